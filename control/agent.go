@@ -20,6 +20,7 @@ type Agents struct {
 	*core
 	keys    *Keys
 	devices *devicePace // how often they asked this node
+	hints   hints
 }
 
 // giveCredential makes the credential with this hash the only one of a computer.
@@ -115,6 +116,8 @@ func (s *core) credentialEnded(computerID string) {
 	}
 }
 
+func isUnknown(err error) bool { return IsRefusal(err, controlapi.CodeUnauthorized) }
+
 func credentialUnknown() error {
 	return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
 }
@@ -125,10 +128,20 @@ func (s *Agents) Authenticate(ctx context.Context, credential string) (controlap
 	if len(credential) != tokenLen {
 		return controlapi.Computer{}, credentialUnknown()
 	}
-	return viewed(ctx, s.core, func(tx kv.Tx) (controlapi.Computer, error) {
-		c, err := computerByCredential(tx, hashOf(purposeCredential, credential))
-		return s.computer(c), err
-	})
+	hash := hashOf(purposeCredential, credential)
+	return s.authenticate(kv.WithTurn(ctx, hash), hash)
+}
+
+// authenticate is Authenticate for the credential with this hash.
+func (s *Agents) authenticate(ctx context.Context, hash string) (controlapi.Computer, error) {
+	rows := kv.Rows{Keys: []string{keyCredential(hash)}}
+	hint, known := s.hints.get(hash)
+	if known {
+		rows.Keys = append(rows.Keys, keyComputer(hint.computer))
+	}
+	c, err := viewedOf(ctx, s.core, rows, func(tx kv.Tx) (computer, error) { return computerByCredential(tx, hash) })
+	s.hints.learn(hash, c.ID, hint.clients, s.now(), err)
+	return s.computer(c), err
 }
 
 // computerByCredential finds the computer of the credential with this hash, or
@@ -220,23 +233,4 @@ func validText(text string, most int) bool {
 // stands in.
 func steersText(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
-}
-
-// MarkSeen notes that a computer's agent was here. It writes once a minute.
-func (s *Agents) MarkSeen(ctx context.Context, computerID string) error {
-	var seen time.Time
-	err := s.store.View(ctx, func(tx kv.Tx) (err error) {
-		seen, _, err = get[time.Time](tx, keyComputerSeen(computerID))
-		return err
-	})
-	if err != nil || s.now().Sub(seen) < seenAgain {
-		return err
-	}
-	return s.update(ctx, func(tx *txn) error {
-		_, found, err := get[computer](tx, keyComputer(computerID))
-		if err != nil || !found { // removed meanwhile
-			return err
-		}
-		return put(tx, keyComputerSeen(computerID), tx.now.UTC(), 0)
-	})
 }

@@ -157,12 +157,17 @@ func TestRemoveComputer(t *testing.T) {
 	c := b.registered()
 	bob := b.member(e.Computer.ID, "bob@example.com")
 	tokens := c.granted(bob, "maya")
-	if err := b.Agents.MarkSeen(t.Context(), e.Computer.ID); err != nil {
+	b.Agents.seen.note(e.Computer.ID, b.clock.Now())
+	if err := b.Agents.writeSeen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(1)) // and is removed before it is written
 	wantRefusal(t, b.Computers.Remove(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
 	wantRefusal(t, b.Computers.Disconnect(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
 	if err := b.Computers.Remove(t.Context(), e.AccountID, "maya"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Agents.writeSeen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, err := b.Agents.Authenticate(t.Context(), e.Credential)

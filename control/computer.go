@@ -136,11 +136,8 @@ func (s *Computers) owned(tx kv.Tx, c computer) (OwnedComputer, error) {
 }
 
 const (
-	// seenAgain is how old the time a computer was last seen may be before it is
-	// written again.
-	seenAgain = time.Minute
-	// awayAfter is how long after that time a computer whose sync another node
-	// holds is taken for connected: seenAgain, a waiting sync, and some.
+	// awayAfter is how long after it was seen a computer whose sync another node
+	// holds is taken for connected: seenEvery, a waiting sync, and some.
 	awayAfter = 100 * time.Second
 )
 
@@ -173,6 +170,7 @@ func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, e
 			if own.SeenAt, _, err = get[time.Time](tx, keyComputerSeen(c.ID)); err != nil {
 				return err
 			}
+			own.SeenAt = s.seen.last(c.ID, own.SeenAt)
 			own.Connected = own.Enrolled && s.connected(c.ID, own.SeenAt)
 			own.People, err = countMembers(tx, c.ID)
 			out = append(out, own)

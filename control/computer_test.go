@@ -249,7 +249,8 @@ func TestConnectedElsewhere(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		b := newBench(t, func(c *Config) { c.SharedStore = shared })
 		e := b.owner()
-		if err := b.Agents.MarkSeen(t.Context(), e.Computer.ID); err != nil {
+		b.Agents.seen.note(e.Computer.ID, b.clock.Now())
+		if err := b.Agents.writeSeen(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		connected := func() bool {
@@ -269,32 +270,6 @@ func TestConnectedElsewhere(t *testing.T) {
 			t.Error("with a sync held here it is not connected")
 		}
 		watch.Stop()
-	}
-}
-
-// The time a computer was seen is written once a minute, however often it asks.
-func TestSeenIsWrittenOnceAMinute(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	e := b.owner()
-	seen := func() time.Time {
-		t.Helper()
-		if err := b.Agents.MarkSeen(t.Context(), e.Computer.ID); err != nil {
-			t.Fatal(err)
-		}
-		return ok[[]OwnComputer](t)(b.Computers.Own(t.Context(), e.AccountID))[0].SeenAt
-	}
-	first := seen()
-	if !first.Equal(b.clock.Now()) {
-		t.Errorf("seen at %v", first)
-	}
-	b.clock.Add(seenAgain - time.Second)
-	if again := seen(); !again.Equal(first) {
-		t.Errorf("written again within a minute: %v", again)
-	}
-	b.clock.Add(time.Second)
-	if again := seen(); !again.Equal(b.clock.Now()) {
-		t.Errorf("after a minute it is still %v", again)
 	}
 }
 

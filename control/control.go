@@ -101,6 +101,7 @@ type core struct {
 	// endedHere are the endings of credentials this node told of itself, on a
 	// shared store: endedEvent, true.
 	endedHere sync.Map
+	seen      *sightings
 	pace      *pace         // what one node remembers of the budgets
 	endsWake  chan struct{} // there is an end to look at
 }
@@ -134,6 +135,7 @@ func New(cfg Config) (*Service, error) {
 		store: cfg.Store,
 		now:   cfg.Now,
 		log:   cfg.Log,
+		seen:  newSightings(),
 		pace:  newPace(),
 
 		endsWake: make(chan struct{}, 1),
@@ -153,7 +155,7 @@ func New(cfg Config) (*Service, error) {
 		Sessions:  sessions,
 		Computers: computers,
 		Enrolment: &Enrolment{s},
-		Agents:    &Agents{s, keys, newDevicePace()},
+		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace()},
 		People:    people,
 		Visits:    &Visits{s},
 		Clients:   clients,
@@ -168,7 +170,7 @@ func New(cfg Config) (*Service, error) {
 }
 
 // Run does what is not anybody's request: it writes the mails of sign-ins,
-// delivers mail, sweeps expired rows and, on a shared store, looks for other
+// delivers mail, notes when computers were seen, sweeps expired rows and, on a shared store, looks for other
 // nodes' changes; and it ends the shares whose time has come. It blocks until ctx is done, and then until the mails of the
 // sign-ins answered so far are written; later ones are refused. Waiting syncs are
 // answered. It may be called once.
@@ -180,6 +182,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.runSweeper(ctx) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
+	g.Go(func() error { return s.Agents.runSeen(ctx) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.Agents.runVersionReader(ctx) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/internal/bounds"
 )
 
@@ -107,26 +108,37 @@ func (p *devicePace) over(now time.Time, hash, network string) {
 // when too many credentials from that network were refused. visits is whether a
 // visitor had the computer ask, which counts by itself. The only computer of local
 // mode is its operator's own and may ask as it likes.
-func (s *Agents) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr, visits bool) (controlapi.Computer, error) {
-	if s.cfg.Local() {
-		return s.Authenticate(ctx, credential)
-	}
+func (s *Agents) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr, visits bool) (computer controlapi.Computer, err error) {
+	err = s.paced(ctx, credential, client, visits, func(ctx context.Context, hash string) (err error) {
+		computer, err = s.authenticate(ctx, hash)
+		return err
+	})
+	return computer, err
+}
+
+// paced has ask look at the credential with this hash, as often as that may be, in the
+// computer's turn at the store.
+func (s *Agents) paced(ctx context.Context, credential string, client netip.Addr, visits bool, ask func(ctx context.Context, hash string) error) error {
 	if len(credential) != tokenLen {
 		// It costs the store nothing. Were it counted, any web page could have its
 		// visitors' browsers use up what is for their networks: without a credential
 		// they may ask across sites.
-		return controlapi.Computer{}, credentialUnknown()
+		return credentialUnknown()
 	}
 	hash, network := hashOf(purposeCredential, credential), clientKey(client)
+	ctx = kv.WithTurn(ctx, hash)
+	if s.cfg.Local() {
+		return ask(ctx, hash)
+	}
 	known, wait := s.devices.enter(s.now(), hash, network, visits)
 	switch {
 	case wait > 0 && known:
-		return controlapi.Computer{}, tooMany("This computer asked for a great deal within a moment. Wait a little, then try again.", wait)
+		return tooMany("This computer asked for a great deal within a moment. Wait a little, then try again.", wait)
 	case wait > 0:
-		return controlapi.Computer{}, tooMany("Many credentials from this network were refused. Wait a little, then try again.", wait)
+		return tooMany("Many credentials from this network were refused. Wait a little, then try again.", wait)
 	}
-	computer, err := s.Authenticate(ctx, credential)
-	refused := IsRefusal(err, controlapi.CodeUnauthorized)
+	err := ask(ctx, hash)
+	refused := isUnknown(err)
 	switch {
 	case !known:
 		// Who did not wait for the answer has had the store look all the same.
@@ -134,7 +146,7 @@ func (s *Agents) AuthenticateFrom(ctx context.Context, credential string, client
 	case refused:
 		s.devices.over(s.now(), hash, network)
 	}
-	return computer, err
+	return err
 }
 
 func tooMany(sentence string, wait time.Duration) error {

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -135,30 +137,46 @@ func RedirectSource(redirectURI string) string {
 	return u.Scheme + ":"
 }
 
-// clientOrigins are the web origins of the clients that hold a grant for a
-// computer: its agent lets pages of these, and of no others, use an access token
-// from a browser. They are in order and each is there once.
-func clientOrigins(tx kv.Tx, computerID string) ([]string, error) {
-	var out []string
-	seen := map[string]bool{}
-	err := eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
-		if seen[g.ClientID] {
-			return nil
-		}
-		seen[g.ClientID] = true
-		c, found, err := get[client](tx, keyClient(g.ClientID))
-		if err != nil || !found {
-			return err
-		}
-		for _, uri := range c.RedirectURIs {
-			if origin := webOrigin(uri); origin != "" {
-				out = append(out, origin)
-			}
-		}
+// clientsOf are the clients that hold a grant for a computer, each once.
+func clientsOf(tx kv.Tx, computerID string) (ids []string, err error) {
+	err = eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
+		ids = append(ids, g.ClientID)
 		return nil
 	})
+	slices.Sort(ids)
+	return slices.Compact(ids), err
+}
+
+// clientOrigins are the web origins of these clients, those that hold a grant for a
+// computer: its agent lets pages of these, and of no others, use an access token
+// from a browser. They are in order and each is there once.
+func clientOrigins(tx kv.Tx, clients []string) (out []string, err error) {
+	for some := range slices.Chunk(clients, kv.MaxKeys) {
+		keys := make([]string, len(some))
+		for i, id := range some {
+			keys[i] = keyClient(id)
+		}
+		values, err := tx.GetAll(keys...)
+		if err != nil {
+			return nil, err
+		}
+		for _, value := range values {
+			var c client
+			if value == nil {
+				continue
+			}
+			if err := json.Unmarshal(value, &c); err != nil {
+				return nil, fmt.Errorf("decoding %T: %w", c, err)
+			}
+			for _, uri := range c.RedirectURIs {
+				if origin := webOrigin(uri); origin != "" {
+					out = append(out, origin)
+				}
+			}
+		}
+	}
 	slices.Sort(out)
-	return slices.Compact(out), err
+	return slices.Compact(out), nil
 }
 
 // webOrigin is a redirect URI's origin as a browser writes it (RFC 6454, section

@@ -270,6 +270,34 @@ func viewed[T any](ctx context.Context, s *core, fn func(kv.Tx) (T, error)) (T, 
 	return out, nil
 }
 
+// attemptsOf bounds how often viewedOf tries: no row here is found by following more
+// others than this.
+const attemptsOf = 8
+
+// viewedOf is viewed for rows that are known before. What fn asks for besides is read
+// by another attempt, together with all the rest and so of one moment, too; an attempt
+// is one round trip where the rows are elsewhere. fn must set its results afresh each
+// time.
+func viewedOf[T any](ctx context.Context, s *core, rows kv.Rows, fn func(kv.Tx) (T, error)) (T, error) {
+	var none T
+	for attempt := 0; attempt < attemptsOf && len(rows.Keys) <= kv.MaxKeys; attempt++ {
+		var out T
+		err := s.store.ViewOf(ctx, rows, func(tx kv.Tx) (err error) {
+			out, err = fn(tx)
+			return err
+		})
+		if err == nil {
+			return out, nil
+		}
+		asked, ok := errors.AsType[*kv.NotReadError](err)
+		if !ok {
+			return none, err
+		}
+		rows = rows.With(asked.Missing)
+	}
+	return viewed(ctx, s, fn) // one round trip for each thing it asks for
+}
+
 // find is get for a row that has to be there: the error is none where it is not.
 func find[T any](tx kv.Tx, key string, none error) (T, error) {
 	value, found, err := get[T](tx, key)

@@ -2,16 +2,12 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
-	"porchlight/control/mail"
 )
 
 // A sync of each agent waits here. A change in this process wakes the syncs of the
@@ -34,61 +30,6 @@ const (
 // its connection leaves one behind until its time is over, so more than one is
 // normal; beyond the bound the oldest gives way.
 const syncsPerComputer = 4
-
-// Snapshot is everything the agent of a computer needs to decide who may open
-// what. Its version is a hash of its content, so that whatever changes it, a
-// new relay address as well as a person, makes it another version.
-func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
-	relays, now := s.relaysFor(computerID), s.now()
-	out, err := viewed(ctx, s.core, func(tx kv.Tx) (out controlapi.Snapshot, err error) {
-		c, err := find[computer](tx, keyComputer(computerID), credentialUnknown())
-		if err != nil {
-			return out, err
-		}
-		out = controlapi.Snapshot{
-			Computer:   s.computer(c),
-			PublicKeys: s.keys.Public(),
-			Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
-			Relays:     relays,
-			Ends:       true,
-
-			UpdateNotice: s.cfg.UpdateNotice,
-		}
-		if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(computerID)); err != nil {
-			return out, err
-		}
-		if out.ClientOrigins, err = clientOrigins(tx, computerID); err != nil {
-			return out, err
-		}
-		if out.Undelivered, err = mail.Undelivered(tx, computerID); err != nil {
-			return out, err
-		}
-		out.People = []controlapi.Person{}
-		people := map[string]person{}
-		err = eachPerson(tx, computerID, func(p person) error {
-			out.People, people[p.AccountID] = append(out.People, p.wire(now)), p.at(now)
-			return nil
-		})
-		if err != nil {
-			return out, err
-		}
-		if out.Passwords, err = snapshotPasswords(tx, computerID, people); err != nil {
-			return out, err
-		}
-		out.Knocks, out.Knocking, err = snapshotKnocks(tx, now, computerID, people)
-		return out, err
-	})
-	if err != nil {
-		return controlapi.Snapshot{}, err
-	}
-	b, err := json.Marshal(out)
-	if err != nil {
-		return controlapi.Snapshot{}, err
-	}
-	sum := sha256.Sum256(b)
-	out.Version = hex.EncodeToString(sum[:16])
-	return out, nil
-}
 
 // Watch reports changes of one computer's snapshot. Stop must be called.
 type Watch struct {

@@ -169,7 +169,7 @@ func (p *People) Run(ctx context.Context) error {
 			continue
 		}
 		failures++
-		wait := minWait/2 + rand.N(min(maxWait, minWait<<min(failures, 8)))
+		wait, _ := controlapi.Obey(err, minWait/2+rand.N(min(maxWait, minWait<<min(failures, 8))))
 		p.cfg.Log.Warn("the control plane could not be told of a change, or asked for grants", "err", err, "retry_in", wait.Round(time.Millisecond))
 		retry.Reset(wait)
 	}

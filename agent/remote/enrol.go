@@ -69,13 +69,15 @@ func (e *Enrolment) Wait(ctx context.Context) (controlapi.Enrolled, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, e.ExpiresAt, ErrEnrolExpired)
 	defer cancel()
 	every := e.every
+	var err error
 	for {
-		sleep(ctx, nil, every)
+		wait, _ := controlapi.Obey(err, every)
+		sleep(ctx, nil, wait)
 		if ctx.Err() != nil {
 			return controlapi.Enrolled{}, context.Cause(ctx)
 		}
-		enrolled, err := e.control.PollEnrol(ctx, controlapi.EnrolPoll{DeviceCode: e.code})
-		if err == nil {
+		var enrolled controlapi.Enrolled
+		if enrolled, err = e.control.PollEnrol(ctx, controlapi.EnrolPoll{DeviceCode: e.code}); err == nil {
 			return enrolled, nil
 		}
 		refusal, ok := errors.AsType[*controlapi.Error](err)

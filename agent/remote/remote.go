@@ -125,7 +125,7 @@ func (r *Remote) syncForever(ctx context.Context) error {
 			continue
 		}
 		failures++
-		wait := backoff(failures)
+		wait, woken := pause(woken, err, failures)
 		r.cfg.Log.Warn("control plane does not answer", "err", err, "retry_in", wait.Round(time.Millisecond))
 		sleep(ctx, woken, wait)
 	}
@@ -183,7 +183,8 @@ func (r *Remote) reportForever(ctx context.Context) error {
 		if err := r.Report(ctx); err != nil && ctx.Err() == nil {
 			failures++
 			r.cfg.Log.Warn("could not tell the control plane which apps are published", "err", err)
-			sleep(ctx, woken, backoff(failures))
+			wait, woken := pause(woken, err, failures)
+			sleep(ctx, woken, wait)
 			continue
 		}
 		failures = 0
@@ -219,6 +220,17 @@ func backoff(failures int) time.Duration {
 		bound = min(maxWait, minWait<<failures)
 	}
 	return minWait/2 + rand.N(bound)
+}
+
+// pause is how long to wait after so many failures, the last of which was err, and what
+// ends the waiting: as long as the control plane asked for, whatever wakes this
+// computer, or else as backoff says.
+func pause(woken <-chan struct{}, err error, failures int) (time.Duration, <-chan struct{}) {
+	wait, told := controlapi.Obey(err, backoff(failures))
+	if told {
+		return wait, nil
+	}
+	return wait, woken
 }
 
 // sleep ends early when woken is closed; nil for what nothing wakes.

@@ -232,6 +232,41 @@ func TestWakeEndsTheWait(t *testing.T) {
 	})
 }
 
+// Weakness: agents that a busy control plane sent away come back all the same, at once
+// when something wakes them. Checked: neither sync nor report asks before the time it
+// was told, and both do within half as long again.
+func TestToldToComeBackLater(t *testing.T) {
+	t.Parallel()
+	settled(t, func(t *testing.T, p *plane, h *host) {
+		const later = 40 * time.Second
+		asked := func() (syncs, reports int) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(p.versions), len(p.reports)
+		}
+		p.set(func() {
+			p.down = &controlapi.Error{Code: controlapi.CodeUnavailable, Message: "Too much to do.", RetryAfter: later}
+		})
+		h.set(controlapi.App{ID: "a1", Name: "notes", Label: "Notes"})
+		h.changed <- struct{}{}
+		synctest.Wait() // both were refused
+		syncs, reports := asked()
+		p.set(func() { p.down = nil })
+		h.remote.Wake()
+		time.Sleep(later - 30*time.Second)
+		h.remote.Wake()
+		synctest.Wait()
+		if s, r := asked(); s != syncs || r != reports {
+			t.Fatalf("%d syncs and %d reports before it was time", s-syncs, r-reports)
+		}
+		time.Sleep(later*3/2 - (later - 30*time.Second))
+		synctest.Wait()
+		if s, r := asked(); s == syncs || r == reports || !h.remote.State().Connected {
+			t.Fatalf("it did not come back: %d and %d, %+v", s-syncs, r-reports, h.remote.State())
+		}
+	})
+}
+
 func TestRefusedCredentialIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

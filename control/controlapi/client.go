@@ -113,6 +113,7 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 	var out struct {
 		Snapshot
 		Error
+		Seconds int `json:"retryAfter"`
 	}
 	err = c.do(req, &out, func() { timer.Reset(limit) })
 	if context.Cause(ctx) == silent && c.HTTP != nil {
@@ -121,10 +122,11 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 		c.HTTP.CloseIdleConnections()
 	}
 	if err == nil && out.Code != "" {
-		// The credential ended while the answer was awaited: its status was sent.
+		// It was refused after its status and its headers were sent.
 		if out.Code == CodeUnauthorized {
 			out.HTTPStatus = http.StatusUnauthorized
 		}
+		out.RetryAfter = retryAfter(out.Seconds)
 		return Snapshot{}, &out.Error
 	}
 	return out.Snapshot, err
@@ -261,10 +263,14 @@ func refusal(resp *http.Response, body io.Reader) error {
 		}
 	}
 	e.HTTPStatus = resp.StatusCode
-	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		e.RetryAfter = min(time.Duration(seconds)*time.Second, 24*time.Hour)
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
+		e.RetryAfter = retryAfter(seconds)
 	}
 	return e
+}
+
+func retryAfter(seconds int) time.Duration {
+	return time.Duration(max(0, min(seconds, 24*60*60))) * time.Second
 }
 
 // unavailable describes a request that got no answer to understand.

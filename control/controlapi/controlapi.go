@@ -6,6 +6,8 @@
 package controlapi
 
 import (
+	"errors"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -243,3 +245,18 @@ func Refuse(code string, sentence words.Sentence) *Error {
 
 // Unwrap returns what kept a Client from getting an answer, or nil.
 func (e *Error) Unwrap() error { return e.cause }
+
+// mostObeyed bounds how long a control plane can send an agent away.
+const mostObeyed = 5 * time.Minute
+
+// Obey is wait, or as long as the control plane that answered with err wants to be
+// left alone, and up to half of that more, so that those who were sent away together do
+// not come back together. told says that it is the control plane's wish.
+func Obey(err error, wait time.Duration) (_ time.Duration, told bool) {
+	refusal, ok := errors.AsType[*Error](err)
+	if !ok || refusal.RetryAfter <= 0 {
+		return wait, false
+	}
+	least := min(refusal.RetryAfter, mostObeyed)
+	return max(wait, least+rand.N(least/2+1)), true
+}

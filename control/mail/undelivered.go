@@ -54,6 +54,9 @@ func told(computer string) newest[string] {
 	return newest[string]{prefix: "mail-failed-about/" + computer + "/", size: toldSize, life: failuresLife}
 }
 
+// UndeliveredRows is the prefix of all that Undelivered reads.
+func UndeliveredRows(computer string) string { return told(computer).prefix }
+
 // Undelivered are the addresses that mails about a computer did not reach in the last
 // seven days, newest first, each once.
 func Undelivered(tx kv.Tx, computer string) ([]string, error) {

@@ -1,12 +1,8 @@
 package web
 
 import (
-	"encoding/json"
-	"errors"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -43,83 +39,6 @@ func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWrit
 			return err
 		}
 		return serve(w, r, computer)
-	}
-}
-
-// writeWithin is how long an agent may take to accept one beat, so that a dead
-// connection does not hold its goroutine.
-const writeWithin = 10 * time.Second
-
-// sync holds the answer until the computer's snapshot is another one than the
-// agent has, as controlapi.Snapshot describes. Status and headers go out at
-// once, so a refusal later is a body without its status, and any other failure
-// can only break the connection.
-func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	has := strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-None-Match")), "W/"), `"`)
-	watch := h.svc.Agents.Watch(c.ID) // before the snapshot is read, so that nothing falls between
-	defer watch.Stop()
-	snapshot, err := h.svc.Agents.Snapshot(r.Context(), c.ID)
-	if err != nil {
-		return err
-	}
-	if err := h.svc.Agents.MarkSeen(r.Context(), c.ID); err != nil {
-		h.log.Warn("noting when a computer was seen failed", "error", err)
-	}
-	if snapshot.Version != has {
-		w.Header().Set("ETag", strconv.Quote(snapshot.Version))
-		writeJSON(w, http.StatusOK, snapshot)
-		return nil
-	}
-
-	out := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	hold := time.NewTimer(controlapi.SyncWait)
-	defer hold.Stop()
-	beat := time.NewTicker(h.beat)
-	defer beat.Stop()
-	// Not every writer has deadlines or needs flushing; one that is gone shows when the
-	// context ends.
-	writing := func() { out.SetWriteDeadline(time.Now().Add(writeWithin)) }
-	for {
-		writing()
-		if _, err := w.Write([]byte(" ")); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		out.Flush()
-		out.SetWriteDeadline(time.Time{}) // while nothing is written
-		select {
-		case <-beat.C:
-			continue
-		case <-r.Context().Done():
-			return nil
-		case <-watch.Changed:
-			// The credential may be what changed.
-			_, err := h.svc.Agents.Authenticate(r.Context(), bearer(r))
-			if err == nil {
-				snapshot, err = h.svc.Agents.Snapshot(r.Context(), c.ID)
-			}
-			writing()
-			var over *controlapi.Error
-			if errors.As(err, &over) {
-				json.NewEncoder(w).Encode(over)
-				return nil
-			}
-			if err != nil {
-				panic(http.ErrAbortHandler)
-			}
-			if snapshot.Version == has {
-				continue
-			}
-			json.NewEncoder(w).Encode(snapshot)
-			return nil
-		case <-hold.C:
-		case <-watch.Replaced:
-		case <-h.svc.Closing():
-		}
-		writing()
-		json.NewEncoder(w).Encode(controlapi.Snapshot{Version: has, Unchanged: true})
-		return nil
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/control/oauth"
 	"porchlight/internal/words"
 )
@@ -134,7 +135,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathEnrol, tierDevice, h.enrol},
 		{"POST", controlapi.PathEnrolToken, tierDevice, h.pollEnrolment},
 		{"DELETE", controlapi.PathComputer, tierDevice, h.device(h.endCredential)},
-		{"GET", controlapi.PathSync, tierDevice, h.device(h.sync)},
+		{"GET", controlapi.PathSync, tierDevice, h.sync},
 		{"PUT", controlapi.PathApps, tierDevice, h.device(h.putApps)},
 		{"POST", controlapi.PathVisits, tierDevice, h.visited(h.redeem)},
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
@@ -190,16 +191,9 @@ func (h *handler) dispatch(rt route) http.Handler {
 		if err == nil {
 			return
 		}
-		var refusal *controlapi.Error
-		if !errors.As(err, &refusal) {
-			if r.Context().Err() != nil {
-				return // nobody waits for the answer
-			}
-			h.log.Error("a request failed", "method", r.Method, "route", rt.path, "error", err)
-			var away bool
-			if refusal, away = control.Away(err); !away {
-				refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: "Something went wrong on this side. Try again in a moment."}
-			}
+		refusal := h.refusal(r, rt.path, err)
+		if refusal == nil {
+			return
 		}
 		if rt.tier == tierPage {
 			h.showError(w, r, refusal)
@@ -222,6 +216,26 @@ func (h *handler) dispatch(rt route) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	}))
+}
+
+// refusal is what whoever asked is told of err, or nil where nobody waits for it.
+func (h *handler) refusal(r *http.Request, path string, err error) *controlapi.Error {
+	if refusal, ok := errors.AsType[*controlapi.Error](err); ok {
+		return refusal
+	}
+	if r.Context().Err() != nil {
+		return nil
+	}
+	refusal, away := control.Away(err)
+	if away && errors.Is(err, kv.ErrBusy) {
+		h.log.Debug("a request was sent away", "method", r.Method, "route", path, "error", err) // it is counted
+		return refusal
+	}
+	h.log.Error("a request failed", "method", r.Method, "route", path, "error", err)
+	if !away {
+		refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: "Something went wrong on this side. Try again in a moment."}
+	}
+	return refusal
 }
 
 // noRoute answers what no row of the table does: 405 where another method would

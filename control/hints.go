@@ -1,0 +1,50 @@
+package control
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"porchlight/internal/bounds"
+)
+
+// hints are what this node remembers of credentials that were good, so that what goes
+// with one is asked for in the same round trip as the credential itself. Nothing is
+// decided by a hint: the credential's row is read each time, and a wrong or missing
+// hint costs a round trip.
+type hints struct {
+	mu     sync.Mutex
+	byHash map[string]hint // guarded by mu
+}
+
+type hint struct {
+	computer string   // whose it is, which never changes
+	clients  []string // whose origins its last snapshot named
+	at       time.Time
+}
+
+func (h *hints) get(hash string) (hint, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found, ok := h.byHash[hash]
+	return found, ok
+}
+
+// learn keeps what was found with a credential. One that is refused is forgotten.
+func (h *hints) learn(hash, computerID string, clients []string, now time.Time, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, known := h.byHash[hash]
+	switch {
+	case err != nil:
+		if known && isUnknown(err) {
+			delete(h.byHash, hash)
+		}
+		return
+	case h.byHash == nil:
+		h.byHash = map[string]hint{}
+	case !known:
+		bounds.MakeRoom(h.byHash, devicePaceSize, func(old hint) bool { return now.Sub(old.at) > deviceKept })
+	}
+	h.byHash[hash] = hint{computer: computerID, clients: slices.Clone(clients), at: now}
+}

@@ -1,0 +1,150 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"porchlight/control/kv"
+)
+
+// seenStore counts the transactions that write when computers were seen, and can
+// refuse them.
+type seenStore struct {
+	kv.Store
+	mu      sync.Mutex
+	commits int
+	rows    int
+	away    error
+}
+
+func (s *seenStore) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wrote := 0
+	err := s.Store.Update(ctx, func(tx kv.Tx) error {
+		wrote = 0
+		return errors.Join(fn(seenTx{tx, &wrote}), s.away)
+	})
+	if err == nil && wrote > 0 {
+		s.commits++
+		s.rows += wrote
+	}
+	return err
+}
+
+func (s *seenStore) fail(err error) { s.mu.Lock(); defer s.mu.Unlock(); s.away = err }
+
+// took are the transactions and rows since it was asked last.
+func (s *seenStore) took() (commits, rows int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	commits, rows = s.commits, s.rows
+	s.commits, s.rows = 0, 0
+	return commits, rows
+}
+
+type seenTx struct {
+	kv.Tx
+	wrote *int
+}
+
+func (t seenTx) Put(key string, value []byte, ttl time.Duration) error {
+	if strings.HasPrefix(key, keyComputerSeen("")) {
+		*t.wrote++
+	}
+	return t.Tx.Put(key, value, ttl)
+}
+
+// Weakness: every idle computer costs a commit a minute. Checked: however many are
+// there and however often they ask, it is one a minute for all of them; what is not
+// written yet is told all the same, survives a store that is away, and is written when
+// the service ends.
+func TestSeenIsWrittenTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const computers = 50
+		store := &seenStore{}
+		b := newBench(t, func(c *Config) { store.Store, c.Store, c.Now = c.Store, store, time.Now })
+		var ids []string
+		for n := range computers {
+			ids = append(ids, ok[OwnedComputer](t)(b.computer(fmt.Sprintf("c%d", n))).ID)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.Agents.runSeen(ctx) }()
+		all := func() {
+			for _, id := range ids {
+				b.Agents.seen.note(id, time.Now())
+			}
+			synctest.Wait()
+		}
+		wait := func(what string, d time.Duration, commits, rows int) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if c, r := store.took(); c != commits || r != rows {
+				t.Errorf("%s: %d rows in %d commits, want %d in %d", what, r, c, rows, commits)
+			}
+		}
+		store.took()
+		all()
+		wait("the first time", seenGather, 1, computers)
+		for range 2 {
+			all()
+			wait("once more within the minute", 25*time.Second, 0, 0)
+		}
+		all()
+		wait("after a minute", 10*time.Second, 1, computers)
+		wait("when nobody comes", 10*time.Minute, 0, 0)
+
+		store.fail(kv.ErrUnavailable)
+		all()
+		at := time.Now()
+		wait("while the store is away", 5*time.Minute, 0, 0)
+		store.fail(nil)
+		wait("when it is back", time.Minute, 1, computers)
+		if seen := b.seenAt(ids[0]); !seen.Equal(at) {
+			t.Errorf("seen at %v, want %v", seen, at)
+		}
+
+		time.Sleep(seenGather)
+		all()
+		if seen := b.seenAt(ids[1]); !seen.Equal(time.Now()) {
+			t.Errorf("not written yet, it is told as %v", seen)
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		wait("at the end", 0, 1, computers)
+	})
+}
+
+// computer makes a computer of an account of its own.
+func (b *bench) computer(name string) (OwnedComputer, error) {
+	b.t.Helper()
+	if _, err := b.Computers.Ensure(b.t.Context(), name+"@example.com", name); err != nil {
+		return OwnedComputer{}, err
+	}
+	return b.Computers.ByName(b.t.Context(), name)
+}
+
+// seenAt is when its owner is told that a computer was seen.
+func (b *bench) seenAt(id string) time.Time {
+	b.t.Helper()
+	all := ok[[]OwnedComputer](b.t)(b.Computers.List(b.t.Context()))
+	for _, c := range all {
+		if c.ID != id {
+			continue
+		}
+		account := ok[Account](b.t)(b.Accounts.ByEmail(b.t.Context(), c.Owner))
+		return ok[[]OwnComputer](b.t)(b.Computers.Own(b.t.Context(), account.ID))[0].SeenAt
+	}
+	return time.Time{}
+}

@@ -1,0 +1,171 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+// Sync is what the agent with this credential is to know now, with a watch for what
+// changes afterwards, which has to be stopped. It refuses as AuthenticateFrom does.
+//
+// Credential, computer and all that the snapshot holds are read by one statement and
+// of one moment: with PostgreSQL one round trip for a computer that this node knows
+// (see hints), and two for one that it does not, or three where OAuth clients have
+// grants for it.
+func (s *Agents) Sync(ctx context.Context, credential string, client netip.Addr) (watch *Watch, out controlapi.Snapshot, err error) {
+	err = s.paced(ctx, credential, client, false, func(ctx context.Context, hash string) error {
+		id, err := s.computerOf(ctx, hash)
+		if err != nil {
+			return err
+		}
+		w := s.watchers.add(id) // before the rows are read, so that nothing falls between
+		if out, err = s.read(ctx, hash, id); err != nil {
+			w.Stop()
+			return err
+		}
+		watch = w
+		s.seen.note(id, s.now())
+		return nil
+	})
+	return watch, out, err
+}
+
+// SyncAgain is Sync for who holds a watch already, and does not count as asking.
+func (s *Agents) SyncAgain(ctx context.Context, credential string) (controlapi.Snapshot, error) {
+	hash := hashOf(purposeCredential, credential)
+	ctx = kv.WithTurn(ctx, hash)
+	id, err := s.computerOf(ctx, hash)
+	if err != nil {
+		return controlapi.Snapshot{}, err
+	}
+	return s.read(ctx, hash, id)
+}
+
+// computerOf is whose credential has this hash, if it is good: to be looked at again
+// with whatever is decided.
+func (s *Agents) computerOf(ctx context.Context, hash string) (id string, err error) {
+	if hint, ok := s.hints.get(hash); ok {
+		return hint.computer, nil
+	}
+	return viewedOf(ctx, s.core, kv.Rows{Keys: []string{keyCredential(hash)}}, func(tx kv.Tx) (string, error) {
+		return find[string](tx, keyCredential(hash), credentialUnknown())
+	})
+}
+
+// read is the snapshot for the computer with this id, if the credential with this hash
+// is its own.
+func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot, error) {
+	hint, _ := s.hints.get(hash)
+	rows := snapshotRows(id, hint.clients)
+	rows.Keys = append(rows.Keys, keyCredential(hash))
+	reading := s.reading(id)
+	var clients []string
+	out, err := viewedOf(ctx, s.core, rows, func(tx kv.Tx) (out controlapi.Snapshot, err error) {
+		c, err := computerByCredential(tx, hash)
+		if err == nil && c.ID != id {
+			err = credentialUnknown()
+		}
+		if err != nil {
+			return out, err
+		}
+		out, clients, err = reading.snapshot(tx, c)
+		return out, err
+	})
+	s.hints.learn(hash, id, clients, s.now(), err)
+	return out, err
+}
+
+// Snapshot is everything the agent of a computer needs to decide who may open
+// what. Its version is a hash of its content, so that whatever changes it, a
+// new relay address as well as a person, makes it another version.
+func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
+	reading := s.reading(computerID)
+	return viewedOf(ctx, s.core, snapshotRows(computerID, nil), func(tx kv.Tx) (out controlapi.Snapshot, err error) {
+		c, err := find[computer](tx, keyComputer(computerID), credentialUnknown())
+		if err == nil {
+			out, _, err = reading.snapshot(tx, c)
+		}
+		return out, err
+	})
+}
+
+// snapshotRows are the rows of a snapshot, with those of the clients that have grants
+// as far as they are known.
+func snapshotRows(computerID string, clients []string) kv.Rows {
+	rows := kv.Rows{
+		Keys: []string{keyComputer(computerID), keyComputerKnocks(computerID)},
+		Prefixes: []string{
+			keyRevokedGrants(computerID), keyPersons(computerID), keyPasswords(computerID),
+			keyKnocks(computerID), mail.UndeliveredRows(computerID),
+		},
+		Indexes: []kv.Index{{Prefix: keyComputerGrants(computerID), Row: keyGrant("")}},
+	}
+	for _, id := range clients {
+		rows.Keys = append(rows.Keys, keyClient(id))
+	}
+	return rows
+}
+
+// reading is what a snapshot has that is not in the store.
+type reading struct {
+	*Agents
+	relays []controlapi.Relay
+	now    time.Time
+}
+
+func (s *Agents) reading(id string) reading { return reading{s, s.relaysFor(id), s.now()} }
+
+// snapshot is that of c, and the clients it names the origins of.
+func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, clients []string, err error) {
+	out = controlapi.Snapshot{
+		Computer:   s.computer(c),
+		PublicKeys: s.keys.Public(),
+		Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
+		Relays:     s.relays,
+		Ends:       true,
+
+		UpdateNotice: s.cfg.UpdateNotice,
+	}
+	if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID)); err != nil {
+		return out, nil, err
+	}
+	if clients, err = clientsOf(tx, c.ID); err != nil {
+		return out, nil, err
+	}
+	if out.ClientOrigins, err = clientOrigins(tx, clients); err != nil {
+		return out, nil, err
+	}
+	if out.Undelivered, err = mail.Undelivered(tx, c.ID); err != nil {
+		return out, nil, err
+	}
+	out.People = []controlapi.Person{}
+	people := map[string]person{}
+	err = eachPerson(tx, c.ID, func(p person) error {
+		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p.at(s.now)
+		return nil
+	})
+	if err != nil {
+		return out, nil, err
+	}
+	if out.Passwords, err = snapshotPasswords(tx, c.ID, people); err != nil {
+		return out, nil, err
+	}
+	if out.Knocks, out.Knocking, err = snapshotKnocks(tx, s.now, c.ID, people); err != nil {
+		return out, nil, err
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return out, nil, err
+	}
+	sum := sha256.Sum256(b)
+	out.Version = hex.EncodeToString(sum[:16])
+	return out, clients, nil
+}

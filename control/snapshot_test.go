@@ -1,0 +1,143 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// asked counts what a store elsewhere would be asked: each of these is a round trip of
+// its own at least.
+type asked struct {
+	kv.Store
+	views, of, updates int
+}
+
+func (s *asked) View(ctx context.Context, fn func(kv.Tx) error) error {
+	s.views++
+	return s.Store.View(ctx, fn)
+}
+
+func (s *asked) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
+	s.of++
+	return s.Store.ViewOf(ctx, rows, fn)
+}
+
+func (s *asked) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	s.updates++
+	return s.Store.Update(ctx, fn)
+}
+
+// Weakness: a sync is many round trips, so that a database some way off makes a herd
+// of agents a collapse. Checked: credential, computer, people, grants and all else are
+// read by one statement where the node knows the computer, by two where it does not,
+// and a stranger costs one; and a sync says no other than a snapshot.
+func TestSyncIsOneStatement(t *testing.T) {
+	t.Parallel()
+	store := &asked{}
+	b := newBench(t, func(c *Config) {
+		store.Store, c.Store = c.Store, store
+		c.Domain, c.AuthHost = "porch.example", "control.example" // not local mode
+	})
+	e := b.owner()
+	bob := b.member(e.Computer.ID, "bob@example.com")
+	from := netip.MustParseAddr("192.0.2.1")
+	sync := func(node *Service, what string, want asked) (out controlapi.Snapshot) {
+		t.Helper()
+		store.views, store.of, store.updates = 0, 0, 0
+		watch, out, err := node.Agents.Sync(t.Context(), e.Credential, from)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		watch.Stop()
+		if store.views != want.views || store.of != want.of || store.updates != want.updates {
+			t.Errorf("%s: %d views, %d statements, %d updates", what, store.views, store.of, store.updates)
+		}
+		if same := ok[controlapi.Snapshot](t)(node.Agents.Snapshot(t.Context(), e.Computer.ID)); same.Version != out.Version {
+			t.Errorf("%s: it says %+v, and a snapshot %+v", what, out, same)
+		}
+		return out
+	}
+	sync(b.Service, "of a computer this node does not know", asked{of: 2})
+	out := sync(b.Service, "of one it knows", asked{of: 1})
+	if len(out.People) != 2 {
+		t.Errorf("%+v", out.People)
+	}
+
+	for range 3 { // of clients it did not know
+		ok[Tokens](t)(b.registered().granted(bob, e.Computer.Name), nil)
+	}
+	sync(b.Service, "after new clients", asked{of: 2})
+	if out := sync(b.Service, "with clients", asked{of: 1}); !slices.Equal(out.ClientOrigins, []string{"https://pocketnotes.example"}) {
+		t.Errorf("%q", out.ClientOrigins)
+	}
+	other := ok[*Service](t)(New(b.cfg))
+	sync(other, "of a computer with clients, by another node", asked{of: 3})
+	sync(other, "once more", asked{of: 1})
+
+	again := func() error { _, err := b.Agents.SyncAgain(t.Context(), e.Credential); return err }
+	store.of = 0
+	if err := again(); err != nil || store.of != 1 {
+		t.Errorf("looking again: %d statements, %v", store.of, err)
+	}
+	store.of, store.views = 0, 0
+	ok[controlapi.Computer](t)(b.Agents.AuthenticateFrom(t.Context(), e.Credential, from, false))
+	if store.of != 1 || store.views != 0 {
+		t.Errorf("any other request: %d statements", store.of)
+	}
+
+	store.of = 0
+	_, _, err := b.Agents.Sync(t.Context(), strings.Repeat("x", tokenLen), from)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	if store.of != 1 || store.views != 0 {
+		t.Errorf("a stranger: %d statements, %d views", store.of, store.views)
+	}
+
+	// What the node remembers opens nothing.
+	if err := b.Agents.EndCredential(t.Context(), e.Credential); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, again(), controlapi.CodeUnauthorized)
+	_, _, err = b.Agents.Sync(t.Context(), e.Credential, from)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	_, err = b.Agents.Authenticate(t.Context(), e.Credential)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	if n := len(b.Agents.watchers.byComputer); n != 0 {
+		t.Errorf("%d watches are left", n)
+	}
+}
+
+// More clients than one statement names are read all the same.
+func TestSnapshotOfManyClients(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	const many = kv.MaxKeys + 50
+	err := b.update(t.Context(), func(tx *txn) error {
+		for n := range many {
+			id := fmt.Sprintf("%026d", n)
+			c := client{ID: id, RedirectURIs: []string{fmt.Sprintf("https://%d.example/cb", n)}}
+			if err := put(tx, keyClient(id), c, 0); err != nil {
+				return err
+			}
+			if err := tx.putGrant(grant{ID: id, AccountID: e.AccountID, ClientID: id, ComputerID: e.Computer.ID}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if s, err := b.Agents.SyncAgain(t.Context(), e.Credential); err != nil || len(s.ClientOrigins) != many {
+			t.Errorf("%d origins, %v", len(s.ClientOrigins), err)
+		}
+	}
+}
