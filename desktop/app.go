@@ -59,6 +59,9 @@ type app struct {
 	newWindowState chan struct{} // holds one: the window's copy of the state is old
 	newNoteState   chan struct{} // holds one: the notifications' is
 
+	// darkDesktop is whether the desktop is dark; nil where the page sees that itself.
+	darkDesktop atomic.Pointer[bool]
+
 	noted   atomic.Int64 // keys of notes that were given out
 	drawing sync.Mutex   // one menu at a time, the newest last
 
@@ -102,11 +105,12 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 			go a.startNotes(ctx)
 			a.toolkitStarted()
 		},
-		onHide: func() { go a.hidden() },
+		onHide:  func() { go a.hidden() },
+		onLooks: a.desktopLooks,
 		bind: []any{
 			ui.NewAgent(a.call),
 			&ui.Desk{Desktop: deskInWords{a.desk}},
-			ui.NewShell(version, func(text string) error { return errorInWords(a.copy(text)) }, func(ctx context.Context, url string) error { return errorInWords(browse(ctx, url)) }, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted, speech),
+			ui.NewShell(version, func(text string) error { return errorInWords(a.copy(text)) }, func(ctx context.Context, url string) error { return errorInWords(browse(ctx, url)) }, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted, speech, a.appearance),
 		},
 	})
 	return a

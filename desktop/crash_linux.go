@@ -25,3 +25,13 @@ func porchlightPageCrashed(again C.guint) {
 		(*crashed)(uint(again))
 	}
 }
+
+// desktopLooks is told what the desktop looks like, by C as well.
+var desktopLooks atomic.Pointer[func(dark bool)]
+
+//export porchlightDesktopLooks
+func porchlightDesktopLooks(dark C.gboolean) {
+	if looks := desktopLooks.Load(); looks != nil {
+		(*looks)(dark != 0)
+	}
+}

@@ -118,18 +118,41 @@ static void watch_page_soon(void) { g_idle_add(watch_page, NULL); }
 
 // GDK and WebKit make use of the graphics driver, for pages that are drawn without it
 // (WebviewGpuPolicyNever): more than a MiB of this process. Set in C, this reaches WebKit's
-// processes, and none that Go starts: a browser, say. What the owner has set stands. The
-// driver itself, nine MiB, is still loaded, to look for a render device. Naming one spares
-// it (WEBKIT_WEB_RENDER_DEVICE_FILE), and has WebKit take every desktop for a light one.
+// processes, and none that Go starts: a browser, say. What the owner has set stands.
+// WebKit would load the driver, nine MiB, only to look for a render device; naming none
+// spares that, and has it take every desktop for a light one (see look_changed).
 static void spare_driver(void) {
 	g_setenv("GDK_GL", "disable", FALSE);
 	g_setenv("WEBKIT_DISABLE_DMABUF_RENDERER", "1", FALSE);
+	g_setenv("WEBKIT_WEB_RENDER_DEVICE_FILE", "/dev/null", FALSE);
+}
+
+extern void porchlightDesktopLooks(gboolean dark);
+
+static gboolean dark_name(const gchar *theme) {
+	return g_str_has_suffix(theme, "-dark") || g_str_has_suffix(theme, "-Dark") || g_str_has_suffix(theme, ":dark");
+}
+
+// What GTK draws windows in: the owner's GTK_THEME, or else what the desktop has set.
+static gboolean desktop_dark(GtkSettings *settings) {
+	const gchar *named = g_getenv("GTK_THEME");
+	gboolean dark = FALSE;
+	gchar *theme = NULL;
+	if (named != NULL && *named != '\0')
+		return dark_name(named);
+	g_object_get(settings, "gtk-application-prefer-dark-theme", &dark, "gtk-theme-name", &theme, NULL);
+	dark = dark || (theme != NULL && dark_name(theme));
+	g_free(theme);
+	return dark;
+}
+
+// The page cannot see what the desktop looks like, so it is told.
+static void look_changed(GtkSettings *settings, GParamSpec *what, gpointer unused) {
+	porchlightDesktopLooks(desktop_dark(settings));
 }
 
 // -1: the display cannot be reached; otherwise whether the desktop is dark.
 static int start_toolkit(void) {
-	gboolean dark = FALSE;
-	gchar *theme = NULL;
 	GtkSettings *settings;
 	spare_driver();
 	if (!gtk_init_check(NULL, NULL))
@@ -137,11 +160,10 @@ static int start_toolkit(void) {
 	settings = gtk_settings_get_default();
 	if (settings == NULL)
 		return 0;
-	g_object_get(settings, "gtk-application-prefer-dark-theme", &dark, "gtk-theme-name", &theme, NULL);
-	if (!dark && theme != NULL)
-		dark = g_str_has_suffix(theme, "-dark") || g_str_has_suffix(theme, "-Dark");
-	g_free(theme);
-	return dark ? 1 : 0;
+	g_signal_connect(settings, "notify::gtk-application-prefer-dark-theme", G_CALLBACK(look_changed), NULL);
+	g_signal_connect(settings, "notify::gtk-theme-name", G_CALLBACK(look_changed), NULL);
+	look_changed(settings, NULL, NULL);
+	return desktop_dark(settings);
 }
 */
 import "C"
@@ -177,9 +199,10 @@ func loadPage() { C.load_page_soon() }
 func endLoop(context.Context) { C.end_loop_soon() }
 
 // startToolkit starts GTK, before Wails does, which panics where it cannot and
-// never tries again. dark follows the rule WebKit has for prefers-color-scheme.
-// It must be called on the main thread.
-func startToolkit() (dark, ok bool) {
+// never tries again. looks is told whether the desktop is dark, at once and when that
+// changes; it must not block. To be called on the main thread.
+func startToolkit(looks func(dark bool)) (dark, ok bool) {
+	desktopLooks.Store(&looks)
 	// The choice Wails makes, which comes too late once GTK is started.
 	if os.Getenv("GDK_BACKEND") == "" && os.Getenv("DISPLAY") != "" {
 		switch os.Getenv("XDG_SESSION_TYPE") {

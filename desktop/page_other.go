@@ -24,5 +24,5 @@ func watchPage(func(again uint)) {}
 func endLoop(ctx context.Context) { runtime.Quit(ctx) }
 
 // startToolkit leaves both to Wails; dark only colours the window until the
-// page is there.
-func startToolkit() (dark, ok bool) { return false, true }
+// page is there, which sees itself what the desktop looks like.
+func startToolkit(func(dark bool)) (dark, ok bool) { return false, true }

@@ -33,6 +33,9 @@ type windowOptions struct {
 	// onStart is called once the toolkit runs, with its context.
 	onStart func(context.Context)
 	onHide  func() // called when the owner has closed the window; must not block
+	// onLooks is told whether the desktop is dark, at first and when that changes, where
+	// the page cannot see it; must not block.
+	onLooks func(dark bool)
 }
 
 var (

@@ -50,7 +50,7 @@ func (w *wailsWindow) run() (err error) {
 	if !hasDisplay() {
 		return errNoDisplay
 	}
-	dark, ok := startToolkit()
+	dark, ok := startToolkit(w.opts.onLooks)
 	if !ok {
 		return errNoToolkit
 	}

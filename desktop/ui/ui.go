@@ -88,6 +88,7 @@ type Shell struct {
 	state   func() agentapi.OwnerState
 	wanted  func() Place
 	speech  func() Speech
+	looks   func() string
 }
 
 // Place is where in the window the owner wants to be.
@@ -108,10 +109,16 @@ type Speech struct {
 
 // NewShell makes the area. copy puts a text on the clipboard, browse opens an
 // address in the owner's browser, state tells which addresses are ours, wanted
-// where the owner asked to be outside the window, speech what the page speaks.
-func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState, wanted func() Place, speech func() Speech) *Shell {
-	return &Shell{version: version, copy: copy, browse: browse, state: state, wanted: wanted, speech: speech}
+// where the owner asked to be outside the window, speech what the page speaks, looks what
+// it looks like.
+func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState, wanted func() Place, speech func() Speech, looks func() string) *Shell {
+	return &Shell{version: version, copy: copy, browse: browse, state: state, wanted: wanted, speech: speech, looks: looks}
 }
+
+// Looks is what the page is to look like, "light" or "dark": what the owner chose, or what
+// the desktop looks like where the page cannot see it; "" where it can. The page asks when
+// it loads and at each event "looks".
+func (s *Shell) Looks() string { return s.looks() }
 
 // Speech is asked for before anything is shown, and is there at once.
 func (s *Shell) Speech() Speech { return s.speech() }

@@ -1,5 +1,6 @@
 import { mount } from 'svelte';
 import { bridge } from './lib/bridge';
+import { appear } from './lib/appearance';
 import { languages, type Language } from './lib/language';
 import { speak } from './lib/strings';
 import '../../assets/style/tokens.css';
@@ -12,11 +13,15 @@ async function listen() {
   document.documentElement.lang = language;
 }
 
+/** Light or dark from the first frame on; what the page sees itself where the desktop app cannot say. */
+const dressed = bridge.shell.Looks().then(appear, () => {});
+
 /** What the program around the page knew last: nothing in its first moments. */
 const lately = bridge.shell.State().catch(() => undefined);
 
 await listen().catch(() => {});
 const last = await lately;
+await dressed;
 // What is evaluated from here on finds the language chosen.
 const { default: App } = await import('./App.svelte');
 mount(App, { target: document.getElementById('app')!, props: { bridge, last } });

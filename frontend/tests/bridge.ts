@@ -43,6 +43,9 @@ const doing = new Map<string, Partial<AppHealth>>(); // name → how an app does
 const trying = new Map<string, Partial<TriedAddress>>(); // name → what comes of trying its address
 const slow = new Map<string, Promise<void>>(); // name → what to wait for
 
+/** What the desktop looks like, where the desktop app has to tell; "" where the page sees it. */
+let desktop = '';
+
 function emit() {
   state = { ...state, seq: state.seq + 1 };
   const wire = JSON.stringify(state);
@@ -309,7 +312,7 @@ window.go = {
       Export: () => '/home/maya/porchlight.json',
       Open: () => {},
     }),
-    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: sessionStorage.getItem('language') || (address.get('language') ?? 'en'), locale: address.get('locale') ?? 'en-GB' }), Wanted: () => ({ view: '', argument: '' }), State: () => (new URLSearchParams(location.search).has('last') ? state : nothing.ownerState) }),
+    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: sessionStorage.getItem('language') || (address.get('language') ?? 'en'), locale: address.get('locale') ?? 'en-GB' }), Wanted: () => ({ view: '', argument: '' }), Looks: () => preferences.appearance || desktop, State: () => (new URLSearchParams(location.search).has('last') ? state : nothing.ownerState) }),
   },
 };
 /** Every text in a value that holds a letter or more. */
@@ -364,6 +367,11 @@ const stub = {
     emit();
   },
   change,
+  /** Has the desktop be light or dark, and tells the window. */
+  looks: (like: string) => {
+    desktop = like;
+    for (const fn of subscribers.looks ?? []) fn();
+  },
   /** Changes what the desktop app keeps; the page asks for it when it needs it. */
   prefer,
   /** Changes a person as somebody else would: a new peopleVersion says so. */

@@ -70,6 +70,8 @@ export const bridge = {
   onState: (fn: (state: OwnerState) => void) => on('state', fn),
   /** Calls fn whenever there is a view to ask shell.Wanted for. */
   onShow: (fn: () => void) => on('show', fn),
+  /** Calls fn whenever there is a look to ask shell.Looks for. */
+  onLooks: (fn: () => void) => on('looks', fn),
 };
 
 export type Bridge = typeof bridge;

@@ -277,6 +277,7 @@ export interface Desk {
 /** Go's ui.Shell, as Wails binds it. */
 export interface Shell {
   Copy(value: string): Promise<void>;
+  Looks(): Promise<string>;
   OpenURL(value: string): Promise<void>;
   Speech(): Promise<Speech>;
   State(): Promise<OwnerState>;

@@ -1,0 +1,42 @@
+package desktop
+
+import "testing"
+
+// notedWindow is a window that passes on what the page is told.
+type notedWindow struct {
+	window
+	events chan string
+}
+
+func (t notedWindow) emit(name string, _ any) { t.events <- name }
+
+// The window looks as the owner chose, or else as the desktop does; the page is told
+// when that changes.
+func TestLooksAsChosenOrAsTheDesktop(t *testing.T) {
+	t.Parallel()
+	s, err := openSettings(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := notedWindow{events: make(chan string)}
+	a := &app{settings: s, window: page}
+	expect := func(want string) {
+		t.Helper()
+		if got := a.appearance(); got != want {
+			t.Errorf("it looks %q, want %q", got, want)
+		}
+	}
+	expect("") // the page sees the desktop itself
+	a.desktopLooks(true)
+	expect("dark")
+	a.desktopLooks(true) // as before: nothing to tell
+	a.desktopLooks(false)
+	if name := <-page.events; name != "looks" {
+		t.Errorf("the page is told %q", name)
+	}
+	expect("light")
+	if err := s.change(func(v *settingsValues) { v.Appearance = "dark" }); err != nil {
+		t.Fatal(err)
+	}
+	expect("dark")
+}
