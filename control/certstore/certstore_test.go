@@ -328,12 +328,15 @@ func TestLocks(t *testing.T) {
 		if len(waits) > 0 {
 			t.Fatal("the lock of a node that is there was taken over")
 		}
-		brief, stop := context.WithTimeout(ctx, time.Second)
+		brief, end := context.WithTimeout(ctx, time.Second)
 		if err := two.Lock(brief, "order"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("who waits no longer: %v", err)
 		}
-		stop()
+		end()
 		mustStore(t, one, "a", "1")
+		if err := one.Lock(ctx, "account"); err != nil {
+			t.Fatal(err)
+		}
 
 		cut.cut.Store(true)
 		began := time.Now()
@@ -343,6 +346,11 @@ func TestLocks(t *testing.T) {
 		if took := time.Since(began); took < leaseEnds-leaseBeat || took > leaseEnds+2*leaseBeat {
 			t.Errorf("it was taken over after %v", took)
 		}
+		soon, stop := context.WithTimeout(ctx, 2*leaseBeat)
+		if err := two.Lock(soon, "account"); err != nil {
+			t.Errorf("the other lock of a holder that is gone has to be waited for again: %v", err)
+		}
+		stop()
 		cut.cut.Store(false)
 		if err := errors.Join(one.Store(ctx, "a", []byte("late")), one.Delete(ctx, "a")); !errors.Is(err, errLost) {
 			t.Errorf("who lost the lock stores: %v", err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/control/kv"
@@ -82,11 +83,31 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("taking a lock in the store: %w", err)
 	}
 	if found.Holder != "" {
-		s.sight(name, found)
-		return false, nil
+		return false, s.look(ctx)
 	}
 	s.hold(name, holder)
 	return true, nil
+}
+
+// look notes all locks: who holds one that is waited for may have died with others,
+// which are wanted next.
+func (s *Storage) look(ctx context.Context) error {
+	var items []kv.Item
+	err := s.store.View(ctx, func(tx kv.Tx) (err error) {
+		items, err = tx.Scan(lockPrefix, "", maxEntries)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("looking at a lock in the store: %w", err)
+	}
+	for _, it := range items {
+		var found lockRow
+		if err := json.Unmarshal(it.Value, &found); err != nil {
+			return err
+		}
+		s.sight(strings.TrimPrefix(it.Key, lockPrefix), found)
+	}
+	return nil
 }
 
 // silent says whether a holder has said nothing for as long as it may.
