@@ -23,6 +23,11 @@ const (
 	orderWithin  = 2 * time.Minute
 	orderAgain   = time.Minute
 	orderSlowest = time.Hour
+
+	// challengesAtOnce bounds the authority's connections that are answered at a time:
+	// where several nodes have the account, each may read the store. It comes from a
+	// handful of places.
+	challengesAtOnce = 16
 )
 
 // acme has the certificate of the auth host issued by an authority over ACME (RFC
@@ -37,6 +42,7 @@ type acme struct {
 
 	ready chan struct{} // closed once magic is there
 	magic *certmagic.Config
+	cache *certmagic.Cache
 	has   atomic.Bool // the certificate is at hand
 }
 
@@ -76,7 +82,17 @@ func (a *acme) config() *tls.Config {
 			return nil, hello.Context().Err()
 		}
 	}
-	challenge := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{acmeorder.ChallengeALPN}, GetCertificate: get}
+	places := make(chan struct{}, challengesAtOnce)
+	getChallenge := func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			return get(hello)
+		case <-hello.Context().Done():
+			return nil, hello.Context().Err()
+		}
+	}
+	challenge := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{acmeorder.ChallengeALPN}, GetCertificate: getChallenge}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, GetCertificate: get,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -100,7 +116,7 @@ func (a *acme) run(ctx context.Context) error {
 		return err
 	}
 	defer cache.Stop()
-	a.magic = magic
+	a.magic, a.cache = magic, cache
 	close(a.ready)
 
 	for wait := orderAgain; ; wait = min(2*wait, orderSlowest) {
@@ -127,6 +143,21 @@ func (a *acme) run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// ends is when the certificate at hand ends; zero where there is none.
+func (a *acme) ends() (ends time.Time) {
+	select {
+	case <-a.ready:
+	default:
+		return ends
+	}
+	for _, cert := range a.cache.AllMatchingCertificates(a.host) {
+		if cert.Leaf != nil && cert.Leaf.NotAfter.After(ends) {
+			ends = cert.Leaf.NotAfter
+		}
+	}
+	return ends
 }
 
 func (a *acme) order(ctx context.Context) error {

@@ -87,6 +87,9 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 	if err := visitor.HandshakeContext(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if got := n.acme.ends(); !got.Equal(leaf.NotAfter) {
+		t.Errorf("it ends %v, want %v", got, leaf.NotAfter)
+	}
 	if got := visitor.ConnectionState().PeerCertificates[0]; !got.Equal(leaf) {
 		t.Errorf("it serves a certificate of %v", got.Subject)
 	}

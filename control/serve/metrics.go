@@ -78,13 +78,13 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func newRegistry(c *counts, r *relay.Relay, store kv.Store, smtp *mail.SMTP) *prometheus.Registry {
+func newRegistry(c *counts, r *relay.Relay, store kv.Store, smtp *mail.SMTP, certEnds func() time.Time) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		c.requests, c.seconds,
-		relayStats{r},
+		relayStats{r}, certStats{certEnds},
 	)
 	if p, ok := store.(pool); ok {
 		registry.MustRegister(poolStats{p})
@@ -185,6 +185,21 @@ func (s poolStats) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(descInLine, prometheus.GaugeValue, float64(queue.Waiting))
 	ch <- prometheus.MustNewConstMetric(descSentAway, prometheus.CounterValue, float64(queue.Refused))
 	ch <- prometheus.MustNewConstMetric(descDropped, prometheus.CounterValue, float64(queue.Dropped))
+}
+
+// certStats is the auth host's certificate.
+type certStats struct{ ends func() time.Time }
+
+var descCertEnds = prometheus.NewDesc("porchlight_certificate_ends_timestamp_seconds", "When the auth host's certificate ends, in Unix time; left out where there is none.", nil, nil)
+
+// Describe implements prometheus.Collector.
+func (s certStats) Describe(ch chan<- *prometheus.Desc) { ch <- descCertEnds }
+
+// Collect implements prometheus.Collector.
+func (s certStats) Collect(ch chan<- prometheus.Metric) {
+	if ends := s.ends(); !ends.IsZero() {
+		ch <- prometheus.MustNewConstMetric(descCertEnds, prometheus.GaugeValue, float64(ends.Unix()))
+	}
 }
 
 // mailStats are the mails to be delivered by SMTP. What became of them is counted

@@ -49,6 +49,7 @@ type Node struct {
 	peers     net.Listener // nil without
 	news      *news.News   // nil without peers
 	health    *health
+	certEnds  func() time.Time // when the auth host's certificate ends; zero: there is none yet
 }
 
 // Open opens the node: after it, connections are accepted by the system and
@@ -200,7 +201,7 @@ func (n *Node) build(ctx context.Context) error {
 	if err := n.listenForNews(run); err != nil {
 		return err
 	}
-	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp), cutOff: n.relay.CutOff}
+	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp, n.certEnds), cutOff: n.relay.CutOff}
 	if n.acme != nil {
 		n.health.certified = n.acme.has.Load
 	}
@@ -218,11 +219,13 @@ func (n *Node) certificates(ctx context.Context) (*tls.Config, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		n.certEnds = c.ends
 		return c.config(), nil, nil
 	case TLSACME:
 		if err := n.openACME(ctx); err != nil {
 			return nil, nil, err
 		}
+		n.certEnds = n.acme.ends
 		return n.acme.config(), nil, nil
 	}
 	ca, err := localca.Open(CADir(n.cfg.DataDir), localca.Options{
@@ -236,6 +239,7 @@ func (n *Node) certificates(ctx context.Context) (*tls.Config, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	n.certEnds = c.ends
 	return c.config(), ca.RootPEM(), nil
 }
 

@@ -39,6 +39,9 @@ func TestACME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, text := fetch(t, probe(t), s.metrics+"/metrics"); strings.Contains(text, "porchlight_certificate_ends") {
+		t.Error("a certificate that is not there has an end")
+	}
 	a.LookAt(port)
 	certificate := func(s *server) (serial string) {
 		t.Helper()

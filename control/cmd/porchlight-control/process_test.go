@@ -117,6 +117,9 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
+	if _, body := fetch(t, probe(t), s.metrics+"/metrics"); !strings.Contains(body, "\nporchlight_certificate_ends_timestamp_seconds ") {
+		t.Errorf("the end of the certificate is not told:\n%s", body)
+	}
 	if status, _ := fetch(t, c, s.authURL+"/metrics"); status != 404 {
 		t.Errorf("the auth host answers /metrics with %d", status)
 	}
