@@ -21,6 +21,7 @@ import (
 // in x/net/http2's frame.go, and newWriterAndRequest in its server.go.
 type head struct {
 	decoder *hpack.Decoder
+	known   known
 
 	fields   []field // without the pseudo-fields
 	pseudo   pseudo
@@ -41,7 +42,7 @@ type pseudo struct {
 }
 
 func (h *head) reset() {
-	*h = head{decoder: h.decoder, fields: h.fields[:0], left: headerList, trailers: headerList}
+	*h = head{decoder: h.decoder, known: h.known, fields: h.fields[:0], left: headerList, trailers: headerList}
 	h.decoder.SetEmitEnabled(true)
 }
 
@@ -127,6 +128,9 @@ func (c *Conn) block(f *frames.HeadersFrame) error {
 	if !ended {
 		c.readWithin(limits.HeaderTimeout)
 		defer c.readWithin(0)
+	}
+	if ended {
+		part = h.known.plainer(part)
 	}
 	for n := 0; ; n++ {
 		// A part much longer than what is left, or one after the block was found

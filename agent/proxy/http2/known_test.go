@@ -1,0 +1,77 @@
+package http2
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2/hpack"
+
+	"porchlight/agent/proxy/limits"
+)
+
+// decoded is what comes of blocks one after the other on a connection.
+func decoded(blocks [][]byte, plainer func([]byte) []byte) (fields []hpack.HeaderField, failed int) {
+	decoder := hpack.NewDecoder(limits.HeaderTable, func(f hpack.HeaderField) { fields = append(fields, f) })
+	decoder.SetMaxStringLength(headerList)
+	for i, block := range blocks {
+		if _, err := decoder.Write(plainer(bytes.Clone(block))); err != nil {
+			return fields, i + 1
+		}
+		if decoder.Close() != nil {
+			return fields, i + 1
+		}
+	}
+	return fields, 0
+}
+
+// FuzzKnown holds that a connection which knows strings reads the same of all blocks as
+// one that knows none.
+func FuzzKnown(f *testing.F) {
+	token := func(name, value string) []byte {
+		var b bytes.Buffer
+		e := hpack.NewEncoder(&b)
+		_ = e.WriteField(hpack.HeaderField{Name: ":path", Value: "/" + strings.Repeat("a", 80)})
+		_ = e.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: true})
+		_ = e.WriteField(hpack.HeaderField{Name: "x-after", Value: "it"})
+		return b.Bytes()
+	}
+	long := "Bearer " + strings.Repeat("eyJhbGciOiJFZERTQSJ9", 12)
+	first := token("authorization", long)
+	f.Add(first, token("authorization", long+"x"))
+	f.Add(first, token("x-a-name-of-its-own", long))
+	f.Add(token("authorization", strings.Repeat("a", 1200)), token("authorization", strings.Repeat("a", 3000)))
+	broken := bytes.Clone(first)
+	broken[len(broken)-30] ^= 0xff
+	f.Add(first, broken)
+	f.Add(first, first[:len(first)-20])
+	f.Add(append([]byte{0x3f, 0xe1, 0x1f}, first...), []byte{0x10, 0x7f, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte("\x0f\x08\xff\x00"+strings.Repeat("\xff", 127)), first)
+	f.Fuzz(func(t *testing.T, one, other []byte) {
+		blocks := [][]byte{one, one, one, other, one, other, other, other, one}
+		var k known
+		got, failed := decoded(blocks, k.plainer)
+		want, wantFailed := decoded(blocks, func(b []byte) []byte { return b })
+		if failed != wantFailed || !slices.Equal(got, want) {
+			t.Errorf("knowing strings, %q (failed at %d)\nelse %q (failed at %d)", got, failed, want, wantFailed)
+		}
+	})
+}
+
+// A token that comes again is not decoded again, one that changed is.
+func TestKnownToken(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	value := "Bearer " + strings.Repeat("eyJhbGciOiJFZERTQSJ9", 12)
+	_ = hpack.NewEncoder(&b).WriteField(hpack.HeaderField{Name: "authorization", Value: value, Sensitive: true})
+	var k known
+	for i, plain := range []bool{false, true, true} {
+		if got := bytes.Contains(k.plainer(b.Bytes()), []byte(value)); got != plain {
+			t.Errorf("block %d has its text in the clear: %v, want %v", i+1, got, plain)
+		}
+	}
+	if n := cap(k.coded) + len(k.text) + cap(k.block); n > 4*mostKnown {
+		t.Errorf("a connection keeps %d bytes for a token of %d", n, len(value))
+	}
+}
