@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"time"
@@ -31,6 +32,10 @@ const (
 	deviceKept = 10 * time.Minute
 	// devicePaceSize bounds each of the two tables.
 	devicePaceSize = 50_000
+	// othersWait is how long a credential waits for what becomes of others from its
+	// network, and othersLook how often it looks.
+	othersWait = 10 * time.Second
+	othersLook = 50 * time.Millisecond
 )
 
 // devicePace is what this node remembers of who asked with which credential.
@@ -39,6 +44,7 @@ type devicePace struct {
 
 	mu        sync.Mutex
 	computers map[string]paced // by hash of a good credential; guarded by mu
+	asking    map[string]int   // by network, those that are being looked at; guarded by mu
 }
 
 // paced is when the two buckets of a computer are full again.
@@ -60,7 +66,7 @@ func (c paced) full() time.Time {
 }
 
 func newDevicePace() *devicePace {
-	return &devicePace{computers: map[string]paced{}, refused: bounds.NewBuckets[string](bucketRefused, devicePaceSize)}
+	return &devicePace{computers: map[string]paced{}, asking: map[string]int{}, refused: bounds.NewBuckets[string](bucketRefused, devicePaceSize)}
 }
 
 // enter takes one from the bucket of a credential, or, where it was not good
@@ -70,7 +76,10 @@ func (p *devicePace) enter(now time.Time, hash, network string, visits bool) (kn
 	defer p.mu.Unlock()
 	c, known := p.computers[hash]
 	if !known {
-		return false, p.refused.Take(now, network)
+		if wait = p.refused.Take(now, network); wait == 0 {
+			p.asking[network]++
+		}
+		return false, wait
 	}
 	full := c.bucket(visits)
 	*full, wait = bucketComputer.Take(now, *full)
@@ -78,16 +87,46 @@ func (p *devicePace) enter(now time.Time, hash, network string, visits bool) (kn
 	return true, wait
 }
 
+// enterAfterOthers is enter for a credential that is not known. Others from its network
+// may have taken all there is only until they turn out to be good, as when the store is
+// slow and an office comes back at once; so it waits while any are being looked at.
+func (p *devicePace) enterAfterOthers(ctx context.Context, now func() time.Time, hash, network string, visits bool) (known bool, wait time.Duration) {
+	late := time.NewTimer(othersWait)
+	defer late.Stop()
+	for {
+		known, wait = p.enter(now(), hash, network, visits)
+		if known || wait == 0 || !p.others(network) {
+			return known, wait
+		}
+		select {
+		case <-time.After(othersLook + rand.N(othersLook)):
+		case <-late.C:
+			return known, wait
+		case <-ctx.Done():
+			return known, wait
+		}
+	}
+}
+
+func (p *devicePace) others(network string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asking[network] > 0
+}
+
 // note keeps what became of a credential that was not known to be good.
 func (p *devicePace) note(now time.Time, hash, network string, visits, good, refused bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asking[network]--; p.asking[network] == 0 {
+		delete(p.asking, network)
+	}
 	if !refused {
 		p.refused.GiveBack(network)
 	}
 	if !good {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	bounds.MakeRoom(p.computers, devicePaceSize, func(c paced) bool { return now.Sub(c.full()) > deviceKept })
 	c := p.computers[hash]
 	full := c.bucket(visits)
@@ -130,7 +169,7 @@ func (s *Agents) paced(ctx context.Context, credential string, client netip.Addr
 	if s.cfg.Local() {
 		return ask(ctx, hash)
 	}
-	known, wait := s.devices.enter(s.now(), hash, network, visits)
+	known, wait := s.devices.enterAfterOthers(ctx, s.now, hash, network, visits)
 	switch {
 	case wait > 0 && known:
 		return tooMany("This computer asked for a great deal within a moment. Wait a little, then try again.", wait)
