@@ -46,6 +46,7 @@ type computer struct {
 	tried    int       // syncs since then until one was answered, of those that found a node
 	answered time.Time // the first sync that was begun after marked
 	welcomed time.Time // the tunnel last stood again
+	failed   error     // the last sync that did
 	visitors map[net.Conn]bool
 	dialled  []*lossy
 }
@@ -199,6 +200,9 @@ func (c counted) Sync(ctx context.Context, version string) (controlapi.Snapshot,
 	s, err := c.client.Sync(ctx, version)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		c.failed = err
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) && began.After(c.marked) {
 		c.tried-- // nobody listened, so it cost no node anything
 	}

@@ -26,6 +26,9 @@ const (
 	growing    = "CPU each ÷ that among the first hundred"
 )
 
+// settleFor is how long what coming cost lasts.
+const settleFor = 3 * time.Second
+
 // fewestForGrowth computers are those that growth is measured from.
 const fewestForGrowth = 100
 
@@ -98,14 +101,15 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 	if err != nil {
 		return spent{}, err
 	}
-	w.says("%d of %d are there after %.1f s", len(is.Back), n, time.Since(began).Seconds())
-	if err := rest(ctx, w.window/4); err != nil { // what coming cost is over
+	w.says("%d of %d are there after %.1f s (syncs answered %d, tunnels %d; %s)", len(is.Back), n, time.Since(began).Seconds(), is.Answered, is.Welcomed, is.Trouble)
+	if err := rest(ctx, min(w.window, max(w.window/4, settleFor))); err != nil {
 		return spent{}, err
 	}
 	s, err := w.during(ctx, func() error { return rest(ctx, w.window) })
 	if err != nil {
 		return s, err
 	}
+	w.calm = s
 	name := asleepName(n, w.nodes)
 	r.judging(n > 0).atLeast(name, there, float64(len(is.Back)), float64(n))
 	r.add(name, nodeCPU, perSecond(ms(s.nodes), w.window))

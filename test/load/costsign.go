@@ -74,7 +74,7 @@ func (w *world) refreshes(ctx context.Context, r *results) error {
 	}
 	span := w.window / 4
 	done := make([]int, clients)
-	s, err := w.during(ctx, func() error {
+	s, err := w.besides(ctx, func() error {
 		g, ctx := errgroup.WithContext(ctx)
 		for i := range clients {
 			g.Go(func() (err error) {
@@ -153,7 +153,7 @@ func (w *world) signIns(ctx context.Context, r *results) error {
 	}
 	n = min(n, len(w.homes))
 	var took []time.Duration
-	s, err := w.during(ctx, func() error {
+	s, err := w.besides(ctx, func() error {
 		mails := programs.MailsIn(filepath.Join(w.dir, "mails"))
 		for i := range n {
 			email := w.homes[i].Name + "@example.net"

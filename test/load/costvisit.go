@@ -85,12 +85,8 @@ func (w *world) anyNode() string { return w.running[rand.N(len(w.running))].addr
 
 // visits measures visitors who come and go while everybody else sleeps.
 func (w *world) visits(ctx context.Context, r *results) error {
-	asleep, err := w.during(ctx, func() error { return rest(ctx, w.window) })
-	if err != nil {
-		return err
-	}
 	var t tally
-	s, err := w.during(ctx, func() error {
+	s, err := w.besides(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, w.window)
 		defer cancel()
 		w.visiting(ctx, &t, w.anyNode)
@@ -104,9 +100,9 @@ func (w *world) visits(ctx context.Context, r *results) error {
 	}
 	n := float64(max(1, t.all()))
 	r.atMost(w.visitName(), failures, t.failedOf100(), 0)
-	r.add(w.visitName(), eachMicro, float64((s.nodes-asleep.nodes).Microseconds())/n)
-	r.add(w.visitName(), eachMicroDB, float64((s.database-asleep.database).Microseconds())/n)
-	r.add(w.visitName(), eachAsked, max(0, s.statements-asleep.statements)/n)
+	r.add(w.visitName(), eachMicro, float64(s.nodes.Microseconds())/n)
+	r.add(w.visitName(), eachMicroDB, float64(s.database.Microseconds())/n)
+	r.add(w.visitName(), eachAsked, s.statements/n)
 	r.add(w.visitName(), half, ms(quantile(t.took, .5)))
 	r.add(w.visitName(), nearlyAll, ms(quantile(t.took, .99)))
 	return nil
@@ -169,7 +165,7 @@ func (w *world) bytes(ctx context.Context, r *results) error {
 // download has apps give bytes and returns what a GB of them costs the nodes, in ms.
 func (w *world) download(ctx context.Context, at func() string) (float64, error) {
 	const streams = 8
-	s, err := w.during(ctx, func() error {
+	s, err := w.besides(ctx, func() error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(atOnceVisits / 2)
 		for i := range streams {

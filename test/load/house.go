@@ -37,6 +37,9 @@ type report struct {
 	Computers int
 	Back      []time.Time // those who are there since they were marked, and since when
 	Tried     int         // syncs since then
+
+	Answered, Welcomed int    // syncs and tunnels that stand
+	Trouble            string // what the last sync that failed met
 }
 
 // beComputers is a house until its orders end.
@@ -100,7 +103,16 @@ func look(all []*computer, o order) report {
 		}
 		c.mu.Lock()
 		r.Tried += c.tried
+		if c.answered.After(c.marked) {
+			r.Answered++
+		}
+		if c.failed != nil {
+			r.Trouble = fmt.Sprint(c.failed, " ", errors.Unwrap(c.failed))
+		}
 		c.mu.Unlock()
+		if c.tunnel.Connected() {
+			r.Welcomed++
+		}
 	}
 	return r
 }

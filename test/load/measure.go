@@ -20,6 +20,7 @@ const ticks = 100
 // spent is what nodes and database have used so far; of a span, what they used in it.
 type spent struct {
 	at         time.Time
+	took       time.Duration // of a span
 	nodes      time.Duration // of processor time
 	database   time.Duration
 	statements float64
@@ -131,10 +132,22 @@ func (w *world) during(ctx context.Context, do func() error) (spent, error) {
 	}
 	after, err := w.spent(ctx)
 	s := after
+	s.took = after.at.Sub(before.at)
 	s.nodes -= before.nodes
 	s.database -= before.database
 	s.statements -= before.statements
 	s.writes -= before.writes
+	return s, err
+}
+
+// besides is during without what computers that sleep use in that time anyhow.
+func (w *world) besides(ctx context.Context, do func() error) (spent, error) {
+	s, err := w.during(ctx, do)
+	part := s.took.Seconds() / max(w.calm.took.Seconds(), 1e-9)
+	less := func(used, calm float64) float64 { return max(0, used-part*calm) }
+	s.nodes = time.Duration(less(float64(s.nodes), float64(w.calm.nodes)))
+	s.database = time.Duration(less(float64(s.database), float64(w.calm.database)))
+	s.statements, s.writes = less(s.statements, w.calm.statements), less(s.writes, w.calm.writes)
 	return s, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,6 +101,9 @@ func (w *world) tell(o order) (all report, err error) {
 		}
 		all.Computers += r.Computers
 		all.Tried += r.Tried
+		all.Answered += r.Answered
+		all.Welcomed += r.Welcomed
+		all.Trouble = cmp.Or(all.Trouble, r.Trouble)
 		all.Back = append(all.Back, r.Back...)
 	}
 	slices.SortFunc(all.Back, time.Time.Compare)

@@ -23,6 +23,9 @@ func withdrawal(ctx context.Context, s settings, r *results) error {
 	return errors.Join(w.withdrawals(ctx, r), w.close())
 }
 
+// newsWait is longer than a computer takes to hear what was given.
+const newsWait = time.Second
+
 // elsewhere is what a computer's owner says at the node that the computer does not use.
 type elsewhere struct {
 	*controlapi.Client
@@ -116,7 +119,7 @@ func (w *world) thrownOut(ctx context.Context, e elsewhere, trials int, lose boo
 func (w *world) settled(ctx context.Context) (conn net.Conn, err error) {
 	for end := time.Now().Add(w.patience); time.Now().Before(end) && ctx.Err() == nil; {
 		if conn, err = visit(ctx, w.running[1].address, w.homes[0].Name); err == nil {
-			_ = conn.SetReadDeadline(time.Now().Add(w.window / 16)) // longer than news takes
+			_ = conn.SetReadDeadline(time.Now().Add(newsWait))
 			if _, err = conn.Read(make([]byte, 1)); isTimeout(err) {
 				// A deadline that has passed spoils TLS for writing only, and nothing more is said.
 				return conn, nil

@@ -37,6 +37,7 @@ type world struct {
 	roots    []byte // PEM of every node's authority
 	houses   []*house
 	homes    []home // computers in the database
+	calm     spent  // what was used in a while in which they slept
 	cleanup  []func() error
 }
 
