@@ -37,6 +37,8 @@ type flow struct {
 	ended func(toAgent, toVisitor int64)
 	// fromAgent has read the first answer.
 	fromAgent reader
+	// passed says that one end is another node.
+	passed bool
 	// pipes are where bulk flows take one; nil for those of this process.
 	pipes *pipePool
 

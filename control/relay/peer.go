@@ -165,7 +165,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	for _, node := range found.nodes[:min(len(found.nodes), tried)] {
 		var peer *peerStream
 		if peer, err = r.callPeer(life, node, conn, p); err == nil {
-			f := &flow{visitor: withoutHeader(conn), agent: withoutHeader(peer)}
+			f := &flow{visitor: withoutHeader(conn), agent: withoutHeader(peer), passed: true}
 			if !r.routes.join(away, nil, f) {
 				peer.reset()
 				err = errSessionOver

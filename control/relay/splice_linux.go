@@ -25,6 +25,9 @@ const (
 	// at the end of bulkPatience, and then is in no hurry until so many came at once.
 	bulkMark     = 128 << 10
 	bulkPatience = 2 * time.Millisecond
+	// passedMark is bulkMark for a flow between two nodes, in whose way are two relays
+	// to be woken.
+	passedMark = 512 << 10
 )
 
 // pipe is where the kernel keeps bytes on their way between two connections. It is
@@ -113,6 +116,9 @@ func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
 	if !ok {
 		return false, nil
 	}
+	if d.flow.passed {
+		s.many = passedMark
+	}
 	d.flow.setSplicing(d.way, true)
 	n, err := s.run()
 	s.close()
@@ -136,7 +142,8 @@ type splicer struct {
 	pipes    *pipePool
 	pipe     pipe
 	inPipe   int
-	hurry    bool  // woken for bulkMark bytes
+	many     int
+	hurry    bool  // woken for so many bytes
 	n        int   // moved by the last call
 	err      error // of it
 	// What is done with a connection, bound once so that moving allocates nothing.
@@ -150,7 +157,7 @@ func newSplicer(dst, src *net.TCPConn, pipes *pipePool) (*splicer, bool) {
 	if !ok {
 		return nil, false
 	}
-	s := &splicer{from: src, pipes: pipes, pipe: taken}
+	s := &splicer{from: src, pipes: pipes, pipe: taken, many: bulkMark}
 	var err1, err2 error
 	s.src, err1 = src.SyscallConn()
 	s.dst, err2 = dst.SyscallConn()
@@ -212,8 +219,8 @@ func (s *splicer) run() (moved int64, err error) {
 			n := s.inPipe
 			err = s.pump()
 			moved += int64(n - s.inPipe)
-			if err == nil && !s.hurry && n >= bulkMark {
-				s.hurry, err = true, s.mark(bulkMark)
+			if err == nil && !s.hurry && n >= s.many {
+				s.hurry, err = true, s.mark(s.many)
 			}
 		}
 		if err != nil {

@@ -34,14 +34,14 @@ func bulkPair(t *testing.T) (a, b *net.TCPConn) {
 // a flow in a hurry waits for comes all the same.
 func TestBulkCarriesEveryByte(t *testing.T) {
 	t.Parallel()
-	for _, pipes := range []int{pipeRoom(), 0} {
+	for i, pipes := range []int{pipeRoom(), 0, pipeRoom()} {
 		visitor, visitorEnd := bulkPair(t)
 		agent, agentEnd := bulkPair(t)
 		ended := make(chan int64, 1)
-		f := &flow{visitor: visitorEnd, agent: agentEnd, pipes: &pipePool{most: pipes}}
+		f := &flow{visitor: visitorEnd, agent: agentEnd, pipes: &pipePool{most: pipes}, passed: i == 2}
 		f.ended = func(_, toVisitor int64) { ended <- toVisitor }
 		f.start()
-		sizes := []int{8 << 20, bulkMark/2 + 1, 1, 4 << 20, 100, 3 << 20}
+		sizes := []int{8 << 20, bulkMark/2 + 1, passedMark/2 + 1, 1, 4 << 20, 100, 3 << 20}
 		var total int64
 		for i, size := range sizes {
 			sent := make([]byte, size)

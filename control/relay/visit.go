@@ -98,7 +98,8 @@ func mayBeElsewhere(err error) bool {
 // answer on and starts the flow, which then owns both connections. With errDied
 // nothing has reached the visitor and another data connection may be tried.
 func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *dataConn) error {
-	f := &flow{visitor: withoutHeader(conn), agent: data.stream}
+	_, passed := conn.(*peerStream)
+	f := &flow{visitor: withoutHeader(conn), agent: data.stream, passed: passed}
 	// From here on a kick finds the flow and ends it.
 	if !r.routes.join(c, s, f) {
 		return errSessionOver
