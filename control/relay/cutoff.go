@@ -63,22 +63,23 @@ func (d *directory) unheard(silence time.Duration) []nodeRow {
 }
 
 // anyAnswers asks nodes at the same time, and is done with the first that shows who
-// it is.
+// it is. The others are heard to the end: who is cut off in a handshake counts that as
+// a failure.
 func (r *Relay) anyAnswers(ctx context.Context, nodes []nodeRow) bool {
-	ctx, cancel := context.WithTimeout(ctx, peerDial)
-	defer cancel()
 	answers := make(chan bool, len(nodes))
 	for _, node := range nodes {
-		go func() { answers <- r.greetPeer(ctx, node) }()
+		r.wg.Go(func() {
+			limited, cancel := context.WithTimeout(ctx, peerDial)
+			defer cancel()
+			answers <- r.greetPeer(limited, node)
+		})
 	}
-	here := false
 	for range nodes {
 		if <-answers {
-			here = true
-			cancel() // nobody has to wait for the others
+			return true
 		}
 	}
-	return here
+	return false
 }
 
 // greetPeer says whether a node is there, without a visitor.
