@@ -1,7 +1,8 @@
 // Package news carries hints between the nodes of one control plane: that a
-// computer changed, and so is to be read in the store. What comes in is what this
-// node changed and which other nodes live; what goes out are the computers that
-// others changed, and whether something may have been missed.
+// computer changed, and so is to be read in the store, and which node has a
+// computer's tunnel. What comes in is what this node changed and holds, and which
+// other nodes live; what goes out are the computers that others changed, whether
+// something may have been missed, and who says to hold a tunnel.
 //
 // It is an embedded NATS server, of which each node has one, in a cluster over
 // mutual TLS, and one client of it in this process. A message grants nothing and
@@ -71,6 +72,12 @@ type News struct {
 	routes sync.Mutex // held while the server is told of other addresses
 	known  []string   // those it was told, sorted; guarded by routes
 
+	questions chan *nats.Msg // of other nodes, for tunnels
+
+	holding sync.Mutex                // guards what follows
+	held    map[string]held           // tunnels of this node, by host
+	open    map[string]chan *nats.Msg // questions of this node, by where answers go
+
 	mu      sync.Mutex           // guards what follows
 	number  uint64               // of the last message of this node
 	pending map[string]bool      // computers to tell of
@@ -94,6 +101,7 @@ func New(cfg Config) (*News, error) {
 	}
 	return &News{
 		cfg: cfg, log: cfg.Log, secret: rand.Text(), wake: make(chan struct{}, 1),
+		questions: make(chan *nats.Msg, questionsMost), held: map[string]held{}, open: map[string]chan *nats.Msg{},
 		pending: map[string]bool{}, told: map[string]time.Time{}, others: map[string]*other{}, doubt: true,
 	}, nil
 }
@@ -110,6 +118,9 @@ func (n *News) Listen() (err error) {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { n.miss(err.Error()) }))
 	if err == nil {
 		_, err = n.client.Subscribe(changedSubject, func(m *nats.Msg) { n.hear(m.Data) })
+	}
+	if err == nil {
+		_, err = n.client.Subscribe(answerPrefix(n.cfg.Run)+"*", n.answered)
 	}
 	if err != nil {
 		return fmt.Errorf("news: the own server does not serve: %w", err)
@@ -138,6 +149,8 @@ func (n *News) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			n.flush(time.Now().Add(tellAgain))
 			return n.Close()
+		case m := <-n.questions:
+			n.answer(m)
 		case <-n.wake:
 		case <-due.C:
 		case <-beat.C:

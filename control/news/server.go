@@ -37,7 +37,9 @@ func options(cfg Config, secret string) *server.Options {
 	return &server.Options{
 		ServerName: cfg.Node + "." + cfg.Run,
 		Host:       "127.0.0.1", Port: server.RANDOM_PORT,
-		Username: clientName, Password: secret,
+		// A list of one: with a single name instead, each change of the addresses
+		// would end this process's own connection.
+		Users:  []*server.User{{Username: clientName, Password: secret}},
 		NoSigs: true, NoSystemAccount: true, MaxConn: 16,
 		MaxPayload: maxMessage, MaxControlLine: 1 << 10, AuthTimeout: strangerWait,
 		Cluster: server.ClusterOpts{

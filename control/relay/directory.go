@@ -75,6 +75,8 @@ type directory struct {
 	news      func() string // nil without
 	tell      func()        // the nodes that agents should know have changed
 	othersAre func([]Neighbour)
+	hold      func(host string, holds func(string) bool)                       // nil without
+	holders   func(ctx context.Context, host string, most int) (runs []string) // nil without
 	now       func() time.Time
 	log       *slog.Logger
 
@@ -111,6 +113,8 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 		self:      self,
 		news:      p.News,
 		othersAre: others,
+		hold:      p.Hold,
+		holders:   p.Holders,
 		domain:    "." + p.Domain,
 		holds:     holds,
 		tell:      tell,
@@ -129,6 +133,9 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 
 // touch says that a tunnel for host came or went.
 func (d *directory) touch(host string) {
+	if d.hold != nil {
+		d.hold(host, d.holds)
+	}
 	d.mu.Lock()
 	d.dirty[host] = true
 	d.mu.Unlock()

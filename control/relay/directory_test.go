@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,4 +185,63 @@ func TestNodeWithdraws(t *testing.T) {
 		t.Errorf("its row afterwards: %v", err)
 	}
 	one.sees(t, 1)
+}
+
+// Who says to hold a tunnel is asked for, and the store is not; it is where nobody
+// says so, or somebody who does not live.
+func TestHoldersComeBeforeTheStore(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	var said []string // runs
+	open := func(name string) *directory {
+		p := Peers{
+			Store: store, Domain: "localhost", Run: "run-" + name,
+			Holders: func(_ context.Context, host string, most int) []string {
+				if host != "maya.localhost" {
+					t.Errorf("asked for %q", host)
+				}
+				return said[:min(len(said), most)]
+			},
+		}
+		return newDirectory(p, name, func(string) bool { return false }, time.Now, slog.New(slog.DiscardHandler))
+	}
+	one, two, three := open("one"), open("two"), open("three")
+	two.drain()
+	for _, d := range []*directory{one, two, three} {
+		if err := d.renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := one.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		said, want string
+		views      int64
+	}{
+		{"run-two", "two", 0},
+		{"run-two run-three", "three two", 0}, // who goes away last
+		{"run-another run-two", "two", 0},
+		{"run-another", "", 1},
+		{"", "", 0}, // the store has said so a moment ago
+	} {
+		said = strings.Fields(c.said)
+		before := store.views.Load()
+		found, err := one.find(t.Context(), "notes.maya.localhost")
+		var names []string
+		for _, n := range found.nodes {
+			names = append(names, n.Node)
+		}
+		if got := strings.Join(names, " "); err != nil || got != c.want || !found.sure {
+			t.Errorf("%q say so: found %q, %v", c.said, got, err)
+		}
+		if got := store.views.Load() - before; got != c.views {
+			t.Errorf("%q say so: the store was read %d times", c.said, got)
+		}
+	}
+	said = []string{"run-two"}
+	one.unreachable(two.self)
+	if found, _ := one.find(t.Context(), "notes.maya.localhost"); len(found.nodes) != 0 {
+		t.Errorf("a node that did not answer is tried again at once: %v", found.nodes)
+	}
 }

@@ -44,11 +44,15 @@ func (f findings) nowhere() error {
 }
 
 // find names the other nodes where a tunnel for a server name is, the latest
-// first. It answers from memory where it can, and goes by what it last knew where the
+// first. Those who have it say so themselves; only where nobody does, the store is
+// looked into, because its node may not be heard. It answers from memory where it can, and goes by what it last knew where the
 // store cannot be asked; an overLimit says that too many ask.
 func (d *directory) find(ctx context.Context, serverName string) (findings, error) {
 	if !strings.HasSuffix(serverName, d.domain) {
 		return findings{sure: true}, nil
+	}
+	if nodes := d.ask(ctx, serverName); len(nodes) > 0 {
+		return findings{nodes, true}, nil
 	}
 	d.mu.Lock()
 	entry, ok := d.cache[serverName]
@@ -77,6 +81,29 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 		return d.reached(d.lastKnown(serverName)), nil
 	}
 	return d.reached(findings{found.([]nodeRow), true}), nil
+}
+
+// ask has the nodes that hold a tunnel say so, and drops those that could not be
+// reached a moment ago. Nobody may answer.
+func (d *directory) ask(ctx context.Context, serverName string) []nodeRow {
+	if d.holders == nil {
+		return nil
+	}
+	d.mu.Lock()
+	others := d.others()
+	d.mu.Unlock()
+	var places []place
+	for _, run := range d.holders(ctx, d.hostOf(serverName), min(len(others), peersTried)) {
+		if i := slices.IndexFunc(others, func(n nodeRow) bool { return n.Run == run }); i >= 0 {
+			places = append(places, place{nodeRow: others[i]})
+		}
+	}
+	slices.SortStableFunc(places, likelier)
+	nodes := d.reached(findings{nodes: nodesOf(places)}).nodes
+	if len(nodes) > 0 {
+		d.heldBy(serverName, nodes[0])
+	}
+	return nodes
 }
 
 // others are the living nodes but this one. mu is held.
@@ -127,12 +154,17 @@ func (d *directory) lookUp(ctx context.Context, serverName string) ([]nodeRow, e
 		}
 	}
 	slices.SortStableFunc(places, likelier)
+	nodes := nodesOf(places)
+	d.learn(serverName, nodes)
+	return nodes, nil
+}
+
+func nodesOf(places []place) []nodeRow {
 	nodes := make([]nodeRow, len(places))
 	for i, p := range places {
 		nodes[i] = p.nodeRow
 	}
-	d.learn(serverName, nodes)
-	return nodes, nil
+	return nodes
 }
 
 // likelier orders the latest first, and those that go away last.

@@ -66,6 +66,11 @@ type Peers struct {
 	// Neighbours is called with the other nodes that live, whenever they are
 	// others than before; nil for nobody.
 	Neighbours func([]Neighbour)
+	// Hold tells the other nodes whether this one has the tunnel of a host, as holds
+	// says it, and Holders asks which of them do: their runs, up to most, the
+	// likeliest first. Nil where only the store says it.
+	Hold    func(host string, holds func(host string) bool)
+	Holders func(ctx context.Context, host string, most int) (runs []string)
 }
 
 // Neighbour is another node of the same control plane.

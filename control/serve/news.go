@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
@@ -46,6 +47,13 @@ func (n *Node) joinNews(parts *wiring.Config) (run string) {
 			nodes[i] = news.Node{Name: o.Node, Run: o.Run, Address: o.News}
 		}
 		n.news.Know(nodes)
+	}
+	p.Hold = func(host string, holds func(string) bool) { n.news.Hold(host, holds) }
+	p.Holders = func(ctx context.Context, host string, most int) (runs []string) {
+		for _, h := range n.news.Holders(ctx, host, most) {
+			runs = append(runs, h.Run)
+		}
+		return runs
 	}
 	return run
 }
