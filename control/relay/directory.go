@@ -42,9 +42,9 @@ const (
 	// tunnelLife is how long a tunnel's row lasts without being written again,
 	// which happens at half of it.
 	tunnelLife = 2 * time.Hour
-	// tunnelsAtOnce bounds one transaction, nodesMost the nodes known.
+	// tunnelsAtOnce bounds one transaction, nodesAtOnce one read of nodes.
 	tunnelsAtOnce = 100
-	nodesMost     = 64
+	nodesAtOnce   = 64
 
 	storeWait = 5 * time.Second
 )
@@ -244,18 +244,22 @@ func (d *directory) look(ctx context.Context) error {
 	var nodes []nodeRow
 	err := d.store.View(ctx, func(tx kv.Tx) error {
 		nodes = nil
-		items, err := tx.Scan(keyNodes, "", nodesMost)
-		if err != nil {
-			return err
-		}
-		for _, item := range items {
-			var row nodeRow
-			if err := json.Unmarshal(item.Value, &row); err != nil {
-				return fmt.Errorf("the row %s: %w", item.Key, err)
+		for after := ""; ; {
+			items, err := tx.Scan(keyNodes, after, nodesAtOnce)
+			if err != nil {
+				return err
 			}
-			nodes = append(nodes, row)
+			for _, item := range items {
+				var row nodeRow
+				if err := json.Unmarshal(item.Value, &row); err != nil {
+					return fmt.Errorf("the row %s: %w", item.Key, err)
+				}
+				nodes, after = append(nodes, row), item.Key
+			}
+			if len(items) < nodesAtOnce {
+				return nil
+			}
 		}
-		return nil
 	})
 	if err != nil {
 		return err

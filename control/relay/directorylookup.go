@@ -131,9 +131,13 @@ func (d *directory) lookUp(ctx context.Context, serverName string) ([]nodeRow, e
 	if len(keys) > 0 {
 		err := d.store.View(ctx, func(tx kv.Tx) error {
 			places = nil
-			values, err := tx.GetAll(keys...)
-			if err != nil {
-				return err
+			var values [][]byte
+			for some := range slices.Chunk(keys, kv.MaxKeys) {
+				found, err := tx.GetAll(some...)
+				if err != nil {
+					return err
+				}
+				values = append(values, found...)
 			}
 			for i, value := range values {
 				var row tunnelRow

@@ -29,6 +29,8 @@ const (
 	peerSuffix     = ".peer.porchlight.internal"
 	peerSecretSize = 32 // bytes, at least
 
+	sessionsKept = 64 // of other nodes, to connect to them again with less work
+
 	peerCertLife  = 7 * 24 * time.Hour
 	peerCertRenew = 24 * time.Hour
 	peerCertSkew  = time.Hour // by which nodes' clocks may differ
@@ -59,7 +61,7 @@ func newPeerTLS(secret []byte, node string, now func() time.Time) (*peerTLS, err
 	}
 	p := &peerTLS{
 		node: node, key: ed25519.NewKeyFromSeed(seed), pool: x509.NewCertPool(), now: now,
-		cache: tls.NewLRUClientSessionCache(nodesMost),
+		cache: tls.NewLRUClientSessionCache(sessionsKept),
 	}
 	// The same on every node, byte for byte.
 	template := &x509.Certificate{
