@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -47,6 +48,7 @@ func (r *refusal) after() time.Duration {
 type session struct {
 	tunnel *Tunnel
 	relay  controlapi.Relay
+	slot   int
 	conn   *tls.Conn
 	key    *tunnelwire.HeaderKey
 	log    *slog.Logger
@@ -58,6 +60,9 @@ type session struct {
 
 	news   chan struct{} // has room for one: there is something in untold
 	untold []netip.Addr  // let in, and the relay does not know; guarded by tunnel.mu
+
+	draining bool                  // the relay asked to be left; guarded by tunnel.mu
+	why      atomic.Pointer[error] // that it was ended by us, see quit
 
 	writing sync.Mutex // held while a frame is written
 
@@ -81,7 +86,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 	}
 	life, end := context.WithCancel(ctx)
 	s := &session{
-		tunnel: t, relay: relay, conn: conn, key: key, ctx: life,
+		tunnel: t, relay: relay, slot: slot, conn: conn, key: key, ctx: life,
 		log:    t.log.With("relay", relay.Address),
 		dials:  make(chan struct{}, dialsAtOnce),
 		places: make(chan struct{}, ticketsAtOnce),
@@ -93,6 +98,9 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 	t.setSession(slot, s)
 	s.wg.Go(s.pulse)
 	err = s.read()
+	if why := s.why.Load(); why != nil {
+		err = *why
+	}
 	t.setSession(slot, nil)
 	end()
 	_ = conn.Close()
@@ -185,7 +193,9 @@ func (s *session) read() error {
 		case tunnelwire.Missing:
 			s.missing(len(f.Tickets), f.Arrived)
 		case tunnelwire.Drain:
-			return errDraining
+			if err := s.drained(); err != nil {
+				return err
+			}
 		case tunnelwire.Refused:
 			return &refusal{f}
 		}

@@ -10,7 +10,7 @@
 // to which name.
 //
 //	tunnel.go   New, Run, the two slots that dial
-//	session.go  one control connection
+//	session.go  one control connection, drained.go when its relay asks to be left
 //	data.go     data connections, verification
 //	listener.go what visitors come out of
 package tunnel

@@ -1,0 +1,72 @@
+package tunnel_test
+
+import (
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"porchlight/agent/tunnel"
+	"porchlight/control/controlapi"
+	"porchlight/control/relay"
+	"porchlight/test/programs"
+)
+
+// named gives a relay the name of a node.
+func named(node string) func(*relay.Config) {
+	return func(c *relay.Config) { c.Node = node }
+}
+
+// listOf are the relays at these addresses.
+func listOf(addresses ...string) func() []controlapi.Relay {
+	var all []controlapi.Relay
+	for _, addr := range addresses {
+		all = append(all, controlapi.Relay{Address: addr, ServerName: authHost})
+	}
+	return func() []controlapi.Relay { return all }
+}
+
+// nobodyAt is an address where nothing listens, as yet.
+func nobodyAt(t *testing.T) string {
+	t.Helper()
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dead.Close()
+	return dead.Addr().String()
+}
+
+// A relay that asks to be left while there is no other keeps the computer until there
+// is one.
+func TestDrainWithNowhereToGo(t *testing.T) {
+	t.Parallel()
+	other := nobodyAt(t)
+	w := start(t, options{relay: func(c *relay.Config) { c.Grace = wait }})
+	cfg := tunnel.Config{
+		Relays: listOf(w.addr, other), Credential: func() string { return credential },
+		RootCAs: testAuthority().Pool(), Log: slog.New(slog.NewTextHandler(w.log, nil)),
+	}
+	w.stopTunnel()
+	var err error
+	if w.tunnel, err = tunnel.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	w.run(options{})
+	w.connected(true)
+	conn := w.mustVisit("maya.localhost")
+	stopped := make(chan struct{})
+	go func() { w.stopRelay(); close(stopped) }()
+	programs.Eventually(t, "the agent stays", func() bool { return strings.Contains(w.log.String(), "until there is another") })
+	if w.relay.Stats().Sessions != 1 || !w.tunnel.Connected() {
+		t.Error("the agent left the only relay it had")
+	}
+	next, _, _ := startRelay(t, other, nil, named("next"))
+	w.tunnel.Wake()
+	programs.Eventually(t, "the agent has gone elsewhere", func() bool { return next.Stats().Sessions == 1 && w.relay.Stats().Sessions == 0 })
+	if err := echo(conn, []byte("a visit under way goes on")); err != nil {
+		t.Error(err)
+	}
+	_ = conn.Close()
+	<-stopped
+}
