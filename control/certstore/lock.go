@@ -22,6 +22,11 @@ const (
 	leaseBeat = 3 * time.Second
 	leaseEnds = 15 * time.Second
 	lookAgain = 500 * time.Millisecond
+	// lookedOn is how far apart two looks at a lock may be that count as one watch. While
+	// nobody can look, its holder may not be able to say anything either: that is no silence.
+	lookedOn = leaseBeat
+	// beatWithin bounds one beat, so that one that hangs does not keep the next from trying.
+	beatWithin = 2 * leaseBeat
 	// endWithin bounds giving locks back when a node ends.
 	endWithin = 2 * time.Second
 )
@@ -42,10 +47,11 @@ type lease struct {
 	ended  chan struct{} // closed when it beats no longer
 }
 
-// sighting is another holder's lock as it was last found, and since when it is so.
+// sighting is another holder's lock as it was last found.
 type sighting struct {
 	row   lockRow
-	since time.Time
+	since time.Time // it has been watched since then, and was so all the while
+	last  time.Time // it was last found so
 }
 
 // Lock implements certmagic.Locker.
@@ -114,16 +120,19 @@ func (s *Storage) look(ctx context.Context) error {
 func (s *Storage) silent(name string, found lockRow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.seen[name]
-	return last.row == found && time.Since(last.since) >= leaseEnds
+	seen := s.seen[name]
+	return seen.row == found && time.Since(seen.last) < lookedOn && time.Since(seen.since) >= leaseEnds
 }
 
 func (s *Storage) sight(name string, found lockRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen[name].row != found {
-		s.seen[name] = sighting{found, time.Now()}
+	seen, now := s.seen[name], time.Now()
+	if seen.row != found || now.Sub(seen.last) >= lookedOn {
+		seen = sighting{row: found, since: now}
 	}
+	seen.last = now
+	s.seen[name] = seen
 }
 
 // hold keeps a lock that was taken until Unlock.
@@ -150,17 +159,7 @@ func (s *Storage) beat(ctx context.Context, name, holder string) {
 		case <-ctx.Done():
 			return
 		}
-		err := s.store.Update(ctx, func(tx kv.Tx) error {
-			r, err := readLock(tx, name)
-			if err != nil {
-				return err
-			}
-			if r.Holder != holder {
-				return errLost
-			}
-			r.Beat++
-			return putLock(tx, name, r)
-		})
+		err := s.beatOnce(ctx, name, holder)
 		if errors.Is(err, kv.ErrClosed) {
 			return
 		}
@@ -171,8 +170,26 @@ func (s *Storage) beat(ctx context.Context, name, holder string) {
 	}
 }
 
+// beatOnce goes before what others asked of the store: who waits for the lock would take
+// a holder that stands in a long line for one that is gone.
+func (s *Storage) beatOnce(ctx context.Context, name, holder string) error {
+	ctx, cancel := context.WithTimeout(kv.First(ctx), beatWithin)
+	defer cancel()
+	return s.store.Update(ctx, func(tx kv.Tx) error {
+		r, err := readLock(tx, name)
+		if err != nil {
+			return err
+		}
+		if r.Holder != holder {
+			return errLost
+		}
+		r.Beat++
+		return putLock(tx, name, r)
+	})
+}
+
 // Unlock implements certmagic.Locker. A lock that somebody else has by now stays
-// theirs.
+// theirs. It waits in no line: all nodes wait for a lock that is not given back.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	s.mu.Lock()
 	l := s.held[name]
@@ -183,7 +200,7 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 	}
 	l.stop()
 	<-l.ended
-	return s.store.Update(ctx, func(tx kv.Tx) error {
+	return s.store.Update(kv.First(ctx), func(tx kv.Tx) error {
 		r, err := readLock(tx, name)
 		if err != nil || r.Holder != l.holder {
 			return err
