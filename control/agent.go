@@ -129,7 +129,7 @@ func (s *Agents) Authenticate(ctx context.Context, credential string) (controlap
 		return controlapi.Computer{}, credentialUnknown()
 	}
 	hash := hashOf(purposeCredential, credential)
-	return s.authenticate(kv.WithTurn(ctx, hash), hash)
+	return s.authenticate(kv.WithTurn(ctx, "credential "+hash), hash)
 }
 
 // authenticate is Authenticate for the credential with this hash.

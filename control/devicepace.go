@@ -165,7 +165,11 @@ func (s *Agents) paced(ctx context.Context, credential string, client netip.Addr
 		return credentialUnknown()
 	}
 	hash, network := hashOf(purposeCredential, credential), clientKey(client)
-	ctx = kv.WithTurn(ctx, hash)
+	turn := "credential " + hash
+	if visits {
+		turn = "visits with " + hash
+	}
+	ctx = kv.WithTurn(ctx, turn)
 	if s.cfg.Local() {
 		return ask(ctx, hash)
 	}

@@ -375,6 +375,10 @@ func clientKey(a netip.Addr) string {
 	return network.String()
 }
 
+// TurnOf names whose the calls of a store are for a client of whom nothing else is
+// known yet: its network's.
+func TurnOf(client netip.Addr) string { return "network " + clientKey(client) }
+
 // wideNetwork is what holds the addresses one party easily has: an IPv4 /24, or an
 // IPv6 /48, which is what a place is given and would be 65,536 networks.
 func wideNetwork(a netip.Addr) string {

@@ -24,7 +24,7 @@ func (*BusyError) Unwrap() error { return ErrBusy }
 // Bounds of who may wait for a store elsewhere.
 const (
 	mostWaiting     = 4096
-	mostOfOneWaiter = 64 // of one name of WithTurn
+	mostOfOneWaiter = 512 // of one name of WithTurn
 	retryLeast      = time.Second
 	retryMost       = 30 * time.Second
 )
@@ -32,9 +32,16 @@ const (
 type turnKey struct{}
 
 // WithTurn names whose the calls with this context are: those of one name wait in
-// one turn. Calls without a name have a turn each.
+// one turn, and have half of the places at most. Calls without a name have a turn each.
+// Whoever asks must not be able to have as many names as they like.
 func WithTurn(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, turnKey{}, name)
+}
+
+// TurnOf is the name that WithTurn gave, or "".
+func TurnOf(ctx context.Context) string {
+	name, _ := ctx.Value(turnKey{}).(string)
+	return name
 }
 
 // firstTurn is no name that anybody has.
@@ -42,7 +49,7 @@ const firstTurn = "\x00first"
 
 // First is for what this process has to do for itself whoever else waits: the calls
 // with this context go before all others and are never refused. It is not for what
-// somebody asked for.
+// somebody asked for, unless a few workers do that one after another.
 func First(ctx context.Context) context.Context { return WithTurn(ctx, firstTurn) }
 
 // Queue is how many calls wait for the store, and what became of others.
@@ -58,30 +65,35 @@ type Queue struct {
 // Turns come in the order in which they got into the line, so that of many who come
 // at once nobody waits longer than the line is: at most twice the median. Within a
 // turn the newest call goes first: an older one of the same computer is most likely
-// a try that was given up. A turn with more calls goes to the end of the line again.
+// a try that was given up. A turn with more calls goes to the end of the line again,
+// and stays out of it while half of the places are its own: the others' calls must not
+// wait until it has done something slow. Where the line is full, one of the longest
+// turn gives way to who has less, so that nobody fills it for others.
 // What is cancelled while it waits never reaches the store.
 type gate struct {
 	patience time.Duration   // without anybody coming through
 	closing  <-chan struct{} // nobody is let in any more
 
-	mu      sync.Mutex // guards what follows
-	places  int
-	inside  int
-	first   turn             // of First
-	line    *list.List       // of *turn, those that wait
-	byName  map[string]*turn // of line, those with a name
-	waiting int              // calls, but those of first
-	refused uint64
-	dropped uint64
-	held    time.Duration // about how long a call keeps its place
-	passed  time.Time     // when one last came out that the store had answered
+	mu       sync.Mutex // guards what follows
+	places   int
+	inside   int
+	first    turn                                    // of First
+	line     *list.List                              // of *turn, those that may come in once there is a place
+	byName   map[string]*turn                        // those with a name that wait or are inside
+	byLength [mostOfOneWaiter + 1]map[*turn]struct{} // from 2 calls that wait
+	waiting  int                                     // calls, but those of first
+	refused  uint64
+	dropped  uint64
+	held     time.Duration // about how long a call keeps its place
+	passed   time.Time     // when one last came out that the store had answered
 }
 
-// turn is calls that wait, the oldest first.
+// turn is calls of one name, those that wait the oldest first.
 type turn struct {
-	name  string
-	at    *list.Element // of the line; nil for first
-	calls []chan error  // each gets nil for a place, or why there is none
+	name   string
+	at     *list.Element // of the line; nil where it is not in it
+	calls  []chan error  // each gets nil for a place, or why there is none
+	inside int           // calls that have a place
 }
 
 func newGate(places int, patience time.Duration, closing <-chan struct{}) *gate {
@@ -108,8 +120,10 @@ func (g *gate) most() int {
 // meanwhile, and must be called once.
 func (g *gate) enter(ctx context.Context) (leave func(answered bool), err error) {
 	call, t := g.queue(ctx)
-	if t == nil {
-		return g.entered(<-call)
+	select {
+	case err := <-call:
+		return g.entered(t, err)
+	default:
 	}
 	since := time.Now()
 	timer := time.NewTimer(g.patience)
@@ -117,7 +131,7 @@ func (g *gate) enter(ctx context.Context) (leave func(answered bool), err error)
 	for {
 		select {
 		case err := <-call:
-			return g.entered(err)
+			return g.entered(t, err)
 		case <-ctx.Done():
 			g.giveUp(t, call, true)
 			return nil, ctx.Err()
@@ -136,40 +150,102 @@ func (g *gate) enter(ctx context.Context) (leave func(answered bool), err error)
 	}
 }
 
-// queue is a call with its outcome, or with the turn it waits in.
+// queue is a call that gets its outcome, at once where there is a place, and its turn.
 func (g *gate) queue(ctx context.Context) (call chan error, in *turn) {
-	name, _ := ctx.Value(turnKey{}).(string)
 	call = make(chan error, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.inside < g.places:
-		g.inside++
-		call <- nil
-		return call, nil
-	case name == firstTurn:
-		g.first.calls = append(g.first.calls, call)
-		return call, &g.first
-	case g.waiting >= mostWaiting:
+	t := g.turn(TurnOf(ctx))
+	if t != &g.first && !g.makeRoom(t) {
 		call <- g.refuse()
-		return call, nil
+		return call, t
 	}
-	t := g.byName[name]
-	if t == nil {
-		t = &turn{name: name}
-		t.at = g.line.PushBack(t)
-		if name != "" {
-			g.byName[name] = t
+	g.wait(t, append(t.calls, call))
+	g.letIn()
+	return call, t
+}
+
+// turn is the one of this name. mu is held.
+func (g *gate) turn(name string) *turn {
+	if name == firstTurn {
+		return &g.first
+	}
+	if t := g.byName[name]; t != nil {
+		return t
+	}
+	return &turn{name: name}
+}
+
+// makeRoom has an older call give way to one more of t: of its own where they are as
+// many as may be, and where the line is full of a longer turn. mu is held.
+func (g *gate) makeRoom(t *turn) bool {
+	from := t
+	if len(t.calls) < mostOfOneWaiter {
+		if g.waiting < mostWaiting {
+			return true
+		}
+		if long := g.longest(); long != nil && len(long.calls) > len(t.calls)+1 {
+			from = long
 		}
 	}
-	if len(t.calls) >= mostOfOneWaiter { // its oldest gives way
-		t.calls[0] <- g.refuse()
-		t.calls = t.calls[1:]
-		g.waiting--
+	if len(from.calls) == 0 {
+		return false
 	}
-	t.calls = append(t.calls, call)
-	g.waiting++
-	return call, t
+	from.calls[0] <- g.refuse()
+	g.wait(from, slices.Delete(from.calls, 0, 1))
+	return true
+}
+
+// longest is a turn that no other is longer than, or nil if one call of each waits.
+// mu is held.
+func (g *gate) longest() *turn {
+	for n := mostOfOneWaiter; n > 1; n-- {
+		for t := range g.byLength[n] {
+			return t
+		}
+	}
+	return nil
+}
+
+// wait has these calls of a turn wait. mu is held.
+func (g *gate) wait(t *turn, calls []chan error) {
+	if t == &g.first {
+		t.calls = calls
+		return
+	}
+	before, now := len(t.calls), len(calls)
+	t.calls = calls
+	g.waiting += now - before
+	delete(g.byLength[before], t)
+	if now > 1 {
+		if g.byLength[now] == nil {
+			g.byLength[now] = map[*turn]struct{}{}
+		}
+		g.byLength[now][t] = struct{}{}
+	}
+	g.place(t)
+}
+
+// place has a turn in the line while it may come in, and known by its name while there
+// is anything of it. mu is held.
+func (g *gate) place(t *turn) {
+	if t == &g.first {
+		return
+	}
+	switch may := len(t.calls) > 0 && t.inside < max(1, g.places/2); {
+	case may && t.at == nil:
+		t.at = g.line.PushBack(t)
+	case !may && t.at != nil:
+		g.line.Remove(t.at)
+		t.at = nil
+	}
+	switch {
+	case t.name == "":
+	case len(t.calls) == 0 && t.inside == 0:
+		delete(g.byName, t.name)
+	default:
+		g.byName[t.name] = t
+	}
 }
 
 // refuse is why there is no place. mu is held.
@@ -187,28 +263,13 @@ func (g *gate) giveUp(t *turn, call chan error, gone bool) {
 	i := slices.Index(t.calls, call)
 	if i < 0 {
 		if <-call == nil {
-			g.handOver()
+			g.leave(t)
 		}
 		return
 	}
-	t.calls = slices.Delete(t.calls, i, i+1)
+	g.wait(t, slices.Delete(t.calls, i, i+1))
 	if gone {
 		g.dropped++
-	}
-	if t == &g.first {
-		return
-	}
-	g.waiting--
-	if len(t.calls) == 0 {
-		g.remove(t)
-	}
-}
-
-// remove takes a turn out of the line. mu is held.
-func (g *gate) remove(t *turn) {
-	g.line.Remove(t.at)
-	if t.name != "" {
-		delete(g.byName, t.name)
 	}
 }
 
@@ -219,7 +280,7 @@ func (g *gate) stands(since time.Time) bool {
 }
 
 // entered is the outcome of a call: the way out of its place, or why it has none.
-func (g *gate) entered(err error) (leave func(answered bool), _ error) {
+func (g *gate) entered(t *turn, err error) (leave func(answered bool), _ error) {
 	if err != nil {
 		return nil, err
 	}
@@ -231,31 +292,35 @@ func (g *gate) entered(err error) (leave func(answered bool), _ error) {
 			g.passed = time.Now()
 			g.held += (g.passed.Sub(began) - g.held) / 16
 		}
-		g.handOver()
+		g.leave(t)
 	}, nil
 }
 
-// handOver gives a place to whose turn it is. mu is held.
-func (g *gate) handOver() {
-	if len(g.first.calls) > 0 {
-		g.first.calls[0] <- nil
-		g.first.calls = g.first.calls[1:]
-		return
-	}
-	front := g.line.Front()
-	if front == nil {
-		g.inside--
-		return
-	}
-	t := front.Value.(*turn)
-	newest := len(t.calls) - 1
-	t.calls[newest] <- nil
-	t.calls = t.calls[:newest]
-	g.waiting--
-	if newest == 0 {
-		g.remove(t)
-	} else {
-		g.line.MoveToBack(front)
+// leave gives back the place of a call of t. mu is held.
+func (g *gate) leave(t *turn) {
+	g.inside--
+	t.inside--
+	g.place(t)
+	g.letIn()
+}
+
+// letIn gives the places that are free to those whose turn it is. mu is held.
+func (g *gate) letIn() {
+	for g.inside < g.places {
+		t, i := &g.first, 0
+		if len(t.calls) == 0 {
+			front := g.line.Front()
+			if front == nil {
+				return
+			}
+			g.line.MoveToBack(front)
+			t = front.Value.(*turn)
+			i = len(t.calls) - 1
+		}
+		t.calls[i] <- nil
+		g.inside++
+		t.inside++
+		g.wait(t, slices.Delete(t.calls, i, i+1))
 	}
 }
 

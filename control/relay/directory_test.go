@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -92,7 +93,8 @@ func TestTunnelRowsLast(t *testing.T) {
 }
 
 // Strangers who name hosts cause few reads of the store, none for hosts outside
-// the domain.
+// the domain, and all of them in one turn: what the node does of its own accord goes
+// first, and nothing else does.
 func TestLookupsAreBounded(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
@@ -122,6 +124,11 @@ func TestLookupsAreBounded(t *testing.T) {
 	}
 	for i := range 2 * cacheMost {
 		find(fmt.Sprintf("n%d.localhost", i))
+	}
+	turns := map[any]bool{}
+	store.turns.Range(func(name, _ any) bool { turns[name] = true; return true })
+	if want := map[any]bool{kv.TurnOf(kv.First(t.Context())): true, "lookups": true}; !maps.Equal(turns, want) {
+		t.Errorf("the turns are %v", turns)
 	}
 	one.directory.mu.Lock()
 	defer one.directory.mu.Unlock()

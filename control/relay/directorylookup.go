@@ -64,7 +64,8 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	case away:
 		return d.reached(d.lastKnown(serverName)), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupWait)
+	// Strangers cause it: all lookups together have one turn.
+	ctx, cancel := context.WithTimeout(kv.WithTurn(ctx, "lookups"), lookupWait)
 	defer cancel()
 	select {
 	case d.lookups <- struct{}{}:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,11 +26,13 @@ var peerSecret = bytes.Repeat([]byte("s"), 32)
 type countingStore struct {
 	kv.Store
 	views atomic.Int64
+	turns sync.Map // names of the turns of its calls
 	away  atomic.Bool
 }
 
 func (s *countingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
 	s.views.Add(1)
+	s.turns.Store(kv.TurnOf(ctx), true)
 	if s.away.Load() {
 		return kv.ErrUnavailable
 	}
@@ -37,6 +40,7 @@ func (s *countingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
 }
 
 func (s *countingStore) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	s.turns.Store(kv.TurnOf(ctx), true)
 	if s.away.Load() {
 		return kv.ErrUnavailable
 	}

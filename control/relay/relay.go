@@ -45,6 +45,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/kv"
 	"porchlight/internal/filelimit"
 )
 
@@ -223,7 +224,7 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 	var peers sync.WaitGroup
 	if p := r.cfg.Peers; p != nil {
 		peers.Go(func() { _ = r.accept(life, p.Listener, r.welcomePeer) })
-		peers.Go(func() { r.directory.run(telling) })
+		peers.Go(func() { r.directory.run(kv.First(telling)) })
 		peers.Go(func() { r.watchOthers(telling) })
 	}
 	var httpDone sync.WaitGroup

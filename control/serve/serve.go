@@ -267,8 +267,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer end()
 	var stops []func() error
 	start := func(part func(context.Context) error) {
-		// What the node does of its own accord waits for nobody's request.
-		ctx, cancel := context.WithCancel(kv.First(context.WithoutCancel(ctx)))
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		ended := make(chan error, 1)
 		go func() {
 			defer end()
@@ -276,22 +275,26 @@ func (n *Node) Run(ctx context.Context) error {
 		}()
 		stops = append(stops, func() error { cancel(); return <-ended })
 	}
+	// own is for what the node does of its own accord, and waits for nobody's request.
+	own := func(part func(context.Context) error) {
+		start(func(ctx context.Context) error { return part(kv.First(ctx)) })
+	}
 	n.warnOfNeighbours()
 	limits := n.cfg.Limits.WithDefaults()
 	n.cfg.Log.Info("limits", "open_files", filelimit.Limit(), "computers", limits.Tunnels, "visitors", limits.Visitors, "postgres_connections", n.connections())
 	start(func(ctx context.Context) error { return n.relay.Serve(ctx, n.listeners...) })
 	if n.acme != nil {
-		start(n.acme.run)
+		own(n.acme.run)
 	}
 	if n.admin != nil {
 		start(n.admin.Run)
 	}
-	start(n.service.Run)
+	own(n.service.Run)
 	if n.news != nil { // until nobody has anything to tell
 		start(n.news.Run)
 	}
 	if n.outbox != nil {
-		start(n.outbox.run)
+		own(n.outbox.run)
 	}
 	if n.metrics != nil {
 		start(func(ctx context.Context) error { return n.health.serve(ctx, n.metrics, n.cfg.Log) })

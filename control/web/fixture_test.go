@@ -133,7 +133,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 	}
 	r.putApps(controlapi.App{ID: "app1", Name: "notes", Label: "Secret Diary", Live: true})
 
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(kv.First(context.Background()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -14,6 +14,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/control/oauth"
 	"porchlight/internal/words"
 )
@@ -199,6 +200,9 @@ func (h *handler) sessionBy(w http.ResponseWriter, r *http.Request, find func(co
 	if err != nil {
 		return control.Session{}, false, err
 	}
+	// What follows waits in the turn of the account, and not in that of everybody who
+	// is in the same network.
+	*r = *r.WithContext(kv.WithTurn(r.Context(), "account "+session.Account.ID))
 	if session.Renewed {
 		setCookie(w, h.session, token, control.SessionLife)
 	}

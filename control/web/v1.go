@@ -6,6 +6,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/control/oauth"
 )
 
@@ -38,7 +39,11 @@ func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWrit
 		if err != nil {
 			return err
 		}
-		return serve(w, r, computer)
+		turn := "computer " + computer.ID
+		if visits { // its visitors must not keep the computer's own from the store
+			turn = "visits " + computer.ID
+		}
+		return serve(w, r.WithContext(kv.WithTurn(r.Context(), turn)), computer)
 	}
 }
 
