@@ -5,20 +5,52 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"sync"
 	"time"
 )
 
-// A node that neither the store nor any other node answers is cut off: visitors of
-// computers elsewhere come to nothing here, and those of its own computers come by
-// other nodes in vain. It says so to whoever asks, and sends its agents elsewhere.
-// Where the store is away and others answer, everything stays where it is.
-
-// cutOffAfter is how long the store may be silent before the other nodes are asked
-// whether they are there, which happens at every look for them.
-const cutOffAfter = 5 * time.Second
+// A node that neither the store nor any other node answers is cut off. What it has still
+// serves: visitors of the computers whose tunnels are here. So it keeps these for as long
+// as they last, because where the network between all nodes fails, each of them is cut
+// off, and none could check the credential of an agent that comes from another. Where
+// only this node is cut off, its lease ends, and the others send its agents elsewhere.
+const (
+	// cutOffAfter is how long the store may be silent before the other nodes are asked
+	// whether they are there, which happens at every look for them.
+	cutOffAfter = 5 * time.Second
+	// silentRounds in a row, over silentFor at least, must bring no answer: a failover
+	// of the store and a moment in which the others are busy may come together.
+	silentRounds = 3
+	silentFor    = 10 * time.Second
+)
 
 // CutOff says that neither the store nor any other node of this service answers.
 func (r *Relay) CutOff() bool { return r.cutOff.Load() }
+
+// ServesNobody says that a visitor who comes here cannot get anywhere: the node is cut
+// off, and no computer is connected to it.
+func (r *Relay) ServesNobody() bool { return r.CutOff() && len(r.routes.sessions()) == 0 }
+
+// silence is how often in a row nobody answered.
+type silence struct {
+	mu     sync.Mutex // guards what follows
+	rounds int
+	since  time.Time
+}
+
+// note counts a round, and says whether it has been silent for long enough.
+func (s *silence) note(silent bool, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !silent {
+		s.rounds = 0
+		return false
+	}
+	if s.rounds++; s.rounds == 1 {
+		s.since = now
+	}
+	return s.rounds >= silentRounds && now.Sub(s.since) >= silentFor
+}
 
 // watchOthers keeps CutOff up to date until ctx ends.
 func (r *Relay) watchOthers(ctx context.Context) {
@@ -34,21 +66,19 @@ func (r *Relay) watchOthers(ctx context.Context) {
 	}
 }
 
-// lookAround finds out whether this node is cut off, and hands its agents over when
-// it has become so.
+// lookAround finds out whether this node is cut off.
 func (r *Relay) lookAround(ctx context.Context) {
 	others := r.directory.unheard(cutOffAfter)
-	cut := len(others) > 0 && !r.anyAnswers(ctx, others)
-	if ctx.Err() != nil || cut == r.cutOff.Swap(cut) {
+	silent := len(others) > 0 && !r.anyAnswers(ctx, others)
+	if ctx.Err() != nil {
 		return
 	}
-	if !cut {
+	cut := r.silence.note(silent, r.now())
+	switch was := r.cutOff.Swap(cut); {
+	case was && !cut:
 		r.log.Info("this relay is not cut off any more")
-		return
-	}
-	r.log.Warn("neither the database nor any other relay answers: agents are sent elsewhere, and /livez says 503")
-	for _, s := range r.routes.sessions() {
-		s.drain()
+	case cut && !was:
+		r.log.Warn("neither the database nor any other relay answers: visitors reach only the computers that are connected here, and /livez says 503 while there are none")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/test/programs"
 )
 
@@ -24,8 +23,7 @@ func turnedAway(t *testing.T, addr, name string) []byte {
 
 // While the store is away visitors reach their computers by every node, also one that
 // was never asked for them before and after the tunnel has moved; nobody is told that
-// a name does not exist. A node that finds nobody any more says so and sends its
-// agents away, until somebody answers.
+// a name does not exist.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
@@ -60,45 +58,11 @@ func TestStoreAway(t *testing.T) {
 	one.directory.seenAt = time.Now().Add(-cutOffAfter)
 	one.directory.mu.Unlock()
 	one.lookAround(t.Context())
+	visitor, data, _ = a.visitedAt(one.addr)
+	exchange(t, data, visitor, "after a look around")
 	if one.CutOff() || two.Stats().PeerFailures+three.Stats().PeerFailures != 0 {
 		t.Errorf("cut off: %v, and a question counts as a failure", one.CutOff())
 	}
-}
-
-// A node that reaches neither store nor others hands its agents over.
-func TestCutOff(t *testing.T) {
-	t.Parallel()
-	now := &clock{now: time.Now()}
-	store := sharedStore(t, nil)
-	one := serveNode(t, store, "one", func(c *Config) { c.Now = now.Now })
-	_, stop, ended := serve(t, newRelay(t, among(t, store, "two")), nil)
-	one.sees(t, 2)
-	a := connectAgent(t, one.addr, "maya")
-	store.away.Store(true)
-	stop() // it cannot withdraw: its lease is all that is known of it
-	<-ended
-	one.lookAround(t.Context())
-	if one.CutOff() {
-		t.Error("it takes itself for cut off at once")
-	}
-	programs.Eventually(t, "the node notices that nobody is there", func() bool {
-		now.advance(cutOffAfter)
-		one.lookAround(t.Context())
-		return one.CutOff()
-	})
-	for f := range a.frames {
-		if f.Type == tunnelwire.Drain {
-			store.away.Store(false)
-			break
-		}
-	}
-	if store.away.Load() {
-		t.Fatal("the agent was not sent away")
-	}
-	programs.Eventually(t, "the store is back", func() bool {
-		one.lookAround(t.Context())
-		return !one.CutOff()
-	})
 }
 
 // What is remembered for when the store is away is bounded, one entry a computer.

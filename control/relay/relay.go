@@ -110,6 +110,7 @@ type Relay struct {
 
 	directory     *directory // nil without peers
 	cutOff        atomic.Bool
+	silence       silence
 	peerTLS       *peerTLS  // nil without
 	vouchers      *vouchers // nil without
 	peersEntering chan struct{}

@@ -27,8 +27,9 @@ type health struct {
 	draining atomic.Bool
 	// certified says whether the auth host has its certificate; nil means always.
 	certified func() bool
-	// cutOff says that neither the store nor another node answers; nil means never.
-	cutOff func() bool
+	// nobody says that neither the store nor another node answers, and no computer is
+	// connected here; nil means never.
+	nobody func() bool
 }
 
 // serve answers until ctx is done.
@@ -63,8 +64,8 @@ func (h *health) closed() string {
 		return "It is shutting down."
 	case h.certified != nil && !h.certified():
 		return "The certificate authority has not issued a certificate yet."
-	case h.cutOff != nil && h.cutOff():
-		return "Neither the database nor any other node answers."
+	case h.nobody != nil && h.nobody():
+		return "Neither the database nor any other node answers, and no computer is connected here."
 	}
 	return ""
 }

@@ -201,7 +201,7 @@ func (n *Node) build(ctx context.Context) error {
 	if err := n.listenForNews(run); err != nil {
 		return err
 	}
-	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp, n.certEnds), cutOff: n.relay.CutOff}
+	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp, n.certEnds), nobody: n.relay.ServesNobody}
 	if n.acme != nil {
 		n.health.certified = n.acme.has.Load
 	}

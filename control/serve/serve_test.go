@@ -385,10 +385,10 @@ func TestReady(t *testing.T) {
 	}
 	ask(503, "The store does not answer.")
 	live(200, "It serves visitors.")
-	cutOff := true
-	h.cutOff = func() bool { return cutOff }
-	live(503, "Neither the database nor any other node answers.")
-	cutOff = false
+	nobody := true
+	h.nobody = func() bool { return nobody }
+	live(503, "Neither the database nor any other node answers, and no computer is connected here.")
+	nobody = false
 	live(200, "It serves visitors.")
 	h.draining.Store(true)
 	ask(503, "It is shutting down.")
