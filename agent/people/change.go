@@ -265,7 +265,7 @@ func (p *People) asTheyAre(ctx context.Context, by Actor) (map[string]controlapi
 // Run goes on with what remains.
 func (p *People) sendSoon(ctx context.Context) {
 	defer p.wake.Raise()
-	if p.cfg.Away != nil && p.cfg.Away() {
+	if p.cfg.Away != nil && p.cfg.Away() || p.leftAlone() > 0 {
 		return
 	}
 	// Who asked may have gone; what they asked for is to happen all the same.

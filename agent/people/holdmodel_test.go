@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,14 +17,17 @@ import (
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 )
 
 const bob = "acc-bob"
 
 // plane plays the control plane with one member.
 type plane struct {
-	row  controlapi.Person
-	down bool
+	row   controlapi.Person
+	down  bool
+	busy  time.Time    // it asks to be left alone until then
+	asked atomic.Int64 // to change something, or for grants
 }
 
 func (p *plane) People(context.Context) (controlapi.People, error) {
@@ -31,10 +35,17 @@ func (p *plane) People(context.Context) (controlapi.People, error) {
 }
 
 func (p *plane) answer() (controlapi.Person, error) {
+	return p.row, p.refuses()
+}
+
+func (p *plane) refuses() error {
 	if p.down {
-		return controlapi.Person{}, errors.New("nobody answers")
+		return errors.New("nobody answers")
 	}
-	return p.row, nil
+	if left := time.Until(p.busy); left > 0 {
+		return &controlapi.Error{Code: controlapi.CodeUnavailable, RetryAfter: left}
+	}
+	return nil
 }
 
 func (p *plane) Invite(context.Context, controlapi.Invite) (controlapi.Person, error) {
@@ -42,22 +53,27 @@ func (p *plane) Invite(context.Context, controlapi.Invite) (controlapi.Person, e
 }
 
 func (p *plane) SetAccess(_ context.Context, g controlapi.SetAccess) (controlapi.Person, error) {
-	if !p.down && !g.Granted {
+	p.asked.Add(1)
+	if p.refuses() == nil && !g.Granted {
 		p.row.Apps = slices.DeleteFunc(slices.Clone(p.row.Apps), func(id string) bool { return id == g.App })
 	}
 	return p.answer()
 }
 
 func (p *plane) Remove(context.Context, controlapi.Remove) (controlapi.Person, error) {
-	if !p.down {
+	p.asked.Add(1)
+	if p.refuses() == nil {
 		p.row.Status = controlapi.PersonRemoved
 		p.row.Epoch++
 	}
 	return p.answer()
 }
 
-func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) { return nil, nil }
-func (p *plane) RevokeGrant(context.Context, string) error          { return nil }
+func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) {
+	p.asked.Add(1)
+	return nil, p.refuses()
+}
+func (p *plane) RevokeGrant(context.Context, string) error { return nil }
 
 func (p *plane) Passwords(context.Context) ([]controlapi.PasswordInfo, error) { return nil, nil }
 func (p *plane) RevokePassword(context.Context, string) error                 { return nil }
@@ -117,12 +133,13 @@ type holdMachine struct {
 	access  *access.Access
 	apps    *engine.Apps
 	people  *People
+	changes broadcast.Signal
 	now     time.Time
 	ids     map[string]string // of apps, by label; "" by ""
 	taken   map[string]*taking
 }
 
-func newHoldMachine(t *rapid.T) *holdMachine {
+func newHoldMachine(t rapid.TB) *holdMachine {
 	m := &holdMachine{
 		control: &plane{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), ids: map[string]string{"": ""},
 		taken: map[string]*taking{"": {}, "Notes": {}, "Wiki": {}},
@@ -145,12 +162,12 @@ func newHoldMachine(t *rapid.T) *holdMachine {
 	}
 	m.control.row.AccountID, m.control.row.Email = bob, "bob@example.com"
 	m.control.row.Role, m.control.row.Status, m.control.row.Epoch = controlapi.RoleMember, controlapi.PersonActive, 1
-	m.sync(t)
+	m.sync(nil)
 	return m
 }
 
 // start makes an agent of what the store has.
-func (m *holdMachine) start(t *rapid.T) {
+func (m *holdMachine) start(t rapid.TB) {
 	var err error
 	if m.kept, err = store.Open(m.dir); err != nil {
 		t.Fatal(err)
@@ -167,7 +184,7 @@ func (m *holdMachine) start(t *rapid.T) {
 	}
 	if err == nil {
 		m.people, err = New(Config{
-			Control: m.control, Apps: m.apps, Access: m.access, Store: m.kept, Now: clock, Away: func() bool { return m.control.down },
+			Control: m.control, Apps: m.apps, Access: m.access, Store: m.kept, Now: clock, Changes: &m.changes, Away: func() bool { return m.control.down },
 		})
 	}
 	if err != nil {

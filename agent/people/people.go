@@ -105,13 +105,14 @@ type People struct {
 
 	telling sync.Mutex // held while the owner is told something; taken before mu
 
-	mu       sync.Mutex
-	changing int                // guarded by mu: changes of programs under way, see room
-	pending  map[uint64]pending // guarded by mu, by ID
-	lastID   uint64             // guarded by mu
-	seen     view               // guarded by mu
-	grants   []controlapi.Grant // guarded by mu: all, not folded; see Grants
-	grantsV  string             // guarded by mu: version of the snapshot grants were read for
+	mu        sync.Mutex
+	changing  int                // guarded by mu: changes of programs under way, see room
+	pending   map[uint64]pending // guarded by mu, by ID
+	lastID    uint64             // guarded by mu
+	notBefore time.Time          // guarded by mu: the control plane asked to be left alone until then
+	seen      view               // guarded by mu
+	grants    []controlapi.Grant // guarded by mu: all, not folded; see Grants
+	grantsV   string             // guarded by mu: version of the snapshot grants were read for
 	// Guarded by mu: readings of the grants, numbered as they were asked, and the
 	// oldest whose answer may still take the place of grants.
 	grantsAsked, grantsFrom int

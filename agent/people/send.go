@@ -120,7 +120,9 @@ func confirmed(c pending, snapshot controlapi.Snapshot, answers uint64) bool {
 }
 
 // Retrying waits a random time below a bound that doubles from minWait to
-// maxWait; an answer of the control plane ends the waiting.
+// maxWait; an answer of the control plane ends the waiting. Where that asked to be left
+// alone nothing ends it: neither is it told of what is taken away meanwhile, which is
+// closed here all the same, nor asked for grants.
 const (
 	minWait = 200 * time.Millisecond
 	maxWait = 30 * time.Second
@@ -159,18 +161,22 @@ func (p *People) Run(ctx context.Context) error {
 		case <-due.C:
 		}
 		due.Stop()
+		wait := p.leftAlone() // which may be over during the round that heeds it
 		next, err := p.round(ctx)
 		if next > 0 {
 			due.Reset(next)
 		}
-		if err == nil || ctx.Err() != nil {
+		wait = max(wait, p.leftAlone())
+		if err == nil && wait == 0 || ctx.Err() != nil {
 			failures = 0
 			retry.Stop()
 			continue
 		}
-		failures++
-		wait, _ := controlapi.Obey(err, minWait/2+rand.N(min(maxWait, minWait<<min(failures, 8))))
-		p.cfg.Log.Warn("the control plane could not be told of a change, or asked for grants", "err", err, "retry_in", wait.Round(time.Millisecond))
+		if err != nil {
+			failures++
+			wait = max(wait, minWait/2+rand.N(min(maxWait, minWait<<min(failures, 8))))
+			p.cfg.Log.Warn("the control plane could not be told of a change, or asked for grants", "err", err, "retry_in", wait.Round(time.Millisecond))
+		}
 		retry.Reset(wait)
 	}
 }
@@ -179,9 +185,36 @@ func (p *People) Run(ctx context.Context) error {
 // for none.
 func (p *People) round(ctx context.Context) (next time.Duration, err error) {
 	next = p.releaseDue()
+	if p.leftAlone() > 0 {
+		p.confirm()
+		return next, nil
+	}
 	err = p.sendAll(ctx)
 	p.confirm()
-	return next, errors.Join(err, p.refreshGrants(ctx))
+	if p.leftAlone() > 0 { // as that was answered
+		return next, err
+	}
+	asked := p.refreshGrants(ctx)
+	p.obey(asked)
+	return next, errors.Join(err, asked)
+}
+
+// obey notes that the control plane wants to be left alone, if err says so.
+func (p *People) obey(err error) {
+	wait, told := controlapi.Obey(err, 0)
+	if !told {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notBefore = time.Now().Add(wait)
+}
+
+// leftAlone is how long the control plane still wants to be left alone; 0 for not.
+func (p *People) leftAlone() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, time.Until(p.notBefore))
 }
 
 func (p *People) sendAll(ctx context.Context) error {
@@ -194,5 +227,6 @@ func (p *People) sendAll(ctx context.Context) error {
 	}
 	defer done()
 	_, err = p.flush(ctx)
+	p.obey(err)
 	return err
 }
