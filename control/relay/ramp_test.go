@@ -1,12 +1,16 @@
 package relay
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/kv"
 )
 
 // network is a source of its own.
@@ -128,5 +132,24 @@ func TestManySourcesCannotKeepAgentsAway(t *testing.T) {
 	}
 	if pressed < 20_000 {
 		t.Errorf("only %d were let in in a minute", pressed)
+	}
+}
+
+// Weakness: a thousand agents that are sent away from a busy database at once are told
+// to come back after the same five seconds. Checked: each is told what the database's
+// line says, in whole seconds that are not too short.
+func TestAgentsAreToldWhenTheStoreHasRoom(t *testing.T) {
+	t.Parallel()
+	_, addr := serveRelay(t, func(c *Config) {
+		c.Authenticate = func(context.Context, string) (controlapi.Computer, error) {
+			return controlapi.Computer{}, fmt.Errorf("looking: %w", &kv.BusyError{RetryAfter: 17300 * time.Millisecond})
+		}
+	}, nil)
+	conn := dialAuth(t, addr, controlapi.TunnelALPN)
+	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := tunnelwire.ReadFrame(conn); err != nil || f.Code != tunnelwire.CodeUnavailable || f.RetryAfter != 18 {
+		t.Errorf("answered with %+v, %v", f, err)
 	}
 }

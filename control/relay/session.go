@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/kv"
 )
 
 const (
@@ -108,7 +110,11 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 			return refuse(tunnelwire.CodeUnauthorized, "This computer's credential is not valid.", 0, err)
 		}
 		if err != nil {
-			return refuse(tunnelwire.CodeUnavailable, "The relay cannot check credentials just now.", 5, err)
+			wait := 5
+			if busy, ok := errors.AsType[*kv.BusyError](err); ok { // who come together are told to come back apart
+				wait = int(math.Ceil(busy.RetryAfter.Seconds()))
+			}
+			return refuse(tunnelwire.CodeUnavailable, "The relay cannot check credentials just now.", wait, err)
 		}
 		host := normalName(controlapi.HostName(computer.Host))
 		if host == "" || host == r.cfg.AuthHost {
