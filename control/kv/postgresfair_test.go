@@ -2,7 +2,10 @@ package kv
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,4 +75,40 @@ func TestPostgresNobodyIsKeptOut(t *testing.T) {
 	if o, x := bytes.Count(value, []byte("o")), bytes.Count(value, []byte("x")); o != 1 || x != runs {
 		t.Errorf("%d of our marks and %d of %d others are there", o, x, runs)
 	}
+}
+
+// Weakness: the calls of one who does something slow or contended keep every connection.
+// Checked: with many of them, half of the connections stay for others.
+func TestPostgresOneTurnLeavesPlaces(t *testing.T) {
+	t.Parallel()
+	s := openPG(t, pgtest.Database(t)+"&pool_max_conns=2")
+	slow := WithTurn(t.Context(), "slow")
+	begun, end := make(chan struct{}, 2), make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			err := s.View(slow, func(tx Tx) error {
+				if _, err := tx.Scan("", "", 1); err != nil {
+					return err
+				}
+				begun <- struct{}{}
+				<-end
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-begun
+	for s.Queue().Waiting == 0 && len(begun) == 0 {
+		runtime.Gosched()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.ViewOf(ctx, Rows{Keys: []string{"a"}}, func(Tx) error { return nil }); err != nil {
+		t.Errorf("somebody else: %v", err)
+	}
+	close(end)
+	wg.Wait()
 }
