@@ -113,24 +113,19 @@ func (s *Agents) writeLastSeen(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// writeSeen writes all there are. Nothing is read in these transactions, which would
-// then collide with whoever changes one of so many rows; instead, the rows of computers
-// that were removed meanwhile are taken out again.
+// writeSeen writes all there are, but what another node has written a later one for.
+// Nothing is read in the transactions that write, which would then collide with whoever
+// changes one of so many rows. So the rows are read before: two nodes that write one at
+// the very same moment can still leave the earlier one, until the next minute. And the
+// rows of computers that were removed meanwhile are taken out again.
 func (s *Agents) writeSeen(ctx context.Context) error {
 	all := s.seen.pending()
 	for some := range slices.Chunk(slices.Collect(maps.Keys(all)), seenBatch) {
-		err := s.store.Update(ctx, func(tx kv.Tx) error {
-			for _, id := range some {
-				if err := put(tx, keyComputerSeen(id), all[id], 0); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+		latest, err := s.latestSeen(ctx, some, all)
+		if err == nil && len(latest) > 0 {
+			err = s.putSeen(ctx, latest, all)
 		}
-		if err := s.forgetGone(ctx, some); err != nil {
+		if err != nil {
 			return err
 		}
 		s.seen.written(some, all)
@@ -138,14 +133,58 @@ func (s *Agents) writeSeen(ctx context.Context) error {
 	return nil
 }
 
+// latestSeen are those computers for which the store has no later sighting. One that is
+// the same was written by a try that failed afterwards.
+func (s *Agents) latestSeen(ctx context.Context, ids []string, all map[string]time.Time) (latest []string, err error) {
+	for some := range slices.Chunk(ids, kv.MaxKeys) {
+		found, err := viewedOf(ctx, s.core, kv.Rows{Keys: keysOf(some, keyComputerSeen)}, func(tx kv.Tx) (found []string, err error) {
+			for _, id := range some {
+				written, _, err := get[time.Time](tx, keyComputerSeen(id))
+				if err != nil {
+					return nil, err
+				}
+				if !all[id].Before(written) {
+					found = append(found, id)
+				}
+			}
+			return found, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		latest = append(latest, found...)
+	}
+	return latest, nil
+}
+
+func (s *Agents) putSeen(ctx context.Context, ids []string, all map[string]time.Time) error {
+	err := s.store.Update(ctx, func(tx kv.Tx) error {
+		for _, id := range ids {
+			if err := put(tx, keyComputerSeen(id), all[id], 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.forgetGone(ctx, ids)
+}
+
+func keysOf(ids []string, key func(id string) string) []string {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = key(id)
+	}
+	return keys
+}
+
 // forgetGone deletes the sightings of those computers that are not there.
 func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
 	var gone []string
 	for some := range slices.Chunk(ids, kv.MaxKeys) {
-		keys := make([]string, len(some))
-		for i, id := range some {
-			keys[i] = keyComputer(id)
-		}
+		keys := keysOf(some, keyComputer)
 		values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) ([][]byte, error) { return tx.GetAll(keys...) })
 		if err != nil {
 			return err

@@ -126,6 +126,33 @@ func TestSeenIsWrittenTogether(t *testing.T) {
 	})
 }
 
+// Weakness: a node that writes late puts back what another has written since. Checked:
+// the later sighting stays, whichever node writes last.
+func TestSeenNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	one, other := b.Service, ok[*Service](t)(New(b.cfg))
+	id := ok[OwnedComputer](t)(b.computer("study")).ID
+	early := time.Now().UTC()
+	for n, order := range [][]*Service{{one, other}, {other, one}} {
+		early = early.Add(time.Hour)
+		late := early.Add(50 * time.Second)
+		one.Agents.seen.note(id, early)
+		other.Agents.seen.note(id, late)
+		for _, node := range order {
+			if err := node.Agents.writeSeen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if seen := b.seenAt(id); !seen.Equal(late) {
+			t.Errorf("order %d: seen at %v, want %v", n, seen, late)
+		}
+		if left := len(one.Agents.seen.pending()) + len(other.Agents.seen.pending()); left != 0 {
+			t.Errorf("order %d: %d sightings are to be written again", n, left)
+		}
+	}
+}
+
 // computer makes a computer of an account of its own.
 func (b *bench) computer(name string) (OwnedComputer, error) {
 	b.t.Helper()
