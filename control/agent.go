@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +22,8 @@ type Agents struct {
 	keys    *Keys
 	devices *devicePace // how often they asked this node
 	hints   hints
+	// sweepVersions is how often versions are read though nothing seems to be missed.
+	sweepVersions time.Duration
 }
 
 // giveCredential makes the credential with this hash the only one of a computer.
@@ -83,31 +86,42 @@ func endedEvent(version, computerID string) string { return version + "/" + comp
 // tellEnded reports credentials that other nodes ended since the last call; seen is
 // what had ended before.
 func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
+	ended, err := s.events(ctx, keyEndedCredentials, seen)
+	if err != nil {
+		return err
+	}
+	for event, id := range ended {
+		if _, here := s.endedHere.LoadAndDelete(event); !here {
+			s.credentialEnded(id)
+		}
+	}
+	return nil
+}
+
+// events are the rows under prefix that are not among seen, by what follows it; seen
+// is brought up to date.
+func (s *core) events(ctx context.Context, prefix string, seen map[string]bool) (map[string]string, error) {
 	now := map[string]string{}
 	err := s.store.View(ctx, func(tx kv.Tx) error {
-		return eachValue(tx, keyEndedCredentials, func(event, id string) error {
-			now[event] = id
+		clear(now)
+		return eachValue(tx, prefix, func(event, value string) error {
+			now[event] = value
 			return nil
 		})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for event := range seen {
 		if _, still := now[event]; !still {
 			delete(seen, event)
 		}
 	}
-	for event, id := range now {
-		if seen[event] {
-			continue
-		}
+	maps.DeleteFunc(now, func(event, _ string) bool { return seen[event] })
+	for event := range now {
 		seen[event] = true
-		if _, here := s.endedHere.LoadAndDelete(event); !here {
-			s.credentialEnded(id)
-		}
 	}
-	return nil
+	return now, nil
 }
 
 func (s *core) credentialEnded(computerID string) {

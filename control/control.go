@@ -61,7 +61,8 @@ type Config struct {
 	Tell   func(computers []string)
 	Missed func() bool
 	// SharedStore says that other nodes write to the same store, so that waiting
-	// syncs have to look for their changes.
+	// syncs have to look for their changes, and other nodes for those of this
+	// process where it has no Tell.
 	SharedStore bool
 	Now         func() time.Time
 	Log         *slog.Logger
@@ -155,7 +156,7 @@ func New(cfg Config) (*Service, error) {
 		Sessions:  sessions,
 		Computers: computers,
 		Enrolment: &Enrolment{s},
-		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace()},
+		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace(), sweepVersions: sweepVersionsEvery},
 		People:    people,
 		Visits:    &Visits{s},
 		Clients:   clients,

@@ -31,6 +31,7 @@ import (
 //	ended/TIME/COMPUTER/ACCOUNT/APP nothing: the index of person.Ended by time
 //	membership/ACCOUNT/COMPUTER     nothing: the index of person by account
 //	version/COMPUTER                opaque, new whenever the computer's snapshot changed
+//	untold/VERSION                  nothing: a change that no node was told of, for a while
 //	session/HASH                    session
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
 //	signin/LINKHASH                 signIn
@@ -152,6 +153,7 @@ const (
 	keyEnded   = "ended/"
 
 	keyEndedCredentials = "ended-credential/"
+	keyUntold           = "untold/"
 )
 
 // txn is a writing transaction of the domain. It collects the computers whose
@@ -182,7 +184,8 @@ type kept struct{ refusal error }
 func (k kept) Error() string { return k.refusal.Error() }
 
 // update runs fn in a transaction and, once it is durable, wakes the waiting syncs
-// of the computers it touched. fn may run more than once, so it must set its
+// of the computers it touched; also where nobody can say whether it is, because a
+// reason to look costs only a look. fn may run more than once, so it must set its
 // results afresh each time and make no secrets.
 func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 	now, version := s.now(), newID()
@@ -195,11 +198,28 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 		if kept, ok := errors.AsType[kept](err); ok {
 			refusal, err = kept.refusal, nil
 		}
+		if err == nil && len(t.touched) > 0 && s.cfg.SharedStore && s.cfg.Tell == nil {
+			err = put(t, keyUntold+version, "", untoldMemory)
+		}
 		return err
 	})
+	if err == nil || errors.Is(err, kv.ErrOutcomeUnknown) {
+		s.haveLooked(t)
+	}
 	if err != nil {
 		return err
 	}
+	for _, id := range t.ended {
+		if s.cfg.SharedStore { // its reader is to leave this one alone
+			s.endedHere.Store(endedEvent(version, id), true)
+		}
+		s.credentialEnded(id)
+	}
+	return refusal
+}
+
+// haveLooked has everybody look whom a transaction concerns, here and at other nodes.
+func (s *core) haveLooked(t *txn) {
 	for id := range t.touched {
 		s.watchers.wake(id)
 	}
@@ -212,13 +232,6 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 		default: // it is to look already
 		}
 	}
-	for _, id := range t.ended {
-		if s.cfg.SharedStore { // its reader is to leave this one alone
-			s.endedHere.Store(endedEvent(version, id), true)
-		}
-		s.credentialEnded(id)
-	}
-	return refusal
 }
 
 func put(tx kv.Tx, key string, value any, ttl time.Duration) error {

@@ -14,16 +14,21 @@ import (
 // computers it touched (core.update). A change by another node on a shared store is
 // told by that node (Heard), and seen by reading the version keys of the computers
 // whose syncs wait here: always where nodes tell each other nothing, and otherwise
-// when something may have been missed, and now and then.
+// when something may have been missed, and now and then. What tells nobody, such as a
+// command that opens the store itself, leaves a row with each change, for which the
+// nodes look.
 
 const (
 	// readVersionsEvery is how late another node's change may be noticed where
 	// nodes tell each other nothing.
 	readVersionsEvery = 500 * time.Millisecond
-	// readMissedEvery is the same where something told may have been missed.
+	// readMissedEvery is the same where something told may have been missed, and how
+	// often nodes look for changes that were told to nobody.
 	readMissedEvery = time.Second
 	// sweepVersionsEvery is how often the version keys are read all the same.
-	sweepVersionsEvery = 30 * time.Second
+	sweepVersionsEvery = 5 * time.Second
+	// untoldMemory is how long nodes can learn of a change that was told to nobody.
+	untoldMemory = 10 * time.Minute
 )
 
 // syncsPerComputer bounds the syncs that wait for one computer. An agent that lost
@@ -139,15 +144,27 @@ func (s *Agents) Heard(computers []string) {
 	}
 }
 
-// versionsDue says whether it is time to read the version keys, which last began
-// at the time read; owed says that something was missed and not looked for yet.
-func (s *Agents) versionsDue(read time.Time, owed *bool) bool {
+// missing is what the reader of versions knows of changes it may not have heard of.
+type missing struct {
+	read   time.Time       // when it began to read the versions last
+	looked time.Time       // and when it looked for changes told to nobody
+	untold map[string]bool // of which it has seen these
+	owed   bool            // something was missed, and is not looked for yet
+}
+
+// versionsDue says whether it is time to read the version keys.
+func (s *Agents) versionsDue(ctx context.Context, m *missing) bool {
 	if s.cfg.Missed == nil {
 		return true
 	}
-	*owed = s.cfg.Missed() || *owed
-	since := time.Since(read)
-	return since >= sweepVersionsEvery || *owed && since >= readMissedEvery
+	m.owed = s.cfg.Missed() || m.owed
+	if time.Since(m.looked) >= readMissedEvery {
+		m.looked = time.Now()
+		untold, err := s.events(ctx, keyUntold, m.untold)
+		m.owed = m.owed || err != nil || len(untold) > 0
+	}
+	since := time.Since(m.read)
+	return since >= s.sweepVersions || m.owed && since >= readMissedEvery
 }
 
 // runVersionReader wakes the watches of computers whose version another node
@@ -156,22 +173,21 @@ func (s *Agents) runVersionReader(ctx context.Context) error {
 	tick := time.NewTicker(readVersionsEvery)
 	defer tick.Stop()
 	seen := map[string]string{}
-	var read time.Time
-	var owed bool
+	m := missing{untold: map[string]bool{}}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
 		}
-		if !s.versionsDue(read, &owed) {
+		if !s.versionsDue(ctx, &m) {
 			continue
 		}
-		read = time.Now()
+		m.read = time.Now()
 		watched := s.watchers.watched()
 		if len(watched) == 0 {
 			clear(seen)
-			owed = false
+			m.owed = false
 			continue
 		}
 		now, err := s.versions(ctx, watched)
@@ -188,7 +204,7 @@ func (s *Agents) runVersionReader(ctx context.Context) error {
 				s.watchers.wake(id)
 			}
 		}
-		seen, owed = now, false
+		seen, m.owed = now, false
 	}
 }
 

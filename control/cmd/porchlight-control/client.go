@@ -70,7 +70,7 @@ func (w *where) client(ctx context.Context) (*admin.Client, func() error, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := direct(store, naming, w.DataDir)
+	a, err := direct(store, kv.Shared(w.StoreURL()), naming, w.DataDir)
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}
@@ -100,11 +100,12 @@ func (w *where) naming() (control.Naming, error) {
 	return n, nil
 }
 
-// direct is the administration of a store that nobody serves.
-func direct(store kv.Store, naming control.Naming, dataDir string) (*admin.Admin, error) {
+// direct is the administration of a store that this process opened. Where it is
+// shared, nodes that serve it see what changes here, though nobody tells them.
+func direct(store kv.Store, shared bool, naming control.Naming, dataDir string) (*admin.Admin, error) {
 	outbox := mail.NewOutbox(store, nil)
 	service, err := control.New(control.Config{
-		Store: store, Naming: naming, Mail: outbox,
+		Store: store, SharedStore: shared, Naming: naming, Mail: outbox,
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/test/programs"
@@ -237,5 +238,32 @@ func TestStoppingANodeLosesNothing(t *testing.T) {
 			}
 			servers[1].stop()
 		})
+	}
+}
+
+// A command that opens the database itself leaves a row with each change, by which the
+// nodes see what nobody tells them.
+func TestCommandsLeaveWordForNodes(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Database(t)
+	args := []string{"--postgres", db, "--domain", "porch.test"}
+	left := func() int {
+		t.Helper()
+		store, err := kv.Open(t.Context(), db, kv.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		var rows []kv.Item
+		if err := store.View(t.Context(), func(tx kv.Tx) error { rows, err = tx.Scan("untold/", "", 10); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return len(rows)
+	}
+	ok(t, append([]string{"account", "add", "anna@example.net", "--short", "anna"}, args...)...)
+	before := left()
+	ok(t, append([]string{"computer", "disconnect", "anna"}, args...)...)
+	if after := left(); after != before+1 {
+		t.Errorf("%d rows tell nodes of changes, and %d when a computer was disconnected", before, after)
 	}
 }
