@@ -93,7 +93,8 @@ type directory struct {
 	written   map[string]time.Time // hosts whose row this node wrote, and when
 	cache     map[string]cached    // by server name
 	last      map[string]known     // by host: for when the store is away
-	away      bool                 // the store failed a lookup, and has not been read since
+	failed    int                  // lookups in a row
+	away      bool                 // the store did not answer lookups, and has not been read since
 	unreached map[string]time.Time // nodes that could not be reached, by run, and until when
 	draining  bool
 }
@@ -274,7 +275,7 @@ func (d *directory) look(ctx context.Context) error {
 		nodes = withMissing(nodes, d.nodes)
 	}
 	changed := !slices.Equal(d.nodes, nodes)
-	d.nodes, d.seenAt, d.away = nodes, d.now(), false
+	d.nodes, d.seenAt, d.away, d.failed = nodes, d.now(), false, 0
 	maps.DeleteFunc(d.unreached, func(_ string, until time.Time) bool { return !d.now().Before(until) })
 	if changed {
 		clear(d.cache)

@@ -1,9 +1,12 @@
 package relay
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
+
+	"porchlight/control/kv"
 )
 
 // While the store cannot be asked, visitors still find their computers: the nodes
@@ -15,9 +18,14 @@ const (
 	// knownMost bounds the hosts remembered, at 16 bytes beside their names.
 	knownMost = 16384
 	// askedMost is how many nodes are asked for one visitor then, and asksAtOnce for how
-	// many visitors at a time: strangers cause these questions by naming hosts.
+	// many visitors at a time: strangers cause these questions by naming hosts. One
+	// visitor's nodes are asked for askedFor in all.
 	askedMost  = 8
 	asksAtOnce = 64
+	askedFor   = 3 * time.Second
+	// failedMost lookups in a row make the store count as away, where they fail for a
+	// reason that may be one lookup's own.
+	failedMost = 3
 )
 
 // known is where a host's tunnel was when the store last said so.
@@ -30,11 +38,20 @@ type known struct {
 // mu is held.
 func (d *directory) storeIsAway() bool { return d.away || d.now().Sub(d.seenAt) >= lease }
 
+// lookupFailed notes that the store did not answer a lookup.
+func (d *directory) lookupFailed(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed++
+	d.away = d.away || d.failed >= failedMost || errors.Is(err, kv.ErrUnavailable)
+}
+
 // learn keeps what the store said about a server name, and of the host that has a
 // tunnel where it is.
 func (d *directory) learn(serverName string, nodes []nodeRow) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.failed = 0
 	entry := cached{nodes, d.now().Add(foundFor)}
 	if len(nodes) == 0 {
 		entry.until = d.now().Add(missingFor)

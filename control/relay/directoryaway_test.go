@@ -2,12 +2,17 @@ package relay
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"testing"
 	"time"
 
+	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
 
@@ -96,5 +101,99 @@ func TestLastKnownIsBounded(t *testing.T) {
 	now.advance(knownFor)
 	if got := first(); got != "" {
 		t.Errorf("after a day it still counts: %q", got)
+	}
+}
+
+// failingStore fails reads as it is told.
+type failingStore struct {
+	kv.Store
+	err error
+}
+
+func (s *failingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.Store.View(ctx, fn)
+}
+
+// One lookup that took too long says little about the store; three in a row do, and so
+// does the store itself.
+func TestSlowLookups(t *testing.T) {
+	t.Parallel()
+	store := &failingStore{Store: sharedStore(t, nil)}
+	d := newDirectory(Peers{Store: store, Domain: "localhost"}, "one", nil, time.Now, slog.New(slog.DiscardHandler))
+	n := 0
+	find := func(err error) (sure bool) {
+		t.Helper()
+		n++
+		store.err = err
+		found, err := d.find(t.Context(), fmt.Sprintf("n%d.localhost", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.sure
+	}
+	look := func() {
+		t.Helper()
+		store.err = nil
+		if err := errors.Join(d.renew(t.Context()), d.look(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		d.nodes = append(d.nodes, nodeRow{Node: "two"})
+	}
+	look()
+	for range failedMost - 1 {
+		if find(context.DeadlineExceeded) {
+			t.Error("what failed is taken for sure")
+		}
+	}
+	if !find(nil) {
+		t.Error("the store is away for everybody after a slow lookup")
+	}
+	for range failedMost {
+		find(context.DeadlineExceeded)
+	}
+	if find(nil) {
+		t.Error("three in a row failed, and the next is looked for in the store")
+	}
+	look()
+	find(fmt.Errorf("looking: %w", kv.ErrUnavailable))
+	if find(nil) {
+		t.Error("the store says that it is away, and is asked")
+	}
+}
+
+// A visitor whom nobody has named a node for costs a few seconds of asking, however many
+// nodes are silent.
+func TestAskingIsBounded(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	way := &between{}
+	way.set(holds)
+	const silent = askedMost
+	for i := range silent {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go way.run(l)
+		t.Cleanup(func() { _ = l.Close() })
+		err = store.Update(t.Context(), func(tx kv.Tx) error {
+			name := fmt.Sprintf("silent%d", i)
+			return putRow(tx, keyNodes+name, nodeRow{Node: name, Run: name, Peer: l.Addr().String()}, lease)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := serveNode(t, store, "one", nil)
+	one.sees(t, silent+1)
+	store.away.Store(true)
+	if got := turnedAway(t, one.addr, "maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
+		t.Errorf("the visitor is told %x", got)
+	}
+	if n := one.Stats().PeerFailures; n == 0 || n > uint64(askedFor/peerDial) {
+		t.Errorf("%d nodes were waited for", n)
 	}
 }

@@ -43,6 +43,15 @@ func (f findings) nowhere() error {
 	return errNoConnection
 }
 
+// round bounds how long nodes are asked for one visitor, where the store has not named
+// them.
+func (f findings) round(life context.Context) (context.Context, context.CancelFunc) {
+	if f.sure {
+		return life, func() {}
+	}
+	return context.WithTimeout(life, askedFor)
+}
+
 // find names the other nodes where a tunnel for a server name is, the latest
 // first. Those who have it say so themselves; only where nobody does, the store is
 // looked into, because its node may not be heard. It answers from memory where it can, and goes by what it last knew where the
@@ -73,12 +82,15 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	case <-ctx.Done():
 		return findings{}, overLimit(limitLookups)
 	}
-	found, err, _ := d.flight.Do(serverName, func() (any, error) { return d.lookUp(ctx, serverName) })
+	found, err, _ := d.flight.Do(serverName, func() (any, error) {
+		nodes, err := d.lookUp(ctx, serverName)
+		if err != nil {
+			d.log.Warn("looking for a tunnel failed; what was known last counts", "err", err)
+			d.lookupFailed(err)
+		}
+		return nodes, err
+	})
 	if err != nil {
-		d.log.Warn("looking for a tunnel failed; what was known last counts for a while", "err", err)
-		d.mu.Lock()
-		d.away = true
-		d.mu.Unlock()
 		return d.reached(d.lastKnown(serverName)), nil
 	}
 	return d.reached(findings{found.([]nodeRow), true}), nil

@@ -30,6 +30,7 @@ const (
 
 	peerHere    = 1 // the tunnel is here
 	peerUnknown = 2 // it is not, any more
+	peerRefused = 3 // the voucher is not good here; nodes of before close instead
 
 	peerDial      = 2 * time.Second
 	peerHandshake = 5 * time.Second
@@ -122,6 +123,7 @@ type peerStream struct {
 	stream        // raw itself, or the TLS on it
 	raw           *net.TCPConn
 	remote, local net.Addr
+	givesKeys     bool // the node takes vouchers
 }
 
 func (s *peerStream) RemoteAddr() net.Addr { return s.remote }
@@ -167,9 +169,14 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 		return err
 	}
 	decided()
+	round, enough := found.round(life)
+	defer enough()
 	for _, node := range found.nodes[:min(len(found.nodes), tried)] {
 		var peer *peerStream
-		if peer, err = r.callPeer(life, node, conn, p); err == nil {
+		if peer, err = r.offer(round, found.sure, node, conn, p); err == nil {
+			if peer.givesKeys {
+				r.wantKey(life, node)
+			}
 			f := &flow{visitor: withoutHeader(conn), agent: withoutHeader(peer), passed: true}
 			if !r.routes.join(away, nil, f) {
 				peer.reset()
@@ -201,6 +208,10 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 			err = errNoConnection // it was there, or may be: it is moving
 			continue
 		}
+		if round.Err() != nil {
+			err = errNoConnection // its time was cut short, which says nothing about it
+			break
+		}
 		r.counters.peerFailures.Add(1)
 		r.directory.unreachable(node)
 		r.log.Warn("a relay of this service does not answer", "node", node.Node, "address", node.Peer, "err", err)
@@ -211,32 +222,56 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	return err
 }
 
-// callPeer offers a visitor to a node. errUnknownHost says that the tunnel is
-// not there.
-func (r *Relay) callPeer(life context.Context, node nodeRow, conn stream, p *preface) (*peerStream, error) {
+// offer calls a node; one that was not named for this visitor gets less time.
+func (r *Relay) offer(round context.Context, sure bool, node nodeRow, conn stream, p *preface) (*peerStream, error) {
+	if sure {
+		return r.callPeer(round, node, conn, p)
+	}
+	ctx, cancel := context.WithTimeout(round, peerDial)
+	defer cancel()
+	return r.callPeer(ctx, node, conn, p)
+}
+
+// callPeer offers a visitor to a node, behind a voucher where it can. errUnknownHost says
+// that the tunnel is not there. A node that is silent to a voucher is busy, and not tried
+// again; where that happens often, it is found out whether TLS gets through instead.
+func (r *Relay) callPeer(ctx context.Context, node nodeRow, conn stream, p *preface) (*peerStream, error) {
 	// Whoever could answer a certificate authority's challenge would get a
 	// certificate: it must not be seen between nodes.
-	if key := r.vouchers.keyFor(node); key != nil && !p.hello.offers(acmeALPN) {
-		peer, err := r.vouch(life, node, key, conn, p)
-		if !errors.Is(err, errRefused) {
+	if p.hello.offers(acmeALPN) {
+		return r.callSecurely(ctx, node, conn, p)
+	}
+	key := r.vouchers.keyFor(node)
+	if key == nil {
+		return r.callSecurely(ctx, node, conn, p)
+	}
+	if !key.doubted() {
+		peer, err := r.vouch(ctx, node, key, conn, p)
+		if !errors.Is(err, errRefused) && !errors.Is(err, errVoucherLost) {
 			return peer, err
 		}
-		r.vouchers.drop(key) // the other node may have lost it
-		r.log.Info("a voucher was refused, the visitor goes inside TLS", "node", node.Node, "err", err)
+		r.log.Info("a voucher was not taken, the visitor goes inside TLS", "node", node.Node, "err", err)
 	}
-	ctx, cancel := context.WithTimeout(life, peerDial)
+	peer, err := r.callSecurely(ctx, node, conn, p)
+	if key.doubted() && r.vouchers.judge(key, err == nil || errors.Is(err, errUnknownHost)) {
+		r.log.Info("vouchers do not get through where TLS does, visitors go inside that for a while", "node", node.Node)
+	}
+	return peer, err
+}
+
+// callSecurely offers a visitor to a node inside TLS.
+func (r *Relay) callSecurely(ctx context.Context, node nodeRow, conn stream, p *preface) (*peerStream, error) {
+	limited, cancel := context.WithTimeout(ctx, peerDial)
 	defer cancel()
-	raw, err := dialPeer(ctx, node)
+	raw, err := dialPeer(limited, node)
 	if err != nil {
 		return nil, err
 	}
 	secure := tls.Client(raw, r.peerTLS.client(node.Node))
 	peer := &peerStream{stream: secure, raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
-	if err = secure.HandshakeContext(ctx); err == nil {
-		if secure.ConnectionState().NegotiatedProtocol == peerALPN2 {
-			r.wantKey(life, node)
-		}
-		err = peer.ask(appendPeerRequest(nil, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()), p.bytes()), peerAnswer)
+	if err = secure.HandshakeContext(limited); err == nil {
+		peer.givesKeys = secure.ConnectionState().NegotiatedProtocol == peerALPN2
+		err = peer.ask(ctx, appendPeerRequest(nil, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()), p.bytes()), peerAnswer)
 	}
 	if err != nil {
 		peer.reset()
@@ -256,9 +291,14 @@ func dialPeer(ctx context.Context, node nodeRow) (*net.TCPConn, error) {
 	return raw.(*net.TCPConn), nil
 }
 
-// ask sends a request and reads the answer, for which it waits so long.
-func (s *peerStream) ask(request []byte, wait time.Duration) error {
-	if err := s.SetDeadline(time.Now().Add(wait)); err != nil {
+// ask sends a request and reads the answer, for which it waits so long, and no longer
+// than ctx says.
+func (s *peerStream) ask(ctx context.Context, request []byte, wait time.Duration) error {
+	until := time.Now().Add(wait)
+	if end, ok := ctx.Deadline(); ok && end.Before(until) {
+		until = end
+	}
+	if err := s.SetDeadline(until); err != nil {
 		return err
 	}
 	if _, err := s.Write(request); err != nil {
@@ -273,6 +313,8 @@ func (s *peerStream) ask(request []byte, wait time.Duration) error {
 		return s.SetDeadline(time.Time{})
 	case peerUnknown:
 		return errUnknownHost
+	case peerRefused:
+		return errRefused
 	}
 	return fmt.Errorf("it answered with %d", answer[0])
 }

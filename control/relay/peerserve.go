@@ -31,9 +31,11 @@ func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
 		decided := sync.OnceFunc(func() { <-r.peersEntering })
 		defer decided()
 		if err := r.servePeer(life, raw, decided); err != nil {
+			if r.counters.refuseVoucher(err) {
+				_, _ = conn.Write([]byte{peerRefused})
+			}
 			_ = conn.Close()
 			r.counters.peerFailures.Add(1)
-			r.counters.refuseVoucher(err)
 			r.log.Info("a peer's connection was refused", "from", conn.RemoteAddr().String(), "err", err)
 		}
 	})

@@ -53,13 +53,15 @@ var voucherRefusals = [...]struct {
 	{errVoucherChallenge, "challenge"},
 }
 
-// refuseVoucher counts why a peer was refused, if it was for its voucher.
-func (c *counters) refuseVoucher(err error) {
+// refuseVoucher counts why a peer was refused, and says whether it was for its voucher.
+func (c *counters) refuseVoucher(err error) bool {
 	for i, refusal := range voucherRefusals {
 		if errors.Is(err, refusal.err) {
 			c.vouchersRefused[i].Add(1)
+			return true
 		}
 	}
+	return false
 }
 
 // voucherKey is what vouchers of one node for another are made and checked with.
@@ -158,10 +160,6 @@ func (r *Relay) readVoucher(conn *net.TCPConn, p *preface) (*peerStream, error) 
 	if _, err := io.ReadFull(conn, head[1:]); err != nil {
 		return nil, err
 	}
-	key := r.vouchers.given([voucherID]byte(head[1:]))
-	if key == nil {
-		return nil, errVoucherKey
-	}
 	request := [peerHead]byte(head[voucherHead-voucherMAC-peerHead:])
 	visitor := &peerStream{stream: conn, raw: conn}
 	n, err := visitor.named(request)
@@ -171,6 +169,11 @@ func (r *Relay) readVoucher(conn *net.TCPConn, p *preface) (*peerStream, error) 
 	first := p.buf[headroom : headroom+n]
 	if _, err := io.ReadFull(conn, first); err != nil {
 		return nil, err
+	}
+	// What came is read to its end, so that an answer is not lost in a reset.
+	key := r.vouchers.given([voucherID]byte(head[1:]))
+	if key == nil {
+		return nil, errVoucherKey
 	}
 	if err := key.check(&head, first, r.now()); err != nil {
 		return nil, err

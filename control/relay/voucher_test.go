@@ -113,7 +113,11 @@ func TestVouchers(t *testing.T) {
 		{"neither TLS nor a voucher", "", []byte("hello")},
 	} {
 		before := two.Stats()
-		if got := offered(t, two, c.voucher); len(got) > 0 {
+		refusal := []byte{peerRefused}
+		if c.reason == "" {
+			refusal = nil
+		}
+		if got := offered(t, two, c.voucher); !bytes.Equal(got, refusal) {
 			t.Errorf("%s: answer %x", c.what, got)
 		}
 		programs.Eventually(t, c.what+" is counted", func() bool { return two.Stats().PeerFailures == before.PeerFailures+1 })
@@ -157,7 +161,7 @@ func TestVoucherKeys(t *testing.T) {
 	}
 	_ = conns[keysPerNode-1].Close()
 	programs.Eventually(t, "the key has ended", func() bool { return two.vouchers.given(key.id) == nil })
-	if got := offered(t, two, key.appendVoucher(nil, 1, two.now(), netip.AddrPort{}, netip.AddrPort{}, hello)); len(got) > 0 {
+	if got := offered(t, two, key.appendVoucher(nil, 1, two.now(), netip.AddrPort{}, netip.AddrPort{}, hello)); !bytes.Equal(got, []byte{peerRefused}) {
 		t.Errorf("a voucher under a key that has ended: %x", got)
 	}
 	if _, _, err := keyOf(t, two, "one", peerSecret); err != nil {

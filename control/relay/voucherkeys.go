@@ -27,6 +27,9 @@ const (
 	// one of them: each keeps a connection and 8 KiB.
 	keysMost    = 1024
 	keysPerNode = 4
+	// silentVouchers in a row are not answered before it is found out whether TLS gets
+	// through: a busy node is silent, too, and TLS would cost it more.
+	silentVouchers = 3
 )
 
 // vouchers holds the keys of both sides.
@@ -43,8 +46,12 @@ type gotKey struct {
 	ready bool // guarded by vouchers.mu, as what is above; true from when they are set
 
 	number  atomic.Uint64 // of the last voucher
-	refused atomic.Bool   // one was
+	silent  atomic.Int32  // vouchers in a row that were not answered
+	refused atomic.Bool   // one was, or they do not get through
 }
+
+// doubted says that vouchers may not get through.
+func (k *gotKey) doubted() bool { return k.silent.Load() >= silentVouchers }
 
 func newVouchers() *vouchers {
 	return &vouchers{gave: make(map[[voucherID]byte]*givenKey), got: make(map[string]*gotKey)}
@@ -109,6 +116,17 @@ func (v *vouchers) drop(k *gotKey) {
 		k.ready = false
 		_ = k.conn.SetReadDeadline(time.Now())
 	}
+}
+
+// judge ends the doubt in a key after a try inside TLS, and says whether it was dropped:
+// where that was not answered either, the node is busy or away.
+func (v *vouchers) judge(k *gotKey, answered bool) bool {
+	k.silent.Store(0)
+	if answered {
+		k.refused.Store(true)
+		v.drop(k)
+	}
+	return answered
 }
 
 // wantKey has a key asked for where there is none and none was refused lately.
@@ -222,26 +240,39 @@ func (r *Relay) giveKey(life context.Context, secure *tls.Conn, decided func()) 
 }
 
 // vouch offers a visitor to a node over a plain connection, and returns that. An
-// errRefused says that the node did not answer the voucher.
-func (r *Relay) vouch(life context.Context, node nodeRow, key *gotKey, conn stream, p *preface) (*peerStream, error) {
-	ctx, cancel := context.WithTimeout(life, peerDial)
+// errRefused says that the node does not take the voucher, and ends the key; an
+// errVoucherLost that the connection ended without an answer.
+func (r *Relay) vouch(ctx context.Context, node nodeRow, key *gotKey, conn stream, p *preface) (*peerStream, error) {
+	limited, cancel := context.WithTimeout(ctx, peerDial)
 	defer cancel()
-	raw, err := dialPeer(ctx, node)
+	raw, err := dialPeer(limited, node)
 	if err != nil {
 		return nil, err
 	}
 	peer := &peerStream{stream: raw, raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
 	voucher := key.appendVoucher(make([]byte, 0, voucherHead+p.n), key.number.Add(1), r.now(), addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()), p.bytes())
-	if err := peer.ask(voucher, voucherAnswer); err != nil {
-		peer.reset()
-		if errors.Is(err, errUnknownHost) {
-			return nil, err
-		}
-		key.refused.Store(true)
-		return nil, fmt.Errorf("%w: %w", errRefused, err)
+	err = peer.ask(ctx, voucher, voucherAnswer)
+	if err == nil {
+		key.silent.Store(0)
+		return peer, nil
 	}
-	return peer, nil
+	peer.reset()
+	switch {
+	case errors.Is(err, errUnknownHost):
+		key.silent.Store(0)
+	case errors.Is(err, errRefused):
+		key.refused.Store(true)
+		r.vouchers.drop(key) // the other node may have lost it
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		key.silent.Add(1)
+	default:
+		key.silent.Add(1)
+		err = fmt.Errorf("%w: %w", errVoucherLost, err)
+	}
+	return nil, err
 }
 
-// errRefused says that a voucher was not answered.
-var errRefused = errors.New("relay: a voucher was refused")
+var (
+	errRefused     = errors.New("relay: a voucher was refused")
+	errVoucherLost = errors.New("relay: a voucher was not answered")
+)
