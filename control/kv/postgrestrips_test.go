@@ -72,3 +72,36 @@ func TestPostgresRoundTrips(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: a database that is slow is taken for one that is away, and loses its
+// connections when it is busiest. Checked: a ViewOf that takes longer than making a
+// connection may is one statement on one connection, and is answered.
+func TestPostgresSlowIsNotAway(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.Database(t)
+	c, through := newCutter(t, direct)
+	s, other := openPG(t, through), openPG(t, direct)
+	view := func() error {
+		return s.ViewOf(t.Context(), Rows{Keys: []string{"k"}}, func(Tx) error { return nil })
+	}
+	if err := view(); err != nil { // prepares the statement
+		t.Fatal(err)
+	}
+	tx, err := other.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "lock table kv in access exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	lines := func() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.open) }
+	before := lines()
+	over := make(chan error, 1)
+	time.AfterFunc(connectTimeout+time.Second, func() { over <- tx.Rollback(context.Background()) })
+	if err := errors.Join(view(), await(t, over)); err != nil {
+		t.Error(err)
+	}
+	if after := lines(); after != before {
+		t.Errorf("%d connections were made anew", (after-before)/2)
+	}
+}

@@ -177,15 +177,17 @@ func (c *call) readRows(rows Rows) ([]Item, error) {
 }
 
 // query is one statement on a connection of its own. Once it is sent it is waited for,
-// because breaking it off would cost the connection, which takes many round trips to
-// make anew.
+// for as long as a commit is, because breaking it off would cost the connection, which
+// takes many round trips to make anew, just when the database has most to do. When
+// whoever asked has gone it gets connectTimeout more.
 func (c *call) query(sql string, args ...any) ([]Item, error) {
 	conn, err := c.acquire(c.ctx)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), connectTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), commitWait)
 	defer cancel()
+	defer context.AfterFunc(c.ctx, func() { time.AfterFunc(connectTimeout, cancel) })()
 	items, err := func() ([]Item, error) {
 		rows, err := conn.Query(ctx, sql, args...)
 		if err != nil {
