@@ -79,6 +79,9 @@ func (s *Agents) EndCredential(ctx context.Context, credential string) error {
 // endedMemory is how long other nodes can learn that a credential ended.
 const endedMemory = time.Hour
 
+// readEndedEvery is how often a node looks at most for what others ended.
+const readEndedEvery = 250 * time.Millisecond
+
 // endedEvent names the ending of a computer's credential by the transaction of
 // this version.
 func endedEvent(version, computerID string) string { return version + "/" + computerID }
@@ -168,19 +171,24 @@ func computerByCredential(tx kv.Tx, hash string) (computer, error) {
 	return find[computer](tx, keyComputer(id), credentialUnknown())
 }
 
-// runEndedReader reports device credentials that other nodes ended.
+// runEndedReader reports device credentials that other nodes ended. It looks when a
+// node tells of a change, and whenever the versions are read.
 func (s *Agents) runEndedReader(ctx context.Context) error {
-	tick := time.NewTicker(readVersionsEvery)
-	defer tick.Stop()
 	seen := map[string]bool{}
 	for {
 		if err := s.tellEnded(ctx, seen); err != nil && ctx.Err() == nil {
 			s.log.Warn("reading the credentials that ended failed", "error", err)
+			s.lookForEnded() // again
+		}
+		select { // however much is told, it looks a few times a second
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(readEndedEvery):
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
+		case <-s.endedWake:
 		}
 	}
 }

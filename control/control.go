@@ -105,6 +105,7 @@ type core struct {
 	seen      *sightings
 	pace      *pace         // what one node remembers of the budgets
 	endsWake  chan struct{} // there is an end to look at
+	endedWake chan struct{} // another node may have ended a credential
 }
 
 // Sweeping removes rows whose time is over; they are unreadable long before.
@@ -139,7 +140,8 @@ func New(cfg Config) (*Service, error) {
 		seen:  newSightings(),
 		pace:  newPace(),
 
-		endsWake: make(chan struct{}, 1),
+		endsWake:  make(chan struct{}, 1),
+		endedWake: make(chan struct{}, 1),
 	}
 	ring, err := s.loadKeys(context.Background())
 	if err != nil {

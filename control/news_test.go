@@ -21,7 +21,7 @@ import (
 // twoNodes are two control planes on one store that tell each other news, of which
 // the second loses what lose says.
 // Calm says how often the second found that it missed nothing.
-func twoNodes(t *testing.T, lose func() bool) (one, two *Service, calm func() int64) {
+func twoNodes(t *testing.T, lose func() bool, second ...func(*Config)) (one, two *Service, calm func() int64) {
 	t.Helper()
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
 	if err != nil {
@@ -33,7 +33,7 @@ func twoNodes(t *testing.T, lose func() bool) (one, two *Service, calm func() in
 	var nodes [2]news.Node
 	var calmed [2]atomic.Int64
 	for i, name := range []string{"one", "two"} {
-		services[i], err = New(Config{
+		cfg := Config{
 			Store: store, Naming: Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443},
 			Mail: mail.NewOutbox(store, time.Now), SharedStore: true,
 			Tell: func(ids []string) { told[i].Tell(ids) }, Missed: func() bool {
@@ -43,8 +43,11 @@ func twoNodes(t *testing.T, lose func() bool) (one, two *Service, calm func() in
 				}
 				return missed
 			},
-		})
-		if err != nil {
+		}
+		for _, change := range second[:i*len(second)] {
+			change(&cfg)
+		}
+		if services[i], err = New(cfg); err != nil {
 			t.Fatal(err)
 		}
 		services[i].Agents.sweepVersions = time.Hour // what is seen here is told, or missed
@@ -56,14 +59,14 @@ func twoNodes(t *testing.T, lose func() bool) (one, two *Service, calm func() in
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg := news.Config{
+		own := news.Config{
 			Node: name, Run: "r", Listen: "127.0.0.1:0", TLS: mutual,
 			Heard: services[i].Agents.Heard, Log: slog.New(slog.DiscardHandler),
 		}
 		if i == 1 {
-			cfg.Lose = lose
+			own.Lose = lose
 		}
-		if told[i], err = news.New(cfg); err == nil {
+		if told[i], err = news.New(own); err == nil {
 			err = told[i].Listen()
 		}
 		if err != nil {
@@ -215,5 +218,62 @@ func TestUnknownOutcomeIsTold(t *testing.T) {
 	}
 	if ids := <-told; !slices.Equal(ids, []string{e.Computer.ID}) {
 		t.Errorf("told of %v", ids)
+	}
+}
+
+// scanned is a store that counts how often a prefix is read.
+type scanned struct {
+	kv.Store
+	prefix string
+	times  atomic.Int64
+}
+
+func (s *scanned) View(ctx context.Context, fn func(kv.Tx) error) error {
+	return s.Store.View(ctx, func(tx kv.Tx) error { return fn(scannedTx{tx, s}) })
+}
+
+type scannedTx struct {
+	kv.Tx
+	store *scanned
+}
+
+func (t scannedTx) Scan(prefix, after string, limit int) ([]kv.Item, error) {
+	if prefix == t.store.prefix {
+		t.store.times.Add(1)
+	}
+	return t.Tx.Scan(prefix, after, limit)
+}
+
+// Weakness: the end of a credential was waited for by reading the store all the time.
+// Checked: while nothing happens nobody looks, and one that ends at another node is
+// told here.
+func TestEndedCredentialsAreTold(t *testing.T) {
+	t.Parallel()
+	store := &scanned{prefix: keyEndedCredentials}
+	ended := make(chan string, 8)
+	one, _, calm := twoNodes(t, nil, func(c *Config) {
+		store.Store, c.Store = c.Store, store
+		c.OnCredentialEnded = func(id string) { ended <- id }
+	})
+	e, err := one.Computers.Ensure(t.Context(), "anna@example.net", "anna")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 6
+	programs.Eventually(t, "nobody looks for credentials that ended", func() bool {
+		looks, before := store.times.Load(), calm()
+		programs.Eventually(t, "time passes", func() bool { return calm() >= before+rounds })
+		return store.times.Load() == looks
+	})
+	if err := one.Agents.EndCredential(t.Context(), e.Credential); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case id := <-ended:
+		if id != e.Computer.ID {
+			t.Errorf("the credential of %s ended", id)
+		}
+	case <-time.After(programs.Patience):
+		t.Fatal("the end of a credential is not heard of")
 	}
 }

@@ -136,11 +136,19 @@ func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string,
 	})
 }
 
-// Heard wakes the watches of computers that another node says it changed. What is
-// told is not believed: those who wait read the store.
+// Heard wakes the watches of computers that another node says it changed, and who
+// looks for ended credentials. What is told is not believed: they read the store.
 func (s *Agents) Heard(computers []string) {
 	for _, id := range computers {
 		s.watchers.wake(id)
+	}
+	s.lookForEnded()
+}
+
+func (s *Agents) lookForEnded() {
+	select {
+	case s.endedWake <- struct{}{}:
+	default: // it is to look already
 	}
 }
 
@@ -184,6 +192,7 @@ func (s *Agents) runVersionReader(ctx context.Context) error {
 			continue
 		}
 		m.read = time.Now()
+		s.lookForEnded()
 		watched := s.watchers.watched()
 		if len(watched) == 0 {
 			clear(seen)

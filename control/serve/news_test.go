@@ -14,7 +14,8 @@ import (
 )
 
 // Two nodes of one database find each other by it, and a change at one wakes who
-// waits at the other, by news and not by reading.
+// waits at the other. How long that takes is logged; that it is by news and not by
+// reading is judged in package control.
 func TestNewsOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)
