@@ -1,43 +1,73 @@
 package tunnel
 
-// elsewhere says that the computer is connected by the other slot, to a relay that
-// stays.
-func (t *Tunnel) elsewhere(s *session) bool {
+// elsewhere is the session of the other slot, if that is with a relay that stays.
+func (t *Tunnel) elsewhere(s *session) *session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	other := t.sessions[1-s.slot]
-	return other != nil && !other.draining
+	if other := t.sessions[1-s.slot]; other != nil && !other.draining {
+		return other
+	}
+	return nil
 }
 
-// drained is what follows when the relay asks to be left: that happens at once, unless no
-// other is connected. Then the session stays until one is, for a relay that is
-// only cut off from its own kind still has visitors.
+// drained is what follows when the relay asks to be left: that happens once the other
+// relay has shown that it is there. Without one the session stays until there is, for a
+// relay that asks still has visitors.
 func (s *session) drained() error {
 	t := s.tunnel
 	t.mu.Lock()
 	known := s.draining
 	s.draining = true
 	t.mu.Unlock()
-	if t.elsewhere(s) || len(t.cfg.Relays()) < slots {
+	if len(t.cfg.Relays()) < slots {
 		return errDraining
 	}
 	if !known {
-		s.log.Info("the relay asks to be left; the connection stays until there is another")
-		s.wg.Go(func() {
-			for s.ctx.Err() == nil {
-				changed := t.Changes()
-				if t.elsewhere(s) {
-					s.quit(errDraining)
-					return
-				}
-				select {
-				case <-s.ctx.Done():
-				case <-changed:
-				}
-			}
-		})
+		s.wg.Go(s.leave)
 	}
 	return nil
+}
+
+// leave ends the session as soon as another can stand in for it.
+func (s *session) leave() {
+	t := s.tunnel
+	told := false
+	for s.ctx.Err() == nil {
+		changed := t.Changes()
+		other := t.elsewhere(s)
+		if other != nil && other.answers(s) && t.elsewhere(s) == other {
+			s.quit(errDraining)
+			return
+		}
+		if other != nil {
+			continue // it has ended, or goes away as well
+		}
+		if !told {
+			told = true
+			s.log.Info("the relay asks to be left; the connection stays until there is another")
+		}
+		select {
+		case <-s.ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// answers waits until the relay has answered a ping, and says whether it did before this
+// session, or the one that waits, ended.
+func (s *session) answers(waiting *session) bool {
+	select {
+	case <-s.pongs: // of before
+	default:
+	}
+	s.probe()
+	select {
+	case <-s.pongs:
+		return true
+	case <-s.ctx.Done():
+	case <-waiting.ctx.Done():
+	}
+	return false
 }
 
 // quit ends the session for a reason of our own.

@@ -1,9 +1,12 @@
 package tunnel_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"porchlight/agent/tunnel"
@@ -67,6 +70,65 @@ func TestDrainWithNowhereToGo(t *testing.T) {
 	if err := echo(conn, []byte("a visit under way goes on")); err != nil {
 		t.Error(err)
 	}
+	_ = conn.Close()
+	<-stopped
+}
+
+// deaf is a connection by which nothing comes any more once it is set.
+type deaf struct {
+	*net.TCPConn
+	set *atomic.Bool
+}
+
+func (d deaf) Read(b []byte) (int, error) {
+	for {
+		n, err := d.TCPConn.Read(b)
+		if err != nil || !d.set.Load() {
+			return n, err
+		}
+	}
+}
+
+// A relay that asks to be left keeps the computer until the other has shown that it is
+// there: a connection may have died, and nobody noticed.
+func TestDrainBesideASilentRelay(t *testing.T) {
+	t.Parallel()
+	var silent atomic.Bool
+	w := start(t, options{relay: func(c *relay.Config) { c.Grace = wait }})
+	other, at, _ := startRelay(t, "127.0.0.1:0", nil, named("other"))
+	w.stopTunnel()
+	var err error
+	w.tunnel, err = tunnel.New(tunnel.Config{
+		Relays: listOf(w.addr, at), Credential: func() string { return credential },
+		RootCAs: testAuthority().Pool(), Log: slog.New(slog.NewTextHandler(w.log, nil)),
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if err != nil || addr != at {
+				return conn, err
+			}
+			if silent.Load() {
+				_ = conn.Close()
+				return nil, errors.New("nothing comes from there")
+			}
+			return deaf{conn.(*net.TCPConn), &silent}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(options{})
+	programs.Eventually(t, "the agent is at both", func() bool { return w.relay.Stats().Sessions == 1 && other.Stats().Sessions == 1 })
+	conn := w.mustVisit("maya.localhost") // for as long as it goes on, the relay does
+	silent.Store(true)
+	stopped := make(chan struct{})
+	go func() { w.stopRelay(); close(stopped) }()
+	programs.Eventually(t, "the silence is noticed", func() bool { return other.Stats().Sessions == 0 })
+	if w.relay.Stats().Sessions != 1 || !w.tunnel.Connected() {
+		t.Error("the agent left the only relay that was there")
+	}
+	silent.Store(false)
+	w.tunnel.Wake()
+	programs.Eventually(t, "the agent has gone elsewhere", func() bool { return other.Stats().Sessions == 1 && w.relay.Stats().Sessions == 0 })
 	_ = conn.Close()
 	<-stopped
 }

@@ -57,6 +57,7 @@ type session struct {
 	dials  chan struct{}   // holds one for each dial under way
 	places chan struct{}   // holds one for each ticket that has not come to a visitor
 	probes chan struct{}   // has room for one: make sure the relay is there
+	pongs  chan struct{}   // has room for one: it has answered a ping
 
 	news   chan struct{} // has room for one: there is something in untold
 	untold []netip.Addr  // let in, and the relay does not know; guarded by tunnel.mu
@@ -91,6 +92,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		dials:  make(chan struct{}, dialsAtOnce),
 		places: make(chan struct{}, ticketsAtOnce),
 		probes: make(chan struct{}, 1),
+		pongs:  make(chan struct{}, 1),
 		news:   make(chan struct{}, 1),
 	}
 	s.failures.secureUntil = t.secureUntil(relay)
@@ -198,6 +200,11 @@ func (s *session) read() error {
 			}
 		case tunnelwire.Refused:
 			return &refusal{f}
+		case tunnelwire.Pong:
+			select {
+			case s.pongs <- struct{}{}:
+			default:
+			}
 		}
 		if !s.tunnel.listed(s.relay) {
 			return errUnlisted
