@@ -69,8 +69,10 @@ type News struct {
 	secret string         // of the client, known to this process alone
 	wake   chan struct{}  // has room for one: there is something to tell
 
-	routes sync.Mutex // held while the server is told of other addresses
-	known  []string   // those it was told, sorted; guarded by routes
+	routes sync.Mutex                  // held while the server is told of other addresses
+	known  []string                    // those it was told, sorted; guarded by routes
+	wanted []string                    // those it should be told; guarded by routes
+	reload func(*server.Options) error // tells it; nil before Listen
 
 	questions chan *nats.Msg // of other nodes, for tunnels
 
@@ -112,6 +114,7 @@ func (n *News) Listen() (err error) {
 	if n.server, err = startServer(n.cfg, n.secret, n.log); err != nil {
 		return err
 	}
+	n.reload = n.server.ReloadOptions
 	n.client, err = nats.Connect("", nats.InProcessServer(n.server), nats.UserInfo(clientName, n.secret),
 		nats.NoEcho(), nats.MaxReconnects(-1), nats.ReconnectWait(beatEvery/10),
 		nats.ReconnectHandler(func(*nats.Conn) { n.miss("the connection to the own server was lost") }),
@@ -155,6 +158,10 @@ func (n *News) Run(ctx context.Context) error {
 		case <-due.C:
 		case <-beat.C:
 			n.beat()
+			if n.routes.TryLock() { // else it is being told
+				n.route()
+				n.routes.Unlock()
+			}
 		}
 	}
 }
@@ -185,16 +192,23 @@ func (n *News) Know(nodes []Node) {
 	slices.Sort(addresses)
 	n.routes.Lock()
 	defer n.routes.Unlock()
-	if slices.Equal(addresses, n.known) {
+	n.wanted = addresses
+	n.route()
+}
+
+// route tells the server of the addresses wanted, if it does not know them; what fails
+// is tried again at the next beat. routes is held.
+func (n *News) route() {
+	if slices.Equal(n.wanted, n.known) {
 		return
 	}
 	opts := options(n.cfg, n.secret)
-	for _, a := range addresses {
+	for _, a := range n.wanted {
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: a})
 	}
-	if err := n.server.ReloadOptions(opts); err != nil {
+	if err := n.reload(opts); err != nil {
 		n.log.Warn("connecting to the news of other nodes failed", "err", err)
 		return
 	}
-	n.known = addresses
+	n.known = n.wanted
 }

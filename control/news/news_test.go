@@ -434,3 +434,14 @@ func TestConfigVerifiesBothSides(t *testing.T) {
 		}
 	}
 }
+
+// Addresses that the server refused once are told again, though Know says nothing new.
+func TestRefusedAddressesAreToldAgain(t *testing.T) {
+	t.Parallel()
+	one, two := open(t, "one", nil), open(t, "two", nil)
+	one.RefuseOnce()
+	two.RefuseOnce()
+	meet(t, one, two)
+	one.Tell([]string{"anna"})
+	two.hears(t, "anna")
+}
