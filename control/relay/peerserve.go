@@ -91,7 +91,8 @@ func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func(
 func (r *Relay) takeOver(life context.Context, visitor *peerStream, p *preface, decided func()) error {
 	if !r.routes.knows(p.hello.serverName) {
 		_, err := visitor.Write([]byte{peerUnknown})
-		return errors.Join(err, visitor.Close())
+		_ = visitor.Close() // who asked may have gone with the answer
+		return err
 	}
 	if _, err := visitor.Write([]byte{peerHere}); err != nil {
 		return err

@@ -396,6 +396,22 @@ func (s *session) notifications() (all []notification, err error) {
 	return all, nil
 }
 
+// timesTold is how many notifications of a title there were. One that is taken off the screen
+// while it changes comes again, so a first telling may count twice.
+func (s *session) timesTold(title string) (n int) {
+	s.t.Helper()
+	all, err := s.notifications()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, one := range all {
+		if one.title == title {
+			n++
+		}
+	}
+	return n
+}
+
 // notified waits for a notification and returns its body.
 func (s *session) notified(title string) (body string) {
 	s.t.Helper()
