@@ -180,7 +180,7 @@ func (g *guest) give(ctx context.Context, until string) (time.Time, error) {
 
 // prepare makes what opens the app: the end before took the app password.
 func (g *guest) prepare(ctx context.Context) error {
-	cookie, err := cookieOf(ctx, g.browser, g.host)
+	cookie, err := g.letIn(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,6 +214,26 @@ func (g *guest) prepare(ctx context.Context) error {
 		"an app password": {"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(memberEmail+":"+password))},
 	}
 	return nil
+}
+
+// letIn is a new session, as soon as the owner's yes is known everywhere: the answer to an
+// earlier sync may still be on its way.
+func (g *guest) letIn(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		cookie, err := cookieOf(ctx, g.browser, g.host)
+		if err == nil {
+			return cookie, nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return "", err
+		}
+	}
 }
 
 // socket opens a WebSocket that is left alone.
