@@ -294,6 +294,21 @@ func (s *session) windows() []string {
 	return strings.Fields(out)
 }
 
+// shown is the window on the screen. One search is not enough: it fails when it
+// meets a menu or a notification that is just going.
+func (s *session) shown() (id string) {
+	s.t.Helper()
+	s.eventually("there is a window", func() error {
+		ids := s.windows()
+		if len(ids) == 0 {
+			return errors.New("there is none")
+		}
+		id = ids[0]
+		return nil
+	})
+	return id
+}
+
 func (s *session) windowShows(want bool) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("the window is on the screen: %v", want), func() error {

@@ -34,12 +34,8 @@ func (s *session) ownerSecret() string {
 // place is where the window is.
 func (s *session) place() (at image.Point) {
 	s.t.Helper()
-	ids := s.windows()
-	if len(ids) == 0 {
-		s.t.Fatal("there is no window")
-	}
 	var id int
-	if _, err := fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", ids[0]), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y); err != nil {
+	if _, err := fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y); err != nil {
 		s.t.Fatal(err)
 	}
 	return at
@@ -49,14 +45,7 @@ func (s *session) place() (at image.Point) {
 // key of the keyboard is lost now and then by a display without one.
 func (s *session) closeWindow() {
 	s.t.Helper()
-	var ids []string
-	s.eventually("there is a window to close", func() error { // a search meets menus that are just going
-		if ids = s.windows(); len(ids) == 0 {
-			return errors.New("there is none")
-		}
-		return nil
-	})
-	id, err := strconv.ParseUint(ids[0], 10, 32)
+	id, err := strconv.ParseUint(s.shown(), 10, 32)
 	if err != nil {
 		s.t.Fatal(err)
 	}

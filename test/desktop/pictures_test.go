@@ -307,7 +307,7 @@ func (p *program) python(port int) {
 // arrange puts the window somewhere; lengths are those of the coarse screen.
 func (s *session) arrange(x, y, width, height int) {
 	s.t.Helper()
-	id, px := s.windows()[0], s.scale()
+	id, px := s.shown(), s.scale()
 	s.mustTool("xdotool", "windowsize", "--sync", id, strconv.Itoa(px*width), strconv.Itoa(px*height), "windowmove", id, strconv.Itoa(px*x), strconv.Itoa(px*y))
 }
 
