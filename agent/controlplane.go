@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -32,7 +33,7 @@ func (a *Agent) makeConnection() (err error) {
 		a.client.Silence = controlapi.LocalSilence
 	}
 	a.tunnel, err = tunnel.New(tunnel.Config{
-		Relays:     func() []controlapi.Relay { return a.access.Snapshot().Relays },
+		Relays:     a.relays,
 		Credential: func() string { return control.Credential },
 		RootCAs:    control.RootCAs,
 		Log:        a.cfg.Log.With("part", "tunnel"),
@@ -53,6 +54,12 @@ func (a *Agent) makeConnection() (err error) {
 		Log:         a.cfg.Log.With("part", "remote"),
 	})
 	return nil
+}
+
+// relays are those that the tunnel chooses from, the ones to be used first.
+func (a *Agent) relays() []controlapi.Relay {
+	snapshot := a.access.Snapshot()
+	return slices.Concat(snapshot.Relays, snapshot.SpareRelays)
 }
 
 // takeSnapshot swaps who may open what and has the tunnel look at the relays.

@@ -114,6 +114,9 @@ func snapshotRows(computerID string, clients []string) kv.Rows {
 	return rows
 }
 
+// relaysUsed is to how many relays an agent is connected; the others are spare.
+const relaysUsed = 2
+
 // reading is what a snapshot has that is not in the store.
 type reading struct {
 	*Agents
@@ -129,10 +132,13 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, client
 		Computer:   s.computer(c),
 		PublicKeys: s.keys.Public(),
 		Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
-		Relays:     s.relays,
+		Relays:     s.relays[:min(relaysUsed, len(s.relays))],
 		Ends:       true,
 
 		UpdateNotice: s.cfg.UpdateNotice,
+	}
+	if len(s.relays) > relaysUsed {
+		out.SpareRelays = s.relays[relaysUsed:]
 	}
 	if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID)); err != nil {
 		return out, nil, err

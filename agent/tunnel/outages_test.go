@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -165,25 +165,61 @@ func TestSecondConnectionTakesOver(t *testing.T) {
 	}
 }
 
+// Of many relays two are connected, never two addresses of one node, and neither one
+// that is dead nor one that refuses holds anything up.
 func TestTwoRelays(t *testing.T) {
 	t.Parallel()
-	second, secondAddr, stopSecond := startRelay(t, "127.0.0.1:0", nil, nil)
-	first, firstAddr, _ := startRelay(t, "127.0.0.1:0", nil, nil)
-	dead, _ := net.Listen("tcp", "127.0.0.1:0")
-	deadAddr := dead.Addr().String()
-	_ = dead.Close()
-	w := start(t, options{tunnel: func(c *tunnel.Config) {
-		c.Relays = func() []controlapi.Relay {
-			return []controlapi.Relay{{Address: deadAddr, ServerName: authHost}, {Address: firstAddr, ServerName: authHost}, {Address: secondAddr, ServerName: authHost}}
+	first, firstAddr, _ := startRelay(t, "127.0.0.1:0", nil, named("first"))
+	same, sameAddr, _ := startRelay(t, "127.0.0.1:0", nil, named("first"))
+	second, secondAddr, stopSecond := startRelay(t, "127.0.0.1:0", nil, named("second"))
+	spare, spareAddr, _ := startRelay(t, "127.0.0.1:0", nil, named("spare"))
+	_, refusingAddr, _ := startRelay(t, "127.0.0.1:0", nil, func(c *relay.Config) {
+		c.Authenticate = func(context.Context, string) (controlapi.Computer, error) {
+			return controlapi.Computer{}, errors.New("the store is away")
 		}
+	})
+	w := start(t, options{tunnel: func(c *tunnel.Config) {
+		c.Relays = listOf(nobodyAt(t), refusingAddr, firstAddr, sameAddr, secondAddr, spareAddr)
 	}})
-	programs.Eventually(t, "both living relays are connected", func() bool { return first.Stats().Sessions == 1 && second.Stats().Sessions == 1 })
+	programs.Eventually(t, "two nodes are connected", func() bool {
+		return first.Stats().Sessions+same.Stats().Sessions == 1 && second.Stats().Sessions+spare.Stats().Sessions == 1
+	})
+	// The relay asked to be left alone for five seconds, which holds for it alone.
+	waited := regexp.MustCompile(`relay=` + refusingAddr + `.*cannot check credentials.*again=(\S+)`).FindStringSubmatch(w.log.String())
+	if waited == nil {
+		t.Error("the relay that refuses was not asked")
+	} else if again, err := time.ParseDuration(waited[1]); err != nil || again > 2*time.Second {
+		t.Errorf("a slot waits for %v, %v, because one relay refuses", again, err)
+	}
 	stopSecond()
-	w.addr = firstAddr
-	if err := echo(w.mustVisit("maya.localhost"), []byte("by the other one")); err != nil {
+	programs.Eventually(t, "two nodes are connected again", func() bool {
+		return first.Stats().Sessions+same.Stats().Sessions == 1 && spare.Stats().Sessions == 1
+	})
+	w.addr = spareAddr
+	if err := echo(w.mustVisit("maya.localhost"), []byte("by the spare one")); err != nil {
 		t.Fatal(err)
 	}
-	if !w.tunnel.Connected() {
-		t.Error("not connected with one relay left")
+}
+
+// Who had to take a spare relay goes back when the one before it answers again.
+func TestBackHome(t *testing.T) {
+	t.Parallel()
+	home := nobodyAt(t)
+	w := start(t, options{relay: named("second")})
+	spare, spareAddr, _ := startRelay(t, "127.0.0.1:0", nil, named("spare"))
+	w.stopTunnel()
+	var err error
+	w.tunnel, err = tunnel.New(tunnel.Config{
+		Relays: listOf(home, w.addr, spareAddr), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	tunnel.GoHomeAfter(w.tunnel, 50*time.Millisecond)
+	w.run(options{})
+	programs.Eventually(t, "the spare one is used", func() bool { return spare.Stats().Sessions == 1 && w.relay.Stats().Sessions == 1 })
+	first, _, _ := startRelay(t, home, nil, named("first"))
+	programs.Eventually(t, "the computer is where it is wanted", func() bool {
+		return first.Stats().Sessions == 1 && w.relay.Stats().Sessions == 1 && spare.Stats().Sessions == 0
+	})
 }

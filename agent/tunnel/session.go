@@ -99,6 +99,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 	s.log.Info("connected to the relay", "host", host)
 	t.setSession(slot, s)
 	s.wg.Go(s.pulse)
+	s.wg.Go(s.home)
 	err = s.read()
 	if why := s.why.Load(); why != nil {
 		err = *why
@@ -136,10 +137,12 @@ func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, protocol s
 }
 
 func (t *Tunnel) dial(ctx context.Context, relay controlapi.Relay) (net.Conn, error) {
+	began := time.Now()
 	conn, err := t.cfg.Dial(ctx, "tcp", relay.Address)
 	if err != nil {
 		return nil, fmt.Errorf("reach the relay: %w", err)
 	}
+	t.measured(relay, time.Since(began))
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		tune(tcp)
 	}
@@ -173,6 +176,9 @@ func (t *Tunnel) greet(conn *tls.Conn, slot int) (key *tunnelwire.HeaderKey, hos
 		return nil, "", &refusal{f}
 	case f.Type != tunnelwire.Welcome:
 		return nil, "", fmt.Errorf("the relay answered %q instead of a welcome", f.Type)
+	}
+	if err := t.settle(slot, f.Node); err != nil {
+		return nil, "", err
 	}
 	return tunnelwire.NewHeaderKey(material), f.Host, conn.SetDeadline(time.Time{})
 }

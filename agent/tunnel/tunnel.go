@@ -10,6 +10,7 @@
 // to which name.
 //
 //	tunnel.go   New, Run, the two slots that dial
+//	choice.go   which relay a slot dials, and when it leaves one for another
 //	session.go  one control connection, drained.go when its relay asks to be left
 //	data.go     data connections, verification
 //	listener.go what visitors come out of
@@ -51,7 +52,8 @@ const (
 
 // Config of a Tunnel. Relays and Credential are required.
 type Config struct {
-	// Relays lists the relays in order of preference; two are used. It is asked
+	// Relays lists the relays in order of preference; two are used, and the others
+	// where those do not answer or are far. It is asked
 	// again whenever one is to be dialled, so it may change; Wake makes a
 	// change count.
 	Relays func() []controlapi.Relay
@@ -76,8 +78,12 @@ type Tunnel struct {
 	instance string // random, of this run of the program
 	began    time.Time
 
+	homeAfter time.Duration // see there
+
 	mu        sync.Mutex // protects what follows
 	inUse     [slots]*controlapi.Relay
+	nodes     [slots]string // what the relays connected call themselves
+	known     map[controlapi.Relay]*tried
 	sessions  [slots]*session // connected ones
 	changed   chan struct{}   // closed and replaced at each change
 	woken     chan struct{}   // closed and replaced by Wake
@@ -108,6 +114,8 @@ func New(cfg Config) (*Tunnel, error) {
 		began:     time.Now(),
 		changed:   make(chan struct{}),
 		woken:     make(chan struct{}),
+		known:     make(map[controlapi.Relay]*tried),
+		homeAfter: homeAfter,
 		secureFor: make(map[string]time.Time),
 		admitted:  make(map[netip.Addr]time.Time),
 	}, nil
@@ -165,6 +173,9 @@ func (t *Tunnel) Wake() {
 	close(t.woken)
 	t.woken = make(chan struct{})
 	clear(t.secureFor) // another network may pass what the last one did not
+	for _, k := range t.known {
+		k.until, k.firmly = time.Time{}, false
+	}
 	sessions := t.sessions
 	t.mu.Unlock()
 	for _, s := range sessions {
@@ -180,14 +191,22 @@ func (t *Tunnel) wakeups() <-chan struct{} {
 	return t.woken
 }
 
-// keep keeps one slot connected, to a relay the other slot is not using.
+// keep keeps one slot connected, to a relay the other slot is not using. A relay that
+// does not answer or refuses is left for another at once; only who goes round in a
+// circle waits longer and longer.
 func (t *Tunnel) keep(ctx context.Context, slot int) {
-	backoff, attempt := firstBackoff, 0
+	backoff := firstBackoff
 	for ctx.Err() == nil {
 		woken := t.wakeups()
-		relay, ok := t.pick(slot, attempt)
-		if !ok {
+		relay, wait, ok := t.pick(slot)
+		switch {
+		case !ok:
 			t.rest(ctx, woken)
+			continue
+		case wait > 0:
+			if sleep(ctx, woken, wait) {
+				backoff = firstBackoff
+			}
 			continue
 		}
 		started := time.Now()
@@ -196,24 +215,23 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 		if ctx.Err() != nil {
 			return
 		}
-		attempt++
-		if time.Since(started) >= steadyAfter {
-			backoff, attempt = firstBackoff, 0
+		lasted := time.Since(started)
+		t.note(relay, err, lasted)
+		if lasted >= steadyAfter {
+			backoff = firstBackoff
 		}
-		wait := jitter(backoff)
+		wait = jitter(backoff)
 		var refused *refusal
 		switch {
-		case errors.Is(err, errDraining):
+		case errors.Is(err, errDraining), errors.Is(err, errBetter):
 			wait = jitter(firstBackoff)
 		case errors.As(err, &refused) && refused.patient():
 			wait = refused.after() + jitter(refusedBackoff)
-		case errors.As(err, &refused):
-			wait += refused.after()
 		}
 		t.log.Warn("not connected to the relay", "relay", relay.Address, "err", err, "again", wait.Round(time.Millisecond))
 		backoff = min(2*backoff, lastBackoff)
 		if sleep(ctx, woken, wait) {
-			backoff, attempt = firstBackoff, 0
+			backoff = firstBackoff
 		}
 	}
 }
@@ -234,34 +252,10 @@ func (t *Tunnel) rest(ctx context.Context, woken <-chan struct{}) {
 	sleep(ctx, woken, jitter(lookEvery))
 }
 
-// pick chooses a relay for slot and notes it. Each attempt that failed moves on
-// in the list.
-func (t *Tunnel) pick(slot, attempt int) (controlapi.Relay, bool) {
-	if t.cfg.Credential() == "" {
-		return controlapi.Relay{}, false
-	}
-	var free []controlapi.Relay
-	list := t.cfg.Relays()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, r := range list {
-		taken := slices.ContainsFunc(t.inUse[:], func(u *controlapi.Relay) bool { return u != nil && *u == r })
-		if !taken && !slices.Contains(free, r) {
-			free = append(free, r)
-		}
-	}
-	if len(free) == 0 {
-		return controlapi.Relay{}, false
-	}
-	chosen := free[attempt%len(free)]
-	t.inUse[slot] = &chosen
-	return chosen, true
-}
-
 func (t *Tunnel) release(slot int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.inUse[slot] = nil
+	t.inUse[slot], t.nodes[slot] = nil, ""
 }
 
 // listed reports whether relay is still to be used.

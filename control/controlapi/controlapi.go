@@ -140,7 +140,10 @@ type Snapshot struct {
 	RevokedGrants []RevokedGrant `json:"revokedGrants"` // of the last 720 s
 	PublicKeys    []string       `json:"publicKeys"`    // PEM, newest first
 	Billing       Billing        `json:"billing"`
-	Relays        []Relay        `json:"relays"`
+	Relays        []Relay        `json:"relays"` // to be connected to
+	// SpareRelays are for when those do not answer, refuse, or are far, the likeliest
+	// first.
+	SpareRelays []Relay `json:"spareRelays,omitempty"`
 	// ClientOrigins are the web origins (scheme://host[:port]) of the redirect
 	// URIs of OAuth clients that hold a grant for this computer, in order:
 	// pages of these may use an access token from a browser.

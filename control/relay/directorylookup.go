@@ -217,8 +217,11 @@ func (d *directory) wrong(serverName string) {
 	delete(d.cache, serverName)
 }
 
-// relaysFor are the relays a computer's agent should connect to, up to two, the
-// same whichever node is asked, and spread over the nodes.
+// relaysMost bounds what relaysFor answers.
+const relaysMost = 8
+
+// relaysFor are the relays a computer's agent should connect to, the first two, and the
+// spare ones: the same whichever node is asked, and spread over the nodes.
 func (d *directory) relaysFor(computerID string) []controlapi.Relay {
 	d.mu.Lock()
 	nodes := slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Draining })
@@ -234,7 +237,7 @@ func (d *directory) relaysFor(computerID string) []controlapi.Relay {
 		if !slices.Contains(relays, n.Relay) {
 			relays = append(relays, n.Relay)
 		}
-		if len(relays) == 2 {
+		if len(relays) == relaysMost {
 			break
 		}
 	}

@@ -96,8 +96,9 @@ func (p Peers) check(node string) error {
 	return nil
 }
 
-// RelaysFor are the relays a computer's agent should be connected to: two where
-// there are as many, the same whichever node is asked. It is nil without peers.
+// RelaysFor are the relays a computer's agent should be connected to, two of them where
+// there are as many, and behind them the spare ones: the same whichever node is asked.
+// It is nil without peers.
 func (r *Relay) RelaysFor(computerID string) []controlapi.Relay {
 	if r.directory == nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -139,7 +140,8 @@ func (c *computer) dialControl(ctx context.Context, network, _ string) (conn net
 }
 
 func (c *computer) relays() (use []controlapi.Relay) {
-	for _, r := range c.last.Load().Relays {
+	last := c.last.Load()
+	for _, r := range slices.Concat(last.Relays, last.SpareRelays) {
 		if c.Only == "" || c.Only == r.Address {
 			use = append(use, r)
 		}

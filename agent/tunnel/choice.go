@@ -1,0 +1,242 @@
+package tunnel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+const (
+	// drainedFor is how long a relay that goes away is left alone while there is another,
+	// and sameNodeFor one that turned out to be the node of the other slot's.
+	drainedFor  = 30 * time.Second
+	sameNodeFor = 10 * time.Minute
+	// A relay counts as far when connecting takes more than twice as long as to the
+	// nearest and farBy besides: what is nearer by less does not move anybody.
+	farBy = 20 * time.Millisecond
+	// nearFor is how long a measured time counts before it is measured anew.
+	nearFor = 6 * time.Hour
+	// homeAfter is how long a slot waits, twice at most, before it leaves a relay for one
+	// that comes before it and answers again.
+	homeAfter = time.Minute
+)
+
+var (
+	errSameNode = errors.New("the relay is the node that this computer is connected to already")
+	errBetter   = errors.New("a relay that comes before this one answers")
+)
+
+// tried is what is known of a relay.
+type tried struct {
+	until  time.Time // another one is dialled before
+	firmly bool      // and this one not even where there is no other: it asked for that
+	fails  int       // in a row
+	near   time.Duration
+	asOf   time.Time // when near was measured
+}
+
+// of is what is known of a relay. mu is held.
+func (t *Tunnel) of(relay controlapi.Relay) *tried {
+	k := t.known[relay]
+	if k == nil {
+		k = &tried{}
+		t.known[relay] = k
+	}
+	return k
+}
+
+// ranked are relays in the order in which they are wanted: as the control plane put
+// them, which spreads computers over nodes, and those that are far behind the others.
+// mu is held.
+func (t *Tunnel) ranked(list []controlapi.Relay) []controlapi.Relay {
+	var nearest time.Duration
+	for _, r := range list {
+		if near := t.of(r).near; near > 0 && (nearest == 0 || near < nearest) {
+			nearest = near
+		}
+	}
+	far := func(r controlapi.Relay) time.Duration {
+		if near := t.of(r).near; near > 2*nearest+farBy {
+			return near
+		}
+		return 0
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b controlapi.Relay) int { return cmp.Compare(far(a), far(b)) })
+	return list
+}
+
+// pick chooses a relay for slot and notes it: the first that is wanted, and did not
+// fail lately. With a wait none may be dialled sooner; without ok there is none.
+func (t *Tunnel) pick(slot int) (chosen controlapi.Relay, wait time.Duration, ok bool) {
+	if t.cfg.Credential() == "" {
+		return controlapi.Relay{}, 0, false
+	}
+	list := t.cfg.Relays()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.known {
+		if !slices.Contains(list, r) {
+			delete(t.known, r)
+		}
+	}
+	free := slices.DeleteFunc(t.ranked(list), t.taken)
+	if len(free) == 0 {
+		return controlapi.Relay{}, 0, false
+	}
+	now := t.now()
+	// Whose time has come counts as due now, so the first of them is the first wanted.
+	due := func(r controlapi.Relay) time.Duration { return max(0, t.of(r).until.Sub(now)) }
+	firmly := func(r controlapi.Relay) int {
+		if t.of(r).firmly && due(r) > 0 {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(free, func(a, b controlapi.Relay) int {
+		return cmp.Or(cmp.Compare(firmly(a), firmly(b)), cmp.Compare(due(a), due(b)))
+	})
+	chosen = free[0]
+	if firmly(chosen) == 1 {
+		return chosen, due(chosen), true
+	}
+	t.inUse[slot] = &chosen
+	return chosen, 0, true
+}
+
+// taken says that a slot uses relay. mu is held.
+func (t *Tunnel) taken(relay controlapi.Relay) bool {
+	return slices.ContainsFunc(t.inUse[:], func(u *controlapi.Relay) bool { return u != nil && *u == relay })
+}
+
+// note keeps why a connection to relay ended, after it had lasted for so long.
+func (t *Tunnel) note(relay controlapi.Relay, err error, lasted time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k, now := t.of(relay), t.now()
+	if k.firmly = false; lasted >= steadyAfter {
+		k.fails = 0
+	}
+	var refused *refusal
+	switch {
+	case errors.Is(err, errBetter), errors.Is(err, errUnlisted):
+	case errors.Is(err, errDraining):
+		k.until = now.Add(drainedFor)
+	case errors.Is(err, errSameNode):
+		k.until, k.firmly = now.Add(sameNodeFor), true
+	case errors.As(err, &refused) && !refused.patient() && refused.after() > 0:
+		k.until, k.firmly = now.Add(refused.after()+jitter(firstBackoff)), true
+	default:
+		k.fails = min(k.fails+1, 10)
+		k.until = now.Add(min(firstBackoff<<k.fails, lastBackoff))
+	}
+}
+
+// settle notes which node slot is connected to, which must not be the other slot's.
+func (t *Tunnel) settle(slot int, node string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if node != "" && slices.Contains(t.nodes[:], node) {
+		return errSameNode
+	}
+	t.nodes[slot] = node
+	return nil
+}
+
+// measured notes what connecting to relay took. The best counts: it is the way's own.
+func (t *Tunnel) measured(relay controlapi.Relay, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := t.of(relay); k.near == 0 || took < k.near || t.now().Sub(k.asOf) > nearFor {
+		k.near, k.asOf = took, t.now()
+	}
+}
+
+// better is a relay that comes before one that slot is connected to, if neither slot uses
+// it: the first two are wanted.
+func (t *Tunnel) better(relay controlapi.Relay) (controlapi.Relay, bool) {
+	list := t.cfg.Relays()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ranked := t.ranked(list)
+	wanted := ranked[:min(slots, len(ranked))]
+	if slices.Contains(wanted, relay) {
+		return controlapi.Relay{}, false
+	}
+	i := slices.IndexFunc(wanted, func(r controlapi.Relay) bool {
+		k := t.of(r)
+		return !t.taken(r) && !(k.firmly && t.now().Before(k.until))
+	})
+	if i < 0 {
+		return controlapi.Relay{}, false
+	}
+	return wanted[i], true
+}
+
+// unmeasured are listed relays of which it is not known how far they are, where there is
+// a choice.
+func (t *Tunnel) unmeasured() (relays []controlapi.Relay) {
+	list := t.cfg.Relays()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(list) <= slots {
+		return nil
+	}
+	for _, r := range list {
+		if k := t.of(r); !t.taken(r) && (k.asOf.IsZero() || t.now().Sub(k.asOf) > nearFor) {
+			k.near, k.asOf = 0, t.now() // also of one that does not answer: it is asked once
+			relays = append(relays, r)
+		}
+	}
+	return relays
+}
+
+// reach connects to a relay and closes again, and says whether it answered.
+func (t *Tunnel) reach(ctx context.Context, relay controlapi.Relay) bool {
+	ctx, cancel := context.WithTimeout(ctx, dialWait)
+	defer cancel()
+	conn, err := t.dial(ctx, relay)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
+// home finds out how far the other relays are, and ends the session when one that comes
+// before its own answers. Once it is where it is wanted, only a Wake stirs it.
+func (s *session) home() {
+	t := s.tunnel
+	var leaveAt time.Time
+	for s.ctx.Err() == nil {
+		woken := t.wakeups()
+		if others := t.unmeasured(); len(others) > 0 {
+			sleep(s.ctx, nil, jitter(t.homeAfter))
+			for _, r := range others {
+				t.reach(s.ctx, r)
+			}
+		}
+		better, ok := t.better(s.relay)
+		if !ok {
+			leaveAt = time.Time{}
+			select {
+			case <-s.ctx.Done():
+			case <-woken:
+			}
+			continue
+		}
+		if leaveAt.IsZero() {
+			leaveAt = time.Now().Add(t.homeAfter + jitter(t.homeAfter))
+		}
+		if sleep(s.ctx, woken, time.Until(leaveAt)) {
+			continue
+		}
+		leaveAt = time.Time{}
+		if other := t.elsewhere(s); other != nil && t.reach(s.ctx, better) && other.answers(s) {
+			s.quit(errBetter)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package tunnel
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+// GoHomeAfter sets how long a tunnel that does not run yet keeps to a spare relay.
+func GoHomeAfter(t *Tunnel, d time.Duration) { t.homeAfter = d }
+
+// Near relays stay in the control plane's order; one that is far comes last, and small
+// differences, or one slow attempt, move nobody.
+func TestNearness(t *testing.T) {
+	t.Parallel()
+	relays := []controlapi.Relay{{Address: "a"}, {Address: "b"}, {Address: "c"}, {Address: "d"}}
+	tun, err := New(Config{Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranked := func() (names string) {
+		tun.mu.Lock()
+		defer tun.mu.Unlock()
+		for _, r := range tun.ranked(relays) {
+			names += r.Address
+		}
+		return names
+	}
+	for _, step := range []struct {
+		relay, took int // milliseconds
+		want        string
+	}{
+		{0, 30, "abcd"}, {1, 10, "abcd"}, // 30 is less than twice 10 and 20 besides
+		{2, 12, "abcd"}, {0, 200, "abcd"}, // a slow attempt
+		{3, 90, "abcd"}, {1, 2, "bcad"}, {0, 20, "abcd"},
+	} {
+		tun.measured(relays[step.relay], time.Duration(step.took)*time.Millisecond)
+		if got := ranked(); got != step.want {
+			t.Errorf("after %+v: %s", step, got)
+		}
+	}
+	if _, ok := tun.better(relays[1]); ok {
+		t.Error("the second is left for another")
+	}
+	if got, ok := tun.better(relays[3]); !ok || got != relays[0] {
+		t.Errorf("the last is left for %v, %v", got, ok)
+	}
+	if got := tun.unmeasured(); len(got) != 0 {
+		t.Errorf("%v are asked again", got)
+	}
+	relays = slices.Concat(relays, []controlapi.Relay{{Address: "e"}})
+	if got := tun.unmeasured(); len(got) != 1 || len(tun.unmeasured()) != 0 {
+		t.Errorf("of a new one: %v", got)
+	}
+}
