@@ -263,8 +263,15 @@ var allowed = []struct {
 	alike  func(own, golang *came)
 }{
 	{"After a visitor's own goodbye, net/http says nothing more of what is wrong; we do.", func(own, golang *came) {
-		if n := len(golang.visitor) - 1; n >= 0 && golang.visitor[n] == "goaway NO_ERROR" && len(own.visitor) == n+1 && strings.HasPrefix(own.visitor[n], "goaway ") {
-			own.visitor[n], own.end = golang.visitor[n], golang.end
+		n, m := len(golang.visitor)-1, len(own.visitor)-1
+		if n < 0 || m < 0 || golang.visitor[n] != "goaway NO_ERROR" || !strings.HasPrefix(own.visitor[m], "goaway ") {
+			return
+		}
+		if m == 0 { // all that is told of a connection that ends for what is wrong with it
+			own.visitor = golang.visitor
+		}
+		if n == m || m == 0 {
+			own.visitor[len(own.visitor)-1], own.end = golang.visitor[n], golang.end
 		}
 	}},
 }
