@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/internal/socket"
 )
 
 // Limits of connections to apps.
@@ -141,7 +142,7 @@ var appConnRoom = sync.Pool{New: func() any {
 
 func newAppConn(conn net.Conn, kept *kept) *appConn {
 	c := appConnRoom.Get().(*appConn)
-	c.Conn, c.kept = conn, kept
+	c.Conn, c.kept = socket.Wrap(conn), kept
 	return c
 }
 

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"porchlight/agent/upstream"
 )
 
@@ -94,21 +92,6 @@ func TestAppConnsAreBounded(t *testing.T) {
 	a.closeIdle()
 	if a.count != 0 || len(a.kept) != 0 || a.sweep != nil {
 		t.Errorf("%d idle, timer %v", a.count, a.sweep)
-	}
-}
-
-// A system call that a signal ended says nothing of the connection.
-func TestInterruptedCallsAreMadeAgain(t *testing.T) {
-	t.Parallel()
-	calls := 0
-	n, err := uninterrupted(func() (int, error) {
-		if calls++; calls < 3 {
-			return -1, unix.EINTR
-		}
-		return 7, unix.EAGAIN
-	})
-	if n != 7 || err != unix.EAGAIN || calls != 3 {
-		t.Errorf("%d, %v after %d calls", n, err, calls)
 	}
 }
 

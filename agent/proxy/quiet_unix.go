@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"porchlight/internal/socket"
 )
 
 // canDirect says whether quiet can tell on this system.
@@ -25,7 +27,6 @@ type quiet struct {
 	plain bool            // what is written to raw is what the app reads: there is no TLS
 	look  func(fd uintptr) bool
 	trade func(fd uintptr) bool
-	poll  [1]unix.PollFd
 
 	ok        bool // there is nothing to read, and nothing has ended
 	ask, into []byte
@@ -75,9 +76,8 @@ func (q *quiet) open(conn net.Conn) bool {
 }
 
 func (q *quiet) see(fd uintptr) {
-	q.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	n, err := uninterrupted(func() (int, error) { return unix.Poll(q.poll[:], 0) })
-	q.ok = n == 0 && err == nil
+	readable, err := socket.Readable(fd)
+	q.ok = !readable && err == nil
 }
 
 // exchange asks, if the connection is quiet, and reads the beginning of the answer into
@@ -102,7 +102,7 @@ func (q *quiet) step(fd uintptr) (done bool) {
 			q.err = errNotQuiet
 			return true
 		}
-		n, err := uninterrupted(func() (int, error) { return unix.Write(int(fd), q.ask) })
+		n, err := socket.Write(fd, q.ask)
 		if err != nil && err != unix.EAGAIN {
 			q.err = os.NewSyscallError("write", err)
 			return true
@@ -110,7 +110,7 @@ func (q *quiet) step(fd uintptr) (done bool) {
 		q.asked = max(n, 0)
 		return q.asked < len(q.ask)
 	}
-	switch n, err := uninterrupted(func() (int, error) { return unix.Read(int(fd), q.into) }); {
+	switch n, err := socket.Read(fd, q.into); {
 	case err == unix.EAGAIN:
 		return false
 	case err != nil:
@@ -121,14 +121,4 @@ func (q *quiet) step(fd uintptr) (done bool) {
 		q.n = n
 	}
 	return true
-}
-
-// uninterrupted makes a system call again that a signal ended before it did anything, of
-// which Go's own scheduler sends many.
-func uninterrupted(call func() (int, error)) (n int, err error) {
-	for {
-		if n, err = call(); err != unix.EINTR {
-			return n, err
-		}
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/socket"
 )
 
 const (
@@ -64,7 +65,7 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 	if raw {
 		s.failures.clear()
 	}
-	visitor := &visitorConn{Conn: conn, rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination),
+	visitor := &visitorConn{Conn: socket.Wrap(conn), rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination),
 		letIn: func() { s.tunnel.letIn(source.Addr()) }}
 	if !s.tunnel.listener.offer(s.ctx, visitor) {
 		_ = conn.Close()

@@ -108,7 +108,7 @@ func (c *visitorConn) Abort() error {
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	if tcp, ok := conn.(interface{ SetLinger(sec int) error }); ok {
 		_ = tcp.SetLinger(0) // one that is closed already needs none
 	}
 	return conn.Close()

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"porchlight/agent/proxy/limits"
+	"porchlight/internal/socket"
 )
 
 // front ends TLS before a server sees a connection. Our own way takes what it takes of
@@ -61,7 +62,7 @@ func (f *front) handshake(c *Conn) {
 	ctx, cancel := context.WithTimeout(f.ctx, limits.HeaderTimeout)
 	defer cancel()
 	var conn net.Conn
-	gather := &gatherConn{Conn: c.raw, conn: c}
+	gather := &gatherConn{Conn: socket.Wrap(c.raw), conn: c}
 	secure := tls.Server(gather, f.conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		f.log.Debug("a TLS handshake failed", "from", c.raw.RemoteAddr().String(), "err", err)
