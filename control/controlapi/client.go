@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -59,35 +58,6 @@ func NewTransport(roots *x509.CertPool) *http.Transport {
 		MaxIdleConnsPerHost:   2,
 		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
 		Proxy:                 http.ProxyFromEnvironment,
-	}
-}
-
-// DialContext dials hosts under localhost on this computer, 127.0.0.1 first and
-// then ::1, because not every resolver knows those names (RFC 6761, section
-// 6.3, leaves it to them); others as usual.
-func DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return DialWith(&net.Dialer{})(ctx, network, address)
-}
-
-// DialWith is DialContext with the settings of a dialer.
-func DialWith(d *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		host, port, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		name := strings.ToLower(strings.TrimSuffix(host, "."))
-		if name != "localhost" && !strings.HasSuffix(name, ".localhost") {
-			return d.DialContext(ctx, network, address)
-		}
-		conn, err := d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
-		if err == nil || ctx.Err() != nil {
-			return conn, err
-		}
-		if conn, err6 := d.DialContext(ctx, network, net.JoinHostPort("::1", port)); err6 == nil {
-			return conn, nil
-		}
-		return nil, err
 	}
 }
 
