@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -259,6 +260,50 @@ func TestHoldersComeBeforeTheStore(t *testing.T) {
 	one.unreachable(two.self)
 	if found, _ := one.find(t.Context(), "notes.maya.localhost"); len(found.nodes) != 0 {
 		t.Errorf("a node that did not answer is tried again at once: %v", found.nodes)
+	}
+}
+
+// Weakness: each visitor who was passed on waited for a second node to say that it has
+// the tunnel too, also where only one has. Checked: one answer is asked for, and others
+// only when that node did not take the visitor.
+func TestTheFirstHolderIsEnough(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	var mu sync.Mutex
+	var said []string // guarded by mu: runs
+	var asked []int   // guarded by mu: for how many answers at most
+	holders := func(_ context.Context, _ string, most int) []string {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, most)
+		return said[:min(len(said), most)]
+	}
+	open := func(name string) node {
+		return serveNode(t, store, name, func(c *Config) { c.Peers.Run, c.Peers.Holders = "run-"+name, holders })
+	}
+	one, two, three := open("one"), open("two"), open("three")
+	for _, n := range []node{one, two, three} {
+		n.sees(t, 3)
+	}
+	a := connectAgent(t, three.addr, "maya")
+	for _, c := range []struct {
+		said  string
+		asked []int
+	}{
+		{"run-three", []int{1}},
+		{"run-three run-two", []int{1}},
+		{"run-two run-three", []int{1, 2}}, // it has just gone from two
+	} {
+		mu.Lock()
+		said, asked = strings.Fields(c.said), nil
+		mu.Unlock()
+		visitor, data, _ := a.visitedAt(one.addr)
+		exchange(t, data, visitor, c.said)
+		mu.Lock()
+		if !slices.Equal(asked, c.asked) {
+			t.Errorf("%s say so: asked for %v answers", c.said, asked)
+		}
+		mu.Unlock()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,29 @@ type cached struct {
 type findings struct {
 	nodes []nodeRow
 	sure  bool
+	more  func() []nodeRow // asks who else has it; nil where nobody else may
+}
+
+// each yields the nodes to offer a visitor to, so many at most. Who else has the tunnel
+// is asked only when none of those named took the visitor.
+func (f findings) each(most int) iter.Seq[nodeRow] {
+	return func(yield func(nodeRow) bool) {
+		named := f.nodes[:min(len(f.nodes), most)]
+		for _, n := range named {
+			if !yield(n) {
+				return
+			}
+		}
+		if f.more == nil || len(named) == most {
+			return
+		}
+		others := slices.DeleteFunc(f.more(), func(n nodeRow) bool { return slices.Contains(named, n) })
+		for _, n := range others[:min(len(others), most-len(named))] {
+			if !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 // nowhere is what becomes of a visitor for whom there is no node to ask.
@@ -60,8 +84,8 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	if !strings.HasSuffix(serverName, d.domain) {
 		return findings{sure: true}, nil
 	}
-	if nodes := d.ask(ctx, serverName); len(nodes) > 0 {
-		return findings{nodes, true}, nil
+	if found := d.ask(ctx, serverName); len(found.nodes) > 0 {
+		return found, nil
 	}
 	d.mu.Lock()
 	entry, ok := d.cache[serverName]
@@ -69,7 +93,7 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	d.mu.Unlock()
 	switch {
 	case ok && d.now().Before(entry.until):
-		return d.reached(findings{entry.nodes, true}), nil
+		return d.reached(findings{nodes: entry.nodes, sure: true}), nil
 	case away:
 		return d.reached(d.lastKnown(serverName)), nil
 	}
@@ -93,30 +117,51 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	if err != nil {
 		return d.reached(d.lastKnown(serverName)), nil
 	}
-	return d.reached(findings{found.([]nodeRow), true}), nil
+	return d.reached(findings{nodes: found.([]nodeRow), sure: true}), nil
 }
 
-// ask has the nodes that hold a tunnel say so, and drops those that could not be
-// reached a moment ago. Nobody may answer.
-func (d *directory) ask(ctx context.Context, serverName string) []nodeRow {
+// ask has the nodes that hold a tunnel say so. The first that does is enough, so that no
+// visitor waits for a second answer that most computers' nodes have none of; where it
+// goes away itself, or could not be reached a moment ago, all of them are. Nobody may
+// answer.
+func (d *directory) ask(ctx context.Context, serverName string) findings {
 	if d.holders == nil {
-		return nil
+		return findings{}
 	}
+	d.mu.Lock()
+	most := min(len(d.others()), peersTried)
+	d.mu.Unlock()
+	nodes, somebody := d.saying(ctx, serverName, min(most, 1))
+	found := findings{nodes: nodes, sure: true}
+	all := func() []nodeRow { nodes, _ := d.saying(ctx, serverName, most); return nodes }
+	switch {
+	case most < 2 || !somebody:
+	case len(nodes) == 0 || nodes[0].Draining:
+		found.nodes = all()
+	default:
+		found.more = all
+	}
+	if len(found.nodes) > 0 {
+		d.heldBy(serverName, found.nodes[0])
+	}
+	return found
+}
+
+// saying are the nodes that say to hold a tunnel, without those that could not be
+// reached a moment ago; somebody says whether any node did.
+func (d *directory) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody bool) {
+	runs := d.holders(ctx, d.hostOf(serverName), most)
 	d.mu.Lock()
 	others := d.others()
 	d.mu.Unlock()
 	var places []place
-	for _, run := range d.holders(ctx, d.hostOf(serverName), min(len(others), peersTried)) {
+	for _, run := range runs {
 		if i := slices.IndexFunc(others, func(n nodeRow) bool { return n.Run == run }); i >= 0 {
 			places = append(places, place{nodeRow: others[i]})
 		}
 	}
 	slices.SortStableFunc(places, likelier)
-	nodes := d.reached(findings{nodes: nodesOf(places)}).nodes
-	if len(nodes) > 0 {
-		d.heldBy(serverName, nodes[0])
-	}
-	return nodes
+	return d.reached(findings{nodes: nodesOf(places)}).nodes, len(runs) > 0
 }
 
 // others are the living nodes but this one. mu is held.
@@ -200,7 +245,7 @@ func (d *directory) reached(f findings) findings {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	nodes := slices.DeleteFunc(slices.Clone(f.nodes), func(n nodeRow) bool { return d.now().Before(d.unreached[n.Run]) })
-	return findings{nodes, f.sure && len(nodes) == len(f.nodes)}
+	return findings{nodes: nodes, sure: f.sure && len(nodes) == len(f.nodes)}
 }
 
 // unreachable notes that a node did not answer: for a moment it is not tried.

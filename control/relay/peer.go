@@ -172,7 +172,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	decided()
 	round, enough := found.round(life)
 	defer enough()
-	for _, node := range found.nodes[:min(len(found.nodes), tried)] {
+	for node := range found.each(tried) {
 		var peer *peerStream
 		if peer, err = r.offer(round, found.sure, node, conn, p); err == nil {
 			if peer.givesKeys {
