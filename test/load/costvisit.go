@@ -34,14 +34,17 @@ type tally struct {
 	took   []time.Duration // guarded by mu
 	failed int             // guarded by mu
 	last   error           // guarded by mu: of those that failed
+	when   [2]time.Time    // guarded by mu: the first and the last that failed
 }
 
 func (t *tally) note(took time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		t.failed++
-		t.last = err
+		if t.failed++; t.failed == 1 {
+			t.when[0] = time.Now()
+		}
+		t.last, t.when[1] = err, time.Now()
 		return
 	}
 	t.took = append(t.took, took)

@@ -51,7 +51,7 @@ func (w *world) outages(ctx context.Context, r *results) error {
 
 // visitedWhile sends visits while do runs, and notes how many failed.
 func (w *world) visitedWhile(ctx context.Context, r *results, name string, goal float64, at func() string, do func(context.Context) error) error {
-	var t tally
+	t, began := tally{}, time.Now()
 	visiting, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { w.visiting(visiting, &t, at) })
@@ -59,7 +59,7 @@ func (w *world) visitedWhile(ctx context.Context, r *results, name string, goal 
 	stop()
 	wg.Wait()
 	if t.failed > 0 {
-		w.says("a visit failed: %v", t.last)
+		w.says("%d visits failed, from %.1f to %.1f s: %v", t.failed, t.when[0].Sub(began).Seconds(), t.when[1].Sub(began).Seconds(), t.last)
 	}
 	r.atMost(name, failures, t.failedOf100(), goal)
 	r.add(name, nearlyAll, ms(quantile(t.took, .99)))
