@@ -36,7 +36,12 @@ func (a *Agent) makeConnection() (err error) {
 		Relays:     a.relays,
 		Credential: func() string { return control.Credential },
 		RootCAs:    control.RootCAs,
-		Log:        a.cfg.Log.With("part", "tunnel"),
+		Near:       control.Local,
+		OnContact: func(ahead time.Duration) {
+			a.access.SetClockAhead(ahead)
+			a.access.Touch()
+		},
+		Log: a.cfg.Log.With("part", "tunnel"),
 	})
 	if err != nil {
 		return err
@@ -45,6 +50,9 @@ func (a *Agent) makeConnection() (err error) {
 	a.unfollow = unfollow
 	a.remote = remote.New(remote.Config{
 		Control:     a.client,
+		Tunnel:      a.tunnel,
+		ComputerID:  a.cfg.ComputerID,
+		Last:        a.access.Snapshot(),
 		Apps:        a.approvedApps,
 		AppsChanged: changed,
 		Knocks:      a.knocksFrom,

@@ -24,6 +24,7 @@ type Agents struct {
 	hints   hints
 	// sweepVersions is how often versions are read though nothing seems to be missed.
 	sweepVersions time.Duration
+	closing       <-chan struct{}
 }
 
 // giveCredential makes the credential with this hash the only one of a computer.

@@ -244,7 +244,7 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 			return err
 		}
 		for _, key := range []string{
-			keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID),
+			keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID),
 		} {
 			if err := tx.Delete(key); err != nil {
 				return err

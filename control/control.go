@@ -98,6 +98,7 @@ type core struct {
 	now      func() time.Time
 	log      *slog.Logger
 	keyRing  atomic.Pointer[keyRing]
+	line     string // see keyLine
 	watchers watchers
 	// endedHere are the endings of credentials this node told of itself, on a
 	// shared store: endedEvent, true.
@@ -148,6 +149,9 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("control: reading the keys: %w", err)
 	}
 	s.keyRing.Store(ring)
+	if s.line, err = s.loadLine(context.Background()); err != nil {
+		return nil, fmt.Errorf("control: reading the line of changes: %w", err)
+	}
 	keys, clients := &Keys{s}, &Clients{s}
 	sessions, computers, people := &Sessions{s}, &Computers{s}, &People{s}
 	closing := make(chan struct{})
@@ -158,7 +162,7 @@ func New(cfg Config) (*Service, error) {
 		Sessions:  sessions,
 		Computers: computers,
 		Enrolment: &Enrolment{s},
-		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace(), sweepVersions: sweepVersionsEvery},
+		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace(), sweepVersions: sweepVersionsEvery, closing: closing},
 		People:    people,
 		Visits:    &Visits{s},
 		Clients:   clients,
@@ -186,6 +190,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.runSweeper(ctx) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
 	g.Go(func() error { return s.Agents.runSeen(ctx) })
+	g.Go(func() error { return s.Agents.runProbe(ctx) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.Agents.runVersionReader(ctx) })

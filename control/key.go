@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,6 +165,7 @@ func (s *Keys) Rotate(ctx context.Context) error {
 		return err
 	}
 	s.keyRing.Store(next)
+	s.wakeAll()
 	s.log.Info("a new signing key was made", "signs_from", made.SignsFrom)
 	return nil
 }
@@ -190,7 +192,11 @@ func (s *Keys) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	before := s.Public()
 	s.keyRing.Store(ring)
+	if !slices.Equal(before, s.Public()) {
+		s.wakeAll() // the keys are part of every snapshot
+	}
 	return nil
 }
 

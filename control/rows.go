@@ -32,6 +32,8 @@ import (
 //	membership/ACCOUNT/COMPUTER     nothing: the index of person by account
 //	version/COMPUTER                opaque, new whenever the computer's snapshot changed
 //	untold/VERSION                  nothing: a change that no node was told of, for a while
+//	change/COMPUTER                 int64: how often that was, in this line
+//	line                            opaque: names the line, see Snapshot.Line; not in a backup
 //	session/HASH                    session
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
 //	signin/LINKHASH                 signIn
@@ -88,6 +90,7 @@ func keyMemberships(account string) string { return "membership/" + account + "/
 func keyMembership(account, computer string) string {
 	return keyMemberships(account) + computer
 }
+func keyChange(computer string) string           { return "change/" + computer }
 func keyVersion(computer string) string          { return "version/" + computer }
 func keySession(hash string) string              { return "session/" + hash }
 func keyAccountSessions(account string) string   { return "account-session/" + account + "/" }
@@ -154,6 +157,9 @@ const (
 
 	keyEndedCredentials = "ended-credential/"
 	keyUntold           = "untold/"
+	// keyLine names the line in which changes are counted: from the first start, or since
+	// rows were restored.
+	keyLine = "line"
 )
 
 // txn is a writing transaction of the domain. It collects the computers whose
@@ -174,6 +180,13 @@ func (t *txn) touch(computerID string) error {
 		return nil
 	}
 	t.touched[computerID] = true
+	changes, _, err := get[int64](t, keyChange(computerID))
+	if err != nil {
+		return err
+	}
+	if err := put(t, keyChange(computerID), changes+1, 0); err != nil {
+		return err
+	}
 	return put(t, keyVersion(computerID), t.version, 0)
 }
 

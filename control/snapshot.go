@@ -101,7 +101,7 @@ func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Sn
 // as far as they are known.
 func snapshotRows(computerID string, clients []string) kv.Rows {
 	rows := kv.Rows{
-		Keys: []string{keyComputer(computerID), keyComputerKnocks(computerID)},
+		Keys: []string{keyComputer(computerID), keyComputerKnocks(computerID), keyChange(computerID)},
 		Prefixes: []string{
 			keyRevokedGrants(computerID), keyPersons(computerID), keyPasswords(computerID),
 			keyKnocks(computerID), mail.UndeliveredRows(computerID),
@@ -173,5 +173,8 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, client
 	}
 	sum := sha256.Sum256(b)
 	out.Version = hex.EncodeToString(sum[:16])
-	return out, clients, nil
+	// No content, so no part of the version.
+	out.Line = s.line
+	out.Change, _, err = get[int64](tx, keyChange(c.ID))
+	return out, clients, err
 }

@@ -61,6 +61,7 @@ func (w *Watch) Stop() { w.owner.remove(w) }
 type watchers struct {
 	mu         sync.Mutex
 	byComputer map[string][]*Watch // guarded by mu; oldest first
+	behind     chan struct{}       // guarded by mu; see outOfStep
 }
 
 func (ws *watchers) add(computerID string) *Watch {
@@ -239,8 +240,24 @@ func (s *Agents) relaysFor(computerID string) []controlapi.Relay {
 
 // RelaysChanged has every waiting sync look again, because Config.RelaysFor may
 // answer something else by now.
-func (s *Agents) RelaysChanged() {
+func (s *Agents) RelaysChanged() { s.wakeAll() }
+
+func (s *core) wakeAll() {
 	for _, id := range s.watchers.watched() {
 		s.watchers.wake(id)
+	}
+}
+
+// Changed has the agent of a computer told what another part wrote about it.
+func (s *Agents) Changed(ctx context.Context, computerID string) {
+	err := s.update(ctx, func(tx *txn) error {
+		_, found, err := get[computer](tx, keyComputer(computerID))
+		if err != nil || !found { // removed meanwhile
+			return err
+		}
+		return tx.touch(computerID)
+	})
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("a computer is told of a change only when it asks again", "computer", computerID, "error", err)
 	}
 }

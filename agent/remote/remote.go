@@ -1,6 +1,9 @@
 // Package remote keeps the agent and its control plane in step: it holds the
 // sync open, hands every snapshot on, and reports which apps this computer has
 // approved. It decides nothing about access.
+//
+// The sync is asked by the tunnel, on the connection that is there anyway, and over
+// HTTPS where none carries it: relays are not known yet, cannot be reached or are older.
 package remote
 
 import (
@@ -32,9 +35,32 @@ type Control interface {
 	PutApps(ctx context.Context, apps controlapi.Apps) error
 }
 
-// Config of a Remote. Every field is required.
+// Tunnel is the other way to ask; *tunnel.Tunnel is one, and says what the methods do.
+type Tunnel interface {
+	SyncedBy() (now, soon bool, changed <-chan struct{})
+	Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error
+}
+
+// How long the tunnel is waited for before HTTPS is asked: at the start, and after it
+// carried the sync, when all agents of a node come back at once.
+const (
+	tunnelAtFirst = 2 * time.Second
+	tunnelAgain   = 10 * time.Second
+)
+
+// errMoved ends a sync over HTTPS because the tunnel carries it now.
+var errMoved = errors.New("the tunnel carries the sync now")
+
+// Config of a Remote. Without a Tunnel HTTPS is asked; ComputerID and Last may be empty.
+// Every other field is required.
 type Config struct {
 	Control Control
+	Tunnel  Tunnel
+	// ComputerID is this computer's; a snapshot of another one is refused. Empty where
+	// that is not known.
+	ComputerID string
+	// Last is the snapshot that was kept; an older one is refused.
+	Last controlapi.Snapshot
 	// Apps lists what this computer has approved; AppsChanged is readable
 	// whenever that may have changed.
 	Apps        func() []controlapi.App
@@ -66,7 +92,11 @@ type Remote struct {
 	cfg   Config
 	state atomic.Pointer[State]
 
-	version string // of the last snapshot taken, "" for none; the sync's goroutine owns it
+	// The sync's goroutine owns these.
+	version    string // of the last snapshot taken, "" for none
+	line       string // its line and change; see Snapshot.Change
+	change     int64
+	waitTunnel time.Time // until when the tunnel is waited for
 
 	report   chan struct{}   // holds one token while the apps are being reported
 	reported controlapi.Apps // owned by who holds report: what the control plane has
@@ -79,6 +109,7 @@ type Remote struct {
 // New checks nothing and starts nothing.
 func New(cfg Config) *Remote {
 	r := &Remote{cfg: cfg, report: make(chan struct{}, 1), woken: make(chan struct{})}
+	r.line, r.change = cfg.Last.Line, cfg.Last.Change
 	r.state.Store(&State{Since: time.Now()})
 	return r
 }
@@ -113,11 +144,15 @@ func (r *Remote) wakeups() <-chan struct{} {
 
 func (r *Remote) syncForever(ctx context.Context) error {
 	failures := 0
+	r.waitTunnel = time.Now().Add(tunnelAtFirst)
 	for ctx.Err() == nil {
 		woken := r.wakeups()
 		err := r.syncOnce(ctx)
 		if ctx.Err() != nil {
 			break
+		}
+		if errors.Is(err, errMoved) {
+			continue
 		}
 		r.note(err)
 		if err == nil {
@@ -132,10 +167,71 @@ func (r *Remote) syncForever(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// syncOnce is one sync. After a failure it asks without a version, which is answered
+// syncOnce is one sync, by the tunnel where that carries it.
+func (r *Remote) syncOnce(ctx context.Context) error {
+	if r.cfg.Tunnel == nil {
+		return r.ask(ctx)
+	}
+	if !r.awaitTunnel(ctx) {
+		return r.askUntilTunnel(ctx)
+	}
+	err := r.cfg.Tunnel.Sync(ctx, r.version, r.take)
+	if err == nil {
+		r.waitTunnel = time.Now().Add(tunnelAgain)
+	}
+	return err
+}
+
+// awaitTunnel reports whether the tunnel carries the sync, now or soon.
+func (r *Remote) awaitTunnel(ctx context.Context) bool {
+	timer := time.NewTimer(time.Until(r.waitTunnel))
+	defer timer.Stop()
+	for {
+		now, soon, changed := r.cfg.Tunnel.SyncedBy()
+		if now || !soon {
+			return now
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// askUntilTunnel asks over HTTPS and ends that with errMoved once the tunnel carries
+// the sync.
+func (r *Remote) askUntilTunnel(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel(nil)
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			now, _, changed := r.cfg.Tunnel.SyncedBy()
+			if now {
+				cancel(errMoved)
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	})
+	err := r.ask(ctx)
+	if err != nil && context.Cause(ctx) == errMoved {
+		return errMoved
+	}
+	return err
+}
+
+// ask is one sync over HTTPS. After a failure it asks without a version, which is answered
 // at once: a sync that waits says only after SyncWait that the control plane is back,
 // and meanwhile the owner would read that it is away.
-func (r *Remote) syncOnce(ctx context.Context) error {
+func (r *Remote) ask(ctx context.Context) error {
 	version := r.version
 	if !r.State().Connected {
 		version = ""
@@ -144,14 +240,31 @@ func (r *Remote) syncOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return r.take(snapshot)
+}
+
+// take hands a snapshot on unless it is another computer's, or older than the last: a
+// node that does not know what the others do tells what was withdrawn since.
+func (r *Remote) take(snapshot controlapi.Snapshot) error {
 	if snapshot.Unchanged {
 		r.cfg.OnContact()
 		return nil
 	}
+	if own := r.cfg.ComputerID; own != "" && snapshot.Computer.ID != own {
+		return errForeign
+	}
+	if snapshot.Line == r.line && snapshot.Change < r.change {
+		return errOlder
+	}
 	r.cfg.OnSnapshot(snapshot)
-	r.version = snapshot.Version
+	r.version, r.line, r.change = snapshot.Version, snapshot.Line, snapshot.Change
 	return nil
 }
+
+var (
+	errForeign = errors.New("the server told what is another computer's, which is not believed")
+	errOlder   = errors.New("the server told an older state than before, which is not believed")
+)
 
 // Report tells the control plane the approved apps as they are now, unless it
 // has that list already. It returns once the control plane has taken it, or when

@@ -94,8 +94,14 @@ type host struct {
 }
 
 func start(t *testing.T, p *plane) *host {
+	h := prepare(t, p, func(*Config) {})
+	h.run(t)
+	return h
+}
+
+func prepare(t *testing.T, p *plane, change func(*Config)) *host {
 	h := &host{changed: make(chan struct{}, 1)}
-	h.remote = New(Config{
+	cfg := Config{
 		Control: p,
 		Apps: func() []controlapi.App {
 			h.mu.Lock()
@@ -112,7 +118,13 @@ func start(t *testing.T, p *plane) *host {
 		OnContact: func() { h.mu.Lock(); h.contacts++; h.mu.Unlock() },
 		OnChange:  func() { h.mu.Lock(); h.changes++; h.mu.Unlock() },
 		Log:       slog.New(slog.DiscardHandler),
-	})
+	}
+	change(&cfg)
+	h.remote = New(cfg)
+	return h
+}
+
+func (h *host) run(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.remote.Run(ctx) }()
@@ -122,7 +134,6 @@ func start(t *testing.T, p *plane) *host {
 			t.Errorf("Run returned %v", err)
 		}
 	})
-	return h
 }
 
 // settled runs a test with a host that has told its plane all there is so far.
@@ -344,6 +355,118 @@ func TestReportWithoutAnAnswerIsNotForgotten(t *testing.T) {
 		}
 		if last := p.reports[len(p.reports)-1]; len(last.Apps) != 0 {
 			t.Errorf("the control plane still has %+v", last.Apps)
+		}
+	})
+}
+
+// way is a tunnel that carries the sync while it is up.
+type way struct {
+	plane *plane
+	up    bool
+	dials bool
+	calls int
+}
+
+func (w *way) SyncedBy() (now, soon bool, changed <-chan struct{}) {
+	w.plane.mu.Lock()
+	defer w.plane.mu.Unlock()
+	return w.up, !w.up && w.dials, w.plane.wake
+}
+
+func (w *way) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
+	w.plane.mu.Lock()
+	w.calls++
+	w.plane.mu.Unlock()
+	for {
+		w.plane.mu.Lock()
+		now, up, wake := w.plane.version, w.up, w.plane.wake
+		w.plane.mu.Unlock()
+		if !up {
+			return errors.New("the tunnel ended")
+		}
+		if now != version {
+			return take(controlapi.Snapshot{Version: now})
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wake:
+		}
+	}
+}
+
+// asked is how often there was a sync over HTTPS.
+func (p *plane) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.versions)
+}
+
+// The tunnel carries the sync while it can: a sync over HTTPS is given up for it, and
+// HTTPS asked when it is gone for a while.
+func TestSyncByEitherWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		by := &way{plane: p}
+		h := prepare(t, p, func(c *Config) { c.Tunnel = by })
+		h.run(t)
+		synctest.Wait()
+		if len(h.snapshots) != 1 || by.calls != 0 || !h.remote.State().Connected {
+			t.Fatalf("%d snapshots, %d by a tunnel that is not there", len(h.snapshots), by.calls)
+		}
+		p.set(func() { by.up = true })
+		synctest.Wait()
+		if by.calls != 1 || !h.remote.State().Connected {
+			t.Fatal("the sync did not move to the tunnel")
+		}
+		p.set(func() { p.version = "2" })
+		synctest.Wait()
+		https := p.asked()
+		if h.snapshots[len(h.snapshots)-1] != "2" || https != 2 {
+			t.Errorf("snapshots %q, asked %d times over HTTPS", h.snapshots, https)
+		}
+		p.set(func() { by.up, by.dials = false, true })
+		synctest.Wait()
+		if h.remote.State().Connected {
+			t.Error("connected, and nobody answers")
+		}
+		time.Sleep(tunnelAgain / 2)
+		if p.asked() != https {
+			t.Error("HTTPS is asked while the tunnel comes back")
+		}
+		time.Sleep(tunnelAgain)
+		if p.asked() == https || !h.remote.State().Connected {
+			t.Error("HTTPS is not asked though the tunnel stays away")
+		}
+	})
+}
+
+// What is another computer's, or older than the last, is not believed, by whichever way.
+func TestForgedAndOldSnapshots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		h := prepare(t, p, func(c *Config) { c.ComputerID, c.Last = "mine", controlapi.Snapshot{Line: "a", Change: 5} })
+		for _, step := range []struct {
+			computer, line string
+			change         int64
+			believed       bool
+		}{
+			{"mine", "a", 4, false},
+			{"theirs", "a", 6, false},
+			{"", "a", 6, false},
+			{"mine", "a", 5, true},
+			{"mine", "a", 7, true},
+			{"mine", "a", 6, false},
+			{"mine", "b", 1, true}, // rows were restored
+			{"mine", "b", 0, false},
+		} {
+			before := len(h.snapshots)
+			err := h.remote.take(controlapi.Snapshot{Version: "x", Computer: controlapi.Computer{ID: step.computer}, Line: step.line, Change: step.change})
+			if believed := err == nil; believed != step.believed || believed != (len(h.snapshots) > before) {
+				t.Errorf("%+v: %v", step, err)
+			}
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -59,6 +60,12 @@ type session struct {
 	probes chan struct{}   // has room for one: make sure the relay is there
 	pongs  chan struct{}   // has room for one: it has answered a ping
 
+	syncs bool // the connection carries the sync
+	sync  syncing
+	beats chan struct{} // has room for one: the computer woke up, see awake.go
+	asked atomic.Int64  // when the last ping was written, in nanoseconds since the tunnel began
+	rtt   atomic.Int64  // what the last answer took, in nanoseconds
+
 	news   chan struct{} // has room for one: there is something in untold
 	untold []netip.Addr  // let in, and the relay does not know; guarded by tunnel.mu
 
@@ -73,7 +80,7 @@ type session struct {
 // session connects to relay and serves it until the connection ends; the error
 // says why.
 func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) error {
-	conn, err := t.connect(ctx, relay, controlapi.TunnelALPN)
+	conn, err := t.connect(ctx, relay, controlapi.TunnelSyncALPN, controlapi.TunnelALPN)
 	if err != nil {
 		return err
 	}
@@ -94,6 +101,9 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		probes: make(chan struct{}, 1),
 		pongs:  make(chan struct{}, 1),
 		news:   make(chan struct{}, 1),
+		beats:  make(chan struct{}, 1),
+		syncs:  conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
+		sync:   syncing{answers: make(chan answer, 1)},
 	}
 	s.failures.secureUntil = t.secureUntil(relay)
 	s.log.Info("connected to the relay", "host", host)
@@ -111,8 +121,9 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 	return err
 }
 
-// connect opens a TLS connection to relay for one protocol.
-func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, protocol string) (*tls.Conn, error) {
+// connect opens a TLS connection to relay for one of these protocols, the first that it
+// speaks.
+func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, protocols ...string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
 	conn, err := t.dial(ctx, relay)
@@ -122,16 +133,16 @@ func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, protocol s
 	secure := tls.Client(conn, &tls.Config{
 		ServerName: relay.ServerName,
 		RootCAs:    t.cfg.RootCAs,
-		NextProtos: []string{protocol},
+		NextProtos: protocols,
 		MinVersion: tls.VersionTLS13, // its exporter is bound to the whole handshake
 	})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("agree on TLS with the relay: %w", err)
 	}
-	if got := secure.ConnectionState().NegotiatedProtocol; got != protocol {
+	if got := secure.ConnectionState().NegotiatedProtocol; !slices.Contains(protocols, got) {
 		_ = secure.Close()
-		return nil, fmt.Errorf("what answers at the relay's address does not speak %s", protocol)
+		return nil, fmt.Errorf("what answers at the relay's address does not speak %s", protocols[0])
 	}
 	return secure, nil
 }
@@ -164,6 +175,7 @@ func (t *Tunnel) greet(conn *tls.Conn, slot int) (key *tunnelwire.HeaderKey, hos
 		Type:       tunnelwire.Hello,
 		Credential: t.cfg.Credential(),
 		Instance:   t.instance + "/" + strconv.Itoa(slot),
+		Visited:    t.visitedLately(),
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("say hello to the relay: %w", err)
@@ -186,7 +198,7 @@ func (t *Tunnel) greet(conn *tls.Conn, slot int) (key *tunnelwire.HeaderKey, hos
 // read handles the relay's frames until the connection ends.
 func (s *session) read() error {
 	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(tunnelwire.GiveUpAfter)); err != nil {
+		if err := s.conn.SetReadDeadline(time.Now().Add(s.silence())); err != nil {
 			return err
 		}
 		f, err := tunnelwire.ReadFrame(s.conn)
@@ -200,17 +212,18 @@ func (s *session) read() error {
 			}
 		case tunnelwire.Missing:
 			s.missing(len(f.Tickets), f.Arrived)
+		case tunnelwire.Pong:
+			s.pong(f.Date)
+		case tunnelwire.Synced:
+			if err := s.synced(f); err != nil {
+				return err
+			}
 		case tunnelwire.Drain:
 			if err := s.drained(); err != nil {
 				return err
 			}
 		case tunnelwire.Refused:
 			return &refusal{f}
-		case tunnelwire.Pong:
-			select {
-			case s.pongs <- struct{}{}:
-			default:
-			}
 		}
 		if !s.tunnel.listed(s.relay) {
 			return errUnlisted
@@ -238,7 +251,7 @@ func (s *session) take(tickets []tunnelwire.Ticket, secure bool) error {
 // pulse pings until the session ends, at the same moments as the other slot's session:
 // the processor wakes up once for both.
 func (s *session) pulse() {
-	next := time.NewTimer(s.tunnel.untilPing())
+	next := time.NewTimer(s.untilPing())
 	defer next.Stop()
 	for {
 		select {
@@ -251,21 +264,19 @@ func (s *session) pulse() {
 			}
 			continue
 		case <-next.C:
-			next.Reset(s.tunnel.untilPing())
+			next.Reset(s.untilPing())
+		case <-s.beats:
+			next.Reset(s.untilPing())
+			_ = s.conn.SetReadDeadline(time.Now().Add(s.silence()))
 		case <-s.probes:
 			// Any frame read afterwards moves the deadline on again.
 			_ = s.conn.SetReadDeadline(time.Now().Add(probeWait))
 		}
-		if s.send(tunnelwire.Frame{Type: tunnelwire.Ping}) != nil {
+		if s.ping() != nil {
 			_ = s.conn.Close() // ends read
 			return
 		}
 	}
-}
-
-// untilPing is how long until sessions ping again.
-func (t *Tunnel) untilPing() time.Duration {
-	return tunnelwire.PingEvery - time.Since(t.began)%tunnelwire.PingEvery
 }
 
 // probe makes sure soon that the relay still answers.

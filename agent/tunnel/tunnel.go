@@ -11,7 +11,9 @@
 //
 //	tunnel.go   New, Run, the two slots that dial
 //	choice.go   which relay a slot dials, and when it leaves one for another
-//	session.go  one control connection, drained.go when its relay asks to be left
+//	session.go  one control connection, drained.go when its relay asks to be left,
+//	            sync.go the snapshots that come by it
+//	awake.go    how often it beats, by who visits
 //	data.go     data connections, verification
 //	listener.go what visitors come out of
 package tunnel
@@ -61,6 +63,12 @@ type Config struct {
 	Credential func() string
 	// RootCAs that a relay's certificate must lead to; nil means the system's.
 	RootCAs *x509.CertPool
+	// OnContact is told that the control plane answered by a control connection, and how
+	// far its clock is at least ahead of this computer's; nil for not. See SyncedBy.
+	OnContact func(ahead time.Duration)
+	// Near says that the relay is this process, from which no silence comes: nothing
+	// beats often.
+	Near bool
 	// Dial opens TCP connections; nil means controlapi.DialWith.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log  *slog.Logger
@@ -89,6 +97,8 @@ type Tunnel struct {
 	woken     chan struct{}   // closed and replaced by Wake
 	secureFor map[string]time.Time
 	admitted  map[netip.Addr]time.Time // from where visitors were let in, and when last told
+	visitors  int                      // here now
+	visited   time.Time                // when the last of them went, by the clock that only runs on
 }
 
 // New checks cfg and starts nothing.
@@ -104,6 +114,9 @@ func New(cfg Config) (*Tunnel, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.OnContact == nil {
+		cfg.OnContact = func(time.Duration) {}
 	}
 	return &Tunnel{
 		cfg:       cfg,

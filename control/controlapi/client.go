@@ -176,7 +176,7 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 	}
 	defer resp.Body.Close()
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil && c.OnClock != nil {
-		c.OnClock(clockAhead(date, asked, time.Now()))
+		c.OnClock(ClockAhead(date, asked, time.Now()))
 	}
 	body := io.Reader(io.LimitReader(resp.Body, MaxAnswer))
 	if heard != nil {
@@ -197,10 +197,10 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 	return nil
 }
 
-// clockAhead is how far a clock that showed date at some time between asked and
+// ClockAhead is how far a clock that showed date at some time between asked and
 // answered is at least ahead of the one they are read from. A Date has whole
 // seconds, cut off (RFC 9110, section 5.6.7).
-func clockAhead(date, asked, answered time.Time) time.Duration {
+func ClockAhead(date, asked, answered time.Time) time.Duration {
 	if least := date.Sub(answered); least > 0 {
 		return least
 	}

@@ -21,7 +21,7 @@ func TestClockAhead(t *testing.T) {
 		{0, 5, 6, -4},    // behind
 		{-60, 0, 0, -59}, // far behind
 	} {
-		if got := clockAhead(at(tt.date), at(tt.asked), at(tt.answered)); got != time.Duration(tt.ahead*float64(time.Second)) {
+		if got := ClockAhead(at(tt.date), at(tt.asked), at(tt.answered)); got != time.Duration(tt.ahead*float64(time.Second)) {
 			t.Errorf("Date %v between %v and %v: %v ahead, want %v", tt.date, tt.asked, tt.answered, got, tt.ahead)
 		}
 	}

@@ -22,6 +22,8 @@ const (
 	PathPublicKey = "/auth/pubkey" // GET, no authentication: PublicKey
 	PathVisit     = "/visit"       // where a browser without a session is sent
 	TunnelALPN    = "porchlight-tunnel/1"
+	// TunnelSyncALPN is TunnelALPN with the sync on the control connection.
+	TunnelSyncALPN = "porchlight-tunnel/2"
 )
 
 // Query parameters of PathVisit, which follow RFC 6749 and RFC 7636: the agent
@@ -133,8 +135,13 @@ type Relay struct {
 // this object. With Unchanged set only Version is filled: the version the agent
 // sent in If-None-Match still holds.
 type Snapshot struct {
-	Version       string         `json:"version"` // opaque, also the ETag
-	Unchanged     bool           `json:"unchanged,omitempty"`
+	Version   string `json:"version"` // opaque, also the ETag
+	Unchanged bool   `json:"unchanged,omitempty"`
+	// Change counts the changes of this computer, within one Line: a snapshot with a lower
+	// number than the last of the same line is an older one. A line ends where rows are
+	// restored from a backup. Zero and empty where the control plane does not count.
+	Line          string         `json:"line,omitempty"`
+	Change        int64          `json:"change,omitempty"`
 	Computer      Computer       `json:"computer"`
 	People        []Person       `json:"people"`
 	RevokedGrants []RevokedGrant `json:"revokedGrants"` // of the last 720 s

@@ -111,6 +111,7 @@ func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
 	})
 	if err == nil && dropped {
 		s.noteExpired(m.id, m.Tries)
+		s.gaveUp(ctx, m.About)
 	}
 	return m, found, err
 }
@@ -175,6 +176,7 @@ func (s *SMTP) expire(ctx context.Context) error {
 		}
 		for _, m := range over {
 			s.noteExpired(m.id, m.Tries)
+			s.gaveUp(ctx, m.About)
 		}
 		after, more = last, last != ""
 	}
@@ -213,6 +215,7 @@ func (s *SMTP) note(ctx context.Context, m taken, o outcome) error {
 		s.log.Info("a mail was delivered", "mail", m.id, "waited", now.Sub(m.PutAt).Round(time.Millisecond))
 	case o.refused:
 		s.refused.Add(1)
+		s.gaveUp(ctx, m.About)
 		s.log.Error("a mail was refused by the server and given up", "mail", m.id, "code", o.code)
 	default:
 		s.putOff.Add(1)

@@ -71,6 +71,8 @@ type SMTP struct {
 	roots  *x509.CertPool
 	every  time.Duration // lookEvery, but in tests
 
+	givenUp func(ctx context.Context, about string) // see OnGivenUp; nil for nobody
+
 	delivered, refused, expired, putOff, away atomic.Uint64 // see Stats
 
 	// Of the goroutine of Run.
@@ -101,6 +103,16 @@ func NewSMTP(store kv.Store, cfg SMTPConfig) (*SMTP, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	return s, nil
+}
+
+// OnGivenUp has f told of each computer that a mail about was given up, which its owner is
+// to hear of. Call it before Run.
+func (s *SMTP) OnGivenUp(f func(ctx context.Context, computer string)) { s.givenUp = f }
+
+func (s *SMTP) gaveUp(ctx context.Context, about string) {
+	if s.givenUp != nil && about != "" {
+		s.givenUp(ctx, about)
+	}
 }
 
 // oneLine refuses text that would end a header, or hide in one.

@@ -17,7 +17,7 @@ const handshakeWait = 10 * time.Second
 // names.
 func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided func()) {
 	source := sourceOf(conn.RemoteAddr())
-	agent := p.hello.offers(controlapi.TunnelALPN)
+	agent := p.hello.offers(controlapi.TunnelALPN) || p.hello.offers(controlapi.TunnelSyncALPN)
 	if agent && (r.draining.Load() || !r.ramp.take(source)) {
 		// Told apart before the handshake, which is what a storm of agents costs.
 		r.counters.deferredCount.Add(1)
@@ -40,7 +40,7 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		return
 	}
 	switch secure.ConnectionState().NegotiatedProtocol {
-	case controlapi.TunnelALPN:
+	case controlapi.TunnelALPN, controlapi.TunnelSyncALPN:
 		prefixed.uncount() // tunnels have a limit of their own
 		r.control(life, secure, decided)
 	case tunnelwire.DataALPN:

@@ -85,6 +85,14 @@ func (p *pool) demand(eager bool) int {
 	return max(0, min(n, tunnelwire.MaxTickets))
 }
 
+// wake has the pool keep least connections; after sleep it keeps none.
+func (p *pool) wake(least int) {
+	p.least = least
+	p.target = max(p.target, least)
+}
+
+func (p *pool) sleep() { p.least, p.target, p.low = 0, 0, 0 }
+
 func (p *pool) grow() { p.target = min(p.target+1, p.most) }
 
 // adapt shrinks a pool that has not needed its depth and returns what is too many.
@@ -222,6 +230,10 @@ func (s *session) takeOrWait(p *pool, c *computer, source netip.Prefix) (*dataCo
 	defer s.mu.Unlock()
 	if s.over {
 		return nil, nil, errSessionOver
+	}
+	s.visited = s.relay.now()
+	if awake := &s.pools[plainPool]; awake.least == 0 {
+		awake.wake(s.relay.cfg.Limits.PoolMin)
 	}
 	n := len(p.idle)
 	if n <= 1 {

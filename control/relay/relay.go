@@ -16,7 +16,8 @@
 //	preface.go  the first bytes, hello.go the ClientHello in them
 //	plainhttp.go who speaks HTTP without TLS
 //	auth.go     what is decrypted here, head.go the memory that its requests take
-//	session.go  one control connection, pool.go its data connections
+//	session.go  one control connection, pool.go its data connections, sync.go the
+//	            snapshots it carries
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes
 //	directory.go which tunnels other nodes have, directorylookup.go where one is,
@@ -66,6 +67,11 @@ type Config struct {
 	// *controlapi.Error of code CodeUnauthorized in it is told the agent as a
 	// refusal of the credential, any other as trouble that passes.
 	Authenticate func(ctx context.Context, credential string) (controlapi.Computer, error)
+	// Sync has the control plane tell the agent with a credential, which has the snapshot
+	// of that version, each other one by tell, nil where the agent has it already. It
+	// returns when ctx ends or it cannot go on: a *controlapi.Error is told the agent. What
+	// a snapshot says the relay does not know. nil where agents ask over HTTPS only.
+	Sync func(ctx context.Context, credential string, client netip.Addr, version string, tell func(snapshot []byte) error) error
 	// Node is this relay's name, told to agents for their logs.
 	Node string
 	// Limits; zero fields take defaults.
@@ -167,6 +173,9 @@ func New(cfg Config) (*Relay, error) {
 	files := filelimit.Limit()
 	r.mostFiles = files - kept(files)
 	r.tls.NextProtos = []string{controlapi.TunnelALPN, tunnelwire.DataALPN, "h2", "http/1.1"}
+	if cfg.Sync != nil {
+		r.tls.NextProtos = append([]string{controlapi.TunnelSyncALPN}, r.tls.NextProtos...)
+	}
 	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
 	r.http = &http.Server{
 		Handler:           countHeads(cfg.Handler),

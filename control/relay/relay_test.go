@@ -176,11 +176,22 @@ func connectAgent(t *testing.T, addr, name string) *agent {
 	return connectAgentOver(t, dial(t, addr), addr, name)
 }
 
+// connectSyncingAgent connects one whose control connection carries the sync.
+func connectSyncingAgent(t *testing.T, addr, name string) *agent {
+	t.Helper()
+	return connectAgentBy(t, controlapi.TunnelSyncALPN, dial(t, addr), addr, name)
+}
+
 // connectAgentOver connects an agent by conn, whose data connections go to addr.
 func connectAgentOver(t *testing.T, conn net.Conn, addr, name string) *agent {
 	t.Helper()
-	a := &agent{t: t, addr: addr, tickets: make(chan tunnelwire.Ticket, 4096), frames: make(chan tunnelwire.Frame, 64)}
-	a.control = tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{controlapi.TunnelALPN}})
+	return connectAgentBy(t, controlapi.TunnelALPN, conn, addr, name)
+}
+
+func connectAgentBy(t *testing.T, protocol string, conn net.Conn, addr, name string) *agent {
+	t.Helper()
+	a := &agent{t: t, addr: addr, tickets: make(chan tunnelwire.Ticket, 4096), frames: make(chan tunnelwire.Frame, 1024)}
+	a.control = tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{protocol}})
 	if err := a.control.Handshake(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,10 +209,10 @@ func connectAgentOver(t *testing.T, conn net.Conn, addr, name string) *agent {
 		t.Fatalf("%+v, %v", f, err)
 	}
 	go func() {
+		defer close(a.frames)
 		for {
 			f, err := tunnelwire.ReadFrame(a.control)
 			if err != nil {
-				close(a.frames)
 				return
 			}
 			for _, ticket := range f.Tickets {

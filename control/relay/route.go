@@ -30,6 +30,7 @@ type routes struct {
 	away     *computer // stands for all those at other nodes
 	visitors int
 	tunnels  int           // sessions in all
+	files    int           // that they take at least, see Limits.filesOf
 	kicks    uint64        // raised by every kick
 	aborted  bool          // by abortAll: no flow begins any more
 	quiet    chan struct{} // closed when the last visitor leaves, if somebody waits
@@ -97,7 +98,7 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	if kicks != t.kicks {
 		return nil, errKicked
 	}
-	if t.tunnels >= t.limits.Tunnels {
+	if t.tunnels >= t.limits.Tunnels || t.files+t.limits.filesOf(s.syncs) > t.limits.tunnelFiles {
 		return nil, errFull
 	}
 	c := t.byID[s.computer.ID]
@@ -117,8 +118,17 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	}
 	c.sessions = slices.DeleteFunc(c.sessions, func(old *session) bool { return slices.Contains(replaced, old) })
 	c.sessions = slices.Insert(c.sessions, 0, s)
-	t.tunnels += 1 - len(replaced)
+	t.count(1, s)
+	t.count(-1, replaced...)
 	return replaced, nil
+}
+
+// count adds sessions to those there are, or takes them off. mu is held.
+func (t *routes) count(sign int, sessions ...*session) {
+	for _, s := range sessions {
+		t.tunnels += sign
+		t.files += sign * t.limits.filesOf(s.syncs)
+	}
 }
 
 // remove forgets a session that has ended.
@@ -128,7 +138,7 @@ func (t *routes) remove(s *session) {
 	if c := t.byID[s.computer.ID]; c != nil {
 		if i := slices.Index(c.sessions, s); i >= 0 {
 			c.sessions = slices.Delete(c.sessions, i, i+1)
-			t.tunnels--
+			t.count(-1, s)
 		}
 		t.forget(c)
 	}
@@ -267,7 +277,7 @@ func (t *routes) kick(id string) []*session {
 	}
 	sessions := c.sessions
 	c.sessions = nil
-	t.tunnels -= len(sessions)
+	t.count(-1, sessions...)
 	for _, s := range sessions {
 		s.kicked = true
 	}

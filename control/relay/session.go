@@ -23,9 +23,9 @@ const (
 // writeWait bounds the writing of one frame.
 const writeWait = 10 * time.Second
 
-// session is one control connection of an agent that has authenticated. Three
+// session is one control connection of an agent that has authenticated. Four
 // goroutines know it: the reader of its frames, the writer, which alone writes,
-// and any visitor taking a data connection.
+// the one that waits for snapshots, and any visitor taking a data connection.
 type session struct {
 	relay    *Relay
 	computer controlapi.Computer
@@ -35,9 +35,12 @@ type session struct {
 	key      *tunnelwire.HeaderKey
 	log      *slog.Logger
 
-	line *bySource     // visitors waiting for a data connection
-	wake chan struct{} // has room for one: there is something to write
-	done chan struct{} // closed by end
+	credential string
+	syncs      bool          // the connection carries the sync
+	asked      chan struct{} // has room for one: there is something in sync.ask
+	line       *bySource     // visitors waiting for a data connection
+	wake       chan struct{} // has room for one: there is something to write
+	done       chan struct{} // closed by end
 
 	kicked bool // protected by routes.mu
 
@@ -50,7 +53,9 @@ type session struct {
 	over     bool               // end was called
 	farewell []tunnelwire.Frame // written last
 	ticks    int
-	resting  bool // see rest; guarded by mu
+	resting  bool      // see rest
+	visited  time.Time // when a visitor last came
+	sync     syncing
 }
 
 // control serves a control connection until it ends. Until its credential is
@@ -66,11 +71,17 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 	s.log.Info("tunnel connected", "from", conn.RemoteAddr().String())
 	// One that was admitted while the relay drained has been missed by that.
 	defer context.AfterFunc(life, func() { s.end() })()
-	var writer sync.WaitGroup
-	writer.Go(s.write)
+	var others sync.WaitGroup
+	life, over := context.WithCancel(life)
+	defer over()
+	others.Go(s.write)
+	if s.syncs {
+		others.Go(func() { s.follow(life) })
+	}
 	err = s.read()
 	s.end()
-	writer.Wait()
+	over()
+	others.Wait()
 	s.log.Info("tunnel ended", "err", err)
 }
 
@@ -120,7 +131,7 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 		if host == "" || host == r.cfg.AuthHost {
 			return refuse(tunnelwire.CodeUnavailable, "This computer has no address yet.", 30, errors.New("computer without a usable host"))
 		}
-		s := r.newSession(conn, computer, host, hello.Instance, tunnelwire.NewHeaderKey(key))
+		s := r.newSession(conn, computer, host, hello, tunnelwire.NewHeaderKey(key))
 		replaced, err := r.routes.add(s, kicks)
 		if errors.Is(err, errKicked) {
 			continue // somebody was kicked while this credential was looked up
@@ -145,16 +156,22 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 	}
 }
 
-func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host, instance string, key *tunnelwire.HeaderKey) *session {
+func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host string, hello tunnelwire.Frame, key *tunnelwire.HeaderKey) *session {
 	s := &session{
-		relay: r, computer: computer, host: host, instance: instance, conn: conn, key: key,
+		relay: r, computer: computer, host: host, instance: hello.Instance, conn: conn, key: key,
+		credential: hello.Credential, syncs: conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
+		asked:   make(chan struct{}, 1),
 		log:     r.log.With("computer", computer.ID, "host", host),
 		line:    r.cfg.Limits.shared(r.cfg.Limits.WaitingPerComputer),
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		pending: make(map[ticketID]issued),
 	}
-	s.pools[plainPool] = pool{least: r.cfg.Limits.PoolMin, target: r.cfg.Limits.PoolMin, most: r.cfg.Limits.PoolMax}
+	s.pools[plainPool] = pool{most: r.cfg.Limits.PoolMax}
+	if !s.syncs || hello.Visited {
+		s.pools[plainPool].wake(r.cfg.Limits.PoolMin)
+		s.visited = r.now()
+	}
 	// Connections inside TLS are opened for a visitor who needs one, not ahead.
 	s.pools[securePool] = pool{secure: true}
 	return s
@@ -162,8 +179,12 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host, i
 
 // read handles the agent's frames until the connection fails or falls silent.
 func (s *session) read() error {
+	silence := tunnelwire.GiveUpAfter
+	if s.syncs {
+		silence = tunnelwire.SilenceAsleep
+	}
 	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(tunnelwire.GiveUpAfter)); err != nil {
+		if err := s.conn.SetReadDeadline(time.Now().Add(silence)); err != nil {
 			return err
 		}
 		f, err := tunnelwire.ReadFrame(s.conn)
@@ -181,6 +202,11 @@ func (s *session) read() error {
 			s.failed(f.Tickets)
 		case tunnelwire.Known:
 			s.relay.routes.learn(s, f.Addresses, s.relay.now())
+		case tunnelwire.Sync:
+			if !s.syncs {
+				return errNoSync
+			}
+			s.ask(f.Version)
 		}
 	}
 }
@@ -215,16 +241,19 @@ func (s *session) write() {
 			}
 		}
 		eager = false
-		next := timer.C
-		if s.rest() {
-			next = nil
+		rests, until := s.rest()
+		if rests {
+			timer.Stop()
+			if until > 0 {
+				timer.Reset(until)
+			}
 		}
 		select {
 		case <-s.wake:
-			if next == nil {
+			if rests {
 				timer.Reset(tick)
 			}
-		case <-next:
+		case <-timer.C:
 			timer.Reset(tick)
 			s.tick()
 			eager = true
@@ -263,7 +292,7 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 	}
 	if s.pongs > 0 {
 		s.pongs = 0
-		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Pong})
+		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Pong, Date: time.Now().Unix()})
 	}
 	now := s.relay.now()
 	var missing []tunnelwire.Ticket
@@ -299,12 +328,20 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 			s.nudge() // more than one frame holds
 		}
 	}
+	// One part each time: what visitors need comes in between.
+	if part, more := s.sync.part(); part != nil {
+		frames = append(frames, *part)
+		if more {
+			s.nudge()
+		}
+	}
 	return frames
 }
 
 // rest says that nothing changes until a visitor comes or the agent speaks: then no
-// clock is needed, and an idle computer sleeps. Whoever ends the rest nudges.
-func (s *session) rest() bool {
+// clock is needed, and an idle computer sleeps. Whoever ends the rest nudges. What a
+// computer parks is looked at once more after until, if that is not 0.
+func (s *session) rest() (rests bool, until time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resting = len(s.pending) == 0
@@ -312,7 +349,10 @@ func (s *session) rest() bool {
 		p := &s.pools[i]
 		s.resting = s.resting && !p.paused && len(p.waiting) == 0 && p.target == p.least && len(p.idle) == p.target && p.low == p.target
 	}
-	return s.resting
+	if s.syncs && s.pools[plainPool].least > 0 {
+		until = max(tick, tunnelwire.AsleepAfter-s.relay.now().Sub(s.visited))
+	}
+	return s.resting, until
 }
 
 // tick expires tickets and adapts the pools.
@@ -330,12 +370,17 @@ func (s *session) tick() {
 		}
 	}
 	s.ticks++
+	// Where files are short, an agent that can sleep does.
+	asleep := s.syncs && (crowded || now.Sub(s.visited) >= tunnelwire.AsleepAfter)
 	for i := range s.pools {
 		s.pools[i].paused = false
+		if asleep {
+			s.pools[i].sleep()
+		}
 		if crowded {
 			s.pools[i].target, s.pools[i].low = s.pools[i].least, 0
 		}
-		if crowded || s.ticks%adaptEvery == 0 {
+		if crowded || asleep || s.ticks%adaptEvery == 0 {
 			surplus = append(surplus, s.pools[i].adapt()...)
 		}
 	}

@@ -95,14 +95,14 @@ func TestLimitsFollowTheFileLimit(t *testing.T) {
 	t.Parallel()
 	const files, ours = 1024, 1024 - 102
 	byDefault := relay.Limits{}.For(files)
-	if taken := 6*byDefault.Tunnels + 2*byDefault.Visitors; taken > ours {
+	if taken := byDefault.Tunnels + 2*byDefault.Visitors; taken > ours {
 		t.Errorf("computers and visitors take %d of %d files by default", taken, files)
 	}
 	if many := (relay.Limits{}).For(524_288); many.Tunnels != 16<<10 || many.Visitors != 16<<10 || many.Handshakes != 4096 {
 		t.Errorf("with files enough: %+v", many)
 	}
 	var log bytes.Buffer
-	c := limited(relay.Limits{Visitors: 5000, VisitorsPerSource: 5000, Tunnels: 600, Handshakes: 100})
+	c := limited(relay.Limits{Visitors: 5000, VisitorsPerSource: 5000, Tunnels: 900, Handshakes: 100})
 	c.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	for range 2 {
 		if err := c.completeLimits(files); err != nil {
@@ -110,7 +110,7 @@ func TestLimitsFollowTheFileLimit(t *testing.T) {
 		}
 	}
 	got := c.Limits
-	if 2*got.Visitors > ours*3/4 || 6*got.Tunnels > ours*3/4 || got.Handshakes != 100 {
+	if 2*got.Visitors > ours*3/4 || got.Tunnels > ours*3/4 || got.Handshakes != 100 {
 		t.Errorf("given too much: %+v", got)
 	}
 	if got.VisitorsPerSource != got.Visitors {

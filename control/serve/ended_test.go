@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -40,7 +41,7 @@ func runNode(t *testing.T, cfg Config) (n *Node, roots *x509.CertPool) {
 
 // Weakness: a computer that was disconnected kept the tunnel it had, and with it
 // its visitors. Checked: the tunnel of a credential is ended by whatever ends the
-// credential, and cannot be opened again.
+// credential, with the sync that it carries, and cannot be opened again.
 func TestTunnelEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
 	n, roots := runNode(t, Config{
@@ -49,10 +50,10 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 	addrs, _ := n.Addrs()
 
 	// tunnel opens one and returns the relay's first answer.
-	tunnel := func(credential string) (*tls.Conn, tunnelwire.Frame) {
+	tunnel := func(protocol, credential string) (*tls.Conn, tunnelwire.Frame) {
 		t.Helper()
 		conn, err := tls.Dial("tcp", addrs[0], &tls.Config{
-			RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{controlapi.TunnelALPN},
+			RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{protocol},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -97,29 +98,61 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 			return n.service.Computers.Remove(t.Context(), a.ID, "maya")
 		},
 	} {
-		e, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
+		for _, protocol := range []string{controlapi.TunnelALPN, controlapi.TunnelSyncALPN} {
+			e, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, f := tunnel(protocol, e.Credential)
+			if f.Type != tunnelwire.Welcome {
+				t.Fatalf("%s: the tunnel is answered with %+v", name, f)
+			}
+			if protocol == controlapi.TunnelSyncALPN {
+				if s := synced(t, conn); s.Computer != e.Computer || s.Change == 0 || s.Line == "" {
+					t.Errorf("it is told %+v", s)
+				}
+			}
+			if err := end(e.Credential); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for refused := false; ; {
+				f, err := tunnelwire.ReadFrame(conn)
+				if err != nil {
+					if !refused || !errors.Is(err, io.EOF) {
+						t.Errorf("%s: the tunnel ended with %v, told why: %t", name, err, refused)
+					}
+					break
+				}
+				if len(f.Part) > 0 {
+					t.Errorf("%s: it is told another snapshot", name)
+				}
+				refused = refused || f.Type == tunnelwire.Refused && f.Code == tunnelwire.CodeUnauthorized
+			}
+			if _, f := tunnel(protocol, e.Credential); f.Type != tunnelwire.Refused || f.Code != tunnelwire.CodeUnauthorized {
+				t.Errorf("%s: opened again, it is answered with %+v", name, f)
+			}
+		}
+	}
+}
+
+// synced asks for a snapshot by the tunnel, and reads it.
+func synced(t *testing.T, conn *tls.Conn) (s controlapi.Snapshot) {
+	t.Helper()
+	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Sync}); err != nil {
+		t.Fatal(err)
+	}
+	var told []byte
+	for {
+		f, err := tunnelwire.ReadFrame(conn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, f := tunnel(e.Credential)
-		if f.Type != tunnelwire.Welcome {
-			t.Fatalf("%s: the tunnel is answered with %+v", name, f)
-		}
-		if err := end(e.Credential); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for refused := false; ; {
-			f, err := tunnelwire.ReadFrame(conn)
-			if err != nil {
-				if !refused || !errors.Is(err, io.EOF) {
-					t.Errorf("%s: the tunnel ended with %v, told why: %t", name, err, refused)
-				}
-				break
-			}
-			refused = refused || f.Type == tunnelwire.Refused && f.Code == tunnelwire.CodeUnauthorized
-		}
-		if _, f := tunnel(e.Credential); f.Type != tunnelwire.Refused || f.Code != tunnelwire.CodeUnauthorized {
-			t.Errorf("%s: opened again, it is answered with %+v", name, f)
+		if told = append(told, f.Part...); f.Type == tunnelwire.Synced && !f.More {
+			break
 		}
 	}
+	if err := json.Unmarshal(told, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

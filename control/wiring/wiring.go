@@ -5,8 +5,11 @@
 package wiring
 
 import (
+	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"porchlight/control"
@@ -61,6 +64,9 @@ func Build(cfg Config) (*ControlPlane, error) {
 		return nil, err
 	}
 	outbox, _ := domain.Mail.(*mail.Outbox) // nil where mails are sent
+	if queue, ok := domain.Mail.(*mail.SMTP); ok {
+		queue.OnGivenUp(p.Service.Agents.Changed)
+	}
 	pages := web.Config{Log: domain.Log, SyncBeat: cfg.SyncBeat}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
@@ -68,6 +74,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	way := cfg.Relay
 	way.AuthHost, way.Domain, way.PublicPort = domain.AuthHost, domain.Domain, domain.PublicPort
 	way.Authenticate = p.Service.Agents.Authenticate
+	way.Sync = p.sync
 	way.Handler = web.New(p.Service, pages)
 	if cfg.Wrap != nil {
 		way.Handler = cfg.Wrap(way.Handler)
@@ -97,4 +104,23 @@ func Build(cfg Config) (*ControlPlane, error) {
 		Log:       cfg.Log.With("part", "admin"),
 	})
 	return p, err
+}
+
+// sync tells an agent its snapshots through the relay, which carries bytes of which it
+// does not know the meaning.
+func (p *ControlPlane) sync(ctx context.Context, credential string, client netip.Addr, version string, tell func([]byte) error) error {
+	err := p.Service.Agents.Tell(ctx, credential, client, version, func(s controlapi.Snapshot) error {
+		if s.Unchanged {
+			return tell(nil)
+		}
+		b, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		return tell(b)
+	})
+	if refusal, away := control.Away(err); away {
+		return refusal // says when there may be room
+	}
+	return err
 }

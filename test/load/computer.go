@@ -65,7 +65,7 @@ func newComputer(h home, auth string, roots *x509.CertPool, cert *tls.Config, no
 		return nil, err
 	}
 	c.remote = remote.New(remote.Config{
-		Control: counted{c}, Apps: func() []controlapi.App { return []controlapi.App{app} }, AppsChanged: make(chan struct{}),
+		Control: counted{c}, Tunnel: countedTunnel{c}, Apps: func() []controlapi.App { return []controlapi.App{app} }, AppsChanged: make(chan struct{}),
 		Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
 		OnSnapshot: c.take, OnContact: func() {}, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
 	})
@@ -193,13 +193,24 @@ func (c *computer) watch(ctx context.Context) {
 type counted struct{ *computer }
 
 func (c counted) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
-	began := time.Now()
+	began := c.begin()
+	s, err := c.client.Sync(ctx, version)
+	c.note(ctx, began, err)
+	return s, err
+}
+
+// begin counts a sync.
+func (c *computer) begin() time.Time {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.answered.Before(c.marked) || c.answered.IsZero() {
 		c.tried++
 	}
-	c.mu.Unlock()
-	s, err := c.client.Sync(ctx, version)
+	return time.Now()
+}
+
+// note keeps what became of one.
+func (c *computer) note(ctx context.Context, began time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
@@ -211,7 +222,23 @@ func (c counted) Sync(ctx context.Context, version string) (controlapi.Snapshot,
 	if err == nil && began.After(c.marked) && (c.answered.Before(c.marked) || c.answered.IsZero()) {
 		c.answered = time.Now()
 	}
-	return s, err
+}
+
+// countedTunnel is the same by the tunnel, as far as one begins to wait.
+type countedTunnel struct{ *computer }
+
+func (c countedTunnel) SyncedBy() (now, soon bool, changed <-chan struct{}) {
+	return c.tunnel.SyncedBy()
+}
+
+func (c countedTunnel) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
+	if c.remote.State().Connected { // nothing is missing, so it is no coming back
+		return c.tunnel.Sync(ctx, version, take)
+	}
+	began := c.begin()
+	err := c.tunnel.Sync(ctx, version, take)
+	c.note(ctx, began, err)
+	return err
 }
 
 func (c counted) PutApps(ctx context.Context, apps controlapi.Apps) error {

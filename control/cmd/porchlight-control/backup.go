@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/archive"
 	"porchlight/control/kv"
@@ -145,6 +146,9 @@ func (w *where) restore(ctx context.Context, path string, rows bool) (n int, err
 	n, err = store.Load(ctx, r.Next)
 	if errors.Is(err, kv.ErrNotEmpty) {
 		return 0, fmt.Errorf("%w, and what is there would get lost: restore into an empty data directory or database", err)
+	}
+	if err == nil {
+		err = control.EndLine(ctx, store)
 	}
 	if err != nil {
 		return 0, err

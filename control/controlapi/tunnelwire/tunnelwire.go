@@ -13,6 +13,12 @@
 // make, followed by the visitor's own bytes. Data connections are plain TCP, as
 // what they carry is the visitor's TLS; they run inside TLS (ALPN DataALPN) where
 // a ticket asks for that or the network passes nothing else.
+//
+// With controlapi.TunnelSyncALPN the control connection carries the sync, too: the
+// agent's Sync frame says which snapshot it has, and Synced frames bring each other one
+// from then on, in parts, between which other frames find their place. What is in a
+// snapshot only agent and control plane know. A computer that nobody visits beats
+// seldom and parks nothing.
 package tunnelwire
 
 import (
@@ -46,12 +52,28 @@ const (
 	TicketLife  = 60 * time.Second
 )
 
+// The same with the sync on the control connection: an agent that serves visitors beats
+// every BeatAwake and gives up after SilenceAwake and what an answer takes; another one
+// every BeatAsleep, and SilenceAsleep is what both sides then wait. A computer nobody
+// visited for AsleepAfter parks no data connection.
+const (
+	BeatAwake     = time.Second
+	SilenceAwake  = 2500 * time.Millisecond
+	BeatAsleep    = 15 * time.Second
+	SilenceAsleep = 40 * time.Second
+	AsleepAfter   = 10 * time.Minute
+)
+
 // Bounds of a frame: its bytes, and the tickets and addresses one frame may carry.
 // MaxAddresses is also how many of them a relay remembers of a computer.
 const (
 	maxFrame     = 16 << 10
 	MaxTickets   = 128
 	MaxAddresses = 256
+	// MaxPart bounds the part of a snapshot in one frame, MaxSnapshot all of them.
+	MaxPart     = 11 << 10
+	MaxSnapshot = 8 << 20
+	maxVersion  = 128
 )
 
 // Type says what a frame is.
@@ -67,7 +89,9 @@ const (
 	Missing Type = "missing" // relay: Tickets it has waited for too long, Arrived
 	Drain   Type = "drain"   // relay: it is going away, connect again
 	Ping    Type = "ping"
-	Pong    Type = "pong"
+	Pong    Type = "pong"   // relay: Date
+	Sync    Type = "sync"   // agent: Version it has; takes the place of an earlier one
+	Synced  Type = "synced" // relay: Part, More; or Unchanged; or Code, Message, RetryAfter: it ended
 )
 
 // Codes of Refused.
@@ -103,6 +127,15 @@ type Frame struct {
 	Code       string `json:"code,omitempty"`
 	Message    string `json:"message,omitempty"`    // a sentence for a person
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
+	// Visited says in Hello that the computer had a visitor within AsleepAfter.
+	Visited bool `json:"visited,omitempty"`
+	// Version is that of the snapshot the agent has; empty for none.
+	Version string `json:"version,omitempty"`
+	// Part of a snapshot, at most MaxPart bytes; More says that another follows.
+	Part      []byte `json:"part,omitempty"`
+	More      bool   `json:"more,omitempty"`
+	Unchanged bool   `json:"unchanged,omitempty"`
+	Date      int64  `json:"date,omitempty"` // the relay's clock: seconds since 1970
 }
 
 // errFrame is wrapped by errors of ReadFrame that are the other side's fault.
@@ -139,6 +172,9 @@ func ReadFrame(r io.Reader) (Frame, error) {
 	}
 	if len(f.Addresses) > MaxAddresses {
 		return Frame{}, fmt.Errorf("%w: %d addresses", errFrame, len(f.Addresses))
+	}
+	if len(f.Part) > MaxPart || len(f.Version) > maxVersion {
+		return Frame{}, fmt.Errorf("%w: a part of %d bytes, a version of %d", errFrame, len(f.Part), len(f.Version))
 	}
 	return f, nil
 }

@@ -226,3 +226,22 @@ func FuzzParseHeader(f *testing.F) {
 		}
 	})
 }
+
+// A part and a version within their bounds come back as they were; longer ones are no frame.
+func TestPartsOfSnapshots(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		part, version int
+		fine          bool
+	}{{MaxPart, maxVersion, true}, {MaxPart + 1, 0, false}, {0, maxVersion + 1, false}} {
+		var b bytes.Buffer
+		sent := Frame{Type: Synced, Part: bytes.Repeat([]byte{0xff}, tt.part), Version: strings.Repeat("v", tt.version)}
+		if err := WriteFrame(&b, sent); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadFrame(&b)
+		if fine := err == nil && bytes.Equal(got.Part, sent.Part) && got.Version == sent.Version; fine != tt.fine {
+			t.Errorf("%d and %d bytes: %v", tt.part, tt.version, err)
+		}
+	}
+}

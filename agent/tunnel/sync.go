@@ -1,0 +1,182 @@
+package tunnel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+// ErrNoSync says that no control connection carries the sync (any more).
+var ErrNoSync = errors.New("tunnel: no connection to a relay carries the sync")
+
+// errAnswers says that the relay sent what belongs to no sync.
+var errAnswers = errors.New("the relay told a snapshot that makes no sense")
+
+// syncing is the sync of one session.
+type syncing struct {
+	answers chan answer // has room for the newest
+
+	mu       sync.Mutex // protects what follows
+	under    bool       // the relay was asked, and has not said that it ended
+	answered bool       // since it was asked
+	has      string     // the version that the relay takes us to have
+	parts    []byte     // of the snapshot that is coming
+	failed   time.Time  // when it last ended
+	told     time.Time  // when OnContact was last called
+}
+
+type answer struct {
+	snapshot controlapi.Snapshot
+	err      error
+}
+
+// SyncedBy says whether a control connection carries the sync now, and whether one may
+// soon: relays are known, and none is connected. changed is closed when that may have
+// become otherwise.
+func (t *Tunnel) SyncedBy() (now, soon bool, changed <-chan struct{}) {
+	soon = t.cfg.Credential() != "" && len(t.cfg.Relays()) > 0
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.sessions {
+		if s != nil {
+			now, soon = now || s.syncs, false
+		}
+	}
+	return now, soon, t.changed
+}
+
+// Sync waits until the computer's snapshot is another one than version and gives it to
+// take, or to have answered that it still is: the first call says so at once, the next
+// one waits for as long as it takes. Between them OnContact tells that the control plane
+// is there. An error of take has the relay left for another. ErrNoSync is returned when
+// no connection carries the sync; one call at a time.
+func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
+	for {
+		s := t.carrier()
+		if s == nil {
+			return ErrNoSync
+		}
+		answer, err := s.wait(ctx, version)
+		if errors.Is(err, ErrNoSync) {
+			continue // the other relay's may carry it
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(answer); err != nil {
+			s.quit(err)
+			return err
+		}
+		return nil
+	}
+}
+
+// carrier is the session that carries the sync, or is to: one at a time, and not the one
+// that could not just now.
+func (t *Tunnel) carrier() (carrier *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var failed time.Time // the carrier's
+	for _, s := range t.sessions {
+		if s == nil || !s.syncs || s.ctx.Err() != nil {
+			continue
+		}
+		under, at := s.sync.state()
+		if under {
+			return s
+		}
+		if carrier == nil || at.Before(failed) {
+			carrier, failed = s, at
+		}
+	}
+	return carrier
+}
+
+// wait asks unless the relay was asked before, and waits for the next answer.
+func (s *session) wait(ctx context.Context, version string) (controlapi.Snapshot, error) {
+	if s.sync.begin(version) {
+		if s.send(tunnelwire.Frame{Type: tunnelwire.Sync, Version: version}) != nil || s.ping() != nil {
+			_ = s.conn.Close() // ends read
+		}
+	}
+	select {
+	case answer := <-s.sync.answers:
+		return answer.snapshot, answer.err
+	case <-s.ctx.Done():
+		return controlapi.Snapshot{}, ErrNoSync
+	case <-ctx.Done():
+		return controlapi.Snapshot{}, ctx.Err()
+	}
+}
+
+// synced takes one frame of an answer.
+func (s *session) synced(f tunnelwire.Frame) error {
+	y := &s.sync
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if !y.under {
+		return errAnswers
+	}
+	if len(y.parts)+len(f.Part) > tunnelwire.MaxSnapshot {
+		return fmt.Errorf("%w: it is too large", errAnswers)
+	}
+	y.parts = append(y.parts, f.Part...)
+	if f.More {
+		return nil
+	}
+	var a answer
+	switch {
+	case f.Code != "":
+		y.under, y.failed = false, time.Now()
+		a.err = &controlapi.Error{Code: f.Code, Message: f.Message, RetryAfter: min(max(0, time.Duration(f.RetryAfter)*time.Second), 24*time.Hour)}
+	case f.Unchanged:
+		a.snapshot = controlapi.Snapshot{Version: y.has, Unchanged: true}
+	default:
+		if err := json.Unmarshal(y.parts, &a.snapshot); err != nil || a.snapshot.Version == "" {
+			return fmt.Errorf("%w: %d bytes", errAnswers, len(y.parts))
+		}
+		y.has = a.snapshot.Version
+	}
+	y.parts, y.answered, y.told = nil, true, time.Now()
+	for { // the newest one counts
+		select {
+		case y.answers <- a:
+			return nil
+		case <-y.answers:
+		}
+	}
+}
+
+func (y *syncing) state() (under bool, failed time.Time) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.under, y.failed
+}
+
+// begin reports whether the relay is to be asked.
+func (y *syncing) begin(version string) bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.under && (y.has == version || len(y.answers) > 0) {
+		return false
+	}
+	y.under, y.answered, y.has = true, false, version
+	return true
+}
+
+// due reports whether the control plane's answer is to be told now.
+func (y *syncing) due(now time.Time) bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if !y.under || !y.answered || now.Sub(y.told) < contactEvery-time.Second {
+		return false
+	}
+	y.told = now
+	return true
+}

@@ -1,0 +1,220 @@
+package tunnel_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"porchlight/agent/tunnel"
+	"porchlight/control/controlapi"
+	"porchlight/control/relay"
+	"porchlight/test/programs"
+)
+
+// plane is the control plane of one relay: it tells the snapshot that the test set.
+type plane struct {
+	mu      sync.Mutex
+	tells   map[int]func([]byte) error // of the syncs under way
+	asked   []string                   // with which versions
+	current controlapi.Snapshot
+	end     chan error // ends a sync with that
+}
+
+func newPlane(version string) *plane {
+	return &plane{tells: map[int]func([]byte) error{}, current: controlapi.Snapshot{Version: version}, end: make(chan error)}
+}
+
+func (p *plane) config(c *relay.Config) { c.Sync = p.sync }
+
+func (p *plane) sync(ctx context.Context, credentialSent string, _ netip.Addr, version string, tell func([]byte) error) error {
+	if credentialSent != credential {
+		return errors.New("a wrong credential")
+	}
+	p.mu.Lock()
+	id := len(p.asked)
+	p.asked = append(p.asked, version)
+	p.tells[id] = tell
+	var first []byte
+	if p.current.Version != version {
+		first, _ = json.Marshal(p.current)
+	}
+	err := tell(first)
+	p.mu.Unlock()
+	defer func() { p.mu.Lock(); delete(p.tells, id); p.mu.Unlock() }()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-p.end:
+		return err
+	}
+}
+
+// set has every sync told s.
+func (p *plane) set(s controlapi.Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = s
+	b, _ := json.Marshal(s)
+	for _, tell := range p.tells {
+		_ = tell(b)
+	}
+}
+
+func (p *plane) syncs() (now, ever int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.tells), len(p.asked)
+}
+
+// next is the next answer to a sync.
+func (w *world) next(version string) controlapi.Snapshot {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), wait)
+	defer cancel()
+	var got controlapi.Snapshot
+	if err := w.tunnel.Sync(ctx, version, func(s controlapi.Snapshot) error { got = s; return nil }); err != nil {
+		w.t.Fatalf("sync: %v; log:\n%s", err, w.log)
+	}
+	return got
+}
+
+// carried waits until the tunnel carries the sync.
+func (w *world) carried() {
+	w.t.Helper()
+	programs.Eventually(w.t, "a connection carries the sync", func() bool { now, _, _ := w.tunnel.SyncedBy(); return now })
+}
+
+func TestSyncOverTheTunnel(t *testing.T) {
+	t.Parallel()
+	p := newPlane("1")
+	w := start(t, options{relay: p.config})
+	w.carried()
+	if got := w.next(""); got.Version != "1" || got.Unchanged {
+		t.Fatalf("%+v", got)
+	}
+	// Many frames, between which a visitor comes and goes.
+	large := controlapi.Snapshot{Version: "2", Undelivered: []string{strings.Repeat("x", 1<<20)}}
+	p.set(large)
+	if err := echo(w.mustVisit("maya.localhost"), []byte("meanwhile")); err != nil {
+		t.Error(err)
+	}
+	if got := w.next("1"); got.Version != "2" || len(got.Undelivered) != 1 || got.Undelivered[0] != large.Undelivered[0] {
+		t.Errorf("version %q with %d", got.Version, len(got.Undelivered))
+	}
+	if _, ever := p.syncs(); ever != 1 {
+		t.Errorf("asked %d times", ever)
+	}
+	// What the relay refuses is told, and asked again.
+	p.end <- &controlapi.Error{Code: controlapi.CodeUnavailable, Message: "Not now.", RetryAfter: time.Second}
+	err := w.tunnel.Sync(t.Context(), "2", nil)
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	if !ok || refusal.Code != controlapi.CodeUnavailable || refusal.Message != "Not now." || refusal.RetryAfter != time.Second {
+		t.Errorf("%+v", err)
+	}
+	if got := w.next("2"); !got.Unchanged || got.Version != "2" {
+		t.Errorf("%+v", got)
+	}
+	// The newest of several counts.
+	p.set(controlapi.Snapshot{Version: "3"})
+	p.set(controlapi.Snapshot{Version: "4"})
+	for got := "2"; got != "4"; {
+		got = w.next(got).Version
+	}
+}
+
+// An agent is told where no connection carries the sync: the relay is of an older
+// version, or gone.
+func TestOlderRelayCarriesNoSync(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	w.connected(true)
+	if now, soon, _ := w.tunnel.SyncedBy(); now || soon {
+		t.Error("a relay that knows nothing of syncs is asked for one")
+	}
+	if err := w.tunnel.Sync(t.Context(), "", nil); !errors.Is(err, tunnel.ErrNoSync) {
+		t.Error(err)
+	}
+	if err := echo(w.mustVisit("maya.localhost"), []byte("as ever")); err != nil {
+		t.Error(err)
+	}
+	programs.Eventually(t, "it parks as ever", func() bool { return w.relay.Stats().Parked >= 4 })
+}
+
+// Of two relays one carries the sync. One that tells what is not believed is left, and
+// the other one asked.
+func TestOneRelayCarriesTheSync(t *testing.T) {
+	t.Parallel()
+	planes := map[string]*plane{}
+	var relays []controlapi.Relay
+	for _, name := range []string{"first", "second"} {
+		p := newPlane("1")
+		_, addr, _ := startRelay(t, "127.0.0.1:0", nil, func(c *relay.Config) { p.config(c); c.Node = name })
+		planes[addr] = p
+		relays = append(relays, controlapi.Relay{Address: addr, ServerName: authHost})
+	}
+	w := start(t, options{tunnel: func(c *tunnel.Config) { c.Relays = func() []controlapi.Relay { return relays } }})
+	w.carried()
+	w.next("")
+	var carries, other *plane
+	for _, p := range planes {
+		if now, _ := p.syncs(); now == 1 {
+			carries = p
+		} else {
+			other = p
+		}
+	}
+	if carries == nil || other == nil {
+		t.Fatal("both relays carry it, or none")
+	}
+	carries.set(controlapi.Snapshot{Version: "stale"})
+	not := errors.New("not believed")
+	if err := w.tunnel.Sync(t.Context(), "1", func(controlapi.Snapshot) error { return not }); !errors.Is(err, not) {
+		t.Fatal(err)
+	}
+	programs.Eventually(t, "the other one is asked", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		defer cancel()
+		var got controlapi.Snapshot
+		err := w.tunnel.Sync(ctx, "1", func(s controlapi.Snapshot) error { got = s; return nil })
+		now, _ := other.syncs()
+		return err == nil && got.Unchanged && now == 1
+	})
+}
+
+// A computer that nobody visits parks nothing, so it costs its relay one file. Its next
+// visitor waits for a round trip, and from then on it parks as ever, also at a relay it
+// comes back to.
+func TestSleepingComputerParksNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlane("1")
+	w := start(t, options{relay: p.config})
+	w.carried()
+	w.next("")
+	if n := w.relay.Stats().Parked; n != 0 {
+		t.Fatalf("it parks %d", n)
+	}
+	visit := func() time.Duration {
+		began := time.Now()
+		conn := w.mustVisit("maya.localhost")
+		if err := echo(conn, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	first := visit()
+	programs.Eventually(t, "it is awake", func() bool { return w.relay.Stats().Parked >= 4 })
+	t.Logf("the first visitor took %v, the next one %v", first, visit())
+	w.stopRelay()
+	w.connected(false)
+	r, _, _ := startRelay(t, w.addr, nil, p.config)
+	w.tunnel.Wake()
+	programs.Eventually(t, "it parks at once where it had visitors", func() bool { return r.Stats().Parked >= 4 })
+}
