@@ -21,7 +21,8 @@ const (
 	// nearFor is how long a measured time counts before it is measured anew.
 	nearFor = 6 * time.Hour
 	// homeAfter is how long a slot waits, twice at most, before it leaves a relay for one
-	// that comes before it and answers again.
+	// that comes before it and answers again; doubled for each time that one has failed,
+	// three times at most, because who answers may refuse.
 	homeAfter = time.Minute
 )
 
@@ -34,7 +35,7 @@ var (
 type tried struct {
 	until  time.Time // another one is dialled before
 	firmly bool      // and this one not even where there is no other: it asked for that
-	fails  int       // in a row
+	fails  int       // in a row, refusals too
 	near   time.Duration
 	asOf   time.Time // when near was measured
 }
@@ -70,8 +71,35 @@ func (t *Tunnel) ranked(list []controlapi.Relay) []controlapi.Relay {
 	return list
 }
 
-// pick chooses a relay for slot and notes it: the first that is wanted, and did not
-// fail lately. With a wait none may be dialled sooner; without ok there is none.
+// ready says that nothing is known against dialling a relay.
+func (k *tried) ready(now time.Time) bool { return k.fails == 0 && !now.Before(k.until) }
+
+// free are the listed relays that no slot uses, in the order in which they are to be
+// dialled: those that did not fail as they are wanted, then those that did, the one that
+// was left alone for the longest time first; otherwise who comes back to a dead one, as
+// often as its time has come, never gets to the living one behind it. mu is held.
+func (t *Tunnel) free(list []controlapi.Relay) []controlapi.Relay {
+	free, now := slices.DeleteFunc(t.ranked(list), t.taken), t.now()
+	order := func(r controlapi.Relay) int {
+		switch k := t.of(r); {
+		case k.ready(now):
+			return 0
+		case k.firmly && now.Before(k.until):
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(free, func(a, b controlapi.Relay) int {
+		if c := cmp.Compare(order(a), order(b)); c != 0 || order(a) == 0 {
+			return c
+		}
+		return t.of(a).until.Compare(t.of(b).until)
+	})
+	return free
+}
+
+// pick chooses a relay for slot and notes it. With a wait none may be dialled sooner;
+// without ok there is none.
 func (t *Tunnel) pick(slot int) (chosen controlapi.Relay, wait time.Duration, ok bool) {
 	if t.cfg.Credential() == "" {
 		return controlapi.Relay{}, 0, false
@@ -84,28 +112,25 @@ func (t *Tunnel) pick(slot int) (chosen controlapi.Relay, wait time.Duration, ok
 			delete(t.known, r)
 		}
 	}
-	free := slices.DeleteFunc(t.ranked(list), t.taken)
+	free := t.free(list)
 	if len(free) == 0 {
 		return controlapi.Relay{}, 0, false
 	}
-	now := t.now()
-	// Whose time has come counts as due now, so the first of them is the first wanted.
-	due := func(r controlapi.Relay) time.Duration { return max(0, t.of(r).until.Sub(now)) }
-	firmly := func(r controlapi.Relay) int {
-		if t.of(r).firmly && due(r) > 0 {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(free, func(a, b controlapi.Relay) int {
-		return cmp.Or(cmp.Compare(firmly(a), firmly(b)), cmp.Compare(due(a), due(b)))
-	})
 	chosen = free[0]
-	if firmly(chosen) == 1 {
-		return chosen, due(chosen), true
+	if k := t.of(chosen); k.firmly && t.now().Before(k.until) {
+		return chosen, k.until.Sub(t.now()), true
 	}
 	t.inUse[slot] = &chosen
 	return chosen, 0, true
+}
+
+// another says that there is a relay to be dialled at once, instead of one that failed.
+func (t *Tunnel) another() bool {
+	list := t.cfg.Relays()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	free := t.free(list)
+	return len(free) > 0 && t.of(free[0]).ready(t.now())
 }
 
 // taken says that a slot uses relay. mu is held.
@@ -121,6 +146,7 @@ func (t *Tunnel) note(relay controlapi.Relay, err error, lasted time.Duration) {
 	if k.firmly = false; lasted >= steadyAfter {
 		k.fails = 0
 	}
+	failed := min(k.fails+1, 10)
 	var refused *refusal
 	switch {
 	case errors.Is(err, errBetter), errors.Is(err, errUnlisted):
@@ -129,10 +155,9 @@ func (t *Tunnel) note(relay controlapi.Relay, err error, lasted time.Duration) {
 	case errors.Is(err, errSameNode):
 		k.until, k.firmly = now.Add(sameNodeFor), true
 	case errors.As(err, &refused) && !refused.patient() && refused.after() > 0:
-		k.until, k.firmly = now.Add(refused.after()+jitter(firstBackoff)), true
+		k.until, k.firmly, k.fails = now.Add(refused.after()+jitter(firstBackoff)), true, failed
 	default:
-		k.fails = min(k.fails+1, 10)
-		k.until = now.Add(min(firstBackoff<<k.fails, lastBackoff))
+		k.until, k.fails = now.Add(min(firstBackoff<<failed, lastBackoff)), failed
 	}
 }
 
@@ -195,6 +220,21 @@ func (t *Tunnel) unmeasured() (relays []controlapi.Relay) {
 	return relays
 }
 
+// answered notes that a relay that had failed is there.
+func (t *Tunnel) answered(relay controlapi.Relay) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.of(relay)
+	k.until, k.fails = time.Time{}, 0
+}
+
+// untilHome is how long to wait before a slot leaves its relay for a better one.
+func (t *Tunnel) untilHome(better controlapi.Relay) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return (t.homeAfter + jitter(t.homeAfter)) << min(t.of(better).fails, 3)
+}
+
 // reach connects to a relay and closes again, and says whether it answered.
 func (t *Tunnel) reach(ctx context.Context, relay controlapi.Relay) bool {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
@@ -229,13 +269,14 @@ func (s *session) home() {
 			continue
 		}
 		if leaveAt.IsZero() {
-			leaveAt = time.Now().Add(t.homeAfter + jitter(t.homeAfter))
+			leaveAt = time.Now().Add(t.untilHome(better))
 		}
 		if sleep(s.ctx, woken, time.Until(leaveAt)) {
 			continue
 		}
 		leaveAt = time.Time{}
 		if other := t.elsewhere(s); other != nil && t.reach(s.ctx, better) && other.answers(s) {
+			t.answered(better)
 			s.quit(errBetter)
 		}
 	}

@@ -63,7 +63,7 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 		return
 	}
 	if raw {
-		s.failures.clear()
+		s.gotThrough()
 	}
 	visitor := &visitorConn{Conn: socket.Wrap(conn), rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination),
 		letIn: func() { s.tunnel.letIn(source.Addr()) }}
@@ -159,7 +159,7 @@ func (s *session) failed(ticket tunnelwire.Ticket, raw bool, err error) {
 func (s *session) missing(n, arrived int) {
 	switch {
 	case arrived > 0:
-		s.failures.clear()
+		s.gotThrough()
 	case !s.failures.secure(s.tunnel.now()):
 		s.suspect(n)
 	}
@@ -171,6 +171,15 @@ func (s *session) suspect(n int) {
 	if until, now := s.failures.add(n, s.tunnel.now()); now {
 		s.tunnel.setSecure(s.relay, until)
 		s.log.Warn("this network lets only TLS through to the relay: visits run inside TLS, which is slower", "for", secureTime)
+	}
+}
+
+// gotThrough notes that a plain data connection has. If they were taken for lost they
+// were only late, and TLS ends at once.
+func (s *session) gotThrough() {
+	if s.failures.clear(s.tunnel.now()) {
+		s.tunnel.setSecure(s.relay, time.Time{})
+		s.log.Info("this network lets more than TLS through to the relay, only late: visits do not run inside TLS any more")
 	}
 }
 
@@ -189,11 +198,14 @@ func (f *rawFailures) secure(now time.Time) bool {
 	return now.Before(f.secureUntil)
 }
 
-// clear notes that a plain data connection has got through.
-func (f *rawFailures) clear() {
+// clear notes that a plain data connection has got through, and reports whether they
+// had been given up.
+func (f *rawFailures) clear(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.proven = true
+	was := now.Before(f.secureUntil)
+	f.proven, f.secureUntil = true, time.Time{}
+	return was
 }
 
 // add reports whether these signs are the ones that decide.

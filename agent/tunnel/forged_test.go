@@ -199,18 +199,22 @@ func TestRelayMustProveItself(t *testing.T) {
 func TestMissingTickets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		arrived int
+		arrived []int
 		secure  bool
-	}{"others have arrived": {arrived: 1}, "none has": {secure: true}} {
+	}{"others have arrived": {arrived: []int{1}}, "none has": {[]int{0}, true}, "they were only late": {arrived: []int{0, 1}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, _, control := startFakeRelay(t)
-			missing := tunnelwire.Frame{Type: tunnelwire.Missing, Arrived: c.arrived}
-			for range 4 {
-				missing.Tickets = append(missing.Tickets, tunnelwire.NewTicket())
+			var frames []tunnelwire.Frame
+			for _, arrived := range c.arrived {
+				missing := tunnelwire.Frame{Type: tunnelwire.Missing, Arrived: arrived}
+				for range 4 {
+					missing.Tickets = append(missing.Tickets, tunnelwire.NewTicket())
+				}
+				frames = append(frames, missing)
 			}
 			open := tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{tunnelwire.NewTicket()}}
-			for _, frame := range []tunnelwire.Frame{missing, open} {
+			for _, frame := range append(frames, open) {
 				if err := tunnelwire.WriteFrame(control, frame); err != nil {
 					t.Fatal(err)
 				}

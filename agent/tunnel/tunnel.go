@@ -187,7 +187,7 @@ func (t *Tunnel) Wake() {
 	t.woken = make(chan struct{})
 	clear(t.secureFor) // another network may pass what the last one did not
 	for _, k := range t.known {
-		k.until, k.firmly = time.Time{}, false
+		k.until, k.firmly, k.fails = time.Time{}, false, 0
 	}
 	sessions := t.sessions
 	t.mu.Unlock()
@@ -233,16 +233,17 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 		if lasted >= steadyAfter {
 			backoff = firstBackoff
 		}
-		wait = jitter(backoff)
 		var refused *refusal
 		switch {
-		case errors.Is(err, errDraining), errors.Is(err, errBetter):
-			wait = jitter(firstBackoff)
 		case errors.As(err, &refused) && refused.patient():
 			wait = refused.after() + jitter(refusedBackoff)
+		case t.another():
+			wait = jitter(firstBackoff)
+		default:
+			wait = jitter(backoff)
+			backoff = min(2*backoff, lastBackoff)
 		}
 		t.log.Warn("not connected to the relay", "relay", relay.Address, "err", err, "again", wait.Round(time.Millisecond))
-		backoff = min(2*backoff, lastBackoff)
 		if sleep(ctx, woken, wait) {
 			backoff = firstBackoff
 		}
