@@ -9,7 +9,7 @@
 # Packages: xvfb dbus at-spi2-core libglib2.0-bin gnome-keyring libsecret-tools dunst
 # xfce4-panel xfconf openbox xdotool imagemagick xclip x11-utils
 # adwaita-icon-theme fonts-dejavu-core webkit2gtk-driver libwebkit2gtk-4.1-dev gcc
-# chromium libnss3-tools. Not dbus-x11: with it, programs without
+# chromium libnss3-tools iproute2. Not dbus-x11: with it, programs without
 # a session bus would start one.
 set -eu
 cd "$(dirname "$0")"
@@ -21,4 +21,4 @@ export PORCHLIGHT_SHOTS="${PORCHLIGHT_SHOTS:-$PWD/out/desktop}"
 has_commands test Xvfb dbus-daemon gnome-keyring-daemon secret-tool dunst dunstctl xfce4-panel openbox xdotool import xclip xprop WebKitWebDriver gcc chromium certutil
 mkdir -p "$PORCHLIGHT_SHOTS"
 PORCHLIGHT_SHOTS=$(cd "$PORCHLIGHT_SHOTS" && pwd)
-exec go test -tags rig -count=1 -timeout 15m -v "$@" ./test/desktop
+exec go test -exec "$PWD/test/desktop/apart.sh" -tags rig -count=1 -timeout 15m -v "$@" ./test/desktop
