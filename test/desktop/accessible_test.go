@@ -92,9 +92,11 @@ func walk(conn *dbus.Conn, at accessible, depth int, all *[]spoken) error {
 	if err := object.Call("org.a11y.atspi.Accessible.GetRole", 0).Store(&one.role); err != nil {
 		return nil // gone since it was listed
 	}
-	if name, err := object.GetProperty("org.a11y.atspi.Accessible.Name"); err == nil {
-		one.name, _ = name.Value().(string)
+	name, err := object.GetProperty("org.a11y.atspi.Accessible.Name")
+	if err != nil {
+		return nil
 	}
+	one.name, _ = name.Value().(string)
 	*all = append(*all, one)
 	below, err := children(conn, at)
 	if err != nil {

@@ -206,7 +206,7 @@ func (p *program) call(method, path string, body any) (status int, answer map[st
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
+	resp, err := (&http.Client{Timeout: patience}).Do(req)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -288,23 +288,32 @@ func webApp(t *testing.T, text string) (port int) {
 	return srv.Listener.Addr().(*net.TCPAddr).Port
 }
 
-// windows lists the X windows of that title that are on the screen.
-func (s *session) windows() []string {
-	out, _ := s.tool("xdotool", "search", "--onlyvisible", "--name", "^Porchlight$")
-	return strings.Fields(out)
+// search lists the X windows on the screen that are called or classed so. It fails
+// when it meets a menu or a notification that is just going, which says nothing about
+// the others.
+func (s *session) search(by, pattern string) (ids []string, err error) {
+	out, err := s.tool("xdotool", "search", "--onlyvisible", by, pattern)
+	if quiet, ok := errors.AsType[*exec.ExitError](err); ok && len(quiet.Stderr) == 0 {
+		err = nil // how it says that there is none
+	}
+	return strings.Fields(out), err
 }
 
-// shown is the window on the screen. One search is not enough: it fails when it
-// meets a menu or a notification that is just going.
+// windows lists those of the program's title.
+func (s *session) windows() ([]string, error) { return s.search("--name", "^Porchlight$") }
+
+// shown is the window on the screen.
 func (s *session) shown() (id string) {
 	s.t.Helper()
 	s.eventually("there is a window", func() error {
-		ids := s.windows()
-		if len(ids) == 0 {
-			return errors.New("there is none")
+		ids, err := s.windows()
+		if err == nil && len(ids) == 0 {
+			err = errors.New("there is none")
 		}
-		id = ids[0]
-		return nil
+		if err == nil {
+			id = ids[0]
+		}
+		return err
 	})
 	return id
 }
@@ -312,10 +321,11 @@ func (s *session) shown() (id string) {
 func (s *session) windowShows(want bool) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("the window is on the screen: %v", want), func() error {
-		if got := s.windows(); (len(got) > 0) != want {
-			return fmt.Errorf("windows: %v", got)
+		got, err := s.windows()
+		if err == nil && (len(got) > 0) != want {
+			err = fmt.Errorf("windows: %v", got)
 		}
-		return nil
+		return err
 	})
 }
 

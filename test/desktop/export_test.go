@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,14 +84,22 @@ func TestExportInTheWindow(t *testing.T) {
 	})
 }
 
-// dialog waits until a window of that title is on the screen, or none is.
+// dialog waits until a window of that title is on the screen and has the keyboard, or
+// none is.
 func (s *session) dialog(title string, want bool) {
 	s.t.Helper()
-	s.eventually(title, func() error {
-		out, _ := s.tool("xdotool", "search", "--onlyvisible", "--name", title)
-		if there := len(strings.Fields(out)) > 0; there != want {
-			return errors.New("not so yet")
+	s.eventually(fmt.Sprintf("%s: %v", title, want), func() error {
+		ids, err := s.search("--name", title)
+		if err == nil && (len(ids) > 0) != want {
+			err = errors.New("not so yet")
 		}
-		return nil
+		if err != nil || !want {
+			return err
+		}
+		keyboard, err := s.tool("xdotool", "getwindowfocus")
+		if err == nil && !slices.Contains(ids, strings.TrimSpace(keyboard)) {
+			err = fmt.Errorf("the keyboard is with %s and not with %v", keyboard, ids)
+		}
+		return err
 	})
 }

@@ -81,9 +81,12 @@ func (s *session) keys(keys ...string) {
 func (s *session) menuOpen(want int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d popup menus", want), func() error {
-		out, _ := s.tool("xdotool", "search", "--onlyvisible", "--class", "[Xx]fce4-panel|[Ww]rapper")
+		ids, err := s.search("--class", "[Xx]fce4-panel|[Ww]rapper")
+		if err != nil {
+			return err
+		}
 		n := 0
-		for _, id := range strings.Fields(out) {
+		for _, id := range ids {
 			kind, _ := s.tool("xprop", "-id", id, "_NET_WM_WINDOW_TYPE")
 			if (strings.Contains(kind, "POPUP_MENU") || strings.Contains(kind, "DROPDOWN_MENU")) && s.height(id) > 30 {
 				n++

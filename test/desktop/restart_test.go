@@ -43,6 +43,7 @@ func TestPanelRestart(t *testing.T) {
 	p.approveByMouse("diary", "Diary")
 	p.revokeByMouse("diary", "Diary")
 	p.approveByMouse("notes", "Notes")
+	s.trayShows("Notes > Open", true)
 	_, menu, err := s.trayMenu()
 	before, ok := menu.find([]string{"Notes"})
 	if err != nil || !ok {

@@ -143,7 +143,8 @@ func (s *session) startX() {
 		screen = "2200x1400x24"
 		s.env = append(s.env, "GDK_SCALE=2")
 	}
-	s.spawn("Xvfb", "-displayfd", "1", "-screen", "0", screen, "-nolisten", "tcp")
+	// -r: a key is pressed once, however long a busy machine takes to let it go.
+	s.spawn("Xvfb", "-displayfd", "1", "-screen", "0", screen, "-nolisten", "tcp", "-r")
 	s.env = append(s.env, "DISPLAY=:"+s.says(s.running["Xvfb"], `(\d+)\n`)[1])
 	s.wallpaper(0x58626b)
 }

@@ -122,12 +122,17 @@ func (s *session) trayShows(path string, want bool) {
 // changed.
 func (s *session) trayClick(path string) (clicked time.Time) {
 	s.t.Helper()
-	s.trayShows(path, true)
-	menu, root := s.trayStays()
-	n, ok := root.find(strings.Split(path, " > "))
-	if !ok || !n.flag("enabled") {
-		s.t.Fatalf("%q cannot be clicked (there: %v)", path, ok)
-	}
+	var menu dbus.BusObject
+	var n node
+	s.eventually(fmt.Sprintf("%q can be clicked", path), func() error {
+		var root node
+		menu, root = s.trayStays()
+		line, ok := root.find(strings.Split(path, " > "))
+		if n = line; !ok || !n.flag("enabled") {
+			return errors.New("the menu is\n" + strings.Join(root.lines(0), "\n"))
+		}
+		return nil
+	})
 	clicked = time.Now()
 	if err := menu.Call("com.canonical.dbusmenu.Event", 0, n.id, "clicked", dbus.MakeVariant(""), uint32(clicked.Unix())).Err; err != nil {
 		s.t.Fatal(err)

@@ -236,13 +236,19 @@ func (p *page) pressButton(name string) {
 // write types into a field by its name.
 func (p *page) write(field, text string) {
 	p.t.Helper()
-	element, err := p.element(p.named("input", field))
-	if err == nil {
-		err = webDriver("POST", element+"/value", map[string]string{"text": text}, nil)
-	}
-	if err != nil {
-		p.t.Fatalf("typing into %s: %v", field, err)
-	}
+	p.types(p.named("input", field), text)
+}
+
+// types types into what matches once it is there to be typed into.
+func (p *page) types(css, text string) {
+	p.t.Helper()
+	p.eventually("typing into "+css, func() error {
+		element, err := p.element(css)
+		if err == nil {
+			err = webDriver("POST", element+"/value", map[string]string{"text": text}, nil)
+		}
+		return err
+	})
 }
 
 // view goes to one by the sidebar.

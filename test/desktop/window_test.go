@@ -128,13 +128,7 @@ func TestW5_W6_Window(t *testing.T) {
 // enter presses the Enter key on what matches.
 func (p *page) enter(css string) {
 	p.t.Helper()
-	element, err := p.element(css)
-	if err == nil {
-		err = webDriver("POST", element+"/value", map[string]string{"text": "\ue007"}, nil)
-	}
-	if err != nil {
-		p.t.Fatalf("Enter on %s: %v", css, err)
-	}
+	p.types(css, "\ue007")
 }
 
 // opens waits until a visitor gets the app, or something else.
