@@ -128,7 +128,7 @@ func (w *wailsWindow) loaded(ctx context.Context) {
 	w.mu.Unlock()
 	if waking {
 		beforeShow()
-		toFront(ctx)
+		w.toFront(ctx)
 	}
 }
 
@@ -161,7 +161,7 @@ func (w *wailsWindow) show() bool {
 	}
 	w.mu.Unlock()
 	if !hidden || !pageEnds {
-		toFront(ctx)
+		w.toFront(ctx)
 		return true
 	}
 	loadPage()
@@ -170,11 +170,19 @@ func (w *wailsWindow) show() bool {
 }
 
 // toFront is the order GTK wants: a window asked to the front while hidden
-// would only be marked as wanting attention.
-func toFront(ctx context.Context) {
+// would only be marked as wanting attention. Each step may come after the owner has
+// closed the window, which the last one would open again, without a page.
+func (w *wailsWindow) toFront(ctx context.Context) {
 	windowShown()
 	runtime.WindowShow(ctx)
 	runtime.WindowUnminimise(ctx)
+	w.mu.Lock()
+	closed := w.hidden
+	w.mu.Unlock()
+	if closed {
+		runtime.WindowHide(ctx)
+		windowHidden()
+	}
 }
 
 func (w *wailsWindow) emit(name string, data any) {
