@@ -5,14 +5,19 @@
 #
 # The window looks at every program of its owner that listens on this computer. Tests
 # of other parts run at the same time and count who connects to them.
+#
+# Displays have a folder of their own there: an X server knows by the network alone
+# that a number is taken, and would take away the socket of one outside.
 set -eu
+begin='mount -t tmpfs -o mode=1777 tmpfs /tmp/.X11-unix && ip link set lo up'
+[ -d /tmp/.X11-unix ] || mkdir -m 1777 /tmp/.X11-unix 2>/dev/null || :
 if [ "$(id -u)" = 0 ]; then
-	if unshare --net ip link set lo up 2>/dev/null; then
-		exec unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$@"
+	if unshare --mount --net sh -c "$begin" 2>/dev/null; then
+		exec unshare --mount --net sh -c "$begin"' && exec "$@"' sh "$@"
 	fi
-elif unshare --map-root-user --net unshare --map-user="$(id -u)" --map-group="$(id -g)" ip addr >/dev/null 2>&1; then
+elif unshare --map-root-user --mount --net sh -c "$begin"' && unshare --map-user="$1" --map-group="$2" true' sh "$(id -u)" "$(id -g)" 2>/dev/null; then
 	# Root of the namespace is who may make it, and nobody a program should be.
-	exec unshare --map-root-user --net sh -c 'ip link set lo up && user=$1 group=$2 && shift 2 &&
+	exec unshare --map-root-user --mount --net sh -c "$begin"' && user=$1 group=$2 && shift 2 &&
 		exec unshare --map-user="$user" --map-group="$group" "$@"' sh "$(id -u)" "$(id -g)" "$@"
 fi
 echo "apart.sh: no network of its own here; programs of other tests may be looked at" >&2
