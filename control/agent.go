@@ -25,6 +25,7 @@ type Agents struct {
 	// sweepVersions is how often versions are read though nothing seems to be missed.
 	sweepVersions time.Duration
 	closing       <-chan struct{}
+	wasSlow       bool // the last look at the store took too long; its goroutine owns it
 }
 
 // giveCredential makes the credential with this hash the only one of a computer.

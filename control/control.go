@@ -190,7 +190,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.runSweeper(ctx) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
 	g.Go(func() error { return s.Agents.runSeen(ctx) })
-	g.Go(func() error { return s.Agents.runProbe(ctx) })
+	g.Go(func() error { return s.Agents.runLook(ctx) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.Agents.runVersionReader(ctx) })

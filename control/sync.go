@@ -48,6 +48,9 @@ type Watch struct {
 	changed  chan struct{}
 	replaced chan struct{}
 	owner    *watchers
+
+	hash    string    // of the credential of an agent that is told; guarded by owner.mu until told
+	checked time.Time // when that was good; the looking goroutine owns it after that
 }
 
 // Watch begins to watch a computer. Changes before that are not

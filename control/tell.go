@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"time"
 
@@ -14,10 +16,11 @@ import (
 
 const (
 	// checkAgainAfter is how often the credential of such an agent is looked up where
-	// nothing of its computer changed.
+	// nothing of its computer changed, and what it is told read where some of that passes
+	// by itself.
 	checkAgainAfter = 10 * time.Minute
-	// probeEvery is how often the store is read to see that it is there.
-	probeEvery = 10 * time.Second
+	// lookEvery is how often the store is read for all agents of this node.
+	lookEvery = 10 * time.Second
 )
 
 // Tell tells the agent with this credential, which has the snapshot of version has,
@@ -33,8 +36,8 @@ func (s *Agents) Tell(ctx context.Context, credential string, client netip.Addr,
 		return err
 	}
 	defer watch.Stop()
-	seen := time.NewTicker(seenEvery / 2) // awayAfter is that and seenEvery
-	defer seen.Stop()
+	defer func() { s.seen.note(watch.computer, s.now()) }()
+	s.watchers.tells(watch, hashOf(purposeCredential, credential), s.now().Add(-rand.N(checkAgainAfter)))
 	for first := true; ; first = false {
 		switch {
 		case snapshot.Version != has:
@@ -46,7 +49,7 @@ func (s *Agents) Tell(ctx context.Context, credential string, client netip.Addr,
 			return err
 		}
 		has = snapshot.Version
-		if err := s.stay(ctx, watch, seen.C); err != nil {
+		if err := s.stay(ctx, watch, passes(snapshot)); err != nil {
 			return err
 		}
 		if snapshot, err = s.SyncAgain(ctx, credential); err != nil {
@@ -55,52 +58,143 @@ func (s *Agents) Tell(ctx context.Context, credential string, client netip.Addr,
 	}
 }
 
-// stay returns nil when it is time to look again, and notes meanwhile that the
-// computer is here.
-func (s *Agents) stay(ctx context.Context, watch *Watch, seen <-chan time.Time) error {
-	again := time.NewTimer(checkAgainAfter)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-watch.Changed:
-			return nil
-		case <-again.C:
-			return nil
-		case <-seen:
-			s.seen.note(watch.computer, s.now())
-		case <-watch.Replaced:
-			return notHere()
-		case <-s.closing:
-			return notHere()
-		case <-s.watchers.outOfStep():
-			return notHere()
-		}
-	}
+// passes says whether some of a snapshot ends by itself, with no change of the computer.
+func passes(s controlapi.Snapshot) bool {
+	return len(s.Knocks)+len(s.RevokedGrants)+len(s.ClientOrigins)+len(s.Undelivered) > 0
 }
 
-// runProbe sees whether this node can speak for the control plane: who cannot read the
-// store does not hear what others change.
-func (s *Agents) runProbe(ctx context.Context) error {
-	tick := time.NewTicker(probeEvery)
+// stay returns nil when it is time to look again.
+func (s *Agents) stay(ctx context.Context, watch *Watch, passes bool) error {
+	var again <-chan time.Time // sleeping computers cost no timer each
+	if passes {
+		timer := time.NewTimer(checkAgainAfter)
+		defer timer.Stop()
+		again = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-watch.Changed:
+		return nil
+	case <-again:
+		return nil
+	case <-watch.Replaced:
+	case <-s.closing:
+	case <-s.watchers.outOfStep():
+	}
+	return notHere()
+}
+
+// runLook looks for all agents that are told by this node. A store of its own tells the
+// node of all that is written, and cannot be away.
+func (s *Agents) runLook(ctx context.Context) error {
+	every := seenEvery
+	if s.cfg.SharedStore {
+		every = lookEvery
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+			s.look(ctx)
 		}
-		err := s.store.View(ctx, func(tx kv.Tx) error { _, err := tx.Get(keyLine); return err })
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("the store cannot be read", "error", err)
+	}
+}
+
+// look notes that their computers are here, and reads, together, whether the credentials
+// whose turn it is are good. It says whether this node can speak for the control plane:
+// who cannot read the store does not hear what others change. That it is busy, and one
+// read that takes too long, say nothing of that.
+func (s *Agents) look(ctx context.Context) {
+	now := s.now()
+	var due []*Watch
+	for _, w := range s.watchers.told() {
+		s.seen.note(w.computer, now)
+		if now.Sub(w.checked) >= checkAgainAfter {
+			due = append(due, w)
 		}
+	}
+	err := s.checkCredentials(ctx, due)
+	switch slow := errors.Is(err, context.DeadlineExceeded); {
+	case ctx.Err() != nil || errors.Is(err, kv.ErrBusy):
+	case slow && !s.wasSlow:
+		s.wasSlow = true
+	default:
+		s.wasSlow = slow
 		s.watchers.setBehind(err != nil)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("the store cannot be read for the computers here", "error", err)
+	}
+}
+
+// checkCredentials has those look again whose credential is not good any more. With
+// nobody to look up it reads the store all the same.
+func (s *Agents) checkCredentials(ctx context.Context, due []*Watch) error {
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	for {
+		some := due[:min(len(due), kv.MaxKeys-1)]
+		keys := make([]string, 1, 1+len(some))
+		keys[0] = keyLine
+		for _, w := range some {
+			keys = append(keys, keyCredential(w.hash))
+		}
+		good, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) (good []bool, err error) {
+			if _, err := tx.Get(keyLine); err != nil {
+				return nil, err
+			}
+			for _, w := range some {
+				id, _, err := get[string](tx, keyCredential(w.hash))
+				if err != nil {
+					return nil, err
+				}
+				good = append(good, id == w.computer)
+			}
+			return good, nil
+		})
+		if err != nil {
+			return err
+		}
+		for i, w := range some {
+			w.checked = s.now()
+			if !good[i] {
+				s.watchers.wake(w.computer)
+			}
+		}
+		if due = due[len(some):]; len(due) == 0 {
+			return nil
+		}
 	}
 }
 
 func notHere() error {
 	return refuse(controlapi.CodeUnavailable, "This server cannot say just now whether anything changed. Try again in a moment.")
+}
+
+// tells notes that an agent with this credential is told by a watch, and when that was
+// good.
+func (ws *watchers) tells(w *Watch, hash string, checked time.Time) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.hash, w.checked = hash, checked
+}
+
+// told are the watches by which agents are told.
+func (ws *watchers) told() (all []*Watch) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, list := range ws.byComputer {
+		for _, w := range list {
+			if w.hash != "" {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
 }
 
 // outOfStep is closed while the store cannot be read.

@@ -3,10 +3,14 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"sync"
 	"testing"
+	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 )
 
 // listening is an agent whose control connection carries the sync.
@@ -80,6 +84,111 @@ func TestTellWhileOutOfStep(t *testing.T) {
 	if err := <-l.over; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+// lookedAt is a store that counts the reads that know beforehand what they want, and can
+// refuse all.
+type lookedAt struct {
+	kv.Store
+	mu    sync.Mutex
+	reads int
+	away  error
+}
+
+func (s *lookedAt) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
+	s.mu.Lock()
+	s.reads++
+	err := s.away
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.Store.ViewOf(ctx, rows, fn)
+}
+
+func (s *lookedAt) fail(err error) { s.mu.Lock(); defer s.mu.Unlock(); s.away = err }
+
+func (s *lookedAt) took() (reads int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reads, s.reads = s.reads, 0
+	return reads
+}
+
+// Weakness: an agent that is told asks once, so a credential whose end this node did not
+// hear of would be good for ever; and looking each up by itself costs a sleeping computer
+// a statement. Checked: within ten minutes all are looked up, many in one read, whose end
+// is found loses its sync and nobody else does.
+func TestCredentialsAreCheckedTogether(t *testing.T) {
+	t.Parallel()
+	store := &lookedAt{}
+	b := newBench(t, func(c *Config) { store.Store, c.Store = c.Store, store })
+	const computers = kv.MaxKeys + 44 // more than one read can name
+	var all []listening
+	var computer []controlapi.Enrolled
+	for n := range computers {
+		e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), fmt.Sprintf("c%d@example.com", n), fmt.Sprintf("c%d", n)))
+		l := b.tell(t, e.Credential, "")
+		<-l.told
+		all, computer = append(all, l), append(computer, e)
+	}
+	store.took()
+	b.clock.Add(checkAgainAfter + time.Second)
+	b.Agents.look(t.Context())
+	if reads := store.took(); reads != 2 {
+		t.Errorf("%d reads for %d computers", reads, computers)
+	}
+	b.Agents.look(t.Context())
+	if reads := store.took(); reads != 1 {
+		t.Errorf("%d reads when nobody's turn has come", reads)
+	}
+	// Another program ends one in the store, and tells nobody.
+	gone := hashOf(purposeCredential, computer[7].Credential)
+	if err := b.store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete(keyCredential(gone)) }); err != nil {
+		t.Fatal(err)
+	}
+	b.Agents.look(t.Context()) // it is looked up every ten minutes, not each time
+	b.clock.Add(checkAgainAfter + time.Second)
+	b.Agents.look(t.Context())
+	wantRefusal(t, <-all[7].over, controlapi.CodeUnauthorized)
+	if got := len(b.Agents.watchers.told()); got != computers-1 {
+		t.Errorf("%d of %d are still told", got, computers-1)
+	}
+	if at := b.seen.last(computer[7].Computer.ID, time.Time{}); !at.Equal(b.clock.Now()) {
+		t.Errorf("a computer that is told was seen at %v", at)
+	}
+}
+
+// A node that cannot read the store ends the syncs it carries, but not because the store
+// has much to do, nor because one read took long.
+func TestLookOfANode(t *testing.T) {
+	t.Parallel()
+	store := &lookedAt{}
+	b := newBench(t, func(c *Config) { store.Store, c.Store = c.Store, store })
+	l := b.tell(t, b.owner().Credential, "")
+	<-l.told
+	for _, step := range []struct {
+		with   error
+		behind bool
+	}{
+		{&kv.BusyError{}, false},
+		{context.DeadlineExceeded, false},
+		{nil, false},
+		{context.DeadlineExceeded, false},
+		{&kv.BusyError{}, false},
+		{context.DeadlineExceeded, true},
+		{&kv.BusyError{}, true},
+		{nil, false},
+		{kv.ErrUnavailable, true},
+		{nil, false},
+	} {
+		store.fail(step.with)
+		b.Agents.look(t.Context())
+		if is := behind(b.Agents.watchers.outOfStep()); is != step.behind {
+			t.Errorf("after %v: behind %t", step.with, is)
+		}
+	}
+	wantRefusal(t, <-l.over, controlapi.CodeUnavailable)
 }
 
 // A store that was filled from a backup counts in another line: what agents saw before

@@ -18,6 +18,10 @@ var ErrNoSync = errors.New("tunnel: no connection to a relay carries the sync")
 // errAnswers says that the relay sent what belongs to no sync.
 var errAnswers = errors.New("the relay told a snapshot that makes no sense")
 
+// askAgainAfter is how long a relay that could not carry the sync is not asked again
+// because the other one could not either.
+const askAgainAfter = 10 * time.Second
+
 // syncing is the sync of one session.
 type syncing struct {
 	answers chan answer // has room for the newest
@@ -63,7 +67,7 @@ func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.
 			return ErrNoSync
 		}
 		answer, err := s.wait(ctx, version)
-		if errors.Is(err, ErrNoSync) {
+		if errors.Is(err, ErrNoSync) || unavailable(err) && t.mayCarry(s) {
 			continue // the other relay's may carry it
 		}
 		if err != nil {
@@ -77,8 +81,8 @@ func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.
 	}
 }
 
-// carrier is the session that carries the sync, or is to: one at a time, and not the one
-// that could not just now.
+// carrier is the session that carries the sync, or is to: one at a time, and neither the
+// one that could not just now nor one whose relay asks to be left.
 func (t *Tunnel) carrier() (carrier *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,11 +95,30 @@ func (t *Tunnel) carrier() (carrier *session) {
 		if under {
 			return s
 		}
-		if carrier == nil || at.Before(failed) {
+		if carrier == nil || carrier.draining && !s.draining || carrier.draining == s.draining && at.Before(failed) {
 			carrier, failed = s, at
 		}
 	}
 	return carrier
+}
+
+// mayCarry says whether the other relay's session may carry the sync that this one could
+// not: each is asked once before a refusal counts.
+func (t *Tunnel) mayCarry(refused *session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	other := t.sessions[1-refused.slot]
+	if other == nil || other == refused || !other.syncs || other.draining || other.ctx.Err() != nil {
+		return false
+	}
+	_, failed := other.sync.state()
+	return time.Since(failed) > askAgainAfter
+}
+
+// unavailable says whether a relay could not carry the sync, and another one may.
+func unavailable(err error) bool {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	return ok && refusal.Code == controlapi.CodeUnavailable
 }
 
 // wait asks unless the relay was asked before, and waits for the next answer.

@@ -148,45 +148,85 @@ func TestOlderRelayCarriesNoSync(t *testing.T) {
 	programs.Eventually(t, "it parks as ever", func() bool { return w.relay.Stats().Parked >= 4 })
 }
 
+// pair are two relays, connected, and which of them carries the sync.
+type pair struct {
+	*world
+	carries, other *plane
+	relays         map[*plane]*relay.Relay
+}
+
+func startPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{relays: map[*plane]*relay.Relay{}}
+	var addresses []string
+	for _, name := range []string{"first", "second"} {
+		plane := newPlane("1")
+		r, addr, _ := startRelay(t, "127.0.0.1:0", nil, func(c *relay.Config) { plane.config(c); c.Node = name })
+		p.relays[plane] = r
+		addresses = append(addresses, addr)
+	}
+	p.world = start(t, options{tunnel: func(c *tunnel.Config) { c.Relays = listOf(addresses...) }})
+	p.carried()
+	p.next("")
+	for plane, r := range p.relays {
+		programs.Eventually(t, "both relays are connected", func() bool { return r.Stats().Sessions == 1 })
+		if now, _ := plane.syncs(); now == 1 {
+			p.carries = plane
+		} else {
+			p.other = plane
+		}
+	}
+	if p.carries == nil || p.other == nil {
+		t.Fatal("both relays carry it, or none")
+	}
+	return p
+}
+
 // Of two relays one carries the sync. One that tells what is not believed is left, and
 // the other one asked.
 func TestOneRelayCarriesTheSync(t *testing.T) {
 	t.Parallel()
-	planes := map[string]*plane{}
-	var relays []controlapi.Relay
-	for _, name := range []string{"first", "second"} {
-		p := newPlane("1")
-		_, addr, _ := startRelay(t, "127.0.0.1:0", nil, func(c *relay.Config) { p.config(c); c.Node = name })
-		planes[addr] = p
-		relays = append(relays, controlapi.Relay{Address: addr, ServerName: authHost})
-	}
-	w := start(t, options{tunnel: func(c *tunnel.Config) { c.Relays = func() []controlapi.Relay { return relays } }})
-	w.carried()
-	w.next("")
-	var carries, other *plane
-	for _, p := range planes {
-		if now, _ := p.syncs(); now == 1 {
-			carries = p
-		} else {
-			other = p
-		}
-	}
-	if carries == nil || other == nil {
-		t.Fatal("both relays carry it, or none")
-	}
-	carries.set(controlapi.Snapshot{Version: "stale"})
+	p := startPair(t)
+	p.carries.set(controlapi.Snapshot{Version: "stale"})
 	not := errors.New("not believed")
-	if err := w.tunnel.Sync(t.Context(), "1", func(controlapi.Snapshot) error { return not }); !errors.Is(err, not) {
+	if err := p.tunnel.Sync(t.Context(), "1", func(controlapi.Snapshot) error { return not }); !errors.Is(err, not) {
 		t.Fatal(err)
 	}
-	programs.Eventually(t, "the other one is asked", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		defer cancel()
-		var got controlapi.Snapshot
-		err := w.tunnel.Sync(ctx, "1", func(s controlapi.Snapshot) error { got = s; return nil })
-		now, _ := other.syncs()
-		return err == nil && got.Unchanged && now == 1
-	})
+	if got := p.next("1"); !got.Unchanged {
+		t.Errorf("%+v", got)
+	}
+	if now, _ := p.other.syncs(); now != 1 {
+		t.Errorf("the other one carries %d", now)
+	}
+}
+
+// A relay that cannot carry the sync just now, because its node ends or does not reach
+// the store, hands it to the other one: only when both cannot is it an error, and neither
+// is asked in a circle.
+func TestTheOtherRelayCarriesTheSync(t *testing.T) {
+	t.Parallel()
+	p := startPair(t)
+	away := &controlapi.Error{Code: controlapi.CodeUnavailable, Message: "Not now."}
+	p.carries.end <- away
+	if got := p.next("1"); !got.Unchanged {
+		t.Errorf("%+v", got)
+	}
+	if now, _ := p.other.syncs(); now != 1 {
+		t.Errorf("the other one carries %d", now)
+	}
+	p.other.end <- away
+	if err := p.tunnel.Sync(t.Context(), "1", nil); !unavailable(err) {
+		t.Errorf("where both cannot: %v", err)
+	}
+	_, first := p.carries.syncs()
+	if _, second := p.other.syncs(); first != 1 || second != 1 {
+		t.Errorf("asked %d and %d times", first, second)
+	}
+}
+
+func unavailable(err error) bool {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	return ok && refusal.Code == controlapi.CodeUnavailable
 }
 
 // A computer that nobody visits parks nothing, so it costs its relay one file. Its next

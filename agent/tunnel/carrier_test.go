@@ -1,0 +1,40 @@
+package tunnel
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// The sync goes by a relay that does not ask to be left, though it could not carry it
+// lately, or else by the one whose last trouble is longer ago; a sync under way stays.
+func TestCarrier(t *testing.T) {
+	t.Parallel()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	for name, c := range map[string]struct {
+		sessions [slots]*session
+		want     int // -1 for none
+	}{
+		"none":                   {[slots]*session{}, -1},
+		"of an older relay":      {[slots]*session{{ctx: t.Context()}, {ctx: t.Context(), syncs: true}}, 1},
+		"one has ended":          {[slots]*session{{ctx: ended, syncs: true}, {ctx: t.Context(), syncs: true}}, 1},
+		"one failed":             {[slots]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(time.Second)}}, {ctx: t.Context(), syncs: true}}, 1},
+		"both failed":            {[slots]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(2)}}, {ctx: t.Context(), syncs: true, sync: syncing{failed: ago(time.Second)}}}, 1},
+		"the first drains":       {[slots]*session{{ctx: t.Context(), syncs: true, draining: true}, {ctx: t.Context(), syncs: true, sync: syncing{failed: ago(1)}}}, 1},
+		"the second drains":      {[slots]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), syncs: true, draining: true}}, 0},
+		"both drain":             {[slots]*session{{ctx: t.Context(), syncs: true, draining: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), syncs: true, draining: true}}, 1},
+		"only one, which drains": {[slots]*session{nil, {ctx: t.Context(), syncs: true, draining: true}}, 1},
+		"one carries it":         {[slots]*session{{ctx: t.Context(), syncs: true}, {ctx: t.Context(), syncs: true, sync: syncing{under: true, failed: ago(1)}}}, 1},
+	} {
+		tun := &Tunnel{sessions: c.sessions}
+		var want *session
+		if c.want >= 0 {
+			want = c.sessions[c.want]
+		}
+		if tun.carrier() != want {
+			t.Errorf("%s: not that of slot %d", name, c.want)
+		}
+	}
+}
