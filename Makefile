@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,7 +128,7 @@ profile: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## what e
 against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]
 	build/against.sh $(COMMIT) $(ROUNDS)
 
-load: setup-test cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd|outage|withdrawal|pass]
+load: setup-load cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd|outage|withdrawal|pass|ha]
 	@build/load.sh $(PART) $(if $(QUICK),quick)
 
 ## Packing it ------------------------------------------------------------------
@@ -148,5 +148,5 @@ darwin: frontend ## Porchlight.app, on a Mac (written for one, run on none yet)
 clean: ## remove what was built
 	rm -rf bin out frontend/dist/assets frontend/dist/index.html
 
-setup-cli setup-desktop setup-test setup-apps setup-bench setup-package: setup-%:
+setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package: setup-%:
 	@build/setup.sh $*

@@ -107,14 +107,8 @@ func (r *results) eachOf(name string, s spent, n int) {
 // refreshFor is one client's for a while, at a node of its own.
 func (w *world) refreshFor(ctx context.Context, span time.Duration, c *refreshing, i int) (n int, err error) {
 	node := w.running[i%len(w.running)].address
-	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: w.pool()},
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, node)
-		},
-	}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: visitWait}
+	client := w.clientAt(node, visitWait)
+	defer client.CloseIdleConnections()
 	for end := time.Now().Add(span); time.Now().Before(end); n++ {
 		if c.tokens[i], err = refresh(ctx, client, w.authURL(), c, c.tokens[i]); err != nil {
 			return n, err
@@ -137,11 +131,25 @@ func refresh(ctx context.Context, client *http.Client, auth string, c *refreshin
 	defer res.Body.Close()
 	var out struct {
 		Refresh string `json:"refresh_token"`
+		Refused string `json:"error"`
 	}
 	if err := json.NewDecoder(res.Body).Decode(&out); err != nil || out.Refresh == "" {
-		return "", fmt.Errorf("refresh: %s, %w", res.Status, err)
+		if res.StatusCode == http.StatusBadRequest {
+			err = errRefused
+		}
+		return "", fmt.Errorf("refresh: %s, %q, %w", res.Status, out.Refused, err)
 	}
 	return out.Refresh, nil
+}
+
+// clientAt asks one node.
+func (w *world) clientAt(node string, wait time.Duration) *http.Client {
+	return &http.Client{Timeout: wait, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: w.pool()},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, node)
+		},
+	}}
 }
 
 // signIns measures people who sign in by mail, each with an address of their own. They

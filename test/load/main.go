@@ -50,7 +50,7 @@ type part struct {
 }
 
 func parts() []part {
-	return []part{{"cost", cost}, {"herd", herd}, {"outage", outage}, {"withdrawal", withdrawal}, {"pass", pass}}
+	return []part{{"cost", cost}, {"herd", herd}, {"outage", outage}, {"withdrawal", withdrawal}, {"pass", pass}, {"ha", ha}}
 }
 
 func main() {

@@ -30,9 +30,10 @@ type world struct {
 	program  string // porchlight-control
 	port     int    // of every node, each on an address of its own
 	naming   control.Naming
-	server   *pgtest.Server
-	database string  // its URL, past any link
-	links    []*link // of the nodes
+	server   *pgtest.Server // nil where there are several
+	cluster  *cluster       // nil where there is one
+	database string         // its URL, past any link
+	links    []*link        // of the nodes
 	running  []*node
 	roots    []byte // PEM of every node's authority
 	houses   []*house
@@ -66,14 +67,15 @@ func (w *world) authURL() string {
 
 // shape is what a world is like.
 type shape struct {
-	nodes  int
-	linked bool          // each node reaches the database by a link, which can be cut
-	away   time.Duration // and so long are its round trips
-	pinned bool          // the first computer uses the first node alone, and can lose its network
-	drain  time.Duration // how long a node that is asked to end still takes visitors
+	nodes   int
+	servers int           // of PostgreSQL, under Patroni; 0 for one alone
+	linked  bool          // each node reaches the database by a link, which can be cut
+	away    time.Duration // and so long are its round trips
+	pinned  bool          // the first computer uses the first node alone, and can lose its network
+	drain   time.Duration // how long a node that is asked to end still takes visitors
 }
 
-// openWorld starts a PostgreSQL whose commits wait for the disk, and nodes.
+// openWorld starts PostgreSQL whose commits wait for the disk, and nodes.
 func openWorld(ctx context.Context, s settings, is shape) (w *world, err error) {
 	w = &world{settings: s, shape: is}
 	defer func() {
@@ -92,14 +94,7 @@ func openWorld(ctx context.Context, s settings, is shape) (w *world, err error) 
 		return w, err
 	}
 	w.naming = control.Naming{Domain: domain, AuthHost: authHost, PublicPort: w.port}
-	if w.server, err = pgtest.Start(pgtest.Options{Durable: true, Settings: []string{"shared_preload_libraries=pg_stat_statements"}}); err != nil {
-		return w, err
-	}
-	w.cleanup = append(w.cleanup, w.server.Close)
-	if w.database, err = w.server.NewDatabase(); err != nil {
-		return w, err
-	}
-	if err := w.countStatements(ctx); err != nil {
+	if err := w.openDatabase(ctx); err != nil {
 		return w, err
 	}
 	for i := range is.nodes {
@@ -108,6 +103,26 @@ func openWorld(ctx context.Context, s settings, is shape) (w *world, err error) 
 		}
 	}
 	return w, nil
+}
+
+// openDatabase starts one server, which counts its statements, or several.
+func (w *world) openDatabase(ctx context.Context) (err error) {
+	if w.servers > 0 {
+		if w.cluster, err = openCluster(ctx, w.servers); err != nil {
+			return err
+		}
+		w.cleanup = append(w.cleanup, w.cluster.Close)
+		w.database, err = w.cluster.newDatabase(ctx)
+		return err
+	}
+	if w.server, err = pgtest.Start(pgtest.Options{Durable: true, Settings: []string{"shared_preload_libraries=pg_stat_statements"}}); err != nil {
+		return err
+	}
+	w.cleanup = append(w.cleanup, w.server.Close)
+	if w.database, err = w.server.NewDatabase(); err != nil {
+		return err
+	}
+	return w.countStatements(ctx)
 }
 
 // close ends every process, the last first.

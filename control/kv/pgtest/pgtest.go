@@ -102,7 +102,11 @@ func (s stopping) Run() int {
 // Start makes a cluster and runs its server until Close. On Linux the server
 // also ends when this process dies before it could call that.
 func Start(opts Options) (*Server, error) {
-	bin, err := programs()
+	bin, err := Programs()
+	if err != nil {
+		return nil, err
+	}
+	uid, gid, err := Owner()
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +114,7 @@ func Start(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, dir: dir, opts: opts, uid: -1, gid: -1}
+	s := &Server{bin: bin, dir: dir, opts: opts, uid: uid, gid: gid}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -120,8 +124,8 @@ func Start(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// programs is the directory of the newest server installed.
-func programs() (string, error) {
+// Programs is the directory of the newest server installed.
+func Programs() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is well-formed
 	if len(found) == 0 {
 		if path, err := exec.LookPath("postgres"); err == nil {
@@ -138,10 +142,8 @@ func programs() (string, error) {
 }
 
 func (s *Server) prepare() error {
-	if os.Getuid() == 0 {
-		if err := s.becomeNobody(); err != nil {
-			return err
-		}
+	if err := s.own(s.dir); err != nil {
+		return err
 	}
 	cmd := s.command("initdb", "--pgdata", s.dir+"/data", "--username", superuser, "--auth", "trust",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
@@ -151,22 +153,31 @@ func (s *Server) prepare() error {
 	return nil
 }
 
-// becomeNobody gives the directory to a user the server agrees to run as.
-func (s *Server) becomeNobody() error {
+// Owner is the user a server agrees to run as: -1 for who we are, and where that is root,
+// postgres or nobody.
+func Owner() (uid, gid int, err error) {
+	if os.Getuid() != 0 {
+		return -1, -1, nil
+	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
 		u, err = user.Lookup("nobody")
 	}
 	if err != nil {
-		return fmt.Errorf("PostgreSQL does not run as root, and there is no user postgres or nobody: %w", err)
+		return 0, 0, fmt.Errorf("PostgreSQL does not run as root, and there is no user postgres or nobody: %w", err)
 	}
-	if s.uid, err = strconv.Atoi(u.Uid); err != nil {
-		return err
+	if uid, err = strconv.Atoi(u.Uid); err == nil {
+		gid, err = strconv.Atoi(u.Gid)
 	}
-	if s.gid, err = strconv.Atoi(u.Gid); err != nil {
-		return err
+	return uid, gid, err
+}
+
+// own gives a directory to the server's user.
+func (s *Server) own(dir string) error {
+	if s.uid < 0 {
+		return nil
 	}
-	return os.Chown(s.dir, s.uid, s.gid)
+	return os.Chown(dir, s.uid, s.gid)
 }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
@@ -295,10 +306,8 @@ func (s *Server) Standby() (*Server, error) {
 }
 
 func (s *Server) copyTo(other *Server) error {
-	if s.uid >= 0 {
-		if err := os.Chown(other.dir, s.uid, s.gid); err != nil {
-			return err
-		}
+	if err := s.own(other.dir); err != nil {
+		return err
 	}
 	cmd := other.command("pg_basebackup", "--pgdata", other.dir+"/data", "--host", s.dir, "--username", superuser,
 		"--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
