@@ -78,17 +78,37 @@ func AtMost(names ...string) cobra.PositionalArgs {
 }
 
 // NoCommand refuses what follows the name of a program, or of a command with
-// commands of its own, and is none of them. It names the ones that look alike.
+// commands of its own, and is none of them. It names the ones that look alike, or
+// else those of this name one level below.
 func NoCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	said := fmt.Sprintf("there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], cmd.Root().Name()+" "))
 	cmd.SuggestionsMinimumDistance = 2 // letters
-	if alike := cmd.SuggestionsFor(args[0]); len(alike) > 0 {
+	alike := cmd.SuggestionsFor(args[0])
+	if len(alike) == 0 {
+		alike = below(cmd, args[0])
+	}
+	if args[0] == "version" && cmd.Version != "" {
+		alike = []string{"--version"}
+	}
+	if len(alike) > 0 {
 		said += ". Did you mean " + strings.Join(alike, " or ") + "?"
 	}
 	return Usagef("%s", said)
+}
+
+// below finds the commands of this name under those of cmd: "people invite" for invite.
+func below(cmd *cobra.Command, name string) (found []string) {
+	for _, c := range cmd.Commands() {
+		for _, sub := range c.Commands() {
+			if sub.Name() == name && sub.IsAvailableCommand() {
+				found = append(found, c.Name()+" "+name)
+			}
+		}
+	}
+	return found
 }
 
 // Program is a command line to be run once.

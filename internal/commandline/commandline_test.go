@@ -13,7 +13,7 @@ var errAway = errors.New("it is not running")
 
 // program is a small one with every way to end.
 func program(out, err *bytes.Buffer) Program {
-	root := &cobra.Command{Use: "lamp", SilenceErrors: true, SilenceUsage: true, Args: NoCommand, RunE: func(*cobra.Command, []string) error { return nil }}
+	root := &cobra.Command{Use: "lamp", Version: "1", SilenceErrors: true, SilenceUsage: true, Args: NoCommand, RunE: func(*cobra.Command, []string) error { return nil }}
 	root.SetFlagErrorFunc(FlagError)
 	light := &cobra.Command{Use: "light NAME", Args: Exactly("the NAME of a lamp"), RunE: func(_ *cobra.Command, args []string) error {
 		switch args[0] {
@@ -31,7 +31,7 @@ func program(out, err *bytes.Buffer) Program {
 	rooms := &cobra.Command{Use: "rooms", Args: NoCommand, RunE: func(*cobra.Command, []string) error { return nil }}
 	listing := &cobra.Command{Use: "list", RunE: func(*cobra.Command, []string) error { return nil }}
 	listing.Flags().Int("floor", 0, "")
-	rooms.AddCommand(listing)
+	rooms.AddCommand(listing, &cobra.Command{Use: "paint", RunE: func(*cobra.Command, []string) error { return nil }})
 	root.AddCommand(rooms)
 	root.AddCommand(light, &cobra.Command{Use: "list [ROOM]", Args: AtMost("the ROOM"), RunE: func(*cobra.Command, []string) error { return nil }})
 	return Program{Root: root, Out: out, Err: err, NotRunning: errAway}
@@ -54,6 +54,8 @@ func TestHowProgramsEnd(t *testing.T) {
 		{[]string{"light", "nowhere"}, ExitUsage, "the line: nowhere is no room" + tryLight},
 		{[]string{"ligth"}, ExitUsage, `there is no command "ligth". Did you mean light or list?` + try},
 		{[]string{"zzz"}, ExitUsage, `there is no command "zzz"` + try},
+		{[]string{"paint"}, ExitUsage, `there is no command "paint". Did you mean rooms paint?` + try},
+		{[]string{"version"}, ExitUsage, `there is no command "version". Did you mean --version?` + try},
 		{[]string{"rooms", "lst"}, ExitUsage, `there is no command "rooms lst". Did you mean list?` + "\nTry 'lamp rooms --help'."},
 		{[]string{"rooms", "lst", "--floor", "1"}, ExitUsage, `there is no command "rooms lst". Did you mean list?` + "\nTry 'lamp rooms --help'."},
 		{[]string{"light", "porch", "--dim=maybe"}, ExitUsage, `invalid argument "maybe" for "--dim" flag: it must be true or false` + tryLight},

@@ -66,8 +66,9 @@ var activityWords = map[string]string{
 
 func activityCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "activity",
-		Short: "Show who opened what and what was decided, newest first",
+		Use:        "activity",
+		SuggestFor: []string{"log", "logs", "history"},
+		Short:      "Show who opened what and what was decided, newest first",
 		Long: `Show who opened what and what was decided, newest first. The record is kept on
 this computer only, for 90 days.`,
 		Example: `  porchlight activity --limit 20

@@ -37,8 +37,9 @@ type agentOptions struct {
 func agentCommand(c cli) *cobra.Command {
 	var o agentOptions
 	cmd := &cobra.Command{
-		Use:   "agent [--local | --control URL]",
-		Short: "Run Porchlight without the menu bar, until Ctrl-C",
+		Use:        "agent [--local | --control URL]",
+		SuggestFor: []string{"start", "serve", "up", "daemon"},
+		Short:      "Run Porchlight without the menu bar, until Ctrl-C",
 		Long: `Run Porchlight without the menu bar, until Ctrl-C: for servers and SSH.
 
 With --local everything is on this computer: no account, nothing to configure,

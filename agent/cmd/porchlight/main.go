@@ -31,14 +31,17 @@ func run(ctx context.Context, args []string, term *terminal) int {
 	}.Run(ctx, args)
 }
 
-// sentence is what a person reads: an error of the agent unchanged, and where
-// nothing listens, what to type next.
+// sentence is what a person reads: an error of the agent, and where nothing listens
+// or a name was mistyped, what to type next.
 func sentence(err error) string {
 	if errors.Is(err, agentapi.ErrNotRunning) {
 		return "Porchlight is not running here. Start it from your applications menu, or type: porchlight agent --local"
 	}
 	if errors.Is(err, context.Canceled) {
 		return "Stopped before it was done."
+	}
+	if err.Error() == noApp.Error() {
+		return err.Error() + " See: porchlight apps"
 	}
 	return err.Error()
 }

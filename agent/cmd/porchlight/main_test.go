@@ -351,7 +351,7 @@ func TestExitCodes(t *testing.T) {
 		code int
 		want string
 	}{
-		{running, []string{"approve", "nothing"}, commandline.ExitRefused, "no app of this name"},
+		{running, []string{"approve", "nothing"}, commandline.ExitRefused, "There is no app of this name. See: porchlight apps\n"},
 		{running, []string{"publish", "WWW", "--label", "x", "--port", "1"}, commandline.ExitRefused, "lower-case"},
 		{running, []string{"publish", "www", "--label", "x", "--port", "1"}, commandline.ExitRefused, "reserved"},
 		{running, []string{"unpublish", "nothing"}, commandline.ExitRefused, "no app"},
@@ -395,6 +395,10 @@ func TestExitCodes(t *testing.T) {
 		{running, []string{"status", "--api", "127.0.0.1:0"}, commandline.ExitUsage, "is no address"},
 		{running, []string{"trust", "--undo=maybe"}, commandline.ExitUsage, "must be true or false"},
 		{running, []string{"aprove", "notes"}, commandline.ExitUsage, "Did you mean approve?"},
+		{absent, []string{"list"}, commandline.ExitUsage, "Did you mean listening or apps?"},
+		{absent, []string{"logs"}, commandline.ExitUsage, "Did you mean activity?"},
+		{absent, []string{"start"}, commandline.ExitUsage, "agent"},
+		{absent, []string{"invite", "ben@example.net"}, commandline.ExitUsage, "Did you mean people invite?"},
 		{running, []string{"people", "lst"}, commandline.ExitUsage, `there is no command "people lst". Did you mean list?`},
 		{running, []string{"people", "lst", "--nothing"}, commandline.ExitUsage, "Did you mean list?"},
 	} {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -66,9 +69,21 @@ func (s *sharing) run(ctx context.Context, line []string) error {
 		if c, err = startChild(line, wished); err == nil {
 			return s.with(ctx, c, wished)
 		}
-		err = fmt.Errorf("%s could not be started: %w", printable(line[0]), err)
+		err = notStarted(line[0], err)
 	}
 	return s.over(err)
+}
+
+// notStarted says why a program could not be started, in the system's words where
+// there are none of ours.
+func notStarted(program string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%s could not be started: there is no program of this name on your PATH", printable(program))
+	}
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
+		err = of.Err // the rest says the name again
+	}
+	return fmt.Errorf("%s could not be started: %w", printable(program), err)
 }
 
 // with shares what a program listens on until it or ctx ends, and ends both.

@@ -81,8 +81,10 @@ func TestRunEndsWithTheProgram(t *testing.T) {
 	}
 	p.ends(5)
 	s.hasNoApps()
-	if code, _, said := s.run("run", "shop", "--", "/there/is/no/such/program"); code != 1 || !strings.Contains(said, "could not be started") {
-		t.Errorf("%d %s", code, said)
+	for program, why := range map[string]string{"/there/is/no/such/program": "no such file or directory", "nosuchprogram": "there is no program of this name on your PATH"} {
+		if code, _, said := s.run("run", "shop", "--", program); code != 1 || !strings.HasSuffix(said, program+" could not be started: "+why+"\n") {
+			t.Errorf("%d %s", code, said)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/host"
 	"porchlight/agent/procinfo"
 	"porchlight/internal/commandline"
 )
@@ -239,7 +240,9 @@ func (s *sharing) tell(ctx context.Context) error {
 	}
 	if state.Account.Local {
 		s.c.line("Nobody but this computer reaches it; for an address that others reach: %s connect URL%s", self, suffix)
-		s.c.line("Browsers here warn of the address until they trust this computer: %s trust%s", self, suffix)
+		if !s.trusted(ctx) {
+			s.c.line("Browsers here warn of the address until they trust this computer: %s trust%s", self, suffix)
+		}
 	}
 	if app.Paused {
 		s.c.line("It is paused: nobody gets in before you type: %s resume %s%s", self, s.name, suffix)
@@ -250,6 +253,20 @@ func (s *sharing) tell(ctx context.Context) error {
 		sayAilment(s.c.terminal, app)
 	}
 	return nil
+}
+
+// trusted says whether browsers here are known to trust this computer's certificates.
+func (s *sharing) trusted(ctx context.Context) bool {
+	dir, err := s.c.dataDir()
+	if err != nil {
+		return false
+	}
+	authority, err := host.OwnAuthority(dir)
+	if err != nil {
+		return false
+	}
+	yes, err := authority.Trusted(ctx)
+	return err == nil && yes
 }
 
 // sayAddress prints where it is, large enough for a telephone's camera.

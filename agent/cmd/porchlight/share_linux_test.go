@@ -101,6 +101,25 @@ func TestShareLeavesAnApprovedApp(t *testing.T) {
 	}
 }
 
+// That browsers warn is said for as long as they do. It changes the environment, so
+// it runs beside no other test.
+func TestShareKnowsWhetherBrowsersWarn(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	s := startAgent(t)
+	_, port := anApp(t, http.HandlerFunc(greets))
+	p := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
+	p.says("Browsers here warn of the address")
+	p.says("Ctrl-C takes it off")
+	p.stops(syscall.SIGINT)
+	s.ok("trust")
+	p = inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
+	p.says("Ctrl-C takes it off")
+	if said := p.output(); strings.Contains(said, "warn") {
+		t.Errorf("trusted, it says:\n%s", said)
+	}
+	p.stops(syscall.SIGINT)
+}
+
 // Another share of the same name is refused while the first is there, and takes over
 // what a kill -9 left behind, which the owner sees.
 func TestShareIsKilled(t *testing.T) {

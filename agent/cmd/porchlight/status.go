@@ -49,9 +49,10 @@ func statusCommand(c cli) *cobra.Command {
 
 func appsCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "apps",
-		Short: "List the apps: waiting, on, paused and stopped",
-		Args:  commandline.Exactly(),
+		Use:        "apps",
+		Short:      "List the apps: waiting, on, paused and stopped",
+		SuggestFor: []string{"list", "ls", "ps"},
+		Args:       commandline.Exactly(),
 	}
 	var state agentapi.OwnerState
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (apps []listedApp, err error) {
