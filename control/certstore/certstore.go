@@ -49,10 +49,10 @@ type Storage struct {
 	before string // Config.Files
 	log    *slog.Logger
 
-	preparing sync.Mutex // protects prepared
+	preparing sync.Mutex // guards prepared
 	prepared  bool
 
-	mu   sync.Mutex // protects what follows
+	mu   sync.Mutex // guards what follows
 	held map[string]*lease
 	seen map[string]sighting
 }

@@ -42,7 +42,8 @@ const (
 )
 
 // pgStore keeps a Store in a PostgreSQL database that several processes may
-// share. It uses nothing that CockroachDB lacks.
+// share. It does not need what another server of the same protocol may lack: the
+// settings of prepareSession, and lockWriters.
 //
 // An Update is one SERIALIZABLE transaction. The first read begins it in the
 // same round trip; writes stay in this process, where the function's own reads
@@ -164,8 +165,8 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	// While the table is small the planner would read it whole, and in a
 	// SERIALIZABLE transaction having read everything is a conflict with every
-	// writer. No statement here is long enough to be compiled first. A commit is promised to be on disk. A process that hangs must not
-	// hold its snapshot for ever.
+	// writer. No statement here is long enough to be compiled first. A commit is
+	// promised to be on disk. A process that hangs must not hold its snapshot for ever.
 	_, err := conn.Exec(ctx, `select set_config('enable_seqscan', 'off', false),
 		set_config('enable_bitmapscan', 'off', false),
 		set_config('jit', 'off', false),
