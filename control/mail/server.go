@@ -61,24 +61,32 @@ func parseServer(raw, password string) (server, error) {
 			return server{}, fmt.Errorf("%q is not a port of a mail server", p)
 		}
 	}
-	for name, values := range u.Query() {
-		switch {
-		case name != "starttls" || s.implicit || len(values) != 1:
-			return server{}, fmt.Errorf("the address of the mail server has a parameter %q that means nothing there", name)
-		case values[0] == "required":
-			s.startTLS = true
-		case values[0] == "never" && s.user == "":
-			s.startTLS = false
-		case values[0] == "never":
-			return server{}, errors.New("a password is not sent to a mail server without encryption; leave starttls=never out")
-		default:
-			return server{}, fmt.Errorf("starttls is required or never, not %q", values[0])
-		}
+	if err := s.apply(u.Query()); err != nil {
+		return server{}, err
 	}
 	if s.user != "" && s.password == "" {
 		return server{}, errors.New("the address of the mail server names a user and no password")
 	}
 	return s, nil
+}
+
+// apply takes the parameters of the address, of which there is one.
+func (s *server) apply(parameters url.Values) error {
+	for name, values := range parameters {
+		switch {
+		case name != "starttls" || s.implicit || len(values) != 1:
+			return fmt.Errorf("the address of the mail server has a parameter %q that means nothing there", name)
+		case values[0] == "required":
+			s.startTLS = true
+		case values[0] == "never" && s.user == "":
+			s.startTLS = false
+		case values[0] == "never":
+			return errors.New("a password is not sent to a mail server without encryption; leave starttls=never out")
+		default:
+			return fmt.Errorf("starttls is required or never, not %q", values[0])
+		}
+	}
+	return nil
 }
 
 // conversation bounds connecting, and each mail, in time.

@@ -5,19 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/relay"
-	"porchlight/internal/filelimit"
 	"porchlight/internal/samesite"
 )
 
@@ -111,123 +107,12 @@ func (c *Config) StoreExists() bool {
 	return !errors.Is(err, fs.ErrNotExist) // what it is otherwise, kv.Open says
 }
 
-// Complete checks the configuration and fills in what follows from the rest.
-// The errors are sentences that name the flag to change.
-func (c *Config) Complete() error {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	switch {
-	case c.StoreURL() == "":
-		return errors.New("say where the rows are kept: --data DIR or --postgres URL")
-	case c.Domain == "":
-		return errors.New("say under which domain the computers are: --domain porch.example")
-	case len(c.Listen) == 0:
-		return errors.New("say where visitors connect: --listen :443")
-	case c.PublicPort < 0 || c.PublicPort > 65535:
-		return fmt.Errorf("%d is not a port (--public-port)", c.PublicPort)
-	}
-	if c.TLS == "" {
-		c.TLS = TLSInternal
-	}
-	switch c.TLS {
-	case TLSInternal:
-		if c.DataDir == "" {
-			return errors.New("an authority of its own (--tls internal) is kept in a data directory: give --data DIR too, or --tls files")
-		}
-		if c.CertFile != "" || c.KeyFile != "" {
-			return errors.New("--cert and --key belong to --tls files")
-		}
-	case TLSFiles:
-		if c.CertFile == "" || c.KeyFile == "" {
-			return errors.New("--tls files needs --cert FILE and --key FILE")
-		}
-	case TLSACME:
-		if c.CertFile != "" || c.KeyFile != "" {
-			return errors.New("--cert and --key belong to --tls files")
-		}
-	default:
-		return fmt.Errorf("--tls is internal, acme or files, not %q", c.TLS)
-	}
-	if !isDomain(c.Domain) {
-		return fmt.Errorf("%q is not a domain, like porch.example (--domain)", c.Domain)
-	}
-	if c.AuthHost == "" {
-		c.AuthHost = "control." + c.Domain
-	}
-	if !isDomain(c.AuthHost) {
-		return fmt.Errorf("%q is not the name of a host, like control.example, without scheme and port (--auth-host)", c.AuthHost)
-	}
-	for _, addr := range c.Listen {
-		_, port, err := net.SplitHostPort(addr)
-		n, convErr := strconv.Atoi(port)
-		if err != nil || convErr != nil || n < 0 || n > 65535 {
-			return fmt.Errorf("%q is not an address of the form 192.0.2.1:443 or :443 (--listen)", addr)
-		}
-		if c.PublicPort == 0 {
-			c.PublicPort = n // still 0 where a free port is asked for
-		}
-	}
-	if c.TunnelAddress != "" {
-		if _, _, err := net.SplitHostPort(c.TunnelAddress); err != nil {
-			return fmt.Errorf("%q is not an address of the form relay1.example:443 (--tunnel-address)", c.TunnelAddress)
-		}
-	}
-	if err := c.completePeers(); err != nil {
-		return err
-	}
-	if c.Metrics != "" && !c.MetricsExposed && !isLoopback(c.Metrics) {
-		return fmt.Errorf("%q is not an address of the loopback interface, and metrics ask nobody who they are (--metrics); add --metrics-exposed if your network keeps others out", c.Metrics)
-	}
-	if err := c.completeACME(); err != nil {
-		return err
-	}
-	if err := c.completeLimits(filelimit.Limit()); err != nil {
-		return err
-	}
-	if err := c.completeProxies(); err != nil {
-		return err
-	}
-	if err := c.Mail.complete(c.AuthHost); err != nil {
-		return err
-	}
-	if err := c.UpdateNotice.Check(); err != nil && c.UpdateNotice != (controlapi.UpdateNotice{}) {
-		return fmt.Errorf("%w (--update-address and --update-key)", err)
-	}
-	if c.DrainWait < 0 {
-		return errors.New("--drain-wait cannot be negative")
-	}
-	if c.PostgresWait < 0 {
-		return errors.New("--postgres-wait cannot be negative")
-	}
-	if c.Grace <= 0 {
-		c.Grace = DefaultGrace
-	}
-	return nil
-}
-
 func (c *Config) updateNotice() *controlapi.UpdateNotice {
 	if c.UpdateNotice == (controlapi.UpdateNotice{}) {
 		return nil
 	}
 	return &c.UpdateNotice
 }
-
-// isLoopback says whether addr, host:port, can be reached from this machine only.
-func isLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// domainPattern is labels of lower-case letters, digits and inner hyphens with
-// dots between them; names in other scripts are written in their xn-- form.
-var domainPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
-
-func isDomain(name string) bool { return len(name) <= 200 && domainPattern.MatchString(name) }
 
 // warnOfNeighbours says at the start what computers of different people can do to
 // each other by cookies, where the domain is on no list that keeps them apart.

@@ -20,10 +20,9 @@ func (c *Config) completePeers() error {
 		}
 		return nil
 	}
-	host, port, err := net.SplitHostPort(c.PeerAddress)
-	n, convErr := strconv.Atoi(port)
+	host, port, ok := hostPort(c.PeerAddress)
 	switch {
-	case err != nil || convErr != nil || n < 0 || n > 65535 || !reachable(host):
+	case !ok || !reachable(host):
 		return fmt.Errorf("%q is not an address of the form 10.0.0.1:7443 (--peer-address)", c.PeerAddress)
 	case !kv.Shared(c.StoreURL()):
 		return errors.New("several nodes need one store: --peer-address goes with --postgres URL")
@@ -33,17 +32,16 @@ func (c *Config) completePeers() error {
 		return fmt.Errorf("nodes that have peers need different names of small letters, digits and hyphens: --node %q is none", c.Node)
 	}
 	if c.NewsAddress == "" {
-		if c.NewsAddress, err = newsAddress(host, n); err != nil {
+		var err error
+		if c.NewsAddress, err = newsAddress(host, port); err != nil {
 			return err
 		}
 	}
-	newsHost, port, err := net.SplitHostPort(c.NewsAddress)
-	if n, convErr := strconv.Atoi(port); err != nil || convErr != nil || n < 0 || n > 65535 || !reachable(newsHost) {
+	if newsHost, _, ok := hostPort(c.NewsAddress); !ok || !reachable(newsHost) {
 		return fmt.Errorf("%q is not an address of the form 10.0.0.1:7543 (--news-address)", c.NewsAddress)
 	}
 	// Agents connect to particular nodes where there are several.
-	host, _, err = net.SplitHostPort(c.Listen[0])
-	if c.TunnelAddress == "" && (err != nil || !reachable(host)) {
+	if host, _, _ := hostPort(c.Listen[0]); c.TunnelAddress == "" && !reachable(host) {
 		return errors.New("say where agents reach this node and no other: --tunnel-address relay1.example:443")
 	}
 	return nil

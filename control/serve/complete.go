@@ -1,0 +1,159 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"strconv"
+
+	"porchlight/control/controlapi"
+	"porchlight/internal/filelimit"
+)
+
+// Complete checks the configuration and fills in what follows from the rest.
+// The errors are sentences that name the flag to change.
+func (c *Config) Complete() error {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, part := range []func() error{
+		c.checkRequired, c.completeTLS, c.completeNames, c.completeListen, c.completePeers, c.checkMetrics, c.completeACME,
+		func() error { return c.completeLimits(filelimit.Limit()) },
+		c.completeProxies,
+		func() error { return c.Mail.complete(c.AuthHost) },
+		c.checkUpdateNotice, c.completeWaits,
+	} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRequired asks for what has no default.
+func (c *Config) checkRequired() error {
+	switch {
+	case c.StoreURL() == "":
+		return errors.New("say where the rows are kept: --data DIR or --postgres URL")
+	case c.Domain == "":
+		return errors.New("say under which domain the computers are: --domain porch.example")
+	case len(c.Listen) == 0:
+		return errors.New("say where visitors connect: --listen :443")
+	case c.PublicPort < 0 || c.PublicPort > 65535:
+		return fmt.Errorf("%d is not a port (--public-port)", c.PublicPort)
+	}
+	return nil
+}
+
+func (c *Config) completeTLS() error {
+	if c.TLS == "" {
+		c.TLS = TLSInternal
+	}
+	hasFile := c.CertFile != "" || c.KeyFile != ""
+	switch c.TLS {
+	case TLSInternal, TLSACME:
+		if c.TLS == TLSInternal && c.DataDir == "" {
+			return errors.New("an authority of its own (--tls internal) is kept in a data directory: give --data DIR too, or --tls files")
+		}
+		if hasFile {
+			return errors.New("--cert and --key belong to --tls files")
+		}
+	case TLSFiles:
+		if c.CertFile == "" || c.KeyFile == "" {
+			return errors.New("--tls files needs --cert FILE and --key FILE")
+		}
+	default:
+		return fmt.Errorf("--tls is internal, acme or files, not %q", c.TLS)
+	}
+	return nil
+}
+
+func (c *Config) completeNames() error {
+	if !isDomain(c.Domain) {
+		return fmt.Errorf("%q is not a domain, like porch.example (--domain)", c.Domain)
+	}
+	if c.AuthHost == "" {
+		c.AuthHost = "control." + c.Domain
+	}
+	if !isDomain(c.AuthHost) {
+		return fmt.Errorf("%q is not the name of a host, like control.example, without scheme and port (--auth-host)", c.AuthHost)
+	}
+	return nil
+}
+
+func (c *Config) completeListen() error {
+	for _, addr := range c.Listen {
+		_, port, ok := hostPort(addr)
+		if !ok {
+			return fmt.Errorf("%q is not an address of the form 192.0.2.1:443 or :443 (--listen)", addr)
+		}
+		if c.PublicPort == 0 {
+			c.PublicPort = port // still 0 where a free port is asked for
+		}
+	}
+	if c.TunnelAddress == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(c.TunnelAddress); err != nil {
+		return fmt.Errorf("%q is not an address of the form relay1.example:443 (--tunnel-address)", c.TunnelAddress)
+	}
+	return nil
+}
+
+func (c *Config) checkMetrics() error {
+	if c.Metrics != "" && !c.MetricsExposed && !isLoopback(c.Metrics) {
+		return fmt.Errorf("%q is not an address of the loopback interface, and metrics ask nobody who they are (--metrics); add --metrics-exposed if your network keeps others out", c.Metrics)
+	}
+	return nil
+}
+
+func (c *Config) checkUpdateNotice() error {
+	if c.UpdateNotice == (controlapi.UpdateNotice{}) {
+		return nil
+	}
+	if err := c.UpdateNotice.Check(); err != nil {
+		return fmt.Errorf("%w (--update-address and --update-key)", err)
+	}
+	return nil
+}
+
+func (c *Config) completeWaits() error {
+	if c.DrainWait < 0 {
+		return errors.New("--drain-wait cannot be negative")
+	}
+	if c.PostgresWait < 0 {
+		return errors.New("--postgres-wait cannot be negative")
+	}
+	if c.Grace <= 0 {
+		c.Grace = DefaultGrace
+	}
+	return nil
+}
+
+// hostPort reads an address to listen on. The host may be empty, and the port 0.
+func hostPort(address string) (host string, port int, ok bool) {
+	host, digits, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, false
+	}
+	port, err = strconv.Atoi(digits)
+	return host, port, err == nil && port >= 0 && port <= 65535
+}
+
+// isLoopback says whether addr, host:port, can be reached from this machine only.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// domainPattern is labels of lower-case letters, digits and inner hyphens with
+// dots between them; names in other scripts are written in their xn-- form.
+var domainPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+
+func isDomain(name string) bool { return len(name) <= 200 && domainPattern.MatchString(name) }
