@@ -1,9 +1,7 @@
 package control
 
 import (
-	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -15,14 +13,11 @@ const (
 	// have.
 	maxPeople = 1000
 	// maxGiven is how many apps the persons of one computer may have been given,
-	// counted once for each person, and once more where one ends. With maxPeople it keeps a snapshot below what
+	// counted once for each person, and once more where one ends. With maxPeople it
+	// keeps a snapshot below what
 	// a controlapi.Client reads.
 	maxGiven = 50_000
 )
-
-// People are those who may reach a computer: its owner, and whom the owner
-// invited.
-type People struct{ *core }
 
 // person is one row of who may reach a computer.
 type person struct {
@@ -143,76 +138,6 @@ func (p person) wire(now time.Time) controlapi.Person {
 		AccountID: p.AccountID, Email: p.Email, Role: p.Role, Status: p.Status, Apps: apps, Epoch: p.Epoch,
 		Until: p.Until, Ended: p.Ended,
 	}
-}
-
-// List lists everybody with a row on a computer, removed ones included, in the
-// order of their account ids.
-func (s *People) List(ctx context.Context, computerID string) ([]controlapi.Person, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Person, error) {
-		out := []controlapi.Person{}
-		err := eachPerson(tx, computerID, func(p person) error {
-			out = append(out, p.wire(s.now()))
-			return nil
-		})
-		return out, err
-	})
-}
-
-// eachPerson calls fn for everybody with a row on a computer.
-func eachPerson(tx kv.Tx, computerID string, fn func(person) error) error {
-	return eachValue(tx, keyPersons(computerID), func(_ string, p person) error { return fn(p) })
-}
-
-// Give gives a person one app this computer has approved, until what
-// controlapi.SetAccess.Until says.
-func (s *People) Give(ctx context.Context, computerID, accountID, appID, end string) (controlapi.Person, error) {
-	u, err := parseUntil(end, s.now())
-	if err != nil {
-		return controlapi.Person{}, err
-	}
-	return s.change(ctx, computerID, accountID, personGiven, u, appID)
-}
-
-// GiveByProgram is Give for a program of the computer, which knows no end: an app has the
-// one that the owner gave it, also where a program took it away before then.
-func (s *People) GiveByProgram(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personGiven, byProgram, appID)
-}
-
-// Withdraw takes one app from a person; one they never had is no error.
-func (s *People) Withdraw(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personWithdrawn, until{keep: true}, appID)
-}
-
-// WithdrawByProgram is Withdraw for a program of the computer; see GiveByProgram.
-func (s *People) WithdrawByProgram(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personWithdrawn, byProgram, appID)
-}
-
-// Remove ends a person's access to the whole computer, every session they have
-// on it, and the invitations still open. The row stays, so that the owner sees the removal happened.
-func (s *People) Remove(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personRemoved, until{keep: true})
-}
-
-// RemoveByProgram is Remove for a program of the computer; see GiveByProgram.
-func (s *People) RemoveByProgram(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personRemoved, byProgram)
-}
-
-func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, u until, apps ...string) (controlapi.Person, error) {
-	return updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
-		if ev == personGiven {
-			if err := tx.mayBeGiven(computerID, accountID, apps); err != nil {
-				return controlapi.Person{}, err
-			}
-		}
-		p, err := tx.changePerson(computerID, Account{ID: accountID}, ev, u, apps)
-		if err == nil && ev == personGiven {
-			err = tx.roomFor(computerID, p)
-		}
-		return p.wire(tx.now), err
-	})
 }
 
 // changePerson applies an event to a row, with the end that the apps are to have,
@@ -389,95 +314,5 @@ func (t *txn) forgetApps(computerID string, gone map[string]bool) error {
 			return nil
 		}
 		return t.putPerson(computerID, p, kept)
-	})
-}
-
-// Membership is one computer an account has to do with.
-type Membership struct {
-	Computer controlapi.Computer
-	Role     controlapi.Role
-	Status   controlapi.PersonStatus
-	Owner    string // e-mail address
-	// Apps are the live apps the person may open there now, by label.
-	Apps []InvitedApp
-}
-
-// Memberships lists the computers an account has a row on, by name, removed ones
-// left out.
-func (s *People) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (out []Membership, err error) {
-		err = each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
-			p, found, err := get[person](tx, keyPerson(computerID, accountID))
-			if err != nil || !found || p.Status == controlapi.PersonRemoved {
-				return err
-			}
-			c, found, err := get[computer](tx, keyComputer(computerID))
-			if err != nil || !found {
-				return err
-			}
-			owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
-			if err != nil {
-				return err
-			}
-			apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-			if err != nil {
-				return err
-			}
-			p = p.at(s.now())
-			m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
-			for _, a := range apps {
-				if a.Live && p.mayOpen(a.ID) {
-					m.Apps = append(m.Apps, InvitedApp{Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.Until[a.ID]})
-				}
-			}
-			slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })
-			out = append(out, m)
-			return nil
-		})
-		slices.SortFunc(out, func(a, b Membership) int { return strings.Compare(a.Computer.Name, b.Computer.Name) })
-		return out, err
-	})
-}
-
-// Choices are the memberships somebody may connect a client to, because they are
-// active there: their own computers first, by name.
-func (s *People) Choices(ctx context.Context, accountID string) ([]Membership, error) {
-	all, err := s.Memberships(ctx, accountID)
-	all = slices.DeleteFunc(all, func(m Membership) bool { return m.Status != controlapi.PersonActive })
-	slices.SortStableFunc(all, func(a, b Membership) int {
-		switch {
-		case a.Role == b.Role:
-			return 0
-		case a.Role == controlapi.RoleOwner:
-			return -1
-		default:
-			return 1
-		}
-	})
-	return all, err
-}
-
-// Leave gives up what somebody was shared on a computer. The owner sees them as
-// removed, and may invite them again. It refuses with CodeNotFound a computer
-// that is not shared with them, and with CodeForbidden their own.
-func (s *People) Leave(ctx context.Context, accountID, short string) error {
-	return s.update(ctx, func(tx *txn) error {
-		none := refuse(controlapi.CodeNotFound, "That computer is not shared with you any more.")
-		c, found, err := computerByName(tx, short)
-		if err != nil {
-			return err
-		}
-		if !found {
-			return none
-		}
-		p, err := find[person](tx, keyPerson(c.ID, accountID), none)
-		if err != nil {
-			return err
-		}
-		if p.Status == controlapi.PersonRemoved {
-			return none
-		}
-		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRemoved, until{keep: true}, nil)
-		return err
 	})
 }
