@@ -68,6 +68,7 @@ import (
 //	                                of package relay: its nodes, and where tunnels are
 //	acme/KEY, acme-lock/NAME        of package certstore: ACME's account, certificates and keys, sealed, and who has a lock
 //	schema                          of package kv: how many migrations the rows have been through
+//	schema-lease                    of package kv: who brings them up to date now
 func keyAccount(id string) string         { return "account/" + id }
 func keyAccountEmail(email string) string { return "account-email/" + email }
 func keyComputer(id string) string        { return "computer/" + id }

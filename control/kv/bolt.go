@@ -102,15 +102,23 @@ func openBolt(_ context.Context, url string, opts Options) (Store, error) {
 
 // openFile opens the database and refuses what is not for this program.
 func openFile(path string) (*bolt.DB, *os.File, error) {
-	var unfit error
-	db, file, err := boltfile.Open(path, bolt.Options{
+	return openReady(path, bolt.Options{
 		Timeout: lockTimeout,
 		// A commit that outgrows the mapping has to wait for every reader to
 		// end; within this much, readers and the committer never meet.
 		InitialMmapSize: reserve(),
 	}, func(db *bolt.DB) error {
 		db.AllocSize = growBy
-		unfit = prepare(db, path)
+		return prepare(db, path)
+	})
+}
+
+// openReady opens a database and has ready look at it. What it says is wrong, and what
+// else is, become sentences.
+func openReady(path string, opts bolt.Options, ready func(*bolt.DB) error) (*bolt.DB, *os.File, error) {
+	var unfit error
+	db, file, err := boltfile.Open(path, opts, func(db *bolt.DB) error {
+		unfit = ready(db)
 		return unfit
 	})
 	_, ofFile := errors.AsType[*fs.PathError](err)

@@ -36,6 +36,14 @@ func addOne(tx Tx) error {
 	return errors.Join(err, tx.Put("a", strconv.AppendInt(nil, int64(n+1), 10), 0))
 }
 
+// steps are migrations of a test.
+func steps(does ...func(Tx) error) (all []Migration) {
+	for i, do := range does {
+		all = append(all, Migration{Format: i + 1, step: do})
+	}
+	return all
+}
+
 // A store goes through the steps it has not been through, each once, all or none;
 // one that has been through more than there are is refused.
 func TestMigrations(t *testing.T) {
@@ -63,7 +71,7 @@ func TestMigrations(t *testing.T) {
 				{[]func(Tx) error{refuse, refuse, addOne}, "", map[string]string{"a": "3", versionKey: "3"}},
 				{[]func(Tx) error{refuse}, "a newer version of Porchlight wrote", map[string]string{"a": "3", versionKey: "3"}},
 			} {
-				err := migrate(t.Context(), s, c.steps)
+				err := migrate(t.Context(), s, steps(c.steps...))
 				if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
 					t.Errorf("%d steps: %v, want %q", len(c.steps), err, c.says)
 				}
@@ -75,7 +83,7 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// Of processes that start together on one database one migrates it.
+// Of processes that migrate one database together one does it, also without a lease.
 func TestMigrationOfASharedStoreRunsOnce(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
@@ -92,7 +100,7 @@ func TestMigrationOfASharedStoreRunsOnce(t *testing.T) {
 		done.Go(func() {
 			arrived := sync.OnceFunc(func() { together.Done(); together.Wait() })
 			step := func(tx Tx) error { arrived(); return addOne(tx) } // all have seen that it is needed
-			if err := migrate(t.Context(), s, []func(Tx) error{step}); err != nil {
+			if err := migrate(t.Context(), s, steps(step)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -20,7 +20,9 @@ type Options struct {
 	// Wait is how long Open waits for a database that cannot be reached, or is
 	// starting or recovering; zero means that it does not.
 	Wait time.Duration
-	// Waiting, if set, is told each time why Open waits, and for how long.
+	// Waiting, if set, is told why Open waits, and for how long: each time for a
+	// database, and once (the cause wraps ErrMigrating) for each process that is
+	// bringing the rows up to date.
 	Waiting func(cause error, pause time.Duration)
 }
 
@@ -28,14 +30,15 @@ type Options struct {
 type kind struct {
 	shared bool // several processes may have it open
 	open   func(ctx context.Context, url string, opts Options) (Store, error)
+	look   func(ctx context.Context, url string, opts Options, fn func(Tx) error) error
 }
 
 // kinds of stores by the scheme of their URLs.
 var kinds = map[string]kind{
-	"file":       {false, openBolt},
-	"memory":     {false, openMemory},
-	"postgres":   {true, openPostgres},
-	"postgresql": {true, openPostgres},
+	"file":       {false, openBolt, lookBolt},
+	"memory":     {false, openMemory, lookMemory},
+	"postgres":   {true, openPostgres, lookPostgres},
+	"postgresql": {true, openPostgres, lookPostgres},
 }
 
 // kindOf is the kind of store at a URL; what has no scheme of theirs is the path of a
@@ -69,7 +72,12 @@ func Open(ctx context.Context, url string, opts Options) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, s, migrations); err != nil {
+	if kindOf(url).shared {
+		err = migrateAlone(ctx, s, migrations, usualLease, opts.Waiting)
+	} else {
+		err = migrate(ctx, s, migrations)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open the store: %w", err), s.Close())
 	}
 	return s, nil

@@ -107,6 +107,29 @@ var onlyReads = regexp.MustCompile(`target_session_attrs\s*=\s*'?(read-only|stan
 // that takes changes is used) and makes the tables when they are not there.
 // The connections it opens, and the goroutine that tends them, are ended by Close.
 func openPostgres(ctx context.Context, url string, opts Options) (Store, error) {
+	p, cfg, err := connectPostgres(ctx, url, opts)
+	if err != nil {
+		return nil, err
+	}
+	told := opts.Waiting
+	if told != nil {
+		told = func(cause error, pause time.Duration) { opts.Waiting(openFailure(cfg.ConnConfig, cause), pause) }
+	}
+	if err := p.awaitSchema(ctx, opts.Wait, told); err != nil {
+		p.pool.Close()
+		return nil, openFailure(cfg.ConnConfig, err)
+	}
+	if measures(url) {
+		p.gate.resize(p.connsWanted(ctx))
+	}
+	return p, nil
+}
+
+// measures says whether the number of connections follows from how far the database is.
+func measures(url string) bool { return !strings.Contains(url, "pool_max_conns") }
+
+// connectPostgres is the store without a look at its tables.
+func connectPostgres(ctx context.Context, url string, opts Options) (*pgStore, *pgxpool.Config, error) {
 	if s := strings.TrimPrefix(url, "postgres:"); !strings.HasPrefix(s, "//") {
 		url = s
 	}
@@ -114,10 +137,9 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 	if err != nil {
 		// The parser's error quotes the address without its password, as far
 		// as it understood where the password is; that is not far enough.
-		return nil, errors.New("the address of the database is not understood; it looks like postgres://user:password@host:5432/name")
+		return nil, nil, errors.New("the address of the database is not understood; it looks like postgres://user:password@host:5432/name")
 	}
-	measured := !strings.Contains(url, "pool_max_conns")
-	if measured {
+	if measures(url) {
 		cfg.MaxConns = mostConns // and the gate says how many of them
 	}
 	if !strings.Contains(url, "connect_timeout") {
@@ -131,7 +153,7 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 	if cfg.ConnConfig.ValidateConnect == nil {
 		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	} else if onlyReads.MatchString(url) {
-		return nil, errors.New("the rows change: in the address of the database, target_session_attrs has to be read-write")
+		return nil, nil, errors.New("the rows change: in the address of the database, target_session_attrs has to be read-write")
 	}
 	cfg.PingTimeout = connectTimeout
 	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -143,22 +165,11 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the database: %w", err)
+		return nil, nil, fmt.Errorf("cannot open the database: %w", err)
 	}
 	p := &pgStore{pool: pool, now: opts.Now, patience: opts.Patience, closing: make(chan struct{})}
 	p.gate = newGate(int(cfg.MaxConns), opts.Patience, p.closing)
-	told := opts.Waiting
-	if told != nil {
-		told = func(cause error, pause time.Duration) { opts.Waiting(openFailure(cfg.ConnConfig, cause), pause) }
-	}
-	if err := p.awaitSchema(ctx, opts.Wait, told); err != nil {
-		pool.Close()
-		return nil, openFailure(cfg.ConnConfig, err)
-	}
-	if measured {
-		p.gate.resize(p.connsWanted(ctx))
-	}
-	return p, nil
+	return p, cfg, nil
 }
 
 // prepareSession is run on every new connection.
@@ -226,7 +237,7 @@ func (p *pgStore) trySchema(ctx context.Context) error {
 	// A user who may not make tables can still use those that are there.
 	if _, err := p.pool.Exec(ctx, "select 1 from kv_readable, kv_writer limit 0"); err == nil {
 		return nil
-	} else if pe, ok := errors.AsType[*pgconn.PgError](err); !ok || pe.Code != "42P01" { // undefined_table
+	} else if pe, ok := errors.AsType[*pgconn.PgError](err); !ok || pe.Code != codeNoTable {
 		return err
 	}
 	for _, statement := range schema {

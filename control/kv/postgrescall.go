@@ -19,6 +19,7 @@ const (
 	codeReadOnly      = "25006" // of a standby, or of a server about to be replaced
 	codeShutdown      = "57P01"
 	codeDeadlock      = "40P01"
+	codeNoTable       = "42P01"
 )
 
 // noLock are the codes with which a server refuses lockWriters for good: it does

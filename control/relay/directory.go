@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -58,6 +57,8 @@ type nodeRow struct {
 	Draining bool             `json:"draining,omitempty"`
 	// News is where this node hears news; earlier versions hear none.
 	News string `json:"news,omitempty"`
+	// Version is of its program; those that have no news do not tell it.
+	Version string `json:"version,omitempty"`
 }
 
 type tunnelRow struct {
@@ -104,7 +105,7 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 	if tell == nil {
 		tell = func() {}
 	}
-	self := nodeRow{Node: node, Run: cmp.Or(p.Run, rand.Text()), Peer: p.Address, Relay: p.Relay}
+	self := nodeRow{Node: node, Run: cmp.Or(p.Run, rand.Text()), Peer: p.Address, Relay: p.Relay, Version: p.Version}
 	others := p.Neighbours
 	if others == nil {
 		others = func([]Neighbour) {}
@@ -243,24 +244,9 @@ func (d *directory) withdraw(ctx context.Context) error {
 // look reads who is there.
 func (d *directory) look(ctx context.Context) error {
 	var nodes []nodeRow
-	err := d.store.View(ctx, func(tx kv.Tx) error {
-		nodes = nil
-		for after := ""; ; {
-			items, err := tx.Scan(keyNodes, after, nodesAtOnce)
-			if err != nil {
-				return err
-			}
-			for _, item := range items {
-				var row nodeRow
-				if err := json.Unmarshal(item.Value, &row); err != nil {
-					return fmt.Errorf("the row %s: %w", item.Key, err)
-				}
-				nodes, after = append(nodes, row), item.Key
-			}
-			if len(items) < nodesAtOnce {
-				return nil
-			}
-		}
+	err := d.store.View(ctx, func(tx kv.Tx) (err error) {
+		nodes, err = livingNodes(tx)
+		return err
 	})
 	if err != nil {
 		return err

@@ -61,6 +61,8 @@ type Peers struct {
 	Changed func()
 	// Run is random, of this run of the program; without it the relay makes one.
 	Run string
+	// Version of the program, for whoever looks which nodes live.
+	Version string
 	// News is the host:port where other nodes tell this one news; nil where it
 	// hears none.
 	News func() string

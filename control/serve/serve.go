@@ -110,6 +110,10 @@ func (n *Node) openStore(ctx context.Context) (err error) {
 	n.store, err = kv.Open(ctx, n.cfg.StoreURL(), kv.Options{
 		Wait: n.cfg.PostgresWait,
 		Waiting: func(cause error, pause time.Duration) {
+			if errors.Is(cause, kv.ErrMigrating) {
+				n.cfg.Log.Info("waiting until the rows are up to date", "why", cause.Error())
+				return
+			}
 			n.cfg.Log.Warn("the database does not answer yet; waiting for it", "error", cause, "again_in", pause.Round(time.Millisecond).String())
 		},
 	})
@@ -188,7 +192,7 @@ func (n *Node) build(ctx context.Context) error {
 	}
 	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {
-		parts.Relay.Peers = &relay.Peers{Listener: n.peers, Address: cfg.PeerAddress}
+		parts.Relay.Peers = &relay.Peers{Listener: n.peers, Address: cfg.PeerAddress, Version: cfg.Version}
 		tunnel = n.listeners[0].Addr().String()
 	}
 	parts.Tunnel = cmp.Or(cfg.TunnelAddress, tunnel)

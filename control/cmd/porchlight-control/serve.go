@@ -92,6 +92,7 @@ flags count more than the environment, and the environment more than the file.`,
 			for _, name := range exposed {
 				w.Log.Warn("a password is in the command line, where every user of this machine can read it; set it in the environment or in the file of --config", "flag", "--"+name)
 			}
+			w.Version = version()
 			node, err := serve.Open(cmd.Context(), w.Config)
 			if err != nil {
 				return err
