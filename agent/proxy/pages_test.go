@@ -14,18 +14,9 @@ import (
 
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 	"porchlight/test/pseudo"
 )
-
-// freePort is a port nothing listens on.
-func freePort(t *testing.T) int {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
-}
 
 var (
 	tag   = regexp.MustCompile(`<[^>]*>`)
@@ -45,7 +36,7 @@ var refresh = regexp.MustCompile(`http-equiv="refresh" content="(\d+)"`)
 func TestAppNotAnswering(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	port := freePort(t)
+	port := programs.FreePort(t)
 	r.publish("notes", port)
 	b := r.signedIn("notes", bobID, true)
 	const notes = origin + "/page?x=1"
@@ -132,7 +123,7 @@ func TestPagesShowThePort(t *testing.T) {
 	r := newRig(t, func(c *proxy.Config) {
 		c.Root = func() proxy.Root { return proxy.Root{Name: "maya", Host: withPort} }
 	})
-	r.publish("notes", freePort(t))
+	r.publish("notes", programs.FreePort(t))
 	for path, name := range map[string]string{
 		"/":                               "nothing.",
 		"/.porchlight/callback?state=odd": "notes.",
@@ -153,8 +144,8 @@ func TestPagesShowThePort(t *testing.T) {
 func TestPagesRunNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.publish("notes", freePort(t))
-	r.publish("diary", freePort(t))
+	r.publish("notes", programs.FreePort(t))
+	r.publish("diary", programs.FreePort(t))
 	r.change("notes", func(a *proxy.App) { a.Label = `<script>alert(1)</script>"'&` })
 	anybody := r.browser(true)
 	bob := r.signedIn("notes", bobID, true)
@@ -214,7 +205,7 @@ func TestPagesRunNothing(t *testing.T) {
 func TestNoAccessLeadsToAsking(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.publish("diary", freePort(t))
+	r.publish("diary", programs.FreePort(t))
 	const diary = "https://diary." + rootHost + "/"
 	b := r.signedIn("diary", bobID, true)
 	form := `<form method="get" action="` + authURL + `/knock"`

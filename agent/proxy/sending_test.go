@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // hereBody is a body of which the server says whether it has come.
@@ -162,7 +164,7 @@ func TestNobodyElseReadsTheBody(t *testing.T) {
 				if body != string(text) {
 					t.Errorf("%s, chunked %v: %d bytes came, or others: %.80q", way, chunked, len(body), body)
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(programs.Patience):
 				t.Errorf("%s, chunked %v: nothing came whole", way, chunked)
 			}
 		}

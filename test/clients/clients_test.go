@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // libraries are the ways to make a driver, by the name of the library.
@@ -247,19 +249,12 @@ func number(claims map[string]any, name string) float64 {
 	return n
 }
 
-// shutOut waits until the access token of a revoked grant is refused; one poll
-// cycle is three seconds, and a busy machine gets more.
+// shutOut waits until the access token of a revoked grant is refused, for longer than
+// the one poll cycle of three seconds.
 func (s story) shutOut() {
 	s.t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
-	for {
-		status, body := s.library.call(s.t, s.house.app)
-		if status == http.StatusUnauthorized {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("after the revocation the app still answers %d, %q", status, body)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	programs.Eventually(s.t, "after the revocation the app refuses", func() bool {
+		status, _ := s.library.call(s.t, s.house.app)
+		return status == http.StatusUnauthorized
+	})
 }

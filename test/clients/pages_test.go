@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // page is one whose shell blocks a reader types from top to bottom. Every block is
@@ -45,7 +47,7 @@ var fenced = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 func TestReadmeRuns(t *testing.T) {
 	t.Parallel()
 	h := emptyHouse(t)
-	app := strconv.Itoa(freePort(t))
+	app := strconv.Itoa(programs.FreePort(t))
 	page{
 		file:   "../../README.md",
 		here:   []string{"http.server --bind 127.0.0.1 8000", "http.server --bind 127.0.0.1 " + app, "--port 8000", "--port " + app, "share 8000", "share " + app},
@@ -66,12 +68,12 @@ func TestReadmeRuns(t *testing.T) {
 func TestOperatingRuns(t *testing.T) {
 	t.Parallel()
 	h := &house{bin: binDir(t), env: append(os.Environ(), "PORCHLIGHT_DATA=")}
-	dir, listen := t.TempDir(), "127.0.0.1:"+strconv.Itoa(freePort(t))
+	dir, listen := t.TempDir(), "127.0.0.1:"+strconv.Itoa(programs.FreePort(t))
 	page{
 		file: "../../docs/operating.md",
 		here: []string{
 			"/etc/porchlight", filepath.Join(dir, "etc"), "/var/lib/porchlight", filepath.Join(dir, "data"), "porch.example", "porch.localhost", "control.example", "control.localhost",
-			"--listen :443", "--listen " + listen, "--metrics 127.0.0.1:9100", "--metrics 127.0.0.1:" + strconv.Itoa(freePort(t)),
+			"--listen :443", "--listen " + listen, "--metrics 127.0.0.1:9100", "--metrics 127.0.0.1:" + strconv.Itoa(programs.FreePort(t)),
 			"--tls acme", "--tls internal", "import rows --postgres URL", "import rows --data " + filepath.Join(dir, "moved"),
 		},
 		serves: map[string]string{"porchlight-control serve --data": "control plane at"},
@@ -233,16 +235,6 @@ func (h *house) serve(t *testing.T, dir, block, ready string) (stop func() error
 		cmd.Process.Signal(syscall.SIGTERM)
 		return cmd.Wait()
 	}
-}
-
-func freePort(t *testing.T) int {
-	_, port, _ := strings.Cut(strings.TrimPrefix(freeRedirect(t), "http://"), ":")
-	port, _, _ = strings.Cut(port, "/")
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // binDir is the directory of the programs under test.

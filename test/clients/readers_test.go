@@ -5,13 +5,14 @@ package clients
 import (
 	"bufio"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // TestReaders runs the documentation's remote clients: once with the owner
@@ -57,12 +58,7 @@ func TestReaders(t *testing.T) {
 
 // freeRedirect is a redirect URI on a port that is free now.
 func freeRedirect(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String() + "/callback"
+	return "http://" + programs.FreeAddress(t) + "/callback"
 }
 
 // reader is one of the documentation's programs.

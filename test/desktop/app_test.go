@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +19,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -64,27 +62,6 @@ func cli(t *testing.T) string {
 	return p
 }
 
-// lastPort is the last one that freePort tried.
-var lastPort atomic.Uint32
-
-// freePort is a port nothing listens on now, and that is given to nobody else:
-// the system chooses ports above these (net.ipv4.ip_local_port_range), and another
-// run of these tests begins elsewhere.
-func freePort(t *testing.T) string {
-	t.Helper()
-	const first, many = 12000, 20000
-	lastPort.CompareAndSwap(0, 1+rand.Uint32N(many))
-	for range many {
-		address := fmt.Sprintf("127.0.0.1:%d", first+lastPort.Add(1)%many)
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
-	t.Fatal("every port is taken")
-	return ""
-}
-
 // launch starts the app and waits until it serves.
 func (s *session) launch(args ...string) *program {
 	s.t.Helper()
@@ -110,9 +87,9 @@ func (s *session) used(data string) {
 // begin starts the app; it does not wait for anything.
 func (s *session) begin(args ...string) *program {
 	s.t.Helper()
-	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: freePort(s.t)}
+	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: programs.FreeAddress(s.t)}
 	s.used(p.data)
-	p.start(append([]string{"--data", p.data, "--api", p.api, "--https", freePort(s.t)}, args...)...)
+	p.start(append([]string{"--data", p.data, "--api", p.api, "--https", programs.FreeAddress(s.t)}, args...)...)
 	return p
 }
 

@@ -29,8 +29,8 @@ func stoppedFor() time.Duration {
 func attached(t *testing.T) (*program, *programs.Process) {
 	t.Helper()
 	s := newSession(t, desk{})
-	data, api := filepath.Join(s.dir, "data"), freePort(t)
-	agent := s.run(exec.Command(cli(t), "agent", "--local", "--data", data, "--api", api, "--https", freePort(t)))
+	data, api := filepath.Join(s.dir, "data"), programs.FreeAddress(t)
+	agent := s.run(exec.Command(cli(t), "agent", "--local", "--data", data, "--api", api, "--https", programs.FreeAddress(t)))
 	s.eventually("the agent is up", func() error {
 		_, err := os.Stat(filepath.Join(data, "agent.json"))
 		return err

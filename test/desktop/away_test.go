@@ -34,7 +34,7 @@ type plane struct {
 
 func (s *session) startPlane() *plane {
 	s.t.Helper()
-	c := &plane{s: s, data: filepath.Join(s.dir, "plane"), mails: filepath.Join(s.dir, "mails"), listen: freePort(s.t)}
+	c := &plane{s: s, data: filepath.Join(s.dir, "plane"), mails: filepath.Join(s.dir, "mails"), listen: programs.FreeAddress(s.t)}
 	c.start()
 	c.tool("account", "add", maya)
 	c.ca = c.tool("ca")

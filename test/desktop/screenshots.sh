@@ -17,6 +17,7 @@ if [ "${1:-}" = --inside ]; then
 	mount --bind "$names" /etc/passwd
 	rm "$names"
 	ip link set lo up
+	mount -t tmpfs -o mode=1777 tmpfs /tmp/.X11-unix # see apart.sh
 	cd test/desktop
 	exec "$3" -test.run "${PORCHLIGHT_ONLY:-^(TestPictures|TestOwnersStory)\$}" -test.v -test.timeout 20m
 fi

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // page is the real window's page, driven over the WebDriver protocol as a
@@ -48,8 +49,8 @@ var automation = sync.OnceValues(func() ([]byte, error) {
 // The page can be asked once the window was opened; see openWindow.
 func (s *session) launchDriven() *page {
 	s.t.Helper()
-	api := freePort(s.t)
-	return s.drive(api, "--api", api, "--https", freePort(s.t))
+	api := programs.FreeAddress(s.t)
+	return s.drive(api, "--api", api, "--https", programs.FreeAddress(s.t))
 }
 
 // drive is launchDriven with the program's own arguments; api is where they have
@@ -65,7 +66,7 @@ func (s *session) drive(api string, args ...string) *page {
 	if err := errors.Join(os.WriteFile(so, library, 0o600), os.WriteFile(start, []byte(script), 0o700)); err != nil {
 		s.t.Fatal(err)
 	}
-	port := strings.TrimPrefix(freePort(s.t), "127.0.0.1:")
+	port := strings.TrimPrefix(programs.FreeAddress(s.t), "127.0.0.1:")
 	if forDocuments() != "" {
 		port = "900" // where no program is offered for sharing
 	}

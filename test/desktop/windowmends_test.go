@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // An app that visitors cannot use is marked in the real window, and one press makes
@@ -44,7 +46,7 @@ func TestWindowMendsApps(t *testing.T) {
 	})
 
 	t.Run("an app that nobody listens for", func(t *testing.T) {
-		listen := freePort(t)
+		listen := programs.FreeAddress(t)
 		port, _ := strconv.Atoi(strings.TrimPrefix(listen, "127.0.0.1:"))
 		p.publish("gone", "Gone", port)
 		p.enter(p.named("button", "Approve"))

@@ -69,7 +69,7 @@ export async function startControl(t, { args = [], env = {}, domain = 'localhost
     // mail waits for a mail to an address whose subject matches and that was not
     // returned before, the newest first.
     async mail(to, subject) {
-      const deadline = Date.now() + 20_000
+      const deadline = Date.now() + 60_000
       while (Date.now() < deadline) {
         const found = (await control.json('outbox')).find((m) => m.to === to && subject.test(m.subject) && !read.has(m.links[0]))
         if (found) {

@@ -46,7 +46,7 @@ export async function startMail(t) {
         const late = setTimeout(() => {
           waiting.delete(look)
           reject(new Error(`no mail like ${subject} came to ${to}, but ${JSON.stringify(mails.map((m) => [m.to, m.subject]))}`))
-        }, 30_000)
+        }, 60_000)
         const look = () => {
           const i = mails.findIndex((m) => m.to === to && subject.test(m.subject))
           if (i < 0) return

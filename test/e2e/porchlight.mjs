@@ -72,7 +72,7 @@ export async function startPorchlight(t, { measured = false } = {}) {
     // mailedLink waits for a mail to the address that was not returned before, the
     // newest first.
     async mailedLink(email) {
-      const deadline = Date.now() + 20_000
+      const deadline = Date.now() + 60_000
       while (Date.now() < deadline) {
         const mail = (await porchlight.json('outbox')).find((m) => m.to === email && m.links.length && !read.has(m.links[0]))
         if (mail) {
@@ -183,13 +183,17 @@ export async function startProcess(t, command, args, options, ready) {
   return child
 }
 
-// freePort asks the system for one; the caller binds it at once.
+// freePort is one that nothing listens on and that is given to nobody else: the
+// system takes those it chooses itself, for connections, too, from above these.
 export async function freePort() {
-  const server = http.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return port
+  for (;;) {
+    const port = 12000 + Math.floor(Math.random() * 20000)
+    const server = http.createServer().listen(port, '127.0.0.1')
+    const taken = await once(server, 'listening').then(() => false, () => true)
+    if (taken) continue
+    await new Promise((resolve) => server.close(resolve))
+    return port
+  }
 }
 
 // answers says whether something speaks HTTP on a local port.

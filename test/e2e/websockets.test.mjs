@@ -116,8 +116,8 @@ test('socket.io: polls first, upgrades to a WebSocket, and carries events with a
     await new Promise((resolve, reject) => (socket.on('connect', resolve), socket.on('connect_error', reject)))
     if (socket.io.engine.transport.name !== 'websocket') await new Promise((resolve) => socket.io.engine.once('upgrade', resolve))
     const bytes = new Uint8Array(300_000).map((_, i) => i)
-    const back = new Uint8Array(await socket.timeout(20_000).emitWithAck('blob', bytes))
-    const answer = await socket.timeout(20_000).emitWithAck('add', 2, 3)
+    const back = new Uint8Array(await socket.timeout(60_000).emitWithAck('blob', bytes))
+    const answer = await socket.timeout(60_000).emitWithAck('add', 2, 3)
     return { ...answer, same: back.length === bytes.length && back.every((b, i) => b === bytes[i]), transport: socket.io.engine.transport.name }
   })
   const { email } = await porchlight.json('account')

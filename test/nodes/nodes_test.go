@@ -51,7 +51,7 @@ type node struct {
 
 func start(t *testing.T, name, database, dir string) *node {
 	t.Helper()
-	n := &node{t: t, dir: dir, metrics: freeAddress(t)}
+	n := &node{t: t, dir: dir, metrics: programs.FreeAddress(t)}
 	n.Process = programs.Begin(t, exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
 		"--postgres", database, "--data", dir, "--node", name, "--peer-address", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s", "--metrics", n.metrics))
 	said, err := n.Says(t.Context(), `listening on (\S+)\n`)
@@ -60,16 +60,6 @@ func start(t *testing.T, name, database, dir string) *node {
 	}
 	n.addr = said[1]
 	return n
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // counts says whether a node's metrics have such a line.
