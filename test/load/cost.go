@@ -79,7 +79,7 @@ func (w *world) costs(ctx context.Context, r *results) error {
 			r.atMost(name, growing, each/first, 1.2)
 		}
 	}
-	for _, measure := range []func(context.Context, *results) error{w.visits, w.restingVisitors, w.bytes, w.refreshes, w.signIns} {
+	for _, measure := range []func(context.Context, *results) error{w.waking, w.visits, w.restingVisitors, w.bytes, w.refreshes, w.signIns} {
 		if err := measure(ctx, r); err != nil {
 			return err
 		}

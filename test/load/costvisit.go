@@ -111,6 +111,31 @@ func (w *world) visits(ctx context.Context, r *results) error {
 	return nil
 }
 
+// waking measures what the first visitor of a computer pays that parks nothing while it
+// sleeps, beside the next one: the way to the agent and back once more.
+func (w *world) waking(ctx context.Context, r *results) error {
+	for i, what := range []string{"the first visit of a computer asleep, ", "the next visit, "} {
+		var t tally
+		for _, h := range w.visited() {
+			began := time.Now()
+			conn, err := visit(ctx, w.running[0].address, h.Name)
+			if err == nil {
+				_ = conn.Close()
+			}
+			t.note(time.Since(began), err)
+		}
+		if i == 0 { // the computers park for the next one
+			if err := rest(ctx, settleFor); err != nil {
+				return err
+			}
+		}
+		r.atMost(what+onNodes(w.nodes), failures, t.failedOf100(), 0)
+		r.add(what+onNodes(w.nodes), half, ms(quantile(t.took, .5)))
+		r.add(what+onNodes(w.nodes), nearlyAll, ms(quantile(t.took, .99)))
+	}
+	return nil
+}
+
 // restingVisitors measures those who keep a connection and say nothing.
 func (w *world) restingVisitors(ctx context.Context, r *results) error {
 	n := 1000
