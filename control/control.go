@@ -254,14 +254,16 @@ const busySentence = "The service has more to do than it can just now. Nothing w
 // awayFor is when to ask again after the answer that the store is away.
 const awayFor = 5 * time.Second
 
-// Away says whether err is of a store that passes: it does not answer, too many wait
-// for it, or it is being closed. The refusal tells a person so.
+// Away says whether err is of a store that passes: it does not answer, has no room, too many
+// wait for it, or it is being closed. The refusal tells a person so.
 func Away(err error) (refusal *controlapi.Error, away bool) {
 	if busy, ok := errors.AsType[*kv.BusyError](err); ok {
 		return &controlapi.Error{Code: controlapi.CodeUnavailable, Message: busySentence, RetryAfter: busy.RetryAfter}, true
 	}
 	sentence := "The service cannot get at its data just now. Nothing was changed. Try again in a moment."
 	switch {
+	case errors.Is(err, kv.ErrFull):
+		sentence = "The service has no room to keep anything just now. Nothing was changed. Try again in a moment."
 	case errors.Is(err, kv.ErrOutcomeUnknown):
 		sentence = "The service lost its data store while it kept this. Look whether it was done before you try again."
 	case !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, kv.ErrContended) && !errors.Is(err, kv.ErrClosed):

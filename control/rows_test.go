@@ -89,6 +89,7 @@ func TestAway(t *testing.T) {
 	for err, says := range map[error]string{
 		kv.ErrUnavailable:     "Nothing was changed",
 		kv.ErrContended:       "Nothing was changed",
+		kv.ErrFull:            "no room to keep anything just now",
 		kv.ErrClosed:          "Nothing was changed",
 		kv.ErrOutcomeUnknown:  "Look whether it was done",
 		kv.ErrNotFound:        "",

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
+	"syscall"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -183,7 +185,7 @@ func (b *boltStore) commitGroup(first *request) (broken error) {
 		size += t.size
 		if err := t.carry(); err != nil {
 			_ = tx.Rollback()
-			verdict(fmt.Errorf("kv: write: %w", err))
+			verdict(boltFailed("write", err))
 			return nil
 		}
 	}
@@ -196,10 +198,20 @@ func (b *boltStore) commitGroup(first *request) (broken error) {
 		return nil
 	}
 	if err = tx.Commit(); err != nil {
-		err = fmt.Errorf("kv: commit: %w", err)
+		err = boltFailed("commit", err)
 	}
 	verdict(err)
 	return nil
+}
+
+// boltFailed is an error of bbolt, which keeps the words of the system's and not the
+// error itself.
+func boltFailed(what string, err error) error {
+	err = fmt.Errorf("kv: %s: %w", what, err)
+	if strings.Contains(err.Error(), syscall.ENOSPC.Error()) || strings.Contains(err.Error(), syscall.EFBIG.Error()) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
 }
 
 // next is the request that may still join a group of n whose writes are size

@@ -50,8 +50,7 @@ func fullDisk(path string) error {
 			return errors.New("the disk never filled up: this test shows nothing")
 		}
 	}
-	// bbolt keeps the words of the system's error and not the error.
-	if !strings.HasPrefix(err.Error(), "kv: commit: ") || !strings.Contains(err.Error(), syscall.EFBIG.Error()) {
+	if !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "kv: commit: ") {
 		return fmt.Errorf("the full disk is told as: %w", err)
 	}
 	check := func() error {

@@ -20,6 +20,9 @@ var (
 	// ErrUnavailable is wrapped when the database cannot be reached, or went
 	// away and did not come back in time. Nothing was kept.
 	ErrUnavailable = errors.New("the database does not answer")
+	// ErrFull is wrapped by an Update for which the database has no room: its disk or
+	// its memory is full. Nothing was kept; what is there can be read.
+	ErrFull = errors.New("there is no room for the change")
 	// ErrContended is wrapped by an Update that lost to its neighbours too
 	// often. Nothing was kept.
 	ErrContended = errors.New("kv: too many others change the same keys")

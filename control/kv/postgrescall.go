@@ -18,6 +18,8 @@ const (
 	codeUnknown       = "40003" // statement_completion_unknown
 	codeReadOnly      = "25006" // of a standby, or of a server about to be replaced
 	codeShutdown      = "57P01"
+	codeDiskFull      = "53100"
+	codeMemoryFull    = "53200"
 	codeDeadlock      = "40P01"
 	codeNoTable       = "42P01"
 )
@@ -252,6 +254,9 @@ func (c *call) explain(err error) error {
 		return c.ctx.Err()
 	case troubleOf(err) == away:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && (pe.Code == codeDiskFull || pe.Code == codeMemoryFull) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return fmt.Errorf("kv: the database refused: %w", err)
 }
