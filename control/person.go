@@ -14,8 +14,7 @@ const (
 	maxPeople = 1000
 	// maxGiven is how many apps the persons of one computer may have been given,
 	// counted once for each person, and once more where one ends. With maxPeople it
-	// keeps a snapshot below what
-	// a controlapi.Client reads.
+	// keeps a snapshot below what a controlapi.Client reads.
 	maxGiven = 50_000
 )
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/internal/words"
 )
 
 // Whether a program that listens is of the user an approval is for.
@@ -95,18 +96,18 @@ func lastSeen(was, is agentapi.Listener) agentapi.Listener {
 }
 
 // programOf names a listener in a sentence.
-func programOf(l agentapi.Listener) string {
+func programOf(l agentapi.Listener) words.Sentence {
 	user := l.User
 	if user == "" {
 		user = l.UserID
 	}
 	switch {
 	case l.Program != "" && user != "":
-		return l.Program + ", run by " + user
+		return words.Of("%[1]s, run by %[2]s", l.Program, user)
 	case l.Program != "":
-		return l.Program
+		return words.Of("%s", l.Program)
 	case user != "":
-		return "a program of the user " + user
+		return words.Of("a program of the user %s", user)
 	}
-	return "a program that cannot be seen from here"
+	return words.Of("a program that cannot be seen from here")
 }

@@ -135,7 +135,7 @@ func unshare(now stored) (outcome, error) {
 // approvedAtTerminal tells the owner of an approval that was not given in the menu
 // bar or its window, in case it was not theirs.
 func approvedAtTerminal(app store.App, e event) agentapi.Notice {
-	var who any = words.Of("nobody listened there")
+	who := words.Of("nobody listened there")
 	if e.Listening {
 		who = programOf(e.Listener)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/internal/words"
 )
 
 func shareOf(port int, label string, l agentapi.Listener) event {
@@ -141,6 +142,9 @@ func TestApprovalAtATerminalIsTold(t *testing.T) {
 	e.Terminal, e.PID = true, 4711
 	out, err := next(pending, e)
 	if err != nil || len(out.Notices) != 1 || out.Notices[0].Text != "Notes was approved at a terminal, on port 8000: python3, run by ada." || out.Notices[0].Kind != "approved" {
-		t.Errorf("at a terminal: %+v, %v", out.Notices, err)
+		t.Fatalf("at a terminal: %+v, %v", out.Notices, err)
+	}
+	if german := words.German.TellAll(out.Notices[0].Words); german != "Notes wurde in einem Terminal genehmigt, an Port 8000: python3 von ada." {
+		t.Errorf("in German: %s", german)
 	}
 }

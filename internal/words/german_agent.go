@@ -21,6 +21,8 @@ var germanAgent = map[string]string{
 	"%[1]s now answers on port %[2]s of %[3]s. Before, it was %[4]s.": "%[1]s antwortet jetzt an Port %[2]s von %[3]s. Vorher war es %[4]s.",
 	"%[1]s now answers on port %[2]s. Before, it was port %[3]s.":     "%[1]s antwortet jetzt an Port %[2]s. Vorher war es Port %[3]s.",
 	"%[1]s was approved at a terminal, on port %[2]s: %[3]s.":         "%[1]s wurde in einem Terminal genehmigt, an Port %[2]s: %[3]s.",
+	"a program of the user %s":                                        "ein Programm des Benutzers %s",
+	"a program that cannot be seen from here":                         "ein von hier nicht sichtbares Programm",
 	"nobody listened there":                                           "dort war niemand",
 	"A program of %s, another user of this computer, wants to see and change who may open your apps. Allow it only if you trust that user with that.":                            "Ein Programm von %s, einem anderen Benutzer dieses Computers, möchte sehen und ändern, wer Ihre Apps öffnen darf. Erlauben Sie es nur, wenn Sie diesem Benutzer darin vertrauen.",
 	"This computer's clock is %s ahead of the server's. What you share until a date ends by the server's; while the server is away it would end too early. Set the clock right.": "Die Uhr dieses Computers geht gegenüber der des Servers %s vor. Was Sie bis zu einem Datum freigeben, endet nach der Uhr des Servers; ist er weg, endet es zu früh. Stellen Sie die Uhr.",
