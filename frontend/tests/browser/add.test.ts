@@ -17,8 +17,8 @@ const row = (page: Page, text: string) => can(page).getByRole('listitem').filter
 test('what runs here: to share, on already, and not offered with the reason', async () => {
   const page = await adding();
   expect(await can(page).getByRole('listitem').allInnerTexts()).toHaveLength(6);
-  expect(await row(page, 'Jupyter Server').innerText()).toContain('Port 8888 · python3, run by maya · becomes jupyter-server.maya.porch.example');
-  expect(await row(page, 'Port 8000').innerText()).toContain('python3, run by maya · no title · becomes port-8000.maya.porch.example');
+  expect(await row(page, 'Jupyter Server').innerText()).toContain('Port 8888\u00a0· python3, run by maya\u00a0· becomes jupyter-server.maya.porch.example');
+  expect(await row(page, 'Port 8000').innerText()).toContain('python3, run by maya\u00a0· no title\u00a0· becomes port-8000.maya.porch.example');
   await row(page, 'Port 8081').getByText('other machines in your network can open it as it is').waitFor();
   await row(page, 'Port 8081').getByText('nginx, run by root, not by you').waitFor();
   await row(page, '<b>Sync</b>').waitFor(); // as text
