@@ -45,6 +45,9 @@ type diagnoser struct {
 	fd   int // valid while open
 	open bool
 	seq  uint32
+
+	// Every new connection to an app asks three times, so what is read into is kept.
+	reply [4 << 10]byte // guarded by mu
 }
 
 var diag diagnoser
@@ -66,8 +69,9 @@ func (d *diagnoser) ask(local, remote netip.AddrPort) (socket, error) {
 	return parseDiag(reply, local, remote)
 }
 
-// exchange sends one request and returns the message that answers it. The kernel
-// has queued the answer when the sending returns, so nothing is waited for.
+// exchange sends one request and returns the message that answers it, good while mu is
+// held. The kernel has queued the answer when the sending returns, so nothing is waited
+// for.
 func (d *diagnoser) exchange(local, remote netip.AddrPort) ([]byte, error) {
 	if !d.open {
 		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
@@ -80,8 +84,7 @@ func (d *diagnoser) exchange(local, remote netip.AddrPort) ([]byte, error) {
 	if err := unix.Sendto(d.fd, diagFor(d.seq, local, remote), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
 	}
-	buf := make([]byte, 4<<10)
-	n, from, err := unix.Recvfrom(d.fd, buf, unix.MSG_DONTWAIT)
+	n, from, err := unix.Recvfrom(d.fd, d.reply[:], unix.MSG_DONTWAIT)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +92,7 @@ func (d *diagnoser) exchange(local, remote netip.AddrPort) ([]byte, error) {
 	if kernel, ok := from.(*unix.SockaddrNetlink); !ok || kernel.Pid != 0 {
 		return nil, errOther
 	}
-	return checkReply(buf[:n], d.seq)
+	return checkReply(d.reply[:n], d.seq)
 }
 
 // checkReply is the message in raw, where it answers the request seq.
