@@ -18,6 +18,9 @@ const (
 	// A relay counts as far when connecting takes more than twice as long as to the
 	// nearest and farBy besides: what is nearer by less does not move anybody.
 	farBy = 20 * time.Millisecond
+	// silentFor is how long a relay's address may be silent while there is another relay;
+	// what its program does, which may be busy, is waited for as always.
+	silentFor = 3 * time.Second
 	// nearFor is how long a measured time counts before it is measured anew.
 	nearFor = 6 * time.Hour
 	// homeAfter is how long a slot waits, twice at most, before it leaves a relay for one
@@ -131,6 +134,14 @@ func (t *Tunnel) another() bool {
 	defer t.mu.Unlock()
 	free := t.free(list)
 	return len(free) > 0 && t.of(free[0]).ready(t.now())
+}
+
+// reachWait is how long the address of a relay that is being dialled has to answer.
+func (t *Tunnel) reachWait() time.Duration {
+	if t.another() {
+		return silentFor
+	}
+	return dialWait
 }
 
 // taken says that a slot uses relay. mu is held.

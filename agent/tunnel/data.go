@@ -81,7 +81,7 @@ func (s *session) open(ticket tunnelwire.Ticket, secure bool) (net.Conn, error) 
 	var conn net.Conn
 	var err error
 	if secure {
-		conn, err = s.tunnel.connect(ctx, s.relay, tunnelwire.DataALPN)
+		conn, err = s.tunnel.connect(ctx, s.relay, dialWait, tunnelwire.DataALPN)
 	} else {
 		conn, err = s.tunnel.dial(ctx, s.relay)
 	}

@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -198,6 +200,43 @@ func TestTwoRelays(t *testing.T) {
 	w.addr = spareAddr
 	if err := echo(w.mustVisit("maya.localhost"), []byte("by the spare one")); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A relay whose address is silent is waited for less while there is another.
+func TestSilentAddressesAreLeftSoon(t *testing.T) {
+	t.Parallel()
+	_, lives, _ := startRelay(t, "127.0.0.1:0", nil, named("lives"))
+	const silent, silentToo = "192.0.2.1:443", "192.0.2.2:443"
+	var mu sync.Mutex
+	waits := map[string]time.Duration{} // guarded by mu: of the first time
+	both := make(chan struct{})         // closed when both were dialled
+	w := start(t, options{tunnel: func(c *tunnel.Config) {
+		c.Relays = listOf(silent, silentToo, lives)
+		c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == lives {
+				return new(net.Dialer).DialContext(ctx, network, addr)
+			}
+			end, _ := ctx.Deadline()
+			mu.Lock()
+			if _, ok := waits[addr]; !ok {
+				if waits[addr] = time.Until(end); len(waits) == 2 {
+					close(both)
+				}
+			}
+			mu.Unlock()
+			select {
+			case <-both:
+			case <-ctx.Done():
+			}
+			return nil, errors.New("nobody answers")
+		}
+	}})
+	w.connected(true)
+	mu.Lock()
+	defer mu.Unlock()
+	if waits[silent] > 3*time.Second || waits[silentToo] > 3*time.Second {
+		t.Errorf("the wait is %v", waits)
 	}
 }
 

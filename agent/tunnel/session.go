@@ -80,7 +80,7 @@ type session struct {
 // session connects to relay and serves it until the connection ends; the error
 // says why.
 func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) error {
-	conn, err := t.connect(ctx, relay, controlapi.TunnelSyncALPN, controlapi.TunnelALPN)
+	conn, err := t.connect(ctx, relay, t.reachWait(), controlapi.TunnelSyncALPN, controlapi.TunnelALPN)
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,13 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 }
 
 // connect opens a TLS connection to relay for one of these protocols, the first that it
-// speaks.
-func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, protocols ...string) (*tls.Conn, error) {
+// speaks. Its address must answer within reach.
+func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, reach time.Duration, protocols ...string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
-	conn, err := t.dial(ctx, relay)
+	reaching, reached := context.WithTimeout(ctx, reach)
+	conn, err := t.dial(reaching, relay)
+	reached()
 	if err != nil {
 		return nil, err
 	}
