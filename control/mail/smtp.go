@@ -84,13 +84,9 @@ type SMTP struct {
 // NewSMTP makes the queue, which uses the keys under "mail/" in store. It
 // connects to nothing before Run.
 func NewSMTP(store kv.Store, cfg SMTPConfig) (*SMTP, error) {
-	srv, err := parseServer(cfg.Server, cfg.Password)
+	srv, from, err := cfg.parse()
 	if err != nil {
-		return nil, fmt.Errorf("mail: %w", err)
-	}
-	from, err := mail.ParseAddress(cfg.From)
-	if err != nil || oneLine("sender", from.Name, from.Address) != nil {
-		return nil, fmt.Errorf("mail: %q cannot be the sender of mails; write an address", cfg.From)
+		return nil, err
 	}
 	s := &SMTP{
 		store: store, now: cfg.Now, log: cfg.Log, server: srv, from: from,
@@ -103,6 +99,25 @@ func NewSMTP(store kv.Store, cfg SMTPConfig) (*SMTP, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	return s, nil
+}
+
+// Check says in a sentence why mails cannot be delivered like this, if they cannot. It
+// asks no server.
+func (c SMTPConfig) Check() error {
+	_, _, err := c.parse()
+	return err
+}
+
+func (c SMTPConfig) parse() (server, *mail.Address, error) {
+	srv, err := parseServer(c.Server, c.Password)
+	if err != nil {
+		return server{}, nil, err
+	}
+	from, err := mail.ParseAddress(c.From)
+	if err != nil || oneLine("sender", from.Name, from.Address) != nil {
+		return server{}, nil, fmt.Errorf("%q cannot be the sender of mails; write an address", c.From)
+	}
+	return srv, from, nil
 }
 
 // OnGivenUp has f told of each computer that a mail about was given up, which its owner is

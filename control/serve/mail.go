@@ -32,10 +32,20 @@ func (c *MailConfig) complete(authHost string) error {
 	case c.SMTP == "" && c.SMTPPassword != "":
 		return errors.New("there is a password for a mail server and no --smtp to say which")
 	}
-	if c.SMTP != "" && c.MailFrom == "" {
+	if c.SMTP == "" {
+		return nil
+	}
+	if c.MailFrom == "" {
 		c.MailFrom = (&mail.Address{Name: "Porchlight", Address: "porchlight@" + authHost}).String()
 	}
+	if err := c.delivery().Check(); err != nil {
+		return fmt.Errorf("mail cannot be delivered like this (--smtp, --mail-from): %w", err)
+	}
 	return nil
+}
+
+func (c *MailConfig) delivery() controlmail.SMTPConfig {
+	return controlmail.SMTPConfig{Server: c.SMTP, Password: c.SMTPPassword, From: c.MailFrom}
 }
 
 // mail makes the queue that takes the domain's mails: for the server, or for
@@ -43,11 +53,11 @@ func (c *MailConfig) complete(authHost string) error {
 func (n *Node) mail() (controlmail.Queue, error) {
 	cfg, log := n.cfg.Mail, n.cfg.Log.With("part", "mail")
 	if cfg.SMTP != "" {
-		queue, err := controlmail.NewSMTP(n.store, controlmail.SMTPConfig{
-			Server: cfg.SMTP, Password: cfg.SMTPPassword, From: cfg.MailFrom, Log: log,
-		})
+		delivery := cfg.delivery()
+		delivery.Log = log
+		queue, err := controlmail.NewSMTP(n.store, delivery)
 		if err != nil {
-			return nil, fmt.Errorf("mail cannot be delivered like this (--smtp, --mail-from): %w", err)
+			return nil, err
 		}
 		n.smtp = queue
 		return queue, nil

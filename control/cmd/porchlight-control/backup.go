@@ -58,7 +58,10 @@ func writeBackup(ctx context.Context, c *admin.Client, path string, rows bool) e
 		return refused
 	})
 	if err != nil && refused == nil {
-		return fmt.Errorf("cannot write the backup: %w", err)
+		if of, ok := errors.AsType[*fs.PathError](err); ok {
+			err = of.Err // its path is that of the file before it has its name
+		}
+		return fmt.Errorf("cannot write the backup %s: %w", path, err)
 	}
 	return err
 }

@@ -94,6 +94,10 @@ func TestBackupAndRestore(t *testing.T) {
 	if code, _, err := invoke(t, nil, "backup", file, "--data", dir); code != commandline.ExitRefused || !strings.Contains(err, "exists already") {
 		t.Errorf("a second backup to the same file: exit %d, %s", code, err)
 	}
+	nowhere := filepath.Join(dir, "none", "backup")
+	if code, _, err := invoke(t, nil, "backup", nowhere, "--data", dir); code != commandline.ExitRefused || !strings.Contains(err, "cannot write the backup "+nowhere+": no such file or directory") {
+		t.Errorf("a backup where it cannot be: exit %d, %s", code, err)
+	}
 	if code, _, err := invoke(t, nil, "restore", file, "--data", dir); code != commandline.ExitRefused {
 		t.Errorf("a restore over what is there: exit %d, %s", code, err)
 	}

@@ -49,6 +49,14 @@ func (w *where) with(ctx context.Context, fn func(*admin.Client) error) error {
 	}
 }
 
+// notThere is admin.ErrNotRunning of a directory in which no control plane has ever been.
+type notThere struct{ dir string }
+
+func (e *notThere) Error() string {
+	return fmt.Sprintf("there is no control plane in %s. Is its data directory another one (--data, --config)?", e.dir)
+}
+func (e *notThere) Unwrap() error { return admin.ErrNotRunning }
+
 func (w *where) client(ctx context.Context) (*admin.Client, func() error, error) {
 	if w.DataDir != "" {
 		client, err := admin.Dial(w.DataDir)
@@ -60,7 +68,7 @@ func (w *where) client(ctx context.Context) (*admin.Client, func() error, error)
 		}
 	}
 	if !w.StoreExists() {
-		return nil, nil, fmt.Errorf("there is no control plane in %s, or its data directory is another one (--data, --config); %w", w.DataDir, admin.ErrNotRunning)
+		return nil, nil, &notThere{w.DataDir}
 	}
 	naming, err := w.naming()
 	if err != nil {

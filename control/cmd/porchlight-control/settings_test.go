@@ -152,7 +152,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"account", "ad"}, commandline.ExitUsage, `there is no command "account ad". Did you mean add?`},
 		{[]string{"account", "add", "--data", dir}, commandline.ExitUsage, "porchlight-control account add needs an EMAIL"},
 		{[]string{"account", "list"}, commandline.ExitUsage, "say which control plane"},
-		{[]string{"account", "list", "--data", dir}, commandline.ExitNotRunning, "there is no control plane in " + dir},
+		{[]string{"account", "list", "--data", dir}, commandline.ExitNotRunning, "there is no control plane in " + dir + ". Is its data directory another one (--data, --config)?\n"},
 		{[]string{"account", "list", "--colour"}, commandline.ExitUsage, "unknown flag"},
 		{[]string{"serve"}, commandline.ExitUsage, "--data DIR or --postgres URL"},
 		{[]string{"serve", "--data", dir}, commandline.ExitUsage, "--domain"},
@@ -172,10 +172,10 @@ func TestUsage(t *testing.T) {
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", "192.0.2.1:9100"}, commandline.ExitUsage, "--metrics-exposed"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--smtp", "smtp://mail.example", "--outbox", dir}, commandline.ExitUsage, "choose one"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--mail-from", "a@b.example"}, commandline.ExitUsage, "belongs to --smtp"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me:hunter2@"}, commandline.ExitRefused, "needs a host"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example"}, commandline.ExitRefused, "no password"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me:hunter2@"}, commandline.ExitUsage, "needs a host"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example"}, commandline.ExitUsage, "no password"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example", "--smtp-password-file", dir + "/none"}, commandline.ExitRefused, "cannot read the mail server's password"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://mail.example", "--mail-from", "nobody"}, commandline.ExitRefused, "cannot be the sender"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://mail.example", "--mail-from", "nobody"}, commandline.ExitUsage, "cannot be the sender"},
 		{[]string{"client", "add", "--data", dir}, commandline.ExitUsage, "needs --name"},
 		{[]string{"client", "add", "--name", "n", "--data", dir}, commandline.ExitUsage, "at least one --redirect-uri"},
 		{[]string{"client", "rotate", "--data", dir}, commandline.ExitUsage, "needs the ID of a client"},
@@ -188,6 +188,9 @@ func TestUsage(t *testing.T) {
 		code, out, err := invoke(t, nil, c.args...)
 		if code != c.code || !strings.Contains("\n"+err, "\nporchlight-control: ") || !strings.Contains(err, c.want) || out != "" {
 			t.Errorf("%s: exit %d, %q %q, want %d, %s", strings.Join(c.args, " "), code, out, err, c.code, c.want)
+		}
+		if _, made := os.Stat(filepath.Join(dir, "ca")); made == nil {
+			t.Fatalf("%s: it made an authority before it refused", strings.Join(c.args, " "))
 		}
 		if strings.Contains(err, "hunter2") {
 			t.Errorf("%s: the password is in %q", strings.Join(c.args, " "), err)

@@ -14,7 +14,7 @@ export const ofStart: Spoken<typeof english> = {
     who: 'Sie wählen, wer',
     whoText: 'Jede Person mit ihrer E-Mail-Adresse, so lange Sie wollen. Nichts ist öffentlich.',
     end: 'Sie können es sofort beenden',
-    endText: 'Eine Person entfernen, eine App widerrufen oder alles verdunkeln. Es gilt innerhalb einer Sekunde.',
+    endText: 'Eine Person entfernen, eine App widerrufen oder das Licht ausmachen. Es gilt innerhalb einer Sekunde.',
     server: 'Ich habe einen Server…',
     start: 'Anfangen',
 
