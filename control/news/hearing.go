@@ -5,6 +5,7 @@ import "time"
 // other is what this node knows of another one. News.mu guards it.
 type other struct {
 	Node
+	since   time.Time // when it was first known to live
 	number  uint64    // of its last message
 	heardAt time.Time // zero: not yet
 }
@@ -19,7 +20,7 @@ func (n *News) expect(nodes []Node) {
 			now[node.Name] = o
 			continue
 		}
-		now[node.Name] = &other{Node: node}
+		now[node.Name] = &other{Node: node, since: time.Now()}
 		n.doubt = true // it may have spoken before it was known
 	}
 	n.others = now
@@ -68,6 +69,23 @@ func (n *News) miss(why string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.doubt = true
+}
+
+// Unheard are the runs of the nodes that live and were not heard for so long, and for no
+// less than it takes to be silent.
+func (n *News) Unheard(long time.Duration) (runs []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range n.others {
+		last := o.heardAt
+		if last.IsZero() {
+			last = o.since.Add(-silentAfter) // it has never been heard, and is not yet
+		}
+		if time.Since(last) > max(long, silentAfter) {
+			runs = append(runs, o.Run)
+		}
+	}
+	return runs
 }
 
 // Missed says whether something may have been missed since the last call: a number

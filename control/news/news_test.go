@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,7 +158,11 @@ func TestThreeNodesHearEachOther(t *testing.T) {
 
 	// A node that ends is missed for as long as it is taken for alive.
 	three.stop()
+	if all := one.Unheard(time.Hour); len(all) != 0 {
+		t.Errorf("not heard for an hour: %q", all)
+	}
 	programs.Eventually(t, "the silence of a node is noticed", one.Missed)
+	programs.Eventually(t, "it is named", func() bool { return slices.Equal(one.Unheard(0), []string{three.self.Run}) })
 	one.Know([]news.Node{two.self})
 	one.calm(t)
 }

@@ -86,31 +86,31 @@ func (n *News) answer(m *nats.Msg) {
 
 // Holders asks which of the other nodes have the tunnel of a host, and returns up
 // to most of them, the latest first. Nobody may know of one, and none is taken at
-// its word: it is asked again by whoever brings a visitor.
-func (n *News) Holders(ctx context.Context, host string, most int) []Holder {
+// its word: it is asked again by whoever brings a visitor. Sure says that nobody else
+// whom this node hears has it; otherwise one may have been too busy to say so.
+func (n *News) Holders(ctx context.Context, host string, most int) (found []Holder, sure bool) {
 	if most < 1 || len(host) > 253 || !hostPattern.MatchString(host) {
-		return nil
+		return nil, true
 	}
 	inbox, answers := n.ask()
 	if answers == nil {
-		return nil
+		return nil, false
 	}
 	defer n.asked(inbox)
 	if err := n.client.PublishRequest(tunnelSubject+host, answerPrefix(n.cfg.Run)+inbox, nil); err != nil {
-		return nil
+		return nil, false
 	}
-	var found []Holder
 	late := time.NewTimer(answerWait)
 	defer late.Stop()
 	for len(found) < most {
 		select {
 		case <-ctx.Done():
-			return found
+			return found, false
 		case <-late.C:
-			return latestFirst(found)
+			return latestFirst(found), false
 		case m := <-answers:
 			if m.Header.Get("Status") == "503" { // nobody listens
-				return nil
+				return nil, true
 			}
 			if h, ok := n.holder(m.Data); ok {
 				found = append(found, h)
@@ -118,7 +118,7 @@ func (n *News) Holders(ctx context.Context, host string, most int) []Holder {
 			}
 		}
 	}
-	return latestFirst(found)
+	return latestFirst(found), false
 }
 
 func latestFirst(found []Holder) []Holder {

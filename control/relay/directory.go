@@ -27,7 +27,8 @@ import (
 //
 // A tunnel's row counts only while its node's lease runs and names the same run
 // of the program, so a node that dies takes its tunnels along without anybody
-// having to clean up.
+// having to clean up. Such rows are there only while they are needed: see
+// directoryrows.go.
 const (
 	keyNodes   = "relay-node/"
 	keyTunnels = "relay-tunnel/"
@@ -76,8 +77,9 @@ type directory struct {
 	news      func() string // nil without
 	tell      func()        // the nodes that agents should know have changed
 	othersAre func([]Neighbour)
-	hold      func(host string, holds func(string) bool)                       // nil without
-	holders   func(ctx context.Context, host string, most int) (runs []string) // nil without
+	hold      func(host string, holds func(string) bool)                                  // nil without
+	holders   func(ctx context.Context, host string, most int) (runs []string, sure bool) // nil without
+	unheardBy func(long time.Duration) (runs []string)                                    // nil without
 	now       func() time.Time
 	log       *slog.Logger
 
@@ -89,6 +91,7 @@ type directory struct {
 	mu        sync.Mutex           // guards what follows
 	nodes     []nodeRow            // alive, this one included, by name
 	seenAt    time.Time            // when nodes was read
+	rows      bool                 // where tunnels are is in the store, too
 	patience  time.Time            // until when nobody is taken for gone
 	dirty     map[string]bool      // hosts whose row may be wrong
 	written   map[string]time.Time // hosts whose row this node wrote, and when
@@ -117,6 +120,8 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 		othersAre: others,
 		hold:      p.Hold,
 		holders:   p.Holders,
+		unheardBy: p.Unheard,
+		rows:      p.Holders == nil || p.Unheard == nil,
 		domain:    "." + p.Domain,
 		holds:     holds,
 		tell:      tell,
@@ -139,9 +144,12 @@ func (d *directory) touch(host string) {
 		d.hold(host, d.holds)
 	}
 	d.mu.Lock()
-	d.dirty[host] = true
+	rows := d.rows
+	d.noteTunnel(host)
 	d.mu.Unlock()
-	d.nudge()
+	if rows {
+		d.nudge()
+	}
 }
 
 // drain asks the others to send agents elsewhere.
@@ -262,6 +270,7 @@ func (d *directory) look(ctx context.Context) error {
 	}
 	changed := !slices.Equal(d.nodes, nodes)
 	d.nodes, d.seenAt, d.away, d.failed = nodes, d.now(), false, 0
+	d.decideRows()
 	maps.DeleteFunc(d.unreached, func(_ string, until time.Time) bool { return !d.now().Before(until) })
 	if changed {
 		clear(d.cache)
@@ -293,58 +302,6 @@ func withMissing(nodes, before []nodeRow) []nodeRow {
 	}
 	slices.SortFunc(nodes, func(a, b nodeRow) int { return strings.Compare(a.Node, b.Node) })
 	return nodes
-}
-
-// writeTunnels makes the rows of the hosts touched, and of those whose row gets
-// old, what they should be.
-func (d *directory) writeTunnels(ctx context.Context) error {
-	now := d.now()
-	d.mu.Lock()
-	for host, at := range d.written {
-		if now.Sub(at) > tunnelLife/2 {
-			d.dirty[host] = true
-		}
-	}
-	hosts := slices.Sorted(maps.Keys(d.dirty))
-	clear(d.dirty)
-	d.mu.Unlock()
-	for chunk := range slices.Chunk(hosts, tunnelsAtOnce) {
-		here := make(map[string]bool, len(chunk))
-		for _, host := range chunk {
-			here[host] = d.holds(host)
-		}
-		err := d.store.Update(ctx, func(tx kv.Tx) error {
-			for _, host := range chunk {
-				key := keyTunnels + host + "/" + d.self.Node
-				if !here[host] {
-					if err := tx.Delete(key); err != nil {
-						return err
-					}
-					continue
-				}
-				if err := putRow(tx, key, tunnelRow{Run: d.self.Run, Since: now}, tunnelLife); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		d.mu.Lock()
-		for _, host := range chunk {
-			switch {
-			case err != nil:
-				d.dirty[host] = true
-			case here[host]:
-				d.written[host] = now
-			default:
-				delete(d.written, host)
-			}
-		}
-		d.mu.Unlock()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func putRow(tx kv.Tx, key string, row any, ttl time.Duration) error {

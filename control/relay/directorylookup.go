@@ -77,21 +77,24 @@ func (f findings) round(life context.Context) (context.Context, context.CancelFu
 }
 
 // find names the other nodes where a tunnel for a server name is, the latest
-// first. Those who have it say so themselves; only where nobody does, the store is
-// looked into, because its node may not be heard. It answers from memory where it can, and goes by what it last knew where the
+// first. Those who have it say so themselves; where nobody does, the store is looked
+// into while rows are needed. It answers from memory where it can, and goes by what it last knew where the
 // store cannot be asked; an overLimit says that too many ask.
 func (d *directory) find(ctx context.Context, serverName string) (findings, error) {
 	if !strings.HasSuffix(serverName, d.domain) {
 		return findings{sure: true}, nil
 	}
-	if found := d.ask(ctx, serverName); len(found.nodes) > 0 {
+	found, sure := d.ask(ctx, serverName)
+	if len(found.nodes) > 0 {
 		return found, nil
 	}
 	d.mu.Lock()
 	entry, ok := d.cache[serverName]
-	away := d.storeIsAway()
+	away, rows := d.storeIsAway(), d.rows
 	d.mu.Unlock()
 	switch {
+	case !rows:
+		return d.withoutRows(serverName, sure), nil
 	case ok && d.now().Before(entry.until):
 		return d.reached(findings{nodes: entry.nodes, sure: true}), nil
 	case away:
@@ -106,7 +109,7 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	case <-ctx.Done():
 		return findings{}, overLimit(limitLookups)
 	}
-	found, err, _ := d.flight.Do(serverName, func() (any, error) {
+	read, err, _ := d.flight.Do(serverName, func() (any, error) {
 		nodes, err := d.lookUp(ctx, serverName)
 		if err != nil {
 			d.log.Warn("looking for a tunnel failed; what was known last counts", "err", err)
@@ -117,23 +120,23 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	if err != nil {
 		return d.reached(d.lastKnown(serverName)), nil
 	}
-	return d.reached(findings{nodes: found.([]nodeRow), sure: true}), nil
+	return d.reached(findings{nodes: read.([]nodeRow), sure: true}), nil
 }
 
 // ask has the nodes that hold a tunnel say so. The first that does is enough, so that no
 // visitor waits for a second answer that most computers' nodes have none of; where it
 // goes away itself, or could not be reached a moment ago, all of them are. Nobody may
-// answer.
-func (d *directory) ask(ctx context.Context, serverName string) findings {
+// answer, and sure says whether then nobody who is heard has it.
+func (d *directory) ask(ctx context.Context, serverName string) (found findings, sure bool) {
 	if d.holders == nil {
-		return findings{}
+		return findings{}, false
 	}
 	d.mu.Lock()
 	most := min(len(d.others()), peersTried)
 	d.mu.Unlock()
-	nodes, somebody := d.saying(ctx, serverName, min(most, 1))
-	found := findings{nodes: nodes, sure: true}
-	all := func() []nodeRow { nodes, _ := d.saying(ctx, serverName, most); return nodes }
+	nodes, somebody, sure := d.saying(ctx, serverName, min(most, 1))
+	found = findings{nodes: nodes, sure: true}
+	all := func() []nodeRow { nodes, _, _ := d.saying(ctx, serverName, most); return nodes }
 	switch {
 	case most < 2 || !somebody:
 	case len(nodes) == 0 || nodes[0].Draining:
@@ -144,13 +147,13 @@ func (d *directory) ask(ctx context.Context, serverName string) findings {
 	if len(found.nodes) > 0 {
 		d.heldBy(serverName, found.nodes[0])
 	}
-	return found
+	return found, sure
 }
 
 // saying are the nodes that say to hold a tunnel, without those that could not be
 // reached a moment ago; somebody says whether any node did.
-func (d *directory) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody bool) {
-	runs := d.holders(ctx, d.hostOf(serverName), most)
+func (d *directory) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody, sure bool) {
+	runs, sure := d.holders(ctx, d.hostOf(serverName), most)
 	d.mu.Lock()
 	others := d.others()
 	d.mu.Unlock()
@@ -161,7 +164,7 @@ func (d *directory) saying(ctx context.Context, serverName string, most int) (no
 		}
 	}
 	slices.SortStableFunc(places, likelier)
-	return d.reached(findings{nodes: nodesOf(places)}).nodes, len(runs) > 0
+	return d.reached(findings{nodes: nodesOf(places)}).nodes, len(runs) > 0, sure
 }
 
 // others are the living nodes but this one. mu is held.

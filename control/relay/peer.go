@@ -71,9 +71,12 @@ type Peers struct {
 	Neighbours func([]Neighbour)
 	// Hold tells the other nodes whether this one has the tunnel of a host, as holds
 	// says it, and Holders asks which of them do: their runs, up to most, the
-	// likeliest first. Nil where only the store says it.
+	// likeliest first, and whether it is sure that nobody else who is heard does. Unheard
+	// are the runs of the nodes that live and were not heard for so long. All are nil where
+	// only the store says it.
 	Hold    func(host string, holds func(host string) bool)
-	Holders func(ctx context.Context, host string, most int) (runs []string)
+	Holders func(ctx context.Context, host string, most int) (runs []string, sure bool)
+	Unheard func(long time.Duration) (runs []string)
 }
 
 // Neighbour is another node of the same control plane.

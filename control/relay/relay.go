@@ -21,7 +21,8 @@
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes
 //	directory.go which tunnels other nodes have, directorylookup.go where one is,
-//	            directoryaway.go while the store is away
+//	            directoryaway.go while the store is away, directoryrows.go what of
+//	            it is in the store, and when; living.go for whoever looks
 //	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to,
 //	            peerserve.go taking them over, voucher.go and voucherkeys.go without TLS
 //	            between the nodes

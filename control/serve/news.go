@@ -49,12 +49,14 @@ func (n *Node) joinNews(parts *wiring.Config) (run string) {
 		n.news.Know(nodes)
 	}
 	p.Hold = func(host string, holds func(string) bool) { n.news.Hold(host, holds) }
-	p.Holders = func(ctx context.Context, host string, most int) (runs []string) {
-		for _, h := range n.news.Holders(ctx, host, most) {
+	p.Holders = func(ctx context.Context, host string, most int) (runs []string, sure bool) {
+		found, sure := n.news.Holders(ctx, host, most)
+		for _, h := range found {
 			runs = append(runs, h.Run)
 		}
-		return runs
+		return runs, sure
 	}
+	p.Unheard = func(long time.Duration) []string { return n.news.Unheard(long) }
 	return run
 }
 

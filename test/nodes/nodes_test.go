@@ -28,6 +28,7 @@ import (
 
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/test/programs"
 )
@@ -240,6 +241,35 @@ func TestVisitorsAndNodes(t *testing.T) {
 	programs.Eventually(t, "agents are told of both again", both)
 	programs.Eventually(t, "a visitor at node two of a computer at node one", reach(two))
 	_ = conn.Close()
+
+	t.Log("a node of an earlier version comes")
+	if n := tunnelRows(t, database); n != 0 {
+		t.Errorf("%d tunnels are in the database, and every node has news", n)
+	}
+	earlier, err := kv.Open(t.Context(), database, kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer earlier.Close()
+	row := `{"node":"old","run":"r","peer":"127.0.0.1:1","relay":{"address":"127.0.0.1:1"}}`
+	if err := earlier.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("relay-node/old", []byte(row), time.Hour) }); err != nil {
+		t.Fatal(err)
+	}
+	programs.Eventually(t, "it can read where tunnels are", func() bool { return tunnelRows(t, database) > 0 })
+}
+
+// tunnelRows is how many rows of a database say where a tunnel is.
+func tunnelRows(t *testing.T, database string) (n int) {
+	t.Helper()
+	err := kv.Look(t.Context(), database, kv.Options{}, func(tx kv.Tx) error {
+		rows, err := tx.Scan("relay-tunnel/", "", 100)
+		n = len(rows)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // held keeps a sync, as an agent does, and returns what it last heard of relays.

@@ -1,0 +1,122 @@
+package relay
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"porchlight/control/kv"
+)
+
+// Nodes that have news say themselves which tunnels they hold, and nothing of that is in
+// the store. A node of an earlier version has none: it looks for tunnels in rows, and
+// tells of its own by rows. So while one of those lives, the others write and read rows,
+// too, and so they do while a node that lives is not heard for long, as when no port for
+// news is open between two of them. They stop by themselves; rows that are left run out.
+
+// unheardFor is how long a node that lives is not heard before rows are needed for it:
+// one that was killed is not taken for alive as long.
+const unheardFor = lease + renewEvery
+
+// decideRows is the one place where it is decided whether rows are needed, at every look
+// for other nodes. mu is held.
+func (d *directory) decideRows() {
+	if d.holders == nil || d.unheardBy == nil {
+		return // this node has no news itself
+	}
+	unheard := d.unheardBy(unheardFor)
+	i := slices.IndexFunc(d.nodes, func(n nodeRow) bool {
+		return n.Node != d.self.Node && (n.News == "" || slices.Contains(unheard, n.Run))
+	})
+	switch needed := i >= 0; {
+	case needed && !d.rows:
+		d.log.Info("a relay of this service is not heard, or of an earlier version: where tunnels are is told by the database, too", "node", d.nodes[i].Node)
+		d.rows = true
+		d.nudge()
+	case !needed && d.rows:
+		d.log.Info("all relays of this service hear each other: where tunnels are is not told by the database any more")
+		d.rows = false
+		clear(d.cache)
+	}
+}
+
+// noteTunnel notes that a host's row may be wrong. While there are no rows it notes those
+// that would have to be made or deleted. mu is held.
+func (d *directory) noteTunnel(host string) {
+	if _, written := d.written[host]; !d.rows && !written && !d.holds(host) {
+		delete(d.dirty, host)
+		return
+	}
+	d.dirty[host] = true
+}
+
+// withoutRows are the nodes to ask for a server name where there are no rows and nobody
+// says to hold its tunnel: nobody, where all are heard and it is sure. A node that is not
+// heard is asked itself, and so are all where one may have been too busy to answer.
+func (d *directory) withoutRows(serverName string, sure bool) findings {
+	unheard := d.unheardBy(0)
+	if sure && len(unheard) == 0 {
+		return findings{sure: true}
+	}
+	found := d.lastKnown(serverName)
+	if sure {
+		found.nodes = slices.DeleteFunc(found.nodes, func(n nodeRow) bool { return !slices.Contains(unheard, n.Run) })
+	}
+	return d.reached(found)
+}
+
+// writeTunnels makes the rows of the hosts touched, and of those whose row gets
+// old, what they should be.
+func (d *directory) writeTunnels(ctx context.Context) error {
+	now := d.now()
+	d.mu.Lock()
+	if !d.rows {
+		d.mu.Unlock()
+		return nil
+	}
+	for host, at := range d.written {
+		if now.Sub(at) > tunnelLife/2 {
+			d.dirty[host] = true
+		}
+	}
+	hosts := slices.Sorted(maps.Keys(d.dirty))
+	clear(d.dirty)
+	d.mu.Unlock()
+	for chunk := range slices.Chunk(hosts, tunnelsAtOnce) {
+		here := make(map[string]bool, len(chunk))
+		for _, host := range chunk {
+			here[host] = d.holds(host)
+		}
+		err := d.store.Update(ctx, func(tx kv.Tx) error {
+			for _, host := range chunk {
+				key := keyTunnels + host + "/" + d.self.Node
+				if !here[host] {
+					if err := tx.Delete(key); err != nil {
+						return err
+					}
+					continue
+				}
+				if err := putRow(tx, key, tunnelRow{Run: d.self.Run, Since: now}, tunnelLife); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		d.mu.Lock()
+		for _, host := range chunk {
+			switch {
+			case err != nil:
+				d.dirty[host] = true
+			case here[host]:
+				d.written[host] = now
+			default:
+				delete(d.written, host)
+			}
+		}
+		d.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

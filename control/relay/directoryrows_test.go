@@ -1,0 +1,182 @@
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/control/kv"
+)
+
+// newsNode is a directory whose news a test says.
+type newsNode struct {
+	*directory
+	held    map[string]bool
+	said    []string // runs that say to hold what is asked for
+	sure    bool
+	unheard []string // runs, for however long
+}
+
+func withNews(store kv.Store, name string) *newsNode {
+	n := &newsNode{held: map[string]bool{}, sure: true}
+	p := Peers{
+		Store: store, Domain: "localhost", Run: "run-" + name, Version: "v2", News: func() string { return name + ":7543" },
+		Hold:    func(string, func(string) bool) {},
+		Holders: func(context.Context, string, int) ([]string, bool) { return n.said, n.sure },
+		Unheard: func(time.Duration) []string { return n.unheard },
+	}
+	n.directory = newDirectory(p, name, func(host string) bool { return n.held[host] }, time.Now, slog.New(slog.DiscardHandler))
+	return n
+}
+
+// tunnels has a host come or go here.
+func (n *newsNode) tunnel(host string, held bool) {
+	n.held[host] = held
+	n.touch(host)
+}
+
+// step is a round of run.
+func (n *newsNode) step(t *testing.T) {
+	t.Helper()
+	for _, do := range []func(context.Context) error{n.renew, n.look, n.writeTunnels} {
+		if err := do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// rows are the hosts of a store's rows of tunnels.
+func tunnelRows(t *testing.T, store kv.Store) (hosts []string) {
+	t.Helper()
+	err := store.View(t.Context(), func(tx kv.Tx) error {
+		items, err := tx.Scan(keyTunnels, "", 1000)
+		for _, it := range items {
+			hosts = append(hosts, strings.TrimPrefix(it.Key, keyTunnels))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hosts
+}
+
+// Where all nodes have news, no tunnel is written to the store. While a node of an earlier
+// version lives, all that there are are, and what went meanwhile is deleted; and then they
+// are not any more.
+func TestRowsWhileAnEarlierVersionLives(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, two := withNews(store, "one"), withNews(store, "two")
+	both := func() { t.Helper(); two.step(t); one.step(t) }
+	has := func(when string, want ...string) {
+		t.Helper()
+		both()
+		if got := tunnelRows(t, store); !slices.Equal(got, want) {
+			t.Errorf("%s: the rows are %q, want %q", when, got, want)
+		}
+	}
+	one.tunnel("anna.localhost", true)
+	one.tunnel("ben.localhost", true)
+	one.tunnel("carla.localhost", true)
+	one.tunnel("carla.localhost", false)
+	two.tunnel("dora.localhost", true)
+	has("all have news")
+	if n := len(one.dirty); n != 2 {
+		t.Errorf("%d hosts are remembered for two tunnels", n)
+	}
+
+	old := newDirectory(Peers{Store: store, Domain: "localhost"}, "old", func(string) bool { return false }, time.Now, slog.New(slog.DiscardHandler))
+	if err := old.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has("an old node came", "anna.localhost/one", "ben.localhost/one", "dora.localhost/two")
+	one.tunnel("carla.localhost", true)
+	has("a tunnel came", "anna.localhost/one", "ben.localhost/one", "carla.localhost/one", "dora.localhost/two")
+	if err := old.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := old.find(t.Context(), "notes.dora.localhost"); err != nil || len(found.nodes) != 1 || found.nodes[0].Node != "two" {
+		t.Errorf("the old node finds %v, %v", found.nodes, err)
+	}
+	old.holds = func(string) bool { return true }
+	old.touch("emma.localhost")
+	if err := old.writeTunnels(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := one.find(t.Context(), "notes.emma.localhost"); err != nil || len(found.nodes) != 1 || found.nodes[0].Node != "old" {
+		t.Errorf("a tunnel of the old node is found at %v, %v", found.nodes, err)
+	}
+
+	if err := old.withdraw(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left := []string{"anna.localhost/one", "ben.localhost/one", "carla.localhost/one", "dora.localhost/two", "emma.localhost/old"} // they run out
+	both()
+	one.tunnel("anna.localhost", false)
+	two.tunnel("fred.localhost", true)
+	has("the old node went", left...)
+	before := store.views.Load()
+	for range 100 {
+		found, err := one.find(t.Context(), "notes.anna.localhost")
+		if err != nil || len(found.nodes) != 0 || !found.sure {
+			t.Fatalf("a tunnel that is nowhere: %v, %v", found, err)
+		}
+	}
+	if n := store.views.Load() - before; n != 0 {
+		t.Errorf("the store was read %d times", n)
+	}
+
+	if err := old.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has("it came back", "ben.localhost/one", "carla.localhost/one", "dora.localhost/two", "emma.localhost/old", "fred.localhost/two")
+}
+
+// A node that lives and is not heard is asked itself, and after a while rows are written
+// for it; where one may have been too busy to answer, all are asked.
+func TestRowsWhileANodeIsNotHeard(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, two, three := withNews(store, "one"), withNews(store, "two"), withNews(store, "three")
+	for range 2 {
+		for _, n := range []*newsNode{three, two, one} {
+			n.step(t)
+		}
+	}
+	finds := func(want string, sure bool) {
+		t.Helper()
+		before := store.views.Load()
+		found, err := one.find(t.Context(), "notes.anna.localhost")
+		var names []string
+		for _, n := range found.nodes {
+			names = append(names, n.Node)
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); err != nil || got != want || found.sure != sure || store.views.Load() != before {
+			t.Errorf("found %q, sure %v, %v, want %q and %v", got, found.sure, err, want, sure)
+		}
+	}
+	finds("", true)
+	one.sure = false
+	finds("three two", false)
+	one.sure, one.unheard = true, []string{"run-three"}
+	finds("three", false)
+	one.said = []string{"run-two"}
+	finds("two", true)
+	one.tunnel("maya.localhost", true)
+	one.step(t)
+	if got := tunnelRows(t, store); !slices.Equal(got, []string{"maya.localhost/one"}) {
+		t.Errorf("the rows are %q, and a node was not heard for long", got)
+	}
+	one.unheard = []string{"run-of-before"} // of nobody who lives
+	one.step(t)
+	one.tunnel("nora.localhost", true)
+	one.step(t)
+	if got := tunnelRows(t, store); len(got) != 1 {
+		t.Errorf("the rows are %q, and all are heard", got)
+	}
+}
