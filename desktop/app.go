@@ -110,7 +110,13 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		bind: []any{
 			ui.NewAgent(a.call),
 			&ui.Desk{Desktop: deskInWords{a.desk}},
-			ui.NewShell(version, func(text string) error { return errorInWords(a.copy(text)) }, func(ctx context.Context, url string) error { return errorInWords(browse(ctx, url)) }, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted, speech, a.appearance),
+			ui.NewShell(ui.Around{
+				Version: version,
+				Copy:    func(text string) error { return errorInWords(a.copy(text)) },
+				Browse:  func(ctx context.Context, url string) error { return errorInWords(browse(ctx, url)) },
+				State:   func() agentapi.OwnerState { s, _ := a.snapshot(); return s },
+				Wanted:  a.wanted, Speech: speech, Looks: a.appearance,
+			}),
 		},
 	})
 	return a

@@ -81,14 +81,17 @@ type Trust struct {
 }
 
 // Shell is what the page asks of the program around it.
-type Shell struct {
-	version string
-	copy    func(text string) error
-	browse  func(ctx context.Context, url string) error
-	state   func() agentapi.OwnerState
-	wanted  func() Place
-	speech  func() Speech
-	looks   func() string
+type Shell struct{ around Around }
+
+// Around is the program around the page.
+type Around struct {
+	Version string
+	Copy    func(text string) error                     // puts it on the clipboard
+	Browse  func(ctx context.Context, url string) error // opens it in the owner's browser
+	State   func() agentapi.OwnerState                  // tells which addresses are ours
+	Wanted  func() Place                                // where the owner asked to be, outside the window
+	Speech  func() Speech
+	Looks   func() string
 }
 
 // Place is where in the window the owner wants to be.
@@ -107,48 +110,43 @@ type Speech struct {
 	Locale string `json:"locale"`
 }
 
-// NewShell makes the area. copy puts a text on the clipboard, browse opens an
-// address in the owner's browser, state tells which addresses are ours, wanted
-// where the owner asked to be outside the window, speech what the page speaks, looks what
-// it looks like.
-func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState, wanted func() Place, speech func() Speech, looks func() string) *Shell {
-	return &Shell{version: version, copy: copy, browse: browse, state: state, wanted: wanted, speech: speech, looks: looks}
-}
+// NewShell makes the area.
+func NewShell(around Around) *Shell { return &Shell{around} }
 
 // Looks is what the page is to look like, "light" or "dark": what the owner chose, or what
 // the desktop looks like where the page cannot see it; "" where it can. The page asks when
 // it loads and at each event "looks".
-func (s *Shell) Looks() string { return s.looks() }
+func (s *Shell) Looks() string { return s.around.Looks() }
 
 // Speech is asked for before anything is shown, and is there at once.
-func (s *Shell) Speech() Speech { return s.speech() }
+func (s *Shell) Speech() Speech { return s.around.Speech() }
 
 // Wanted is where the owner asked to be in the menu or on a notification since
 // the last call. The page asks when it has loaded and at each event "show": an event alone would be lost on a
 // page that is not there yet.
-func (s *Shell) Wanted() Place { return s.wanted() }
+func (s *Shell) Wanted() Place { return s.around.Wanted() }
 
 // State is the last that is known of everything, so that a page that opens shows it
 // at once; its Seq is 0 before there is any.
-func (s *Shell) State() agentapi.OwnerState { return s.state() }
+func (s *Shell) State() agentapi.OwnerState { return s.around.State() }
 
 // Version of this build.
-func (s *Shell) Version() string { return s.version }
+func (s *Shell) Version() string { return s.around.Version }
 
 // Copy puts text on the clipboard.
-func (s *Shell) Copy(text string) error { return s.copy(text) }
+func (s *Shell) Copy(text string) error { return s.around.Copy(text) }
 
 // OpenURL opens one of Porchlight's own addresses in the owner's browser: this
 // computer's, one of its apps', its control plane's, or that of the one it is
 // being connected to. Nothing else: the page shows names that other programs
 // chose.
 func (s *Shell) OpenURL(address string) error {
-	if !ours(address, s.state()) {
+	if !ours(address, s.around.State()) {
 		return words.Errorf("This is not one of Porchlight's addresses.")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return s.browse(ctx, address)
+	return s.around.Browse(ctx, address)
 }
 
 func ours(address string, s agentapi.OwnerState) bool {

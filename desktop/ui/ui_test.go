@@ -14,7 +14,10 @@ func TestOnlyOurOwnAddressesAreOpened(t *testing.T) {
 		Connecting: &agentapi.Connecting{State: agentapi.ConnectWaiting, AuthURL: "https://control.porch.example"},
 	}
 	var opened []string
-	s := NewShell("1", nil, func(_ context.Context, u string) error { opened = append(opened, u); return nil }, func() agentapi.OwnerState { return state }, nil, nil, nil)
+	s := NewShell(Around{
+		Browse: func(_ context.Context, u string) error { opened = append(opened, u); return nil },
+		State:  func() agentapi.OwnerState { return state },
+	})
 	for address, want := range map[string]bool{
 		"https://maya.localhost:8443/":              true,
 		"https://notes.maya.localhost:8443/x?y=z":   true,
