@@ -110,14 +110,23 @@ func (a *agent) visitedAt(addr string) (visitor, data *net.TCPConn, hello []byte
 	hello = recordHello(a.t, &tls.Config{ServerName: "notes.maya.localhost"})
 	ticket := a.ticket()
 	data = a.open(ticket)
+	reached := make(chan []byte, 1)
+	go func() { head, _ := headOf(data); reached <- head }()
+	var head []byte
 	programs.Eventually(a.t, "a visitor reaches the agent", func() bool {
-		visitor = visit(a.t, addr, hello)
-		_ = visitor.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-		n, err := visitor.Read(make([]byte, 16))
-		return n == 0 && timedOut(err) // turned away otherwise
+		conn, away := visit(a.t, addr, hello), make(chan struct{})
+		go func() { defer close(away); _, _ = conn.Read(make([]byte, 16)) }()
+		select {
+		case head = <-reached:
+			_ = conn.SetReadDeadline(time.Now()) // nobody has answered it
+			<-away
+		case <-away:
+		}
+		visitor = conn
+		return head != nil
 	})
 	_ = visitor.SetReadDeadline(time.Now().Add(longest))
-	if got := a.visitor(data, ticket); got.String() != visitor.LocalAddr().String() {
+	if got := a.sourceIn(head, ticket); got.String() != visitor.LocalAddr().String() {
 		a.t.Errorf("the agent is told of %v, and the visitor is %v", got, visitor.LocalAddr())
 	}
 	return visitor, data, hello

@@ -249,14 +249,26 @@ func (a *agent) open(ticket tunnelwire.Ticket) *net.TCPConn {
 // comes from.
 func (a *agent) visitor(conn net.Conn, ticket tunnelwire.Ticket) netip.AddrPort {
 	a.t.Helper()
+	head, err := headOf(conn)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.sourceIn(head, ticket)
+}
+
+// headOf is what the relay sends first.
+func headOf(conn net.Conn) ([]byte, error) {
 	head := make([]byte, 16)
 	if _, err := io.ReadFull(conn, head); err != nil {
-		a.t.Fatal(err)
+		return nil, err
 	}
 	head = append(head, make([]byte, binary.BigEndian.Uint16(head[14:]))...)
-	if _, err := io.ReadFull(conn, head[16:]); err != nil {
-		a.t.Fatal(err)
-	}
+	_, err := io.ReadFull(conn, head[16:])
+	return head, err
+}
+
+func (a *agent) sourceIn(head []byte, ticket tunnelwire.Ticket) netip.AddrPort {
+	a.t.Helper()
 	source, _, n, err := a.key.ParseHeader(head, ticket)
 	if err != nil || n != len(head) {
 		a.t.Fatalf("%d, %v", n, err)
