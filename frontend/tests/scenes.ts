@@ -72,13 +72,18 @@ const someMails = (): Mail[] => [
 ];
 
 export const person = (email: string, apps: string[], more: Partial<Person> = {}): Person => ({ email, accountId: `acc-${email}`, role: 'member', status: 'active', apps, ...more });
-/** The end of a day so many days from now. */
-const endOfDay = (days: number) => new Date(new Date().setHours(23, 59, 59, 0) + days * 86_400_000).toISOString();
+/** The end of a day so many days from now; not all days have as many hours. */
+const inDays = (days: number) => {
+  const at = new Date();
+  at.setDate(at.getDate() + days);
+  at.setHours(23, 59, 59, 0);
+  return at.toISOString();
+};
 export const somePeople = () => [
   person('maya@example.com', ['Notes', 'Photos', 'Home Assistant', 'Blog draft', 'Recipes'], { role: 'owner' }),
   person('carla.nunes@example.org', ['Notes', 'Photos']),
-  person('bob@example.com', ['Notes', 'Blog draft'], { until: { Notes: endOfDay(3) } }),
-  person('lena@example.com', ['Photos'], { status: 'pending', until: { Photos: endOfDay(4) }, ended: { Notes: endOfDay(-1) } }),
+  person('bob@example.com', ['Notes', 'Blog draft'], { until: { Notes: inDays(3) } }),
+  person('lena@example.com', ['Photos'], { status: 'pending', until: { Photos: inDays(4) }, ended: { Notes: inDays(-1) } }),
   person('tomas@example.net', ['Notes', 'Photos'], { status: 'revoked' }),
 ];
 const manyPeople = () => [
