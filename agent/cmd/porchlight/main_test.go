@@ -43,6 +43,11 @@ func TestMain(m *testing.M) {
 	// No keychain: the headless agent must not need one.
 	os.Unsetenv("DBUS_SESSION_BUS_ADDRESS")
 	os.Setenv("XDG_RUNTIME_DIR", "")
+	// What it says is compared as it is in English, wherever this machine stands.
+	os.Setenv("LC_ALL", "C.UTF-8")
+	if os.Getenv("HOME") == "" {
+		os.Setenv("HOME", dir)
+	}
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
