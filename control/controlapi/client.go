@@ -44,6 +44,10 @@ type Client struct {
 	Silence time.Duration
 }
 
+// idleWait is how long a connection waits for the next request: a computer whose sync the
+// tunnel carries asks seldom, and each connection is a file of the node.
+const idleWait = 10 * time.Second
+
 // NewTransport makes a transport for a Client, its own so that its connections
 // are closed with it. It trusts roots, or those of the system when nil. HTTP/2
 // is off: a waiting sync is to have a connection of its own, whose failing is
@@ -54,7 +58,7 @@ func NewTransport(roots *x509.CertPool) *http.Transport {
 		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 15 * time.Second,
-		IdleConnTimeout:       30 * time.Second,
+		IdleConnTimeout:       idleWait,
 		MaxIdleConnsPerHost:   2,
 		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
 		Proxy:                 http.ProxyFromEnvironment,

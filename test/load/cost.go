@@ -26,8 +26,12 @@ const (
 	growing    = "CPU each ÷ that among the first hundred"
 )
 
-// settleFor is how long what coming cost lasts.
-const settleFor = 3 * time.Second
+// settleFor is how long what coming cost lasts, and closesFor how long the connections do by
+// which computers heard of their relays.
+const (
+	settleFor = 3 * time.Second
+	closesFor = 13 * time.Second
+)
 
 // fewestForGrowth computers are those that growth is measured from.
 const fewestForGrowth = 100
@@ -102,7 +106,11 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 		return spent{}, err
 	}
 	w.says("%d of %d are there after %.1f s (syncs answered %d, tunnels %d; %s)", len(is.Back), n, time.Since(began).Seconds(), is.Answered, is.Welcomed, is.Trouble)
-	if err := rest(ctx, min(w.window, max(w.window/4, settleFor))); err != nil {
+	settle := min(w.window, max(w.window/4, settleFor))
+	if n >= fewestForGrowth { // of fewer only rates are of interest
+		settle = max(settle, closesFor)
+	}
+	if err := rest(ctx, settle); err != nil {
 		return spent{}, err
 	}
 	s, err := w.during(ctx, func() error { return rest(ctx, w.window) })
