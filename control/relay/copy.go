@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"porchlight/internal/socket"
 )
 
 const (
@@ -187,7 +189,7 @@ func (d *direction) copy(r reader) error {
 		buf, n, err := r.read()
 		if n > 0 {
 			d.bytes += int64(n)
-			_, werr := d.dst.Write(buf[:n])
+			werr := d.write(buf[:n])
 			copyBuffers.Put(buf)
 			if werr != nil {
 				return werr
@@ -206,6 +208,15 @@ func (d *direction) copy(r reader) error {
 			return err
 		}
 	}
+}
+
+func (d *direction) write(p []byte) (err error) {
+	if tcp, ok := d.dst.(*net.TCPConn); ok {
+		_, err = socket.WriteTo(tcp, p)
+		return err
+	}
+	_, err = d.dst.Write(p)
+	return err
 }
 
 // readEnded decides what an error of reading means: nothing while the flow goes

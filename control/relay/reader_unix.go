@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"porchlight/internal/socket"
 )
 
 // patientReader reads from a connection and holds no buffer while it waits: one
@@ -43,24 +45,19 @@ func (r *patientReader) read() (buf *[copyBuffer]byte, n int, err error) {
 // attempt returns false to be called again when the connection is readable.
 func (r *patientReader) attempt(fd uintptr) bool {
 	buf := copyBuffers.Get().(*[copyBuffer]byte)
-	for {
-		n, err := syscall.Read(int(fd), buf[:])
-		switch {
-		case err == syscall.EINTR:
-			continue
-		case n > 0:
-			r.buf, r.n = buf, n
-			return true
-		}
-		copyBuffers.Put(buf)
-		switch {
-		case err == syscall.EAGAIN:
-			return false
-		case err == nil:
-			r.err = io.EOF
-		default:
-			r.err = os.NewSyscallError("read", err)
-		}
+	n, err := socket.Read(fd, buf[:])
+	if n > 0 {
+		r.buf, r.n = buf, n
 		return true
 	}
+	copyBuffers.Put(buf)
+	switch {
+	case err == syscall.EAGAIN:
+		return false
+	case err == nil:
+		r.err = io.EOF
+	default:
+		r.err = os.NewSyscallError("read", err)
+	}
+	return true
 }

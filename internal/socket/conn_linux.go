@@ -69,7 +69,7 @@ func (s *side) run(p []byte, until func(func(uintptr) bool) error) (n int, err, 
 	s.p, s.n, s.err = p, 0, nil
 	err = until(s.step)
 	n, call = s.n, s.err
-	s.p = nil
+	s.p, s.err = nil, nil
 	return n, err, call
 }
 
@@ -92,9 +92,34 @@ func (c *wrapped) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// sides are for Write of connections that are not wrapped, *side.
+var sides = sync.Pool{New: func() any {
+	s := new(side)
+	s.step = s.write
+	return s
+}}
+
+// WriteTo writes all of p to a connection that is not wrapped, for one of which many rest:
+// nothing is kept for it.
+func WriteTo(conn *net.TCPConn, p []byte) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	s := sides.Get().(*side)
+	defer sides.Put(s)
+	n, err, call := s.run(p, raw.Write)
+	if err != nil || call != nil {
+		return n, failed(conn, "write", err, call)
+	}
+	return n, nil
+}
+
+func (c *wrapped) failed(op string, err, call error) error { return failed(c.TCPConn, op, err, call) }
+
 // failed is the error that net's own method would give. err is of the connection, call of
 // the system call.
-func (c *wrapped) failed(op string, err, call error) error {
+func failed(c *net.TCPConn, op string, err, call error) error {
 	if raw, ok := errors.AsType[*net.OpError](err); ok {
 		err = raw.Err
 	} else if err == nil {

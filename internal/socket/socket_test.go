@@ -116,6 +116,30 @@ func expect(t *testing.T, err error, op string, is error) {
 	}
 }
 
+// Checked: what is written without wrapping arrives, and fails alike.
+func TestWriteTo(t *testing.T) {
+	t.Parallel()
+	_, conn := pair(t)
+	wrapped, other := pair(t)
+	defer conn.Close()
+	sent := make([]byte, 8<<20)
+	rand.Read(sent)
+	go func() {
+		if n, err := socket.WriteTo(other, sent); n != len(sent) || err != nil {
+			t.Errorf("wrote %d bytes of %d: %v", n, len(sent), err)
+		}
+		other.CloseWrite()
+	}()
+	if got, err := io.ReadAll(struct{ io.Reader }{wrapped}); err != nil || !bytes.Equal(got, sent) {
+		t.Fatalf("%d of %d bytes came, or others: %v", len(got), len(sent), err)
+	}
+	conn.Close()
+	_, err := socket.WriteTo(conn, sent)
+	if !errors.Is(err, net.ErrClosed) {
+		t.Fatalf("writing to what is closed gives %v", err)
+	}
+}
+
 // Checked: what is no TCP connection stays what it is.
 func TestOthersStayThemselves(t *testing.T) {
 	t.Parallel()
