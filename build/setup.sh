@@ -47,7 +47,7 @@ if [ "$want" = test ] || [ "$want" = apps ]; then
 		at-spi2-core gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
 		webkit2gtk-driver chromium openssl radicale postgresql php-cli systemd
 		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless
-		nginx libnginx-mod-stream nghttp2-client apache2-bin openssh-client"
+		nginx libnginx-mod-stream nghttp2-client apache2-bin openssh-client prometheus"
 fi
 if [ "$want" = apps ]; then
 	# Servers without the packages that would start them as services, where there are such.

@@ -10,9 +10,11 @@ import (
 
 // Options of Open; the zero value is fine.
 type Options struct {
-	// Now tells the time by which values expire; nil means time.Now. Processes
-	// that share a database should agree on it to a second or so.
+	// Now tells the time by which values expire; nil means this machine's, and for a
+	// database that processes share the database's, see Clock.
 	Now func() time.Time
+	// machine stands in for this machine's clock in tests.
+	machine func() time.Time
 
 	// Patience is how long a call waits for a database that went away before it
 	// fails with ErrUnavailable; zero means 10 seconds.
@@ -65,7 +67,7 @@ func Shared(url string) bool { return kindOf(url).shared }
 //
 // The errors are sentences for the person who runs the program, without a password.
 func Open(ctx context.Context, url string, opts Options) (Store, error) {
-	if opts.Now == nil {
+	if opts.Now == nil && !kindOf(url).shared {
 		opts.Now = time.Now
 	}
 	s, err := kindOf(url).open(ctx, url, opts)

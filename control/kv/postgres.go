@@ -68,7 +68,7 @@ const (
 type pgStore struct {
 	pool     *pgxpool.Pool
 	gate     *gate // as many places as connections that calls may use
-	now      func() time.Time
+	clock    *clock
 	patience time.Duration
 
 	cannotLock atomic.Bool // the server does not know lockWriters
@@ -162,7 +162,11 @@ func connectPostgres(ctx context.Context, url string, opts Options) (*pgStore, *
 	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "porchlight"
 	}
-	cfg.AfterConnect = prepareSession
+	clock := newClock(opts.Now)
+	if opts.machine != nil {
+		clock.machine = opts.machine
+	}
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return prepareSession(ctx, conn, clock) }
 	if opts.Patience <= 0 {
 		opts.Patience = defaultPatience
 	}
@@ -170,22 +174,23 @@ func connectPostgres(ctx context.Context, url string, opts Options) (*pgStore, *
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open the database: %w", err)
 	}
-	p := &pgStore{pool: pool, now: opts.Now, patience: opts.Patience, closing: make(chan struct{})}
+	p := &pgStore{pool: pool, clock: clock, patience: opts.Patience, closing: make(chan struct{})}
 	p.gate = newGate(int(cfg.MaxConns), opts.Patience, p.closing)
 	return p, cfg, nil
 }
 
 // prepareSession is run on every new connection.
-func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+func prepareSession(ctx context.Context, conn *pgx.Conn, clock *clock) error {
 	// While the table is small the planner would read it whole, and in a
 	// SERIALIZABLE transaction having read everything is a conflict with every
 	// writer. No statement here is long enough to be compiled first. A commit is
 	// promised to be on disk. A process that hangs must not hold its snapshot for ever.
-	_, err := conn.Exec(ctx, `select set_config('enable_seqscan', 'off', false),
+	err := clock.ask(ctx, conn, `select set_config('enable_seqscan', 'off', false),
 		set_config('enable_bitmapscan', 'off', false),
 		set_config('jit', 'off', false),
 		set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false),
-		set_config('idle_in_transaction_session_timeout', '60000', false)`)
+		set_config('idle_in_transaction_session_timeout', '60000', false),
+		clock_timestamp()`, nil, nil, nil, nil, nil)
 	// Another server of the same protocol may not know these; it works without.
 	if _, ok := errors.AsType[*pgconn.PgError](err); err != nil && !ok {
 		return err
@@ -251,6 +256,9 @@ func (p *pgStore) trySchema(ctx context.Context) error {
 	return nil
 }
 
+// now is the time by which values expire.
+func (p *pgStore) now() time.Time { return p.clock.now() }
+
 // View runs fn on a snapshot. When the database goes away between two reads the
 // error wraps ErrUnavailable.
 func (p *pgStore) View(ctx context.Context, fn func(Tx) error) error {
@@ -293,7 +301,7 @@ func (p *pgStore) Update(ctx context.Context, fn func(Tx) error) error {
 }
 
 // Sweep deletes up to limit expired keys, oldest first, in one statement, and
-// what connections of days ago left behind. Processes that sweep at the same
+// what connections of days ago left behind. It also looks at the database's clock. Processes that sweep at the same
 // time share the work.
 func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := checkLimit(limit); err != nil {
@@ -311,8 +319,10 @@ func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = c.exec(`delete from kv_writer where seen < now() - interval '1 day'`)
-	return n, err
+	if _, err = c.exec(`delete from kv_writer where seen < now() - interval '1 day'`); err != nil {
+		return n, err
+	}
+	return n, p.clock.ask(ctx, p.pool, "select clock_timestamp()")
 }
 
 // Close takes no further calls, waits for those under way, which stop trying

@@ -176,6 +176,7 @@ func (n *Node) build(ctx context.Context) error {
 			UpdateNotice: cfg.updateNotice(),
 			MembersEnrol: cfg.MembersEnrol,
 			SharedStore:  kv.Shared(cfg.StoreURL()),
+			Now:          kv.Clock(n.store),
 		},
 		Relay: relay.Config{
 			TLS:            auth,
@@ -284,6 +285,9 @@ func (n *Node) Run(ctx context.Context) error {
 		start(func(ctx context.Context) error { return part(kv.First(ctx)) })
 	}
 	n.warnOfNeighbours()
+	if ahead := kv.ClockAhead(n.store); ahead != 0 {
+		n.cfg.Log.Warn("this machine's clock is not that of the database, by which all nodes go: set it, and keep it set (NTP)", "database_ahead", ahead.Round(time.Second).String())
+	}
 	limits := n.cfg.Limits.WithDefaults()
 	n.cfg.Log.Info("limits", "open_files", filelimit.Limit(), "computers", limits.Tunnels, "visitors", limits.Visitors, "postgres_connections", n.connections())
 	start(func(ctx context.Context) error { return n.relay.Serve(ctx, n.listeners...) })

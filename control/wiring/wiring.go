@@ -67,7 +67,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if queue, ok := domain.Mail.(*mail.SMTP); ok {
 		queue.OnGivenUp(p.Service.Agents.Changed)
 	}
-	pages := web.Config{Log: domain.Log, SyncBeat: cfg.SyncBeat}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, SyncBeat: cfg.SyncBeat}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}

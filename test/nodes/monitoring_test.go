@@ -3,6 +3,7 @@ package nodes
 import (
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -58,13 +59,14 @@ func TestMonitoringNamesWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range dashboard.Panels {
-		for _, target := range p.Targets {
-			asked[p.Title] += " " + target.Expr
+		for i, target := range p.Targets {
+			asked[fmt.Sprint(p.Title, " ", i)] = target.Expr
 		}
 	}
 	if len(asked) < 20 {
 		t.Fatalf("only %d rules and panels were read", len(asked))
 	}
+	isPromQL(t, asked)
 	for who, expr := range asked {
 		named := ours.FindAllString(expr, -1)
 		if len(named) == 0 && !strings.HasPrefix(expr, "up{") {
@@ -74,6 +76,32 @@ func TestMonitoringNamesWhatIsThere(t *testing.T) {
 			if !strings.Contains(served, "\n"+name+"{") && !strings.Contains(served, "\n"+name+" ") {
 				t.Errorf("%s asks for %s, which a node does not serve", who, name)
 			}
+		}
+	}
+}
+
+// isPromQL has Prometheus's own tool look at the rules as they are, and at every
+// expression of the dashboard as a rule.
+func isPromQL(t *testing.T, asked map[string]string) {
+	t.Helper()
+	type record struct{ Record, Expr string }
+	var all struct{ Groups []map[string]any }
+	var records []record
+	for _, expr := range asked {
+		records = append(records, record{fmt.Sprint("asked:", len(records)), strings.ReplaceAll(expr, "$__rate_interval", "1m")})
+	}
+	all.Groups = []map[string]any{{"name": "all", "rules": records}}
+	raw, err := yaml.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := filepath.Join(t.TempDir(), "asked.yaml")
+	if err := os.WriteFile(each, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{filepath.Join("..", "..", "build", "monitoring", "rules.yaml"), each} {
+		if out, err := exec.Command("promtool", "check", "rules", file).CombinedOutput(); err != nil {
+			t.Errorf("promtool, of the Debian package prometheus (build/setup.sh test): %v\n%s", err, out)
 		}
 	}
 }
