@@ -4,6 +4,7 @@ package desktop
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,8 +119,8 @@ func (p *program) opening() time.Duration {
 	managed := func() bool { // a panel that has just started is a window, too
 		list, err := xproto.GetProperty(conn, false, root, atom.Atom, xproto.AtomWindow, 0, 1<<10).Reply()
 		for i := 0; err == nil && i+4 <= len(list.Value); i += 4 {
-			named, err := xproto.GetProperty(conn, false, xproto.Window(xgb.Get32(list.Value[i:])), xproto.AtomWmName, xproto.GetPropertyTypeAny, 0, 1<<10).Reply()
-			if err == nil && string(named.Value) == "Porchlight" {
+			class, err := xproto.GetProperty(conn, false, xproto.Window(xgb.Get32(list.Value[i:])), xproto.AtomWmClass, xproto.AtomString, 0, 1<<10).Reply()
+			if err == nil && strings.Contains(string(class.Value), "porchlight") {
 				return true
 			}
 		}
