@@ -34,7 +34,7 @@ import (
 const (
 	visitors = 100
 	owner    = "maya@example.net"
-	quiet    = 10 * time.Second // until what was just done is over
+	quiet    = 20 * time.Second // until what was just done is over: the agent beats every second for 15 s more
 )
 
 func main() {
