@@ -128,7 +128,7 @@ profile: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## what e
 against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]
 	build/against.sh $(COMMIT) $(ROUNDS)
 
-load: setup-load cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd|outage|withdrawal|pass|ha]
+load: setup-load cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd|outage|withdrawal|pass|ha|upgrade]
 	@build/load.sh $(PART) $(if $(QUICK),quick)
 
 ## Packing it ------------------------------------------------------------------

@@ -178,8 +178,14 @@ func (u *Upgrade) nodesSay() (says []string) {
 		}
 		says = append(says, s)
 	}
+	if u.Version == unnamed {
+		says = append(says, "This program was built without a name for its version: any node that was looks like it.")
+	}
 	return says
 }
+
+// unnamed is the version of a program that was built without one.
+const unnamed = "unknown"
 
 // next says whether this program may be started now, and what to do.
 func (u *Upgrade) next() (safe bool, next string) {
@@ -188,7 +194,7 @@ func (u *Upgrade) next() (safe bool, next string) {
 		if n.Draining {
 			ending = append(ending, n.Node)
 		}
-		if n.Version != u.Version || u.Version == "unknown" {
+		if n.Version != u.Version {
 			others = append(others, n.Node)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -27,7 +28,7 @@ type world struct {
 	settings
 	shape
 	dir      string
-	program  string // porchlight-control
+	program  string // porchlight-control, of this version
 	port     int    // of every node, each on an address of its own
 	naming   control.Naming
 	server   *pgtest.Server // nil where there are several
@@ -45,7 +46,7 @@ type world struct {
 // node is one process of porchlight-control.
 type node struct {
 	*programs.Process
-	name, address, dir, database string
+	name, address, dir, database, program string
 
 	mu     sync.Mutex
 	health string // guarded by mu: where /readyz is, in this run of it
@@ -73,6 +74,7 @@ type shape struct {
 	away    time.Duration // and so long are its round trips
 	pinned  bool          // the first computer uses the first node alone, and can lose its network
 	drain   time.Duration // how long a node that is asked to end still takes visitors
+	program string        // that nodes are started with; empty for this version's
 }
 
 // openWorld starts PostgreSQL whose commits wait for the disk, and nodes.
@@ -184,7 +186,7 @@ func nodeAddress(i, port int) string {
 }
 
 func (w *world) addNode(ctx context.Context, i int) error {
-	n := &node{name: fmt.Sprint("node", i+1), address: nodeAddress(i, w.port), database: w.database}
+	n := &node{name: fmt.Sprint("node", i+1), address: nodeAddress(i, w.port), database: w.database, program: cmp.Or(w.shape.program, w.program)}
 	n.dir = filepath.Join(w.dir, n.name)
 	if w.linked {
 		l, err := openLink(w.server.Socket(), w.away)
@@ -228,7 +230,7 @@ func (w *world) start(ctx context.Context, n *node) (err error) {
 	if w.nodes > 1 {
 		args = append(args, "--node", n.name, "--peer-address", "127.0.0.1:0")
 	}
-	n.Process, err = programs.Start(exec.Command(w.program, args...))
+	n.Process, err = programs.Start(exec.Command(n.program, args...))
 	if err != nil {
 		return err
 	}
