@@ -150,7 +150,8 @@ func (c *conn) readHead() (n int, ok bool) {
 			c.shrink()
 		} else {
 			n := headSize(c.buf[c.from:c.to])
-			if n > 0 || !c.filled || !c.makeRoom() {
+			half := c.spare > 0 && string(c.buf[c.from:c.to]) == "\r" // of an empty line, of which net/http would not know that it may be
+			if n > 0 || !half && !c.filled || !c.makeRoom() {
 				return n, true
 			}
 			if !begun && !c.readWithin(limits.HeaderTimeout) {
