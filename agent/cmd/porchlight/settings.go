@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
@@ -58,44 +59,11 @@ shown; a flag that is not given stays as it is.
 			return now, err
 		}
 		next := now
-		if f.Changed("fail-static-hours") {
-			next.FailStaticHours = want.FailStaticHours
-		}
-		if f.Changed("ask-again") {
-			next.AskAgain = want.AskAgain
-		}
-		if f.Changed("trust-everybody") {
-			next.TrustEverybody = want.TrustEverybody
-		}
-		if f.Changed("probe") {
-			next.Probe = want.Probe
-		}
-		if f.Changed("requests") {
-			next.Requests = want.Requests
-		}
-		if f.Changed("display-name") {
-			next.DisplayName = want.DisplayName
-		}
-		if f.Changed("update-address") {
-			if next.UpdateAddress = want.UpdateAddress; want.UpdateAddress == "" || want.UpdateAddress == agentapi.NoAddress {
-				next.UpdateKey = ""
+		f.Visit(func(flag *pflag.Flag) {
+			if set := settingOf[flag.Name]; set != nil {
+				set(&next, want)
 			}
-		}
-		if f.Changed("update-key") {
-			next.UpdateKey = want.UpdateKey
-		}
-		if f.Changed("language") {
-			next.Language = want.Language
-		}
-		if f.Changed("titles") {
-			next.Titles = want.Titles
-		}
-		if f.Changed("strangers-knock") {
-			next.StrangersKnock = want.StrangersKnock
-		}
-		if f.Changed("quiet") {
-			next.Quiet = want.Quiet
-		}
+		})
 		if !reflect.DeepEqual(next, now) {
 			if next, err = client.SetSettings(ctx, next); err != nil {
 				return now, err
@@ -132,6 +100,27 @@ shown; a flag that is not given stays as it is.
 		c.line("Kept quiet, without a notification: %s.", quiet)
 		return nil
 	})
+}
+
+// settingOf is what each flag sets, from what it was given.
+var settingOf = map[string]func(to *agentapi.Settings, want agentapi.Settings){
+	"fail-static-hours": func(to *agentapi.Settings, want agentapi.Settings) { to.FailStaticHours = want.FailStaticHours },
+	"ask-again":         func(to *agentapi.Settings, want agentapi.Settings) { to.AskAgain = want.AskAgain },
+	"trust-everybody":   func(to *agentapi.Settings, want agentapi.Settings) { to.TrustEverybody = want.TrustEverybody },
+	"probe":             func(to *agentapi.Settings, want agentapi.Settings) { to.Probe = want.Probe },
+	"requests":          func(to *agentapi.Settings, want agentapi.Settings) { to.Requests = want.Requests },
+	"display-name":      func(to *agentapi.Settings, want agentapi.Settings) { to.DisplayName = want.DisplayName },
+	"language":          func(to *agentapi.Settings, want agentapi.Settings) { to.Language = want.Language },
+	"titles":            func(to *agentapi.Settings, want agentapi.Settings) { to.Titles = want.Titles },
+	"strangers-knock":   func(to *agentapi.Settings, want agentapi.Settings) { to.StrangersKnock = want.StrangersKnock },
+	"quiet":             func(to *agentapi.Settings, want agentapi.Settings) { to.Quiet = want.Quiet },
+	"update-key":        func(to *agentapi.Settings, want agentapi.Settings) { to.UpdateKey = want.UpdateKey },
+	"update-address": func(to *agentapi.Settings, want agentapi.Settings) {
+		// Flags are gone through by name, so a key that is given comes after this.
+		if to.UpdateAddress = want.UpdateAddress; want.UpdateAddress == "" || want.UpdateAddress == agentapi.NoAddress {
+			to.UpdateKey = ""
+		}
+	},
 }
 
 // newerVersions says where newer versions are asked for, and what was learnt there.
