@@ -19,7 +19,11 @@ const (
 // qr prints an address as a QR code, two modules a character. It does so only on a
 // terminal that is wide enough and takes colours.
 func (t *terminal) qr(address string) {
-	out, ok := t.out.(*os.File)
+	to := t.out
+	if read, ok := to.(readOutput); ok {
+		to = read.Writer
+	}
+	out, ok := to.(*os.File)
 	if !ok || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
 		return
 	}

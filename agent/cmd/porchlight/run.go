@@ -51,7 +51,7 @@ exit code is that of this command; Ctrl-C ends the program, too.`,
 	s.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s.name = args[0]
-		ctx, stop := untilTerminalEnds(cmd.Context())
+		ctx, stop := s.untilTerminalEnds(cmd.Context())
 		defer stop()
 		return s.run(ctx, args[1:])
 	}

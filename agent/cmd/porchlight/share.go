@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -70,7 +71,7 @@ options.`,
 			return commandline.Usagef("share takes the port the app listens on, 1 to 65535, and not %q", args[0])
 		}
 		s.port = port
-		ctx, stop := untilTerminalEnds(cmd.Context())
+		ctx, stop := s.untilTerminalEnds(cmd.Context())
 		defer stop()
 		if err := s.reach(ctx); err != nil {
 			return unlessStopped(err)
@@ -94,13 +95,37 @@ func (s *sharing) flags(cmd *cobra.Command) {
 }
 
 // untilTerminalEnds also ends when the terminal is closed or whoever reads the output
-// is gone: what was shared has to be put back then, too.
-func untilTerminalEnds(ctx context.Context) (context.Context, context.CancelFunc) {
-	ends := []os.Signal{syscall.SIGPIPE}
+// is gone: what was shared has to be put back then, too. Only the output tells the
+// second: SIGPIPE comes of any connection of this process, a visitor's who has left
+// among them, and is taken so that it ends nothing.
+func (s *sharing) untilTerminalEnds(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	stop := end
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		ends = append(ends, syscall.SIGHUP)
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 	}
-	return signal.NotifyContext(ctx, ends...)
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	s.c.terminal = &terminal{out: readOutput{s.c.out, end}, err: readOutput{s.c.err, end}}
+	return ctx, func() {
+		signal.Stop(pipes)
+		stop()
+		end()
+	}
+}
+
+// readOutput is output that somebody reads; gone is called when nobody does any more.
+type readOutput struct {
+	io.Writer
+	gone func()
+}
+
+func (w readOutput) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if err != nil {
+		w.gone()
+	}
+	return n, err
 }
 
 // reach finds the agent, or starts one.
