@@ -65,6 +65,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	r := newRigOn(t, store)
+	made := time.Now()
 	b, calls := everyCall(t, r)
 	routes := newHandler(r.svc, Config{}).routes
 	routes = append(routes, route{"OPTIONS", controlapi.PathToken, tierPublic, nil})
@@ -96,7 +97,12 @@ func TestDatabaseAway(t *testing.T) {
 	if err := server.StartAgain(); err != nil {
 		t.Fatal(err)
 	}
-	if after := rowsOf(t, store); !slices.Equal(after, before) {
+	after := rowsOf(t, store)
+	if time.Since(made) > 20*time.Second { // a visitor's code ends by itself after a minute
+		aVisit := func(row string) bool { return strings.HasPrefix(row, "visit/") }
+		after, before = slices.DeleteFunc(after, aVisit), slices.DeleteFunc(before, aVisit)
+	}
+	if !slices.Equal(after, before) {
 		t.Errorf("rows were changed:\n%s\n\nbefore:\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
 	}
 	for _, rt := range routes {
