@@ -238,13 +238,20 @@ func plain(sentence string) words.Text {
 // control plane is away.
 func (a *Agent) awaySentence() words.Sentence {
 	until, ok := a.access.AccessUntil()
-	if !ok {
+	older := a.remote.State().Older
+	switch {
+	case !ok && older:
+		return words.Of("The server tells an older state than before, which is not believed, and has for too long, so nobody can open your apps. Tell who runs it.")
+	case !ok:
 		return words.Of("The server has not answered for too long, so nobody can open your apps until it does.")
 	}
 	local := until.Local()
 	var at any = local.Format("15:04")
 	if y, m, d := time.Now().Date(); local.Day() != d || local.Month() != m || local.Year() != y {
 		at = words.Of("%[1]s on %[2]s", at, words.Day{Day: local})
+	}
+	if older {
+		return words.Of("The server tells an older state than before, which is not believed. Tell who runs it. Everyone keeps the access they have until %s.", at)
 	}
 	return words.Of("The server does not answer. Everyone keeps the access they have until %s.", at)
 }

@@ -1,12 +1,17 @@
 package agent
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"porchlight/agent/access"
 	"porchlight/agent/remote"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
 )
 
 // TestTroubleTakesAMoment: starting and roaming are no trouble; what lasts is.
@@ -21,6 +26,46 @@ func TestTroubleTakesAMoment(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		if text := a.trouble().String(); !strings.Contains(text, "does not answer") {
 			t.Errorf("afterwards: %q", text)
+		}
+	})
+}
+
+// Weakness: a database that failed over, or a backup that came back, tells every computer
+// what is older than before, and the owner is told that the server does not answer.
+// Checked: it is said by its name, with how long people keep their access, and then that
+// this is over.
+func TestOlderStateIsTrouble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept, err := store.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kept.Close()
+		who, err := access.New(access.Config{Store: kept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := controlapi.Snapshot{Version: "new", Line: "a", Change: 10}
+		who.SetSnapshot(last)
+		before := remote.New(remote.Config{
+			Control: &farAway{snapshot: controlapi.Snapshot{Version: "old", Line: "a", Change: 9}}, Last: last,
+			Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
+			Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
+			OnSnapshot: func(s controlapi.Snapshot) { t.Errorf("it is believed: %+v", s) },
+			OnContact:  who.Touch, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- before.Run(ctx) }()
+		defer func() { cancel(); <-over }()
+		a := &Agent{cfg: Config{ControlPlane: &ControlPlane{}}, remote: before, access: who}
+		time.Sleep(time.Minute)
+		for _, want := range []string{"is not believed. Tell who runs it. Everyone keeps the access", "for too long"} {
+			if text := a.trouble().String(); !strings.Contains(text, want) {
+				t.Errorf("%q is not in: %s", want, text)
+			}
+			time.Sleep(25 * time.Hour)
 		}
 	})
 }

@@ -41,11 +41,14 @@ type Tunnel interface {
 	Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error
 }
 
-// How long the tunnel is waited for before HTTPS is asked: at the start, and after it
-// carried the sync, when all agents of a node come back at once.
+// How long the tunnel is waited for before HTTPS is asked: at the start, and from when it
+// has ceased to carry the sync, when all agents of a node come back at once.
 const (
 	tunnelAtFirst = 2 * time.Second
 	tunnelAgain   = 10 * time.Second
+	// besideTunnel is how long, at least, and at most twice that, HTTPS is asked where it
+	// answers and the relays that are connected refuse.
+	besideTunnel = time.Minute
 )
 
 // errMoved ends a sync over HTTPS because the tunnel carries it now.
@@ -83,6 +86,8 @@ type State struct {
 	// Refused is true when the control plane no longer knows this computer's
 	// credential; trying again will not help.
 	Refused bool
+	// Older is true when what it tells is older than the last, and so not believed.
+	Older bool
 	// Since is when Connected last changed.
 	Since time.Time
 }
@@ -97,6 +102,8 @@ type Remote struct {
 	line       string // its line and change; see Snapshot.Change
 	change     int64
 	waitTunnel time.Time // until when the tunnel is waited for
+	carried    bool      // the tunnel carried the sync when it was last asked
+	beside     time.Time // until when HTTPS is asked though the tunnel stands; zero where it failed
 
 	report   chan struct{}   // holds one token while the apps are being reported
 	reported controlapi.Apps // owned by who holds report: what the control plane has
@@ -172,12 +179,37 @@ func (r *Remote) syncOnce(ctx context.Context) error {
 	if r.cfg.Tunnel == nil {
 		return r.ask(ctx)
 	}
+	if time.Now().Before(r.beside) {
+		return r.askBeside(ctx)
+	}
 	if !r.awaitTunnel(ctx) {
 		return r.askUntilTunnel(ctx)
 	}
 	err := r.cfg.Tunnel.Sync(ctx, r.version, r.take)
 	if err == nil {
-		r.waitTunnel = time.Now().Add(tunnelAgain)
+		r.carried, r.beside = true, time.Time{}
+		return nil
+	}
+	if r.carried { // until this moment
+		r.carried, r.waitTunnel = false, time.Now().Add(tunnelAgain)
+	}
+	if stands, _, _ := r.cfg.Tunnel.SyncedBy(); !stands || time.Now().Before(r.waitTunnel) {
+		return err
+	}
+	answered := !r.beside.IsZero()
+	r.beside = time.Now().Add(besideTunnel + rand.N(besideTunnel))
+	if answered {
+		return r.askBeside(ctx)
+	}
+	return err // which says how long to wait before HTTPS is asked
+}
+
+// askBeside asks over HTTPS because the relays that are connected carry no sync, though
+// they serve: another node may answer. A failure has the tunnel asked next.
+func (r *Remote) askBeside(ctx context.Context) error {
+	err := r.ask(ctx)
+	if err != nil {
+		r.beside = time.Time{}
 	}
 	return err
 }
@@ -312,8 +344,8 @@ func (r *Remote) reportForever(ctx context.Context) error {
 // note keeps the state and tells about a change of it.
 func (r *Remote) note(err error) {
 	old := r.state.Load()
-	next := State{Connected: err == nil, Refused: isRefusal(err), Since: old.Since}
-	if next.Connected == old.Connected && next.Refused == old.Refused {
+	next := State{Connected: err == nil, Refused: isRefusal(err), Older: errors.Is(err, errOlder), Since: old.Since}
+	if next == *old {
 		return
 	}
 	next.Since = time.Now()

@@ -365,6 +365,7 @@ type way struct {
 	up    bool
 	dials bool
 	calls int
+	not   error // it stands, and refuses
 }
 
 func (w *way) SyncedBy() (now, soon bool, changed <-chan struct{}) {
@@ -379,8 +380,11 @@ func (w *way) Sync(ctx context.Context, version string, take func(controlapi.Sna
 	w.plane.mu.Unlock()
 	for {
 		w.plane.mu.Lock()
-		now, up, wake := w.plane.version, w.up, w.plane.wake
+		now, up, wake, not := w.plane.version, w.up, w.plane.wake, w.not
 		w.plane.mu.Unlock()
+		if not != nil {
+			return not
+		}
 		if !up {
 			return errors.New("the tunnel ended")
 		}
@@ -426,6 +430,7 @@ func TestSyncByEitherWay(t *testing.T) {
 		if h.snapshots[len(h.snapshots)-1] != "2" || https != 2 {
 			t.Errorf("snapshots %q, asked %d times over HTTPS", h.snapshots, https)
 		}
+		time.Sleep(time.Hour) // in which nothing is told
 		p.set(func() { by.up, by.dials = false, true })
 		synctest.Wait()
 		if h.remote.State().Connected {
@@ -438,6 +443,81 @@ func TestSyncByEitherWay(t *testing.T) {
 		time.Sleep(tunnelAgain)
 		if p.asked() == https || !h.remote.State().Connected {
 			t.Error("HTTPS is not asked though the tunnel stays away")
+		}
+	})
+}
+
+// Where the relays stand and cannot carry the sync, because their nodes have lost the
+// store and others have not, HTTPS is asked, not before the time they tell, and goes on
+// being asked while it answers. The tunnel has the sync back when it can.
+func TestRelaysThatRefuseTheSync(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{0, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlane()
+			by := &way{plane: p, up: true}
+			h := prepare(t, p, func(c *Config) { c.Tunnel = by })
+			h.run(t)
+			time.Sleep(time.Hour)
+			not := &controlapi.Error{Code: controlapi.CodeUnavailable, Message: "Not now.", RetryAfter: after}
+			p.set(func() { by.not = not })
+			time.Sleep(tunnelAgain - time.Second)
+			if n := p.asked(); n != 0 {
+				t.Errorf("HTTPS asked %d times, at once with everybody", n)
+			}
+			time.Sleep(time.Minute)
+			if !h.remote.State().Connected || p.asked() == 0 {
+				t.Fatalf("HTTPS asked %d times: %+v", p.asked(), h.remote.State())
+			}
+			calls, changes, https, began := by.calls, h.changes, p.asked(), time.Now()
+			time.Sleep(23 * time.Hour)
+			if n := by.calls - calls; n > 23*60 || n < 23*20 {
+				t.Errorf("the tunnel is asked %d times in %v", n, time.Since(began))
+			}
+			if n := p.asked() - https; h.changes != changes || n > 4*23*60 {
+				t.Errorf("%d changes of the state, HTTPS asked %d times", h.changes-changes, n)
+			}
+			p.set(func() { p.version = "2" })
+			synctest.Wait()
+			if h.snapshots[len(h.snapshots)-1] != "2" {
+				t.Errorf("a withdrawal is not told: %q", h.snapshots)
+			}
+			p.set(func() { by.not = nil })
+			time.Sleep(3 * besideTunnel)
+			https = p.asked()
+			time.Sleep(time.Hour)
+			if p.asked() != https || !h.remote.State().Connected {
+				t.Error("HTTPS is asked though the tunnel carries the sync")
+			}
+			p.set(func() { by.not, p.down = not, not })
+			calls = by.calls
+			time.Sleep(time.Hour)
+			if n, m := p.asked()-https, by.calls-calls; h.remote.State().Connected || n < 60 || m < 60 || n > 600 || m > 600 {
+				t.Errorf("where nobody knows HTTPS is asked %d times and the tunnel %d times in an hour", n, m)
+			}
+		})
+	}
+}
+
+// What is older than before is said by its name for as long as it is told, by either way.
+func TestOlderIsSaid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		by := &way{plane: p, up: true, not: errOlder}
+		p.down = errOlder
+		h := prepare(t, p, func(c *Config) { c.Tunnel = by })
+		h.run(t)
+		for range 600 {
+			time.Sleep(time.Second)
+			if s := h.remote.State(); s.Connected || !s.Older {
+				t.Fatalf("%+v", s)
+			}
+		}
+		p.set(func() { p.down, by.not = nil, nil })
+		time.Sleep(time.Minute)
+		if s := h.remote.State(); !s.Connected || s.Older {
+			t.Errorf("%+v", s)
 		}
 	})
 }

@@ -29,6 +29,7 @@ type syncing struct {
 	mu       sync.Mutex // protects what follows
 	under    bool       // the relay was asked, and has not said that it ended
 	answered bool       // since it was asked
+	begun    bool       // the relay was asked once
 	has      string     // the version that the relay takes us to have
 	parts    []byte     // of the snapshot that is coming
 	failed   time.Time  // when it last ended
@@ -58,8 +59,9 @@ func (t *Tunnel) SyncedBy() (now, soon bool, changed <-chan struct{}) {
 // Sync waits until the computer's snapshot is another one than version and gives it to
 // take, or to have answered that it still is: the first call says so at once, the next
 // one waits for as long as it takes. Between them OnContact tells that the control plane
-// is there. An error of take has the relay left for another. ErrNoSync is returned when
-// no connection carries the sync; one call at a time.
+// is there. An error of take ends the sync by that relay, and the next call asks the other
+// one; the connection stays, for visitors. ErrNoSync is returned when no connection
+// carries the sync; one call at a time.
 func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
 	for {
 		s := t.carrier()
@@ -74,7 +76,7 @@ func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.
 			return err
 		}
 		if err := take(answer); err != nil {
-			s.quit(err)
+			s.sync.disown()
 			return err
 		}
 		return nil
@@ -143,7 +145,7 @@ func (s *session) synced(f tunnelwire.Frame) error {
 	y := &s.sync
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	if !y.under {
+	if !y.begun {
 		return errAnswers
 	}
 	if len(y.parts)+len(f.Part) > tunnelwire.MaxSnapshot {
@@ -151,6 +153,10 @@ func (s *session) synced(f tunnelwire.Frame) error {
 	}
 	y.parts = append(y.parts, f.Part...)
 	if f.More {
+		return nil
+	}
+	if !y.under { // of a sync that is over for us
+		y.parts = nil
 		return nil
 	}
 	var a answer
@@ -189,8 +195,22 @@ func (y *syncing) begin(version string) bool {
 	if y.under && (y.has == version || len(y.answers) > 0) {
 		return false
 	}
-	y.under, y.answered, y.has = true, false, version
+	y.under, y.begun, y.answered, y.has = true, true, false, version
 	return true
+}
+
+// disown ends the sync for us, because the relay told what is not believed. What it goes
+// on telling is not looked at.
+func (y *syncing) disown() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.under {
+		y.under, y.failed = false, time.Now()
+	}
+	select {
+	case <-y.answers:
+	default:
+	}
 }
 
 // due reports whether the control plane's answer is to be told now.

@@ -182,21 +182,50 @@ func startPair(t *testing.T) *pair {
 	return p
 }
 
-// Of two relays one carries the sync. One that tells what is not believed is left, and
-// the other one asked.
+// Of two relays one carries the sync. Where one tells what is not believed the other one
+// is asked, and visitors go on by both: a node whose store is of before is a good relay.
 func TestOneRelayCarriesTheSync(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
-	p.carries.set(controlapi.Snapshot{Version: "stale"})
 	not := errors.New("not believed")
-	if err := p.tunnel.Sync(t.Context(), "1", func(controlapi.Snapshot) error { return not }); !errors.Is(err, not) {
-		t.Fatal(err)
+	refuse := func() {
+		t.Helper()
+		if err := p.tunnel.Sync(t.Context(), "1", func(controlapi.Snapshot) error { return not }); !errors.Is(err, not) {
+			t.Fatal(err)
+		}
 	}
+	changes := p.tunnel.Changes()
+	p.carries.set(controlapi.Snapshot{Version: "stale"})
+	refuse()
 	if got := p.next("1"); !got.Unchanged {
 		t.Errorf("%+v", got)
 	}
 	if now, _ := p.other.syncs(); now != 1 {
 		t.Errorf("the other one carries %d", now)
+	}
+	// The store of both is of before, and goes on telling of it.
+	p.other.set(controlapi.Snapshot{Version: "stale"})
+	for n := range 20 {
+		refuse()
+		stale := controlapi.Snapshot{Version: "stale", Undelivered: []string{strings.Repeat("x", n<<10)}}
+		p.carries.set(stale)
+		p.other.set(stale)
+	}
+	select {
+	case <-changes:
+		t.Errorf("a connection was left; log:\n%s", p.log)
+	default:
+	}
+	for _, r := range p.relays {
+		if n := r.Stats().Sessions; n != 1 {
+			t.Errorf("%d sessions", n)
+		}
+	}
+	// What is believed again is taken.
+	p.carries.set(controlapi.Snapshot{Version: "2"})
+	p.other.set(controlapi.Snapshot{Version: "2"})
+	for got := "1"; got != "2"; {
+		got = p.next(got).Version
 	}
 }
 
