@@ -23,9 +23,9 @@ const (
 	silentFor = 3 * time.Second
 	// nearFor is how long a measured time counts before it is measured anew.
 	nearFor = 6 * time.Hour
-	// homeAfter is how long a slot waits, twice at most, before it leaves a relay for one
-	// that comes before it and answers again; doubled for each time that one has failed,
-	// three times at most, because who answers may refuse.
+	// homeAfter is how long a slot waits, twice at most, before it asks a relay that comes
+	// before its own and answers again whether it may come; doubled for each time that one
+	// has refused, three times at most.
 	homeAfter = time.Minute
 )
 
@@ -104,6 +104,9 @@ func (t *Tunnel) free(list []controlapi.Relay) []controlapi.Relay {
 // pick chooses a relay for slot and notes it. With a wait none may be dialled sooner;
 // without ok there is none.
 func (t *Tunnel) pick(slot int) (chosen controlapi.Relay, wait time.Duration, ok bool) {
+	if chosen, ok := t.pickHanded(slot); ok {
+		return chosen, 0, true
+	}
 	if t.cfg.Credential() == "" {
 		return controlapi.Relay{}, 0, false
 	}
@@ -127,6 +130,18 @@ func (t *Tunnel) pick(slot int) (chosen controlapi.Relay, wait time.Duration, ok
 	return chosen, 0, true
 }
 
+// pickHanded notes the relay that welcomed slot already.
+func (t *Tunnel) pickHanded(slot int) (chosen controlapi.Relay, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next[slot] == nil {
+		return controlapi.Relay{}, false
+	}
+	chosen = t.next[slot].relay
+	t.inUse[slot] = &chosen
+	return chosen, true
+}
+
 // another says that there is a relay to be dialled at once, instead of one that failed.
 func (t *Tunnel) another() bool {
 	list := t.cfg.Relays()
@@ -146,7 +161,8 @@ func (t *Tunnel) reachWait() time.Duration {
 
 // taken says that a slot uses relay. mu is held.
 func (t *Tunnel) taken(relay controlapi.Relay) bool {
-	return slices.ContainsFunc(t.inUse[:], func(u *controlapi.Relay) bool { return u != nil && *u == relay })
+	return slices.ContainsFunc(t.inUse[:], func(u *controlapi.Relay) bool { return u != nil && *u == relay }) ||
+		slices.ContainsFunc(t.next[:], func(w *welcomed) bool { return w != nil && w.relay == relay })
 }
 
 // note keeps why a connection to relay ended, after it had lasted for so long.
@@ -193,7 +209,7 @@ func (t *Tunnel) measured(relay controlapi.Relay, took time.Duration) {
 }
 
 // better is a relay that comes before one that slot is connected to, if neither slot uses
-// it: the first two are wanted.
+// it: the first two are wanted. One that asked for a wait is the last resort.
 func (t *Tunnel) better(relay controlapi.Relay) (controlapi.Relay, bool) {
 	list := t.cfg.Relays()
 	t.mu.Lock()
@@ -203,14 +219,22 @@ func (t *Tunnel) better(relay controlapi.Relay) (controlapi.Relay, bool) {
 	if slices.Contains(wanted, relay) {
 		return controlapi.Relay{}, false
 	}
-	i := slices.IndexFunc(wanted, func(r controlapi.Relay) bool {
-		k := t.of(r)
-		return !t.taken(r) && !(k.firmly && t.now().Before(k.until))
-	})
-	if i < 0 {
+	wanted = slices.DeleteFunc(slices.Clone(wanted), t.taken)
+	if len(wanted) == 0 {
 		return controlapi.Relay{}, false
 	}
-	return wanted[i], true
+	now := t.now()
+	return slices.MinFunc(wanted, func(a, b controlapi.Relay) int {
+		return cmp.Compare(t.of(a).asked(now), t.of(b).asked(now))
+	}), true
+}
+
+// asked is how much longer a relay asked not to be dialled.
+func (k *tried) asked(now time.Time) time.Duration {
+	if !k.firmly {
+		return 0
+	}
+	return max(0, k.until.Sub(now))
 }
 
 // unmeasured are listed relays of which it is not known how far they are, where there is
@@ -231,19 +255,12 @@ func (t *Tunnel) unmeasured() (relays []controlapi.Relay) {
 	return relays
 }
 
-// answered notes that a relay that had failed is there.
-func (t *Tunnel) answered(relay controlapi.Relay) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k := t.of(relay)
-	k.until, k.fails = time.Time{}, 0
-}
-
 // untilHome is how long to wait before a slot leaves its relay for a better one.
 func (t *Tunnel) untilHome(better controlapi.Relay) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return (t.homeAfter + jitter(t.homeAfter)) << min(t.of(better).fails, 3)
+	k, some := t.of(better), jitter(t.homeAfter)
+	return max((t.homeAfter+some)<<min(k.fails, 3), k.asked(t.now())+some)
 }
 
 // reach connects to a relay and closes again, and says whether it answered.
@@ -287,8 +304,49 @@ func (s *session) home() {
 		}
 		leaveAt = time.Time{}
 		if other := t.elsewhere(s); other != nil && t.reach(s.ctx, better) && other.answers(s) {
-			t.answered(better)
-			s.quit(errBetter)
+			s.move(better)
 		}
 	}
+}
+
+// move has the slot connected to a better relay instead, once that has welcomed it: who
+// answers may refuse, and until then the session stays.
+func (s *session) move(better controlapi.Relay) {
+	t := s.tunnel
+	t.mu.Lock()
+	instance := t.instanceOf(s.slot, t.moves[s.slot]+1)
+	t.mu.Unlock()
+	w, err := t.open(s.ctx, better, instance)
+	if err == nil {
+		if err = t.handOver(s.slot, w); err == nil {
+			s.quit(errBetter)
+			return
+		}
+		_ = w.conn.Close()
+	}
+	if s.ctx.Err() == nil {
+		t.note(better, err, 0)
+		s.log.Info("a relay that comes before this one answers, and cannot be used yet", "better", better.Address, "err", err)
+	}
+}
+
+// handOver leaves a connection to the slot whose session ends for it.
+func (t *Tunnel) handOver(slot int, w *welcomed) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.node != "" && slices.Contains(t.nodes[:], w.node) || t.taken(w.relay) {
+		return errSameNode
+	}
+	t.next[slot] = w
+	t.moves[slot]++
+	return nil
+}
+
+// handed is the connection that was left to slot, or nil.
+func (t *Tunnel) handed(slot int) *welcomed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.next[slot]
+	t.next[slot] = nil
+	return w
 }

@@ -96,8 +96,6 @@ func TestFailedRelaysHoldNobodyUp(t *testing.T) {
 		fail("refuses", refused, false)
 		fail("lives", io.EOF, false)
 	}
-	tun.answered(relays[1])
-	fail("refuses", refused, false)
 	tun.Wake()
 	fail("dead", io.EOF, true)
 }

@@ -16,6 +16,7 @@ import (
 
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/control/relay"
 	"porchlight/test/programs"
 )
@@ -261,4 +262,56 @@ func TestBackHome(t *testing.T) {
 	programs.Eventually(t, "the computer is where it is wanted", func() bool {
 		return first.Stats().Sessions == 1 && w.relay.Stats().Sessions == 1 && spare.Stats().Sessions == 0
 	})
+}
+
+// Weakness: a relay that refused with a time to wait was never asked again, and for one
+// that answers and refuses a session that worked was ended again and again. Checked: both
+// are asked, without a Wake, the session stays until one welcomes, and then it moves.
+func TestBackHomeAfterRefusals(t *testing.T) {
+	t.Parallel()
+	for name, asksFor := range map[string]time.Duration{"with a wait": time.Second, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var full atomic.Bool
+			var asked, came atomic.Int32 // the one that refuses, the spare one
+			full.Store(true)
+			home, homeAddr, _ := startRelay(t, "127.0.0.1:0", nil, func(c *relay.Config) {
+				c.Node = "home"
+				c.Authenticate = func(ctx context.Context, cred string) (controlapi.Computer, error) {
+					asked.Add(1)
+					if full.Load() {
+						return controlapi.Computer{}, &kv.BusyError{RetryAfter: asksFor}
+					}
+					return authenticate(ctx, cred)
+				}
+			})
+			_, secondAddr, _ := startRelay(t, "127.0.0.1:0", nil, named("second"))
+			spare, spareAddr, _ := startRelay(t, "127.0.0.1:0", nil, func(c *relay.Config) {
+				c.Node = "spare"
+				c.Authenticate = func(ctx context.Context, cred string) (controlapi.Computer, error) {
+					came.Add(1)
+					return authenticate(ctx, cred)
+				}
+			})
+			w := start(t, options{})
+			w.stopTunnel()
+			var err error
+			w.tunnel, err = tunnel.New(tunnel.Config{
+				Relays: listOf(homeAddr, secondAddr, spareAddr), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tunnel.GoHomeAfter(w.tunnel, 20*time.Millisecond)
+			w.run(options{})
+			programs.Eventually(t, "the relay that refuses is asked again", func() bool { return asked.Load() >= 3 && spare.Stats().Sessions == 1 })
+			if n := came.Load(); n != 1 {
+				t.Errorf("the spare relay was connected to %d times while the other one refused", n)
+			}
+			full.Store(false)
+			programs.Eventually(t, "the computer is where it is wanted", func() bool {
+				return home.Stats().Sessions == 1 && spare.Stats().Sessions == 0
+			})
+		})
+	}
 }

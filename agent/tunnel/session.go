@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,16 +79,20 @@ type session struct {
 // session connects to relay and serves it until the connection ends; the error
 // says why.
 func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) error {
-	conn, err := t.connect(ctx, relay, t.reachWait(), controlapi.TunnelSyncALPN, controlapi.TunnelALPN)
-	if err != nil {
-		return err
+	w, err := t.handed(slot), error(nil)
+	if w == nil {
+		t.mu.Lock()
+		instance := t.instanceOf(slot, t.moves[slot])
+		t.mu.Unlock()
+		if w, err = t.open(ctx, relay, instance); err != nil {
+			return err
+		}
 	}
+	conn, key, host := w.conn, w.key, w.host
 	defer conn.Close()
 	// Only a deadline or a close ends a read.
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-
-	key, host, err := t.greet(conn, slot)
-	if err != nil {
+	if err := t.settle(slot, w.node); err != nil {
 		return err
 	}
 	life, end := context.WithCancel(ctx)
@@ -119,6 +122,35 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 	_ = conn.Close()
 	s.wg.Wait()
 	return err
+}
+
+// welcomed is a control connection whose relay has welcomed this computer.
+type welcomed struct {
+	relay controlapi.Relay
+	conn  *tls.Conn
+	key   *tunnelwire.HeaderKey
+	host  string // the name the relay routes here
+	node  string
+}
+
+// open connects to relay and waits to be welcomed.
+func (t *Tunnel) open(ctx context.Context, relay controlapi.Relay, instance string) (*welcomed, error) {
+	conn, err := t.connect(ctx, relay, t.reachWait(), controlapi.TunnelSyncALPN, controlapi.TunnelALPN)
+	if err != nil {
+		return nil, err
+	}
+	// Only a deadline or a close ends a read.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	w := &welcomed{relay: relay, conn: conn}
+	err = t.greet(w, instance)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return w, nil
 }
 
 // connect opens a TLS connection to relay for one of these protocols, the first that it
@@ -162,39 +194,37 @@ func (t *Tunnel) dial(ctx context.Context, relay controlapi.Relay) (net.Conn, er
 	return conn, nil
 }
 
-// greet authenticates on a new control connection. host is the name the relay
-// routes here.
-func (t *Tunnel) greet(conn *tls.Conn, slot int) (key *tunnelwire.HeaderKey, host string, err error) {
+// greet authenticates on a new control connection, and notes what the relay answers.
+func (t *Tunnel) greet(w *welcomed, instance string) error {
+	conn := w.conn
 	if err := conn.SetDeadline(time.Now().Add(tunnelwire.HelloWait)); err != nil {
-		return nil, "", err
+		return err
 	}
 	state := conn.ConnectionState()
 	material, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
 	if err != nil {
-		return nil, "", fmt.Errorf("derive the tunnel's key: %w", err)
+		return fmt.Errorf("derive the tunnel's key: %w", err)
 	}
 	err = tunnelwire.WriteFrame(conn, tunnelwire.Frame{
 		Type:       tunnelwire.Hello,
 		Credential: t.cfg.Credential(),
-		Instance:   t.instance + "/" + strconv.Itoa(slot),
+		Instance:   instance,
 		Visited:    t.visitedLately(),
 	})
 	if err != nil {
-		return nil, "", fmt.Errorf("say hello to the relay: %w", err)
+		return fmt.Errorf("say hello to the relay: %w", err)
 	}
 	f, err := tunnelwire.ReadFrame(conn)
 	switch {
 	case err != nil:
-		return nil, "", fmt.Errorf("wait for the relay's welcome: %w", err)
+		return fmt.Errorf("wait for the relay's welcome: %w", err)
 	case f.Type == tunnelwire.Refused:
-		return nil, "", &refusal{f}
+		return &refusal{f}
 	case f.Type != tunnelwire.Welcome:
-		return nil, "", fmt.Errorf("the relay answered %q instead of a welcome", f.Type)
+		return fmt.Errorf("the relay answered %q instead of a welcome", f.Type)
 	}
-	if err := t.settle(slot, f.Node); err != nil {
-		return nil, "", err
-	}
-	return tunnelwire.NewHeaderKey(material), f.Host, conn.SetDeadline(time.Time{})
+	w.key, w.host, w.node = tunnelwire.NewHeaderKey(material), f.Host, f.Node
+	return conn.SetDeadline(time.Time{})
 }
 
 // read handles the relay's frames until the connection ends.

@@ -28,6 +28,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,7 +91,9 @@ type Tunnel struct {
 
 	mu        sync.Mutex // protects what follows
 	inUse     [slots]*controlapi.Relay
-	nodes     [slots]string // what the relays connected call themselves
+	nodes     [slots]string    // what the relays connected call themselves
+	next      [slots]*welcomed // left to a slot whose session ends for it
+	moves     [slots]int       // how often that was
 	known     map[controlapi.Relay]*tried
 	sessions  [slots]*session // connected ones
 	changed   chan struct{}   // closed and replaced at each change
@@ -208,6 +211,11 @@ func (t *Tunnel) wakeups() <-chan struct{} {
 // does not answer or refuses is left for another at once; only who goes round in a
 // circle waits longer and longer.
 func (t *Tunnel) keep(ctx context.Context, slot int) {
+	defer func() {
+		if w := t.handed(slot); w != nil {
+			_ = w.conn.Close()
+		}
+	}()
 	backoff := firstBackoff
 	for ctx.Err() == nil {
 		woken := t.wakeups()
@@ -235,6 +243,8 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 		}
 		var refused *refusal
 		switch {
+		case errors.Is(err, errBetter):
+			wait = 0 // it has been welcomed there
 		case errors.As(err, &refused) && refused.patient():
 			wait = refused.after() + jitter(refusedBackoff)
 		case t.another():
@@ -264,6 +274,12 @@ func (t *Tunnel) rest(ctx context.Context, woken <-chan struct{}) {
 		}
 	}
 	sleep(ctx, woken, jitter(lookEvery))
+}
+
+// instanceOf tells the connections of a slot apart: one that is opened beside another must
+// not take its place where both relays are one node. mu is held.
+func (t *Tunnel) instanceOf(slot, moves int) string {
+	return t.instance + "/" + strconv.Itoa(slot) + "/" + strconv.Itoa(moves)
 }
 
 func (t *Tunnel) release(slot int) {
