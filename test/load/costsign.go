@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -137,6 +138,7 @@ func refresh(ctx context.Context, client *http.Client, auth string, c *refreshin
 		if res.StatusCode == http.StatusBadRequest {
 			err = errRefused
 		}
+		err = cmp.Or(err, errors.New("without a token"))
 		return "", fmt.Errorf("refresh: %s, %q, %w", res.Status, out.Refused, err)
 	}
 	return out.Refresh, nil
