@@ -61,6 +61,13 @@ func (s *session) awake() bool {
 	return s.tunnel.awake()
 }
 
+// nextPing notes when the session pings next, and says how long that is.
+func (s *session) nextPing() time.Duration {
+	in := s.untilPing()
+	s.due.Store(int64(time.Since(s.tunnel.began) + in))
+	return in
+}
+
 // untilPing is how long until the session pings again: at the same moments as the other
 // slot's, so that the processor wakes up once for both.
 func (s *session) untilPing() time.Duration {

@@ -33,6 +33,7 @@ type piped struct {
 	key     *tunnelwire.HeaderKey
 	ticket  *tunnelwire.Ticket // a data connection is to come
 	visitor net.Conn
+	goesOn  chan struct{} // the agent's process stands still until it is closed
 	serving sync.WaitGroup
 }
 
@@ -53,7 +54,44 @@ func (p *piped) dial(_ context.Context, _, _ string) (net.Conn, error) {
 		defer there.Close()
 		_ = p.serve(tls.Server(there, p.config)) // until the agent leaves
 	})
-	return here, nil
+	return stalling{here, p}, nil
+}
+
+// stalling is a connection of a process that may stand still: nothing is written then,
+// and what a read came to is known afterwards.
+type stalling struct {
+	net.Conn
+	p *piped
+}
+
+func (c stalling) Write(b []byte) (int, error) { c.p.still(); return c.Conn.Write(b) }
+
+func (c stalling) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.p.still()
+	return n, err
+}
+
+func (p *piped) still() {
+	p.mu.Lock()
+	goesOn := p.goesOn
+	p.mu.Unlock()
+	if goesOn != nil {
+		<-goesOn
+	}
+}
+
+// standStill has the agent's process stand still for so long.
+func (p *piped) standStill(d time.Duration) {
+	goesOn := make(chan struct{})
+	p.mu.Lock()
+	p.goesOn = goesOn
+	p.mu.Unlock()
+	time.Sleep(d)
+	p.mu.Lock()
+	p.goesOn = nil
+	p.mu.Unlock()
+	close(goesOn)
 }
 
 // serve is a control connection.
@@ -228,4 +266,36 @@ func TestBeats(t *testing.T) {
 			stop()
 		})
 	}
+}
+
+// Weakness: the wait for the relay passed while the agent's own process stood still, with
+// the relay's answers in the socket, and all connections were made anew. Checked: it is
+// asked once more and the session stays; one that is silent then is left all the same.
+func TestStandingStillIsNotTheRelaysSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		tun, stop := p.start(t, false)
+		visitor := p.visit(t, tun)
+		for range 3 {
+			time.Sleep(10 * time.Second)
+			p.standStill(5 * time.Second)
+		}
+		time.Sleep(10 * time.Second)
+		if n := p.connections(); n != 1 {
+			t.Errorf("%d connections were made, and the relay answered", n)
+		}
+		began, before := time.Now(), p.connections()
+		p.fallSilent()
+		p.standStill(5 * time.Second)
+		for p.connections() == before && time.Since(began) < time.Minute {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if took := time.Since(began); took > 9*time.Second {
+			t.Errorf("silence is noticed after %v", took)
+		}
+		synctest.Wait()
+		_ = visitor.Close()
+		stop()
+	})
 }

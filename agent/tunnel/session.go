@@ -64,6 +64,8 @@ type session struct {
 	beats chan struct{} // has room for one: the computer woke up, see awake.go
 	asked atomic.Int64  // when the last ping was written, in nanoseconds since the tunnel began
 	rtt   atomic.Int64  // what the last answer took, in nanoseconds
+	due   atomic.Int64  // when the next ping is, in nanoseconds since the tunnel began
+	late  atomic.Bool   // a ping was, since the last frame came: see stalled.go
 
 	news   chan struct{} // has room for one: there is something in untold
 	untold []netip.Addr  // let in, and the relay does not know; guarded by tunnel.mu
@@ -230,10 +232,11 @@ func (t *Tunnel) greet(w *welcomed, instance string) error {
 // read handles the relay's frames until the connection ends.
 func (s *session) read() error {
 	for {
+		s.late.Store(false)
 		if err := s.conn.SetReadDeadline(time.Now().Add(s.silence())); err != nil {
 			return err
 		}
-		f, err := tunnelwire.ReadFrame(s.conn)
+		f, err := tunnelwire.ReadFrame(&heard{session: s})
 		if err != nil {
 			return fmt.Errorf("the connection to the relay ended: %w", err)
 		}
@@ -283,7 +286,7 @@ func (s *session) take(tickets []tunnelwire.Ticket, secure bool) error {
 // pulse pings until the session ends, at the same moments as the other slot's session:
 // the processor wakes up once for both.
 func (s *session) pulse() {
-	next := time.NewTimer(s.untilPing())
+	next := time.NewTimer(s.nextPing())
 	defer next.Stop()
 	for {
 		select {
@@ -296,9 +299,12 @@ func (s *session) pulse() {
 			}
 			continue
 		case <-next.C:
-			next.Reset(s.untilPing())
+			if s.overdue() {
+				s.late.Store(true)
+			}
+			next.Reset(s.nextPing())
 		case <-s.beats:
-			next.Reset(s.untilPing())
+			next.Reset(s.nextPing())
 			_ = s.conn.SetReadDeadline(time.Now().Add(s.silence()))
 		case <-s.probes:
 			// Any frame read afterwards moves the deadline on again.

@@ -13,7 +13,7 @@
 //	choice.go   which relay a slot dials, and when it leaves one for another
 //	session.go  one control connection, drained.go when its relay asks to be left,
 //	            sync.go the snapshots that come by it
-//	awake.go    how often it beats, by who visits
+//	awake.go    how often it beats, by who visits, and stalled.go when it could not
 //	data.go     data connections, verification
 //	listener.go what visitors come out of
 package tunnel
