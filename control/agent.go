@@ -25,7 +25,7 @@ type Agents struct {
 	// sweepVersions is how often versions are read though nothing seems to be missed.
 	sweepVersions time.Duration
 	closing       <-chan struct{}
-	wasSlow       bool // the last look at the store took too long; its goroutine owns it
+	busy          int // looks in a row that found the store too busy; the looking goroutine owns it
 }
 
 // giveCredential makes the credential with this hash the only one of a computer.

@@ -64,7 +64,8 @@ func (w *Watch) Stop() { w.owner.remove(w) }
 type watchers struct {
 	mu         sync.Mutex
 	byComputer map[string][]*Watch // guarded by mu; oldest first
-	behind     chan struct{}       // guarded by mu; see outOfStep
+	step       context.Context     // guarded by mu; see inStep
+	lose       func()              // guarded by mu; ends step
 }
 
 func (ws *watchers) add(computerID string) *Watch {

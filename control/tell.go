@@ -21,6 +21,14 @@ const (
 	checkAgainAfter = 10 * time.Minute
 	// lookEvery is how often the store is read for all agents of this node.
 	lookEvery = 10 * time.Second
+	// readFor is how long such a read may take, and that of a change; firstFor is the
+	// same for what an agent is told first, when many come at once.
+	readFor  = 3 * time.Second
+	firstFor = 10 * time.Second
+	// busyLooks in a row may find the store too busy to be read.
+	busyLooks = 3
+	// elsewhereFor bounds when to ask a node again that is about to end.
+	elsewhereFor = 5 * time.Second
 )
 
 // Tell tells the agent with this credential, which has the snapshot of version has,
@@ -28,10 +36,19 @@ const (
 // credential is not good (any more) or this node cannot know of changes. What it tells
 // first answers at once, with Unchanged set where the agent has it already.
 func (s *Agents) Tell(ctx context.Context, credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error) error {
-	if behind(s.watchers.outOfStep()) {
+	select {
+	case <-s.watchers.outOfStep():
 		return notHere()
+	case <-s.closing:
+		return elsewhere()
+	default:
 	}
-	watch, snapshot, err := s.Sync(ctx, credential, client)
+	var watch *Watch
+	var snapshot controlapi.Snapshot
+	err := s.inStep(ctx, firstFor, func(ctx context.Context) (err error) {
+		watch, snapshot, err = s.Sync(ctx, credential, client)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -52,10 +69,28 @@ func (s *Agents) Tell(ctx context.Context, credential string, client netip.Addr,
 		if err := s.stay(ctx, watch, passes(snapshot)); err != nil {
 			return err
 		}
-		if snapshot, err = s.SyncAgain(ctx, credential); err != nil {
+		err := s.inStep(ctx, readFor, func(ctx context.Context) (err error) {
+			snapshot, err = s.SyncAgain(ctx, credential)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// inStep has read done within a time, and only while this node is in step: a read that a
+// network swallowed ends by nothing else, and meanwhile the agent would take what it has
+// for the newest.
+func (s *Agents) inStep(ctx context.Context, within time.Duration, read func(context.Context) error) error {
+	reading, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	defer context.AfterFunc(s.watchers.inStep(), cancel)()
+	err := read(reading)
+	if err != nil && reading.Err() != nil && ctx.Err() == nil {
+		return notHere()
+	}
+	return err
 }
 
 // passes says whether some of a snapshot ends by itself, with no change of the computer.
@@ -106,8 +141,8 @@ func (s *Agents) runLook(ctx context.Context) error {
 
 // look notes that their computers are here, and reads, together, whether the credentials
 // whose turn it is are good. It says whether this node can speak for the control plane:
-// who cannot read the store does not hear what others change. That it is busy, and one
-// read that takes too long, say nothing of that.
+// who cannot read the store does not hear what others change. One read that takes too
+// long says nothing of that, nor that the store is busy for a few looks.
 func (s *Agents) look(ctx context.Context) {
 	now := s.now()
 	var due []*Watch
@@ -118,15 +153,21 @@ func (s *Agents) look(ctx context.Context) {
 		}
 	}
 	err := s.checkCredentials(ctx, due)
-	switch slow := errors.Is(err, context.DeadlineExceeded); {
-	case ctx.Err() != nil || errors.Is(err, kv.ErrBusy):
-	case slow && !s.wasSlow:
-		s.wasSlow = true
-	default:
-		s.wasSlow = slow
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = s.checkCredentials(ctx, due) // by another connection
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, kv.ErrBusy) {
+		s.busy++
+	} else {
+		s.busy = 0
+	}
+	if s.busy == 0 || s.busy > busyLooks {
 		s.watchers.setBehind(err != nil)
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil {
 		s.log.Warn("the store cannot be read for the computers here", "error", err)
 	}
 }
@@ -134,36 +175,10 @@ func (s *Agents) look(ctx context.Context) {
 // checkCredentials has those look again whose credential is not good any more. With
 // nobody to look up it reads the store all the same.
 func (s *Agents) checkCredentials(ctx context.Context, due []*Watch) error {
-	ctx, cancel := context.WithTimeout(ctx, lookEvery)
-	defer cancel()
 	for {
 		some := due[:min(len(due), kv.MaxKeys-1)]
-		keys := make([]string, 1, 1+len(some))
-		keys[0] = keyLine
-		for _, w := range some {
-			keys = append(keys, keyCredential(w.hash))
-		}
-		good, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) (good []bool, err error) {
-			if _, err := tx.Get(keyLine); err != nil {
-				return nil, err
-			}
-			for _, w := range some {
-				id, _, err := get[string](tx, keyCredential(w.hash))
-				if err != nil {
-					return nil, err
-				}
-				good = append(good, id == w.computer)
-			}
-			return good, nil
-		})
-		if err != nil {
+		if err := s.checkSome(ctx, some); err != nil {
 			return err
-		}
-		for i, w := range some {
-			w.checked = s.now()
-			if !good[i] {
-				s.watchers.wake(w.computer)
-			}
 		}
 		if due = due[len(some):]; len(due) == 0 {
 			return nil
@@ -171,8 +186,50 @@ func (s *Agents) checkCredentials(ctx context.Context, due []*Watch) error {
 	}
 }
 
+// checkSome is checkCredentials for as many as one read can name.
+func (s *Agents) checkSome(ctx context.Context, some []*Watch) error {
+	ctx, cancel := context.WithTimeout(kv.First(ctx), readFor)
+	defer cancel()
+	keys := make([]string, 1, 1+len(some))
+	keys[0] = keyLine
+	for _, w := range some {
+		keys = append(keys, keyCredential(w.hash))
+	}
+	good, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) (good []bool, err error) {
+		if _, err := tx.Get(keyLine); err != nil {
+			return nil, err
+		}
+		for _, w := range some {
+			id, _, err := get[string](tx, keyCredential(w.hash))
+			if err != nil {
+				return nil, err
+			}
+			good = append(good, id == w.computer)
+		}
+		return good, nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, w := range some {
+		w.checked = s.now()
+		if !good[i] {
+			s.watchers.wake(w.computer)
+		}
+	}
+	return nil
+}
+
 func notHere() error {
 	return refuse(controlapi.CodeUnavailable, "This server cannot say just now whether anything changed. Try again in a moment.")
+}
+
+// elsewhere is for who asks a node that is about to end.
+func elsewhere() error {
+	return &controlapi.Error{
+		Code: controlapi.CodeUnavailable, Message: "This server is about to end. Another one answers.",
+		RetryAfter: time.Second + rand.N(elsewhereFor-time.Second),
+	}
 }
 
 // tells notes that an agent with this credential is told by a watch, and when that was
@@ -197,36 +254,29 @@ func (ws *watchers) told() (all []*Watch) {
 	return all
 }
 
-// outOfStep is closed while the store cannot be read.
-func (ws *watchers) outOfStep() <-chan struct{} {
+// inStep ends when it is found that the store cannot be read.
+func (ws *watchers) inStep() context.Context {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.behind == nil {
-		ws.behind = make(chan struct{})
+	if ws.step == nil {
+		ws.step, ws.lose = context.WithCancel(context.Background())
 	}
-	return ws.behind
+	return ws.step
 }
 
-func behind(outOfStep <-chan struct{}) bool {
-	select {
-	case <-outOfStep:
-		return true
-	default:
-		return false
-	}
-}
+// outOfStep is closed while the store cannot be read.
+func (ws *watchers) outOfStep() <-chan struct{} { return ws.inStep().Done() }
 
 func (ws *watchers) setBehind(is bool) {
-	now := ws.outOfStep()
-	if behind(now) == is {
+	if (ws.inStep().Err() != nil) == is {
 		return
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if is {
-		close(ws.behind)
+		ws.lose()
 	} else {
-		ws.behind = make(chan struct{})
+		ws.step, ws.lose = context.WithCancel(context.Background())
 	}
 }
 
