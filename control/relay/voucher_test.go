@@ -120,7 +120,7 @@ func TestVouchers(t *testing.T) {
 		if got := offered(t, two, c.voucher); !bytes.Equal(got, refusal) {
 			t.Errorf("%s: answer %x", c.what, got)
 		}
-		programs.Eventually(t, c.what+" is counted", func() bool { return two.Stats().PeerFailures == before.PeerFailures+1 })
+		programs.Eventually(t, c.what+" is counted", func() bool { return two.Stats().PeerFailures > before.PeerFailures })
 		for reason, n := range two.Stats().VouchersRefused {
 			want := before.VouchersRefused[reason]
 			if reason == c.reason {
