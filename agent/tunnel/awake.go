@@ -61,24 +61,22 @@ func (s *session) awake() bool {
 	return s.tunnel.awake()
 }
 
-// nextPing notes when the session pings next, and says how long that is.
+// nextPing notes when the session pings next, and says how long that is: at the same
+// moments as the other slot's, so that the processor wakes up once for both.
 func (s *session) nextPing() time.Duration {
-	in := s.untilPing()
-	s.due.Store(int64(time.Since(s.tunnel.began) + in))
-	return in
-}
-
-// untilPing is how long until the session pings again: at the same moments as the other
-// slot's, so that the processor wakes up once for both.
-func (s *session) untilPing() time.Duration {
-	every := tunnelwire.PingEvery
+	every, often := tunnelwire.PingEvery, false
 	switch {
 	case s.syncs && s.awake():
-		every = tunnelwire.BeatAwake
+		every, often = tunnelwire.BeatAwake, true
 	case s.syncs:
 		every = tunnelwire.BeatAsleep
 	}
-	return every - time.Since(s.tunnel.began)%every
+	s.writing.Lock()
+	s.often = often
+	s.writing.Unlock()
+	in := every - time.Since(s.tunnel.began)%every
+	s.due.Store(int64(time.Since(s.tunnel.began) + in))
+	return in
 }
 
 // silence is how long the relay may say nothing.
@@ -93,8 +91,10 @@ func (s *session) silence() time.Duration {
 }
 
 func (s *session) ping() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.asked.Store(int64(time.Since(s.tunnel.began)))
-	return s.send(tunnelwire.Frame{Type: tunnelwire.Ping})
+	return s.write(tunnelwire.Frame{Type: tunnelwire.Ping, Awake: s.often})
 }
 
 // pong notes an answer, which is the control plane's while this connection carries the

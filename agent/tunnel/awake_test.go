@@ -28,6 +28,8 @@ type piped struct {
 	mu      sync.Mutex // protects what follows
 	pings   []time.Time
 	dials   []time.Time // of control connections
+	awake   int         // pings that said so
+	broken  bool        // one said so, and the next was late
 	silent  bool        // what it says is lost, and what it hears arrives
 	control *tls.Conn
 	key     *tunnelwire.HeaderKey
@@ -111,6 +113,7 @@ func (p *piped) serve(conn *tls.Conn) error {
 	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Welcome, Host: "maya.localhost"}); err != nil {
 		return err
 	}
+	var due time.Time // the next ping, of one that said that it is awake
 	for {
 		f, err := tunnelwire.ReadFrame(conn)
 		if err != nil {
@@ -120,6 +123,11 @@ func (p *piped) serve(conn *tls.Conn) error {
 			continue
 		}
 		p.mu.Lock()
+		p.broken = p.broken || !due.IsZero() && time.Now().After(due)
+		if due = (time.Time{}); f.Awake {
+			p.awake++
+			due = time.Now().Add(tunnelwire.BeatAwake)
+		}
 		p.pings = append(p.pings, time.Now())
 		silent := p.silent
 		p.mu.Unlock()
@@ -264,6 +272,9 @@ func TestBeats(t *testing.T) {
 			beats("after the visitor", c.asleep)
 			notices("after the visitor", c.notices[1])
 			stop()
+			if (p.awake > 0) != (c.awake == tunnelwire.BeatAwake) || p.broken {
+				t.Errorf("%s: %d pings said that the next comes soon, and it did not: %v", name, p.awake, p.broken)
+			}
 		})
 	}
 }

@@ -74,6 +74,7 @@ type session struct {
 	why      atomic.Pointer[error] // that it was ended by us, see quit
 
 	writing sync.Mutex // held while a frame is written
+	often   bool       // the next ping follows after BeatAwake, and pings say so; guarded by writing
 
 	failures rawFailures
 }
@@ -328,6 +329,11 @@ func (s *session) probe() {
 func (s *session) send(f tunnelwire.Frame) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	return s.write(f)
+}
+
+// write is called with writing held.
+func (s *session) write(f tunnelwire.Frame) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +24,9 @@ const (
 
 // writeWait bounds the writing of one frame.
 const writeWait = 10 * time.Second
+
+// lookAgain is the last part of an agent's time, see heard.
+const lookAgain = time.Second
 
 // session is one control connection of an agent that has authenticated. Four
 // goroutines know it: the reader of its frames, the writer, which alone writes,
@@ -184,10 +189,10 @@ func (s *session) read() error {
 		silence = tunnelwire.SilenceAsleep
 	}
 	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		if err := s.conn.SetReadDeadline(time.Now().Add(silence - lookAgain)); err != nil {
 			return err
 		}
-		f, err := tunnelwire.ReadFrame(s.conn)
+		f, err := tunnelwire.ReadFrame(&heard{conn: s.conn})
 		if err != nil {
 			return err
 		}
@@ -198,6 +203,12 @@ func (s *session) read() error {
 			s.pongs = 1
 			s.mu.Unlock()
 			s.nudge()
+			switch {
+			case s.syncs && f.Awake:
+				silence = tunnelwire.HeardAwake
+			case s.syncs:
+				silence = tunnelwire.SilenceAsleep
+			}
 		case tunnelwire.Failed:
 			s.failed(f.Tickets)
 		case tunnelwire.Known:
@@ -209,6 +220,25 @@ func (s *session) read() error {
 			s.ask(f.Version)
 		}
 	}
+}
+
+// heard reads what the agent says. When its time has passed, it looks once more: this
+// process, which serves many, may have stood still, and then what they said is there.
+type heard struct {
+	conn  net.Conn
+	again bool // for this frame
+}
+
+func (h *heard) Read(b []byte) (int, error) {
+	n, err := h.conn.Read(b)
+	if n > 0 || h.again || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	h.again = true
+	if err := h.conn.SetReadDeadline(time.Now().Add(lookAgain)); err != nil {
+		return 0, err
+	}
+	return h.conn.Read(b)
 }
 
 // failed takes back tickets the agent could not use. New ones wait for the next

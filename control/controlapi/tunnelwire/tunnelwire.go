@@ -54,13 +54,16 @@ const (
 
 // The same with the sync on the control connection: an agent that serves visitors beats
 // every BeatAwake and gives up after SilenceAwake and what an answer takes; another one
-// every BeatAsleep, and SilenceAsleep is what both sides then wait. A computer nobody
-// visited for AsleepAfter parks no data connection.
+// every BeatAsleep, and SilenceAsleep is what both sides then wait. Whose last Ping said
+// Awake the relay gives up after HeardAwake: later than an agent that is there gives up
+// the relay, which is 3 s more where it stood still, and time for TCP to send again what
+// was lost four times. A computer nobody visited for AsleepAfter parks no data connection.
 const (
 	BeatAwake     = time.Second
 	SilenceAwake  = 2500 * time.Millisecond
 	BeatAsleep    = 15 * time.Second
 	SilenceAsleep = 40 * time.Second
+	HeardAwake    = 6 * time.Second
 	AsleepAfter   = 10 * time.Minute
 )
 
@@ -88,10 +91,10 @@ const (
 	Known   Type = "known"   // agent: Addresses from which it let visitors in lately
 	Missing Type = "missing" // relay: Tickets it has waited for too long, Arrived
 	Drain   Type = "drain"   // relay: it is going away, connect again
-	Ping    Type = "ping"
-	Pong    Type = "pong"   // relay: Date
-	Sync    Type = "sync"   // agent: Version it has; takes the place of an earlier one
-	Synced  Type = "synced" // relay: Part, More; or Unchanged; or Code, Message, RetryAfter: it ended
+	Ping    Type = "ping"    // agent: Awake
+	Pong    Type = "pong"    // relay: Date
+	Sync    Type = "sync"    // agent: Version it has; takes the place of an earlier one
+	Synced  Type = "synced"  // relay: Part, More; or Unchanged; or Code, Message, RetryAfter: it ended
 )
 
 // Codes of Refused.
@@ -129,6 +132,8 @@ type Frame struct {
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
 	// Visited says in Hello that the computer had a visitor within AsleepAfter.
 	Visited bool `json:"visited,omitempty"`
+	// Awake says in Ping that the next one follows after BeatAwake.
+	Awake bool `json:"awake,omitempty"`
 	// Version is that of the snapshot the agent has; empty for none.
 	Version string `json:"version,omitempty"`
 	// Part of a snapshot, at most MaxPart bytes; More says that another follows.
