@@ -293,12 +293,14 @@ func (r *Relay) drain() {
 // credential was replaced or it was removed. An agent that authenticates at the
 // same moment is asked again.
 func (r *Relay) Kick(computerID string) {
-	sessions := r.routes.kick(computerID)
-	for _, s := range sessions {
-		s.end(tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeUnauthorized, Message: "This computer's credential is not valid any more."})
+	for _, s := range r.routes.kick(computerID, "") {
+		s.end(credentialEnded)
 	}
-	r.routes.abort(computerID)
+	r.routes.abort(computerID, "")
 }
+
+// credentialEnded is the last that a session is told whose credential is not good.
+var credentialEnded = tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeUnauthorized, Message: "This computer's credential is not valid any more."}
 
 // handover is the listener through which the HTTP server gets connections that
 // have been decrypted.

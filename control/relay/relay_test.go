@@ -201,7 +201,7 @@ func connectAgentBy(t *testing.T, protocol string, conn net.Conn, addr, name str
 		t.Fatal(err)
 	}
 	a.key = tunnelwire.NewHeaderKey(material)
-	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "credential-of-" + name, Instance: "test"}); err != nil {
+	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "credential-of-" + name, Instance: "test of " + name}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := tunnelwire.ReadFrame(a.control)

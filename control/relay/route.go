@@ -43,13 +43,13 @@ type computer struct {
 	sessions []*session // newest first
 	visitors *bySource
 	letIn    admitted
-	flows    map[*flow]struct{}
+	flows    map[*flow]*session // by which session it came; nil for those at other nodes
 }
 
 func newRoutes(limits Limits) routes {
 	return routes{
 		limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer),
-		away: &computer{visitors: limits.shared(limits.VisitorsPassedOn), flows: make(map[*flow]struct{})},
+		away: &computer{visitors: limits.shared(limits.VisitorsPassedOn), flows: make(map[*flow]*session)},
 	}
 }
 
@@ -103,7 +103,7 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	}
 	c := t.byID[s.computer.ID]
 	if c == nil {
-		c = &computer{id: s.computer.ID, visitors: t.limits.shared(t.limits.VisitorsPerComputer), flows: make(map[*flow]struct{})}
+		c = &computer{id: s.computer.ID, visitors: t.limits.shared(t.limits.VisitorsPerComputer), flows: make(map[*flow]*session)}
 		t.byID[c.id] = c
 	}
 	if c.host != s.host {
@@ -247,7 +247,7 @@ func (t *routes) join(c *computer, s *session, f *flow) bool {
 	if t.aborted || s != nil && s.kicked {
 		return false
 	}
-	c.flows[f] = struct{}{}
+	c.flows[f] = s
 	return true
 }
 
@@ -266,8 +266,9 @@ func (t *routes) part(c *computer, f *flow, source netip.Prefix) {
 	t.left(c, source)
 }
 
-// kick takes a computer's sessions out of the routes and returns them.
-func (t *routes) kick(id string) []*session {
+// kick takes a computer's sessions out of the routes and returns them: those of one
+// credential, or of each where that is empty.
+func (t *routes) kick(id, credential string) (kicked []*session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kicks++
@@ -275,22 +276,33 @@ func (t *routes) kick(id string) []*session {
 	if c == nil {
 		return nil
 	}
-	sessions := c.sessions
-	c.sessions = nil
-	t.count(-1, sessions...)
-	for _, s := range sessions {
-		s.kicked = true
-	}
+	c.sessions = slices.DeleteFunc(c.sessions, func(s *session) bool {
+		s.kicked = s.kicked || s.of(credential)
+		if s.kicked {
+			kicked = append(kicked, s)
+		}
+		return s.kicked
+	})
+	t.count(-1, kicked...)
 	t.forget(c)
-	return sessions
+	return kicked
 }
 
-// abort ends the visits of a computer.
-func (t *routes) abort(id string) {
+// of says whether the session is of this credential; every one is of an empty one.
+func (s *session) of(credential string) bool {
+	return credential == "" || s != nil && s.credential == credential
+}
+
+// abort ends the visits of a computer that came by sessions as kick names them.
+func (t *routes) abort(id, credential string) {
 	t.mu.Lock()
 	var flows []*flow
 	if c := t.byID[id]; c != nil {
-		flows = slices.Collect(maps.Keys(c.flows))
+		for f, s := range c.flows {
+			if s.of(credential) {
+				flows = append(flows, f)
+			}
+		}
 	}
 	t.mu.Unlock()
 	for _, f := range flows {

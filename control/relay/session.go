@@ -322,7 +322,11 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 	}
 	if s.pongs > 0 {
 		s.pongs = 0
-		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Pong, Date: time.Now().Unix()})
+		pong := tunnelwire.Frame{Type: tunnelwire.Pong}
+		if s.sync.inStep {
+			pong.Date = time.Now().Unix()
+		}
+		frames = append(frames, pong)
 	}
 	now := s.relay.now()
 	var missing []tunnelwire.Ticket

@@ -18,6 +18,7 @@ var (
 // bytes here; of several snapshots that wait the newest is told.
 type syncing struct {
 	ask     *string            // the version of an ask that nobody follows yet
+	inStep  bool               // what the agent was told is the newest: pongs say so by their date
 	stop    context.CancelFunc // of the one that is followed, or nil
 	telling *telling           // some of it is told
 	next    *telling
@@ -52,7 +53,7 @@ func (y *syncing) part() (f *tunnelwire.Frame, more bool) {
 // ask has a sync begin, in place of one that is under way.
 func (s *session) ask(version string) {
 	s.mu.Lock()
-	s.sync.ask = &version
+	s.sync.ask, s.sync.inStep = &version, false
 	if s.sync.stop != nil {
 		s.sync.stop()
 	}
@@ -84,10 +85,27 @@ func (s *session) follow(ctx context.Context) {
 		err := s.relay.cfg.Sync(following, s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *version, s.tell)
 		if following.Err() == nil {
 			s.log.Debug("the sync of a tunnel ended", "err", err)
-			s.say(&telling{last: ended(err)})
+			s.say(&telling{last: ended(err)}, false)
 		}
 		stop()
+		if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.Code == controlapi.CodeUnauthorized {
+			s.dismiss(err)
+		}
 	}
+}
+
+// dismiss ends what the session's credential has here, which is not good any more: the
+// control plane may not have heard who ended it. What a newer credential of the same
+// computer has stays.
+func (s *session) dismiss(err error) {
+	for _, kicked := range s.relay.routes.kick(s.computer.ID, s.credential) {
+		if kicked == s {
+			kicked.end(ended(err), credentialEnded)
+			continue
+		}
+		kicked.end(credentialEnded)
+	}
+	s.relay.routes.abort(s.computer.ID, s.credential)
 }
 
 // tell is given to Config.Sync.
@@ -95,13 +113,13 @@ func (s *session) tell(snapshot []byte) error {
 	if len(snapshot) > tunnelwire.MaxSnapshot {
 		return errSnapshot
 	}
-	s.say(&telling{rest: snapshot, last: tunnelwire.Frame{Type: tunnelwire.Synced, Unchanged: snapshot == nil}})
+	s.say(&telling{rest: snapshot, last: tunnelwire.Frame{Type: tunnelwire.Synced, Unchanged: snapshot == nil}}, true)
 	return nil
 }
 
-func (s *session) say(t *telling) {
+func (s *session) say(t *telling, inStep bool) {
 	s.mu.Lock()
-	s.sync.next = t
+	s.sync.next, s.sync.inStep = t, inStep
 	s.mu.Unlock()
 	s.nudge()
 }
