@@ -82,7 +82,7 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 	a.tellAccepted(before, snapshot)
 	a.happenedElsewhere(before, snapshot, here)
 	a.addressChanged(before.Computer, a.computer())
-	a.tunnel.Wake()
+	a.tunnel.Relist()
 }
 
 // connectionChanged tells the owner's side at once, and again when what lasts

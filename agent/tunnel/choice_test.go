@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -98,4 +99,60 @@ func TestFailedRelaysHoldNobodyUp(t *testing.T) {
 	}
 	tun.Wake()
 	fail("dead", io.EOF, true)
+}
+
+// Weakness: every snapshot, of a knock or of a node that came, ended what relays had asked
+// for and every wait, so all computers dialled a full relay together. Checked: what was
+// asked for holds until a Wake; a connected computer is stirred by another list alone, and
+// not at once.
+func TestSnapshotsKeepWhatRelaysAskedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		full := controlapi.Relay{Address: "full"}
+		relays := []controlapi.Relay{full}
+		tun, err := New(Config{Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stirs := func(when string, do func(), within time.Duration, want bool) {
+			t.Helper()
+			woken := tun.wakeups()
+			do()
+			time.Sleep(within)
+			select {
+			case <-woken:
+				if !want {
+					t.Errorf("%s: those who wait are stirred", when)
+				}
+			default:
+				if want {
+					t.Errorf("%s: those who wait are not stirred", when)
+				}
+			}
+		}
+		waits := func(when string, want bool) {
+			t.Helper()
+			_, wait, ok := tun.pick(0)
+			tun.release(0)
+			if !ok || wait > 0 != want {
+				t.Errorf("%s: waits for %v, %v", when, wait, ok)
+			}
+		}
+		tun.note(full, &refusal{tunnelwire.Frame{Code: tunnelwire.CodeUnavailable, RetryAfter: 60}}, 0)
+		waits("refused", true)
+		stirs("not connected", tun.Relist, 0, true)
+		waits("a snapshot came", true)
+		tun.setSession(1, &session{tunnel: tun, probes: make(chan struct{}, 1)})
+		stirs("connected", tun.Relist, time.Minute/2, false)
+		relays = append(relays[:1:1], controlapi.Relay{Address: "new"})
+		stirs("another list, at once", tun.Relist, 0, false)
+		stirs("another list, soon", func() {}, lookEvery, true)
+		if k := tun.of(full); !k.firmly {
+			t.Error("another list ended what a relay asked for")
+		}
+		tun.Wake()
+		if k := tun.of(full); k.firmly {
+			t.Error("a Wake did not end what a relay asked for")
+		}
+	})
 }

@@ -57,7 +57,7 @@ const (
 type Config struct {
 	// Relays lists the relays in order of preference; two are used, and the others
 	// where those do not answer or are far. It is asked
-	// again whenever one is to be dialled, so it may change; Wake makes a
+	// again whenever one is to be dialled, so it may change; Relist makes a
 	// change count.
 	Relays func() []controlapi.Relay
 	// Credential is the device credential; empty means that there is none yet.
@@ -95,9 +95,10 @@ type Tunnel struct {
 	next      [slots]*welcomed // left to a slot whose session ends for it
 	moves     [slots]int       // how often that was
 	known     map[controlapi.Relay]*tried
-	sessions  [slots]*session // connected ones
-	changed   chan struct{}   // closed and replaced at each change
-	woken     chan struct{}   // closed and replaced by Wake
+	sessions  [slots]*session    // connected ones
+	changed   chan struct{}      // closed and replaced at each change
+	woken     chan struct{}      // closed and replaced by stir
+	list      []controlapi.Relay // at the last Relist
 	secureFor map[string]time.Time
 	admitted  map[netip.Addr]time.Time // from where visitors were let in, and when last told
 	visitors  int                      // here now
@@ -181,17 +182,40 @@ func (t *Tunnel) Changes() <-chan struct{} {
 	return t.changed
 }
 
-// Wake says that something has changed: the network, the credential, the list of
-// relays, or the computer woke up. Relays are dialled at once, and connections
-// that stand are made sure of.
+// Wake says that the network may be another one, or that the computer woke up. Relays are
+// dialled at once, whatever they asked for, and connections that stand are made sure of.
 func (t *Tunnel) Wake() {
 	t.mu.Lock()
-	close(t.woken)
-	t.woken = make(chan struct{})
 	clear(t.secureFor) // another network may pass what the last one did not
 	for _, k := range t.known {
 		k.until, k.firmly, k.fails = time.Time{}, false, 0
 	}
+	t.mu.Unlock()
+	t.stir()
+}
+
+// Relist says that the control plane answered, and that the list of relays may have
+// changed. What relays asked for holds on. A computer that is connected looks only at
+// another list, and some time within lookEvery: all computers are told of it together.
+func (t *Tunnel) Relist() {
+	list := t.cfg.Relays()
+	t.mu.Lock()
+	same := slices.Equal(list, t.list)
+	t.list = list
+	t.mu.Unlock()
+	switch {
+	case !t.Connected():
+		t.stir()
+	case !same:
+		time.AfterFunc(jitter(lookEvery), t.stir)
+	}
+}
+
+// stir has everybody who waits look again.
+func (t *Tunnel) stir() {
+	t.mu.Lock()
+	close(t.woken)
+	t.woken = make(chan struct{})
 	sessions := t.sessions
 	t.mu.Unlock()
 	for _, s := range sessions {
