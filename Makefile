@@ -61,6 +61,7 @@ check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabiliti
 	@build/check.sh $(TAGS)
 
 test-go: frontend
+	go test ./internal/socket ./agent/proxy/gate # what the race detector leaves out
 	go test -race -timeout 15m ./...
 
 test-h2spec: ## HTTP/2 conformance of the proxy, beside a bare net/http server

@@ -12,8 +12,9 @@ import (
 var lastPort atomic.Uint32
 
 // FreePort is a port of this computer that nothing listens on now, and that is given
-// to nobody else: the system chooses ports above these (net.ipv4.ip_local_port_range),
-// for connections, too, and another test process begins elsewhere.
+// to nobody else: unless it is told otherwise the system chooses ports above these
+// (net.ipv4.ip_local_port_range), for connections, too, and another test process
+// begins elsewhere.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	const first, many = 12000, 20000
