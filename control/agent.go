@@ -91,7 +91,7 @@ func endedEvent(version, computerID string) string { return version + "/" + comp
 // tellEnded reports credentials that other nodes ended since the last call; seen is
 // what had ended before.
 func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
-	ended, err := s.events(ctx, keyEndedCredentials, seen)
+	ended, _, err := s.events(ctx, keyEndedCredentials, seen, "")
 	if err != nil {
 		return err
 	}
@@ -103,19 +103,29 @@ func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
 	return nil
 }
 
-// events are the rows under prefix that are not among seen, by what follows it; seen
-// is brought up to date.
-func (s *core) events(ctx context.Context, prefix string, seen map[string]bool) (map[string]string, error) {
-	now := map[string]string{}
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		clear(now)
-		return eachValue(tx, prefix, func(event, value string) error {
+// events are the rows below prefix that are not among seen, by what follows it; seen
+// is brought up to date. The same read says whether anything is below beside, unless
+// that is empty.
+func (s *core) events(ctx context.Context, prefix string, seen map[string]bool, beside string) (now map[string]string, there bool, err error) {
+	now = map[string]string{}
+	rows := kv.Rows{Prefixes: []string{prefix}}
+	if beside != "" {
+		rows.Prefixes = append(rows.Prefixes, beside)
+	}
+	err = s.store.ViewOf(ctx, rows, func(tx kv.Tx) error {
+		err := eachValue(tx, prefix, func(event, value string) error {
 			now[event] = value
 			return nil
 		})
+		if err != nil || beside == "" {
+			return err
+		}
+		found, err := tx.Scan(beside, "", 1)
+		there = len(found) > 0
+		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for event := range seen {
 		if _, still := now[event]; !still {
@@ -126,7 +136,7 @@ func (s *core) events(ctx context.Context, prefix string, seen map[string]bool) 
 	for event := range now {
 		seen[event] = true
 	}
-	return now, nil
+	return now, there, nil
 }
 
 func (s *core) credentialEnded(computerID string) {

@@ -56,10 +56,14 @@ type Config struct {
 	UpdateNotice *controlapi.UpdateNotice
 	// Tell, if set, tells the other nodes that computers changed, and Missed says
 	// whether what others told may have been missed since it was last asked.
-	// Without them waiting syncs look for every change themselves. Neither may
-	// block.
+	// Neither may block.
 	Tell   func(computers []string)
 	Missed func() bool
+	// OthersAt, for a node without Tell and Missed, is the beginning of the keys of
+	// rows that are there while other nodes live: then it looks for every change
+	// itself. Without it what others change has to be left word of, as is by those
+	// without Tell.
+	OthersAt string
 	// SharedStore says that other nodes write to the same store, so that waiting
 	// syncs have to look for their changes, and other nodes for those of this
 	// process where it has no Tell.

@@ -28,10 +28,12 @@ const (
 	endedAhead = controlapi.ClockSkew
 
 	// How long runEnds waits at most: timers stop while a computer sleeps, clocks
-	// are set, and other nodes give ends.
-	endsWithin      = 15 * time.Second
-	endedWithin     = 15 * time.Second
-	endsElsewhereIn = 5 * time.Second
+	// are set, and other nodes give ends, which they look after themselves while they
+	// live.
+	endsWithin  = 15 * time.Second
+	endedWithin = 15 * time.Second
+	// endsAgain is the wait after a try that failed.
+	endsAgain = 5 * time.Second
 	// endsBatch bounds the ends of one look.
 	endsBatch = 256
 )
@@ -232,7 +234,7 @@ func (s *People) runEnds(ctx context.Context) error {
 		wait, err := s.endDue(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("ending shares failed; it is tried again", "error", err)
-			wait = endsElsewhereIn
+			wait = endsAgain
 		}
 		timer.Stop()
 		if wait > 0 {
@@ -291,8 +293,8 @@ func (s *People) lookAtEnds(ctx context.Context) (due []anEnd, wait time.Duratio
 		}
 		return nil
 	})
-	if s.cfg.SharedStore && (wait == 0 || wait > endsElsewhereIn) {
-		wait = endsElsewhereIn
+	if s.cfg.SharedStore && wait == 0 {
+		wait = endsWithin
 	}
 	return due, wait, err
 }

@@ -202,7 +202,7 @@ func (s *Keys) read(ctx context.Context) error {
 
 // keysStored are the keys as they are stored now, and made ready to use.
 func (s *core) keysStored(ctx context.Context) (stored storedKeys, ring *keyRing, err error) {
-	stored, err = viewed(ctx, s, func(tx kv.Tx) (storedKeys, error) {
+	stored, err = viewedOf(ctx, s, kv.Rows{Keys: []string{keyKeys}}, func(tx kv.Tx) (storedKeys, error) {
 		return find[storedKeys](tx, keyKeys, errKeysGone)
 	})
 	if err != nil {

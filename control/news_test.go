@@ -232,6 +232,13 @@ func (s *scanned) View(ctx context.Context, fn func(kv.Tx) error) error {
 	return s.Store.View(ctx, func(tx kv.Tx) error { return fn(scannedTx{tx, s}) })
 }
 
+func (s *scanned) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
+	if slices.Contains(rows.Prefixes, s.prefix) {
+		s.times.Add(1)
+	}
+	return s.Store.ViewOf(ctx, rows, fn)
+}
+
 type scannedTx struct {
 	kv.Tx
 	store *scanned

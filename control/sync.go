@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,20 +14,27 @@ import (
 // A sync of each agent waits here. A change in this process wakes the syncs of the
 // computers it touched (core.update). A change by another node on a shared store is
 // told by that node (Heard), and seen by reading the version keys of the computers
-// whose syncs wait here: always where nodes tell each other nothing, and otherwise
-// when something may have been missed, and now and then. What tells nobody, such as a
-// command that opens the store itself, leaves a row with each change, for which the
-// nodes look.
+// whose syncs wait here: when something may have been missed, now and then, and all the
+// time in a node without news while others live. What tells nobody, such as a command
+// that opens the store itself, leaves a row with each change, for which the nodes look.
 
 const (
-	// readVersionsEvery is how late another node's change may be noticed where
-	// nodes tell each other nothing.
+	// readVersionsEvery is how late another node's change may be noticed by a node
+	// that hears no news.
 	readVersionsEvery = 500 * time.Millisecond
-	// readMissedEvery is the same where something told may have been missed, and how
-	// often nodes look for changes that were told to nobody.
+	// readMissedEvery is the same where something told may have been missed.
 	readMissedEvery = time.Second
-	// sweepVersionsEvery is how often the version keys are read all the same.
-	sweepVersionsEvery = 5 * time.Second
+	// lookUntoldEvery is how often nodes look for changes that were told to nobody,
+	// and one without news for other nodes.
+	lookUntoldEvery = 2 * time.Second
+	// sweepVersionsEvery is how often the version keys are read all the same, some at
+	// a time.
+	sweepVersionsEvery = 30 * time.Second
+	// versionsAtOnce are read by one statement, of a sweep every readVersionsEvery.
+	versionsAtOnce = kv.MaxKeys
+	// othersLinger is how long a node without news takes others for alive after it saw
+	// them: one that ends may still finish a request.
+	othersLinger = time.Minute
 	// untoldMemory is how long nodes can learn of a change that was told to nobody.
 	untoldMemory = 10 * time.Minute
 )
@@ -122,23 +130,18 @@ func (ws *watchers) watched() []string {
 // versions are those of the computers with these ids, read many at a time; that
 // of a computer which is gone is empty.
 func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (map[string]string, error) {
-		out := make(map[string]string, len(ids))
-		for some := range slices.Chunk(ids, kv.MaxKeys) {
-			keys := make([]string, len(some))
-			for i, id := range some {
-				keys[i] = keyVersion(id)
-			}
-			values, err := tx.GetAll(keys...)
-			if err != nil {
-				return nil, err
-			}
-			for i, id := range some {
-				out[id] = string(values[i]) // compared only, so as it is stored
-			}
+	out := make(map[string]string, len(ids))
+	for some := range slices.Chunk(ids, versionsAtOnce) {
+		keys := keysOf(some, keyVersion)
+		values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) ([][]byte, error) { return tx.GetAll(keys...) })
+		if err != nil {
+			return nil, err
 		}
-		return out, nil
-	})
+		for i, id := range some {
+			out[id] = string(values[i]) // compared only, so as it is stored
+		}
+	}
+	return out, nil
 }
 
 // Heard wakes the watches of computers that another node says it changed, and who
@@ -159,66 +162,81 @@ func (s *Agents) lookForEnded() {
 
 // missing is what the reader of versions knows of changes it may not have heard of.
 type missing struct {
-	read   time.Time       // when it began to read the versions last
-	looked time.Time       // and when it looked for changes told to nobody
-	untold map[string]bool // of which it has seen these
-	owed   bool            // something was missed, and is not looked for yet
+	seen   map[string]string // the versions it has read, by computer
+	read   time.Time         // when it began to read them last
+	looked time.Time         // and when it looked for changes told to nobody
+	untold map[string]bool   // of which it has seen these
+	others time.Time         // when it last saw nodes of which it hears no news
+	owed   bool              // something was missed, and is not looked for yet
+	rest   []string          // whose versions a sweep has still to read
 }
 
-// versionsDue says whether it is time to read the version keys.
-func (s *Agents) versionsDue(ctx context.Context, m *missing) bool {
-	if s.cfg.Missed == nil {
-		return true
+// versionsDue are the computers whose version is to be read now: those of all where
+// something may have been missed, and otherwise those whose turn it is in a sweep.
+func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all bool) {
+	if s.cfg.Missed != nil {
+		m.owed = s.cfg.Missed() || m.owed
 	}
-	m.owed = s.cfg.Missed() || m.owed
-	if time.Since(m.looked) >= readMissedEvery {
+	if time.Since(m.looked) >= lookUntoldEvery {
 		m.looked = time.Now()
-		untold, err := s.events(ctx, keyUntold, m.untold)
+		untold, others, err := s.events(ctx, keyUntold, m.untold, s.cfg.OthersAt)
 		m.owed = m.owed || err != nil || len(untold) > 0
+		if others {
+			m.others = m.looked
+		}
 	}
 	since := time.Since(m.read)
-	return since >= s.sweepVersions || m.owed && since >= readMissedEvery
+	all = time.Since(m.others) < othersLinger || m.owed && since >= readMissedEvery
+	if all || since >= s.sweepVersions && len(m.rest) == 0 {
+		m.read = time.Now()
+		s.lookForEnded()
+		m.rest = s.watchers.watched()
+		maps.DeleteFunc(m.seen, func(id, _ string) bool { _, still := slices.BinarySearch(m.rest, id); return !still })
+	}
+	due = m.rest
+	if !all {
+		due = due[:min(len(due), versionsAtOnce)]
+	}
+	m.rest = m.rest[len(due):]
+	return due, all
 }
 
-// runVersionReader wakes the watches of computers whose version another node
-// raised. It reads the versions of all computers that wait here in one transaction.
+// runVersionReader wakes the watches of computers whose version another node raised.
 func (s *Agents) runVersionReader(ctx context.Context) error {
 	tick := time.NewTicker(readVersionsEvery)
 	defer tick.Stop()
-	seen := map[string]string{}
-	m := missing{untold: map[string]bool{}}
+	m := missing{seen: map[string]string{}, untold: map[string]bool{}}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
 		}
-		if !s.versionsDue(ctx, &m) {
-			continue
+		s.readVersions(ctx, &m)
+	}
+}
+
+// readVersions reads the versions that are due, and wakes who is to look.
+func (s *Agents) readVersions(ctx context.Context, m *missing) {
+	due, all := s.versionsDue(ctx, m)
+	now, err := s.versions(ctx, due)
+	if err != nil {
+		m.owed = true
+		if ctx.Err() == nil {
+			s.log.Warn("reading the versions of computers failed", "error", err)
 		}
-		m.read = time.Now()
-		s.lookForEnded()
-		watched := s.watchers.watched()
-		if len(watched) == 0 {
-			clear(seen)
-			m.owed = false
-			continue
+		return
+	}
+	for id, v := range now {
+		// A computer not seen before may have changed between its sync's
+		// look and this one, so that sync looks once more.
+		if before, known := m.seen[id]; !known || before != v {
+			s.watchers.wake(id)
 		}
-		now, err := s.versions(ctx, watched)
-		if err != nil {
-			if ctx.Err() == nil {
-				s.log.Warn("reading the versions of computers failed", "error", err)
-			}
-			continue
-		}
-		for id, v := range now {
-			// A computer not seen before may have changed between its sync's
-			// look and this one, so that sync looks once more.
-			if before, known := seen[id]; !known || before != v {
-				s.watchers.wake(id)
-			}
-		}
-		seen, m.owed = now, false
+		m.seen[id] = v
+	}
+	if all {
+		m.owed = false
 	}
 }
 

@@ -36,7 +36,10 @@ const (
 	// lease is how long a node counts without renewing, and thus how long after
 	// its death others still send it visitors, whom they then turn away.
 	lease      = 15 * time.Second
-	renewEvery = lease / 3
+	renewEvery = lease / 2 // a try that fails is followed by others each second
+	// awayFor is how long the store was not read when leases may have ended because
+	// nobody could renew them.
+	awayFor = lease / 3
 	// lookEvery is how late another node's coming and going may be noticed.
 	lookEvery = 2 * time.Second
 	// tunnelLife is how long a tunnel's row lasts without being written again,
@@ -252,7 +255,7 @@ func (d *directory) withdraw(ctx context.Context) error {
 // look reads who is there.
 func (d *directory) look(ctx context.Context) error {
 	var nodes []nodeRow
-	err := d.store.View(ctx, func(tx kv.Tx) (err error) {
+	err := d.store.ViewOf(ctx, kv.Rows{Prefixes: []string{keyNodes}}, func(tx kv.Tx) (err error) {
 		nodes, err = livingNodes(tx)
 		return err
 	})
@@ -260,7 +263,7 @@ func (d *directory) look(ctx context.Context) error {
 		return err
 	}
 	d.mu.Lock()
-	if now := d.now(); !d.seenAt.IsZero() && now.Sub(d.seenAt) > lease/2 {
+	if now := d.now(); !d.seenAt.IsZero() && now.Sub(d.seenAt) > awayFor {
 		// The store was away, so leases ended that nobody could renew: agents
 		// must not all leave nodes that are about to do so.
 		d.patience = now.Add(renewEvery + lookEvery)

@@ -16,7 +16,7 @@ import (
 
 // unheardFor is how long a node that lives is not heard before rows are needed for it:
 // one that was killed is not taken for alive as long.
-const unheardFor = lease + renewEvery
+const unheardFor = lease + lease/3
 
 // decideRows is the one place where it is decided whether rows are needed, at every look
 // for other nodes. mu is held.

@@ -32,6 +32,7 @@ func newsAddress(host string, peerPort int) (string, error) {
 // and returns the name of this run.
 func (n *Node) joinNews(parts *wiring.Config) (run string) {
 	if n.peers == nil {
+		parts.Control.OthersAt = relay.NodesAt
 		return ""
 	}
 	run = rand.Text()

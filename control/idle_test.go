@@ -1,0 +1,114 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"porchlight/control/kv"
+)
+
+// statements is a store that counts what a database would be sent: a transaction that
+// reads is three, at least.
+type statements struct {
+	kv.Store
+	sent atomic.Int64
+}
+
+func (s *statements) View(ctx context.Context, fn func(kv.Tx) error) error {
+	s.sent.Add(3)
+	return s.Store.View(ctx, fn)
+}
+
+func (s *statements) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
+	s.sent.Add(1)
+	return s.Store.ViewOf(ctx, rows, fn)
+}
+
+func (s *statements) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	s.sent.Add(4)
+	return s.Store.Update(ctx, fn)
+}
+
+// otherNodes is where other nodes would say that they live.
+const otherNodes = "other-node/"
+
+// Weakness: a node that nobody uses asked the database several times a second whether
+// something had changed, and so did one that is alone. Checked: with news and nothing
+// missed, and alone, it sends no more than one statement a second for hundreds of sleeping
+// computers, and still finds within seconds what was told to nobody, and what a node
+// changes that comes later and leaves no word.
+func TestIdleNodeSendsFewStatements(t *testing.T) {
+	t.Parallel()
+	for what, shape := range map[string]func(*Config){
+		"hears news": func(c *Config) {
+			c.Tell, c.Missed = func([]string) {}, func() bool { return false }
+		},
+		"is alone": func(c *Config) { c.OthersAt = otherNodes },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &statements{}
+				b := newBench(t, shape, func(c *Config) {
+					store.Store, c.Store, c.Now, c.SharedStore = c.Store, store, time.Now, true
+				})
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- b.Run(ctx) }()
+				id := ok[OwnedComputer](t)(b.computer("anna")).ID
+				w := b.Agents.Watch(id)
+				for n := range 2 * kv.MaxKeys {
+					b.Agents.Watch(fmt.Sprint("sleeps", n))
+				}
+				time.Sleep(2 * sweepVersionsEvery)
+				synctest.Wait()
+				<-w.Changed // seen for the first time
+
+				const seconds = 600
+				before := store.sent.Load()
+				time.Sleep(seconds * time.Second)
+				synctest.Wait()
+				if sent := store.sent.Load() - before; sent > seconds {
+					t.Errorf("%d statements in %d s", sent, seconds)
+				}
+
+				changes := func(how string, store kv.Store, with func(*Config), within time.Duration) {
+					t.Helper()
+					cfg := b.cfg
+					cfg.Store, cfg.Tell, cfg.Missed = store, nil, nil
+					with(&cfg)
+					other := ok[*Service](t)(New(cfg))
+					if err := other.update(t.Context(), func(tx *txn) error { return tx.touch(id) }); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(within)
+					synctest.Wait()
+					select {
+					case <-w.Changed:
+					default:
+						t.Errorf("%s: not seen within %s", how, within)
+					}
+				}
+				changes("told to nobody", b.cfg.Store, func(*Config) {}, 3*time.Second)
+				told := func(c *Config) { c.Tell = func([]string) {} } // elsewhere
+				changes("told where nobody hears it", b.cfg.Store, told, sweepVersionsEvery+time.Second)
+				if b.cfg.OthersAt != "" {
+					put := func(tx kv.Tx) error { return tx.Put(otherNodes+"two", []byte("x"), time.Hour) }
+					if err := b.store.Update(t.Context(), put); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(lookUntoldEvery)
+					changes("by a node that came later", b.cfg.Store, told, time.Second)
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
