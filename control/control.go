@@ -102,7 +102,7 @@ type core struct {
 	now      func() time.Time
 	log      *slog.Logger
 	keyRing  atomic.Pointer[keyRing]
-	line     string // see keyLine
+	line     atomic.Pointer[string] // see keyLine; follows the row while this runs
 	watchers watchers
 	// endedHere are the endings of credentials this node told of itself, on a
 	// shared store: endedEvent, true.
@@ -153,9 +153,11 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("control: reading the keys: %w", err)
 	}
 	s.keyRing.Store(ring)
-	if s.line, err = s.loadLine(context.Background()); err != nil {
+	line, err := s.loadLine(context.Background())
+	if err != nil {
 		return nil, fmt.Errorf("control: reading the line of changes: %w", err)
 	}
+	s.line.Store(&line)
 	keys, clients := &Keys{s}, &Clients{s}
 	sessions, computers, people := &Sessions{s}, &Computers{s}, &People{s}
 	closing := make(chan struct{})

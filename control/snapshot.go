@@ -174,7 +174,7 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, client
 	sum := sha256.Sum256(b)
 	out.Version = hex.EncodeToString(sum[:16])
 	// No content, so no part of the version.
-	out.Line = s.line
+	out.Line = *s.line.Load()
 	out.Change, _, err = get[int64](tx, keyChange(c.ID))
 	return out, clients, err
 }

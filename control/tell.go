@@ -195,8 +195,9 @@ func (s *Agents) checkSome(ctx context.Context, some []*Watch) error {
 	for _, w := range some {
 		keys = append(keys, keyCredential(w.hash))
 	}
+	var line string
 	good, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) (good []bool, err error) {
-		if _, err := tx.Get(keyLine); err != nil {
+		if line, _, err = get[string](tx, keyLine); err != nil {
 			return nil, err
 		}
 		for _, w := range some {
@@ -210,6 +211,10 @@ func (s *Agents) checkSome(ctx context.Context, some []*Watch) error {
 	})
 	if err != nil {
 		return err
+	}
+	if line != "" && line != *s.line.Load() {
+		s.line.Store(&line)
+		s.log.Info("changes are counted in another line from now on")
 	}
 	for i, w := range some {
 		w.checked = s.now()
@@ -290,6 +295,17 @@ func (s *core) loadLine(ctx context.Context) (string, error) {
 		}
 		return made, put(tx, keyLine, made, 0)
 	})
+}
+
+// BeginLine has the changes counted in another line from now on: agents then believe what
+// is in the store though they were told newer. The other nodes follow at their next look.
+func (s *Computers) BeginLine(ctx context.Context) error {
+	line := newID()
+	err := s.update(ctx, func(tx *txn) error { return put(tx, keyLine, line, 0) })
+	if err == nil {
+		s.line.Store(&line)
+	}
+	return err
 }
 
 // EndLine has the changes in a store counted in another line from the next start on,

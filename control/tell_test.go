@@ -320,3 +320,30 @@ func TestRestoredStoreBeginsALine(t *testing.T) {
 		t.Error("the line goes on")
 	}
 }
+
+// Who runs the service says that a store which lost changes is the right one, while nodes
+// run: the one that is asked counts in another line at once, the others at their next look.
+func TestNewLineWhileNodesRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	other := ok[*Service](t)(New(b.cfg))
+	line := func(s *Service) string {
+		return ok[controlapi.Snapshot](t)(s.Agents.Snapshot(t.Context(), e.Computer.ID)).Line
+	}
+	before := line(b.Service)
+	if err := b.Computers.BeginLine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := line(b.Service)
+	if now == before || line(other) != before {
+		t.Errorf("%s, then %s, and at the other node %s", before, now, line(other))
+	}
+	other.Agents.look(t.Context())
+	if line(other) != now {
+		t.Error("the other node does not follow")
+	}
+	if again := ok[*Service](t)(New(b.cfg)); line(again) != now {
+		t.Error("a start makes another line")
+	}
+}

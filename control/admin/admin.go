@@ -94,6 +94,7 @@ func (a *Admin) routes() []route {
 		{"DELETE", "/clients/{id}", a.removeOAuthClient},
 		{"GET", "/keys", a.keys},
 		{"POST", "/keys", a.rotateKey},
+		{"POST", "/line", a.beginLine},
 		{"GET", "/outbox", a.outbox},
 		{"GET", "/outbox/waiting", a.waitingMails},
 		{"GET", "/outbox/failed", a.failedMails},
@@ -208,6 +209,20 @@ func (a *Admin) rotateKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.keys(w, r)
+}
+
+func (a *Admin) beginLine(w http.ResponseWriter, r *http.Request) error {
+	if err := a.cfg.Computers.BeginLine(r.Context()); err != nil {
+		return err
+	}
+	a.cfg.Log.Warn("computers are to believe this store though they were told newer")
+	writeJSON(w, http.StatusOK, struct{}{})
+	return nil
+}
+
+// BeginLine has computers believe what is in the store though they were told newer.
+func (c *Client) BeginLine(ctx context.Context) error {
+	return c.do(ctx, "POST", "/line", nil, nil)
 }
 
 // Keys are the keys that verify access tokens now, newest first.

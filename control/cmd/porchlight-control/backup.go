@@ -114,6 +114,28 @@ none. A store that holds something is never overwritten.`
 	return cmd
 }
 
+// newLineCommand is new-line, for rows that came back by other means than restore.
+func newLineCommand(term terminal) *cobra.Command {
+	cmd := clientCommand("new-line", "Have computers believe the store as it is now, though they were told newer", commandline.Exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			if err := c.BeginLine(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintln(term.err, "Computers believe the store as it is now within a minute. Look through the people, app passwords and OAuth clients: what was withdrawn since is back.")
+			return nil
+		})
+	cmd.Long = `Have computers believe the store as it is now, though they were told newer.
+
+A database that lost its last changes, because it failed over to a server that had
+not got them or came back from a base backup, tells computers what is older than
+before. They do not believe it, for a server that was left behind would tell the
+same, and people keep the access they have for as long as the owner set. This
+command says that the store is the right one. The servers may run meanwhile; each
+follows within 10 seconds. People who were removed and app passwords that were
+revoked since then are back: look through them.`
+	return cmd
+}
+
 // restore reads the archive twice: nothing is written before it is known to be
 // whole.
 func (w *where) restore(ctx context.Context, path string, rows bool) (n int, err error) {

@@ -67,7 +67,7 @@ control plane.`,
 		serveCommand(term),
 		accountCommand(term), computerCommand(term), oauthClientCommand(term), keyCommand(term), sealKeyCommand(term), outboxCommand(term), caCommand(term),
 		backupCommand(term, false), restoreCommand(term, false), backupCommand(term, true), restoreCommand(term, true),
-		upgradeCommand(term), versionCommand(term),
+		newLineCommand(term), upgradeCommand(term), versionCommand(term),
 	)
 	commandline.AddManual(root)
 	return root

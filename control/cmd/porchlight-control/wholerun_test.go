@@ -232,6 +232,16 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 		t.Errorf("the snapshot has %d keys, %v", len(snapshot.PublicKeys), err)
 	}
 
+	t.Log("changes are counted in another line, while the server runs")
+	before, err := agent.Sync(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok(t, "new-line", "--data", dir)
+	if after, err := agent.Sync(t.Context(), ""); err != nil || after.Line == before.Line || after.Version != before.Version {
+		t.Errorf("in line %s after %s, %v", after.Line, before.Line, err)
+	}
+
 	t.Log("a mail nobody can be given is seen by the operator")
 	if _, err := agent.Invite(t.Context(), controlapi.Invite{Email: "gone@example.net", Apps: []string{"app1"}}); err != nil {
 		t.Fatal(err)
