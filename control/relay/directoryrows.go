@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"porchlight/control/kv"
@@ -66,57 +65,70 @@ func (d *directory) withoutRows(serverName string, sure bool) findings {
 }
 
 // writeTunnels makes the rows of the hosts touched, and of those whose row gets
-// old, what they should be.
+// old, what they should be: of some of them, so that the lease is renewed between.
 func (d *directory) writeTunnels(ctx context.Context) error {
-	now := d.now()
-	d.mu.Lock()
-	if !d.rows {
-		d.mu.Unlock()
+	hosts, more := d.takeDirty()
+	if len(hosts) == 0 {
 		return nil
 	}
+	now := d.now()
+	here := make(map[string]bool, len(hosts))
+	for _, host := range hosts {
+		here[host] = d.holds(host)
+	}
+	err := d.store.Update(ctx, func(tx kv.Tx) error {
+		for _, host := range hosts {
+			key := keyTunnels + host + "/" + d.self.Node
+			if !here[host] {
+				if err := tx.Delete(key); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := putRow(tx, key, tunnelRow{Run: d.self.Run, Since: now}, tunnelLife); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	d.mu.Lock()
+	for _, host := range hosts {
+		switch {
+		case err != nil:
+			d.dirty[host] = true
+		case here[host]:
+			d.written[host] = now
+		default:
+			delete(d.written, host)
+		}
+	}
+	d.mu.Unlock()
+	if more && err == nil {
+		d.nudge()
+	}
+	return err
+}
+
+// takeDirty takes as many of the hosts whose row may be wrong as are written at once, and
+// says whether there are more. One that changes from here on is noted anew.
+func (d *directory) takeDirty() (hosts []string, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.rows {
+		return nil, false
+	}
 	for host, at := range d.written {
-		if now.Sub(at) > tunnelLife/2 {
+		if d.now().Sub(at) > tunnelLife/2 {
 			d.dirty[host] = true
 		}
 	}
-	hosts := slices.Sorted(maps.Keys(d.dirty))
-	clear(d.dirty)
-	d.mu.Unlock()
-	for chunk := range slices.Chunk(hosts, tunnelsAtOnce) {
-		here := make(map[string]bool, len(chunk))
-		for _, host := range chunk {
-			here[host] = d.holds(host)
+	for host := range d.dirty {
+		if len(hosts) == tunnelsAtOnce {
+			break
 		}
-		err := d.store.Update(ctx, func(tx kv.Tx) error {
-			for _, host := range chunk {
-				key := keyTunnels + host + "/" + d.self.Node
-				if !here[host] {
-					if err := tx.Delete(key); err != nil {
-						return err
-					}
-					continue
-				}
-				if err := putRow(tx, key, tunnelRow{Run: d.self.Run, Since: now}, tunnelLife); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		d.mu.Lock()
-		for _, host := range chunk {
-			switch {
-			case err != nil:
-				d.dirty[host] = true
-			case here[host]:
-				d.written[host] = now
-			default:
-				delete(d.written, host)
-			}
-		}
-		d.mu.Unlock()
-		if err != nil {
-			return err
-		}
+		hosts = append(hosts, host)
+		delete(d.dirty, host)
 	}
-	return nil
+	slices.Sort(hosts) // so that no two transactions wait for each other
+	return hosts, len(d.dirty) > 0
 }

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -134,6 +136,30 @@ func TestRowsWhileAnEarlierVersionLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	has("it came back", "ben.localhost/one", "carla.localhost/one", "dora.localhost/two", "emma.localhost/old", "fred.localhost/two")
+
+	// More tunnels than are written at once: one failure loses none of them.
+	if err := old.withdraw(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	both()
+	many := 4*tunnelsAtOnce + tunnelsAtOnce/2
+	for i := range many {
+		one.tunnel(fmt.Sprintf("many%d.localhost", i), true)
+	}
+	if err := errors.Join(old.renew(t.Context()), one.look(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	store.fails.Store(3)
+	failed := 0
+	for range 10 {
+		if one.writeTunnels(t.Context()) != nil {
+			failed++
+		}
+	}
+	rows := slices.DeleteFunc(tunnelRows(t, store), func(host string) bool { return !strings.HasPrefix(host, "many") })
+	if len(rows) != many || failed != 1 {
+		t.Errorf("%d tunnels, and %d rows after %d failures", many, len(rows), failed)
+	}
 }
 
 // A node that lives and is not heard is asked itself, and after a while rows are written

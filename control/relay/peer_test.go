@@ -28,6 +28,7 @@ type countingStore struct {
 	views atomic.Int64
 	turns sync.Map // names of the turns of its calls
 	away  atomic.Bool
+	fails atomic.Int64 // which Update from now on fails, once
 }
 
 func (s *countingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
@@ -43,6 +44,9 @@ func (s *countingStore) Update(ctx context.Context, fn func(kv.Tx) error) error 
 	s.turns.Store(kv.TurnOf(ctx), true)
 	if s.away.Load() {
 		return kv.ErrUnavailable
+	}
+	if s.fails.Add(-1) == 0 {
+		return errors.New("this once")
 	}
 	return s.Store.Update(ctx, fn)
 }
