@@ -3,8 +3,11 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"porchlight/control/kv/pgtest"
 )
@@ -69,6 +72,24 @@ func TestPostgresRoundTrips(t *testing.T) {
 		}
 		if got := c.trips.Load() - before; got != 10*tt.want {
 			t.Errorf("%s: %d round trips in ten, want %d", tt.what, got, 10*tt.want)
+		}
+	}
+}
+
+// Weakness: a batch of thousands of rows, as of when computers were seen, was a statement
+// each. Checked: it is a few, however large the values are.
+func TestPostgresWritesTogether(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ rows, bytes, want int }{{1, 9, 1}, {putsTogether - 1, 9, putsTogether - 1}, {putsTogether, 9, 1}, {2000, 9, 1}, {40, putsBytes / 10, 4}} {
+		tx := &pgTx{}
+		for n := range tt.rows {
+			if err := tx.Put(fmt.Sprint(n), make([]byte, tt.bytes), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		batch := &pgx.Batch{}
+		if tx.queue(batch); batch.Len() != tt.want {
+			t.Errorf("%d rows of %d bytes are %d statements, want %d", tt.rows, tt.bytes, batch.Len(), tt.want)
 		}
 	}
 }

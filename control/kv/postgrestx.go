@@ -37,7 +37,16 @@ const (
 				and (expires is null or expires > $2) limit 1) as k`
 	putOne = `insert into kv (key, value, expires) values ($1, $2, $3)
 		on conflict (key) do update set value = excluded.value, expires = excluded.expires`
+	putMany = `insert into kv (key, value, expires) select * from unnest($1::bytea[], $2::bytea[], $3::timestamptz[])
+		on conflict (key) do update set value = excluded.value, expires = excluded.expires`
 	deleteOne = "delete from kv where key = $1"
+)
+
+// From putsTogether on, writes that follow one another are one statement, up to putsBytes
+// of keys and values: a statement for each of thousands costs more than the rows.
+const (
+	putsTogether = 8
+	putsBytes    = 1 << 20
 )
 
 // endOfKeys sorts after every key there can be.
@@ -286,13 +295,43 @@ func (t *pgTx) fail(err error) error {
 // queue puts the writes, in key order so that neighbours seldom deadlock, and
 // what makes them last, into a batch.
 func (t *pgTx) queue(batch *pgx.Batch) {
+	var puts puts
 	for _, key := range t.under("", "") {
-		if w := t.writes[key]; w.deleted {
+		w := t.writes[key]
+		if w.deleted || puts.bytes >= putsBytes {
+			puts.queue(batch)
+		}
+		if w.deleted {
 			batch.Queue(deleteOne, []byte(key))
 		} else {
-			batch.Queue(putOne, []byte(key), w.value, upToMicro(w.expires))
+			puts.add(key, w)
 		}
 	}
+	puts.queue(batch)
+}
+
+// puts are writes that follow one another.
+type puts struct {
+	keys, values [][]byte
+	expires      []*time.Time
+	bytes        int
+}
+
+func (p *puts) add(key string, w write) {
+	p.keys, p.values, p.expires = append(p.keys, []byte(key)), append(p.values, w.value), append(p.expires, upToMicro(w.expires))
+	p.bytes += len(key) + len(w.value)
+}
+
+// queue puts them into a batch, and forgets them.
+func (p *puts) queue(batch *pgx.Batch) {
+	if len(p.keys) < putsTogether {
+		for i, key := range p.keys {
+			batch.Queue(putOne, key, p.values[i], p.expires[i])
+		}
+	} else {
+		batch.Queue(putMany, p.keys, p.values, p.expires)
+	}
+	*p = puts{}
 }
 
 // upToMicro is a time as the database keeps it, in whole microseconds: never

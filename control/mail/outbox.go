@@ -62,7 +62,7 @@ func (o *Outbox) List(ctx context.Context, limit int) ([]Entry, error) {
 		return []Entry{}, nil
 	}
 	var out []Entry
-	err := o.store.View(ctx, func(tx kv.Tx) (err error) {
+	err := o.store.ViewOf(ctx, kv.Rows{Prefixes: []string{entries.prefix}}, func(tx kv.Tx) (err error) {
 		out, err = entries.list(tx, limit)
 		return err
 	})
@@ -75,7 +75,7 @@ func (o *Outbox) List(ctx context.Context, limit int) ([]Entry, error) {
 // Size counts the mails kept.
 func (o *Outbox) Size(ctx context.Context) (int, error) {
 	n := 0
-	err := o.store.View(ctx, func(tx kv.Tx) error {
+	err := o.store.ViewOf(ctx, kv.Rows{Prefixes: []string{entries.prefix}}, func(tx kv.Tx) error {
 		items, err := tx.Scan(entries.prefix, "", OutboxSize)
 		n = len(items)
 		return err

@@ -3,6 +3,7 @@ package kvtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -27,6 +28,47 @@ func putGetDelete(t *testing.T, f *fixture) {
 	f.update(t, func(tx kv.Tx) error { return tx.Delete("a") })
 	f.put(t, "a", "3", 0)
 	equal(t, "put again", f.get(t, "a"), "3")
+}
+
+// manyWrites puts and deletes more than are written one by one, of every kind.
+func manyWrites(t *testing.T, f *fixture) {
+	key := func(n int) string { return fmt.Sprintf("many/%03d\xff", n) }
+	const keys = 60
+	for n := range keys / 2 {
+		f.put(t, key(2*n), "before", time.Minute)
+	}
+	f.update(t, func(tx kv.Tx) error {
+		for n := range keys {
+			value, ttl := []byte(fmt.Sprintf("\x00\xff%d", n)), time.Duration(0)
+			switch n % 20 {
+			case 3:
+				value = nil
+			case 4, 5:
+				ttl = time.Hour
+			case 19:
+				if err := tx.Delete(key(n - 1)); err != nil {
+					return err
+				}
+			}
+			if err := tx.Put(key(n), value, ttl); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, hour := range []bool{false, true} {
+		for n := range keys {
+			want := fmt.Sprintf("\x00\xff%d", n)
+			switch {
+			case n%20 == 18, hour && (n%20 == 4 || n%20 == 5):
+				want = absent
+			case n%20 == 3:
+				want = ""
+			}
+			equal(t, fmt.Sprint("key ", n, ", an hour later: ", hour), f.get(t, key(n)), want)
+		}
+		f.advance(time.Hour)
+	}
 }
 
 func copies(t *testing.T, f *fixture) {
