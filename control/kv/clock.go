@@ -30,26 +30,29 @@ func newClock(given func() time.Time) *clock {
 
 func (c *clock) now() time.Time { return c.machine().Add(time.Duration(c.ahead.Load())) }
 
-// ask has the database tell its time with the last column of a statement of one row.
+// askClock is a number, which no setting of a role or a database writes another way.
+const askClock = `select (extract(epoch from clock_timestamp()) * 1000000)::bigint`
+
+// ask has the database tell its time. Where it does not, what was heard before stays: no
+// connection is given up for that.
 func (c *clock) ask(ctx context.Context, conn interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}, sql string, before ...any) error {
-	var theirs time.Time
-	asked, began := c.machine(), time.Now()
-	err := conn.QueryRow(ctx, sql, pgx.QueryExecModeSimpleProtocol).Scan(append(before, &theirs)...)
-	if took := time.Since(began); err == nil && !c.given {
-		c.heard(theirs.Sub(asked.Add(took/2)), took)
+}) {
+	if c.given {
+		return
 	}
-	return err
+	var theirs int64 // microseconds
+	asked, began := c.machine(), time.Now()
+	if conn.QueryRow(ctx, askClock, pgx.QueryExecModeSimpleProtocol).Scan(&theirs) == nil {
+		took := time.Since(began)
+		c.heard(time.UnixMicro(theirs).Sub(asked.Add(took/2)), took)
+	}
 }
 
 // heard takes what the database is ahead, found on a way that took so long.
 func (c *clock) heard(ahead, took time.Duration) {
-	if took/2 >= clockApart {
-		return // it says too little
-	}
-	if off := ahead - time.Duration(c.ahead.Load()); off.Abs() < clockApart {
-		return // as known
+	if off := ahead - time.Duration(c.ahead.Load()); off.Abs() < max(clockApart, took/2) {
+		return // as known, as far as the way can tell
 	}
 	if ahead.Abs() < clockApart {
 		ahead = 0

@@ -52,7 +52,7 @@ func FormatOf(values [][]byte) (f Format, err error) {
 // Look has fn read the store at a URL for Open, whichever version wrote it, and changes
 // nothing there: it makes no table and no file, and brings nothing up to date.
 func Look(ctx context.Context, url string, opts Options, fn func(Tx) error) error {
-	if opts.Now == nil {
+	if opts.Now == nil && !kindOf(url).shared {
 		opts.Now = time.Now
 	}
 	return kindOf(url).look(ctx, url, opts, fn)

@@ -185,16 +185,16 @@ func prepareSession(ctx context.Context, conn *pgx.Conn, clock *clock) error {
 	// SERIALIZABLE transaction having read everything is a conflict with every
 	// writer. No statement here is long enough to be compiled first. A commit is
 	// promised to be on disk. A process that hangs must not hold its snapshot for ever.
-	err := clock.ask(ctx, conn, `select set_config('enable_seqscan', 'off', false),
+	_, err := conn.Exec(ctx, `select set_config('enable_seqscan', 'off', false),
 		set_config('enable_bitmapscan', 'off', false),
 		set_config('jit', 'off', false),
 		set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false),
-		set_config('idle_in_transaction_session_timeout', '60000', false),
-		clock_timestamp()`, nil, nil, nil, nil, nil)
+		set_config('idle_in_transaction_session_timeout', '60000', false)`, pgx.QueryExecModeSimpleProtocol)
 	// Another server of the same protocol may not know these; it works without.
 	if _, ok := errors.AsType[*pgconn.PgError](err); err != nil && !ok {
 		return err
 	}
+	clock.ask(ctx, conn)
 	id := make([]byte, 16)
 	rand.Read(id)
 	conn.PgConn().CustomData()[writerData] = &writerRow{id: id}
@@ -301,8 +301,8 @@ func (p *pgStore) Update(ctx context.Context, fn func(Tx) error) error {
 }
 
 // Sweep deletes up to limit expired keys, oldest first, in one statement, and
-// what connections of days ago left behind. It also looks at the database's clock. Processes that sweep at the same
-// time share the work.
+// what connections of days ago left behind. It looks at the database's clock before.
+// Processes that sweep at the same time share the work.
 func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := checkLimit(limit); err != nil {
 		return 0, err
@@ -312,6 +312,7 @@ func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	defer c.end()
+	p.clock.ask(ctx, p.pool)
 	// The outer condition is looked at again, in the row as it has become, when
 	// somebody puts the key anew meanwhile.
 	n, err := c.exec(`delete from kv where expires <= $1 and key in
@@ -319,10 +320,8 @@ func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err = c.exec(`delete from kv_writer where seen < now() - interval '1 day'`); err != nil {
-		return n, err
-	}
-	return n, p.clock.ask(ctx, p.pool, "select clock_timestamp()")
+	_, err = c.exec(`delete from kv_writer where seen < now() - interval '1 day'`)
+	return n, err
 }
 
 // Close takes no further calls, waits for those under way, which stop trying

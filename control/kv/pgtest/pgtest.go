@@ -353,6 +353,26 @@ func (s *Server) Database(tb testing.TB) string {
 	return url
 }
 
+// SetClock has what connects to a database from now on be told a time of its own, which is
+// an expression of SQL; that of the server is pg_catalog.clock_timestamp(). What is
+// connected hears of it where it was so before.
+func SetClock(tb testing.TB, database, expression string) {
+	tb.Helper()
+	conn, err := pgx.Connect(context.Background(), database)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, statement := range []string{
+		`create or replace function public.clock_timestamp() returns timestamptz language sql as $$ select (` + expression + `)::timestamptz $$`,
+		`alter database ` + pgx.Identifier{conn.Config().Database}.Sanitize() + ` set search_path = public, pg_catalog`,
+	} {
+		if _, err := conn.Exec(context.Background(), statement); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
 // NewDatabase makes an empty database and returns its URL. It is left to Close.
 func (s *Server) NewDatabase() (url string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
