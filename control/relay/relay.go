@@ -85,6 +85,9 @@ type Config struct {
 	FirstBytes time.Duration
 	Log        *slog.Logger
 	Now        func() time.Time
+	// Date is the time that agents are told, which has to be that of the control plane's
+	// answers; intervals go by Now. nil means this machine's.
+	Date func() time.Time
 	// TrustedProxies are the load balancers in front: a connection from these
 	// networks must begin with a PROXY header, version 1 or 2, and counts as the
 	// visitor's that it names. Nobody else's header is read.
@@ -157,6 +160,9 @@ func New(cfg Config) (*Relay, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Date == nil {
+		cfg.Date = time.Now
 	}
 	r := &Relay{
 		cfg:      cfg,

@@ -324,7 +324,7 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		s.pongs = 0
 		pong := tunnelwire.Frame{Type: tunnelwire.Pong}
 		if s.sync.inStep {
-			pong.Date = time.Now().Unix()
+			pong.Date = s.relay.cfg.Date().Unix()
 		}
 		frames = append(frames, pong)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/mail"
 
+	"porchlight/control/kv"
 	controlmail "porchlight/control/mail"
 )
 
@@ -54,7 +55,7 @@ func (n *Node) mail() (controlmail.Queue, error) {
 	cfg, log := n.cfg.Mail, n.cfg.Log.With("part", "mail")
 	if cfg.SMTP != "" {
 		delivery := cfg.delivery()
-		delivery.Log = log
+		delivery.Log, delivery.Now = log, kv.Clock(n.store)
 		queue, err := controlmail.NewSMTP(n.store, delivery)
 		if err != nil {
 			return nil, err
@@ -62,7 +63,7 @@ func (n *Node) mail() (controlmail.Queue, error) {
 		n.smtp = queue
 		return queue, nil
 	}
-	kept := controlmail.NewOutbox(n.store, nil)
+	kept := controlmail.NewOutbox(n.store, kv.Clock(n.store))
 	if cfg.OutboxDir != "" {
 		var err error
 		if n.outbox, err = newOutboxFiles(cfg.OutboxDir, kept, log); err != nil {

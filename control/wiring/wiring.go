@@ -75,6 +75,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	way.AuthHost, way.Domain, way.PublicPort = domain.AuthHost, domain.Domain, domain.PublicPort
 	way.Authenticate = p.Service.Agents.Authenticate
 	way.Sync = p.sync
+	way.Date = domain.Now // as that of pages
 	way.Handler = web.New(p.Service, pages)
 	if cfg.Wrap != nil {
 		way.Handler = cfg.Wrap(way.Handler)

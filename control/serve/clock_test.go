@@ -1,0 +1,116 @@
+package serve
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/kv"
+	"porchlight/control/kv/pgtest"
+	"porchlight/control/mail"
+)
+
+// A node whose clock is 50 minutes behind the database's tells agents the database's time
+// by either way, and keeps mails by it: the leases of mails are shared with other nodes.
+func TestNodeGoesByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	pgtest.SetClock(t, database, "pg_catalog.clock_timestamp() + interval '50 minutes'")
+	n, roots := runNode(t, Config{
+		DataDir: t.TempDir(), Postgres: database, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
+		Mail: MailConfig{SMTP: "smtp://127.0.0.1:1"}, // where nobody listens
+	})
+	theirs := func(what string, at time.Time) {
+		t.Helper()
+		if off := time.Until(at) - 50*time.Minute; off.Abs() > 20*time.Minute {
+			t.Errorf("%s is %v off", what, off)
+		}
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(askOf(t, n, roots, "http/1.1", "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.cfg.AuthHost+"\r\n\r\n")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	date, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs("Date of HTTP", date)
+
+	computer, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tunnel := askOf(t, n, roots, controlapi.TunnelSyncALPN, "")
+	send := func(f tunnelwire.Frame) {
+		t.Helper()
+		if err := tunnelwire.WriteFrame(tunnel, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(tunnelwire.Frame{Type: tunnelwire.Hello, Credential: computer.Credential, Instance: "test"})
+	synced(t, tunnel)
+	send(tunnelwire.Frame{Type: tunnelwire.Ping})
+	pong := tunnelwire.Frame{}
+	for pong.Type != tunnelwire.Pong {
+		if pong, err = tunnelwire.ReadFrame(tunnel); err != nil {
+			t.Fatal(err)
+		}
+	}
+	theirs("Date of a pong", time.Unix(pong.Date, 0))
+
+	kept := &Node{cfg: n.cfg, store: n.store}
+	kept.cfg.Mail = MailConfig{}
+	outbox, err := kept.mail()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []kv.Item
+	err = n.store.Update(t.Context(), func(tx kv.Tx) (err error) {
+		m := mail.Message{To: "maya@example.com", Subject: "s", Text: "t"}
+		if err := errors.Join(n.smtp.Put(tx, "id", m), outbox.Put(tx, "id", m)); err != nil {
+			return err
+		}
+		rows, err = tx.Scan("mail/", "", 10)
+		return err
+	})
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	due, err := strconv.ParseInt(rows[0].Key[len("mail/"):][:16], 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs("when a mail is due", time.Unix(0, due))
+	entries, err := outbox.(*mail.Outbox).List(t.Context(), 10)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%d mails are kept, %v", len(entries), err)
+	}
+	theirs("when a mail was kept", entries[0].At)
+}
+
+// askOf connects to the auth host of a node, and sends it something.
+func askOf(t *testing.T, n *Node, roots *x509.CertPool, protocol, ask string) *tls.Conn {
+	t.Helper()
+	conn, err := tls.Dial("tcp", n.listeners[0].Addr().String(), &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{protocol}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, ask); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
