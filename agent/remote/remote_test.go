@@ -399,6 +399,20 @@ func (w *way) Sync(ctx context.Context, version string, take func(controlapi.Sna
 	}
 }
 
+// asked is how often there was a sync by the tunnel.
+func (w *way) asked() int {
+	w.plane.mu.Lock()
+	defer w.plane.mu.Unlock()
+	return w.calls
+}
+
+// told is how often it was told that the state changed.
+func (h *host) told() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changes
+}
+
 // asked is how often there was a sync over HTTPS.
 func (p *plane) asked() int {
 	p.mu.Lock()
@@ -459,40 +473,49 @@ func TestRelaysThatRefuseTheSync(t *testing.T) {
 			h := prepare(t, p, func(c *Config) { c.Tunnel = by })
 			h.run(t)
 			time.Sleep(time.Hour)
+			synctest.Wait()
 			not := &controlapi.Error{Code: controlapi.CodeUnavailable, Message: "Not now.", RetryAfter: after}
 			p.set(func() { by.not = not })
 			time.Sleep(tunnelAgain - time.Second)
+			synctest.Wait()
 			if n := p.asked(); n != 0 {
 				t.Errorf("HTTPS asked %d times, at once with everybody", n)
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if !h.remote.State().Connected || p.asked() == 0 {
 				t.Fatalf("HTTPS asked %d times: %+v", p.asked(), h.remote.State())
 			}
-			calls, changes, https, began := by.calls, h.changes, p.asked(), time.Now()
+			calls, changes, https, began := by.asked(), h.told(), p.asked(), time.Now()
 			time.Sleep(23 * time.Hour)
-			if n := by.calls - calls; n > 23*60 || n < 23*20 {
+			synctest.Wait()
+			if n := by.asked() - calls; n > 23*60 || n < 23*20 {
 				t.Errorf("the tunnel is asked %d times in %v", n, time.Since(began))
 			}
-			if n := p.asked() - https; h.changes != changes || n > 4*23*60 {
-				t.Errorf("%d changes of the state, HTTPS asked %d times", h.changes-changes, n)
+			if n := p.asked() - https; h.told() != changes || n > 4*23*60 {
+				t.Errorf("%d changes of the state, HTTPS asked %d times", h.told()-changes, n)
 			}
 			p.set(func() { p.version = "2" })
 			synctest.Wait()
+			h.mu.Lock()
 			if h.snapshots[len(h.snapshots)-1] != "2" {
 				t.Errorf("a withdrawal is not told: %q", h.snapshots)
 			}
+			h.mu.Unlock()
 			p.set(func() { by.not = nil })
 			time.Sleep(3 * besideTunnel)
+			synctest.Wait()
 			https = p.asked()
 			time.Sleep(time.Hour)
+			synctest.Wait()
 			if p.asked() != https || !h.remote.State().Connected {
 				t.Error("HTTPS is asked though the tunnel carries the sync")
 			}
 			p.set(func() { by.not, p.down = not, not })
-			calls = by.calls
+			calls = by.asked()
 			time.Sleep(time.Hour)
-			if n, m := p.asked()-https, by.calls-calls; h.remote.State().Connected || n < 60 || m < 60 || n > 600 || m > 600 {
+			synctest.Wait()
+			if n, m := p.asked()-https, by.asked()-calls; h.remote.State().Connected || n < 60 || m < 60 || n > 600 || m > 600 {
 				t.Errorf("where nobody knows HTTPS is asked %d times and the tunnel %d times in an hour", n, m)
 			}
 		})
