@@ -29,7 +29,7 @@ type cached struct {
 }
 
 // findings are the other nodes that may have a tunnel, the likeliest first. They are
-// sure where the store has just said so, and nobody was left out: then nodes that are
+// sure where they or the store have just said so, and nobody was left out: then nodes that are
 // not among them have none.
 type findings struct {
 	nodes []nodeRow
@@ -96,7 +96,7 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	case !rows:
 		return d.withoutRows(serverName, sure), nil
 	case ok && d.now().Before(entry.until):
-		return d.reached(findings{nodes: entry.nodes, sure: true}), nil
+		return d.byRows(serverName, entry.nodes, sure), nil
 	case away:
 		return d.reached(d.lastKnown(serverName)), nil
 	}
@@ -120,7 +120,7 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	if err != nil {
 		return d.reached(d.lastKnown(serverName)), nil
 	}
-	return d.reached(findings{nodes: read.([]nodeRow), sure: true}), nil
+	return d.byRows(serverName, read.([]nodeRow), sure), nil
 }
 
 // ask has the nodes that hold a tunnel say so. The first that does is enough, so that no

@@ -49,19 +49,39 @@ func (d *directory) noteTunnel(host string) {
 	d.dirty[host] = true
 }
 
-// withoutRows are the nodes to ask for a server name where there are no rows and nobody
-// says to hold its tunnel: nobody, where all are heard and it is sure. A node that is not
-// heard is asked itself, and so are all where one may have been too busy to answer.
+// withoutRows are the nodes to ask for a server name where no row names one, and nobody
+// says to hold its tunnel: nobody, where all that have news are heard and it is sure. A
+// node that is not heard is asked itself, and so are all where one may have been too busy
+// to answer: what another node needs and writes is for that node to decide, so a row that
+// is missing says nothing about them.
 func (d *directory) withoutRows(serverName string, sure bool) findings {
+	found := d.lastKnown(serverName)
+	if !sure {
+		return d.reached(found)
+	}
 	unheard := d.unheardBy(0)
-	if sure && len(unheard) == 0 {
+	d.mu.Lock()
+	asked := slices.ContainsFunc(d.others(), func(n nodeRow) bool { return isUnheard(n, unheard) })
+	d.mu.Unlock()
+	if !asked {
 		return findings{sure: true}
 	}
-	found := d.lastKnown(serverName)
-	if sure {
-		found.nodes = slices.DeleteFunc(found.nodes, func(n nodeRow) bool { return !slices.Contains(unheard, n.Run) })
-	}
+	found.nodes = slices.DeleteFunc(found.nodes, func(n nodeRow) bool { return !isUnheard(n, unheard) })
 	return d.reached(found)
+}
+
+// isUnheard says that a node should be heard and is not; one without news has its tunnels
+// in rows.
+func isUnheard(n nodeRow, unheard []string) bool {
+	return n.News != "" && slices.Contains(unheard, n.Run)
+}
+
+// byRows goes by what the rows say, where they name somebody.
+func (d *directory) byRows(serverName string, nodes []nodeRow, sure bool) findings {
+	if len(nodes) == 0 && d.unheardBy != nil {
+		return d.withoutRows(serverName, sure)
+	}
+	return d.reached(findings{nodes: nodes, sure: true})
 }
 
 // writeTunnels makes the rows of the hosts touched, and of those whose row gets

@@ -198,11 +198,36 @@ func TestRowsWhileANodeIsNotHeard(t *testing.T) {
 	if got := tunnelRows(t, store); !slices.Equal(got, []string{"maya.localhost/one"}) {
 		t.Errorf("the rows are %q, and a node was not heard for long", got)
 	}
+	// Each node decides alone, so who is heard by all the others writes none: where rows
+	// name nobody, and it is not sure, that is no answer, also not from memory.
+	names := func(name, want string, sure bool) {
+		t.Helper()
+		for _, from := range []string{"the store", "memory"} {
+			found, err := one.find(t.Context(), name)
+			var nodes []string
+			for _, n := range found.nodes {
+				nodes = append(nodes, n.Node)
+			}
+			slices.Sort(nodes)
+			if got := strings.Join(nodes, " "); err != nil || got != want || found.sure != sure {
+				t.Errorf("from %s: found %q, sure %v, %v, want %q and %v", from, got, found.sure, err, want, sure)
+			}
+		}
+	}
+	one.said, one.sure = nil, false
+	names("notes.olga.localhost", "three two", false)
+	one.sure = true
+	names("notes.olga.localhost", "three", false) // its row may come yet
+	two.unheard = []string{"run-one"}
+	two.tunnel("paul.localhost", true)
+	two.step(t)
+	one.sure = false
+	names("notes.paul.localhost", "two", true)
 	one.unheard = []string{"run-of-before"} // of nobody who lives
 	one.step(t)
 	one.tunnel("nora.localhost", true)
 	one.step(t)
-	if got := tunnelRows(t, store); len(got) != 1 {
+	if got := tunnelRows(t, store); len(got) != 2 {
 		t.Errorf("the rows are %q, and all are heard", got)
 	}
 }
