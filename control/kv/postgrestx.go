@@ -30,6 +30,10 @@ const (
 			cross join lateral (select key, value from kv where key >= p.low and key < p.high
 				and (expires is null or expires > $2) order by key limit 1000000) as k
 		union all
+		select k.key, k.value from unnest($8::bytea[], $9::bytea[]) as f (low, high)
+			cross join lateral (select key, value from kv where key >= f.low and key < f.high
+				and (expires is null or expires > $2) order by key limit 1) as k
+		union all
 		select k.key, k.value from unnest($5::bytea[], $6::bytea[], $7::bytea[]) as i (low, high, place)
 			cross join lateral (select key from kv where key >= i.low and key < i.high
 				and (expires is null or expires > $2) order by key limit 1000000) as named
@@ -160,6 +164,7 @@ func endOf(prefix string) string {
 func (c *call) readRows(rows Rows) ([]Item, error) {
 	keys, low, high := [][]byte{}, [][]byte{}, [][]byte{}
 	from, to, place := [][]byte{}, [][]byte{}, [][]byte{}
+	first, past := [][]byte{}, [][]byte{}
 	for _, key := range rows.Keys {
 		if key != "" && len(key) <= MaxKey {
 			keys = append(keys, []byte(key))
@@ -168,6 +173,9 @@ func (c *call) readRows(rows Rows) ([]Item, error) {
 	for _, prefix := range rows.Prefixes {
 		low, high = append(low, []byte(prefix)), append(high, []byte(endOf(prefix)))
 	}
+	for _, prefix := range rows.First {
+		first, past = append(first, []byte(prefix)), append(past, []byte(endOf(prefix)))
+	}
 	for _, index := range rows.Indexes {
 		prefix, end := []byte(index.Prefix), []byte(endOf(index.Prefix))
 		low, high = append(low, prefix), append(high, end)
@@ -175,7 +183,7 @@ func (c *call) readRows(rows Rows) ([]Item, error) {
 	}
 	now := c.p.now().Truncate(time.Microsecond)
 	for {
-		items, err := c.query(selectRows, keys, now, low, high, from, to, place)
+		items, err := c.query(selectRows, keys, now, low, high, from, to, place, first, past)
 		if err == nil {
 			return items, nil
 		}

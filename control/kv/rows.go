@@ -12,6 +12,7 @@ import (
 type Rows struct {
 	Keys     []string // at most MaxKeys
 	Prefixes []string // everything whose key begins with one of these; none is empty
+	First    []string // the first row alone that begins with one of these; none is empty
 	Indexes  []Index
 }
 
@@ -31,6 +32,7 @@ func (r Rows) With(more Rows) Rows {
 	return Rows{
 		Keys:     append(slices.Clone(r.Keys), more.Keys...),
 		Prefixes: append(slices.Clone(r.Prefixes), more.Prefixes...),
+		First:    append(slices.Clone(r.First), more.First...),
 		Indexes:  append(slices.Clone(r.Indexes), more.Indexes...),
 	}
 }
@@ -41,7 +43,7 @@ func (r Rows) check() error {
 			return errors.New("kv: an index without a prefix, or without its rows")
 		}
 	}
-	if slices.Contains(r.Prefixes, "") {
+	if slices.Contains(r.Prefixes, "") || slices.Contains(r.First, "") {
 		return errors.New("kv: everything cannot be read at once")
 	}
 	return checkKeys(r.Keys)
@@ -103,6 +105,13 @@ func (r Rows) read(tx Tx) (items []Item, err error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+	for _, prefix := range r.First {
+		first, err := tx.Scan(prefix, "", 1)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, first...)
 	}
 	for _, index := range r.Indexes {
 		err := below(tx, index.Prefix, func(item Item) error {
@@ -206,7 +215,8 @@ func (t *rowsTx) Scan(prefix, after string, limit int) ([]Item, error) {
 	if err := t.mayScan(limit); err != nil {
 		return nil, err
 	}
-	if !t.rows.hasAll(prefix) {
+	first := after == "" && limit == 1 && slices.Contains(t.rows.First, prefix)
+	if !first && !t.rows.hasAll(prefix) {
 		return nil, &NotReadError{Rows{Prefixes: []string{prefix}}}
 	}
 	i, found := t.find(max(prefix, after))

@@ -69,8 +69,7 @@ func (q queued) over(now time.Time) bool {
 // due says whether there is anything to do, without writing.
 func (s *SMTP) due(ctx context.Context) (bool, error) {
 	var found bool
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		found = false
+	err := s.store.ViewOf(ctx, kv.Rows{First: []string{queuePrefix}}, func(tx kv.Tx) error {
 		items, err := tx.Scan(queuePrefix, "", 1)
 		if err != nil || len(items) == 0 {
 			return err

@@ -323,6 +323,47 @@ func TestSMTPRefusesHeaderInjection(t *testing.T) {
 	}
 }
 
+// askedOnce is a store that counts transactions, and reads of one statement.
+type askedOnce struct {
+	kv.Store
+	transactions, statements int
+}
+
+func (s *askedOnce) View(ctx context.Context, fn func(kv.Tx) error) error {
+	s.transactions++
+	return s.Store.View(ctx, fn)
+}
+
+func (s *askedOnce) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	s.transactions++
+	return s.Store.Update(ctx, fn)
+}
+
+func (s *askedOnce) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
+	s.statements++
+	return s.Store.ViewOf(ctx, rows, fn)
+}
+
+// Weakness: twice a second a whole transaction looked whether a mail was due. Checked:
+// with nothing due, and a mail that waits for later, a look is one statement.
+func TestLookForMailsIsOneStatement(t *testing.T) {
+	t.Parallel()
+	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
+	r.deliverDue(t.Context()) // also gives up old ones, now and then
+	later := r.clock.Add(time.Hour)
+	if err := r.store.Update(t.Context(), func(tx kv.Tx) error { return putQueued(tx, "id", queued{Message: anInvitation(t)}, later) }); err != nil {
+		t.Fatal(err)
+	}
+	store := &askedOnce{Store: r.store}
+	r.SMTP.store = store
+	for range 10 {
+		r.deliverDue(t.Context())
+	}
+	if store.transactions != 0 || store.statements != 10 {
+		t.Errorf("ten looks were %d transactions and %d statements", store.transactions, store.statements)
+	}
+}
+
 // Run sees by itself what is put, and ends.
 func TestSMTPRuns(t *testing.T) {
 	t.Parallel()

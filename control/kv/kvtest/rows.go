@@ -26,6 +26,7 @@ func rowsKnown(t *testing.T, f *fixture) {
 	rows := kv.Rows{
 		Keys:     []string{"a", "nothing", "a", "row/x", ""},
 		Prefixes: []string{"byte/\xff", "none/"},
+		First:    []string{"row/", "nobody/"},
 		Indexes:  []kv.Index{{Prefix: "of/1/", Row: "row/"}},
 	}
 	ran := 0
@@ -44,6 +45,10 @@ func rowsKnown(t *testing.T, f *fixture) {
 		equalAll(t, "the last bytes", scan(tx, "byte/\xff", "", 9), "byte/\xff==byte/\xff", "byte/\xff\xff==byte/\xff\xff")
 		equalAll(t, "nothing", scan(tx, "none/", "", 9))
 
+		equalAll(t, "the first row", scan(tx, "row/", "", 1), "row/x==row/x")
+		equalAll(t, "the first of none", scan(tx, "nobody/", "", 1))
+
+		wantMissing(t, "what follows the first row", second(tx.Scan("row/", "row/x", 1)), kv.Rows{Prefixes: []string{"row/"}})
 		wantMissing(t, "a key", second(tx.Get("b")), kv.Rows{Keys: []string{"b"}})
 		wantMissing(t, "a row no index names", second(tx.Get("row/z")), kv.Rows{Keys: []string{"row/z"}})
 		wantMissing(t, "many keys", second(tx.GetAll("a", "b", "c")), kv.Rows{Keys: []string{"b", "c"}})
@@ -73,6 +78,7 @@ func rowsKnown(t *testing.T, f *fixture) {
 	}
 	for _, wrong := range []kv.Rows{
 		{Prefixes: []string{""}},
+		{First: []string{""}},
 		{Indexes: []kv.Index{{Row: "a"}}},
 		{Indexes: []kv.Index{{Prefix: "a"}}},
 		{Keys: slices.Repeat([]string{"k"}, kv.MaxKeys+1)},
