@@ -88,6 +88,35 @@ func (n *News) Unheard(long time.Duration) (runs []string) {
 	return runs
 }
 
+// reaches says whether a way to every node that is heard has stood since begun, and the
+// node was heard over it: it says what it listens to before anything else. Without a way
+// the own server answers at once that nobody listens. A node that is not heard is left to
+// Unheard, and one without news to others.
+func (n *News) reaches(begun time.Time) bool {
+	routes, err := n.server.Routez(nil)
+	if err != nil {
+		return false
+	}
+	standing := make(map[string]time.Time, len(routes.Routes))
+	for _, r := range routes.Routes {
+		if r.Account == "" && r.NumSubs > 0 { // one that ends loses what it listens to first
+			standing[r.RemoteName] = r.Start
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range n.others {
+		if o.Address == "" || time.Since(o.heardAt) > silentAfter {
+			continue
+		}
+		since, ok := standing[serverName(o.Name, o.Run)]
+		if !ok || !since.Before(begun) || o.heardAt.Before(since) {
+			return false
+		}
+	}
+	return true
+}
+
 // Missed says whether something may have been missed since the last call: a number
 // was left out, a connection broke, or a node that lives is not heard. While a node
 // lives that has no news at all, it is always so.

@@ -63,7 +63,8 @@ func (n *News) Hold(host string, holds func(host string) bool) {
 	}
 	sub, err := n.client.ChanSubscribe(tunnelSubject+host, n.questions)
 	if err != nil {
-		n.log.Warn("other nodes are not told of a tunnel, and look for it in the store", "err", err)
+		// Only when this has ended, and then no other node hears this one.
+		n.log.Warn("other nodes are not told of a tunnel, and ask this one itself as long as they do not hear it", "err", err)
 		return
 	}
 	n.held[host] = held{sub, time.Now()}
@@ -80,14 +81,15 @@ func (n *News) answer(m *nats.Msg) {
 	}
 	b, err := json.Marshal(Holder{Node: n.cfg.Node, Run: n.cfg.Run, Since: h.since})
 	if err == nil {
-		_ = m.Respond(b) // who asked looks in the store otherwise
+		_ = m.Respond(b) // who asked is not sure otherwise
 	}
 }
 
 // Holders asks which of the other nodes have the tunnel of a host, and returns up
 // to most of them, the latest first. Nobody may know of one, and none is taken at
 // its word: it is asked again by whoever brings a visitor. Sure says that nobody else
-// whom this node hears has it; otherwise one may have been too busy to say so.
+// whom this node hears has it; otherwise one may have been too busy to say so, or its
+// connection has just broken.
 func (n *News) Holders(ctx context.Context, host string, most int) (found []Holder, sure bool) {
 	if most < 1 || len(host) > 253 || !hostPattern.MatchString(host) {
 		return nil, true
@@ -97,6 +99,7 @@ func (n *News) Holders(ctx context.Context, host string, most int) (found []Hold
 		return nil, false
 	}
 	defer n.asked(inbox)
+	begun := time.Now()
 	if err := n.client.PublishRequest(tunnelSubject+host, answerPrefix(n.cfg.Run)+inbox, nil); err != nil {
 		return nil, false
 	}
@@ -110,7 +113,7 @@ func (n *News) Holders(ctx context.Context, host string, most int) (found []Hold
 			return latestFirst(found), false
 		case m := <-answers:
 			if m.Header.Get("Status") == "503" { // nobody listens
-				return nil, true
+				return nil, n.reaches(begun)
 			}
 			if h, ok := n.holder(m.Data); ok {
 				found = append(found, h)

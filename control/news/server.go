@@ -35,7 +35,7 @@ func options(cfg Config, secret string) *server.Options {
 		n = server.RANDOM_PORT
 	}
 	return &server.Options{
-		ServerName: cfg.Node + "." + cfg.Run,
+		ServerName: serverName(cfg.Node, cfg.Run),
 		Host:       "127.0.0.1", Port: server.RANDOM_PORT,
 		// A list of one: with a single name instead, each change of the addresses
 		// would end this process's own connection.
@@ -50,6 +50,8 @@ func options(cfg Config, secret string) *server.Options {
 		},
 	}
 }
+
+func serverName(node, run string) string { return node + "." + run }
 
 func startServer(cfg Config, secret string, log *slog.Logger) (*server.Server, error) {
 	if err := canListen(cfg.Listen); err != nil {
