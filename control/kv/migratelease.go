@@ -36,11 +36,12 @@ type leaseTimes struct {
 	beat  time.Duration // between two signs of life of its holder
 	ends  time.Duration // without one, after which somebody else takes over
 	again time.Duration // between two looks of who waits
+	now   func() time.Time
 }
 
 // A holder's silence is measured by the clock of who waits, and the row runs out besides,
 // by the store's: nobody waits for a holder that died long ago.
-var usualLease = leaseTimes{beat: 3 * time.Second, ends: 15 * time.Second, again: 500 * time.Millisecond}
+var usualLease = leaseTimes{beat: 3 * time.Second, ends: 15 * time.Second, again: 500 * time.Millisecond, now: time.Now}
 
 // migrateAlone is migrate for a store that other processes may open at the same moment.
 func migrateAlone(ctx context.Context, s Store, steps []Migration, times leaseTimes, waiting func(error, time.Duration)) error {
@@ -51,7 +52,7 @@ func migrateAlone(ctx context.Context, s Store, steps []Migration, times leaseTi
 		if due, err := needsMigration(ctx, s, steps); err != nil || !due {
 			return err
 		}
-		silent := seen != leaseRow{} && time.Since(since) >= times.ends
+		silent := seen != leaseRow{} && times.now().Sub(since) >= times.ends
 		other, err := takeLease(ctx, s, own, seen, silent, times)
 		if err != nil {
 			return err
@@ -63,7 +64,7 @@ func migrateAlone(ctx context.Context, s Store, steps []Migration, times leaseTi
 			if other.Holder != seen.Holder && waiting != nil {
 				waiting(fmt.Errorf("another node (%s) %w", other.By, ErrMigrating), times.again)
 			}
-			seen, since = other, time.Now()
+			seen, since = other, times.now()
 		}
 		if err := pause(ctx, times.again); err != nil {
 			return err

@@ -17,10 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
-// quick is a lease of a test, with time for a busy machine.
-var quick = leaseTimes{beat: 100 * time.Millisecond, ends: 3 * time.Second, again: 20 * time.Millisecond}
+// quick is a lease of a test, which beats often and does not end by itself.
+var quick = leaseTimes{beat: 50 * time.Millisecond, ends: time.Hour, again: 20 * time.Millisecond, now: time.Now}
 
 // old makes a store whose rows are of before any count.
 func old(t *testing.T, url string) Store {
@@ -30,6 +31,14 @@ func old(t *testing.T, url string) Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func leaseOf(t *testing.T, s Store) (row leaseRow) {
+	t.Helper()
+	if err := s.View(t.Context(), func(tx Tx) (err error) { row, err = readLease(tx); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return row
 }
 
 func init() { roles["migrator"] = migrator }
@@ -74,10 +83,13 @@ func TestOthersWaitForAMigration(t *testing.T) {
 		}
 	})
 	<-began
+	var later atomic.Int64 // in nanoseconds, for those who wait
+	waiters := quick
+	waiters.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	told := make(chan error, 100)
 	for _, other := range others {
 		wg.Go(func() {
-			if err := migrateAlone(t.Context(), other, steps(step), quick, func(err error, _ time.Duration) { told <- err }); err != nil {
+			if err := migrateAlone(t.Context(), other, steps(step), waiters, func(err error, _ time.Duration) { told <- err }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -87,7 +99,13 @@ func TestOthersWaitForAMigration(t *testing.T) {
 			t.Errorf("who waits is told %q", err)
 		}
 	}
-	time.Sleep(quick.ends + quick.ends/2) // nobody takes over from one that lives
+	// Nobody takes over from one that lives: between two steps of the clock, which
+	// together are longer than the lease, there is a sign of life.
+	for range 4 {
+		later.Add(int64(quick.ends) * 6 / 10)
+		before := leaseOf(t, s)
+		programs.Eventually(t, "another beat", func() bool { return leaseOf(t, s) != before })
+	}
 	finish()
 	wg.Wait()
 	if n := ran.Load(); n != 1 || len(told) != 0 {
@@ -128,7 +146,10 @@ func TestKilledInTheMiddleOfAMigration(t *testing.T) {
 		t.Errorf("the rows of before (-want +got):\n%s", diff)
 	}
 	waited := false
-	err = migrateAlone(t.Context(), s, steps(addOne, addOne), quick, func(error, time.Duration) { waited = true })
+	hasty := quick // an hour goes by in three looks
+	var looks atomic.Int64
+	hasty.now = func() time.Time { return time.Now().Add(time.Duration(looks.Add(1)) * quick.ends / 3) }
+	err = migrateAlone(t.Context(), s, steps(addOne, addOne), hasty, func(error, time.Duration) { waited = true })
 	if err != nil || !waited {
 		t.Fatalf("it waited: %v, and then %v", waited, err)
 	}

@@ -13,6 +13,9 @@ type Options struct {
 	// Now tells the time by which values expire; nil means this machine's, and for a
 	// database that processes share the database's, see Clock.
 	Now func() time.Time
+	// ClockChanged, if set, is told when the database's clock, by which values expire,
+	// turns out to be another time ahead of this machine's; behind where it is negative.
+	ClockChanged func(was, is time.Duration)
 	// machine stands in for this machine's clock in tests.
 	machine func() time.Time
 

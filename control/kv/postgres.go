@@ -122,6 +122,7 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 		p.pool.Close()
 		return nil, openFailure(cfg.ConnConfig, err)
 	}
+	p.clock.insist(ctx, p.pool)
 	if measures(url) {
 		p.gate.resize(p.connsWanted(ctx))
 	}
@@ -163,6 +164,7 @@ func connectPostgres(ctx context.Context, url string, opts Options) (*pgStore, *
 		cfg.ConnConfig.RuntimeParams["application_name"] = "porchlight"
 	}
 	clock := newClock(opts.Now)
+	clock.changed = opts.ClockChanged
 	if opts.machine != nil {
 		clock.machine = opts.machine
 	}
@@ -194,7 +196,9 @@ func prepareSession(ctx context.Context, conn *pgx.Conn, clock *clock) error {
 	if _, ok := errors.AsType[*pgconn.PgError](err); err != nil && !ok {
 		return err
 	}
-	clock.ask(ctx, conn)
+	if err := clock.ask(ctx, conn); err != nil && conn.IsClosed() {
+		return err
+	}
 	id := make([]byte, 16)
 	rand.Read(id)
 	conn.PgConn().CustomData()[writerData] = &writerRow{id: id}
@@ -301,7 +305,8 @@ func (p *pgStore) Update(ctx context.Context, fn func(Tx) error) error {
 }
 
 // Sweep deletes up to limit expired keys, oldest first, in one statement, and
-// what connections of days ago left behind. It looks at the database's clock before.
+// what connections of days ago left behind. It looks at the database's clock before,
+// and deletes nothing where that has jumped, until the next sweep finds it still there.
 // Processes that sweep at the same time share the work.
 func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := checkLimit(limit); err != nil {
@@ -312,7 +317,9 @@ func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	defer c.end()
-	p.clock.ask(ctx, p.pool)
+	if told := p.clock.ask(ctx, p.pool) == nil; !p.clock.maySweep(told) {
+		return 0, nil
+	}
 	// The outer condition is looked at again, in the row as it has become, when
 	// somebody puts the key anew meanwhile.
 	n, err := c.exec(`delete from kv where expires <= $1 and key in

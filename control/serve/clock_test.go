@@ -2,12 +2,15 @@ package serve
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,8 +28,10 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)
 	pgtest.SetClock(t, database, "pg_catalog.clock_timestamp() + interval '50 minutes'")
+	var log lines
 	n, roots := runNode(t, Config{
 		DataDir: t.TempDir(), Postgres: database, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
+		Log:  slog.New(slog.NewTextHandler(&log, nil)),
 		Mail: MailConfig{SMTP: "smtp://127.0.0.1:1"}, // where nobody listens
 	})
 	theirs := func(what string, at time.Time) {
@@ -96,6 +101,51 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 		t.Fatalf("%d mails are kept, %v", len(entries), err)
 	}
 	theirs("when a mail was kept", entries[0].At)
+
+	// The operator is told, also when it changes.
+	ahead := func() float64 {
+		t.Helper()
+		families, err := n.health.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "porchlight_store_clock_ahead_seconds" {
+				return f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatal("no metric tells the clock")
+		return 0
+	}
+	if log.count("database_ahead=") != 1 || ahead() < 30*60 {
+		t.Errorf("told %d times, and the metric is %v", log.count("database_ahead="), ahead())
+	}
+	pgtest.SetClock(t, database, "pg_catalog.clock_timestamp() - interval '50 minutes'")
+	if _, err := n.store.Sweep(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if log.count("database_ahead=") != 2 || ahead() > -30*60 {
+		t.Errorf("told %d times, and the metric is %v", log.count("database_ahead="), ahead())
+	}
+}
+
+// lines is a log that may be written and read at once.
+type lines struct {
+	mu   sync.Mutex // guards kept
+	kept []byte
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = append(l.kept, b...)
+	return len(b), nil
+}
+
+func (l *lines) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Count(l.kept, []byte(what))
 }
 
 // askOf connects to the auth host of a node, and sends it something.

@@ -157,6 +157,7 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 type pool interface {
 	Connections() (busy, idle, most int)
 	Queue() kv.Queue
+	ClockAhead() (ahead time.Duration, known bool)
 }
 
 type poolStats struct{ store pool }
@@ -165,12 +166,13 @@ var (
 	descPool     = prometheus.NewDesc("porchlight_postgres_connections", "Connections to PostgreSQL, by state.", []string{"state"}, nil)
 	descInLine   = prometheus.NewDesc("porchlight_store_waiting", "Calls that wait for a connection to PostgreSQL.", nil, nil)
 	descSentAway = prometheus.NewDesc("porchlight_store_refused_total", "Calls answered with 503 because too many waited.", nil, nil)
+	descAhead    = prometheus.NewDesc("porchlight_store_clock_ahead_seconds", "What PostgreSQL's clock is ahead of this machine's, from a second on; left out while it was not told.", nil, nil)
 	descDropped  = prometheus.NewDesc("porchlight_store_dropped_total", "Calls whose asker went while they waited; they cost PostgreSQL nothing.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s poolStats) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descPool, descInLine, descSentAway, descDropped} {
+	for _, d := range []*prometheus.Desc{descPool, descInLine, descSentAway, descDropped, descAhead} {
 		ch <- d
 	}
 }
@@ -185,6 +187,9 @@ func (s poolStats) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(descInLine, prometheus.GaugeValue, float64(queue.Waiting))
 	ch <- prometheus.MustNewConstMetric(descSentAway, prometheus.CounterValue, float64(queue.Refused))
 	ch <- prometheus.MustNewConstMetric(descDropped, prometheus.CounterValue, float64(queue.Dropped))
+	if ahead, known := s.store.ClockAhead(); known {
+		ch <- prometheus.MustNewConstMetric(descAhead, prometheus.GaugeValue, ahead.Seconds())
+	}
 }
 
 // certStats is the auth host's certificate.

@@ -108,7 +108,8 @@ func (n *Node) storeInUse() error {
 // openStore waits for a database that is on its way.
 func (n *Node) openStore(ctx context.Context) (err error) {
 	n.store, err = kv.Open(ctx, n.cfg.StoreURL(), kv.Options{
-		Wait: n.cfg.PostgresWait,
+		Wait:         n.cfg.PostgresWait,
+		ClockChanged: n.clockChanged,
 		Waiting: func(cause error, pause time.Duration) {
 			if errors.Is(cause, kv.ErrMigrating) {
 				n.cfg.Log.Info("waiting until the rows are up to date", "why", cause.Error())
@@ -118,6 +119,16 @@ func (n *Node) openStore(ctx context.Context) (err error) {
 		},
 	})
 	return err
+}
+
+func (n *Node) clockChanged(was, is time.Duration) {
+	before := was.Round(time.Second).String()
+	if is == 0 {
+		n.cfg.Log.Info("this machine's clock is that of the database again", "database_was_ahead", before)
+		return
+	}
+	n.cfg.Log.Warn("this machine's clock is not that of the database, by which all nodes go: set it, and keep it set (NTP)",
+		"database_ahead", is.Round(time.Second).String(), "before", before)
 }
 
 func (n *Node) listen() error {
@@ -285,8 +296,8 @@ func (n *Node) Run(ctx context.Context) error {
 		start(func(ctx context.Context) error { return part(kv.First(ctx)) })
 	}
 	n.warnOfNeighbours()
-	if ahead := kv.ClockAhead(n.store); ahead != 0 {
-		n.cfg.Log.Warn("this machine's clock is not that of the database, by which all nodes go: set it, and keep it set (NTP)", "database_ahead", ahead.Round(time.Second).String())
+	if _, known := kv.ClockAhead(n.store); !known {
+		n.cfg.Log.Warn("the database does not tell its time; this node goes by its machine's clock until it does: keep that set (NTP)")
 	}
 	limits := n.cfg.Limits.WithDefaults()
 	n.cfg.Log.Info("limits", "open_files", filelimit.Limit(), "computers", limits.Tunnels, "visitors", limits.Visitors, "postgres_connections", n.connections())
