@@ -106,7 +106,9 @@ func (s *session) pong(date int64) {
 	}
 	now := time.Now()
 	took := now.Sub(s.tunnel.began) - time.Duration(s.asked.Load())
-	s.rtt.Store(int64(took))
+	if !s.stoodStill() { // otherwise that is what it took
+		s.rtt.Store(int64(took))
+	}
 	if date > 0 && s.sync.due(now) {
 		now = now.Round(0) // as the wall clock goes, which may have been set meanwhile
 		s.tunnel.cfg.OnContact(controlapi.ClockAhead(time.Unix(date, 0), now.Add(-took), now))

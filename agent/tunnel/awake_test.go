@@ -216,10 +216,11 @@ func (p *piped) visit(t *testing.T, tun *tunnel.Tunnel) net.Conn {
 	return conn
 }
 
-// everyAt reports whether pings came about so often in a while.
+// everyAt reports whether pings came about so often in a while: who wakes up at such a
+// moment pings twice.
 func everyAt(pings []time.Time, every, in time.Duration) bool {
 	want := int(in / every)
-	return len(pings) >= want-1 && len(pings) <= want+1
+	return len(pings) >= want-1 && len(pings) <= want+2
 }
 
 // Weakness: a computer that nobody visits beat as often as one with visitors, and one
@@ -302,7 +303,7 @@ func TestStandingStillIsNotTheRelaysSilence(t *testing.T) {
 		for p.connections() == before && time.Since(began) < time.Minute {
 			time.Sleep(50 * time.Millisecond)
 		}
-		if took := time.Since(began); took > 9*time.Second {
+		if took := time.Since(began); took > 11*time.Second { // of which it stands still for 5
 			t.Errorf("silence is noticed after %v", took)
 		}
 		synctest.Wait()

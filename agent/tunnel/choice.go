@@ -64,7 +64,7 @@ func (t *Tunnel) ranked(list []controlapi.Relay) []controlapi.Relay {
 		}
 	}
 	far := func(r controlapi.Relay) time.Duration {
-		if near := t.of(r).near; near > 2*nearest+farBy {
+		if near := t.of(r).near; near > 2*nearest+t.farBy {
 			return near
 		}
 		return 0

@@ -11,8 +11,9 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// GoHomeAfter sets how long a tunnel that does not run yet keeps to a spare relay.
-func GoHomeAfter(t *Tunnel, d time.Duration) { t.homeAfter = d }
+// GoHomeAfter sets how long a tunnel that does not run yet keeps to a spare relay. None
+// counts as far then: what connecting takes on a busy machine says nothing.
+func GoHomeAfter(t *Tunnel, d time.Duration) { t.homeAfter, t.farBy = d, time.Hour }
 
 // Near relays stay in the control plane's order; one that is far comes last, and small
 // differences, or one slow attempt, move nobody.

@@ -87,7 +87,7 @@ type Tunnel struct {
 	instance string // random, of this run of the program
 	began    time.Time
 
-	homeAfter time.Duration // see there
+	homeAfter, farBy time.Duration // see there
 
 	mu        sync.Mutex // protects what follows
 	inUse     [slots]*controlapi.Relay
@@ -133,6 +133,7 @@ func New(cfg Config) (*Tunnel, error) {
 		woken:     make(chan struct{}),
 		known:     make(map[controlapi.Relay]*tried),
 		homeAfter: homeAfter,
+		farBy:     farBy,
 		secureFor: make(map[string]time.Time),
 		admitted:  make(map[netip.Addr]time.Time),
 	}, nil
