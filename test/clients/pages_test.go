@@ -74,6 +74,7 @@ func TestOperatingRuns(t *testing.T) {
 		here: []string{
 			"/etc/porchlight", filepath.Join(dir, "etc"), "/var/lib/porchlight", filepath.Join(dir, "data"), "porch.example", "porch.localhost", "control.example", "control.localhost",
 			"--listen :443", "--listen " + listen, "--metrics 127.0.0.1:9100", "--metrics 127.0.0.1:" + strconv.Itoa(programs.FreePort(t)),
+			"upgrade --check --config /etc/porchlight/control.yaml", "upgrade --check --data " + filepath.Join(dir, "data"), // the file is empty here
 			"--tls acme", "--tls internal", "import rows --postgres URL", "import rows --data " + filepath.Join(dir, "moved"),
 		},
 		serves: map[string]string{"porchlight-control serve --data": "control plane at"},

@@ -124,12 +124,13 @@ func TestUndoOnTheNotification(t *testing.T) {
 		t.Fatal(err)
 	}
 	capability, _ := answer["capability"].(string)
-	s.notified("An invitation was accepted") // and what was told so far off the screen
+	s.notified("An invitation was accepted")
+	s.notified("bob@example.com opened Photos for the first time") // and what was told so far off the screen
 	p.grant(capability, p.person("bob@example.com").AccountID, "Notes")
-	p.answers(bob, notes, http.StatusOK)
-	open := openStream(t, bob.Do, notes, nil)
 	s.displays("1")
 	s.shot("notification")
+	p.answers(bob, notes, http.StatusOK) // which is told, too: his first visit
+	open := openStream(t, bob.Do, notes, nil)
 	pressed := time.Now()
 	s.mustTool("dunstctl", "context") // lists the buttons and has Undo picked
 	open.over(t, "Undo", pressed)
