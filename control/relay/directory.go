@@ -90,10 +90,12 @@ type directory struct {
 	lookups chan struct{} // a place for each lookup under way
 	asks    chan struct{} // a place for each visitor other nodes are asked for
 	flight  singleflight.Group
+	looking sync.Mutex // held while it is read and told who is there: what was read later counts
 
 	mu        sync.Mutex           // guards what follows
 	nodes     []nodeRow            // alive, this one included, by name
 	seenAt    time.Time            // when nodes was read
+	anewAt    time.Time            // when lookAnew was through with it
 	rows      bool                 // where tunnels are is in the store, too
 	patience  time.Time            // until when nobody is taken for gone
 	dirty     map[string]bool      // hosts whose row may be wrong
@@ -254,6 +256,8 @@ func (d *directory) withdraw(ctx context.Context) error {
 
 // look reads who is there.
 func (d *directory) look(ctx context.Context) error {
+	d.looking.Lock()
+	defer d.looking.Unlock()
 	var nodes []nodeRow
 	err := d.store.ViewOf(ctx, kv.Rows{Prefixes: []string{keyNodes}}, func(tx kv.Tx) (err error) {
 		nodes, err = livingNodes(tx)

@@ -94,6 +94,7 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	d.mu.Unlock()
 	switch {
 	case !rows:
+		d.lookAnew(ctx)
 		return d.withoutRows(serverName, sure), nil
 	case ok && d.now().Before(entry.until):
 		return d.byRows(serverName, entry.nodes, sure), nil

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"slices"
+	"time"
 
 	"porchlight/control/kv"
 )
@@ -47,6 +48,33 @@ func (d *directory) noteTunnel(host string) {
 		return
 	}
 	d.dirty[host] = true
+}
+
+// freshFor is how old the view of the nodes may be where nobody says to have a tunnel.
+const freshFor = 200 * time.Millisecond
+
+// lookAnew reads who is there, because a node that came just now may have the tunnel that
+// nobody else has. Those who ask together cause one read, and strangers who name hosts
+// none within freshFor of the last.
+func (d *directory) lookAnew(ctx context.Context) {
+	d.mu.Lock()
+	now := d.now()
+	due := !d.storeIsAway() && now.Sub(d.seenAt) >= freshFor && now.Sub(d.anewAt) >= freshFor
+	d.mu.Unlock()
+	if !due {
+		return
+	}
+	_, _, _ = d.flight.Do("", func() (any, error) { // no server name is empty
+		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), lookupWait)
+		defer cancel()
+		if err := d.look(ctx); err != nil {
+			d.log.Warn("looking for new relays failed; those known count", "err", err)
+		}
+		d.mu.Lock()
+		d.anewAt = d.now()
+		d.mu.Unlock()
+		return nil, nil
+	})
 }
 
 // withoutRows are the nodes to ask for a server name where no row names one, and nobody

@@ -20,6 +20,7 @@ type newsNode struct {
 	said    []string // runs that say to hold what is asked for
 	sure    bool
 	unheard []string // runs, for however long
+	unknown []string // runs that were not heard yet
 }
 
 func withNews(store kv.Store, name string) *newsNode {
@@ -28,7 +29,12 @@ func withNews(store kv.Store, name string) *newsNode {
 		Store: store, Domain: "localhost", Run: "run-" + name, Version: "v2", News: func() string { return name + ":7543" },
 		Hold:    func(string, func(string) bool) {},
 		Holders: func(context.Context, string, int) ([]string, bool) { return n.said, n.sure },
-		Unheard: func(time.Duration) []string { return n.unheard },
+		Unheard: func(long time.Duration) []string {
+			if long == 0 {
+				return slices.Concat(n.unheard, n.unknown)
+			}
+			return n.unheard
+		},
 	}
 	n.directory = newDirectory(p, name, func(host string) bool { return n.held[host] }, time.Now, slog.New(slog.DiscardHandler))
 	return n
@@ -121,14 +127,14 @@ func TestRowsWhileAnEarlierVersionLives(t *testing.T) {
 	one.tunnel("anna.localhost", false)
 	two.tunnel("fred.localhost", true)
 	has("the old node went", left...)
-	before := store.views.Load()
+	before, began := store.views.Load(), time.Now()
 	for range 100 {
 		found, err := one.find(t.Context(), "notes.anna.localhost")
 		if err != nil || len(found.nodes) != 0 || !found.sure {
 			t.Fatalf("a tunnel that is nowhere: %v, %v", found, err)
 		}
 	}
-	if n := store.views.Load() - before; n != 0 {
+	if n := store.views.Load() - before; n > 1+int64(time.Since(began)/freshFor) {
 		t.Errorf("the store was read %d times", n)
 	}
 
@@ -175,14 +181,13 @@ func TestRowsWhileANodeIsNotHeard(t *testing.T) {
 	}
 	finds := func(want string, sure bool) {
 		t.Helper()
-		before := store.views.Load()
 		found, err := one.find(t.Context(), "notes.anna.localhost")
 		var names []string
 		for _, n := range found.nodes {
 			names = append(names, n.Node)
 		}
 		slices.Sort(names)
-		if got := strings.Join(names, " "); err != nil || got != want || found.sure != sure || store.views.Load() != before {
+		if got := strings.Join(names, " "); err != nil || got != want || found.sure != sure {
 			t.Errorf("found %q, sure %v, %v, want %q and %v", got, found.sure, err, want, sure)
 		}
 	}
@@ -229,5 +234,37 @@ func TestRowsWhileANodeIsNotHeard(t *testing.T) {
 	one.step(t)
 	if got := tunnelRows(t, store); len(got) != 2 {
 		t.Errorf("the rows are %q, and all are heard", got)
+	}
+}
+
+// Weakness: a node that came was known to the others only after up to two seconds, and a
+// computer whose only tunnel was there did not exist for who asked them. Checked: where
+// nobody says to have a tunnel, the nodes are read anew, and one that is not heard yet is
+// asked itself. A flood of names that nobody has causes no read each.
+func TestNodeThatCameJustNow(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	store := sharedStore(t, now.Now)
+	one, two := withNews(store, "one"), withNews(store, "two")
+	one.now, two.now = now.Now, now.Now
+	one.step(t)
+	two.tunnel("maya.localhost", true)
+	two.step(t)
+	one.unknown = []string{"run-two"} // as the news has it of who is told of first
+	now.advance(freshFor)
+	found, err := one.find(t.Context(), "notes.maya.localhost")
+	if err != nil || found.sure || len(found.nodes) != 1 || found.nodes[0].Node != "two" {
+		t.Errorf("a node that came: %v, sure %v, %v", found.nodes, found.sure, err)
+	}
+	one.unknown = nil
+	before := store.views.Load()
+	for i := range 1000 {
+		if found, err := one.find(t.Context(), fmt.Sprintf("n%d.localhost", i)); err != nil || !found.sure {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		now.advance(freshFor / 100)
+	}
+	if n := store.views.Load() - before; n < 5 || n > 11 {
+		t.Errorf("%d reads for a thousand names in %v", n, 10*freshFor)
 	}
 }

@@ -32,12 +32,26 @@ type countingStore struct {
 }
 
 func (s *countingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
+	if err := s.viewed(ctx); err != nil {
+		return err
+	}
+	return s.Store.View(ctx, fn)
+}
+
+func (s *countingStore) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
+	if err := s.viewed(ctx); err != nil {
+		return err
+	}
+	return s.Store.ViewOf(ctx, rows, fn)
+}
+
+func (s *countingStore) viewed(ctx context.Context) error {
 	s.views.Add(1)
 	s.turns.Store(kv.TurnOf(ctx), true)
 	if s.away.Load() {
 		return kv.ErrUnavailable
 	}
-	return s.Store.View(ctx, fn)
+	return nil
 }
 
 func (s *countingStore) Update(ctx context.Context, fn func(kv.Tx) error) error {
