@@ -120,14 +120,9 @@ func (s *Agents) stay(ctx context.Context, watch *Watch, passes bool) error {
 	return notHere()
 }
 
-// runLook looks for all agents that are told by this node. A store of its own tells the
-// node of all that is written, and cannot be away.
+// runLook looks for all agents that are told by this node.
 func (s *Agents) runLook(ctx context.Context) error {
-	every := seenEvery
-	if s.cfg.SharedStore {
-		every = lookEvery
-	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {

@@ -133,12 +133,39 @@ func (w heldWriter) Write(p []byte) (int, error) {
 
 func (w heldWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// datedWriter has answers say a time that is off.
+type datedWriter struct {
+	http.ResponseWriter
+	off time.Duration
+}
+
+func (w datedWriter) date() {
+	w.Header().Set("Date", time.Now().Add(w.off).UTC().Format(http.TimeFormat))
+}
+
+func (w datedWriter) WriteHeader(status int) {
+	w.date()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w datedWriter) Write(p []byte) (int, error) {
+	w.date()
+	return w.ResponseWriter.Write(p)
+}
+
+func (w datedWriter) FlushError() error {
+	w.date()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+func (w datedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.cut.Load() {
 		panic(http.ErrAbortHandler)
 	}
 	if off := time.Duration(g.off.Load()); off != 0 {
-		w.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
+		w = datedWriter{w, off}
 	}
 	if path := r.URL.Path; g.older.Load() && (path == controlapi.PathPeopleInvitations || path == controlapi.PathPeopleLink) {
 		w.Header().Set("Content-Type", "application/json")
