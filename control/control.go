@@ -193,14 +193,14 @@ func (s *Service) Run(ctx context.Context) error {
 	for range signInWorkers {
 		g.Go(func() error { return s.SignIn.run(ctx) })
 	}
-	g.Go(func() error { return s.runSweeper(ctx) })
+	g.Go(func() error { return repeat(ctx, sweepEvery, s.sweep) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
 	g.Go(func() error { return s.Agents.runSeen(ctx) })
-	g.Go(func() error { return s.Agents.runLook(ctx) })
+	g.Go(func() error { return repeat(ctx, lookEvery, s.Agents.look) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.Agents.runVersionReader(ctx) })
-		g.Go(func() error { return s.Keys.runReader(ctx) })
+		g.Go(func() error { return repeat(ctx, readKeysEvery, s.Keys.readAgain) })
 		g.Go(func() error { return s.Agents.runEndedReader(ctx) })
 	}
 	err := g.Wait()
@@ -218,27 +218,29 @@ func (s *Service) Drain() { s.drain() }
 // Closing is closed by Drain, and when Run returns.
 func (s *Service) Closing() <-chan struct{} { return s.closing }
 
-func (s *Service) runSweeper(ctx context.Context) error {
-	tick := time.NewTicker(sweepEvery)
+// repeat calls do every so often until ctx ends.
+func repeat(ctx context.Context, every time.Duration, do func(context.Context)) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+			do(ctx)
 		}
-		for {
-			n, err := s.store.Sweep(ctx, sweepBatch)
-			if err != nil {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				s.log.Warn("sweeping expired rows failed", "error", err)
-				break
-			}
-			if n < sweepBatch {
-				break
-			}
+	}
+}
+
+// sweep deletes what has expired, in batches.
+func (s *Service) sweep(ctx context.Context) {
+	for {
+		n, err := s.store.Sweep(ctx, sweepBatch)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("sweeping expired rows failed", "error", err)
+		}
+		if err != nil || n < sweepBatch {
+			return
 		}
 	}
 }

@@ -170,19 +170,10 @@ func (s *Keys) Rotate(ctx context.Context) error {
 	return nil
 }
 
-// runReader notices the rotations of other nodes.
-func (s *Keys) runReader(ctx context.Context) error {
-	tick := time.NewTicker(readKeysEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		if err := s.read(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("reading the signing keys failed", "error", err)
-		}
+// readAgain notices the rotations of other nodes.
+func (s *Keys) readAgain(ctx context.Context) {
+	if err := s.read(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("reading the signing keys failed", "error", err)
 	}
 }
 

@@ -203,17 +203,8 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 
 // runVersionReader wakes the watches of computers whose version another node raised.
 func (s *Agents) runVersionReader(ctx context.Context) error {
-	tick := time.NewTicker(readVersionsEvery)
-	defer tick.Stop()
 	m := missing{seen: map[string]string{}, untold: map[string]bool{}}
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		s.readVersions(ctx, &m)
-	}
+	return repeat(ctx, readVersionsEvery, func(ctx context.Context) { s.readVersions(ctx, &m) })
 }
 
 // readVersions reads the versions that are due, and wakes who is to look.

@@ -120,20 +120,6 @@ func (s *Agents) stay(ctx context.Context, watch *Watch, passes bool) error {
 	return notHere()
 }
 
-// runLook looks for all agents that are told by this node.
-func (s *Agents) runLook(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			s.look(ctx)
-		}
-	}
-}
-
 // look notes that their computers are here, and reads, together, whether the credentials
 // whose turn it is are good. It says whether this node can speak for the control plane:
 // who cannot read the store does not hear what others change. One read that takes too
