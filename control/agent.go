@@ -110,7 +110,7 @@ func (s *core) events(ctx context.Context, prefix string, seen map[string]bool, 
 	now = map[string]string{}
 	rows := kv.Rows{Prefixes: []string{prefix}}
 	if beside != "" {
-		rows.Prefixes = append(rows.Prefixes, beside)
+		rows.First = append(rows.First, beside)
 	}
 	err = s.store.ViewOf(ctx, rows, func(tx kv.Tx) error {
 		err := eachValue(tx, prefix, func(event, value string) error {
@@ -158,7 +158,12 @@ func (s *Agents) Authenticate(ctx context.Context, credential string) (controlap
 		return controlapi.Computer{}, credentialUnknown()
 	}
 	hash := hashOf(purposeCredential, credential)
-	return s.authenticate(kv.WithTurn(ctx, "credential "+hash), hash)
+	return s.authenticate(credentialTurn(ctx, hash), hash)
+}
+
+// credentialTurn has what one computer asks of the store wait in one turn.
+func credentialTurn(ctx context.Context, hash string) context.Context {
+	return kv.WithTurn(ctx, "credential "+hash)
 }
 
 // authenticate is Authenticate for the credential with this hash.

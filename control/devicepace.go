@@ -165,11 +165,11 @@ func (s *Agents) paced(ctx context.Context, credential string, client netip.Addr
 		return credentialUnknown()
 	}
 	hash, network := hashOf(purposeCredential, credential), clientKey(client)
-	turn := "credential " + hash
 	if visits {
-		turn = "visits with " + hash
+		ctx = kv.WithTurn(ctx, "visits with "+hash)
+	} else {
+		ctx = credentialTurn(ctx, hash)
 	}
-	ctx = kv.WithTurn(ctx, turn)
 	if s.cfg.Local() {
 		return ask(ctx, hash)
 	}

@@ -33,7 +33,7 @@ import (
 //	version/COMPUTER                opaque, new whenever the computer's snapshot changed
 //	untold/VERSION                  nothing: a change that no node was told of, for a while
 //	change/COMPUTER                 int64: how often that was, in this line
-//	line                            opaque: names the line, see Snapshot.Line; not in a backup
+//	line                            opaque: names the line, see Snapshot.Line; ended by a restore
 //	session/HASH                    session
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
 //	signin/LINKHASH                 signIn
@@ -159,7 +159,7 @@ const (
 	keyEndedCredentials = "ended-credential/"
 	keyUntold           = "untold/"
 	// keyLine names the line in which changes are counted: from the first start, or since
-	// rows were restored.
+	// rows were restored or an operator began another.
 	keyLine = "line"
 )
 

@@ -41,7 +41,7 @@ func (s *Agents) Sync(ctx context.Context, credential string, client netip.Addr)
 // SyncAgain is Sync for who holds a watch already, and does not count as asking.
 func (s *Agents) SyncAgain(ctx context.Context, credential string) (controlapi.Snapshot, error) {
 	hash := hashOf(purposeCredential, credential)
-	ctx = kv.WithTurn(ctx, "credential "+hash)
+	ctx = credentialTurn(ctx, hash)
 	id, err := s.computerOf(ctx, hash)
 	if err != nil {
 		return controlapi.Snapshot{}, err

@@ -8,7 +8,7 @@ import (
 )
 
 // A computer that serves visitors is awake: it beats every second by the relays that
-// carry its sync, because while the network is open one way only a withdrawal would not
+// can carry its sync, because while the network is open one way only a withdrawal would not
 // reach what a visitor has open. One that serves nobody sleeps, and beats seldom.
 
 // lingers is how long it stays awake when the last visitor has gone.
@@ -21,9 +21,9 @@ const contactEvery = tunnelwire.BeatAsleep
 func (t *Tunnel) visitorCame() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	woke := !t.awake()
+	slept := !t.awake()
 	t.visitors++
-	if !woke {
+	if !slept || !t.awake() {
 		return
 	}
 	for _, s := range t.sessions {

@@ -31,7 +31,7 @@ const (
 
 var (
 	errSameNode = errors.New("the relay is the node that this computer is connected to already")
-	errBetter   = errors.New("a relay that comes before this one answers")
+	errBetter   = errors.New("a relay that comes before this one has welcomed this computer")
 )
 
 // tried is what is known of a relay.
@@ -275,7 +275,7 @@ func (t *Tunnel) reach(ctx context.Context, relay controlapi.Relay) bool {
 }
 
 // home finds out how far the other relays are, and ends the session when one that comes
-// before its own answers. Once it is where it is wanted, only a Wake stirs it.
+// before its own has welcomed this computer. Once it is where it is wanted, only a Wake stirs it.
 func (s *session) home() {
 	t := s.tunnel
 	var leaveAt time.Time

@@ -41,7 +41,7 @@ func (r *refusal) patient() bool {
 
 // after is the wait the relay asked for, bounded.
 func (r *refusal) after() time.Duration {
-	return min(max(0, time.Duration(r.RetryAfter)*time.Second), refusedBackoff)
+	return min(controlapi.RetryAfter(r.RetryAfter), refusedBackoff)
 }
 
 // session is one control connection after Welcome.
@@ -59,7 +59,7 @@ type session struct {
 	probes chan struct{}   // has room for one: make sure the relay is there
 	pongs  chan struct{}   // has room for one: it has answered a ping
 
-	syncs bool // the connection carries the sync
+	syncs bool // the connection can carry the sync
 	sync  syncing
 	beats chan struct{} // has room for one: the computer woke up, see awake.go
 	asked atomic.Int64  // when the last ping was written, in nanoseconds since the tunnel began

@@ -163,7 +163,7 @@ func (s *session) synced(f tunnelwire.Frame) error {
 	switch {
 	case f.Code != "":
 		y.under, y.failed = false, time.Now()
-		a.err = &controlapi.Error{Code: f.Code, Message: f.Message, RetryAfter: min(max(0, time.Duration(f.RetryAfter)*time.Second), 24*time.Hour)}
+		a.err = &controlapi.Error{Code: f.Code, Message: f.Message, RetryAfter: controlapi.RetryAfter(f.RetryAfter)}
 	case f.Unchanged:
 		a.snapshot = controlapi.Snapshot{Version: y.has, Unchanged: true}
 	default:

@@ -65,7 +65,7 @@ type Config struct {
 	// RootCAs that a relay's certificate must lead to; nil means the system's.
 	RootCAs *x509.CertPool
 	// OnContact is told that the control plane answered by a control connection, and how
-	// far its clock is at least ahead of this computer's; nil for not. See SyncedBy.
+	// far its clock is at least ahead of this computer's; nil for not. See Sync.
 	OnContact func(ahead time.Duration)
 	// Near says that the relay is this process, from which no silence comes: nothing
 	// beats often.
@@ -267,9 +267,10 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 			backoff = firstBackoff
 		}
 		var refused *refusal
+		level := slog.LevelWarn
 		switch {
 		case errors.Is(err, errBetter):
-			wait = 0 // it has been welcomed there
+			wait, level = 0, slog.LevelInfo // it has been welcomed there
 		case errors.As(err, &refused) && refused.patient():
 			wait = refused.after() + jitter(refusedBackoff)
 		case t.another():
@@ -278,7 +279,7 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 			wait = jitter(backoff)
 			backoff = min(2*backoff, lastBackoff)
 		}
-		t.log.Warn("not connected to the relay", "relay", relay.Address, "err", err, "again", wait.Round(time.Millisecond))
+		t.log.Log(ctx, level, "not connected to the relay", "relay", relay.Address, "err", err, "again", wait.Round(time.Millisecond))
 		if sleep(ctx, woken, wait) {
 			backoff = firstBackoff
 		}

@@ -167,6 +167,9 @@ func (s *Storage) beat(ctx context.Context, name, holder string) {
 			s.log.Warn("another node has taken over the work of this one, which did not reach the store in time", "lock", name)
 			return
 		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("saying that this node holds a lock failed; it is tried again", "lock", name, "error", err)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 		if out.Code == CodeUnauthorized {
 			out.HTTPStatus = http.StatusUnauthorized
 		}
-		out.RetryAfter = retryAfter(out.Seconds)
+		out.RetryAfter = RetryAfter(out.Seconds)
 		return Snapshot{}, &out.Error
 	}
 	return out.Snapshot, err
@@ -238,12 +238,14 @@ func refusal(resp *http.Response, body io.Reader) error {
 	}
 	e.HTTPStatus = resp.StatusCode
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
-		e.RetryAfter = retryAfter(seconds)
+		e.RetryAfter = RetryAfter(seconds)
 	}
 	return e
 }
 
-func retryAfter(seconds int) time.Duration {
+// RetryAfter is how long to wait where the control plane says so in seconds: a day at
+// most.
+func RetryAfter(seconds int) time.Duration {
 	return time.Duration(max(0, min(seconds, 24*60*60))) * time.Second
 }
 

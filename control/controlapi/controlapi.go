@@ -139,7 +139,7 @@ type Snapshot struct {
 	Unchanged bool   `json:"unchanged,omitempty"`
 	// Change counts the changes of this computer, within one Line: a snapshot with a lower
 	// number than the last of the same line is an older one. A line ends where rows are
-	// restored from a backup. Zero and empty where the control plane does not count.
+	// restored from a backup or an operator begins another. Zero and empty where the control plane does not count.
 	Line          string         `json:"line,omitempty"`
 	Change        int64          `json:"change,omitempty"`
 	Computer      Computer       `json:"computer"`

@@ -33,7 +33,7 @@ const (
 	// how long after the last word of another it is taken for silent.
 	beatEvery   = time.Second
 	silentAfter = 2*beatEvery + beatEvery/2
-	// closeWait bounds the end of the server.
+	// closeWait bounds sending the last messages.
 	closeWait = 5 * time.Second
 )
 

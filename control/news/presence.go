@@ -41,10 +41,12 @@ type held struct {
 
 var hostPattern = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
 
+func validHost(s string) bool { return len(s) <= 253 && hostPattern.MatchString(s) }
+
 // Hold has this node answer for the tunnel of a host while holds says that it has
 // one. It is called whenever one came or went.
 func (n *News) Hold(host string, holds func(host string) bool) {
-	if len(host) > 253 || !hostPattern.MatchString(host) {
+	if !validHost(host) {
 		return
 	}
 	n.holding.Lock()
@@ -91,7 +93,7 @@ func (n *News) answer(m *nats.Msg) {
 // whom this node hears has it; otherwise one may have been too busy to say so, or its
 // connection has just broken.
 func (n *News) Holders(ctx context.Context, host string, most int) (found []Holder, sure bool) {
-	if most < 1 || len(host) > 253 || !hostPattern.MatchString(host) {
+	if most < 1 || !validHost(host) {
 		return nil, true
 	}
 	inbox, answers := n.ask()

@@ -13,8 +13,6 @@ const (
 	maxMessage = 4 << 10
 	// perMessage computers are told of in one message.
 	perMessage = 48
-	// maxName is how long a node's, a run's or a computer's name may be.
-	maxName = 64
 	// tellAgain is how often one computer is told of at most, so that what one
 	// tenant does stays as small for the others as what anybody does.
 	tellAgain = 25 * time.Millisecond
@@ -35,9 +33,10 @@ type message struct {
 	Changed []string `json:"changed,omitempty"`
 }
 
+// namePattern is of the names of nodes, runs and computers.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-func validName(s string) bool { return len(s) <= maxName && namePattern.MatchString(s) }
+func validName(s string) bool { return namePattern.MatchString(s) }
 
 // parse reads a message, or refuses it.
 func parse(b []byte) (m message, ok bool) {

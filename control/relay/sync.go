@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 
 	"porchlight/control/controlapi"
@@ -83,12 +84,17 @@ func (s *session) follow(ctx context.Context) {
 		s.sync.ask, s.sync.stop = nil, stop
 		s.mu.Unlock()
 		err := s.relay.cfg.Sync(following, s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *version, s.tell)
+		refusal, refused := errors.AsType[*controlapi.Error](err)
 		if following.Err() == nil {
-			s.log.Debug("the sync of a tunnel ended", "err", err)
+			level := slog.LevelWarn
+			if refused {
+				level = slog.LevelDebug
+			}
+			s.log.Log(ctx, level, "the sync of a tunnel ended", "err", err)
 			s.say(&telling{last: ended(err)}, false)
 		}
 		stop()
-		if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.Code == controlapi.CodeUnauthorized {
+		if refused && refusal.Code == controlapi.CodeUnauthorized {
 			s.dismiss(err)
 		}
 	}

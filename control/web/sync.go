@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"porchlight/control"
 	"porchlight/control/controlapi"
 )
 
@@ -83,9 +84,10 @@ func (a *syncAnswer) beats(every time.Duration) (stop func()) {
 func (h *handler) sync(w http.ResponseWriter, r *http.Request) error {
 	has := strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-None-Match")), "W/"), `"`)
 	a := &syncAnswer{w: w, out: http.NewResponseController(w)}
-	stop := a.beats(h.beat)
-	watch, snapshot, err := h.svc.Agents.Sync(r.Context(), bearer(r), clientAddr(r))
-	stop()
+	watch, snapshot, err := func() (*control.Watch, controlapi.Snapshot, error) {
+		defer a.beats(h.beat)()
+		return h.svc.Agents.Sync(r.Context(), bearer(r), clientAddr(r))
+	}()
 	if err == nil {
 		defer watch.Stop()
 	}

@@ -115,7 +115,7 @@ type Frame struct {
 	// Instance tells two connections of one agent apart from one that was
 	// redialled: a connection with the same Instance replaces the older one.
 	Instance string `json:"instance,omitempty"`
-	Node     string `json:"node,omitempty"` // the relay's name, for logs
+	Node     string `json:"node,omitempty"` // the relay's name: two connections to one are one too many
 	Host     string `json:"host,omitempty"` // root host the relay will route here
 	// Tickets, at most MaxTickets.
 	Tickets []Ticket `json:"tickets,omitempty"`
@@ -140,7 +140,9 @@ type Frame struct {
 	Part      []byte `json:"part,omitempty"`
 	More      bool   `json:"more,omitempty"`
 	Unchanged bool   `json:"unchanged,omitempty"`
-	Date      int64  `json:"date,omitempty"` // the relay's clock: seconds since 1970
+	// Date in Pong is the control plane's time, seconds since 1970; it is absent unless
+	// what was told is the newest.
+	Date int64 `json:"date,omitempty"`
 }
 
 // errFrame is wrapped by errors of ReadFrame that are the other side's fault.
