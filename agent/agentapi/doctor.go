@@ -3,9 +3,7 @@ package agentapi
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
-	"unicode"
 
 	"porchlight/internal/words"
 )
@@ -67,14 +65,4 @@ func (c *Client) TryAddress(ctx context.Context, name string) (TriedAddress, err
 // Examine looks at everything between a visitor and the apps.
 func (c *Client) Examine(ctx context.Context) (Examination, error) {
 	return call[Examination](ctx, c, http.MethodPost, "/owner/health", nil)
-}
-
-// Printable drops what could steer a terminal: labels come from other programs.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/oneline"
 	"porchlight/internal/words"
 )
 
@@ -32,7 +33,7 @@ func App(ctx context.Context, app agentapi.OwnerApp, ask Asker) []Finding {
 // waiting is an app that the owner has not answered.
 func waiting(name string, app agentapi.OwnerApp) Finding {
 	next := fmt.Sprintf("To let it, type: porchlight approve %s. To refuse: porchlight deny %[1]s", app.Name)
-	if changed := app.Changed(agentapi.Printable); !changed.IsZero() {
+	if changed := app.Changed(oneline.Printable); !changed.IsZero() {
 		both := words.Text{changed, words.Of("Nobody reaches it until you answer.")}
 		return Finding{Check: name, State: wrong, Text: both.String(), Words: both, Next: next}
 	}

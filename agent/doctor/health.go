@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/oneline"
 )
 
 // How apps do, in doctor's words. What is so says the agent.
@@ -19,7 +20,7 @@ func TakeOption(name string, change map[string]any) string {
 		case bool:
 			flags.WriteString(" --" + o.Flag() + strings.TrimPrefix(fmt.Sprintf("=%t", value), "=true"))
 		default:
-			fmt.Fprintf(&flags, " --%s %s", o.Flag(), agentapi.Printable(fmt.Sprint(value)))
+			fmt.Fprintf(&flags, " --%s %s", o.Flag(), oneline.Printable(fmt.Sprint(value)))
 		}
 	}
 	if flags.Len() == 0 {

@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/oneline"
 )
 
 // Lines are findings as a terminal and the report show them.
 func Lines(findings []Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%-6s %-13s %s\n", f.State, f.Check, agentapi.Printable(f.Text))
+		fmt.Fprintf(&b, "%-6s %-13s %s\n", f.State, f.Check, oneline.Printable(f.Text))
 		if f.Next != "" {
-			fmt.Fprintf(&b, "%20s %s\n", "", agentapi.Printable(f.Next))
+			fmt.Fprintf(&b, "%20s %s\n", "", oneline.Printable(f.Next))
 		}
 	}
 	return b.String()

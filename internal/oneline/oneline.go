@@ -1,11 +1,11 @@
 // Package oneline judges what one person writes and another is shown in a mail or on
 // a page of ours: one line of plain text in which nothing turns into a link and
 // nothing changes the direction of what stands beside it. It decides about text
-// alone, and changes nothing of it but the white space.
+// alone, and changes nothing of it but the white space. What was not judged goes through
+// Printable before a terminal shows it.
 package oneline
 
 import (
-	"porchlight/internal/words"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,6 +13,8 @@ import (
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 	"golang.org/x/text/unicode/norm"
+
+	"porchlight/internal/words"
 )
 
 // How long things may be, in characters.
@@ -45,6 +47,16 @@ func Name(text string) (string, error) {
 		err = words.Errorf("The name must not look like a web address.")
 	}
 	return text, err
+}
+
+// Printable drops what could steer a terminal: labels come from other programs.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // plain is one line of at most so many characters that people can see.

@@ -103,3 +103,11 @@ func FuzzLine(f *testing.F) {
 		}
 	})
 }
+
+// What another program calls itself cannot colour, move or reverse what a terminal shows.
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	if got := Printable("a\x1b[31mb\u202ec\nd é 日"); got != "a[31mbcd é 日" {
+		t.Errorf("%q", got)
+	}
+}

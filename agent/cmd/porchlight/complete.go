@@ -19,54 +19,27 @@ const completeIn = 2 * time.Second
 func complete(root *cobra.Command, where *location) {
 	none := cobra.ShellCompDirectiveNoFileComp
 	root.CompletionOptions.DefaultShellCompDirective = &none
-	names := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
-		state, err := c.State(ctx)
-		for _, app := range state.Apps {
-			out = append(out, cobra.CompletionWithDesc(app.Name, printable(app.Label)))
-		}
-		return out, err
+	apps := func(s agentapi.OwnerState) []agentapi.OwnerApp { return s.Apps }
+	names := offer(where, (*agentapi.Client).State, apps, func(a agentapi.OwnerApp) cobra.Completion {
+		return cobra.CompletionWithDesc(a.Name, printable(a.Label))
 	})
-	labels := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
-		state, err := c.State(ctx)
-		for _, app := range state.Apps {
-			out = append(out, printable(app.Label))
-		}
-		return out, err
+	labels := offer(where, (*agentapi.Client).State, apps, func(a agentapi.OwnerApp) cobra.Completion { return printable(a.Label) })
+	users := offer(where, (*agentapi.Client).State, func(s agentapi.OwnerState) []agentapi.LocalUser { return s.Users },
+		func(u agentapi.LocalUser) cobra.Completion {
+			return cobra.CompletionWithDesc(printable(u.Name), u.Standing)
+		})
+	people := offer(where, (*agentapi.Client).People, func(p agentapi.People) []agentapi.Person { return p.Members },
+		func(p agentapi.Person) cobra.Completion {
+			return cobra.CompletionWithDesc(printable(p.Email), p.Status)
+		})
+	grants := offer(where, (*agentapi.Client).Grants, itself[agentapi.Grant], func(g agentapi.Grant) cobra.Completion {
+		return cobra.CompletionWithDesc(g.ID, printable(g.ClientName+" of "+g.Email))
 	})
-	people := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
-		all, err := c.People(ctx)
-		for _, p := range all.Members {
-			out = append(out, cobra.CompletionWithDesc(printable(p.Email), p.Status))
-		}
-		return out, err
+	passwords := offer(where, (*agentapi.Client).Passwords, itself[agentapi.AppPassword], func(p agentapi.AppPassword) cobra.Completion {
+		return cobra.CompletionWithDesc(p.ID, printable(p.Name+" of "+p.Email+", "+p.AppName))
 	})
-	grants := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
-		all, err := c.Grants(ctx)
-		for _, g := range all {
-			out = append(out, cobra.CompletionWithDesc(g.ID, printable(g.ClientName+" of "+g.Email)))
-		}
-		return out, err
-	})
-	passwords := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
-		all, err := c.Passwords(ctx)
-		for _, p := range all {
-			out = append(out, cobra.CompletionWithDesc(p.ID, printable(p.Name+" of "+p.Email+", "+p.AppName)))
-		}
-		return out, err
-	})
-	knocks := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
-		all, err := c.Knocks(ctx)
-		for _, k := range all {
-			out = append(out, cobra.CompletionWithDesc(k.ID, printable(k.Email+", "+k.App)))
-		}
-		return out, err
-	})
-	users := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
-		state, err := c.State(ctx)
-		for _, u := range state.Users {
-			out = append(out, cobra.CompletionWithDesc(printable(u.Name), u.Standing))
-		}
-		return out, err
+	knocks := offer(where, (*agentapi.Client).Knocks, itself[agentapi.Knock], func(k agentapi.Knock) cobra.Completion {
+		return cobra.CompletionWithDesc(k.ID, printable(k.Email+", "+k.App))
 	})
 	for path, by := range map[string]cobra.CompletionFunc{
 		"approve": names, "deny": names, "revoke": names, "stop": names, "pause": names, "resume": names,
@@ -124,9 +97,10 @@ func first(by cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// offer completes a word by what the owner sees.
-func offer(where *location, list func(context.Context, *agentapi.Client) ([]cobra.Completion, error)) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// offer completes a word by what the owner sees: asks for it, takes the items out of the
+// answer, and shows each.
+func offer[Answer, Item any](where *location, ask func(*agentapi.Client, context.Context) (Answer, error), items func(Answer) []Item, show func(Item) cobra.Completion) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeIn)
 		defer cancel()
@@ -134,10 +108,16 @@ func offer(where *location, list func(context.Context, *agentapi.Client) ([]cobr
 		if err != nil {
 			return nil, none
 		}
-		found, err := list(ctx, client)
+		answer, err := ask(client, ctx)
 		if err != nil {
 			return nil, none
+		}
+		for _, item := range items(answer) {
+			found = append(found, show(item))
 		}
 		return found, none
 	}
 }
+
+// itself is for an answer that is the items.
+func itself[Item any](items []Item) []Item { return items }

@@ -370,10 +370,3 @@ func TestStoppedWhileStarting(t *testing.T) {
 		t.Errorf("exit %d: %s", code, o.stderr())
 	}
 }
-
-func TestPrintable(t *testing.T) {
-	t.Parallel()
-	if got := printable("a\x1b[31mb\u202ec\nd é 日"); got != "a[31mbcd é 日" {
-		t.Errorf("%q", got)
-	}
-}

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"porchlight/agent/agentapi"
-	"strings"
-	"text/tabwriter"
 	"time"
+
+	"porchlight/internal/commandline"
+	"porchlight/internal/oneline"
 )
 
 // terminal is where a command prints: results to out, remarks to err.
@@ -19,10 +18,7 @@ func newTerminal(out, err io.Writer) *terminal { return &terminal{out: out, err:
 
 // json prints v for programs: indented, one document.
 func (t *terminal) json(v any) error {
-	enc := json.NewEncoder(t.out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return commandline.PrintJSON(t.out, v)
 }
 
 func (t *terminal) line(format string, args ...any) {
@@ -35,19 +31,11 @@ func (t *terminal) remark(format string, args ...any) {
 
 // table prints rows in columns under a header.
 func (t *terminal) table(header []string, rows [][]string) error {
-	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(header, "\t"))
-	for _, row := range rows {
-		for i := range row {
-			row[i] = printable(row[i])
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
+	return commandline.PrintTable(t.out, header, rows)
 }
 
 // moment is a time as tables show it, to the minute.
 func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // printable is what may be shown in a terminal: labels come from other programs.
-func printable(s string) string { return agentapi.Printable(s) }
+func printable(s string) string { return oneline.Printable(s) }

@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -149,26 +145,7 @@ func clientCommand(use, short string, args cobra.PositionalArgs, do func(context
 	return cmd
 }
 
-// json prints v for programs: indented, one document.
-func (t terminal) json(v any) error {
-	enc := json.NewEncoder(t.out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
-
-// table prints rows in columns under a header.
-func (t terminal) table(header []string, rows [][]string) error {
-	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(header, "\t"))
-	for _, row := range rows {
-		for i := range row {
-			row[i] = printable(row[i])
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
-}
+func (t terminal) json(v any) error { return commandline.PrintJSON(t.out, v) }
 
 // listCommand is a verb that shows what ask returns.
 func listCommand[T any](term terminal, short string, ask func(*admin.Client, context.Context) ([]T, error), none string, header []string, row func(T) []string) *cobra.Command {
@@ -198,17 +175,7 @@ func show[T any](t terminal, list []T, asJSON bool, none string, header []string
 	for i, v := range list {
 		rows[i] = row(v)
 	}
-	return t.table(header, rows)
-}
-
-// printable drops what could steer a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
+	return commandline.PrintTable(t.out, header, rows)
 }
 
 func jsonFlag(cmd *cobra.Command, v *bool) {

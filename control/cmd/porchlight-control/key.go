@@ -68,5 +68,5 @@ func (t terminal) keys(list []control.Key, asJSON bool) error {
 		}
 		rows = append(rows, []string{state, k.SignsFrom.UTC().Format(time.RFC3339), until})
 	}
-	return t.table([]string{"STATE", "SIGNS FROM", "ACCEPTED UNTIL"}, rows)
+	return commandline.PrintTable(t.out, []string{"STATE", "SIGNS FROM", "ACCEPTED UNTIL"}, rows)
 }

@@ -11,6 +11,7 @@ import (
 	"porchlight/control/admin"
 	"porchlight/control/mail"
 	"porchlight/internal/commandline"
+	"porchlight/internal/oneline"
 )
 
 // outboxCommand shows mails: those kept here, and those that did not arrive.
@@ -60,7 +61,7 @@ func (t terminal) outbox(ctx context.Context, c *admin.Client, asJSON bool) erro
 		return err
 	}
 	for _, m := range list {
-		fmt.Fprintf(t.out, "To: %s\nSubject: %s\nDate: %s\n\n%s\n\n", printable(m.To), printable(m.Subject), m.At.Format(time.RFC1123Z), m.Text)
+		fmt.Fprintf(t.out, "To: %s\nSubject: %s\nDate: %s\n\n%s\n\n", oneline.Printable(m.To), oneline.Printable(m.Subject), m.At.Format(time.RFC1123Z), m.Text)
 	}
 	return nil
 }

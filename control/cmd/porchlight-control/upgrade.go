@@ -10,6 +10,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/serve"
 	"porchlight/internal/commandline"
+	"porchlight/internal/oneline"
 )
 
 // upgradeCommand is "upgrade --check": whether this program can take over.
@@ -63,7 +64,7 @@ func (t terminal) upgrade(u serve.Upgrade, asJSON bool) error {
 		}
 	} else {
 		for _, s := range append(u.Says, u.Next) {
-			fmt.Fprintln(t.out, printable(s))
+			fmt.Fprintln(t.out, oneline.Printable(s))
 		}
 	}
 	if !u.Safe {
