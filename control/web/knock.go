@@ -28,7 +28,7 @@ type knockRow struct {
 // somebody waits. It changes nothing.
 func (h *handler) knockForm(w http.ResponseWriter, r *http.Request) error {
 	d, session, ok, err := h.atDoor(w, r, r.URL.Query())
-	if !ok {
+	if err != nil || !ok {
 		return err
 	}
 	return h.showDoor(w, r, http.StatusOK, toDoor(d), d, session)
@@ -36,12 +36,8 @@ func (h *handler) knockForm(w http.ResponseWriter, r *http.Request) error {
 
 // knockAsk knocks. What comes of it, the page says.
 func (h *handler) knockAsk(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
-	d, session, ok, err := h.atDoor(w, r, f)
-	if !ok {
+	d, session, ok, err := h.postedAtDoor(w, r)
+	if err != nil || !ok {
 		return err
 	}
 	err = h.svc.Knocks.Ask(r.Context(), d, session)
@@ -53,12 +49,8 @@ func (h *handler) knockAsk(w http.ResponseWriter, r *http.Request) error {
 
 // knockAccept takes the invitation that the owner's yes was.
 func (h *handler) knockAccept(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
-	d, session, ok, err := h.atDoor(w, r, f)
-	if !ok {
+	d, session, ok, err := h.postedAtDoor(w, r)
+	if err != nil || !ok {
 		return err
 	}
 	err = h.svc.Knocks.Accept(r.Context(), d, session)
@@ -71,8 +63,17 @@ func (h *handler) knockAccept(w http.ResponseWriter, r *http.Request) error {
 	return seeOther(w, r, d.URL())
 }
 
-// atDoor is what fields ask about, and who asks. Where ok is false the answer is written
-// already, or is err.
+// postedAtDoor is atDoor for a form that was sent.
+func (h *handler) postedAtDoor(w http.ResponseWriter, r *http.Request) (d control.Door, session control.Session, ok bool, err error) {
+	f, err := form(w, r)
+	if err != nil {
+		return d, session, false, err
+	}
+	return h.atDoor(w, r, f)
+}
+
+// atDoor is what fields ask about, and who asks. Where ok is false and there is no error
+// the answer is written already.
 func (h *handler) atDoor(w http.ResponseWriter, r *http.Request, fields url.Values) (d control.Door, session control.Session, ok bool, err error) {
 	if d, err = h.svc.Knocks.ParseDoor(fields); err != nil {
 		return d, session, false, err
