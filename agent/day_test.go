@@ -29,7 +29,7 @@ import (
 )
 
 // farAway is a control plane without a network, so that simulated time can pass:
-// it holds a sync as long as a real one does, and can be away.
+// a sync waits there as long as at a real one, and can be away.
 type farAway struct {
 	snapshot controlapi.Snapshot
 	away     atomic.Bool

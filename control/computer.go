@@ -181,7 +181,7 @@ func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, e
 	})
 }
 
-// connected says whether a computer's agent is there: it holds a sync here, or
+// connected says whether a computer's agent is there: a sync of it waits here, or
 // has begun one lately on another node.
 func (s *Computers) connected(computerID string, seen time.Time) bool {
 	return s.watchers.watches(computerID) || s.cfg.SharedStore && s.now().Sub(seen) < awayAfter

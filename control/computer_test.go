@@ -243,7 +243,7 @@ func FuzzParseEmail(f *testing.F) {
 
 // A computer whose agent holds its sync at another node counts as connected for
 // as long as that node would have noted it; where there is no other node, only a
-// sync held here counts.
+// sync that waits here counts.
 func TestConnectedElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, shared := range []bool{false, true} {
@@ -267,7 +267,7 @@ func TestConnectedElsewhere(t *testing.T) {
 		}
 		watch := b.Agents.Watch(e.Computer.ID)
 		if !connected() {
-			t.Error("with a sync held here it is not connected")
+			t.Error("with a sync waiting here it is not connected")
 		}
 		watch.Stop()
 	}

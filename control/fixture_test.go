@@ -15,6 +15,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/control/kv/kvtest"
 	"porchlight/control/mail"
 )
 
@@ -40,28 +41,12 @@ func (c *clock) Add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// tellingStore says when an Update has returned, so that tests wait for what
-// the workers write instead of sleeping.
-type tellingStore struct {
-	kv.Store
-	done chan struct{}
-}
-
-func (s *tellingStore) Update(ctx context.Context, fn func(kv.Tx) error) error {
-	err := s.Store.Update(ctx, fn)
-	select {
-	case s.done <- struct{}{}:
-	default:
-	}
-	return err
-}
-
 // bench is a control plane in memory; the stores it runs on pass one suite.
 type bench struct {
 	*Service
 	t      testing.TB
 	clock  *clock
-	store  *tellingStore
+	store  *kvtest.Telling
 	outbox *mail.Outbox
 }
 
@@ -73,7 +58,7 @@ func newBench(t testing.TB, change ...func(*Config)) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	b.store = &tellingStore{Store: store, done: make(chan struct{}, 1)}
+	b.store = kvtest.Tell(store)
 	b.outbox = mail.NewOutbox(b.store, b.clock.Now)
 	cfg := Config{
 		Store: b.store, Naming: Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443},
@@ -108,7 +93,7 @@ func (b *bench) until(what string, is func() bool) {
 	late := time.After(30 * time.Second)
 	for !is() {
 		select {
-		case <-b.store.done:
+		case <-b.store.Done:
 		case <-late:
 			b.t.Fatalf("waited in vain for %s", what)
 		}

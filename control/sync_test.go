@@ -106,7 +106,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	}
 }
 
-// Two nodes on one store: what one changes, a sync held by the other hears of.
+// Two nodes on one store: what one changes, a sync waiting at the other hears of.
 func TestOtherNodesChangesAreSeen(t *testing.T) {
 	t.Parallel()
 	a := newBench(t, func(c *Config) { c.SharedStore = true })

@@ -144,7 +144,7 @@ func (s *scene) openAll(t *testing.T) {
 }
 
 // cutOff takes the control plane away: its store answers nothing any more. What
-// is open through relay and tunnel is not concerned. A sync that is held already
+// is open through relay and tunnel is not concerned. A sync that waits already
 // may last its whole time.
 func (s *scene) cutOff(t *testing.T) {
 	t.Helper()

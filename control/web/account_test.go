@@ -135,18 +135,9 @@ func TestLeaveOnTheDashboard(t *testing.T) {
 		}
 	}
 	goldenPage(t, "account-leave", b.get("/account/leave?computer=maya").want(t, http.StatusOK).body)
-	c := r.client()
-	has, err := c.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := make(chan controlapi.Snapshot, 1)
-	go func() {
-		s, _ := c.Sync(t.Context(), has.Version)
-		held <- s
-	}()
+	_, next := waitForNext(t, r.client())
 	b.post("/account/leave", "computer", "maya").to(t)
-	if s := <-held; !slices.ContainsFunc(s.People, func(q controlapi.Person) bool {
+	if s := <-next; !slices.ContainsFunc(s.People, func(q controlapi.Person) bool {
 		return q.AccountID == p.AccountID && q.Status == controlapi.PersonRemoved
 	}) {
 		t.Errorf("the agent hears %+v", s.People)

@@ -145,7 +145,7 @@ func TestKnownAndUnknownTakeTheSameTime(t *testing.T) {
 // measured beside it.
 func (r *rig) settled() {
 	select {
-	case <-r.store.done:
+	case <-r.store.Done:
 	case <-time.After(time.Second):
 	}
 }

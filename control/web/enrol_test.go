@@ -151,19 +151,11 @@ func TestEnrolmentAcrossNodes(t *testing.T) {
 	at := func(r *rig) *controlapi.Client {
 		return &controlapi.Client{BaseURL: authURL, Credential: got.Credential, HTTP: &http.Client{Transport: r.transport()}}
 	}
-	has, err := at(two).Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := make(chan error, 1)
-	go func() {
-		_, err := at(two).Sync(t.Context(), has.Version)
-		held <- err
-	}()
+	_, next := waitForNext(t, at(two))
 	if err := at(one).EndCredential(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, <-held, controlapi.CodeUnauthorized)
+	wantError(t, (<-next).err, controlapi.CodeUnauthorized)
 	late := time.After(30 * time.Second)
 	for !slices.Contains(ended.all(), got.Computer.ID) {
 		select {
@@ -241,15 +233,7 @@ func TestReplaceAComputer(t *testing.T) {
 		t.Error("the computer was cut off before the other one arrived")
 	}
 
-	held := make(chan error, 1)
-	has, err := r.client().Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_, err := r.client().Sync(t.Context(), has.Version)
-		held <- err
-	}()
+	_, next := waitForNext(t, r.client())
 	got, err := r.poll(started)
 	if err != nil || got.Computer.ID != r.owner.Computer.ID {
 		t.Fatalf("got %+v, %v", got, err)
@@ -257,7 +241,7 @@ func TestReplaceAComputer(t *testing.T) {
 	if gone := ended.all(); !slices.Equal(gone, []string{r.owner.Computer.ID}) {
 		t.Errorf("told of %v", gone)
 	}
-	e := wantError(t, <-held, controlapi.CodeUnauthorized)
+	e := wantError(t, (<-next).err, controlapi.CodeUnauthorized)
 	if e.HTTPStatus != http.StatusUnauthorized {
 		t.Errorf("the waiting sync ended with %+v", e)
 	}

@@ -28,6 +28,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/control/kv/kvtest"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/test/golden"
@@ -44,28 +45,12 @@ const (
 	verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 )
 
-// tellingStore says when an Update has returned, so that tests wait for mails
-// instead of sleeping.
-type tellingStore struct {
-	kv.Store
-	done chan struct{}
-}
-
-func (s *tellingStore) Update(ctx context.Context, fn func(kv.Tx) error) error {
-	err := s.Store.Update(ctx, fn)
-	select {
-	case s.done <- struct{}{}:
-	default:
-	}
-	return err
-}
-
 // rig is a control plane behind a real TLS listener.
 type rig struct {
 	t      testing.TB
 	svc    *control.Service
 	outbox *mail.Outbox
-	store  *tellingStore
+	store  *kvtest.Telling
 	server *httptest.Server
 	logs   *lockedBuffer
 	owner  controlapi.Enrolled
@@ -114,7 +99,7 @@ var stores = map[string]func(testing.TB) *rig{
 
 func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, store: &tellingStore{store, make(chan struct{}, 1)}, logs: &lockedBuffer{}}
+	r := &rig{t: t, store: kvtest.Tell(store), logs: &lockedBuffer{}}
 	r.outbox = mail.NewOutbox(r.store, nil)
 	log := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := control.Config{
@@ -194,6 +179,27 @@ func (r *rig) client() *controlapi.Client {
 }
 
 // publicKey asks for the key that verifies access tokens, as anybody may.
+// synced is what a waiting sync brought.
+type synced struct {
+	controlapi.Snapshot
+	err error
+}
+
+// waitForNext takes the snapshot of the moment, and waits for the next one.
+func waitForNext(t testing.TB, c *controlapi.Client) (has controlapi.Snapshot, next <-chan synced) {
+	t.Helper()
+	has, err := c.Sync(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan synced, 1)
+	go func() {
+		s, err := c.Sync(t.Context(), has.Version)
+		waiting <- synced{s, err}
+	}()
+	return has, waiting
+}
+
 func (r *rig) publicKey() string {
 	r.t.Helper()
 	var key controlapi.PublicKey
@@ -316,7 +322,7 @@ func (r *rig) mailsNamed(subject, email string, nth int) mail.Entry {
 			return to[0]
 		}
 		select {
-		case <-r.store.done:
+		case <-r.store.Done:
 		case <-late:
 			r.t.Fatalf("waited in vain for mail %d to %s", nth, email)
 		}

@@ -283,20 +283,12 @@ func TestTheComputerMakesTheOwnersPassword(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	c := r.client()
-	has, err := c.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := make(chan controlapi.Snapshot, 1)
-	go func() {
-		s, _ := c.Sync(t.Context(), has.Version)
-		held <- s
-	}()
+	_, next := waitForNext(t, c)
 	made, err := c.MakePassword(t.Context(), controlapi.MakePassword{App: "app3", Name: "sync"}) // stopped apps, too
 	if err != nil || !shownPassword.MatchString(made.Password) {
 		t.Fatal(made, err)
 	}
-	if s := <-held; len(s.Passwords) != 1 || s.Passwords[0].ID != made.ID || s.Passwords[0].AccountID != r.owner.AccountID {
+	if s := <-next; len(s.Passwords) != 1 || s.Passwords[0].ID != made.ID || s.Passwords[0].AccountID != r.owner.AccountID {
 		t.Errorf("the waiting sync answers %+v", s.Passwords)
 	}
 	for _, wrong := range []controlapi.MakePassword{{App: "app9", Name: "x"}, {App: "app1"}, {Name: "x"}, {App: "app1", Name: "a\nb"}} {

@@ -276,20 +276,12 @@ func specGrantChangesOneApp(t *testing.T) {
 	r := peopleRig(t)
 	c := r.client()
 	p := r.invite("app1")
-	before, err := c.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := make(chan controlapi.Snapshot, 1)
-	go func() {
-		s, _ := c.Sync(t.Context(), before.Version)
-		held <- s
-	}()
+	before, next := waitForNext(t, c)
 	got, err := c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app2", Granted: true})
 	if err != nil || !slices.Equal(got.Apps, []string{"app1", "app2"}) || got.Status != controlapi.PersonPending {
 		t.Errorf("granted: %+v, %v", got, err)
 	}
-	if s := <-held; s.Version == before.Version || len(s.People) != 2 {
+	if s := <-next; s.Version == before.Version || len(s.People) != 2 {
 		t.Errorf("the waiting sync brought %+v", s)
 	}
 	got, err = c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"})

@@ -22,27 +22,18 @@ func TestSyncWakesAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.client()
-	first, err := c.Sync(t.Context(), "")
-	if err != nil || first.Computer != r.owner.Computer || len(first.People) != 1 {
-		t.Fatalf("the first snapshot is %+v, %v", first, err)
+	first, next := waitForNext(t, c)
+	if first.Computer != r.owner.Computer || len(first.People) != 1 {
+		t.Fatalf("the first snapshot is %+v", first)
 	}
-	type result struct {
-		s   controlapi.Snapshot
-		err error
-	}
-	held := make(chan result, 1)
-	go func() {
-		s, err := c.Sync(t.Context(), first.Version)
-		held <- result{s, err}
-	}()
 	r.member("bob@example.com", "app1")
-	got := <-held
-	if got.err != nil || got.s.Unchanged || got.s.Version == first.Version || len(got.s.People) != 2 {
-		t.Errorf("the waiting sync brought %+v, %v", got.s, got.err)
+	got := <-next
+	if got.err != nil || got.Unchanged || got.Version == first.Version || len(got.People) != 2 {
+		t.Errorf("the waiting sync brought %+v, %v", got.Snapshot, got.err)
 	}
 }
 
-func TestHeldSyncEndsWithTheService(t *testing.T) {
+func TestWaitingSyncEndsWithTheService(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.client()
@@ -57,29 +48,21 @@ func TestHeldSyncEndsWithTheService(t *testing.T) {
 	}
 }
 
-// Once a computer has a new credential, whoever holds a sync with the old one
+// Once a computer has a new credential, whoever waits with the old one
 // hears nothing more.
-func TestHeldSyncEndsWithTheCredential(t *testing.T) {
+func TestWaitingSyncEndsWithTheCredential(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.client()
-	first, err := c.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := make(chan error, 1)
-	go func() {
-		_, err := c.Sync(t.Context(), first.Version)
-		held <- err
-	}()
+	first, next := waitForNext(t, c)
 	if _, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"); err != nil {
 		t.Fatal(err)
 	}
 	r.member("bob@example.com", "app1")
-	if err := <-held; err == nil {
+	if (<-next).err == nil {
 		t.Error("the old credential was answered")
 	}
-	_, err = c.Sync(t.Context(), first.Version)
+	_, err := c.Sync(t.Context(), first.Version)
 	var e *controlapi.Error
 	if !errors.As(err, &e) || e.Code != controlapi.CodeUnauthorized || e.HTTPStatus != http.StatusUnauthorized {
 		t.Errorf("got %v (%+v)", err, e)
@@ -87,9 +70,9 @@ func TestHeldSyncEndsWithTheCredential(t *testing.T) {
 }
 
 // Weakness: a server that bounds how long a request and its answer may take, as the
-// relay's does, may take the hold of a sync for a slow answer and end it, so that
-// agents hear late of what changed. Checked: a hold outlasts the bound.
-func TestHeldSyncOutlastsTheServersTimeouts(t *testing.T) {
+// relay's does, may take a waiting sync for a slow answer and end it, so that
+// agents hear late of what changed. Checked: a sync waits longer than the bound.
+func TestWaitingSyncOutlastsTheServersTimeouts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	version, err := r.client().Sync(t.Context(), "")
@@ -352,26 +335,14 @@ func TestRoutes(t *testing.T) {
 }
 
 // TestV1IsBounded: a computer that asks without end is told 429 and when to come
-// back; a sync that is held meanwhile has cost one request and goes on.
+// back; a sync that waits meanwhile has cost one request and goes on.
 func TestV1IsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(cfg *control.Config) {
 		cfg.Domain, cfg.AuthHost, cfg.PublicPort = "porch.example", "control.example", 443
 	})
 	c := r.client()
-	first, err := c.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	type result struct {
-		s   controlapi.Snapshot
-		err error
-	}
-	held := make(chan result, 1)
-	go func() {
-		s, err := c.Sync(t.Context(), first.Version)
-		held <- result{s, err}
-	}()
+	_, next := waitForNext(t, c)
 	var refusal *controlapi.Error
 	for asked := 0; refusal == nil; asked++ {
 		if asked > 100_000 {
@@ -385,8 +356,8 @@ func TestV1IsBounded(t *testing.T) {
 		t.Errorf("refused with %+v", refusal)
 	}
 	r.member("bob@example.com", "app1")
-	if got := <-held; got.err != nil || len(got.s.People) != 2 {
-		t.Errorf("the waiting sync brought %+v, %v", got.s, got.err)
+	if got := <-next; got.err != nil || len(got.People) != 2 {
+		t.Errorf("the waiting sync brought %+v, %v", got.Snapshot, got.err)
 	}
 }
 

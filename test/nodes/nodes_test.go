@@ -272,7 +272,7 @@ func tunnelRows(t *testing.T, database string) (n int) {
 	return n
 }
 
-// held keeps a sync, as an agent does, and returns what it last heard of relays.
+// held has a sync wait, as an agent does, and returns what it last heard of relays.
 func held(t *testing.T, n *node, roots *x509.CertPool, credential string) func() []controlapi.Relay {
 	transport := controlapi.NewTransport(roots)
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -12,19 +12,7 @@ import (
 func contexts(t *testing.T, f *fixture) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	ran := false
-	fn := func(kv.Tx) error { ran = true; return nil }
-	for what, err := range map[string]error{
-		"View":   f.View(ctx, fn),
-		"ViewOf": f.ViewOf(ctx, kv.Rows{Keys: []string{"k"}}, fn),
-		"Update": f.Update(ctx, fn),
-		"Sweep":  second(f.Sweep(ctx, 1)),
-	} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	equal(t, "a function ran", ran, false)
+	refusesAll(t, f, ctx, context.Canceled)
 }
 
 func closed(t *testing.T, f *fixture) {
@@ -32,7 +20,12 @@ func closed(t *testing.T, f *fixture) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
+	refusesAll(t, f, context.Background(), kv.ErrClosed)
+}
+
+// refusesAll checks that every call fails with the error, and runs no function.
+func refusesAll(t *testing.T, f *fixture, ctx context.Context, want error) {
+	t.Helper()
 	ran := false
 	fn := func(kv.Tx) error { ran = true; return nil }
 	for what, err := range map[string]error{
@@ -41,7 +34,7 @@ func closed(t *testing.T, f *fixture) {
 		"Update": f.Update(ctx, fn),
 		"Sweep":  second(f.Sweep(ctx, 1)),
 	} {
-		if !errors.Is(err, kv.ErrClosed) {
+		if !errors.Is(err, want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -1,0 +1,29 @@
+package kvtest
+
+import (
+	"context"
+
+	"porchlight/control/kv"
+)
+
+// Telling is a store that says when an Update has returned, so that tests of what stands
+// on a store wait for what is written instead of sleeping.
+type Telling struct {
+	kv.Store
+	Done chan struct{}
+}
+
+// Tell makes a store telling.
+func Tell(store kv.Store) *Telling {
+	return &Telling{Store: store, Done: make(chan struct{}, 1)}
+}
+
+// Update also says that it has returned. What nobody waits for is one word, not many.
+func (s *Telling) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	err := s.Store.Update(ctx, fn)
+	select {
+	case s.Done <- struct{}{}:
+	default:
+	}
+	return err
+}
