@@ -37,6 +37,8 @@ func (a *Agent) makeConnection() (err error) {
 		Credential: func() string { return control.Credential },
 		RootCAs:    control.RootCAs,
 		Near:       control.Local,
+		Open:       a.access.AnyOpen,
+		Opened:     a.access.FollowOpen,
 		OnContact: func(ahead time.Duration) {
 			a.access.SetClockAhead(ahead)
 			a.access.Touch()

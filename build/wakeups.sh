@@ -3,8 +3,9 @@
 # memory, in one table: voluntary context switches a second of all threads, over a while
 # each, and private memory. First the menu bar with one app that is on, before its window
 # was opened and after it was closed, and then an agent that runs alone, connected to a
-# control plane on this computer, with nobody there and with 100 idle visitors. It judges
-# nothing: on a busy machine the Go runtime wakes up some times for each once.
+# control plane on this computer, with nobody there, with 100 idle visitors, and with one
+# more who has a stream open. It judges nothing: on a busy machine the Go runtime wakes up
+# some times for each once.
 #
 #   build/wakeups.sh [SECONDS [flags of porchlight agent]]
 #

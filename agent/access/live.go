@@ -167,6 +167,16 @@ func (a *Access) CloseAll() int {
 	return a.live.close(func(*Open) bool { return true })
 }
 
+// AnyOpen says whether anything is open now. What rests counts as nothing.
+func (a *Access) AnyOpen() bool {
+	a.live.mu.Lock()
+	defer a.live.mu.Unlock()
+	return len(a.live.perApp) > 0
+}
+
+// FollowOpen returns what is readable after something was opened or left, until end is called.
+func (a *Access) FollowOpen() (opened <-chan struct{}, end func()) { return a.live.wake.Subscribe() }
+
 // Connections counts what is open now, by app id.
 func (a *Access) Connections() map[string]int {
 	a.live.mu.Lock()

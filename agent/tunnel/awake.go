@@ -9,71 +9,70 @@ import (
 
 // A computer that serves visitors is awake: it beats every second by the relays that
 // can carry its sync, because while the network is open one way only a withdrawal would not
-// reach what a visitor has open. One that serves nobody sleeps, and beats seldom.
+// reach what a visitor has open. One where nothing is open sleeps, and beats seldom, also
+// while visitors keep connections: what is asked next is decided anew, and wakes it.
 
-// lingers is how long it stays awake when the last visitor has gone.
-const lingers = 15 * time.Second
+const (
+	// lingers is how long it stays awake after the last that was open.
+	lingers = 15 * time.Second
+	// slowest is the longest answer that a beat waits longer for: no relay may have itself
+	// waited for longer and longer.
+	slowest = time.Second
+	// contactEvery is how often the control plane's answers are told.
+	contactEvery = tunnelwire.BeatAsleep
+)
 
-// contactEvery is how often the control plane's answers are told.
-const contactEvery = tunnelwire.BeatAsleep
-
-// visitorCame has the sessions beat often from now on, if they did not.
+// visitorCame notes that a visitor's connection came, who may ask for something on it.
 func (t *Tunnel) visitorCame() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	slept := !t.awake()
-	t.visitors++
-	if !slept || !t.awake() {
-		return
-	}
-	for _, s := range t.sessions {
-		if s != nil && s.syncs {
-			select {
-			case s.beats <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-func (t *Tunnel) visitorWent() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.visitors--
 	t.visited = time.Now()
-}
-
-// awake is called with mu held.
-func (t *Tunnel) awake() bool {
-	return !t.cfg.Near && (t.visitors > 0 || !t.visited.IsZero() && time.Since(t.visited) < lingers)
 }
 
 // visitedLately says whether data connections should wait for visitors from the start.
 func (t *Tunnel) visitedLately() bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.visitors > 0 || !t.visited.IsZero() && time.Since(t.visited) < tunnelwire.AsleepAfter
+	visited := t.visited
+	t.mu.Unlock()
+	return t.cfg.Open() || !visited.IsZero() && time.Since(visited) < tunnelwire.AsleepAfter
 }
 
+// awake looks whether something is open, or was lately. As nextPing, only pulse calls it.
 func (s *session) awake() bool {
-	s.tunnel.mu.Lock()
-	defer s.tunnel.mu.Unlock()
-	return s.tunnel.awake()
+	if !s.syncs || s.tunnel.cfg.Near {
+		return false
+	}
+	open := s.tunnel.cfg.Open()
+	select {
+	case <-s.opened:
+		open = true // between two beats
+	default:
+	}
+	if open {
+		s.served = time.Now()
+	}
+	return !s.served.IsZero() && time.Since(s.served) < lingers
+}
+
+// wakes is readable when something is opened that the session is to wake up for.
+func (s *session) wakes() <-chan struct{} {
+	if !s.syncs || s.tunnel.cfg.Near || s.often.Load() {
+		return nil // nextPing looks; an app that is asked all the time wakes nobody each time
+	}
+	return s.opened
 }
 
 // nextPing notes when the session pings next, and says how long that is: at the same
 // moments as the other slot's, so that the processor wakes up once for both.
 func (s *session) nextPing() time.Duration {
-	every, often := tunnelwire.PingEvery, false
+	every, often := tunnelwire.PingEvery, s.awake()
 	switch {
-	case s.syncs && s.awake():
-		every, often = tunnelwire.BeatAwake, true
+	case often:
+		every = tunnelwire.BeatAwake
 	case s.syncs:
 		every = tunnelwire.BeatAsleep
 	}
-	s.writing.Lock()
-	s.often = often
-	s.writing.Unlock()
+	s.often.Store(often)
 	in := every - time.Since(s.tunnel.began)%every
 	s.due.Store(int64(time.Since(s.tunnel.began) + in))
 	return in
@@ -82,8 +81,8 @@ func (s *session) nextPing() time.Duration {
 // silence is how long the relay may say nothing.
 func (s *session) silence() time.Duration {
 	switch {
-	case s.syncs && s.awake():
-		return tunnelwire.SilenceAwake + 3*time.Duration(s.rtt.Load())
+	case s.often.Load():
+		return tunnelwire.SilenceAwake + 3*min(time.Duration(s.rtt.Load()), slowest)
 	case s.syncs:
 		return tunnelwire.SilenceAsleep
 	}
@@ -94,7 +93,7 @@ func (s *session) ping() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.asked.Store(int64(time.Since(s.tunnel.began)))
-	return s.write(tunnelwire.Frame{Type: tunnelwire.Ping, Awake: s.often})
+	return s.write(tunnelwire.Frame{Type: tunnelwire.Ping, Awake: s.often.Load()})
 }
 
 // pong notes an answer, which is the control plane's while this connection carries the

@@ -16,6 +16,7 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/broadcast"
 	"porchlight/internal/localca"
 )
 
@@ -27,15 +28,18 @@ type piped struct {
 
 	mu      sync.Mutex // protects what follows
 	pings   []time.Time
-	dials   []time.Time // of control connections
-	awake   int         // pings that said so
-	broken  bool        // one said so, and the next was late
-	silent  bool        // what it says is lost, and what it hears arrives
+	dials   []time.Time   // of control connections
+	awake   int           // pings that said so
+	broken  bool          // one said so, and the next was late
+	silent  bool          // what it says is lost, and what it hears arrives
+	delay   time.Duration // of its answers
 	control *tls.Conn
 	key     *tunnelwire.HeaderKey
 	ticket  *tunnelwire.Ticket // a data connection is to come
 	visitor net.Conn
-	goesOn  chan struct{} // the agent's process stands still until it is closed
+	open    int              // things that visitors have open
+	changes broadcast.Signal // of open
+	goesOn  chan struct{}    // the agent's process stands still until it is closed
 	serving sync.WaitGroup
 }
 
@@ -129,8 +133,9 @@ func (p *piped) serve(conn *tls.Conn) error {
 			due = time.Now().Add(tunnelwire.BeatAwake)
 		}
 		p.pings = append(p.pings, time.Now())
-		silent := p.silent
+		silent, delay := p.silent, p.delay
 		p.mu.Unlock()
+		time.Sleep(delay)
 		if silent {
 			continue
 		}
@@ -169,6 +174,20 @@ func (p *piped) connections() int {
 
 func (p *piped) fallSilent() { p.mu.Lock(); defer p.mu.Unlock(); p.silent = true }
 
+// opens has a visitor open something, until done is called.
+func (p *piped) opens() (done func()) {
+	add := func(n int) {
+		p.mu.Lock()
+		p.open += n
+		p.mu.Unlock()
+		p.changes.Raise()
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+func (p *piped) anyOpen() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.open > 0 }
+
 // start connects a tunnel, in a bubble, until the test calls stop.
 func (p *piped) start(t *testing.T, near bool) (tun *tunnel.Tunnel, stop func()) {
 	t.Helper()
@@ -184,6 +203,7 @@ func (p *piped) start(t *testing.T, near bool) (tun *tunnel.Tunnel, stop func())
 	p.config = &tls.Config{Certificates: []tls.Certificate{*certificate}, NextProtos: []string{p.protocol}}
 	tun, err = tunnel.New(tunnel.Config{
 		Relays: listOf("a relay"), Credential: func() string { return credential }, RootCAs: ca.Pool(), Dial: p.dial, Near: near,
+		Open: p.anyOpen, Opened: p.changes.Subscribe,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -225,10 +245,11 @@ func everyAt(pings []time.Time, every, in time.Duration) bool {
 
 // Weakness: a computer that nobody visits beat as often as one with visitors, and one
 // with visitors so seldom that what was withdrawn elsewhere waited for a network that
-// passes bytes one way only. Checked by the bubble's clock: every second while it serves
-// somebody and for a while after, every 15 s otherwise; a relay that falls silent is left
-// for a new connection in less than 3 s, or 40 s. An older relay, and one in the same
-// process, are spared the beats.
+// passes bytes one way only; and a connection on which nothing was asked counted as a
+// visit. Checked by the bubble's clock: every second while something is open and for a
+// while after, every 15 s otherwise; a relay that falls silent is left for a new
+// connection in less than 3 s, or 40 s, and in 3 s of who asks meanwhile. An older relay,
+// and one in the same process, are spared the beats.
 func TestBeats(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -266,12 +287,38 @@ func TestBeats(t *testing.T) {
 			}
 			beats("with nobody there", c.asleep)
 			visitor := p.visit(t, tun)
-			beats("with a visitor", c.awake)
-			notices("with a visitor", c.notices[0])
-			_ = visitor.Close()
+			beats("with a visitor who asks nothing", c.asleep)
+			done := p.opens()
+			beats("with a stream", c.awake)
+			notices("with a stream", c.notices[0])
+			beats("with a stream, connected anew", c.awake)
+			done()
 			time.Sleep(20 * time.Second)
-			beats("after the visitor", c.asleep)
-			notices("after the visitor", c.notices[1])
+			beats("after the stream", c.asleep)
+			asked := make(chan struct{})
+			go func() { // a page each few seconds, none of which is open when it beats
+				defer close(asked)
+				for range 12 {
+					p.opens()()
+					time.Sleep(5*time.Second + 50*time.Millisecond)
+				}
+			}()
+			synctest.Wait()
+			beats("with pages", c.awake)
+			<-asked
+			time.Sleep(20 * time.Second)
+			notices("after the pages", c.notices[1])
+			p.fallSilent()
+			began, before := time.Now(), p.connections()
+			defer p.opens()()
+			for p.connections() == before && time.Since(began) < 2*time.Minute {
+				time.Sleep(50 * time.Millisecond)
+			}
+			if took := time.Since(began); took > c.notices[0] {
+				t.Errorf("%s: who asks while the relay is silent is not heard for %v", name, took)
+			}
+			synctest.Wait()
+			_ = visitor.Close()
 			stop()
 			if (p.awake > 0) != (c.awake == tunnelwire.BeatAwake) || p.broken {
 				t.Errorf("%s: %d pings said that the next comes soon, and it did not: %v", name, p.awake, p.broken)
@@ -289,6 +336,7 @@ func TestStandingStillIsNotTheRelaysSilence(t *testing.T) {
 		p := &piped{protocol: controlapi.TunnelSyncALPN}
 		tun, stop := p.start(t, false)
 		visitor := p.visit(t, tun)
+		defer p.opens()()
 		for range 3 {
 			time.Sleep(10 * time.Second)
 			p.standStill(5 * time.Second)
@@ -308,6 +356,37 @@ func TestStandingStillIsNotTheRelaysSilence(t *testing.T) {
 		}
 		synctest.Wait()
 		_ = visitor.Close()
+		stop()
+	})
+}
+
+// Weakness: how long a relay's silence was waited for grew with what its last answer took,
+// without a bound. Checked: of a relay that let ten seconds pass once, silence is noticed
+// in less than six when a visitor opens something.
+func TestSlowAnswerIsNotWaitedForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		_, stop := p.start(t, false)
+		time.Sleep(5 * time.Second)
+		slow := func(d time.Duration) { p.mu.Lock(); defer p.mu.Unlock(); p.delay = d }
+		slow(10 * time.Second)
+		time.Sleep(tunnelwire.BeatAsleep + 6*time.Second)
+		slow(0)
+		if n := len(p.took()); n == 0 || p.connections() != 1 {
+			t.Fatalf("%d pings by %d connections", n, p.connections())
+		}
+		p.fallSilent()
+		began := time.Now()
+		done := p.opens()
+		for p.connections() == 1 && time.Since(began) < time.Minute {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("silence is noticed after %v", took)
+		}
+		done()
+		synctest.Wait()
 		stop()
 	})
 }

@@ -68,7 +68,6 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 	visitor := &visitorConn{Conn: socket.Wrap(conn), rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination),
 		letIn: func() { s.tunnel.letIn(source.Addr()) }}
 	s.tunnel.visitorCame()
-	visitor.gone = sync.OnceFunc(s.tunnel.visitorWent)
 	if !s.tunnel.listener.offer(s.ctx, visitor) {
 		_ = visitor.Close()
 	}

@@ -75,7 +75,6 @@ type visitorConn struct {
 	rest                []byte // read with the header, not yet given on
 	source, destination *net.TCPAddr
 	letIn               func()
-	gone                func() // may be called often
 }
 
 // LetIn says that the visitor has shown to be somebody who may come in: the relays
@@ -93,11 +92,6 @@ func (c *visitorConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-func (c *visitorConn) Close() error {
-	c.gone()
-	return c.Conn.Close()
-}
-
 // CloseWrite ends our side of the stream; the visitor's may go on.
 func (c *visitorConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -110,7 +104,6 @@ func (c *visitorConn) CloseWrite() error {
 // what was written, nor for TLS to say goodbye. The relay sees a reset and drops
 // the visitor too, where after an end in order it would wait for theirs.
 func (c *visitorConn) Abort() error {
-	c.gone()
 	conn := c.Conn
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()

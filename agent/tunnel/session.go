@@ -59,13 +59,15 @@ type session struct {
 	probes chan struct{}   // has room for one: make sure the relay is there
 	pongs  chan struct{}   // has room for one: it has answered a ping
 
-	syncs bool // the connection can carry the sync
-	sync  syncing
-	beats chan struct{} // has room for one: the computer woke up, see awake.go
-	asked atomic.Int64  // when the last ping was written, in nanoseconds since the tunnel began
-	rtt   atomic.Int64  // what the last answer took, in nanoseconds
-	due   atomic.Int64  // when the next ping is, in nanoseconds since the tunnel began
-	late  atomic.Bool   // a ping was, since the last frame came: see stalled.go
+	syncs  bool // the connection can carry the sync
+	sync   syncing
+	opened <-chan struct{} // readable after something was opened, or was done with
+	served time.Time       // when something was seen open last; pulse's own, see awake.go
+	often  atomic.Bool     // the next ping follows after BeatAwake, and pings say so
+	asked  atomic.Int64    // when the last ping was written, in nanoseconds since the tunnel began
+	rtt    atomic.Int64    // what the last answer took, in nanoseconds
+	due    atomic.Int64    // when the next ping is, in nanoseconds since the tunnel began
+	late   atomic.Bool     // a ping was, since the last frame came: see stalled.go
 
 	news   chan struct{} // has room for one: there is something in untold
 	untold []netip.Addr  // let in, and the relay does not know; guarded by tunnel.mu
@@ -74,7 +76,6 @@ type session struct {
 	why      atomic.Pointer[error] // that it was ended by us, see quit
 
 	writing sync.Mutex // held while a frame is written
-	often   bool       // the next ping follows after BeatAwake, and pings say so; guarded by writing
 
 	failures rawFailures
 }
@@ -107,14 +108,17 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		probes: make(chan struct{}, 1),
 		pongs:  make(chan struct{}, 1),
 		news:   make(chan struct{}, 1),
-		beats:  make(chan struct{}, 1),
 		syncs:  conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
 		sync:   syncing{answers: make(chan answer, 1)},
 	}
+	opened, unfollow := t.cfg.Opened()
+	defer unfollow()
+	s.opened = opened
 	s.failures.secureUntil = t.secureUntil(relay)
 	s.log.Info("connected to the relay", "host", host)
 	t.setSession(slot, s)
-	s.wg.Go(s.pulse)
+	first := s.nextPing()
+	s.wg.Go(func() { s.pulse(first) })
 	s.wg.Go(s.home)
 	err = s.read()
 	if why := s.why.Load(); why != nil {
@@ -284,10 +288,10 @@ func (s *session) take(tickets []tunnelwire.Ticket, secure bool) error {
 	return nil
 }
 
-// pulse pings until the session ends, at the same moments as the other slot's session:
+// pulse pings until the session ends, at first after first, and at the same moments as the other slot's session:
 // the processor wakes up once for both.
-func (s *session) pulse() {
-	next := time.NewTimer(s.nextPing())
+func (s *session) pulse(first time.Duration) {
+	next := time.NewTimer(first)
 	defer next.Stop()
 	for {
 		select {
@@ -304,7 +308,8 @@ func (s *session) pulse() {
 				s.late.Store(true)
 			}
 			next.Reset(s.nextPing())
-		case <-s.beats:
+		case <-s.wakes():
+			s.served = time.Now()
 			next.Reset(s.nextPing())
 			_ = s.conn.SetReadDeadline(time.Now().Add(s.silence()))
 		case <-s.probes:

@@ -70,6 +70,12 @@ type Config struct {
 	// Near says that the relay is this process, from which no silence comes: nothing
 	// beats often.
 	Near bool
+	// Open says whether visitors have something open, and Opened returns what is readable
+	// after one opened something or was done with it, until it is told to end: while
+	// something is open the relays are asked every second whether they are there. Nil is
+	// never.
+	Open   func() bool
+	Opened func() (opened <-chan struct{}, end func())
 	// Dial opens TCP connections; nil means controlapi.DialWith.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log  *slog.Logger
@@ -101,8 +107,7 @@ type Tunnel struct {
 	list      []controlapi.Relay // at the last Relist
 	secureFor map[string]time.Time
 	admitted  map[netip.Addr]time.Time // from where visitors were let in, and when last told
-	visitors  int                      // here now
-	visited   time.Time                // when the last of them went, by the clock that only runs on
+	visited   time.Time                // when a visitor last came, by the clock that only runs on
 }
 
 // New checks cfg and starts nothing.
@@ -118,6 +123,12 @@ func New(cfg Config) (*Tunnel, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Open == nil {
+		cfg.Open = func() bool { return false }
+	}
+	if cfg.Opened == nil {
+		cfg.Opened = func() (<-chan struct{}, func()) { return nil, func() {} }
 	}
 	if cfg.OnContact == nil {
 		cfg.OnContact = func(time.Duration) {}

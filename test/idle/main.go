@@ -2,8 +2,8 @@
 
 // Command idle prints how often an agent wakes up while nobody does anything, and what
 // it keeps in memory: one that runs alone and is connected to a control plane on this
-// computer, at first with no visitor, then with a hundred who keep their connections. It
-// judges nothing: a busy machine counts more. build/wakeups.sh runs it after the menu bar.
+// computer, at first with no visitor, then with a hundred who keep their connections, then
+// with one more who has something open. It judges nothing: a busy machine counts more. build/wakeups.sh runs it after the menu bar.
 //
 //	go run ./test/idle [SECONDS [flags of porchlight agent]]
 package main
@@ -82,7 +82,25 @@ func run(ctx context.Context, during time.Duration, flags []string) error {
 			return fmt.Errorf("a visitor does not get in: %v %w", page, err)
 		}
 	}
-	return w.count(fmt.Sprintf("the same, %d idle visitors", visitors), during)
+	if err := w.count(fmt.Sprintf("the same, %d idle visitors", visitors), during); err != nil {
+		return err
+	}
+	browser := visitor.New(w.roots)
+	defer browser.Close()
+	browser.SetCookies(w.app, cookies)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.app.JoinPath("stream").String(), nil)
+	if err != nil {
+		return err
+	}
+	stream, err := browser.Do(req)
+	if err != nil {
+		return err
+	}
+	defer stream.Body.Close()
+	if stream.StatusCode != http.StatusOK {
+		return fmt.Errorf("the stream is answered with HTTP %d", stream.StatusCode)
+	}
+	return w.count("the same, one more has a stream open", during)
 }
 
 // world is a control plane, an agent that is connected to it, and an app.
@@ -197,7 +215,13 @@ func (w *world) mail(ctx context.Context) (string, error) { return w.mails.Link(
 
 // openApp publishes an app and signs its owner in; it returns the session's cookies.
 func (w *world) openApp(ctx context.Context) ([]*http.Cookie, error) {
-	w.backend = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "here") }))
+	w.backend = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(rw, "here")
+		if r.URL.Path == "/stream" {
+			_ = http.NewResponseController(rw).Flush()
+			<-r.Context().Done()
+		}
+	}))
 	port := w.backend.URL[strings.LastIndexByte(w.backend.URL, ':')+1:]
 	for _, args := range [][]string{{"publish", "notes", "--label", "Notes", "--port", port}, {"approve", "notes"}} {
 		for tries := 0; ; tries++ { // connecting is under way
