@@ -74,6 +74,15 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Words: words.OfFormat(format, args...)}
 }
 
+// NoApp refuses a name that no app has.
+func NoApp() *Error { return Errorf(CodeNotFound, "There is no app of this name.") }
+
+// IsNoApp says whether err is that refusal, also where it came over the wire.
+func IsNoApp(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == CodeNotFound && e.Message == NoApp().Message
+}
+
 // CodeOf is the code of the *Error in err's chain, CodeInternal for any other
 // error and empty for nil.
 func CodeOf(err error) Code {

@@ -128,7 +128,7 @@ func next(now stored, e event) (outcome, error) {
 	muted := e.Kind == onUnmute && now.Denial != nil
 	switch {
 	case now.App == nil && e.Kind != onPublish && e.Kind != onShare && !muted:
-		return same, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+		return same, agentapi.NoApp()
 	case now.App != nil && (e.Kind == onPublish || e.Kind == onUnpublish) && !e.By.mayChange(now.App):
 		return same, notYours()
 	}

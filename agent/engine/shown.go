@@ -93,7 +93,7 @@ func (a *Apps) Opens(name string) error {
 	app, ok := a.Lookup(name)
 	switch {
 	case !ok:
-		return agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+		return agentapi.NoApp()
 	case app.Status == agentapi.StatusPending:
 		return agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it first.", app.Label)
 	case app.Status != agentapi.StatusLive:

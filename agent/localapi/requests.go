@@ -25,7 +25,7 @@ func (a *API) requested(r *http.Request) (any, error) {
 	}
 	app := query.Get("app")
 	if _, ok := a.cfg.Apps.Lookup(app); !ok && app != "" {
-		return nil, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+		return nil, agentapi.NoApp()
 	}
 	// Before the first look: a request between the two is then not missed.
 	changed, cancel := a.cfg.Requests.Changed()

@@ -62,13 +62,10 @@ func approve(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp
 	return client.ApproveSeen(ctx, app.Name, agentapi.SeenOf(app))
 }
 
-// noApp is what the agent says of a name that no app has.
-var noApp = agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
-
 func appIn(state agentapi.OwnerState, name string) (agentapi.OwnerApp, error) {
 	i := slices.IndexFunc(state.Apps, func(a agentapi.OwnerApp) bool { return a.Name == name })
 	if i < 0 {
-		return agentapi.OwnerApp{}, noApp
+		return agentapi.OwnerApp{}, agentapi.NoApp()
 	}
 	return state.Apps[i], nil
 }

@@ -40,7 +40,7 @@ func sentence(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "Stopped before it was done."
 	}
-	if err.Error() == noApp.Error() {
+	if agentapi.IsNoApp(err) {
 		return err.Error() + " See: porchlight apps"
 	}
 	return err.Error()
