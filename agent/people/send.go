@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -119,17 +118,12 @@ func confirmed(c pending, snapshot controlapi.Snapshot, answers uint64) bool {
 	return row.Epoch >= c.Epoch
 }
 
-// Retrying waits a random time below a bound that doubles from minWait to
-// maxWait; an answer of the control plane ends the waiting. Where that asked to be left
-// alone nothing ends it: neither is it told of what is taken away meanwhile, which is
-// closed here all the same, nor asked for grants.
-const (
-	minWait = 200 * time.Millisecond
-	maxWait = 30 * time.Second
-)
-
 // Run sends what could not be sent at once or was held, lifts deny records, and
 // keeps the list of grants. It blocks until ctx ends and returns nil.
+//
+// An answer of the control plane ends the waiting after a failure. Where that asked to be
+// left alone nothing ends it: neither is it told of what is taken away meanwhile, which is
+// closed here all the same, nor asked for grants.
 func (p *People) Run(ctx context.Context) error {
 	if p.cfg.Control == nil {
 		<-ctx.Done()
@@ -174,7 +168,7 @@ func (p *People) Run(ctx context.Context) error {
 		}
 		if err != nil {
 			failures++
-			wait = max(wait, minWait/2+rand.N(min(maxWait, minWait<<min(failures, 8))))
+			wait = max(wait, controlapi.Backoff(failures))
 			p.cfg.Log.Warn("the control plane could not be told of a change, or asked for grants", "err", err, "retry_in", wait.Round(time.Millisecond))
 		}
 		retry.Reset(wait)

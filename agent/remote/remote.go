@@ -21,13 +21,6 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// Reconnecting waits a random time below a bound that doubles from minWait to
-// maxWait (full jitter), so that a restarted control plane is not stormed.
-const (
-	minWait = 200 * time.Millisecond
-	maxWait = 30 * time.Second
-)
-
 // Control is the control plane as this package needs it; *controlapi.Client is
 // one.
 type Control interface {
@@ -358,20 +351,11 @@ func isRefusal(err error) bool {
 	return ok && refusal.Code == controlapi.CodeUnauthorized
 }
 
-// backoff is a random time below a bound that doubles with each failure.
-func backoff(failures int) time.Duration {
-	bound := maxWait
-	if failures < 8 {
-		bound = min(maxWait, minWait<<failures)
-	}
-	return minWait/2 + rand.N(bound)
-}
-
 // pause is how long to wait after so many failures, the last of which was err, and what
 // ends the waiting: as long as the control plane asked for, whatever wakes this
-// computer, or else as backoff says.
+// computer, or else as Backoff says.
 func pause(woken <-chan struct{}, err error, failures int) (time.Duration, <-chan struct{}) {
-	wait, told := controlapi.Obey(err, backoff(failures))
+	wait, told := controlapi.Obey(err, controlapi.Backoff(failures))
 	if told {
 		return wait, nil
 	}

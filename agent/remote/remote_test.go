@@ -192,7 +192,7 @@ func TestOutageIsNoticedAndMended(t *testing.T) {
 			t.Fatal("connected to a plane that is down")
 		}
 		p.set(func() { p.down = nil; p.version = "2" })
-		time.Sleep(maxWait + minWait)
+		time.Sleep(31 * time.Second) // longer than any controlapi.Backoff
 		synctest.Wait()
 		if !h.remote.State().Connected || h.snapshots[len(h.snapshots)-1] != "2" {
 			t.Fatalf("state %+v, snapshots %v", h.remote.State(), h.snapshots)

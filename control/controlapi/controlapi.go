@@ -259,6 +259,18 @@ func (e *Error) Unwrap() error { return e.cause }
 // mostObeyed bounds how long a control plane can send an agent away.
 const mostObeyed = 5 * time.Minute
 
+// Who asks again after a failure waits a random time below a bound that doubles from
+// leastPause to mostPause (full jitter), so that a restarted control plane is not stormed.
+const (
+	leastPause = 200 * time.Millisecond
+	mostPause  = 30 * time.Second
+)
+
+// Backoff is how long to wait after so many failures in a row, the first of which is 1.
+func Backoff(failures int) time.Duration {
+	return leastPause/2 + rand.N(min(mostPause, leastPause<<min(failures, 8)))
+}
+
 // Obey is wait, or as long as the control plane that answered with err wants to be
 // left alone, and up to half of that more, so that those who were sent away together do
 // not come back together. told says that it is the control plane's wish.
