@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -85,7 +86,7 @@ func TestPostgresOpenFailuresAreSentences(t *testing.T) {
 		"no such user":     {db + "&user=nobody-known&password=hunter2", `does not let user "nobody-known" in`},
 		"wrong password":   {"postgres://me:hunter2@" + refusing + "/x?sslmode=disable", `refuses the password of user "me"`},
 		"nothing listens":  {"postgres://me:hunter2@127.0.0.1:1/x", "no server listens at 127.0.0.1:1"},
-		"no socket":        {"postgres:///x?user=me&password=hunter2&host=" + t.TempDir(), "no server listens at /"},
+		"no socket":        {"postgres:///x?user=me&password=hunter2&host=" + url.PathEscape(t.TempDir()), "no server listens at /"},
 		"silent":           {"postgres://me:hunter2@" + deaf.Addr().String() + "/x?connect_timeout=1", "does not answer"},
 		"no URL":           {"postgres://me:hunter2@%zz/x", ""},
 		"no port":          {"postgres:host=127.0.0.1 port=no password=hunter2", ""},

@@ -320,7 +320,7 @@ func (s *Server) copyTo(other *Server) error {
 // Beside is the URL of a database of another server, which this one copies or is copied
 // by, that names both, this one first.
 func (s *Server) Beside(other *Server, database string) string {
-	return strings.Replace(database, url.QueryEscape(other.dir), url.QueryEscape(s.dir+","+other.dir), 1)
+	return strings.Replace(database, escape(other.dir), escape(s.dir+","+other.dir), 1)
 }
 
 // Exec runs statements as the superuser, each on its own.
@@ -390,5 +390,8 @@ func (s *Server) NewDatabase() (url string, err error) {
 }
 
 func (s *Server) url(database string) string {
-	return "postgres:///" + database + "?" + url.Values{"host": {s.dir}, "user": {superuser}}.Encode()
+	return "postgres:///" + database + "?host=" + escape(s.dir) + "&user=" + superuser
 }
+
+// escape is for a database's URL, in which a + is no space, unlike in other URLs.
+func escape(value string) string { return strings.ReplaceAll(url.QueryEscape(value), "+", "%20") }
