@@ -45,7 +45,15 @@ func Disk(dir string) Finding {
 	case free < roomWanted:
 		return Said("disk", wrong, words.Of("The disk of %[1]s is nearly full: %[2]s MB are free.", dir, strconv.FormatUint(free>>20, 10)), "Make room, at least 100 MB: without it nothing you decide can be kept.")
 	}
-	return Said("disk", fine, words.Of("%s MB are free.", strconv.FormatUint(free>>20, 10)), "")
+	return Said("disk", fine, roomSaid(free), "")
+}
+
+// roomSaid is how many bytes are free, in a number that is read at a glance.
+func roomSaid(free uint64) words.Sentence {
+	if free >= 10<<30 {
+		return words.Of("%s GB are free.", strconv.FormatUint(free>>30, 10))
+	}
+	return words.Of("%s MB are free.", strconv.FormatUint(free>>20, 10))
 }
 
 // Stores looks for what a full disk leaves of a database: a file without a

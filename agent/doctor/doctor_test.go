@@ -20,3 +20,13 @@ func TestAtOnce(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// TestRoomSaid: room is said in a unit that is read at a glance.
+func TestRoomSaid(t *testing.T) {
+	t.Parallel()
+	for free, want := range map[uint64]string{0: "0 MB are free.", 512 << 20: "512 MB are free.", 10<<30 - 1: "10239 MB are free.", 10 << 30: "10 GB are free.", 26790 << 20: "26 GB are free."} {
+		if said := roomSaid(free).String(); said != want {
+			t.Errorf("%d: %q, and not %q", free, said, want)
+		}
+	}
+}

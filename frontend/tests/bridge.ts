@@ -109,7 +109,7 @@ function examined(): Examination {
   const works = reachable && !darkSince;
   const findings: Examination['findings'] = [
     { check: 'data', state: 'ok', text: '/home/maya/.local/share/porchlight' },
-    { check: 'disk', state: 'ok', text: '20414 MB are free.' },
+    { check: 'disk', state: 'ok', text: '19 GB are free.' },
     { check: 'control plane', state: reachable ? 'ok' : 'wrong', text: reachable ? `${account.authUrl} answers, in 31 ms.` : 'porch.example did not answer within 4s.' },
     { check: 'clock', state: 'ok', text: 'This computer’s clock agrees with the control plane’s.' },
     { check: 'visit', state: works ? 'ok' : darkSince ? 'note' : 'wrong', text: works ? `A visitor gets through to ${account.url}, in 84 ms.` : 'maya.porch.example cannot be reached.' },
@@ -118,7 +118,7 @@ function examined(): Examination {
     ...undelivered.map((to): Examination['findings'][number] => ({ check: 'mail', state: 'wrong', text: `An invitation for ${to} was given up.` })),
   ];
   return {
-    at: new Date().toISOString(), findings, report: 'Porchlight 0.1.0, protocol 1, desktop, linux/amd64\n\nok     disk          20414 MB are free.\n',
+    at: new Date().toISOString(), findings, report: 'Porchlight 0.1.0, protocol 1, desktop, linux/amd64\n\nok     disk          19 GB are free.\n',
     address: { at: new Date().toISOString(), host: account.host, works, milliseconds: 84, text: works ? '' : 'maya.porch.example cannot be reached.' },
   };
 }

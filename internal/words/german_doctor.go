@@ -8,6 +8,7 @@ var germanDoctor = map[string]string{
 	"How much room there is on the disk of %s is not known.":       "Wie viel Platz auf dem Speicher von %s ist, ist nicht bekannt.",
 	"The disk of %[1]s is nearly full: %[2]s MB are free.":         "Der Speicher von %[1]s ist fast voll: %[2]s MB sind frei.",
 	"%s MB are free.":                                              "%s MB sind frei.",
+	"%s GB are free.":                                              "%s GB sind frei.",
 	"No panel here shows tray icons, so Porchlight's is not seen.": "Hier zeigt keine Leiste Symbole, darum ist das von Porchlight nicht zu sehen.",
 	"The panel shows tray icons.":                                  "Die Leiste zeigt Symbole.",
 	"Whether a panel shows Porchlight's icon is not known: the desktop's message bus does not answer.": "Ob eine Leiste das Symbol von Porchlight zeigt, ist nicht bekannt: Der Nachrichtenbus der Arbeitsumgebung antwortet nicht.",

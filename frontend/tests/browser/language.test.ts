@@ -56,7 +56,7 @@ const unsaid = (page: Page) =>
   }, [...months, 'English', 'Deutsch', ...theAgents]);
 
 /** What the agent says: the program around the page says that in its language. And what it calls an app without a title. */
-const theAgents = ['20414 MB are free.', 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.', 'Port 3000', 'Port 8000'];
+const theAgents = ['19 GB are free.', 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.', 'Port 3000', 'Port 8000'];
 
 const months = Array.from({ length: 12 }, (_, month) => new Date(2026, month, 1).toLocaleDateString('en', { month: 'long' }));
 
