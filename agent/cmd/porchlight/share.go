@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/host"
 	"porchlight/agent/procinfo"
 	"porchlight/internal/commandline"
 )
@@ -282,11 +281,7 @@ func (s *sharing) tell(ctx context.Context) error {
 
 // trusted says whether browsers here are known to trust this computer's certificates.
 func (s *sharing) trusted(ctx context.Context) bool {
-	dir, err := s.c.dataDir()
-	if err != nil {
-		return false
-	}
-	authority, err := host.OwnAuthority(dir)
+	authority, err := ownAuthority(s.c)
 	if err != nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
+	"porchlight/agent/trust"
 	"porchlight/internal/commandline"
 )
 
@@ -26,11 +27,7 @@ With --undo it is taken out of them again.`,
 	}
 	undo := cmd.Flags().Bool("undo", false, "take it out again")
 	return command(c, cmd, func(ctx context.Context, _ []string) (agentapi.Done, error) {
-		dir, err := c.dataDir()
-		if err != nil {
-			return agentapi.Done{}, err
-		}
-		authority, err := host.OwnAuthority(dir)
+		authority, err := ownAuthority(c)
 		if err != nil {
 			return agentapi.Done{}, err
 		}
@@ -44,4 +41,13 @@ With --undo it is taken out of them again.`,
 		c.line("%s", said)
 		return nil
 	})
+}
+
+// ownAuthority is the authority that this computer's certificates are from.
+func ownAuthority(c cli) (*trust.Authority, error) {
+	dir, err := c.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	return host.OwnAuthority(dir)
 }
