@@ -325,6 +325,15 @@ func viewedOf[T any](ctx context.Context, s *core, rows kv.Rows, fn func(kv.Tx) 
 	return viewed(ctx, s, fn) // one round trip for each thing it asks for
 }
 
+// keysOf are the keys of rows, one for each id.
+func keysOf(ids []string, key func(id string) string) []string {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = key(id)
+	}
+	return keys
+}
+
 // find is get for a row that has to be there: the error is none where it is not.
 func find[T any](tx kv.Tx, key string, none error) (T, error) {
 	value, found, err := get[T](tx, key)

@@ -172,14 +172,6 @@ func (s *Agents) putSeen(ctx context.Context, ids []string, all map[string]time.
 	return s.forgetGone(ctx, ids)
 }
 
-func keysOf(ids []string, key func(id string) string) []string {
-	keys := make([]string, len(ids))
-	for i, id := range ids {
-		keys[i] = key(id)
-	}
-	return keys
-}
-
 // forgetGone deletes the sightings of those computers that are not there.
 func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
 	var gone []string

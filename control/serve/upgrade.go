@@ -178,14 +178,14 @@ func (u *Upgrade) nodesSay() (says []string) {
 		}
 		says = append(says, s)
 	}
-	if u.Version == unnamed {
+	if u.Version == Unnamed {
 		says = append(says, "This program was built without a name for its version: any node that was looks like it.")
 	}
 	return says
 }
 
-// unnamed is the version of a program that was built without one.
-const unnamed = "unknown"
+// Unnamed is the version of a program that was built without one.
+const Unnamed = "unknown"
 
 // next says whether this program may be started now, and what to do.
 func (u *Upgrade) next() (safe bool, next string) {

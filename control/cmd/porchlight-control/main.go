@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/control/admin"
+	"porchlight/control/serve"
 	"porchlight/internal/commandline"
 )
 
@@ -84,7 +85,7 @@ func version() string {
 			}
 		}
 	}
-	return "unknown"
+	return serve.Unnamed
 }
 
 func versionCommand(term terminal) *cobra.Command {
