@@ -10,7 +10,6 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
-	"porchlight/control/kv"
 )
 
 // network is a source of its own.
@@ -142,7 +141,7 @@ func TestAgentsAreToldWhenTheStoreHasRoom(t *testing.T) {
 	t.Parallel()
 	_, addr := serveRelay(t, func(c *Config) {
 		c.Authenticate = func(context.Context, string) (controlapi.Computer, error) {
-			return controlapi.Computer{}, fmt.Errorf("looking: %w", &kv.BusyError{RetryAfter: 17300 * time.Millisecond})
+			return controlapi.Computer{}, fmt.Errorf("looking: %w", &controlapi.Error{Code: controlapi.CodeUnavailable, RetryAfter: 17300 * time.Millisecond})
 		}
 	}, nil)
 	conn := dialAuth(t, addr, controlapi.TunnelALPN)

@@ -14,7 +14,6 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
-	"porchlight/control/kv"
 )
 
 const (
@@ -121,14 +120,15 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 	for {
 		kicks := r.routes.kickCount()
 		computer, err := r.cfg.Authenticate(ctx, hello.Credential)
-		if refusal := (*controlapi.Error)(nil); errors.As(err, &refusal) && refusal.Code == controlapi.CodeUnauthorized {
+		refusal, _ := errors.AsType[*controlapi.Error](err)
+		if refusal != nil && refusal.Code == controlapi.CodeUnauthorized {
 			r.counters.unauthentic.Add(1)
 			return refuse(tunnelwire.CodeUnauthorized, "This computer's credential is not valid.", 0, err)
 		}
 		if err != nil {
 			wait := 5
-			if busy, ok := errors.AsType[*kv.BusyError](err); ok { // who come together are told to come back apart
-				wait = int(math.Ceil(busy.RetryAfter.Seconds()))
+			if refusal != nil && refusal.RetryAfter > 0 { // who come together are told to come back apart
+				wait = int(math.Ceil(refusal.RetryAfter.Seconds()))
 			}
 			return refuse(tunnelwire.CodeUnavailable, "The relay cannot check credentials just now.", wait, err)
 		}

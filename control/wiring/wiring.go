@@ -7,6 +7,7 @@ package wiring
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -73,7 +74,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	}
 	way := cfg.Relay
 	way.AuthHost, way.Domain, way.PublicPort = domain.AuthHost, domain.Domain, domain.PublicPort
-	way.Authenticate = p.Service.Agents.Authenticate
+	way.Authenticate = p.authenticate
 	way.Sync = p.sync
 	way.Date = domain.Now // as that of pages
 	way.Handler = web.New(p.Service, pages)
@@ -105,6 +106,16 @@ func Build(cfg Config) (*ControlPlane, error) {
 		Log:       cfg.Log.With("part", "admin"),
 	})
 	return p, err
+}
+
+// authenticate tells the relay whose computer a credential is, or in a refusal that the
+// store is away and when to come back.
+func (p *ControlPlane) authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
+	computer, err := p.Service.Agents.Authenticate(ctx, credential)
+	if refusal, away := control.Away(err); away {
+		err = fmt.Errorf("%w (%w)", refusal, err) // the log says why
+	}
+	return computer, err
 }
 
 // sync tells an agent its snapshots through the relay, which carries bytes of which it
