@@ -200,7 +200,7 @@ func (s *Storage) Load(ctx context.Context, key string) (value []byte, err error
 }
 
 func (s *Storage) load(ctx context.Context, key string) (value []byte, at time.Time, err error) {
-	err = s.store.View(ctx, func(tx kv.Tx) error {
+	err = s.store.ViewOf(ctx, kv.Rows{Keys: []string{prefix + key}}, func(tx kv.Tx) error {
 		b, err := tx.Get(prefix + key)
 		if errors.Is(err, kv.ErrNotFound) {
 			return fs.ErrNotExist
@@ -242,13 +242,13 @@ func (s *Storage) Exists(ctx context.Context, key string) bool {
 
 // List implements certmagic.Storage.
 func (s *Storage) List(ctx context.Context, dir string, recursive bool) ([]string, error) {
+	under := prefix + strings.TrimSuffix(dir, "/") + "/"
+	if dir == "" {
+		under = prefix
+	}
 	var keys []string
-	err := s.store.View(ctx, func(tx kv.Tx) error {
+	err := s.store.ViewOf(ctx, kv.Rows{Prefixes: []string{under}}, func(tx kv.Tx) error {
 		keys = nil
-		under := prefix + strings.TrimSuffix(dir, "/") + "/"
-		if dir == "" {
-			under = prefix
-		}
 		items, err := tx.Scan(under, "", maxEntries)
 		for _, it := range items {
 			first, _, deeper := strings.Cut(strings.TrimPrefix(it.Key, under), "/")

@@ -54,11 +54,11 @@ func (a *away) reach(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (a *away) View(ctx context.Context, fn func(kv.Tx) error) error {
+func (a *away) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
 	if err := a.reach(ctx); err != nil {
 		return err
 	}
-	return a.Store.View(ctx, fn)
+	return a.Store.ViewOf(ctx, rows, fn)
 }
 
 func (a *away) Update(ctx context.Context, fn func(kv.Tx) error) error {

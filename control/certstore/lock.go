@@ -99,7 +99,7 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 // which are wanted next.
 func (s *Storage) look(ctx context.Context) error {
 	var items []kv.Item
-	err := s.store.View(ctx, func(tx kv.Tx) (err error) {
+	err := s.store.ViewOf(ctx, kv.Rows{Prefixes: []string{lockPrefix}}, func(tx kv.Tx) (err error) {
 		items, err = tx.Scan(lockPrefix, "", maxEntries)
 		return err
 	})
