@@ -38,15 +38,10 @@ func (s *Agents) Sync(ctx context.Context, credential string, client netip.Addr)
 	return watch, out, err
 }
 
-// SyncAgain is Sync for who holds a watch already, and does not count as asking.
-func (s *Agents) SyncAgain(ctx context.Context, credential string) (controlapi.Snapshot, error) {
+// SyncAgain is Sync for who holds its watch already, and does not count as asking.
+func (s *Agents) SyncAgain(ctx context.Context, credential string, watch *Watch) (controlapi.Snapshot, error) {
 	hash := hashOf(purposeCredential, credential)
-	ctx = credentialTurn(ctx, hash)
-	id, err := s.computerOf(ctx, hash)
-	if err != nil {
-		return controlapi.Snapshot{}, err
-	}
-	return s.read(ctx, hash, id)
+	return s.read(credentialTurn(ctx, hash), hash, watch.computer)
 }
 
 // computerOf is whose credential has this hash, if it is good: to be looked at again

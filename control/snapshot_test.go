@@ -81,7 +81,8 @@ func TestSyncIsOneStatement(t *testing.T) {
 	sync(other, "of a computer with clients, by another node", asked{of: 3})
 	sync(other, "once more", asked{of: 1})
 
-	again := func() error { _, err := b.Agents.SyncAgain(t.Context(), e.Credential); return err }
+	watch := b.Agents.Watch(e.Computer.ID)
+	again := func() error { _, err := b.Agents.SyncAgain(t.Context(), e.Credential, watch); return err }
 	store.of = 0
 	if err := again(); err != nil || store.of != 1 {
 		t.Errorf("looking again: %d statements, %v", store.of, err)
@@ -108,6 +109,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	_, err = b.Agents.Authenticate(t.Context(), e.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	watch.Stop()
 	if n := len(b.Agents.watchers.byComputer); n != 0 {
 		t.Errorf("%d watches are left", n)
 	}
@@ -135,8 +137,10 @@ func TestSnapshotOfManyClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	watch := b.Agents.Watch(e.Computer.ID)
+	defer watch.Stop()
 	for range 2 {
-		if s, err := b.Agents.SyncAgain(t.Context(), e.Credential); err != nil || len(s.ClientOrigins) != many {
+		if s, err := b.Agents.SyncAgain(t.Context(), e.Credential, watch); err != nil || len(s.ClientOrigins) != many {
 			t.Errorf("%d origins, %v", len(s.ClientOrigins), err)
 		}
 	}

@@ -70,7 +70,7 @@ func (s *Agents) Tell(ctx context.Context, credential string, client netip.Addr,
 			return err
 		}
 		err := s.inStep(ctx, readFor, func(ctx context.Context) (err error) {
-			snapshot, err = s.SyncAgain(ctx, credential)
+			snapshot, err = s.SyncAgain(ctx, credential, watch)
 			return err
 		})
 		if err != nil {

@@ -121,7 +121,7 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		case <-watch.Changed:
 			// The credential may be what changed.
-			snapshot, err := h.svc.Agents.SyncAgain(r.Context(), bearer(r))
+			snapshot, err := h.svc.Agents.SyncAgain(r.Context(), bearer(r), watch)
 			if err != nil {
 				h.refuseLate(a, r, err)
 				return nil
