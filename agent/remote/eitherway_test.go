@@ -3,6 +3,8 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,7 +203,9 @@ func TestForgedAndOldSnapshots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlane()
-		h := prepare(t, p, func(c *Config) { c.ComputerID, c.Last = "mine", controlapi.Snapshot{Line: "a", Change: 5} })
+		last := controlapi.Snapshot{Line: "a", Change: 5, Left: []string{"z"}}
+		h := prepare(t, p, func(c *Config) { c.ComputerID, c.Last = "mine", last })
+		h.remote.cfg.OnSnapshot = func(s controlapi.Snapshot) { last = s; h.snapshots = append(h.snapshots, s.Version) }
 		for _, step := range []struct {
 			computer, line string
 			change         int64
@@ -215,11 +219,28 @@ func TestForgedAndOldSnapshots(t *testing.T) {
 			{"mine", "a", 6, false},
 			{"mine", "b", 1, true}, // rows were restored
 			{"mine", "b", 0, false},
+			{"mine", "a", 9, false}, // a node that was left behind
+			{"mine", "z", 9, false}, // of before the last restart
+			{"mine", "", 0, true},   // an earlier version, which has no lines
+			{"mine", "b", 2, true},
+			{"mine", "c", 1, true},
+			{"mine", "b", 9, false},
 		} {
 			before := len(h.snapshots)
-			err := h.remote.take(controlapi.Snapshot{Version: "x", Computer: controlapi.Computer{ID: step.computer}, Line: step.line, Change: step.change})
+			err := h.remote.take(controlapi.Snapshot{
+				Version: "x", Computer: controlapi.Computer{ID: step.computer}, Line: step.line, Change: step.change,
+				Left: []string{"c"}, // which nobody else can say
+			})
 			if believed := err == nil; believed != step.believed || believed != (len(h.snapshots) > before) {
 				t.Errorf("%+v: %v", step, err)
+			}
+		}
+		if !slices.Equal(last.Left, []string{"b", "a", "z"}) {
+			t.Errorf("%q are kept as left", last.Left)
+		}
+		for n := range 3 * maxLeft {
+			if err := h.remote.take(controlapi.Snapshot{Version: "x", Computer: controlapi.Computer{ID: "mine"}, Line: fmt.Sprint(n)}); err != nil || len(last.Left) > maxLeft {
+				t.Fatalf("line %d: %v, %d are kept", n, err, len(last.Left))
 			}
 		}
 	})

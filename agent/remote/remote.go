@@ -94,6 +94,7 @@ type Remote struct {
 	version    string // of the last snapshot taken, "" for none
 	line       string // its line and change; see Snapshot.Change
 	change     int64
+	left       []string  // lines before that one; see Snapshot.Left
 	waitTunnel time.Time // until when the tunnel is waited for
 	carried    bool      // the tunnel carried the sync when it was last asked
 	beside     time.Time // until when HTTPS is asked though the tunnel stands; zero where it failed
@@ -109,7 +110,7 @@ type Remote struct {
 // New checks nothing and starts nothing.
 func New(cfg Config) *Remote {
 	r := &Remote{cfg: cfg, report: make(chan struct{}, 1), woken: make(chan struct{})}
-	r.line, r.change = cfg.Last.Line, cfg.Last.Change
+	r.line, r.change, r.left = cfg.Last.Line, cfg.Last.Change, cfg.Last.Left
 	r.state.Store(&State{Since: time.Now()})
 	return r
 }
@@ -268,8 +269,12 @@ func (r *Remote) ask(ctx context.Context) error {
 	return r.take(snapshot)
 }
 
+// maxLeft bounds how many lines are remembered that the control plane left.
+const maxLeft = 32
+
 // take hands a snapshot on unless it is another computer's, or older than the last: a
-// node that does not know what the others do tells what was withdrawn since.
+// node that does not know what the others do tells what was withdrawn since. Older is also
+// what is of a line that was left for another one.
 func (r *Remote) take(snapshot controlapi.Snapshot) error {
 	if snapshot.Unchanged {
 		r.cfg.OnContact()
@@ -278,9 +283,13 @@ func (r *Remote) take(snapshot controlapi.Snapshot) error {
 	if own := r.cfg.ComputerID; own != "" && snapshot.Computer.ID != own {
 		return errForeign
 	}
-	if snapshot.Line == r.line && snapshot.Change < r.change {
+	if snapshot.Line == r.line && snapshot.Change < r.change || slices.Contains(r.left, snapshot.Line) {
 		return errOlder
 	}
+	if r.line != "" && snapshot.Line != "" && snapshot.Line != r.line {
+		r.left = slices.Insert(slices.Clone(r.left[:min(len(r.left), maxLeft-1)]), 0, r.line)
+	}
+	snapshot.Left = r.left
 	r.cfg.OnSnapshot(snapshot)
 	r.version, r.line, r.change = snapshot.Version, snapshot.Line, snapshot.Change
 	return nil

@@ -140,8 +140,11 @@ type Snapshot struct {
 	// Change counts the changes of this computer, within one Line: a snapshot with a lower
 	// number than the last of the same line is an older one. A line ends where rows are
 	// restored from a backup or an operator begins another. Zero and empty where the control plane does not count.
-	Line          string         `json:"line,omitempty"`
-	Change        int64          `json:"change,omitempty"`
+	Line   string `json:"line,omitempty"`
+	Change int64  `json:"change,omitempty"`
+	// Left are the lines that the agent was told before this one and believes no more, the
+	// last one first: it notes them itself, whatever the control plane says.
+	Left          []string       `json:"left,omitempty"`
 	Computer      Computer       `json:"computer"`
 	People        []Person       `json:"people"`
 	RevokedGrants []RevokedGrant `json:"revokedGrants"` // of the last 720 s
