@@ -124,6 +124,9 @@ type Exchange struct {
 	Verifier    string
 }
 
+// key is the row of the code.
+func (x Exchange) key() string { return keyAuthorization(hashOf(purposeAuthCode, x.Code)) }
+
 // noGrant says which part of a request is not good. It is told to authenticated
 // clients only, and of what is another client's it says no more than of nothing.
 func noGrant(why string) error { return refuse(controlapi.CodeInvalidGrant, why) }
@@ -139,6 +142,9 @@ const (
 	whyTokenUsed    = "The refresh token was used before. Use the one that came with the last answer."
 	whyDropped      = "The login was ended: its client had too many for this person, or its code was used twice."
 )
+
+// errUsedTwice is of a code that comes a second time.
+var errUsedTwice = noGrant(whyCodeUsed)
 
 func accessEnded() error {
 	return refuse(controlapi.CodeAccessDenied, "The person has ended this app's access.")
@@ -159,10 +165,8 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 	if !verifierPattern.MatchString(x.Verifier) {
 		return Tokens{}, noGrant(whyVerifierForm)
 	}
-	key := keyAuthorization(hashOf(purposeAuthCode, x.Code))
 	id := newID()
 	refresh := newRefreshToken(id)
-	usedTwice := noGrant(whyCodeUsed)
 
 	var c computer
 	g, err := updated(ctx, s.core, func(tx *txn) (grant, error) {
@@ -170,47 +174,18 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		if err != nil {
 			return grant{}, err
 		}
-		row, err := find[authorization](tx, key, noGrant(whyNoCode))
+		code, err := tx.useUp(client.ID, x)
 		if err != nil {
 			return grant{}, err
 		}
-		switch {
-		case row.ClientID != client.ID:
-			return grant{}, noGrant(whyNoCode)
-		case row.UsedFor != "":
-			if err := tx.dropGrant(row.UsedFor); err != nil {
-				return grant{}, err
-			}
-			return grant{}, kept{usedTwice}
-		}
-		used := authorization{ClientID: row.ClientID, UsedFor: usedForNone}
-		if err := put(tx, key, used, usedCodeLife); err != nil {
+		var account Account
+		if account, c, err = tx.between(code); err != nil {
 			return grant{}, err
-		}
-		switch {
-		case row.RedirectURI != x.RedirectURI:
-			return grant{}, kept{noGrant(whyRedirect)}
-		case !proves(x.Verifier, row.Challenge):
-			return grant{}, kept{noGrant(whyVerifier)}
-		}
-		unreachable := kept{noGrant(whyUnreachable)}
-		account, err := find[Account](tx, keyAccount(row.AccountID), unreachable)
-		if err != nil {
-			return grant{}, err
-		}
-		if c, err = find[computer](tx, keyComputer(row.ComputerID), unreachable); err != nil {
-			return grant{}, err
-		}
-		if reach, err := mayReach(tx, c.ID, account.ID); err != nil {
-			return grant{}, err
-		} else if !reach {
-			return grant{}, unreachable
 		}
 		if err := tx.makeRoom(account.ID, client.ID); err != nil {
 			return grant{}, err
 		}
-		used.UsedFor = id
-		if err := put(tx, key, used, usedCodeLife); err != nil {
+		if err := tx.noteUse(client.ID, x, id); err != nil {
 			return grant{}, err
 		}
 		if err := tx.touch(c.ID); err != nil { // the client's origins go into the snapshot
@@ -222,13 +197,63 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		}
 		return g, tx.putGrant(g)
 	})
-	if errors.Is(err, usedTwice) {
+	if errors.Is(err, errUsedTwice) {
 		s.log.Warn("an authorization code was used twice; what it gave has ended", "client", cred.ID)
 	}
 	if err != nil {
 		return Tokens{}, err
 	}
 	return s.tokens(g, c, refresh)
+}
+
+// useUp uses the code of a client up, whatever else is wrong with what came with it, and
+// returns what it was given for. One that was used before ends what it gave.
+func (tx *txn) useUp(clientID string, x Exchange) (authorization, error) {
+	code, err := find[authorization](tx, x.key(), noGrant(whyNoCode))
+	if err != nil {
+		return authorization{}, err
+	}
+	switch {
+	case code.ClientID != clientID:
+		return authorization{}, noGrant(whyNoCode)
+	case code.UsedFor != "":
+		if err := tx.dropGrant(code.UsedFor); err != nil {
+			return authorization{}, err
+		}
+		return authorization{}, kept{errUsedTwice}
+	}
+	if err := tx.noteUse(clientID, x, usedForNone); err != nil {
+		return authorization{}, err
+	}
+	switch {
+	case code.RedirectURI != x.RedirectURI:
+		return authorization{}, kept{noGrant(whyRedirect)}
+	case !proves(x.Verifier, code.Challenge):
+		return authorization{}, kept{noGrant(whyVerifier)}
+	}
+	return code, nil
+}
+
+// noteUse keeps of a code only whose it was, and what it was used for.
+func (tx *txn) noteUse(clientID string, x Exchange, usedFor string) error {
+	return put(tx, x.key(), authorization{ClientID: clientID, UsedFor: usedFor}, usedCodeLife)
+}
+
+// between is whom a code is about: a person, and a computer that they can still reach.
+func (tx *txn) between(code authorization) (account Account, c computer, err error) {
+	unreachable := kept{noGrant(whyUnreachable)}
+	if account, err = find[Account](tx, keyAccount(code.AccountID), unreachable); err != nil {
+		return Account{}, computer{}, err
+	}
+	if c, err = find[computer](tx, keyComputer(code.ComputerID), unreachable); err != nil {
+		return Account{}, computer{}, err
+	}
+	if reach, err := mayReach(tx, c.ID, account.ID); err != nil {
+		return Account{}, computer{}, err
+	} else if !reach {
+		return Account{}, computer{}, unreachable
+	}
+	return account, c, nil
 }
 
 // newRefreshToken is the id of a grant and 256 random bits. The id finds the
