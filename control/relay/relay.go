@@ -184,20 +184,7 @@ func New(cfg Config) (*Relay, error) {
 		r.tls.NextProtos = append([]string{controlapi.TunnelSyncALPN}, r.tls.NextProtos...)
 	}
 	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
-	r.http = &http.Server{
-		Handler:           countHeads(cfg.Handler),
-		ConnContext:       withHead,
-		TLSConfig:         &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, // connections arrive decrypted; this turns HTTP/2 on
-		ReadHeaderTimeout: 10 * time.Second,
-		// A handler that holds its answer back sets deadlines of its own.
-		ReadTimeout:    requestWait,
-		WriteTimeout:   requestWait,
-		IdleTimeout:    2 * time.Minute,
-		MaxHeaderBytes: maxHead,
-		// A longer frame would be room that its first nine bytes take.
-		HTTP2:    &http.HTTP2Config{MaxReadFrameSize: 16 << 10},
-		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
-	}
+	r.http = newHTTPServer(cfg)
 	if cfg.Peers == nil {
 		return r, nil
 	}
@@ -212,6 +199,24 @@ func New(cfg Config) (*Relay, error) {
 	r.peersEntering = make(chan struct{}, peersEntering)
 	r.directory = newDirectory(*cfg.Peers, cfg.Node, r.routes.holds, cfg.Now, cfg.Log)
 	return r, nil
+}
+
+// newHTTPServer serves the auth host. Connections arrive at it decrypted.
+func newHTTPServer(cfg Config) *http.Server {
+	return &http.Server{
+		Handler:           countHeads(cfg.Handler),
+		ConnContext:       withHead,
+		TLSConfig:         &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, // which turns HTTP/2 on
+		ReadHeaderTimeout: 10 * time.Second,
+		// A handler that holds its answer back sets deadlines of its own.
+		ReadTimeout:    requestWait,
+		WriteTimeout:   requestWait,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: maxHead,
+		// A longer frame would be room that its first nine bytes take.
+		HTTP2:    &http.HTTP2Config{MaxReadFrameSize: 16 << 10},
+		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+	}
 }
 
 // Serve accepts on listeners, which it closes, until ctx ends or one of them
