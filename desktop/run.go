@@ -49,15 +49,7 @@ func run(o startOptions, stderr io.Writer) int {
 		return 1
 	}
 	defer held.Close()
-	kept, err := openSettings(o.data)
-	if err == nil {
-		err = kept.change(func(v *settingsValues) {
-			v.SecretFile = v.SecretFile && !o.keychain
-			if o.panel != "" {
-				v.Panel = o.panel
-			}
-		})
-	}
+	kept, err := settingsOf(o)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		refuse(ctx, logger, err)
@@ -74,35 +66,7 @@ func run(o startOptions, stderr io.Writer) int {
 	// Last of all, and after the agent: it closes the bus connection that the
 	// keychain uses too.
 	defer end()
-
-	running := make(chan struct{})
-	go func() { defer close(running); held.Run(ctx, a.showWindow) }()
-	presented := make(chan struct{})
-	go func() { defer close(presented); a.present(ctx) }()
-	engineErr := make(chan error, 1)
-	go func() {
-		e := newAgentRunner(o, logger, a)
-		e.onStart = func() {
-			switch {
-			case o.hidden:
-			case !kept.get().Welcomed:
-				a.showWindow() // an icon alone says nothing to somebody who sees it for the first time
-			case !trayHost():
-				logger.Info("no panel shows tray icons here, so the window opens instead; the icon appears when a panel does")
-				a.showWindow()
-			}
-		}
-		engineErr <- e.run(ctx)
-		quit() // whatever ended it, there is nothing left to show
-	}()
-	a.runWindow(ctx)
-
-	err = <-engineErr
-	<-running
-	select {
-	case <-presented:
-	case <-time.After(time.Second): // a tray call that waits for a loop that has ended (macOS)
-	}
+	err = runParts(ctx, quit, o, a, held)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		refuse(context.Background(), logger, err)
@@ -112,6 +76,57 @@ func run(o startOptions, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// settingsOf is what the desktop app remembers, with what this start was told to change.
+func settingsOf(o startOptions) (*settings, error) {
+	kept, err := openSettings(o.data)
+	if err != nil {
+		return nil, err
+	}
+	return kept, kept.change(func(v *settingsValues) {
+		v.SecretFile = v.SecretFile && !o.keychain
+		if o.panel != "" {
+			v.Panel = o.panel
+		}
+	})
+}
+
+// runParts runs the agent, and what shows it, until ctx ends or the agent does, and
+// returns the agent's error. The window's loop wants the goroutine that calls.
+func runParts(ctx context.Context, quit func(), o startOptions, a *app, held *instance.Instance) error {
+	answered := make(chan struct{})
+	go func() { defer close(answered); held.Run(ctx, a.showWindow) }()
+	presented := make(chan struct{})
+	go func() { defer close(presented); a.present(ctx) }()
+	ended := make(chan error, 1)
+	go func() {
+		e := newAgentRunner(o, a.log, a)
+		e.onStart = func() { a.showAtStart(o.hidden) }
+		ended <- e.run(ctx)
+		quit() // whatever ended it, there is nothing left to show
+	}()
+	a.runWindow(ctx)
+
+	err := <-ended
+	<-answered
+	select {
+	case <-presented:
+	case <-time.After(time.Second): // a tray call that waits for a loop that has ended (macOS)
+	}
+	return err
+}
+
+// showAtStart shows the window where the icon alone would not do.
+func (a *app) showAtStart(hidden bool) {
+	switch {
+	case hidden:
+	case !a.settings.get().Welcomed:
+		a.showWindow() // an icon alone says nothing to somebody who sees it for the first time
+	case !trayHost():
+		a.log.Info("no panel shows tray icons here, so the window opens instead; the icon appears when a panel does")
+		a.showWindow()
+	}
 }
 
 // secondStart asks the app that runs already to show its window.
