@@ -152,7 +152,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	if err != nil {
 		return nil, c.failed(ctx, err)
 	}
-	if err := Decode(resp); err != nil {
+	if err := decode(resp); err != nil {
 		resp.Body.Close()
 		return nil, err
 	}

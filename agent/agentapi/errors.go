@@ -102,13 +102,13 @@ type ErrorBody struct {
 	Words *words.Sentence `json:"words,omitempty"`
 }
 
-// maxErrorBody bounds what Decode reads of a refusal, in bytes.
+// maxErrorBody bounds what decode reads of a refusal, in bytes.
 const maxErrorBody = 16 << 10
 
-// Decode reads a refusal off resp: nil when the status is 2xx (the body is then
+// decode reads a refusal off resp: nil when the status is 2xx (the body is then
 // untouched), otherwise an *Error with the sentence of the body. The caller
 // closes the body either way.
-func Decode(resp *http.Response) error {
+func decode(resp *http.Response) error {
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil
 	}

@@ -38,7 +38,7 @@ func TestCodesCrossTheWire(t *testing.T) {
 		if code.Status() != status {
 			t.Errorf("%s.Status() = %d, want %d", code, code.Status(), status)
 		}
-		err := Decode(answer(status, "application/json; charset=utf-8", `{"error":"Choose another name."}`))
+		err := decode(answer(status, "application/json; charset=utf-8", `{"error":"Choose another name."}`))
 		if CodeOf(err) != code || err.Error() != "Choose another name." {
 			t.Errorf("%d decodes to %s %q, want %s", status, CodeOf(err), err, code)
 		}
@@ -51,7 +51,7 @@ func TestCodesCrossTheWire(t *testing.T) {
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 202, 204} {
-		if err := Decode(answer(status, "application/json", `{"error":"no"}`)); err != nil {
+		if err := decode(answer(status, "application/json", `{"error":"no"}`)); err != nil {
 			t.Errorf("%d is an error: %v", status, err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestDecode(t *testing.T) {
 		"more than we take": answer(400, "application/json", `{"error":"`+strings.Repeat("x", maxErrorBody)+`"}`),
 		"a redirect":        answer(302, "text/html", ""),
 	} {
-		err := Decode(resp)
+		err := decode(resp)
 		if CodeOf(err) != CodeUpstream || !strings.Contains(err.Error(), "127.0.0.1:8765") {
 			t.Errorf("%s decodes to %s %q, want a sentence that names the address", name, CodeOf(err), err)
 		}
@@ -73,7 +73,7 @@ func TestDecode(t *testing.T) {
 func TestDecodeRetryAfter(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]time.Duration{"30": 30 * time.Second, "": 0, "-5": 0, "soon": 0} {
-		err := Decode(answer(429, "application/json", `{"error":"Wait."}`, "Retry-After", value))
+		err := decode(answer(429, "application/json", `{"error":"Wait."}`, "Retry-After", value))
 		e, ok := errors.AsType[*Error](err)
 		if !ok || e.RetryAfter != want {
 			t.Errorf("Retry-After %q decodes to %+v, want %v", value, err, want)

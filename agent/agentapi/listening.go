@@ -76,8 +76,3 @@ type Looked struct {
 func (c *Client) Listening(ctx context.Context) ([]Listening, error) {
 	return call[[]Listening](ctx, c, http.MethodGet, "/owner/listening", nil)
 }
-
-// Look asks a listener for its title and icon.
-func (c *Client) Look(ctx context.Context, l Look) (Looked, error) {
-	return call[Looked](ctx, c, http.MethodPost, "/owner/listening/look", l)
-}

@@ -22,7 +22,7 @@ func (a *Apps) Suggest(texts ...string) (name, label string) {
 		if label == "" {
 			label = clean
 		}
-		if name = AsName(clean); name != "" {
+		if name = asName(clean); name != "" {
 			break
 		}
 	}
@@ -58,9 +58,9 @@ func (a *Apps) free(name, label string) (string, string) {
 	}
 }
 
-// AsName is a text as a name: lower-case letters, digits, and single hyphens for all
+// asName is a text as a name: lower-case letters, digits, and single hyphens for all
 // else between them. It ends with a whole word where one fits.
-func AsName(text string) string {
+func asName(text string) string {
 	name := ""
 	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

@@ -27,9 +27,9 @@ const (
 	pause = time.Minute
 	// atOnce is how many probes run beside each other.
 	atOnce = 8
-	// AwaitFor is how long whoever waits for a probe does: the probe itself, and a
+	// awaitFor is how long whoever waits for a probe does: the probe itself, and a
 	// moment for its turn.
-	AwaitFor = askFor + 500*time.Millisecond
+	awaitFor = askFor + 500*time.Millisecond
 )
 
 // App is a live app as it is asked.
@@ -234,7 +234,7 @@ func (h *Health) signal() {
 }
 
 // Await returns how an app does, once a probe that is due or under way has ended; at
-// the latest after AwaitFor.
+// the latest after awaitFor.
 func (h *Health) Await(ctx context.Context, id string) agentapi.AppHealth {
 	h.mu.Lock()
 	var done chan struct{}
@@ -243,7 +243,7 @@ func (h *Health) Await(ctx context.Context, id string) agentapi.AppHealth {
 	}
 	h.mu.Unlock()
 	if done != nil {
-		ctx, cancel := context.WithTimeout(ctx, AwaitFor)
+		ctx, cancel := context.WithTimeout(ctx, awaitFor)
 		defer cancel()
 		select {
 		case <-done:

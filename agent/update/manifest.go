@@ -21,14 +21,14 @@ import (
 
 // Manifest is what a publisher says about the newest version.
 type Manifest struct {
-	Product string    `json:"product"` // Product
+	Product string    `json:"product"` // product
 	Version string    `json:"version"` // as in 1.2.3
 	Date    time.Time `json:"date"`    // when it was signed; a later one replaces it
 	Expires time.Time `json:"expires"` // when it says nothing any more
 }
 
-// Product is what a manifest has to be about.
-const Product = "porchlight"
+// product is what a manifest has to be about.
+const product = "porchlight"
 
 // prefix is what is signed before a manifest, so that the signature of nothing else
 // can be taken for one.
@@ -50,7 +50,7 @@ type signed struct {
 
 // Sign makes the file of a manifest.
 func Sign(m Manifest, key ed25519.PrivateKey) ([]byte, error) {
-	m.Product = Product
+	m.Product = product
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func open(file []byte, key ed25519.PublicKey) (Manifest, error) {
 // check refuses what no manifest says, whenever it is read.
 func (m Manifest) check() error {
 	switch {
-	case m.Product != Product:
+	case m.Product != product:
 		return words.Errorf("the manifest is about another program")
 	case !semver.IsValid("v" + m.Version), len(m.Version) > 40:
 		return words.Errorf("the manifest has no version like 1.2.3")

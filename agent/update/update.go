@@ -250,10 +250,10 @@ func (c *Checker) ask(ctx context.Context) {
 			why = words.InWords(err)
 		}
 		c.problem = words.Of("Whether there is a newer version could not be learnt: %s.", why)
-		c.cfg.Log.Info("the update notice could not be had", "error", err)
+		c.cfg.Log.Info("the update notice could not be had", "err", err)
 	}
 	if err := c.cfg.Save(c.kept); err != nil {
-		c.cfg.Log.Warn("what is known of newer versions could not be kept", "error", err)
+		c.cfg.Log.Warn("what is known of newer versions could not be kept", "err", err)
 	}
 	c.mu.Unlock()
 	c.cfg.Changes.Raise()

@@ -45,9 +45,9 @@ func (b *Broken) Error() string { return "the app's answer cannot be used: " + b
 
 // What Sniff and the proxy find wrong themselves.
 var (
-	ErrSpeaksTLS   = &Broken{State: agentapi.HealthHTTPS, Reason: "it answered with TLS, and was spoken to without"}
-	ErrSpeaksHTTP2 = &Broken{State: agentapi.HealthH2C, Reason: "it answered with HTTP/2, and was spoken to in HTTP/1.1"}
-	ErrSpeaksHTTP1 = &Broken{State: agentapi.HealthWrong, Reason: onlyHTTP1}
+	errSpeaksTLS   = &Broken{State: agentapi.HealthHTTPS, Reason: "it answered with TLS, and was spoken to without"}
+	errSpeaksHTTP2 = &Broken{State: agentapi.HealthH2C, Reason: "it answered with HTTP/2, and was spoken to in HTTP/1.1"}
+	errSpeaksHTTP1 = &Broken{State: agentapi.HealthWrong, Reason: onlyHTTP1}
 	ErrLongHead    = &Broken{State: agentapi.HealthWrong, Reason: longHead}
 	ErrUnasked101  = &Broken{State: agentapi.HealthWrong, Reason: unasked101}
 	ErrStatus      = &Broken{State: agentapi.HealthWrong, Reason: noStatus}
@@ -81,9 +81,9 @@ func Sniff(first []byte) error {
 	switch {
 	case len(first) == 0:
 	case (first[0] == alert || first[0] == handshake) && (len(first) == 1 || first[1] == 3):
-		return ErrSpeaksTLS
+		return errSpeaksTLS
 	case len(first) > 3 && first[0] == 0 && (first[3] == settings || first[3] == goAway):
-		return ErrSpeaksHTTP2
+		return errSpeaksHTTP2
 	case !strings.HasPrefix(http1, string(first[:min(len(first), len(http1))])):
 		return &Broken{agentapi.HealthWrong, notHTTP, firstLine(first)}
 	}
@@ -94,8 +94,8 @@ func Sniff(first []byte) error {
 func SniffHTTP2(first []byte) error {
 	switch err := Sniff(first); {
 	case err == nil && len(first) > 0: // HTTP/1
-		return ErrSpeaksHTTP1
-	case errors.Is(err, ErrSpeaksTLS):
+		return errSpeaksHTTP1
+	case errors.Is(err, errSpeaksTLS):
 		return err
 	}
 	return nil

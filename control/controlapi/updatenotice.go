@@ -10,12 +10,12 @@ import (
 // UpdateNotice is an address that says which version is the newest, and the key that
 // signs there.
 type UpdateNotice struct {
-	Address string `json:"address"` // https URL of at most MaxUpdateAddress bytes
+	Address string `json:"address"` // https URL of at most maxUpdateAddress bytes
 	Key     string `json:"key"`     // Ed25519 public key, in base64
 }
 
-// MaxUpdateAddress bounds UpdateNotice.Address, in bytes.
-const MaxUpdateAddress = 500
+// maxUpdateAddress bounds UpdateNotice.Address, in bytes.
+const maxUpdateAddress = 500
 
 // Check refuses an address and a key that cannot be asked, with a sentence.
 func (n UpdateNotice) Check() error {
@@ -23,7 +23,7 @@ func (n UpdateNotice) Check() error {
 		return errors.New("The address of the update notice and the key that signs there are named together.")
 	}
 	u, err := url.Parse(n.Address)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || len(n.Address) > MaxUpdateAddress {
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || len(n.Address) > maxUpdateAddress {
 		return errors.New("The address of the update notice begins with https:// and holds no user name.")
 	}
 	_, err = n.PublicKey()

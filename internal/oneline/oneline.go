@@ -19,16 +19,16 @@ import (
 
 // How long things may be, in characters.
 const (
-	MaxLine = 200
-	MaxName = 60
+	maxLine = 200
+	maxName = 60
 )
 
 // Line is a line that somebody wrote, without white space around it; empty is fine. It
-// refuses, with a sentence for whoever wrote it, what is longer than MaxLine, is not
+// refuses, with a sentence for whoever wrote it, what is longer than maxLine, is not
 // one line of plain text, or holds what a mail program would turn into a link.
 func Line(text string) (string, error) {
-	text, err := plain(words.Of("line"), text, MaxLine)
-	if err == nil && Linked(text) {
+	text, err := plain(words.Of("line"), text, maxLine)
+	if err == nil && linked(text) {
 		err = words.Errorf("The line holds a web or mail address, or what a mail program takes for one. Leave it out; a full stop inside a sentence needs a space after it.")
 	}
 	return text, err
@@ -38,12 +38,12 @@ func Line(text string) (string, error) {
 // fine. Beyond what Line refuses it holds no @ and no dot, so that it cannot pass for
 // an address.
 func Name(text string) (string, error) {
-	text, err := plain(words.Of("name"), text, MaxName)
+	text, err := plain(words.Of("name"), text, maxName)
 	switch bare := visible(text); {
 	case err != nil:
 	case strings.ContainsFunc(bare, func(r rune) bool { return r == '@' || isDot(r) }):
 		err = words.Errorf("The name can hold neither an @ nor a dot: it stands beside the mail address and must not look like one.")
-	case Linked(text):
+	case linked(text):
 		err = words.Errorf("The name must not look like a web address.")
 	}
 	return text, err
@@ -103,11 +103,11 @@ func visible(text string) string {
 // 3.1). Its wide and narrow forms are one of these after visible.
 func isDot(r rune) bool { return r == '.' || r == '。' }
 
-// Linked says whether a mail program might turn some of a text into a link: what
+// linked says whether a mail program might turn some of a text into a link: what
 // begins with a scheme, a mailbox, a host with a top-level domain, a number of four
 // parts. It would rather say so once too often, but lets "10:30", "1.5", "z.B." and
 // sentences in languages without spaces be.
-func Linked(text string) bool {
+func linked(text string) bool {
 	for word := range strings.FieldsSeq(visible(text)) {
 		runes := []rune(word)
 		for i, r := range runes {

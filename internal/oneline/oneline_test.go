@@ -17,7 +17,7 @@ func TestLinked(t *testing.T) {
 		"meet @ 8", "@maya look", "照片好了。来看看吧。", "写真です。見てね", "やった。OK", "我们到了。公司很忙",
 		"\U0001F469\u200d\U0001F467 ❤️", "می\u200cخواهم", "3:0", "1:1 chat", "50%.", ".hidden", "über: alles",
 	} {
-		if Linked(text) {
+		if linked(text) {
 			t.Errorf("%q is taken for a link", text)
 		}
 	}
@@ -30,7 +30,7 @@ func TestLinked(t *testing.T) {
 		"xn--e1afmkfd.xn--p1ai", "пример.рф", "müller.de", "e\u200cvil.\u200dcom", "evil.\ufe0fcom", "evil\u00ad.c\u00adom", "evil.c\u0332om",
 		"192.0.2.1", "at 192.0.2.1:80", "(10.0.0.1)", "Lisbon.Have a look",
 	} {
-		if !Linked(text) {
+		if !linked(text) {
 			t.Errorf("%q is not taken for a link", text)
 		}
 	}
@@ -41,7 +41,7 @@ func TestLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "",
 		"  Have a look. \u00a0":            "Have a look.",
-		strings.Repeat("é", MaxLine):       strings.Repeat("é", MaxLine),
+		strings.Repeat("é", maxLine):       strings.Repeat("é", maxLine),
 		"שלום, \U0001F469\u200d\U0001F467": "שלום, \U0001F469\u200d\U0001F467",
 		"<b>&amp; \"quotes\"</b>":          "<b>&amp; \"quotes\"</b>",
 	} {
@@ -50,7 +50,7 @@ func TestLine(t *testing.T) {
 		}
 	}
 	for what, text := range map[string]string{
-		"too long": strings.Repeat("é", MaxLine+1), "two lines": "a\nb", "a carriage return": "a\r\nBcc: eve", "another line break": "a\u2028b",
+		"too long": strings.Repeat("é", maxLine+1), "two lines": "a\nb", "a carriage return": "a\r\nBcc: eve", "another line break": "a\u2028b",
 		"NEL": "a\u0085b", "NUL": "a\x00b", "escape": "a\x1b[31mb", "a tab": "a\tb", "RLO": "a\u202eb", "RLI": "a\u2067b", "LRM": "a\u200eb", "ALM": "a\u061cb",
 		"soft hyphen": "a\u00adb", "BOM": "a\ufeffb", "zero width space": "a\u200bb", "a tag": "a\U000e0041b", "private use": "a\ue000b",
 		"not UTF-8": "a\xffb", "nothing to see": "\u200d\u200c", "only fillers": "\u3164\u3164", "a link": "see evil.example",
@@ -63,13 +63,13 @@ func TestLine(t *testing.T) {
 
 func TestName(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "Maya", "Maya Müller-Okafor", "O'Neil", "מאיה", "李 雷", "Maya 🌻", "می\u200cنا", strings.Repeat("é", MaxName)} {
+	for _, text := range []string{"", "Maya", "Maya Müller-Okafor", "O'Neil", "מאיה", "李 雷", "Maya 🌻", "می\u200cنا", strings.Repeat("é", maxName)} {
 		if got, err := Name(text); got != text || err != nil {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	for what, text := range map[string]string{
-		"too long": strings.Repeat("é", MaxName+1), "an @": "maya@home", "a lonely @": "@", "a wide @": "maya＠home", "a small @": "maya﹫home",
+		"too long": strings.Repeat("é", maxName+1), "an @": "maya@home", "a lonely @": "@", "a wide @": "maya＠home", "a small @": "maya﹫home",
 		"a dot": "Dr. Maya", "a wide dot": "a．b", "an ideographic dot": "a。b", "a narrow one": "a｡b", "a leader": "a․b", "three dots": "a…b",
 		"a scheme": "https://localhost", "a header": "Maya\r\nBcc: eve", "bidi": "Maya\u202e", "control": "Ma\x07ya", "nothing": "\u200d",
 	} {
@@ -94,7 +94,7 @@ func FuzzLine(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !utf8.ValidString(line) || utf8.RuneCountInString(line) > MaxLine || strings.Contains(line, "://") ||
+		if !utf8.ValidString(line) || utf8.RuneCountInString(line) > maxLine || strings.Contains(line, "://") ||
 			strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) {
 			t.Fatalf("%q became %q", text, line)
 		}

@@ -163,7 +163,7 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 	ast.Inspect(file, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok {
 			if text, ok := literal(e); ok {
-				written[text], written[KeyOf(text)] = true, true
+				written[text], written[keyOf(text)] = true, true
 			}
 		}
 		if field, ok := n.(*ast.KeyValueExpr); ok && refuses(path) {
@@ -196,7 +196,7 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 		for _, at := range places {
 			key, ok := literal(call.Args[at])
 			if name == "Errorf" {
-				key = KeyOf(key)
+				key = keyOf(key)
 			}
 			if !ok && (name == "Errorf" || name == "Say" || name == "say" || name == "Of" || name == "Counted") {
 				complain("%s: the sentence is not a constant, so nobody can tell which it is", where)

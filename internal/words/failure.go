@@ -36,8 +36,8 @@ func InWords(err error) Sentence {
 // printed are the verbs that a sentence of another language has as %s.
 var printed = regexp.MustCompile(`%(\[\d+\])?(?:\.(\d+))?([dqsvw])`)
 
-// KeyOf is the key of a sentence that was written for fmt: its arguments are strings.
-func KeyOf(format string) string {
+// keyOf is the key of a sentence that was written for fmt: its arguments are strings.
+func keyOf(format string) string {
 	return printed.ReplaceAllStringFunc(format, func(verb string) string {
 		m := printed.FindStringSubmatch(verb)
 		if m[3] == "q" {
@@ -76,5 +76,5 @@ func OfFormat(format string, args ...any) Sentence {
 			}
 		}
 	}
-	return Sentence{Key: KeyOf(format), Args: said}
+	return Sentence{Key: keyOf(format), Args: said}
 }

@@ -12,14 +12,6 @@ import (
 	"strings"
 )
 
-// And joins what an English sentence names: "Notes", "Notes and Photos", "Notes,
-// Photos and 7 more".
-func And(items ...string) string { return English.And(items...) }
-
-// List is And for names of which at most so many items are shown: of more, the
-// last item counts the rest.
-func List(names []string, most int) string { return English.List(names, most) }
-
 // And joins what a sentence names: "Notes", "Notes and Photos", "Notes, Photos and
 // Wiki".
 func (l Language) And(items ...string) string {
