@@ -194,7 +194,7 @@ func (s *Agents) runEndedReader(ctx context.Context) error {
 	seen := map[string]bool{}
 	for {
 		if err := s.tellEnded(ctx, seen); err != nil && ctx.Err() == nil {
-			s.log.Warn("reading the credentials that ended failed", "error", err)
+			s.log.Warn("reading the credentials that ended failed", "err", err)
 			s.lookForEnded() // again
 		}
 		select { // however much is told, it looks a few times a second

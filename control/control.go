@@ -237,7 +237,7 @@ func (s *Service) sweep(ctx context.Context) {
 	for {
 		n, err := s.store.Sweep(ctx, sweepBatch)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("sweeping expired rows failed", "error", err)
+			s.log.Warn("sweeping expired rows failed", "err", err)
 		}
 		if err != nil || n < sweepBatch {
 			return

@@ -233,7 +233,7 @@ func (s *People) runEnds(ctx context.Context) error {
 		}
 		wait, err := s.endDue(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("ending shares failed; it is tried again", "error", err)
+			s.log.Warn("ending shares failed; it is tried again", "err", err)
 			wait = endsAgain
 		}
 		timer.Stop()

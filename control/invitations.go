@@ -68,7 +68,7 @@ func (s *People) inviteOne(ctx context.Context, computerID string, i inviting) c
 		if refusal, ok = Away(err); !ok {
 			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: "Something went wrong on the server. Try again in a moment."}
 		}
-		s.log.Error("an invitation of several failed", "error", err)
+		s.log.Error("an invitation of several failed", "err", err)
 	}
 	return controlapi.InvitationMade{Email: i.email, Refused: refusal}
 }

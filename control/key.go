@@ -173,7 +173,7 @@ func (s *Keys) Rotate(ctx context.Context) error {
 // readAgain notices the rotations of other nodes.
 func (s *Keys) readAgain(ctx context.Context) {
 	if err := s.read(ctx); err != nil && ctx.Err() == nil {
-		s.log.Warn("reading the signing keys failed", "error", err)
+		s.log.Warn("reading the signing keys failed", "err", err)
 	}
 }
 

@@ -94,7 +94,7 @@ func (s *Agents) runSeen(ctx context.Context) error {
 		}
 		last = time.Now()
 		if err := s.writeSeen(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("noting when computers were seen failed; it is tried again", "error", err)
+			s.log.Warn("noting when computers were seen failed; it is tried again", "err", err)
 			select {
 			case s.seen.some <- struct{}{}:
 			default:
@@ -108,7 +108,7 @@ func (s *Agents) writeLastSeen(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), seenAtEnd)
 	defer cancel()
 	if err := s.writeSeen(last); err != nil {
-		s.log.Warn("noting when computers were seen failed", "error", err)
+		s.log.Warn("noting when computers were seen failed", "err", err)
 	}
 	return ctx.Err()
 }

@@ -207,7 +207,7 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 		Language: a.language,
 	}.Message()
 	if err != nil {
-		s.log.Error("composing a sign-in mail failed", "error", err)
+		s.log.Error("composing a sign-in mail failed", "err", err)
 		return
 	}
 	mailID := newID()
@@ -234,7 +234,7 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 	case IsRefusal(err, controlapi.CodeTooMany):
 		s.log.Info("a sign-in mail was not written: its budget is spent")
 	default:
-		s.log.Error("writing a sign-in mail failed", "error", err)
+		s.log.Error("writing a sign-in mail failed", "err", err)
 	}
 }
 

@@ -214,7 +214,7 @@ func (s *Agents) readVersions(ctx context.Context, m *missing) {
 	if err != nil {
 		m.owed = true
 		if ctx.Err() == nil {
-			s.log.Warn("reading the versions of computers failed", "error", err)
+			s.log.Warn("reading the versions of computers failed", "err", err)
 		}
 		return
 	}
@@ -271,6 +271,6 @@ func (s *Agents) Changed(ctx context.Context, computerID string) {
 		return tx.touch(computerID)
 	})
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("a computer is told of a change only when it asks again", "computer", computerID, "error", err)
+		s.log.Warn("a computer is told of a change only when it asks again", "computer", computerID, "err", err)
 	}
 }

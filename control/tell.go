@@ -149,7 +149,7 @@ func (s *Agents) look(ctx context.Context) {
 		s.watchers.setBehind(err != nil)
 	}
 	if err != nil {
-		s.log.Warn("the store cannot be read for the computers here", "error", err)
+		s.log.Warn("the store cannot be read for the computers here", "err", err)
 	}
 }
 

@@ -120,7 +120,7 @@ func (w *wailsWindow) started(ctx context.Context) {
 // ended or died and came back.
 func (w *wailsWindow) loaded(ctx context.Context) {
 	watchPage(func(again uint) {
-		w.log.Warn("The page of the window died and is loaded again", "shortly_before", again)
+		w.log.Warn("the page of the window died and is loaded again", "shortly_before", again)
 	})
 	w.mu.Lock()
 	waking := w.waking

@@ -126,10 +126,10 @@ func (k *Keeper) Certificate(name string) (*tls.Certificate, error) {
 			return cert, nil
 		}
 		if kept == nil {
-			k.cfg.Log.Error("A certificate could not be made; visitors of this name are turned away.", "name", name, "error", err)
+			k.cfg.Log.Error("a certificate could not be made; visitors of this name are turned away", "name", name, "err", err)
 			return nil, err
 		}
-		k.cfg.Log.Warn("A certificate could not be renewed; the old one still serves.", "name", name, "until", kept.Leaf.NotAfter, "error", err)
+		k.cfg.Log.Warn("a certificate could not be renewed; the old one still serves", "name", name, "until", kept.Leaf.NotAfter, "err", err)
 		k.postpone(name)
 		return kept, nil
 	})

@@ -1,5 +1,5 @@
-// Package remote keeps the agent and its control plane in step: it holds the
-// sync open, hands every snapshot on, and reports which apps this computer has
+// Package remote keeps the agent and its control plane in step: it keeps a sync
+// waiting, hands every snapshot on, and reports which apps this computer has
 // approved. It decides nothing about access.
 //
 // The sync is asked by the tunnel, on the connection that is there anyway, and over

@@ -116,7 +116,7 @@ func (a *Admin) dispatch(rt route) http.Handler {
 		refusal, ok := errors.AsType[*controlapi.Error](err)
 		if !ok {
 			// Only the operator can ask: they are told what went wrong.
-			a.cfg.Log.Error("an administrative request failed", "route", rt.path, "error", err)
+			a.cfg.Log.Error("an administrative request failed", "route", rt.path, "err", err)
 			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: err.Error()}
 		}
 		status := refusal.HTTPStatus
@@ -189,7 +189,7 @@ func (a *Admin) backup(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}()
 	if err != nil {
-		a.cfg.Log.Error("a backup was not finished", "error", err)
+		a.cfg.Log.Error("a backup was not finished", "err", err)
 		panic(http.ErrAbortHandler) // the head is gone; breaking off is all that is left to say
 	}
 	return nil

@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Storage, error) {
 	}
 	err := s.Prepare(ctx)
 	if errors.Is(err, kv.ErrUnavailable) {
-		s.log.Warn("the database does not answer; the certificate comes from this node's own copy", "error", err)
+		s.log.Warn("the database does not answer; the certificate comes from this node's own copy", "err", err)
 		err = s.files.check()
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Storage) sealAnew(tx kv.Tx) (n int, err error) {
 		value, at, old, err := s.open(key, it.Value)
 		switch {
 		case errors.Is(err, errDamaged):
-			s.log.Warn("a certificate's entry in the store does not open and is removed", "error", err)
+			s.log.Warn("a certificate's entry in the store does not open and is removed", "err", err)
 			err = tx.Delete(it.Key)
 		case err == nil && old:
 			n++

@@ -168,7 +168,7 @@ func (s *Storage) beat(ctx context.Context, name, holder string) {
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("saying that this node holds a lock failed; it is tried again", "lock", name, "error", err)
+			s.log.Warn("saying that this node holds a lock failed; it is tried again", "lock", name, "err", err)
 		}
 	}
 }

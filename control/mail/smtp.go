@@ -228,7 +228,7 @@ func (s *SMTP) deliverDue(ctx context.Context) {
 		result := s.send(c, m)
 		// The outcome is noted even when ctx ended meanwhile.
 		if err := s.note(context.WithoutCancel(ctx), m, result); err != nil {
-			s.log.Error("noting the outcome of a mail failed; it may be sent again", "mail", m.id, "error", err)
+			s.log.Error("noting the outcome of a mail failed; it may be sent again", "mail", m.id, "err", err)
 			return
 		}
 		if result.broken {
@@ -246,7 +246,7 @@ func (s *SMTP) unreachable(ctx context.Context, err error) {
 	s.away.Add(1)
 	s.redialAt = s.now().Add(wait)
 	s.log.Error("the mail server cannot be used; mails wait", "host", s.server.host, "port", s.server.port,
-		"retry_in", wait.Round(time.Second), "error", err)
+		"retry_in", wait.Round(time.Second), "err", err)
 }
 
 func (s *SMTP) reached() {
@@ -258,7 +258,7 @@ func (s *SMTP) reached() {
 
 func (s *SMTP) logStore(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
-		s.log.Error(what, "error", err)
+		s.log.Error(what, "err", err)
 	}
 }
 

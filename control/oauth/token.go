@@ -186,7 +186,7 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, clie
 		if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 			return // nobody waits for the answer
 		}
-		h.log.Error("a token request failed", "error", err)
+		h.log.Error("a token request failed", "err", err)
 		if away, ok := control.Away(err); ok {
 			w.Header().Set("Retry-After", strconv.Itoa(int(away.RetryAfter/time.Second)))
 			writeJSON(w, http.StatusServiceUnavailable, failure{codeTemporarilyUnavailable, away.Message})

@@ -131,9 +131,9 @@ func (a *acme) run(ctx context.Context) error {
 			return nil
 		}
 		if a.has.Load() {
-			a.log.Error("the certificate could not be looked after; the one at hand serves", "host", a.host, "error", err, "again_in", wait.String())
+			a.log.Error("the certificate could not be looked after; the one at hand serves", "host", a.host, "err", err, "again_in", wait.String())
 		} else {
-			a.log.Error("no certificate could be had, so nobody can sign in and no agent connect", "host", a.host, "error", err, "again_in", wait.String())
+			a.log.Error("no certificate could be had, so nobody can sign in and no agent connect", "host", a.host, "err", err, "again_in", wait.String())
 		}
 		again := time.NewTimer(wait)
 		select {
@@ -188,7 +188,7 @@ func (a *acme) note(_ context.Context, event string, data map[string]any) error 
 	case "cert_obtained":
 		a.log.Info("the certificate was renewed", "host", a.host)
 	case "cert_failed":
-		a.log.Error("the certificate could not be renewed; the old one still serves", "host", a.host, "error", data["error"])
+		a.log.Error("the certificate could not be renewed; the old one still serves", "host", a.host, "err", data["error"])
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	next, err := c.next(c.current)
 	switch {
 	case err != nil:
-		c.log.Error("the certificate could not be renewed; the old one still serves", "until", c.current.Leaf.NotAfter, "error", err)
+		c.log.Error("the certificate could not be renewed; the old one still serves", "until", c.current.Leaf.NotAfter, "err", err)
 	case next != c.current:
 		c.current = next
 		c.log.Info("the certificate was renewed", "until", next.Leaf.NotAfter)

@@ -71,7 +71,7 @@ func (o *outboxFiles) run(ctx context.Context) error {
 	look := func(ctx context.Context) {
 		err := o.look(ctx)
 		if err != nil && !failing && ctx.Err() == nil { // said once, not every second
-			o.log.Error("mails could not be written to files", "error", err)
+			o.log.Error("mails could not be written to files", "err", err)
 		}
 		failing = err != nil
 	}

@@ -115,7 +115,7 @@ func (n *Node) openStore(ctx context.Context) (err error) {
 				n.cfg.Log.Info("waiting until the rows are up to date", "why", cause.Error())
 				return
 			}
-			n.cfg.Log.Warn("the database does not answer yet; waiting for it", "error", cause, "again_in", pause.Round(time.Millisecond).String())
+			n.cfg.Log.Warn("the database does not answer yet; waiting for it", "err", cause, "again_in", pause.Round(time.Millisecond).String())
 		},
 	})
 	return err

@@ -231,10 +231,10 @@ func (h *handler) refusal(r *http.Request, path string, err error) *controlapi.E
 	}
 	refusal, away := control.Away(err)
 	if away && errors.Is(err, kv.ErrBusy) {
-		h.log.Debug("a request was sent away", "method", r.Method, "route", path, "error", err) // it is counted
+		h.log.Debug("a request was sent away", "method", r.Method, "route", path, "err", err) // it is counted
 		return refusal
 	}
-	h.log.Error("a request failed", "method", r.Method, "route", path, "error", err)
+	h.log.Error("a request failed", "method", r.Method, "route", path, "err", err)
 	if !away {
 		refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: "Something went wrong on this side. Try again in a moment."}
 	}
@@ -335,7 +335,7 @@ func (h *handler) showError(w http.ResponseWriter, r *http.Request, e *controlap
 	}
 	retryAfter(w, e)
 	if err := h.show(w, r, status, "error", p); err != nil {
-		h.log.Error("an error page could not be written", "error", err)
+		h.log.Error("an error page could not be written", "err", err)
 	}
 }
 

@@ -48,7 +48,7 @@ func Create(dir string, opts Options) (*CA, error) {
 	if err := ca.save(dir); err != nil {
 		return nil, fmt.Errorf("cannot keep the certificate authority in %s: %w", dir, err)
 	}
-	opts.Log.Info("A local certificate authority was made.", "dir", dir, "names", strings.Join(opts.Names, " "), "expires", ca.root.NotAfter.Format(time.DateOnly))
+	opts.Log.Info("a local certificate authority was made", "dir", dir, "names", strings.Join(opts.Names, " "), "expires", ca.root.NotAfter.Format(time.DateOnly))
 	return ca, nil
 }
 

@@ -114,7 +114,7 @@ func Open(dir string, opts Options) (*CA, error) {
 		if optErr != nil {
 			return nil, optErr
 		}
-		opts.Log.Warn("The local certificate authority is replaced; browsers have to trust the new one, and the old one should be removed from them.", "reason", err.Error())
+		opts.Log.Warn("the local certificate authority is replaced; browsers have to trust the new one, and the old one should be removed from them", "reason", err.Error())
 	default:
 		return nil, err
 	}

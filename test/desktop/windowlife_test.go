@@ -49,7 +49,7 @@ func TestPageThatDiesComesBack(t *testing.T) {
 	p.publish("photos", "Photos", webApp(t, "photos"))
 	s.request()
 	p.approveInWindow("photos")
-	if n := strings.Count(s.appLog(), "The page of the window died"); n != 2 {
+	if n := strings.Count(s.appLog(), "the page of the window died"); n != 2 {
 		t.Errorf("the log tells of %d deaths", n)
 	}
 

@@ -98,7 +98,7 @@ flags count more than the environment, and the environment more than the file.`,
 				return err
 			}
 			relay, metrics := node.Addrs()
-			w.Log.Info("serving", "authUrl", node.AuthURL(), "listen", strings.Join(relay, " "), "metrics", metrics, "version", version())
+			w.Log.Info("serving", "auth_url", node.AuthURL(), "listen", strings.Join(relay, " "), "metrics", metrics, "version", version())
 			// For people, and for scripts that asked for a free port.
 			fmt.Fprintf(term.out, "Porchlight control plane at %s, listening on %s\n", node.AuthURL(), strings.Join(relay, " "))
 			if metrics != "" {

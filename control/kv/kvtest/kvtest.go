@@ -1,6 +1,7 @@
 // Package kvtest is what every kind of kv.Store has to pass. Its own test calls Run
 // with a function that opens an empty store; what it does beyond the contract
-// (durability, locks, retries) is tested beside it.
+// (durability, locks, retries) is tested beside it. Telling is for tests of what stands
+// on a store.
 package kvtest
 
 import (
