@@ -79,7 +79,7 @@ func (a *syncAnswer) beats(every time.Duration) (stop func()) {
 	return func() { close(over); <-ended }
 }
 
-// sync holds the answer until the computer's snapshot is another one than the
+// sync waits with the answer until the computer's snapshot is another one than the
 // agent has, as controlapi.Snapshot describes.
 func (h *handler) sync(w http.ResponseWriter, r *http.Request) error {
 	has := strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-None-Match")), "W/"), `"`)

@@ -9,7 +9,7 @@ export type Toggle = Exclude<{ [Name in keyof AppOptions]: AppOptions[Name] exte
 /** Those about how requests reach an app, which stand apart. */
 export const reachToggles: readonly Toggle[] = ['publicAddress', 'forwarded', 'h2c', 'pin'];
 
-export interface Shelves {
+interface Shelves {
   /** Requests, longest waiting first, so that a new one never moves another. */
   waiting: OwnerApp[];
   on: OwnerApp[];

@@ -17,7 +17,7 @@ export function isLit(app: OwnerApp, dark = false): boolean {
 }
 
 /** A change of options that the agent suggests, in words. */
-export interface Suggestion {
+interface Suggestion {
   change: ChangedOptions;
   /** What the options it names are now. */
   before: ChangedOptions;

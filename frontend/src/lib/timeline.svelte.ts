@@ -11,7 +11,7 @@ import { dayWord } from './until';
 import type { IconName } from '../ui/Icon.svelte';
 
 /** How many lines are asked for at a time, and how often in a row where few are found. */
-export const pageSize = 200;
+const pageSize = 200;
 const maxAsks = 10;
 
 export type Group = '' | 'visits' | 'decisions' | 'trouble';

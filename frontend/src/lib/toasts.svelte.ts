@@ -11,7 +11,7 @@ export interface Toast {
 }
 
 /** What can be undone only while the toast is there. */
-export interface Held {
+interface Held {
   /** What it is, so that others can offer the same. */
   key: string;
   /** When it cannot be undone any more, in ms since 1970: the toast leaves before, whatever rests on it. */

@@ -11,7 +11,7 @@ export type Until = 'today' | 'week' | 'always';
 const days: Record<Exclude<Until, 'always'>, number> = { today: 0, week: 7 };
 
 /** The last second of the day so many days after now's, as the agent takes it. */
-export function endOfDay(now: number, after = 0): string {
+function endOfDay(now: number, after = 0): string {
   const at = new Date(now);
   at.setHours(23, 59, 59, 0);
   at.setDate(at.getDate() + after);

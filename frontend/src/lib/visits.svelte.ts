@@ -8,7 +8,7 @@ import type { Ask } from './bridge';
 import type { Activity } from './types';
 
 /** How many lines are asked for. */
-export const activityShown = 1000;
+const activityShown = 1000;
 
 export class Visits extends Asked<Activity[]> {
   /** True once the activity was read: what is not in it did not happen lately. */
