@@ -142,14 +142,15 @@ func (c *Conn) sendUnlocked(p []byte) error {
 }
 
 // allowWrite gives the visitor WriteStall to take what is written next. The deadline is
-// set anew only when a quarter of that is gone. mu is held, so that it never undoes the
+// set anew only when a quarter of that is gone, and stands after the write: a timer of
+// each connection, which fire together. mu is held, so that it never undoes the
 // one fail sets.
 func (c *Conn) allowWrite() error {
 	at := time.Now()
 	if c.writeBy.Sub(at) >= limits.WriteStall*3/4 {
 		return nil
 	}
-	c.writeBy = at.Add(limits.WriteStall)
+	c.writeBy = at.Add(together(limits.WriteStall))
 	return c.raw.SetWriteDeadline(c.writeBy)
 }
 

@@ -38,11 +38,14 @@ func (c *Conn) tick() {
 	c.timer.Reset(c.untilTick(at, silent))
 }
 
-// firstTick is how long until the connection is looked at: at most limits.PingAfter, and
-// at the same moment as all that came within some seconds, which are idle by then, mostly.
-func firstTick() time.Duration {
-	const together = 5 * time.Second
-	return limits.PingAfter - time.Duration(time.Now().UnixNano())%together
+// firstTick is how long until the connection is looked at: when it is idle, mostly.
+func firstTick() time.Duration { return together(limits.PingAfter) }
+
+// together is d, or up to some seconds less: until the same moment for all who begin to
+// wait within those seconds, so that the processor wakes up once for them.
+func together(d time.Duration) time.Duration {
+	const some = 5 * time.Second
+	return d - time.Duration(time.Now().UnixNano())%some
 }
 
 // untilTick is when there may be something to do: nobody is asked for a sign of life
