@@ -60,9 +60,9 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() { ended <- b.Run(ctx) }()
 				id := ok[OwnedComputer](t)(b.computer("anna")).ID
-				w := b.Agents.Watch(id)
+				w := b.Agents.watchers.add(id)
 				for n := range 2 * kv.MaxKeys {
-					b.Agents.Watch(fmt.Sprint("sleeps", n))
+					b.Agents.watchers.add(fmt.Sprint("sleeps", n))
 				}
 				time.Sleep(2 * sweepVersionsEvery)
 				synctest.Wait()

@@ -109,7 +109,7 @@ func TestChangesAreSeenThoughMessagesAreLost(t *testing.T) {
 					t.Fatal(err)
 				}
 				ids = append(ids, added.Computer.ID)
-				w := two.Agents.Watch(added.Computer.ID)
+				w := two.Agents.watchers.add(added.Computer.ID)
 				t.Cleanup(w.Stop)
 				watches = append(watches, w)
 			}
@@ -161,7 +161,7 @@ func TestChangesThatNobodyTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := two.Agents.Watch(added.Computer.ID)
+	w := two.Agents.watchers.add(added.Computer.ID)
 	defer w.Stop()
 	for range 3 {
 		before := calm()
@@ -207,7 +207,7 @@ func TestUnknownOutcomeIsTold(t *testing.T) {
 	})
 	e := b.owner()
 	<-told
-	w := b.Agents.Watch(e.Computer.ID)
+	w := b.Agents.watchers.add(e.Computer.ID)
 	defer w.Stop()
 	store.forgets = true
 	if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); !errors.Is(err, kv.ErrOutcomeUnknown) {

@@ -78,20 +78,6 @@ func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot
 	return out, err
 }
 
-// Snapshot is everything the agent of a computer needs to decide who may open
-// what. Its version is a hash of its content, so that whatever changes it, a
-// new relay address as well as a person, makes it another version.
-func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
-	reading := s.reading(computerID)
-	return viewedOf(ctx, s.core, snapshotRows(computerID, nil), func(tx kv.Tx) (out controlapi.Snapshot, err error) {
-		c, err := find[computer](tx, keyComputer(computerID), credentialUnknown())
-		if err == nil {
-			out, _, err = reading.snapshot(tx, c)
-		}
-		return out, err
-	})
-}
-
 // snapshotRows are the rows of a snapshot, with those of the clients that have grants
 // as far as they are known.
 func snapshotRows(computerID string, clients []string) kv.Rows {
@@ -121,7 +107,9 @@ type reading struct {
 
 func (s *Agents) reading(id string) reading { return reading{s, s.relaysFor(id), s.now()} }
 
-// snapshot is that of c, and the clients it names the origins of.
+// snapshot is everything the agent of c needs to decide who may open what, and the
+// clients it names the origins of. Its version is a hash of its content, so that whatever
+// changes it, a new relay address as well as a person, makes it another version.
 func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, clients []string, err error) {
 	out = controlapi.Snapshot{
 		Computer:   s.computer(c),

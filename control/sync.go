@@ -61,10 +61,6 @@ type Watch struct {
 	checked time.Time // when that was good; the looking goroutine owns it after that
 }
 
-// Watch begins to watch a computer. Changes before that are not
-// reported, so read the snapshot afterwards.
-func (s *Agents) Watch(computerID string) *Watch { return s.watchers.add(computerID) }
-
 // Stop ends the watch.
 func (w *Watch) Stop() { w.owner.remove(w) }
 
@@ -76,6 +72,8 @@ type watchers struct {
 	lose       func()              // guarded by mu; ends step
 }
 
+// add begins to watch a computer. Changes before that are not reported, so the snapshot
+// is read afterwards.
 func (ws *watchers) add(computerID string) *Watch {
 	w := &Watch{computer: computerID, changed: make(chan struct{}, 1), replaced: make(chan struct{}), owner: ws}
 	w.Changed, w.Replaced = w.changed, w.replaced

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -38,7 +39,10 @@ func TestNewsOfAnotherNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := two.Agents.Watch(added.Computer.ID)
+		w, _, err := two.Agents.Sync(t.Context(), added.Credential, netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short); err != nil {
 			t.Fatal(err)
 		}

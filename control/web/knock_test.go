@@ -33,7 +33,7 @@ func (r *rig) knocking(from controlapi.KnocksFrom) {
 // asking are those the owner is told of.
 func (r *rig) asking() []controlapi.Knock {
 	r.t.Helper()
-	return must(r.svc.Agents.Snapshot(r.t.Context(), r.owner.Computer.ID)).Knocks
+	return must(r.client().Sync(r.t.Context(), "")).Knocks
 }
 
 // fields of a form about an app of maya's.

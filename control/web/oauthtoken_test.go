@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -278,7 +279,10 @@ func specRevokedGrant(t *testing.T) {
 		first := c.grant(b)
 		second := c.refresh(first.RefreshToken).want(t, http.StatusOK).tokens(t)
 		grant := claims(t, second.AccessToken)["grant"].(string)
-		watch := r.svc.Agents.Watch(r.owner.Computer.ID)
+		watch, _, err := r.svc.Agents.Sync(t.Context(), r.owner.Credential, netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		revoke(b, grant)
 		for _, token := range []string{second.RefreshToken, first.RefreshToken} {
 			c.refresh(token).refused(t, http.StatusBadRequest, "access_denied")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,10 +147,11 @@ func TestSyncBeat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err := svc.Agents.Snapshot(t.Context(), owner.Computer.ID)
+		watch, first, err := svc.Agents.Sync(t.Context(), owner.Credential, netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		watch.Stop()
 		w := &timedWriter{head: http.Header{}, start: time.Now()}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, controlapi.PathSync, nil)
 		req.Header.Set("Authorization", "Bearer "+owner.Credential)
