@@ -37,8 +37,9 @@ type flow struct {
 	// ended is called once, after both directions have ended, with the bytes
 	// each has carried.
 	ended func(toAgent, toVisitor int64)
-	// fromAgent has read the first answer.
-	fromAgent reader
+	// ways are the two directions, in memory of the flow's: a goroutine of each waits for as
+	// long as the visitor stays, and whatever it has on its stack is there as often.
+	ways [2]direction
 	// passed says that one end is another node.
 	passed bool
 	// pipes are where bulk flows take one; nil for those of this process.
@@ -60,25 +61,31 @@ const (
 
 // start begins both directions and returns.
 func (f *flow) start() {
-	go f.run(toAgent, f.agent, f.visitor, nil)
-	go f.run(toVisitor, f.visitor, f.agent, f.fromAgent)
+	ends := [2]stream{toAgent: f.agent, toVisitor: f.visitor}
+	for way := range f.ways {
+		d := &f.ways[way]
+		d.flow, d.way, d.dst, d.src = f, way, ends[way], ends[1-way]
+		if d.from == nil {
+			d.from = newReader(d.src)
+		}
+		if tcp, ok := d.dst.(*net.TCPConn); ok {
+			d.to = socket.NewWriter(tcp)
+		} else {
+			d.to = d.dst
+		}
+	}
+	go f.ways[toAgent].run()
+	go f.ways[toVisitor].run()
 }
 
-func (f *flow) run(way int, dst, src stream, r reader) {
-	d := direction{dst: dst, src: src, flow: f, way: way}
-	var err error
-	if r == nil {
-		r, err = newReader(src)
-	}
-	if err == nil {
-		err = d.copy(r)
-	}
+// end notes how a direction has ended.
+func (f *flow) end(d *direction, err error) {
 	if err == nil && !f.otherIsOver() { // else dst has nothing more to say, and closing it says the same
-		err = dst.CloseWrite()
+		err = d.dst.CloseWrite()
 	}
 	f.mu.Lock()
-	f.delivered[way] += d.bytes
-	f.whole[way] = err == nil
+	f.delivered[d.way] += d.bytes
+	f.whole[d.way] = err == nil
 	f.over++
 	last := f.over == 2
 	f.mu.Unlock()
@@ -87,7 +94,7 @@ func (f *flow) run(way int, dst, src stream, r reader) {
 		f.abort()
 	case !last:
 		f.halfClosed.Store(true)
-		f.bound(1-way, dst)
+		f.bound(1-d.way, d.dst)
 	}
 	if last {
 		_ = f.visitor.Close()
@@ -145,6 +152,8 @@ func (f *flow) abort() {
 // direction copies one way.
 type direction struct {
 	dst, src stream
+	to       io.Writer // dst
+	from     reader    // of src; one that is there before start has read the first answer
 	flow     *flow
 	way      int
 	bytes    int64
@@ -159,11 +168,11 @@ type reader interface {
 	read() (buf *[copyBuffer]byte, n int, err error)
 }
 
-func newReader(s stream) (reader, error) {
+func newReader(s stream) reader {
 	if tcp, ok := s.(*net.TCPConn); ok {
 		return newPatientReader(tcp)
 	}
-	return &holdingReader{s}, nil
+	return &holdingReader{s}
 }
 
 // holdingReader keeps its buffer while it waits.
@@ -179,17 +188,17 @@ func (r *holdingReader) read() (*[copyBuffer]byte, int, error) {
 	return buf, n, err
 }
 
-// copy returns nil at the end of src's stream.
-func (d *direction) copy(r reader) error {
-	dst, ok1 := d.dst.(*net.TCPConn)
-	src, ok2 := d.src.(*net.TCPConn)
-	bothTCP := ok1 && ok2
+func (d *direction) run() { d.flow.end(d, d.copy()) }
+
+// copy returns nil at the end of src's stream. What it and those that it calls keep on the
+// stack for a small flow is to fit the smallest that Go gives, 2 KiB.
+func (d *direction) copy() error {
 	full := 0
 	for {
-		buf, n, err := r.read()
+		buf, n, err := d.from.read()
 		if n > 0 {
 			d.bytes += int64(n)
-			werr := d.write(buf[:n])
+			_, werr := d.to.Write(buf[:n])
 			copyBuffers.Put(buf)
 			if werr != nil {
 				return werr
@@ -197,9 +206,9 @@ func (d *direction) copy(r reader) error {
 			if full++; n < copyBuffer {
 				full = 0
 			}
-			if full == bulkReads && bothTCP {
+			if full == bulkReads {
 				full = 0
-				if done, err := d.splice(dst, src); done {
+				if done, err := d.splice(); done {
 					return err
 				}
 			}
@@ -208,15 +217,6 @@ func (d *direction) copy(r reader) error {
 			return err
 		}
 	}
-}
-
-func (d *direction) write(p []byte) (err error) {
-	if tcp, ok := d.dst.(*net.TCPConn); ok {
-		_, err = socket.WriteTo(tcp, p)
-		return err
-	}
-	_, err = d.dst.Write(p)
-	return err
 }
 
 // readEnded decides what an error of reading means: nothing while the flow goes

@@ -6,6 +6,6 @@ import "net"
 
 // newPatientReader is not as patient here: waiting for readiness alone is not to
 // be had.
-func newPatientReader(conn *net.TCPConn) (reader, error) {
-	return &holdingReader{conn}, nil
+func newPatientReader(conn *net.TCPConn) reader {
+	return &holdingReader{conn}
 }

@@ -23,14 +23,14 @@ type patientReader struct {
 	err error
 }
 
-func newPatientReader(conn *net.TCPConn) (reader, error) {
+func newPatientReader(conn *net.TCPConn) reader {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return nil, err
+		return &holdingReader{conn} // whose read says why
 	}
 	r := &patientReader{raw: raw}
 	r.try = r.attempt
-	return r, nil
+	return r
 }
 
 // read waits for bytes.

@@ -106,8 +106,13 @@ func (p pipe) close() {
 
 // splice lets the kernel move the bytes while they are many, and returns with
 // done false once they are few: a pipe is taken meanwhile, which a silent flow
-// must not keep.
-func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
+// must not keep. Other connections than TCP's are copied.
+func (d *direction) splice() (done bool, _ error) {
+	dst, ok1 := d.dst.(*net.TCPConn)
+	src, ok2 := d.src.(*net.TCPConn)
+	if !ok1 || !ok2 {
+		return false, nil
+	}
 	pipes := d.flow.pipes
 	if pipes == nil {
 		pipes = ourPipes()

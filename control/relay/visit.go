@@ -146,11 +146,8 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 // firstAnswer passes the agent's first bytes on, if some come within the
 // deadline that is set, and returns how many. errDied says that none ever will.
 func (f *flow) firstAnswer() (int64, error) {
-	r, err := newReader(f.agent)
-	if err != nil {
-		return 0, errDied
-	}
-	f.fromAgent = r
+	r := newReader(f.agent)
+	f.ways[toVisitor].from = r
 	buf, n, err := r.read()
 	if n == 0 {
 		if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -92,25 +92,34 @@ func (c *wrapped) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// sides are for Write of connections that are not wrapped, *side.
+// sides are for those that are not wrapped, *side.
 var sides = sync.Pool{New: func() any {
 	s := new(side)
 	s.step = s.write
 	return s
 }}
 
-// WriteTo writes all of p to a connection that is not wrapped, for one of which many rest:
-// nothing is kept for it.
-func WriteTo(conn *net.TCPConn, p []byte) (int, error) {
+// NewWriter is what writes so to a connection that is not wrapped, for one of which many
+// rest: next to nothing is kept for it.
+func NewWriter(conn *net.TCPConn) io.Writer {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return 0, err
+		return conn // whose Write says why
 	}
+	return &writer{conn, raw}
+}
+
+type writer struct {
+	conn *net.TCPConn
+	raw  syscall.RawConn
+}
+
+func (w *writer) Write(p []byte) (int, error) {
 	s := sides.Get().(*side)
-	defer sides.Put(s)
-	n, err, call := s.run(p, raw.Write)
+	n, err, call := s.run(p, w.raw.Write)
+	sides.Put(s)
 	if err != nil || call != nil {
-		return n, failed(conn, "write", err, call)
+		return n, failed(w.conn, "write", err, call)
 	}
 	return n, nil
 }
@@ -118,7 +127,9 @@ func WriteTo(conn *net.TCPConn, p []byte) (int, error) {
 func (c *wrapped) failed(op string, err, call error) error { return failed(c.TCPConn, op, err, call) }
 
 // failed is the error that net's own method would give. err is of the connection, call of
-// the system call.
+// the system call. Who writes keeps no room for it on the stack.
+//
+//go:noinline
 func failed(c *net.TCPConn, op string, err, call error) error {
 	if raw, ok := errors.AsType[*net.OpError](err); ok {
 		err = raw.Err

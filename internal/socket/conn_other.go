@@ -2,10 +2,13 @@
 
 package socket
 
-import "net"
+import (
+	"io"
+	"net"
+)
 
 // Wrap is the connection itself: here the scheduler is told of every call.
 func Wrap(conn net.Conn) net.Conn { return conn }
 
-// WriteTo is the connection's own Write.
-func WriteTo(conn *net.TCPConn, p []byte) (int, error) { return conn.Write(p) }
+// NewWriter is the connection itself.
+func NewWriter(conn *net.TCPConn) io.Writer { return conn }

@@ -117,7 +117,7 @@ func expect(t *testing.T, err error, op string, is error) {
 }
 
 // Checked: what is written without wrapping arrives, and fails alike.
-func TestWriteTo(t *testing.T) {
+func TestNewWriter(t *testing.T) {
 	t.Parallel()
 	_, conn := pair(t)
 	wrapped, other := pair(t)
@@ -125,7 +125,7 @@ func TestWriteTo(t *testing.T) {
 	sent := make([]byte, 8<<20)
 	rand.Read(sent)
 	go func() {
-		if n, err := socket.WriteTo(other, sent); n != len(sent) || err != nil {
+		if n, err := socket.NewWriter(other).Write(sent); n != len(sent) || err != nil {
 			t.Errorf("wrote %d bytes of %d: %v", n, len(sent), err)
 		}
 		other.CloseWrite()
@@ -133,8 +133,9 @@ func TestWriteTo(t *testing.T) {
 	if got, err := io.ReadAll(struct{ io.Reader }{wrapped}); err != nil || !bytes.Equal(got, sent) {
 		t.Fatalf("%d of %d bytes came, or others: %v", len(got), len(sent), err)
 	}
+	w := socket.NewWriter(conn)
 	conn.Close()
-	_, err := socket.WriteTo(conn, sent)
+	_, err := w.Write(sent)
 	if !errors.Is(err, net.ErrClosed) {
 		t.Fatalf("writing to what is closed gives %v", err)
 	}

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // passed is what a byte costs that goes by two nodes, as a part of what it costs at one.
 const passed = "CPU a GB ÷ that of one node"
+
+// passRounds is how often each node has its turn; the median counts.
+const passRounds = 5
 
 // pass measures bytes of a visitor who comes to a node that has the computer's tunnel,
 // and of one who comes to the other.
@@ -37,12 +41,20 @@ func (w *world) passOn(ctx context.Context, r *results) error {
 		}
 		_ = conn.Close()
 	}
+	// They take turns, so that whatever else the machine does meets both.
+	var rounds [2][passRounds]float64
+	for round := range passRounds {
+		for i := range rounds {
+			var err error
+			if rounds[i][round], err = w.download(ctx, func() string { return w.running[i].address }); err != nil {
+				return err
+			}
+		}
+	}
 	var each [2]float64
 	for i, name := range []string{"a GB by the node with the tunnel", "a GB passed on by another node"} {
-		var err error
-		if each[i], err = w.download(ctx, func() string { return w.running[i].address }); err != nil {
-			return err
-		}
+		slices.Sort(rounds[i][:])
+		each[i] = rounds[i][passRounds/2]
 		r.add(name, perGB, each[i])
 	}
 	r.atMost("a GB passed on by another node", passed, each[1]/each[0], 1.5)
