@@ -28,6 +28,8 @@ const (
 	// passedMark is bulkMark for a flow between two nodes, in whose way are two relays
 	// to be woken.
 	passedMark = 512 << 10
+	// nearBy is a round trip within which pacing is of no use.
+	nearBy = time.Millisecond
 )
 
 // pipe is where the kernel keeps bytes on their way between two connections. It is
@@ -170,6 +172,7 @@ func newSplicer(dst, src *net.TCPConn, pipes *pipePool) (*splicer, bool) {
 		s.close()
 		return nil, false
 	}
+	_ = s.dst.Control(unpace) // a connection that has ended says so soon enough
 	s.try = func(fd uintptr) { s.n, s.err = move(int(fd), s.pipe.w, pipeSize) }
 	s.wait = func(fd uintptr) bool {
 		s.try(fd)
@@ -185,6 +188,20 @@ func newSplicer(dst, src *net.TCPConn, pipes *pipePool) (*splicer, bool) {
 		return true
 	}
 	return s, true
+}
+
+// unpace takes a bulk flow to somebody near by from BBR, where the system has that, to what
+// Linux does without being told. BBR sets a timer for every 64 KiB, which between machines
+// of one place, or within one, costs up to as much as all the rest; what it is chosen for,
+// long ways that lose packets, keeps it.
+func unpace(fd uintptr) {
+	if control, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || !strings.HasPrefix(control, "bbr") {
+		return
+	}
+	info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err == nil && time.Duration(info.Min_rtt)*time.Microsecond < nearBy {
+		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic") // a kernel without it paces on
+	}
 }
 
 // move is one call of splice. Neither connections nor pipes block, so that the

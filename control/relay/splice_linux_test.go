@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // bulkPair is a connection between two ends of this process.
@@ -100,6 +102,42 @@ func TestHalfClosedHearsTheRest(t *testing.T) {
 		go io.WriteString(agent, "the rest") // and no end, which would bring it
 		if _, err := io.ReadFull(visitor, rest); err != nil || string(rest) != "the rest" {
 			t.Errorf("after %d bytes: %q, %v", before, rest, err)
+		}
+		_ = agent.Close()
+	}
+}
+
+// A bulk flow to somebody near by is not paced, where the system would; one that asked for
+// something else keeps that.
+func TestBulkNearByIsNotPaced(t *testing.T) {
+	t.Parallel()
+	for before, after := range map[string]string{"bbr": "cubic", "reno": "reno"} {
+		visitor, visitorEnd := bulkPair(t)
+		agent, agentEnd := bulkPair(t)
+		raw, err := visitorEnd.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused error
+		_ = raw.Control(func(fd uintptr) {
+			refused = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, before)
+		})
+		if refused != nil {
+			t.Logf("this system has no %s: %v", before, refused)
+			continue
+		}
+		f := &flow{visitor: visitorEnd, agent: agentEnd, pipes: &pipePool{most: 1}, ended: func(_, _ int64) {}}
+		f.start()
+		go agent.Write(make([]byte, 8<<20))
+		if _, err := io.CopyN(io.Discard, visitor, 8<<20); err != nil {
+			t.Fatal(err)
+		}
+		var control string
+		_ = raw.Control(func(fd uintptr) {
+			control, _ = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+		})
+		if control != after {
+			t.Errorf("a flow under %s goes on under %q, not %s", before, control, after)
 		}
 		_ = agent.Close()
 	}
