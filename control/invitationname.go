@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"strings"
+	"time"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
@@ -62,7 +63,7 @@ func (s *People) Link(ctx context.Context, computerID, accountID string) (contro
 		if err != nil {
 			return controlapi.InvitationLink{}, err
 		}
-		hash, row, err := tx.newestInvitation(computerID, accountID)
+		hash, row, err := newestInvitation(tx, tx.now, computerID, accountID)
 		switch {
 		case err != nil:
 			return controlapi.InvitationLink{}, err
@@ -88,9 +89,9 @@ func noInvitation(p person) error {
 
 // newestInvitation is the open invitation of a person that ends last, with its hash;
 // both are empty where there is none.
-func (t *txn) newestInvitation(computerID, accountID string) (hash string, newest invitation, err error) {
-	err = eachRow(t, keyPersonInvitations(computerID, accountID), keyInvitation, func(h string, row invitation) error {
-		if t.now.Before(row.Until) && row.Until.After(newest.Until) {
+func newestInvitation(tx kv.Tx, now time.Time, computerID, accountID string) (hash string, newest invitation, err error) {
+	err = eachRow(tx, keyPersonInvitations(computerID, accountID), keyInvitation, func(h string, row invitation) error {
+		if now.Before(row.Until) && row.Until.After(newest.Until) {
 			hash, newest = h, row
 		}
 		return nil

@@ -113,6 +113,7 @@ const (
 	KnockWaiting    KnockStage = "waiting"    // wait
 	KnockUnanswered KnockStage = "unanswered" // ask again tomorrow
 	KnockInvited    KnockStage = "invited"    // accept, by one click in this browser
+	KnockPending    KnockStage = "pending"    // accept the invitation they have, on its own page
 	KnockOpen       KnockStage = "open"       // go in
 )
 
@@ -120,6 +121,8 @@ const (
 type Standing struct {
 	Stage  KnockStage
 	Waited time.Duration // since they asked, of KnockWaiting and KnockUnanswered
+	// Invitation is the path of the page where somebody pending accepts, of KnockPending.
+	Invitation string
 }
 
 // before is what decides about somebody at a door. Every field is read whatever the
@@ -133,7 +136,10 @@ type before struct {
 	from     controlapi.KnocksFrom
 	offer    knockOffer
 	offered  bool // offer is there
-	asked    knockAsked
+	// invitation opens what they asked for, once they accept it; its name is empty where
+	// there is none.
+	invitation invitation
+	asked      knockAsked
 }
 
 func (s *Knocks) read(tx kv.Tx, now time.Time, d Door, account Account) (b before, err error) {
@@ -159,6 +165,12 @@ func (s *Knocks) read(tx kv.Tx, now time.Time, d Door, account Account) (b befor
 	}
 	// What was invited to may have been taken back, or have ended, since.
 	b.offered = b.offered && now.Before(b.offer.Until) && b.person.Status != controlapi.PersonRemoved && slices.Contains(b.person.Apps, d.App)
+	if _, b.invitation, err = newestInvitation(tx, now, id, account.ID); err != nil {
+		return b, err
+	}
+	if b.person.Status != controlapi.PersonPending || d.App != "" && !slices.Contains(b.person.Apps, d.App) {
+		b.invitation = invitation{}
+	}
 	b.asked, _, err = get[knockAsked](tx, d.askedKey(account.ID))
 	return b, err
 }
@@ -198,6 +210,8 @@ func (b before) stage(now time.Time, session Session, spent bool) KnockStage {
 		return KnockOpen
 	case b.there && b.offered && b.offer.SessionID == session.ID:
 		return KnockInvited
+	case b.there && b.invitation.Name != "":
+		return KnockPending
 	case age < knockPatience:
 		return KnockWaiting
 	case age < knockAgain:
@@ -222,7 +236,11 @@ func (s *Knocks) Look(ctx context.Context, d Door, session Session) (Standing, e
 		if spent != nil && !IsRefusal(spent, controlapi.CodeTooMany) {
 			return Standing{}, spent
 		}
-		return Standing{Stage: b.stage(now, session, spent != nil), Waited: now.Sub(b.asked.At)}, nil
+		out := Standing{Stage: b.stage(now, session, spent != nil), Waited: now.Sub(b.asked.At)}
+		if out.Stage == KnockPending {
+			out.Invitation = InvitationPath(b.invitation.Name)
+		}
+		return out, nil
 	})
 }
 

@@ -115,6 +115,47 @@ func TestKnockOfAMember(t *testing.T) {
 	}
 }
 
+// Weakness: somebody invited who typed the address, and signed in there instead of opening
+// the mail, was told that nothing is shared with them, and could only knock.
+// Checked: they are led to their invitation, whoever may knock here; nobody else is, and
+// nobody once it was taken back, has ended, or is for another app.
+func TestDoorOfSomebodyInvited(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.knocking(controlapi.KnocksFromNobody, "notes", "photos")
+	p, _ := b.invite(e, "notes")
+	link := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, p.AccountID))
+	invited, other := b.browserOf(Account{ID: p.AccountID, Email: bob}), b.knocker("carla@example.org")
+	for _, d := range []Door{door("notes"), launcherDoor} {
+		standing := ok[Standing](t)(b.Knocks.Look(t.Context(), d, invited.Session))
+		if standing.Stage != KnockPending || b.AuthURL()+standing.Invitation != link.URL {
+			t.Errorf("at %q: %+v, and the invitation is %s", d.App, standing, link.URL)
+		}
+		other.want("not invited", d, KnockClosed)
+	}
+	invited.want("at another app", door("photos"), KnockClosed)
+	invited.want("at an app that is not there", Door{"maya", "notes", "photos.maya.localhost:8443"}, KnockClosed)
+	wantRefusal(t, b.Knocks.Accept(t.Context(), door("notes"), invited.Session), controlapi.CodeNotFound)
+	if err := invited.ask(door("notes")); err != nil || len(b.told(e)) != 0 {
+		t.Errorf("the owner was asked about somebody they have invited: %v, %+v", err, b.told(e))
+	}
+	if _, err := b.People.Withdraw(t.Context(), e.Computer.ID, p.AccountID, "notes"); err != nil {
+		t.Fatal(err)
+	}
+	invited.want("when it was taken back", door("notes"), KnockClosed)
+	b.invite(e, "notes")
+	invited.want("invited once more", door("notes"), KnockPending)
+	b.clock.Add(invitationLife)
+	invited.want("when the invitation has ended", door("notes"), KnockClosed)
+	b.invite(e, "notes")
+	if _, err := b.People.Remove(t.Context(), e.Computer.ID, p.AccountID); err != nil {
+		t.Fatal(err)
+	}
+	invited.want("when they were removed", door("notes"), KnockClosed)
+	b.joined(e.Computer.ID, bob, "notes")
+	invited.want("once they accepted", door("notes"), KnockOpen)
+}
+
 // Somebody unknown is heard only where the owner wants it, and a yes invites them:
 // one click in the browser that knocked, with no mail.
 func TestKnockOfAStranger(t *testing.T) {

@@ -104,6 +104,8 @@ func (h *handler) showDoor(w http.ResponseWriter, r *http.Request, status int, h
 	switch standing.Stage {
 	case control.KnockOpen:
 		return seeOther(w, r, d.URL())
+	case control.KnockPending:
+		return seeOther(w, r, standing.Invitation)
 	case control.KnockInvited:
 		p.Title, p.formTarget = languageOf(r).Say("%s lets you in", d.Computer), "https://"+d.Host
 	case control.KnockWaiting:

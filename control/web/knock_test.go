@@ -270,6 +270,32 @@ func (b *browser) signInAgain(email, returnTo string) string {
 	return b.post("/signin/link", "token", tokenOf(b.t, b.mails(email, 2))).to(b.t)
 }
 
+// Somebody invited who types the address, and signs in there, comes to their invitation
+// and by one click into the app.
+func TestSigningInLeadsToTheInvitation(t *testing.T) {
+	t.Parallel()
+	r := peopleRig(t)
+	r.invite("app1")
+	b := r.browser()
+	b.signIn(invited, "/account")
+	to := b.get(visitPath()).to(t)
+	if !strings.HasPrefix(to, control.PathInvitationName) {
+		t.Fatalf("the visit leads to %s", to)
+	}
+	if a := b.get(to).want(t, http.StatusOK); !strings.Contains(a.body, "Notes</bdi> as "+invited) {
+		t.Errorf("the page is %s", a.body)
+	}
+	if app := b.post(to).to(t); app != "https://notes.maya.localhost:8443/" {
+		t.Errorf("accepting leads to %s", app)
+	}
+	if to := b.get(visitPath()).to(t); !strings.HasPrefix(to, callback+"?") {
+		t.Errorf("the visit leads to %s", to)
+	}
+	if to := b.get(visitTo("app2", "photos")).want(t, http.StatusForbidden); strings.Contains(to.body, control.PathInvitationName) {
+		t.Errorf("an app they were not invited to: %s", to.body)
+	}
+}
+
 // An agent that says nothing of knocks cannot answer any: nobody is asked.
 func TestNobodyKnocksAtAnOldAgent(t *testing.T) {
 	t.Parallel()
