@@ -58,7 +58,7 @@ the others are invited, and the exit code is 1.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&i.apps, "app", nil, "label of an app they may open; give it again for more")
+	f.StringArrayVar(&i.apps, "app", nil, "label or name of an app they may open; give it again for more")
 	f.StringVar(&i.line, "line", "", "what you write to them: one line of at most 200 characters")
 	f.BoolVar(&i.noMail, "no-mail", false, "mail nothing; you hand over the links")
 	i.until = untilFlag(cmd)
@@ -68,6 +68,7 @@ the others are invited, and the exit code is 1.`,
 		if err != nil {
 			return err
 		}
+		i.apps = labelled(cmd.Context(), client, i.apps...)
 		if len(args) == 1 {
 			return i.one(cmd.Context(), client, args[0], *asJSON)
 		}

@@ -18,8 +18,8 @@ func peopleCommand(c cli) *cobra.Command {
 		Short: "Say who may reach this computer, and change it",
 		Long: `Say who may reach this computer, and change it.
 
-Where a person is asked for, give their account id or their e-mail address. Apps
-are named by their labels, as 'porchlight apps' shows them.`,
+Where a person is asked for, give their account id or their e-mail address. An app
+is named by its label or its name, as 'porchlight apps' shows them.`,
 		Example: `  porchlight people
   porchlight people invite bob@example.com --app Notes --app Wiki
   porchlight people link bob@example.com
@@ -59,7 +59,7 @@ func withdrawCommand(c cli) *cobra.Command {
 // changeCommand gives one app or takes it away.
 func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = commandline.Exactly("the ID or e-mail address of the person")
-	app := cmd.Flags().String("app", "", "label of the app")
+	app := cmd.Flags().String("app", "", "label or name of the app")
 	until := new(string)
 	if granted {
 		until = untilFlag(cmd)
@@ -76,6 +76,7 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return agentapi.PersonChanged{}, err
 		}
+		*app = labelled(ctx, client, *app)[0]
 		changed, err := client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted, Until: *until})
 		if asJSON, _ := cmd.Flags().GetBool("json"); err == nil && granted && !asJSON {
 			at = addressOf(ctx, client, *app)
@@ -92,6 +93,30 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		}
 		return nil
 	})
+}
+
+// labelled are the labels of the apps that were named: by the label, the name of its
+// address as other commands take it, or the label in other capitals. What names no app
+// stays as it is, and is refused by who knows them all.
+func labelled(ctx context.Context, client *agentapi.Client, named ...string) []string {
+	state, err := client.State(ctx)
+	if err != nil {
+		return named
+	}
+	out := slices.Clone(named)
+	for n, one := range named {
+		for _, is := range []func(agentapi.OwnerApp) bool{
+			func(a agentapi.OwnerApp) bool { return a.Label == one },
+			func(a agentapi.OwnerApp) bool { return a.Name == one },
+			func(a agentapi.OwnerApp) bool { return strings.EqualFold(a.Label, one) },
+		} {
+			if i := slices.IndexFunc(state.Apps, is); i >= 0 {
+				out[n] = state.Apps[i].Label
+				break
+			}
+		}
+	}
+	return out
 }
 
 // addressOf is the address of an app by its label; empty where it has none, or it cannot be

@@ -139,6 +139,8 @@ func TestPeopleWords(t *testing.T) {
 		{s, "people --help", 0, "porchlight people invite bob@example.com --app Notes --app Wiki"},
 		{s, "grants --help", 0, "porchlight grants revoke ID"},
 
+		{s, "people invite carl@example.com --app notes", 0, "carl@example.com is invited to Notes, at"}, // by its name
+		{s, "people withdraw carl@example.com --app NOTES", 0, "carl@example.com cannot open Notes any more"},
 		{s, "people invite bob --app Notes", commandline.ExitRefused, "address"},
 		{s, "people invite bob@example.com --app Diary", commandline.ExitRefused, "Diary"},
 		{s, "people grant nobody --app Notes", commandline.ExitRefused, "not on the list"},
