@@ -18,7 +18,7 @@ var activityWords = map[string]string{
 	agentapi.ActivityClient:    "opened with {by}",
 	agentapi.ActivityInvited:   "was invited by {by}",
 	agentapi.ActivityGiven:     "was given this app by {by}",
-	agentapi.ActivityWithdrawn: "lost this app by {by}",
+	agentapi.ActivityWithdrawn: "had this app taken away by {by}",
 	agentapi.ActivityRemoved:   "was removed by {by}",
 	agentapi.ActivityCut:       "was disconnected by {by}",
 	agentapi.ActivityRestored:  "has it back as before, by {by}",
@@ -91,7 +91,11 @@ this computer only, for 90 days.`,
 		return findActivity(ctx, client, q)
 	}, func(lines []agentapi.Activity, _ []string) error {
 		if len(lines) == 0 {
-			c.line("Nothing has happened yet.")
+			if q.Group+q.App+q.Email+q.Search != "" {
+				c.line("Nothing like that has happened.")
+			} else {
+				c.line("Nothing has happened yet.")
+			}
 			return nil
 		}
 		rows := make([][]string, len(lines))
@@ -179,7 +183,19 @@ an invitation that nobody accepted, having gone dark.`,
 		}
 		return agentapi.Activity{}, agentapi.Errorf(agentapi.CodeConflict, "Nothing of late can be undone so that all is exactly as it was.")
 	}, func(line agentapi.Activity, _ []string) error {
-		c.line("Undone: %s", printable(strings.Join(strings.Fields(line.Email+" "+line.App+" "+whatHappened(line)), " ")))
+		c.line("Undone: %s", printable(inOneSentence(line)))
 		return nil
 	})
+}
+
+// inOneSentence is a line without its columns: about whom or else about which app it is, what
+// happened, and the app where that was not said yet.
+func inOneSentence(l agentapi.Activity) string {
+	subject, app := l.Email, ""
+	if subject == "" {
+		subject = l.App
+	} else if l.App != "" {
+		app = ": " + l.App
+	}
+	return strings.TrimSpace(subject + " " + whatHappened(l) + app)
 }

@@ -40,4 +40,14 @@ func TestActivityWords(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	for want, line := range map[string]agentapi.Activity{
+		"bob@example.com was invited by you: Notes":              {Kind: "invited", Owner: true, Email: "bob@example.com", App: "Notes"},
+		"bob@example.com had this app taken away by wiki: Notes": {Kind: "withdrawn", By: "wiki", Email: "bob@example.com", App: "Notes"},
+		"Notes was paused by you":                                {Kind: "paused", Owner: true, App: "Notes"},
+		"everything was closed by you":                           {Kind: "dark", Owner: true},
+	} {
+		if got := inOneSentence(line); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }

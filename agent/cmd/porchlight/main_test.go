@@ -242,6 +242,7 @@ func TestExitCodes(t *testing.T) {
 		{absent, []string{"approve"}, commandline.ExitUsage, "NAME"},
 		{absent, []string{"approve", "a", "b"}, commandline.ExitUsage, "\"b\""},
 		{absent, []string{"publish", "notes", "--label", "x"}, commandline.ExitUsage, "--port"},
+		{absent, []string{"publish", "notes", "8000"}, commandline.ExitUsage, "porchlight publish notes --port 8000"},
 		{absent, []string{"publish", "notes", "--label", "x", "--port", "abc"}, commandline.ExitUsage, "whole number"},
 		{absent, []string{"publish", "notes", "--label", "x", "--port", "99999999999999999999"}, commandline.ExitUsage, "whole number"},
 		{absent, []string{"publish", "notes", "--label", "x", "--port", "many"}, commandline.ExitUsage, "--port"},

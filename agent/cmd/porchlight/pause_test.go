@@ -59,7 +59,7 @@ func TestPauseAndDark(t *testing.T) {
 		{[]string{"activity"}, "Notes  opened", 200, ""},
 		{[]string{"activity"}, "everything was closed by you", 200, ""},
 		{[]string{"activity", "--only", "decisions", "--app", "Notes"}, "was approved by you", 200, ""},
-		{[]string{"activity", "--only", "visits", "--search", "nobody"}, "Nothing has happened", 200, ""},
+		{[]string{"activity", "--only", "visits", "--search", "nobody"}, "Nothing like that has happened", 200, ""},
 		{[]string{"pause", "notes"}, "notes is paused", 503, "Notes is paused"},
 		{[]string{"activity", "undo"}, "Undone: Notes was paused by you", 200, ""},
 		{[]string{"activity", "clear"}, "Forgotten", 200, ""},

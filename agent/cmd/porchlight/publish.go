@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,14 @@ The first time, the owner of this computer has to approve it; after that the
 same name is on again at once. Until the owner shares it, only the owner can
 open it.`,
 		Example: "  porchlight publish notes --label Notes --port 8000 --wait",
-		Args:    commandline.Exactly("the NAME of its address"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 { // as share takes it
+				if _, err := strconv.ParseUint(args[1], 10, 16); err == nil {
+					return commandline.Usagef("publish takes the port by its flag: porchlight publish %s --port %s", printable(args[0]), args[1])
+				}
+			}
+			return commandline.Exactly("the NAME of its address")(cmd, args)
+		},
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			req.Name = args[0]
 			if req.LocalPort == 0 {
