@@ -72,8 +72,8 @@ func callerWords(r agentapi.Registrant) string {
 // ownersState is what the owner sees, and a client of the owner's; nil where the
 // caller is not the owner of the agent that was asked.
 func ownersState(ctx context.Context, where *location) (*agentapi.Client, agentapi.OwnerState) {
-	if where.given() != "" {
-		return nil, agentapi.OwnerState{} // named by its address: it may be of another data directory
+	if !where.asksItsOwn() {
+		return nil, agentapi.OwnerState{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, ownerWithin)
 	defer cancel()

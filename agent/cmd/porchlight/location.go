@@ -71,6 +71,21 @@ func (l *location) open() (*agentapi.Client, error) {
 	return nil, err
 }
 
+// asksItsOwn says whether open's client is of the agent that serves the data directory,
+// which one that was named by its address need not be.
+func (l *location) asksItsOwn() bool {
+	addr := l.given()
+	if addr == "" {
+		return true
+	}
+	dir, err := l.dataDir()
+	if err != nil {
+		return false
+	}
+	running, err := agentapi.ReadRunning(dir)
+	return err == nil && running.API == addr
+}
+
 // chosen says whether somebody named a data directory. What answers at the usual
 // address then belongs to another one, and is not asked in its place.
 func (l *location) chosen() bool { return l.data != "" || os.Getenv("PORCHLIGHT_DATA") != "" }

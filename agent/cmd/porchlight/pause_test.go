@@ -73,6 +73,24 @@ func TestPauseAndDark(t *testing.T) {
 		}
 	}
 
+	// status says it to the owner, also where the agent is named by its address, as
+	// PORCHLIGHT_API does; of another agent this owner knows nothing.
+	s.ok("dark")
+	running, err := agentapi.ReadRunning(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range [][]string{{"status"}, {"status", "--api", running.API}} {
+		if out := s.ok(named...); !strings.Contains(out, "Everything is closed since") {
+			t.Errorf("porchlight %s: %q", strings.Join(named, " "), out)
+		}
+	}
+	other := startAgent(t)
+	if out := other.ok("status", "--api", running.API); strings.Contains(out, "Everything is closed since") {
+		t.Errorf("told to the owner of another agent: %q", out)
+	}
+	s.ok("dark", "off")
+
 	for _, args := range [][]string{{"pause", "notes"}, {"resume", "notes"}, {"dark"}, {"dark", "off"}, {"activity", "clear"}} {
 		var done agentapi.Done
 		if s.json(&done, args...); !done.OK {
