@@ -156,7 +156,7 @@ export const ofApps: Spoken<typeof english> = {
     saving: 'Wird gesichert…',
     noAddress: 'Noch keine Adresse',
     noAddressWhy: 'Sie bekommt ihre Adresse, sobald dieser Computer verbunden ist.',
-    notAnsweringWhy: (port) => `An Port ${port} nimmt nichts Verbindungen an.`,
+    notAnsweringWhy: (port) => `An Port ${port} nimmt kein Programm Verbindungen an.`,
     off: 'Aus',
     offWhy: 'Die App hat sich selbst abgemeldet. Sie ist wieder an, sobald sie fragt oder Sie sie fortsetzen.',
     lastError: 'Letzter Fehler, den ein Besucher sah',
