@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -17,8 +18,8 @@ const (
 	seenEvery = time.Minute
 	// seenGather is how long others who come at once may join a batch.
 	seenGather = time.Second
-	// seenBatch is how many computers one transaction writes.
-	seenBatch = 2048
+	// seenBatch is how many computers are read and written at once.
+	seenBatch = kv.MaxRows
 	// seenAtEnd bounds the last writing.
 	seenAtEnd = 5 * time.Second
 )
@@ -114,10 +115,10 @@ func (s *Agents) writeLastSeen(ctx context.Context) error {
 }
 
 // writeSeen writes all there are, but what another node has written a later one for.
-// Nothing is read in the transactions that write, which would then collide with whoever
-// changes one of so many rows. So the rows are read before: two nodes that write one at
-// the very same moment can still leave the earlier one, until the next minute. And the
-// rows of computers that were removed meanwhile are taken out again.
+// They are put without a transaction, which would collide with whoever changes one of so
+// many rows. So the rows are read before: two nodes that write one at the very same moment
+// can still leave the earlier one, until the next minute. And the rows of computers that
+// were removed meanwhile are taken out again.
 func (s *Agents) writeSeen(ctx context.Context) error {
 	all := s.seen.pending()
 	for some := range slices.Chunk(slices.Collect(maps.Keys(all)), seenBatch) {
@@ -136,37 +137,30 @@ func (s *Agents) writeSeen(ctx context.Context) error {
 // latestSeen are those computers for which the store has no later sighting. One that is
 // the same was written by a try that failed afterwards.
 func (s *Agents) latestSeen(ctx context.Context, ids []string, all map[string]time.Time) (latest []string, err error) {
-	for some := range slices.Chunk(ids, kv.MaxKeys) {
-		found, err := viewedOf(ctx, s.core, kv.Rows{Keys: keysOf(some, keyComputerSeen)}, func(tx kv.Tx) (found []string, err error) {
-			for _, id := range some {
-				written, _, err := get[time.Time](tx, keyComputerSeen(id))
-				if err != nil {
-					return nil, err
-				}
-				if !all[id].Before(written) {
-					found = append(found, id)
-				}
+	return viewedOf(ctx, s.core, kv.Rows{Keys: keysOf(ids, keyComputerSeen)}, func(tx kv.Tx) (latest []string, err error) {
+		for _, id := range ids {
+			written, _, err := get[time.Time](tx, keyComputerSeen(id))
+			if err != nil {
+				return nil, err
 			}
-			return found, nil
-		})
-		if err != nil {
-			return nil, err
+			if !all[id].Before(written) {
+				latest = append(latest, id)
+			}
 		}
-		latest = append(latest, found...)
-	}
-	return latest, nil
+		return latest, nil
+	})
 }
 
 func (s *Agents) putSeen(ctx context.Context, ids []string, all map[string]time.Time) error {
-	err := s.store.Update(ctx, func(tx kv.Tx) error {
-		for _, id := range ids {
-			if err := put(tx, keyComputerSeen(id), all[id], 0); err != nil {
-				return err
-			}
+	rows := make([]kv.Item, len(ids))
+	for i, id := range ids {
+		value, err := json.Marshal(all[id])
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
+		rows[i] = kv.Item{Key: keyComputerSeen(id), Value: value}
+	}
+	if err := s.store.PutAll(ctx, 0, rows...); err != nil {
 		return err
 	}
 	return s.forgetGone(ctx, ids)
@@ -174,17 +168,15 @@ func (s *Agents) putSeen(ctx context.Context, ids []string, all map[string]time.
 
 // forgetGone deletes the sightings of those computers that are not there.
 func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
+	keys := keysOf(ids, keyComputer)
+	values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) ([][]byte, error) { return tx.GetAll(keys...) })
+	if err != nil {
+		return err
+	}
 	var gone []string
-	for some := range slices.Chunk(ids, kv.MaxKeys) {
-		keys := keysOf(some, keyComputer)
-		values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) ([][]byte, error) { return tx.GetAll(keys...) })
-		if err != nil {
-			return err
-		}
-		for i, value := range values {
-			if value == nil {
-				gone = append(gone, some[i])
-			}
+	for i, value := range values {
+		if value == nil {
+			gone = append(gone, ids[i])
 		}
 	}
 	if len(gone) == 0 {

@@ -193,6 +193,11 @@ func (b *boltStore) ViewOf(ctx context.Context, rows Rows, fn func(Tx) error) er
 	return viewOf(ctx, b, rows, fn)
 }
 
+// PutAll implements Store.
+func (b *boltStore) PutAll(ctx context.Context, ttl time.Duration, rows ...Item) error {
+	return putAll(ctx, b, ttl, rows)
+}
+
 // Update runs fn once, in a group with its neighbours. A context that ends
 // while fn still waits for its turn takes it out of the queue; once fn runs the
 // outcome is awaited, because it may be durable already.

@@ -27,12 +27,13 @@ var (
 	ErrReadOnly = errors.New("kv: write in a read-only transaction")
 )
 
-// Limits of keys and values, in bytes, which Put refuses to exceed, and of the
-// number of keys of one GetAll.
+// Limits of keys and values, in bytes, which Put refuses to exceed, and of the number of
+// keys of one GetAll, of the keys that one ViewOf names, and of the rows of one PutAll.
 const (
 	MaxKey   = 1 << 10
 	MaxValue = 1 << 20
 	MaxKeys  = 256
+	MaxRows  = 4096
 )
 
 // Item is one key and its value.
@@ -83,6 +84,11 @@ type Store interface {
 	// durable. When fn returns an error nothing of it is kept and the error is
 	// returned unchanged.
 	Update(ctx context.Context, fn func(Tx) error) error
+	// PutAll stores rows, at most MaxRows, all of them or none, each to live for ttl as
+	// with Put. It is for rows that are written again and again and by which no Update
+	// decides, such as a lease: where the rows are elsewhere it is one statement, in no
+	// order with what transactions read beside it, and may be carried out twice.
+	PutAll(ctx context.Context, ttl time.Duration, rows ...Item) error
 	// Sweep deletes up to limit expired keys and says how many.
 	Sweep(ctx context.Context, limit int) (int, error)
 	// Dump calls fn for every row that has not expired, in key order, as they

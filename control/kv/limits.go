@@ -57,6 +57,19 @@ func checkKeys(keys []string) error {
 	return nil
 }
 
+// checkAll is checkPut for rows that are put together.
+func checkAll(rows []Item, ttl time.Duration) error {
+	if len(rows) > MaxRows {
+		return fmt.Errorf("kv: %d rows at once are too many (at most %d)", len(rows), MaxRows)
+	}
+	for _, row := range rows {
+		if err := checkPut(row.Key, row.Value, ttl); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkLimit refuses a Scan or Sweep without a bound: both would otherwise be
 // mistaken for "everything" or "nothing" depending on the reader.
 func checkLimit(limit int) error {

@@ -52,6 +52,11 @@ func (m *memStore) ViewOf(ctx context.Context, rows Rows, fn func(Tx) error) err
 	return viewOf(ctx, m, rows, fn)
 }
 
+// PutAll implements Store.
+func (m *memStore) PutAll(ctx context.Context, ttl time.Duration, rows ...Item) error {
+	return putAll(ctx, m, ttl, rows)
+}
+
 // Update implements Store.
 func (m *memStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return m.do(ctx, func(t *memTx) error { return fn(t) })

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -302,6 +304,30 @@ func (p *pgStore) Update(ctx context.Context, fn func(Tx) error) error {
 	}
 	defer c.end()
 	return c.update(fn)
+}
+
+// PutAll is one statement outside a transaction. It needs no order among the others: that
+// some row was read before it was put here says nothing about when an Update happened.
+func (p *pgStore) PutAll(ctx context.Context, ttl time.Duration, rows ...Item) error {
+	if err := checkAll(rows, ttl); err != nil || len(rows) == 0 {
+		return err
+	}
+	c, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	expires := expiryOf(p.now().Truncate(time.Microsecond), ttl)
+	named := map[string]write{} // of a key that is named twice the last
+	for _, row := range rows {
+		named[row.Key] = write{value: clone(row.Value), expires: expires}
+	}
+	var all puts
+	for _, key := range slices.Sorted(maps.Keys(named)) { // in which no two wait for each other
+		all.add(key, named[key])
+	}
+	_, err = c.exec(putMany, all.keys, all.values, all.expires)
+	return err
 }
 
 // Sweep deletes up to limit expired keys, oldest first, in one statement, and

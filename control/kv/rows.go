@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Rows names the rows that a ViewOf reads, all together. The zero value names none.
 type Rows struct {
-	Keys     []string // at most MaxKeys
+	Keys     []string // at most MaxRows
 	Prefixes []string // everything whose key begins with one of these; none is empty
 	First    []string // the first row alone that begins with one of these; none is empty
 	Indexes  []Index
@@ -46,12 +47,16 @@ func (r Rows) check() error {
 	if slices.Contains(r.Prefixes, "") || slices.Contains(r.First, "") {
 		return errors.New("kv: everything cannot be read at once")
 	}
-	return checkKeys(r.Keys)
+	if len(r.Keys) > MaxRows {
+		return fmt.Errorf("kv: %d keys to be read together are too many (at most %d)", len(r.Keys), MaxRows)
+	}
+	return nil
 }
 
-// has says whether the row at key is among r, given those that are there.
+// has says whether the row at key is among r, whose keys are sorted, given those that are
+// there.
 func (r Rows) has(key string, there func(key string) bool) bool {
-	if slices.Contains(r.Keys, key) || r.hasAll(key) {
+	if _, named := slices.BinarySearch(r.Keys, key); named || r.hasAll(key) {
 		return true
 	}
 	return slices.ContainsFunc(r.Indexes, func(index Index) bool {
@@ -82,6 +87,21 @@ func viewOf(ctx context.Context, s Store, rows Rows, fn func(Tx) error) error {
 	return newRowsTx(rows, items).run(fn)
 }
 
+// putAll is PutAll where the rows are at hand.
+func putAll(ctx context.Context, s Store, ttl time.Duration, rows []Item) error {
+	if err := checkAll(rows, ttl); err != nil {
+		return err
+	}
+	return s.Update(ctx, func(tx Tx) error {
+		for _, row := range rows {
+			if err := tx.Put(row.Key, row.Value, ttl); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // read collects the rows of r from a transaction that has them at hand, a page of a
 // prefix at a time.
 func (r Rows) read(tx Tx) (items []Item, err error) {
@@ -94,8 +114,10 @@ func (r Rows) read(tx Tx) (items []Item, err error) {
 		}
 		return err
 	}
-	if err := get(r.Keys...); err != nil {
-		return nil, err
+	for some := range slices.Chunk(r.Keys, MaxKeys) {
+		if err := get(some...); err != nil {
+			return nil, err
+		}
 	}
 	for _, prefix := range r.Prefixes {
 		err := below(tx, prefix, func(item Item) error {
@@ -147,8 +169,8 @@ func below(tx Tx, prefix string, fn func(Item) error) error {
 
 // rowsTx is the transaction of a ViewOf: what was read, in memory.
 type rowsTx struct {
-	overlay // it is read-only, so there are no writes
-	rows    Rows
+	overlay        // it is read-only, so there are no writes
+	rows    Rows   // its keys in order
 	items   []Item // in key order, each once
 }
 
@@ -156,6 +178,7 @@ type rowsTx struct {
 func newRowsTx(rows Rows, items []Item) *rowsTx {
 	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Key, b.Key) })
 	items = slices.CompactFunc(items, func(a, b Item) bool { return a.Key == b.Key })
+	rows.Keys = slices.Sorted(slices.Values(rows.Keys))
 	return &rowsTx{overlay: overlay{readOnly: true}, rows: rows, items: items}
 }
 
@@ -186,8 +209,8 @@ func (t *rowsTx) GetAll(keys ...string) ([][]byte, error) {
 	if t.over {
 		return nil, errTxOver
 	}
-	if err := checkKeys(keys); err != nil {
-		return nil, err
+	if len(keys) > MaxKeys && len(keys) > len(t.rows.Keys) { // what was named can be had together
+		return nil, checkKeys(keys)
 	}
 	values := make([][]byte, len(keys))
 	var missing []string

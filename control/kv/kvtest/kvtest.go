@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 		{"values are copies", copies},
 		{"many keys at once", many},
 		{"many writes at once", manyWrites},
+		{"rows put together", putTogether},
 		{"a failing update keeps nothing", rollback},
 		{"a panicking update keeps nothing", panics},
 		{"a transaction reads its own writes", readYourWrites},

@@ -3,6 +3,7 @@ package kvtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -72,6 +73,21 @@ func rowsKnown(t *testing.T, f *fixture) {
 	if _, err := kept.Get("a"); err == nil {
 		t.Error("it is not over")
 	}
+	several := make([]string, kv.MaxRows) // more than a GetAll takes, all of which are read
+	for i := range several {
+		several[i] = fmt.Sprint("several", i)
+	}
+	several[kv.MaxRows-1] = "a"
+	err = f.ViewOf(context.Background(), kv.Rows{Keys: several}, func(tx kv.Tx) error {
+		values, err := tx.GetAll(several...)
+		if err == nil && (values[0] != nil || string(values[kv.MaxRows-1]) != "=a") {
+			t.Errorf("of many keys: %q, %q", values[0], values[kv.MaxRows-1])
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("many keys: %v", err)
+	}
 	mine := errors.New("mine")
 	if err := f.ViewOf(context.Background(), rows, func(kv.Tx) error { return mine }); err != mine {
 		t.Errorf("its error: %v", err)
@@ -81,7 +97,7 @@ func rowsKnown(t *testing.T, f *fixture) {
 		{First: []string{""}},
 		{Indexes: []kv.Index{{Row: "a"}}},
 		{Indexes: []kv.Index{{Prefix: "a"}}},
-		{Keys: slices.Repeat([]string{"k"}, kv.MaxKeys+1)},
+		{Keys: slices.Repeat([]string{"k"}, kv.MaxRows+1)},
 	} {
 		if f.ViewOf(context.Background(), wrong, func(kv.Tx) error { return nil }) == nil {
 			t.Errorf("%+v is taken", wrong)
@@ -136,5 +152,47 @@ func rowsOfOneMoment(t *testing.T, f *fixture) {
 	stop()
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+// putTogether puts rows without a transaction around them.
+func putTogether(t *testing.T, f *fixture) {
+	ctx := context.Background()
+	f.put(t, "kept", "before", 0)
+	rows := []kv.Item{{Key: "b", Value: []byte("1")}, {Key: "kept", Value: []byte("after")}, {Key: "a\xff"}, {Key: "b", Value: []byte("2")}}
+	if err := f.PutAll(ctx, time.Minute, rows...); err != nil {
+		t.Fatal(err)
+	}
+	rows[1].Value[0] = '!'
+	f.view(t, func(tx kv.Tx) {
+		equal(t, "the last of a key", get(tx, "b"), "2")
+		equal(t, "one that was there", get(tx, "kept"), "after")
+		equal(t, "an empty value", get(tx, "a\xff"), "")
+	})
+	for what, wrong := range map[string][]kv.Item{
+		"too many":       slices.Repeat([]kv.Item{{Key: "k"}}, kv.MaxRows+1),
+		"an empty key":   {{Key: "b", Value: []byte("3")}, {}},
+		"a value so big": {{Key: "b", Value: []byte("3")}, {Key: "k", Value: make([]byte, kv.MaxValue+1)}},
+	} {
+		if f.PutAll(ctx, 0, wrong...) == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	if f.PutAll(ctx, -1, kv.Item{Key: "k"}) == nil {
+		t.Error("a negative time to live is taken")
+	}
+	if err := f.PutAll(ctx, 0); err != nil {
+		t.Errorf("no rows: %v", err)
+	}
+	f.advance(time.Minute)
+	f.view(t, func(tx kv.Tx) {
+		equal(t, "what is over", get(tx, "b"), absent)
+		equal(t, "what was not taken", get(tx, "k"), absent)
+	})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.PutAll(ctx, 0, kv.Item{Key: "k"}); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("of a closed store: %v", err)
 	}
 }

@@ -20,10 +20,19 @@ func Tell(store kv.Store) *Telling {
 
 // Update also says that it has returned. What nobody waits for is one word, not many.
 func (s *Telling) Update(ctx context.Context, fn func(kv.Tx) error) error {
-	err := s.Store.Update(ctx, fn)
+	defer s.tell()
+	return s.Store.Update(ctx, fn)
+}
+
+// PutAll implements kv.Store.
+func (s *Telling) PutAll(ctx context.Context, ttl time.Duration, rows ...kv.Item) error {
+	defer s.tell()
+	return s.Store.PutAll(ctx, ttl, rows...)
+}
+
+func (s *Telling) tell() {
 	select {
-	case s.Done <- struct{}{}:
+	case s.done <- struct{}{}:
 	default:
 	}
-	return err
 }
