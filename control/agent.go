@@ -22,6 +22,7 @@ type Agents struct {
 	keys    *Keys
 	devices *devicePace // how often they asked this node
 	hints   hints
+	untold  untold
 	// sweepVersions is how often versions are read though nothing seems to be missed.
 	sweepVersions time.Duration
 	closing       <-chan struct{}
@@ -91,7 +92,11 @@ func endedEvent(version, computerID string) string { return version + "/" + comp
 // tellEnded reports credentials that other nodes ended since the last call; seen is
 // what had ended before.
 func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
-	ended, _, err := s.events(ctx, keyEndedCredentials, seen, "")
+	var ended map[string]string
+	err := s.store.ViewOf(ctx, kv.Rows{Prefixes: []string{keyEndedCredentials}}, func(tx kv.Tx) (err error) {
+		ended, err = eventsIn(tx, keyEndedCredentials, seen)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -103,40 +108,23 @@ func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
 	return nil
 }
 
-// events are the rows below prefix that are not among seen, by what follows it; seen
-// is brought up to date. The same read says whether anything is below beside, unless
-// that is empty.
-func (s *core) events(ctx context.Context, prefix string, seen map[string]bool, beside string) (now map[string]string, there bool, err error) {
-	now = map[string]string{}
-	rows := kv.Rows{Prefixes: []string{prefix}}
-	if beside != "" {
-		rows.First = append(rows.First, beside)
-	}
-	err = s.store.ViewOf(ctx, rows, func(tx kv.Tx) error {
-		err := eachValue(tx, prefix, func(event, value string) error {
-			now[event] = value
-			return nil
-		})
-		if err != nil || beside == "" {
-			return err
-		}
-		found, err := tx.Scan(beside, "", 1)
-		there = len(found) > 0
-		return err
+// eventsIn are the rows below prefix that are not among seen, by what follows it; seen
+// is brought up to date.
+func eventsIn(tx kv.Tx, prefix string, seen map[string]bool) (anew map[string]string, err error) {
+	now := map[string]string{}
+	err = eachValue(tx, prefix, func(event, value string) error {
+		now[event] = value
+		return nil
 	})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	for event := range seen {
-		if _, still := now[event]; !still {
-			delete(seen, event)
-		}
-	}
+	maps.DeleteFunc(seen, func(event string, _ bool) bool { _, still := now[event]; return !still })
 	maps.DeleteFunc(now, func(event, _ string) bool { return seen[event] })
 	for event := range now {
 		seen[event] = true
 	}
-	return now, there, nil
+	return now, nil
 }
 
 func (s *core) credentialEnded(computerID string) {

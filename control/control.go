@@ -54,7 +54,8 @@ type Config struct {
 	// UpdateNotice is where agents are told that a newer version is there; nil for
 	// nowhere.
 	UpdateNotice *controlapi.UpdateNotice
-	// Tell, if set, tells the other nodes that computers changed, and Missed says
+	// Tell, if set, tells the other nodes that computers changed, or a mail was put, for
+	// their Agents.Heard, and Missed says
 	// whether what others told may have been missed since it was last asked.
 	// Neither may block.
 	Tell   func(computers []string)
@@ -64,6 +65,9 @@ type Config struct {
 	// itself. Without it what others change has to be left word of, as is by those
 	// without Tell.
 	OthersAt string
+	// LooksAlong says that whoever looks into the store anyhow reads Agents.Untold with
+	// it, and gives that to LookedAlong.
+	LooksAlong bool
 	// SharedStore says that other nodes write to the same store, so that waiting
 	// syncs have to look for their changes, and other nodes for those of this
 	// process where it has no Tell.
@@ -168,7 +172,7 @@ func New(cfg Config) (*Service, error) {
 		Sessions:  sessions,
 		Computers: computers,
 		Enrolment: &Enrolment{s},
-		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace(), sweepVersions: sweepVersionsEvery, closing: closing},
+		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace(), untold: untold{seen: map[string]bool{}}, sweepVersions: sweepVersionsEvery, closing: closing},
 		People:    people,
 		Visits:    &Visits{s},
 		Clients:   clients,
@@ -200,7 +204,6 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.Agents.runVersionReader(ctx) })
-		g.Go(func() error { return repeat(ctx, readKeysEvery, s.Keys.readAgain) })
 		g.Go(func() error { return s.Agents.runEndedReader(ctx) })
 	}
 	err := g.Wait()

@@ -32,6 +32,10 @@ const (
 	// live.
 	endsWithin  = 15 * time.Second
 	endedWithin = 15 * time.Second
+	// endsShared is endsWithin where others share the store: machines that do not sleep.
+	endsShared = time.Minute
+	// endsWhole is how often more than the first of the ends is looked at.
+	endsWhole = 10 * time.Minute
 	// endsAgain is the wait after a try that failed.
 	endsAgain = 5 * time.Second
 	// endsBatch bounds the ends of one look.
@@ -195,13 +199,13 @@ type anEnd struct {
 }
 
 // endsAfter reads the ends below a prefix that come after a moment, the earliest
-// first, at most endsBatch; a zero moment is the beginning.
-func endsAfter(tx kv.Tx, prefix string, after time.Time) ([]anEnd, error) {
+// first, at most so many; a zero moment is the beginning.
+func endsAfter(tx kv.Tx, prefix string, after time.Time, most int) ([]anEnd, error) {
 	from := ""
 	if !after.IsZero() {
 		from = prefix + after.UTC().Format(endTime) + "0" // follows the slash
 	}
-	items, err := tx.Scan(prefix, from, endsBatch)
+	items, err := tx.Scan(prefix, from, most)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +228,7 @@ func endsAfter(tx kv.Tx, prefix string, after time.Time) ([]anEnd, error) {
 func (s *People) runEnds(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var last, whole time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -231,7 +236,13 @@ func (s *People) runEnds(ctx context.Context) error {
 		case <-timer.C:
 		case <-s.endsWake:
 		}
-		wait, err := s.endDue(ctx)
+		now := s.now().Round(0) // as it is set, not as it goes on
+		due, wait, err := s.firstEnds(ctx, now)
+		if err == nil && (due || now.Before(last) || now.Sub(whole) >= endsWhole) {
+			wait, err = s.endDue(ctx)
+			whole = now
+		}
+		last = now
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("ending shares failed; it is tried again", "err", err)
 			wait = endsAgain
@@ -241,6 +252,48 @@ func (s *People) runEnds(ctx context.Context) error {
 			timer.Reset(wait)
 		}
 	}
+}
+
+// firstEnds says, of the first rows of both indexes and by one statement, whether something
+// is due, and otherwise when to look again. It does not see what a clock that was ahead
+// has ended.
+func (s *People) firstEnds(ctx context.Context, now time.Time) (due bool, wait time.Duration, err error) {
+	err = s.store.ViewOf(ctx, kv.Rows{First: []string{keyEnds, keyEnded}}, func(tx kv.Tx) error {
+		coming, err := endsAfter(tx, keyEnds, time.Time{}, 1)
+		if err != nil {
+			return err
+		}
+		old, err := endsAfter(tx, keyEnded, time.Time{}, 1)
+		if err != nil {
+			return err
+		}
+		due, wait = false, s.endsWait(coming, old, now)
+		for _, e := range coming {
+			due = due || !now.Before(e.at)
+		}
+		for _, e := range old {
+			due = due || now.Sub(e.at) >= endedFor
+		}
+		return nil
+	})
+	return due, wait, err
+}
+
+// endsWait is when to look again, given the ends that come and those that were; 0 for when
+// an end is given.
+func (s *People) endsWait(coming, old []anEnd, now time.Time) (wait time.Duration) {
+	within := endsWithin
+	if s.cfg.SharedStore {
+		within, wait = endsShared, endsShared
+	} else if len(old) > 0 {
+		wait = endedWithin
+	}
+	for _, e := range coming {
+		if now.Before(e.at) {
+			return min(e.at.Sub(now), within)
+		}
+	}
+	return wait
 }
 
 // endDue ends what is to end, brings back what a clock that was ahead had ended, and
@@ -262,30 +315,24 @@ func (s *People) endDue(ctx context.Context) (wait time.Duration, err error) {
 func (s *People) lookAtEnds(ctx context.Context) (due []anEnd, wait time.Duration, err error) {
 	now := s.now()
 	err = s.store.View(ctx, func(tx kv.Tx) error {
-		due, wait = nil, 0
-		coming, err := endsAfter(tx, keyEnds, time.Time{})
+		coming, err := endsAfter(tx, keyEnds, time.Time{}, endsBatch)
+		if err != nil {
+			return err
+		}
+		old, err := endsAfter(tx, keyEnded, time.Time{}, endsBatch)
+		if err != nil {
+			return err
+		}
+		due, err = endsAfter(tx, keyEnded, now.Add(endedAhead), endsBatch)
 		if err != nil {
 			return err
 		}
 		for _, e := range coming {
-			if now.Before(e.at) {
-				wait = min(e.at.Sub(now), endsWithin)
-				break
+			if !now.Before(e.at) {
+				due = append(due, e)
 			}
-			due = append(due, e)
 		}
-		old, err := endsAfter(tx, keyEnded, time.Time{})
-		if err != nil {
-			return err
-		}
-		if len(old) > 0 && wait == 0 {
-			wait = endedWithin
-		}
-		early, err := endsAfter(tx, keyEnded, now.Add(endedAhead))
-		if err != nil {
-			return err
-		}
-		due = append(due, early...)
+		wait = s.endsWait(coming, old, now)
 		for _, e := range old {
 			if now.Sub(e.at) >= endedFor {
 				due = append(due, e)
@@ -293,9 +340,6 @@ func (s *People) lookAtEnds(ctx context.Context) (due []anEnd, wait time.Duratio
 		}
 		return nil
 	})
-	if s.cfg.SharedStore && wait == 0 {
-		wait = endsWithin
-	}
 	return due, wait, err
 }
 

@@ -207,7 +207,7 @@ func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner 
 	if err := mail.ForgetUndelivered(tx, c.ID, email); err != nil {
 		return err
 	}
-	return s.cfg.Mail.Put(tx, mailID, message)
+	return s.putMail(tx, mailID, message)
 }
 
 func (t *txn) deleteInvitation(computerID, accountID, hash string) error {

@@ -250,6 +250,7 @@ func TestInvitationNeedsItsMail(t *testing.T) {
 type brokenQueue struct{ err error }
 
 func (q brokenQueue) Put(kv.Tx, string, mail.Message) error { return q.err }
+func (q brokenQueue) Look(bool)                             {}
 func (q brokenQueue) Run(ctx context.Context) error         { <-ctx.Done(); return nil }
 
 // The secret of a link is stored hashed, the mail's copy aside.

@@ -28,9 +28,6 @@ const (
 	// keyLead is how long a new key is known before it signs. Every waiting sync
 	// ends within controlapi.SyncWait, so every agent has heard of it by then.
 	keyLead = 2 * time.Minute
-
-	// readKeysEvery is how late another node's rotation may be noticed.
-	readKeysEvery = 15 * time.Second
 )
 
 // Keys are the secrets made at the first start: what this control plane signs
@@ -170,11 +167,14 @@ func (s *Keys) Rotate(ctx context.Context) error {
 	return nil
 }
 
-// readAgain notices the rotations of other nodes.
-func (s *Keys) readAgain(ctx context.Context) {
-	if err := s.read(ctx); err != nil && ctx.Err() == nil {
-		s.log.Warn("reading the signing keys failed", "err", err)
+// readAgain notices the rotations of other nodes in the keys as they are stored now.
+func (s *Keys) readAgain(stored storedKeys) {
+	ring, err := newKeyRing(stored)
+	if err != nil {
+		s.log.Warn("the signing keys that are stored cannot be used", "err", err)
+		return
 	}
+	s.takeOver(ring)
 }
 
 // read takes over the keys as they are stored now.
@@ -183,12 +183,16 @@ func (s *Keys) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.takeOver(ring)
+	return nil
+}
+
+func (s *Keys) takeOver(ring *keyRing) {
 	before := s.Public()
 	s.keyRing.Store(ring)
 	if !slices.Equal(before, s.Public()) {
 		s.wakeAll() // the keys are part of every snapshot
 	}
-	return nil
 }
 
 // keysStored are the keys as they are stored now, and made ready to use.

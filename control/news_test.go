@@ -85,6 +85,35 @@ func twoNodes(t *testing.T, lose func() bool, second ...func(*Config)) (one, two
 	return services[0], services[1], calmed[1].Load
 }
 
+// A mail that is put at one node is known at the other, which may be the one that writes
+// mails to files, without a look every second. The node that has nothing to do with it is
+// told of no computer.
+func TestMailIsTold(t *testing.T) {
+	t.Parallel()
+	one, two, calm := twoNodes(t, func() bool { return false })
+	programs.Eventually(t, "the nodes hear each other", func() bool { return calm() > 0 })
+	for what, node := range map[string]*Service{"its own": one, "the other": two} {
+		select {
+		case <-node.cfg.Mail.(*mail.Outbox).Looked():
+			t.Errorf("%s node was woken for nothing", what)
+		default:
+		}
+	}
+	if _, err := one.Accounts.Ensure(t.Context(), "anna@example.net"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.SignIn.Begin(t.Context(), "anna@example.net", Browser{Client: home}, ""); err != nil {
+		t.Fatal(err)
+	}
+	for what, node := range map[string]*Service{"its own": one, "the other": two} {
+		select {
+		case <-node.cfg.Mail.(*mail.Outbox).Looked():
+		case <-time.After(programs.Patience):
+			t.Errorf("%s node was not woken", what)
+		}
+	}
+}
+
 // A change is seen at another node, whichever messages are lost, though nothing is
 // read that nobody missed.
 func TestChangesAreSeenThoughMessagesAreLost(t *testing.T) {

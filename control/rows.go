@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/control/mail"
 )
 
 // The rows of the store. Values are JSON; secrets appear only as hashes.
@@ -172,6 +173,7 @@ type txn struct {
 	touched map[string]bool
 	ended   []string // computers whose credential ended
 	ends    bool     // an end was given to a share
+	mails   bool     // a mail was put
 }
 
 // touch raises the version of a computer: everybody holding a sync for it is to
@@ -237,8 +239,13 @@ func (s *core) haveLooked(t *txn) {
 	for id := range t.touched {
 		s.watchers.wake(id)
 	}
-	if s.cfg.Tell != nil && len(t.touched) > 0 {
-		s.cfg.Tell(slices.Collect(maps.Keys(t.touched)))
+	tell := slices.Collect(maps.Keys(t.touched))
+	if t.mails {
+		s.cfg.Mail.Look(true)
+		tell = append(tell, toldMail)
+	}
+	if s.cfg.Tell != nil && len(tell) > 0 {
+		s.cfg.Tell(tell)
 	}
 	if t.ends {
 		select {
@@ -246,6 +253,12 @@ func (s *core) haveLooked(t *txn) {
 		default: // it is to look already
 		}
 	}
+}
+
+// putMail puts a mail into the queue, which hears of it when the transaction is over.
+func (s *core) putMail(tx *txn, id string, m mail.Message) error {
+	tx.mails = true
+	return s.cfg.Mail.Put(tx, id, m)
 }
 
 func put(tx kv.Tx, key string, value any, ttl time.Duration) error {
@@ -307,7 +320,7 @@ const attemptsOf = 8
 // time.
 func viewedOf[T any](ctx context.Context, s *core, rows kv.Rows, fn func(kv.Tx) (T, error)) (T, error) {
 	var none T
-	for attempt := 0; attempt < attemptsOf && len(rows.Keys) <= kv.MaxKeys; attempt++ {
+	for attempt := 0; attempt < attemptsOf && len(rows.Keys) <= kv.MaxRows; attempt++ {
 		var out T
 		err := s.store.ViewOf(ctx, rows, func(tx kv.Tx) (err error) {
 			out, err = fn(tx)

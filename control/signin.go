@@ -227,7 +227,7 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 		if err := put(tx, keySignInBrowser(a.browser), hash, SignInLife); err != nil {
 			return err
 		}
-		return s.cfg.Mail.Put(tx, mailID, message)
+		return s.putMail(tx, mailID, message)
 	})
 	switch {
 	case err == nil:

@@ -31,7 +31,7 @@ const (
 	// a time.
 	sweepVersionsEvery = 30 * time.Second
 	// versionsAtOnce are read by one statement, of a sweep every readVersionsEvery.
-	versionsAtOnce = kv.MaxKeys
+	versionsAtOnce = kv.MaxRows
 	// othersLinger is how long a node without news takes others for alive after it saw
 	// them: one that ends may still finish a request.
 	othersLinger = time.Minute
@@ -142,13 +142,22 @@ func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string,
 	return out, nil
 }
 
+// toldMail is told among the computers that changed, whose ids are longer, where a mail
+// was put.
+const toldMail = "mail"
+
 // Heard wakes the watches of computers that another node says it changed, and who
-// looks for ended credentials. What is told is not believed: they read the store.
-func (s *Agents) Heard(computers []string) {
-	for _, id := range computers {
+// looks for ended credentials and for mails. What is told is not believed: they read the
+// store.
+func (s *Agents) Heard(told []string) {
+	for _, id := range told {
+		if id == toldMail {
+			s.cfg.Mail.Look(false)
+			continue
+		}
 		s.watchers.wake(id)
+		s.lookForEnded()
 	}
-	s.lookForEnded()
 }
 
 func (s *Agents) lookForEnded() {
@@ -163,7 +172,6 @@ type missing struct {
 	seen   map[string]string // the versions it has read, by computer
 	read   time.Time         // when it began to read them last
 	looked time.Time         // and when it looked for changes told to nobody
-	untold map[string]bool   // of which it has seen these
 	others time.Time         // when it last saw nodes of which it hears no news
 	owed   bool              // something was missed, and is not looked for yet
 	rest   []string          // whose versions a sweep has still to read
@@ -175,16 +183,19 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 	if s.cfg.Missed != nil {
 		m.owed = s.cfg.Missed() || m.owed
 	}
-	if time.Since(m.looked) >= lookUntoldEvery {
+	if !s.cfg.LooksAlong && time.Since(m.looked) >= lookUntoldEvery {
 		m.looked = time.Now()
-		untold, others, err := s.events(ctx, keyUntold, m.untold, s.cfg.OthersAt)
-		m.owed = m.owed || err != nil || len(untold) > 0
-		if others {
+		if s.lookForUntold(ctx) {
 			m.others = m.looked
 		}
 	}
+	m.owed = s.untold.take() || m.owed
 	since := time.Since(m.read)
-	all = time.Since(m.others) < othersLinger || m.owed && since >= readMissedEvery
+	others := time.Since(m.others) < othersLinger
+	if others {
+		s.cfg.Mail.Look(false)
+	}
+	all = others || m.owed && since >= readMissedEvery
 	if all || since >= s.sweepVersions && len(m.rest) == 0 {
 		m.read = time.Now()
 		s.lookForEnded()
@@ -199,9 +210,60 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 	return due, all
 }
 
+// untold are the changes that were told to nobody, as rows say.
+type untold struct {
+	mu   sync.Mutex
+	seen map[string]bool // guarded by mu
+	owed bool            // guarded by mu: there are others than before, or that could not be read
+}
+
+func (u *untold) take() (owed bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	owed, u.owed = u.owed, false
+	return owed
+}
+
+// Untold are the rows to read at least every two seconds for LookedAlong.
+func (s *Agents) Untold() kv.Rows { return kv.Rows{Prefixes: []string{keyUntold}} }
+
+// LookedAlong takes what Untold names, from whoever reads it together with what they look
+// for themselves, or why it could not be read.
+func (s *Agents) LookedAlong(tx kv.Tx, err error) {
+	s.untold.mu.Lock()
+	defer s.untold.mu.Unlock()
+	var anew map[string]string
+	if err == nil {
+		anew, err = eventsIn(tx, keyUntold, s.untold.seen)
+	}
+	s.untold.owed = s.untold.owed || err != nil || len(anew) > 0
+}
+
+// lookForUntold is the look of a node where nobody does it along, and says whether other
+// nodes live.
+func (s *Agents) lookForUntold(ctx context.Context) (others bool) {
+	rows := s.Untold()
+	if s.cfg.OthersAt != "" {
+		rows.First = []string{s.cfg.OthersAt}
+	}
+	err := s.store.ViewOf(ctx, rows, func(tx kv.Tx) error {
+		s.LookedAlong(tx, nil)
+		if s.cfg.OthersAt == "" {
+			return nil
+		}
+		found, err := tx.Scan(s.cfg.OthersAt, "", 1)
+		others = len(found) > 0
+		return err
+	})
+	if err != nil {
+		s.LookedAlong(nil, err)
+	}
+	return others
+}
+
 // runVersionReader wakes the watches of computers whose version another node raised.
 func (s *Agents) runVersionReader(ctx context.Context) error {
-	m := missing{seen: map[string]string{}, untold: map[string]bool{}}
+	m := missing{seen: map[string]string{}}
 	return repeat(ctx, readVersionsEvery, func(ctx context.Context) { s.readVersions(ctx, &m) })
 }
 

@@ -19,8 +19,11 @@ const (
 	// nothing of its computer changed, and what it is told read where some of that passes
 	// by itself.
 	checkAgainAfter = 10 * time.Minute
-	// lookEvery is how often the store is read for all agents of this node.
+	// lookEvery is how often the store is read for all agents of this node, and how late
+	// another node's new signing key may be noticed.
 	lookEvery = 10 * time.Second
+	// dueAtOnce bounds the credentials of one look; what is left is for the next.
+	dueAtOnce = kv.MaxRows - 2
 	// readFor is how long such a read may take, and that of a change; firstFor is the
 	// same for what an agent is told first, when many come at once.
 	readFor  = 3 * time.Second
@@ -133,6 +136,7 @@ func (s *Agents) look(ctx context.Context) {
 			due = append(due, w)
 		}
 	}
+	due = due[:min(len(due), dueAtOnce)]
 	err := s.checkCredentials(ctx, due)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = s.checkCredentials(ctx, due) // by another connection
@@ -154,34 +158,25 @@ func (s *Agents) look(ctx context.Context) {
 }
 
 // checkCredentials has those look again whose credential is not good any more. With
-// nobody to look up it reads the store all the same.
+// nobody to look up it reads the store all the same, and what others may have changed for
+// all: the line and the keys.
 func (s *Agents) checkCredentials(ctx context.Context, due []*Watch) error {
-	for {
-		some := due[:min(len(due), kv.MaxKeys-1)]
-		if err := s.checkSome(ctx, some); err != nil {
-			return err
-		}
-		if due = due[len(some):]; len(due) == 0 {
-			return nil
-		}
-	}
-}
-
-// checkSome is checkCredentials for as many as one read can name.
-func (s *Agents) checkSome(ctx context.Context, some []*Watch) error {
 	ctx, cancel := context.WithTimeout(kv.First(ctx), readFor)
 	defer cancel()
-	keys := make([]string, 1, 1+len(some))
-	keys[0] = keyLine
-	for _, w := range some {
+	keys := []string{keyLine, keyKeys}
+	for _, w := range due {
 		keys = append(keys, keyCredential(w.hash))
 	}
 	var line string
+	var stored storedKeys
 	good, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) (good []bool, err error) {
 		if line, _, err = get[string](tx, keyLine); err != nil {
 			return nil, err
 		}
-		for _, w := range some {
+		if stored, _, err = get[storedKeys](tx, keyKeys); err != nil {
+			return nil, err
+		}
+		for _, w := range due {
 			id, _, err := get[string](tx, keyCredential(w.hash))
 			if err != nil {
 				return nil, err
@@ -197,7 +192,8 @@ func (s *Agents) checkSome(ctx context.Context, some []*Watch) error {
 		s.line.Store(&line)
 		s.log.Info("changes are counted in another line from now on")
 	}
-	for i, w := range some {
+	s.keys.readAgain(stored)
+	for i, w := range due {
 		w.checked = s.now()
 		if !good[i] {
 			s.watchers.wake(w.computer)

@@ -35,6 +35,9 @@ type Queue interface {
 	// when tx commits. The id, new for each message, is made before, because a
 	// transaction may run twice.
 	Put(tx kv.Tx, id string, m Message) error
+	// Look says that a mail may have been put: by a transaction of this process, which is
+	// over, or by another node. It does not block.
+	Look(here bool)
 	// Run delivers what was put, until ctx is done.
 	Run(ctx context.Context) error
 }

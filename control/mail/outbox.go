@@ -30,6 +30,7 @@ type Entry struct {
 type Outbox struct {
 	store kv.Store
 	now   func() time.Time
+	look  chan struct{} // has room for one
 }
 
 // NewOutbox keeps mails in store, where it uses the keys under "outbox/".
@@ -37,7 +38,7 @@ func NewOutbox(store kv.Store, now func() time.Time) *Outbox {
 	if now == nil {
 		now = time.Now
 	}
-	return &Outbox{store: store, now: now}
+	return &Outbox{store: store, now: now, look: make(chan struct{}, 1)}
 }
 
 // Put keeps a mail and drops the oldest one when there are too many.
@@ -49,6 +50,17 @@ func (o *Outbox) Put(tx kv.Tx, id string, m Message) error {
 	}
 	return entries.put(tx, id, at, e)
 }
+
+// Look implements Queue, for who follows Looked.
+func (o *Outbox) Look(bool) {
+	select {
+	case o.look <- struct{}{}:
+	default: // it is to look already
+	}
+}
+
+// Looked receives when a mail may have been put, for whoever carries mails elsewhere.
+func (o *Outbox) Looked() <-chan struct{} { return o.look }
 
 // Run waits for ctx: there is nothing to deliver.
 func (o *Outbox) Run(ctx context.Context) error {

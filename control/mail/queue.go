@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,6 +44,16 @@ func queueKey(due time.Time, id string) string {
 	return fmt.Sprintf("%s%016x-%s", queuePrefix, uint64(due.UnixNano()), id)
 }
 
+// dueTime is when the row at key is due; at once where that cannot be read.
+func dueTime(key string) time.Time {
+	at, _, _ := strings.Cut(key[len(queuePrefix):], "-")
+	nanos, err := strconv.ParseUint(at, 16, 63)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(nanos))
+}
+
 // dueBy says whether the row at key is due, and whose it is.
 func dueBy(key string, now time.Time) (id string, due bool) {
 	at, id, _ := strings.Cut(key[len(queuePrefix):], "-")
@@ -66,18 +77,17 @@ func (q queued) over(now time.Time) bool {
 	return now.Sub(q.PutAt) >= life
 }
 
-// due says whether there is anything to do, without writing.
-func (s *SMTP) due(ctx context.Context) (bool, error) {
-	var found bool
-	err := s.store.ViewOf(ctx, kv.Rows{First: []string{queuePrefix}}, func(tx kv.Tx) error {
+// due says when the first mail is due, if there is any, without writing.
+func (s *SMTP) due(ctx context.Context) (at time.Time, there bool, err error) {
+	err = s.store.ViewOf(ctx, kv.Rows{First: []string{queuePrefix}}, func(tx kv.Tx) error {
 		items, err := tx.Scan(queuePrefix, "", 1)
 		if err != nil || len(items) == 0 {
 			return err
 		}
-		_, found = dueBy(items[0].Key, s.now())
+		at, there = dueTime(items[0].Key), true
 		return nil
 	})
-	return found, err
+	return at, there, err
 }
 
 // take takes the next due mail up. One that is of no use any more is given up

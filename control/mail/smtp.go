@@ -23,7 +23,10 @@ const (
 	// giveUpAfter is how long delivery of a mail is tried.
 	giveUpAfter = 24 * time.Hour
 
-	lookEvery     = 500 * time.Millisecond // for due mails
+	// lookEvery is how often a node looks for due mails that it knows nothing of: those of
+	// a node that ended before it could deliver them.
+	lookEvery     = 30 * time.Second
+	lookAgain     = 500 * time.Millisecond // at least
 	expireEvery   = time.Minute
 	firstRetry    = 10 * time.Second // of one mail; doubles
 	slowestRetry  = time.Hour
@@ -69,7 +72,7 @@ type SMTP struct {
 	from   *mail.Address
 	domain string // of from
 	roots  *x509.CertPool
-	every  time.Duration // lookEvery, but in tests
+	look   chan struct{} // has room for one: a mail may have been put here
 
 	givenUp func(ctx context.Context, about string) // see OnGivenUp; nil for nobody
 
@@ -90,7 +93,7 @@ func NewSMTP(store kv.Store, cfg SMTPConfig) (*SMTP, error) {
 	}
 	s := &SMTP{
 		store: store, now: cfg.Now, log: cfg.Log, server: srv, from: from,
-		domain: from.Address[strings.LastIndexByte(from.Address, '@')+1:], roots: cfg.RootCAs, every: lookEvery,
+		domain: from.Address[strings.LastIndexByte(from.Address, '@')+1:], roots: cfg.RootCAs, look: make(chan struct{}, 1),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -168,31 +171,39 @@ func (s *SMTP) Put(tx kv.Tx, id string, m Message) error {
 	return putQueued(tx, id, queued{Message: m, PutAt: now.UTC()}, now)
 }
 
-// Run delivers what is due until ctx is done. A mail under way then has a few
-// seconds left; what is cut off is tried again in the next run.
-func (s *SMTP) Run(ctx context.Context) error {
-	tick := time.NewTicker(s.every)
-	defer tick.Stop()
-	for {
-		s.deliverDue(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+// Look implements Queue. What another node put is for that node to deliver.
+func (s *SMTP) Look(here bool) {
+	if !here {
+		return
+	}
+	select {
+	case s.look <- struct{}{}:
+	default: // it is to look already
 	}
 }
 
-// deliverDue delivers the mails that are due, over one connection.
-func (s *SMTP) deliverDue(ctx context.Context) {
-	if now := s.now(); !now.Before(s.expireAt) {
-		s.expireAt = now.Add(expireEvery)
-		if err := s.expire(ctx); err != nil {
-			s.logStore(ctx, "giving up old mails failed", err)
+// Run delivers what is due until ctx is done. A mail under way then has a few
+// seconds left; what is cut off is tried again in the next run.
+func (s *SMTP) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.look:
+		case <-timer.C:
 		}
+		next := s.deliverDue(ctx)
+		timer.Reset(min(max(next.Sub(s.now()), lookAgain), lookEvery))
 	}
-	if s.now().Before(s.redialAt) {
-		return
+}
+
+// deliverDue delivers the mails that are due, over one connection, and says when the next
+// will be, as far as it knows; a zero time after what failed.
+func (s *SMTP) deliverDue(ctx context.Context) (next time.Time) {
+	if now := s.now(); now.Before(s.redialAt) && now.Before(s.expireAt) {
+		return s.redialAt
 	}
 	var c *connection
 	defer func() {
@@ -201,26 +212,39 @@ func (s *SMTP) deliverDue(ctx context.Context) {
 		}
 	}()
 	for ctx.Err() == nil {
-		due, err := s.due(ctx)
+		due, there, err := s.due(ctx)
 		if err != nil {
 			s.logStore(ctx, "looking for mails to deliver failed", err)
-			return
+			return time.Time{}
 		}
-		if !due {
-			return
+		now := s.now()
+		if !there {
+			return now.Add(lookEvery)
+		} else if now.Before(due) {
+			return due
+		}
+		if !now.Before(s.expireAt) {
+			s.expireAt = now.Add(expireEvery)
+			if err := s.expire(ctx); err != nil {
+				s.logStore(ctx, "giving up old mails failed", err)
+			}
+			continue
+		}
+		if now.Before(s.redialAt) {
+			return s.redialAt
 		}
 		// Connect before taking a mail up: a server that is away costs none a try.
 		if c == nil {
 			if c, err = s.server.connect(ctx, s.domain, s.roots, stopWithin); err != nil {
 				s.unreachable(ctx, err)
-				return
+				return s.redialAt
 			}
 			s.reached()
 		}
 		m, found, err := s.take(ctx)
 		if err != nil {
 			s.logStore(ctx, "taking a mail up failed", err)
-			return
+			return time.Time{}
 		}
 		if !found {
 			continue // another node was faster, or its time was over
@@ -229,12 +253,13 @@ func (s *SMTP) deliverDue(ctx context.Context) {
 		// The outcome is noted even when ctx ended meanwhile.
 		if err := s.note(context.WithoutCancel(ctx), m, result); err != nil {
 			s.log.Error("noting the outcome of a mail failed; it may be sent again", "mail", m.id, "err", err)
-			return
+			return time.Time{}
 		}
 		if result.broken {
-			return // the connection; the next look makes another
+			return time.Time{} // the connection; the next look makes another
 		}
 	}
+	return time.Time{}
 }
 
 func (s *SMTP) unreachable(ctx context.Context, err error) {

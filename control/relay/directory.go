@@ -86,11 +86,14 @@ type directory struct {
 	now       func() time.Time
 	log       *slog.Logger
 
+	along       kv.Rows // to be read with every look
+	lookedAlong func(kv.Tx, error)
+
 	wake    chan struct{} // has room for one
 	lookups chan struct{} // a place for each lookup under way
 	asks    chan struct{} // a place for each visitor other nodes are asked for
 	flight  singleflight.Group
-	looking sync.Mutex // held while it is read and told who is there: what was read later counts
+	looking chan struct{} // has room for one: who reads and tells who is there, as what was read later counts
 
 	mu        sync.Mutex           // guards what follows
 	nodes     []nodeRow            // alive, this one included, by name
@@ -105,6 +108,7 @@ type directory struct {
 	failed    int                  // lookups in a row
 	away      bool                 // the store did not answer lookups, and has not been read since
 	unreached map[string]time.Time // nodes that could not be reached, by run, and until when
+	namesake  string               // the run of another relay with this node's name
 	draining  bool
 }
 
@@ -117,6 +121,10 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 	others := p.Neighbours
 	if others == nil {
 		others = func([]Neighbour) {}
+	}
+	along := p.LookedAlong
+	if along == nil {
+		along = func(kv.Tx, error) {}
 	}
 	return &directory{
 		store:     p.Store,
@@ -132,8 +140,12 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 		tell:      tell,
 		now:       now,
 		log:       log,
+
+		along: p.Along, lookedAlong: along,
+
 		wake:      make(chan struct{}, 1),
 		lookups:   make(chan struct{}, lookupsAtOnce),
+		looking:   make(chan struct{}, 1),
 		asks:      make(chan struct{}, asksAtOnce),
 		dirty:     make(map[string]bool),
 		written:   make(map[string]time.Time),
@@ -175,7 +187,8 @@ func (d *directory) nudge() {
 // run keeps rows and view until ctx ends, and then withdraws this node. What
 // fails is tried again: the rows follow what is so, not what has happened.
 func (d *directory) run(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	const step = time.Second
+	tick := time.NewTicker(step)
 	defer tick.Stop()
 	var renewed, looked time.Time
 	var drained bool
@@ -190,7 +203,7 @@ func (d *directory) run(ctx context.Context) {
 			}
 		}
 		d.try(ctx, "telling other relays of tunnels", d.writeTunnels)
-		if now.Sub(looked) >= lookEvery {
+		if now.Sub(looked) >= lookEvery-step/2 { // ticks come a little early, too
 			if d.try(ctx, "looking for other relays", d.look) {
 				looked = now
 			}
@@ -227,20 +240,20 @@ func (d *directory) renew(ctx context.Context) error {
 	if d.news != nil {
 		row.News = d.news()
 	}
-	var other bool
-	err := d.store.Update(ctx, func(tx kv.Tx) error {
-		before, found, err := getRow[nodeRow](tx, keyNodes+row.Node)
-		if err != nil {
-			return err
-		}
-		other = found && before.Run != row.Run
-		return putRow(tx, keyNodes+row.Node, row, lease)
-	})
-	if err == nil && other {
-		// Its own run before this one, if it was started again within the lease.
-		d.log.Warn("another relay had this node's name; if it is still running, give them different names", "node", row.Node)
+	value, err := json.Marshal(row)
+	if err != nil {
+		return err
 	}
-	return err
+	return d.store.PutAll(ctx, lease, kv.Item{Key: keyNodes + row.Node, Value: value})
+}
+
+// warnOfNamesake looks whether another relay writes this one's row. mu is held.
+func (d *directory) warnOfNamesake(nodes []nodeRow) {
+	i := slices.IndexFunc(nodes, func(n nodeRow) bool { return n.Node == d.self.Node && n.Run != d.self.Run })
+	if i >= 0 && nodes[i].Run != d.namesake {
+		d.namesake = nodes[i].Run
+		d.log.Warn("another relay has this node's name; give them different names", "node", d.self.Node)
+	}
 }
 
 // withdraw deletes this node's row, and with it all its tunnels.
@@ -256,14 +269,20 @@ func (d *directory) withdraw(ctx context.Context) error {
 
 // look reads who is there.
 func (d *directory) look(ctx context.Context) error {
-	d.looking.Lock()
-	defer d.looking.Unlock()
+	select {
+	case d.looking <- struct{}{}:
+		defer func() { <-d.looking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	var nodes []nodeRow
-	err := d.store.ViewOf(ctx, kv.Rows{Prefixes: []string{keyNodes}}, func(tx kv.Tx) (err error) {
+	err := d.store.ViewOf(ctx, d.along.With(kv.Rows{Prefixes: []string{keyNodes}}), func(tx kv.Tx) (err error) {
 		nodes, err = livingNodes(tx)
+		d.lookedAlong(tx, nil)
 		return err
 	})
 	if err != nil {
+		d.lookedAlong(nil, err)
 		return err
 	}
 	d.mu.Lock()
@@ -275,6 +294,7 @@ func (d *directory) look(ctx context.Context) error {
 	if d.now().Before(d.patience) {
 		nodes = withMissing(nodes, d.nodes)
 	}
+	d.warnOfNamesake(nodes)
 	changed := !slices.Equal(d.nodes, nodes)
 	d.nodes, d.seenAt, d.away, d.failed = nodes, d.now(), false, 0
 	d.decideRows()

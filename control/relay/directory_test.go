@@ -336,3 +336,63 @@ func TestManyNodes(t *testing.T) {
 		t.Errorf("found %v, %v", found.nodes, err)
 	}
 }
+
+// What others want read goes with each look for nodes, in one read, and they hear when it
+// could not be read.
+func TestReadAlong(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	var errs []error
+	var found []kv.Item
+	p := Peers{Store: store, Domain: "localhost", Along: kv.Rows{Prefixes: []string{"theirs/"}}, LookedAlong: func(tx kv.Tx, err error) {
+		errs = append(errs, err)
+		if err == nil {
+			found, err = tx.Scan("theirs/", "", 9)
+			errs = append(errs, err)
+		}
+	}}
+	d := newDirectory(p, "one", func(string) bool { return false }, time.Now, slog.New(slog.DiscardHandler))
+	if err := store.PutAll(t.Context(), 0, kv.Item{Key: "theirs/1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.renew(t.Context()), d.look(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 1 || len(d.nodes) != 1 || store.views.Load() != 1 || errors.Join(errs...) != nil {
+		t.Errorf("found %v and nodes %v in %d reads: %v", found, d.nodes, store.views.Load(), errs)
+	}
+	store.away.Store(true)
+	errs = nil
+	if err := d.look(t.Context()); err == nil || len(errs) != 1 || errs[0] == nil {
+		t.Errorf("a read that failed: %v, and %v is told", err, errs)
+	}
+}
+
+// Two nodes with one name are told to the operator, once for each run, and a node that was
+// started again is not.
+func TestNamesakes(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	var logs strings.Builder
+	open := func() *directory {
+		p := Peers{Store: store, Domain: "localhost"}
+		return newDirectory(p, "one", func(string) bool { return false }, time.Now, slog.New(slog.NewTextHandler(&logs, nil)))
+	}
+	step := func(steps ...func(context.Context) error) {
+		t.Helper()
+		for _, s := range steps {
+			if err := s(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before, again := open(), open()
+	step(before.renew, before.look, again.renew, again.look)
+	if logs.Len() > 0 {
+		t.Errorf("started again: %s", logs.String())
+	}
+	step(before.renew, again.look, again.renew, before.look, before.renew, again.look)
+	if n := strings.Count(logs.String(), "another relay has this node's name"); n != 2 {
+		t.Errorf("two nodes of one name: told %d times\n%s", n, logs.String())
+	}
+}

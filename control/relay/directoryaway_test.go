@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"porchlight/control/kv"
@@ -198,4 +199,63 @@ func TestAskingIsBounded(t *testing.T) {
 	if n := one.Stats().PeerFailures; n == 0 || n > uint64(askedFor/peerDial) {
 		t.Errorf("%d nodes were waited for", n)
 	}
+}
+
+// silentStore swallows reads while it is told to: only their context ends them.
+type silentStore struct {
+	kv.Store
+	silent bool
+}
+
+func (s *silentStore) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
+	if s.silent {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.Store.ViewOf(ctx, rows, fn)
+}
+
+// Weakness: while a primary was being replaced, a visitor whom nobody said to have waited a
+// second for the database, and up to five for this node's own look at it. Checked: a third
+// of a second, and after a few nobody waits until the database answers again.
+func TestNobodyWaitsForASilentStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &silentStore{Store: sharedStore(t, time.Now)}
+		one := withNews(store, "one")
+		one.step(t)
+		store.silent = true
+		time.Sleep(lookEvery)
+		looking, stop := context.WithTimeout(t.Context(), storeWait)
+		defer stop()
+		looked := make(chan error, 1)
+		go func() { looked <- one.look(looking) }()
+		synctest.Wait()
+		waited := func() time.Duration {
+			t.Helper()
+			began := time.Now()
+			if _, err := one.find(t.Context(), "notes.maya.localhost"); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		for range failedMost {
+			if w := waited(); w > anewWait {
+				t.Errorf("a visitor waited %v", w)
+			}
+		}
+		if w := waited(); w > 0 {
+			t.Errorf("the store does not answer, and a visitor waited %v for it", w)
+		}
+		if err := <-looked; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the node's own look: %v", err)
+		}
+		store.silent = false
+		one.step(t)
+		one.mu.Lock()
+		defer one.mu.Unlock()
+		if one.storeIsAway() {
+			t.Error("the store answers, and counts as away")
+		}
+	})
 }

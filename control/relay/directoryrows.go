@@ -50,8 +50,13 @@ func (d *directory) noteTunnel(host string) {
 	d.dirty[host] = true
 }
 
-// freshFor is how old the view of the nodes may be where nobody says to have a tunnel.
-const freshFor = 200 * time.Millisecond
+const (
+	// freshFor is how old the view of the nodes may be where nobody says to have a tunnel.
+	freshFor = 200 * time.Millisecond
+	// anewWait is how long a visitor waits for a newer one: a near database answers in a few
+	// milliseconds, and one that does not is no reason to keep waiting who may be known.
+	anewWait = 300 * time.Millisecond
+)
 
 // lookAnew reads who is there, because a node that came just now may have the tunnel that
 // nobody else has. Those who ask together cause one read, and strangers who name hosts
@@ -65,10 +70,11 @@ func (d *directory) lookAnew(ctx context.Context) {
 		return
 	}
 	_, _, _ = d.flight.Do("", func() (any, error) { // no server name is empty
-		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), lookupWait)
+		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), anewWait)
 		defer cancel()
 		if err := d.look(ctx); err != nil {
 			d.log.Warn("looking for new relays failed; those known count", "err", err)
+			d.lookupFailed(err) // so that not everybody waits for it
 		}
 		d.mu.Lock()
 		d.anewAt = d.now()

@@ -77,6 +77,11 @@ type Peers struct {
 	Hold    func(host string, holds func(host string) bool)
 	Holders func(ctx context.Context, host string, most int) (runs []string, sure bool)
 	Unheard func(long time.Duration) (runs []string)
+	// Along are rows that are read together with those of the nodes, every two seconds
+	// and by the same statement, and given to LookedAlong, or why they could not be read;
+	// nil for none.
+	Along       kv.Rows
+	LookedAlong func(tx kv.Tx, err error)
 }
 
 // Neighbour is another node of the same control plane.

@@ -65,6 +65,14 @@ func (s *countingStore) Update(ctx context.Context, fn func(kv.Tx) error) error 
 	return s.Store.Update(ctx, fn)
 }
 
+func (s *countingStore) PutAll(ctx context.Context, ttl time.Duration, rows ...kv.Item) error {
+	s.turns.Store(kv.TurnOf(ctx), true)
+	if s.away.Load() {
+		return kv.ErrUnavailable
+	}
+	return s.Store.PutAll(ctx, ttl, rows...)
+}
+
 func sharedStore(t testing.TB, now func() time.Time) *countingStore {
 	t.Helper()
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: now})

@@ -16,7 +16,11 @@ import (
 )
 
 const (
-	outboxEvery  = time.Second
+	// outboxEvery is how often it is looked for mails of which nothing was heard, and
+	// outboxLeast how much time is between two looks.
+	outboxEvery  = 15 * time.Second
+	outboxLeast  = 250 * time.Millisecond
+	outboxAgain  = time.Second // after one that failed
 	outboxSuffix = ".txt"
 	outboxStamp  = "20060102T150405.000000000Z"
 	// outboxOverlap covers mails whose transactions ended in another order than
@@ -25,9 +29,9 @@ const (
 )
 
 // outboxFiles writes each mail of the store's outbox, once, as a text file for
-// whoever runs a control plane without a mail server. It looks once a second,
-// because mails may have been put by another node. A file that was removed is not
-// written again.
+// whoever runs a control plane without a mail server. It looks when it hears that one was
+// put, here or at another node, and now and then besides. A file that was removed is
+// not written again.
 type outboxFiles struct {
 	dir    string
 	outbox *mail.Outbox
@@ -65,27 +69,34 @@ func newOutboxFiles(dir string, outbox *mail.Outbox, log *slog.Logger) (*outboxF
 
 // run writes files until ctx is done, and what is there then.
 func (o *outboxFiles) run(ctx context.Context) error {
-	tick := time.NewTicker(outboxEvery)
-	defer tick.Stop()
 	failing := false
-	look := func(ctx context.Context) {
+	look := func(ctx context.Context) (next time.Duration) {
 		err := o.look(ctx)
 		if err != nil && !failing && ctx.Err() == nil { // said once, not every second
 			o.log.Error("mails could not be written to files", "err", err)
 		}
-		failing = err != nil
+		if failing = err != nil; failing {
+			return outboxAgain
+		}
+		return outboxEvery
 	}
-	for {
-		look(ctx)
+	for ctx.Err() == nil {
+		next := look(ctx)
 		select {
-		case <-tick.C:
+		case <-time.After(outboxLeast):
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWithin)
-			defer cancel()
-			look(last)
-			return nil
+			continue
+		}
+		select {
+		case <-time.After(next):
+		case <-o.outbox.Looked():
+		case <-ctx.Done():
 		}
 	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWithin)
+	defer cancel()
+	look(last)
+	return nil
 }
 
 func (o *outboxFiles) look(ctx context.Context) error {

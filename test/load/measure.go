@@ -135,7 +135,7 @@ func (w *world) during(ctx context.Context, do func() error) (spent, error) {
 	s.took = after.at.Sub(before.at)
 	s.nodes -= before.nodes
 	s.database -= before.database
-	s.statements -= before.statements
+	s.statements -= before.statements + 1 // but for the look before
 	s.writes -= before.writes
 	return s, err
 }

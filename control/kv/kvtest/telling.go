@@ -2,11 +2,12 @@ package kvtest
 
 import (
 	"context"
+	"time"
 
 	"porchlight/control/kv"
 )
 
-// Telling is a store that says when an Update has returned, so that tests of what stands
+// Telling is a store that says when a write has returned, so that tests of what stands
 // on a store wait for what is written instead of sleeping.
 type Telling struct {
 	kv.Store
@@ -32,7 +33,7 @@ func (s *Telling) PutAll(ctx context.Context, ttl time.Duration, rows ...kv.Item
 
 func (s *Telling) tell() {
 	select {
-	case s.done <- struct{}{}:
+	case s.Done <- struct{}{}:
 	default:
 	}
 }
