@@ -21,8 +21,9 @@ import (
 // noDatabase is a store whose database does not answer.
 type noDatabase struct{ kv.Store }
 
-func (noDatabase) View(context.Context, func(kv.Tx) error) error   { return kv.ErrUnavailable }
-func (noDatabase) Update(context.Context, func(kv.Tx) error) error { return kv.ErrUnavailable }
+func (noDatabase) View(context.Context, func(kv.Tx) error) error            { return kv.ErrUnavailable }
+func (noDatabase) ViewOf(context.Context, kv.Rows, func(kv.Tx) error) error { return kv.ErrUnavailable }
+func (noDatabase) Update(context.Context, func(kv.Tx) error) error          { return kv.ErrUnavailable }
 
 // A node that starts while the database does not answer serves what its sealed copy
 // holds, and asks no authority for anything.
