@@ -123,7 +123,6 @@ func New(c Config) (*Access, error) {
 	a.sessions.cache = map[store.SessionKey]*session{}
 	a.sessions.unsaved = map[store.SessionKey]time.Time{}
 	a.links.open = map[[32]byte]link{}
-	a.live.perApp = map[string]int{}
 	a.changed.Store(new(make(chan struct{})))
 
 	records, err := c.Store.DenyRecords()

@@ -2,7 +2,6 @@ package access
 
 import (
 	"iter"
-	"maps"
 	"sync"
 
 	"porchlight/agent/store"
@@ -10,14 +9,14 @@ import (
 )
 
 // live is the register of everything open through the proxy. It is one list, without
-// an index by person, session, grant or app: every request enters and leaves it, so
-// that has to be cheap, while closing is rare and walks a few thousand entries in a
-// few milliseconds.
+// an index by person, session, grant or app, nor counts: every request enters and leaves
+// it, so that has to be cheap, while closing and counting are rare and walk a few thousand
+// entries in a few milliseconds.
 type live struct {
 	mu     sync.Mutex
 	newest *Open            // guarded by mu, as the links of all entries are
-	perApp map[string]int   // guarded by mu: how many, by app id
-	wake   broadcast.Signal // perApp has changed
+	open   int              // entries that do not rest; guarded by mu
+	wake   broadcast.Signal // something else is open
 }
 
 // Open is an entry of the register: something that is open through the proxy. Its zero
@@ -77,7 +76,7 @@ func (l *live) enter(o *Open) {
 	}
 	l.newest = o
 	if !o.rests {
-		l.perApp[o.app]++
+		l.open++
 	}
 	l.mu.Unlock()
 	if !o.rests {
@@ -114,11 +113,8 @@ func (l *live) remove(o *Open) {
 		o.older.newer = o.newer
 	}
 	o.entered, o.older, o.newer = false, nil, nil
-	if o.rests {
-		return
-	}
-	if l.perApp[o.app]--; l.perApp[o.app] <= 0 {
-		delete(l.perApp, o.app)
+	if !o.rests {
+		l.open--
 	}
 }
 
@@ -171,7 +167,7 @@ func (a *Access) CloseAll() int {
 func (a *Access) AnyOpen() bool {
 	a.live.mu.Lock()
 	defer a.live.mu.Unlock()
-	return len(a.live.perApp) > 0
+	return a.live.open > 0
 }
 
 // FollowOpen returns what is readable after something was opened or left, until end is called.
@@ -179,7 +175,13 @@ func (a *Access) FollowOpen() (opened <-chan struct{}, end func()) { return a.li
 
 // Connections counts what is open now, by app id.
 func (a *Access) Connections() map[string]int {
+	open := map[string]int{}
 	a.live.mu.Lock()
 	defer a.live.mu.Unlock()
-	return maps.Clone(a.live.perApp)
+	for c := range a.live.all() {
+		if !c.rests {
+			open[c.app]++
+		}
+	}
+	return open
 }

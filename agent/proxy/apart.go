@@ -25,14 +25,14 @@ import (
 // of such an app gets an answer, and keepApart has the browser not show it. No script
 // can ask in the mode "navigate".
 func fetchedElsewhere(r *http.Request, origin string, webSocket bool) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
+	site := first(r.Header["Sec-Fetch-Site"])
 	if webSocket || site != "same-site" && site != "cross-site" || causedBy(r) == origin {
 		return false
 	}
-	if !reads(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+	if !reads(r) || first(r.Header["Sec-Fetch-Mode"]) != "navigate" {
 		return true
 	}
-	dest := r.Header.Get("Sec-Fetch-Dest")
+	dest := first(r.Header["Sec-Fetch-Dest"])
 	return dest != "document" && dest != "empty"
 }
 

@@ -101,12 +101,14 @@ type appConns struct {
 
 	mu    sync.Mutex
 	kept  map[pool]*kept // guarded by mu, as what is in them is
+	last  *kept          // the one that was asked for last; nil for none; guarded by mu
 	count int            // idle ones of all; guarded by mu
 	sweep *time.Timer    // runs while there is any kept; guarded by mu
 }
 
 // kept are the idle connections of one pool.
 type kept struct {
+	pool pool
 	idle []*appConn // the longest unused first
 	gone bool       // it was swept away
 }
@@ -215,14 +217,18 @@ func (c *appConn) trade(p []byte) (int, error) {
 func (a *appConns) of(key pool) *kept {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.last != nil && a.last.pool == key {
+		return a.last
+	}
 	k := a.kept[key]
 	if k == nil {
-		k = new(kept)
+		k = &kept{pool: key}
 		a.kept[key] = k
 		if a.sweep == nil {
 			a.sweep = time.AfterFunc(maxIdleTime, a.closeOld)
 		}
 	}
+	a.last = k
 	return k
 }
 
@@ -291,7 +297,7 @@ func (a *appConns) closeOld() {
 		a.count -= old
 		k.idle = slices.Delete(k.idle, 0, old)
 		if len(k.idle) == 0 {
-			k.gone = true
+			k.gone, a.last = true, nil
 			delete(a.kept, of)
 		}
 	}
@@ -313,7 +319,7 @@ func (a *appConns) closeIdle() {
 		k.idle, k.gone = nil, true
 	}
 	clear(a.kept)
-	a.count = 0
+	a.count, a.last = 0, nil
 	if a.sweep != nil {
 		a.sweep.Stop()
 		a.sweep = nil

@@ -21,7 +21,7 @@ func (p *Proxy) serveLauncher(h http.Header, r *http.Request, at place) *answer 
 	if !reads(r) {
 		return wrongMethod(r, "GET, HEAD")
 	}
-	id, renew, a := p.identify(h, r, at)
+	id, renew, a := p.identify(h, r, &at)
 	if a != nil {
 		return a
 	}

@@ -18,7 +18,7 @@ type note struct {
 }
 
 // noting begins a note; at.app is the app that was asked for.
-func (p *Proxy) noting(r *http.Request, at place) *note {
+func (p *Proxy) noting(r *http.Request, at *place) *note {
 	if !p.config.Requests.On() {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (p *Proxy) me(h http.Header, r *http.Request, at place) *answer {
 	if !reads(r) {
 		return wrongMethod(r, "GET, HEAD")
 	}
-	id, _, a := p.identify(h, r, at)
+	id, _, a := p.identify(h, r, &at)
 	if a != nil {
 		return a
 	}

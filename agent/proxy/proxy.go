@@ -59,7 +59,7 @@ type App struct {
 }
 
 // target is where the app is reached.
-func (a App) target() upstream.Target { return upstream.Of(a.Address, a.Port, a.Key, a.Options) }
+func (a *App) target() upstream.Target { return upstream.Of(a.Address, a.Port, a.Key, a.Options) }
 
 // Apps finds published apps. Lookup is called several times a request, from
 // any goroutine.

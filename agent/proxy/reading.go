@@ -11,8 +11,7 @@ import (
 	"net/textproto"
 	"strings"
 
-	"golang.org/x/net/http/httpguts"
-
+	"porchlight/agent/proxy/fields"
 	"porchlight/agent/upstream"
 )
 
@@ -161,12 +160,13 @@ func readFields(h http.Header, lines string) (f framing, ok bool) {
 	for lines != "" {
 		end := strings.IndexByte(lines, '\r')
 		colon := strings.IndexByte(lines, ':')
-		if end < 0 || lines[end+1] != '\n' || colon < 1 || colon > end || !httpguts.ValidHeaderFieldName(lines[:colon]) {
+		if end < 0 || lines[end+1] != '\n' || colon < 1 || colon > end {
 			return f, false
 		}
-		name, value := textproto.CanonicalMIMEHeaderKey(lines[:colon]), strings.Trim(lines[colon+1:end], " \t")
+		name, valid := fields.Canonical(lines[:colon])
+		value := fields.Trim(lines[colon+1 : end])
 		lines = lines[end+2:]
-		if !httpguts.ValidHeaderFieldValue(value) {
+		if !valid || !fields.ValidValue(value) {
 			return f, false
 		}
 		keep, ok := f.note(name, value)

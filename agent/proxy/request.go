@@ -41,14 +41,22 @@ func withoutPort(host string) string {
 // cannot show the sign-in page, a form of the app's script, curl, an app) wants
 // a status it can tell from success.
 func navigation(r *http.Request) bool {
-	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
-		dest := r.Header.Get("Sec-Fetch-Dest")
+	if mode := first(r.Header["Sec-Fetch-Mode"]); mode != "" {
+		dest := first(r.Header["Sec-Fetch-Dest"])
 		return mode == "navigate" && (dest == "document" || dest == "")
 	}
 	if len(r.Header["Upgrade"]) > 0 || len(r.Header["X-Requested-With"]) > 0 || len(r.Header["Origin"]) > 0 {
 		return false // no browser's page load, however old
 	}
 	return reads(r) && acceptsPage(r)
+}
+
+// first is what Header.Get gives, of a name that is written as it is kept.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 // loadsPage says whether a visitor looks at an empty tab until the app answers.
@@ -70,7 +78,7 @@ func cameFrom(r *http.Request, origin string) string {
 func wantsPage(r *http.Request) bool { return navigation(r) || acceptsPage(r) }
 
 func acceptsPage(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "text/html")
+	return strings.Contains(first(r.Header["Accept"]), "text/html")
 }
 
 // foreignOrigin says whether a request that carries a session cookie may have
@@ -89,7 +97,7 @@ func foreignOrigin(r *http.Request, origin string, webSocket bool) bool {
 			return false
 		}
 	}
-	site := r.Header.Get("Sec-Fetch-Site")
+	site := first(r.Header["Sec-Fetch-Site"])
 	switch values := r.Header["Origin"]; {
 	case len(values) == 0:
 		return site != "" && site != "same-origin" && site != "none"
@@ -105,7 +113,7 @@ func foreignOrigin(r *http.Request, origin string, webSocket bool) bool {
 // welcomeForeign says whether a request from another origin with a visitor's
 // cookie is wanted nevertheless: the owner allows it for this app, and it comes
 // from an app of this computer. Pages of anybody else stay out.
-func (p *Proxy) welcomeForeign(r *http.Request, at place) bool {
+func (p *Proxy) welcomeForeign(r *http.Request, at *place) bool {
 	return at.app.Options.AllowCrossOrigin && p.siblingOrigin(causedBy(r), at.root)
 }
 

@@ -66,7 +66,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	h := w.Header()
 	if !at.launcher() {
 		r.Host = strings.TrimPrefix(at.origin, "https://") // however it was spelt
-		p.clearFormer(h, r, at.app)
+		p.clearFormer(h, r, &at.app)
 	}
 	switch {
 	case isOurs(r.URL.Path):
@@ -74,12 +74,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	case at.launcher():
 		return p.serveLauncher(h, r, at)
 	}
-	return p.ask(w, r, at)
+	return p.ask(w, r, &at)
 }
 
 // ask has an app answer somebody who is let in, and notes for the owner what was
 // asked and how it went.
-func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, at place) (a *answer) {
+func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, at *place) (a *answer) {
 	n := p.noting(r, at)
 	defer func() { n.done(a) }() // also of a visit that is cut off
 	id, renew, a := p.identify(w.Header(), r, at)
@@ -173,7 +173,7 @@ func (p *Proxy) lookup(name string) (App, bool) {
 // identify finds out who asks; whom it does not know it answers by having them
 // sign in. renew is a session cookie's value that is to be set again. h is the
 // header of the answer.
-func (p *Proxy) identify(h http.Header, r *http.Request, at place) (id access.Identity, renew string, a *answer) {
+func (p *Proxy) identify(h http.Header, r *http.Request, at *place) (id access.Identity, renew string, a *answer) {
 	if p.config.Bearer != nil {
 		id, present, err := p.config.Bearer.Authenticate(r, at.app.ID)
 		if err != nil {
@@ -192,10 +192,10 @@ func (p *Proxy) identify(h http.Header, r *http.Request, at place) (id access.Id
 			return id, cookie, nil
 		}
 	}
-	if id, present, a := p.byPassword(r, at); present {
+	if id, present, a := p.byPassword(r, *at); present {
 		return id, "", a
 	}
-	return access.Identity{}, "", p.signIn(h, r, at)
+	return access.Identity{}, "", p.signIn(h, r, *at)
 }
 
 const invalidTokenChallenge = `Bearer error="invalid_token"`
@@ -238,9 +238,9 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
 // toApp registers the request, decides, and forwards it, in this order: what
 // changes after the decision finds the request registered and closes it. again is
 // true when access ended before anything was sent.
-func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string, n *note) (a *answer, again bool) {
+func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id access.Identity, renew string, n *note) (a *answer, again bool) {
 	v := newVisit(w, r)
-	v.at, v.id, v.renew, v.client, v.note = at, id, renew, id.GrantID != "", n
+	v.at, v.id, v.renew, v.client, v.note = *at, id, renew, id.GrantID != "", n
 	v.decision = p.config.Access.EnterAs(&v.entry, id, at.app.ID, v.ends)
 	defer v.leave()
 	defer v.finish()
@@ -250,10 +250,11 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id acces
 		return a, false
 	}
 	in := room{account: id.AccountID, app: at.app.ID, webSocket: webSocket}
-	if why := p.rooms.enter(in); why != roomFree {
+	seat, why := p.rooms.enter(in)
+	if why != roomFree {
 		return noRoom(v.at, why), false
 	}
-	defer p.rooms.leave(in)
+	defer p.rooms.leave(seat)
 	if !v.begin() {
 		return nil, true
 	}
@@ -281,7 +282,7 @@ func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket boo
 		return false, paused(v.at)
 	}
 	webSocket = keepUpgrade(r.Header)
-	if v.id.ByBrowser() && !p.welcomeForeign(r, v.at) &&
+	if v.id.ByBrowser() && !p.welcomeForeign(r, &v.at) &&
 		(foreignOrigin(r, v.at.origin, webSocket) || fetchedElsewhere(r, v.at.origin, webSocket)) {
 		return false, foreign()
 	}

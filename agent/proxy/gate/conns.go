@@ -309,6 +309,9 @@ func ConnOf(r *http.Request) *Conn {
 
 // connBelow is the Conn of a connection that front has accepted, or nil.
 func connBelow(conn net.Conn) *Conn {
+	if own, ok := conn.(*wideConn); ok {
+		return own.gather.conn
+	}
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		if gather, ok := over.NetConn().(*gatherConn); ok {
 			return gather.conn

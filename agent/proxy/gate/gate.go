@@ -80,7 +80,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		handlers.Add(1)
 		defer handlers.Done()
 		ConnOf(r).hurry(w)
-		limitBody(w, r, time.Now().Add(limits.BodyTimeout)) // until there is an app to take it
+		limitBody(w, r, limits.BodyTimeout) // until there is an app to take it
 		c.Handler.ServeHTTP(w, r)
 	})
 	if cmp.Or(c.HTTP, DefaultHTTP) == Own {

@@ -28,7 +28,8 @@ func newOwnWay(base context.Context, srv *http.Server, c Config) *ownWay {
 }
 
 func (o *ownWay) contextOf(conn net.Conn) context.Context {
-	return context.WithValue(withConn(o.base, conn), http.LocalAddrContextKey, conn.LocalAddr())
+	// The Conn is outermost, because every request asks for it.
+	return withConn(context.WithValue(o.base, http.LocalAddrContextKey, conn.LocalAddr()), conn)
 }
 
 // serveHTTP1 serves the plain requests of a connection; see http1.Server.Serve.

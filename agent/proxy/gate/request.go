@@ -46,17 +46,21 @@ func AtHand(r *http.Request) bool {
 }
 
 // AwaitBody takes the limit off the time that a request's body may take.
-func AwaitBody(w http.ResponseWriter, r *http.Request) { limitBody(w, r, time.Time{}) }
+func AwaitBody(w http.ResponseWriter, r *http.Request) { limitBody(w, r, 0) }
 
-// limitBody has reading a request's body fail after until. The server reads what is
-// left of a body before it answers, so that without a limit anybody could hold a
-// connection by sending none.
-func limitBody(w http.ResponseWriter, r *http.Request, until time.Time) {
+// limitBody has reading a request's body fail once so much time is over; 0 is for no limit.
+// The server reads what is left of a body before it answers, so that without a limit
+// anybody could hold a connection by sending none.
+func limitBody(w http.ResponseWriter, r *http.Request, within time.Duration) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return // the server watches for the end of the connection instead
 	}
 	if r.ContentLength == 0 && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		return // over HTTP/2, which gives every request a body; nothing reads this one
+	}
+	var until time.Time
+	if within > 0 {
+		until = time.Now().Add(within)
 	}
 	// A writer that knows no deadlines is one of a test, not of a connection.
 	_ = http.NewResponseController(w).SetReadDeadline(until)

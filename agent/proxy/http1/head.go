@@ -2,11 +2,11 @@ package http1
 
 import (
 	"bytes"
-	"encoding/binary"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strings"
+
+	"porchlight/agent/proxy/fields"
 )
 
 // A plain head is one that every parser reads in the same way: a method in capitals, a
@@ -74,7 +74,7 @@ func (h *head) parse(raw []byte) (plain bool) {
 func (h *head) requestLine(raw []byte, line string) bool {
 	space := strings.IndexByte(line, ' ')
 	target, ok := strings.CutSuffix(line[space+1:], " HTTP/1.1")
-	if space <= 0 || !ok || target == "" || target[0] != '/' || !printable(raw) {
+	if space <= 0 || !ok || target == "" || target[0] != '/' || !fields.Printable(raw) {
 		return false
 	}
 	h.method, h.target = line[:space], target
@@ -116,12 +116,8 @@ func (h *head) parseOddTarget() bool {
 // pathBytes are those that url.URL writes in a path as they are.
 var pathBytes = bytesOf("/-_.~$&+,:;=@", true)
 
-// tokenBytes are those of a field's name (RFC 9110, section 5.6.2), hostBytes those of
-// hosts and ports that net/http takes as they are.
-var (
-	tokenBytes = bytesOf("!#$%&'*+-.^_`|~", true)
-	hostBytes  = bytesOf("-._:[]", true)
-)
+// hostBytes are those of hosts and ports that net/http takes as they are.
+var hostBytes = bytesOf("-._:[]", true)
 
 func bytesOf(set string, alphanumeric bool) (t [256]bool) {
 	for i := range len(set) {
@@ -136,10 +132,10 @@ func bytesOf(set string, alphanumeric bool) (t [256]bool) {
 // field reads one line.
 func (h *head) field(raw []byte, line string) bool {
 	colon := strings.IndexByte(line, ':')
-	if colon <= 0 || len(h.names) == maxPlainFields || !printable(raw) {
+	if colon <= 0 || len(h.names) == maxPlainFields || !fields.Printable(raw) {
 		return false
 	}
-	name, ok := canonical(line[:colon])
+	name, ok := fields.Canonical(line[:colon])
 	if !ok {
 		return false
 	}
@@ -210,27 +206,6 @@ func (h *head) add(name, value string) {
 	h.header[name] = all
 }
 
-// canonical is textproto.CanonicalMIMEHeaderKey of a valid name.
-func canonical(name string) (key string, ok bool) {
-	is, upper := true, true
-	for i := range len(name) {
-		c := name[i]
-		if !tokenBytes[c] {
-			return "", false
-		}
-		if upper {
-			is = is && (c < 'a' || c > 'z')
-		} else {
-			is = is && (c < 'A' || c > 'Z')
-		}
-		upper = c == '-'
-	}
-	if is {
-		return name, true
-	}
-	return textproto.CanonicalMIMEHeaderKey(name), true
-}
-
 // fixPragma is what net/http does with a field of HTTP/1.0 (RFC 9111, section 5.4).
 func fixPragma(h http.Header) {
 	if pragma := h["Pragma"]; len(pragma) > 0 && pragma[0] == "no-cache" {
@@ -238,24 +213,6 @@ func fixPragma(h http.Header) {
 			h["Cache-Control"] = []string{"no-cache"}
 		}
 	}
-}
-
-// printable says whether bytes are printable ASCII, eight at a time.
-func printable(p []byte) bool {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
-	for ; len(p) >= 8; p = p[8:] {
-		x := binary.LittleEndian.Uint64(p)
-		del := x ^ (0x7f * ones)
-		if x&high != 0 || (x-0x20*ones)&^x&high != 0 || (del-ones)&^del&high != 0 {
-			return false
-		}
-	}
-	for _, c := range p {
-		if c < 0x20 || c >= 0x7f {
-			return false
-		}
-	}
-	return true
 }
 
 // headSize is how many bytes of p are a head, 0 while its end is not there.

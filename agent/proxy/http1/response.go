@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"porchlight/agent/proxy/fields"
 	"porchlight/agent/proxy/limits"
 )
 
@@ -227,9 +228,11 @@ func appendField(b []byte, name string, values []string) []byte {
 		b = append(append(b, name...), ": "...)
 		at := len(b)
 		b = append(b, textproto.TrimString(value)...)
-		for i := at; i < len(b); i++ {
-			if b[i] == '\r' || b[i] == '\n' {
-				b[i] = ' '
+		if !fields.Printable(b[at:]) {
+			for i := at; i < len(b); i++ {
+				if b[i] == '\r' || b[i] == '\n' {
+					b[i] = ' '
+				}
 			}
 		}
 		b = append(b, "\r\n"...)

@@ -90,6 +90,9 @@ func (c *Context) end() {
 	if c.done != nil {
 		close(c.done)
 	}
+	if len(c.after) == 0 {
+		return
+	}
 	for f := range c.after {
 		go (*f)()
 	}

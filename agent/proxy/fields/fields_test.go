@@ -1,0 +1,48 @@
+package fields_test
+
+import (
+	"net/textproto"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http/httpguts"
+
+	"porchlight/agent/proxy/fields"
+)
+
+// Checked: whatever a name or a value is, each byte at each place of a word, it is judged as
+// net/http judges it.
+func TestSameAsNetHTTP(t *testing.T) {
+	t.Parallel()
+	for c := range 256 {
+		for at := range 18 {
+			word := []byte("Xy-ab-Cd-efgh-Ijkl")
+			word[at] = byte(c)
+			for _, s := range []string{string(word), string(word[:at]), string(word[at : at+1])} {
+				same(t, s)
+			}
+		}
+	}
+}
+
+func FuzzFields(f *testing.F) {
+	f.Add("x-a")
+	f.Fuzz(func(t *testing.T, s string) { same(t, s) })
+}
+
+func same(t *testing.T, s string) {
+	key, ok := fields.Canonical(s)
+	if valid := httpguts.ValidHeaderFieldName(s); ok != valid || valid && key != textproto.CanonicalMIMEHeaderKey(s) {
+		t.Fatalf("the name %q is %q, %v", s, key, ok)
+	}
+	if fields.ValidValue(s) != httpguts.ValidHeaderFieldValue(s) {
+		t.Fatalf("the value %q: %v", s, fields.ValidValue(s))
+	}
+	if got, want := fields.Trim(s), strings.Trim(s, " \t"); got != want {
+		t.Fatalf("%q is trimmed to %q", s, got)
+	}
+	plain := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
+	if fields.Printable([]byte(s)) != plain {
+		t.Fatalf("%q: printable is %v", s, !plain)
+	}
+}
