@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/proxy/fields"
+	"porchlight/agent/proxy/ascii"
 )
 
 // Most of what httputil.ReverseProxy costs is not its work: it copies the header, its
@@ -38,7 +38,7 @@ func (v *visit) mayGoDirect(r *http.Request) bool {
 		}
 		v.hop = v.hop || isHopByHop(name)
 		for _, value := range values {
-			if !fields.ValidValue(value) {
+			if !ascii.ValidValue(value) {
 				return false
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"net/textproto"
 	"strings"
 
-	"porchlight/agent/proxy/fields"
+	"porchlight/agent/proxy/ascii"
 	"porchlight/agent/upstream"
 )
 
@@ -163,10 +163,10 @@ func readFields(h http.Header, lines string) (f framing, ok bool) {
 		if end < 0 || lines[end+1] != '\n' || colon < 1 || colon > end {
 			return f, false
 		}
-		name, valid := fields.Canonical(lines[:colon])
-		value := fields.Trim(lines[colon+1 : end])
+		name, valid := ascii.Canonical(lines[:colon])
+		value := ascii.Trim(lines[colon+1 : end])
 		lines = lines[end+2:]
-		if !valid || !fields.ValidValue(value) {
+		if !valid || !ascii.ValidValue(value) {
 			return f, false
 		}
 		keep, ok := f.note(name, value)

@@ -20,8 +20,9 @@ type ownWay struct {
 
 func newOwnWay(base context.Context, srv *http.Server, c Config) *ownWay {
 	return &ownWay{
-		// The ReverseProxy looks for the server in a request's context.
-		base:  context.WithValue(base, http.ServerContextKey, srv),
+		// The ReverseProxy looks for the server in a request's context. When base ends is
+		// nothing to requests, which end by themselves.
+		base:  context.WithValue(context.WithoutCancel(base), http.ServerContextKey, srv),
 		http1: http1.New(http1.Config{Handler: srv.Handler, State: follow, Broken: c.Broken, Log: c.Log}),
 		http2: http2.New(http2.Config{Handler: srv.Handler, State: follow, Broken: c.Broken, Log: c.Log}),
 	}

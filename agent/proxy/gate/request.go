@@ -18,7 +18,8 @@ func Hostname(r *http.Request) (host string, ok bool) {
 		host = host[:i]
 	}
 	host = strings.ToLower(host)
-	return host, host != "" && host == strings.ToLower(r.TLS.ServerName)
+	name := r.TLS.ServerName
+	return host, host != "" && (host == name || host == strings.ToLower(name))
 }
 
 // PathTarget says whether the request is for a path, or for OPTIONS as such. A

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"porchlight/agent/proxy/fields"
+	"porchlight/agent/proxy/ascii"
 )
 
 // A plain head is one that every parser reads in the same way: a method in capitals, a
@@ -74,7 +74,7 @@ func (h *head) parse(raw []byte) (plain bool) {
 func (h *head) requestLine(raw []byte, line string) bool {
 	space := strings.IndexByte(line, ' ')
 	target, ok := strings.CutSuffix(line[space+1:], " HTTP/1.1")
-	if space <= 0 || !ok || target == "" || target[0] != '/' || !fields.Printable(raw) {
+	if space <= 0 || !ok || target == "" || target[0] != '/' || !ascii.Printable(raw) {
 		return false
 	}
 	h.method, h.target = line[:space], target
@@ -132,10 +132,10 @@ func bytesOf(set string, alphanumeric bool) (t [256]bool) {
 // field reads one line.
 func (h *head) field(raw []byte, line string) bool {
 	colon := strings.IndexByte(line, ':')
-	if colon <= 0 || len(h.names) == maxPlainFields || !fields.Printable(raw) {
+	if colon <= 0 || len(h.names) == maxPlainFields || !ascii.Printable(raw) {
 		return false
 	}
-	name, ok := fields.Canonical(line[:colon])
+	name, ok := ascii.Canonical(line[:colon])
 	if !ok {
 		return false
 	}

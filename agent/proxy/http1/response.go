@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"porchlight/agent/proxy/fields"
+	"porchlight/agent/proxy/ascii"
 	"porchlight/agent/proxy/limits"
 )
 
@@ -228,7 +228,7 @@ func appendField(b []byte, name string, values []string) []byte {
 		b = append(append(b, name...), ": "...)
 		at := len(b)
 		b = append(b, textproto.TrimString(value)...)
-		if !fields.Printable(b[at:]) {
+		if !ascii.Printable(b[at:]) {
 			for i := at; i < len(b); i++ {
 				if b[i] == '\r' || b[i] == '\n' {
 					b[i] = ' '

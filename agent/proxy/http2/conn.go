@@ -96,7 +96,7 @@ func (c *Conn) now() int64 { return int64(time.Since(c.begun) + time.Hour) }
 // contexts of its requests know; when it ends means nothing here.
 func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 	c := &Conn{
-		server: s, raw: raw, ctx: context.WithoutCancel(ctx), remote: raw.RemoteAddr().String(),
+		server: s, raw: raw, ctx: ctx, remote: raw.RemoteAddr().String(),
 		begun: time.Now(), streams: map[uint32]*stream{},
 		in0:    inflow{open: limits.Window},
 		resets: newBudget(limits.Resets, limits.ResetsPerSecond), empties: newBudget(limits.Empties, limits.EmptiesPerSecond),

@@ -12,6 +12,7 @@ import (
 	frames "golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"porchlight/agent/proxy/ascii"
 	"porchlight/agent/proxy/limits"
 )
 
@@ -27,6 +28,7 @@ type head struct {
 	pseudo   pseudo
 	left     uint32 // bytes of the list that are taken
 	trailers uint32 // bytes of what the fields Trailer make in the list of trailers
+	special  bool   // a field that says something of the connection or of the body
 	invalid  bool   // a field that nothing may hold: nothing is decoded any more
 	strange  bool   // pseudo-fields that are none of a request, or said twice
 	cut      bool   // the list is too long, and not whole
@@ -59,7 +61,7 @@ func (h *head) forget() {
 // take is called for each field of the block.
 func (h *head) take(f hpack.HeaderField) {
 	var name string
-	valid, isPseudo := httpguts.ValidHeaderFieldValue(f.Value), f.IsPseudo()
+	valid, isPseudo := ascii.ValidValue(f.Value), f.IsPseudo()
 	if isPseudo {
 		valid = valid && len(h.fields) == 0
 	} else if valid {
@@ -78,6 +80,10 @@ func (h *head) take(f hpack.HeaderField) {
 	if isPseudo {
 		h.takePseudo(f)
 		return
+	}
+	switch name {
+	case "Expect", "Trailer", "Te", "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		h.special = true
 	}
 	h.fields = append(h.fields, field{name, f.Value})
 }
@@ -163,7 +169,8 @@ func (c *Conn) block(f *frames.HeadersFrame) error {
 	return nil
 }
 
-// blank is a request of which WithContext makes another at once.
+// blank is a request of which WithContext makes another at once. That one is copied, so that
+// it takes no memory of its own.
 var blank http.Request
 
 // newStream makes a stream of the header block that was read.
@@ -179,7 +186,8 @@ func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 	st := &stream{c: c, id: id, length: -1, remote: ended}
 	st.ctx.Context = c.ctx
 	st.maps = maps.Get().(*headers)
-	r := blank.WithContext(&st.ctx)
+	st.room.request = *blank.WithContext(&st.ctx)
+	r := &st.room.request
 	st.request = r
 	st.header(c.head.fields)
 	r.Method, r.Host, r.RemoteAddr = p.method, p.authority, c.remote
@@ -191,14 +199,19 @@ func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 	if !st.target(p) {
 		return nil, streamError(id, frames.ErrCodeProtocol)
 	}
-	st.newBody(ended)
-	st.announce()
+	special := c.head.special
+	st.newBody(ended, special && st.expects())
+	if special {
+		st.announce()
+	}
 	st.response.st, st.response.header = st, st.maps.out
 	st.handler = c.server.config.Handler
 	if c.head.cut {
 		st.handler = http.HandlerFunc(tooLong)
-	} else if why := st.notHTTP2(); why != "" {
-		st.handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusBadRequest) })
+	} else if special {
+		if why := st.notHTTP2(); why != "" {
+			st.handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusBadRequest) })
+		}
 	}
 	return st, nil
 }
@@ -236,7 +249,8 @@ func (st *stream) target(p *pseudo) bool {
 	}
 	r.RequestURI = p.path
 	if path, query, ok := plainTarget(p.path); ok {
-		r.URL = &url.URL{Path: path, RawQuery: query}
+		st.room.url = url.URL{Path: path, RawQuery: query}
+		r.URL = &st.room.url
 		return true
 	}
 	u, err := url.ParseRequestURI(p.path)
@@ -279,13 +293,19 @@ var plain = func() (set [256]bool) {
 	return set
 }()
 
-// newBody gives the request a body, unless its head was all of it.
-func (st *stream) newBody(ended bool) {
-	r := st.request
-	expects := httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
+// expects says whether the visitor waits for a word before the body, and drops the field.
+func (st *stream) expects() bool {
+	h := st.request.Header
+	expects := httpguts.HeaderValuesContainsToken(h["Expect"], "100-continue")
 	if expects {
-		delete(r.Header, "Expect")
+		delete(h, "Expect")
 	}
+	return expects
+}
+
+// newBody gives the request a body, unless its head was all of it.
+func (st *stream) newBody(ended, expects bool) {
+	r := st.request
 	if ended {
 		r.Body = http.NoBody
 		return

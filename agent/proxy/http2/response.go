@@ -16,6 +16,7 @@ import (
 	frames "golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"porchlight/agent/proxy/ascii"
 	"porchlight/agent/proxy/limits"
 )
 
@@ -345,7 +346,7 @@ func (c *Conn) headersOut(id uint32, status int, fields []answerField, end bool)
 		}
 		never := passing(wire)
 		for _, value := range f.values {
-			if httpguts.ValidHeaderFieldValue(value) {
+			if ascii.ValidValue(value) {
 				c.encode(wire, value, never)
 			}
 		}

@@ -3,6 +3,7 @@ package http2
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -20,12 +21,16 @@ import (
 type stream struct {
 	c       *Conn
 	id      uint32
-	request *http.Request
+	request *http.Request // room.request
 	handler http.Handler
 	length  int64 // of the body, as the head says; -1: it does not
 	body    *body // nil where the head was all
 
-	ctx      lazy.Context
+	ctx  lazy.Context
+	room struct { // one piece of memory for all of a stream
+		request http.Request
+		url     url.URL
+	}
 	response response // touched by the handler's goroutine only
 	maps     *headers // of request and response; nil once they are another's
 

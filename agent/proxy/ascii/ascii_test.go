@@ -1,4 +1,4 @@
-package fields_test
+package ascii_test
 
 import (
 	"net/textproto"
@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"porchlight/agent/proxy/fields"
+	"porchlight/agent/proxy/ascii"
 )
 
 // Checked: whatever a name or a value is, each byte at each place of a word, it is judged as
@@ -31,18 +31,18 @@ func FuzzFields(f *testing.F) {
 }
 
 func same(t *testing.T, s string) {
-	key, ok := fields.Canonical(s)
+	key, ok := ascii.Canonical(s)
 	if valid := httpguts.ValidHeaderFieldName(s); ok != valid || valid && key != textproto.CanonicalMIMEHeaderKey(s) {
 		t.Fatalf("the name %q is %q, %v", s, key, ok)
 	}
-	if fields.ValidValue(s) != httpguts.ValidHeaderFieldValue(s) {
-		t.Fatalf("the value %q: %v", s, fields.ValidValue(s))
+	if ascii.ValidValue(s) != httpguts.ValidHeaderFieldValue(s) {
+		t.Fatalf("the value %q: %v", s, ascii.ValidValue(s))
 	}
-	if got, want := fields.Trim(s), strings.Trim(s, " \t"); got != want {
+	if got, want := ascii.Trim(s), strings.Trim(s, " \t"); got != want {
 		t.Fatalf("%q is trimmed to %q", s, got)
 	}
 	plain := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
-	if fields.Printable([]byte(s)) != plain {
+	if ascii.Printable([]byte(s)) != plain {
 		t.Fatalf("%q: printable is %v", s, !plain)
 	}
 }

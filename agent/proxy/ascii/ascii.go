@@ -1,6 +1,6 @@
-// Package fields judges the names and values of header fields as net/http does, and
+// Package ascii judges the names and values of header fields as net/http does, and
 // quickly where they are what they nearly always are: a canonical name, printable ASCII.
-package fields
+package ascii
 
 import (
 	"encoding/binary"
