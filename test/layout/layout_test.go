@@ -73,12 +73,17 @@ var rules = []rule{
 	{
 		why:  "a way in makes requests of bytes, and knows neither apps nor people, nor who counts connections",
 		from: "agent/proxy/http1", to: "agent",
-		allow: []string{"agent/proxy/http1", "agent/proxy/lazy", "agent/proxy/limits"},
+		allow: []string{"agent/proxy/ascii", "agent/proxy/http1", "agent/proxy/lazy", "agent/proxy/limits"},
 	},
 	{
 		why:  "a way in makes requests of bytes, and knows neither apps nor people, nor who counts connections",
 		from: "agent/proxy/http2", to: "agent",
-		allow: []string{"agent/proxy/http2", "agent/proxy/lazy", "agent/proxy/limits"},
+		allow: []string{"agent/proxy/ascii", "agent/proxy/http2", "agent/proxy/lazy", "agent/proxy/limits"},
+	},
+	{
+		why:  "names and values are judged without knowing whose they are",
+		from: "agent/proxy/ascii", to: "",
+		allow: []string{"agent/proxy/ascii"},
 	},
 	{
 		why:  "the context of a request is a leaf that both ways in have",
