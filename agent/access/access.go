@@ -251,8 +251,8 @@ func (a *Access) Touch() {
 
 // Deny shuts a person out at once (of one app where it names one), a grant or an app
 // password, until GiveBack, whatever any snapshot says, and returns how many live
-// connections it closed. The record is on the disk before access ends; when it cannot
-// be written, access ends anyway and the error says so.
+// connections it closed. Access ends first, however long the disk takes. The record is
+// on the disk before Deny returns; when it cannot be written, the error says so.
 func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
 	if d.At.IsZero() {
 		d.At = a.now().UTC()
@@ -271,13 +271,12 @@ func (a *Access) TakeAway(c store.PendingChange) (closed int, err error) {
 func (a *Access) deny(d store.DenyRecord, write func() error) (closed int, err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	written := write()
 	next := *a.state.Load()
 	next.denied = maps.Clone(next.denied)
 	next.denied[withoutTime(d)] = true
 	closed = a.swap(&next)
-	if written != nil {
-		return closed, fmt.Errorf("access is closed, but that could not be kept for a restart: %w", written)
+	if err := write(); err != nil {
+		return closed, fmt.Errorf("access is closed, but that could not be kept for a restart: %w", err)
 	}
 	return closed, nil
 }

@@ -400,3 +400,28 @@ func BenchmarkSessionAndDecide(b *testing.B) {
 		}
 	})
 }
+
+// A withdrawal while 4,000 connections of others are open.
+func BenchmarkTakeAwayAmongMany(b *testing.B) {
+	a, _ := open(b, b.TempDir(), newClock())
+	a.SetSnapshot(snapshot(nil))
+	cookie, err := a.NewSession(notes, owner, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	id, _, _ := a.Session(cookie, notes)
+	for range 4000 {
+		if d, _ := a.Enter(id, notes, func() { b.Error("closed") }); !d.Allowed {
+			b.Fatal(d)
+		}
+	}
+	change := store.PendingChange{ID: 1, AccountID: bob, AppID: notes, At: time.Now()}
+	for b.Loop() {
+		if _, err := a.TakeAway(change); err != nil {
+			b.Fatal(err)
+		}
+		if err := a.GiveBack(change); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -11,9 +11,9 @@ import (
 
 // GoDark closes everything to everybody, the owner included, until LightUp, and
 // answers what it closed. Approvals, people and sessions stay; the control plane is
-// not told. It holds across restarts: the record is durable before access ends, and
-// when it cannot be written access ends anyway and the error says so. Going dark
-// again keeps the first time.
+// not told. Access ends first, however long the disk takes. It holds across restarts:
+// the record is on the disk before GoDark returns, and when it cannot be written, the
+// error says so. Going dark again keeps the first time.
 func (a *Access) GoDark() (agentapi.Closed, error) {
 	defer a.changes.Raise()
 	began := time.Now()
@@ -24,14 +24,13 @@ func (a *Access) GoDark() (agentapi.Closed, error) {
 	if !again {
 		next.dark = new(a.now().UTC())
 	}
-	err := a.store.SetDark(next.dark)
 	closed := a.swap(&next)
-	if err != nil {
+	took := int(time.Since(began).Milliseconds())
+	if err := a.store.SetDark(next.dark); err != nil {
 		a.log.Error("everything is closed, but not over a restart", "err", err)
 		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,
 			"Everything is closed, but Porchlight could not write that to its data directory, so it would open again after a restart. Is the disk full?")
 	}
-	took := int(time.Since(began).Milliseconds())
 	if !again {
 		a.AddActivity(agentapi.Activity{At: *next.dark, Kind: agentapi.ActivityDark, Owner: true, Closed: closed})
 	}

@@ -151,3 +151,41 @@ func TestWhatIsStoredLastDecides(t *testing.T) {
 		t.Errorf("he is denied, and opens it: %+v", d)
 	}
 }
+
+// Weakness: a disk that answers late, or not at all, keeps somebody's access alive.
+// Checked: while what the owner took away is being written, it is closed already.
+func TestAccessEndsBeforeTheDiskAnswers(t *testing.T) {
+	t.Parallel()
+	change := store.PendingChange{ID: 1, AccountID: bob, AppID: notes}
+	for name, end := range map[string]func(*access.Access) error{
+		"deny":      func(a *access.Access) error { _, err := a.Deny(change.Deny()); return err },
+		"take away": func(a *access.Access) error { _, err := a.TakeAway(change); return err },
+		"dark":      func(a *access.Access) error { _, err := a.GoDark(); return err },
+	} {
+		var atDisk func()
+		db := openStore(t, t.TempDir(), store.ObserveCommits(func(committing bool) {
+			if committing && atDisk != nil {
+				atDisk()
+			}
+		}))
+		a := newAccess(t, access.Config{Store: db, Now: newClock().now})
+		a.SetSnapshot(snapshot(nil))
+		id := access.Identity{AccountID: bob, Epoch: 1}
+		cut := false
+		if d, leave := a.Enter(id, notes, func() { cut = true }); !d.Allowed {
+			t.Fatal(name, d)
+		} else {
+			defer leave()
+		}
+		looked := false
+		atDisk = func() {
+			if looked = true; !cut || a.Decide(id, notes).Allowed {
+				t.Errorf("%s: open while it is written (closed: %v)", name, cut)
+			}
+		}
+		if err := end(a); err != nil || !looked {
+			t.Errorf("%s: %v, written: %v", name, err, looked)
+		}
+		atDisk = nil
+	}
+}
