@@ -110,7 +110,7 @@ func parseForm(body string) (url.Values, error) {
 	return form, nil
 }
 
-const onlyScope = "The only scope is connect."
+const onlyScope = "scope must be connect, once, or left out."
 
 // scopeGiven says whether a request that asks for these scopes is given the one
 // there is. It may leave it out.

@@ -68,6 +68,42 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// Whoever writes a client reads in the answer which part of the request was wrong.
+func TestSentenceNamesThePart(t *testing.T) {
+	t.Parallel()
+	const whole = "grant_type=authorization_code&code=c&redirect_uri=r&code_verifier=v&client_id=i&client_secret=s"
+	basic := []string{"Basic " + base64.StdEncoding.EncodeToString([]byte("i:s"))}
+	for _, tt := range []struct {
+		header []string
+		form   string
+		names  string
+	}{
+		{nil, strings.Replace(whole, "code=c&", "", 1), "parameter code is missing"},
+		{nil, strings.Replace(whole, "redirect_uri=r", "redirect_uri=", 1), "parameter redirect_uri is missing"},
+		{nil, strings.Replace(whole, "&code_verifier=v", "", 1), "parameter code_verifier is missing"},
+		{nil, whole + "&code=d", "parameter code is there twice"},
+		{nil, whole + "&scope=all", "scope must be connect"},
+		{nil, "grant_type=refresh_token&client_secret=s", "parameter refresh_token is missing"},
+		{nil, strings.Replace(whole, "&client_id=i", "", 1), "parameter client_id is missing"},
+		{nil, strings.Replace(whole, "&client_secret=s", "", 1), "parameter client_secret is missing"},
+		{nil, "grant_type=refresh_token&refresh_token=t", "id and secret are missing"},
+		{basic, whole, "two ways at once"},
+		{basic, "grant_type=refresh_token&refresh_token=t&client_id=j", "client_id in the form is another"},
+	} {
+		form, err := parseForm(tt.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := parseToken(tt.header, form)
+		if err == nil {
+			err = req.incomplete
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.names) {
+			t.Errorf("%s: %v, want %q", tt.form, err, tt.names)
+		}
+	}
+}
+
 // A request that is taken apart is whole and unambiguous, whatever came in, and
 // every refusal has a code of docs/interface.md, Errors.
 func FuzzTokenForm(f *testing.F) {

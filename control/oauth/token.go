@@ -125,6 +125,9 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 		req.client.ID = form.Get("client_id")
 		return req, err
 	}
+	if req.grantType == grantCode && req.client.ID == "" { // a refresh token says itself whose it is
+		return tokenRequest{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: "The parameter client_id is missing."}
+	}
 	if !scopeGiven(form["scope"]) {
 		req.incomplete = malformed(onlyScope)
 	}
@@ -138,8 +141,11 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 	req.exchange = control.Exchange{
 		Code: form.Get("code"), RedirectURI: form.Get("redirect_uri"), Verifier: form.Get("code_verifier"),
 	}
-	if req.exchange.Code == "" || req.exchange.RedirectURI == "" || req.exchange.Verifier == "" {
-		req.incomplete = malformed("One of the parameters code, redirect_uri and code_verifier is missing.")
+	for _, name := range []string{"code", "redirect_uri", "code_verifier"} {
+		if form.Get(name) == "" {
+			req.incomplete = malformed("The parameter " + name + " is missing.")
+			break
+		}
 	}
 	return req, nil
 }
@@ -153,8 +159,11 @@ func credentials(authorization []string, form url.Values) (control.Credentials, 
 	}
 	inForm := control.Credentials{ID: form.Get("client_id"), Secret: form.Get("client_secret")}
 	if len(authorization) == 0 {
-		if inForm.Secret == "" {
-			return refused("The client's secret is missing.")
+		switch {
+		case inForm == control.Credentials{}:
+			return refused("The client's id and secret are missing: send both in the form, or by HTTP Basic.")
+		case inForm.Secret == "":
+			return refused("The parameter client_secret is missing.")
 		}
 		return inForm, nil
 	}
@@ -172,8 +181,11 @@ func credentials(authorization []string, form url.Values) (control.Credentials, 
 	if !ok || err1 != nil || err2 != nil || id == "" || secret == "" {
 		return refused("The Authorization header holds no id and secret.")
 	}
-	if inForm.Secret != "" || inForm.ID != "" && inForm.ID != id {
-		return refused("The client authenticates in two ways at once.")
+	switch {
+	case inForm.Secret != "":
+		return refused("The client authenticates in two ways at once: by HTTP Basic and in the form.")
+	case inForm.ID != "" && inForm.ID != id:
+		return refused("The client_id in the form is another than that of HTTP Basic.")
 	}
 	return control.Credentials{ID: id, Secret: secret}, nil
 }
