@@ -271,13 +271,18 @@ func (s *SignIn) WithLink(ctx context.Context, link string, client netip.Addr) (
 	})
 }
 
+// WrongCode is how WithCode refuses: the same for a wrong code, one that is over, and an
+// address that never got a mail.
+func WrongCode() error {
+	return refuse(controlapi.CodeForbidden, "That code is not right, or it is over. After five tries a new mail is needed.")
+}
+
 // WithCode uses up the code of the mail that the browser with this token
 // asked for. Five wrong ones end it, and twenty in a day, however many mails were
-// asked for, all codes sent to that address; links still work. A refusal
-// (CodeForbidden) is the same for a wrong code, one that is over, and an address that
-// never got a mail.
+// asked for, all codes sent to that address; links still work. It refuses with WrongCode
+// (CodeForbidden).
 func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client netip.Addr) (SignedIn, error) {
-	wrong := refuse(controlapi.CodeForbidden, "That code is not right, or it is over. After five tries a new mail is needed.")
+	wrong := WrongCode()
 	code = digits(code)
 	next := newEntry()
 	browser := hashOf(purposeBrowser, browserToken)

@@ -122,7 +122,7 @@ func (h *handler) showNamed(w http.ResponseWriter, r *http.Request, status int, 
 	if !i.Proven {
 		template, full.Other, full.formTarget = "invitation-named", session.Account.Email, ""
 		if _, ok := h.mailed(r); ok && p.Wait == "" {
-			template = "invitation-code"
+			template, full.Problem = "invitation-code", codeProblem(r)
 		}
 	}
 	return h.show(w, r, status, template, full)
@@ -162,7 +162,7 @@ func (h *handler) namedCode(w http.ResponseWriter, r *http.Request) error {
 	}
 	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.showNamed(w, r, http.StatusForbidden, page{Problem: problemOf(languageOf(r), err)})
+		return wrongCode(w, r, control.InvitationPath(invitationName(r)), destination{})
 	}
 	if err != nil {
 		return err

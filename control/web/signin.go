@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"porchlight/control"
@@ -68,12 +69,28 @@ func (h *handler) checkMail(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", to))
 	}
-	return h.showCheckMail(w, r, http.StatusOK, to, page{Email: email})
+	return h.show(w, r, http.StatusOK, "check", page{
+		Title: languageOf(r).Say("Check your mail"), Email: email, Return: to.path, Again: signInPath("/signin", to), Problem: codeProblem(r), formTarget: to.leads,
+	})
 }
 
-func (h *handler) showCheckMail(w http.ResponseWriter, r *http.Request, status int, to destination, p page) error {
-	p.Title, p.Return, p.Again, p.formTarget = languageOf(r).Say("Check your mail"), to.path, signInPath("/signin", to), to.leads
-	return h.show(w, r, status, "check", p)
+// wrongCode leads back to the page with the field for a code. Were the page the answer to
+// the form, a browser that comes back to it would have to send the form again.
+func wrongCode(w http.ResponseWriter, r *http.Request, path string, to destination) error {
+	query := url.Values{"wrong": {"1"}}
+	if to.path != "" {
+		query.Set("return", to.path)
+	}
+	return seeOther(w, r, path+"?"+query.Encode())
+}
+
+// codeProblem is what that page says after wrongCode. Whoever makes up such an address
+// can have it say nothing else.
+func codeProblem(r *http.Request) string {
+	if r.URL.Query().Get("wrong") != "1" {
+		return ""
+	}
+	return problemOf(languageOf(r), control.WrongCode())
 }
 
 func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
@@ -82,13 +99,13 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	to := h.parseReturn(r.Context(), f.Get("return"))
-	token, email, ok := h.began(r)
+	token, _, ok := h.began(r)
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", to))
 	}
 	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.showCheckMail(w, r, http.StatusForbidden, to, page{Email: email, Problem: problemOf(languageOf(r), err)})
+		return wrongCode(w, r, "/signin/check", to)
 	}
 	if err != nil {
 		return err

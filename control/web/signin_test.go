@@ -73,9 +73,21 @@ func TestVisitorSignsInByCode(t *testing.T) {
 	if to := stranger.post("/signin/code", "code", code).to(t); to != "/signin" {
 		t.Errorf("a browser that did not begin is led to %s", to)
 	}
-	wrong := b.post("/signin/code", "code", "12", "return", visitPath()).want(t, http.StatusForbidden)
+	// A wrong code leads to a page, which the browser can come back to: the answer to a
+	// form it could only send again.
+	wrong := b.get(b.post("/signin/code", "code", "12", "return", visitPath()).to(t)).want(t, http.StatusOK)
 	if !strings.Contains(wrong.body, "That code is not right") || !strings.Contains(wrong.body, `aria-invalid="true"`) {
 		t.Errorf("a wrong code: %s", wrong.body)
+	}
+	german := b.request(http.MethodGet, "/signin/check?wrong=1", nil)
+	german.Header.Set("Accept-Language", "de")
+	if body := b.do(german).want(t, http.StatusOK).body; !strings.Contains(body, "Dieser Code stimmt nicht oder gilt nicht mehr") {
+		t.Errorf("a wrong code in German: %s", body)
+	}
+	for _, other := range []string{"/signin/check", "/signin/check?wrong=2", "/signin/check?wrong=Call+0800"} {
+		if body := b.get(other).want(t, http.StatusOK).body; strings.Contains(body, `class="problem"`) || strings.Contains(body, "0800") {
+			t.Errorf("%s: %s", other, body)
+		}
 	}
 	if csp := wrong.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self' https://notes.maya.localhost:8443;") {
 		t.Errorf("the redirect to the app would be blocked: %s", csp)
@@ -131,8 +143,9 @@ func TestUnknownAddressLooksTheSame(t *testing.T) {
 		first := b.post("/signin", "email", email)
 		second := b.get(first.to(t))
 		third := b.post("/signin/code", "code", "000000")
+		fourth := b.get(third.to(t))
 		var all strings.Builder
-		for _, a := range []answer{first, second, third} {
+		for _, a := range []answer{first, second, third, fourth} {
 			for _, c := range a.Cookies() {
 				a.Header.Set("Set-Cookie", strings.Replace(a.Header.Get("Set-Cookie"), c.Value, strings.Repeat("x", len(c.Value)), 1))
 			}

@@ -63,6 +63,9 @@ test('a link that was handed over opens to the invited address alone', async (t)
     await other.fill('input[name=code]', code)
     await other.click('button.primary')
     assert.match(await other.textContent('.problem'), /That code is not right/)
+    await other.click('text=What this is')
+    await other.goBack() // no form has to be sent again for it
+    assert.match(await other.textContent('.problem'), /That code is not right/)
   })
 
   await page.fill('input[name=code]', code)
