@@ -145,7 +145,15 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	invited.want("when it was taken back", door("notes"), KnockClosed)
 	b.invite(e, "notes")
 	invited.want("invited once more", door("notes"), KnockPending)
+	onAccount := func(path string) {
+		t.Helper()
+		if all := ok[[]Membership](t)(b.People.Memberships(t.Context(), p.AccountID)); len(all) != 1 || all[0].Invitation != path {
+			t.Errorf("the account has %+v, for %q", all, path)
+		}
+	}
+	onAccount(ok[Standing](t)(b.Knocks.Look(t.Context(), door("notes"), invited.Session)).Invitation)
 	b.clock.Add(invitationLife)
+	onAccount("")
 	invited.want("when the invitation has ended", door("notes"), KnockClosed)
 	b.invite(e, "notes")
 	if _, err := b.People.Remove(t.Context(), e.Computer.ID, p.AccountID); err != nil {

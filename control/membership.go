@@ -17,6 +17,9 @@ type Membership struct {
 	Owner    string // e-mail address
 	// Apps are the live apps the person may open there now, by label.
 	Apps []InvitedApp
+	// Invitation is the path of the open invitation of somebody who has not accepted one,
+	// and From what its owner calls themselves in it; both empty where there is none.
+	Invitation, From string
 }
 
 // Memberships lists the computers an account has a row on, by name, removed ones
@@ -45,6 +48,15 @@ func (s *People) Memberships(ctx context.Context, accountID string) ([]Membershi
 			for _, a := range apps {
 				if a.Live && p.mayOpen(a.ID) {
 					m.Apps = append(m.Apps, InvitedApp{Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.Until[a.ID]})
+				}
+			}
+			if m.Status == controlapi.PersonPending {
+				_, row, err := newestInvitation(tx, s.now(), computerID, accountID)
+				if err != nil {
+					return err
+				}
+				if row.Name != "" {
+					m.Invitation, m.From = InvitationPath(row.Name), row.From
 				}
 			}
 			slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })

@@ -66,7 +66,8 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 	return h.show(w, r, http.StatusOK, "account", p)
 }
 
-// accountComputers fills in the computers of one's own and those shared.
+// accountComputers fills in the computers of one's own, those shared, and the
+// invitations to others.
 func (h *handler) accountComputers(r *http.Request, session control.Session, p *page) error {
 	own, err := h.svc.Computers.Own(r.Context(), session.Account.ID)
 	if err != nil {
@@ -80,6 +81,9 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 		return err
 	}
 	for _, m := range memberships {
+		if m.Invitation != "" {
+			p.Invitations = append(p.Invitations, invitationRow{Host: m.Computer.Host, Owner: m.Owner, From: m.From, Path: m.Invitation})
+		}
 		if m.Role == controlapi.RoleMember && m.Status == controlapi.PersonActive {
 			p.Shared = append(p.Shared, sharedRow{Name: m.Computer.Name, Host: m.Computer.Host, URL: m.Computer.URL, Owner: m.Owner, Apps: invitedRows(languageOf(r), m.Apps)})
 		}
@@ -122,6 +126,14 @@ func computerRowOf(l words.Language, c control.OwnComputer) computerRow {
 		row.State = l.Say("Last seen %s", moment(l, c.SeenAt))
 	}
 	return row
+}
+
+// invitationRow is an open invitation on the account page.
+type invitationRow struct {
+	Host  string
+	Owner string
+	From  string // what they call themselves, to stand beside Owner
+	Path  string // of its page, where one click accepts it
 }
 
 // sharedRow is somebody else's computer on the account page.

@@ -152,6 +152,54 @@ func TestLeaveOnTheDashboard(t *testing.T) {
 	owner.post("/account/leave", "computer", "maya").want(t, http.StatusForbidden)
 }
 
+// Weakness: whoever was invited and signed in without the mail's link read "Nothing yet".
+// Checked: the account of the person invited, and no other, names the computer, who
+// invites and the invitation's page, in both languages, until it is accepted or taken
+// back; and no app before the click.
+func TestOpenInvitationsOnTheDashboard(t *testing.T) {
+	t.Parallel()
+	r := peopleRig(t)
+	r.member("carol@example.com", "app1")
+	path := strings.TrimPrefix(r.inviteAll(invited)[0].Link.URL, authURL)
+	b, carol := r.browser(), r.browser()
+	b.signIn(invited, "")
+	carol.signIn("carol@example.com", "")
+	page := b.get("/account").want(t, http.StatusOK)
+	goldenPage(t, "account-invited", page.body)
+	for _, hidden := range []string{"Nothing yet", "Photos", "Leave"} {
+		if strings.Contains(page.body, hidden) {
+			t.Errorf("the account says %q", hidden)
+		}
+	}
+	if !strings.Contains(page.body, path) {
+		t.Errorf("the account does not lead to %s", path)
+	}
+	german := b.request(http.MethodGet, "/account", nil)
+	german.Header.Set("Accept-Language", "de")
+	if page := b.do(german).want(t, http.StatusOK); !strings.Contains(page.body, "lädt Sie ein") || !strings.Contains(page.body, ">Zur Einladung<") {
+		t.Errorf("in German: %s", page.body)
+	}
+	owner := r.browser()
+	owner.signIn("maya@example.com", "")
+	for _, other := range []*browser{carol, owner} {
+		if body := other.get("/account").want(t, http.StatusOK).body; strings.Contains(body, control.PathInvitationName) || strings.Contains(body, invited) {
+			t.Errorf("another account shows it: %s", body)
+		}
+	}
+
+	b.post(path).to(t)
+	if body := b.get("/account").want(t, http.StatusOK).body; strings.Contains(body, control.PathInvitationName) || !strings.Contains(body, "Photos") {
+		t.Errorf("accepted: %s", body)
+	}
+	made := r.inviteAll("dora@example.com")
+	must(r.client().Remove(t.Context(), controlapi.Remove{AccountID: made[0].Person.AccountID}))
+	dora := r.browser()
+	dora.signIn("dora@example.com", "")
+	if body := dora.get("/account").want(t, http.StatusOK).body; strings.Contains(body, control.PathInvitationName) || !strings.Contains(body, "Nothing yet") {
+		t.Errorf("when it was taken back: %s", body)
+	}
+}
+
 var sessionField = regexp.MustCompile(`name="session" value="([a-z0-9]+)"`)
 
 func TestSignOutOtherBrowsers(t *testing.T) {

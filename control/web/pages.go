@@ -77,12 +77,14 @@ type page struct {
 
 	Wait string
 
-	Own      []computerRow
-	Shared   []sharedRow
-	Computer computerRow // one of them
-	MayEnrol bool
-	Sessions []sessionRow
-	Grants   []grantRow
+	Own    []computerRow
+	Shared []sharedRow
+	// Invitations are those of somebody who has not accepted them.
+	Invitations []invitationRow
+	Computer    computerRow // one of them
+	MayEnrol    bool
+	Sessions    []sessionRow
+	Grants      []grantRow
 
 	Purpose   words.Sentence // what they sign in anew for, in words
 	Client    string         // OAuth client that asks, by name

@@ -75,6 +75,8 @@ var germanPages = map[string]string{
 	"Shared with you":                       "Für Sie freigegeben",
 	"Until %s":                              "Bis %s",
 	"Shared by %s":                          "Freigegeben von %s",
+	"See the invitation":                    "Zur Einladung",
+	"See the invitation from %s":            "Zur Einladung von %s",
 	"No app is on for you there right now.": "Dort ist gerade keine App für Sie an.",
 	"Nothing yet. Somebody who wants to share an app with you invites %s.": "Noch nichts. Wer eine App für Sie freigeben will, lädt %s ein.",
 	"Connected apps": "Verbundene Apps",
