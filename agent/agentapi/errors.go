@@ -83,6 +83,22 @@ func IsNoApp(err error) bool {
 	return ok && e.Code == CodeNotFound && e.Message == NoApp().Message
 }
 
+// NoAppCalled refuses a label that no app of this computer has.
+func NoAppCalled(label string) *Error {
+	const longest = 100 // characters, like that of a label
+	if short := []rune(label); len(short) > longest {
+		label = string(short[:longest]) + "…"
+	}
+	return Errorf(CodeInvalid, "This computer serves no app called %q.", label)
+}
+
+// IsNoAppCalled says whether err is that refusal, with another before it or not, also
+// where it came over the wire.
+func IsNoAppCalled(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == CodeInvalid && strings.Contains(e.Message, "This computer serves no app called ")
+}
+
 // CodeOf is the code of the *Error in err's chain, CodeInternal for any other
 // error and empty for nil.
 func CodeOf(err error) Code {

@@ -76,7 +76,7 @@ func (p *People) SetAccess(ctx context.Context, by Actor, req agentapi.AccessReq
 	}
 	app, ok := p.cfg.Apps.ByLabel(req.App)
 	if !ok {
-		return agentapi.PersonChanged{}, noSuchApp(req.App)
+		return agentapi.PersonChanged{}, agentapi.NoAppCalled(req.App)
 	}
 	hold, err := holdFor(by, req.HoldSeconds)
 	if err != nil {
@@ -290,7 +290,7 @@ func (p *People) liveApps(labels []string) ([]engine.App, error) {
 		app, ok := p.cfg.Apps.ByLabel(label)
 		switch {
 		case !ok:
-			return nil, noSuchApp(label)
+			return nil, agentapi.NoAppCalled(label)
 		case app.Status == agentapi.StatusPending:
 			return nil, agentapi.Errorf(agentapi.CodeInvalid, "%q has changed and waits for the owner's approval, so it cannot be shared now.", app.Label)
 		case app.Status != agentapi.StatusLive:
@@ -310,12 +310,4 @@ func looksLikeAddress(email string) bool {
 	email = strings.TrimSpace(email)
 	a, err := mail.ParseAddress(email)
 	return err == nil && a.Name == "" && a.Address == email && strings.Contains(email[strings.LastIndexByte(email, '@'):], ".")
-}
-
-func noSuchApp(label string) error {
-	const longest = 100 // characters, like that of a label
-	if short := []rune(label); len(short) > longest {
-		label = string(short[:longest]) + "…"
-	}
-	return agentapi.Errorf(agentapi.CodeInvalid, "This computer serves no app called %q.", label)
 }

@@ -45,7 +45,7 @@ func (p *People) TakeBack(h agentapi.HeldChange) (agentapi.PersonChanged, error)
 	if h.App != "" {
 		app, ok := p.cfg.Apps.ByLabel(h.App)
 		if !ok {
-			return agentapi.PersonChanged{}, noSuchApp(h.App)
+			return agentapi.PersonChanged{}, agentapi.NoAppCalled(h.App)
 		}
 		c.AppID = app.ID
 	}

@@ -25,7 +25,7 @@ const inSnapshotIn = 2 * time.Second
 func (p *People) MakePassword(ctx context.Context, req agentapi.PasswordRequest) (agentapi.MadePassword, error) {
 	app, ok := p.appCalled(req.App)
 	if !ok {
-		return agentapi.MadePassword{}, noSuchApp(req.App)
+		return agentapi.MadePassword{}, agentapi.NoAppCalled(req.App)
 	}
 	made, err := p.makePassword(ctx, app.ID, req.Name)
 	if err != nil {

@@ -70,9 +70,11 @@ the others are invited, and the exit code is 1.`,
 		}
 		i.apps = labelled(cmd.Context(), client, i.apps...)
 		if len(args) == 1 {
-			return i.one(cmd.Context(), client, args[0], *asJSON)
+			err = i.one(cmd.Context(), client, args[0], *asJSON)
+		} else {
+			err = i.several(cmd.Context(), client, args, *asJSON)
 		}
-		return i.several(cmd.Context(), client, args, *asJSON)
+		return nameServed(cmd.Context(), client, err)
 	}
 	return cmd
 }

@@ -176,3 +176,36 @@ func TestPeopleWords(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: somebody who mistyped an app was told that there is none of that name, and had
+// to look up what there is.
+// Checked: every command that takes a label names the approved apps, five at most, and no
+// request.
+func TestUnknownAppNamesThoseServed(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	refused := func(want string) {
+		t.Helper()
+		for _, command := range []string{
+			"people invite bob@example.com --app Diary", "people invite bob@example.com lena@example.com --app Diary",
+			"people withdraw x --app Diary", "passwords add Diary --name laptop",
+		} {
+			if code, out, errs := s.run(strings.Fields(command)...); code != commandline.ExitRefused || out != "" || !strings.HasSuffix(errs, `This computer serves no app called "Diary". `+want+"\n") {
+				t.Errorf("%s: exit %d, want %q\n%s%s", command, code, want, out, errs)
+			}
+		}
+	}
+	_, port := anApp(t, http.NotFoundHandler())
+	s.ok("publish", "later", "--label", "Later", "--port", port)
+	refused("It serves none yet. See: porchlight apps")
+	s.publishing("notes", "Notes", http.NotFoundHandler())
+	s.publishing("wiki", "Wiki, ours", http.NotFoundHandler())
+	refused(`It serves "Notes" and "Wiki, ours".`)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		s.publishing(name, "App "+name, http.NotFoundHandler())
+	}
+	refused(`It serves "App a", "App b", "App c", "App d" and 2 more. See: porchlight apps`)
+	if _, _, errs := s.run("people", "invite", "bob", "--app", "Diary"); !strings.Contains(errs, "does not look like an e-mail address") || !strings.Contains(errs, `"App a"`) {
+		t.Errorf("a bad address, too: %s", errs)
+	}
+}

@@ -42,7 +42,8 @@ func ownerCommand[T any](c cli, cmd *cobra.Command, ask func(context.Context, *a
 		if err != nil {
 			return result, err
 		}
-		return ask(ctx, client, args)
+		result, err = ask(ctx, client, args)
+		return result, nameServed(ctx, client, err)
 	}, say)
 }
 
