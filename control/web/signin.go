@@ -143,9 +143,17 @@ func (h *handler) linkError(w http.ResponseWriter, r *http.Request, err error) e
 	if !control.IsRefusal(err, controlapi.CodeNotFound) {
 		return err
 	}
-	return h.show(w, r, http.StatusNotFound, "error", page{
-		Title: languageOf(r).Say("This link is over"), Problem: problemOf(languageOf(r), err), Again: "/signin",
-	})
+	p := page{Title: languageOf(r).Say("This link is over"), Problem: problemOf(languageOf(r), err), Again: "/signin"}
+	// Somebody who opens their mail a second time has what they came for.
+	session, ok, away := h.current(w, r)
+	if away != nil {
+		return away
+	}
+	if ok {
+		p.Problem = languageOf(r).Say("It was used already, or its 15 minutes are over. You need no other: this browser is signed in as %s.", session.Account.Email)
+		p.Again = ""
+	}
+	return h.show(w, r, http.StatusNotFound, "error", p)
 }
 
 // signedIn gives the browser its session, ending the one it had, and sends it

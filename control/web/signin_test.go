@@ -103,18 +103,26 @@ func TestVisitorSignsInByCode(t *testing.T) {
 	}
 }
 
-// A link that was used says so. (That opening one does not use it up is
-// TestScannersChangeNothing.)
+// A link that was used says so, and to a browser that is signed in that it needs no
+// other. (That opening one does not use it up is TestScannersChangeNothing.)
 func TestUsedLinkIsOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	b := r.browser()
 	b.signIn("maya@example.com", "")
 	m := r.mails("maya@example.com", 1)
-	again := b.post("/signin/link", "token", tokenOf(t, m)).want(t, http.StatusNotFound)
+	again := r.browser().post("/signin/link", "token", tokenOf(t, m)).want(t, http.StatusNotFound)
 	goldenPage(t, "link-over", again.body)
-	b.get(m.Links[0]).want(t, http.StatusNotFound)
-	b.get("/signin/link").want(t, http.StatusNotFound)
+	for what, a := range map[string]answer{
+		"the same click": b.post("/signin/link", "token", tokenOf(t, m)),
+		"the same mail":  b.get(m.Links[0]),
+		"half a link":    b.get("/signin/link"),
+	} {
+		a.want(t, http.StatusNotFound)
+		if !strings.Contains(a.body, "this browser is signed in as maya@example.com") || !strings.Contains(a.body, `href="/account"`) || strings.Contains(a.body, `href="/signin"`) {
+			t.Errorf("%s, signed in: %s", what, a.body)
+		}
+	}
 }
 
 // A link signs in the browser it is clicked in; the one that began stays

@@ -15,8 +15,9 @@ var germanPages = map[string]string{
 	"This request is too large":         "Diese Anfrage ist zu groß",
 	"There is nothing at this address.": "An dieser Adresse ist nichts.",
 
-	"This isn’t shared with you":                                         "Das ist nicht für Sie freigegeben",
-	"You are signed in as <b>%s</b>.":                                    "Sie sind als <b>%s</b> angemeldet.",
+	"This isn’t shared with you":      "Das ist nicht für Sie freigegeben",
+	"You are signed in as <b>%s</b>.": "Sie sind als <b>%s</b> angemeldet.",
+	"It was used already, or its 15 minutes are over. You need no other: this browser is signed in as %s.": "Er wurde schon benutzt, oder seine 15 Minuten sind um. Sie brauchen keinen neuen: Dieser Browser ist als %s angemeldet.",
 	"That address can’t open %s.":                                        "Diese Adresse kann %s nicht öffnen.",
 	"Sign in with another address":                                       "Mit einer anderen Adresse anmelden",
 	"Think it should be? Ask the person who sent you here to invite %s.": "Sollte es das sein? Bitten Sie die Person, die Sie hierher geschickt hat, %s einzuladen.",
