@@ -222,7 +222,10 @@ func TestForgedAndOldSnapshots(t *testing.T) {
 			{"mine", "a", 9, false}, // a node that was left behind
 			{"mine", "z", 9, false}, // of before the last restart
 			{"mine", "", 0, true},   // an earlier version, which has no lines
+			{"mine", "b", 0, false}, // and no reason to forget how far b was
 			{"mine", "b", 2, true},
+			{"mine", "", 9, true},
+			{"mine", "b", 1, false},
 			{"mine", "c", 1, true},
 			{"mine", "b", 9, false},
 		} {
@@ -233,6 +236,9 @@ func TestForgedAndOldSnapshots(t *testing.T) {
 			})
 			if believed := err == nil; believed != step.believed || believed != (len(h.snapshots) > before) {
 				t.Errorf("%+v: %v", step, err)
+			}
+			if last.Line == "" || last.Change == 0 {
+				t.Errorf("%+v: after a restart nothing is older than %q %d", step, last.Line, last.Change)
 			}
 		}
 		if !slices.Equal(last.Left, []string{"b", "a", "z"}) {

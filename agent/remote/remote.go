@@ -289,6 +289,11 @@ func (r *Remote) take(snapshot controlapi.Snapshot) error {
 	if r.line != "" && snapshot.Line != "" && snapshot.Line != r.line {
 		r.left = slices.Insert(slices.Clone(r.left[:min(len(r.left), maxLeft-1)]), 0, r.line)
 	}
+	if snapshot.Line == "" && r.line != "" {
+		// From a node of an earlier version, which does not count. What the others said
+		// holds on, also across a restart, or something older would pass next.
+		snapshot.Line, snapshot.Change = r.line, r.change
+	}
 	snapshot.Left = r.left
 	r.cfg.OnSnapshot(snapshot)
 	r.version, r.line, r.change = snapshot.Version, snapshot.Line, snapshot.Change
