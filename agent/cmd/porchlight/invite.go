@@ -58,7 +58,7 @@ the others are invited, and the exit code is 1.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&i.apps, "app", nil, "label or name of an app they may open; give it again for more")
+	f.StringArrayVar(&i.apps, "app", nil, "label, name or address of an app they may open; give it again for more")
 	f.StringVar(&i.line, "line", "", "what you write to them: one line of at most 200 characters")
 	f.BoolVar(&i.noMail, "no-mail", false, "mail nothing; you hand over the links")
 	i.until = untilFlag(cmd)
@@ -68,7 +68,17 @@ the others are invited, and the exit code is 1.`,
 		if err != nil {
 			return err
 		}
-		i.apps = labelled(cmd.Context(), client, i.apps...)
+		state, err := client.State(cmd.Context())
+		if err != nil {
+			return err
+		}
+		apps, err := appsCalled(state, i.apps...)
+		if err != nil {
+			return err
+		}
+		for n, app := range apps {
+			i.apps[n] = app.Label
+		}
 		if len(args) == 1 {
 			err = i.one(cmd.Context(), client, args[0], *asJSON)
 		} else {

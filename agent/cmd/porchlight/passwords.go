@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func addPasswordCommand(c cli) *cobra.Command {
 		Long: `Make a password for one app, for yourself. It is shown once, and not kept: make a
 new one for each program, and revoke the one of a program you no longer use.`,
 		Example: "  porchlight passwords add git --name laptop",
-		Args:    commandline.Exactly("the APP, by its name or label"),
+		Args:    commandline.Exactly("the APP, by its name, label or address"),
 	}
 	name := cmd.Flags().String("name", "", "what to call it, to tell it from others")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -42,32 +43,35 @@ new one for each program, and revoke the one of a program you no longer use.`,
 		}
 		return nil
 	}
-	var state agentapi.OwnerState
+	var email, url string
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.MadePassword, error) {
-		made, err := client.MakePassword(ctx, agentapi.PasswordRequest{App: args[0], Name: *name})
-		if err == nil {
-			state, _ = client.State(ctx) // the password is made all the same
+		state, err := client.State(ctx)
+		if err != nil {
+			return agentapi.MadePassword{}, err
 		}
-		return made, err
-	}, func(made agentapi.MadePassword, args []string) error {
-		c.printPassword(made, state, args[0])
+		apps, err := appsCalled(state, args[0])
+		if err != nil {
+			return agentapi.MadePassword{}, err
+		}
+		email, url = state.Account.Email, apps[0].URL
+		// The agent takes a name before a label, which another app may have as its name.
+		return client.MakePassword(ctx, agentapi.PasswordRequest{App: cmp.Or(apps[0].Name, args[0]), Name: *name})
+	}, func(made agentapi.MadePassword, _ []string) error {
+		c.printPassword(made, email, url)
 		return nil
 	})
 }
 
 // printPassword says how to use an app password that was just made.
-func (t *terminal) printPassword(made agentapi.MadePassword, state agentapi.OwnerState, called string) {
+func (t *terminal) printPassword(made agentapi.MadePassword, email, url string) {
 	t.line("password:  %s", made.Password)
-	if state.Account.Email != "" {
-		t.line("user name: %s", printable(state.Account.Email))
+	if email != "" {
+		t.line("user name: %s", printable(email))
 	}
-	url := "https://…"
-	for _, app := range state.Apps {
-		if (app.Name == called || strings.EqualFold(app.Label, called)) && app.URL != "" {
-			url = app.URL
-			t.line("address:   %s", url)
-		}
+	if url != "" {
+		t.line("address:   %s", url)
 	}
+	url = cmp.Or(url, "https://…")
 	t.remark("It is shown only this once. Give it to one program, with the user name above. For example:")
 	t.remark("  git clone %s/project.git", url)
 	t.remark("  a calendar: server %s, by CalDAV", url)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,7 @@ func peopleCommand(c cli) *cobra.Command {
 		Long: `Say who may reach this computer, and change it.
 
 Where a person is asked for, give their account id or their e-mail address. An app
-is named by its label or its name, as 'porchlight apps' shows them.`,
+is named by its label, its name or its address, as 'porchlight apps' shows them.`,
 		Example: `  porchlight people
   porchlight people invite bob@example.com --app Notes --app Wiki
   porchlight people link bob@example.com
@@ -60,7 +59,7 @@ func withdrawCommand(c cli) *cobra.Command {
 // changeCommand gives one app or takes it away.
 func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = commandline.Exactly("the ID or e-mail address of the person")
-	app := cmd.Flags().String("app", "", "label or name of the app")
+	app := cmd.Flags().String("app", "", "label, name or address of the app")
 	until := new(string)
 	if granted {
 		until = untilFlag(cmd)
@@ -77,12 +76,16 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return agentapi.PersonChanged{}, err
 		}
-		*app = labelled(ctx, client, *app)[0]
-		changed, err := client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted, Until: *until})
-		if asJSON, _ := cmd.Flags().GetBool("json"); err == nil && granted && !asJSON {
-			at = addressOf(ctx, client, *app)
+		state, err := client.State(ctx)
+		if err != nil {
+			return agentapi.PersonChanged{}, err
 		}
-		return changed, err
+		apps, err := appsCalled(state, *app)
+		if err != nil {
+			return agentapi.PersonChanged{}, err
+		}
+		*app, at = apps[0].Label, apps[0].URL
+		return client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted, Until: *until})
 	}, func(changed agentapi.PersonChanged, _ []string) error {
 		if granted {
 			c.line("%s may open %s%s%s", printable(changed.Person.Email), printable(*app), endWords(changed.Person, *app), onceThey[changed.Person.Status])
@@ -94,30 +97,6 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		}
 		return nil
 	})
-}
-
-// labelled are the labels of the apps that were named: by the label, the name of its
-// address as other commands take it, or the label in other capitals. What names no app
-// stays as it is, and is refused by who knows them all.
-func labelled(ctx context.Context, client *agentapi.Client, named ...string) []string {
-	state, err := client.State(ctx)
-	if err != nil {
-		return named
-	}
-	out := slices.Clone(named)
-	for n, one := range named {
-		for _, is := range []func(agentapi.OwnerApp) bool{
-			func(a agentapi.OwnerApp) bool { return a.Label == one },
-			func(a agentapi.OwnerApp) bool { return a.Name == one },
-			func(a agentapi.OwnerApp) bool { return strings.EqualFold(a.Label, one) },
-		} {
-			if i := slices.IndexFunc(state.Apps, is); i >= 0 {
-				out[n] = state.Apps[i].Label
-				break
-			}
-		}
-	}
-	return out
 }
 
 // nameServed adds to the refusal of an app that this computer does not serve those that
@@ -145,17 +124,6 @@ func nameServed(ctx context.Context, client *agentapi.Client, err error) error {
 		more = " See: porchlight apps"
 	}
 	return agentapi.Errorf(agentapi.CodeOf(err), "%s %s%s", err, served, more)
-}
-
-// addressOf is the address of an app by its label; empty where it has none, or it cannot be
-// asked for.
-func addressOf(ctx context.Context, client *agentapi.Client, label string) string {
-	state, err := client.State(ctx)
-	i := slices.IndexFunc(state.Apps, func(a agentapi.OwnerApp) bool { return strings.EqualFold(a.Label, label) })
-	if err != nil || i < 0 || state.Apps[i].URL == "" {
-		return ""
-	}
-	return state.Apps[i].URL
 }
 
 func removeCommand(c cli) *cobra.Command {

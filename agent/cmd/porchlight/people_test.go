@@ -209,3 +209,38 @@ func TestUnknownAppNamesThoseServed(t *testing.T) {
 		t.Errorf("a bad address, too: %s", errs)
 	}
 }
+
+// Weakness: a program that asked under a label took that word from the owner's app of that
+// name; and where one app's label was another's name, one of the two was chosen silently.
+// Checked: a request takes no word, two apps that a word may mean are both named and neither
+// is given, and the address of each tells them apart.
+func TestAppCalledByOneWord(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	s.publishing("wiki", "Team pages", http.NotFoundHandler())
+	_, port := anApp(t, http.NotFoundHandler())
+	s.ok("publish", "other", "--label", "wiki", "--port", port)
+	want := func(code int, said string, command ...string) {
+		t.Helper()
+		got, out, errs := s.run(command...)
+		if got != code || !strings.Contains(out+errs, said) {
+			t.Errorf("%v: exit %d, want %d with %q\n%s%s", command, got, code, said, out, errs)
+		}
+	}
+	want(0, bob+" is invited to Team pages, at https://wiki.", "people", "invite", bob, "--app", "wiki")
+	want(0, bob+" cannot open Team pages any more", "people", "withdraw", bob, "--app", "wiki")
+
+	s.publishing("journal", "Wiki", http.NotFoundHandler())
+	var account agentapi.Account
+	s.json(&account, "account")
+	both := fmt.Sprintf(`"wiki" may mean "Team pages" at wiki.%s, or "Wiki" at journal.%[1]s. Name it by its address.`, account.Host)
+	want(commandline.ExitRefused, both, "people", "invite", bob, "--app", "wiki")
+	want(commandline.ExitRefused, both, "people", "grant", bob, "--app", "wiki")
+	want(commandline.ExitRefused, both, "people", "withdraw", bob, "--app", "wiki")
+	want(commandline.ExitRefused, both, "passwords", "add", "wiki", "--name", "laptop")
+	want(0, "may open Team pages", "people", "grant", bob, "--app", "wiki."+account.Host)
+	want(0, "address: https://journal.", "people", "grant", bob, "--app", "https://journal."+account.Host+"/")
+	want(0, "may open Wiki", "people", "grant", bob, "--app", "Wiki")
+	want(0, "cannot open Wiki any more", "people", "withdraw", bob, "--app", "journal")
+	want(0, "address:   https://journal.", "passwords", "add", "journal."+account.Host, "--name", "laptop")
+}
