@@ -61,9 +61,13 @@ type Access struct {
 
 	onFirstVisit func(store.Visited) // or nil
 
-	// writing is locked while state is replaced, so that two writers cannot lose each
-	// other's change. It guards contactSaved, silenceSaved and ends too.
-	writing      sync.Mutex
+	// writing is locked while a change is stored and decides, so that what is stored last
+	// is what decides. It guards contactSaved, silenceSaved and ends too. What takes access
+	// away decides before, without it: see Shut.
+	writing sync.Mutex
+	// swapping is locked while state is replaced, so that two writers cannot lose each
+	// other's change, and never while the disk is waited for. It is the inner one.
+	swapping     sync.Mutex
 	contactSaved time.Time
 	silenceSaved time.Duration // see keepSilence
 	state        atomic.Pointer[state]
@@ -199,17 +203,20 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	old := a.state.Load()
-	next := &state{denied: old.denied, keys: old.keys, dark: old.dark}
-	next.take(snap)
 	now := a.now()
 	closed = a.contacted(now)
-	same := old.received && old.snapshot.Computer.ID == snap.Computer.ID
-	a.noteEnds(next)
-	if !same {
-		a.ends.fresh = nil // ended before this computer knew of it
-	}
-	closed += a.swap(next)
+	var old state
+	var same bool
+	closed += a.swap(func(next *state) {
+		old = *next
+		*next = state{denied: old.denied, keys: old.keys, dark: old.dark}
+		next.take(snap)
+		same = old.received && old.snapshot.Computer.ID == snap.Computer.ID
+		a.noteEnds(next)
+		if !same {
+			a.ends.fresh = nil // ended before this computer knew of it
+		}
+	})
 	if old.received && !same {
 		// Another account, perhaps of another control plane: the old one's
 		// account ids mean nothing here.
@@ -266,19 +273,25 @@ func (a *Access) TakeAway(c store.PendingChange) (closed int, err error) {
 	return a.deny(c.Deny(), func() error { return a.store.TakeAway(c) })
 }
 
-// deny holds writing until the record is stored, as GiveBack does: so what is stored
-// last is also what decides.
 func (a *Access) deny(d store.DenyRecord, write func() error) (closed int, err error) {
+	closed = a.Shut(d)
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	next := *a.state.Load()
-	next.denied = maps.Clone(next.denied)
-	next.denied[withoutTime(d)] = true
-	closed = a.swap(&next)
-	if err := write(); err != nil {
+	err = write()
+	closed += a.Shut(d) // a GiveBack may have come between
+	if err != nil {
 		return closed, fmt.Errorf("access is closed, but that could not be kept for a restart: %w", err)
 	}
 	return closed, nil
+}
+
+// Shut is Deny without the disk: it waits for nothing, and has to be followed by Deny or
+// TakeAway of the same, which keep it for a restart.
+func (a *Access) Shut(d store.DenyRecord) (closed int) {
+	return a.swap(func(next *state) {
+		next.denied = maps.Clone(next.denied)
+		next.denied[withoutTime(d)] = true
+	})
 }
 
 // GiveBack takes a TakeAway back: the change is forgotten together with the
@@ -289,16 +302,20 @@ func (a *Access) GiveBack(c store.PendingChange) error {
 	if err := a.store.GiveBack(c); err != nil {
 		return fmt.Errorf("take a denial back: %w", err)
 	}
-	next := *a.state.Load()
-	next.denied = maps.Clone(next.denied)
-	delete(next.denied, c.Deny())
-	a.swap(&next)
+	a.swap(func(next *state) {
+		next.denied = maps.Clone(next.denied)
+		delete(next.denied, c.Deny())
+	})
 	return nil
 }
 
-// swap publishes a state and closes what it refuses. writing is held.
-func (a *Access) swap(next *state) (closed int) {
-	a.state.Store(next)
+// swap publishes the state as change makes it, and closes what that refuses.
+func (a *Access) swap(change func(next *state)) (closed int) {
+	a.swapping.Lock()
+	defer a.swapping.Unlock()
+	next := *a.state.Load()
+	change(&next)
+	a.state.Store(&next)
 	closed = a.closeRefused()
 	close(*a.changed.Swap(new(make(chan struct{}))))
 	return closed

@@ -17,22 +17,26 @@ import (
 func (a *Access) GoDark() (agentapi.Closed, error) {
 	defer a.changes.Raise()
 	began := time.Now()
+	since := a.now().UTC()
+	again := false
+	dark := func(next *state) {
+		if next.dark == nil {
+			next.dark = &since
+		}
+		again = next.dark != &since
+	}
+	closed := a.swap(dark)
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	next := *a.state.Load()
-	again := next.dark != nil
-	if !again {
-		next.dark = new(a.now().UTC())
-	}
-	closed := a.swap(&next)
-	took := int(time.Since(began).Milliseconds())
-	if err := a.store.SetDark(next.dark); err != nil {
+	closed += a.swap(dark) // a LightUp may have come between
+	if err := a.store.SetDark(a.DarkSince()); err != nil {
 		a.log.Error("everything is closed, but not over a restart", "err", err)
 		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,
 			"Everything is closed, but Porchlight could not write that to its data directory, so it would open again after a restart. Is the disk full?")
 	}
+	took := int(time.Since(began).Milliseconds())
 	if !again {
-		a.AddActivity(agentapi.Activity{At: *next.dark, Kind: agentapi.ActivityDark, Owner: true, Closed: closed})
+		a.AddActivity(agentapi.Activity{At: since, Kind: agentapi.ActivityDark, Owner: true, Closed: closed})
 	}
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: took}, nil
 }
@@ -46,10 +50,8 @@ func (a *Access) LightUp() error {
 		return agentapi.Errorf(agentapi.CodeInternal,
 			"Porchlight could not write to its data directory, so everything stays closed. Is the disk full?")
 	}
-	next := *a.state.Load()
-	was := next.dark
-	next.dark = nil
-	a.swap(&next)
+	was := a.DarkSince()
+	a.swap(func(next *state) { next.dark = nil })
 	if was != nil {
 		a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityLight, Owner: true})
 	}

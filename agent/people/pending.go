@@ -43,6 +43,8 @@ func (p *People) restore() error {
 // back after a restart; it is closed even then, and never held.
 func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int, heldUntil time.Time, err error) {
 	c.At, c.Computer = p.cfg.Now().UTC(), p.cfg.Access.Snapshot().Computer.ID
+	shut := p.cfg.Access.Shut(c.Deny()) // before mu, which another change may hold for as long as the disk takes
+	defer func() { closed += shut }()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, twin := range p.pending {
