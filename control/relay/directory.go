@@ -99,6 +99,7 @@ type directory struct {
 	nodes     []nodeRow            // alive, this one included, by name
 	seenAt    time.Time            // when nodes was read
 	anewAt    time.Time            // when lookAnew was through with it
+	anewSince time.Time            // when the read of lookAnew that is under way began
 	rows      bool                 // where tunnels are is in the store, too
 	patience  time.Time            // until when nobody is taken for gone
 	dirty     map[string]bool      // hosts whose row may be wrong

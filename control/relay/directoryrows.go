@@ -60,27 +60,37 @@ const (
 
 // lookAnew reads who is there, because a node that came just now may have the tunnel that
 // nobody else has. Those who ask together cause one read, and strangers who name hosts
-// none within freshFor of the last.
+// none within freshFor of the last. The store may outlast the time it is given, so the read
+// is left to itself after anewWait, and nobody waits for one that is overdue.
 func (d *directory) lookAnew(ctx context.Context) {
 	d.mu.Lock()
 	now := d.now()
 	due := !d.storeIsAway() && now.Sub(d.seenAt) >= freshFor && now.Sub(d.anewAt) >= freshFor
+	overdue := !d.anewSince.IsZero() && now.Sub(d.anewSince) >= anewWait
 	d.mu.Unlock()
-	if !due {
+	if !due || overdue {
 		return
 	}
-	_, _, _ = d.flight.Do("", func() (any, error) { // no server name is empty
-		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), anewWait)
+	looked := d.flight.DoChan("", func() (any, error) { // no server name is empty
+		d.mu.Lock()
+		d.anewSince = d.now()
+		d.mu.Unlock()
+		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), lookupWait)
 		defer cancel()
 		if err := d.look(ctx); err != nil {
 			d.log.Warn("looking for new relays failed; those known count", "err", err)
 			d.lookupFailed(err) // so that not everybody waits for it
 		}
 		d.mu.Lock()
-		d.anewAt = d.now()
+		d.anewSince, d.anewAt = time.Time{}, d.now()
 		d.mu.Unlock()
 		return nil, nil
 	})
+	select {
+	case <-looked:
+	case <-time.After(anewWait):
+	case <-ctx.Done():
+	}
 }
 
 // withoutRows are the nodes to ask for a server name where no row names one, and nobody
