@@ -86,7 +86,7 @@ type directory struct {
 	now       func() time.Time
 	log       *slog.Logger
 
-	along       kv.Rows // to be read with every look
+	along       kv.Rows // to be read with every look of its own
 	lookedAlong func(kv.Tx, error)
 
 	wake    chan struct{} // has room for one
@@ -268,8 +268,13 @@ func (d *directory) withdraw(ctx context.Context) error {
 	})
 }
 
-// look reads who is there.
+// look reads who is there, and what is to be read along.
 func (d *directory) look(ctx context.Context) error {
+	return d.readNodes(ctx, d.along, d.lookedAlong)
+}
+
+// readNodes reads who is there, and gives what is read along to looked.
+func (d *directory) readNodes(ctx context.Context, along kv.Rows, looked func(kv.Tx, error)) error {
 	select {
 	case d.looking <- struct{}{}:
 		defer func() { <-d.looking }()
@@ -277,13 +282,13 @@ func (d *directory) look(ctx context.Context) error {
 		return ctx.Err()
 	}
 	var nodes []nodeRow
-	err := d.store.ViewOf(ctx, d.along.With(kv.Rows{Prefixes: []string{keyNodes}}), func(tx kv.Tx) (err error) {
+	err := d.store.ViewOf(ctx, along.With(kv.Rows{Prefixes: []string{keyNodes}}), func(tx kv.Tx) (err error) {
 		nodes, err = livingNodes(tx)
-		d.lookedAlong(tx, nil)
+		looked(tx, nil)
 		return err
 	})
 	if err != nil {
-		d.lookedAlong(nil, err)
+		looked(nil, err)
 		return err
 	}
 	d.mu.Lock()

@@ -337,8 +337,8 @@ func TestManyNodes(t *testing.T) {
 	}
 }
 
-// What others want read goes with each look for nodes, in one read, and they hear when it
-// could not be read.
+// What others want read goes with each look for nodes that a node does by itself, in one
+// read, and they hear when it could not be read.
 func TestReadAlong(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
@@ -365,6 +365,17 @@ func TestReadAlong(t *testing.T) {
 	errs = nil
 	if err := d.look(t.Context()); err == nil || len(errs) != 1 || errs[0] == nil {
 		t.Errorf("a read that failed: %v, and %v is told", err, errs)
+	}
+	errs = nil
+	for _, away := range []bool{true, false} { // what strangers cause reads nothing along
+		store.away.Store(away)
+		d.seenAt, d.anewAt, d.away = d.seenAt.Add(-time.Second), d.anewAt.Add(-time.Second), false
+		reads := store.views.Load()
+		d.lookAnew(t.Context())
+		_, _, _ = d.flight.Do("", func() (any, error) { return nil, nil }) // a slow read may be out still
+		if n := store.views.Load() - reads; n != 1 || len(errs) != 0 {
+			t.Errorf("away %v: a look that a visitor caused reads %d times and tells %v", away, n, errs)
+		}
 	}
 }
 
