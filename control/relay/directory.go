@@ -109,6 +109,7 @@ type directory struct {
 	failed    int                  // lookups in a row
 	away      bool                 // the store did not answer lookups, and has not been read since
 	unreached map[string]time.Time // nodes that could not be reached, by run, and until when
+	renewed   bool                 // this run wrote its row
 	namesake  string               // the run of another relay with this node's name
 	draining  bool
 }
@@ -245,11 +246,21 @@ func (d *directory) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.store.PutAll(ctx, lease, kv.Item{Key: keyNodes + row.Node, Value: value})
+	if err := d.store.PutAll(ctx, lease, kv.Item{Key: keyNodes + row.Node, Value: value}); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.renewed = true
+	d.mu.Unlock()
+	return nil
 }
 
-// warnOfNamesake looks whether another relay writes this one's row. mu is held.
+// warnOfNamesake looks whether another relay writes this one's row. Until this run has
+// written it, it may be that of the run before. mu is held.
 func (d *directory) warnOfNamesake(nodes []nodeRow) {
+	if !d.renewed {
+		return
+	}
 	i := slices.IndexFunc(nodes, func(n nodeRow) bool { return n.Node == d.self.Node && n.Run != d.self.Run })
 	if i >= 0 && nodes[i].Run != d.namesake {
 		d.namesake = nodes[i].Run

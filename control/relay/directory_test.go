@@ -398,7 +398,13 @@ func TestNamesakes(t *testing.T) {
 		}
 	}
 	before, again := open(), open()
-	step(before.renew, before.look, again.renew, again.look)
+	step(before.renew, before.look)
+	store.away.Store(true)
+	if err := again.renew(t.Context()); err == nil {
+		t.Error("renewed while the store was away")
+	}
+	store.away.Store(false)
+	step(again.look, again.renew, again.look)
 	if logs.Len() > 0 {
 		t.Errorf("started again: %s", logs.String())
 	}
