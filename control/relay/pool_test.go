@@ -55,8 +55,8 @@ func TestPoolsGiveBackWhenFilesRunOut(t *testing.T) {
 	s := r.routes.sessions()[0]
 	s.mu.Lock()
 	s.pools[plainPool].target = grown
-	s.mu.Unlock()
 	s.nudge()
+	s.mu.Unlock()
 	for range grown {
 		a.open(a.ticket())
 	}

@@ -27,9 +27,10 @@ const writeWait = 10 * time.Second
 // lookAgain is the last part of an agent's time, see heard.
 const lookAgain = time.Second
 
-// session is one control connection of an agent that has authenticated. Four
-// goroutines know it: the reader of its frames, the writer, which alone writes,
-// the one that waits for snapshots, and any visitor taking a data connection.
+// session is one control connection of an agent that has authenticated. Most are of
+// computers that sleep, so what waits is small: one goroutine waits for the agent's next
+// frame, on a stack that nothing else has grown, and the one that writes is there while
+// there is something to say.
 type session struct {
 	relay    *Relay
 	computer controlapi.Computer
@@ -38,13 +39,14 @@ type session struct {
 	conn     *tls.Conn
 	key      *tunnelwire.HeaderKey
 	log      *slog.Logger
+	left     func() // ends what is done for it
 
 	credential string
 	syncs      bool          // the connection carries the sync
 	asked      chan struct{} // has room for one: there is something in sync.ask
 	line       *bySource     // visitors waiting for a data connection
-	wake       chan struct{} // has room for one: there is something to write
 	done       chan struct{} // closed by end
+	silence    time.Duration // of the agent after which it is given up; who reads owns it
 
 	kicked bool // protected by routes.mu
 
@@ -56,37 +58,37 @@ type session struct {
 	draining bool               // Drain is to be written
 	over     bool               // end was called
 	farewell []tunnelwire.Frame // written last
+	writing  bool               // somebody runs write, or will
+	more     bool               // there is more to write since it last looked
+	clock    *time.Timer        // nudges when something is due by the clock; nil until it is needed
+	ticking  bool               // clock runs for the next tick
+	ticked   bool               // and that has come
 	ticks    int
 	resting  bool      // see rest
 	visited  time.Time // when a visitor last came
 	sync     syncing
 }
 
-// control serves a control connection until it ends. Until its credential is
-// known to be good, it stays counted among the undecided.
+// control admits an agent, and begins to serve its control connection. Until its
+// credential is known to be good, it stays counted among the undecided.
 func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
-	defer conn.Close()
 	s, err := r.admit(life, conn)
 	decided()
 	if err != nil {
+		_ = conn.Close()
 		r.log.Info("control connection refused", "from", conn.RemoteAddr().String(), "err", err)
 		return
 	}
 	s.log.Info("tunnel connected", "from", conn.RemoteAddr().String())
 	// One that was admitted while the relay drained has been missed by that.
-	defer context.AfterFunc(life, func() { s.end() })()
-	var others sync.WaitGroup
-	life, over := context.WithCancel(life)
-	defer over()
-	others.Go(s.write)
+	stop := context.AfterFunc(life, func() { s.end() })
+	following, left := context.WithCancel(life)
+	s.left = func() { stop(); left() }
 	if s.syncs {
-		others.Go(func() { s.follow(life) })
+		r.wg.Go(func() { s.follow(following) })
 	}
-	err = s.read()
-	s.end()
-	over()
-	others.Wait()
-	s.log.Info("tunnel ended", "err", err)
+	r.wg.Go(s.read)
+	s.write()
 }
 
 // admit authenticates the agent and adds its session to the routes.
@@ -168,9 +170,14 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host st
 		asked:   make(chan struct{}, 1),
 		log:     r.log.With("computer", computer.ID, "host", host),
 		line:    r.cfg.Limits.shared(r.cfg.Limits.WaitingPerComputer),
-		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		pending: make(map[ticketID]issued),
+		silence: tunnelwire.GiveUpAfter,
+		writing: true, // the welcome comes first
+		ticked:  true,
+	}
+	if s.syncs {
+		s.silence = tunnelwire.SilenceAsleep
 	}
 	s.pools[plainPool] = pool{most: r.cfg.Limits.PoolMax}
 	if !s.syncs || hello.Visited {
@@ -182,44 +189,70 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host st
 	return s
 }
 
-// read handles the agent's frames until the connection fails or falls silent.
-func (s *session) read() error {
-	silence := tunnelwire.GiveUpAfter
-	if s.syncs {
-		silence = tunnelwire.SilenceAsleep
+// read waits for the agent's next frame and handles it, until the connection fails or
+// falls silent. A fresh goroutine waits for the one after it: what a frame takes of the
+// stack is several times what waiting does, and a stack only shrinks bit by bit.
+func (s *session) read() {
+	from := &heard{conn: s.conn}
+	err := s.conn.SetReadDeadline(time.Now().Add(s.silence - lookAgain))
+	var size int
+	if err == nil {
+		size, err = tunnelwire.AwaitFrame(from)
 	}
-	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(silence - lookAgain)); err != nil {
-			return err
-		}
-		f, err := tunnelwire.ReadFrame(&heard{conn: s.conn})
-		if err != nil {
-			return err
-		}
-		switch f.Type {
-		case tunnelwire.Ping:
-			s.mu.Lock()
-			// A second ping before the first was answered needs no second pong.
-			s.pongs = 1
-			s.mu.Unlock()
-			s.nudge()
-			switch {
-			case s.syncs && f.Awake:
-				silence = tunnelwire.HeardAwake
-			case s.syncs:
-				silence = tunnelwire.SilenceAsleep
-			}
-		case tunnelwire.Failed:
-			s.failed(f.Tickets)
-		case tunnelwire.Known:
-			s.relay.routes.learn(s, f.Addresses, s.relay.now())
-		case tunnelwire.Sync:
-			if !s.syncs {
-				return errNoSync
-			}
-			s.ask(f.Version)
-		}
+	if err == nil {
+		err = s.readRest(from, size)
 	}
+	if err != nil {
+		s.end()
+		s.left()
+		s.log.Info("tunnel ended", "err", err)
+	}
+}
+
+// readRest reads and handles a frame that has begun to come, and has the next one waited
+// for.
+func (s *session) readRest(from *heard, size int) error {
+	f, err := tunnelwire.ReadRest(from, size)
+	if err != nil {
+		return err
+	}
+	write, err := s.handle(f)
+	if err != nil {
+		return err
+	}
+	s.relay.wg.Go(s.read)
+	if write {
+		s.write()
+	}
+	return nil
+}
+
+// handle does what a frame asks for. The caller has to write where it says so.
+func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
+	switch f.Type {
+	case tunnelwire.Ping:
+		switch {
+		case s.syncs && f.Awake:
+			s.silence = tunnelwire.HeardAwake
+		case s.syncs:
+			s.silence = tunnelwire.SilenceAsleep
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		// A second ping before the first was answered needs no second pong.
+		s.pongs = 1
+		return s.claim(), nil
+	case tunnelwire.Failed:
+		s.failed(f.Tickets)
+	case tunnelwire.Known:
+		s.relay.routes.learn(s, f.Addresses, s.relay.now())
+	case tunnelwire.Sync:
+		if !s.syncs {
+			return false, errNoSync
+		}
+		s.ask(f.Version)
+	}
+	return false, nil
 }
 
 // heard reads what the agent says. When its time has passed, it looks once more: this
@@ -257,46 +290,90 @@ func (s *session) failed(tickets []tunnelwire.Ticket) {
 	s.relay.tickets.strike(ids...)
 }
 
-// write writes everything the session has to say, until it ends.
+// nudge has what there is to say written. It never blocks; mu is held.
+func (s *session) nudge() {
+	if s.claim() {
+		s.relay.wg.Go(s.write)
+	}
+}
+
+// claim reports whether the caller is to run write, because nobody does. mu is held.
+func (s *session) claim() bool {
+	s.more = true
+	if s.writing {
+		return false
+	}
+	s.writing = true
+	return true
+}
+
+// write writes what the session has to say until there is nothing more, or it has ended.
+// It is run by one at a time: who claims to.
 func (s *session) write() {
-	defer s.conn.Close() // ends read
-	timer := time.NewTimer(tick)
-	defer timer.Stop()
-	eager := true
 	for {
-		for _, f := range s.compose(eager) {
-			if s.send(f) != nil {
-				s.end()
-				return
-			}
-		}
-		eager = false
-		rests, until := s.rest()
-		if rests {
-			timer.Stop()
-			if until > 0 {
-				timer.Reset(until)
-			}
-		}
-		select {
-		case <-s.wake:
-			if rests {
-				timer.Reset(tick)
-			}
-		case <-timer.C:
-			timer.Reset(tick)
-			s.tick()
-			eager = true
-		case <-s.done:
-			s.mu.Lock()
-			farewell := s.farewell
-			s.mu.Unlock()
+		s.mu.Lock()
+		over, ticked := s.over, s.ticked
+		s.more, s.ticked = false, false
+		farewell := s.farewell
+		s.mu.Unlock()
+		if over {
 			for _, f := range farewell {
 				_ = s.send(f)
 			}
+			_ = s.conn.Close() // ends read
+			return
+		}
+		if ticked {
+			s.tick()
+		}
+		for _, f := range s.compose(ticked) {
+			if s.send(f) != nil {
+				s.end()
+				_ = s.conn.Close()
+				return
+			}
+		}
+		if s.pause() {
 			return
 		}
 	}
+}
+
+// pause ends a run of write if there is nothing more to say, and sets the clock.
+func (s *session) pause() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.more || s.over {
+		return false
+	}
+	s.writing = false
+	rests, until := s.rest()
+	switch {
+	case !rests && !s.ticking:
+		until, s.ticking = tick, true
+	case !rests:
+		return true
+	case s.clock != nil:
+		s.clock.Stop()
+		s.ticking = false
+	}
+	if until > 0 && s.clock == nil {
+		s.clock = time.AfterFunc(until, s.strike)
+	} else if until > 0 {
+		s.clock.Reset(until)
+	}
+	return true
+}
+
+// strike is the clock's.
+func (s *session) strike() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.ticking, s.ticked = false, true
+	s.nudge()
 }
 
 func (s *session) send(f tunnelwire.Frame) error {
@@ -374,10 +451,8 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 
 // rest says that nothing changes until a visitor comes or the agent speaks: then no
 // clock is needed, and an idle computer sleeps. Whoever ends the rest nudges. What a
-// computer parks is looked at once more after until, if that is not 0.
+// computer parks is looked at once more after until, if that is not 0. mu is held.
 func (s *session) rest() (rests bool, until time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.resting = len(s.pending) == 0
 	for i := range s.pools {
 		p := &s.pools[i]
@@ -425,19 +500,11 @@ func (s *session) tick() {
 	}
 }
 
-// nudge wakes the writer. It never blocks.
-func (s *session) nudge() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
 // drain tells the agent to connect elsewhere; what is parked here still serves.
 func (s *session) drain() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.draining = true
-	s.mu.Unlock()
 	s.nudge()
 }
 
@@ -461,6 +528,10 @@ func (s *session) end(farewell ...tunnelwire.Frame) {
 		ids = append(ids, id)
 	}
 	clear(s.pending)
+	if s.clock != nil {
+		s.clock.Stop()
+	}
+	s.nudge()
 	s.mu.Unlock()
 	close(s.done)
 	s.relay.routes.remove(s)

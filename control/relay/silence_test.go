@@ -62,6 +62,7 @@ func TestHowLongAnAgentMayBeSilent(t *testing.T) {
 					return
 				}
 				r.control(context.Background(), server, func() {})
+				r.wg.Wait()
 			}()
 			a := connectAgentBy(t, c.protocol, here, "", "maya")
 			say := func(f tunnelwire.Frame) {

@@ -125,8 +125,8 @@ func (s *session) tell(snapshot []byte) error {
 
 func (s *session) say(t *telling, inStep bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.sync.next, s.sync.inStep = t, inStep
-	s.mu.Unlock()
 	s.nudge()
 }
 

@@ -94,7 +94,7 @@ func TestFloodsOfSyncs(t *testing.T) {
 // A snapshot is told in parts, before each of which comes what a visitor needs.
 func TestTicketsComeBetweenParts(t *testing.T) {
 	t.Parallel()
-	s := &session{relay: newRelay(t, nil), wake: make(chan struct{}, 1), pending: make(map[ticketID]issued)}
+	s := &session{relay: newRelay(t, nil), writing: true, pending: make(map[ticketID]issued)}
 	if err := s.tell(bytes.Repeat([]byte("x"), 3*tunnelwire.MaxPart)); err != nil {
 		t.Fatal(err)
 	}
