@@ -149,7 +149,7 @@ func TestSignOut(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	ok[Session](t)(b.Sessions.Of(t.Context(), tokens[1]))
 
-	watch := b.Agents.watchers.add(e.Computer.ID)
+	watch := b.Agents.watchers.add(e.Computer.ID, nil)
 	defer watch.Stop()
 	if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestConnectedElsewhere(t *testing.T) {
 		if connected() {
 			t.Errorf("on a shared store (%t) it is connected for ever", shared)
 		}
-		watch := b.Agents.watchers.add(e.Computer.ID)
+		watch := b.Agents.watchers.add(e.Computer.ID, nil)
 		if !connected() {
 			t.Error("with a sync waiting here it is not connected")
 		}

@@ -182,7 +182,7 @@ func New(cfg Config) (*Service, error) {
 		Keys:      keys,
 		core:      s,
 		closing:   closing,
-		drain:     sync.OnceFunc(func() { close(closing) }),
+		drain:     sync.OnceFunc(func() { close(closing); s.watchers.endTold() }),
 	}, nil
 }
 

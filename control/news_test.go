@@ -138,7 +138,7 @@ func TestChangesAreSeenThoughMessagesAreLost(t *testing.T) {
 					t.Fatal(err)
 				}
 				ids = append(ids, added.Computer.ID)
-				w := two.Agents.watchers.add(added.Computer.ID)
+				w := two.Agents.watchers.add(added.Computer.ID, nil)
 				t.Cleanup(w.Stop)
 				watches = append(watches, w)
 			}
@@ -190,7 +190,7 @@ func TestChangesThatNobodyTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := two.Agents.watchers.add(added.Computer.ID)
+	w := two.Agents.watchers.add(added.Computer.ID, nil)
 	defer w.Stop()
 	for range 3 {
 		before := calm()
@@ -236,7 +236,7 @@ func TestUnknownOutcomeIsTold(t *testing.T) {
 	})
 	e := b.owner()
 	<-told
-	w := b.Agents.watchers.add(e.Computer.ID)
+	w := b.Agents.watchers.add(e.Computer.ID, nil)
 	defer w.Stop()
 	store.forgets = true
 	if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); !errors.Is(err, kv.ErrOutcomeUnknown) {

@@ -21,12 +21,17 @@ import (
 // (see hints), and two for one that it does not, or three where OAuth clients have
 // grants for it.
 func (s *Agents) Sync(ctx context.Context, credential string, client netip.Addr) (watch *Watch, out controlapi.Snapshot, err error) {
+	return s.sync(ctx, credential, client, nil)
+}
+
+// sync is Sync, with a watch of who is told where that is not nil.
+func (s *Agents) sync(ctx context.Context, credential string, client netip.Addr, told *telling) (watch *Watch, out controlapi.Snapshot, err error) {
 	err = s.paced(ctx, credential, client, false, func(ctx context.Context, hash string) error {
 		id, err := s.computerOf(ctx, hash)
 		if err != nil {
 			return err
 		}
-		w := s.watchers.add(id) // before the rows are read, so that nothing falls between
+		w := s.watchers.add(id, told) // before the rows are read, so that nothing falls between
 		if out, err = s.read(ctx, hash, id); err != nil {
 			w.Stop()
 			return err

@@ -81,7 +81,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	sync(other, "of a computer with clients, by another node", asked{of: 3})
 	sync(other, "once more", asked{of: 1})
 
-	watch := b.Agents.watchers.add(e.Computer.ID)
+	watch := b.Agents.watchers.add(e.Computer.ID, nil)
 	again := func() error { _, err := b.Agents.SyncAgain(t.Context(), e.Credential, watch); return err }
 	store.of = 0
 	if err := again(); err != nil || store.of != 1 {
@@ -137,7 +137,7 @@ func TestSnapshotOfManyClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch := b.Agents.watchers.add(e.Computer.ID)
+	watch := b.Agents.watchers.add(e.Computer.ID, nil)
 	defer watch.Stop()
 	for range 2 {
 		if s, err := b.Agents.SyncAgain(t.Context(), e.Credential, watch); err != nil || len(s.ClientOrigins) != many {

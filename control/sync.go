@@ -55,6 +55,7 @@ type Watch struct {
 	computer string
 	changed  chan struct{}
 	replaced chan struct{}
+	telling  *telling // is told instead, and the channels are nil; nil for none
 	owner    *watchers
 
 	hash    string    // of the credential of an agent that is told; guarded by owner.mu until told
@@ -72,11 +73,14 @@ type watchers struct {
 	lose       func()              // guarded by mu; ends step
 }
 
-// add begins to watch a computer. Changes before that are not reported, so the snapshot
-// is read afterwards.
-func (ws *watchers) add(computerID string) *Watch {
-	w := &Watch{computer: computerID, changed: make(chan struct{}, 1), replaced: make(chan struct{}), owner: ws}
-	w.Changed, w.Replaced = w.changed, w.replaced
+// add begins to watch a computer, for who is told where that is not nil. Changes before
+// that are not reported, so the snapshot is read afterwards.
+func (ws *watchers) add(computerID string, told *telling) *Watch {
+	w := &Watch{computer: computerID, telling: told, owner: ws}
+	if told == nil {
+		w.changed, w.replaced = make(chan struct{}, 1), make(chan struct{})
+		w.Changed, w.Replaced = w.changed, w.replaced
+	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byComputer == nil {
@@ -84,7 +88,7 @@ func (ws *watchers) add(computerID string) *Watch {
 	}
 	list := ws.byComputer[computerID]
 	if len(list) >= syncsPerComputer {
-		close(list[0].replaced)
+		list[0].replace()
 		list = slices.Delete(list, 0, 1)
 	}
 	ws.byComputer[computerID] = append(list, w)
@@ -106,11 +110,27 @@ func (ws *watchers) wake(computerID string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, w := range ws.byComputer[computerID] {
-		select {
-		case w.changed <- struct{}{}:
-		default: // it has one to read already
-		}
+		w.wake()
 	}
+}
+
+func (w *Watch) wake() {
+	if w.telling != nil {
+		w.telling.wake()
+		return
+	}
+	select {
+	case w.changed <- struct{}{}:
+	default: // it has one to read already
+	}
+}
+
+func (w *Watch) replace() {
+	if w.telling != nil {
+		w.telling.end(notHere())
+		return
+	}
+	close(w.replaced)
 }
 
 // watched are the computers somebody watches, in order.

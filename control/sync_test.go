@@ -41,7 +41,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 	e := b.owner()
 	other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	b.apps(e, "app1", "app2")
-	watch, bystander := b.Agents.watchers.add(e.Computer.ID), b.Agents.watchers.add(other.Computer.ID)
+	watch, bystander := b.Agents.watchers.add(e.Computer.ID, nil), b.Agents.watchers.add(other.Computer.ID, nil)
 	defer watch.Stop()
 	defer bystander.Stop()
 	id, account := e.Computer.ID, ""
@@ -89,7 +89,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.Agents.watchers.add("x")
+	first := b.Agents.watchers.add("x", nil)
 	defer first.Stop()
 	for range syncsPerComputer {
 		select {
@@ -97,7 +97,7 @@ func TestWatchesAreBounded(t *testing.T) {
 			t.Fatal("replaced too early")
 		default:
 		}
-		defer b.Agents.watchers.add("x").Stop()
+		defer b.Agents.watchers.add("x", nil).Stop()
 	}
 	select {
 	case <-first.Replaced:
@@ -113,7 +113,7 @@ func TestOtherNodesChangesAreSeen(t *testing.T) {
 	a.run()
 	other := ok[*Service](t)(New(a.cfg))
 	e := a.owner()
-	watch := a.Agents.watchers.add(e.Computer.ID)
+	watch := a.Agents.watchers.add(e.Computer.ID, nil)
 	defer watch.Stop()
 	before := ok[controlapi.Snapshot](t)(a.Agents.Snapshot(t.Context(), e.Computer.ID))
 	if err := other.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
@@ -166,7 +166,7 @@ func TestSnapshotNamesClientOrigins(t *testing.T) {
 	}
 	account := b.member(e.Computer.ID, "bob@example.com")
 	code := ok[string](t)(c.code(account, e.Computer.Name))
-	watch := b.Agents.watchers.add(e.Computer.ID)
+	watch := b.Agents.watchers.add(e.Computer.ID, nil)
 	defer watch.Stop()
 	tokens := ok[Tokens](t)(c.exchange(code))
 	select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -35,10 +36,101 @@ const (
 )
 
 // Tell tells the agent with this credential, which has the snapshot of version has,
-// each other one, until ctx ends or it is over, and returns why: a refusal where the
-// credential is not good (any more) or this node cannot know of changes. What it tells
-// first answers at once, with Unchanged set where the agent has it already.
-func (s *Agents) Tell(ctx context.Context, credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error) error {
+// each other one, until it is stopped, or until it is over, which over is told: with a
+// refusal where the credential is not good (any more) or this node cannot know of
+// changes. What it tells first answers at once, with Unchanged set where the agent has
+// it already. tell and over are called by one goroutine at a time, and there is none
+// while nothing changes, because most computers sleep. When stop has returned neither is
+// called any more; it is not for them to call.
+func (s *Agents) Tell(credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error, over func(error)) (stop func()) {
+	t := &telling{agents: s, credential: credential, client: client, has: has, tell: tell, over: over}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.wake()
+	return t.stop
+}
+
+// telling is one agent that is told.
+type telling struct {
+	agents     *Agents
+	credential string
+	client     netip.Addr
+	tell       func(controlapi.Snapshot) error
+	over       func(error)
+	ctx        context.Context // ends with why it is over
+	cancel     context.CancelCauseFunc
+
+	// Of who looks.
+	has   string
+	watch *Watch      // nil before the credential was found to be good
+	clock *time.Timer // wakes it; nil until that is needed
+
+	looks   sync.WaitGroup
+	mu      sync.Mutex // protects what follows
+	looking bool       // somebody does, or nobody does any more
+	again   bool       // there is something to look at since
+}
+
+// errStopped ends what is told because it was stopped.
+var errStopped = errors.New("control: who was told has gone")
+
+// wake has somebody look.
+func (t *telling) wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.again = true
+	if !t.looking {
+		t.looking = true
+		t.looks.Go(t.look)
+	}
+}
+
+// end has it be over. The first reason counts.
+func (t *telling) end(why error) {
+	t.cancel(why)
+	t.wake()
+}
+
+func (t *telling) stop() {
+	t.end(errStopped)
+	t.looks.Wait()
+}
+
+// look tells what there is to tell. When it is over nobody looks again.
+func (t *telling) look() {
+	for t.more() {
+		err := t.next()
+		if why := context.Cause(t.ctx); why != nil {
+			err = why
+		}
+		if err == nil {
+			continue
+		}
+		t.cancel(err)
+		if t.clock != nil {
+			t.clock.Stop()
+		}
+		if t.watch != nil {
+			t.watch.Stop()
+			t.agents.seen.note(t.watch.computer, t.agents.now())
+		}
+		if err != errStopped {
+			t.over(err)
+		}
+		return
+	}
+}
+
+// more says whether there is something to look at.
+func (t *telling) more() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.looking, t.again = t.again, false
+	return t.looking
+}
+
+// next reads the snapshot and tells it.
+func (t *telling) next() error {
+	s := t.agents
 	select {
 	case <-s.watchers.outOfStep():
 		return notHere()
@@ -46,39 +138,56 @@ func (s *Agents) Tell(ctx context.Context, credential string, client netip.Addr,
 		return elsewhere()
 	default:
 	}
-	var watch *Watch
+	first, within := t.watch == nil, readFor
+	if first {
+		within = firstFor
+	}
 	var snapshot controlapi.Snapshot
-	err := s.inStep(ctx, firstFor, func(ctx context.Context) (err error) {
-		watch, snapshot, err = s.Sync(ctx, credential, client)
+	err := s.inStep(t.ctx, within, func(ctx context.Context) (err error) {
+		if first {
+			t.watch, snapshot, err = s.sync(ctx, t.credential, t.client, t)
+		} else {
+			snapshot, err = s.SyncAgain(ctx, t.credential, t.watch)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	defer watch.Stop()
-	defer func() { s.seen.note(watch.computer, s.now()) }()
-	s.watchers.tells(watch, hashOf(purposeCredential, credential), s.now().Add(-rand.N(checkAgainAfter)))
-	for first := true; ; first = false {
-		switch {
-		case snapshot.Version != has:
-			err = tell(snapshot)
-		case first:
-			err = tell(controlapi.Snapshot{Version: has, Unchanged: true})
-		}
-		if err != nil {
-			return err
-		}
-		has = snapshot.Version
-		if err := s.stay(ctx, watch, passes(snapshot)); err != nil {
-			return err
-		}
-		err := s.inStep(ctx, readFor, func(ctx context.Context) (err error) {
-			snapshot, err = s.SyncAgain(ctx, credential, watch)
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	if first {
+		s.watchers.tells(t.watch, hashOf(purposeCredential, t.credential), s.now().Add(-rand.N(checkAgainAfter)))
+	}
+	switch {
+	case snapshot.Version != t.has:
+		err = t.tell(snapshot)
+	case first:
+		err = t.tell(controlapi.Snapshot{Version: t.has, Unchanged: true})
+	}
+	if err != nil {
+		return err
+	}
+	t.has = snapshot.Version
+	t.setClock(passes(snapshot))
+	// Whoever ends what all are told may not have seen this one.
+	select {
+	case <-s.closing:
+	case <-s.watchers.outOfStep():
+	default:
+		return nil
+	}
+	return notHere()
+}
+
+// setClock has it look again in a while where some of what was told ends by itself.
+// Others cost no timer each.
+func (t *telling) setClock(is bool) {
+	switch {
+	case is && t.clock == nil:
+		t.clock = time.AfterFunc(checkAgainAfter, t.wake)
+	case is:
+		t.clock.Reset(checkAgainAfter)
+	case t.clock != nil:
+		t.clock.Stop()
 	}
 }
 
@@ -99,28 +208,6 @@ func (s *Agents) inStep(ctx context.Context, within time.Duration, read func(con
 // passes says whether some of a snapshot ends by itself, with no change of the computer.
 func passes(s controlapi.Snapshot) bool {
 	return len(s.Knocks)+len(s.RevokedGrants)+len(s.ClientOrigins)+len(s.Undelivered) > 0
-}
-
-// stay returns nil when it is time to look again.
-func (s *Agents) stay(ctx context.Context, watch *Watch, passes bool) error {
-	var again <-chan time.Time // sleeping computers cost no timer each
-	if passes {
-		timer := time.NewTimer(checkAgainAfter)
-		defer timer.Stop()
-		again = timer.C
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-watch.Changed:
-		return nil
-	case <-again:
-		return nil
-	case <-watch.Replaced:
-	case <-s.closing:
-	case <-s.watchers.outOfStep():
-	}
-	return notHere()
 }
 
 // look notes that their computers are here, and reads, together, whether the credentials
@@ -254,11 +341,27 @@ func (ws *watchers) setBehind(is bool) {
 		return
 	}
 	ws.mu.Lock()
-	defer ws.mu.Unlock()
 	if is {
 		ws.lose()
 	} else {
 		ws.step, ws.lose = context.WithCancel(context.Background())
+	}
+	ws.mu.Unlock()
+	if is {
+		ws.endTold()
+	}
+}
+
+// endTold ends what agents are told by this node.
+func (ws *watchers) endTold() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, list := range ws.byComputer {
+		for _, w := range list {
+			if w.telling != nil {
+				w.telling.end(notHere())
+			}
+		}
 	}
 }
 

@@ -18,23 +18,22 @@ import (
 type listening struct {
 	told chan controlapi.Snapshot
 	over chan error
-	stop context.CancelFunc
+	stop func()
 }
 
 func (b *bench) tell(t *testing.T, credential, has string) listening {
-	ctx, stop := context.WithCancel(t.Context())
-	l := listening{told: make(chan controlapi.Snapshot), over: make(chan error, 1), stop: stop}
-	go func() {
-		l.over <- b.Agents.Tell(ctx, credential, netip.MustParseAddr("192.0.2.1"), has, func(s controlapi.Snapshot) error {
-			select {
-			case l.told <- s:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-	}()
-	t.Cleanup(stop)
+	ctx, leave := context.WithCancel(t.Context())
+	l := listening{told: make(chan controlapi.Snapshot), over: make(chan error, 1)}
+	stop := b.Agents.Tell(credential, netip.MustParseAddr("192.0.2.1"), has, func(s controlapi.Snapshot) error {
+		select {
+		case l.told <- s:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, func(err error) { l.over <- err })
+	l.stop = func() { leave(); stop() }
+	t.Cleanup(l.stop)
 	return l
 }
 
@@ -82,8 +81,8 @@ func TestTellWhileOutOfStep(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	l.stop()
-	if err := <-l.over; !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	if n := len(b.Agents.watchers.told()); n != 0 || len(l.over) > 0 {
+		t.Errorf("%d are told after it was stopped, over: %d", n, len(l.over))
 	}
 }
 

@@ -31,7 +31,19 @@ func newPlane(version string) *plane {
 
 func (p *plane) config(c *relay.Config) { c.Sync = p.sync }
 
-func (p *plane) sync(ctx context.Context, credentialSent string, _ netip.Addr, version string, tell func([]byte) error) error {
+func (p *plane) sync(credentialSent string, _ netip.Addr, version string, tell func([]byte) error, over func(error)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := p.tell(ctx, credentialSent, version, tell); ctx.Err() == nil {
+			over(err)
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+func (p *plane) tell(ctx context.Context, credentialSent, version string, tell func([]byte) error) error {
 	if credentialSent != credential {
 		return errors.New("a wrong credential")
 	}

@@ -69,10 +69,12 @@ type Config struct {
 	// refusal of the credential, any other as trouble that passes.
 	Authenticate func(ctx context.Context, credential string) (controlapi.Computer, error)
 	// Sync has the control plane tell the agent with a credential, which has the snapshot
-	// of that version, each other one by tell, nil where the agent has it already. It
-	// returns when ctx ends or it cannot go on: a *controlapi.Error is told the agent. What
-	// a snapshot says the relay does not know. nil where agents ask over HTTPS only.
-	Sync func(ctx context.Context, credential string, client netip.Addr, version string, tell func(snapshot []byte) error) error
+	// of that version, each other one by tell, nil where the agent has it already, until
+	// stop is called or it cannot go on, which over is told: a *controlapi.Error is told
+	// the agent. It returns at once; after stop has returned neither is called, and
+	// neither calls stop. What a snapshot says the relay does not know. nil where agents
+	// ask over HTTPS only.
+	Sync func(credential string, client netip.Addr, version string, tell func(snapshot []byte) error, over func(error)) (stop func())
 	// Node is this relay's name, told to agents for their logs.
 	Node string
 	// Limits; zero fields take defaults.

@@ -39,11 +39,10 @@ type session struct {
 	conn     *tls.Conn
 	key      *tunnelwire.HeaderKey
 	log      *slog.Logger
-	left     func() // ends what is done for it
+	left     func() bool // has nobody end it with the relay any more
 
 	credential string
 	syncs      bool          // the connection carries the sync
-	asked      chan struct{} // has room for one: there is something in sync.ask
 	line       *bySource     // visitors waiting for a data connection
 	done       chan struct{} // closed by end
 	silence    time.Duration // of the agent after which it is given up; who reads owns it
@@ -81,12 +80,7 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 	}
 	s.log.Info("tunnel connected", "from", conn.RemoteAddr().String())
 	// One that was admitted while the relay drained has been missed by that.
-	stop := context.AfterFunc(life, func() { s.end() })
-	following, left := context.WithCancel(life)
-	s.left = func() { stop(); left() }
-	if s.syncs {
-		r.wg.Go(func() { s.follow(following) })
-	}
+	s.left = context.AfterFunc(life, func() { s.end() })
 	r.wg.Go(s.read)
 	s.write()
 }
@@ -167,7 +161,6 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host st
 	s := &session{
 		relay: r, computer: computer, host: host, instance: hello.Instance, conn: conn, key: key,
 		credential: hello.Credential, syncs: conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
-		asked:   make(chan struct{}, 1),
 		log:     r.log.With("computer", computer.ID, "host", host),
 		line:    r.cfg.Limits.shared(r.cfg.Limits.WaitingPerComputer),
 		done:    make(chan struct{}),
@@ -532,6 +525,9 @@ func (s *session) end(farewell ...tunnelwire.Frame) {
 		s.clock.Stop()
 	}
 	s.nudge()
+	if s.syncs {
+		s.follow()
+	}
 	s.mu.Unlock()
 	close(s.done)
 	s.relay.routes.remove(s)

@@ -18,10 +18,11 @@ var (
 // syncing is what a session knows of the sync it carries. What its computer is told are
 // bytes here; of several snapshots that wait the newest is told.
 type syncing struct {
-	ask     *string            // the version of an ask that nobody follows yet
-	inStep  bool               // what the agent was told is the newest: pongs say so by their date
-	stop    context.CancelFunc // of the one that is followed, or nil
-	telling *telling           // some of it is told
+	ask     *string  // the version of an ask that nobody follows yet
+	asking  bool     // somebody begins or stops what the control plane tells
+	stop    func()   // what it tells; nil where it tells nothing
+	inStep  bool     // what the agent was told is the newest: pongs say so by their date
+	telling *telling // some of it is told
 	next    *telling
 }
 
@@ -54,49 +55,61 @@ func (y *syncing) part() (f *tunnelwire.Frame, more bool) {
 // ask has a sync begin, in place of one that is under way.
 func (s *session) ask(version string) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.sync.ask, s.sync.inStep = &version, false
-	if s.sync.stop != nil {
-		s.sync.stop()
-	}
-	s.mu.Unlock()
-	select {
-	case s.asked <- struct{}{}:
-	default:
+	s.follow()
+}
+
+// follow has somebody see to what the control plane tells. mu is held.
+func (s *session) follow() {
+	if !s.sync.asking {
+		s.sync.asking = true
+		s.relay.wg.Go(s.following)
 	}
 }
 
-// follow has the control plane tell the agent what it asked for, one ask after the
-// other, until ctx ends.
-func (s *session) follow(ctx context.Context) {
+// following has the control plane tell the agent what it asked for last, and stop when
+// the session has ended.
+func (s *session) following() {
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.asked:
-		}
 		s.mu.Lock()
-		version := s.sync.ask
+		version, stop := s.sync.ask, s.sync.stop
+		if s.over {
+			version = nil
+		}
+		s.sync.ask, s.sync.asking = nil, version != nil || s.over && stop != nil
+		if s.sync.asking {
+			s.sync.stop = nil
+		}
+		goesOn := s.sync.asking
+		s.mu.Unlock()
+		if !goesOn {
+			return
+		}
+		if stop != nil {
+			stop()
+		}
 		if version == nil {
-			s.mu.Unlock()
 			continue
 		}
-		following, stop := context.WithCancel(ctx)
-		s.sync.ask, s.sync.stop = nil, stop
+		stop = s.relay.cfg.Sync(s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *version, s.tell, s.syncOver)
+		s.mu.Lock()
+		s.sync.stop = stop
 		s.mu.Unlock()
-		err := s.relay.cfg.Sync(following, s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *version, s.tell)
-		refusal, refused := errors.AsType[*controlapi.Error](err)
-		if following.Err() == nil {
-			level := slog.LevelWarn
-			if refused {
-				level = slog.LevelDebug
-			}
-			s.log.Log(ctx, level, "the sync of a tunnel ended", "err", err)
-			s.say(&telling{last: ended(err)}, false)
-		}
-		stop()
-		if refused && refusal.Code == controlapi.CodeUnauthorized {
-			s.dismiss(err)
-		}
+	}
+}
+
+// syncOver is given to Config.Sync.
+func (s *session) syncOver(err error) {
+	refusal, refused := errors.AsType[*controlapi.Error](err)
+	level := slog.LevelWarn
+	if refused {
+		level = slog.LevelDebug
+	}
+	s.log.Log(context.Background(), level, "the sync of a tunnel ended", "err", err)
+	s.say(&telling{last: ended(err)}, false)
+	if refused && refusal.Code == controlapi.CodeUnauthorized {
+		s.dismiss(err)
 	}
 }
 
@@ -126,6 +139,9 @@ func (s *session) tell(snapshot []byte) error {
 func (s *session) say(t *telling, inStep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.sync.ask != nil { // this answers what was asked before
+		return
+	}
 	s.sync.next, s.sync.inStep = t, inStep
 	s.nudge()
 }

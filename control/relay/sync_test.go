@@ -39,6 +39,21 @@ func (a *agent) send(f tunnelwire.Frame) {
 	}
 }
 
+// untilStopped makes a Config.Sync of what tells until its context ends.
+func untilStopped(sync func(ctx context.Context, credential string, client netip.Addr, version string, tell func([]byte) error) error) func(string, netip.Addr, string, func([]byte) error, func(error)) func() {
+	return func(credential string, client netip.Addr, version string, tell func([]byte) error, over func(error)) func() {
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if err := sync(ctx, credential, client, version, tell); ctx.Err() == nil {
+				over(err)
+			}
+		}()
+		return func() { stop(); <-ended }
+	}
+}
+
 // Weakness: the sync shares its connection with what visitors need.
 // Attack: an agent asks as fast as it can, or is told snapshots without a pause.
 // Checked: one ask is followed at a time and the newest answered, and what waits to be
@@ -48,7 +63,7 @@ func TestFloodsOfSyncs(t *testing.T) {
 	var under, most, asks atomic.Int32
 	snapshot := bytes.Repeat([]byte("x"), 400*tunnelwire.MaxPart+1)
 	_, addr := serveRelay(t, func(c *Config) {
-		c.Sync = func(ctx context.Context, _ string, client netip.Addr, version string, tell func([]byte) error) error {
+		c.Sync = untilStopped(func(ctx context.Context, _ string, client netip.Addr, version string, tell func([]byte) error) error {
 			asks.Add(1)
 			if n := under.Add(1); n > most.Load() {
 				most.Store(n)
@@ -71,7 +86,7 @@ func TestFloodsOfSyncs(t *testing.T) {
 			}
 			<-ctx.Done()
 			return ctx.Err()
-		}
+		})
 	}, nil)
 	a := connectSyncingAgent(t, addr, "maya")
 	for range 5000 {
@@ -120,9 +135,9 @@ func TestTicketsComeBetweenParts(t *testing.T) {
 func TestSyncEnds(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, func(c *Config) {
-		c.Sync = func(context.Context, string, netip.Addr, string, func([]byte) error) error {
+		c.Sync = untilStopped(func(context.Context, string, netip.Addr, string, func([]byte) error) error {
 			return errors.New("the store is away, at 10.0.0.1")
-		}
+		})
 	}, nil)
 	a := connectSyncingAgent(t, addr, "maya")
 	a.send(tunnelwire.Frame{Type: tunnelwire.Sync})
@@ -155,12 +170,12 @@ func TestPongsWithoutASync(t *testing.T) {
 	t.Parallel()
 	over := make(chan error)
 	_, addr := serveRelay(t, func(c *Config) {
-		c.Sync = func(_ context.Context, _ string, _ netip.Addr, version string, tell func([]byte) error) error {
+		c.Sync = untilStopped(func(_ context.Context, _ string, _ netip.Addr, version string, tell func([]byte) error) error {
 			if version == "1" {
 				_ = tell(nil)
 			}
 			return <-over
-		}
+		})
 	}, nil)
 	a := connectSyncingAgent(t, addr, "maya")
 	if a.pong() {
@@ -204,14 +219,14 @@ func TestSyncFindsTheCredentialEnded(t *testing.T) {
 		c.Authenticate = func(context.Context, string) (controlapi.Computer, error) {
 			return controlapi.Computer{ID: "maya", Host: "maya.localhost:8443"}, nil
 		}
-		c.Sync = func(ctx context.Context, credential string, _ netip.Addr, _ string, _ func([]byte) error) error {
+		c.Sync = untilStopped(func(ctx context.Context, credential string, _ netip.Addr, _ string, _ func([]byte) error) error {
 			if credential == "credential-of-before" {
 				<-over
 				return &controlapi.Error{Code: controlapi.CodeUnauthorized, Message: "Gone."}
 			}
 			<-ctx.Done()
 			return ctx.Err()
-		}
+		})
 	}, nil)
 	before := connectSyncingAgent(t, addr, "before")
 	ended, _ := before.through("maya.localhost")

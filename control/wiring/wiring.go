@@ -122,8 +122,8 @@ func (p *ControlPlane) authenticate(ctx context.Context, credential string) (con
 
 // sync tells an agent its snapshots through the relay, which carries bytes of which it
 // does not know the meaning.
-func (p *ControlPlane) sync(ctx context.Context, credential string, client netip.Addr, version string, tell func([]byte) error) error {
-	err := p.Service.Agents.Tell(ctx, credential, client, version, func(s controlapi.Snapshot) error {
+func (p *ControlPlane) sync(credential string, client netip.Addr, version string, tell func([]byte) error, over func(error)) (stop func()) {
+	return p.Service.Agents.Tell(credential, client, version, func(s controlapi.Snapshot) error {
 		if s.Unchanged {
 			return tell(nil)
 		}
@@ -132,9 +132,10 @@ func (p *ControlPlane) sync(ctx context.Context, credential string, client netip
 			return err
 		}
 		return tell(b)
+	}, func(err error) {
+		if refusal, away := control.Away(err); away {
+			err = refusal // says when there may be room
+		}
+		over(err)
 	})
-	if refusal, away := control.Away(err); away {
-		return refusal // says when there may be room
-	}
-	return err
 }
