@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,6 +209,90 @@ func TestLookOfANode(t *testing.T) {
 }
 
 func behind(b *bench) bool { return b.Agents.watchers.inStep().Err() != nil }
+
+// Weakness: nobody waits for changes any more, so one that comes while another is told has
+// to be told after it by whoever tells.
+// Checked: the last of many is told, whenever they come. In the bubble one that is lost
+// ends the test.
+func TestChangeWhileAnotherIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		e := b.owner()
+		l := b.tell(t, e.Credential, "")
+		last := <-l.told
+		for n := range 20 {
+			for range 1 + n%3 {
+				if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
+					t.Fatal(err)
+				}
+				if n%2 == 0 {
+					synctest.Wait() // the one before is being told
+				}
+			}
+			newest := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
+			for last.Version != newest.Version {
+				next := <-l.told
+				if next.Change <= last.Change {
+					t.Fatalf("%d is told after %d", next.Change, last.Change)
+				}
+				last = next
+			}
+		}
+	})
+}
+
+// Weakness: who is told can be stopped, replaced, ended with its node and woken at once.
+// Checked: at every such moment stop returns, nothing is told after it, and no watch stays.
+func TestStopWhileItIsTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	for n := range 300 {
+		var stopped atomic.Bool
+		check := func() {
+			if stopped.Load() {
+				t.Error("told after it was stopped")
+			}
+		}
+		var overs atomic.Int32
+		stop := b.Agents.Tell(e.Credential, netip.MustParseAddr("192.0.2.1"), "", func(controlapi.Snapshot) error { check(); return nil },
+			func(error) { check(); overs.Add(1) })
+		var others sync.WaitGroup
+		for range 3 {
+			others.Go(func() { b.Agents.watchers.wake(e.Computer.ID) })
+		}
+		switch n % 4 {
+		case 0:
+			others.Go(func() { b.Agents.watchers.setBehind(true) })
+		case 1:
+			others.Go(b.Agents.watchers.endTold)
+		case 2:
+			var newer []*Watch
+			for range syncsPerComputer {
+				newer = append(newer, b.Agents.watchers.add(e.Computer.ID, nil))
+			}
+			others.Go(func() {
+				for _, w := range newer {
+					w.Stop()
+				}
+			})
+		}
+		if n%8 > 3 {
+			others.Wait()
+		}
+		stop()
+		stopped.Store(true)
+		others.Wait()
+		b.Agents.watchers.setBehind(false)
+		if overs.Load() > 1 {
+			t.Errorf("it was over %d times", overs.Load())
+		}
+		if b.Agents.watchers.watches(e.Computer.ID) {
+			t.Fatalf("round %d leaves a watch", n)
+		}
+	}
+}
 
 // Weakness: a network that swallows packets ends no read. An agent whose change is read
 // then goes on taking what it has for the newest, and a node that cannot read the store

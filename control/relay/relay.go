@@ -16,8 +16,8 @@
 //	preface.go  the first bytes, hello.go the ClientHello in them
 //	plainhttp.go who speaks HTTP without TLS
 //	auth.go     what is decrypted here, head.go the memory that its requests take
-//	session.go  one control connection, pool.go its data connections, sync.go the
-//	            snapshots it carries
+//	session.go  one control connection, writing.go what is said on it, sync.go the
+//	            snapshots it carries, pool.go its data connections
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes
 //	directory.go which tunnels other nodes have, directorylookup.go where one is,

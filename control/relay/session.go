@@ -21,16 +21,16 @@ const (
 	securePool
 )
 
-// writeWait bounds the writing of one frame.
-const writeWait = 10 * time.Second
-
 // lookAgain is the last part of an agent's time, see heard.
 const lookAgain = time.Second
 
 // session is one control connection of an agent that has authenticated. Most are of
-// computers that sleep, so what waits is small: one goroutine waits for the agent's next
-// frame, on a stack that nothing else has grown, and the one that writes is there while
+// computers that sleep, so little waits: one goroutine for the agent's next frame, on a
+// stack that nothing else has grown. The one that writes (writing.go) is there only while
 // there is something to say.
+//
+// Until over is set, a goroutine that reads is counted in the relay's wg, so that others
+// may be added to it under mu.
 type session struct {
 	relay    *Relay
 	computer controlapi.Computer
@@ -39,7 +39,7 @@ type session struct {
 	conn     *tls.Conn
 	key      *tunnelwire.HeaderKey
 	log      *slog.Logger
-	left     func() bool // has nobody end it with the relay any more
+	detach   func() bool // from the life of the relay, whose end ends the session
 
 	credential string
 	syncs      bool          // the connection carries the sync
@@ -57,11 +57,11 @@ type session struct {
 	draining bool               // Drain is to be written
 	over     bool               // end was called
 	farewell []tunnelwire.Frame // written last
-	writing  bool               // somebody runs write, or will
-	more     bool               // there is more to write since it last looked
-	clock    *time.Timer        // nudges when something is due by the clock; nil until it is needed
-	ticking  bool               // clock runs for the next tick
-	ticked   bool               // and that has come
+	writing  bool               // a goroutine runs write, or is about to; stays set once over
+	more     bool               // there is something to say since write last looked
+	clock    *time.Timer        // calls tickDue; nil until it is needed
+	ticking  bool               // clock is set for the next tick
+	ticked   bool               // a tick is due, which write makes
 	ticks    int
 	resting  bool      // see rest
 	visited  time.Time // when a visitor last came
@@ -80,7 +80,7 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 	}
 	s.log.Info("tunnel connected", "from", conn.RemoteAddr().String())
 	// One that was admitted while the relay drained has been missed by that.
-	s.left = context.AfterFunc(life, func() { s.end() })
+	s.detach = context.AfterFunc(life, func() { s.end() })
 	r.wg.Go(s.read)
 	s.write()
 }
@@ -182,9 +182,9 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host st
 	return s
 }
 
-// read waits for the agent's next frame and handles it, until the connection fails or
-// falls silent. A fresh goroutine waits for the one after it: what a frame takes of the
-// stack is several times what waiting does, and a stack only shrinks bit by bit.
+// read waits for the agent's next frame, and ends the session when the connection fails
+// or falls silent. It handles the frame and leaves the next one to a new goroutine:
+// handling takes several times the stack that waiting does, and a stack shrinks slowly.
 func (s *session) read() {
 	from := &heard{conn: s.conn}
 	err := s.conn.SetReadDeadline(time.Now().Add(s.silence - lookAgain))
@@ -197,13 +197,13 @@ func (s *session) read() {
 	}
 	if err != nil {
 		s.end()
-		s.left()
+		s.detach()
 		s.log.Info("tunnel ended", "err", err)
 	}
 }
 
-// readRest reads and handles a frame that has begun to come, and has the next one waited
-// for.
+// readRest reads and handles the frame that has begun to come, and then has the next one
+// read: an agent that sends many has one handled at a time.
 func (s *session) readRest(from *heard, size int) error {
 	f, err := tunnelwire.ReadRest(from, size)
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *session) readRest(from *heard, size int) error {
 	return nil
 }
 
-// handle does what a frame asks for. The caller has to write where it says so.
+// handle does what a frame asks for. Where it says so the caller has to run write.
 func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 	switch f.Type {
 	case tunnelwire.Ping:
@@ -281,216 +281,6 @@ func (s *session) failed(tickets []tunnelwire.Ticket) {
 	}
 	s.mu.Unlock()
 	s.relay.tickets.strike(ids...)
-}
-
-// nudge has what there is to say written. It never blocks; mu is held.
-func (s *session) nudge() {
-	if s.claim() {
-		s.relay.wg.Go(s.write)
-	}
-}
-
-// claim reports whether the caller is to run write, because nobody does. mu is held.
-func (s *session) claim() bool {
-	s.more = true
-	if s.writing {
-		return false
-	}
-	s.writing = true
-	return true
-}
-
-// write writes what the session has to say until there is nothing more, or it has ended.
-// It is run by one at a time: who claims to.
-func (s *session) write() {
-	for {
-		s.mu.Lock()
-		over, ticked := s.over, s.ticked
-		s.more, s.ticked = false, false
-		farewell := s.farewell
-		s.mu.Unlock()
-		if over {
-			for _, f := range farewell {
-				_ = s.send(f)
-			}
-			_ = s.conn.Close() // ends read
-			return
-		}
-		if ticked {
-			s.tick()
-		}
-		for _, f := range s.compose(ticked) {
-			if s.send(f) != nil {
-				s.end()
-				_ = s.conn.Close()
-				return
-			}
-		}
-		if s.pause() {
-			return
-		}
-	}
-}
-
-// pause ends a run of write if there is nothing more to say, and sets the clock.
-func (s *session) pause() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.more || s.over {
-		return false
-	}
-	s.writing = false
-	rests, until := s.rest()
-	switch {
-	case !rests && !s.ticking:
-		until, s.ticking = tick, true
-	case !rests:
-		return true
-	case s.clock != nil:
-		s.clock.Stop()
-		s.ticking = false
-	}
-	if until > 0 && s.clock == nil {
-		s.clock = time.AfterFunc(until, s.strike)
-	} else if until > 0 {
-		s.clock.Reset(until)
-	}
-	return true
-}
-
-// strike is the clock's.
-func (s *session) strike() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		return
-	}
-	s.ticking, s.ticked = false, true
-	s.nudge()
-}
-
-func (s *session) send(f tunnelwire.Frame) error {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
-		return err
-	}
-	if err := tunnelwire.WriteFrame(s.conn, f); err != nil {
-		return err
-	}
-	return s.conn.SetWriteDeadline(time.Time{}) // one that stands wakes the process to no end
-}
-
-// compose collects the frames that are due, tickets among them.
-func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		return nil
-	}
-	if s.draining {
-		s.draining = false
-		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Drain})
-	}
-	if s.pongs > 0 {
-		s.pongs = 0
-		pong := tunnelwire.Frame{Type: tunnelwire.Pong}
-		if s.sync.inStep {
-			pong.Date = s.relay.cfg.Date().Unix()
-		}
-		frames = append(frames, pong)
-	}
-	now := s.relay.now()
-	var missing []tunnelwire.Ticket
-	if eager {
-		for id, entry := range s.pending {
-			if !entry.reported && now.Sub(entry.at) > missingAfter && len(missing) < tunnelwire.MaxTickets {
-				entry.reported = true
-				entry.pool.out--
-				s.pending[id] = entry
-				missing = append(missing, entry.ticket)
-			}
-		}
-	}
-	if len(missing) > 0 {
-		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Missing, Tickets: missing, Arrived: s.arrived})
-	}
-	limits := s.relay.cfg.Limits
-	for i := range s.pools {
-		p := &s.pools[i]
-		n := min(p.demand(eager), 2*limits.PoolMax+limits.WaitingPerComputer-len(s.pending))
-		if n <= 0 {
-			continue
-		}
-		tickets := make([]tunnelwire.Ticket, n)
-		for i := range tickets {
-			tickets[i] = tunnelwire.NewTicket()
-			s.pending[tickets[i].ID()] = issued{ticket: tickets[i], pool: p, at: now}
-		}
-		p.out += n
-		s.relay.tickets.enter(s, tickets)
-		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: tickets, TLS: p.secure})
-		if p.demand(eager) > 0 {
-			s.nudge() // more than one frame holds
-		}
-	}
-	// One part each time: what visitors need comes in between.
-	if part, more := s.sync.part(); part != nil {
-		frames = append(frames, *part)
-		if more {
-			s.nudge()
-		}
-	}
-	return frames
-}
-
-// rest says that nothing changes until a visitor comes or the agent speaks: then no
-// clock is needed, and an idle computer sleeps. Whoever ends the rest nudges. What a
-// computer parks is looked at once more after until, if that is not 0. mu is held.
-func (s *session) rest() (rests bool, until time.Duration) {
-	s.resting = len(s.pending) == 0
-	for i := range s.pools {
-		p := &s.pools[i]
-		s.resting = s.resting && !p.paused && len(p.waiting) == 0 && p.target == p.least && len(p.idle) == p.target && p.low == p.target
-	}
-	if s.syncs && s.pools[plainPool].least > 0 {
-		until = max(tick, tunnelwire.AsleepAfter-s.relay.now().Sub(s.visited))
-	}
-	return s.resting, until
-}
-
-// tick expires tickets and adapts the pools.
-func (s *session) tick() {
-	var expired []ticketID
-	var surplus []*dataConn
-	// Files that wait for a visitor are given back while others find none.
-	crowded := s.relay.crowdedLately()
-	s.mu.Lock()
-	now := s.relay.now()
-	for id, entry := range s.pending {
-		if now.Sub(entry.at) > tunnelwire.TicketLife {
-			s.forgetTicket(id, entry)
-			expired = append(expired, id)
-		}
-	}
-	s.ticks++
-	// Where files are short, an agent that can sleep does.
-	asleep := s.syncs && (crowded || now.Sub(s.visited) >= tunnelwire.AsleepAfter)
-	for i := range s.pools {
-		s.pools[i].paused = false
-		if asleep {
-			s.pools[i].sleep()
-		}
-		if crowded {
-			s.pools[i].target, s.pools[i].low = s.pools[i].least, 0
-		}
-		if crowded || asleep || s.ticks%adaptEvery == 0 {
-			surplus = append(surplus, s.pools[i].adapt()...)
-		}
-	}
-	s.mu.Unlock()
-	s.relay.tickets.strike(expired...)
-	for _, data := range surplus {
-		_ = data.Close()
-	}
 }
 
 // drain tells the agent to connect elsewhere; what is parked here still serves.

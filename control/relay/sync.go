@@ -18,9 +18,9 @@ var (
 // syncing is what a session knows of the sync it carries. What its computer is told are
 // bytes here; of several snapshots that wait the newest is told.
 type syncing struct {
-	ask     *string  // the version of an ask that nobody follows yet
-	asking  bool     // somebody begins or stops what the control plane tells
-	stop    func()   // what it tells; nil where it tells nothing
+	ask     *string  // the version of an ask that is not followed yet
+	asking  bool     // a goroutine runs following
+	stop    func()   // stops what the control plane tells; nil where it tells nothing
 	inStep  bool     // what the agent was told is the newest: pongs say so by their date
 	telling *telling // some of it is told
 	next    *telling
@@ -60,7 +60,8 @@ func (s *session) ask(version string) {
 	s.follow()
 }
 
-// follow has somebody see to what the control plane tells. mu is held.
+// follow has what the control plane tells begun anew or stopped, in a goroutine of its
+// own if none does that. mu is held.
 func (s *session) follow() {
 	if !s.sync.asking {
 		s.sync.asking = true
@@ -68,34 +69,30 @@ func (s *session) follow() {
 	}
 }
 
-// following has the control plane tell the agent what it asked for last, and stop when
-// the session has ended.
+// following has the control plane tell the agent what it asked for last, and nothing more
+// when the session is over. What was told before is stopped first, while the ask still
+// stands: so say knows that it does not answer that.
 func (s *session) following() {
 	for {
 		s.mu.Lock()
-		version, stop := s.sync.ask, s.sync.stop
-		if s.over {
-			version = nil
-		}
-		s.sync.ask, s.sync.asking = nil, version != nil || s.over && stop != nil
-		if s.sync.asking {
+		ask, stop := s.sync.ask, s.sync.stop
+		switch {
+		case stop != nil && (ask != nil || s.over):
 			s.sync.stop = nil
-		}
-		goesOn := s.sync.asking
-		s.mu.Unlock()
-		if !goesOn {
+			s.mu.Unlock()
+			stop()
+		case ask != nil && !s.over:
+			s.sync.ask = nil
+			s.mu.Unlock()
+			stop = s.relay.cfg.Sync(s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *ask, s.tell, s.syncOver)
+			s.mu.Lock()
+			s.sync.stop = stop
+			s.mu.Unlock()
+		default:
+			s.sync.asking = false
+			s.mu.Unlock()
 			return
 		}
-		if stop != nil {
-			stop()
-		}
-		if version == nil {
-			continue
-		}
-		stop = s.relay.cfg.Sync(s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *version, s.tell, s.syncOver)
-		s.mu.Lock()
-		s.sync.stop = stop
-		s.mu.Unlock()
 	}
 }
 
@@ -139,7 +136,7 @@ func (s *session) tell(snapshot []byte) error {
 func (s *session) say(t *telling, inStep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sync.ask != nil { // this answers what was asked before
+	if s.sync.ask != nil { // which came after what t answers
 		return
 	}
 	s.sync.next, s.sync.inStep = t, inStep
