@@ -191,7 +191,7 @@ func newSplicer(dst, src *net.TCPConn, pipes *pipePool) (*splicer, bool) {
 }
 
 // unpace takes a bulk flow to somebody near by from BBR, where the system has that, to what
-// Linux does without being told. BBR sets a timer for every 64 KiB, which between machines
+// Linux does without being told, or where that is not allowed to reno. BBR sets a timer for every 64 KiB, which between machines
 // of one place, or within one, costs up to as much as all the rest; what it is chosen for,
 // long ways that lose packets, keeps it.
 func unpace(fd uintptr) {
@@ -199,10 +199,19 @@ func unpace(fd uintptr) {
 		return
 	}
 	info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	if err == nil && time.Duration(info.Min_rtt)*time.Microsecond < nearBy {
-		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic") // a kernel without it paces on
+	if err != nil || time.Duration(info.Min_rtt)*time.Microsecond >= nearBy {
+		return
+	}
+	for _, control := range nearByControls {
+		if unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, control) == nil {
+			return
+		}
 	}
 }
+
+// nearByControls do not pace. Without privileges cubic may be chosen only where
+// net.ipv4.tcp_allowed_congestion_control names it, and reno always.
+var nearByControls = []string{"cubic", "reno"}
 
 // move is one call of splice. Neither connections nor pipes block, so that the
 // scheduler need not be told of the call; telling it of each, some hundred µs long,
