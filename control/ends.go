@@ -30,11 +30,9 @@ const (
 	// How long runEnds waits at most: timers stop while a computer sleeps, clocks
 	// are set, and other nodes give ends, which they look after themselves while they
 	// live.
-	endsWithin  = 15 * time.Second
-	endedWithin = 15 * time.Second
-	// endsShared is endsWithin where others share the store: machines that do not sleep.
-	endsShared = time.Minute
-	// endsWhole is how often more than the first of the ends is looked at.
+	endsWithin = 15 * time.Second
+	// endsWhole is how often more than the first of the ends is looked at: what a clock
+	// that was ahead has ended shows only there.
 	endsWhole = 10 * time.Minute
 	// endsAgain is the wait after a try that failed.
 	endsAgain = 5 * time.Second
@@ -199,36 +197,34 @@ type anEnd struct {
 }
 
 // endsAfter reads the ends below a prefix that come after a moment, the earliest
-// first, at most so many; a zero moment is the beginning.
-func endsAfter(tx kv.Tx, prefix string, after time.Time, most int) ([]anEnd, error) {
+// first, at most so many; a zero moment is the beginning. Rows that cannot be read as
+// ends are left out, and odd says so: they are in the way of the ends after them.
+func endsAfter(tx kv.Tx, prefix string, after time.Time, most int) (ends []anEnd, odd bool, err error) {
 	from := ""
 	if !after.IsZero() {
 		from = prefix + after.UTC().Format(endTime) + "0" // follows the slash
 	}
 	items, err := tx.Scan(prefix, from, most)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	out := make([]anEnd, 0, len(items))
 	for _, it := range items {
 		parts := strings.Split(it.Key[len(prefix):], "/")
-		if len(parts) != 4 {
-			continue
-		}
 		at, err := time.Parse(endTime, parts[0])
-		if err != nil {
+		if err != nil || len(parts) != 4 {
+			odd = true
 			continue
 		}
-		out = append(out, anEnd{it.Key, at, parts[1], parts[2], parts[3]})
+		ends = append(ends, anEnd{it.Key, at, parts[1], parts[2], parts[3]})
 	}
-	return out, nil
+	return ends, odd, nil
 }
 
 // runEnds takes from the rows what has ended, until ctx is done.
 func (s *People) runEnds(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var last, whole time.Time
+	var last, whole time.Time // the last look, and the last that saw more than the first ends
 	for {
 		select {
 		case <-ctx.Done():
@@ -237,12 +233,16 @@ func (s *People) runEnds(ctx context.Context) error {
 		case <-s.endsWake:
 		}
 		now := s.now().Round(0) // as it is set, not as it goes on
-		due, wait, err := s.firstEnds(ctx, now)
-		if err == nil && (due || now.Before(last) || now.Sub(whole) >= endsWhole) {
-			wait, err = s.endDue(ctx)
-			whole = now
+		if now.Before(last) {
+			whole = time.Time{} // set back: it may have ended what goes on
 		}
 		last = now
+		due, wait, err := s.firstEnds(ctx, now)
+		if err == nil && (due || now.Sub(whole) >= endsWhole) {
+			if wait, err = s.endDue(ctx); err == nil {
+				whole = now
+			}
+		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("ending shares failed; it is tried again", "err", err)
 			wait = endsAgain
@@ -255,45 +255,51 @@ func (s *People) runEnds(ctx context.Context) error {
 }
 
 // firstEnds says, of the first rows of both indexes and by one statement, whether something
-// is due, and otherwise when to look again. It does not see what a clock that was ahead
-// has ended.
+// is due or cannot be told from them, and otherwise when to look again. It does not see
+// what a clock that was ahead has ended.
 func (s *People) firstEnds(ctx context.Context, now time.Time) (due bool, wait time.Duration, err error) {
 	err = s.store.ViewOf(ctx, kv.Rows{First: []string{keyEnds, keyEnded}}, func(tx kv.Tx) error {
-		coming, err := endsAfter(tx, keyEnds, time.Time{}, 1)
-		if err != nil {
-			return err
-		}
-		old, err := endsAfter(tx, keyEnded, time.Time{}, 1)
-		if err != nil {
-			return err
-		}
-		due, wait = false, s.endsWait(coming, old, now)
-		for _, e := range coming {
-			due = due || !now.Before(e.at)
-		}
-		for _, e := range old {
-			due = due || now.Sub(e.at) >= endedFor
-		}
-		return nil
+		look, err := s.looked(tx, now, 1)
+		due, wait = len(look.due) > 0 || look.odd, look.wait
+		return err
 	})
 	return due, wait, err
 }
 
-// endsWait is when to look again, given the ends that come and those that were; 0 for when
-// an end is given.
-func (s *People) endsWait(coming, old []anEnd, now time.Time) (wait time.Duration) {
-	within := endsWithin
-	if s.cfg.SharedStore {
-		within, wait = endsShared, endsShared
-	} else if len(old) > 0 {
-		wait = endedWithin
+// endsLook is what the first rows of both indexes say.
+type endsLook struct {
+	due  []anEnd
+	odd  bool          // some cannot be read
+	wait time.Duration // until the next look; 0 for when an end is given
+}
+
+// looked reads the first rows of both indexes, at most so many of each.
+func (s *People) looked(tx kv.Tx, now time.Time, most int) (look endsLook, err error) {
+	coming, odd, err := endsAfter(tx, keyEnds, time.Time{}, most)
+	if err != nil {
+		return look, err
+	}
+	old, oddOld, err := endsAfter(tx, keyEnded, time.Time{}, most)
+	if err != nil {
+		return look, err
+	}
+	look.odd = odd || oddOld
+	if s.cfg.SharedStore || len(old) > 0 || look.odd {
+		look.wait = endsWithin
 	}
 	for _, e := range coming {
 		if now.Before(e.at) {
-			return min(e.at.Sub(now), within)
+			look.wait = min(e.at.Sub(now), endsWithin)
+			break
+		}
+		look.due = append(look.due, e)
+	}
+	for _, e := range old {
+		if now.Sub(e.at) >= endedFor {
+			look.due = append(look.due, e)
 		}
 	}
-	return wait
+	return look, nil
 }
 
 // endDue ends what is to end, brings back what a clock that was ahead had ended, and
@@ -315,30 +321,13 @@ func (s *People) endDue(ctx context.Context) (wait time.Duration, err error) {
 func (s *People) lookAtEnds(ctx context.Context) (due []anEnd, wait time.Duration, err error) {
 	now := s.now()
 	err = s.store.View(ctx, func(tx kv.Tx) error {
-		coming, err := endsAfter(tx, keyEnds, time.Time{}, endsBatch)
+		look, err := s.looked(tx, now, endsBatch)
 		if err != nil {
 			return err
 		}
-		old, err := endsAfter(tx, keyEnded, time.Time{}, endsBatch)
-		if err != nil {
-			return err
-		}
-		due, err = endsAfter(tx, keyEnded, now.Add(endedAhead), endsBatch)
-		if err != nil {
-			return err
-		}
-		for _, e := range coming {
-			if !now.Before(e.at) {
-				due = append(due, e)
-			}
-		}
-		wait = s.endsWait(coming, old, now)
-		for _, e := range old {
-			if now.Sub(e.at) >= endedFor {
-				due = append(due, e)
-			}
-		}
-		return nil
+		ahead, _, err := endsAfter(tx, keyEnded, now.Add(endedAhead), endsBatch)
+		due, wait = append(look.due, ahead...), look.wait
+		return err
 	})
 	return due, wait, err
 }

@@ -35,9 +35,9 @@ func rfc(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // dated is a computer with two apps and a member who has an app password for the
 // first, which ends in an hour.
-func dated(t *testing.T) (b *bench, id, account string) {
+func dated(t *testing.T, change ...func(*Config)) (b *bench, id, account string) {
 	t.Helper()
-	b = newBench(t)
+	b = newBench(t, change...)
 	e := b.owner()
 	b.apps(e, "app1", "app2")
 	id = e.Computer.ID
@@ -54,7 +54,7 @@ func dated(t *testing.T) (b *bench, id, account string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, bob.ID, "app1", rfc(b.clock.Now().Add(time.Hour))))
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, bob.ID, "app1", rfc(b.now().Add(time.Hour))))
 	return b, id, bob.ID
 }
 
@@ -279,15 +279,4 @@ func TestEndsGoWithWhatTheyAreOf(t *testing.T) {
 			})
 		}
 	}
-}
-
-// The loop wakes for an end that is given while it waits for none, and for nothing else.
-func TestTheLoopWakes(t *testing.T) {
-	t.Parallel()
-	b, id, account := dated(t)
-	b.clock.Add(time.Hour - time.Second)
-	b.run()
-	b.clock.Add(2 * time.Second)
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app2", rfc(b.clock.Now().Add(time.Minute))))
-	b.until("the end of app1", func() bool { return slices.Equal(b.rowOf(id, account).Apps, []string{"app2"}) })
 }
