@@ -16,6 +16,13 @@ import (
 	"porchlight/agent/proxy/limits"
 )
 
+// onlyHTTP1 are fields that no request over HTTP/2 may have, and specials are these and the
+// others for which expects, announce and notHTTP2 look: a request without one is not searched.
+var (
+	onlyHTTP1 = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"}
+	specials  = append([]string{"Expect", "Trailer", "Te"}, onlyHTTP1...)
+)
+
 // head is a header block as it is read. The goroutine that reads uses one for all.
 //
 // What is refused here, and how, is what net/http's server refuses: see readMetaFrame
@@ -28,7 +35,7 @@ type head struct {
 	pseudo   pseudo
 	left     uint32 // bytes of the list that are taken
 	trailers uint32 // bytes of what the fields Trailer make in the list of trailers
-	special  bool   // a field that says something of the connection or of the body
+	special  bool   // one of specials
 	invalid  bool   // a field that nothing may hold: nothing is decoded any more
 	strange  bool   // pseudo-fields that are none of a request, or said twice
 	cut      bool   // the list is too long, and not whole
@@ -81,10 +88,7 @@ func (h *head) take(f hpack.HeaderField) {
 		h.takePseudo(f)
 		return
 	}
-	switch name {
-	case "Expect", "Trailer", "Te", "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
-		h.special = true
-	}
+	h.special = h.special || slices.Contains(specials, name)
 	h.fields = append(h.fields, field{name, f.Value})
 }
 
@@ -344,7 +348,7 @@ func (st *stream) announce() {
 // notHTTP2 says what of a request belongs to HTTP/1.1 only; empty for nothing.
 func (st *stream) notHTTP2() string {
 	h := st.request.Header
-	for _, name := range [...]string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
+	for _, name := range onlyHTTP1 {
 		if _, has := h[name]; has {
 			return "request header " + strconv.Quote(name) + " is not valid in HTTP/2"
 		}

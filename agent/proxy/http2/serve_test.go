@@ -50,8 +50,9 @@ func TestRequests(t *testing.T) {
 		"length is none":     func(v *visitor) { v.ask(1, "POST", "/", false, "content-length", "five"); v.WriteData(1, true, nil) },
 		"te":                 func(v *visitor) { v.ask(1, "GET", "/", true, "te", "trailers") },
 		"te of another kind": func(v *visitor) { v.ask(1, "GET", "/", true, "te", "gzip") },
-		"connection":         func(v *visitor) { v.ask(1, "GET", "/", true, "connection", "close") },
-		"upgrade":            func(v *visitor) { v.ask(1, "GET", "/", true, "upgrade", "h2c") },
+		"te twice":           func(v *visitor) { v.ask(1, "GET", "/", true, "te", "trailers", "te", "trailers") },
+		"expect":             func(v *visitor) { v.ask(1, "POST", "/", false, "expect", "100-continue"); v.WriteData(1, true, nil) },
+		"expect something":   func(v *visitor) { v.ask(1, "POST", "/", false, "expect", "more"); v.WriteData(1, true, nil) },
 		"a user":             func(v *visitor) { v.ask(1, "GET", "/", true, ":authority", "x") },
 		"body": func(v *visitor) {
 			v.ask(1, "POST", "/", false, "content-length", "5")
@@ -90,6 +91,9 @@ func TestRequests(t *testing.T) {
 			v.WriteHeaders(frames.HeadersFrameParam{StreamID: 1, BlockFragment: v.encode(":method", "GET", ":scheme", "https", ":authority", "a@b", ":path", "/"), EndHeaders: true, EndStream: true})
 		},
 	}
+	for _, field := range []string{"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"} {
+		cases[field] = func(v *visitor) { v.ask(1, "GET", "/", true, field, "x") }
+	}
 	for name, send := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,13 +126,17 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// outcome is the status of an answer, or how it failed.
-func (v *visitor) outcome(id uint32) string {
+// outcome is the status of an answer, after those that only announce it, or how it failed.
+func (v *visitor) outcome(id uint32) (all string) {
 	for f := range v.frames {
 		switch f := f.(type) {
 		case *headFrame:
 			if f.StreamID == id {
-				return f.value(":status")
+				all += f.value(":status")
+				if !strings.HasPrefix(f.value(":status"), "1") {
+					return all
+				}
+				all += ", "
 			}
 		case *frames.RSTStreamFrame:
 			if f.StreamID == id {
