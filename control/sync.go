@@ -212,10 +212,10 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 	m.owed = s.untold.take() || m.owed
 	since := time.Since(m.read)
 	others := time.Since(m.others) < othersLinger
-	if others {
-		s.cfg.Mail.Look(false)
-	}
 	all = others || m.owed && since >= readMissedEvery
+	if all {
+		s.cfg.Mail.Look(false) // the word of a mail may have been missed
+	}
 	if all || since >= s.sweepVersions && len(m.rest) == 0 {
 		m.read = time.Now()
 		s.lookForEnded()

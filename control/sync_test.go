@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -130,6 +132,43 @@ func TestOtherNodesChangesAreSeen(t *testing.T) {
 			return
 		}
 	}
+}
+
+// Weakness: where the word was lost that a mail was put, a node that writes mails to files
+// looked for it only at its next turn. Checked: it looks whenever something told was missed.
+func TestAMissedWordLooksForMails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var missed atomic.Bool
+		b := newBench(t, func(c *Config) {
+			c.SharedStore, c.Tell, c.Missed = true, func([]string) {}, func() bool { return missed.Swap(false) }
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.Run(ctx) }()
+		looked := func() bool {
+			time.Sleep(readMissedEvery + readVersionsEvery)
+			synctest.Wait()
+			select {
+			case <-b.outbox.Looked():
+				return true
+			default:
+				return false
+			}
+		}
+		looked() // that of the start
+		if looked() {
+			t.Error("looked for mails though nothing was missed")
+		}
+		missed.Store(true)
+		if !looked() {
+			t.Error("something was missed, and no mail was looked for")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestNewRefuses(t *testing.T) {
