@@ -88,10 +88,15 @@ func noInvitation(p person) error {
 }
 
 // newestInvitation is the open invitation of a person that ends last, with its hash;
-// both are empty where there is none.
+// both are empty where there is none. One without a name leads nowhere, so it counts
+// only where there is no other.
 func newestInvitation(tx kv.Tx, now time.Time, computerID, accountID string) (hash string, newest invitation, err error) {
 	err = eachRow(tx, keyPersonInvitations(computerID, accountID), keyInvitation, func(h string, row invitation) error {
-		if now.Before(row.Until) && row.Until.After(newest.Until) {
+		newer := row.Until.After(newest.Until)
+		if named := row.Name != ""; named != (newest.Name != "") {
+			newer = named
+		}
+		if newer && now.Before(row.Until) {
 			hash, newest = h, row
 		}
 		return nil

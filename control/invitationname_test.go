@@ -134,6 +134,26 @@ func TestInviteWithoutMail(t *testing.T) {
 	}
 }
 
+// unnamed stores an open invitation as it was before there were names.
+func (b *bench) unnamed(token string) {
+	b.t.Helper()
+	hash := hashOf(purposeInvitation, token)
+	err := b.update(b.t.Context(), func(tx *txn) error {
+		row, _, err := get[invitation](tx, keyInvitation(hash))
+		if err != nil {
+			return err
+		}
+		if err := tx.Delete(keyInvitationName(row.Name)); err != nil {
+			return err
+		}
+		row.Name = ""
+		return put(tx, keyInvitation(hash), row, invitationLife)
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // The link of the newest invitation is told again as long as it is open. One from
 // before there were links gets one.
 func TestInvitationLink(t *testing.T) {
@@ -146,22 +166,7 @@ func TestInvitationLink(t *testing.T) {
 	if again := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, p.AccountID)); again != first {
 		t.Errorf("%v, then %v", first, again)
 	}
-	// As it was stored before.
-	hash := hashOf(purposeInvitation, token)
-	err := b.update(t.Context(), func(tx *txn) error {
-		row, _, err := get[invitation](tx, keyInvitation(hash))
-		if err != nil {
-			return err
-		}
-		if err := tx.Delete(keyInvitationName(row.Name)); err != nil {
-			return err
-		}
-		row.Name = ""
-		return put(tx, keyInvitation(hash), row, invitationLife)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.unnamed(token)
 	named := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, p.AccountID))
 	if named.URL == first.URL || !named.Until.Equal(first.Until) {
 		t.Errorf("the old one's link is %+v, of before %+v", named, first)
@@ -174,7 +179,7 @@ func TestInvitationLink(t *testing.T) {
 	}
 	// Using the mailed link of the newest uses its other address up.
 	ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), b.invitation(bob), "", home))
-	_, err = b.People.LookAtNamed(t.Context(), nameOf(t, newest), "", "")
+	_, err := b.People.LookAtNamed(t.Context(), nameOf(t, newest), "", "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	for _, who := range []string{e.AccountID, "nobody"} {
 		_, err = b.People.Link(t.Context(), e.Computer.ID, who)

@@ -157,9 +157,13 @@ func (s *Knocks) read(tx kv.Tx, now time.Time, d Door, account Account) (b befor
 	if b.there, err = s.hostIsApps(tx, b.computer, d.App, d.Host); err != nil {
 		return b, err
 	}
-	if b.opens, err = opensFor(tx, b.computer, b.person, d.App); err != nil {
+	accepted := b.person // as they are once they have accepted
+	accepted.Status = controlapi.PersonActive
+	opens, err := opensFor(tx, b.computer, accepted, d.App)
+	if err != nil {
 		return b, err
 	}
+	b.opens = opens && b.person.Status == controlapi.PersonActive
 	if b.offer, b.offered, err = get[knockOffer](tx, keyKnockOffers(id)+knockRest(account.ID, d.App)); err != nil {
 		return b, err
 	}
@@ -168,7 +172,7 @@ func (s *Knocks) read(tx kv.Tx, now time.Time, d Door, account Account) (b befor
 	if _, b.invitation, err = newestInvitation(tx, now, id, account.ID); err != nil {
 		return b, err
 	}
-	if b.person.Status != controlapi.PersonPending || d.App != "" && !slices.Contains(b.person.Apps, d.App) {
+	if b.person.Status != controlapi.PersonPending || !opens {
 		b.invitation = invitation{}
 	}
 	b.asked, _, err = get[knockAsked](tx, d.askedKey(account.ID))

@@ -142,16 +142,26 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	if _, err := b.People.Withdraw(t.Context(), e.Computer.ID, p.AccountID, "notes"); err != nil {
 		t.Fatal(err)
 	}
-	invited.want("when it was taken back", door("notes"), KnockClosed)
+	for _, d := range []Door{door("notes"), launcherDoor} {
+		invited.want("when it was taken back", d, KnockClosed)
+	}
 	b.invite(e, "notes")
-	invited.want("invited once more", door("notes"), KnockPending)
+	for _, d := range []Door{door("notes"), launcherDoor} {
+		invited.want("invited once more", d, KnockPending)
+	}
 	onAccount := func(path string) {
 		t.Helper()
 		if all := ok[[]Membership](t)(b.People.Memberships(t.Context(), p.AccountID)); len(all) != 1 || all[0].Invitation != path {
 			t.Errorf("the account has %+v, for %q", all, path)
 		}
 	}
-	onAccount(ok[Standing](t)(b.Knocks.Look(t.Context(), door("notes"), invited.Session)).Invitation)
+	path := ok[Standing](t)(b.Knocks.Look(t.Context(), door("notes"), invited.Session)).Invitation
+	onAccount(path)
+	b.clock.Add(time.Hour)
+	_, token := b.invite(e, "notes")
+	b.unnamed(token) // one that ends later, and leads nowhere
+	invited.want("beside one without a name", door("notes"), KnockPending)
+	onAccount(path)
 	b.clock.Add(invitationLife)
 	onAccount("")
 	invited.want("when the invitation has ended", door("notes"), KnockClosed)
