@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/broadcast"
 )
 
 // GoHomeAfter sets how long a tunnel that does not run yet keeps to a spare relay. None
@@ -20,7 +21,7 @@ func GoHomeAfter(t *Tunnel, d time.Duration) { t.homeAfter, t.farBy = d, time.Ho
 func TestNearness(t *testing.T) {
 	t.Parallel()
 	relays := []controlapi.Relay{{Address: "a"}, {Address: "b"}, {Address: "c"}, {Address: "d"}}
-	tun, err := New(Config{Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" }})
+	tun, err := New(Config{Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +70,7 @@ func TestFailedRelaysHoldNobodyUp(t *testing.T) {
 	relays := []controlapi.Relay{{Address: "dead"}, {Address: "refuses"}, {Address: "lives"}}
 	now := time.Now()
 	tun, err := New(Config{
+		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
 		Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" },
 		Now: func() time.Time { return now },
 	})
@@ -111,7 +113,7 @@ func TestSnapshotsKeepWhatRelaysAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := controlapi.Relay{Address: "full"}
 		relays := []controlapi.Relay{full}
-		tun, err := New(Config{Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" }})
+		tun, err := New(Config{Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" }})
 		if err != nil {
 			t.Fatal(err)
 		}

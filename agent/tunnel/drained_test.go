@@ -47,6 +47,7 @@ func TestDrainWithNowhereToGo(t *testing.T) {
 	other := nobodyAt(t)
 	w := start(t, options{relay: func(c *relay.Config) { c.Grace = wait }})
 	cfg := tunnel.Config{
+		Open: never, Opened: nothing,
 		Relays: listOf(w.addr, other), Credential: func() string { return credential },
 		RootCAs: testAuthority().Pool(), Log: slog.New(slog.NewTextHandler(w.log, nil)),
 	}
@@ -99,6 +100,7 @@ func TestDrainBesideASilentRelay(t *testing.T) {
 	w.stopTunnel()
 	var err error
 	w.tunnel, err = tunnel.New(tunnel.Config{
+		Open: never, Opened: nothing,
 		Relays: listOf(w.addr, at), Credential: func() string { return credential },
 		RootCAs: testAuthority().Pool(), Log: slog.New(slog.NewTextHandler(w.log, nil)),
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {

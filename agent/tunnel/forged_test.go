@@ -39,6 +39,7 @@ func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay,
 		NextProtos:   []string{controlapi.TunnelALPN},
 	}}
 	cfg := tunnel.Config{
+		Open: never, Opened: nothing,
 		Relays: func() []controlapi.Relay {
 			return []controlapi.Relay{{Address: l.Addr().String(), ServerName: authHost}}
 		},
@@ -174,6 +175,7 @@ func TestRelayMustProveItself(t *testing.T) {
 	}
 	defer l.Close()
 	tn, _ := tunnel.New(tunnel.Config{
+		Open: never, Opened: nothing,
 		Relays: func() []controlapi.Relay {
 			return []controlapi.Relay{{Address: l.Addr().String(), ServerName: authHost}}
 		},

@@ -157,6 +157,7 @@ func TestSecondConnectionTakesOver(t *testing.T) {
 	log := w.log
 	other := &world{t: t, relay: w.relay, addr: w.addr, log: log}
 	other.tunnel, _ = tunnel.New(tunnel.Config{
+		Open: never, Opened: nothing,
 		Relays:     func() []controlapi.Relay { return []controlapi.Relay{{Address: w.addr, ServerName: authHost}} },
 		Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
 	})
@@ -250,6 +251,7 @@ func TestBackHome(t *testing.T) {
 	w.stopTunnel()
 	var err error
 	w.tunnel, err = tunnel.New(tunnel.Config{
+		Open: never, Opened: nothing,
 		Relays: listOf(home, w.addr, spareAddr), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
 	})
 	if err != nil {
@@ -297,6 +299,7 @@ func TestBackHomeAfterRefusals(t *testing.T) {
 			w.stopTunnel()
 			var err error
 			w.tunnel, err = tunnel.New(tunnel.Config{
+				Open: never, Opened: nothing,
 				Relays: listOf(homeAddr, secondAddr, spareAddr), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
 			})
 			if err != nil {

@@ -53,7 +53,7 @@ const (
 	lookEvery = 5 * time.Second
 )
 
-// Config of a Tunnel. Relays and Credential are required.
+// Config of a Tunnel. Relays, Credential, Open and Opened are required.
 type Config struct {
 	// Relays lists the relays in order of preference; two are used, and the others
 	// where those do not answer or are far. It is asked
@@ -72,8 +72,7 @@ type Config struct {
 	Near bool
 	// Open says whether visitors have something open, and Opened returns what is readable
 	// after one opened something or was done with it, until it is told to end: while
-	// something is open the relays are asked every second whether they are there. Nil is
-	// never.
+	// something is open the relays are asked every second whether they are there.
 	Open   func() bool
 	Opened func() (opened <-chan struct{}, end func())
 	// Dial opens TCP connections; nil means controlapi.DialWith.
@@ -112,8 +111,8 @@ type Tunnel struct {
 
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Tunnel, error) {
-	if cfg.Relays == nil || cfg.Credential == nil {
-		return nil, errors.New("tunnel: Relays and Credential are required")
+	if cfg.Relays == nil || cfg.Credential == nil || cfg.Open == nil || cfg.Opened == nil {
+		return nil, errors.New("tunnel: Relays, Credential, Open and Opened are required")
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = controlapi.DialWith(&net.Dialer{KeepAliveConfig: keepAlive})
@@ -123,12 +122,6 @@ func New(cfg Config) (*Tunnel, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
-	}
-	if cfg.Open == nil {
-		cfg.Open = func() bool { return false }
-	}
-	if cfg.Opened == nil {
-		cfg.Opened = func() (<-chan struct{}, func()) { return nil, func() {} }
 	}
 	if cfg.OnContact == nil {
 		cfg.OnContact = func(time.Duration) {}

@@ -20,6 +20,7 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/relay"
+	"porchlight/internal/broadcast"
 	"porchlight/internal/localca"
 )
 
@@ -130,6 +131,7 @@ func start(t *testing.T, o options) *world {
 		to = o.via(w.addr)
 	}
 	cfg := tunnel.Config{
+		Open: never, Opened: nothing,
 		Relays:     func() []controlapi.Relay { return []controlapi.Relay{{Address: to, ServerName: authHost}} },
 		Credential: func() string { return credential },
 		RootCAs:    testAuthority().Pool(),
@@ -145,6 +147,11 @@ func start(t *testing.T, o options) *world {
 	w.stopTunnel = w.run(o)
 	return w
 }
+
+// never and nothing are of a computer where nothing is ever open.
+func never() bool { return false }
+
+func nothing() (<-chan struct{}, func()) { return new(broadcast.Signal).Subscribe() }
 
 // run runs the tunnel and the app behind it.
 func (w *world) run(o options) (stop func()) {

@@ -15,6 +15,7 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/internal/broadcast"
 	"porchlight/test/programs"
 )
 
@@ -48,6 +49,7 @@ func realAgent(t *testing.T, name string, nodes ...node) (stop func()) {
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
 	agent, err := tunnel.New(tunnel.Config{
+		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
 		Relays:     func() []controlapi.Relay { return relays },
 		Credential: func() string { return "credential-of-" + name },
 		RootCAs:    roots,

@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/relay"
+	"porchlight/internal/broadcast"
 )
 
 // playRelay is the relay whole. Arguments: the directory with the certificate, and a
@@ -64,6 +65,7 @@ func tunnelTo(dir, relayAddr string) (*tunnel.Tunnel, error) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certificate)
 	return tunnel.New(tunnel.Config{
+		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
 		Relays: func() []controlapi.Relay {
 			return []controlapi.Relay{{Address: relayAddr, ServerName: authHost}}
 		},

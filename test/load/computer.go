@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/remote"
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 )
 
 // home is one computer: its short name, what it shows the control plane, and where it
@@ -59,6 +60,7 @@ func newComputer(h home, auth string, roots *x509.CertPool, cert *tls.Config, no
 	transport.DialContext = c.dialControl
 	c.client = &controlapi.Client{BaseURL: auth, Credential: h.Credential, HTTP: &http.Client{Transport: transport}}
 	c.tunnel, err = tunnel.New(tunnel.Config{
+		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
 		Relays: c.relays, Credential: func() string { return h.Credential }, RootCAs: roots, Dial: c.dial,
 	})
 	if err != nil {

@@ -30,6 +30,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
+	"porchlight/internal/broadcast"
 	"porchlight/test/programs"
 )
 
@@ -99,6 +100,7 @@ func startComputer(t *testing.T, credential string, roots *x509.CertPool) *compu
 	c.relays.Store(&[]controlapi.Relay{})
 	var err error
 	c.tunnel, err = tunnel.New(tunnel.Config{
+		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
 		Relays:     func() []controlapi.Relay { return *c.relays.Load() },
 		Credential: func() string { return credential },
 		RootCAs:    roots,
