@@ -7,7 +7,7 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// A computer that serves visitors is awake: it beats every second by the relays that
+// A computer where something is open is awake: it beats every second by the relays that
 // can carry its sync, because while the network is open one way only a withdrawal would not
 // reach what a visitor has open. One where nothing is open sleeps, and beats seldom, also
 // while visitors keep connections: what is asked next is decided anew, and wakes it.
@@ -22,7 +22,8 @@ const (
 	contactEvery = tunnelwire.BeatAsleep
 )
 
-// visitorCame notes that a visitor's connection came, who may ask for something on it.
+// visitorCame notes that a visitor's connection came, who may ask for something on it, or
+// that something of a visitor's is open.
 func (t *Tunnel) visitorCame() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,9 +50,15 @@ func (s *session) awake() bool {
 	default:
 	}
 	if open {
-		s.served = time.Now()
+		s.serves()
 	}
 	return !s.served.IsZero() && time.Since(s.served) < lingers
+}
+
+// serves notes that something is open, or was between two beats; pulse's own, as awake.
+func (s *session) serves() {
+	s.served = time.Now()
+	s.tunnel.visitorCame() // who has something open will want more than what came with them
 }
 
 // wakes is readable when something is opened that the session is to wake up for.
@@ -72,16 +79,35 @@ func (s *session) nextPing() time.Duration {
 	case s.syncs:
 		every = tunnelwire.BeatAsleep
 	}
-	s.often.Store(often)
+	if woke := often && !s.often.Swap(often); woke {
+		_ = s.listen() // or an error ends read
+	} else {
+		s.often.Store(often)
+	}
 	in := every - time.Since(s.tunnel.began)%every
 	s.due.Store(int64(time.Since(s.tunnel.began) + in))
 	return in
 }
 
+// listen gives the relay from now on as long as it may say nothing. It looks again
+// afterwards: what read worked out for a computer that sleeps must not stand where pulse
+// has woken it up meanwhile.
+func (s *session) listen() error {
+	for {
+		often := s.often.Load()
+		if err := s.conn.SetReadDeadline(time.Now().Add(s.silence(often))); err != nil {
+			return err
+		}
+		if s.often.Load() == often {
+			return nil
+		}
+	}
+}
+
 // silence is how long the relay may say nothing.
-func (s *session) silence() time.Duration {
+func (s *session) silence(often bool) time.Duration {
 	switch {
-	case s.often.Load():
+	case often:
 		return tunnelwire.SilenceAwake + 3*min(time.Duration(s.rtt.Load()), slowest)
 	case s.syncs:
 		return tunnelwire.SilenceAsleep

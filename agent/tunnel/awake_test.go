@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,8 @@ type piped struct {
 	open    int              // things that visitors have open
 	changes broadcast.Signal // of open
 	goesOn  chan struct{}    // the agent's process stands still until it is closed
+	holdUp  chan struct{}    // whoever waits for a sleeping relay is held up until it is closed
+	visited []bool           // what hellos said
 	serving sync.WaitGroup
 }
 
@@ -78,6 +81,16 @@ func (c stalling) Read(b []byte) (int, error) {
 	return n, err
 }
 
+func (c stalling) SetReadDeadline(at time.Time) error {
+	c.p.mu.Lock()
+	holdUp := c.p.holdUp
+	c.p.mu.Unlock()
+	if holdUp != nil && time.Until(at) > tunnelwire.BeatAsleep {
+		<-holdUp
+	}
+	return c.Conn.SetReadDeadline(at)
+}
+
 func (p *piped) still() {
 	p.mu.Lock()
 	goesOn := p.goesOn
@@ -113,6 +126,7 @@ func (p *piped) serve(conn *tls.Conn) error {
 	}
 	p.mu.Lock()
 	p.silent, p.control, p.key = false, conn, tunnelwire.NewHeaderKey(material)
+	p.visited = append(p.visited, hello.Visited)
 	p.mu.Unlock()
 	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Welcome, Host: "maya.localhost"}); err != nil {
 		return err
@@ -234,6 +248,23 @@ func (p *piped) visit(t *testing.T, tun *tunnel.Tunnel) net.Conn {
 		t.Fatal(err)
 	}
 	return conn
+}
+
+// Weakness: a tunnel that was not told how to find out what is open took it for nothing,
+// and never beat every second. Checked: none is made.
+func TestWhatIsOpenMustBeKnown(t *testing.T) {
+	t.Parallel()
+	for without, change := range map[string]func(*tunnel.Config){
+		"nothing": func(*tunnel.Config) {},
+		"Open":    func(c *tunnel.Config) { c.Open = nil },
+		"Opened":  func(c *tunnel.Config) { c.Opened = nil },
+	} {
+		cfg := tunnel.Config{Relays: listOf(), Credential: func() string { return "" }, Open: never, Opened: nothing}
+		change(&cfg)
+		if _, err := tunnel.New(cfg); (err == nil) != (without == "nothing") {
+			t.Errorf("without %s: %v", without, err)
+		}
+	}
 }
 
 // everyAt reports whether pings came about so often in a while: who wakes up at such a
@@ -388,5 +419,67 @@ func TestSlowAnswerIsNotWaitedForEver(t *testing.T) {
 		done()
 		synctest.Wait()
 		stop()
+	})
+}
+
+// Weakness: the wait of a computer that sleeps, worked out just before it woke up, could
+// be set just after, and stood for 40 s. Checked: silence is noticed in less than 3 s of
+// who asks at that moment.
+func TestWaitOfBeforeDoesNotStand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		_, stop := p.start(t, false)
+		goOn := make(chan struct{})
+		p.mu.Lock()
+		p.holdUp = goOn
+		p.mu.Unlock()
+		time.Sleep(tunnelwire.BeatAsleep + 500*time.Millisecond) // until an answer has been read
+		p.fallSilent()
+		done, began := p.opens(), time.Now()
+		synctest.Wait()
+		p.mu.Lock()
+		p.holdUp = nil
+		p.mu.Unlock()
+		close(goOn)
+		for p.connections() == 1 && time.Since(began) < time.Minute {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("silence is noticed after %v", took)
+		}
+		done()
+		synctest.Wait()
+		stop()
+	})
+}
+
+// Weakness: a computer in use over one connection for longer than ten minutes said that
+// nobody had visited it when it connected anew, and its next visitor waited for a data
+// connection. Checked: what is open counts as a visit for as long as it is, and no longer
+// than ten minutes afterwards.
+func TestInUseCountsAsVisited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		tun, stop := p.start(t, false)
+		visitor := p.visit(t, tun)
+		done := p.opens()
+		time.Sleep(2 * tunnelwire.AsleepAfter)
+		done()
+		time.Sleep(time.Minute)
+		p.fallSilent()
+		time.Sleep(time.Minute)
+		p.opens()() // seen only once it is over
+		time.Sleep(tunnelwire.AsleepAfter - time.Minute)
+		p.fallSilent()
+		time.Sleep(tunnelwire.AsleepAfter)
+		p.fallSilent()
+		time.Sleep(time.Minute)
+		_ = visitor.Close()
+		stop()
+		if want := []bool{false, true, true, false}; !slices.Equal(p.visited, want) {
+			t.Errorf("visited: %v, not %v", p.visited, want)
+		}
 	})
 }

@@ -238,7 +238,7 @@ func (t *Tunnel) greet(w *welcomed, instance string) error {
 func (s *session) read() error {
 	for {
 		s.late.Store(false)
-		if err := s.conn.SetReadDeadline(time.Now().Add(s.silence())); err != nil {
+		if err := s.listen(); err != nil {
 			return err
 		}
 		f, err := tunnelwire.ReadFrame(&heard{session: s})
@@ -309,9 +309,8 @@ func (s *session) pulse(first time.Duration) {
 			}
 			next.Reset(s.nextPing())
 		case <-s.wakes():
-			s.served = time.Now()
+			s.serves()
 			next.Reset(s.nextPing())
-			_ = s.conn.SetReadDeadline(time.Now().Add(s.silence()))
 		case <-s.probes:
 			// Any frame read afterwards moves the deadline on again.
 			_ = s.conn.SetReadDeadline(time.Now().Add(probeWait))

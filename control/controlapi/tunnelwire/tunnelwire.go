@@ -17,8 +17,8 @@
 // With controlapi.TunnelSyncALPN the control connection carries the sync, too: the
 // agent's Sync frame says which snapshot it has, and Synced frames bring each other one
 // from then on, in parts, between which other frames find their place. What is in a
-// snapshot only agent and control plane know. A computer that nobody visits beats
-// seldom and parks nothing.
+// snapshot only agent and control plane know. A computer where nothing is open beats
+// seldom, and one that nobody visits parks nothing.
 package tunnelwire
 
 import (
@@ -52,8 +52,8 @@ const (
 	TicketLife  = 60 * time.Second
 )
 
-// The same with the sync on the control connection: an agent that serves visitors beats
-// every BeatAwake and gives up after SilenceAwake and what an answer takes; another one
+// The same with the sync on the control connection: an agent where visitors have
+// something open beats every BeatAwake and gives up after SilenceAwake and what an answer takes; another one
 // every BeatAsleep, and SilenceAsleep is what both sides then wait. Whose last Ping said
 // Awake the relay gives up after HeardAwake: later than an agent that is there gives up
 // the relay, which is 3 s more where it stood still, and time for TCP to send again what
@@ -130,7 +130,8 @@ type Frame struct {
 	Code       string `json:"code,omitempty"`
 	Message    string `json:"message,omitempty"`    // a sentence for a person
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
-	// Visited says in Hello that the computer had a visitor within AsleepAfter.
+	// Visited says in Hello that within AsleepAfter a visitor came to the computer or had
+	// something open there.
 	Visited bool `json:"visited,omitempty"`
 	// Awake says in Ping that the next one follows after BeatAwake.
 	Awake bool `json:"awake,omitempty"`
