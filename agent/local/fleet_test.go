@@ -25,13 +25,13 @@ import (
 	"porchlight/test/programs"
 )
 
-// fleet is a control plane of two nodes on one database. The agent is at the
-// first, over a network of the test's own; the second is where somebody else's
-// dashboard is served.
+// fleet is a control plane of two nodes on one database. Visitors and the agent are at
+// the first, the agent over a network of the test's own; the second is where somebody
+// else's dashboard is served.
 type fleet struct {
 	*scene
 	elsewhere *control.Service
-	network   *network
+	network   *network // between the agent and its node
 }
 
 // startFleet has two nodes on one PostgreSQL, and Bob as in newScene.
@@ -54,7 +54,7 @@ func startFleet(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	f := &fleet{network: startNetwork(t, ln.Addr().String())}
-	port := portOf(t, f.network.addr())
+	port := portOf(t, ln.Addr().String())
 	node := func() (*wiring.ControlPlane, *mail.Outbox) {
 		store, err := kv.Open(t.Context(), database, kv.Options{})
 		if err != nil {
@@ -67,7 +67,7 @@ func startFleet(t *testing.T) *fleet {
 				Store: store, Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port}, Mail: outbox, SharedStore: true,
 			},
 			Relay:  relay.Config{TLS: authTLS(ca, log), Grace: time.Millisecond},
-			Tunnel: ln.Addr().String(),
+			Tunnel: f.network.addr(),
 			Log:    log,
 		})
 		if err != nil {
@@ -86,6 +86,7 @@ func startFleet(t *testing.T) *fleet {
 	p.credential = e.Credential
 	cfg := configOf(filepath.Join(dir, "agent")).Agent
 	cfg.ComputerID, cfg.ControlPlane = e.Computer.ID, p.forAgent()
+	cfg.ControlPlane.Local = false // it is over a network, which can lose it
 	cfg.IssueCertificate, cfg.OwnPorts, cfg.Outbox = ca.Issue, []int{port}, p.outboxMails
 	a, err := agent.New(cfg)
 	if err != nil {

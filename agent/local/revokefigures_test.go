@@ -74,9 +74,11 @@ func TestFiguresDark(t *testing.T) {
 	report(t, fmt.Sprintf("everything dark, until the last of %d sockets", n.sockets), took)
 }
 
-// TestFiguresElsewhere is a decision made at another node of the control plane,
-// with the agent at this one; and the same while the network between the agent
-// and its node has silently gone.
+// TestFiguresElsewhere is a decision made at another node of the control plane, which
+// sends this one no news, with the agent at this one; and the same while the network
+// between the agent and its node has silently gone. Then the app's end of the visit
+// counts: the relay cannot hear of it, and the visitor's socket hangs until its system or
+// the relay's gives it up.
 func TestFiguresElsewhere(t *testing.T) {
 	t.Parallel()
 	n := howMany()
@@ -91,11 +93,28 @@ func TestFiguresElsewhere(t *testing.T) {
 		_, err := f.elsewhere.People.Give(t.Context(), computer, f.bobID, f.notesID, "")
 		return err
 	}
-	f.measure(t, "a withdrawal at another node", n.sockets, n.trials, withdraw, give)
-	f.measure(t, "a withdrawal at another node, network half-open", n.sockets, n.slowTrials, func() error {
+	f.measure(t, "a withdrawal at another node without news", n.sockets, n.trials, withdraw, give)
+	var took []time.Duration
+	for trial := range n.slowTrials {
+		victim := f.browser.hold(t, f.app, "WebSocket", fmt.Sprint("half-open", trial))
 		f.network.lose()
-		return withdraw()
-	}, give)
+		began := time.Now()
+		if err := withdraw(); err != nil {
+			t.Fatal(err)
+		}
+		<-victim.gone
+		took = append(took, time.Since(began))
+		if err := give(); err != nil {
+			t.Fatal(err)
+		}
+		f.await(t, func() bool { return f.browser.status(t) == http.StatusOK })
+	}
+	report(t, fmt.Sprintf("a withdrawal at another node, network half-open, until the app's end of the visit, among %d sockets", n.sockets), took)
+	// A computer that does not beat each second while something is open learns of it
+	// after tunnelwire.SilenceAsleep, 40 s.
+	if least := slices.Min(took); least > 30*time.Second {
+		t.Errorf("half-open: %v at the least", least)
+	}
 }
 
 // crowd opens sockets that no decision about notes concerns.
