@@ -207,7 +207,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	closed = a.contacted(now)
 	var old state
 	var same bool
-	closed += a.swap(func(next *state) {
+	closed += a.swap(func(next *state) (changed bool) {
 		old = *next
 		*next = state{denied: old.denied, keys: old.keys, dark: old.dark}
 		next.take(snap)
@@ -216,6 +216,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 		if !same {
 			a.ends.fresh = nil // ended before this computer knew of it
 		}
+		return true
 	})
 	if old.received && !same {
 		// Another account, perhaps of another control plane: the old one's
@@ -288,9 +289,14 @@ func (a *Access) deny(d store.DenyRecord, write func() error) (closed int, err e
 // Shut is Deny without the disk: it waits for nothing, and has to be followed by Deny or
 // TakeAway of the same, which keep it for a restart.
 func (a *Access) Shut(d store.DenyRecord) (closed int) {
-	return a.swap(func(next *state) {
+	key := withoutTime(d)
+	return a.swap(func(next *state) (changed bool) {
+		if next.denied[key] {
+			return false
+		}
 		next.denied = maps.Clone(next.denied)
-		next.denied[withoutTime(d)] = true
+		next.denied[key] = true
+		return true
 	})
 }
 
@@ -302,19 +308,23 @@ func (a *Access) GiveBack(c store.PendingChange) error {
 	if err := a.store.GiveBack(c); err != nil {
 		return fmt.Errorf("take a denial back: %w", err)
 	}
-	a.swap(func(next *state) {
+	a.swap(func(next *state) (changed bool) {
 		next.denied = maps.Clone(next.denied)
 		delete(next.denied, c.Deny())
+		return true
 	})
 	return nil
 }
 
-// swap publishes the state as change makes it, and closes what that refuses.
-func (a *Access) swap(change func(next *state)) (closed int) {
+// swap publishes the state as change makes it, and closes what that refuses. Where change
+// finds nothing to change, whoever made it so has closed that already.
+func (a *Access) swap(change func(next *state) (changed bool)) (closed int) {
 	a.swapping.Lock()
 	defer a.swapping.Unlock()
 	next := *a.state.Load()
-	change(&next)
+	if !change(&next) {
+		return 0
+	}
 	a.state.Store(&next)
 	closed = a.closeRefused()
 	close(*a.changed.Swap(new(make(chan struct{}))))

@@ -19,11 +19,12 @@ func (a *Access) GoDark() (agentapi.Closed, error) {
 	began := time.Now()
 	since := a.now().UTC()
 	again := false
-	dark := func(next *state) {
-		if next.dark == nil {
+	dark := func(next *state) (changed bool) {
+		if changed = next.dark == nil; changed {
 			next.dark = &since
 		}
 		again = next.dark != &since
+		return changed
 	}
 	closed := a.swap(dark)
 	a.writing.Lock()
@@ -51,7 +52,7 @@ func (a *Access) LightUp() error {
 			"Porchlight could not write to its data directory, so everything stays closed. Is the disk full?")
 	}
 	was := a.DarkSince()
-	a.swap(func(next *state) { next.dark = nil })
+	a.swap(func(next *state) (changed bool) { next.dark = nil; return true })
 	if was != nil {
 		a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityLight, Owner: true})
 	}

@@ -153,9 +153,11 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	case row.Role == controlapi.RoleOwner:
 		return agentapi.PersonChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "This is the owner of the computer, who can open everything.")
 	}
+	shut := p.cfg.Access.Shut(c.Deny())
 	row = p.takenAway(unconfirmed).without(row)
 	c.Program = !by.Owner
 	closed, heldUntil, err := p.takeAway(c, hold)
+	closed += shut
 	out := agentapi.PersonChanged{OK: true, Closed: closed, Milliseconds: int(p.cfg.Now().Sub(began).Milliseconds())}
 	p.cfg.Changes.Raise()
 	if heldUntil.IsZero() {

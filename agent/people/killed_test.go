@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"porchlight/agent/access"
@@ -23,7 +24,7 @@ func (unreachable) Remove(ctx context.Context, _ controlapi.Remove) (controlapi.
 
 // household opens what the package needs on the data directory dir, and has it
 // hear the snapshot of a computer that bob is a member of.
-func household(t *testing.T, dir, computer string, opts ...store.Option) (*people.People, *store.Store) {
+func household(t *testing.T, dir, computer string, opts ...store.Option) (*people.People, *store.Store, *access.Access) {
 	t.Helper()
 	s, err := store.Open(dir, opts...)
 	if err != nil {
@@ -40,13 +41,16 @@ func household(t *testing.T, dir, computer string, opts ...store.Option) (*peopl
 	}
 	a.SetSnapshot(controlapi.Snapshot{
 		Version: "1-" + computer, Computer: controlapi.Computer{ID: computer},
-		People: []controlapi.Person{{AccountID: "bob", Email: bobMail, Role: controlapi.RoleMember, Status: controlapi.PersonActive, Epoch: 1}},
+		People: []controlapi.Person{
+			{AccountID: "bob", Email: bobMail, Role: controlapi.RoleMember, Status: controlapi.PersonActive, Epoch: 1},
+			{AccountID: "ann", Email: "ann@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Epoch: 1},
+		},
 	})
 	p, err := people.New(people.Config{Control: unreachable{}, Apps: apps, Access: a, Store: s})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, s
+	return p, s, a
 }
 
 // Weakness: a deny record does not say at which control plane somebody was
@@ -71,7 +75,7 @@ func TestKilledWhileTakingAway(t *testing.T) {
 		}
 		states = append(states, raw)
 	}
-	p, _ := household(t, dir, "home", store.ObserveCommits(keep))
+	p, _, _ := household(t, dir, "home", store.ObserveCommits(keep))
 	states = states[len(states)-1:] // as it was before
 	if _, err := p.Remove(t.Context(), people.Owner, agentapi.RemoveRequest{AccountID: "bob", HoldSeconds: 10}); err != nil {
 		t.Fatal(err)
@@ -85,7 +89,7 @@ func TestKilledWhileTakingAway(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(after, store.FileName), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, s := household(t, after, "elsewhere")
+		_, s, _ := household(t, after, "elsewhere")
 		denied, err := s.DenyRecords()
 		if err != nil {
 			t.Fatal(err)
@@ -101,5 +105,47 @@ func TestKilledWhileTakingAway(t *testing.T) {
 	}
 	if len(states) < 3 || denials == 0 {
 		t.Errorf("%d states, %d with a denial", len(states), denials)
+	}
+}
+
+// Weakness: a change that waits for the disk keeps the next one from taking access away.
+// Attack: remove somebody while the removal of somebody else has been at the disk for a
+// while.
+// Checked: what was open to them is closed before the disk answers.
+func TestRemovalDoesNotWaitForAnother(t *testing.T) {
+	t.Parallel()
+	var hangs atomic.Bool
+	atDisk, goOn := make(chan struct{}), make(chan struct{})
+	p, _, a := household(t, t.TempDir(), "home", store.ObserveCommits(func(committing bool) {
+		if committing && hangs.CompareAndSwap(true, false) {
+			close(atDisk)
+			<-goOn
+		}
+	}))
+	bob := access.Identity{AccountID: "bob", Epoch: 1}
+	cut := make(chan struct{})
+	d, leave := a.Enter(bob, "", func() { close(cut) })
+	if !d.Allowed {
+		t.Fatal(d)
+	}
+	defer leave()
+	hangs.Store(true)
+	done := make(chan error, 2)
+	remove := func(account string) {
+		_, err := p.Remove(t.Context(), people.Owner, agentapi.RemoveRequest{AccountID: account, HoldSeconds: 10})
+		done <- err
+	}
+	go remove("ann")
+	<-atDisk
+	go remove("bob")
+	<-cut
+	if d := a.Decide(bob, ""); d.Allowed {
+		t.Errorf("he may come in again: %+v", d)
+	}
+	close(goOn)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }

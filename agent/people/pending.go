@@ -40,11 +40,11 @@ func (p *People) restore() error {
 
 // takeAway ends access here: what is open is closed when it returns. The control
 // plane is to be told, once hold is over. The error says that access may come
-// back after a restart; it is closed even then, and never held.
+// back after a restart; it is closed even then, and never held. The caller has called
+// Access.Shut before anything that takes mu, which another change may hold for as long
+// as the disk takes.
 func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int, heldUntil time.Time, err error) {
 	c.At, c.Computer = p.cfg.Now().UTC(), p.cfg.Access.Snapshot().Computer.ID
-	shut := p.cfg.Access.Shut(c.Deny()) // before mu, which another change may hold for as long as the disk takes
-	defer func() { closed += shut }()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, twin := range p.pending {

@@ -233,7 +233,7 @@ func TestEndIsTold(t *testing.T) {
 // ever, so nothing is given.
 func TestUntilNeedsAControlPlaneThatKnowsIt(t *testing.T) {
 	t.Parallel()
-	p, _ := household(t, t.TempDir(), "home") // its snapshot says nothing of ends
+	p, _, _ := household(t, t.TempDir(), "home") // its snapshot says nothing of ends
 	_, err := p.SetAccess(t.Context(), people.Owner, agentapi.AccessRequest{AccountID: "bob", App: "Notes", Granted: true, Until: "7d"})
 	if agentapi.CodeOf(err) != agentapi.CodeInvalid || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("got %v", err)

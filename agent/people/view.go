@@ -251,6 +251,9 @@ func (p *People) revoke(ctx context.Context, changes ...store.PendingChange) (ag
 	began := p.cfg.Now()
 	closed, unwritten := 0, []store.PendingChange{}
 	for _, c := range changes {
+		closed += p.cfg.Access.Shut(c.Deny())
+	}
+	for _, c := range changes {
 		n, _, err := p.takeAway(c, 0)
 		closed += n
 		if err != nil {

@@ -38,7 +38,8 @@ func (t *Tunnel) visitedLately() bool {
 	return t.cfg.Open() || !visited.IsZero() && time.Since(visited) < tunnelwire.AsleepAfter
 }
 
-// awake looks whether something is open, or was lately. As nextPing, only pulse calls it.
+// awake looks whether something is open, or was lately. Before pulse starts session
+// calls it, then pulse alone, as nextPing.
 func (s *session) awake() bool {
 	if !s.syncs || s.tunnel.cfg.Near {
 		return false
@@ -79,10 +80,8 @@ func (s *session) nextPing() time.Duration {
 	case s.syncs:
 		every = tunnelwire.BeatAsleep
 	}
-	if woke := often && !s.often.Swap(often); woke {
+	if was := s.often.Swap(often); often && !was {
 		_ = s.listen() // or an error ends read
-	} else {
-		s.often.Store(often)
 	}
 	in := every - time.Since(s.tunnel.began)%every
 	s.due.Store(int64(time.Since(s.tunnel.began) + in))

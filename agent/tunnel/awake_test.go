@@ -186,6 +186,15 @@ func (p *piped) connections() int {
 	return len(p.dials)
 }
 
+// leaves is how long it takes from now until the relay is left for a new connection.
+func (p *piped) leaves() time.Duration {
+	before, began := p.connections(), time.Now()
+	for p.connections() == before && time.Since(began) < 2*time.Minute {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
 func (p *piped) fallSilent() { p.mu.Lock(); defer p.mu.Unlock(); p.silent = true }
 
 // opens has a visitor open something, until done is called.
@@ -306,12 +315,8 @@ func TestBeats(t *testing.T) {
 			}
 			notices := func(when string, within time.Duration) {
 				t.Helper()
-				before, began := p.connections(), time.Now()
 				p.fallSilent()
-				for p.connections() == before && time.Since(began) < 2*time.Minute {
-					time.Sleep(50 * time.Millisecond)
-				}
-				if took := time.Since(began); took > within {
+				if took := p.leaves(); took > within {
 					t.Errorf("%s, %s: silence is noticed after %v", name, when, took)
 				}
 				synctest.Wait()
@@ -340,12 +345,8 @@ func TestBeats(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			notices("after the pages", c.notices[1])
 			p.fallSilent()
-			began, before := time.Now(), p.connections()
 			defer p.opens()()
-			for p.connections() == before && time.Since(began) < 2*time.Minute {
-				time.Sleep(50 * time.Millisecond)
-			}
-			if took := time.Since(began); took > c.notices[0] {
+			if took := p.leaves(); took > c.notices[0] {
 				t.Errorf("%s: who asks while the relay is silent is not heard for %v", name, took)
 			}
 			synctest.Wait()
@@ -408,12 +409,8 @@ func TestSlowAnswerIsNotWaitedForEver(t *testing.T) {
 			t.Fatalf("%d pings by %d connections", n, p.connections())
 		}
 		p.fallSilent()
-		began := time.Now()
 		done := p.opens()
-		for p.connections() == 1 && time.Since(began) < time.Minute {
-			time.Sleep(50 * time.Millisecond)
-		}
-		if took := time.Since(began); took > 6*time.Second {
+		if took := p.leaves(); took > 6*time.Second {
 			t.Errorf("silence is noticed after %v", took)
 		}
 		done()
@@ -436,16 +433,13 @@ func TestWaitOfBeforeDoesNotStand(t *testing.T) {
 		p.mu.Unlock()
 		time.Sleep(tunnelwire.BeatAsleep + 500*time.Millisecond) // until an answer has been read
 		p.fallSilent()
-		done, began := p.opens(), time.Now()
+		done := p.opens()
 		synctest.Wait()
 		p.mu.Lock()
 		p.holdUp = nil
 		p.mu.Unlock()
 		close(goOn)
-		for p.connections() == 1 && time.Since(began) < time.Minute {
-			time.Sleep(50 * time.Millisecond)
-		}
-		if took := time.Since(began); took > 3*time.Second {
+		if took := p.leaves(); took > 3*time.Second {
 			t.Errorf("silence is noticed after %v", took)
 		}
 		done()
