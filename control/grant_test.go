@@ -360,7 +360,7 @@ func TestRotatingTheSigningKey(t *testing.T) {
 	if len(other.Keys.Public()) != 1 {
 		t.Error("the other node knew without reading")
 	}
-	if err := other.Keys.read(t.Context()); err != nil || !slices.Equal(other.Keys.Public(), keys) {
+	if err := other.Agents.checkCredentials(t.Context(), nil); err != nil || !slices.Equal(other.Keys.Public(), keys) {
 		t.Errorf("the other node has %d keys, %v", len(other.Keys.Public()), err)
 	}
 	b.clock.Add(keyLead)

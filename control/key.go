@@ -174,20 +174,6 @@ func (s *Keys) readAgain(stored storedKeys) {
 		s.log.Warn("the signing keys that are stored cannot be used", "err", err)
 		return
 	}
-	s.takeOver(ring)
-}
-
-// read takes over the keys as they are stored now.
-func (s *Keys) read(ctx context.Context) error {
-	_, ring, err := s.keysStored(ctx)
-	if err != nil {
-		return err
-	}
-	s.takeOver(ring)
-	return nil
-}
-
-func (s *Keys) takeOver(ring *keyRing) {
 	before := s.Public()
 	s.keyRing.Store(ring)
 	if !slices.Equal(before, s.Public()) {

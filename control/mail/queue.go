@@ -56,8 +56,8 @@ func dueTime(key string) time.Time {
 
 // dueBy says whether the row at key is due, and whose it is.
 func dueBy(key string, now time.Time) (id string, due bool) {
-	at, id, _ := strings.Cut(key[len(queuePrefix):], "-")
-	return id, at <= fmt.Sprintf("%016x", uint64(now.UnixNano()))
+	_, id, _ = strings.Cut(key[len(queuePrefix):], "-")
+	return id, !now.Before(dueTime(key))
 }
 
 func putQueued(tx kv.Tx, id string, q queued, due time.Time) error {

@@ -178,7 +178,6 @@ func (r *rig) client() *controlapi.Client {
 	return &controlapi.Client{BaseURL: authURL, Credential: r.owner.Credential, HTTP: &http.Client{Transport: r.transport()}}
 }
 
-// publicKey asks for the key that verifies access tokens, as anybody may.
 // synced is what a waiting sync brought.
 type synced struct {
 	controlapi.Snapshot
@@ -200,6 +199,7 @@ func waitForNext(t testing.TB, c *controlapi.Client) (has controlapi.Snapshot, n
 	return has, waiting
 }
 
+// publicKey asks for the key that verifies access tokens, as anybody may.
 func (r *rig) publicKey() string {
 	r.t.Helper()
 	var key controlapi.PublicKey

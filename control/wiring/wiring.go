@@ -114,10 +114,16 @@ func Build(cfg Config) (*ControlPlane, error) {
 // store is away and when to come back.
 func (p *ControlPlane) authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
 	computer, err := p.Service.Agents.Authenticate(ctx, credential)
+	return computer, orAway(err)
+}
+
+// orAway is err, and where the store is away a refusal that says when to come back, too: the
+// agent is told that, and the log says why.
+func orAway(err error) error {
 	if refusal, away := control.Away(err); away {
-		err = fmt.Errorf("%w (%w)", refusal, err) // the log says why
+		return fmt.Errorf("%w (%w)", refusal, err)
 	}
-	return computer, err
+	return err
 }
 
 // sync tells an agent its snapshots through the relay, which carries bytes of which it
@@ -132,10 +138,5 @@ func (p *ControlPlane) sync(credential string, client netip.Addr, version string
 			return err
 		}
 		return tell(b)
-	}, func(err error) {
-		if refusal, away := control.Away(err); away {
-			err = refusal // says when there may be room
-		}
-		over(err)
-	})
+	}, func(err error) { over(orAway(err)) })
 }

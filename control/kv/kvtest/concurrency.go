@@ -32,6 +32,7 @@ func refusesAll(t *testing.T, f *fixture, ctx context.Context, want error) {
 		"View":   f.View(ctx, fn),
 		"ViewOf": f.ViewOf(ctx, kv.Rows{Keys: []string{"k"}}, fn),
 		"Update": f.Update(ctx, fn),
+		"PutAll": f.PutAll(ctx, 0, kv.Item{Key: "k"}),
 		"Sweep":  second(f.Sweep(ctx, 1)),
 	} {
 		if !errors.Is(err, want) {

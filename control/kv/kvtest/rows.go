@@ -189,10 +189,4 @@ func putTogether(t *testing.T, f *fixture) {
 		equal(t, "what is over", get(tx, "b"), absent)
 		equal(t, "what was not taken", get(tx, "k"), absent)
 	})
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.PutAll(ctx, 0, kv.Item{Key: "k"}); !errors.Is(err, kv.ErrClosed) {
-		t.Errorf("of a closed store: %v", err)
-	}
 }
