@@ -151,7 +151,7 @@ func (s *Agents) Authenticate(ctx context.Context, credential string) (controlap
 
 // credentialTurn has what one computer asks of the store wait in one turn.
 func credentialTurn(ctx context.Context, hash string) context.Context {
-	return kv.WithTurn(ctx, "credential "+hash)
+	return kv.WithTries(ctx, "credential "+hash)
 }
 
 // authenticate is Authenticate for the credential with this hash.

@@ -31,17 +31,29 @@ const (
 
 type turnKey struct{}
 
-// WithTurn names whose the calls with this context are: those of one name wait in
-// one turn, and have half of the places at most. Calls without a name have a turn each.
-// Whoever asks must not be able to have as many names as they like.
-func WithTurn(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, turnKey{}, name)
+// turnOf is what WithTurn or WithTries gave.
+type turnOf struct {
+	name  string
+	tries bool
 }
 
-// TurnOf is the name that WithTurn gave, or "".
+// WithTurn names whose the calls with this context are: those of one name wait in
+// one turn, and have half of the places at most. The oldest goes first. Calls without a
+// name have a turn each. Whoever asks must not be able to have as many names as they like.
+func WithTurn(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, turnKey{}, turnOf{name: name})
+}
+
+// WithTries is WithTurn for a program that asks again when an answer is late: the newest
+// of its calls goes first, because an older one is most likely a try that was given up.
+func WithTries(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, turnKey{}, turnOf{name: name, tries: true})
+}
+
+// TurnOf is the name that WithTurn or WithTries gave, or "".
 func TurnOf(ctx context.Context) string {
-	name, _ := ctx.Value(turnKey{}).(string)
-	return name
+	of, _ := ctx.Value(turnKey{}).(turnOf)
+	return of.name
 }
 
 // firstTurn is no name that anybody has.
@@ -64,12 +76,11 @@ type Queue struct {
 //
 // Turns come in the order in which they got into the line, so that of many who come
 // at once nobody waits longer than the line is: at most twice the median. Within a
-// turn the newest call goes first: an older one of the same computer is most likely
-// a try that was given up. A turn with more calls goes to the end of the line again,
-// and stays out of it while half of the places are its own: the others' calls must not
-// wait until it has done something slow. Where the line is full, one of the longest
-// turn gives way to who has less, so that nobody fills it for others.
-// What is cancelled while it waits never reaches the store.
+// turn the oldest call goes first, or the newest (WithTries). A turn with more calls
+// goes to the end of the line again, and stays out of it while half of the places are
+// its own: the others' calls must not wait until it has done something slow. Where the
+// line is full, one of the longest turn gives way to who has less, so that nobody fills
+// it for others. What is cancelled while it waits never reaches the store.
 type gate struct {
 	patience time.Duration   // without anybody coming through
 	closing  <-chan struct{} // nobody is let in any more
@@ -91,6 +102,7 @@ type gate struct {
 // turn is calls of one name, those that wait the oldest first.
 type turn struct {
 	name   string
+	tries  bool          // the newest of them goes first
 	at     *list.Element // of the line; nil where it is not in it
 	calls  []chan error  // each gets nil for a place, or why there is none
 	inside int           // calls that have a place
@@ -155,7 +167,8 @@ func (g *gate) queue(ctx context.Context) (call chan error, in *turn) {
 	call = make(chan error, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t := g.turn(TurnOf(ctx))
+	of, _ := ctx.Value(turnKey{}).(turnOf)
+	t := g.turn(of)
 	if t != &g.first && !g.makeRoom(t) {
 		call <- g.refuse()
 		return call, t
@@ -166,18 +179,30 @@ func (g *gate) queue(ctx context.Context) (call chan error, in *turn) {
 }
 
 // turn is the one of this name. mu is held.
-func (g *gate) turn(name string) *turn {
-	if name == firstTurn {
+func (g *gate) turn(of turnOf) *turn {
+	if of.name == firstTurn {
 		return &g.first
 	}
-	if t := g.byName[name]; t != nil {
+	if t := g.byName[of.name]; t != nil {
 		return t
 	}
-	return &turn{name: name}
+	return &turn{name: of.name, tries: of.tries}
 }
 
-// makeRoom has an older call give way to one more of t: of its own where they are as
-// many as may be, and where the line is full of a longer turn. mu is held.
+// next is which of the calls that wait goes first, and last which one would wait longest
+// and gives way.
+func (t *turn) next() int {
+	if t.tries {
+		return len(t.calls) - 1
+	}
+	return 0
+}
+
+func (t *turn) last() int { return len(t.calls) - 1 - t.next() }
+
+// makeRoom reports whether one more call of t may wait. Where the line is full a call of
+// a longer turn gives way to it, and where there are as many tries as may be, the oldest.
+// mu is held.
 func (g *gate) makeRoom(t *turn) bool {
 	from := t
 	if len(t.calls) < mostOfOneWaiter {
@@ -188,11 +213,12 @@ func (g *gate) makeRoom(t *turn) bool {
 			from = long
 		}
 	}
-	if len(from.calls) == 0 {
+	if len(from.calls) == 0 || from == t && !t.tries {
 		return false
 	}
-	from.calls[0] <- g.refuse()
-	g.wait(from, slices.Delete(from.calls, 0, 1))
+	last := from.last()
+	from.calls[last] <- g.refuse()
+	g.wait(from, slices.Delete(from.calls, last, last+1))
 	return true
 }
 
@@ -307,7 +333,7 @@ func (g *gate) leave(t *turn) {
 // letIn gives the places that are free to those whose turn it is. mu is held.
 func (g *gate) letIn() {
 	for g.inside < g.places {
-		t, i := &g.first, 0
+		t := &g.first
 		if len(t.calls) == 0 {
 			front := g.line.Front()
 			if front == nil {
@@ -315,8 +341,8 @@ func (g *gate) letIn() {
 			}
 			g.line.MoveToBack(front)
 			t = front.Value.(*turn)
-			i = len(t.calls) - 1
 		}
+		i := t.next()
 		t.calls[i] <- nil
 		g.inside++
 		t.inside++

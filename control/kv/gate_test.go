@@ -61,19 +61,20 @@ func TestGateTakesTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, free := newLine(t)
-		a, b := WithTurn(t.Context(), "a"), WithTurn(t.Context(), "b")
+		a, b := WithTries(t.Context(), "a"), WithTurn(t.Context(), "b")
 		l.wait(a, "a old")
 		l.wait(t.Context(), "nobody's")
 		l.wait(b, "b")
 		l.wait(t.Context(), "nobody's second")
 		l.wait(a, "a new")
+		l.wait(b, "b later")
 		l.wait(First(a), "the node's own")
 		l.wait(First(b), "the node's own second")
-		if got := l.stats(); got.Waiting != 7 {
+		if got := l.stats(); got.Waiting != 8 {
 			t.Errorf("%+v", got)
 		}
 		free(true)
-		l.want("the node's own", "the node's own second", "a new", "nobody's", "b", "nobody's second", "a old")
+		l.want("the node's own", "the node's own second", "a new", "nobody's", "b", "nobody's second", "a old", "b later")
 		l.wg.Wait()
 		if l.inside != 0 || l.line.Len() != 0 || len(l.byName) != 0 || l.stats() != (Queue{}) {
 			t.Errorf("it is not empty: %+v", l.stats())
@@ -122,13 +123,13 @@ func TestGateDropsWhoIsGone(t *testing.T) {
 }
 
 // Weakness: a few who ask a great deal fill the line, and everybody else is refused.
-// Checked: of a full line the longest turn gives way; who is refused is told when to
-// come back, and not all at once.
+// Checked: of a full line the longest turn gives way by who would wait longest; who is
+// refused is told when to come back, and not all at once.
 func TestGateIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, free := newLine(t)
-		one := WithTurn(t.Context(), "one")
+		one := WithTries(t.Context(), "one")
 		for i := range mostOfOneWaiter + 1 {
 			l.wait(one, fmt.Sprint(i))
 		}
@@ -170,6 +171,40 @@ func TestGateIsBounded(t *testing.T) {
 		if !slices.Equal(l.came, []string{"the node's own", fmt.Sprint(mostOfOneWaiter)}) {
 			t.Errorf("%q came", l.came)
 		}
+	})
+}
+
+// Weakness: of many people behind one address those who came first give way to who came
+// last. Checked: the last is refused where as many wait as may, and where a newcomer of
+// another turn needs the room.
+func TestGateKeepsWhoCameFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, free := newLine(t)
+		many := WithTurn(t.Context(), "many")
+		var want []string
+		for i := range mostOfOneWaiter {
+			l.wait(many, fmt.Sprint(i))
+			want = append(want, fmt.Sprint(i))
+		}
+		l.wait(many, "one too many")
+		for i := range mostWaiting - mostOfOneWaiter + 1 {
+			l.wg.Go(func() {
+				if free, err := l.enter(t.Context()); err == nil {
+					free(true)
+				} else {
+					t.Errorf("newcomer %d: %v", i, err)
+				}
+			})
+		}
+		synctest.Wait()
+		last := want[len(want)-1]
+		if len(l.refused) != 2 || !errors.Is(l.refused["one too many"], ErrBusy) || !errors.Is(l.refused[last], ErrBusy) {
+			t.Errorf("one too many and %s were to be refused: %v", last, l.refused)
+		}
+		free(true)
+		l.want(want[:len(want)-1]...)
+		l.wg.Wait()
 	})
 }
 

@@ -39,11 +39,11 @@ func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWrit
 		if err != nil {
 			return err
 		}
-		turn := "computer " + computer.ID
+		ctx := kv.WithTries(r.Context(), "computer "+computer.ID)
 		if visits { // its visitors must not keep the computer's own from the store
-			turn = "visits " + computer.ID
+			ctx = kv.WithTurn(r.Context(), "visits "+computer.ID)
 		}
-		return serve(w, r.WithContext(kv.WithTurn(r.Context(), turn)), computer)
+		return serve(w, r.WithContext(ctx), computer)
 	}
 }
 
