@@ -59,18 +59,28 @@ func (t *Tunnel) letInLately() []netip.Addr {
 // tellOf has the relay told these addresses soon. The tunnel's mu is held.
 func (s *session) tellOf(addrs ...netip.Addr) {
 	s.untold = append(s.untold, addrs...)
+	s.hasNews()
+}
+
+// hasNews has tell called.
+func (s *session) hasNews() {
 	select {
 	case s.news <- struct{}{}:
 	default:
 	}
 }
 
-// tell tells the relay of the addresses it has not been told of.
+// tell tells the relay what it has not been told.
 func (s *session) tell() error {
 	s.tunnel.mu.Lock()
-	untold := s.untold
-	s.untold = nil
+	untold, lost := s.untold, s.lost
+	s.untold, s.lost = nil, nil
 	s.tunnel.mu.Unlock()
+	for tickets := range slices.Chunk(lost, tunnelwire.MaxTickets) {
+		if err := s.send(tunnelwire.Frame{Type: tunnelwire.Aborted, Tickets: tickets}); err != nil {
+			return err
+		}
+	}
 	for addrs := range slices.Chunk(untold, tunnelwire.MaxAddresses) {
 		if err := s.send(tunnelwire.Frame{Type: tunnelwire.Known, Addresses: addrs}); err != nil {
 			return err

@@ -66,7 +66,7 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 		s.gotThrough()
 	}
 	visitor := &visitorConn{Conn: socket.Wrap(conn), rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination),
-		letIn: func() { s.tunnel.letIn(source.Addr()) }}
+		session: s, ticket: ticket}
 	s.tunnel.visitorCame()
 	if !s.tunnel.listener.offer(s.ctx, visitor) {
 		_ = visitor.Close()

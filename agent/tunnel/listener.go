@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"porchlight/control/controlapi/tunnelwire"
 )
 
 // acceptWait is how long a visitor waits for somebody to accept it.
@@ -74,12 +76,13 @@ type visitorConn struct {
 	net.Conn
 	rest                []byte // read with the header, not yet given on
 	source, destination *net.TCPAddr
-	letIn               func()
+	session             *session // by which it came
+	ticket              tunnelwire.Ticket
 }
 
 // LetIn says that the visitor has shown to be somebody who may come in: the relays
 // keep places for its address.
-func (c *visitorConn) LetIn() { c.letIn() }
+func (c *visitorConn) LetIn() { c.session.tunnel.letIn(c.source.AddrPort().Addr()) }
 
 func (c *visitorConn) Read(b []byte) (int, error) {
 	if len(c.rest) > 0 {
@@ -102,8 +105,10 @@ func (c *visitorConn) CloseWrite() error {
 
 // Abort ends the connection at once and waits for nobody: not for a peer to take
 // what was written, nor for TLS to say goodbye. The relay sees a reset and drops
-// the visitor too, where after an end in order it would wait for theirs.
+// the visitor too, where after an end in order it would wait for theirs. One that the
+// network keeps that from is told by name.
 func (c *visitorConn) Abort() error {
+	defer c.session.aborted(c.ticket)
 	conn := c.Conn
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()
@@ -113,6 +118,10 @@ func (c *visitorConn) Abort() error {
 	}
 	return conn.Close()
 }
+
+// Stranded says that the session which the visitor came by has ended: what is written may
+// be lost, and only of Abort the relay is sure to hear.
+func (c *visitorConn) Stranded() bool { return c.session.ctx.Err() != nil }
 
 // RemoteAddr is the visitor's address, as the relay vouches for it.
 func (c *visitorConn) RemoteAddr() net.Addr { return c.source }

@@ -69,8 +69,9 @@ type session struct {
 	due    atomic.Int64    // when the next ping is, in nanoseconds since the tunnel began
 	late   atomic.Bool     // a ping was, since the last frame came: see stalled.go
 
-	news   chan struct{} // has room for one: there is something in untold
-	untold []netip.Addr  // let in, and the relay does not know; guarded by tunnel.mu
+	news   chan struct{}       // has room for one: there is something in untold or lost
+	untold []netip.Addr        // let in, and the relay does not know; guarded by tunnel.mu
+	lost   []tunnelwire.Ticket // of visits aborted, and the relay may not know; likewise
 
 	draining bool                  // the relay asked to be left; guarded by tunnel.mu
 	why      atomic.Pointer[error] // that it was ended by us, see quit

@@ -15,7 +15,8 @@
 //	            sync.go the snapshots that come by it
 //	awake.go    how often it beats, by who visits, and stalled.go when it could not
 //	data.go     data connections, verification
-//	listener.go what visitors come out of
+//	listener.go what visitors come out of, and aborted.go when a relay cannot hear that one
+//	            was cut off
 package tunnel
 
 import (
@@ -107,6 +108,7 @@ type Tunnel struct {
 	secureFor map[string]time.Time
 	admitted  map[netip.Addr]time.Time // from where visitors were let in, and when last told
 	visited   time.Time                // when a visitor last came, by the clock that only runs on
+	aborted   []aborted                // visits, the oldest first
 }
 
 // New checks cfg and starts nothing.
@@ -330,6 +332,7 @@ func (t *Tunnel) setSession(slot int, s *session) {
 	t.sessions[slot] = s
 	if s != nil {
 		s.tellOf(t.letInLately()...)
+		s.tellAborted(t.abortedLately()...)
 	}
 	close(t.changed)
 	t.changed = make(chan struct{})

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/socket"
 )
 
@@ -34,6 +35,7 @@ type stream interface {
 // an error of either ends both at once.
 type flow struct {
 	visitor, agent stream
+	ticket         tunnelwire.Ticket // of the data connection; none where agent is another node
 	// ended is called once, after both directions have ended, with the bytes
 	// each has carried.
 	ended func(toAgent, toVisitor int64)

@@ -191,7 +191,7 @@ func TestAgentAdmittedAfterTheDrainIsEnded(t *testing.T) {
 func TestNoVisitBeginsAfterTheDrain(t *testing.T) {
 	t.Parallel()
 	routes := newRoutes(Limits{}.WithDefaults())
-	c := &computer{id: "maya", visitors: newBySource(1, 1), flows: make(map[*flow]*session)}
+	c := &computer{id: "maya", visitors: newBySource(1, 1), flows: make(map[*flow]*session), came: make(map[ticketID]*flow)}
 	if !routes.join(c, &session{}, &flow{}) {
 		t.Error("refused before the drain")
 	}

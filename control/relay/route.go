@@ -44,6 +44,7 @@ type computer struct {
 	visitors *bySource
 	letIn    admitted
 	flows    map[*flow]*session // by which session it came; nil for those at other nodes
+	came     map[ticketID]*flow // by which data connection; none for those at other nodes
 }
 
 func newRoutes(limits Limits) routes {
@@ -103,7 +104,7 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	}
 	c := t.byID[s.computer.ID]
 	if c == nil {
-		c = &computer{id: s.computer.ID, visitors: t.limits.shared(t.limits.VisitorsPerComputer), flows: make(map[*flow]*session)}
+		c = &computer{id: s.computer.ID, visitors: t.limits.shared(t.limits.VisitorsPerComputer), flows: make(map[*flow]*session), came: make(map[ticketID]*flow)}
 		t.byID[c.id] = c
 	}
 	if c.host != s.host {
@@ -248,21 +249,30 @@ func (t *routes) join(c *computer, s *session, f *flow) bool {
 		return false
 	}
 	c.flows[f] = s
+	if s != nil {
+		c.came[f.ticket.ID()] = f
+	}
 	return true
+}
+
+// unflow forgets what join noted. mu is held.
+func (c *computer) unflow(f *flow) {
+	delete(c.flows, f)
+	delete(c.came, f.ticket.ID())
 }
 
 // unjoin ends what join began; the visitor stays.
 func (t *routes) unjoin(c *computer, f *flow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(c.flows, f)
+	c.unflow(f)
 }
 
 // part ends what join began, and the visitor's stay.
 func (t *routes) part(c *computer, f *flow, source netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(c.flows, f)
+	c.unflow(f)
 	t.left(c, source)
 }
 

@@ -239,6 +239,8 @@ func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 		s.failed(f.Tickets)
 	case tunnelwire.Known:
 		s.relay.routes.learn(s, f.Addresses, s.relay.now())
+	case tunnelwire.Aborted:
+		s.relay.routes.abortNamed(s, f.Tickets)
 	case tunnelwire.Sync:
 		if !s.syncs {
 			return false, errNoSync

@@ -99,7 +99,7 @@ func mayBeElsewhere(err error) bool {
 // nothing has reached the visitor and another data connection may be tried.
 func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *dataConn) error {
 	_, passed := conn.(*peerStream)
-	f := &flow{visitor: withoutHeader(conn), agent: data.stream, passed: passed}
+	f := &flow{visitor: withoutHeader(conn), agent: data.stream, ticket: data.ticket, passed: passed}
 	// From here on a kick finds the flow and ends it.
 	if !r.routes.join(c, s, f) {
 		return errSessionOver

@@ -19,6 +19,9 @@
 // from then on, in parts, between which other frames find their place. What is in a
 // snapshot only agent and control plane know. A computer where nothing is open beats
 // seldom, and one that nobody visits parks nothing.
+//
+// A visit that the agent aborts has its data connection reset. Where the network had gone
+// under that one, Aborted names the visit on a control connection that was made since.
 package tunnelwire
 
 import (
@@ -89,6 +92,7 @@ const (
 	Open    Type = "open"    // relay: Tickets to open data connections for, TLS
 	Failed  Type = "failed"  // agent: Tickets it could not open a data connection for
 	Known   Type = "known"   // agent: Addresses from which it let visitors in lately
+	Aborted Type = "aborted" // agent: Tickets of visits that it aborted, where the relay may not have heard of it
 	Missing Type = "missing" // relay: Tickets it has waited for too long, Arrived
 	Drain   Type = "drain"   // relay: it is going away, connect again
 	Ping    Type = "ping"    // agent: Awake
