@@ -199,7 +199,8 @@ func (v *visit) hears() bool {
 }
 
 // end cuts the visit off: the app's side by its connection, and the visitor's by
-// closing theirs (HTTP/1.1) or resetting the stream. A write to a
+// closing theirs (HTTP/1.1, and where the network may have gone) or resetting the
+// stream. A write to a
 // visitor who does not read waits for nothing else, and a polite end of TLS
 // would wait with it.
 func (v *visit) end() {
@@ -214,8 +215,8 @@ func (v *visit) end() {
 	if !v.open {
 		return // still to be refused with a page, or done
 	}
-	if v.conn != nil {
-		v.conn.Abort()
+	if v.conn != nil || v.on.Stranded() { // where a reset of the stream may be lost
+		v.on.Abort()
 		return
 	}
 	rc := http.NewResponseController(v.w)

@@ -209,6 +209,16 @@ func (c *Conn) Abort() {
 	}
 }
 
+// Stranded says that the network may have gone under the connection: it came through a
+// tunnel that has ended since.
+func (c *Conn) Stranded() bool {
+	if c == nil {
+		return false
+	}
+	conn, ok := c.raw.(interface{ Stranded() bool })
+	return ok && conn.Stranded()
+}
+
 // Upgraded says that a WebSocket has taken the connection over: what the visitor
 // sends from now on are no requests.
 func (c *Conn) Upgraded() {
