@@ -51,6 +51,9 @@ type computer struct {
 	failed   error     // the last sync that did
 	visitors map[net.Conn]bool
 	dialled  []*lossy
+	withdrew time.Time // a snapshot last took something from somebody
+
+	opened broadcast.Signal // a visitor came
 }
 
 func newComputer(h home, auth string, roots *x509.CertPool, cert *tls.Config, nodes *atomic.Pointer[[]string]) (c *computer, err error) {
@@ -60,7 +63,7 @@ func newComputer(h home, auth string, roots *x509.CertPool, cert *tls.Config, no
 	transport.DialContext = c.dialControl
 	c.client = &controlapi.Client{BaseURL: auth, Credential: h.Credential, HTTP: &http.Client{Transport: transport}}
 	c.tunnel, err = tunnel.New(tunnel.Config{
-		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
+		Open: c.open, Opened: c.opened.Subscribe,
 		Relays: c.relays, Credential: func() string { return h.Credential }, RootCAs: roots, Dial: c.dial,
 	})
 	if err != nil {
@@ -115,6 +118,14 @@ func (l *lossy) Read(b []byte) (int, error) {
 	}
 }
 
+// open says whether a visitor has something open, at a computer whose network can be lost:
+// what there is at the others are connections on which nothing is asked.
+func (c *computer) open() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Lossy && len(c.visitors) > 0
+}
+
 // lose has the network of a lossy computer half open: all connections of now are silent.
 func (c *computer) lose() {
 	c.mu.Lock()
@@ -156,6 +167,9 @@ func (c *computer) relays() (use []controlapi.Relay) {
 func (c *computer) take(s controlapi.Snapshot) {
 	before := c.last.Swap(&s)
 	if given(&s) < given(before) {
+		c.mu.Lock()
+		c.withdrew = time.Now()
+		c.mu.Unlock()
 		c.closeVisitors()
 	}
 	c.tunnel.Wake()
@@ -275,6 +289,7 @@ func (c *computer) serve() {
 		c.mu.Lock()
 		c.visitors[conn] = true
 		c.mu.Unlock()
+		c.opened.Raise()
 		go func() {
 			defer func() {
 				_ = conn.Close()

@@ -38,8 +38,9 @@ type report struct {
 	Back      []time.Time // those who are there since they were marked, and since when
 	Tried     int         // syncs since then
 
-	Answered, Welcomed int    // syncs and tunnels that stand
-	Trouble            string // what the last sync that failed met
+	Answered, Welcomed int       // syncs and tunnels that stand
+	Trouble            string    // what the last sync that failed met
+	Withdrew           time.Time // a snapshot last took something from somebody
 }
 
 // beComputers is a house until its orders end.
@@ -105,6 +106,9 @@ func look(all []*computer, o order) report {
 		r.Tried += c.tried
 		if c.answered.After(c.marked) {
 			r.Answered++
+		}
+		if c.withdrew.After(r.Withdrew) {
+			r.Withdrew = c.withdrew
 		}
 		if c.failed != nil {
 			r.Trouble = fmt.Sprint(c.failed, " ", errors.Unwrap(c.failed))

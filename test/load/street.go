@@ -104,6 +104,9 @@ func (w *world) tell(o order) (all report, err error) {
 		all.Answered += r.Answered
 		all.Welcomed += r.Welcomed
 		all.Trouble = cmp.Or(all.Trouble, r.Trouble)
+		if r.Withdrew.After(all.Withdrew) {
+			all.Withdrew = r.Withdrew
+		}
 		all.Back = append(all.Back, r.Back...)
 	}
 	slices.SortFunc(all.Back, time.Time.Compare)

@@ -23,8 +23,12 @@ func withdrawal(ctx context.Context, s settings, r *results) error {
 	return errors.Join(w.withdrawals(ctx, r), w.close())
 }
 
-// newsWait is longer than a computer takes to hear what was given.
-const newsWait = time.Second
+const (
+	// newsWait is longer than a computer takes to hear what was given.
+	newsWait = time.Second
+	// slowly is how long a withdrawal takes for its steps to be told.
+	slowly = 20 * time.Millisecond
+)
 
 // elsewhere is what a computer's owner says at the node that the computer does not use.
 type elsewhere struct {
@@ -103,12 +107,22 @@ func (w *world) thrownOut(ctx context.Context, e elsewhere, trials int, lose boo
 		if _, err := e.SetAccess(ctx, access); err != nil {
 			return nil, err
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(w.patience)) // of an open connection
+		answered := time.Now()
+		_ = conn.SetReadDeadline(answered.Add(w.patience)) // of an open connection
 		_, err = conn.Read(make([]byte, 1))
-		took = append(took, time.Since(began))
+		ended := time.Now()
+		took = append(took, ended.Sub(began))
 		_ = conn.Close()
 		if err == nil || isTimeout(err) {
 			return nil, fmt.Errorf("a visitor stays after their access was withdrawn: %w", err)
+		}
+		if ended.Sub(began) > slowly {
+			r, err := w.tell(order{})
+			if err != nil {
+				return nil, err
+			}
+			w.says("a withdrawal was answered after %.1f ms, was at the computer after %.1f, and ended the socket after %.1f",
+				ms(answered.Sub(began)), ms(r.Withdrew.Sub(began)), ms(ended.Sub(began)))
 		}
 	}
 	return took, nil
