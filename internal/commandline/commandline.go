@@ -137,11 +137,13 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	if p.Sentence != nil {
 		said = p.Sentence(err)
 	}
+	program := p.Root.Name()
 	code := ExitCode(err, p.NotRunning)
 	if code == ExitUsage {
-		said += "\nTry '" + cmd.CommandPath() + " --help'."
+		// Such a sentence mostly begins with the command's path, which begins with this name.
+		said = strings.TrimPrefix(said, program+" ") + "\nTry '" + cmd.CommandPath() + " --help'."
 	}
-	fmt.Fprintln(p.Err, p.Root.Name()+": "+said)
+	fmt.Fprintln(p.Err, program+": "+said)
 	return code
 }
 

@@ -59,9 +59,9 @@ func TestHowProgramsEnd(t *testing.T) {
 		{[]string{"rooms", "lst"}, ExitUsage, `there is no command "rooms lst". Did you mean list?` + "\nTry 'lamp rooms --help'."},
 		{[]string{"rooms", "lst", "--floor", "1"}, ExitUsage, `there is no command "rooms lst". Did you mean list?` + "\nTry 'lamp rooms --help'."},
 		{[]string{"light", "porch", "--dim=maybe"}, ExitUsage, `invalid argument "maybe" for "--dim" flag: it must be true or false` + tryLight},
-		{[]string{"light"}, ExitUsage, "lamp light needs the NAME of a lamp" + tryLight},
-		{[]string{"light", "porch", "hall"}, ExitUsage, `lamp light does not know what to do with "hall"` + tryLight},
-		{[]string{"list", "hall", "porch"}, ExitUsage, `lamp list does not know what to do with "porch"` + tryList},
+		{[]string{"light"}, ExitUsage, "light needs the NAME of a lamp" + tryLight},
+		{[]string{"light", "porch", "hall"}, ExitUsage, `light does not know what to do with "hall"` + tryLight},
+		{[]string{"list", "hall", "porch"}, ExitUsage, `list does not know what to do with "porch"` + tryList},
 		{[]string{"light", "porch", "--watts", "many"}, ExitUsage, `invalid argument "many" for "--watts" flag: it must be a whole number` + tryLight},
 		{[]string{"light", "porch", "--colour"}, ExitUsage, "unknown flag: --colour" + tryLight},
 	} {

@@ -150,7 +150,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{[]string{"serv"}, commandline.ExitUsage, `there is no command "serv"`},
 		{[]string{"account", "ad"}, commandline.ExitUsage, `there is no command "account ad". Did you mean add?`},
-		{[]string{"account", "add", "--data", dir}, commandline.ExitUsage, "porchlight-control account add needs an EMAIL"},
+		{[]string{"account", "add", "--data", dir}, commandline.ExitUsage, "porchlight-control: account add needs an EMAIL"},
 		{[]string{"account", "list"}, commandline.ExitUsage, "say which control plane"},
 		{[]string{"account", "list", "--data", dir}, commandline.ExitNotRunning, "there is no control plane in " + dir + ". Is its data directory another one (--data, --config)?\n"},
 		{[]string{"account", "list", "--colour"}, commandline.ExitUsage, "unknown flag"},
