@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,23 +28,24 @@ func resumeCommand(c cli) *cobra.Command {
 
 func darkCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "dark [off]",
+		Use:   "dark [on|off]",
 		Short: "Close everything at once, or open it again",
 		Long: `Close everything at once: nobody can open any app, you included, and what is
 open is cut off. Approvals, people and sign-ins stay. It lasts, also across
-restarts, until 'porchlight dark off'.`,
+restarts, until 'porchlight dark off'. 'porchlight dark on' is the same as
+'porchlight dark'.`,
 		Example: `  porchlight dark
   porchlight dark off`,
-		ValidArgs: []string{"off"},
+		ValidArgs: []string{"on", "off"},
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 1 && args[0] != "off" {
-				return commandline.Usagef("%s takes nothing, or 'off'", cmd.CommandPath())
+			if len(args) > 1 || len(args) == 1 && !slices.Contains(cmd.ValidArgs, args[0]) {
+				return commandline.Usagef("%s takes 'on', which is the same without, or 'off'", cmd.CommandPath())
 			}
 			return nil
 		},
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (any, error) {
-		if len(args) == 1 {
+		if slices.Contains(args, "off") {
 			return done(client.LightUp(ctx))
 		}
 		return client.GoDark(ctx)

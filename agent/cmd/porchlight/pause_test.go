@@ -46,6 +46,8 @@ func TestPauseAndDark(t *testing.T) {
 		{[]string{"apps"}, "Everything is closed since", 503, ""},
 		{[]string{"status"}, "Everything is closed since", 503, ""},
 		{[]string{"dark", "off"}, "Open again", 200, "open"},
+		{[]string{"dark", "on"}, "Everything is closed", 503, "The owner of this computer has closed everything"},
+		{[]string{"dark", "off"}, "Open again", 200, "open"},
 		{[]string{"options", "notes", "--forwarded", "--identity-header", "X-Remote-User", "--identity-value", "id"}, "X-Remote-User, with the account id", 200, ""},
 		{[]string{"options", "notes", "--identity-header", ""}, "identity-header     none", 200, ""},
 		{[]string{"options", "notes"}, "forwarded           on", 200, ""},
@@ -91,7 +93,7 @@ func TestPauseAndDark(t *testing.T) {
 	}
 	s.ok("dark", "off")
 
-	for _, args := range [][]string{{"pause", "notes"}, {"resume", "notes"}, {"dark"}, {"dark", "off"}, {"activity", "clear"}} {
+	for _, args := range [][]string{{"pause", "notes"}, {"resume", "notes"}, {"dark"}, {"dark", "on"}, {"dark", "off"}, {"activity", "clear"}} {
 		var done agentapi.Done
 		if s.json(&done, args...); !done.OK {
 			t.Errorf("porchlight %s --json: %+v", strings.Join(args, " "), done)
@@ -119,7 +121,8 @@ func TestPauseAndDark(t *testing.T) {
 	}{
 		{[]string{"pause"}, commandline.ExitUsage},
 		{[]string{"pause", "nothing"}, commandline.ExitRefused},
-		{[]string{"dark", "on"}, commandline.ExitUsage},
+		{[]string{"dark", "of"}, commandline.ExitUsage},
+		{[]string{"dark", "on", "off"}, commandline.ExitUsage},
 		{[]string{"options", "nothing"}, commandline.ExitRefused},
 		{[]string{"options", "notes", "--first-byte", "3601"}, commandline.ExitRefused},
 		{[]string{"options", "notes", "--first-byte", "soon"}, commandline.ExitUsage},
