@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ func grantsCommand(c cli) *cobra.Command {
 		Long: `List the remote clients that people connected to this computer: apps and programs
 elsewhere that open, in their name, what they may open.`,
 		Example: `  porchlight grants
-  porchlight grants revoke ID`,
+  porchlight grants revoke "Pocket Notes"`,
 	}
 	cmd.AddCommand(revokeGrantCommand(c))
 	return listCommand(c, cmd, "List the connected clients, newest first", (*agentapi.Client).Grants, c.printGrants)
@@ -25,46 +26,65 @@ elsewhere that open, in their name, what they may open.`,
 
 func revokeGrantCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Disconnect a remote client, at once",
-		Example: "  porchlight grants revoke ID",
-		Args:    commandline.Exactly("the ID of the connection"),
+		Use:   "revoke CLIENT",
+		Short: "Disconnect a remote client, at once",
+		Long: `Disconnect a remote client, at once: by the ID of the connection, or, where that
+means one connection alone, by the client's name or the e-mail address of who
+connected it. 'porchlight grants' shows all three.`,
+		Example: `  porchlight grants revoke "Pocket Notes"
+  porchlight grants revoke bob@example.com
+  porchlight grants revoke ID`,
+		Args: commandline.Exactly("the CLIENT: its name, who connected it, or the ID of the connection"),
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Closed, error) {
-		id, err := grantID(ctx, client, args[0])
-		if err != nil {
-			return agentapi.Closed{}, err
+		grants, unknown := client.Grants(ctx)
+		id, err := grantCalled(grants, args[0])
+		switch {
+		case err == nil: // an ID ends what is open here, also with the list out of reach
+			return client.RevokeGrant(ctx, id)
+		case unknown != nil:
+			err = unknown
 		}
-		return client.RevokeGrant(ctx, id)
+		return agentapi.Closed{}, err
 	}, func(closed agentapi.Closed, _ []string) error {
 		c.line("Disconnected%s", closedWords(closed.Closed, closed.Milliseconds))
 		return nil
 	})
 }
 
-// grantID is what a connection was named by, or the id of the only one of an
-// e-mail address.
-func grantID(ctx context.Context, client *agentapi.Client, named string) (string, error) {
-	if !strings.Contains(named, "@") {
-		return named, nil
-	}
-	grants, err := client.Grants(ctx)
-	if err != nil {
-		return "", err
-	}
-	var ids []string
+// looksLikeID is whether a control plane may have made a word as an id.
+func looksLikeID(word string) bool {
+	return len(word) >= 26 && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// grantCalled is the id of the only grant that a word names: by its id, or by the client's
+// name or the e-mail address of who allowed it, in whatever capitals. A word that may mean
+// several is refused, so that nobody's client is disconnected for another one.
+func grantCalled(grants []agentapi.Grant, word string) (id string, err error) {
+	var meant []string
 	for _, g := range grants {
-		if strings.EqualFold(g.Email, named) {
-			ids = append(ids, g.ID)
+		if g.ID == word {
+			return word, nil
+		}
+		if strings.EqualFold(g.ClientName, word) || strings.EqualFold(g.Email, word) {
+			id = g.ID
+			meant = append(meant, fmt.Sprintf("%q for %s (%s)", g.ClientName, printable(g.Email), g.ID))
 		}
 	}
-	switch len(ids) {
-	case 0:
-		return "", agentapi.Errorf(agentapi.CodeNotFound, "%s has connected no client. See: porchlight grants", printable(named))
-	case 1:
-		return ids[0], nil
+	const most = 5
+	more := ""
+	switch {
+	case len(meant) == 0 && looksLikeID(word):
+		return word, nil // the agent knows earlier ids of what is listed
+	case len(meant) == 0:
+		return "", agentapi.Errorf(agentapi.CodeNotFound, "%q has no connection here. See: porchlight grants", word)
+	case len(meant) == 1:
+		return id, nil
+	case len(meant) > most:
+		more = fmt.Sprintf(", or one of %d more", len(meant)-most)
+		meant = meant[:most]
 	}
-	return "", agentapi.Errorf(agentapi.CodeConflict, "%s has connected %d clients. Name one by its ID; see: porchlight grants", printable(named), len(ids))
+	return "", agentapi.Errorf(agentapi.CodeConflict, "%q may mean %s%s. Name it by its ID; see: porchlight grants", word, strings.Join(meant, ", or "), more)
 }
 
 func (t *terminal) printGrants(grants []agentapi.Grant) error {

@@ -137,7 +137,7 @@ func TestPeopleWords(t *testing.T) {
 		{s, "grants list", 0, "No remote client"},
 		{s, "engine", 0, "Registered apps: 0"},
 		{s, "people --help", 0, "porchlight people invite bob@example.com --app Notes --app Wiki"},
-		{s, "grants --help", 0, "porchlight grants revoke ID"},
+		{s, "grants revoke --help", 0, "porchlight grants revoke ID"},
 
 		{s, "people invite carl@example.com --app notes", 0, "carl@example.com is invited to Notes, at"}, // by its name
 		{s, "people withdraw carl@example.com --app NOTES", 0, "carl@example.com cannot open Notes any more"},
@@ -145,8 +145,9 @@ func TestPeopleWords(t *testing.T) {
 		{s, "people invite bob@example.com --app Diary", commandline.ExitRefused, "Diary"},
 		{s, "people grant nobody --app Notes", commandline.ExitRefused, "not on the list"},
 		{s, "people remove nobody@example.com", commandline.ExitRefused, "not on the list"},
-		{s, "grants revoke nothing", commandline.ExitRefused, "no such connected app"},
-		{s, "grants revoke nobody@example.com", commandline.ExitRefused, "no client"},
+		{s, "grants revoke abcdefghijklmnopqrstuvwxyz", commandline.ExitRefused, "no such connected app"},
+		{s, "grants revoke nobody@example.com", commandline.ExitRefused, "has no connection here"},
+		{s, "grants revoke Nothing", commandline.ExitRefused, "has no connection here"},
 		{absent, "people invite bob@example.com", commandline.ExitUsage, "--app"},
 		{absent, "people invite bob@example.com --app Notes --until soon", commandline.ExitUsage, "--until"},
 		{absent, "people invite bob@example.com --app Notes --until=", commandline.ExitUsage, "--until"},
