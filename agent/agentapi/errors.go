@@ -92,13 +92,6 @@ func NoAppCalled(label string) *Error {
 	return Errorf(CodeInvalid, "This computer serves no app called %q.", label)
 }
 
-// IsNoAppCalled says whether err is that refusal, with another before it or not, also
-// where it came over the wire.
-func IsNoAppCalled(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Code == CodeInvalid && strings.Contains(e.Message, "This computer serves no app called ")
-}
-
 // CodeOf is the code of the *Error in err's chain, CodeInternal for any other
 // error and empty for nil.
 func CodeOf(err error) Code {

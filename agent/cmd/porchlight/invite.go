@@ -80,11 +80,9 @@ the others are invited, and the exit code is 1.`,
 			i.apps[n] = app.Label
 		}
 		if len(args) == 1 {
-			err = i.one(cmd.Context(), client, args[0], *asJSON)
-		} else {
-			err = i.several(cmd.Context(), client, args, *asJSON)
+			return i.one(cmd.Context(), client, args[0], *asJSON)
 		}
-		return nameServed(cmd.Context(), client, err)
+		return i.several(cmd.Context(), client, args, *asJSON)
 	}
 	return cmd
 }

@@ -55,7 +55,7 @@ new one for each program, and revoke the one of a program you no longer use.`,
 		}
 		email, url = state.Account.Email, apps[0].URL
 		// The agent takes a name before a label, which another app may have as its name.
-		return client.MakePassword(ctx, agentapi.PasswordRequest{App: cmp.Or(apps[0].Name, args[0]), Name: *name})
+		return client.MakePassword(ctx, agentapi.PasswordRequest{App: apps[0].Name, Name: *name})
 	}, func(made agentapi.MadePassword, _ []string) error {
 		c.printPassword(made, email, url)
 		return nil

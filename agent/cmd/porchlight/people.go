@@ -9,7 +9,6 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
-	"porchlight/internal/words"
 )
 
 func peopleCommand(c cli) *cobra.Command {
@@ -97,33 +96,6 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		}
 		return nil
 	})
-}
-
-// nameServed adds to the refusal of an app that this computer does not serve those that
-// it does. Only its owner is told: who else asks for an app is to know its label.
-func nameServed(ctx context.Context, client *agentapi.Client, err error) error {
-	if !agentapi.IsNoAppCalled(err) {
-		return err
-	}
-	state, unknown := client.State(ctx)
-	if unknown != nil {
-		return err
-	}
-	var labels []string
-	for _, app := range state.Apps {
-		if app.ApprovedAt != nil {
-			labels = append(labels, fmt.Sprintf("%q", app.Label))
-		}
-	}
-	const most = 5
-	served, more := "It serves "+words.English.List(labels, most)+".", ""
-	if len(labels) == 0 {
-		served = "It serves none yet."
-	}
-	if len(labels) == 0 || len(labels) > most {
-		more = " See: porchlight apps"
-	}
-	return agentapi.Errorf(agentapi.CodeOf(err), "%s %s%s", err, served, more)
 }
 
 func removeCommand(c cli) *cobra.Command {

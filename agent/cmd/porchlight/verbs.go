@@ -42,8 +42,7 @@ func ownerCommand[T any](c cli, cmd *cobra.Command, ask func(context.Context, *a
 		if err != nil {
 			return result, err
 		}
-		result, err = ask(ctx, client, args)
-		return result, nameServed(ctx, client, err)
+		return ask(ctx, client, args)
 	}, say)
 }
 
