@@ -88,8 +88,8 @@ func noInvitation(p person) error {
 }
 
 // newestInvitation is the open invitation of a person that ends last, with its hash;
-// both are empty where there is none. One without a name leads nowhere, so it counts
-// only where there is no other.
+// both are empty where there is none. To one without a name only its mail leads, so it
+// counts only where there is no other.
 func newestInvitation(tx kv.Tx, now time.Time, computerID, accountID string) (hash string, newest invitation, err error) {
 	err = eachRow(tx, keyPersonInvitations(computerID, accountID), keyInvitation, func(h string, row invitation) error {
 		newer := row.Until.After(newest.Until)

@@ -113,7 +113,7 @@ const (
 	KnockWaiting    KnockStage = "waiting"    // wait
 	KnockUnanswered KnockStage = "unanswered" // ask again tomorrow
 	KnockInvited    KnockStage = "invited"    // accept, by one click in this browser
-	KnockPending    KnockStage = "pending"    // accept the invitation they have, on its own page
+	KnockPending    KnockStage = "pending"    // accept the invitation they have
 	KnockOpen       KnockStage = "open"       // go in
 )
 
@@ -121,7 +121,8 @@ const (
 type Standing struct {
 	Stage  KnockStage
 	Waited time.Duration // since they asked, of KnockWaiting and KnockUnanswered
-	// Invitation is the path of the page where somebody pending accepts, of KnockPending.
+	// Invitation is the path of the page where somebody pending accepts, of KnockPending;
+	// empty of an invitation without a name, to which only its mail leads.
 	Invitation string
 }
 
@@ -136,9 +137,10 @@ type before struct {
 	from     controlapi.KnocksFrom
 	offer    knockOffer
 	offered  bool // offer is there
-	// invitation opens what they asked for, once they accept it; its name is empty where
-	// there is none.
+	// invitation opens what they asked for, once they accept it; invited is whether it is
+	// there.
 	invitation invitation
+	invited    bool
 	asked      knockAsked
 }
 
@@ -169,12 +171,11 @@ func (s *Knocks) read(tx kv.Tx, now time.Time, d Door, account Account) (b befor
 	}
 	// What was invited to may have been taken back, or have ended, since.
 	b.offered = b.offered && now.Before(b.offer.Until) && b.person.Status != controlapi.PersonRemoved && slices.Contains(b.person.Apps, d.App)
-	if _, b.invitation, err = newestInvitation(tx, now, id, account.ID); err != nil {
+	hash, newest, err := newestInvitation(tx, now, id, account.ID)
+	if err != nil {
 		return b, err
 	}
-	if b.person.Status != controlapi.PersonPending || !opens {
-		b.invitation = invitation{}
-	}
+	b.invitation, b.invited = newest, hash != "" && b.person.Status == controlapi.PersonPending && opens
 	b.asked, _, err = get[knockAsked](tx, d.askedKey(account.ID))
 	return b, err
 }
@@ -214,7 +215,7 @@ func (b before) stage(now time.Time, session Session, spent bool) KnockStage {
 		return KnockOpen
 	case b.there && b.offered && b.offer.SessionID == session.ID:
 		return KnockInvited
-	case b.there && b.invitation.Name != "":
+	case b.there && b.invited:
 		return KnockPending
 	case age < knockPatience:
 		return KnockWaiting
@@ -241,7 +242,7 @@ func (s *Knocks) Look(ctx context.Context, d Door, session Session) (Standing, e
 			return Standing{}, spent
 		}
 		out := Standing{Stage: b.stage(now, session, spent != nil), Waited: now.Sub(b.asked.At)}
-		if out.Stage == KnockPending {
+		if out.Stage == KnockPending && b.invitation.Name != "" {
 			out.Invitation = InvitationPath(b.invitation.Name)
 		}
 		return out, nil

@@ -159,7 +159,7 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	onAccount(path)
 	b.clock.Add(time.Hour)
 	_, token := b.invite(e, "notes")
-	b.unnamed(token) // one that ends later, and leads nowhere
+	b.unnamed(token) // one that ends later, and has no page
 	invited.want("beside one without a name", door("notes"), KnockPending)
 	onAccount(path)
 	b.clock.Add(invitationLife)
@@ -172,6 +172,34 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	invited.want("when they were removed", door("notes"), KnockClosed)
 	b.joined(e.Computer.ID, bob, "notes")
 	invited.want("once they accepted", door("notes"), KnockOpen)
+}
+
+// Weakness: somebody with an invitation from before there were names was told that nothing
+// is shared with them, and could knock.
+// Checked: they are told that they are invited, without a page that leads there; nothing
+// else of them changes.
+func TestDoorOfSomebodyInvitedWithoutAName(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.knocking(controlapi.KnocksFromKnown, "notes", "photos")
+	p, token := b.invite(e, "notes")
+	b.unnamed(token)
+	invited := b.browserOf(Account{ID: p.AccountID, Email: bob})
+	for _, d := range []Door{door("notes"), launcherDoor} {
+		if standing := ok[Standing](t)(b.Knocks.Look(t.Context(), d, invited.Session)); standing != (Standing{Stage: KnockPending, Waited: standing.Waited}) {
+			t.Errorf("at %q: %+v", d.App, standing)
+		}
+	}
+	invited.want("at another app", door("photos"), KnockAsk)
+	all := ok[[]Membership](t)(b.People.Memberships(t.Context(), p.AccountID))
+	if len(all) != 1 || !all[0].Invited || all[0].Invitation != "" {
+		t.Errorf("the account has %+v", all)
+	}
+	b.clock.Add(invitationLife)
+	invited.want("when it has ended", door("notes"), KnockAsk)
+	if all := ok[[]Membership](t)(b.People.Memberships(t.Context(), p.AccountID)); len(all) != 1 || all[0].Invited {
+		t.Errorf("the account has %+v", all)
+	}
 }
 
 // Somebody unknown is heard only where the owner wants it, and a yes invites them:

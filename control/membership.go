@@ -17,8 +17,10 @@ type Membership struct {
 	Owner    string // e-mail address
 	// Apps are the live apps the person may open there now, by label.
 	Apps []InvitedApp
-	// Invitation is the path of the open invitation of somebody who has not accepted one,
-	// and From what its owner calls themselves in it; both empty where there is none.
+	// Invited is whether somebody who has not accepted an invitation has an open one, From
+	// what its owner calls themselves in it, and Invitation its path; that is empty of one
+	// without a name, to which only its mail leads.
+	Invited          bool
 	Invitation, From string
 }
 
@@ -51,12 +53,13 @@ func (s *People) Memberships(ctx context.Context, accountID string) ([]Membershi
 				}
 			}
 			if m.Status == controlapi.PersonPending {
-				_, row, err := newestInvitation(tx, s.now(), computerID, accountID)
+				hash, row, err := newestInvitation(tx, s.now(), computerID, accountID)
 				if err != nil {
 					return err
 				}
+				m.Invited, m.From = hash != "", row.From
 				if row.Name != "" {
-					m.Invitation, m.From = InvitationPath(row.Name), row.From
+					m.Invitation = InvitationPath(row.Name)
 				}
 			}
 			slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })

@@ -81,7 +81,7 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 		return err
 	}
 	for _, m := range memberships {
-		if m.Invitation != "" {
+		if m.Invited {
 			p.Invitations = append(p.Invitations, invitationRow{Host: m.Computer.Host, Owner: m.Owner, From: m.From, Path: m.Invitation})
 		}
 		if m.Role == controlapi.RoleMember && m.Status == controlapi.PersonActive {
@@ -133,7 +133,7 @@ type invitationRow struct {
 	Host  string
 	Owner string
 	From  string // what they call themselves, to stand beside Owner
-	Path  string // of its page, where one click accepts it
+	Path  string // of its page, where one click accepts it; empty where only its mail leads there
 }
 
 // sharedRow is somebody else's computer on the account page.

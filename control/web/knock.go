@@ -105,7 +105,10 @@ func (h *handler) showDoor(w http.ResponseWriter, r *http.Request, status int, h
 	case control.KnockOpen:
 		return seeOther(w, r, d.URL())
 	case control.KnockPending:
-		return seeOther(w, r, standing.Invitation)
+		if standing.Invitation != "" {
+			return seeOther(w, r, standing.Invitation)
+		}
+		p.Title = languageOf(r).Say("You are invited")
 	case control.KnockInvited:
 		p.Title, p.formTarget = languageOf(r).Say("%s lets you in", d.Computer), "https://"+d.Host
 	case control.KnockWaiting:
