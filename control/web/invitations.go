@@ -162,7 +162,7 @@ func (h *handler) namedCode(w http.ResponseWriter, r *http.Request) error {
 	}
 	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return wrongCode(w, r, control.InvitationPath(invitationName(r)), destination{})
+		return wrong(w, r, control.InvitationPath(invitationName(r)), destination{})
 	}
 	if err != nil {
 		return err

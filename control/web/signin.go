@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -12,6 +13,14 @@ import (
 // sealSignIn is what the cookie of a browser that began to sign in is sealed
 // for: only browsers that asked for a mail can try codes.
 const sealSignIn = "sign-in cookie"
+
+const (
+	// sealTyped is what the cookie is sealed for that keeps what somebody typed for their
+	// address, and typedLife how long. It is in no address, which histories and logs keep.
+	sealTyped = "mistyped address"
+	typedLife = 10 * time.Minute
+	typedMost = 254 // bytes, of the field
+)
 
 func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	to := h.parseReturn(r.Context(), r.URL.Query().Get("return"))
@@ -22,12 +31,15 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if ok && (to.purpose.IsZero() || h.svc.Sessions.Fresh(session)) {
 		return h.onward(w, r, to.path)
 	}
-	return h.showSignIn(w, r, http.StatusOK, to, page{Email: session.Account.Email})
-}
-
-func (h *handler) showSignIn(w http.ResponseWriter, r *http.Request, status int, to destination, p page) error {
+	p := page{Email: session.Account.Email}
+	if saysWrong(r) {
+		p.Email, _ = h.svc.Keys.Unseal(sealTyped, cookie(r, h.typed))
+		if _, err := control.ParseEmail(p.Email); err != nil {
+			p.Problem = problemOf(languageOf(r), err)
+		}
+	}
 	p.Title, p.Host, p.Client, p.Return, p.Purpose = languageOf(r).Say("Sign in"), to.host, to.app, to.path, to.purpose
-	return h.show(w, r, status, "signin", p)
+	return h.show(w, r, http.StatusOK, "signin", p)
 }
 
 // signInBegin answers every address alike.
@@ -39,7 +51,9 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
 	to := h.parseReturn(r.Context(), f.Get("return"))
 	email, err := control.ParseEmail(f.Get("email"))
 	if err != nil {
-		return h.showSignIn(w, r, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: problemOf(languageOf(r), err)})
+		typed := f.Get("email")
+		setCookie(w, h.typed, h.svc.Keys.Seal(sealTyped, strings.ToValidUTF8(typed[:min(len(typed), typedMost)], "")), typedLife)
+		return wrong(w, r, "/signin", to)
 	}
 	token, err := h.svc.SignIn.Begin(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known), Language: languageOf(r)}, to.path)
 	if err != nil {
@@ -74,9 +88,10 @@ func (h *handler) checkMail(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// wrongCode leads back to the page with the field for a code. Were the page the answer to
-// the form, a browser that comes back to it would have to send the form again.
-func wrongCode(w http.ResponseWriter, r *http.Request, path string, to destination) error {
+// wrong leads back to the page with the field in which somebody typed something wrong.
+// Were the page the answer to the form, a browser that comes back to it would have to send
+// the form again.
+func wrong(w http.ResponseWriter, r *http.Request, path string, to destination) error {
 	query := url.Values{"wrong": {"1"}}
 	if to.path != "" {
 		query.Set("return", to.path)
@@ -84,10 +99,13 @@ func wrongCode(w http.ResponseWriter, r *http.Request, path string, to destinati
 	return seeOther(w, r, path+"?"+query.Encode())
 }
 
-// codeProblem is what that page says after wrongCode. Whoever makes up such an address
-// can have it say nothing else.
+// saysWrong is whether a page was led to by wrong. Whoever makes up such an address can
+// have it say that, and nothing else.
+func saysWrong(r *http.Request) bool { return r.URL.Query().Get("wrong") == "1" }
+
+// codeProblem is what the page with the field for a code says after wrong.
 func codeProblem(r *http.Request) string {
-	if r.URL.Query().Get("wrong") != "1" {
+	if !saysWrong(r) {
 		return ""
 	}
 	return problemOf(languageOf(r), control.WrongCode())
@@ -105,7 +123,7 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
 	}
 	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return wrongCode(w, r, "/signin/check", to)
+		return wrong(w, r, "/signin/check", to)
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -173,10 +174,28 @@ func TestSignInRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	b := r.browser()
-	page := b.post("/signin", "email", `"><script>@x`).want(t, http.StatusBadRequest)
+	// Weakness: the page was the answer to the form, so that a browser which came back to
+	// it had to send the form again.
+	to := b.post("/signin", "email", `"><script>@x`).to(t)
+	if to != "/signin?wrong=1" {
+		t.Errorf("a mistyped address leads to %s", to)
+	}
+	page := b.get(to).want(t, http.StatusOK)
 	goldenPage(t, "signin-invalid", page.body)
 	if strings.Contains(page.body, "<script>") {
 		t.Error("the input was not escaped")
+	}
+	for what, other := range map[string]answer{"another browser": r.browser().get(to), "the page itself": b.get("/signin")} {
+		if strings.Contains(other.body, "script&gt;") {
+			t.Errorf("%s is shown what was typed", what)
+		}
+	}
+	if to := b.post("/signin", "email", "maya", "return", "/device").to(t); to != "/signin?return=%2Fdevice&wrong=1" {
+		t.Errorf("on the way elsewhere it leads to %s", to)
+	}
+	b.post("/signin", "email", strings.Repeat("ü", 1000)).to(t)
+	if page := b.get("/signin?wrong=1").want(t, http.StatusOK); strings.Count(page.body, "ü") != 127 || !utf8.ValidString(page.body) {
+		t.Errorf("of what is too long: %s", page.body)
 	}
 	for range 5 {
 		b.post("/signin", "email", "nobody@example.com").want(t, http.StatusSeeOther)

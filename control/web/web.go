@@ -46,6 +46,7 @@ type handler struct {
 	session string // cookie names
 	signIn  string
 	known   string
+	typed   string
 	kept    string // see Config.KeptMail
 	oauth   *oauth.Handler
 	routes  []route
@@ -83,6 +84,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		session: "__Host-porchlight-" + svc.Keys.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Keys.Instance(),
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
+		typed:   "__Host-porchlight-typed-" + svc.Keys.Instance(),
 	}
 	if svc.Local() {
 		h.kept = cfg.KeptMail
