@@ -1,0 +1,152 @@
+package control
+
+import (
+	"context"
+	"crypto/subtle"
+	"net/netip"
+	"strings"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// The use of a sign-in mail's link, or of its code, which opens a session.
+
+// codeTries is how many codes a browser may try for one mail.
+const codeTries = 5
+
+// SignedIn is a completed sign-in.
+type SignedIn struct {
+	Token    string // of the new session, in clear
+	Account  Account
+	ReturnTo string // where the browser was going, as given to SignIn.Begin, or ""
+}
+
+func linkOver() error {
+	return refuse(controlapi.CodeNotFound, "This link was used already, or its 15 minutes are over. Ask for a new one.")
+}
+
+// LookAtLink says whose a link is and where it leads, and consumes nothing:
+// mail scanners open links. It refuses with CodeNotFound.
+func (s *SignIn) LookAtLink(ctx context.Context, link string) (email, returnTo string, err error) {
+	if len(link) != tokenLen {
+		return "", "", linkOver()
+	}
+	row, err := viewed(ctx, s.core, func(tx kv.Tx) (signIn, error) {
+		return find[signIn](tx, keySignIn(hashOf(purposeLink, link)), linkOver())
+	})
+	return row.Email, row.ReturnTo, err
+}
+
+// WithLink uses a link up and opens a session for the browser that sent
+// it. It refuses with CodeNotFound.
+func (s *SignIn) WithLink(ctx context.Context, link string, client netip.Addr) (SignedIn, error) {
+	if len(link) != tokenLen {
+		return SignedIn{}, linkOver()
+	}
+	next := newEntry()
+	hash := hashOf(purposeLink, link)
+	return updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
+		row, err := find[signIn](tx, keySignIn(hash), linkOver())
+		if err != nil {
+			return SignedIn{}, err
+		}
+		return tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
+	})
+}
+
+// WrongCode is how WithCode refuses: the same for a wrong code, one that is over, and an
+// address that never got a mail.
+func WrongCode() error {
+	return refuse(controlapi.CodeForbidden, "That code is not right, or it is over. After five tries a new mail is needed.")
+}
+
+// WithCode uses up the code of the mail that the browser with this token
+// asked for. Five wrong ones end it, and twenty in a day, however many mails were
+// asked for, all codes sent to that address; links still work. It refuses with WrongCode
+// (CodeForbidden).
+func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client netip.Addr) (SignedIn, error) {
+	wrong := WrongCode()
+	code = digits(code)
+	next := newEntry()
+	browser := hashOf(purposeBrowser, browserToken)
+	given := hashOf(purposeCode, browserToken, code)
+	return updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
+		// Tries are counted whether there is a mail or not: the same is written
+		// for every address.
+		tries, _, err := get[int](tx, keySignInTries(browser))
+		if err != nil {
+			return SignedIn{}, err
+		}
+		if tries >= codeTries {
+			return SignedIn{}, wrong
+		}
+		if err := put(tx, keySignInTries(browser), tries+1, SignInLife); err != nil {
+			return SignedIn{}, err
+		}
+		hash, err := find[string](tx, keySignInBrowser(browser), kept{wrong})
+		if err != nil {
+			return SignedIn{}, err
+		}
+		row, err := find[signIn](tx, keySignIn(hash), kept{wrong})
+		if err != nil {
+			return SignedIn{}, err
+		}
+		guesses := budgetGuesses.of(row.Email)
+		if err := affords(tx, tx.now, guesses); IsRefusal(err, controlapi.CodeTooMany) {
+			return SignedIn{}, kept{wrong}
+		} else if err != nil {
+			return SignedIn{}, err
+		}
+		if subtle.ConstantTimeCompare([]byte(row.CodeHash), []byte(given)) != 1 {
+			if err := tx.spend(guesses); err != nil {
+				return SignedIn{}, err
+			}
+			return SignedIn{}, kept{wrong}
+		}
+		return tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
+	})
+}
+
+// digits keeps the digits of what a person typed, at most seven of them: more
+// than a code has can only be wrong.
+func digits(typed string) string {
+	var b strings.Builder
+	for _, r := range typed {
+		if r >= '0' && r <= '9' && b.Len() < 7 {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// entry is what a session needs that must be made before the transaction.
+type entry struct{ token, hash, id, accountID string }
+
+func newEntry() entry {
+	token := newToken()
+	return entry{token: token, hash: hashOf(purposeSession, token), id: newID(), accountID: newID()}
+}
+
+// completeSignIn ends an attempt and opens the session it was for.
+func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.Addr, openSignUp bool) (SignedIn, error) {
+	for _, key := range []string{keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash)} {
+		if err := t.Delete(key); err != nil {
+			return SignedIn{}, err
+		}
+	}
+	account, found, err := accountByEmail(t, row.Email)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if !found {
+		if !openSignUp {
+			return SignedIn{}, linkOver()
+		}
+		if account, err = t.ensureAccount(e.accountID, row.Email); err != nil {
+			return SignedIn{}, err
+		}
+	}
+	return SignedIn{Token: e.token, Account: account, ReturnTo: row.ReturnTo},
+		t.openSession(e.id, e.hash, account.ID, client)
+}
