@@ -30,7 +30,7 @@ type settingsValues struct {
 	// Panel is what the tray icon is drawn for, "dark" or "light", or "outline" for a
 	// panel of any colour; empty: as far as this system tells. The owner sets it.
 	Panel string `json:"panel,omitempty"`
-	// Welcomed is true once the first start was done, whatever came meanwhile.
+	// Welcomed is true once the first start was done; see ui.Desktop.
 	Welcomed bool `json:"welcomed,omitempty"`
 	// Appearance of the window: "light", "dark", or empty to follow the system.
 	Appearance string `json:"appearance,omitempty"`

@@ -144,6 +144,8 @@ const someKnocks = () => [
 
 export const scenes: Record<string, () => Scene> = {
   welcome: () => ({ account: local, apps: [], mails: [], preferences: firstStart }),
+  'welcome-keyless': () => ({ account: local, apps: [], mails: [], locked: true, preferences: { ...firstStart, secretKept: 'nowhere' } }),
+  'welcome-late': () => ({ account: local, apps: few(), mails: [], preferences: firstStart }),
   'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
   'welcome-failed': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: { ...waiting, state: 'failed', problem: 'The code was not confirmed within ten minutes. Connect again for a new one.' } }),
   alone: () => ({ account: connected, apps: few(), mails: [], people: somePeople().slice(0, 1), grants: [], activity: [], requested: [] }),

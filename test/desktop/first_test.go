@@ -36,6 +36,26 @@ func TestFirstStartRefused(t *testing.T) {
 	p.named("button", "Later")
 }
 
+// Weakness: where no keychain answers the first start came only after an app had been
+// approved.
+// Checked: it is the first that the window shows, waits for the secret, and goes on.
+func TestFirstStartWithoutAKeychain(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{first: true, keyring: "none"})
+	p := s.launchDriven()
+	p.pageThere()
+	p.named("h1", "Leave the porch light on")
+	s.shot("first-keyless")
+	p.publish("notes", "Notes", webApp(t, "notes"))
+	p.pressButton("Keep it in a file")
+	p.see("button.primary:not([disabled])")
+	p.pressButton("Start")
+	p.pressButton("Not now")
+	p.pressButton("Approve Notes")
+	p.is("notes", "live")
+	p.named("button", "Done")
+}
+
 // followsTheDark says whether the page looks as a dark desktop's windows do: its words
 // are lighter than what they stand on.
 func (p *page) followsTheDark() {

@@ -56,6 +56,28 @@ describe('the first start', () => {
     await heading(page, 'Add an app');
   });
 
+  // Weakness: it waited for the owner secret to be kept, and came when apps had been
+  // approved meanwhile.
+  test('is there before the owner secret can be kept, and goes on when it is', async () => {
+    const page = await open({ scene: 'welcome-keyless' });
+    await heading(page, title);
+    await page.getByText('There is no keychain here').waitFor();
+    const start = page.getByRole('button', { name: 'Start', exact: true });
+    expect([await start.isDisabled(), await page.getByRole('button', { name: 'I have a server…' }).isDisabled()]).toEqual([true, true]);
+    await press(page, 'Keep it in a file');
+    await expect.poll(() => start.isEnabled()).toBe(true);
+    expect(await page.getByText('There is no keychain here').count()).toBe(0);
+    await press(page, 'Start');
+    await heading(page, 'Let your browser trust this computer');
+  });
+
+  test('does not come any more once an app was approved without it', async () => {
+    const page = await open({ scene: 'welcome-late' });
+    await heading(page, 'Apps');
+    await expect.poll(() => called(page, 'Welcomed')).toEqual([[]]);
+    expect(await page.getByText(title).count()).toBe(0);
+  });
+
   test('a browser that refuses is named, and never called trusting', async () => {
     const page = await open({ scene: 'welcome' });
     await page.evaluate('stub.trusts("refused", "opened", "refused", "none")');
