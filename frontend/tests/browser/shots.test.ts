@@ -193,7 +193,7 @@ test.each(scenes)('$name', async ({ name, act, ...look }) => {
   expect(await audit(page, 'color-contrast'), 'dark').toEqual([]);
   await page.emulateMedia({ colorScheme: 'light' });
   expect(await audit(page)).toEqual([]);
-  for (const width of [720, 1100]) {
+  for (const width of [480, 600, 720, 1100]) {
     await page.setViewportSize({ width, height: look.height ?? 640 });
     await shot(page, `${name}-${width}-light`);
     expect(await overflowing(page), `${width}`).toEqual([]);
