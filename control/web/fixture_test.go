@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(pgtest.Stopping(m))
 }
 
+// patience is how long tests wait for what has to come, on however busy a machine.
+const patience = 2 * time.Minute
+
 const (
 	authURL  = "https://control.localhost:8443"
 	callback = "https://notes.maya.localhost:8443/.porchlight/callback"
@@ -165,6 +168,7 @@ func (r *rig) memberOf(computerID, email string, apps ...string) controlapi.Pers
 func (r *rig) transport() *http.Transport {
 	tr := controlapi.NewTransport(nil)
 	tr.Proxy = nil
+	tr.TLSHandshakeTimeout, tr.ResponseHeaderTimeout = patience, patience
 	tr.TLSClientConfig.RootCAs = r.server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	tr.TLSClientConfig.ServerName = "example.com" // what httptest's certificate is for
 	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -111,7 +111,7 @@ func (s *askedStore) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) er
 // come again, the node asks its database once for each.
 func TestHerd(t *testing.T) {
 	t.Parallel()
-	const computers, hoards, patience = 150, 100, time.Second
+	const computers, hoards = 150, 100
 	direct := pgtest.Database(t)
 	naming := control.Naming{Domain: "porch.example", AuthHost: "control.example"}
 	node := func(store kv.Store) *control.Service {
@@ -124,11 +124,11 @@ func TestHerd(t *testing.T) {
 		credentials = append(credentials, must(near.Computers.Ensure(t.Context(), owner, fmt.Sprintf("c%d", n))).Credential)
 	}
 
-	// A machine so busy that beats are late has agents give up; what is wrong is wrong
-	// each time.
+	// A machine so busy that beats are late is one whose clock is too fast. What is wrong is
+	// wrong with everything slower, too.
 	var wrong []string
-	for range 3 {
-		store := &askedStore{Store: openStore(t, far(t, direct, 10*time.Millisecond)+"&pool_max_conns=2")}
+	for _, patience := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		store := &askedStore{Store: openStore(t, far(t, direct, patience/100)+"&pool_max_conns=2")}
 		server := httptest.NewServer(New(node(store), Config{SyncBeat: patience / 10}))
 		wrong = herdAt(t, server.URL, store, credentials, hoards, patience)
 		server.Close()
@@ -147,7 +147,7 @@ func herdAt(t *testing.T, url string, store *askedStore, credentials []string, h
 	computers := int64(len(credentials) - 1)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	client := func(credential string) *controlapi.Client {
 		return &controlapi.Client{BaseURL: url, Credential: credential, HTTP: &http.Client{Transport: transport}, Silence: patience}

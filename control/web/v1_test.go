@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -340,22 +341,42 @@ func TestRoutes(t *testing.T) {
 // back; a sync that waits meanwhile has cost one request and goes on.
 func TestV1IsBounded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(cfg *control.Config) {
-		cfg.Domain, cfg.AuthHost, cfg.PublicPort = "porch.example", "control.example", 443
-	})
+	clock := stopped()
+	r := newRig(t, clock.on)
 	c := r.client()
-	_, next := waitForNext(t, c)
-	var refusal *controlapi.Error
-	for asked := 0; refusal == nil; asked++ {
-		if asked > 100_000 {
-			t.Fatal("a hundred thousand requests were answered")
+	asked := func() (answered int) {
+		t.Helper()
+		for ; answered < 10_000; answered++ {
+			_, err := c.Grants(t.Context())
+			if err == nil {
+				continue
+			}
+			refusal, ok := errors.AsType[*controlapi.Error](err)
+			if !ok || refusal.Code != controlapi.CodeTooMany || refusal.HTTPStatus != http.StatusTooManyRequests || refusal.RetryAfter <= 0 {
+				t.Fatalf("refused with %+v", err)
+			}
+			return answered
 		}
-		if _, err := c.Grants(t.Context()); err != nil && !errors.As(err, &refusal) {
-			t.Fatal(err)
-		}
+		t.Fatalf("%d requests were answered", answered)
+		return answered
 	}
-	if refusal.Code != controlapi.CodeTooMany || refusal.HTTPStatus != http.StatusTooManyRequests || refusal.RetryAfter <= 0 {
-		t.Errorf("refused with %+v", refusal)
+	most := asked()
+	clock.pass(time.Second)
+	again := asked()
+	if again == 0 || again >= most {
+		t.Errorf("%d requests at once, and %d within the next second", most, again)
+	}
+
+	clock.pass(time.Second)
+	waits := r.client()
+	waits.Silence = time.Minute // however late a busy machine beats
+	begun := make(chan struct{}, 2)
+	waits.OnClock = func(time.Duration) { begun <- struct{}{} }
+	_, next := waitForNext(t, waits)
+	<-begun
+	<-begun // the one that waits
+	if n := asked(); n != again-2 {
+		t.Errorf("%d requests beside two syncs, %d without", n, again)
 	}
 	r.member("bob@example.com", "app1")
 	if got := <-next; got.err != nil || len(got.People) != 2 {
@@ -363,14 +384,31 @@ func TestV1IsBounded(t *testing.T) {
 	}
 }
 
+// stoppedClock is a control plane's that moves only when it is told, so that the slowest
+// machine asks faster than it is allowed to.
+type stoppedClock struct{ at atomic.Int64 } // unix nanoseconds
+
+func stopped() *stoppedClock {
+	c := &stoppedClock{}
+	c.at.Store(time.Now().UnixNano())
+	return c
+}
+
+func (c *stoppedClock) pass(d time.Duration) { c.at.Add(int64(d)) }
+
+// on is for newRig. The control plane is one that is not the computer's own, which bounds
+// what it is asked.
+func (c *stoppedClock) on(cfg *control.Config) {
+	cfg.Domain, cfg.AuthHost, cfg.PublicPort = "porch.example", "control.example", 443
+	cfg.Now = func() time.Time { return time.Unix(0, c.at.Load()) }
+}
+
 // Weakness: whoever opens an app's address has its computer ask about a code, good
 // or not. Attack: a stranger brings wrong codes until the computer is told 429.
 // Checked: the computer still hears of its people, and its owner still removes one.
 func TestVisitorsDoNotKeepAComputerFromSyncing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(cfg *control.Config) {
-		cfg.Domain, cfg.AuthHost, cfg.PublicPort = "porch.example", "control.example", 443
-	})
+	r := newRig(t, stopped().on)
 	c := r.client()
 	bob := r.member("bob@example.com", "app1")
 	for asked := 0; ; asked++ {
@@ -378,7 +416,7 @@ func TestVisitorsDoNotKeepAComputerFromSyncing(t *testing.T) {
 		if control.IsRefusal(err, controlapi.CodeTooMany) {
 			break
 		}
-		if !control.IsRefusal(err, controlapi.CodeInvalidGrant) || asked > 100_000 {
+		if !control.IsRefusal(err, controlapi.CodeInvalidGrant) || asked > 10_000 {
 			t.Fatalf("wrong code %d: %v", asked, err)
 		}
 	}
