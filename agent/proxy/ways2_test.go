@@ -59,6 +59,8 @@ type visitor2 struct {
 	encoder *hpack.Encoder
 	opened  []uint32
 	next    uint32
+	rushed  bool     // steps were taken since that nobody waited for
+	sure    []string // what the app received before them
 
 	// Guarded by watch.mu:
 	streams map[uint32]*stream2
@@ -109,6 +111,9 @@ func (w *way) exchange2(addr *net.TCPAddr, input string, fill *strings.Replacer)
 	<-read
 	watch.finished()
 	o.app = w.app.take()
+	if v.rushed && v.failed() {
+		o.app = v.sure // whether the rest came before the error is a matter of time
+	}
 	slices.Sort(o.app) // streams reach an app in any order
 	o.visitor = v.told()
 	return o
@@ -315,11 +320,16 @@ func (v *visitor2) block(id uint32, flags byte, block []byte) {
 
 func (v *visitor2) wait(flags byte) {
 	if flags&flagAtOnce != 0 {
+		v.rushed = true
 		return
 	}
-	if !v.watch.settled() && flags&flagEnd == 0 {
+	ended := v.watch.settled()
+	if !ended && flags&flagEnd == 0 {
 		v.ping() // the handler has begun: it waits for the rest
-		v.watch.settled()
+		ended = v.watch.settled()
+	}
+	if !ended {
+		v.rushed, v.sure = false, v.way.app.seen()
 	}
 }
 
@@ -393,9 +403,12 @@ func (s *stream2) head(d *hpack.Decoder, block []byte) {
 	s.heads = append(s.heads, unlike(strings.Join(lines, "|")))
 }
 
+// failed says that the connection ended by an error.
+func (v *visitor2) failed() bool { return v.goAway != "" && v.goAway != http2.ErrCodeNo.String() }
+
 // told is what came on each stream that the visitor did not give up.
 func (v *visitor2) told() (all []string) {
-	if v.goAway != "" && v.goAway != http2.ErrCodeNo.String() {
+	if v.failed() {
 		return []string{"goaway " + v.goAway} // what was on its way then may be lost
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.streams)) {

@@ -40,15 +40,27 @@ func newWayApp(t testing.TB) *wayApp {
 }
 
 // take is what came since it was taken last.
-func (a *wayApp) take() (all []string) {
+func (a *wayApp) take() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	defer func() { a.got = nil }()
+	return a.whole()
+}
+
+// seen is what take would be now.
+func (a *wayApp) seen() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.whole()
+}
+
+// whole are the requests that came to their end. mu is held.
+func (a *wayApp) whole() (all []string) {
 	for _, r := range a.got {
 		if r.whole {
 			all = append(all, r.String())
 		}
 	}
-	a.got = nil
 	return all
 }
 
