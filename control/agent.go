@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -198,9 +199,9 @@ func (s *Agents) runEndedReader(ctx context.Context) error {
 	}
 }
 
-// PutApps replaces what a computer reports as approved. Apps that are no longer
-// among them take their grants along, so that a name approved later starts with
-// nobody (P7).
+// PutApps replaces what a computer reports as approved, and tells its agent that it has
+// it. Apps that are no longer among them take their grants along, so that a name approved
+// later starts with nobody (P7). What is reported again changes nothing.
 func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controlapi.App) error {
 	if len(apps) > MaxApps {
 		return refuse(controlapi.CodeInvalid, "A computer can have at most 500 approved apps.")
@@ -221,7 +222,10 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controla
 	}
 	return s.update(ctx, func(tx *txn) error {
 		before, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
-		if err != nil {
+		if err != nil || slices.Equal(before, apps) {
+			return err
+		}
+		if _, found, err := get[computer](tx, keyComputer(computerID)); err != nil || !found { // removed meanwhile
 			return err
 		}
 		gone := map[string]bool{}
@@ -231,6 +235,9 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controla
 			}
 		}
 		if err := put(tx, keyComputerApps(computerID), apps, 0); err != nil {
+			return err
+		}
+		if err := tx.touch(computerID); err != nil {
 			return err
 		}
 		return tx.forgetApps(computerID, gone)

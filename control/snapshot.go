@@ -87,7 +87,7 @@ func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot
 // as far as they are known.
 func snapshotRows(computerID string, clients []string) kv.Rows {
 	rows := kv.Rows{
-		Keys: []string{keyComputer(computerID), keyComputerKnocks(computerID), keyChange(computerID)},
+		Keys: []string{keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID)},
 		Prefixes: []string{
 			keyRevokedGrants(computerID), keyPersons(computerID), keyPasswords(computerID),
 			keyKnocks(computerID), mail.UndeliveredRows(computerID),
@@ -155,6 +155,11 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, client
 	if out.Knocks, out.Knocking, err = snapshotKnocks(tx, s.now, c.ID, people); err != nil {
 		return out, nil, err
 	}
+	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	if err != nil {
+		return out, nil, err
+	}
+	out.Reported = controlapi.Apps{Apps: apps, Knocks: out.Knocking}.Digest()
 	b, err := json.Marshal(out)
 	if err != nil {
 		return out, nil, err

@@ -145,3 +145,59 @@ func TestSnapshotOfManyClients(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: nobody could tell whether the control plane has a computer's apps, so each that
+// came back wrote them anew. Checked: a snapshot says what was reported, and is another
+// one when that is; what is reported again is told to nobody, and what a removed computer
+// reports is not kept.
+func TestSnapshotSaysWhatWasReported(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	snapshot := func() controlapi.Snapshot {
+		t.Helper()
+		return ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
+	}
+	put := func(r controlapi.Apps) {
+		t.Helper()
+		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, r.Apps); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Knocks.TakeFrom(t.Context(), e.Computer.ID, r.Knocks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := snapshot()
+	if before.Reported != (controlapi.Apps{}).Digest() {
+		t.Error("nothing was reported, and it says otherwise")
+	}
+	notes := controlapi.App{ID: "app1", Name: "notes", Label: "Notes", Live: true}
+	stopped := notes
+	stopped.Live = false
+	for _, r := range []controlapi.Apps{
+		{Apps: []controlapi.App{notes}},
+		{Apps: []controlapi.App{notes}, Knocks: controlapi.KnocksFromKnown},
+		{Apps: []controlapi.App{stopped}, Knocks: controlapi.KnocksFromKnown},
+		{Knocks: controlapi.KnocksFromKnown},
+	} {
+		put(r)
+		after := snapshot()
+		if after.Reported != r.Digest() || after.Version == before.Version || after.Change <= before.Change {
+			t.Errorf("after %+v: %+v, before %+v", r, after, before)
+		}
+		put(r)
+		if again := snapshot(); again.Change != after.Change {
+			t.Errorf("%+v again is another change", r)
+		}
+		before = after
+	}
+	if err := b.Computers.Remove(t.Context(), e.AccountID, e.Computer.Name); err != nil {
+		t.Fatal(err)
+	}
+	put(controlapi.Apps{Apps: []controlapi.App{notes}})
+	for _, key := range []string{keyComputerApps(e.Computer.ID), keyVersion(e.Computer.ID), keyChange(e.Computer.ID)} {
+		if b.rows(key) != 0 {
+			t.Errorf("a removed computer left %s", key)
+		}
+	}
+}

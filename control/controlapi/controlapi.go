@@ -167,6 +167,9 @@ type Snapshot struct {
 	// is from whom they are taken, as the agent last told it.
 	Knocks   []Knock    `json:"knocks,omitempty"`
 	Knocking KnocksFrom `json:"knocking,omitempty"`
+	// Reported is the Digest of what the agent reported last: one whose own is the same
+	// need not report it again. Empty where the control plane does not say.
+	Reported string `json:"reported,omitempty"`
 	// Ends says that this control plane knows of Person.Until. One that does not
 	// would give for ever what it is asked to give for a while.
 	Ends bool `json:"ends,omitempty"`
@@ -177,22 +180,6 @@ type Snapshot struct {
 
 // MaxKnocks is how many knocks of one computer wait at most.
 const MaxKnocks = 20
-
-// App is an approved app as reported to the control plane.
-type App struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Label string `json:"label"`
-	Live  bool   `json:"live"`
-}
-
-// Apps is the body of PUT PathApps: the whole list, replacing the last one.
-type Apps struct {
-	Apps []App `json:"apps"`
-	// Knocks is from whom this computer takes knocks. An agent that does not say
-	// cannot answer any.
-	Knocks KnocksFrom `json:"knocks,omitempty"`
-}
 
 // Redeem is the body of POST PathVisits: a visitor's code with the proof that
 // this agent began the visit (RFC 7636).

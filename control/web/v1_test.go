@@ -188,6 +188,9 @@ func TestPutApps(t *testing.T) {
 	if got := must(r.svc.People.Memberships(t.Context(), r.owner.AccountID)); !slices.Equal(got[0].Apps, shown) {
 		t.Errorf("the owner is shown %+v", got)
 	}
+	if s, err := c.Sync(t.Context(), ""); err != nil || s.Reported != (controlapi.Apps{Apps: want}).Digest() {
+		t.Errorf("the agent is not told that its apps are known: %+v, %v", s, err)
+	}
 	err := c.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "x", Name: "www", Label: "x"}}})
 	var e *controlapi.Error
 	if !errors.As(err, &e) || e.Code != controlapi.CodeInvalid || e.Message == "" {

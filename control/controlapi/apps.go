@@ -1,0 +1,35 @@
+package controlapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// App is an approved app as reported to the control plane.
+type App struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Label string `json:"label"`
+	Live  bool   `json:"live"`
+}
+
+// Apps is the body of PUT PathApps: the whole list, replacing the last one.
+type Apps struct {
+	Apps []App `json:"apps"`
+	// Knocks is from whom this computer takes knocks. An agent that does not say
+	// cannot answer any.
+	Knocks KnocksFrom `json:"knocks,omitempty"`
+}
+
+// Digest tells one report from another. It is over the JSON of what this program knows of
+// a report: where agent and control plane know different fields theirs may never be the
+// same, and the agent then reports each time it comes.
+func (a Apps) Digest() string {
+	if a.Apps == nil {
+		a.Apps = []App{}
+	}
+	b, _ := json.Marshal(a) // texts and truth values, which always have a JSON
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
