@@ -99,9 +99,12 @@ type Remote struct {
 	carried    bool      // the tunnel carried the sync when it was last asked
 	beside     time.Time // until when HTTPS is asked though the tunnel stands; zero where it failed
 
-	report   chan struct{}   // holds one token while the apps are being reported
-	reported controlapi.Apps // owned by who holds report: what the control plane has
-	told     bool            // owned by who holds report: reported is valid
+	answered chan struct{}          // holds one token after a snapshot came
+	said     atomic.Pointer[string] // what the last one says was reported, until that is looked at
+	report   chan struct{}          // holds one token while the apps are being reported
+	// Of who holds report.
+	has string // the digest of what the control plane has, "" where that is not known
+	put bool   // something was put since the start
 
 	mu    sync.Mutex
 	woken chan struct{} // guarded by mu; closed and replaced by Wake
@@ -109,7 +112,7 @@ type Remote struct {
 
 // New checks nothing and starts nothing.
 func New(cfg Config) *Remote {
-	r := &Remote{cfg: cfg, report: make(chan struct{}, 1), woken: make(chan struct{})}
+	r := &Remote{cfg: cfg, answered: make(chan struct{}, 1), report: make(chan struct{}, 1), woken: make(chan struct{})}
 	r.line, r.change, r.left = cfg.Last.Line, cfg.Last.Change, cfg.Last.Left
 	r.state.Store(&State{Since: time.Now()})
 	return r
@@ -280,6 +283,7 @@ func (r *Remote) take(snapshot controlapi.Snapshot) error {
 		r.cfg.OnContact()
 		return nil
 	}
+	defer signal(r.answered)
 	if own := r.cfg.ComputerID; own != "" && snapshot.Computer.ID != own {
 		return errForeign
 	}
@@ -297,6 +301,9 @@ func (r *Remote) take(snapshot controlapi.Snapshot) error {
 	snapshot.Left = r.left
 	r.cfg.OnSnapshot(snapshot)
 	r.version, r.line, r.change = snapshot.Version, snapshot.Line, snapshot.Change
+	if snapshot.Reported != "" {
+		r.said.Store(&snapshot.Reported)
+	}
 	return nil
 }
 
@@ -304,49 +311,6 @@ var (
 	errForeign = errors.New("the server told what is another computer's, which is not believed")
 	errOlder   = errors.New("the server told an older state than before, which is not believed")
 )
-
-// Report tells the control plane the approved apps as they are now, unless it
-// has that list already. It returns once the control plane has taken it, or when
-// ctx ends, also while another report is under way.
-func (r *Remote) Report(ctx context.Context) error {
-	select {
-	case r.report <- struct{}{}:
-		defer func() { <-r.report }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	apps := controlapi.Apps{Apps: r.cfg.Apps(), Knocks: r.cfg.Knocks()}
-	if r.told && apps.Knocks == r.reported.Knocks && slices.Equal(apps.Apps, r.reported.Apps) {
-		return nil
-	}
-	r.told = false // until it is certain again what the control plane has
-	if err := r.cfg.Control.PutApps(ctx, apps); err != nil {
-		return err
-	}
-	r.reported, r.told = apps, true
-	return nil
-}
-
-// reportForever reports at the start and after every change, until it is taken.
-func (r *Remote) reportForever(ctx context.Context) error {
-	failures := 0
-	for ctx.Err() == nil {
-		woken := r.wakeups()
-		if err := r.Report(ctx); err != nil && ctx.Err() == nil {
-			failures++
-			r.cfg.Log.Warn("could not tell the control plane which apps are published", "err", err)
-			wait, woken := pause(woken, err, failures)
-			sleep(ctx, woken, wait)
-			continue
-		}
-		failures = 0
-		select {
-		case <-ctx.Done():
-		case <-r.cfg.AppsChanged:
-		}
-	}
-	return ctx.Err()
-}
 
 // note keeps the state and tells about a change of it.
 func (r *Remote) note(err error) {
