@@ -33,15 +33,26 @@ type home struct {
 // app is what every computer has: it answers at notes.NAME.
 var app = controlapi.App{ID: "notes", Name: "notes", Label: "Notes", Live: true}
 
+// shared is what the computers of one house have in common.
+type shared struct {
+	auth     string
+	roots    *x509.CertPool
+	cert     *tls.Config
+	nodes    atomic.Pointer[[]string]
+	connects atomic.Int64 // connections to nodes, all that ever were
+}
+
 // computer is what an agent is to nodes: its sync and its tunnel, and behind that an app.
 type computer struct {
 	home
-	nodes  *atomic.Pointer[[]string]
+	*shared
 	client *controlapi.Client
 	tunnel *tunnel.Tunnel
 	remote *remote.Remote
 	last   atomic.Pointer[controlapi.Snapshot]
-	cert   *tls.Config
+	came   broadcast.Signal // a sync was answered, or the tunnel stands again
+	stop   context.CancelFunc
+	ended  chan struct{}
 
 	mu       sync.Mutex // protects what follows
 	marked   time.Time
@@ -56,29 +67,37 @@ type computer struct {
 	opened broadcast.Signal // a visitor came
 }
 
-func newComputer(h home, auth string, roots *x509.CertPool, cert *tls.Config, nodes *atomic.Pointer[[]string]) (c *computer, err error) {
-	c = &computer{home: h, nodes: nodes, cert: cert, visitors: map[net.Conn]bool{}}
-	c.last.Store(&controlapi.Snapshot{})
-	transport := controlapi.NewTransport(roots)
+// newComputer is one with the snapshot that it kept, if it was there before.
+func newComputer(h home, in *shared, kept *controlapi.Snapshot) (c *computer, err error) {
+	c = &computer{home: h, shared: in, visitors: map[net.Conn]bool{}, ended: make(chan struct{})}
+	c.last.Store(kept)
+	transport := controlapi.NewTransport(in.roots)
 	transport.DialContext = c.dialControl
-	c.client = &controlapi.Client{BaseURL: auth, Credential: h.Credential, HTTP: &http.Client{Transport: transport}}
+	c.client = &controlapi.Client{BaseURL: in.auth, Credential: h.Credential, HTTP: &http.Client{Transport: transport}}
 	c.tunnel, err = tunnel.New(tunnel.Config{
 		Open: c.open, Opened: c.opened.Subscribe,
-		Relays: c.relays, Credential: func() string { return h.Credential }, RootCAs: roots, Dial: c.dial,
+		Relays: c.relays, Credential: func() string { return h.Credential }, RootCAs: in.roots, Dial: c.dial,
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.remote = remote.New(remote.Config{
-		Control: counted{c}, Tunnel: countedTunnel{c}, Apps: func() []controlapi.App { return []controlapi.App{app} }, AppsChanged: make(chan struct{}),
+		Control: counted{c}, Tunnel: countedTunnel{c}, Last: *kept, Apps: func() []controlapi.App { return []controlapi.App{app} }, AppsChanged: make(chan struct{}),
 		Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
 		OnSnapshot: c.take, OnContact: func() {}, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
 	})
 	return c, nil
 }
 
+// start has the computer connected until ctx ends or stop is called, and then closes ended.
+func (c *computer) start(ctx context.Context) {
+	ctx, c.stop = context.WithCancel(ctx)
+	go c.run(ctx)
+}
+
 // run is what the agent does to stay connected.
 func (c *computer) run(ctx context.Context) {
+	defer close(c.ended)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = c.remote.Run(ctx) })
 	wg.Go(func() { _ = c.tunnel.Run(ctx) })
@@ -93,6 +112,9 @@ func (c *computer) run(ctx context.Context) {
 func (c *computer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(c.Address)}}
 	conn, err := d.DialContext(ctx, network, address)
+	if err == nil {
+		c.connects.Add(1)
+	}
 	if err != nil || !c.Lossy {
 		return conn, err
 	}
@@ -192,6 +214,7 @@ func (c *computer) watch(ctx context.Context) {
 			c.mu.Lock()
 			c.welcomed = time.Now()
 			c.mu.Unlock()
+			c.came.Raise()
 		}
 		was = is
 		if state := c.remote.State(); is && !state.Connected && !state.Refused {
@@ -227,6 +250,7 @@ func (c *computer) begin() time.Time {
 
 // note keeps what became of one.
 func (c *computer) note(ctx context.Context, began time.Time, err error) {
+	defer c.came.Raise()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
@@ -270,6 +294,22 @@ func (c *computer) back() (at time.Time, ok bool) {
 		at = c.welcomed
 	}
 	return at, c.answered.After(c.marked) && c.welcomed.After(c.marked) && c.tunnel.Connected()
+}
+
+// awaitBack waits until the computer is there whole.
+func (c *computer) awaitBack(ctx context.Context) {
+	came, end := c.came.Subscribe()
+	defer end()
+	for {
+		if _, ok := c.back(); ok {
+			return
+		}
+		select {
+		case <-came:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // mark begins to look for the computer's coming back.

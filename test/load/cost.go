@@ -24,6 +24,9 @@ const (
 	eachMemory = "nodes, resident KB each"
 	eachFiles  = "open files each"
 	growing    = "CPU each ÷ that among the first hundred"
+	eachOpened = "connections opened each"
+	eachMilli  = "nodes, CPU ms each"
+	eachSaved  = "rows written each"
 )
 
 // settleFor is how long what coming cost lasts, and closesFor how long the connections do by
@@ -83,7 +86,7 @@ func (w *world) costs(ctx context.Context, r *results) error {
 			r.atMost(name, growing, each/first, 1.2)
 		}
 	}
-	for _, measure := range []func(context.Context, *results) error{w.waking, w.visits, w.restingVisitors, w.bytes, w.refreshes, w.signIns} {
+	for _, measure := range []func(context.Context, *results) error{w.again, w.waking, w.visits, w.restingVisitors, w.bytes, w.refreshes, w.signIns} {
 		if err := measure(ctx, r); err != nil {
 			return err
 		}
@@ -97,7 +100,11 @@ func asleepName(n, nodes int) string {
 
 // asleep has n computers connect and looks at what they use while nobody visits them.
 func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
-	began := time.Now()
+	began, before := time.Now(), len(w.homes)
+	were, err := w.tell(order{})
+	if err != nil {
+		return spent{}, err
+	}
 	if err := w.populate(ctx, n); err != nil {
 		return spent{}, err
 	}
@@ -120,6 +127,9 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 	w.calm = s
 	name := asleepName(n, w.nodes)
 	r.judging(n > 0).atLeast(name, there, float64(len(is.Back)), float64(n))
+	if came := len(w.homes) - before; came > 0 {
+		r.add(name, eachOpened, float64(is.Opened-were.Opened)/float64(came))
+	}
 	r.add(name, nodeCPU, perSecond(ms(s.nodes), w.window))
 	r.add(name, nodeMemory, s.resident/1e6)
 	r.add(name, nodeFiles, s.files)
@@ -127,6 +137,33 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 	r.judging(n > 0 && n == w.computers[len(w.computers)-1] && w.nodes == 1).atMost(name, statements, perSecond(s.statements, w.window), 1)
 	r.add(name, rowsSaved, perSecond(s.writes, w.window))
 	return s, nil
+}
+
+// again is what it costs when the agents of all computers start again, as after an update
+// or a night: the control plane has their apps, and they know its relays.
+func (w *world) again(ctx context.Context, r *results) error {
+	were, err := w.tell(order{})
+	if err != nil {
+		return err
+	}
+	var is report
+	s, err := w.besides(ctx, func() (err error) {
+		is, err = w.tell(order{Again: w.patience})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	n := len(w.homes)
+	each := func(all float64) float64 { return all / float64(max(1, n)) }
+	name := fmt.Sprintf("%d computers start again, %s", n, onNodes(w.nodes))
+	r.atLeast(name, there, float64(len(is.Back)), float64(n))
+	r.atMost(name, triedEach, each(float64(is.Tried)), 1.2)
+	r.judging(w.nodes == 1).atMost(name, eachOpened, each(float64(is.Opened-were.Opened)), 1.05)
+	r.add(name, eachMilli, each(ms(s.nodes)))
+	r.add(name, eachAsked, each(s.statements))
+	r.add(name, eachSaved, each(s.writes))
+	return nil
 }
 
 func perSecond(n float64, in time.Duration) float64 { return n / in.Seconds() }

@@ -14,9 +14,11 @@ import (
 	"math/big"
 	"os"
 	"os/exec"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/control/controlapi"
 )
 
 // roleVariable makes this program a house: a process with many computers in it.
@@ -30,6 +32,9 @@ type order struct {
 	Add   []home
 	Mark  bool // look who comes back from now on, and count what is tried
 	Lose  bool // lossy computers lose their network
+	// Again has the agents end and start again, each with the snapshot it kept, a few at a
+	// time; for so long those are waited for that do not come back. 0 for not.
+	Again time.Duration
 }
 
 // report is how the computers of a house do.
@@ -37,6 +42,7 @@ type report struct {
 	Computers int
 	Back      []time.Time // those who are there since they were marked, and since when
 	Tried     int         // syncs since then
+	Opened    int64       // connections to nodes, all that ever were
 
 	Answered, Welcomed int       // syncs and tunnels that stand
 	Trouble            string    // what the last sync that failed met
@@ -47,20 +53,19 @@ type report struct {
 func beComputers(ctx context.Context, orders io.Reader, reports io.Writer) error {
 	raiseFiles()
 	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
+	var all []*computer
+	defer func() {
+		cancel()
+		for _, c := range all {
+			<-c.ended
+		}
+	}()
 	cert, err := appCertificate()
 	if err != nil {
 		return err
 	}
-	var (
-		in, out = json.NewDecoder(orders), json.NewEncoder(reports)
-		nodes   atomic.Pointer[[]string]
-		roots   = x509.NewCertPool()
-		auth    string
-		all     []*computer
-	)
+	in, out := json.NewDecoder(orders), json.NewEncoder(reports)
+	have := &shared{roots: x509.NewCertPool(), cert: cert}
 	for {
 		var o order
 		if err := in.Decode(&o); errors.Is(err, io.EOF) {
@@ -69,24 +74,58 @@ func beComputers(ctx context.Context, orders io.Reader, reports io.Writer) error
 			return err
 		}
 		if o.Auth != "" {
-			auth = o.Auth
-			roots.AppendCertsFromPEM(o.Roots)
+			have.auth = o.Auth
+			have.roots.AppendCertsFromPEM(o.Roots)
 		}
 		if o.Nodes != nil {
-			nodes.Store(&o.Nodes)
+			have.nodes.Store(&o.Nodes)
 		}
 		for _, h := range o.Add {
-			c, err := newComputer(h, auth, roots, cert, &nodes)
+			c, err := newComputer(h, have, &controlapi.Snapshot{})
 			if err != nil {
 				return err
 			}
 			all = append(all, c)
-			wg.Go(func() { c.run(ctx) })
+			c.start(ctx)
 		}
-		if err := out.Encode(look(all, o)); err != nil {
+		if o.Again > 0 {
+			if err := startAgain(ctx, all, o.Again); err != nil {
+				return err
+			}
+		}
+		r := look(all, o)
+		r.Opened = have.connects.Load()
+		if err := out.Encode(r); err != nil {
 			return err
 		}
 	}
+}
+
+// againAtOnce is how many computers of a house start again at a time: they are many
+// people's, and a start is no storm.
+const againAtOnce = 16
+
+// startAgain ends the agents and starts them again, as after an update or a night.
+func startAgain(ctx context.Context, all []*computer, within time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var g errgroup.Group
+	g.SetLimit(againAtOnce)
+	for i, was := range all {
+		g.Go(func() error {
+			was.stop()
+			<-was.ended
+			c, err := newComputer(was.home, was.shared, was.last.Load())
+			if err != nil {
+				return err
+			}
+			all[i] = c
+			c.start(ctx)
+			c.awaitBack(waiting)
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // look carries an order out at every computer.

@@ -42,8 +42,9 @@ func TestParts(t *testing.T) {
 		want map[row]float64 // by name and metric
 	}{
 		{"cost", cost, map[row]float64{
-			{Name: "1 computers asleep, 2 nodes", Metric: there}: 1,
-			{Name: "a visit, 2 nodes", Metric: failures}:         0,
+			{Name: "1 computers asleep, 2 nodes", Metric: there}:      1,
+			{Name: "1 computers start again, 2 nodes", Metric: there}: 1,
+			{Name: "a visit, 2 nodes", Metric: failures}:              0,
 		}},
 		{"herd", herd, map[row]float64{
 			{Name: "2 computers back after kill -9, PostgreSQL 10ms away", Metric: there}: 2,

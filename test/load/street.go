@@ -101,6 +101,7 @@ func (w *world) tell(o order) (all report, err error) {
 		}
 		all.Computers += r.Computers
 		all.Tried += r.Tried
+		all.Opened += r.Opened
 		all.Answered += r.Answered
 		all.Welcomed += r.Welcomed
 		all.Trouble = cmp.Or(all.Trouble, r.Trouble)
