@@ -10,7 +10,7 @@ import { app, asked, grant, lastSeq, local, long, mail, minutesAgo, type More, n
 
 const address = new URLSearchParams(location.search);
 
-const { mails: firstMails, people: firstPeople, activity: firstActivity, requested: firstRequests, preferences: firstPreferences, failing: broken, ...shown } = scenes[address.get('scene') ?? 'apps']!();
+const { mails: firstMails, people: firstPeople, activity: firstActivity, requested: firstRequests, preferences: firstPreferences, failing: broken, late, ...shown } = scenes[address.get('scene') ?? 'apps']!();
 let mails = firstMails;
 let people = firstPeople ?? somePeople();
 let activity = firstActivity ?? someActivity();
@@ -384,3 +384,4 @@ const stub = {
   },
 };
 Object.assign(window, { stub });
+if (late) stub.hold(late);

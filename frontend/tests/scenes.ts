@@ -134,6 +134,8 @@ interface Scene extends More<OwnerState> {
   requested?: VisitorRequest[];
   preferences?: Partial<Preferences>;
   failing?: string[];
+  /** A call that is answered when stub.release is called. */
+  late?: string;
 }
 
 const knock = (id: string, email: string, app: string, minutes: number, known = true): OwnerState['knocks'][number] => ({ id, accountId: `acc-${email}`, email, app, known, at: minutesAgo(minutes) });
@@ -145,6 +147,7 @@ const someKnocks = () => [
 export const scenes: Record<string, () => Scene> = {
   welcome: () => ({ account: local, apps: [], mails: [], preferences: firstStart }),
   'welcome-keyless': () => ({ account: local, apps: [], mails: [], locked: true, preferences: { ...firstStart, secretKept: 'nowhere' } }),
+  'welcome-held': () => ({ account: local, apps: [], mails: [], preferences: firstStart, late: 'Preferences' }),
   'welcome-late': () => ({ account: local, apps: few(), mails: [], preferences: firstStart }),
   'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
   'welcome-failed': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: { ...waiting, state: 'failed', problem: 'The code was not confirmed within ten minutes. Connect again for a new one.' } }),

@@ -71,6 +71,17 @@ describe('the first start', () => {
     await heading(page, 'Let your browser trust this computer');
   });
 
+  // Weakness: the window showed its views until it was known.
+  test('comes before any view, also where it is known late whether it does', async () => {
+    const page = await open({ scene: 'welcome' });
+    await page.goto(page.url().replace('welcome', 'welcome-held'));
+    await page.locator('main[aria-busy="true"]').waitFor({ state: 'attached' });
+    await expect.poll(async () => (await called(page, 'ownerState')).length).toBe(1);
+    expect(await page.getByRole('navigation').count()).toBe(0);
+    await page.evaluate('stub.release()');
+    await heading(page, title);
+  });
+
   test('does not come any more once an app was approved without it', async () => {
     const page = await open({ scene: 'welcome-late' });
     await heading(page, 'Apps');
