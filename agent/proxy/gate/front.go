@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"porchlight/agent/proxy/limits"
 	"porchlight/internal/socket"
@@ -26,6 +27,8 @@ type front struct {
 	ended   chan struct{}           // closed when Accept of the listener has failed
 	err     error                   // why, set before ended is closed
 	own     *ownWay                 // nil for net/http alone
+	next    chan *Conn              // to goroutines that have shaken hands and rest; closed when no more come
+	resting atomic.Int32            // how many do
 
 	stop    context.CancelFunc
 	ctx     context.Context // ends with stop
@@ -34,7 +37,7 @@ type front struct {
 
 func newFront(ln net.Listener, conf *tls.Config, conns *conns, refused func(string), log *slog.Logger) *front {
 	ctx, stop := context.WithCancel(context.Background())
-	return &front{Listener: ln, conf: conf, log: log, conns: conns, refused: refused, ready: make(chan net.Conn), ended: make(chan struct{}), ctx: ctx, stop: stop}
+	return &front{Listener: ln, conf: conf, log: log, conns: conns, refused: refused, ready: make(chan net.Conn), ended: make(chan struct{}), next: make(chan *Conn), ctx: ctx, stop: stop}
 }
 
 // run accepts until the listener fails or is closed, and returns once no
@@ -52,10 +55,37 @@ func (f *front) run() {
 			abort(raw)
 			continue
 		}
-		f.shaking.Go(func() { f.handshake(c) })
+		f.shake(c)
 	}
+	close(f.next)
 	f.shaking.Wait()
 }
+
+// shake has a goroutine do a connection's handshake: one that did another before, where
+// one rests, whose stack has grown for it.
+func (f *front) shake(c *Conn) {
+	select {
+	case f.next <- c:
+	default:
+		f.shaking.Go(func() { f.shakeHands(c) })
+	}
+}
+
+// shakeHands does c's handshake, and then those that come, unless enough wait for these.
+func (f *front) shakeHands(c *Conn) {
+	for more := true; more; {
+		f.handshake(c)
+		if f.resting.Add(1) > mostResting {
+			f.resting.Add(-1)
+			return
+		}
+		c, more = <-f.next
+		f.resting.Add(-1)
+	}
+}
+
+// mostResting is how many goroutines rest between handshakes.
+const mostResting = 8
 
 // handshake is bounded in time as the head of a request is.
 func (f *front) handshake(c *Conn) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,6 +78,31 @@ func TestTimes(t *testing.T) {
 		if got := app.heard(); !strings.HasSuffix(got, "\r\n\r\ntrue") {
 			h.t.Errorf("after a slow body: %q", got)
 		}
+	})
+}
+
+// TestHandshakesHoldNobodyUp: whoever says nothing delays nobody else's handshake, however
+// many do so and whoever shook hands before.
+func TestHandshakesHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	everyWay(t, letIn(func(w http.ResponseWriter, r *http.Request) {}), func(h *house) {
+		began := time.Now()
+		asks := func() {
+			g := h.guest()
+			g.say(request("GET", "/"))
+			if got := g.heard(); !strings.HasPrefix(got, "HTTP/1.1 200") || time.Since(began) > 0 {
+				h.t.Errorf("after %v: %q", time.Since(began), got)
+			}
+		}
+		for range 3 {
+			asks()
+			for range 5 {
+				silent, theirs := net.Pipe()
+				h.t.Cleanup(func() { silent.Close() })
+				h.ln.conns <- theirs
+			}
+		}
+		asks()
 	})
 }
 
