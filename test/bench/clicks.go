@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/coder/websocket"
-	"golang.org/x/sync/errgroup"
 
 	"porchlight/internal/filelimit"
 )
@@ -51,70 +50,85 @@ func (c contender) as(person int) contender {
 	return c
 }
 
-// clicksAmongSockets opens st.sockets of forty people, and has the owner withdraw an app
-// from somebody else and give it back, again and again; at last all goes dark.
-func clicksAmongSockets(ctx context.Context, st *stage, c contender) (readings []reading, err error) {
-	crowd := make([]*websocket.Conn, st.sockets)
-	defer func() {
-		for _, talk := range crowd {
-			if talk != nil {
-				_ = talk.CloseNow() // it may have been closed by the agent
+// crowd opens st.sockets WebSockets of forty people, on which nobody says anything.
+func (st *stage) crowd(ctx context.Context, c contender) ([]net.Conn, error) {
+	return openMany(ctx, st.sockets, func(ctx context.Context, i int) (net.Conn, error) { return c.as(i % crowdPeople).hold(ctx) })
+}
+
+// hold opens a WebSocket and is done with it: of thousands the visitors' side, which shares
+// the processors, is to cost little, and no more when they end.
+func (c contender) hold(ctx context.Context) (net.Conn, error) {
+	conn, err := secure(ctx, c, http1())
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: %s\r\n%s: %s\r\nOrigin: https://%s\r\nConnection: Upgrade\r\n"+
+		"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", host, c.header[0], c.header[1], host)
+	var res *http.Response
+	if err == nil {
+		res, err = http.ReadResponse(bufio.NewReaderSize(conn, 512), nil)
+	}
+	if err == nil && res.StatusCode != http.StatusSwitchingProtocols {
+		err = errors.New(res.Status)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// clicksAmongSockets has the owner withdraw an app from somebody and give it back, again
+// and again, among the crowd's sockets.
+func clicksAmongSockets(ctx context.Context, st *stage, c contender) ([]reading, error) {
+	crowd, err := st.crowd(ctx, c)
+	defer closeAll(crowd)
+	if err != nil {
+		return nil, err
+	}
+	return clicks(ctx, st, c)
+}
+
+// allDark is the metric of how long it takes until everything is dark.
+const allDark = "ms until all is dark"
+
+// untilDark has the owner close everything, until that is answered and the last socket of
+// the crowd has ended. What ends is looked at below TLS: a visitor's system knows then.
+func untilDark(ctx context.Context, st *stage, c contender) ([]reading, error) {
+	crowd, err := st.crowd(ctx, c)
+	defer closeAll(crowd)
+	if err != nil {
+		return nil, err
+	}
+	var waiting, ended sync.WaitGroup
+	waiting.Add(len(crowd))
+	for _, conn := range crowd {
+		below := conn.(*tls.Conn).NetConn()
+		ended.Go(func() {
+			waiting.Done()
+			one := make([]byte, 1)
+			for err := error(nil); err == nil; {
+				_, err = below.Read(one)
 			}
-		}
-	}()
-	g, group := errgroup.WithContext(ctx)
-	const workers = 8
-	for w := range workers {
-		g.Go(func() (err error) {
-			for i := w; i < st.sockets && err == nil; i += workers {
-				crowd[i], err = c.as(i % crowdPeople).webSocket(group)
-			}
-			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	if readings, err = clicks(ctx, st, c); err != nil {
-		return nil, err
-	}
-	var ended sync.WaitGroup
-	for _, talk := range crowd {
-		ended.Go(func() { _, _, _ = talk.Read(ctx) }) // nobody says anything: it ends
-	}
+	waiting.Wait()
 	began := time.Now()
 	if err := c.owner(ctx, "dark"); err != nil {
 		return nil, err
 	}
 	ended.Wait()
 	took := time.Since(began)
-	return append(readings, reading{allDark, micro(took) / 1e3}), c.owner(ctx, "light")
+	return []reading{{allDark, micro(took) / 1e3}}, c.owner(ctx, "light")
 }
-
-// allDark is the metric of how long it takes until everything is dark.
-const allDark = "ms until all is dark"
 
 // clicksAmongIdle has visitors' connections rest meanwhile, all of which must last.
 func clicksAmongIdle(ctx context.Context, st *stage, c contender) ([]reading, error) {
-	// An agent takes three eighths of its files for visitors, which may be fewer.
-	resting := min(st.resting, filelimit.Limit()*3/8-100)
-	conns := make([]net.Conn, resting)
+	conns, err := openMany(ctx, st.atRest(), func(ctx context.Context, i int) (net.Conn, error) {
+		return c.as(i % crowdPeople).askOnce(ctx)
+	})
 	defer closeAll(conns)
-	g, group := errgroup.WithContext(ctx)
-	const workers = 8
-	for w := range workers {
-		g.Go(func() error {
-			for i := w; i < resting; i += workers {
-				opened, err := st.rest(group, c.as(i%crowdPeople), 1)
-				if err != nil {
-					return fmt.Errorf("visitor %d: %w", i, err)
-				}
-				conns[i] = opened[0]
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	readings, err := clicks(ctx, st, c)
@@ -129,8 +143,12 @@ func clicksAmongIdle(ctx context.Context, st *stage, c contender) ([]reading, er
 			return nil, fmt.Errorf("visitor %d did not stay: %w", i, err)
 		}
 	}
-	return append(readings, reading{"visitors at rest", float64(resting)}), nil
+	return append(readings, reading{"visitors at rest", float64(len(conns))}), nil
 }
+
+// atRest is how many visitors rest: as many as the agent and this process have files for,
+// beside all else that takes one.
+func (s settings) atRest() int { return min(s.resting, filelimit.Limit()*3/4) }
 
 // clicks times the owner's, from the decision to the closed socket at the visitor.
 func clicks(ctx context.Context, st *stage, c contender) ([]reading, error) {
@@ -163,20 +181,26 @@ func clicks(ctx context.Context, st *stage, c contender) ([]reading, error) {
 
 // crowdStage stands those on the stage whom the owner's click is measured at.
 func (st *stage) crowdStage(ctx context.Context) error {
-	st.env = []string{scaleVariable + "=" + fmt.Sprint(crowdPeople+1)}
+	scaled := scaleVariable + "=" + fmt.Sprint(crowdPeople+1)
+	// An agent takes three eighths of its files for visitors, because each may want one more
+	// at an app. Those at rest do not: it is told of so many that the eighths suffice.
+	files := filesVariable + "=" + fmt.Sprint((st.atRest()+1000)*8/3)
 	defer func() { st.env = nil }()
 	for _, with := range []string{"relay", ""} {
+		if st.env = []string{scaled}; with == "" {
+			st.env = append(st.env, files)
+		}
 		dir := st.dir + "/crowd-" + with
 		if err := st.link(dir); err != nil {
 			return err
 		}
-		name, args := oursAgentOnly, []string{dir, port(st.app.Addr), ""}
+		name, args := oursAgentOnly, []string{dir, port(st.app.Addr), st.profileOf("idle-agent")}
 		if with != "" {
-			relay, _, err := st.role(ctx, st.self, "relay", dir, "")
+			relay, _, err := st.role(ctx, st.self, "relay", dir, st.profileOf("crowd-relay"))
 			if err != nil {
 				return err
 			}
-			name, args = oursCrowd, append(args, relay.Addr)
+			name, args = oursCrowd, []string{dir, port(st.app.Addr), st.profileOf("crowd-agent"), relay.Addr}
 		}
 		is, pid, err := st.role(ctx, st.self, "proxy", args...)
 		if err != nil {

@@ -111,7 +111,7 @@ func main() {
 	flag.StringVar(&s.tools, "tools", s.tools, "where the peers are that make bench builds")
 	flag.StringVar(&s.programs, "programs", s.programs, "where porchlight-desktop and porchlight are")
 	flag.StringVar(&s.profile, "profile", "", "have our processes write their profiles here: a directory, or a file for one of the agent's")
-	flag.StringVar(&s.only, "only", "", "measure only these groups, joined by commas, such as requests, sizes, posts, websockets, latency, handshakes, bulk, idle")
+	flag.StringVar(&s.only, "only", "", "measure only these groups, joined by commas, such as requests, sizes, posts, websockets, latency, handshakes, bulk, idle, clicks, dark")
 	flag.Func("contenders", "measure only those whose names match this regular expression", func(value string) (err error) {
 		s.contenders, err = regexp.Compile(value)
 		return err

@@ -37,6 +37,7 @@ func tunnelPart() part {
 		{"bulk", down, all, download},
 		{"bulk", up, all, upload},
 		{"clicks", amongCrowd, []string{oursCrowd}, clicksAmongSockets},
+		{"dark", amongCrowd, []string{oursCrowd}, untilDark},
 		{"clicks", amongIdle, []string{oursAgentOnly}, clicksAmongIdle},
 	}}
 }
@@ -54,7 +55,7 @@ func (st *stage) startTunnelPart(ctx context.Context) error {
 		name: oursWhole, addr: relay.Addr, pid: relayPID, helpers: []int{agentPID}, whole: true,
 		header: [2]string{"Cookie", agent.Cookie},
 	})
-	if st.wants("clicks") {
+	if st.wants("clicks") || st.wants("dark") {
 		if err := st.crowdStage(ctx); err != nil {
 			return err
 		}

@@ -287,20 +287,36 @@ func idleMemory(ctx context.Context, st *stage, c contender) ([]reading, error) 
 
 // rest opens n connections, each of which asks once and then says nothing.
 func (st *stage) rest(ctx context.Context, c contender, n int) ([]net.Conn, error) {
+	return openMany(ctx, n, func(ctx context.Context, _ int) (net.Conn, error) { return c.askOnce(ctx) })
+}
+
+// askOnce opens a connection and asks once.
+func (c contender) askOnce(ctx context.Context) (net.Conn, error) {
+	conn, err := secure(ctx, c, http1())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := ask(conn, bufio.NewReaderSize(conn, 512), c.request("GET", "/", 0)); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// openMany opens n connections, some at a time, and returns with an error what was opened
+// before it.
+func openMany(ctx context.Context, n int, open func(ctx context.Context, i int) (net.Conn, error)) ([]net.Conn, error) {
 	const workers = 8
-	conns := make([]net.Conn, n)
+	conns := make([]net.Conn, n) // nil where none was
 	g, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		g.Go(func() error {
 			for i := w; i < n; i += workers {
-				conn, err := secure(ctx, c, http1())
+				conn, err := open(ctx, i)
 				if err != nil {
-					return err
+					return fmt.Errorf("visitor %d: %w", i, err)
 				}
 				conns[i] = conn
-				if _, err := ask(conn, bufio.NewReaderSize(conn, 512), c.request("GET", "/", 0)); err != nil {
-					return err
-				}
 			}
 			return nil
 		})
