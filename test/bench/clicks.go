@@ -89,11 +89,14 @@ func clicksAmongSockets(ctx context.Context, st *stage, c contender) ([]reading,
 	return clicks(ctx, st, c)
 }
 
-// allDark is the metric of how long it takes until everything is dark.
-const allDark = "ms until all is dark"
+// How long it takes until the last socket is closed, and until the owner reads that.
+const (
+	allDark = "ms until all is dark"
+	saidSo  = "ms until the owner is answered"
+)
 
-// untilDark has the owner close everything, until that is answered and the last socket of
-// the crowd has ended. What ends is looked at below TLS: a visitor's system knows then.
+// untilDark has the owner close everything among the crowd's sockets. What ends is looked
+// at below TLS: a visitor's system knows then.
 func untilDark(ctx context.Context, st *stage, c contender) ([]reading, error) {
 	crowd, err := st.crowd(ctx, c)
 	defer closeAll(crowd)
@@ -113,13 +116,16 @@ func untilDark(ctx context.Context, st *stage, c contender) ([]reading, error) {
 		})
 	}
 	waiting.Wait()
-	began := time.Now()
+	began, last := time.Now(), make(chan time.Duration, 1)
+	go func() {
+		ended.Wait()
+		last <- time.Since(began)
+	}()
 	if err := c.owner(ctx, "dark"); err != nil {
 		return nil, err
 	}
-	ended.Wait()
-	took := time.Since(began)
-	return []reading{{allDark, micro(took) / 1e3}}, c.owner(ctx, "light")
+	answered := time.Since(began)
+	return []reading{{allDark, micro(<-last) / 1e3}, {saidSo, micro(answered) / 1e3}}, c.owner(ctx, "light")
 }
 
 // clicksAmongIdle has visitors' connections rest meanwhile, all of which must last.
