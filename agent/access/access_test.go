@@ -392,7 +392,7 @@ func BenchmarkSessionAndDecide(b *testing.B) {
 		cancel := func() {}
 		for pb.Next() {
 			id, _, _ := a.Session(cookie, notes)
-			d := a.EnterAs(&entry, id, notes, cancel)
+			d := a.EnterAs(&entry, id, notes, access.Cancel(cancel))
 			if entry.Leave(); !d.Allowed {
 				b.Error(d)
 				return

@@ -34,7 +34,7 @@ func TestKnownVisitorsCostNoMemory(t *testing.T) {
 	for what, known := range ways {
 		n := testing.AllocsPerRun(100, func() {
 			id, ok := known()
-			if d := a.EnterAs(&entry, id, notes, cancel); !ok || !d.Allowed || !entry.Leave() {
+			if d := a.EnterAs(&entry, id, notes, access.Cancel(cancel)); !ok || !d.Allowed || !entry.Leave() {
 				t.Fatalf("%s: %v, %+v", what, ok, d)
 			}
 		})

@@ -22,17 +22,34 @@ type live struct {
 // Open is an entry of the register: something that is open through the proxy. Its zero
 // value can be entered, and once Leave said so, entered again.
 type Open struct {
-	live   *live // nil before the first time
-	id     Identity
-	app    string
-	cancel func()
-	rests  bool // see Rest
+	live  *live // nil before the first time
+	id    Identity
+	app   string
+	ender Ender
+	rests bool // see Rest
 
 	// Guarded by live.mu:
 	entered      bool
 	closed       bool
 	older, newer *Open
 }
+
+// Ender is told when access ends, from any goroutine, first Cut and then End, each at most
+// once. Neither may block, and both may come just after leave has returned.
+type Ender interface {
+	// Cut has the visitor hear of it, and nothing pass any more. together is closed once
+	// all who lose access at the same time were cut: what the end costs here waits for
+	// that, so that nobody's waits for what another's costs.
+	Cut(together <-chan struct{})
+	// End ends what is left.
+	End()
+}
+
+// Cancel is an Ender of which Cut does nothing.
+type Cancel func()
+
+func (Cancel) Cut(<-chan struct{}) {}
+func (c Cancel) End()              { c() }
 
 // Enter registers a live connection and then decides, in that order: access
 // that ends between the two still finds the connection and closes it.
@@ -42,13 +59,13 @@ type Open struct {
 // when the connection has ended, also when the decision refuses.
 func (a *Access) Enter(id Identity, appID string, cancel func()) (d Decision, leave func()) {
 	o := new(Open)
-	return a.EnterAs(o, id, appID, cancel), func() { o.Leave() }
+	return a.EnterAs(o, id, appID, Cancel(cancel)), func() { o.Leave() }
 }
 
 // EnterAs is Enter with an entry of the caller's, which costs no memory. Its Leave is
 // what leave is.
-func (a *Access) EnterAs(o *Open, id Identity, appID string, cancel func()) Decision {
-	*o = Open{live: &a.live, id: id, app: appID, cancel: cancel}
+func (a *Access) EnterAs(o *Open, id Identity, appID string, ender Ender) Decision {
+	*o = Open{live: &a.live, id: id, app: appID, ender: ender}
 	a.live.enter(o)
 	if id.BySession() && !a.sessions.unended(id.ended) && !a.sessionExists(id.SessionKey) {
 		return Decision{Reason: ReasonSessionOver}
@@ -60,7 +77,7 @@ func (a *Access) EnterAs(o *Open, id Identity, appID string, cancel func()) Deci
 // requests: it ends with their access, and counts as nothing that is open. What holds
 // for cancel and leave of Enter holds here, too.
 func (a *Access) Rest(id Identity, appID string, cancel func()) (leave func()) {
-	o := &Open{live: &a.live, id: id, app: appID, cancel: cancel, rests: true}
+	o := &Open{live: &a.live, id: id, app: appID, ender: Cancel(cancel), rests: true}
 	a.live.enter(o)
 	if !a.Decide(id, appID).Allowed {
 		a.live.close(func(other *Open) bool { return other == o })
@@ -84,8 +101,8 @@ func (l *live) enter(o *Open) {
 	}
 }
 
-// Leave takes the entry out, any number of times. unheard is true when its cancel was
-// not called and never will be: only then may the entry, or what cancel acts on, be
+// Leave takes the entry out, any number of times. unheard is true when its Ender was
+// not told and never will be: only then may the entry, or its Ender, be
 // used for something else.
 func (o *Open) Leave() (unheard bool) {
 	l := o.live
@@ -126,23 +143,28 @@ func (l *live) all() iter.Seq[*Open] {
 	}
 }
 
-// close cancels every connection for which over is true, and counts those that were
+// close ends every connection for which over is true, and counts those that were
 // not closing already and do not rest.
 func (l *live) close(over func(*Open) bool) (closed int) {
-	var cancels []func()
+	var enders []Ender
 	l.mu.Lock()
 	for c := range l.all() {
 		if !c.closed && over(c) {
 			c.closed = true
-			cancels = append(cancels, c.cancel)
+			enders = append(enders, c.ender)
 			if !c.rests {
 				closed++
 			}
 		}
 	}
 	l.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel()
+	together := make(chan struct{})
+	for _, e := range enders {
+		e.Cut(together)
+	}
+	close(together)
+	for _, e := range enders {
+		e.End()
 	}
 	return closed
 }

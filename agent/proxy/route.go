@@ -241,7 +241,7 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
 func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id access.Identity, renew string, n *note) (a *answer, again bool) {
 	v := newVisit(w, r)
 	v.at, v.id, v.renew, v.client, v.note = *at, id, renew, id.GrantID != "", n
-	v.decision = p.config.Access.EnterAs(&v.entry, id, at.app.ID, v.ends)
+	v.decision = p.config.Access.EnterAs(&v.entry, id, at.app.ID, v)
 	defer v.leave()
 	defer v.finish()
 	n.by(v.decision.Email)

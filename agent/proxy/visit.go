@@ -34,7 +34,6 @@ type visit struct {
 	body     requestBody
 	fields   int         // of the visitor's head; 0 where there is no body
 	entry    access.Open // in the register of what is open
-	ends     func()      // end, made once
 
 	hop      bool                  // the visitor's header has fields of its connection alone
 	patience time.Duration         // until the app's first word has to be there; 0: no limit
@@ -48,13 +47,13 @@ type visit struct {
 
 	wait // guarded by waits.mu
 
-	mu      sync.Mutex // keeps end away from w once the handler is done; guards what follows
+	mu      sync.Mutex // keeps End away from w once the handler is done; guards what follows
 	w       http.ResponseWriter
 	on      *gate.Conn // the visitor's connection; nil in tests
 	conn    *gate.Conn // the same; nil over HTTP/2, where other visits share it
-	open    bool       // between begin and finish: end cuts the visitor off
-	judging int        // calls of judge under way, which end waits for
-	ended   bool       // end was called meanwhile
+	open    bool       // between begin and finish: End cuts the visitor off
+	judging int        // calls of judge under way, which End waits for
+	ended   bool       // Cut or End was called meanwhile
 	over    bool       // cancelled
 	known   bool       // somebody else may call it at any time: it is not used again
 	app     net.Conn   // to the app, while forwardDirect uses it; nil otherwise
@@ -68,11 +67,7 @@ type visit struct {
 type visitKey struct{} // *visit, in its own context
 
 // visits are used again, *visit.
-var visits = sync.Pool{New: func() any {
-	v := new(visit)
-	v.ends = v.end
-	return v
-}}
+var visits = sync.Pool{New: func() any { return new(visit) }}
 
 func newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	v := visits.Get().(*visit)
@@ -86,7 +81,7 @@ func newVisit(w http.ResponseWriter, r *http.Request) *visit {
 // leave takes a visit that is finished out of the register.
 func (v *visit) leave() {
 	if v.entry.Leave() && !v.known {
-		*v = visit{ends: v.ends} // holds nothing of the request
+		*v = visit{} // holds nothing of the request
 		visits.Put(v)
 	}
 }
@@ -198,12 +193,27 @@ func (v *visit) hears() bool {
 	return !v.late.Load()
 }
 
-// end cuts the visit off: the app's side by its connection, and the visitor's by
-// closing theirs (HTTP/1.1, and where the network may have gone) or resetting the
+// Cut has the visitor of an HTTP/1.1 connection hear that access ended. Nothing passes on
+// that any more, and what the visit still has open ends with End.
+func (v *visit) Cut(together <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.judging > 0 {
+		v.ended = true
+		return
+	}
+	v.shut.Store(true)
+	if v.open && v.conn != nil {
+		v.conn.Cut(together)
+	}
+}
+
+// End cuts the visit off: the app's side by its connection, and the visitor's by
+// cutting theirs (HTTP/1.1, and where the network may have gone) or resetting the
 // stream. A write to a
 // visitor who does not read waits for nothing else, and a polite end of TLS
 // would wait with it.
-func (v *visit) end() {
+func (v *visit) End() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.judging > 0 {
@@ -267,7 +277,7 @@ func (v *visit) judge(welcome func() bool) bool {
 		v.stranger.Store(true)
 		v.cancel()
 	case ended:
-		v.end()
+		v.End()
 	}
 	return may
 }

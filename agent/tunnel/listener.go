@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/socket"
 )
 
 // acceptWait is how long a visitor waits for somebody to accept it.
@@ -103,17 +104,25 @@ func (c *visitorConn) CloseWrite() error {
 	return c.Conn.Close()
 }
 
-// Abort ends the connection at once and waits for nobody: not for a peer to take
+// Cut ends the connection at once and waits for nobody: not for a peer to take
 // what was written, nor for TLS to say goodbye. The relay sees a reset and drops
-// the visitor too, where after an end in order it would wait for theirs. One that the
-// network keeps that from is told by name.
+// the visitor too, where after an end in order it would wait for theirs; one that the
+// network keeps that from is told by name. The connection is still to be closed. False
+// where the system cannot; see socket.Cut.
+func (c *visitorConn) Cut() bool {
+	if !socket.Cut(c.below()) {
+		return false
+	}
+	c.session.aborted(c.ticket)
+	return true
+}
+
+// Abort is Cut, as far as the system can, and closes the connection, which waits for
+// those who read.
 func (c *visitorConn) Abort() error {
 	defer c.session.aborted(c.ticket)
-	conn := c.Conn
-	if over, ok := conn.(*tls.Conn); ok {
-		conn = over.NetConn()
-	}
-	if tcp, ok := conn.(interface{ SetLinger(sec int) error }); ok {
+	conn := c.below()
+	if tcp, ok := conn.(interface{ SetLinger(sec int) error }); ok && !socket.Cut(conn) {
 		_ = tcp.SetLinger(0) // one that is closed already needs none
 	}
 	return conn.Close()
@@ -122,6 +131,14 @@ func (c *visitorConn) Abort() error {
 // Stranded says that the session which the visitor came by has ended: what is written may
 // be lost, and only of Abort the relay is sure to hear.
 func (c *visitorConn) Stranded() bool { return c.session.ctx.Err() != nil }
+
+// below is the connection below TLS, where there is any.
+func (c *visitorConn) below() net.Conn {
+	if over, ok := c.Conn.(*tls.Conn); ok {
+		return over.NetConn()
+	}
+	return c.Conn
+}
 
 // RemoteAddr is the visitor's address, as the relay vouches for it.
 func (c *visitorConn) RemoteAddr() net.Addr { return c.source }

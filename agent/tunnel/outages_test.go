@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,25 +47,44 @@ func TestAgentDiesMidFlow(t *testing.T) {
 // keeps their own side open, and the visitor does not take it for an end in order.
 func TestAbortedVisitsAreLetGo(t *testing.T) {
 	t.Parallel()
-	aborted := make(chan error, 1)
-	w := start(t, options{app: func(conn *tls.Conn) {
-		_, err := io.ReadFull(conn, make([]byte, 1))
-		if err == nil {
-			err = conn.NetConn().(interface{ Abort() error }).Abort()
+	type visitor interface {
+		Abort() error
+		Cut() bool
+	}
+	ways := map[string]func(visitor) error{"closed": visitor.Abort}
+	if runtime.GOOS == "linux" {
+		ways["left to be closed"] = func(conn visitor) error {
+			if !conn.Cut() {
+				return errors.New("it was not cut")
+			}
+			return nil
 		}
-		aborted <- err
-	}})
-	w.connected(true)
-	conn := w.mustVisit("notes.maya.localhost")
-	if _, err := io.WriteString(conn, "x"); err != nil {
-		t.Fatal(err)
 	}
-	if err := <-aborted; err != nil {
-		t.Fatal(err)
-	}
-	programs.Eventually(t, "the relay has let go", func() bool { return w.relay.Stats().Visitors == 0 })
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("the visitor is told %v", err)
+	for name, end := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan error, 1)
+			w := start(t, options{app: func(conn *tls.Conn) {
+				_, err := io.ReadFull(conn, make([]byte, 1))
+				if err == nil {
+					err = end(conn.NetConn().(visitor))
+				}
+				ended <- err
+				<-t.Context().Done()
+			}})
+			w.connected(true)
+			conn := w.mustVisit("notes.maya.localhost")
+			if _, err := io.WriteString(conn, "x"); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			programs.Eventually(t, "the relay has let go", func() bool { return w.relay.Stats().Visitors == 0 })
+			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("the visitor is told %v", err)
+			}
+		})
 	}
 }
 

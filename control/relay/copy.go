@@ -51,9 +51,10 @@ type flow struct {
 
 	mu        sync.Mutex // protects what follows
 	over      int        // directions that have ended, in whichever way
-	whole     [2]bool    // ended in order, by toAgent and toVisitor
-	splicing  [2]bool    // the kernel moves the bytes, and the direction sets deadlines
-	delivered [2]int64   // bytes
+	aborted   bool
+	whole     [2]bool  // ended in order, by toAgent and toVisitor
+	splicing  [2]bool  // the kernel moves the bytes, and the direction sets deadlines
+	delivered [2]int64 // bytes
 }
 
 const (
@@ -133,22 +134,33 @@ func (f *flow) otherIsOver() bool {
 	return f.over == 1
 }
 
-// abort ends both directions. A side that has not been sent everything gets a
-// reset, so that it does not take what it has for the whole; a side that has may
-// still be reading it, which a reset would cut short.
+// abort ends both directions, the visitor's side first. A side that has not been sent
+// everything gets a reset, so that it does not take what it has for the whole; a side that
+// has may still be reading it, which a reset would cut short.
 func (f *flow) abort() {
 	f.mu.Lock()
-	whole := f.whole
+	whole, again := f.whole, f.aborted
+	f.aborted = true
 	f.mu.Unlock()
-	for way, s := range [2]stream{toAgent: f.agent, toVisitor: f.visitor} {
-		if tcp, ok := s.(*net.TCPConn); ok && !whole[way] {
-			_ = tcp.SetLinger(0)
-		}
-		if peer, ok := s.(*peerStream); ok && !whole[way] {
-			peer.reset()
-		}
-		_ = s.Close()
+	if !again {
+		abort(f.visitor, whole[toVisitor])
+		abort(f.agent, whole[toAgent])
 	}
+}
+
+// abort ends one side. One that could be cut is closed by the last of the directions, both
+// of which are woken by it.
+func abort(s stream, whole bool) {
+	if tcp, ok := s.(*net.TCPConn); ok && !whole {
+		if socket.Cut(tcp) {
+			return
+		}
+		_ = tcp.SetLinger(0)
+	}
+	if peer, ok := s.(*peerStream); ok && !whole {
+		peer.reset()
+	}
+	_ = s.Close()
 }
 
 // direction copies one way.

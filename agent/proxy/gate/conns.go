@@ -50,6 +50,8 @@ type Conn struct {
 	active atomic.Bool  // a request is being answered; not kept once one was let through
 	ended  atomic.Int64 // when the last answer was; Unix nanoseconds
 
+	cut atomic.Pointer[<-chan struct{}] // see Cut; nil while it was not
+
 	// Guarded by conns.mu:
 	at     *list.Element // in conns.waiting; nil once let in or closed
 	closed bool
@@ -202,11 +204,34 @@ func (c *Conn) Holds(what string) bool {
 	return c.held == what
 }
 
-// Abort ends the connection at once, without the goodbye of TLS.
-func (c *Conn) Abort() {
-	if c != nil {
+// Cut ends the connection at once, without the goodbye of TLS, and nothing that came on it
+// before is read any more. Whoever serves it is told once together is closed (nil: at once),
+// and closes it.
+func (c *Conn) Cut(together <-chan struct{}) {
+	if c == nil || !c.cut.CompareAndSwap(nil, &together) {
+		return
+	}
+	if conn, ok := c.raw.(interface{ Cut() bool }); !ok || !conn.Cut() {
 		abort(c.raw)
 	}
+}
+
+// Abort is Cut of one connection alone.
+func (c *Conn) Abort() { c.Cut(nil) }
+
+// wasCut says whether the connection was cut, once whoever serves it may be told.
+func (c *Conn) wasCut() bool {
+	if c == nil {
+		return false
+	}
+	together := c.cut.Load()
+	if together == nil {
+		return false
+	}
+	if *together != nil {
+		<-*together
+	}
+	return true
 }
 
 // Stranded says that the network may have gone under the connection: it came through a

@@ -26,6 +26,9 @@ type gatherConn struct {
 var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, limits.Gather)) }}
 
 func (c *gatherConn) Write(p []byte) (int, error) {
+	if c.conn != nil && c.conn.cut.Load() != nil {
+		return 0, net.ErrClosed // TLS would say goodbye
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -106,6 +109,15 @@ func (c *gatherConn) Close() error {
 type wideConn struct {
 	*tls.Conn
 	gather *gatherConn // below it
+}
+
+// Read gives nothing once the connection was cut, be it here already.
+func (c *wideConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.gather.conn.wasCut() {
+		return 0, net.ErrClosed
+	}
+	return n, err
 }
 
 // Write has the records of a long write leave together.
