@@ -129,7 +129,7 @@ func (c *visitorConn) Abort() error {
 }
 
 // Stranded says that the session which the visitor came by has ended: what is written may
-// be lost, and only of Abort the relay is sure to hear.
+// be lost, and only of Cut or Abort the relay is sure to hear.
 func (c *visitorConn) Stranded() bool { return c.session.ctx.Err() != nil }
 
 // below is the connection below TLS, where there is any.

@@ -152,9 +152,9 @@ func clicksAmongIdle(ctx context.Context, st *stage, c contender) ([]reading, er
 	return append(readings, reading{"visitors at rest", float64(len(conns))}), nil
 }
 
-// atRest is how many visitors rest: as many as the agent and this process have files for,
-// beside all else that takes one.
-func (s settings) atRest() int { return min(s.resting, filelimit.Limit()*3/4) }
+// atRest is how many visitors rest. An agent takes three eighths of its files for them,
+// which may be fewer.
+func (s settings) atRest() int { return min(s.resting, filelimit.Limit()*3/8-100) }
 
 // clicks times the owner's, from the decision to the closed socket at the visitor.
 func clicks(ctx context.Context, st *stage, c contender) ([]reading, error) {
@@ -187,15 +187,9 @@ func clicks(ctx context.Context, st *stage, c contender) ([]reading, error) {
 
 // crowdStage stands those on the stage whom the owner's click is measured at.
 func (st *stage) crowdStage(ctx context.Context) error {
-	scaled := scaleVariable + "=" + fmt.Sprint(crowdPeople+1)
-	// An agent takes three eighths of its files for visitors, because each may want one more
-	// at an app. Those at rest do not: it is told of so many that the eighths suffice.
-	files := filesVariable + "=" + fmt.Sprint((st.atRest()+1000)*8/3)
+	st.env = []string{scaleVariable + "=" + fmt.Sprint(crowdPeople+1)}
 	defer func() { st.env = nil }()
 	for _, with := range []string{"relay", ""} {
-		if st.env = []string{scaled}; with == "" {
-			st.env = append(st.env, files)
-		}
 		dir := st.dir + "/crowd-" + with
 		if err := st.link(dir); err != nil {
 			return err

@@ -45,10 +45,6 @@ const wayVariable = "PORCHLIGHT_BENCH_HTTP"
 // where there is none.
 const scaleVariable = "PORCHLIGHT_BENCH_SCALE"
 
-// filesVariable is how many files the proxy is told that it has; the system is asked where
-// there is none.
-const filesVariable = "PORCHLIGHT_BENCH_FILES"
-
 // ready is the one line a role writes to its standard output when it listens.
 type ready struct {
 	Addr   string
@@ -292,10 +288,6 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	if err != nil {
 		return err
 	}
-	files, err := strconv.Atoi(cmp.Or(os.Getenv(filesVariable), "0"))
-	if err != nil {
-		return err
-	}
 	apps, people := scale(n, port)
 	const instance = "0a1b2c3d"
 	account := accountOf(0)
@@ -336,7 +328,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		},
 		TLS:      certs.TLSConfig(oneCertificate{&pair}),
 		Instance: instance, Key: key,
-		Bearer: access.NewBearer(acc), HTTP: os.Getenv(wayVariable), Files: files,
+		Bearer: access.NewBearer(acc), HTTP: os.Getenv(wayVariable),
 	})
 	if err != nil {
 		return err
