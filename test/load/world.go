@@ -225,6 +225,7 @@ func (w *world) start(ctx context.Context, n *node) (err error) {
 		"serve", "--domain", domain, "--auth-host", authHost, "--public-port", strconv.Itoa(w.port),
 		"--listen", n.address, "--tunnel-address", n.address, "--postgres", n.database, "--data", n.dir,
 		"--outbox", filepath.Join(w.dir, "mails"), "--log-level", "error", "--limit-computers", "16384",
+		"--limit-visitors", "4096", "--limit-visitors-per-address", "4096",
 		"--metrics", "127.0.0.1:0", "--drain-wait", w.drain.String(),
 	}
 	if w.nodes > 1 {
