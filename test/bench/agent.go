@@ -54,7 +54,7 @@ func agentPart() part {
 		small  = func(l load) work { return work{"requests", l.name, all, l.saturate} }
 		bodies = func(group string, l load) work { return work{group, l.name, plain, l.saturate} }
 	)
-	return part{name: "agent", start: (*stage).startAgentPart, goals: agentGoals(), work: []work{
+	return part{name: "agent", start: (*stage).startAgentPart, goals: agentGoals(), work: append([]work{
 		{"idle", idle, plain, idleMemory}, // first: memory that was once taken would count for nothing
 		small(load{name: smallH1, path: "/"}),
 		small(load{name: smallH2, path: "/", streams: 1}),
@@ -74,8 +74,7 @@ func agentPart() part {
 		{"handshakes", hybridTLS, plain, handshakes(hybridHandshake)},
 		{"bulk", down, plain, download},
 		{"bulk", up, plain, upload},
-		{"page", wholePage, []string{oursCookie, nginx}, pageLoad},
-	}}
+	}, pageWork()...)}
 }
 
 func agentGoals() []goal {

@@ -1,20 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/coder/websocket"
 )
 
 const (
@@ -23,7 +22,7 @@ const (
 
 	resources = 200
 	oneWay    = 10 * time.Millisecond
-	pageLoads = 3 // of one measurement
+	pageLoads = 12 // of each contender in a round
 )
 
 // servePage is a page, and what it loads: small scripts.
@@ -42,64 +41,82 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, page.String())
 }
 
-// pageLoad has Chromium load the page over a link that takes 20 ms there and back, each
-// time with nothing kept from before.
+// pageWork is the page as often as it is loaded in a round. Contenders take turns at each
+// load, so that whatever else the browser does meets all of them.
+func pageWork() []work {
+	return slices.Repeat([]work{{"page", wholePage, []string{oursCookie, nginx}, pageLoad}}, pageLoads)
+}
+
+// pageLoad has Chromium load the page over a link that takes 20 ms there and back, with
+// nothing kept from before. One browser loads it from everybody in a round, and the first
+// load from each is not counted: the browser has only begun then.
 func pageLoad(ctx context.Context, st *stage, c contender) (readings []reading, err error) {
 	if st.tiny {
 		return nil, nil // a browser takes longer than all the rest
 	}
 	if _, err := exec.LookPath("chromium"); err != nil {
-		fmt.Fprintf(os.Stderr, "%s is left out: %v\n", wholePage, err)
+		leftOut()
 		return nil, nil
+	}
+	if st.browser == nil {
+		if err := st.openBrowser(ctx); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	far, err := delayed(ctx, c.addr)
-	if err != nil {
-		return nil, err
-	}
-	b, end, err := startChromium(ctx, st, far)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	for range pageLoads {
-		ms, err := b.load(ctx, c)
-		if err != nil {
+	if !st.browser.knows[c.name] {
+		st.browser.knows[c.name] = true
+		if _, err := st.browser.load(ctx, c); err != nil {
 			return nil, err
 		}
-		readings = append(readings, reading{loadTime, ms})
 	}
-	return readings, nil
+	ms, err := st.browser.load(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return []reading{{loadTime, ms}}, nil
 }
 
-// delayed is an address that leads to another, with oneWay between them.
-func delayed(ctx context.Context, to string) (string, error) {
+var leftOut = sync.OnceFunc(func() {
+	fmt.Fprintf(os.Stderr, "%s is left out: there is no chromium\n", wholePage)
+})
+
+// link is an address that leads to another, with oneWay between them.
+type link struct {
+	addr string
+	to   atomic.Value // string: where new connections lead
+}
+
+func newLink(ctx context.Context) (*link, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	context.AfterFunc(ctx, func() { ln.Close() })
+	l := &link{addr: ln.Addr().String()}
 	go func() {
 		for {
 			near, err := ln.Accept()
 			if err != nil {
 				return // the measurement is over
 			}
-			go func() {
-				time.Sleep(oneWay) // of the first packet
-				far, err := net.Dial("tcp", to)
-				if err != nil {
-					near.Close()
-					return
-				}
-				context.AfterFunc(ctx, func() { near.Close(); far.Close() })
-				go carry(far, near)
-				carry(near, far)
-			}()
+			go l.join(ctx, near)
 		}
 	}()
-	return ln.Addr().String(), nil
+	return l, nil
+}
+
+func (l *link) join(ctx context.Context, near net.Conn) {
+	time.Sleep(oneWay) // of the first packet
+	far, err := net.Dial("tcp", l.to.Load().(string))
+	if err != nil {
+		near.Close()
+		return
+	}
+	defer context.AfterFunc(ctx, func() { near.Close(); far.Close() })()
+	go carry(far, near)
+	carry(near, far)
 }
 
 // carry writes what it reads oneWay later.
@@ -111,13 +128,13 @@ func carry(to, from net.Conn) {
 	road := make(chan parcel, 1024)
 	go func() {
 		defer close(road)
+		buf := make([]byte, 64<<10)
 		for {
-			buf := make([]byte, 64<<10)
 			n, err := from.Read(buf)
 			if err != nil {
 				return
 			}
-			road <- parcel{time.Now().Add(oneWay), buf[:n]}
+			road <- parcel{time.Now().Add(oneWay), bytes.Clone(buf[:n])}
 		}
 	}()
 	for p := range road {
@@ -127,121 +144,4 @@ func carry(to, from net.Conn) {
 		}
 	}
 	to.Close()
-}
-
-// browser is a Chromium that is spoken to by its DevTools protocol.
-type browser struct {
-	talk *websocket.Conn
-	last int
-}
-
-func startChromium(ctx context.Context, st *stage, addr string) (b *browser, end func(), err error) {
-	dir, err := os.MkdirTemp(st.dir, "chromium-")
-	if err != nil {
-		return nil, nil, err
-	}
-	cmd := exec.CommandContext(ctx, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--ignore-certificate-errors",
-		"--user-data-dir="+dir, "--remote-debugging-port=0", "--host-resolver-rules=MAP "+host+":443 "+addr, "about:blank")
-	cmd.Env = append(os.Environ(), "HOME="+dir)
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	end = func() {
-		_ = cmd.Process.Kill() // nothing of it is needed any more
-		_ = cmd.Wait()
-	}
-	for ctx.Err() == nil {
-		where, err := os.ReadFile(filepath.Join(dir, "DevToolsActivePort"))
-		if port, path, ok := strings.Cut(strings.TrimSpace(string(where)), "\n"); err == nil && ok {
-			talk, _, err := websocket.Dial(ctx, "ws://127.0.0.1:"+port+path, nil)
-			if err != nil {
-				end()
-				return nil, nil, err
-			}
-			talk.SetReadLimit(16 << 20)
-			return &browser{talk: talk}, end, nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	end()
-	return nil, nil, errors.New("Chromium did not start")
-}
-
-// load opens the page in a context of its own and returns how long it took, in
-// milliseconds.
-func (b *browser) load(ctx context.Context, c contender) (ms float64, err error) {
-	var made struct{ BrowserContextID, TargetID, SessionID string }
-	step := func(method string, params map[string]any) {
-		if err == nil {
-			err = b.ask(ctx, made.SessionID, method, params, &made)
-		}
-	}
-	step("Target.createBrowserContext", nil)
-	step("Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": made.BrowserContextID})
-	step("Target.attachToTarget", map[string]any{"targetId": made.TargetID, "flatten": true})
-	name, value, _ := strings.Cut(c.header[1], "=")
-	step("Network.setCookie", map[string]any{"name": name, "value": value, "url": "https://" + host + "/", "secure": true, "path": "/", "httpOnly": true})
-	step("Page.enable", nil)
-	step("Page.navigate", map[string]any{"url": "https://" + host + "/page"})
-	if err != nil {
-		return 0, err
-	}
-	const script = `new Promise(done => {
-		const look = () => { const t = performance.getEntriesByType("navigation")[0]
-			document.title === "page" && t.loadEventEnd > 0 ? done([t.loadEventEnd, performance.getEntriesByType("resource").length]) : setTimeout(look, 20) }
-		look()
-	})`
-	var out struct {
-		Result struct{ Value []float64 }
-	}
-	if err := b.ask(ctx, made.SessionID, "Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &out); err != nil {
-		return 0, err
-	}
-	if len(out.Result.Value) != 2 || out.Result.Value[1] < resources {
-		return 0, fmt.Errorf("the page did not load: %v", out.Result.Value)
-	}
-	err = b.ask(ctx, "", "Target.disposeBrowserContext", map[string]any{"browserContextId": made.BrowserContextID}, nil)
-	return out.Result.Value[0], err
-}
-
-// ask sends one command and waits for its answer; what happens meanwhile is passed
-// over.
-func (b *browser) ask(ctx context.Context, session, method string, params map[string]any, into any) error {
-	b.last++
-	raw, err := json.Marshal(struct {
-		ID     int            `json:"id"`
-		To     string         `json:"sessionId,omitempty"`
-		Method string         `json:"method"`
-		Params map[string]any `json:"params,omitempty"`
-	}{b.last, session, method, params})
-	if err != nil {
-		return err
-	}
-	if err := b.talk.Write(ctx, websocket.MessageText, raw); err != nil {
-		return err
-	}
-	for {
-		_, said, err := b.talk.Read(ctx)
-		if err != nil {
-			return fmt.Errorf("%s: %w", method, err)
-		}
-		var answer struct {
-			ID     int
-			Result json.RawMessage
-			Error  *struct{ Message string }
-		}
-		if err := json.Unmarshal(said, &answer); err != nil {
-			return err
-		}
-		switch {
-		case answer.ID != b.last:
-		case answer.Error != nil:
-			return fmt.Errorf("%s: %s", method, answer.Error.Message)
-		case into == nil:
-			return nil
-		default:
-			return json.Unmarshal(answer.Result, into)
-		}
-	}
 }

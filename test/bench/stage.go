@@ -57,6 +57,7 @@ type stage struct {
 	env        []string // of the roles that are started, beside this process's
 	app        ready
 	contenders []contender
+	browser    *browser // nil until a page is loaded
 	started    []*exec.Cmd
 	onClose    []func()
 }
