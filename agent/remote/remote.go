@@ -103,8 +103,9 @@ type Remote struct {
 	said     atomic.Pointer[string] // what the last one says was reported, until that is looked at
 	report   chan struct{}          // holds one token while the apps are being reported
 	// Of who holds report.
-	has string // the digest of what the control plane has, "" where that is not known
-	put bool   // something was put since the start
+	has   string // the digest of what was put last or is there at the start, "" where that is not known
+	put   bool   // something was put since the start
+	again again
 
 	mu    sync.Mutex
 	woken chan struct{} // guarded by mu; closed and replaced by Wake

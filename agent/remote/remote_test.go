@@ -21,6 +21,8 @@ type plane struct {
 	lost     bool          // reports arrive, their answers do not
 	hang     chan struct{} // reports wait until it is closed, when not nil
 	has      string        // what snapshots say was reported
+	keeps    bool          // reports become that, and a new version
+	takes    time.Duration // each call
 	puts     int           // reports that were tried
 	reports  []controlapi.Apps
 	versions []string // what was asked with
@@ -36,8 +38,16 @@ func (p *plane) set(change func()) {
 	p.wake = make(chan struct{})
 }
 
+// count is how many reports were tried.
+func (p *plane) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.puts
+}
+
 func (p *plane) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
 	deadline := time.After(controlapi.SyncWait)
+	time.Sleep(p.takes)
 	p.mu.Lock()
 	p.versions = append(p.versions, version)
 	p.mu.Unlock()
@@ -66,6 +76,7 @@ func (p *plane) PutApps(ctx context.Context, apps controlapi.Apps) error {
 	hang := p.hang
 	p.puts++
 	p.mu.Unlock()
+	time.Sleep(p.takes)
 	if hang != nil {
 		select {
 		case <-hang:
@@ -79,6 +90,11 @@ func (p *plane) PutApps(ctx context.Context, apps controlapi.Apps) error {
 		return p.down
 	}
 	p.reports = append(p.reports, apps)
+	if digest := apps.Digest(); p.keeps && digest != p.has {
+		p.has, p.version = digest, p.version+"+"
+		close(p.wake)
+		p.wake = make(chan struct{})
+	}
 	if p.lost {
 		return errors.New("the connection broke")
 	}

@@ -24,7 +24,8 @@ type Apps struct {
 
 // Digest tells one report from another. It is over the JSON of what this program knows of
 // a report: where agent and control plane know different fields theirs may never be the
-// same, and the agent then reports each time it comes.
+// same. The agent then reports when it starts, and again after snapshots, ever more seldom
+// and at last once an hour at most.
 func (a Apps) Digest() string {
 	if a.Apps == nil {
 		a.Apps = []App{}
