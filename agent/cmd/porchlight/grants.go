@@ -28,28 +28,40 @@ func revokeGrantCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke CLIENT",
 		Short: "Disconnect a remote client, at once",
-		Long: `Disconnect a remote client, at once: by the ID of the connection, or, where that
-means one connection alone, by the client's name or the e-mail address of who
-connected it. 'porchlight grants' shows all three.`,
+		Long: `Disconnect a remote client: by the ID of the connection, at once and without a
+network, or, where that means one connection alone, by the client's name or the
+e-mail address of who connected it. 'porchlight grants' shows all three.`,
 		Example: `  porchlight grants revoke "Pocket Notes"
   porchlight grants revoke bob@example.com
   porchlight grants revoke ID`,
 		Args: commandline.Exactly("the CLIENT: its name, who connected it, or the ID of the connection"),
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Closed, error) {
-		grants, unknown := client.Grants(ctx)
-		id, err := grantCalled(grants, args[0])
-		switch {
-		case err == nil: // an ID ends what is open here, also with the list out of reach
-			return client.RevokeGrant(ctx, id)
-		case unknown != nil:
-			err = unknown
-		}
-		return agentapi.Closed{}, err
+		return revokeGrant(ctx, client, args[0])
 	}, func(closed agentapi.Closed, _ []string) error {
 		c.line("Disconnected%s", closedWords(closed.Closed, closed.Milliseconds))
 		return nil
 	})
+}
+
+// revokeGrant ends the only grant that a word names. An id is tried as one first: the list
+// may have to wait for the control plane, and does not hold the ids of a row's other logins.
+func revokeGrant(ctx context.Context, client *agentapi.Client, word string) (agentapi.Closed, error) {
+	if looksLikeID(word) {
+		closed, err := client.RevokeGrant(ctx, word)
+		if agentapi.CodeOf(err) != agentapi.CodeNotFound {
+			return closed, err
+		}
+	}
+	grants, err := client.Grants(ctx)
+	if err != nil {
+		return agentapi.Closed{}, err
+	}
+	id, err := grantCalled(grants, word)
+	if err != nil {
+		return agentapi.Closed{}, err
+	}
+	return client.RevokeGrant(ctx, id)
 }
 
 // looksLikeID is whether a control plane may have made a word as an id.
@@ -74,8 +86,6 @@ func grantCalled(grants []agentapi.Grant, word string) (id string, err error) {
 	const most = 5
 	more := ""
 	switch {
-	case len(meant) == 0 && looksLikeID(word):
-		return word, nil // the agent knows earlier ids of what is listed
 	case len(meant) == 0:
 		return "", agentapi.Errorf(agentapi.CodeNotFound, "%q has no connection here. See: porchlight grants", word)
 	case len(meant) == 1:

@@ -145,7 +145,7 @@ func TestPeopleWords(t *testing.T) {
 		{s, "people invite bob@example.com --app Diary", commandline.ExitRefused, "Diary"},
 		{s, "people grant nobody --app Notes", commandline.ExitRefused, "not on the list"},
 		{s, "people remove nobody@example.com", commandline.ExitRefused, "not on the list"},
-		{s, "grants revoke abcdefghijklmnopqrstuvwxyz", commandline.ExitRefused, "no such connected app"},
+		{s, "grants revoke abcdefghijklmnopqrstuvwxyz", commandline.ExitRefused, "has no connection here"},
 		{s, "grants revoke nobody@example.com", commandline.ExitRefused, "has no connection here"},
 		{s, "grants revoke Nothing", commandline.ExitRefused, "has no connection here"},
 		{absent, "people invite bob@example.com", commandline.ExitUsage, "--app"},
