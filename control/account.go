@@ -31,12 +31,17 @@ type Account struct {
 	MayEnrol bool `json:"mayEnrol,omitempty"`
 }
 
+// WrongEmail is how ParseEmail refuses, whatever is wrong.
+func WrongEmail() error {
+	return refuse(controlapi.CodeInvalid, "That does not look like an e-mail address.")
+}
+
 // ParseEmail returns the one canonical form of an e-mail address: what was
 // written (spaces around it aside), in lower case, with the domain in its ASCII
 // form. Plus tags and dots are kept: only the mail server knows what they mean.
 // Display names, comments, quoted and non-ASCII local parts are refused.
 func ParseEmail(input string) (string, error) {
-	refused := refuse(controlapi.CodeInvalid, "That does not look like an e-mail address.")
+	refused := WrongEmail()
 	input = strings.TrimSpace(input)
 	if len(input) > 254 {
 		return "", refused

@@ -34,9 +34,7 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	p := page{Email: session.Account.Email}
 	if saysWrong(r) {
 		p.Email, _ = h.svc.Keys.Unseal(sealTyped, cookie(r, h.typed))
-		if _, err := control.ParseEmail(p.Email); err != nil {
-			p.Problem = problemOf(languageOf(r), err)
-		}
+		p.Problem = problemOf(languageOf(r), control.WrongEmail()) // what is kept of it may be cut to one that is right
 	}
 	p.Title, p.Host, p.Client, p.Return, p.Purpose = languageOf(r).Say("Sign in"), to.host, to.app, to.path, to.purpose
 	return h.show(w, r, http.StatusOK, "signin", p)
