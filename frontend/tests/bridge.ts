@@ -43,6 +43,9 @@ const doing = new Map<string, Partial<AppHealth>>(); // name → how an app does
 const trying = new Map<string, Partial<TriedAddress>>(); // name → what comes of trying its address
 const slow = new Map<string, Promise<void>>(); // name → what to wait for
 
+/** Where the owner asked to be in the menu or on a notification; one before the page was there is in ?wanted=VIEW. */
+const place = address.has('wanted') ? [{ view: address.get('wanted')!, argument: '' }] : [];
+
 /** What the desktop looks like, where the desktop app has to tell; "" where the page sees it. */
 let desktop = '';
 
@@ -312,7 +315,7 @@ window.go = {
       Export: () => '/home/maya/porchlight.json',
       Open: () => {},
     }),
-    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: sessionStorage.getItem('language') || (address.get('language') ?? 'en'), locale: address.get('locale') ?? 'en-GB' }), Wanted: () => ({ view: '', argument: '' }), Looks: () => preferences.appearance || desktop, State: () => (new URLSearchParams(location.search).has('last') ? state : nothing.ownerState) }),
+    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: sessionStorage.getItem('language') || (address.get('language') ?? 'en'), locale: address.get('locale') ?? 'en-GB' }), Wanted: () => place.splice(0)[0] ?? { view: '', argument: '' }, Looks: () => preferences.appearance || desktop, State: () => (new URLSearchParams(location.search).has('last') ? state : nothing.ownerState) }),
   },
 };
 /** Every text in a value that holds a letter or more. */
@@ -367,6 +370,11 @@ const stub = {
     emit();
   },
   change,
+  /** The owner asks for a view in the menu or on a notification. */
+  wants: (view: string) => {
+    place.push({ view, argument: '' });
+    for (const fn of subscribers.show ?? []) fn();
+  },
   /** Has the desktop be light or dark, and tells the window. */
   looks: (like: string) => {
     desktop = like;

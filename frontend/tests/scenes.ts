@@ -147,6 +147,8 @@ const someKnocks = () => [
 export const scenes: Record<string, () => Scene> = {
   welcome: () => ({ account: local, apps: [], mails: [], preferences: firstStart }),
   'welcome-keyless': () => ({ account: local, apps: [], mails: [], locked: true, preferences: { ...firstStart, secretKept: 'nowhere' } }),
+  'welcome-locked': () => ({ account: local, apps: [request('paperless', 'Paperless', 8010)], mails: [], locked: true, preferences: { ...firstStart, secretKept: 'locked' } }),
+  'welcome-away': () => ({ account: local, apps: [], mails: [], locked: true, preferences: { ...firstStart, secretKept: 'locked' }, failing: ['ownerState'] }),
   'welcome-held': () => ({ account: local, apps: [], mails: [], preferences: firstStart, late: 'Preferences' }),
   'welcome-late': () => ({ account: local, apps: few(), mails: [], preferences: firstStart }),
   'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
