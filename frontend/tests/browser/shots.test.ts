@@ -3,7 +3,7 @@
 // it is set).
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { audit, open, shot, type Look } from './page';
+import { audit, called, open, shot, type Look } from './page';
 
 interface Scene extends Look {
   name: string;
@@ -38,6 +38,7 @@ const longer = (page: Page) =>
 
 const scenes: Scene[] = [
   { name: 'first', scene: 'welcome' },
+  { name: 'first-locked', scene: 'welcome-locked' },
   { name: 'first-trust', scene: 'welcome', act: press('Start') },
   { name: 'first-refused', scene: 'welcome', act: then((page) => page.evaluate('stub.trusts("refused")'), press('Start'), press('Trust it'), press('Show how')) },
   { name: 'first-pick', scene: 'welcome', act: then(press('Start'), press('Not now'), (page) => page.getByText('Jupyter Server').waitFor()) },
@@ -198,6 +199,31 @@ test.each(scenes)('$name', async ({ name, act, ...look }) => {
     await shot(page, `${name}-${width}-light`);
     expect(await overflowing(page), `${width}`).toEqual([]);
   }
+});
+
+// Weakness: below 640 px the icons of the sidebar had no word, its address and the button that
+// copies it were gone, and what did not fit below was out of reach of the mouse.
+test('a small window has all of its sidebar, and says what its icons are', async () => {
+  const page = await open({ scene: 'connected', width: 480, height: 320 }); // the smallest, enlarged by half
+  await shot(page, 'small-480');
+  const bottom = () => page.getByRole('switch', { name: 'Go dark' }).evaluate((dark) => dark.getBoundingClientRect().bottom);
+  expect(await bottom()).toBeGreaterThan(320);
+  await page.mouse.move(20, 100);
+  await page.mouse.wheel(0, 1000);
+  await expect.poll(bottom).toBeLessThanOrEqual(320);
+  await shot(page, 'small-480-end');
+  expect(await overflowing(page)).toEqual([]);
+  const titles = () => page.locator('nav > button, .foot > [title], .foot .state').evaluateAll((all) => all.map((each) => (each as HTMLElement).title));
+  expect(await titles()).toEqual([
+    'Apps', 'People', 'Connected apps', 'Activity', 'Requests', 'Settings', 'https://maya.porch.example', 'Copy this computer’s address', 'Connected, 2 things wrong', 'Go dark',
+  ]);
+  expect(await page.locator('.foot').ariaSnapshot()).toContain('maya.porch.example');
+  await page.getByRole('button', { name: 'Copy this computer’s address' }).click();
+  expect(await called(page, 'Copy')).toEqual([['https://maya.porch.example']]);
+  await page.setViewportSize({ width: 480, height: 1500 });
+  expect(await audit(page)).toEqual([]);
+  await page.setViewportSize({ width: 960, height: 640 }); // the words are there
+  await expect.poll(titles).toEqual(['', '', '', '', '', '', 'https://maya.porch.example', 'Copy this computer’s address', '']);
 });
 
 test('forced colours keep edges', async () => {
