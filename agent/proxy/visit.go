@@ -52,8 +52,8 @@ type visit struct {
 	on      *gate.Conn // the visitor's connection; nil in tests
 	conn    *gate.Conn // the same; nil over HTTP/2, where other visits share it
 	open    bool       // between begin and finish: End cuts the visitor off
-	judging int        // calls of judge under way, which End waits for
-	ended   bool       // Cut or End was called meanwhile
+	judging int        // calls of judge under way
+	ended   bool       // Cut or End was called while the visitor was spared
 	over    bool       // cancelled
 	known   bool       // somebody else may call it at any time: it is not used again
 	app     net.Conn   // to the app, while forwardDirect uses it; nil otherwise
@@ -182,7 +182,7 @@ func (v *visit) tooLate() {
 	}
 }
 
-// hears is false when the app's first word came too late.
+// hears is false when the app's first word came too late, or after access had ended.
 func (v *visit) hears() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -190,7 +190,10 @@ func (v *visit) hears() bool {
 	if v.timer != nil {
 		v.timer.Stop()
 	}
-	return !v.late.Load()
+	if v.ended {
+		v.end() // of which the visitor was spared until now
+	}
+	return !v.late.Load() && !v.ended
 }
 
 // Cut has the visitor of an HTTP/1.1 connection hear that access ended. Nothing passes on
@@ -198,7 +201,7 @@ func (v *visit) hears() bool {
 func (v *visit) Cut(together <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.judging > 0 {
+	if v.spared() {
 		v.ended = true
 		return
 	}
@@ -216,7 +219,12 @@ func (v *visit) Cut(together <-chan struct{}) {
 func (v *visit) End() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.judging > 0 {
+	v.end()
+}
+
+// end is End. mu is held.
+func (v *visit) end() {
+	if v.spared() {
 		v.ended = true
 		return
 	}
@@ -234,6 +242,10 @@ func (v *visit) End() {
 	_ = rc.SetReadDeadline(past)
 	_ = rc.SetWriteDeadline(past)
 }
+
+// spared says that the visitor may still get a page of ours, of whoever listens where the
+// app was: nothing is cut off then, and nothing of an app passes either. mu is held.
+func (v *visit) spared() bool { return !v.spoke && (v.judging > 0 || v.stranger.Load()) }
 
 // past is a deadline that has a read or write end now.
 var past = time.Unix(1, 0)
@@ -262,22 +274,22 @@ func (v *visit) finish() {
 
 // judge asks whether the one who took a connection may have the visit's request. An
 // answer of no closes what is open to the app: this visitor, of whom nothing was sent yet,
-// still gets a page. What else ends the visit meanwhile ends it after a yes.
+// still gets a page, also where access ends meanwhile or afterwards. After a yes, what ended
+// meanwhile ends.
 func (v *visit) judge(welcome func() bool) bool {
 	v.mu.Lock()
 	v.judging++
 	v.mu.Unlock()
 	may := welcome()
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.judging--
-	ended := v.ended
-	v.mu.Unlock()
-	switch {
-	case !may:
+	if !may {
 		v.stranger.Store(true)
-		v.cancel()
-	case ended:
-		v.End()
+		v.stop()
+	}
+	if v.ended {
+		v.end()
 	}
 	return may
 }
