@@ -6,10 +6,10 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// A visit that is aborted here, because somebody's access ended, has its data connection
+// A visit that is aborted here, mostly because access ended, has its data connection
 // reset, and by that the relay knows. Where the network has gone under it the relay hears
 // nothing, and the visitor's own socket would hang until a system gives it up. So relays
-// that are connected since are told which visits those were.
+// that are connected since are told which visits those were, of people who had been let in.
 
 const (
 	// abortedFor is how long relays are told of a visit: by then a relay's system has given
@@ -60,6 +60,33 @@ func (t *Tunnel) abortedLately() (tickets []tunnelwire.Ticket) {
 func (s *session) tellAborted(tickets ...tunnelwire.Ticket) {
 	if len(tickets) > 0 {
 		s.lost = append(s.lost, tickets...)
+		s.hasNews()
+	}
+}
+
+// tellLost tells the relay of as many as one frame names, and of the others once it has
+// answered: thousands would fill a slow uplink for longer than its silence is waited for.
+func (s *session) tellLost() error {
+	s.tunnel.mu.Lock()
+	if s.telling || len(s.lost) == 0 {
+		s.tunnel.mu.Unlock()
+		return nil
+	}
+	n := min(len(s.lost), tunnelwire.MaxTickets)
+	tickets := s.lost[:n]
+	s.lost, s.telling = s.lost[n:], true
+	s.tunnel.mu.Unlock()
+	if err := s.send(tunnelwire.Frame{Type: tunnelwire.Aborted, Tickets: tickets}); err != nil {
+		return err
+	}
+	return s.ping()
+}
+
+// tellOn has the relay, which answered, told of further ones.
+func (s *session) tellOn() {
+	s.tunnel.mu.Lock()
+	defer s.tunnel.mu.Unlock()
+	if s.telling = false; len(s.lost) > 0 {
 		s.hasNews()
 	}
 }

@@ -95,9 +95,14 @@ func TestRelaysAreToldOfAbortedVisits(t *testing.T) {
 			w := start(t, options{
 				tunnel: func(c *tunnel.Config) { c.Dial = n.dial },
 				app: func(conn *tls.Conn) {
+					visitor := conn.NetConn().(interface {
+						LetIn()
+						Abort() error
+					})
+					visitor.LetIn()
 					_, _ = io.CopyN(conn, conn, 1)
 					<-abort
-					_ = conn.NetConn().(interface{ Abort() error }).Abort()
+					_ = visitor.Abort()
 				},
 			})
 			w.connected(true)

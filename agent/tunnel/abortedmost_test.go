@@ -1,6 +1,8 @@
 package tunnel
 
 import (
+	"net"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,4 +37,27 @@ func TestAbortedVisitsAreBounded(t *testing.T) {
 			t.Errorf("%d are told a while later", len(told))
 		}
 	})
+}
+
+// Weakness: strangers whom the gate turned away, a few a second, pushed out the visits whose
+// access had ended. Checked: only those of people who were let in are remembered.
+func TestStrangersAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	tun := &Tunnel{now: time.Now, admitted: map[netip.Addr]time.Time{}}
+	s := &session{tunnel: tun, ctx: t.Context()}
+	come := func() *visitorConn {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = there.Close() })
+		return &visitorConn{Conn: here, session: s, ticket: tunnelwire.NewTicket(), source: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}
+	}
+	member, stranger := come(), come()
+	member.LetIn()
+	for _, conn := range []*visitorConn{stranger, member} {
+		if err := conn.Abort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if told := tun.abortedLately(); len(told) != 1 || told[0] != member.ticket {
+		t.Errorf("%d are told", len(told))
+	}
 }

@@ -73,18 +73,13 @@ func (s *session) hasNews() {
 // tell tells the relay what it has not been told.
 func (s *session) tell() error {
 	s.tunnel.mu.Lock()
-	untold, lost := s.untold, s.lost
-	s.untold, s.lost = nil, nil
+	untold := s.untold
+	s.untold = nil
 	s.tunnel.mu.Unlock()
-	for tickets := range slices.Chunk(lost, tunnelwire.MaxTickets) {
-		if err := s.send(tunnelwire.Frame{Type: tunnelwire.Aborted, Tickets: tickets}); err != nil {
-			return err
-		}
-	}
 	for addrs := range slices.Chunk(untold, tunnelwire.MaxAddresses) {
 		if err := s.send(tunnelwire.Frame{Type: tunnelwire.Known, Addresses: addrs}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.tellLost()
 }

@@ -137,4 +137,5 @@ func (s *session) pong(date int64) {
 		now = now.Round(0) // as the wall clock goes, which may have been set meanwhile
 		s.tunnel.cfg.OnContact(controlapi.ClockAhead(time.Unix(date, 0), now.Add(-took), now))
 	}
+	s.tellOn()
 }

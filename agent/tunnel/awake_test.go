@@ -43,6 +43,8 @@ type piped struct {
 	goesOn  chan struct{}    // the agent's process stands still until it is closed
 	holdUp  chan struct{}    // whoever waits for a sleeping relay is held up until it is closed
 	visited []bool           // what hellos said
+	uplink  int              // of control connections, bytes a second; 0 for any
+	named   int              // visits that were said to be aborted
 	serving sync.WaitGroup
 }
 
@@ -51,8 +53,12 @@ func (p *piped) dial(_ context.Context, _, _ string) (net.Conn, error) {
 	p.mu.Lock()
 	ticket := p.ticket
 	p.ticket = nil
+	var up net.Conn = here
 	if ticket == nil {
 		p.dials = append(p.dials, time.Now())
+		if p.uplink > 0 {
+			up = newSlow(here, p.uplink, &p.serving)
+		}
 	}
 	p.mu.Unlock()
 	p.serving.Go(func() {
@@ -63,7 +69,7 @@ func (p *piped) dial(_ context.Context, _, _ string) (net.Conn, error) {
 		defer there.Close()
 		_ = p.serve(tls.Server(there, p.config)) // until the agent leaves
 	})
-	return stalling{here, p}, nil
+	return stalling{up, p}, nil
 }
 
 // stalling is a connection of a process that may stand still: nothing is written then,
@@ -136,6 +142,11 @@ func (p *piped) serve(conn *tls.Conn) error {
 		f, err := tunnelwire.ReadFrame(conn)
 		if err != nil {
 			return err
+		}
+		if f.Type == tunnelwire.Aborted {
+			p.mu.Lock()
+			p.named += len(f.Tickets)
+			p.mu.Unlock()
 		}
 		if f.Type != tunnelwire.Ping {
 			continue

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
@@ -79,11 +80,15 @@ type visitorConn struct {
 	source, destination *net.TCPAddr
 	session             *session // by which it came
 	ticket              tunnelwire.Ticket
+	letIn               atomic.Bool
 }
 
 // LetIn says that the visitor has shown to be somebody who may come in: the relays
 // keep places for its address.
-func (c *visitorConn) LetIn() { c.session.tunnel.letIn(c.source.AddrPort().Addr()) }
+func (c *visitorConn) LetIn() {
+	c.letIn.Store(true)
+	c.session.tunnel.letIn(c.source.AddrPort().Addr())
+}
 
 func (c *visitorConn) Read(b []byte) (int, error) {
 	if len(c.rest) > 0 {
@@ -113,19 +118,27 @@ func (c *visitorConn) Cut() bool {
 	if !socket.Cut(c.below()) {
 		return false
 	}
-	c.session.aborted(c.ticket)
+	c.aborted()
 	return true
 }
 
 // Abort is Cut, as far as the system can, and closes the connection, which waits for
 // those who read.
 func (c *visitorConn) Abort() error {
-	defer c.session.aborted(c.ticket)
+	defer c.aborted()
 	conn := c.below()
 	if tcp, ok := conn.(interface{ SetLinger(sec int) error }); ok && !socket.Cut(conn) {
 		_ = tcp.SetLinger(0) // one that is closed already needs none
 	}
 	return conn.Close()
+}
+
+// aborted notes the visit, if it is one of somebody who was let in: those who are turned
+// away are many and have nothing open.
+func (c *visitorConn) aborted() {
+	if c.letIn.Load() {
+		c.session.aborted(c.ticket)
+	}
 }
 
 // Stranded says that the session which the visitor came by has ended: what is written may

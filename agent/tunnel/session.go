@@ -73,6 +73,7 @@ type session struct {
 	untold []netip.Addr        // let in, and the relay does not know; guarded by tunnel.mu
 	lost   []tunnelwire.Ticket // of visits aborted, and the relay may not know; likewise
 
+	telling  bool                  // it was told of some, and has not answered since; guarded by tunnel.mu
 	draining bool                  // the relay asked to be left; guarded by tunnel.mu
 	why      atomic.Pointer[error] // that it was ended by us, see quit
 
