@@ -394,7 +394,11 @@ func (m *middlebox) pass(conn net.Conn) {
 	for _, pair := range [][2]net.Conn{{conn, out}, {out, conn}} {
 		wg.Go(func() {
 			_, _ = io.Copy(pair[1], io.TeeReader(pair[0], writerFunc(record)))
-			_ = pair[1].(*net.TCPConn).CloseWrite()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if !m.cut { // or the other side would hear of an end in order first
+				_ = pair[1].(*net.TCPConn).CloseWrite()
+			}
 		})
 	}
 	wg.Wait()
