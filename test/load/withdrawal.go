@@ -57,6 +57,9 @@ func (w *world) withdrawals(ctx context.Context, r *results) error {
 	}
 	e := elsewhere{Client: w.elsewhere()}
 	defer e.HTTP.CloseIdleConnections()
+	if err := e.PutApps(ctx, controlapi.Apps{Apps: []controlapi.App{app}}); err != nil { // as an agent does before a change
+		return err
+	}
 	invited, err := e.Invite(ctx, controlapi.Invite{Email: "bob@example.net", Apps: []string{app.ID}})
 	if err != nil {
 		return err
