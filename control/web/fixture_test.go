@@ -403,3 +403,10 @@ func farRig(t testing.TB) *rig {
 		c.Domain, c.AuthHost, c.PublicPort = "porch.example", "control.example.net", 443
 	})
 }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

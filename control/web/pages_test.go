@@ -1,6 +1,7 @@
 package web
 
 import (
+	"regexp"
 	"testing"
 
 	"porchlight/internal/words"
@@ -22,5 +23,36 @@ func TestEveryPageCanBeMade(t *testing.T) {
 				t.Errorf("%s in %s has no main, or is made each time", name, l.Tag())
 			}
 		}
+	}
+}
+
+// TestEnterAllows: Enter in a form presses its first button (HTML, implicit
+// submission), so that one never is the one that says no.
+func TestEnterAllows(t *testing.T) {
+	t.Parallel()
+	files, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms, button := regexp.MustCompile(`(?s)<form.*?</form>`), regexp.MustCompile(`<button[^>]*>`)
+	asked := 0
+	for _, f := range files {
+		raw, err := templateFiles.ReadFile("templates/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range forms.FindAllString(string(raw), -1) {
+			buttons := button.FindAllString(form, -1)
+			if len(buttons) < 2 {
+				continue
+			}
+			asked++
+			if regexp.MustCompile(`value="deny"|formnovalidate`).MatchString(buttons[0]) {
+				t.Errorf("%s: Enter presses %s", f.Name(), buttons[0])
+			}
+		}
+	}
+	if asked < 2 {
+		t.Errorf("%d forms with two buttons were looked at", asked)
 	}
 }
