@@ -56,6 +56,20 @@ describe('the first start', () => {
     await heading(page, 'Add an app');
   });
 
+  // Weakness: it went on asking for the first app, and did not say that there was one.
+  test('says that an app is on that was approved at a terminal meanwhile', async () => {
+    const page = await open({ scene: 'welcome' });
+    await press(page, 'Start');
+    await press(page, 'Not now');
+    await heading(page, 'Pick your first app');
+    await page.evaluate('stub.add({name: "notes", label: "Notes", status: "live", approvedAt: new Date().toISOString()})');
+    await heading(page, 'Notes');
+    await page.getByText('Only you can open it.', { exact: true }).waitFor();
+    expect([await called(page, 'Welcomed'), await called(page, 'Open')]).toEqual([[[]], []]);
+    await press(page, 'Done');
+    await heading(page, 'Apps');
+  });
+
   // Weakness: it waited for the owner secret to be kept, and came when apps had been
   // approved meanwhile.
   test('is there before the owner secret can be kept, and goes on when it is', async () => {
