@@ -2,25 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/coder/websocket"
+	"porchlight/test/devtools"
 )
 
-// browser is a Chromium that is spoken to by its DevTools protocol, and that reaches host
-// over a link.
+// browser is a Chromium that reaches host over a link.
 type browser struct {
-	talk  *websocket.Conn
-	last  int
-	link  *link
-	knows map[string]bool // contenders that it has loaded from
+	client *devtools.Client
+	link   *link
+	knows  map[string]bool // contenders that it has loaded from
 }
 
 // openBrowser starts the browser of this round.
@@ -36,29 +30,18 @@ func (st *stage) openBrowser(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--ignore-certificate-errors",
 		"--disable-features=SpareRendererForSitePerProcess", // the start of a process for the next page, during this one
-		"--user-data-dir="+dir, "--remote-debugging-port=0", "--host-resolver-rules=MAP "+host+":443 "+far.addr, "about:blank")
+		"--user-data-dir="+dir, "--host-resolver-rules=MAP "+host+":443 "+far.addr, "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+dir)
-	if err := cmd.Start(); err != nil {
+	client, err := devtools.Start(cmd, cmd.Start)
+	if err != nil {
 		return err
 	}
 	st.onClose = append(st.onClose, func() {
 		_ = cmd.Process.Kill() // nothing of it is needed any more
 		_ = cmd.Wait()
 	})
-	for ctx.Err() == nil {
-		where, err := os.ReadFile(filepath.Join(dir, "DevToolsActivePort"))
-		if port, path, ok := strings.Cut(strings.TrimSpace(string(where)), "\n"); err == nil && ok {
-			talk, _, err := websocket.Dial(ctx, "ws://127.0.0.1:"+port+path, nil)
-			if err != nil {
-				return err
-			}
-			talk.SetReadLimit(16 << 20)
-			st.browser = &browser{talk: talk, link: far, knows: map[string]bool{}}
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return errors.New("Chromium did not start")
+	st.browser = &browser{client: client, link: far, knows: map[string]bool{}}
+	return nil
 }
 
 // load opens the page in a context of its own and returns how long it took, in
@@ -68,7 +51,7 @@ func (b *browser) load(ctx context.Context, c contender) (ms float64, err error)
 	var made struct{ BrowserContextID, TargetID, SessionID string }
 	step := func(method string, params map[string]any) {
 		if err == nil {
-			err = b.ask(ctx, made.SessionID, method, params, &made)
+			err = b.client.Ask(ctx, made.SessionID, method, params, &made)
 		}
 	}
 	step("Target.createBrowserContext", nil)
@@ -91,53 +74,12 @@ func (b *browser) load(ctx context.Context, c contender) (ms float64, err error)
 	var out struct {
 		Result struct{ Value []float64 }
 	}
-	if err := b.ask(ctx, made.SessionID, "Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &out); err != nil {
+	if err := b.client.Ask(ctx, made.SessionID, "Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &out); err != nil {
 		return 0, err
 	}
 	if len(out.Result.Value) != 2 || out.Result.Value[1] < resources {
 		return 0, fmt.Errorf("the page did not load: %v", out.Result.Value)
 	}
-	err = b.ask(ctx, "", "Target.disposeBrowserContext", map[string]any{"browserContextId": made.BrowserContextID}, nil)
+	err = b.client.Ask(ctx, "", "Target.disposeBrowserContext", map[string]any{"browserContextId": made.BrowserContextID}, nil)
 	return out.Result.Value[0], err
-}
-
-// ask sends one command and waits for its answer; what happens meanwhile is passed
-// over.
-func (b *browser) ask(ctx context.Context, session, method string, params map[string]any, into any) error {
-	b.last++
-	raw, err := json.Marshal(struct {
-		ID     int            `json:"id"`
-		To     string         `json:"sessionId,omitempty"`
-		Method string         `json:"method"`
-		Params map[string]any `json:"params,omitempty"`
-	}{b.last, session, method, params})
-	if err != nil {
-		return err
-	}
-	if err := b.talk.Write(ctx, websocket.MessageText, raw); err != nil {
-		return err
-	}
-	for {
-		_, said, err := b.talk.Read(ctx)
-		if err != nil {
-			return fmt.Errorf("%s: %w", method, err)
-		}
-		var answer struct {
-			ID     int
-			Result json.RawMessage
-			Error  *struct{ Message string }
-		}
-		if err := json.Unmarshal(said, &answer); err != nil {
-			return err
-		}
-		switch {
-		case answer.ID != b.last:
-		case answer.Error != nil:
-			return fmt.Errorf("%s: %s", method, answer.Error.Message)
-		case into == nil:
-			return nil
-		default:
-			return json.Unmarshal(answer.Result, into)
-		}
-	}
 }

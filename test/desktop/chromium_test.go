@@ -3,7 +3,7 @@
 package desktop
 
 import (
-	"bufio"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -12,95 +12,30 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
+
+	"porchlight/test/devtools"
 )
 
-// chrome is a Chromium of the session, asked over the DevTools protocol on two pipes;
-// each of its tabs has cookies of its own, as another person's browser has.
+// chrome is a Chromium of the session; each of its tabs has cookies of its own, as another
+// person's browser has.
 type chrome struct {
-	s  *session
-	to *os.File // messages end with a zero byte, both ways
-
-	mu      sync.Mutex
-	asked   int
-	answers map[int]chan reply // guarded by mu
-}
-
-type reply struct {
-	ID     int
-	Result json.RawMessage
-	Error  *struct{ Message string }
+	s      *session
+	client *devtools.Client
 }
 
 // startChrome starts one that trusts what the session's user trusts by now.
 func (s *session) startChrome() *chrome {
 	s.t.Helper()
-	theirs, to, err := os.Pipe()
-	from, theirOwn, err2 := os.Pipe()
-	if err := errors.Join(err, err2); err != nil {
+	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--hide-scrollbars", "--user-data-dir="+filepath.Join(s.dir, "chrome"))
+	client, err := devtools.Start(cmd, func() error {
+		s.run(cmd)
+		return nil
+	})
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--hide-scrollbars", "--user-data-dir="+filepath.Join(s.dir, "chrome"), "--remote-debugging-pipe")
-	cmd.ExtraFiles = []*os.File{theirs, theirOwn} // 3 and 4
-	s.run(cmd)
-	_ = errors.Join(theirs.Close(), theirOwn.Close())
-	c := &chrome{s: s, to: to, answers: map[int]chan reply{}}
-	go c.listen(from)
-	s.t.Cleanup(func() { _ = to.Close() })
-	return c
-}
-
-// listen hands answers to those who asked, until the browser ends.
-func (c *chrome) listen(from *os.File) {
-	defer from.Close()
-	for r := bufio.NewReader(from); ; {
-		raw, err := r.ReadBytes(0)
-		if err != nil {
-			return
-		}
-		var got reply
-		if json.Unmarshal(raw[:len(raw)-1], &got) != nil || got.ID == 0 {
-			continue // an event
-		}
-		c.mu.Lock()
-		asked := c.answers[got.ID]
-		delete(c.answers, got.ID)
-		c.mu.Unlock()
-		asked <- got
-	}
-}
-
-// ask sends one command, to the browser itself where session is empty.
-func (c *chrome) ask(session, method string, params map[string]any, answer any) error {
-	c.mu.Lock()
-	c.asked++
-	id, got := c.asked, make(chan reply, 1)
-	c.answers[id] = got
-	raw, err := json.Marshal(map[string]any{"id": id, "method": method, "params": params})
-	if session != "" {
-		raw, err = json.Marshal(map[string]any{"id": id, "method": method, "params": params, "sessionId": session})
-	}
-	if err == nil {
-		_, err = c.to.Write(append(raw, 0))
-	}
-	c.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	select {
-	case r := <-got:
-		if r.Error != nil {
-			return fmt.Errorf("%s: %s", method, r.Error.Message)
-		}
-		if answer == nil {
-			return nil
-		}
-		return json.Unmarshal(r.Result, answer)
-	case <-time.After(2 * patience):
-		return fmt.Errorf("%s: no answer", method)
-	}
+	return &chrome{s: s, client: client}
 }
 
 // tab is one person's browser.
@@ -133,9 +68,15 @@ func (c *chrome) tab(width, height int) *tab {
 	return t
 }
 
+func (t *tab) ask(method string, params map[string]any, answer any) error {
+	ctx, cancel := context.WithTimeout(t.s.t.Context(), 2*patience)
+	defer cancel()
+	return t.client.Ask(ctx, t.session, method, params, answer)
+}
+
 func (t *tab) must(method string, params map[string]any, answer any) {
 	t.s.t.Helper()
-	if err := t.ask(t.session, method, params, answer); err != nil {
+	if err := t.ask(method, params, answer); err != nil {
 		t.s.t.Fatal(err)
 	}
 }
@@ -161,7 +102,7 @@ func (t *tab) value(script string, answer any) error {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails *struct{ Text string }
 	}
-	if err := t.ask(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true}, &got); err != nil {
+	if err := t.ask("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true}, &got); err != nil {
 		return err
 	}
 	if got.ExceptionDetails != nil {
