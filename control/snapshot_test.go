@@ -194,8 +194,8 @@ func TestSnapshotSaysWhatWasReported(t *testing.T) {
 	if err := b.Computers.Remove(t.Context(), e.AccountID, e.Computer.Name); err != nil {
 		t.Fatal(err)
 	}
-	put(controlapi.Apps{Apps: []controlapi.App{notes}})
-	for _, key := range []string{keyComputerApps(e.Computer.ID), keyVersion(e.Computer.ID), keyChange(e.Computer.ID)} {
+	put(controlapi.Apps{Apps: []controlapi.App{notes}, Knocks: controlapi.KnocksFromKnown})
+	for _, key := range []string{keyComputerApps(e.Computer.ID), keyComputerKnocks(e.Computer.ID), keyVersion(e.Computer.ID), keyChange(e.Computer.ID)} {
 		if b.rows(key) != 0 {
 			t.Errorf("a removed computer left %s", key)
 		}

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi/tunnelwire"
 )
 
 // How long it takes from the decision to the closed socket, at the visitor. The
-// numbers are printed and nothing depends on them: `make bench` runs many trials
-// among many open sockets, `make test` a few, so that the way itself is tried.
+// numbers are printed, and nothing but whether a half-open network is noticed at all
+// depends on them: `make bench` runs many trials among many open sockets, `make test` a few,
+// so that the way itself is tried.
 type figures struct{ sockets, trials, slowTrials int }
 
 func howMany() figures {
@@ -108,12 +110,8 @@ func TestFiguresElsewhere(t *testing.T) {
 			<-victim.gone
 		}
 		app = append(app, time.Since(began))
-		for i, victim := range victims {
-			select {
-			case <-victim.ended:
-			case <-time.After(endsWithin):
-				t.Fatalf("half-open: the visitor's socket %d hangs", i)
-			}
+		for _, victim := range victims {
+			victim.awaitClosed(t)
 		}
 		took = append(took, time.Since(began))
 		if err := give(); err != nil {
@@ -123,9 +121,8 @@ func TestFiguresElsewhere(t *testing.T) {
 	}
 	report(t, fmt.Sprintf("a withdrawal at another node, network half-open, among %d sockets", n.sockets), took)
 	report(t, "the same, until the app's end of the visit", app)
-	// A computer that does not beat each second while something is open learns of it
-	// after tunnelwire.SilenceAsleep, 40 s.
-	if least := slices.Min(app); least > 30*time.Second {
+	// A computer that does not beat each second while something is open learns of it later.
+	if least := slices.Min(app); least > tunnelwire.SilenceAsleep*3/4 {
 		t.Errorf("half-open: %v at the least", least)
 	}
 }

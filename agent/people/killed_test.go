@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
@@ -13,6 +14,7 @@ import (
 	"porchlight/agent/people"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // unreachable is a control plane that never answers.
@@ -23,7 +25,7 @@ func (unreachable) Remove(ctx context.Context, _ controlapi.Remove) (controlapi.
 }
 
 // household opens what the package needs on the data directory dir, and has it
-// hear the snapshot of a computer that bob is a member of.
+// hear the snapshot of a computer that ann and bob are members of.
 func household(t *testing.T, dir, computer string, opts ...store.Option) (*people.People, *store.Store, *access.Access) {
 	t.Helper()
 	s, err := store.Open(dir, opts...)
@@ -138,7 +140,11 @@ func TestRemovalDoesNotWaitForAnother(t *testing.T) {
 	go remove("ann")
 	<-atDisk
 	go remove("bob")
-	<-cut
+	select {
+	case <-cut:
+	case <-time.After(programs.Patience):
+		t.Error("what is open to him waits for the other removal")
+	}
 	if d := a.Decide(bob, ""); d.Allowed {
 		t.Errorf("he may come in again: %+v", d)
 	}

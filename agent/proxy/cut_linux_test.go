@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"porchlight/internal/socket"
+	"porchlight/test/programs"
 )
 
 // cuttable is a visitor's connection that can be cut, as those of a tunnel can.
@@ -79,15 +80,7 @@ func TestNoEndWaitsForAnother(t *testing.T) {
 		}
 		open = append(open, ws)
 	}
-	raw, err := ln.all()[many/2].SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	holds, let := make(chan struct{}), make(chan struct{})
-	release := sync.OnceFunc(func() { close(let) })
-	defer release()
-	go raw.Control(func(uintptr) { close(holds); <-let })
-	<-holds
+	release := programs.Hold(t, ln.all()[many/2])
 	closed := make(chan int, 1)
 	go func() { closed <- r.access.CloseAll() }()
 	select {
@@ -95,7 +88,7 @@ func TestNoEndWaitsForAnother(t *testing.T) {
 		if n != many {
 			t.Errorf("%d were closed, want %d", n, many)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patient):
 		t.Fatal("ending access waits for a connection that cannot be closed")
 	}
 	for _, ws := range open {

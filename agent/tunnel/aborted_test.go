@@ -81,6 +81,12 @@ func (c *overNetwork) Close() error {
 	return c.Conn.Close()
 }
 
+// abortable is a visitor, as the gate has them.
+type abortable interface {
+	LetIn()
+	Abort() error
+}
+
 // Weakness: where the network had gone, the relay did not hear that a visit was aborted,
 // and the visitor's socket hung until a system gave it up. Checked: it is reset once the
 // relay is reached again, whether the visit was aborted before the loss was noticed or
@@ -95,10 +101,7 @@ func TestRelaysAreToldOfAbortedVisits(t *testing.T) {
 			w := start(t, options{
 				tunnel: func(c *tunnel.Config) { c.Dial = n.dial },
 				app: func(conn *tls.Conn) {
-					visitor := conn.NetConn().(interface {
-						LetIn()
-						Abort() error
-					})
+					visitor := conn.NetConn().(abortable)
 					visitor.LetIn()
 					_, _ = io.CopyN(conn, conn, 1)
 					<-abort
@@ -114,7 +117,7 @@ func TestRelaysAreToldOfAbortedVisits(t *testing.T) {
 			w.tunnel.Wake() // so that the loss is noticed soon
 			if !early {
 				programs.Eventually(t, "the relay is reached again", func() bool {
-					return strings.Count(w.log.String(), `msg="connected to the relay"`) == 2
+					return strings.Count(w.log.String(), `msg="connected to the relay"`) >= 2
 				})
 			}
 			close(abort)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 )
 
@@ -62,12 +63,9 @@ func TestNamingVisitsKeepsNoSlowUplinkAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &piped{protocol: controlapi.TunnelSyncALPN}
 		tun, stop := p.start(t, false)
-		const most = 4096
+		const most = tunnel.AbortedMost
 		for range most {
-			visitor := p.visit(t, tun).(interface {
-				LetIn()
-				Abort() error
-			})
+			visitor := p.visit(t, tun).(abortable)
 			visitor.LetIn()
 			_ = visitor.Abort()
 		}

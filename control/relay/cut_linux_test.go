@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // A visitor hears that the agent cut them off when the relay does, whatever else goes on
@@ -18,10 +20,10 @@ func TestVisitorsHearOfACutAtOnce(t *testing.T) {
 	ended := make(chan struct{})
 	f := &flow{visitor: visitorEnd, agent: agentEnd, ended: func(_, _ int64) { close(ended) }}
 	f.start()
-	release := hold(t, visitorEnd)
+	release := programs.Hold(t, visitorEnd)
 	_ = agent.SetLinger(0)
 	_ = agent.Close()
-	_ = visitor.SetReadDeadline(time.Now().Add(10 * time.Second)) // which the test fails by
+	_ = visitor.SetReadDeadline(time.Now().Add(longest))
 	if _, err := visitor.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the visitor is told %v", err)
 	}
@@ -32,17 +34,4 @@ func TestVisitorsHearOfACutAtOnce(t *testing.T) {
 			t.Errorf("the flow left a connection open: %v", err)
 		}
 	}
-}
-
-// hold keeps a connection from being closed until release.
-func hold(t *testing.T, conn *net.TCPConn) (release func()) {
-	t.Helper()
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	holds, let := make(chan struct{}), make(chan struct{})
-	go raw.Control(func(uintptr) { close(holds); <-let })
-	<-holds
-	return func() { close(let) }
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -403,6 +404,13 @@ func TestInvitationWithoutANameIsSaid(t *testing.T) {
 		}
 		if len(items) != 1 {
 			t.Errorf("%d invitations are stored", len(items))
+		}
+		if err != nil {
+			return err
+		}
+		names, err := tx.Scan("invitation-name/", "", 10)
+		for _, name := range names {
+			err = errors.Join(err, tx.Delete(name.Key))
 		}
 		return err
 	}); err != nil {

@@ -6,25 +6,8 @@ import (
 	"testing"
 
 	"porchlight/internal/socket"
+	"porchlight/test/programs"
 )
-
-// held has somebody here keep the connection from being closed until release.
-func held(t *testing.T, conn net.Conn) (release func()) {
-	t.Helper()
-	raw, err := conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	holds, let, ended := make(chan struct{}), make(chan struct{}), make(chan error)
-	go func() { ended <- raw.Control(func(uintptr) { close(holds); <-let }) }()
-	<-holds
-	return func() {
-		close(let)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // Promised: the other side hears of the end before Cut returns, whoever is busy with the
 // connection here; nothing that was written or had come before passes any more.
@@ -33,7 +16,7 @@ func held(t *testing.T, conn net.Conn) (release func()) {
 func TestCut(t *testing.T) {
 	t.Parallel()
 	conn, other := pair(t)
-	release := held(t, conn)
+	release := programs.Hold(t, conn.(syscall.Conn))
 	wrote := make(chan error)
 	go func() {
 		_, err := conn.Write(make([]byte, 64<<20)) // more than both sockets hold

@@ -109,6 +109,7 @@ func untilDark(ctx context.Context, st *stage, c contender) ([]reading, error) {
 		below := conn.(*tls.Conn).NetConn()
 		ended.Go(func() {
 			waiting.Done()
+			_ = below.SetReadDeadline(time.Now().Add(time.Minute)) // one that stays open shows in the figure
 			one := make([]byte, 1)
 			for err := error(nil); err == nil; {
 				_, err = below.Read(one)

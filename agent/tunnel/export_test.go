@@ -1,0 +1,3 @@
+package tunnel
+
+const AbortedMost = abortedMost
