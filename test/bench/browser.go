@@ -19,6 +19,8 @@ type browser struct {
 
 // openBrowser starts the browser of this round.
 func (st *stage) openBrowser(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx) // the browser and its link are of this round
+	st.onClose = append(st.onClose, end)
 	dir, err := os.MkdirTemp(st.dir, "chromium-")
 	if err != nil {
 		return err
@@ -37,8 +39,8 @@ func (st *stage) openBrowser(ctx context.Context) error {
 		return err
 	}
 	st.onClose = append(st.onClose, func() {
-		_ = cmd.Process.Kill() // nothing of it is needed any more
-		_ = cmd.Wait()
+		end()
+		_ = cmd.Wait() // it was killed
 	})
 	st.browser = &browser{client: client, link: far, knows: map[string]bool{}}
 	return nil

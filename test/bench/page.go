@@ -99,7 +99,7 @@ func newLink(ctx context.Context) (*link, error) {
 		for {
 			near, err := ln.Accept()
 			if err != nil {
-				return // the measurement is over
+				return // the round is over
 			}
 			go l.join(ctx, near)
 		}
