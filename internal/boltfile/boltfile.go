@@ -49,7 +49,9 @@ func Open(path string, opts bolt.Options, ready func(*bolt.DB) error) (db *bolt.
 			db, file, err = nil, nil, fmt.Errorf("%v", p)
 		}
 	}()
-	opts.FreelistType = bolt.FreelistMapType
+	// Free pages in order: what a commit writes then lies together, and their list,
+	// which each commit writes, need not be sorted for it.
+	opts.FreelistType = bolt.FreelistArrayType
 	opts.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(name, flag, mode)
 		file = f
