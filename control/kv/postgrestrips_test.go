@@ -76,6 +76,40 @@ func TestPostgresRoundTrips(t *testing.T) {
 	}
 }
 
+// Weakness: the server took four keys for so much cheaper than any number of them that it
+// planned the statement at each call, which cost it more than to read the rows. Checked:
+// nothing that this store asks again and again is planned for one call.
+func TestPostgresPlansOnce(t *testing.T) {
+	t.Parallel()
+	s := openPG(t, pgtest.Database(t)+"&pool_max_conns=1")
+	rows := Rows{Keys: []string{"grant"}, Prefixes: []string{"g"}, First: []string{"c"}, Indexes: []Index{{"k", "grant"}}}
+	for range 20 { // after five calls of a statement the server chooses
+		err := s.Update(t.Context(), func(tx Tx) error {
+			_, err := tx.GetAll("grant", "client", "computer", "person")
+			_, missing := tx.Get("k")
+			_, scanned := tx.Scan("g", "", 10)
+			if errors.Is(missing, ErrNotFound) {
+				missing = nil
+			}
+			return errors.Join(err, missing, scanned, tx.Put("grant", []byte("x"), 0), tx.Delete("k"))
+		})
+		if err == nil {
+			err = s.ViewOf(t.Context(), rows, func(Tx) error { return nil })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	planned, err := s.pool.Query(t.Context(), "select statement from pg_prepared_statements where custom_plans > 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements, err := pgx.CollectRows(planned, pgx.RowTo[string])
+	if err != nil || len(statements) > 0 {
+		t.Errorf("planned for one call: %q, %v", statements, err)
+	}
+}
+
 // Weakness: a batch of thousands of rows, as of when computers were seen, was a statement
 // each. Checked: it is a few, however large the values are.
 func TestPostgresWritesTogether(t *testing.T) {
