@@ -117,6 +117,9 @@ func (c *check) look() (agentapi.TrustCheck, <-chan struct{}) {
 func (c *check) become(state string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if state == agentapi.CheckOpened {
+		c.opened = time.Now() // also of a page past a warning: a proof may come all the same
+	}
 	switch was := c.state.State; {
 	case was == state, was == agentapi.CheckProven:
 		return
@@ -124,8 +127,6 @@ func (c *check) become(state string) {
 		return
 	case was == agentapi.CheckNone:
 		return // too late
-	case state == agentapi.CheckOpened:
-		c.opened = time.Now()
 	case state == agentapi.CheckProven:
 		c.state.Milliseconds = max(1, time.Since(c.opened).Milliseconds())
 	}
