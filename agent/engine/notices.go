@@ -5,6 +5,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/internal/words"
 )
 
 // Tell has the owner told of something about people; undo says how to take it
@@ -20,9 +21,10 @@ func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo) (id uint64, err error) 
 	return id, err
 }
 
-// MarkUndone notes that what a notice is about was undone.
-func (a *Apps) MarkUndone(noticeID uint64, sentence string) error {
-	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.MarkNoticeUndone(noticeID, sentence) })
+// MarkUndone notes that what a notice is about was undone, in a sentence that it says
+// from now on, too.
+func (a *Apps) MarkUndone(noticeID uint64, said words.Sentence) error {
+	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.MarkNoticeUndone(noticeID, said) })
 }
 
 // Notices returns what the owner should be told, oldest first.

@@ -17,8 +17,8 @@ import (
 // maxNamed is how many apps a notice names.
 const maxNamed = 3
 
-// tellInvited tells the owner about an invitation that a program sent. Undoing it takes back what
-// it added: all, for somebody who could open nothing before.
+// tellInvited tells the owner about an invitation that a program sent. Undoing it takes
+// back what it added: all, for somebody who could open nothing before.
 func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []engine.App) {
 	undo := &store.Undo{AccountID: after.AccountID, Newcomer: before.Status == "" || before.Status == controlapi.PersonRemoved}
 	for _, app := range apps {
@@ -32,8 +32,8 @@ func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []e
 	p.tell(by, agentapi.Activity{Kind: agentapi.ActivityInvited}, after, apps, undo)
 }
 
-// tellEnded tells the owner about access that a program took away, if there was any. A removal is
-// undone by nothing but a new invitation, which only the invited can accept.
+// tellEnded tells the owner about access that a program took away, if there was any. A
+// removal is undone by nothing but a new invitation, which only the invited can accept.
 func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange, closed int) {
 	if c.AppID == "" {
 		if before.Status != controlapi.PersonRemoved {
@@ -170,7 +170,7 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 	if err != nil {
 		return err
 	}
-	return p.cfg.Apps.MarkUndone(noticeID, "You undid that.")
+	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You undid that."))
 }
 
 // undoGift takes the apps away again, and the whole computer from somebody who

@@ -59,8 +59,13 @@ func TestToldAndUndone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i := slices.IndexFunc(state.Notices, func(o agentapi.Notice) bool { return o.ID == n.ID }); i < 0 || state.Notices[i].Undo || !strings.Contains(state.Notices[i].Text, "You undid that.") {
-			t.Errorf("after undoing: %+v", state.Notices)
+		i := slices.IndexFunc(state.Notices, func(o agentapi.Notice) bool { return o.ID == n.ID })
+		if i < 0 || state.Notices[i].Undo || !strings.HasSuffix(state.Notices[i].Text, " You undid that.") {
+			t.Fatalf("after undoing: %+v", state.Notices)
+		}
+		// What a screen in another language is told says it, too.
+		if said := state.Notices[i].Words.String(); !strings.HasSuffix(said, " You undid that.") {
+			t.Errorf("after undoing, to be said in another language: %q", said)
 		}
 	}
 	want := func(status string, apps ...string) {

@@ -11,6 +11,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
 // maxToldOfPeople is how many of the notices may be about people, so that a
@@ -114,8 +115,8 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, err
 }
 
 // MarkNoticeUndone notes that what a notice is about was undone, with a sentence to
-// add to its text, and returns all notices, oldest first.
-func (s *Store) MarkNoticeUndone(id uint64, sentence string) ([]agentapi.Notice, error) {
+// add to its text and its words, and returns all notices, oldest first.
+func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
 	err := s.update(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(noticesBucket).Get(noticeKey(id))
@@ -124,7 +125,10 @@ func (s *Store) MarkNoticeUndone(id uint64, sentence string) ([]agentapi.Notice,
 			if err := json.Unmarshal(raw, &n); err != nil {
 				return fmt.Errorf("the notice %d is damaged: %w", id, err)
 			}
-			n.Undo, n.Text = false, n.Text+" "+sentence
+			n.Undo, n.Text = false, n.Text+" "+said.String()
+			if len(n.Words) > 0 { // one of an earlier version has none
+				n.Words = append(n.Words, said)
+			}
 			if err := putNotice(tx, n); err != nil {
 				return err
 			}

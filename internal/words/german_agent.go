@@ -12,6 +12,7 @@ var germanAgent = map[string]string{
 	"%[1]s took %[2]s away from %[3]s.": "%[1]s hat %[3]s den Zugang genommen: %[2]s.",
 	"%[1]s removed %[2]s from this computer. To let them in again, invite them.": "%[1]s hat %[2]s von diesem Computer entfernt. Laden Sie ein, wen Sie wieder hereinlassen wollen.",
 	"Those were %d steps.":                   "Das waren %d Schritte.",
+	"You undid that.":                        "Das haben Sie rückgängig gemacht.",
 	"this computer":                          "diesem Computer",
 	"%[1]s opened %[2]s for the first time.": "%[1]s hat %[2]s zum ersten Mal geöffnet.",
 	"%[1]s is answered on port %[2]s by %[3]s. From now on, a program of another user there waits for your approval.": "Für %[1]s antwortet an Port %[2]s %[3]s. Ab jetzt wartet dort ein Programm eines anderen Benutzers auf Ihre Genehmigung.",
