@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"os"
+
 	"porchlight/internal/words"
 )
 

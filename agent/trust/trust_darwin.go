@@ -7,8 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"porchlight/internal/words"
 	"strings"
+
+	"porchlight/internal/words"
 )
 
 func keychain() (string, error) {

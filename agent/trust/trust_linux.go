@@ -8,8 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"porchlight/internal/words"
 	"strings"
+
+	"porchlight/internal/words"
 )
 
 // nickname prefix of our certificates in a store; the serial number follows, so
@@ -18,9 +19,13 @@ const nickname = "Porchlight on this computer "
 
 func (a *Authority) nick() string { return nickname + a.cert.SerialNumber.Text(16) }
 
+// storeFile is the file of an NSS database in its directory.
+const storeFile = "cert9.db"
+
 // stores are the NSS databases of the owner: Chromium's, which is shared by its
-// relatives, and one for each profile of Firefox, also as a snap or a flatpak.
-func stores() (shared string, firefox []string, err error) {
+// relatives and need not be there, and the others that are: one for each profile of
+// Firefox, also as a snap or a flatpak, and those of Chromium and Brave as snaps.
+func stores() (shared string, others []string, err error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return "", nil, err
@@ -31,18 +36,18 @@ func stores() (shared string, firefox []string, err error) {
 		filepath.Join(home, "snap", "firefox", "common", ".mozilla", "firefox"),
 		filepath.Join(home, ".var", "app", "org.mozilla.firefox", ".mozilla", "firefox"),
 	} {
-		found, _ := filepath.Glob(filepath.Join(root, "*", "cert9.db")) // fails on a bad pattern only
+		found, _ := filepath.Glob(filepath.Join(root, "*", storeFile)) // fails on a bad pattern only
 		for _, db := range found {
-			firefox = append(firefox, filepath.Dir(db))
+			others = append(others, filepath.Dir(db))
 		}
 	}
 	for _, snap := range []string{"chromium", "brave"} {
 		db := filepath.Join(home, "snap", snap, "current", ".pki", "nssdb")
-		if _, err := os.Stat(filepath.Join(db, "cert9.db")); err == nil {
-			firefox = append(firefox, db)
+		if _, err := os.Stat(filepath.Join(db, storeFile)); err == nil {
+			others = append(others, db)
 		}
 	}
-	return shared, firefox, nil
+	return shared, others, nil
 }
 
 // installers are the commands that install certutil, by the program of the
@@ -116,7 +121,7 @@ func (a *Authority) trust(ctx context.Context) error {
 		return err
 	}
 	// A Chromium that never ran has no store yet, and takes the one it finds.
-	if _, err := os.Stat(filepath.Join(shared, "cert9.db")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(shared, storeFile)); errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(shared, 0o700); err != nil {
 			return words.Errorf("make a store of certificates: %w", err)
 		}
@@ -145,11 +150,22 @@ func (a *Authority) distrust(ctx context.Context) error {
 	}
 	var problems []error
 	for _, db := range append(others, shared) {
-		if !a.holds(ctx, db) {
-			continue
+		if a.holds(ctx, db) {
+			_, err := certutil(ctx, db, "-D", "-n", a.nick())
+			problems = append(problems, err)
+		} else {
+			problems = append(problems, readable(ctx, db))
 		}
-		_, err := certutil(ctx, db, "-D", "-n", a.nick())
-		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
+}
+
+// readable is an error for a store that is there and cannot be read: nobody can say then
+// what it trusts.
+func readable(ctx context.Context, db string) error {
+	if _, err := os.Stat(filepath.Join(db, storeFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	_, err := certutil(ctx, db, "-L")
+	return err
 }

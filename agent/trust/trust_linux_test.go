@@ -127,3 +127,22 @@ func TestWithoutCertutil(t *testing.T) {
 	}
 	missing("sudo apt install libnss3-tools", "'sudo apt install libnss3-tools' installs it")
 }
+
+// TestAStoreThatCannotBeRead: where it is not known whether a store still trusts the
+// authority, nobody is told that none does.
+func TestAStoreThatCannotBeRead(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	profile := filepath.Join(home, ".mozilla", "firefox", "x7.default-release")
+	if err := os.MkdirAll(profile, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(profile, storeFile), []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := newAuthority(t, 1)
+	check(t, a, false)
+	if err := a.Distrust(t.Context()); err == nil || !strings.Contains(err.Error(), profile) {
+		t.Errorf("taken out of a store that cannot be read: %v", err)
+	}
+}

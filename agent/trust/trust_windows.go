@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"porchlight/internal/words"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"porchlight/internal/words"
 )
 
 // The user's own root store. Windows shows the owner the certificate and asks
