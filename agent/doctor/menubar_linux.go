@@ -42,8 +42,9 @@ func sessionBus() string {
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && !strings.HasPrefix(address, "autolaunch:") {
 		return address
 	}
-	path := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "bus")
-	if info, err := os.Stat(path); err != nil || info.Mode().Type() != os.ModeSocket {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	path := filepath.Join(dir, "bus")
+	if info, err := os.Stat(path); !filepath.IsAbs(dir) || err != nil || info.Mode().Type() != os.ModeSocket {
 		return ""
 	}
 	return "unix:path=" + dbus.EscapeBusAddressValue(path)
