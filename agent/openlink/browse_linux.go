@@ -1,16 +1,16 @@
 package openlink
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"porchlight/internal/words"
 	"strings"
 	"time"
 	"unicode"
+
+	"porchlight/internal/words"
 )
 
 // starting bounds how long the desktop may take to find the browser. xdg-open
@@ -64,27 +64,17 @@ func defaultBrowser(ctx context.Context) string {
 // nameOf is the name in the desktop entry id, without the words around it that
 // entries have ("Firefox Web Browser"); empty for none that can be shown.
 func nameOf(id string, dirs []string) string {
-	if id == "" || id != filepath.Base(id) {
-		return ""
-	}
-	for _, dir := range dirs {
-		f, err := os.Open(filepath.Join(dir, id))
-		if err != nil {
+	_, lines := entry(id, dirs)
+	for _, line := range lines {
+		name, ok := strings.CutPrefix(line, "Name=")
+		if !ok {
 			continue
 		}
-		defer f.Close()
-		for lines := bufio.NewScanner(io.LimitReader(f, 64<<10)); lines.Scan(); {
-			name, ok := strings.CutPrefix(lines.Text(), "Name=")
-			if !ok {
-				continue
-			}
-			name = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(name), "Web Browser"))
-			if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-				return ""
-			}
-			return name
+		name = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(name), "Web Browser"))
+		if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return ""
 		}
-		return ""
+		return name
 	}
 	return ""
 }
@@ -95,8 +85,32 @@ func direct(ctx context.Context) bool { return confined(defaultBrowser(ctx), app
 
 // confined says whether the desktop entry id starts a snap or flatpak.
 func confined(id string, dirs []string) bool {
+	dir, lines := entry(id, dirs)
+	if strings.Contains(dir, "/flatpak/exports/") || strings.HasPrefix(dir, "/var/lib/snapd/") {
+		return true
+	}
+	for _, line := range lines {
+		command, ok := strings.CutPrefix(line, "Exec=")
+		if !ok {
+			continue
+		}
+		for _, word := range strings.Fields(command) {
+			if strings.HasPrefix(word, "/snap/") || filepath.Base(word) == "flatpak" || filepath.Base(word) == "snap" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxEntry bounds what is read of a desktop entry, in bytes.
+const maxEntry = 64 << 10
+
+// entry is the desktop entry of an id, which is the first one found, and the directory it
+// is in; both are empty where there is none.
+func entry(id string, dirs []string) (dir string, lines []string) {
 	if id == "" || id != filepath.Base(id) {
-		return false
+		return "", nil
 	}
 	for _, dir := range dirs {
 		f, err := os.Open(filepath.Join(dir, id))
@@ -104,24 +118,10 @@ func confined(id string, dirs []string) bool {
 			continue
 		}
 		defer f.Close()
-		// The entry that wins is the first one found.
-		if strings.Contains(dir, "/flatpak/exports/") || strings.HasPrefix(dir, "/var/lib/snapd/") {
-			return true
-		}
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			command, ok := strings.CutPrefix(lines.Text(), "Exec=")
-			if !ok {
-				continue
-			}
-			for _, word := range strings.Fields(command) {
-				if strings.HasPrefix(word, "/snap/") || filepath.Base(word) == "flatpak" || filepath.Base(word) == "snap" {
-					return true
-				}
-			}
-		}
-		return false
+		text, _ := io.ReadAll(io.LimitReader(f, maxEntry)) // of one that cannot be read, what there is
+		return dir, strings.Split(string(text), "\n")
 	}
-	return false
+	return "", nil
 }
 
 func applicationDirs() []string {

@@ -5,8 +5,9 @@ package openlink
 import (
 	"context"
 	"os/exec"
-	"porchlight/internal/words"
 	"runtime"
+
+	"porchlight/internal/words"
 )
 
 // browse opens a path or address in the owner's browser.

@@ -15,9 +15,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"porchlight/internal/words"
 	"strings"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // lifetime of the page. The link in it works once, and no longer than that.
