@@ -82,7 +82,7 @@ func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
 		d.Apps = append(d.Apps, App{a.AppSummary, a.Paused, a.Denials, a.RequestedAt, a.ApprovedAt, a.Options})
 	}
 	people, err := from.People(ctx)
-	if err != nil {
+	if err != nil && !nobody(s, err) {
 		return Document{}, err
 	}
 	d.People = list(people.Members)
@@ -94,11 +94,17 @@ func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
 		return Document{}, err
 	}
 	d.Settings.Quiet = list(d.Settings.Quiet)
-	if d.Passwords, err = from.Passwords(ctx); err != nil {
+	if d.Passwords, err = from.Passwords(ctx); err != nil && !nobody(s, err) {
 		return Document{}, err
 	}
 	d.Passwords = list(d.Passwords)
 	return d, nil
+}
+
+// nobody says of a list of people, or of what is theirs, that it cannot be had because it
+// is empty: a computer that was never connected has nobody to ask, and nobody in it.
+func nobody(s agentapi.OwnerState, err error) bool {
+	return s.Account.Host == "" && s.Account.AuthURL == "" && agentapi.CodeOf(err) == agentapi.CodeUnavailable
 }
 
 // list has an empty list written as one, not as null.

@@ -16,19 +16,31 @@ import (
 	"porchlight/agent/store"
 )
 
-// kept is an agent with one of each; fails names what it refuses.
-type kept struct{ fails string }
+// kept is an agent with one of each; fails names what it refuses, and alone is one that
+// was never connected to anything.
+type kept struct {
+	fails string
+	alone bool
+}
 
 var errKept = errors.New("Porchlight is still starting.")
 
+var errAlone = agentapi.Errorf(agentapi.CodeUnavailable, "This computer is not connected to an account yet.")
+
 func (k kept) refuse(what string) error {
-	if k.fails == what {
+	switch {
+	case k.fails == what:
 		return errKept
+	case k.alone && (what == "people" || what == "passwords"):
+		return errAlone
 	}
 	return nil
 }
 
 func (k kept) State(context.Context) (agentapi.OwnerState, error) {
+	if k.alone {
+		return agentapi.OwnerState{Apps: []agentapi.OwnerApp{{AppSummary: agentapi.AppSummary{Name: "notes"}}}}, nil
+	}
 	return agentapi.OwnerState{
 		EngineVersion: "1.2.3",
 		Account:       agentapi.Account{Email: "maya@example.com", Host: "maya.localhost:8443", Local: true},
@@ -89,6 +101,19 @@ func TestEverythingIsWritten(t *testing.T) {
 		if _, err := Gather(t.Context(), kept{fails: part}, time.Now()); !errors.Is(err, errKept) {
 			t.Errorf("without its %s: %v", part, err)
 		}
+	}
+}
+
+// TestWithoutAnAccount: a computer that was never connected has no people, and is no
+// reason to keep from its owner what there is.
+func TestWithoutAnAccount(t *testing.T) {
+	t.Parallel()
+	d, err := Gather(t.Context(), kept{alone: true}, time.Now())
+	if err != nil || len(d.Apps) != 1 || d.People == nil || d.Passwords == nil {
+		t.Errorf("exported %+v, %v", d, err)
+	}
+	if _, err := Gather(t.Context(), kept{alone: true, fails: "people"}, time.Now()); !errors.Is(err, errKept) {
+		t.Errorf("a fault is told as nobody: %v", err)
 	}
 }
 
