@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"porchlight/agent/procinfo"
 	"porchlight/internal/durable"
+	"porchlight/internal/socket"
 )
 
 // portFile keeps the port of the local relay: it is part of every address, so it
@@ -57,7 +57,7 @@ func listen(dataDir, addr string) ([]net.Listener, int, error) {
 	switch {
 	case err == nil:
 		listeners = append(listeners, second)
-	case errors.Is(err, syscall.EADDRINUSE):
+	case socket.InUse(err):
 		// Browsers try both, so half of it would be somebody else's page.
 		first.Close()
 		return nil, 0, busy(err, net.JoinHostPort(other, strconv.Itoa(port)))
@@ -82,17 +82,10 @@ func mayListen(dataDir, addr string) error {
 
 // busy is a sentence that names who holds the address.
 func busy(err error, addr string) error {
-	if !errors.Is(err, syscall.EADDRINUSE) {
+	if !socket.InUse(err) {
 		return fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
-	holder := "another program"
-	_, portText, _ := net.SplitHostPort(addr)
-	if port, convErr := strconv.Atoi(portText); convErr == nil {
-		if p := procinfo.Listening(port); p.Program != "" {
-			holder = fmt.Sprintf("%s (process %d)", p.Program, p.PID)
-		}
-	}
-	return fmt.Errorf("%s is taken by %s. Stop it, or choose another port with --https", addr, holder)
+	return fmt.Errorf("%s is taken by %s. Stop it, or choose another port with --https", addr, procinfo.Holder(addr))
 }
 
 func readPort(dataDir string) (int, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -328,6 +329,29 @@ func TestStartRefusals(t *testing.T) {
 	}
 	if _, err := New(t.Context(), configOf(h.dataDir)); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("two on one data directory: %v", err)
+	}
+}
+
+// TestHalfAPortIsTaken: browsers try both addresses of this computer, so who has one of
+// them is in the way, and is named.
+func TestHalfAPortIsTaken(t *testing.T) {
+	t.Parallel()
+	for {
+		half, err := net.Listen("tcp", "[::1]:0")
+		if err != nil {
+			t.Skipf("IPv6 is switched off: %v", err)
+		}
+		at := half.Addr().String()
+		listeners, _, err := listen(t.TempDir(), fmt.Sprintf("127.0.0.1:%d", portOf(t, at)))
+		half.Close()
+		closeAll(listeners)
+		if err != nil && strings.HasPrefix(err.Error(), "127.0.0.1:") {
+			continue // another test has that half
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), at+" is taken by ") || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+			t.Errorf("%s is somebody's: %v", at, err)
+		}
+		return
 	}
 }
 

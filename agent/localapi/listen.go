@@ -11,11 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
+	"porchlight/internal/socket"
 )
 
 // maxSocketPath is the longest path of a unix socket, in bytes: macOS has room
@@ -38,31 +37,15 @@ func listenOpen(addr string) (net.Listener, error) {
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return nil, fmt.Errorf("the loopback API serves this computer alone, so it listens on 127.0.0.1 and not on %q", host)
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
-	if inUse(err) {
-		return nil, fmt.Errorf("%s is taken by %s; stop it, or choose another port with --api", addr, holder(port))
+	at := net.JoinHostPort(host, port)
+	l, err := net.Listen("tcp", at)
+	if socket.InUse(err) {
+		return nil, fmt.Errorf("%s is taken by %s; stop it, or choose another port with --api", addr, procinfo.Holder(at))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	return l, nil
-}
-
-// holder names who listens on a port, as far as the system tells.
-func holder(port string) string {
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return "another program"
-	}
-	switch p := procinfo.Listening(n); {
-	case strings.HasPrefix(p.Program, "porchlight"):
-		return fmt.Sprintf("another Porchlight (%s, process %d)", p.Program, p.PID)
-	case p.Program != "":
-		return fmt.Sprintf("%s (process %d)", p.Program, p.PID)
-	case p.User != "":
-		return fmt.Sprintf("a program of the user %s", p.User)
-	}
-	return "another program"
 }
 
 // listenForOwner listens for the owner tier on a unix socket of dataDir and returns

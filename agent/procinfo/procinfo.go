@@ -14,6 +14,8 @@
 package procinfo
 
 import (
+	"fmt"
+	"net/netip"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,6 +29,25 @@ import (
 // through many processes, which takes time: see Socket.Find.
 func Listening(port int) agentapi.Listener {
 	return agentapi.Listener(ListenerSocket(IPv4, port).Find())
+}
+
+// Holder names who listens at an address of this computer, host:port, for somebody who
+// wants it too: "python3 (process 12)". Where the system does not tell, or the address is
+// neither on 127.0.0.1 nor on [::1], it is "another program".
+func Holder(address string) string {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return "another program"
+	}
+	switch p := ListenerSocket(at.Addr(), int(at.Port())).Find(); {
+	case strings.HasPrefix(p.Program, "porchlight"):
+		return fmt.Sprintf("another Porchlight (%s, process %d)", p.Program, p.PID)
+	case p.Program != "":
+		return fmt.Sprintf("%s (process %d)", p.Program, p.PID)
+	case p.User != "":
+		return fmt.Sprintf("a program of the user %s", p.User)
+	}
+	return "another program"
 }
 
 // maxName is the longest name of a program that is told, in characters.

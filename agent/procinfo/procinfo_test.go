@@ -2,6 +2,7 @@ package procinfo
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -34,6 +35,24 @@ func TestListening(t *testing.T) {
 				t.Errorf("Listening = %+v, want pid %d, program %q and a user", got, os.Getpid(), want)
 			}
 		})
+	}
+}
+
+// TestHolder names who has an address that somebody else wants.
+func TestHolder(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		t.Run(address, func(t *testing.T) {
+			ln := listen(t, "tcp", address)
+			if got := Holder(ln.Addr().String()); !strings.HasSuffix(got, fmt.Sprintf(" (process %d)", os.Getpid())) {
+				t.Errorf("%s is held by %s", ln.Addr(), got)
+			}
+		})
+	}
+	for _, address := range []string{"", "127.0.0.1", "localhost:80", "192.0.2.1:80"} {
+		if got := Holder(address); got != "another program" {
+			t.Errorf("%q is held by %s", address, got)
+		}
 	}
 }
 

@@ -1,5 +1,6 @@
 // Package socket reads from and writes to sockets that do not block, without telling
-// Go's scheduler of the system call where that is possible (Linux), and cuts them off.
+// Go's scheduler of the system call where that is possible (Linux), cuts them off, and
+// says by an error whether somebody else has an address.
 //
 // The scheduler is told of a call so that a thread which waits in it leaves its work to
 // another one. None of these waits. Told of each, the scheduler's watchdog looks every

@@ -1,0 +1,11 @@
+//go:build !windows
+
+package socket
+
+import (
+	"errors"
+	"syscall"
+)
+
+// InUse says whether the error of listening at an address means that somebody else has it.
+func InUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
