@@ -61,7 +61,8 @@ func (u *Users) Standing(userID string) string {
 }
 
 // Ask has the owner asked about a user whose program wants to register, once: not
-// again before they answered, and never after they said no.
+// again before they answered, and never after they said no. While too many wait for an
+// answer nobody is asked: the user's Standing stays empty then.
 func (u *Users) Ask(userID, name string) error {
 	if userID == "" {
 		return nil // nobody whom the owner could say yes to

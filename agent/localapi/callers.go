@@ -197,5 +197,8 @@ func (a *API) letIn(r *http.Request, by engine.Caller) error {
 	if err := a.cfg.Users.Ask(by.UserID, name); err != nil {
 		return fmt.Errorf("ask the owner about a user: %w", err)
 	}
+	if a.cfg.Users.Standing(by.UserID) == "" {
+		return forbidden("This Porchlight belongs to another user of this computer, who has to answer about other users first, as many as can wait. Try again later.")
+	}
 	return forbidden("This Porchlight belongs to another user of this computer, who has been asked to let programs of the user %s in. Try again once they have.", name)
 }

@@ -412,6 +412,29 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	}
 }
 
+// S1: a user about whom the owner is not asked, because so many wait already, is not told
+// that they are.
+func TestS1TooManyUsersWait(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	for i := range 20 {
+		if err := r.users.Ask(fmt.Sprint(70000+i), fmt.Sprint("user", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register := asked{Method: "POST", Path: "/engine/register", Body: fmt.Sprintf(`{"appId":"org.example.theirs","pid":%d}`, os.Getpid())}
+	program := r.stranger(t)
+	if got := program.send(register); got.Status != 403 || strings.Contains(got.Body, "has been asked") || !strings.Contains(got.Body, "later") {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	if _, err := r.owner().DenyUser(t.Context(), "70000"); err != nil {
+		t.Fatal(err)
+	}
+	if got := program.send(register); got.Status != 403 || !strings.Contains(got.Body, "has been asked") {
+		t.Errorf("with room again: %d %s", got.Status, got.Body)
+	}
+}
+
 // S1: with everybody trusted, the open tier is any local process's.
 func TestS1EverybodyTrusted(t *testing.T) {
 	t.Parallel()
