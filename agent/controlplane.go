@@ -223,7 +223,9 @@ func (a *Agent) trouble() words.Text {
 	case !a.tunnel.Connected():
 		return plain("The server cannot be reached, so nobody can open your apps right now. Porchlight keeps trying.")
 	case a.acme != nil:
-		return words.Text{a.acme.Trouble()}
+		if why := a.acme.Trouble(); !why.IsZero() {
+			return words.Text{why}
+		}
 	}
 	return nil
 }
