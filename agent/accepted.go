@@ -12,11 +12,7 @@ import (
 // tellAccepted has the owner told of the people who accepted an invitation
 // between two snapshots.
 func (a *Agent) tellAccepted(before, now controlapi.Snapshot) {
-	labels := map[string]string{}
-	for _, app := range a.apps.Approved() {
-		labels[app.ID] = app.Label
-	}
-	for _, text := range accepted(before, now, labels) {
+	for _, text := range accepted(before, now, a.labels()) {
 		notice := agentapi.Notice{At: time.Now().UTC(), Kind: agentapi.NoticeAccepted, Text: text.String(), Words: words.Text{text}}
 		if _, err := a.apps.Tell(notice, nil); err != nil {
 			a.log.Error("the owner could not be told of an accepted invitation", "err", err)

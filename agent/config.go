@@ -74,9 +74,9 @@ type ControlPlane struct {
 
 // transport makes the connections to the control plane. The proxy of the
 // environment is for one elsewhere: it cannot reach what is in this process.
-func (l *ControlPlane) transport() *http.Transport {
-	t := controlapi.NewTransport(l.RootCAs)
-	if l.Local {
+func (c *ControlPlane) transport() *http.Transport {
+	t := controlapi.NewTransport(c.RootCAs)
+	if c.Local {
 		t.Proxy = nil
 	}
 	return t

@@ -29,10 +29,7 @@ func (a *Agent) happenedElsewhere(before, now controlapi.Snapshot, here map[stor
 	}
 	a.peopleChanged(before, now, here)
 	a.passwordsChanged(before, now, here)
-	labels := map[string]string{}
-	for _, app := range a.apps.Approved() {
-		labels[app.ID] = app.Label
-	}
+	labels := a.labels()
 	for _, k := range now.Knocks {
 		if !slices.ContainsFunc(before.Knocks, func(old controlapi.Knock) bool { return old.ID == k.ID }) {
 			a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityKnocked, Email: k.Email, AccountID: k.AccountID, App: labels[k.App]})
@@ -102,17 +99,17 @@ func (a *Agent) watchServer(ctx context.Context) error {
 	host, away := strings.TrimPrefix(a.authURL(), "https://"), false
 	for {
 		state := a.remote.State()
-		quiet := time.Since(state.Since)
+		lasts := time.Since(state.Since)
 		switch {
 		case state.Connected && away:
 			away = false
 			a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityServerBack, What: host})
 		case state.Connected || away || state.Refused:
-		case quiet >= serverAwayAfter:
+		case lasts >= serverAwayAfter:
 			away = true
 			a.AddActivity(agentapi.Activity{At: state.Since, Kind: agentapi.ActivityServerAway, What: host})
 		default:
-			later.Reset(serverAwayAfter - quiet)
+			later.Reset(serverAwayAfter - lasts)
 		}
 		select {
 		case <-ctx.Done():

@@ -79,7 +79,7 @@ var (
 // Authenticate returns whom the request's access token names. present is false
 // when it carries none of ours: an app's own bearer token is the app's business.
 // With an error the token is of ours and worth nothing here.
-func (b *Bearer) Authenticate(r *http.Request, _ string) (id Identity, present bool, err error) {
+func (b *Bearer) Authenticate(r *http.Request) (id Identity, present bool, err error) {
 	var token string
 	var passed *verified
 	for _, value := range r.Header["Authorization"] {

@@ -88,12 +88,12 @@ func TestBearer(t *testing.T) {
 	a, _ := open(t, t.TempDir(), c)
 	b := access.NewBearer(a)
 	good := s.sign(t, bobs(c.now()))
-	if _, present, err := b.Authenticate(authorized("Bearer "+good), notes); !present || err == nil {
+	if _, present, err := b.Authenticate(authorized("Bearer " + good)); !present || err == nil {
 		t.Errorf("without a snapshot: %v, %v", present, err)
 	}
 	a.SetSnapshot(keyed(s))
 	for range 2 { // verified, and remembered
-		id, present, err := b.Authenticate(authorized("Bearer "+good), notes)
+		id, present, err := b.Authenticate(authorized("Bearer " + good))
 		if err != nil || !present || id != (access.Identity{AccountID: bob, Email: "bob@example.com", GrantID: "g1", ClientID: "c1"}) {
 			t.Fatalf("%+v, %v, %v", id, present, err)
 		}
@@ -144,14 +144,14 @@ func TestBearer(t *testing.T) {
 		"too long":                    with(func(c *claims) { c.Email = strings.Repeat("e", 5000) }),
 		"loose bits in the signature": loose(good),
 	} {
-		if id, present, err := b.Authenticate(authorized("Bearer "+token), notes); !present || err == nil || id != (access.Identity{}) {
+		if id, present, err := b.Authenticate(authorized("Bearer " + token)); !present || err == nil || id != (access.Identity{}) {
 			t.Errorf("%s: %+v, %v, %v", what, id, present, err)
 		}
 	}
-	if _, present, err := b.Authenticate(authorized("Bearer "+good, "bearer "+good), notes); !present || err == nil {
+	if _, present, err := b.Authenticate(authorized("Bearer "+good, "bearer "+good)); !present || err == nil {
 		t.Errorf("two of ours: %v, %v", present, err)
 	}
-	if _, _, err := b.Authenticate(authorized("Bearer "+good), notes); err != nil {
+	if _, _, err := b.Authenticate(authorized("Bearer " + good)); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -176,11 +176,11 @@ func TestOtherCredentialsAreNotOurs(t *testing.T) {
 		"", "Bearer", "Bearer ", "Bearer x", "Bearer x.y", "Bearer x.y.z", "Bearer " + s.sign(t, foreign), "Basic dTpw",
 		"Token " + good, good, "Bearer " + good + " " + good, "Bearer " + good + ".x", "Bearer ..", "Bearer .e30.",
 	} {
-		if id, present, err := b.Authenticate(authorized(value), notes); present || err != nil || id != (access.Identity{}) {
+		if id, present, err := b.Authenticate(authorized(value)); present || err != nil || id != (access.Identity{}) {
 			t.Errorf("%q: %+v, %v, %v", value, id, present, err)
 		}
 	}
-	if _, present, err := b.Authenticate(authorized("Basic dTpw", "BEARER   "+good), notes); !present || err != nil {
+	if _, present, err := b.Authenticate(authorized("Basic dTpw", "BEARER   "+good)); !present || err != nil {
 		t.Errorf("beside an app's own: %v, %v", present, err)
 	}
 }
@@ -210,11 +210,11 @@ func TestRememberedTokens(t *testing.T) {
 			c, s, other := newClock(), newSigner(t), newSigner(t)
 			a, b := trusting(t, c, s)
 			request := authorized("Bearer " + s.sign(t, bobs(c.now())))
-			if _, _, err := b.Authenticate(request, notes); err != nil {
+			if _, _, err := b.Authenticate(request); err != nil {
 				t.Fatal(err)
 			}
 			change(c, a, s, other)
-			if _, present, err := b.Authenticate(request, notes); !present || err == nil {
+			if _, present, err := b.Authenticate(request); !present || err == nil {
 				t.Errorf("still accepted: %v, %v", present, err)
 			}
 		})
@@ -232,7 +232,7 @@ func TestTwoKeys(t *testing.T) {
 	a.SetSnapshot(n)
 	b := access.NewBearer(a)
 	for _, s := range []signer{old, fresh} {
-		if _, _, err := b.Authenticate(authorized("Bearer "+s.sign(t, bobs(c.now()))), notes); err != nil {
+		if _, _, err := b.Authenticate(authorized("Bearer " + s.sign(t, bobs(c.now())))); err != nil {
 			t.Error(err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestSkew(t *testing.T) {
 		claims := bobs(c.now())
 		claims.IssuedAt += tt.shift
 		claims.Expires += tt.shift
-		if _, _, err := b.Authenticate(authorized("Bearer "+s.sign(t, claims)), notes); (err == nil) != tt.fine {
+		if _, _, err := b.Authenticate(authorized("Bearer " + s.sign(t, claims))); (err == nil) != tt.fine {
 			t.Errorf("the other clock %v ahead, issued at %d s: %v", tt.ahead, tt.shift, err)
 		}
 		if tt.ahead == 0 && log.Len() > 0 {
@@ -312,14 +312,14 @@ func TestManyTokens(t *testing.T) {
 	_, b := trusting(t, c, s)
 	request := authorized("Bearer " + s.sign(t, bobs(c.now())))
 	for range 9000 {
-		if _, _, err := b.Authenticate(authorized("Bearer "+s.sign(t, bobs(c.now()))), notes); err != nil {
+		if _, _, err := b.Authenticate(authorized("Bearer " + s.sign(t, bobs(c.now())))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := access.Remembered(b); n > 8192 || n < 4096 {
 		t.Errorf("%d tokens are remembered", n)
 	}
-	if _, _, err := b.Authenticate(request, notes); err != nil {
+	if _, _, err := b.Authenticate(request); err != nil {
 		t.Error(err)
 	}
 }
@@ -334,7 +334,7 @@ func FuzzBearer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		id, present, err := b.Authenticate(authorized(value), notes)
+		id, present, err := b.Authenticate(authorized(value))
 		token, ours := access.OwnToken(value)
 		if present != ours {
 			t.Errorf("%q: present %v, ours %v", value, present, ours)
@@ -361,7 +361,7 @@ func BenchmarkBearer(b *testing.B) {
 				if fresh {
 					bearer = access.NewBearer(a)
 				}
-				if _, _, err := bearer.Authenticate(request, notes); err != nil {
+				if _, _, err := bearer.Authenticate(request); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -26,7 +26,7 @@ func TestKnownVisitorsCostNoMemory(t *testing.T) {
 	ways := map[string]func() (access.Identity, bool){
 		"a session": func() (access.Identity, bool) { id, _, ok := a.Session(cookie, notes); return id, ok },
 		"a token": func() (access.Identity, bool) {
-			id, _, err := bearer.Authenticate(token, notes)
+			id, _, err := bearer.Authenticate(token)
 			return id, err == nil
 		},
 		"a password": func() (access.Identity, bool) { id, _, err := a.Password(password, notes); return id, err == nil },

@@ -3,9 +3,10 @@ package agentapi
 import (
 	"context"
 	"net/http"
-	"porchlight/internal/words"
 	"strconv"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // Pause closes a live app to everybody and keeps its approval and its people;

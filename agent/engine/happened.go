@@ -35,9 +35,7 @@ func happened(name string, e event, out outcome, closed int) []agentapi.Activity
 		if kind == agentapi.ActivityApproved {
 			line.Port, line.Program = app.LocalPort, app.Listener.Program
 		}
-		if again := e.Kind == onPause && out.before.Paused; !again { // it closes what slipped in
-			lines = append(lines, line)
-		}
+		lines = append(lines, line)
 	}
 	for _, n := range out.Notices {
 		switch n.Kind {

@@ -32,20 +32,20 @@ func changes(before, after store.App, at time.Time) []agentapi.Notice {
 	}
 	now, then := strconv.Itoa(after.LocalPort), strconv.Itoa(before.LocalPort)
 	if before.Label != after.Label {
-		add("renamed", words.Of("%[1]s is now called %[2]s.", before.Label, after.Label))
+		add(agentapi.ActivityRenamed, words.Of("%[1]s is now called %[2]s.", before.Label, after.Label))
 	}
 	switch was, is := before.Listener, after.Listener; {
 	case was.Program != "" && is.Program != "" && was.Program != is.Program:
-		add("program-changed", words.Of("%[1]s is now answered by %[2]s on port %[3]s. Before, it was %[4]s on port %[5]s.",
+		add(agentapi.ActivityProgramChanged, words.Of("%[1]s is now answered by %[2]s on port %[3]s. Before, it was %[4]s on port %[5]s.",
 			after.Label, is.Program, now, was.Program, then))
 	case was.User != "" && is.User != "" && was.User != is.User:
 		// The system does not name the programs of other users.
-		add("program-changed", words.Of("%[1]s is now answered by a program of the user %[2]s on port %[3]s. Before, it was one of %[4]s on port %[5]s.",
+		add(agentapi.ActivityProgramChanged, words.Of("%[1]s is now answered by a program of the user %[2]s on port %[3]s. Before, it was one of %[4]s on port %[5]s.",
 			after.Label, is.User, now, was.User, then))
 	case before.LocalPort != after.LocalPort:
-		add("port-changed", words.Of("%[1]s now answers on port %[2]s. Before, it was port %[3]s.", after.Label, now, then))
+		add(agentapi.ActivityPortChanged, words.Of("%[1]s now answers on port %[2]s. Before, it was port %[3]s.", after.Label, now, then))
 	case before.Address != after.Address:
-		add("port-changed", words.Of("%[1]s now answers on port %[2]s of %[3]s. Before, it was %[4]s.",
+		add(agentapi.ActivityPortChanged, words.Of("%[1]s now answers on port %[2]s of %[3]s. Before, it was %[4]s.",
 			after.Label, now, cmp.Or(after.Address, upstream.IPv4), cmp.Or(before.Address, upstream.IPv4)))
 	}
 	return notices

@@ -10,6 +10,7 @@ package listening
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -97,19 +98,15 @@ func (one listener) spot() spot { return spot{one.port, one.UserID, one.Inode} }
 // at: on 127.0.0.1, and where nobody is there, on [::1].
 func reachable(all []procinfo.Bound) []listener {
 	byPort := map[int]*listener{}
-	for _, address := range []bool{false, true} {
-		best := map[int]int{}
+	for _, address := range []netip.Addr{procinfo.IPv4, procinfo.IPv6} {
+		v6, best := address.Is6(), map[int]int{}
 		for _, b := range all {
-			at := procinfo.IPv4
-			if address {
-				at = procinfo.IPv6
-			}
-			port, rank := int(b.At.Port()), b.Reaches(at)
-			if was := byPort[port]; rank == 0 || was != nil && was.v6 != address || rank <= best[port] {
+			port, rank := int(b.At.Port()), b.Reaches(address)
+			if was := byPort[port]; rank == 0 || was != nil && was.v6 != v6 || rank <= best[port] {
 				continue
 			}
 			best[port] = rank
-			byPort[port] = &listener{Bound: b, port: port, v6: address}
+			byPort[port] = &listener{Bound: b, port: port, v6: v6}
 		}
 	}
 	for _, b := range all {

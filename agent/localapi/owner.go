@@ -62,13 +62,11 @@ func (a *API) setSettings(r *http.Request) (any, error) {
 			*later.set = f.truth(later.name)
 		}
 	}
-	if s.DisplayName = now.DisplayName; f.has("displayName") {
-		s.DisplayName = f.text("displayName")
-	}
 	for _, later := range []struct {
 		name      string
 		kept, set *string
 	}{
+		{"displayName", &now.DisplayName, &s.DisplayName},
 		{"language", &now.Language, &s.Language},
 		{"updateAddress", &now.UpdateAddress, &s.UpdateAddress},
 		{"updateKey", &now.UpdateKey, &s.UpdateKey},

@@ -1,12 +1,9 @@
 package localapi
 
 import (
-	"net"
 	"net/http"
 	"os"
 	"strconv"
-
-	"golang.org/x/net/netutil"
 
 	"porchlight/agent/agentapi"
 )
@@ -44,42 +41,4 @@ func (a *API) share(r *http.Request) (any, error) {
 
 func (a *API) unshare(r *http.Request) (any, error) {
 	return a.cfg.Apps.Unshare(r.Context(), r.PathValue("name"))
-}
-
-// peer is the process at the other end of the owner's socket; 0 where the system does
-// not tell.
-func peer(r *http.Request) int {
-	if c, ok := r.Context().Value(connKey{}).(*owned); ok {
-		return c.pid
-	}
-	return 0
-}
-
-// ownerEntry is the owner's socket, with a limit.
-type ownerEntry struct {
-	net.Listener
-	last *lastAccepted
-}
-
-// owned is a connection of the owner's socket.
-type owned struct {
-	net.Conn
-	pid int // at the other end; 0 where that is not known
-}
-
-func newOwnerEntry(l net.Listener) *ownerEntry {
-	last := &lastAccepted{Listener: l}
-	return &ownerEntry{netutil.LimitListener(last, maxConns), last}
-}
-
-func (l *ownerEntry) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	conn := &owned{Conn: c}
-	if raw, ok := l.last.conn.(*net.UnixConn); ok {
-		conn.pid = peerPID(raw)
-	}
-	return conn, nil
 }

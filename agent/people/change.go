@@ -40,11 +40,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 		return agentapi.Invitation{}, err
 	}
 	defer turn.end()
-	ids := make([]string, len(apps))
-	for i, app := range apps {
-		ids[i] = app.ID
-	}
-	were := p.asTheyWere()
+	ids, were := idsOf(apps), p.asTheyWere()
 	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids, Until: req.Until, Name: p.displayName(by), Language: p.language(), Program: !by.Owner})
 	if err != nil {
 		return agentapi.Invitation{}, refusal(err)
@@ -303,6 +299,14 @@ func (p *People) liveApps(labels []string) ([]engine.App, error) {
 		}
 	}
 	return apps, nil
+}
+
+func idsOf(apps []engine.App) []string {
+	ids := make([]string, len(apps))
+	for i, app := range apps {
+		ids[i] = app.ID
+	}
+	return ids
 }
 
 // looksLikeAddress is asked when an invitation is refused because of its apps, so that

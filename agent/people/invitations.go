@@ -27,11 +27,7 @@ func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest)
 		return agentapi.Invitations{}, err
 	}
 	defer turn.end()
-	ids := make([]string, len(apps))
-	for i, app := range apps {
-		ids[i] = app.ID
-	}
-	all := controlapi.Invitations{Emails: req.Emails, Apps: ids, Until: req.Until, Line: req.Line, NoMail: req.NoMail}
+	all := controlapi.Invitations{Emails: req.Emails, Apps: idsOf(apps), Until: req.Until, Line: req.Line, NoMail: req.NoMail}
 	all.Name, all.Language = p.displayName(Owner), p.language()
 	were := p.asTheyWere()
 	made, err := p.cfg.Control.InviteAll(ctx, all)
@@ -92,10 +88,7 @@ func (p *People) checkAll(req *agentapi.InvitationsRequest) (apps []engine.App, 
 
 // tooOld says whether a control plane has no such route: nothing else that is asked for
 // here is not found.
-func tooOld(err error) bool {
-	e, ok := errors.AsType[*controlapi.Error](err)
-	return ok && e.Code == controlapi.CodeNotFound
-}
+func tooOld(err error) bool { return isNotFound(err) }
 
 // oneByOne invites by a control plane that knows only single invitations, and neither
 // line nor link.
@@ -134,10 +127,7 @@ func (p *People) invited(made controlapi.InvitationsMade, apps []engine.App, upT
 	if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
 		url = pub.URL
 	}
-	ids := make([]string, len(apps))
-	for i, app := range apps {
-		ids[i] = app.ID
-	}
+	ids := idsOf(apps)
 	out := agentapi.Invitations{Invitations: make([]agentapi.Invited, len(made.Invitations))}
 	for i, one := range made.Invitations {
 		to := &out.Invitations[i]

@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -82,8 +81,8 @@ func (p *People) readPasswords(ctx context.Context) ([]controlapi.PasswordInfo, 
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
 	all, err := p.cfg.Control.Passwords(ctx)
-	if e, ok := errors.AsType[*controlapi.Error](err); ok && e.Code == controlapi.CodeNotFound {
-		all, err = nil, nil // one that is too old to have any
+	if tooOld(err) {
+		all, err = nil, nil // it has none, either
 	}
 	if err != nil {
 		return nil, refusal(err)

@@ -19,7 +19,7 @@ func token(name string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"service-control"}`)) + "." + name
 }
 
-func (tokens) Authenticate(r *http.Request, _ string) (access.Identity, bool, error) {
+func (tokens) Authenticate(r *http.Request) (access.Identity, bool, error) {
 	switch r.Header.Get("Authorization") {
 	case "":
 		return access.Identity{}, false, nil

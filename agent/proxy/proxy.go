@@ -77,7 +77,7 @@ type Root struct {
 // request carries nothing of its kind; with present true and an error the
 // request is refused without a look at cookies.
 type Authenticator interface {
-	Authenticate(r *http.Request, appID string) (id access.Identity, present bool, err error)
+	Authenticate(r *http.Request) (id access.Identity, present bool, err error)
 }
 
 // Config of New. Fields without a remark are required.
@@ -127,8 +127,8 @@ type Config struct {
 	// Requests keeps what visitors asked, for the owner; nil for not.
 	Requests *requests.Log
 	// Patience is how long a page that a visitor loads waits for the first word of an
-	// app whose options say nothing of it; 60 s when zero. Nothing else is limited: an event stream or a
-	// long poll may be silent for as long as it likes.
+	// app whose options say nothing of it; 60 s when zero. Nothing else is limited: an
+	// event stream or a long poll may be silent for as long as it likes.
 	Patience time.Duration
 	// DecideWithin is how long a connection has for a first request that is let
 	// through; 10 s when zero.

@@ -175,7 +175,7 @@ func (p *Proxy) lookup(name string) (App, bool) {
 // header of the answer.
 func (p *Proxy) identify(h http.Header, r *http.Request, at *place) (id access.Identity, renew string, a *answer) {
 	if p.config.Bearer != nil {
-		id, present, err := p.config.Bearer.Authenticate(r, at.app.ID)
+		id, present, err := p.config.Bearer.Authenticate(r)
 		if err != nil {
 			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
 			return access.Identity{}, "", invalidToken()

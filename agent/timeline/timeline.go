@@ -8,6 +8,7 @@ package timeline
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"porchlight/agent/access"
@@ -208,11 +209,4 @@ func (t *Timeline) live(line agentapi.Activity) (engine.App, bool) {
 	return app, ok && app.ID != "" && (line.Name == "" || app.Name == line.Name)
 }
 
-func has(row controlapi.Person, app engine.App) bool {
-	for _, id := range row.Apps {
-		if id == app.ID {
-			return true
-		}
-	}
-	return false
-}
+func has(row controlapi.Person, app engine.App) bool { return slices.Contains(row.Apps, app.ID) }
