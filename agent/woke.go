@@ -49,9 +49,10 @@ func watchSleep(ctx context.Context, set <-chan struct{}, read clocks, woke func
 	}
 }
 
-// woke has shares end whose time came meanwhile, and tunnel and sync look after their connections: the relay will have given
-// them up meanwhile, and waiting for their silence would keep visitors out. A clock
-// that was set looks like sleep, and costs one question to the relay.
+// woke has shares end whose time came while the computer slept, and tunnel and sync look
+// after their connections: the relay will have given these up, and to wait until their
+// silence shows would keep visitors out. A clock that was set looks like sleep, and costs
+// one question to the relay.
 func (a *Agent) woke(gap time.Duration) {
 	a.log.Info("the computer seems to have slept; looking after the connections", "for", gap.Round(time.Second))
 	a.access.Woke()

@@ -156,8 +156,9 @@ func New(c Config) (*Access, error) {
 }
 
 // SetClockAhead notes how far the control plane's clock was last seen ahead of
-// this computer's; negative where it is behind. Shares end by that clock. Access tokens are held to the
-// control plane's clock, which wrote their times, as far as a minute off.
+// this computer's; negative where it is behind. Shares end by that clock. Access tokens,
+// whose times it wrote, are held to it too, but there no more than a minute's difference
+// counts.
 func (a *Access) SetClockAhead(ahead time.Duration) {
 	if a.clock.hear(ahead) {
 		a.endsWake.Raise()

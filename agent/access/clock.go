@@ -61,6 +61,7 @@ func (c *controlClock) hear(ahead time.Duration) (moved bool) {
 	}
 	before, _ := c.time()
 	old := c.last.Load()
+	// By the clock that ahead was told by, and not c.now.
 	next := &reckoning{at: time.Now().Round(0).Add(ahead), since: c.sinceBoot(), heard: true, ahead: -ahead}
 	by := next.at.Sub(before)
 	if old.heard {

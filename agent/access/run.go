@@ -7,7 +7,8 @@ import (
 
 // Run writes the last use of sessions and what happened to the disk, removes what is
 // over, ends access when the control plane has been silent for too long and shares when
-// their end has come, and raises the signal when the number of live connections changes. It blocks until ctx ends.
+// their end has come, and raises the signal when the number of live connections changes.
+// It blocks until ctx ends.
 func (a *Access) Run(ctx context.Context) error {
 	const (
 		flushEvery = time.Minute

@@ -51,7 +51,8 @@ func matches(q agentapi.ActivityQuery, line agentapi.Activity) bool {
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(q.Search)), func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// ActivityVersion changes whenever ActivityPage may answer something else.
+// ActivityVersion changes whenever ActivityPage may answer something else, but for lines
+// that only grew too old.
 func (a *Access) ActivityVersion() uint64 { return a.activity.version.Load() }
 
 // ClearActivity forgets all of it. Visits under way stay known: going on with

@@ -7,8 +7,8 @@ import (
 	"porchlight/agent/store"
 )
 
-// Visitor is somebody with something open now: a person in their browsers, or,
-// where GrantID is set, a remote client of theirs.
+// Visitor is somebody with something open now: a person, by their browsers and app
+// passwords, or, where GrantID is set, a remote client of theirs.
 type Visitor struct {
 	AccountID string
 	Email     string

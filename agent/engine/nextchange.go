@@ -70,8 +70,8 @@ func forgetKey(app *store.App) {
 }
 
 // askingAgain has an approved app wait for the owner because its port changed, the
-// user whose program listens there, or the key it shows. The approval stays as it was until they
-// answer.
+// user whose program listens there, or the key it shows. The approval stays as it was
+// until they answer.
 func askingAgain(now stored, e event) outcome {
 	app, was := *now.App, approvedOf(now.App)
 	if app.Status != agentapi.StatusPending {

@@ -9,8 +9,8 @@ import (
 
 // Connector connects this computer to a control plane elsewhere and takes it
 // off one again. Both replace the agent behind the Server by one that is somebody
-// else. Its methods are called concurrently;
-// errors that are not an *agentapi.Error are faults.
+// else. Its methods are called concurrently; errors that are not an *agentapi.Error
+// are faults.
 type Connector interface {
 	// Connect asks the control plane and returns what the owner has to confirm
 	// in a browser; the waiting goes on behind it.

@@ -5,9 +5,9 @@
 // A request comes in by one of two listeners, TCP on the loopback address or the
 // owner's unix socket, which a Server keeps as long as the process lives; the agent
 // that answers behind it, an API, may be replaced. The guard turns away everything
-// that a web page could have sent. One table then says which handler it goes to and which tier it
-// needs; admit is the only place that checks a tier. Handlers decide nothing:
-// they turn a request into a call of the room that does.
+// that a web page could have sent. One table then says which handler it goes to and
+// which tier it needs; admit is the only place that checks a tier. Handlers decide
+// nothing: they turn a request into a call of the room that does.
 //
 // The package never serves on an address that another computer can reach, and
 // never answers with anything but JSON, or events for the owner.
@@ -278,8 +278,8 @@ func (a *API) answer(from listenerKind, rt route, w http.ResponseWriter, r *http
 	defer cancel()
 	defer context.AfterFunc(a.cut, func() {
 		cancel()
-		// The answer too: a client that does not read it must not delay the swap. A writer without
-		// deadlines is one of a test, not of a connection.
+		// The answer too: a client that does not read it must not keep the next agent
+		// waiting. A writer without deadlines is one of a test, not of a connection.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now())
 	})()
 	r = r.WithContext(ctx)

@@ -144,7 +144,7 @@ func New(cfg Config) (*People, error) {
 }
 
 // List carries out GET /people: everybody with a row, removed ones included, the
-// owner first, and of no app when it ends.
+// owner first. It says of no app when it ends.
 func (p *People) List(ctx context.Context) (agentapi.People, error) {
 	people, err := p.list(ctx)
 	for i, m := range people.Members {
@@ -166,8 +166,8 @@ func (p *People) list(ctx context.Context) (agentapi.People, error) {
 	return p.listing(got.Name, got.Members, p.takenAway(unsentOnly)), nil
 }
 
-// ListKnown is List for the owner, with the ends of what ends: with the control plane away it is what the
-// last snapshot says, so that access can be taken away then, too.
+// ListKnown is List for the owner, with the ends of what ends. With the control plane
+// away it is what the last snapshot says, so that access can be taken away then, too.
 func (p *People) ListKnown(ctx context.Context) (agentapi.People, error) {
 	people, err := p.list(ctx)
 	if agentapi.CodeOf(err) != agentapi.CodeUnavailable {

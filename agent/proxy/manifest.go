@@ -10,19 +10,20 @@ import (
 // What that takes is public: the host that whoever asks knows, and our icon. So it is
 // asked for without a cookie.
 
-// colour of the window around an installed launcher, as the style has it in the light.
+// pageColour is the colour of the window around an installed launcher: the page's in
+// light.
 const pageColour = "#faf9f7"
 
 type webManifest struct {
-	ID              string    `json:"id"`
-	Name            string    `json:"name"`
-	ShortName       string    `json:"short_name"`
-	StartURL        string    `json:"start_url"`
-	Scope           string    `json:"scope"`
-	Display         string    `json:"display"`
-	ThemeColour     string    `json:"theme_color"`
-	BackgroundColor string    `json:"background_color"`
-	Icons           []webIcon `json:"icons"`
+	ID               string    `json:"id"`
+	Name             string    `json:"name"`
+	ShortName        string    `json:"short_name"`
+	StartURL         string    `json:"start_url"`
+	Scope            string    `json:"scope"`
+	Display          string    `json:"display"`
+	ThemeColour      string    `json:"theme_color"`
+	BackgroundColour string    `json:"background_color"`
+	Icons            []webIcon `json:"icons"`
 }
 
 type webIcon struct {
@@ -43,7 +44,7 @@ func manifest(r *http.Request, at place) *answer {
 	return &answer{serve: func(w http.ResponseWriter, _ *http.Request) {
 		raw, err := json.Marshal(webManifest{
 			ID: "/", Name: at.host, ShortName: at.root.Name, StartURL: "/", Scope: "/", Display: "standalone",
-			ThemeColour: pageColour, BackgroundColor: pageColour,
+			ThemeColour: pageColour, BackgroundColour: pageColour,
 			Icons: []webIcon{
 				{pathIcon192, "192x192", "image/png", "any"},
 				{pathIcon512, "512x512", "image/png", "any"},

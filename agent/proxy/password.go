@@ -22,7 +22,7 @@ import (
 // Nobody finds one of 160 random bits by trying, and to look one up costs next to
 // nothing. So a right one always passes, whoever tries wrong ones beside it; wrong ones
 // are counted by the network they came from, so that a program that has one is told to
-// slow down. wrongNetworks bounds the networks remembered.
+// slow down.
 var wrongPasswords = bounds.Bucket{Size: 60, Refill: time.Second}
 
 // byPassword finds out who asks by an app password. present is false for a request

@@ -213,9 +213,8 @@ func (v *visit) Cut(together <-chan struct{}) {
 
 // End cuts the visit off: the app's side by its connection, and the visitor's by
 // cutting theirs (HTTP/1.1, and where the network may have gone) or resetting the
-// stream. A write to a
-// visitor who does not read waits for nothing else, and a polite end of TLS
-// would wait with it.
+// stream. A write to a visitor who does not read waits for nothing else, and a polite
+// end of TLS would wait with it.
 func (v *visit) End() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -290,8 +290,8 @@ func (s *session) take(tickets []tunnelwire.Ticket, secure bool) error {
 	return nil
 }
 
-// pulse pings until the session ends, at first after first, and at the same moments as the other slot's session:
-// the processor wakes up once for both.
+// pulse pings until the session ends, for the first time after first, and at the same
+// moments as the other slot's session: the processor wakes up once for both.
 func (s *session) pulse(first time.Duration) {
 	next := time.NewTimer(first)
 	defer next.Stop()

@@ -57,9 +57,8 @@ const (
 // Config of a Tunnel. Relays, Credential, Open and Opened are required.
 type Config struct {
 	// Relays lists the relays in order of preference; two are used, and the others
-	// where those do not answer or are far. It is asked
-	// again whenever one is to be dialled, so it may change; Relist makes a
-	// change count.
+	// where those do not answer or are far. It is asked again whenever one is to be
+	// dialled, so it may change; Relist makes a change count.
 	Relays func() []controlapi.Relay
 	// Credential is the device credential; empty means that there is none yet.
 	Credential func() string

@@ -194,7 +194,8 @@ func (c *Conn) Hold(what string, release func()) {
 	}
 }
 
-// Holds says whether the connection holds what is named; nothing to do for nil.
+// Holds says whether the connection holds what is named. On nil it is true: there is
+// nothing to be held.
 func (c *Conn) Holds(what string) bool {
 	if c == nil {
 		return true

@@ -39,7 +39,7 @@ type response struct {
 	length    int64    // the handler's Content-Length; -1 for none
 	written   int64    // bytes of the body that the handler wrote
 	sniff     bool     // there is no Content-Type
-	hasDate   bool     //
+	hasDate   bool     // the handler's header says one
 	trailing  bool     // there are trailers
 	trailers  []string // those that were announced
 	keepAlive []string // the handler's Connection
