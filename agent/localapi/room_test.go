@@ -1,8 +1,12 @@
 package localapi
 
 import (
+	"cmp"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/people"
@@ -85,6 +89,52 @@ func TestRoomOfOtherUsers(t *testing.T) {
 	}
 	if in := enter(ownUser, 100); in != 100 {
 		t.Errorf("the owner's programs have %d more, want 100", in)
+	}
+}
+
+// endless is a listener to which somebody comes whenever it is asked.
+type endless struct {
+	net.Listener
+	came atomic.Int64
+}
+
+func (l *endless) Accept() (net.Conn, error) {
+	l.came.Add(1)
+	near, _ := net.Pipe()
+	return near, nil
+}
+
+// TestFilesOfTheAPI: of each listener there are 512 connections; who comes next waits
+// until one is closed.
+func TestFilesOfTheAPI(t *testing.T) {
+	t.Parallel()
+	for name, entry := range map[string]func(net.Listener) net.Listener{
+		"open tier":  func(l net.Listener) net.Listener { return (&Server{}).newEntry(l).Listener },
+		"owner tier": func(l net.Listener) net.Listener { return newOwnerEntry(l) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			const most = 512
+			last := new(endless)
+			l := entry(last)
+			var first net.Conn
+			for range most {
+				c, err := l.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				first = cmp.Or(first, c)
+			}
+			go func() { _, _ = l.Accept() }() // it never fails
+			synctest.Wait()
+			if n := last.came.Load(); n != most {
+				t.Errorf("%s: %d connections, want %d", name, n, most)
+			}
+			first.Close()
+			synctest.Wait()
+			if n := last.came.Load(); n != most+1 {
+				t.Errorf("%s: %d connections after one was closed, want %d", name, n, most+1)
+			}
+		})
 	}
 }
 

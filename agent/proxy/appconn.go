@@ -16,13 +16,14 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/proxy/limits"
 	"porchlight/agent/upstream"
 	"porchlight/internal/socket"
 )
 
 // Limits of connections to apps.
 const (
-	maxIdleConns  = 1024 // or a sixteenth of the process's files
+	maxIdleConns  = 1024 // of each kind, or its part of the process's files; see mostKept
 	maxIdlePerApp = 256
 	// maxIdleTime is less than the 5 s of common servers, whose closing would
 	// race with a request.
@@ -30,6 +31,12 @@ const (
 	maxResponseHeader = 256 << 10 // bytes, of the answer and the 1xx before it
 	readBuffer        = 16 << 10
 )
+
+// mostKept is how many idle connections each kind keeps: those of forwardDirect, and of
+// net/http those for HTTP/1.1 and for HTTP/2.
+func mostKept(files int) int {
+	return max(1, min(maxIdleConns, limits.Share(files, limits.KeptShare)/3))
+}
 
 // A port belongs to nobody: when an app ends, a program of any user of this
 // computer can listen there next. So the program that took a new connection is looked

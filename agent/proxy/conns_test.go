@@ -150,7 +150,7 @@ func fine(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") }
 // keeps their connection.
 func TestConnectionsLeaveRoom(t *testing.T) {
 	t.Parallel()
-	const files, most = 1024, 1024 / 8 * 3
+	const files, most = 1024, 1024 / 16 * 9
 	r := newRig(t, func(c *proxy.Config) { c.Files, c.DecideWithin = files, time.Hour })
 	r.app("notes", fine)
 	s := r.streets()
@@ -209,14 +209,23 @@ func TestConnectionsLeaveRoom(t *testing.T) {
 // one waits outside.
 func TestConnectionsFullOfVisitors(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *proxy.Config) { c.Files = 1 }) // 64 connections
+	for files, most := range map[int]int{1: 64, 128: 128 / 16 * 9} {
+		t.Run(fmt.Sprint(files, " files"), func(t *testing.T) {
+			t.Parallel()
+			fullOfVisitors(t, files, most)
+		})
+	}
+}
+
+func fullOfVisitors(t *testing.T, files, most int) {
+	r := newRig(t, func(c *proxy.Config) { c.Files = files })
 	r.app("notes", fine)
 	signedIn := r.signedIn("notes", ownerID, true)
 	s := r.streets()
 	var in []*browser
 	for street := range 8 {
 		addr := s.from(fmt.Sprintf("203.0.113.%d", street))
-		for range 8 {
+		for range most / 8 {
 			b := signedIn.at(addr, true)
 			if _, err := b.visit(); err != nil {
 				t.Fatal(err)
@@ -226,7 +235,7 @@ func TestConnectionsFullOfVisitors(t *testing.T) {
 	}
 	next := signedIn.at(s.from("192.0.2.1"), true)
 	if _, err := next.visit(); err == nil {
-		t.Error("65 connections are open at a time, want 64")
+		t.Errorf("%d connections are open at a time, want %d", most+1, most)
 	}
 	for i, b := range in {
 		if reused, err := b.visit(); err != nil || !reused {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,6 +65,44 @@ func TestDirectConnectionsAreKept(t *testing.T) {
 				within(t, "the connection is kept by the direct way", func() bool { return proxy.IdleDirect(r.proxy) == 1 })
 			}
 		})
+	}
+}
+
+// TestKeptConnectionsOfTheFiles: of many connections to apps that were in use at once no
+// more are kept than their share of the files, which each kind has a third of.
+func TestKeptConnectionsOfTheFiles(t *testing.T) {
+	t.Parallel()
+	const files, most, atOnce = 960, 960 / 16 / 3, 30
+	r := newRig(t, func(c *proxy.Config) { c.Files = files })
+	came, all := make(chan struct{}), make(chan struct{})
+	r.app("notes", func(_ http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/together" {
+			return
+		}
+		came <- struct{}{}
+		<-all
+	})
+	b := r.signedIn("notes", bobID, true)
+	var asked sync.WaitGroup
+	for range atOnce {
+		req := b.request("GET", origin+"/together", nil)
+		b.addCookies(req)
+		asked.Go(func() {
+			if res, err := b.client.Do(req); err != nil {
+				t.Error(err)
+			} else {
+				res.Body.Close()
+			}
+		})
+	}
+	for range atOnce {
+		<-came
+	}
+	close(all)
+	asked.Wait()
+	within(t, "nothing is under way", func() bool { taken, _ := proxy.Taken(r.proxy); return taken == 0 })
+	if n := proxy.IdleDirect(r.proxy); n > most {
+		t.Errorf("%d connections to apps are kept of %d, want %d at most", n, atOnce, most)
 	}
 }
 

@@ -194,7 +194,7 @@ func New(c Config) (*Proxy, error) {
 	p.wrong = bounds.NewBuckets[netip.Prefix](wrongCodes, wrongNetworks)
 	p.guesses = bounds.NewBuckets[netip.Prefix](wrongPasswords, wrongNetworks)
 	p.rooms = newRooms(p.config.Files, p.now, p.log)
-	idle := max(1, min(maxIdleConns, p.config.Files/16))
+	idle := mostKept(p.config.Files)
 	p.apps, p.direct = newTransports(p.dialApp, idle), newAppConns(idle)
 	p.reverse = p.newReverse()
 	return p, nil

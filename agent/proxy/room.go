@@ -6,17 +6,16 @@ import (
 	"time"
 
 	"porchlight/agent/proxy/gate"
+	"porchlight/agent/proxy/limits"
 )
 
 // What one person may have under way at one app: so many requests, event streams
 // among them, and so many WebSockets. Each holds a file of this process, the
-// connection to the app, so all of them together have half of the files, and one
-// person in all apps a quarter.
+// connection to the app, so all of them together, and one person in all apps, have
+// shares of the files.
 const (
 	requestsPerApp   = 256
 	webSocketsPerApp = 256
-	shareOfAll       = 2 // of the files: one half
-	shareOfPerson    = 4 // one quarter
 )
 
 // rooms counts what visitors have under way. A person is an account, in however
@@ -58,7 +57,7 @@ const (
 
 func newRooms(files int, now func() time.Time, log *slog.Logger) *rooms {
 	return &rooms{
-		all: max(1, files/shareOfAll), person: max(1, files/shareOfPerson), now: now, log: log,
+		all: max(1, limits.Share(files, limits.RequestsShare)), person: max(1, limits.Share(files, limits.PersonShare)), now: now, log: log,
 		people: map[string]*int{}, inApp: map[room]*int{}, refused: gate.Refusals{},
 	}
 }

@@ -102,7 +102,7 @@ func (r *rig) bobOpens(apps ...string) {
 func TestRoomOfOnePersonAtOneApp(t *testing.T) {
 	t.Parallel()
 	const most = 256
-	r := newRig(t)
+	r := newRig(t, func(c *proxy.Config) { c.Files = 16 << 10 }) // which bound nobody here
 	stuck := r.hangingApp("stuck")
 	r.app("notes", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") })
 	r.bobOpens("id-stuck", "id-notes")
@@ -172,11 +172,11 @@ func TestRoomOfOnePersonAtOneApp(t *testing.T) {
 	wait()
 }
 
-// The shares of the process's files: one person has a quarter in all apps, all
-// together have half.
+// The shares of the process's files: one person has an eighth in all apps, all
+// together have a quarter.
 func TestRoomOfTheFiles(t *testing.T) {
 	t.Parallel()
-	const files = 64
+	const files = 128
 	log := new(lines)
 	r := newRig(t, func(c *proxy.Config) {
 		c.Files = files
@@ -197,23 +197,23 @@ func TestRoomOfTheFiles(t *testing.T) {
 	var waits []func()
 	taken := 0
 	for i, id := range people {
-		want := files / 4 // a quarter each, until half is taken
+		want := files / 8 // an eighth each, until a quarter is taken
 		if i == 2 {
 			want = 0
 		}
 		var refused atomic.Int64
 		for _, name := range apps {
 			b := r.signedIn(name, id, true)
-			waits = append(waits, b.flood(ctx, files/4, "https://"+name+"."+rootHost+"/", &refused))
+			waits = append(waits, b.flood(ctx, files/8, "https://"+name+"."+rootHost+"/", &refused))
 		}
 		taken += want
 		within(t, fmt.Sprintf("%s has %d under way, all others are refused", id, want), func() bool {
 			now, _ := proxy.Taken(r.proxy)
-			return now == taken && refused.Load() == int64(2*files/4-want)
+			return now == taken && refused.Load() == int64(2*files/8-want)
 		})
 	}
-	if n := stuck["one"].open.Load() + stuck["two"].open.Load(); n > files/2 {
-		t.Errorf("%d connections to apps, want %d at most", n, files/2)
+	if n := stuck["one"].open.Load() + stuck["two"].open.Load(); n > files/4 {
+		t.Errorf("%d connections to apps, want %d at most", n, files/4)
 	}
 	for _, what := range []string{`limit="one person at all apps"`, "limit=everybody"} {
 		if n := log.count(what); n != 1 {

@@ -17,9 +17,8 @@ import (
 const (
 	// dialsAtOnce bounds the data connections being opened.
 	dialsAtOnce = 64
-	// ticketsAtOnce bounds the data connections of a session that wait for their
-	// visitor, those being opened included. A relay asks for far fewer.
-	ticketsAtOnce = 4096
+	// mostTickets bounds ticketsAtOnce in any case. A relay asks for far fewer.
+	mostTickets = 4096
 	// headerWait is how long the rest of a header may take after its first byte.
 	headerWait = 5 * time.Second
 	// firstRead holds the header and, mostly, all of the ClientHello behind it.
@@ -32,6 +31,11 @@ const (
 	secureTime     = 15 * time.Minute
 	lookAgainAfter = 500 * time.Millisecond
 )
+
+// ticketsAtOnce bounds the data connections of a session that wait for their visitor,
+// those being opened included: a computer's two sessions have a sixteenth of the files,
+// half of what visitors leave of them.
+func ticketsAtOnce(files int) int { return max(dialsAtOnce, min(mostTickets, files/32)) }
 
 var errEnded = errors.New("the data connection ended before a visitor came")
 

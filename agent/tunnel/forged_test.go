@@ -3,6 +3,7 @@ package tunnel_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -238,8 +239,18 @@ func TestMissingTickets(t *testing.T) {
 // they are given back.
 func TestTicketsAreBounded(t *testing.T) {
 	t.Parallel()
+	for files, bound := range map[int]int{1 << 20: 4096, 20_000: 625, 1: 64} {
+		t.Run(fmt.Sprint(files, " files"), func(t *testing.T) {
+			t.Parallel()
+			ticketsAreBounded(t, files, bound)
+		})
+	}
+}
+
+func ticketsAreBounded(t *testing.T, files, bound int) {
 	var dialled atomic.Bool
 	_, _, control := startFakeRelay(t, func(c *tunnel.Config) {
+		c.Files = files
 		c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dialled.Swap(true) { // the control connection is the first
 				<-ctx.Done()
@@ -248,13 +259,13 @@ func TestTicketsAreBounded(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, network, addr)
 		}
 	})
-	const bound = 4096
+	const frame = tunnelwire.MaxTickets
 	go func() {
 		open := tunnelwire.Frame{Type: tunnelwire.Open}
-		for range tunnelwire.MaxTickets {
+		for range frame {
 			open.Tickets = append(open.Tickets, tunnelwire.NewTicket())
 		}
-		for range bound/tunnelwire.MaxTickets + 1 {
+		for range bound/frame + 1 {
 			if tunnelwire.WriteFrame(control, open) != nil {
 				return
 			}
@@ -266,8 +277,8 @@ func TestTicketsAreBounded(t *testing.T) {
 			t.Fatal("no ticket was given back: ", err)
 		}
 		if f.Type == tunnelwire.Failed {
-			if len(f.Tickets) != tunnelwire.MaxTickets {
-				t.Errorf("%d were given back, want the last %d", len(f.Tickets), tunnelwire.MaxTickets)
+			if want := frame - bound%frame; len(f.Tickets) != want {
+				t.Errorf("%d were given back, want the last %d", len(f.Tickets), want)
 			}
 			return
 		}

@@ -106,7 +106,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		tunnel: t, relay: relay, slot: slot, conn: conn, key: key, ctx: life,
 		log:    t.log.With("relay", relay.Address),
 		dials:  make(chan struct{}, dialsAtOnce),
-		places: make(chan struct{}, ticketsAtOnce),
+		places: make(chan struct{}, ticketsAtOnce(t.cfg.Files)),
 		probes: make(chan struct{}, 1),
 		pongs:  make(chan struct{}, 1),
 		news:   make(chan struct{}, 1),

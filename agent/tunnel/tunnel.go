@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/filelimit"
 )
 
 const (
@@ -75,6 +76,8 @@ type Config struct {
 	// something is open the relays are asked every second whether they are there.
 	Open   func() bool
 	Opened func() (opened <-chan struct{}, end func())
+	// Files is how many files this process may have open; what the system says when zero.
+	Files int
 	// Dial opens TCP connections; nil means controlapi.DialWith.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log  *slog.Logger
@@ -117,6 +120,9 @@ func New(cfg Config) (*Tunnel, error) {
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = controlapi.DialWith(&net.Dialer{KeepAliveConfig: keepAlive})
+	}
+	if cfg.Files <= 0 {
+		cfg.Files = filelimit.Limit()
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

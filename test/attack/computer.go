@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"porchlight/agent/agentapi"
@@ -40,8 +41,11 @@ func (s *stage) startComputer(ctx context.Context, data string) (*computer, erro
 	if way := os.Getenv("PORCHLIGHT_HTTP"); way != "" { // what reads visitors' requests
 		flags = append(flags, "--http", way)
 	}
-	p, line, err := s.start(ctx, []string{"PORCHLIGHT_DATA=" + data, "PORCHLIGHT_API="},
-		filepath.Join(s.bin, "porchlight"), flags...)
+	program := filepath.Join(s.bin, "porchlight")
+	if s.agentFiles > 0 {
+		program, flags = "sh", append([]string{"-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(s.agentFiles), program}, flags...)
+	}
+	p, line, err := s.start(ctx, []string{"PORCHLIGHT_DATA=" + data, "PORCHLIGHT_API="}, program, flags...)
 	if err != nil {
 		return nil, err
 	}

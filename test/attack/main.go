@@ -47,6 +47,7 @@ var parts = []part{
 	{"redirects", attackRedirects, 34, 34},
 	{"races", attackRaces, 200, 60},
 	{"floods", attackFloods, 29, 29},
+	{"files", attackFiles, 14, 14},
 	{"kills", attackKills, 100, 12},
 	{"damages", attackDamages, 35, 35},
 }
@@ -57,7 +58,8 @@ type stage struct {
 	dir   string // everything that is written is below it
 	quick bool
 	keeper
-	refused int // starts on damaged files
+	agentFiles int // that agents started from now on may open; 0 for as many as we
+	refused    int // starts on damaged files
 }
 
 func main() {

@@ -66,7 +66,7 @@ type Conn struct {
 
 func newConns(files int, within time.Duration, log *slog.Logger) *conns {
 	return &conns{
-		most: max(2*limits.LeastPerSource, min(limits.Conns, files*3/8)), within: within, log: log,
+		most: max(2*limits.LeastPerSource, min(limits.Conns, limits.Share(files, limits.ConnsShare))), within: within, log: log,
 		sources: map[netip.Prefix]int{}, refused: Refusals{},
 	}
 }

@@ -37,13 +37,25 @@ const (
 	Lingering = 500 * time.Millisecond
 )
 
-// Connections. How many there may be by the process's files is the gate's to say:
-// half of the files are for requests, an eighth for everything else.
+// Connections.
 const (
 	Conns = 16 << 10 // in any case
 	// LeastPerSource is more than a browser opens at once.
 	LeastPerSource = 32
 )
+
+// Shares of the files this process may have open, in sixteenths. Two are left, for
+// everything else: the store, the tunnels with what they park for visitors, the
+// loopback API, looks at apps, the window.
+const (
+	ConnsShare    = 9 // connections of visitors, most of whom ask for nothing just now
+	RequestsShare = 4 // connections to apps in use, by a request or a WebSocket each
+	PersonShare   = 2 // of those, one person's
+	KeptShare     = 1 // connections to apps kept for the next request
+)
+
+// Share is so many sixteenths of the files.
+func Share(files, sixteenths int) int { return files * sixteenths / 16 }
 
 // Bodies that the handler did not read: so much of one is read after the answer to
 // keep the connection; with more to come, it ends.
