@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"porchlight/agent/proxy/limits"
 	"porchlight/internal/filelimit"
 )
 
@@ -129,16 +130,34 @@ func untilDark(ctx context.Context, st *stage, c contender) ([]reading, error) {
 	return []reading{{allDark, micro(<-last) / 1e3}, {saidSo, micro(answered) / 1e3}}, c.owner(ctx, "light")
 }
 
-// clicksAmongIdle has visitors' connections rest meanwhile, all of which must last.
+// What visitors at rest are, by those who stayed until the last click, and take.
+const (
+	stayed      = "visitors at rest"
+	agentMemory = "MB of the agent"
+	relayMemory = "MB of each relay"
+)
+
+// clicksAmongIdle has visitors' connections rest meanwhile, by each relay as many, all of
+// which must last.
 func clicksAmongIdle(ctx context.Context, st *stage, c contender) ([]reading, error) {
 	conns, err := openMany(ctx, st.atRest(), func(ctx context.Context, i int) (net.Conn, error) {
-		return c.as(i % crowdPeople).askOnce(ctx)
+		who := c.as(i % crowdPeople)
+		who.addr = c.relays[i%len(c.relays)]
+		return who.askOnce(ctx)
 	})
 	defer closeAll(conns)
 	if err != nil {
 		return nil, err
 	}
 	readings, err := clicks(ctx, st, c)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := contender{pid: c.pid}.resident()
+	if err != nil {
+		return nil, err
+	}
+	relays, err := contender{helpers: c.helpers, whole: true}.resident()
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +169,15 @@ func clicksAmongIdle(ctx context.Context, st *stage, c contender) ([]reading, er
 			return nil, fmt.Errorf("visitor %d did not stay: %w", i, err)
 		}
 	}
-	return append(readings, reading{"visitors at rest", float64(len(conns))}), nil
+	return append(readings, reading{stayed, float64(len(conns))},
+		reading{agentMemory, agent / 1e6}, reading{relayMemory, relays / 1e6 / float64(len(c.helpers))}), nil
 }
 
-// atRest is how many visitors rest. An agent takes three eighths of its files for them,
-// which may be fewer.
-func (s settings) atRest() int { return min(s.resting, filelimit.Limit()*3/8-100) }
+// atRest is how many visitors rest: fewer than are asked for where the agent's share of
+// its files for them is less. Some are left for those who come meanwhile.
+func (s settings) atRest() int {
+	return min(s.resting, limits.Share(filelimit.Limit(), limits.ConnsShare)-100)
+}
 
 // clicks times the owner's, from the decision to the closed socket at the visitor.
 func clicks(ctx context.Context, st *stage, c contender) ([]reading, error) {
@@ -186,37 +208,53 @@ func clicks(ctx context.Context, st *stage, c contender) ([]reading, error) {
 	return quantiles(took)
 }
 
-// crowdStage stands those on the stage whom the owner's click is measured at.
+// crowdStage stands those on the stage whom the owner's click is measured at: with the
+// relay, and with both that a computer is connected to. A visitor takes two files of a
+// relay, so where a process has 20,000, one relay alone carries no 10,000.
 func (st *stage) crowdStage(ctx context.Context) error {
 	st.env = []string{scaleVariable + "=" + fmt.Sprint(crowdPeople+1)}
 	defer func() { st.env = nil }()
-	for _, with := range []string{"relay", ""} {
-		dir := st.dir + "/crowd-" + with
-		if err := st.link(dir); err != nil {
+	for i, name := range []string{oursCrowd, oursTwoRelays} {
+		if !st.measures(name) {
+			continue
+		}
+		if err := st.startCrowd(ctx, name, i+1); err != nil {
 			return err
 		}
-		name, args := oursAgentOnly, []string{dir, port(st.app.Addr), st.profileOf("idle-agent")}
-		if with != "" {
-			relay, _, err := st.role(ctx, st.self, "relay", dir, st.profileOf("crowd-relay"))
-			if err != nil {
-				return err
-			}
-			name, args = oursCrowd, []string{dir, port(st.app.Addr), st.profileOf("crowd-agent"), relay.Addr}
-		}
-		is, pid, err := st.role(ctx, st.self, "proxy", args...)
+	}
+	return nil
+}
+
+func (st *stage) startCrowd(ctx context.Context, name string, relays int) error {
+	profile, dir := fmt.Sprint("crowd-", relays), fmt.Sprint(st.dir, "/crowd-", relays)
+	if err := st.link(dir); err != nil {
+		return err
+	}
+	c := contender{name: name}
+	for i := range relays {
+		relay, pid, err := st.role(ctx, st.self, "relay", dir, st.profileOf(fmt.Sprint(profile, "-relay-", i)))
 		if err != nil {
 			return err
 		}
-		addr := is.Addr
-		if with != "" {
-			addr = args[3]
-		}
-		st.stand(contender{name: name, addr: addr, pid: pid, ownerAddr: is.Owner, cookies: strings.Split(is.Cookie, " ")})
+		c.relays, c.helpers = append(c.relays, relay.Addr), append(c.helpers, pid)
 	}
+	is, pid, err := st.role(ctx, st.self, "proxy", append([]string{dir, port(st.app.Addr), st.profileOf(profile + "-agent")}, c.relays...)...)
+	if err != nil {
+		return err
+	}
+	c.addr, c.pid, c.ownerAddr, c.cookies = c.relays[0], pid, is.Owner, strings.Split(is.Cookie, " ")
+	for _, addr := range c.relays { // the agent is ready with the first
+		by := c.as(0)
+		by.addr, by.whole = addr, true
+		if err := st.leads(ctx, by, os.DevNull); err != nil {
+			return err
+		}
+	}
+	st.stand(c)
 	return nil
 }
 
 const (
 	oursCrowd     = "Porchlight, relay and agent of a crowd"
-	oursAgentOnly = "Porchlight, agent alone"
+	oursTwoRelays = "Porchlight, two relays and agent"
 )

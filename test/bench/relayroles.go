@@ -56,19 +56,21 @@ func playRelay(ctx context.Context, args []string) error {
 	return r.Serve(ctx, ln)
 }
 
-// tunnelTo is the agent's side of a relay.
-func tunnelTo(dir, relayAddr string) (*tunnel.Tunnel, error) {
+// tunnelTo is the agent's side of one relay, or of two.
+func tunnelTo(dir string, addrs ...string) (*tunnel.Tunnel, error) {
 	certificate, err := os.ReadFile(filepath.Join(dir, "cert.pem"))
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certificate)
+	var relays []controlapi.Relay
+	for _, addr := range addrs {
+		relays = append(relays, controlapi.Relay{Address: addr, ServerName: authHost})
+	}
 	return tunnel.New(tunnel.Config{
 		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
-		Relays: func() []controlapi.Relay {
-			return []controlapi.Relay{{Address: relayAddr, ServerName: authHost}}
-		},
+		Relays:     func() []controlapi.Relay { return relays },
 		Credential: func() string { return "bench" }, RootCAs: pool,
 	})
 }

@@ -253,10 +253,10 @@ func ownersClick(acc *access.Access, account string) http.Handler {
 
 // playProxy is the agent's proxy whole, without the relay before it. Arguments:
 // directory (with cert.pem and key.pem), the app's port, a profile to write or
-// "", and the address of a relay whose visitors it takes instead.
+// "", and the addresses of relays whose visitors it takes instead.
 func playProxy(ctx context.Context, ln net.Listener, args []string) error {
-	if len(args) != 3 && len(args) != 4 {
-		return errors.New("want a directory, a port, a profile and perhaps a relay")
+	if len(args) < 3 {
+		return errors.New("want a directory, a port, a profile and perhaps relays")
 	}
 	dir := args[0]
 	port, err := strconv.Atoi(args[1])
@@ -340,8 +340,8 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	defer stop()
 	basic := base64.StdEncoding.EncodeToString([]byte(people[0].Email + ":" + password))
 	g, ctx := errgroup.WithContext(ctx)
-	if len(args) == 4 {
-		t, err := tunnelTo(dir, args[3])
+	if len(args) > 3 {
+		t, err := tunnelTo(dir, args[3:]...)
 		if err != nil {
 			return err
 		}

@@ -42,9 +42,11 @@ type contender struct {
 	// tokens are refresh tokens of a control plane's clients, and client who those are.
 	tokens []string
 	client [2]string
-	// cookies are those of its people, and ownerAddr is where its owner's click arrives.
+	// cookies are those of its people, ownerAddr is where its owner's click arrives, and
+	// relays are those its visitors may come by.
 	cookies   []string
 	ownerAddr string
+	relays    []string
 	// took and used are the time from its start until it answered, and the processor's.
 	took, used time.Duration
 }

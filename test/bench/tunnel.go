@@ -18,7 +18,8 @@ func tunnelPart() part {
 	goals := []goal{
 		{name: amongCrowd, metric: p99, ours: oursCrowd, limit: 10},
 		{name: amongCrowd, metric: allDark, ours: oursCrowd, limit: 200},
-		{name: amongIdle, metric: p99, ours: oursAgentOnly, limit: 10},
+		{name: amongIdle, metric: p99, ours: oursTwoRelays, limit: 10},
+		{name: amongIdle, metric: stayed, ours: oursTwoRelays, limit: 10_000, atLeast: true},
 	}
 	for _, peer := range []string{frp, chisel} {
 		goals = append(goals,
@@ -38,7 +39,7 @@ func tunnelPart() part {
 		{"bulk", up, all, upload},
 		{"clicks", amongCrowd, []string{oursCrowd}, clicksAmongSockets},
 		{"dark", amongCrowd, []string{oursCrowd}, untilDark},
-		{"clicks", amongIdle, []string{oursAgentOnly}, clicksAmongIdle},
+		{"clicks", amongIdle, []string{oursTwoRelays}, clicksAmongIdle},
 	}}
 }
 
