@@ -3,8 +3,9 @@
 // browser to an app. It is written once, above kv.Store, and knows nothing of
 // HTTP; package web puts pages and the agent interface in front of it.
 //
-// What comes in is already parsed (ParseEmail, Visits.Parse); what goes
-// out is a value or a *controlapi.Error whose message can be shown to a person.
+// What comes in is checked here, or was parsed by a function of this package before
+// (Visits.Parse, Knocks.ParseDoor, ParseEmail for SignIn.Begin); what goes out is a
+// value or a *controlapi.Error whose message can be shown to a person.
 // Every change that an agent has to hear of goes through core.update, which
 // raises the version of the computers it touched and wakes their waiting syncs.
 //
@@ -54,16 +55,15 @@ type Config struct {
 	// UpdateNotice is where agents are told that a newer version is there; nil for
 	// nowhere.
 	UpdateNotice *controlapi.UpdateNotice
-	// Tell, if set, tells the other nodes that computers changed, or a mail was put, for
-	// their Agents.Heard, and Missed says
-	// whether what others told may have been missed since it was last asked.
-	// Neither may block.
+	// Tell, if set, tells the other nodes, for their Agents.Heard, that computers changed
+	// or a mail was put. Missed says whether what others told may have been missed since
+	// it was last asked. Neither may block.
 	Tell   func(computers []string)
 	Missed func() bool
-	// OthersAt, for a node without Tell and Missed, is the beginning of the keys of
-	// rows that are there while other nodes live: then it looks for every change
-	// itself. Without it what others change has to be left word of, as is by those
-	// without Tell.
+	// OthersAt is for a node without Tell and Missed: how the keys of the rows begin that
+	// are there while other nodes live. While any are, it looks for every change itself.
+	// Without OthersAt it sees what others change only where these leave a row about it,
+	// as those without Tell do, or by its own look every half minute.
 	OthersAt string
 	// LooksAlong says that whoever looks into the store anyhow reads Agents.Untold with
 	// it, and gives that to LookedAlong.
@@ -186,11 +186,11 @@ func New(cfg Config) (*Service, error) {
 	}, nil
 }
 
-// Run does what is not anybody's request: it writes the mails of sign-ins,
-// delivers mail, notes when computers were seen, sweeps expired rows and, on a shared store, looks for other
-// nodes' changes; and it ends the shares whose time has come. It blocks until ctx is done, and then until the mails of the
-// sign-ins answered so far are written; later ones are refused. Waiting syncs are
-// answered. It may be called once.
+// Run does what is not anybody's request: it writes the mails of sign-ins, delivers
+// mail, notes when computers were seen, ends the shares whose time has come, sweeps
+// expired rows and, on a shared store, looks for other nodes' changes. It blocks until
+// ctx is done, and then until the mails of the sign-ins answered so far are written;
+// later ones are refused. Waiting syncs are answered. It may be called once.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.Drain()
 	g, ctx := errgroup.WithContext(ctx)

@@ -55,8 +55,9 @@ func (s *People) WithdrawByProgram(ctx context.Context, computerID, accountID, a
 	return s.change(ctx, computerID, accountID, personWithdrawn, byProgram, appID)
 }
 
-// Remove ends a person's access to the whole computer, every session they have
-// on it, and the invitations still open. The row stays, so that the owner sees the removal happened.
+// Remove ends a person's access to the whole computer, every session they have on it,
+// and the invitations still open. The row stays, so that the owner sees that the
+// removal happened.
 func (s *People) Remove(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personRemoved, until{keep: true})
 }

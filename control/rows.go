@@ -67,7 +67,8 @@ import (
 //	                                of package mail: whom such a mail did not reach
 //	relay-node/NODE, relay-tunnel/HOST/NODE
 //	                                of package relay: its nodes, and where tunnels are
-//	acme/KEY, acme-lock/NAME        of package certstore: ACME's account, certificates and keys, sealed, and who has a lock
+//	acme/KEY, acme-lock/NAME        of package certstore: ACME's account, certificates
+//	                                and keys, sealed, and who has a lock
 //	schema                          of package kv: how many migrations the rows have been through
 //	schema-lease                    of package kv: who brings them up to date now
 func keyAccount(id string) string         { return "account/" + id }
@@ -176,8 +177,8 @@ type txn struct {
 	mails   bool     // a mail was put
 }
 
-// touch raises the version of a computer: everybody holding a sync for it is to
-// look again.
+// touch raises the version of a computer: every sync that waits for it is to look
+// again.
 func (t *txn) touch(computerID string) error {
 	if t.touched[computerID] {
 		return nil

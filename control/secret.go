@@ -53,9 +53,10 @@ const (
 	purposePasswordForm = "app password form"
 )
 
-// hashOf is how secrets are stored and looked up: a plain hash suffices because
-// each part list holds at least 256 random bits. Parts are length-prefixed, so
-// that no two lists run together into the same bytes.
+// hashOf is how secrets are stored and looked up: a plain hash suffices, because a
+// list of parts with a secret in it holds at least 128 random bits. What is no secret
+// (a budget's subject, a door, an address) is hashed for a key of one length. Parts are
+// length-prefixed, so that no two lists run together into the same bytes.
 func hashOf(purpose string, parts ...string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", purpose)

@@ -149,7 +149,7 @@ func (c *Client) DisconnectComputer(ctx context.Context, name string) error {
 }
 
 // RemoveComputer takes a computer away with its people and grants; its name is
-// kept back for its account, see control.KeepName.
+// kept back for its account, see control.Computers.Remove.
 func (c *Client) RemoveComputer(ctx context.Context, name string) error {
 	return c.do(ctx, "DELETE", "/computers/"+url.PathEscape(name), nil, nil)
 }

@@ -1,5 +1,6 @@
 // Package controlapi is what agents say to the control plane, under /v1/ of the
-// auth host: wire types and a Client. It imports nothing of this module.
+// auth host: wire types and a Client. Of this module it imports the words of sentences
+// alone (internal/words).
 //
 // An agent authenticates with its device credential (Authorization: Bearer).
 // Errors are {"error": code, "message": sentence}.
@@ -139,7 +140,8 @@ type Snapshot struct {
 	Unchanged bool   `json:"unchanged,omitempty"`
 	// Change counts the changes of this computer, within one Line: a snapshot with a lower
 	// number than the last of the same line is an older one. A line ends where rows are
-	// restored from a backup or an operator begins another. Zero and empty where the control plane does not count.
+	// restored from a backup or an operator begins another. Line is empty and Change zero
+	// where the control plane does not count.
 	Line   string `json:"line,omitempty"`
 	Change int64  `json:"change,omitempty"`
 	// Left are the lines that the agent was told before this one and believes no more, the
@@ -249,8 +251,9 @@ func (e *Error) Unwrap() error { return e.cause }
 // mostObeyed bounds how long a control plane can send an agent away.
 const mostObeyed = 5 * time.Minute
 
-// Who asks again after a failure waits a random time below a bound that doubles from
-// leastPause to mostPause (full jitter), so that a restarted control plane is not stormed.
+// Who asks again after a failure waits half of leastPause and a random time below a bound,
+// which is twice leastPause at first and doubles up to mostPause: a restarted control
+// plane is not stormed.
 const (
 	leastPause = 200 * time.Millisecond
 	mostPause  = 30 * time.Second

@@ -13,8 +13,8 @@ const (
 	PathKnocksAnswer = "/v1/knocks/answer" // POST AnswerKnock: Person
 )
 
-// Query parameter of PathKnock beside ParamComputer and ParamApp: the host that the
-// visitor asked for.
+// ParamHost is the query parameter of PathKnock beside ParamComputer and ParamApp: the
+// host that the visitor asked for, with its port.
 const ParamHost = "host"
 
 // KnocksFrom says from whom a computer takes knocks. Its agent tells (Apps.Knocks),

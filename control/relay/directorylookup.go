@@ -29,8 +29,8 @@ type cached struct {
 }
 
 // findings are the other nodes that may have a tunnel, the likeliest first. They are
-// sure where they or the store have just said so, and nobody was left out: then nodes that are
-// not among them have none.
+// sure where these nodes or the store have just said so, and nobody was left out: then
+// nodes that are not among them have none.
 type findings struct {
 	nodes []nodeRow
 	sure  bool
@@ -78,8 +78,8 @@ func (f findings) round(life context.Context) (context.Context, context.CancelFu
 
 // find names the other nodes where a tunnel for a server name is, the latest
 // first. Those who have it say so themselves; where nobody does, the store is looked
-// into while rows are needed. It answers from memory where it can, and goes by what it last knew where the
-// store cannot be asked; an overLimit says that too many ask.
+// into while rows are needed. It answers from memory where it can, and goes by what it
+// last knew where the store cannot be asked. The error is an overLimit: too many ask.
 func (d *directory) find(ctx context.Context, serverName string) (findings, error) {
 	if !strings.HasSuffix(serverName, d.domain) {
 		return findings{sure: true}, nil

@@ -42,8 +42,8 @@ const (
 	peersTried = 2
 )
 
-// Peers makes a relay one of several that share a store. All fields but Changed
-// are required.
+// Peers makes a relay one of several that share a store. Store, Secret, Listener,
+// Address, Relay and Domain are required.
 type Peers struct {
 	Store kv.Store
 	// Secret is at least 32 bytes which all nodes know and nobody else.
@@ -56,8 +56,8 @@ type Peers struct {
 	Relay controlapi.Relay
 	// Domain is the parent of all computers' hosts.
 	Domain string
-	// Changed is called when RelaysFor may answer something else. It must not
-	// block.
+	// Changed is called when RelaysFor may answer something else; nil for nobody. It
+	// must not block.
 	Changed func()
 	// Run is random, of this run of the program; without it the relay makes one.
 	Run string
@@ -69,17 +69,17 @@ type Peers struct {
 	// Neighbours is called with the other nodes that live, whenever they are
 	// others than before; nil for nobody.
 	Neighbours func([]Neighbour)
-	// Hold tells the other nodes whether this one has the tunnel of a host, as holds
-	// says it, and Holders asks which of them do: their runs, up to most, the
-	// likeliest first, and whether it is sure that nobody else who is heard does. Unheard
-	// are the runs of the nodes that live and were not heard for so long. All are nil where
-	// only the store says it.
+	// Hold tells the other nodes whether this one has the tunnel of a host, as holds says
+	// while it is called. Holders asks which of them have it: their runs, most at most,
+	// the likeliest first, and whether it is sure that no other node which is heard has
+	// it. Unheard are the runs of the nodes that live and were not heard for so long. All
+	// three are nil where the store alone says where tunnels are.
 	Hold    func(host string, holds func(host string) bool)
 	Holders func(ctx context.Context, host string, most int) (runs []string, sure bool)
 	Unheard func(long time.Duration) (runs []string)
 	// Along are rows that are read together with those of the nodes, every two seconds
-	// and by the same statement, and given to LookedAlong, or why they could not be read;
-	// nil for none.
+	// and by the same statement. LookedAlong gets a transaction that has them, or, with a
+	// nil one, why they could not be read; it is nil for nobody.
 	Along       kv.Rows
 	LookedAlong func(tx kv.Tx, err error)
 }

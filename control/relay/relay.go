@@ -1,6 +1,5 @@
-// Package relay is the public listener of a node: it listens on one address, finds out from
-// the first bytes of each connection whose it is, and joins visitors to the
-// computers they name.
+// Package relay is the public listener of a node: it finds out from the first bytes of
+// each connection whose it is, and joins visitors to the computers they name.
 //
 // A TLS ClientHello is read for its server name. The auth host's connections are
 // decrypted here and go to the control plane's handler, or, by their ALPN, become
@@ -15,17 +14,20 @@
 //	            announced.go whom a load balancer in front names
 //	preface.go  the first bytes, hello.go the ClientHello in them
 //	plainhttp.go who speaks HTTP without TLS
+//	refuse.go   how a connection is closed so that it learns why
 //	auth.go     what is decrypted here, head.go the memory that its requests take
 //	session.go  one control connection, writing.go what is said on it, sync.go the
 //	            snapshots it carries, pool.go its data connections
 //	route.go    which computers are here, admitted.go who has been let in there
-//	visit.go    a visitor's way, copy.go its bytes
+//	visit.go    a visitor's way, copy.go its bytes, splice_*.go where the kernel moves
+//	            them, aborted.go visits that the agent says it ended
 //	directory.go which tunnels other nodes have, directorylookup.go where one is,
 //	            directoryaway.go while the store is away, directoryrows.go what of
 //	            it is in the store, and when; living.go for whoever looks
 //	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to,
-//	            peerserve.go taking them over, voucher.go and voucherkeys.go without TLS
-//	            between the nodes
+//	            peerserve.go taking them over, peertls.go how nodes know each other,
+//	            voucher.go and voucherkeys.go without TLS between the nodes
+//	stats.go    what is counted; socket_*.go what the system is asked of a socket
 //
 // The relay holds no key of a computer and never sees what a visit carries:
 // addresses, host names and numbers of bytes are all it knows.
@@ -68,12 +70,13 @@ type Config struct {
 	// *controlapi.Error of code CodeUnauthorized in it is told the agent as a
 	// refusal of the credential, any other as trouble that passes.
 	Authenticate func(ctx context.Context, credential string) (controlapi.Computer, error)
-	// Sync has the control plane tell the agent with a credential, which has the snapshot
-	// of that version, each other one by tell, nil where the agent has it already, until
-	// stop is called or it cannot go on, which over is told: a *controlapi.Error is told
-	// the agent. It returns at once; after stop has returned neither is called, and
-	// neither calls stop. What a snapshot says the relay does not know. nil where agents
-	// ask over HTTPS only.
+	// Sync begins to tell the agent with a credential its snapshots, in JSON, and returns
+	// at once. version is that of the snapshot the agent has. tell is called with each
+	// snapshot of another version; with nil, first and once, where the agent has the
+	// newest. over is called when it cannot go on; the agent is told the error where that
+	// is a *controlapi.Error. Neither is called after stop has returned, and neither may
+	// call stop. The relay does not know what a snapshot says. nil where agents ask over
+	// HTTPS only.
 	Sync func(credential string, client netip.Addr, version string, tell func(snapshot []byte) error, over func(error)) (stop func())
 	// Node is this relay's name, told to agents for their logs.
 	Node string

@@ -53,7 +53,7 @@ type session struct {
 	pools    [2]pool
 	pending  map[ticketID]issued
 	arrived  int                // plain data connections so far
-	pongs    int                // to be answered
+	pongs    int                // to be written: 0 or 1
 	draining bool               // Drain is to be written
 	over     bool               // end was called
 	farewell []tunnelwire.Frame // written last

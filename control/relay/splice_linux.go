@@ -190,10 +190,11 @@ func newSplicer(dst, src *net.TCPConn, pipes *pipePool) (*splicer, bool) {
 	return s, true
 }
 
-// unpace takes a bulk flow to somebody near by from BBR, where the system has that, to what
-// Linux does without being told, or where that is not allowed to reno. BBR sets a timer for every 64 KiB, which between machines
-// of one place, or within one, costs up to as much as all the rest; what it is chosen for,
-// long ways that lose packets, keeps it.
+// unpace changes the congestion control of a bulk flow to somebody near by, where the
+// system's is BBR: to cubic, which is Linux's own, or to reno where cubic is not allowed.
+// BBR paces: it sets a timer for every 64 KiB. Between machines of one place, or within
+// one machine, that costs up to as much as all the rest. A flow that goes a long way, over
+// which packets get lost, keeps BBR, which is chosen for such ways. Errors change nothing.
 func unpace(fd uintptr) {
 	if control, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || !strings.HasPrefix(control, "bbr") {
 		return

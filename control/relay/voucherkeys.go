@@ -43,7 +43,7 @@ type vouchers struct {
 type gotKey struct {
 	voucherKey
 	conn  net.Conn
-	ready bool // guarded by vouchers.mu, as what is above; true from when they are set
+	ready bool // the key is there and may be used; guarded by vouchers.mu, as what is above
 
 	number  atomic.Uint64 // of the last voucher
 	silent  atomic.Int32  // vouchers in a row that were not answered

@@ -5,8 +5,8 @@
 // Neither has a port of its own for the authority to come to. The authority makes
 // sure of a name by connecting to it (TLS-ALPN-01, RFC 8737), through the
 // listener that visitors use, so what New returns has to answer that handshake
-// where TLS ends. Nobody is asked anything on a terminal, and
-// nothing is logged here: what matters comes to Config.OnEvent.
+// where TLS ends. Nobody is asked anything on a terminal, and nothing is logged
+// here: what matters comes to Config.OnEvent.
 package acmeorder
 
 import (

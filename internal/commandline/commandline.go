@@ -1,7 +1,8 @@
 // Package commandline is how Porchlight's two command lines end, and print: with one of
-// four exit codes, with a sentence where something was wrong, and with tables for people
-// and JSON for programs. What a command does comes from the programs; which words on
-// the line make no sense, and what is said then, is here, so that both say it alike.
+// four exit codes, or that of a program they ran (Passed), with a sentence where
+// something was wrong, and with tables for people and JSON for programs. What a command
+// does comes from the programs; which words on the line make no sense, and what is said
+// then, is here, so that both say it alike.
 package commandline
 
 import (

@@ -55,12 +55,13 @@ const (
 	TicketLife  = 60 * time.Second
 )
 
-// The same with the sync on the control connection: an agent where visitors have
-// something open beats every BeatAwake and gives up after SilenceAwake and what an answer takes; another one
-// every BeatAsleep, and SilenceAsleep is what both sides then wait. Whose last Ping said
-// Awake the relay gives up after HeardAwake: later than an agent that is there gives up
-// the relay, which is 3 s more where it stood still, and time for TCP to send again what
-// was lost four times. A computer nobody visited for AsleepAfter parks no data connection.
+// The same with the sync on the control connection. An agent where visitors have
+// something open beats every BeatAwake, and gives the relay up after SilenceAwake and the
+// time that an answer takes. Another agent beats every BeatAsleep, and both sides then wait
+// for SilenceAsleep. The relay gives an agent whose last Ping said Awake up after
+// HeardAwake: an agent that is there has given the relay up before (3 s later than usual
+// where it stood still), and TCP has sent again what was lost four times. A computer that
+// nobody visited for AsleepAfter parks no data connection.
 const (
 	BeatAwake     = time.Second
 	SilenceAwake  = 2500 * time.Millisecond
