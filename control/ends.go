@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/internal/words"
 )
 
 // Shares that end. An end belongs to one app of one person and stands in the
@@ -65,7 +66,8 @@ func parseUntil(text string, now time.Time) (until, error) {
 	case err != nil:
 		return until{}, refuse(controlapi.CodeInvalid, "The end of a share is written like 2030-01-31T18:00:00Z.")
 	case !at.After(now):
-		return until{}, refuse(controlapi.CodeInvalid, "The end of a share has to be later than now. The server's clock says "+now.UTC().Format("15:04 on 2 January 2006")+" (UTC).")
+		return until{}, controlapi.Refuse(controlapi.CodeInvalid, words.Of("The end of a share has to be later than now. The server's clock says %[1]s on %[2]s (UTC).",
+			now.UTC().Format("15:04"), words.Day{Day: now.UTC(), Year: true}))
 	case at.Sub(now) > controlapi.MaxUntil:
 		return until{}, refuse(controlapi.CodeInvalid, "A share can end in ten years at the latest. Give it without an end instead.")
 	}

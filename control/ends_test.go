@@ -1,12 +1,14 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // rowOf is a person's row as it is stored.
@@ -278,5 +280,27 @@ func TestEndsGoWithWhatTheyAreOf(t *testing.T) {
 				b.ended()
 			})
 		}
+	}
+}
+
+// The owner's window says a refusal in its language, also one that names a time.
+func TestPastEndIsRefusedInEveryLanguage(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 28, 9, 5, 0, 0, time.UTC)
+	_, err := parseUntil("2026-11-28T10:05:00+01:00", now)
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	if !ok {
+		t.Fatalf("an end that is now: %v", err)
+	}
+	for language, want := range map[words.Language]string{
+		words.English: "The end of a share has to be later than now. The server's clock says 09:05 on 28 November 2026 (UTC).",
+		words.German:  "Eine Freigabe muss später enden als jetzt. Die Uhr des Servers zeigt 09:05 am 28. November 2026 (UTC).",
+	} {
+		if said := language.Tell(refusal.Sentence()); said != want {
+			t.Errorf("%s: %q, want %q", language.Name(), said, want)
+		}
+	}
+	if said := words.English.Tell(refusal.Sentence()); refusal.Message != said {
+		t.Errorf("the message %q is another than %q", refusal.Message, said)
 	}
 }

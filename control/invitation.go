@@ -86,7 +86,7 @@ type Invitation struct {
 func (s *People) Invite(ctx context.Context, computerID string, i controlapi.Invite) (controlapi.Person, error) {
 	from, err := oneline.Name(i.Name)
 	if err != nil {
-		return controlapi.Person{}, refuse(controlapi.CodeInvalid, err.Error())
+		return controlapi.Person{}, controlapi.Refuse(controlapi.CodeInvalid, words.InWords(err))
 	}
 	p, _, err := s.invite(ctx, computerID, inviting{email: i.Email, apps: i.Apps, until: i.Until, from: from, program: i.Program, language: i.Language})
 	return p, err

@@ -13,6 +13,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/internal/words"
 )
 
 const bob = "bob@example.com"
@@ -270,5 +271,26 @@ func TestInvitationLinkIsStoredHashed(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the owner wrote is refused in the language of their window, also where the
+// sentence has numbers in it.
+func TestInvitationIsRefusedInEveryLanguage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	long := strings.Repeat("x", 61)
+	_, one := b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: bob, Apps: []string{"app1"}, Name: long})
+	_, all := b.People.InviteAll(t.Context(), e.Computer.ID, controlapi.Invitations{Emails: []string{bob}, Apps: []string{"app1"}, Name: long})
+	for _, err := range []error{one, all} {
+		refusal, ok := errors.AsType[*controlapi.Error](err)
+		if !ok || refusal.Message != "The name can have 60 characters, and this one has 61." {
+			t.Fatalf("a long name: %v", err)
+		}
+		if said, want := words.German.Tell(refusal.Sentence()), "Name: Höchstens 60 Zeichen sind möglich, und hier sind es 61."; said != want {
+			t.Errorf("in German %q, want %q", said, want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/internal/oneline"
+	"porchlight/internal/words"
 )
 
 // InviteAll invites several addresses to the same apps. Each is invited as Invite would,
@@ -46,10 +47,10 @@ func (s *People) checkAll(ctx context.Context, computerID string, all controlapi
 		return err
 	}
 	if i.line, err = oneline.Line(all.Line); err != nil {
-		return refuse(controlapi.CodeInvalid, err.Error())
+		return controlapi.Refuse(controlapi.CodeInvalid, words.InWords(err))
 	}
 	if i.from, err = oneline.Name(all.Name); err != nil {
-		return refuse(controlapi.CodeInvalid, err.Error())
+		return controlapi.Refuse(controlapi.CodeInvalid, words.InWords(err))
 	}
 	_, err = viewed(ctx, s.core, func(tx kv.Tx) (bool, error) { return true, liveApps(tx, computerID, i.apps) })
 	return err

@@ -23,7 +23,8 @@ func (p oauthPages) SignIn(w http.ResponseWriter, r *http.Request, back string) 
 func (p oauthPages) Consent(w http.ResponseWriter, r *http.Request, status int, c oauth.Consent) error {
 	out := page{
 		Title: languageOf(r).Say("Allow %s?", c.Client), Email: c.Account.Email, AccountID: c.Account.ID, Return: c.Return,
-		Client: c.Client, Target: c.Target, Problem: languageOf(r).Tell(words.Plain(c.Problem)), formTarget: c.Source,
+		Client: c.Client, Problem: languageOf(r).Tell(words.Plain(c.Problem)), formTarget: c.Source,
+		Target: languageOf(r).Or(words.Plain(c.Target), c.Target), // a host, or words for an app
 	}
 	for _, choice := range c.Choices {
 		labels := make([]string, len(choice.Apps))

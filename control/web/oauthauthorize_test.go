@@ -158,6 +158,14 @@ func specApproval(t *testing.T) {
 	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self' com.example.notes:;") {
 		t.Errorf("policy %s", csp)
 	}
+	if !strings.Contains(page.body, "Afterwards you go to <b>the app on this device</b>.") {
+		t.Errorf("it does not say where it leads: %s", page.body)
+	}
+	german := b.request(http.MethodGet, native.authorizePath(), nil)
+	german.Header.Set("Accept-Language", "de")
+	if page := b.do(german).want(t, http.StatusOK); !strings.Contains(page.body, "Danach geht es zu <b>der App auf diesem Gerät</b>.") {
+		t.Errorf("in German it does not say where it leads: %s", page.body)
+	}
 	if to := b.post(native.authorizePath(), "decision", "allow").to(t); !strings.HasPrefix(to, "com.example.notes:/cb?code=") {
 		t.Errorf("led to %s", to)
 	}

@@ -82,6 +82,12 @@ func TestVisitorSignsInByCode(t *testing.T) {
 	if body := b.do(german).want(t, http.StatusOK).body; !strings.Contains(body, "Dieser Code stimmt nicht oder gilt nicht mehr") {
 		t.Errorf("a wrong code in German: %s", body)
 	}
+	// A browser that comes back to where the form went.
+	german = b.request(http.MethodGet, "/signin/code", nil)
+	german.Header.Set("Accept-Language", "de")
+	if body := b.do(german).want(t, http.StatusMethodNotAllowed).body; !strings.Contains(body, "Diese Adresse nimmt GET nicht an.") {
+		t.Errorf("the way back to a form in German: %s", body)
+	}
 	for _, other := range []string{"/signin/check", "/signin/check?wrong=2", "/signin/check?wrong=Call+0800"} {
 		if body := b.get(other).want(t, http.StatusOK).body; strings.Contains(body, `class="problem"`) || strings.Contains(body, "0800") {
 			t.Errorf("%s: %s", other, body)

@@ -243,8 +243,8 @@ func (h *handler) refusal(r *http.Request, path string, err error) *controlapi.E
 	return refusal
 }
 
-// noRoute answers what no row of the table does: 405 where another method would
-// be right, else 404.
+// noRoute answers what no row of the table does: 405 where a row has just this path
+// and another method, else 404.
 func (h *handler) noRoute(w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
 	for _, rt := range h.routes {
@@ -256,10 +256,9 @@ func (h *handler) noRoute(w http.ResponseWriter, r *http.Request) error {
 		return notFound()
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return &controlapi.Error{
-		Code: controlapi.CodeInvalid, Message: "This address does not take " + r.Method + ".",
-		HTTPStatus: http.StatusMethodNotAllowed,
-	}
+	refusal := controlapi.Refuse(controlapi.CodeInvalid, words.Of("This address does not take %s.", r.Method))
+	refusal.HTTPStatus = http.StatusMethodNotAllowed
+	return refusal
 }
 
 func notFound() error {

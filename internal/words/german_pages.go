@@ -14,6 +14,7 @@ var germanPages = map[string]string{
 	"This link is over":                 "Dieser Link gilt nicht mehr",
 	"This request is too large":         "Diese Anfrage ist zu groß",
 	"There is nothing at this address.": "An dieser Adresse ist nichts.",
+	"This address does not take %s.":    "Diese Adresse nimmt %s nicht an.",
 
 	"This isn’t shared with you":      "Das ist nicht für Sie freigegeben",
 	"You are signed in as <b>%s</b>.": "Sie sind als <b>%s</b> angemeldet.",
@@ -120,6 +121,7 @@ var germanPages = map[string]string{
 	"There is no computer to connect": "Hier gibt es keinen Computer dafür",
 	`<bdi dir="auto">%[1]s</bdi> asks to open your apps. You are signed in as <b>%[2]s</b>, and that address can’t open anything here.`: `<bdi dir="auto">%[1]s</bdi> möchte Ihre Apps öffnen. Sie sind als <b>%[2]s</b> angemeldet, und diese Adresse kann hier nichts öffnen.`,
 	"Go back to %s":                       "Zurück zu %s",
+	"the app on this device":              "der App auf diesem Gerät", // where consent leads
 	"Shared with you by %s":               "Für Sie freigegeben von %s",
 	"Yours":                               "Ihrer",
 	"Connect a computer":                  "Einen Computer verbinden",

@@ -70,6 +70,7 @@ var germanRefusals = map[string]string{
 	"The code challenge is not one of S256.":                                                                          "Die code_challenge ist keine von S256.",
 	"The computer asks too often whether its code was confirmed.":                                                     "Der Computer fragt zu oft, ob sein Code bestätigt wurde.",
 	"The end of a share is written like 2030-01-31T18:00:00Z.":                                                        "Das Ende einer Freigabe schreibt man wie 2030-01-31T18:00:00Z.",
+	"The end of a share has to be later than now. The server's clock says %[1]s on %[2]s (UTC).":                      "Eine Freigabe muss später enden als jetzt. Die Uhr des Servers zeigt %[1]s am %[2]s (UTC).",
 	"The key was replaced a moment ago. Wait until the new one is in use.":                                            "Der Schlüssel wurde gerade ersetzt. Warten Sie, bis der neue benutzt wird.",
 	"The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 visible characters on one line.": "Die Liste der Apps enthält eine, die sich nicht freigeben lässt: Namen haben 1 bis 63 Kleinbuchstaben, Ziffern und Bindestriche, Bezeichnungen 1 bis 100 sichtbare Zeichen in einer Zeile.",
 	"The list of apps holds the same app twice.":                                                                                             "Die Liste der Apps enthält dieselbe App zweimal.",
