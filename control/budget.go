@@ -40,9 +40,10 @@ var (
 	// ask for mails to it and type codes, and there are only a million. It has no
 	// sentence, as nobody is told.
 	budgetGuesses = budgetKind{"guesses", []limit{{20, 24 * time.Hour}}, ""}
-	// budgetVisits bounds the codes a signed-in browser can have written.
+	// budgetVisits bounds the codes that the browsers of one account can have written;
+	// a knock counts, too.
 	budgetVisits = budgetKind{"visits", []limit{{300, time.Minute}},
-		"This browser opened apps very often within a minute. Wait a moment, then open the app again."}
+		"You opened apps very often within a minute. Wait a moment, then open the app again."}
 	// budgetKnocks is one person's, over all apps and computers.
 	budgetKnocks = budgetKind{"knocks", []limit{{3, 24 * time.Hour}},
 		"You asked three times today. You can ask again tomorrow."}
