@@ -55,11 +55,11 @@ func reachable(host string) bool {
 
 // listenForPeers opens the listener of --peer-address. A port of 0 is replaced
 // by the one it got.
-func (n *Node) listenForPeers() error {
+func (n *Node) listenForPeers(ctx context.Context) error {
 	if n.cfg.PeerAddress == "" {
 		return nil
 	}
-	l, err := relay.Listen(context.Background(), n.cfg.PeerAddress)
+	l, err := relay.Listen(ctx, n.cfg.PeerAddress)
 	if err != nil {
 		return cannotListen(n.cfg.PeerAddress, "--peer-address", err)
 	}

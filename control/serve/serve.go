@@ -77,8 +77,8 @@ func (n *Node) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := n.listen(); err != nil {
-		return cmp.Or(n.storeInUse(), err)
+	if err := n.listen(ctx); err != nil {
+		return cmp.Or(n.storeInUse(ctx), err)
 	}
 	if n.store == nil {
 		if err := n.openStore(ctx); err != nil {
@@ -90,19 +90,17 @@ func (n *Node) open(ctx context.Context) (err error) {
 
 // storeInUse is the error of a store that another process holds, and nil
 // otherwise. A second server of one directory usually finds its port taken too,
-// and that it is the second is what its operator has to read.
-func (n *Node) storeInUse() error {
-	if n.store != nil || !n.cfg.StoreExists() {
-		return nil // nobody can hold it
+// and that it is the second is what its operator has to read. Only the lock is asked
+// about: a program that does not start must not bring the rows up to date.
+func (n *Node) storeInUse(ctx context.Context) error {
+	if n.store != nil {
+		return nil // a database, which many share
 	}
-	store, err := kv.Open(context.Background(), n.cfg.StoreURL(), kv.Options{})
+	err := kv.Look(ctx, n.cfg.StoreURL(), kv.Options{}, func(kv.Tx) error { return nil })
 	if errors.Is(err, kv.ErrInUse) {
 		return err
 	}
-	if err == nil {
-		_ = store.Close() // only its lock was asked about
-	}
-	return nil
+	return nil // also where there is no store: why it cannot listen is what to say
 }
 
 // openStore waits for a database that is on its way.
@@ -131,7 +129,7 @@ func (n *Node) clockChanged(was, is time.Duration) {
 		"database_ahead", is.Round(time.Second).String(), "before", before)
 }
 
-func (n *Node) listen() error {
+func (n *Node) listen(ctx context.Context) error {
 	for _, addr := range n.cfg.Listen {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -142,7 +140,7 @@ func (n *Node) listen() error {
 	if n.cfg.PublicPort == 0 {
 		n.cfg.PublicPort = n.listeners[0].Addr().(*net.TCPAddr).Port
 	}
-	if err := n.listenForPeers(); err != nil {
+	if err := n.listenForPeers(ctx); err != nil {
 		return err
 	}
 	if n.cfg.Metrics == "" {

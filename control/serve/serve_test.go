@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -169,10 +170,22 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("in use by another process")
+	// As a program of before left it: with no number of its format.
+	format := kv.FormatKeys()[0]
+	if err := store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete(format) }); err != nil {
+		t.Fatal(err)
+	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	refused("another program does")
+	err = kv.Look(t.Context(), filepath.Join(cfg.DataDir, StoreFile), kv.Options{}, func(tx kv.Tx) error {
+		_, err := tx.Get(format)
+		return err
+	})
+	if !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("a program that could not start has changed the rows: %v", err)
+	}
 }
 
 // Renewed files are served without being told; broken ones never are.
