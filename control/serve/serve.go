@@ -131,7 +131,7 @@ func (n *Node) clockChanged(was, is time.Duration) {
 
 func (n *Node) listen(ctx context.Context) error {
 	for _, addr := range n.cfg.Listen {
-		l, err := net.Listen("tcp", addr)
+		l, err := relay.Listen(ctx, addr)
 		if err != nil {
 			return cannotListen(addr, "--listen", err)
 		}
