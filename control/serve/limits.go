@@ -70,7 +70,7 @@ func (c *Config) completeLimits(files int) error {
 		}
 	}
 	if in[limitAuth] < in[limitComputer] {
-		return fmt.Errorf("--%s %d is less than --%s, which is %d, and each computer holds a connection to the auth host", limitAuth, in[limitAuth], limitComputer, in[limitComputer])
+		return fmt.Errorf("--%s %d is less than --%s, which is %d, and each computer of an older version holds a connection to the auth host", limitAuth, in[limitAuth], limitComputer, in[limitComputer])
 	}
 	fitting := c.Limits.For(files)
 	for _, s := range LimitSettings {
