@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"porchlight/control/kv"
@@ -132,7 +131,7 @@ func Queued(ctx context.Context, store kv.Store) ([]Waiting, error) {
 			if err := json.Unmarshal(it.Value, &q); err != nil {
 				return fmt.Errorf("decoding a mail: %w", err)
 			}
-			out = append(out, Waiting{To: q.To, Subject: q.Subject, At: q.PutAt, Next: dueAt(it.Key), Tries: q.Tries})
+			out = append(out, Waiting{To: q.To, Subject: q.Subject, At: q.PutAt, Next: dueTime(it.Key).UTC(), Tries: q.Tries})
 		}
 		return err
 	})
@@ -140,16 +139,6 @@ func Queued(ctx context.Context, store kv.Store) ([]Waiting, error) {
 		return nil, fmt.Errorf("reading the mails to be delivered: %w", err)
 	}
 	return out, nil
-}
-
-// dueAt is the time in a queue's key.
-func dueAt(key string) time.Time {
-	var ns uint64
-	at, _, _ := strings.Cut(strings.TrimPrefix(key, queuePrefix), "-")
-	if _, err := fmt.Sscanf(at, "%x", &ns); err != nil {
-		return time.Time{} // no key of ours
-	}
-	return time.Unix(0, int64(ns)).UTC()
 }
 
 // Stats counts what became of mails since the process began.
