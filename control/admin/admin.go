@@ -117,7 +117,7 @@ func (a *Admin) dispatch(rt route) http.Handler {
 		if !ok {
 			// Only the operator can ask: they are told what went wrong.
 			a.cfg.Log.Error("an administrative request failed", "route", rt.path, "err", err)
-			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: err.Error()}
+			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: err.Error(), HTTPStatus: http.StatusInternalServerError}
 		}
 		status := refusal.HTTPStatus
 		if status == 0 {
