@@ -22,8 +22,9 @@ const (
 )
 
 var (
-	labelPattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
-	appIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	// dnsLabelPattern is of names, of apps and of computers: both become labels of a host.
+	dnsLabelPattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+	appIDPattern    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	// platformPattern accepts any GOOS.
 	platformPattern = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 )
@@ -135,11 +136,9 @@ func (s *Computers) owned(tx kv.Tx, c computer) (OwnedComputer, error) {
 	return OwnedComputer{Computer: s.computer(c), Owner: owner.Email, CreatedAt: c.CreatedAt}, err
 }
 
-const (
-	// awayAfter is how long after it was seen a computer whose sync another node
-	// holds is taken for connected: seenEvery, a waiting sync, and some.
-	awayAfter = 100 * time.Second
-)
+// awayAfter is how long after it was seen a computer whose sync another node has is
+// taken for connected: seenEvery, a waiting sync, and some.
+const awayAfter = 100 * time.Second
 
 // OwnComputer is a computer as its owner sees it.
 type OwnComputer struct {

@@ -24,11 +24,10 @@ import (
 // Rotating the signing key: the new one is published at once and signs a while
 // later, when every node has read it and every agent has been told; the old one
 // verifies for as long as a token it signed can be used.
-const (
-	// keyLead is how long a new key is known before it signs. Every waiting sync
-	// ends within controlapi.SyncWait, so every agent has heard of it by then.
-	keyLead = 2 * time.Minute
-)
+
+// keyLead is how long a new key is known before it signs. Every waiting sync ends
+// within controlapi.SyncWait, so every agent has heard of it by then.
+const keyLead = 2 * time.Minute
 
 // Keys are the secrets made at the first start: what this control plane signs
 // tokens with, and what it knows its own words by.

@@ -94,8 +94,8 @@ func (s *Visits) Parse(rawQuery string) (VisitRequest, error) {
 // together: the host is the computer's or below it. Nothing is looked up.
 func (s *core) placeFormed(short, appID, host string) bool {
 	root := s.cfg.withPort(short + "." + s.cfg.Domain)
-	label, below := strings.CutSuffix(host, "."+root)
-	return s.cfg.ValidShortName(short) == nil && (host == root || below && labelPattern.MatchString(label)) &&
+	name, below := strings.CutSuffix(host, "."+root)
+	return s.cfg.ValidShortName(short) == nil && (host == root || below && dnsLabelPattern.MatchString(name)) &&
 		(appID == "" || appIDPattern.MatchString(appID))
 }
 

@@ -138,9 +138,11 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	}
 	for desc, v := range map[*prometheus.Desc]uint64{
 		descVisits: stats.Visits, descBytesUp: stats.BytesUp, descBytesDown: stats.BytesDown,
-		descRetried: stats.Retried, descPassedOn: stats.PassedOn, descPlain: stats.PassedPlain, descTakenOver: stats.TakenOver, descPeerFailed: stats.PeerFailures, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
+		descRetried: stats.Retried, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
 		descMalformed: stats.Malformed, descBadTickets: stats.BadTickets,
 		descUnauthentic: stats.Unauthentic, descDeferred: stats.Deferred,
+		descPassedOn: stats.PassedOn, descPlain: stats.PassedPlain,
+		descTakenOver: stats.TakenOver, descPeerFailed: stats.PeerFailures,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v))
 	}

@@ -109,12 +109,9 @@ func (h *handler) connect(w http.ResponseWriter, r *http.Request, session contro
 // deviceDone says how it ended. It names a computer only to its owner, so that
 // the address cannot be made to say anything else.
 func (h *handler) deviceDone(w http.ResponseWriter, r *http.Request) error {
-	session, ok, err := h.current(w, r)
-	if err != nil {
-		return err
-	}
+	session, ok, err := h.signedInOnly(w, r)
 	if !ok {
-		return seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
+		return err
 	}
 	p := page{Title: languageOf(r).Say("Nothing was connected"), Email: session.Account.Email}
 	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)

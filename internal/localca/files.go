@@ -224,11 +224,11 @@ func readKey(dir string) (*ecdsa.PrivateKey, error) {
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return nil, unusable("%s could be read by others (mode %04o)", IntermediateKeyFile, info.Mode().Perm())
 	}
-	any, err := x509.ParsePKCS8PrivateKey(der)
+	parsed, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
 		return nil, unusable("%s is damaged", IntermediateKeyFile) // the parser's words might quote the key
 	}
-	key, ok := any.(*ecdsa.PrivateKey)
+	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
 		return nil, unusable("%s holds a key of another kind", IntermediateKeyFile)
 	}
