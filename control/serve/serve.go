@@ -32,6 +32,7 @@ import (
 	"porchlight/control/wiring"
 	"porchlight/internal/filelimit"
 	"porchlight/internal/localca"
+	"porchlight/internal/socket"
 )
 
 // Node is one process of a control plane.
@@ -157,7 +158,7 @@ func (n *Node) listen(ctx context.Context) error {
 // cannotListen says what to do about the two things that usually are in the way.
 func cannotListen(addr, flag string, err error) error {
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case socket.InUse(err):
 		return fmt.Errorf("cannot listen on %s: another program does. Stop it, or choose another address (%s)", addr, flag)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("cannot listen on %s: this user may not take a port this low. Give the program CAP_NET_BIND_SERVICE, or choose another address (%s)", addr, flag)
