@@ -221,6 +221,10 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controla
 		apps = []controlapi.App{}
 	}
 	return s.update(ctx, func(tx *txn) error {
+		// Together, because all computers may report at once after an update of theirs.
+		if _, err := tx.GetAll(keyComputerApps(computerID), keyComputer(computerID), keyChange(computerID)); err != nil {
+			return err
+		}
 		before, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
 		if err != nil || slices.Equal(before, apps) {
 			return err

@@ -110,6 +110,43 @@ func TestPostgresPlansOnce(t *testing.T) {
 	}
 }
 
+// Weakness: an Update that lost against another one read everything again one by one, and
+// so lost again. Checked: what its first run read comes together the next time.
+func TestPostgresConflictReadsAhead(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	c, through := newCutter(t, database)
+	open := func(database string) Store {
+		s, err := Open(t.Context(), database, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	s, other := open(through+"&pool_max_conns=1"), open(database)
+	put := func(tx Tx) error { return tx.Put("a", []byte("x"), 0) }
+	runs, asked := 0, int64(0)
+	err := s.Update(t.Context(), func(tx Tx) error {
+		before := c.trips.Load()
+		for _, key := range []string{"a", "b", "c"} {
+			if _, err := tx.Get(key); err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+		asked = c.trips.Load() - before
+		if runs++; runs == 1 {
+			if err := other.Update(t.Context(), put); err != nil {
+				return err
+			}
+		}
+		return put(tx)
+	})
+	if err != nil || runs != 2 || asked != 0 {
+		t.Errorf("%v after %d runs; the last one asked %d times, not at once", err, runs, asked)
+	}
+}
+
 // Weakness: a batch of thousands of rows, as of when computers were seen, was a statement
 // each. Checked: it is a few, however large the values are.
 func TestPostgresWritesTogether(t *testing.T) {

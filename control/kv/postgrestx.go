@@ -2,6 +2,8 @@ package kv
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +99,12 @@ func (t *pgTx) remember(key string, value []byte) {
 		t.reads = make(map[string][]byte)
 	}
 	t.reads[key] = value
+}
+
+// wasRead are keys that were read, as many as can be read together.
+func (t *pgTx) wasRead() []string {
+	keys := slices.Collect(maps.Keys(t.reads))
+	return keys[:min(len(keys), MaxKeys)]
 }
 
 // GetAll asks for what is not known yet in one statement.

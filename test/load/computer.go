@@ -63,6 +63,7 @@ type computer struct {
 	visitors map[net.Conn]bool
 	dialled  []*lossy
 	withdrew time.Time // a snapshot last took something from somebody
+	reported bool      // the control plane took the list of apps
 
 	opened broadcast.Signal // a visitor came
 }
@@ -282,7 +283,13 @@ func (c countedTunnel) Sync(ctx context.Context, version string, take func(contr
 }
 
 func (c counted) PutApps(ctx context.Context, apps controlapi.Apps) error {
-	return c.client.PutApps(ctx, apps)
+	err := c.client.PutApps(ctx, apps)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.reported = true
+	}
+	return err
 }
 
 // back says whether and when the computer was there whole since it was marked.

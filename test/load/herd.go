@@ -9,6 +9,7 @@ import (
 
 // What is measured of everybody coming back.
 const (
+	toldAfter = "all have reported their apps for the first time after s"
 	backAfter = "all back after s"
 	halfBack  = "half of them after s"
 	triedEach = "syncs tried ÷ needed"
@@ -41,6 +42,7 @@ func (w *world) comeBack(ctx context.Context, r *results, goal float64) error {
 	if err := w.populate(ctx, w.herd); err != nil {
 		return err
 	}
+	began := time.Now()
 	was, err := w.await(ctx)
 	if err != nil {
 		return err
@@ -48,7 +50,12 @@ func (w *world) comeBack(ctx context.Context, r *results, goal float64) error {
 	n := len(was.Back)
 	name := fmt.Sprintf("%d computers back after kill -9, PostgreSQL %v away", w.herd, w.away)
 	r.atLeast(name, there, float64(n), float64(w.herd))
-	w.says("%d computers were there", n)
+	told, err := w.awaitAll(ctx, func(r report) int { return r.Reported })
+	if err != nil {
+		return err
+	}
+	r.add(name, toldAfter, time.Since(began).Seconds())
+	w.says("%d computers were there, and %d have reported their apps", n, told.Reported)
 
 	w.running[0].Kill()
 	killed := time.Now()

@@ -42,6 +42,7 @@ type report struct {
 	Computers int
 	Back      []time.Time // those who are there since they were marked, and since when
 	Tried     int         // syncs since then
+	Reported  int         // computers whose list of apps was taken
 	Opened    int64       // connections to nodes, all that ever were
 
 	Answered, Welcomed int       // syncs and tunnels that stand
@@ -145,6 +146,9 @@ func look(all []*computer, o order) report {
 		r.Tried += c.tried
 		if c.answered.After(c.marked) {
 			r.Answered++
+		}
+		if c.reported {
+			r.Reported++
 		}
 		if c.withdrew.After(r.Withdrew) {
 			r.Withdrew = c.withdrew

@@ -101,6 +101,7 @@ func (w *world) tell(o order) (all report, err error) {
 		}
 		all.Computers += r.Computers
 		all.Tried += r.Tried
+		all.Reported += r.Reported
 		all.Opened += r.Opened
 		all.Answered += r.Answered
 		all.Welcomed += r.Welcomed
@@ -116,12 +117,17 @@ func (w *world) tell(o order) (all report, err error) {
 
 // await waits until every computer is there, for as long as the settings have patience;
 // what is not there by then is missing in the report.
-func (w *world) await(ctx context.Context) (r report, err error) {
+func (w *world) await(ctx context.Context) (report, error) {
+	return w.awaitAll(ctx, func(r report) int { return len(r.Back) })
+}
+
+// awaitAll waits until as many as there are computers are counted.
+func (w *world) awaitAll(ctx context.Context, counted func(report) int) (r report, err error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for end := time.Now().Add(w.patience); ; {
 		r, err = w.tell(order{})
-		if err != nil || len(r.Back) == r.Computers || time.Now().After(end) {
+		if err != nil || counted(r) == r.Computers || time.Now().After(end) {
 			return r, err
 		}
 		select {
