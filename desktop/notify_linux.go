@@ -188,9 +188,16 @@ func (n *notifications) connect() error {
 	return nil
 }
 
+// The signals after which a note is gone. Services send others about it before: GNOME
+// and Plasma a token for the window that a click may open (ActivationToken).
+const (
+	noteClicked = notifyName + ".ActionInvoked"
+	noteClosed  = notifyName + ".NotificationClosed"
+)
+
 // heard acts on a click, once for each note.
 func (n *notifications) heard(s *dbus.Signal) {
-	if len(s.Body) < 2 {
+	if s.Name != noteClicked && s.Name != noteClosed || len(s.Body) < 2 {
 		return
 	}
 	id, ok := s.Body[0].(uint32)
@@ -206,12 +213,12 @@ func (n *notifications) heard(s *dbus.Signal) {
 			delete(n.shown, key)
 		}
 	}
-	if found != nil && s.Name == notifyName+".ActionInvoked" && n.conn != nil {
+	if found != nil && s.Name == noteClicked && n.conn != nil {
 		// It is answered; some services leave it on the screen all the same.
 		n.conn.Object(notifyName, notifyPath).Go(notifyName+".CloseNotification", dbus.FlagNoReplyExpected, nil, id)
 	}
 	n.mu.Unlock()
-	if found == nil || s.Name != notifyName+".ActionInvoked" {
+	if found == nil || s.Name != noteClicked {
 		return
 	}
 	name, _ := s.Body[1].(string)
