@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,7 +52,8 @@ func (a *app) gather(ctx context.Context, g *gatherer) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	now := a.besides()
-	changed := false
+	changed, looked := false, false
+	var listening []agentapi.Listening
 	if version := s.PeopleVersion + fmt.Sprint(len(s.Apps)); version != g.people || now.people == nil {
 		if got, err := c.People(ctx); err == nil {
 			g.people, now.people, changed = version, got.Members, true
@@ -65,17 +67,23 @@ func (a *app) gather(ctx context.Context, g *gatherer) {
 	}
 	if a.opened.Swap(false) || time.Since(g.looked) >= lookEvery {
 		if got, err := c.Listening(ctx); err == nil {
-			share := a.toShare(got)
-			g.looked, changed, now.share = time.Now(), changed || share != now.share, share
+			g.looked, looked, listening = time.Now(), true, got
 		}
 	}
-	if !changed || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return
 	}
 	a.mu.Lock()
-	a.around = now
+	a.around.people, a.around.visitors = now.people, now.visitors
+	if looked { // the owner may have dismissed a program meanwhile: what is there now counts
+		share := a.toShare(listening)
+		changed = changed || share != a.around.share
+		a.around.share = share
+	}
 	a.mu.Unlock()
-	a.draw()
+	if changed {
+		a.draw()
+	}
 }
 
 // mostMissed is how often the visitors are asked for anew while they are others than
@@ -140,10 +148,8 @@ func inTurn(before, now []agentapi.Visitor) []agentapi.Visitor {
 }
 
 // toShare is the newest program of the owner's own that listens and has no address,
-// and that they have not looked at in the menu already.
+// and that they have not looked at in the menu already. It is called with mu held.
 func (a *app) toShare(all []agentapi.Listening) (newest offer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	var since time.Time
 	for _, l := range all {
 		if !l.Own || l.Published || l.App != "" || l.NotOffered != "" || a.dismissed[l.Port].Equal(l.Since) {
@@ -159,12 +165,17 @@ func (a *app) toShare(all []agentapi.Listening) (newest offer) {
 // dismiss has a program that was looked at not offered again, as long as it runs.
 func (a *app) dismiss(port string) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if share := a.around.share; fmt.Sprint(share.port) == port {
+	share := a.around.share
+	offered := share.port != 0 && strconv.Itoa(share.port) == port
+	if offered {
 		if len(a.dismissed) >= 100 {
 			clear(a.dismissed)
 		}
 		a.dismissed[share.port] = share.since
 		a.around.share = offer{}
+	}
+	a.mu.Unlock()
+	if offered {
+		a.draw()
 	}
 }
