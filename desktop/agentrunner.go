@@ -81,7 +81,9 @@ type agentRunner struct {
 
 	probeEvery, probeFor time.Duration // see watch
 
-	onStart func() // the agent serves
+	// onStart is told that an agent serves: once, also where this process takes over from
+	// another.
+	onStart func()
 	// onSecretless is told why there is no owner secret: ownersecret.ErrLocked or
 	// ErrUnavailable. Only looking and taking away is possible until there is one.
 	onSecretless func(why error)
@@ -97,6 +99,7 @@ type elsewhere struct{ socket, secret string }
 // run serves until ctx ends, and then drains. An error is a sentence for the
 // owner, about a start that failed or an agent that stopped by itself.
 func (e *agentRunner) run(ctx context.Context) error {
+	e.onStart = sync.OnceFunc(e.onStart)
 	there, err := e.other(ctx)
 	for there != nil && err == nil {
 		e.log.Info("another process serves this data directory already; the menu bar attaches to it")
