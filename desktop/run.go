@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/instance"
+	"porchlight/internal/words"
 )
 
 // firstPartyApp is the appId the desktop's engine reports (GET /engine/info).
@@ -41,7 +42,9 @@ func run(o startOptions, stderr io.Writer) int {
 	speak("")
 	held, err := instance.Acquire(o.data)
 	if errors.Is(err, instance.ErrTaken) {
-		return secondStart(ctx, o, stderr)
+		if err = askToShow(ctx, o); err == nil {
+			return 0
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
@@ -129,16 +132,12 @@ func (a *app) showAtStart(hidden bool) {
 	}
 }
 
-// secondStart asks the app that runs already to show its window.
-func secondStart(ctx context.Context, o startOptions, stderr io.Writer) int {
+// askToShow asks the app that runs already to show its window.
+func askToShow(ctx context.Context, o startOptions) error {
 	if o.hidden {
-		return 0 // started again at login, say: it runs, which is all that was wanted
+		return nil // started again at login, say: it runs, which is all that was wanted
 	}
-	if err := instance.AskToShow(ctx, o.data); err != nil {
-		fmt.Fprintln(stderr, err)
-		return 1
-	}
-	return 0
+	return instance.AskToShow(ctx, o.data)
 }
 
 // refuse shows why the app ends, for an owner who started it from a menu and
@@ -195,7 +194,7 @@ func findElsewhere(ctx context.Context, dataDir string) (*elsewhere, error) {
 		secret, err = ownersecret.Keychain(dataDir).Get(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s, and the owner secret to attach to it is not to be had. Quit it, and start Porchlight again. (%w)", found, err)
+		return nil, words.Errorf("Porchlight already runs here (%s, pid %d), and the owner secret to attach to it is not to be had. Quit it, and start Porchlight again. (%w)", string(found.Mode), found.PID, err)
 	}
 	return &elsewhere{socket: found.OwnerSocket, secret: secret}, nil
 }

@@ -5,7 +5,10 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"porchlight/desktop/instance"
 )
 
 // Why the app cannot even begin is said in the system's language. The language is the
@@ -27,5 +30,8 @@ func TestRefusalIsInTheSystemsLanguage(t *testing.T) {
 	}
 	if tag := language().Tag(); tag != "de" {
 		t.Errorf("it was said in %q", tag)
+	}
+	if _, err := instance.Acquire(filepath.Join(file, "data")); !strings.HasPrefix(errorInWords(err).Error(), "Porchlight kann sein Datenverzeichnis") {
+		t.Errorf("it was said: %v", errorInWords(err))
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -21,6 +20,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // fileName of the lock inside the data directory.
@@ -47,19 +48,19 @@ type Instance struct {
 // needed. It fails with ErrTaken when another process has it.
 func Acquire(dataDir string) (*Instance, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("Porchlight cannot create its data directory %s: %w", dataDir, cause(err))
+		return nil, words.Errorf("Porchlight cannot create its data directory %s: %w", dataDir, cause(err))
 	}
 	path := filepath.Join(dataDir, fileName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("Porchlight cannot write in its data directory %s: %w", dataDir, cause(err))
+		return nil, words.Errorf("Porchlight cannot write in its data directory %s: %w", dataDir, cause(err))
 	}
 	if err := tryLock(f); err != nil {
 		_ = f.Close()
 		if errors.Is(err, errLocked) {
 			return nil, ErrTaken
 		}
-		return nil, fmt.Errorf("Porchlight cannot lock %s: %w", path, err)
+		return nil, words.Errorf("Porchlight cannot lock %s: %w", path, err)
 	}
 	socket, err := socketPath(dataDir)
 	if err == nil {
@@ -74,7 +75,7 @@ func Acquire(dataDir string) (*Instance, error) {
 		}
 	}
 	_ = f.Close()
-	return nil, fmt.Errorf("Porchlight cannot listen for a second start: %w", err)
+	return nil, words.Errorf("Porchlight cannot listen for a second start: %w", err)
 }
 
 // Run answers later starts until ctx ends; onShow is called for each of them.
@@ -125,7 +126,7 @@ func AskToShow(ctx context.Context, dataDir string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("Porchlight is already running here, but does not answer: %w", err)
+			return words.Errorf("Porchlight is already running here, but does not answer: %w", err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
