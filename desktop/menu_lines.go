@@ -111,7 +111,7 @@ func appOf(p picture, a agentapi.OwnerApp) line {
 			invite = line{text: say("Invite someone…"), do: action{verb: doShow, view: viewInvite, name: a.Name}}
 		}
 	}
-	if a.Paused { // also one that is stopped: it comes back paused
+	if a.Paused || !isLive(a) { // by the owner, or by its own doing
 		pause = line{text: say("Resume"), do: action{verb: doResume, name: a.Name, label: a.Label}}
 	}
 	return line{text: label + appStanding(a), sub: []line{
@@ -144,7 +144,7 @@ func copyOf(a agentapi.OwnerApp, rootHost string) action {
 func appStanding(a agentapi.OwnerApp) string {
 	switch {
 	case a.Status != agentapi.StatusLive:
-		return say(": stopped")
+		return say(": off")
 	case a.Paused:
 		return say(": paused")
 	case a.URL == "":

@@ -310,6 +310,28 @@ func TestOpenIsOfferedWhereItOpens(t *testing.T) {
 	}
 }
 
+// Weakness: an app that took itself off could be put on again in the window alone.
+func TestWhatIsOffCanBeResumed(t *testing.T) {
+	t.Parallel()
+	notes := live("notes", "Notes", 3000)
+	resume := line{text: "Resume", do: action{verb: doResume, name: "notes", label: "Notes"}}
+	for _, c := range []struct {
+		status agentapi.Status
+		paused bool
+		want   line
+	}{
+		{agentapi.StatusLive, false, line{text: "Pause", do: action{verb: doPause, name: "notes", label: "Notes"}}},
+		{agentapi.StatusLive, true, resume},
+		{agentapi.StatusStopped, false, resume},
+		{agentapi.StatusStopped, true, resume},
+	} {
+		a := with(notes, func(a *agentapi.OwnerApp) { a.Status, a.Paused = c.status, c.paused })
+		if got := appOf(pictureOf(false), a).sub; !slices.ContainsFunc(got, func(l line) bool { return reflect.DeepEqual(l, c.want) }) {
+			t.Errorf("%s, paused %v: no %+v in %+v", c.status, c.paused, c.want, got)
+		}
+	}
+}
+
 func pictureOf(dark bool) (p picture) {
 	if p.now = noon; dark {
 		p.DarkSince = &noon

@@ -61,7 +61,6 @@ export const ofActivity = {
     revoke: 'Revoke…',
     older: 'Show older',
     reading: 'Reading…',
-    somebody: 'Somebody',
     did: {
       opened: (l: Line): Told => [l.email, [' opened ', ...an(l.app)]],
       client: (l: Line): Told => [l.email, [' opened ', ...an(l.app), ...(l.by ? [' through ', { name: l.by }] : [])]],

@@ -104,7 +104,6 @@ export const ofApps = {
     resumeApp: (label: string): Sentence => ['Resume ', { name: label }],
     onlyYou: 'Only you',
     details: 'Who may open it, options…',
-    show: (label: string): Sentence => ['Show ', { name: label }],
     back: 'Back to Apps',
     revoke: 'Revoke…',
     paused: 'Paused',

@@ -1,4 +1,4 @@
-/* Was geschah, auf Deutsch: das Gegenstück zu ../activity.ts. */
+/* The words of what happened, in German: what ../activity.ts says in English. */
 import { count, listed, number, type Sentence } from '../../sentence';
 import type { Line, ofActivity as english } from '../activity';
 import type { Spoken } from '../spoken';
@@ -41,7 +41,6 @@ export const ofActivity: Spoken<typeof english> = {
     revoke: 'Widerrufen…',
     older: 'Ältere zeigen',
     reading: 'Wird gelesen…',
-    somebody: 'Jemand',
     did: {
       opened: (l) => [l.email, [' hat ', ...an(l.app), ' geöffnet']],
       client: (l) => [l.email, [' hat ', ...an(l.app), ...(l.by ? [' über ', { name: l.by }] : []), ' geöffnet']],
@@ -53,7 +52,7 @@ export const ofActivity: Spoken<typeof english> = {
       restored: (l) => [l.email, l.app ? [' hat ', { name: l.app }, ' wieder wie zuvor'] : [' ist wieder da wie zuvor']],
       accepted: (l) => [l.email, [' hat Ihre Einladung angenommen', ...times(l)]],
       until: (l) => [l.email, [' darf ', ...an(l.app), ...(l.until ? [` bis ${l.until}`] : [' ohne Ende']), ' öffnen', ...(l.owner || l.by ? [', geändert', ...by(l)] : [])]],
-      ended: (l) => [l.email, [' darf ', ...an(l.app), ' nicht mehr öffnen: abgelaufen', ...closed(l)]],
+      ended: (l) => [l.email, [' darf ', ...an(l.app), ' nicht mehr öffnen: beendet', ...closed(l)]],
       left: (l) => [l.email, [' ist gegangen und darf nichts mehr öffnen']],
       'knock-refused': (l) => [l.email, [' wurde', ...by(l), ' nicht zu ', ...an(l.app), ' zugelassen']],
       'knock-muted': (l) => [l.email, [' wurde', ...by(l), ' nicht zugelassen und kann nicht mehr fragen']],

@@ -1,9 +1,9 @@
-/* Die Wörter über Apps, auf Deutsch: das Gegenstück zu ../apps.ts. */
+/* The words of apps, in German: what ../apps.ts says in English. */
 import { count, number, type Sentence } from '../../sentence';
 import { mostNamed, type ofApps as english } from '../apps';
 import type { Spoken } from '../spoken';
 
-/** „ben@example.com und 2 weitere können sie wieder öffnen.“ */
+/** "ben@example.com and 2 others can open it again." */
 function whoCanOpen(openTo: readonly string[], n: number): Sentence {
   const [first, second] = openTo;
   if (n === 0 || first === undefined) return ['Nur Sie können sie öffnen.'];
@@ -99,7 +99,6 @@ export const ofApps: Spoken<typeof english> = {
     resumeApp: (label) => [{ name: label }, ' fortsetzen'],
     onlyYou: 'Nur Sie',
     details: 'Wer sie öffnen darf, Optionen…',
-    show: (label) => [{ name: label }, ' zeigen'],
     back: 'Zurück zu Apps',
     revoke: 'Widerrufen…',
     paused: 'Pausiert',
@@ -119,7 +118,7 @@ export const ofApps: Spoken<typeof english> = {
     letInOf: (email) => [{ name: email }, ' einlassen'],
     removeFrom: (email, label) => [{ name: email }, ' aus ', { name: label }, ' entfernen'],
     removeFromApp: (label) => ['Aus ', { name: label }, ' entfernen'],
-    ended: 'Abgelaufen',
+    ended: 'Beendet',
     endedFirst: (email, day) => `${email}, bis ${day}`,
     endedOn: (day) => `Konnte sie bis ${day} öffnen.`,
     prolongOf: (email) => ['Verlängern für ', { name: email }],

@@ -1,4 +1,4 @@
-/* Die Wörter des Einladens, auf Deutsch: das Gegenstück zu ../invite.ts. */
+/* The words of inviting, in German: what ../invite.ts says in English. */
 import { count, listed, number } from '../../sentence';
 import type { ofInvite as english } from '../invite';
 import type { Spoken } from '../spoken';
@@ -26,7 +26,7 @@ export const ofInvite: Spoken<typeof english> = {
     until: 'Bis',
     today: 'Heute',
     week: 'Eine Woche',
-    date: 'Ein Tag…',
+    date: 'Ein Datum…',
     always: 'Immer',
     lastDay: 'Letzter Tag',
     chooseApp: 'Wählen Sie mindestens eine App.',

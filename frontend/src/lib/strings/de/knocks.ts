@@ -1,4 +1,4 @@
-/* Die Wörter über Leute, die anklopfen, auf Deutsch: das Gegenstück zu ../knocks.ts. */
+/* The words of people who ask to be let in, in German: what ../knocks.ts says in English. */
 import { count } from '../../sentence';
 import type { ofKnocks as english } from '../knocks';
 import type { Spoken } from '../spoken';

@@ -1,4 +1,4 @@
-/* Die Wörter über Menschen, ihre Programme und Passwörter, auf Deutsch: das Gegenstück zu ../people.ts. */
+/* The words of people, their programs and passwords, in German: what ../people.ts says in English. */
 import { count, listed, number, type Sentence } from '../../sentence';
 import type { ofPeople as english } from '../people';
 import type { Spoken } from '../spoken';
