@@ -238,7 +238,7 @@ func (a *app) snapshot() (agentapi.OwnerState, bool) {
 	defer a.mu.Unlock()
 	s := a.state
 	if a.unanswered {
-		s.Trouble = say("Porchlight is not answering. Its process may be stopped or busy. This is how things were.")
+		s.Trouble, s.TroubleWords = say("Porchlight is not answering. Its process may be stopped or busy. This is how things were."), nil
 	}
 	return s, a.known
 }

@@ -166,7 +166,7 @@ export const scenes: Record<string, () => Scene> = {
   stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), requested: manyRequests(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
   requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
   muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
-  unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The server does not answer. Everyone keeps the access they have until 10:44 on 22 November.', reachable: false }),
+  unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The server does not answer. Everyone keeps the access they have until 10:44 on 22 November.', troubleWords: [{ key: 'The server does not answer. Everyone keeps the access they have until %s.', args: ['10:44 on 22 November'] }], reachable: false }),
   away: () => ({ account: local, apps: few(), mails: [], failing: ['ownerState'] }),
   keyless: () => ({ account: local, apps: few(), mails: [], locked: true, preferences: { secretKept: 'nowhere' } }),
   locked: () => ({ account: connected, apps: few(), mails: [], locked: true, preferences: { secretKept: 'locked' } }),

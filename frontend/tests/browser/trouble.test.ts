@@ -96,7 +96,11 @@ describe('first steps and trouble', () => {
     await page.getByText('Everyone keeps the access they have until 10:44 on 22 November. Inviting waits.').waitFor();
     expect(await page.getByText('Everyone keeps').count()).toBe(1);
     expect(await page.locator('.foot .state').textContent()).toBe('Reconnecting…');
-    await page.evaluate('stub.set({trouble: ""})'); // known for a moment only
+    // The same in another language.
+    await page.evaluate('stub.set({trouble: "Der Server antwortet nicht. Alle behalten ihren Zugang bis 10:44."})');
+    await page.getByText('Alle behalten ihren Zugang bis 10:44. Inviting waits.').waitFor();
+    expect(await page.getByText('Everyone keeps').count()).toBe(0);
+    await page.evaluate('stub.set({trouble: "", troubleWords: undefined})'); // known for a moment only
     await page.getByText('Everyone keeps their access until').waitFor();
     await page.evaluate('stub.set({trouble: "The server does not know this computer any more. Connect it again."})');
     await page.getByText('does not know this computer').waitFor();
