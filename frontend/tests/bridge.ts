@@ -334,13 +334,13 @@ const stub = {
     passwords = [];
     stub.set({ peopleVersion: state.peopleVersion + '+' });
   },
-  /** A visitor asks for something. */
   /** What a check of the browser's trust comes to. */
   trusts: (...states: TrustCheck['state'][]) => void (trust = states),
   /** Nothing listens on a port any more; without one, on none. */
   ends: (port?: number) => void (listening = listening.filter((one) => port !== undefined && one.port !== port)),
   /** A program begins to listen. */
   runs: (port: number, program: string, more: Partial<Listening> = {}) => void (listening = [...listening, runs(port, program, { ...more, since: minutesAgo(0) })]),
+  /** A visitor asks for something. */
   request: (app: string, method: string, path: string, status: number, ms: number, email: string, error = '') => {
     requested = [...requested, asked(0, app, method, path, status, ms, email, error)];
     heard();

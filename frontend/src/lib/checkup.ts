@@ -69,7 +69,7 @@ function keychain({ locked }: OwnerState, preferences: Preferences | undefined):
   if (locked && kept === 'nowhere') return [{ key: 'keychain', state: 'wrong', title: words.noKeychain, text: strings.trouble.noKeychain, fix: { label: strings.trouble.keepInFile, is: { does: 'keepInFile' } } }];
   if (locked) return [{ key: 'keychain', state: 'wrong', title: words.locked, text: strings.trouble.locked, fix: { label: strings.trouble.unlock, is: { does: 'unlock' } } }];
   if (kept === undefined) return [];
-  return [{ key: 'keychain', state: 'ok', title: words.keychain, text: kept === 'file' ? strings.settings.secretFile : words.unlocked }];
+  return [{ key: 'keychain', state: 'ok', title: words.keychain, text: kept === 'file' ? strings.settings.secrets['file']! : words.unlocked }];
 }
 
 function certificate(app: OwnerApp): Line[] {

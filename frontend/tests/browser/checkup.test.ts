@@ -84,6 +84,6 @@ test('trouble offers to try at once, and to see what is wrong', async () => {
   await page.getByRole('button', { name: 'Try now', exact: true }).click();
   await expect.poll(() => called(page, 'examine')).toHaveLength(1);
   await page.getByRole('button', { name: 'What is wrong?' }).click();
-  await section(page, 'Wrong').getByText('The server does not answer', { exact: true }).waitFor();
+  await section(page, 'Wrong').getByText('The server does not answer as it should', { exact: true }).waitFor();
   await section(page, 'Wrong').getByText('Visitors do not get through').waitFor();
 });

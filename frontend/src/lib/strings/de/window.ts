@@ -1,9 +1,9 @@
-/* Die Wörter des Fensters um alles herum, auf Deutsch: das Gegenstück zu ../window.ts. */
+/* The words of the window around them, in German: what ../window.ts says in English. */
 import { count, listed, number } from '../../sentence';
 import type { Spoken } from '../spoken';
 import type { ofWindow as english } from '../window';
 
-/** „ 3 Verbindungen getrennt.“, oder nichts, wo keine offen waren. */
+/** " 3 connections closed.", or nothing where none were open. */
 function closed(n: number): string {
   return n > 0 ? ` ${count(n, 'Verbindung', 'Verbindungen')} getrennt.` : '';
 }
@@ -125,7 +125,7 @@ export const ofWindow: Spoken<typeof english> = {
     way: (host, ms, local) => `${host}${local ? '' : ', über den Server'}: ${number.format(ms)} ms`,
     server: 'Der Server antwortet',
     serverIn: (host, ms) => (ms ? `${host}, ${ms} ms` : host),
-    serverAway: 'Der Server antwortet nicht',
+    serverAway: 'Der Server antwortet nicht, wie er soll',
     trouble: 'Die Verbindung ist nicht in Ordnung',
     clock: 'Uhr',
     clockFine: 'Stimmt mit der des Servers überein.',
@@ -151,8 +151,8 @@ export const ofWindow: Spoken<typeof english> = {
     certificatesFine: (date) => `In Ordnung bis ${date} und länger, erneuern sich selbst.`,
     certificate: (label) => ['Das Zertifikat von ', { name: label }, ' ist nicht in Ordnung'],
     mail: 'Eine Einladung ist nicht angekommen',
-    mailBack: (to) => `Die Mail an ${to} kam zurück oder wurde aufgegeben. Stimmt die Adresse? Dann neu einladen.`,
-    mailFine: 'Mail',
+    mailBack: (to) => `Die E-Mail an ${to} kam zurück oder wurde aufgegeben. Stimmt die Adresse? Dann neu einladen.`,
+    mailFine: 'E-Mail',
     mailFineText: 'In den letzten sieben Tagen kam keine Einladung zurück.',
     people: 'Personen zeigen',
     settings: 'Einstellungen zeigen',
@@ -202,8 +202,12 @@ export const ofWindow: Spoken<typeof english> = {
     requests: 'Merken, was Besucher sie fragen',
     requestsText: 'Methode, Pfad, Antwort und wer gefragt hat, von den letzten 500 Anfragen jeder App. Nur im Speicher, nie was gesendet oder geantwortet wird. Ausschalten vergisst sie.',
     secret: 'Geheimnis des Besitzers',
-    secretKeychain: 'Im Schlüsselbund des Systems.',
-    secretFile: 'In einer Datei, die nur Sie lesen können, wie Sie wollten.',
+    secrets: {
+      keychain: 'Im Schlüsselbund des Systems.',
+      file: 'In einer Datei, die nur Sie lesen können, wie Sie wollten.',
+      locked: 'Im Schlüsselbund des Systems, der gesperrt ist.',
+      nowhere: 'Bisher nirgends: hier gibt es keinen Schlüsselbund.',
+    },
     trust: 'Lokale Zertifikate',
     trustText: 'Damit Ihre Browser den Adressen auf diesem Computer vertrauen.',
     trusted: 'Vertraut',
