@@ -1,5 +1,5 @@
 /* The words of beginning: the first start, and adding an app that runs on this computer. */
-import { count, number, type Sentence } from '../sentence';
+import { number, type Sentence } from '../sentence';
 
 export const ofStart = {
   first: {
@@ -61,7 +61,7 @@ export const ofStart = {
     pickLede: 'These are yours and run now. Sharing one gives it an address; only you can open it until you add someone.',
     pickNone: 'Nothing to share runs yet',
     pickNoneLede: 'Start a program that has a page, a dev server say. It appears here within a second.',
-    left: (n: number) => (n === 1 ? '1 more is not offered.' : `${number.format(n)} more are not offered.`),
+    left: (n: number) => (n === 1 ? '1 more is not shown here.' : `${number.format(n)} more are not shown here.`),
     all: (n: number) => `Show all ${number.format(n)}`,
     later: 'Later',
 
@@ -152,7 +152,6 @@ export const ofStart = {
     },
 
     shared: (label: string, host: string): Sentence => [{ name: label }, host ? ` is on, at ${host}. Only you can open it.` : ' is approved. It gets its address once this computer is connected.'],
-    found: (n: number) => count(n, 'program', 'programs'),
   },
 
   /** Settings about it. */

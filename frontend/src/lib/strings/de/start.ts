@@ -1,5 +1,5 @@
-/* The words of beginning, in German. */
-import { count, number } from '../../sentence';
+/* The words of beginning, in German: what ../start.ts says in English. */
+import { number } from '../../sentence';
 import type { Spoken } from '../spoken';
 import type { ofStart as english } from '../start';
 
@@ -63,7 +63,7 @@ export const ofStart: Spoken<typeof english> = {
     pickLede: 'Diese gehören Ihnen und laufen gerade. Freigeben gibt einer eine Adresse; öffnen können sie nur Sie, bis Sie jemanden hinzufügen.',
     pickNone: 'Noch läuft nichts zum Freigeben',
     pickNoneLede: 'Starten Sie ein Programm mit einer Seite, etwa einen Entwicklungsserver. Es erscheint hier innerhalb einer Sekunde.',
-    left: (n) => (n === 1 ? '1 weiteres wird nicht angeboten.' : `${number.format(n)} weitere werden nicht angeboten.`),
+    left: (n) => (n === 1 ? '1 weiteres steht nicht hier.' : `${number.format(n)} weitere stehen nicht hier.`),
     all: (n) => `Alle ${number.format(n)} zeigen`,
     later: 'Später',
 
@@ -154,7 +154,6 @@ export const ofStart: Spoken<typeof english> = {
     },
 
     shared: (label, host) => [{ name: label }, host ? ` ist an, unter ${host}. Nur Sie können es öffnen.` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
-    found: (n) => count(n, 'Programm', 'Programme'),
   },
 
   titles: 'Programme nach Titel und Symbol fragen',
