@@ -29,7 +29,7 @@ export class Toasts {
   spoken = $state('');
 
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #held = false;
+  #held = new Set<'pointer' | 'keyboard'>(); // what rests on the toast
 
   show(text: Sentence, action?: Toast['action'], held?: Held) {
     const before = this.current?.held;
@@ -53,9 +53,10 @@ export class Toasts {
     if (this.current?.held?.key === key) this.#take();
   }
 
-  /** A toast that is hovered or focused stays until it no longer is. */
-  hold(held: boolean) {
-    this.#held = held;
+  /** A toast on which the pointer or the keyboard rests stays until neither does. */
+  hold(by: 'pointer' | 'keyboard', rests: boolean) {
+    if (rests) this.#held.add(by);
+    else this.#held.delete(by);
     this.#schedule();
   }
 
@@ -67,7 +68,7 @@ export class Toasts {
   #take(): Toast | undefined {
     const was = this.current;
     clearTimeout(this.#timer);
-    this.#held = false;
+    this.#held.clear();
     this.current = undefined;
     return was;
   }
@@ -75,7 +76,7 @@ export class Toasts {
   #schedule() {
     clearTimeout(this.#timer);
     const left = (this.current?.held?.until ?? Infinity) - slack - Date.now();
-    const time = this.#held ? left : Math.min(lasts, left);
+    const time = this.#held.size > 0 ? left : Math.min(lasts, left);
     if (this.current && time < Infinity) this.#timer = setTimeout(() => this.dismiss(), Math.max(0, time));
   }
 }

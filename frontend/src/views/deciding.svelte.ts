@@ -5,11 +5,11 @@ import type { OwnerApp } from '../lib/types';
 const settles = 400;
 
 /**
- * Deciding on what waits: approving and denying a request, answering a knock. Requests come and go by themselves, so a
- * press that was meant for what stood there a moment ago must not decide this
- * one: presses of the mouse count only once the request has stood long enough
- * to be read, and the second half of a double click never. The keyboard is
- * exempt: its focus does not move to a request by itself.
+ * Deciding on what waits: approving and denying a request, answering a knock. They come
+ * and go by themselves, so a press that was meant for what stood there a moment ago must
+ * not decide this one: presses of the mouse count only once it has stood long enough to be
+ * read, and the second half of a double click never. The keyboard is exempt: its focus
+ * does not move to a request by itself.
  */
 export class Deciding {
   doing = $state<string>();

@@ -305,6 +305,16 @@ describe('removing', () => {
     expect(await called(page, 'ownerInvite')).toEqual([[{ email: 'tomas@example.net', apps: ['Notes', 'Photos'] }]]);
     await section(page, 'Removed').waitFor({ state: 'detached' });
   });
+
+  // Weakness: the form came without the address, which had to be typed again.
+  test('whoever had nothing is invited by the form, which has their address', async () => {
+    const page = await people();
+    await page.evaluate('stub.person("acc-tomas@example.net", {apps: []})');
+    await section(page, 'Removed').getByText('Could open nothing').waitFor();
+    await page.getByRole('button', { name: 'Invite again: tomas@example.net' }).click();
+    await page.getByRole('button', { name: 'Take out tomas@example.net' }).waitFor();
+    expect(await called(page, 'ownerInvite')).toEqual([]);
+  });
 });
 
 test('who was here when is said beside who is here', async () => {
