@@ -54,10 +54,10 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 
 ## Trying it ----------------------------------------------------------------
 
-test: setup-test ## set everything up and run every test
+test: setup-test ## set everything up and run the tests, but for those below that take long
 	@build/test.sh check test-go test-frontend test-e2e test-otherway test-recipes test-clients test-attack test-h2spec test-desktop
 
-check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
+check: setup-desktop frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)
 
 test-go: frontend

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,16 @@ func TestCommandLine(t *testing.T) {
 	for _, option := range []string{"--data", "--api", "--https", "--hidden", "--panel", "--secret-file", "--http", "--version", "PORCHLIGHT_DATA"} {
 		if !strings.Contains(out.String(), option) {
 			t.Errorf("the usage does not name %s", option)
+		}
+	}
+	manual, err := os.ReadFile("../build/linux/porchlight-desktop.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.NewReplacer(`\-`, "-", `\fB`, "", `\fI`, "", `\fR`, "").Replace(string(manual))
+	for _, option := range regexp.MustCompile(`--[a-z-]+(=[a-z]+)?|\boutline\b`).FindAllString(usage, -1) {
+		if !strings.Contains(plain, option) {
+			t.Errorf("the manual does not name %s", option)
 		}
 	}
 }
