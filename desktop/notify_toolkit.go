@@ -180,8 +180,8 @@ func (n *toolkitNotes) forget(key string) {
 	n.service.remove(id)
 }
 
-// heard acts on a click, once for each note; on one that closes it by nothing else. One on a note that is out of date, or of an
-// earlier run, shows the window and does nothing else.
+// heard acts on a click, once for each note, and on one that closes it not at all. A click on a
+// note that is out of date, or of an earlier run, only shows the window.
 func (n *toolkitNotes) heard(id, what string) {
 	n.mu.Lock()
 	found, ok := n.shown[id]

@@ -1,5 +1,5 @@
 // Package clipboard puts a text on the clipboard without a window: the tray's
-// "Copy address" must work before the window was ever opened.
+// "Copy link" must work before the window was ever opened.
 //
 // macOS and Windows keep what is copied. On Linux the copying program must go
 // on answering for it: under X11 this package is a selection owner of its own,

@@ -90,8 +90,8 @@ type Around struct {
 	Browse  func(ctx context.Context, url string) error // opens it in the owner's browser
 	State   func() agentapi.OwnerState                  // tells which addresses are ours
 	Wanted  func() Place                                // where the owner asked to be, outside the window
-	Speech  func() Speech
-	Looks   func() string
+	Speech  func() Speech                               // what is spoken
+	Looks   func() string                               // "light", "dark", or "" where the page sees it
 }
 
 // Place is where in the window the owner wants to be.
@@ -121,9 +121,9 @@ func (s *Shell) Looks() string { return s.around.Looks() }
 // Speech is asked for before anything is shown, and is there at once.
 func (s *Shell) Speech() Speech { return s.around.Speech() }
 
-// Wanted is where the owner asked to be in the menu or on a notification since
-// the last call. The page asks when it has loaded and at each event "show": an event alone would be lost on a
-// page that is not there yet.
+// Wanted is where the owner asked to be in the menu or on a notification since the last
+// call. The page asks when it has loaded and at each event "show": an event alone would be
+// lost on a page that is not there yet.
 func (s *Shell) Wanted() Place { return s.around.Wanted() }
 
 // State is the last that is known of everything, so that a page that opens shows it

@@ -1,0 +1,104 @@
+package desktop
+
+import (
+	"context"
+
+	"porchlight/agent/agentapi"
+	"porchlight/desktop/ui"
+)
+
+// hidden is told that the owner has closed the window. The first time that needs a
+// word: nothing shows that Porchlight goes on.
+func (a *app) hidden() {
+	a.settle()
+	if a.settings.get().Closed || a.settings.change(func(v *settingsValues) { v.Closed = true }) != nil {
+		return
+	}
+	a.tell(note{
+		key: keyStays, title: say("Porchlight stays on"), body: say("Its lamp is in the menu bar. Your apps can still be opened."),
+		click: action{verb: doShow}, buttons: []button{{say("Quit"), action{verb: doQuit}}},
+	})
+}
+
+// settle carries out what the window offered to undo: it is closed now.
+func (a *app) settle() {
+	c, err := a.agent()
+	if err == nil {
+		err = c.SettleHeld(a.ctx, agentapi.HeldChange{})
+	}
+	if err != nil && a.ctx.Err() == nil {
+		a.log.Info("what the owner took away is carried out a little later", "err", err)
+	}
+}
+
+// showWindow brings the window to the front, and has it made first if needed.
+func (a *app) showWindow() {
+	a.wish(true) // before show, for the window may be made right after it
+	if a.window.show() {
+		a.wish(false)
+		return
+	}
+	raise(a.wantWindow)
+}
+
+// wish says whether the window is to be shown as soon as it is made.
+func (a *app) wish(wished bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wished = wished
+}
+
+// showPlace is showWindow at a place; one without a view leaves it where it was.
+func (a *app) showPlace(place ui.Place) {
+	if place.View != "" {
+		a.mu.Lock()
+		a.place = place
+		a.mu.Unlock()
+	}
+	a.showWindow()
+	a.window.emit("show", nil)
+}
+
+// wanted is the place last asked for, once: see ui.Shell.Wanted.
+func (a *app) wanted() ui.Place {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	place := a.place
+	a.place = ui.Place{}
+	return place
+}
+
+// showWished shows the window that somebody wished for while it was being made.
+func (a *app) showWished() {
+	a.mu.Lock()
+	wished := a.wished
+	a.wished = false
+	a.mu.Unlock()
+	if wished {
+		a.window.show()
+	}
+}
+
+// runWindow makes the window when it is first wanted. It returns when ctx ends.
+// It must be called on the main goroutine.
+func (a *app) runWindow(ctx context.Context) {
+	stop := context.AfterFunc(ctx, a.window.quit)
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.wantWindow:
+		}
+		err := a.window.run()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil { // the toolkit ended: the session did
+			a.quit()
+			return
+		}
+		a.log.Error(err.Error())
+		a.tellToolkitGone(note{key: keyTrouble, title: say("Porchlight cannot open its window"), body: errorInWords(err).Error()})
+	}
+}

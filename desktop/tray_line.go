@@ -1,0 +1,118 @@
+//go:build !darwin || cgo
+
+package desktop
+
+import (
+	"sync"
+	"time"
+
+	"fyne.io/systray"
+)
+
+// trayLine is one line; each has a goroutine that waits for clicks, because
+// systray drops a click that nobody is waiting for.
+type trayLine struct {
+	item  *systray.MenuItem
+	since time.Time // when it was made
+
+	// What is shown, and the places below; run's goroutine only.
+	text                     string
+	shown, disabled, checked bool
+	sub                      []*trayLine
+
+	mu      sync.Mutex
+	act     action
+	changed time.Time // when act came to be another
+}
+
+func (t *tray) line(item *systray.MenuItem) *trayLine {
+	l := &trayLine{item: item, since: time.Now(), shown: true}
+	go func() {
+		for range item.ClickedCh {
+			if act, ok := l.clicked(time.Now()); ok {
+				t.do(act)
+			} else {
+				t.log.Info("a click on a menu line that had just changed was ignored")
+			}
+		}
+	}()
+	return l
+}
+
+// set shows what the line says and does, or hides it where it says nothing.
+func (l *trayLine) set(to line) {
+	if to.text == "" {
+		l.hide()
+		return
+	}
+	l.mean(to.do, time.Now())
+	if disabled := to.do.verb == doNothing && len(to.sub) == 0; disabled != l.disabled {
+		l.disabled = disabled
+		if disabled {
+			l.item.Disable()
+		} else {
+			l.item.Enable()
+		}
+	}
+	if checked := to.mark == markOn; checked != l.checked {
+		l.checked = checked
+		if checked {
+			l.item.Check()
+		} else {
+			l.item.Uncheck()
+		}
+	}
+	if to.text != l.text {
+		l.text = to.text
+		l.item.SetTitle(literal(to.text))
+	}
+	if !l.shown {
+		l.shown = true
+		l.item.Show()
+	}
+}
+
+func (l *trayLine) hide() {
+	l.forget(time.Now())
+	if l.shown {
+		l.shown = false
+		l.item.Hide()
+	}
+}
+
+// forget has a click on the line, or on one below it, do nothing: what could be
+// clicked there is not on the screen any more.
+func (l *trayLine) forget(now time.Time) {
+	l.mu.Lock()
+	if l.act.verb != doNothing {
+		l.act, l.changed = action{}, now
+	}
+	l.mu.Unlock()
+	for _, below := range l.sub {
+		if below != nil {
+			below.forget(now)
+		}
+	}
+}
+
+func (l *trayLine) mean(act action, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.act == act {
+		return
+	}
+	// A line that meant nothing for a while could not be aimed at. A request that
+	// changed counts as another one: approving is about what was read.
+	if l.act.verb != doNothing || now.Sub(l.changed) < ignoreFor {
+		l.changed = now
+	}
+	l.act = act
+}
+
+// clicked returns what a click now means; false where the line has meant it for
+// too short a time.
+func (l *trayLine) clicked(now time.Time) (action, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.act, now.Sub(l.changed) >= ignoreFor
+}
