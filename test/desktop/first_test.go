@@ -31,7 +31,7 @@ func TestFirstStartRefused(t *testing.T) {
 	}
 	p.named("h1", "Your browser does not trust it yet")
 	p.named(".badge", "Gives a warning")
-	s.shot("first-refused")
+	p.shot("first-refused")
 	p.pressButton("Go on without")
 	p.named("button", "Later")
 }
@@ -45,7 +45,7 @@ func TestFirstStartWithoutAKeychain(t *testing.T) {
 	p := s.launchDriven()
 	p.pageThere()
 	p.named("h1", "Leave the porch light on")
-	s.shot("first-keyless")
+	p.shot("first-keyless")
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.pressButton("Keep it in a file")
 	p.see("button.primary:not([disabled])")

@@ -120,6 +120,21 @@ func (p *page) pageThere() {
 	p.see("main")
 }
 
+// shot is the session's, of a window that is drawn: what the page has is on the screen a
+// moment later.
+func (p *page) shot(name string) {
+	p.t.Helper()
+	id := p.shown()
+	p.eventually("the window is drawn", func() error {
+		// One that is not is of one colour.
+		if colours := strings.TrimSpace(p.mustTool("import", "-window", id, "-format", "%k", "info:-")); colours == "1" {
+			return errors.New("it is empty")
+		}
+		return nil
+	})
+	p.program.shot(name)
+}
+
 // webDriver sends one command; answer may be nil.
 func webDriver(method, address string, body, answer any) error {
 	var payload io.Reader
