@@ -118,7 +118,7 @@ func (s *Sessions) find(ctx context.Context, token string, allowed func(kv.Tx, s
 		account, err = find[Account](tx, keyAccount(row.AccountID), noSession())
 		return row, account, err
 	}
-	out, err := viewed(ctx, s.core, func(tx kv.Tx) (Session, error) {
+	out, err := viewedOf(ctx, s.core, kv.Rows{Keys: []string{keySession(hash)}}, func(tx kv.Tx) (Session, error) {
 		row, account, err := read(tx)
 		return row.of(account), err
 	})
