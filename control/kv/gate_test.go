@@ -335,9 +335,10 @@ func TestConnsFor(t *testing.T) {
 		want   int
 	}{
 		{1, 0, 100, 16},
-		{2, 200 * time.Microsecond, 100, 16},
+		{2, 200 * time.Microsecond, 100, 25},
+		{2, 200 * time.Microsecond, 500, 32},
 		{2, 10 * time.Millisecond, 100, 25},
-		{2, 10 * time.Millisecond, 500, 44},
+		{2, 10 * time.Millisecond, 500, 60},
 		{2, 50 * time.Millisecond, 2000, 128},
 		{64, 0, 2000, 128},
 		{2, time.Second, 20, 16},

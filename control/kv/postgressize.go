@@ -7,13 +7,15 @@ import (
 	"time"
 )
 
-// How many connections a process has. Near the database more than eight for each core
-// only wait for each other, there as here. Farther away a connection spends its time
-// on the way, so that it takes as many more as are under way at once: what a core can
-// ask in a second, two round trips each. They never take more than a quarter of what
-// the server has, because other nodes, backups and people want some, too.
+// How many connections a process has. Near the database eight for each core do the most:
+// fewer have too few commits share a write to the disk, more only wait for each other.
+// There are twice as many because one turn has half of them at most (gate). Farther away
+// a connection spends its time on the way, so that it takes as many more as are under
+// way at once: what a core can ask in a second, two round trips each. They never take
+// more than a quarter of what the server has, because other nodes, backups and people
+// want some, too.
 const (
-	connsPerCore = 8
+	connsPerCore = 16
 	callsPerCore = 700 // a second; of the refreshing of tokens, the costliest
 	leastConns   = 16
 	mostConns    = 128
