@@ -19,11 +19,11 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/internal/bounds"
 )
 
 // maxForm bounds a posted form, in bytes.
@@ -167,23 +167,14 @@ const refusalsPerMinute = 60
 
 // refusals tell the operator why clients were refused, for their authors to ask.
 type refusals struct {
-	log *slog.Logger
-	now func() time.Time
-
-	mu     sync.Mutex // protects what follows
-	minute time.Time  // when it began
-	told   int
+	log    *slog.Logger
+	now    func() time.Time
+	minute bounds.Minute
 }
 
 // tell logs a refusal of a client, whose id anybody may have made up.
 func (r *refusals) tell(what, client, code, why string) {
-	r.mu.Lock()
-	if now := r.now(); now.Sub(r.minute).Abs() >= time.Minute {
-		r.minute, r.told = now, 0
-	}
-	r.told++
-	told := r.told
-	r.mu.Unlock()
+	told := r.minute.Count(r.now())
 	if told <= refusalsPerMinute {
 		r.log.Info(what, "client", clientOf(client), "code", code, "why", why)
 	}

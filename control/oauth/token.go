@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -200,7 +201,7 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, clie
 		}
 		h.log.Error("a token request failed", "err", err)
 		if away, ok := control.Away(err); ok {
-			w.Header().Set("Retry-After", strconv.Itoa(int(away.RetryAfter/time.Second)))
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(away.RetryAfter.Seconds()))))
 			writeJSON(w, http.StatusServiceUnavailable, failure{codeTemporarilyUnavailable, away.Message})
 			return
 		}

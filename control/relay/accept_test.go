@@ -1,11 +1,16 @@
 package relay
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // tired fails with each of its errors before it accepts.
@@ -34,4 +39,47 @@ func TestAcceptSurvives(t *testing.T) {
 		return &tired{Listener: l, left: []syscall.Errno{syscall.EMFILE, syscall.EMFILE, syscall.EPERM, syscall.EPROTO, syscall.ENETDOWN}}
 	})
 	connectAgent(t, addr, "maya")
+}
+
+// Weakness: a node whose listener for other nodes broke went on, and took over nobody's
+// visitors without a word. Checked: it ends and says so, as with the one for everybody.
+func TestPeersListenerFails(t *testing.T) {
+	t.Parallel()
+	join := among(t, sharedStore(t, time.Now), "node-a")
+	r := newRelay(t, func(c *Config) {
+		join(c)
+		c.Peers.Listener = &tired{Listener: c.Peers.Listener, left: []syscall.Errno{syscall.EINVAL}}
+	})
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Serve(t.Context(), l); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// Weakness: every control connection that is refused is a line of the operator's log, and
+// strangers can open as many as the ramp lets in. Checked: a minute has a bounded number,
+// the last says that there are more, and the next minute begins anew.
+func TestRefusedConnectionsDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	now := time.Unix(1<<30, 0)
+	r := newRelay(t, func(c *Config) {
+		c.Log, c.Now = slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now }
+	})
+	stranger, _ := net.Pipe()
+	for minute := 1; minute <= 2; minute++ {
+		for range 10 * refusalsPerMinute {
+			r.tellRefused(stranger, errors.New("no hello"))
+		}
+		if n := strings.Count(log.String(), "\n"); n != minute*(refusalsPerMinute+1) {
+			t.Errorf("%d lines in %d minutes", n, minute)
+		}
+		now = now.Add(time.Minute)
+	}
+	if !strings.HasSuffix(strings.TrimSpace(log.String()), `not logged"`) {
+		t.Errorf("the log ends with %q", log.String()[log.Len()-200:])
+	}
 }

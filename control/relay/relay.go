@@ -50,6 +50,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/kv"
+	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
 )
 
@@ -117,6 +118,7 @@ type Relay struct {
 	routes   routes
 	counters counters
 	told     told
+	refusals bounds.Minute // of control connections, as the log tells them
 	http     *http.Server
 	toHTTP   *handover
 
@@ -250,7 +252,7 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer stopTelling()
 	var peers sync.WaitGroup
 	if p := r.cfg.Peers; p != nil {
-		peers.Go(func() { _ = r.accept(life, p.Listener, r.welcomePeer) })
+		peers.Go(func() { failed <- r.accept(life, p.Listener, r.welcomePeer) })
 		peers.Go(func() { r.directory.run(kv.First(telling)) })
 		peers.Go(func() { r.watchOthers(telling) })
 	}

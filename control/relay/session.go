@@ -75,7 +75,7 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 	decided()
 	if err != nil {
 		_ = conn.Close()
-		r.log.Info("control connection refused", "from", conn.RemoteAddr().String(), "err", err)
+		r.tellRefused(conn, err)
 		return
 	}
 	s.log.Info("tunnel connected", "from", conn.RemoteAddr().String())
@@ -83,6 +83,20 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 	s.detach = context.AfterFunc(life, func() { s.end() })
 	r.wg.Go(s.read)
 	s.write()
+}
+
+// refusalsPerMinute is how many refused control connections the log names in a minute:
+// anybody can cause as many as the ramp lets in, and must not fill the operator's disk.
+const refusalsPerMinute = 60
+
+func (r *Relay) tellRefused(conn net.Conn, why error) {
+	told := r.refusals.Count(r.now())
+	if told <= refusalsPerMinute {
+		r.log.Info("control connection refused", "from", conn.RemoteAddr().String(), "err", why)
+	}
+	if told == refusalsPerMinute {
+		r.log.Warn("many control connections are refused; further refusals of this minute are not logged")
+	}
 }
 
 // admit authenticates the agent and adds its session to the routes.

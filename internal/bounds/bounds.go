@@ -66,6 +66,25 @@ func (b *Buckets[K]) GiveBack(key K) {
 	}
 }
 
+// Minute counts what happens within a minute, such as lines of a log that strangers cause.
+// It is safe for concurrent use, and the zero value is ready.
+type Minute struct {
+	mu    sync.Mutex // protects what follows
+	began time.Time
+	count int
+}
+
+// Count counts one more, and says which of its minute that is, from 1.
+func (m *Minute) Count(now time.Time) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.began).Abs() >= time.Minute {
+		m.began, m.count = now, 0
+	}
+	m.count++
+	return m.count
+}
+
 // MakeRoom has a table of most rows take one more: when it is full, the rows that
 // are over go, then any, until a tenth of it is free.
 func MakeRoom[K comparable, V any](table map[K]V, most int, over func(V) bool) {

@@ -117,4 +117,8 @@ var germanRefusals = map[string]string{
 	"Many wrong codes came from your network. Try again later.":                                                                           "Aus Ihrem Netzwerk kamen viele falsche Codes. Versuchen Sie es später noch einmal.",
 	"A browser that is signed in with this address can have a link mailed on its account page, and that link works in this browser, too.": "Ein Browser, der mit dieser Adresse angemeldet ist, kann sich auf seiner Kontoseite einen Link mailen lassen, und der gilt auch in diesem Browser.",
 	"%s %s": "%s %s", // two that follow each other
+	"The body must be application/x-www-form-urlencoded.": "Der Inhalt muss application/x-www-form-urlencoded sein.",
+	"The form is too large.":                              "Das Formular ist zu groß.",
+	"The form could not be read.":                         "Das Formular konnte nicht gelesen werden.",
+	"The form is not encoded as one.":                     "Das Formular ist nicht als solches kodiert.",
 }
