@@ -171,6 +171,9 @@ func (a *Agent) makePeople() (err error) {
 		DisplayName: a.settings.DisplayName,
 		Language:    a.settings.Language,
 	}
+	if a.cfg.ComputerID != "" {
+		cfg.NoControl = a.cfg.NoControlPlane
+	}
 	if a.client != nil {
 		cfg.Control = a.client
 		cfg.Report = a.remote.Report

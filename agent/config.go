@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/localapi"
 	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // Version of this build, set by the linker.
@@ -37,8 +38,8 @@ type Config struct {
 	ComputerID string
 	// ControlPlane is the one that this computer is connected to; nil for none.
 	ControlPlane *ControlPlane
-	// NoControlPlane is a sentence about why there is none, where there should be one.
-	NoControlPlane string
+	// NoControlPlane says why there is none, where there should be one.
+	NoControlPlane words.Sentence
 	// IssueCertificate makes a certificate for one host name.
 	IssueCertificate func(name string) (*tls.Certificate, error)
 	// ACME has an authority issue them instead; Allowed, OnTrouble and Log are

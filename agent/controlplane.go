@@ -208,7 +208,7 @@ const troubleAfter = 3 * time.Second
 // trouble is a sentence about what keeps visitors out, or empty.
 func (a *Agent) trouble() words.Text {
 	if a.remote == nil {
-		return plain(a.cfg.NoControlPlane)
+		return said(a.cfg.NoControlPlane)
 	}
 	state := a.remote.State()
 	switch {
@@ -223,20 +223,21 @@ func (a *Agent) trouble() words.Text {
 	case !a.tunnel.Connected():
 		return plain("The server cannot be reached, so nobody can open your apps right now. Porchlight keeps trying.")
 	case a.acme != nil:
-		if why := a.acme.Trouble(); !why.IsZero() {
-			return words.Text{why}
-		}
+		return said(a.acme.Trouble())
 	}
 	return nil
 }
 
-// plain is a text that is its own key.
-func plain(sentence string) words.Text {
-	if sentence == "" {
+// said is a text of one sentence, and of none for a zero one.
+func said(s words.Sentence) words.Text {
+	if s.IsZero() {
 		return nil
 	}
-	return words.Text{words.Plain(sentence)}
+	return words.Text{s}
 }
+
+// plain is a text that is its own key.
+func plain(sentence string) words.Text { return said(words.Plain(sentence)) }
 
 // awaySentence says about how long people keep their access while the
 // control plane is away.

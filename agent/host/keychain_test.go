@@ -5,22 +5,31 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/internal/words"
 	"porchlight/test/programs"
 )
 
 // inKeychain has dir be that of a computer whose device credential is in the keychain.
 func inKeychain(t *testing.T, dir string) {
 	t.Helper()
+	connectedBy(t, dir, storeKeychain)
+}
+
+// connectedBy has dir be that of a connected computer, with its device credential in a
+// store of that kind.
+func connectedBy(t *testing.T, dir, store string) {
+	t.Helper()
 	f, err := openConnection(filepath.Join(dir, connectionName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = f.update(func(k *connections) {
-		k.Current = &connection{ID: newConnectionID(), AuthURL: "https://control.example.net", ComputerID: "c1", Name: "cellar", Host: "cellar.example.net", Store: storeKeychain}
+		k.Current = &connection{ID: newConnectionID(), AuthURL: "https://control.example.net", ComputerID: "c1", Name: "cellar", Host: "cellar.example.net", Store: store}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +63,29 @@ func TestLockedKeychainKeepsTheConnection(t *testing.T) {
 	h.SetOwnerSecret(ownersecret.Hash(secret), false)
 	if state, err := owner.State(t.Context()); err != nil || state.Locked {
 		t.Errorf("with one: %+v, %v", state, err)
+	}
+	// The device credential is in the keychain all the same, and who asks for people is
+	// told that, not that the computer is connected to nothing.
+	if _, err := owner.People(t.Context()); agentapi.CodeOf(err) != agentapi.CodeUnavailable || !strings.Contains(err.Error(), "keychain is locked") {
+		t.Errorf("people, without the device credential: %v", err)
+	}
+}
+
+// TestCredentialGone: the owner reads in their language that a connected computer lost
+// its device credential, and what connects it again.
+func TestCredentialGone(t *testing.T) {
+	t.Parallel()
+	cfg := config(t.TempDir())
+	connectedBy(t, cfg.DataDir, storeFile)
+	h := start(t, cfg)
+	state, err := agentapi.NewOwner(h.OwnerSocket(), secret).State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for language, part := range map[words.Language]string{words.English: "device credential is gone", words.German: "Ausweis dieses Computers ist weg"} {
+		if said := language.TellAll(state.TroubleWords); !strings.Contains(said, part) || !strings.Contains(said, "porchlight connect https://control.example.net") {
+			t.Errorf("%s is said as %q", state.Trouble, said)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
 	"porchlight/internal/localca"
+	"porchlight/internal/words"
 )
 
 const (
@@ -87,11 +88,20 @@ func alone(cfg agent.Config) (*wiredAgent, error) {
 
 // unconnected is what the owner reads of a computer that is nobody: how to
 // connect it and, unless it belongs to one control plane, how to do without.
-func unconnected(controlURL string) string {
+func unconnected(controlURL string) words.Sentence {
 	if controlURL != "" {
-		return "This computer is not connected. Type: porchlight connect " + controlURL
+		return words.Of("This computer is not connected. Type: porchlight connect %s", controlURL)
 	}
-	return "This computer is not connected. Type 'porchlight connect URL' to connect it to a control plane, or start it with 'porchlight agent --local' to use it on its own."
+	return words.Of("This computer is not connected. Type 'porchlight connect URL' to connect it to a control plane, or start it with 'porchlight agent --local' to use it on its own.")
+}
+
+// credentialGone is why a connected computer has no control plane, where its keychain or
+// its file answers that the device credential is not there.
+func credentialGone(c connection) words.Sentence {
+	if c.Store == storeFile {
+		return words.Of("The file with this computer's device credential is gone. Type 'porchlight connect %s' to connect it again.", c.AuthURL)
+	}
+	return words.Of("This computer's device credential is gone from the keychain. Type 'porchlight connect %s' to connect it again.", c.AuthURL)
 }
 
 // makeConnected makes the agent of a connected computer. Without its credential
@@ -111,16 +121,16 @@ func (h *Host) makeConnected(ctx context.Context, c connection) (*wiredAgent, er
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("Porchlight was stopped while it started: %w", ctx.Err())
 	case errors.Is(err, ownersecret.ErrNotFound):
-		cfg.NoControlPlane = fmt.Sprintf("The device credential of this computer is gone from the %s. Type 'porchlight connect %s' to connect it again.", c.Store, c.AuthURL)
+		cfg.NoControlPlane = credentialGone(c)
 	case errors.Is(err, ownersecret.ErrLocked), errors.Is(err, ownersecret.ErrUnavailable):
-		cfg.NoControlPlane = "The keychain is locked, and this computer's device credential is in it. Unlock it; Porchlight notices by itself."
+		cfg.NoControlPlane = words.Of("The keychain is locked, and this computer's device credential is in it. Unlock it; Porchlight notices by itself.")
 		if known, _ := h.ownerSecret(); known {
 			again = time.After(againAfter)
 		}
 	default:
 		return nil, err
 	}
-	if cfg.NoControlPlane != "" {
+	if !cfg.NoControlPlane.IsZero() {
 		h.log.Warn("this computer cannot speak to its control plane", "err", err)
 	}
 	rootCA, err := h.certificates(&cfg, c)

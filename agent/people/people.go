@@ -53,11 +53,13 @@ type Control interface {
 
 // Config of New. Fields without a remark are required.
 type Config struct {
-	// Control is nil where this computer is not connected to an account.
-	Control Control
-	Apps    *engine.Apps
-	Access  *access.Access
-	Store   *store.Store
+	// Control is nil where this computer is not connected to an account, and where it is
+	// and cannot speak to its control plane: NoControl says why then.
+	Control   Control
+	NoControl words.Sentence
+	Apps      *engine.Apps
+	Access    *access.Access
+	Store     *store.Store
 	// DisplayName is what the owner calls themselves to people they invite; nil for
 	// nothing.
 	DisplayName func() string
@@ -273,6 +275,8 @@ func (p *People) inSnapshot(accountID string) (controlapi.Person, bool) {
 // connected refuses where there is no control plane to ask.
 func (p *People) connected() error {
 	switch {
+	case p.cfg.Control == nil && !p.cfg.NoControl.IsZero():
+		return &agentapi.Error{Code: agentapi.CodeUnavailable, Message: p.cfg.NoControl.String(), Words: p.cfg.NoControl}
 	case p.cfg.Control == nil:
 		return agentapi.Errorf(agentapi.CodeUnavailable,
 			"This computer is not connected to an account yet, so nobody can be invited. The owner connects it in Porchlight's menu, or by: porchlight connect.")
