@@ -104,7 +104,7 @@ func TestPostgresOneTurnLeavesPlaces(t *testing.T) {
 	for s.Queue().Waiting == 0 && len(begun) == 0 {
 		runtime.Gosched()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := s.ViewOf(ctx, Rows{Keys: []string{"a"}}, func(Tx) error { return nil }); err != nil {
 		t.Errorf("somebody else: %v", err)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // workload changes a store, and knows what it was told was kept.
@@ -141,7 +143,9 @@ func TestPostgresSwitchover(t *testing.T) {
 	if err := standby.Exec("alter system set default_transaction_read_only = on", "select pg_reload_conf()"); err != nil {
 		t.Fatal(err)
 	}
-	for !errors.Is(err, context.DeadlineExceeded) { // it hears of the setting a moment later
+	// It hears of the setting a moment later: first for new connections, then on others.
+	programs.Eventually(t, "it takes no changes", func() bool { return standby.Exec("comment on database postgres is null") != nil })
+	for !errors.Is(err, context.DeadlineExceeded) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		err = w.s.Update(ctx, func(tx Tx) error { return tx.Put("k", nil, 0) })
 		cancel()

@@ -13,6 +13,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // needNoStore are the routes that are answered while the database is away: nothing that
@@ -97,6 +98,9 @@ func TestDatabaseAway(t *testing.T) {
 	if err := server.StartAgain(); err != nil {
 		t.Fatal(err)
 	}
+	programs.Eventually(t, "the database is found again", func() bool {
+		return store.View(t.Context(), func(tx kv.Tx) error { _, err := tx.Scan("", "", 1); return err }) == nil
+	})
 	after := rowsOf(t, store)
 	if time.Since(made) > 20*time.Second { // a visitor's code ends by itself after a minute
 		aVisit := func(row string) bool { return strings.HasPrefix(row, "visit/") }

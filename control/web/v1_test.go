@@ -82,7 +82,7 @@ func TestWaitingSyncOutlastsTheServersTimeouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(New(r.svc, Config{}))
-	const bound = 200 * time.Millisecond
+	const bound = controlapi.SyncBeat / 2
 	server.Config.ReadTimeout, server.Config.WriteTimeout = bound, bound
 	server.Start()
 	defer server.Close()
