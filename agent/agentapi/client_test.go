@@ -265,15 +265,24 @@ func TestEventStream(t *testing.T) {
 // not even heartbeats.
 func TestSilentStream(t *testing.T) {
 	t.Parallel()
+	heard := make(chan struct{})
 	c := New(serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "event: state\ndata: {}\n\n")
 		http.NewResponseController(w).Flush()
+		<-heard
+		fmt.Fprint(w, ":\n") // the last that is heard
+		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
-	c.giveUpAfter = 200 * time.Millisecond
 	events := 0
-	if err := c.Events(t.Context(), func(OwnerState) { events++ }); CodeOf(err) != CodeUnavailable || events != 1 {
+	err := c.Events(t.Context(), func(OwnerState) {
+		if events++; events == 1 {
+			c.giveUpAfter = 50 * time.Millisecond
+			close(heard)
+		}
+	})
+	if CodeOf(err) != CodeUnavailable || events != 1 {
 		t.Errorf("%d events, then %v", events, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/listening"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) {
@@ -102,7 +103,10 @@ func TestList(t *testing.T) {
 		"on every address":  {wide.Addr().(*net.TCPAddr).Port, agentapi.Listening{Own: true, Looks: true, Network: true, Label: "Listening.test"}},
 		"on [::1] alone":    {six.Addr().(*net.TCPAddr).Port, agentapi.Listening{Own: true, Looks: true, Label: "Listening.test"}},
 	} {
-		got, ok := r.at(want.port)
+		var got agentapi.Listening
+		var ok bool
+		// On a busy machine the time of one list is over before every program is found.
+		programs.Eventually(t, what+" has a name", func() bool { got, ok = r.at(want.port); return got.Program != "" })
 		if !ok || got.Program != "listening.test" || got.User == "" || got.Since.IsZero() || got.Own != want.Own || got.Looks != want.Looks || got.Network != want.Network ||
 			got.Published != want.Published || got.App != want.App || got.Status != want.Status || got.NotOffered != want.NotOffered || got.Label != want.Label {
 			t.Errorf("%s: %+v, %v", what, got, ok)

@@ -75,6 +75,7 @@ type rig struct {
 	api         *API
 	outside     *outside
 	arrived     chan struct{} // gets one for each request; nil for nobody
+	log         io.Writer     // nil for the test's own
 
 	addr   string
 	socket string
@@ -155,7 +156,10 @@ func (r *rig) serve(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if r.log == nil {
+		r.log = t.Output()
+	}
+	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	r.server = NewServer(ServerConfig{
 		DataDir: r.dir, Address: "127.0.0.1:0", Registry: r.regCfg, Connector: r.connector,
 		OwnerSecretHash: r.hash, DeskSecretHash: ownersecret.Hash(deskSecret), Log: log,

@@ -49,10 +49,19 @@ func (b *browser) addCookies(req *http.Request) {
 // do sends a request with the browser's cookies and takes those of the answer.
 func (b *browser) do(req *http.Request) *http.Response {
 	b.r.t.Helper()
+	res, err := b.try(req)
+	if err != nil {
+		b.r.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	return res
+}
+
+// try is do where there may be no answer.
+func (b *browser) try(req *http.Request) (*http.Response, error) {
 	b.addCookies(req)
 	res, err := b.client.Do(req)
 	if err != nil {
-		b.r.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+		return nil, err
 	}
 	for _, c := range res.Cookies() {
 		if c.MaxAge < 0 {
@@ -61,7 +70,7 @@ func (b *browser) do(req *http.Request) *http.Response {
 			b.cookies[c.Name] = c.Value
 		}
 	}
-	return res
+	return res, nil
 }
 
 func (b *browser) request(method, target string, body io.Reader, header ...string) *http.Request {

@@ -136,7 +136,7 @@ func TestNobodyElseReadsTheBody(t *testing.T) {
 				head += fmt.Sprintf("Content-Length: %d\r\n\r\n", len(text))
 			}
 			c := r.raw(sni, head+piece(text[:half]))
-			c.SetDeadline(time.Now().Add(10 * time.Second))
+			c.SetDeadline(time.Now().Add(time.Minute))
 			in := bufio.NewReader(c)
 			sent := make(chan error, 1)
 			go func() {

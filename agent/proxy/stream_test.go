@@ -31,7 +31,7 @@ func (b *browser) dial(target string, header ...string) (*websocket.Conn, *http.
 	for name, value := range b.cookies {
 		h.Add("Cookie", name+"="+value)
 	}
-	ctx, cancel := context.WithTimeout(b.r.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(b.r.t.Context(), time.Minute)
 	defer cancel()
 	return websocket.Dial(ctx, target, &websocket.DialOptions{HTTPClient: b.client, HTTPHeader: h, Subprotocols: []string{"chat"}})
 }
@@ -376,7 +376,7 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 					if e.err == nil {
 						t.Errorf("%s ended as if it were whole", e.what)
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					t.Fatal("something stays open")
 				}
 			}

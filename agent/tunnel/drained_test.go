@@ -29,22 +29,11 @@ func listOf(addresses ...string) func() []controlapi.Relay {
 	return func() []controlapi.Relay { return all }
 }
 
-// nobodyAt is an address where nothing listens, as yet.
-func nobodyAt(t *testing.T) string {
-	t.Helper()
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dead.Close()
-	return dead.Addr().String()
-}
-
 // A relay that asks to be left while there is no other keeps the computer until there
 // is one.
 func TestDrainWithNowhereToGo(t *testing.T) {
 	t.Parallel()
-	other := nobodyAt(t)
+	other := programs.FreeAddress(t)
 	w := start(t, options{relay: func(c *relay.Config) { c.Grace = wait }})
 	cfg := tunnel.Config{
 		Open: never, Opened: nothing,

@@ -203,7 +203,7 @@ func TestTwoRelays(t *testing.T) {
 		}
 	})
 	w := start(t, options{tunnel: func(c *tunnel.Config) {
-		c.Relays = listOf(nobodyAt(t), refusingAddr, firstAddr, sameAddr, secondAddr, spareAddr)
+		c.Relays = listOf(programs.FreeAddress(t), refusingAddr, firstAddr, sameAddr, secondAddr, spareAddr)
 	}})
 	programs.Eventually(t, "two nodes are connected", func() bool {
 		return first.Stats().Sessions+same.Stats().Sessions == 1 && second.Stats().Sessions+spare.Stats().Sessions == 1
@@ -265,7 +265,7 @@ func TestSilentAddressesAreLeftSoon(t *testing.T) {
 // Who had to take a spare relay goes back when the one before it answers again.
 func TestBackHome(t *testing.T) {
 	t.Parallel()
-	home := nobodyAt(t)
+	home := programs.FreeAddress(t)
 	w := start(t, options{relay: named("second")})
 	spare, spareAddr, _ := startRelay(t, "127.0.0.1:0", nil, named("spare"))
 	w.stopTunnel()

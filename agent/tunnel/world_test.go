@@ -22,6 +22,7 @@ import (
 	"porchlight/control/relay"
 	"porchlight/internal/broadcast"
 	"porchlight/internal/localca"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -125,7 +126,7 @@ func start(t *testing.T, o options) *world {
 	t.Helper()
 	w := &world{t: t, log: &syncBuffer{}}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.relay, w.addr, w.stopRelay = startRelay(t, "127.0.0.1:0", log, o.relay)
+	w.relay, w.addr, w.stopRelay = startRelay(t, programs.FreeAddress(t), log, o.relay) // where another may follow it
 	to := w.addr
 	if o.via != nil {
 		to = o.via(w.addr)
