@@ -59,5 +59,6 @@ export default defineConfig({
     environment: 'jsdom',
     include: ['src/**/*.test.ts'],
     restoreMocks: true,
+    testTimeout: 60_000, // for what never comes
   },
 });

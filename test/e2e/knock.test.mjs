@@ -72,7 +72,7 @@ test('who knocks is let in by one answer, and the page goes on by itself', async
     assert.deepEqual([knock.email, knock.app, knock.known], ['bob@example.com', 'Secret Photos', true])
     const said = await porchlight.cli('knocks', 'answer', knock.id, '--today')
     assert.match(said, /bob@example\.com can open Secret Photos now, until the end of today/)
-    await page.waitForURL(photos, { timeout: 30_000 }) // by itself
+    await page.waitForURL(photos, { timeout: 60_000 }) // by itself
     assert.equal(await page.textContent('p'), 'bob@example.com')
     const { members } = await porchlight.json('people')
     const bob = members.find((p) => p.email === 'bob@example.com')
@@ -91,7 +91,7 @@ test('who knocks is let in by one answer, and the page goes on by itself', async
     assert.equal(knock.known, false)
     const mails = (await porchlight.json('outbox')).length
     assert.match(await porchlight.cli('knocks', 'answer', knock.id, '--always'), /after one click on the page they wait on/)
-    await page.locator('h1', { hasText: 'lets you in' }).waitFor({ timeout: 30_000 }) // by itself
+    await page.locator('h1', { hasText: 'lets you in' }).waitFor({ timeout: 60_000 }) // by itself
     await fits(page, 'knock-invited', /lets you in/)
     await page.click('button.primary')
     await page.waitForURL(photos)

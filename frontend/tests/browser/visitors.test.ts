@@ -75,7 +75,7 @@ test('a failure is said, and it goes on by itself; another run of the agent begi
   await go(page, 'Requests');
   await page.getByText('The agent is still starting.').waitFor();
   await page.evaluate('stub.fail("requests")');
-  await expect.poll(() => lines(page).count(), { timeout: 8000 }).toBe(7);
+  await expect.poll(() => lines(page).count()).toBe(7);
   await page.evaluate('stub.restarted()');
   await page.getByText('No request yet').waitFor();
 });

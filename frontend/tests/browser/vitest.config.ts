@@ -10,5 +10,6 @@ export default defineConfig({
     // For what never comes: a busy machine may be several times as slow as a quiet one.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });
