@@ -38,7 +38,6 @@ type session struct {
 	instance string
 	conn     *tls.Conn
 	key      *tunnelwire.HeaderKey
-	log      *slog.Logger
 	detach   func() bool // from the life of the relay, whose end ends the session
 
 	credential string
@@ -78,7 +77,7 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 		r.tellRefused(conn, err)
 		return
 	}
-	s.log.Info("tunnel connected", "from", conn.RemoteAddr().String())
+	s.log().Info("tunnel connected", "from", conn.RemoteAddr().String())
 	// One that was admitted while the relay drained has been missed by that.
 	s.detach = context.AfterFunc(life, func() { s.end() })
 	r.wg.Go(s.read)
@@ -175,7 +174,6 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host st
 	s := &session{
 		relay: r, computer: computer, host: host, instance: hello.Instance, conn: conn, key: key,
 		credential: hello.Credential, syncs: conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
-		log:     r.log.With("computer", computer.ID, "host", host),
 		line:    r.cfg.Limits.shared(r.cfg.Limits.WaitingPerComputer),
 		done:    make(chan struct{}),
 		pending: make(map[ticketID]issued),
@@ -196,6 +194,11 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host st
 	return s
 }
 
+// log names the computer. It is made for each line: a computer that sleeps has none to say.
+func (s *session) log() *slog.Logger {
+	return s.relay.log.With("computer", s.computer.ID, "host", s.host)
+}
+
 // read waits for the agent's next frame, and ends the session when the connection fails
 // or falls silent. It handles the frame and leaves the next one to a new goroutine:
 // handling takes several times the stack that waiting does, and a stack shrinks slowly.
@@ -212,7 +215,7 @@ func (s *session) read() {
 	if err != nil {
 		s.end()
 		s.detach()
-		s.log.Info("tunnel ended", "err", err)
+		s.log().Info("tunnel ended", "err", err)
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *session) syncOver(err error) {
 	if refused {
 		level = slog.LevelDebug
 	}
-	s.log.Log(context.Background(), level, "the sync of a tunnel ended", "err", err)
+	s.log().Log(context.Background(), level, "the sync of a tunnel ended", "err", err)
 	s.say(&telling{last: ended(err)}, false)
 	if refused && refusal.Code == controlapi.CodeUnauthorized {
 		s.dismiss(err)
