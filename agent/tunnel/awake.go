@@ -15,9 +15,11 @@ import (
 const (
 	// lingers is how long it stays awake after the last that was open.
 	lingers = 15 * time.Second
-	// slowest is the longest answer that a beat waits longer for: no relay may have itself
-	// waited for longer and longer.
-	slowest = time.Second
+	// An answer that takes longer than hiccup is waited for only by a relay that was slow
+	// twice in a row, and none longer than slowest: a relay that takes more cannot welcome
+	// anybody, and none may have itself waited for longer and longer.
+	hiccup  = time.Second
+	slowest = tunnelwire.HelloWait
 	// contactEvery is how often the control plane's answers are told.
 	contactEvery = tunnelwire.BeatAsleep
 )
@@ -107,35 +109,52 @@ func (s *session) listen() error {
 func (s *session) silence(often bool) time.Duration {
 	switch {
 	case often:
-		return tunnelwire.SilenceAwake + 3*min(time.Duration(s.rtt.Load()), slowest)
+		return tunnelwire.SilenceAwake + time.Duration(s.slow.Load())
 	case s.syncs:
 		return tunnelwire.SilenceAsleep
 	}
 	return tunnelwire.GiveUpAfter
 }
 
+// probeWait is how long the relay has to answer when it is asked whether it is there.
+func (s *session) probeWait() time.Duration { return probeWait + time.Duration(s.slow.Load()) }
+
 func (s *session) ping() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	s.asked.Store(int64(time.Since(s.tunnel.began)))
-	return s.write(tunnelwire.Frame{Type: tunnelwire.Ping, Awake: s.often.Load()})
+	sent := int64(time.Since(s.tunnel.began))
+	s.asked.Store(sent)
+	return s.write(tunnelwire.Frame{Type: tunnelwire.Ping, Awake: s.often.Load(), Sent: sent})
+}
+
+// answered notes how long the relay took to answer: three times as much longer it may be
+// silent. What goes beyond a hiccup counts once, and only as far as both of the last two
+// took so long: of a relay that was fast before, silence is noticed as soon as ever.
+func (s *session) answered(took time.Duration) {
+	twice := min(took, s.took, slowest)
+	s.took = took
+	s.slow.Store(int64(3*min(took, hiccup) + max(0, twice-hiccup)))
 }
 
 // pong notes an answer, which is the control plane's while this connection carries the
 // sync: it would say that it cannot speak for it.
-func (s *session) pong(date int64) {
+func (s *session) pong(f tunnelwire.Frame) {
 	select {
 	case s.pongs <- struct{}{}:
 	default:
 	}
 	now := time.Now()
-	took := now.Sub(s.tunnel.began) - time.Duration(s.asked.Load())
-	if !s.stoodStill() { // otherwise that is what it took
-		s.rtt.Store(int64(took))
+	sent := f.Sent
+	if sent == 0 { // a relay of before
+		sent = s.asked.Load()
 	}
-	if date > 0 && s.sync.due(now) {
+	took := max(0, now.Sub(s.tunnel.began)-time.Duration(sent))
+	if !s.stoodStill() { // otherwise that is what it took
+		s.answered(took)
+	}
+	if f.Date > 0 && s.sync.due(now) {
 		now = now.Round(0) // as the wall clock goes, which may have been set meanwhile
-		s.tunnel.cfg.OnContact(controlapi.ClockAhead(time.Unix(date, 0), now.Add(-took), now))
+		s.tunnel.cfg.OnContact(controlapi.ClockAhead(time.Unix(f.Date, 0), now.Add(-took), now))
 	}
 	s.tellOn()
 }

@@ -20,7 +20,7 @@ import (
 const (
 	dialWait  = 10 * time.Second
 	writeWait = 10 * time.Second
-	// probeWait is how long a relay has to answer after Wake.
+	// probeWait is how long a relay that is not slow has to answer after Wake.
 	probeWait = 3 * time.Second
 )
 
@@ -65,7 +65,8 @@ type session struct {
 	served time.Time       // when something was seen open last; pulse's own, see awake.go
 	often  atomic.Bool     // the next ping follows after BeatAwake, and pings say so
 	asked  atomic.Int64    // when the last ping was written, in nanoseconds since the tunnel began
-	rtt    atomic.Int64    // what the last answer took, in nanoseconds
+	took   time.Duration   // what the last answer took, the welcome at first; read's own, see answered
+	slow   atomic.Int64    // how much longer the relay may say nothing because it is slow, in nanoseconds
 	due    atomic.Int64    // when the next ping is, in nanoseconds since the tunnel began
 	late   atomic.Bool     // a ping was, since the last frame came: see stalled.go
 
@@ -112,7 +113,9 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		news:   make(chan struct{}, 1),
 		syncs:  conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
 		sync:   syncing{answers: make(chan answer, 1)},
+		took:   w.took,
 	}
+	s.answered(w.took)
 	opened, unfollow := t.cfg.Opened()
 	defer unfollow()
 	s.opened = opened
@@ -140,6 +143,7 @@ type welcomed struct {
 	key   *tunnelwire.HeaderKey
 	host  string // the name the relay routes here
 	node  string
+	took  time.Duration // from hello to welcome
 }
 
 // open connects to relay and waits to be welcomed.
@@ -214,6 +218,7 @@ func (t *Tunnel) greet(w *welcomed, instance string) error {
 	if err != nil {
 		return fmt.Errorf("derive the tunnel's key: %w", err)
 	}
+	began := time.Now()
 	err = tunnelwire.WriteFrame(conn, tunnelwire.Frame{
 		Type:       tunnelwire.Hello,
 		Credential: t.cfg.Credential(),
@@ -232,7 +237,7 @@ func (t *Tunnel) greet(w *welcomed, instance string) error {
 	case f.Type != tunnelwire.Welcome:
 		return fmt.Errorf("the relay answered %q instead of a welcome", f.Type)
 	}
-	w.key, w.host, w.node = tunnelwire.NewHeaderKey(material), f.Host, f.Node
+	w.key, w.host, w.node, w.took = tunnelwire.NewHeaderKey(material), f.Host, f.Node, time.Since(began)
 	return conn.SetDeadline(time.Time{})
 }
 
@@ -255,7 +260,7 @@ func (s *session) read() error {
 		case tunnelwire.Missing:
 			s.missing(len(f.Tickets), f.Arrived)
 		case tunnelwire.Pong:
-			s.pong(f.Date)
+			s.pong(f)
 		case tunnelwire.Synced:
 			if err := s.synced(f); err != nil {
 				return err
@@ -315,7 +320,7 @@ func (s *session) pulse(first time.Duration) {
 			next.Reset(s.nextPing())
 		case <-s.probes:
 			// Any frame read afterwards moves the deadline on again.
-			_ = s.conn.SetReadDeadline(time.Now().Add(probeWait))
+			_ = s.conn.SetReadDeadline(time.Now().Add(s.probeWait()))
 		}
 		if s.ping() != nil {
 			_ = s.conn.Close() // ends read

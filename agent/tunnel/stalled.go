@@ -23,7 +23,7 @@ func (h *heard) Read(b []byte) (int, error) {
 		return n, err
 	}
 	h.again = true
-	if err := h.conn.SetReadDeadline(time.Now().Add(probeWait)); err != nil {
+	if err := h.conn.SetReadDeadline(time.Now().Add(h.probeWait())); err != nil {
 		return 0, err
 	}
 	h.probe()

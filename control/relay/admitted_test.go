@@ -88,7 +88,8 @@ func TestPlacesAreKeptForThoseLetInLately(t *testing.T) {
 
 func ping(t *testing.T, a *agent) {
 	t.Helper()
-	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Ping}); err != nil {
+	sent := time.Now().UnixNano()
+	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Ping, Sent: sent}); err != nil {
 		t.Fatal(err)
 	}
 	timeout := time.After(longest)
@@ -99,6 +100,9 @@ func ping(t *testing.T, a *agent) {
 				t.Fatal("the tunnel has ended")
 			}
 			if f.Type == tunnelwire.Pong {
+				if f.Sent != sent {
+					t.Errorf("the pong says that it answers the ping of %d, and not that of %d", f.Sent, sent)
+				}
 				return
 			}
 		case <-timeout:

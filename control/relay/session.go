@@ -52,7 +52,8 @@ type session struct {
 	pools    [2]pool
 	pending  map[ticketID]issued
 	arrived  int                // plain data connections so far
-	pongs    int                // to be written: 0 or 1
+	pinged   bool               // a Pong is to be written
+	sent     int64              // what the first Ping that it answers said
 	draining bool               // Drain is to be written
 	over     bool               // end was called
 	farewell []tunnelwire.Frame // written last
@@ -249,8 +250,9 @@ func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		// A second ping before the first was answered needs no second pong.
-		s.pongs = 1
+		if !s.pinged { // a second ping before the first was answered needs no second pong
+			s.pinged, s.sent = true, f.Sent
+		}
 		return s.claim(), nil
 	case tunnelwire.Failed:
 		s.failed(f.Tickets)

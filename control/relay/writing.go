@@ -121,9 +121,9 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		s.draining = false
 		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Drain})
 	}
-	if s.pongs > 0 {
-		s.pongs = 0
-		pong := tunnelwire.Frame{Type: tunnelwire.Pong}
+	if s.pinged {
+		s.pinged = false
+		pong := tunnelwire.Frame{Type: tunnelwire.Pong, Sent: s.sent}
 		if s.sync.inStep {
 			pong.Date = s.relay.cfg.Date().Unix()
 		}

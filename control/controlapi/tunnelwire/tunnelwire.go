@@ -59,9 +59,9 @@ const (
 // something open beats every BeatAwake, and gives the relay up after SilenceAwake and the
 // time that an answer takes. Another agent beats every BeatAsleep, and both sides then wait
 // for SilenceAsleep. The relay gives an agent whose last Ping said Awake up after
-// HeardAwake: an agent that is there has given the relay up before (3 s later than usual
-// where it stood still), and TCP has sent again what was lost four times. A computer that
-// nobody visited for AsleepAfter parks no data connection.
+// HeardAwake: an agent that is there has given up a relay that is not slow before (3 s later
+// than usual where it stood still), and TCP has sent again what was lost four times. A
+// computer that nobody visited for AsleepAfter parks no data connection.
 const (
 	BeatAwake     = time.Second
 	SilenceAwake  = 2500 * time.Millisecond
@@ -96,8 +96,8 @@ const (
 	Aborted Type = "aborted" // agent: Tickets of visits that it aborted, where the relay may not have heard of it
 	Missing Type = "missing" // relay: Tickets it has waited for too long, Arrived
 	Drain   Type = "drain"   // relay: it is going away, connect again
-	Ping    Type = "ping"    // agent: Awake
-	Pong    Type = "pong"    // relay: Date
+	Ping    Type = "ping"    // agent: Awake, Sent
+	Pong    Type = "pong"    // relay: Date, Sent
 	Sync    Type = "sync"    // agent: Version it has; takes the place of an earlier one
 	Synced  Type = "synced"  // relay: Part, More; or Unchanged; or Code, Message, RetryAfter: it ended
 )
@@ -140,6 +140,9 @@ type Frame struct {
 	Visited bool `json:"visited,omitempty"`
 	// Awake says in Ping that the next one follows after BeatAwake.
 	Awake bool `json:"awake,omitempty"`
+	// Sent in Ping is when, by a clock of the agent's own, and Pong gives it back: a slow
+	// answer comes after further pings. Relays of before give nothing back.
+	Sent int64 `json:"sent,omitempty"`
 	// Version is that of the snapshot the agent has; empty for none.
 	Version string `json:"version,omitempty"`
 	// Part of a snapshot, at most MaxPart bytes; More says that another follows.
