@@ -359,6 +359,9 @@ type Closed struct {
 	OK           bool `json:"ok"`
 	Closed       int  `json:"closed"`
 	Milliseconds int  `json:"milliseconds"`
+	// Uncertain says that with the control plane away nobody knows whether there is what
+	// was to end. If there is, it has ended here.
+	Uncertain bool `json:"uncertain,omitempty"`
 }
 
 // OpenLink answers POST /owner/open and /owner/apps/{name}/open.

@@ -1,12 +1,14 @@
 package people_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
 	"strings"
 	"testing"
 
+	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -73,6 +75,77 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	if len(waiting) != 2 {
 		t.Errorf("%d changes wait for the control plane", len(waiting))
 	}
+}
+
+// Weakness: with the control plane away every word that could be an id was said to have
+// been disconnected, and activity told of it.
+// Checked: of an id that was never read it is said that nobody knows, and nothing is
+// written down; one that was made meanwhile ends all the same when the control plane is
+// back. What is known here is certain, and what was ended here is refused.
+func TestRevokingWhatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	password := r.made(t, "notes", "phone")
+	c, secret, err := r.service.Clients.Add(t.Context(), "Pocket Notes", []string{"https://pocket.example/cb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := control.Credentials{ID: c.ID, Secret: secret}
+	r.login(t, client)
+	known, err := r.owner.Grants(t.Context())
+	if err != nil || len(known) != 1 || len(r.passwords(t)) != 1 {
+		t.Fatalf("listed %+v, %v", known, err)
+	}
+	r.down()
+	r.login(t, client)
+	atControl := func() []controlapi.Grant {
+		t.Helper()
+		all, err := r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	meanwhile := atControl()[0] // they come newest first
+	const unknown = "abcdefghijklmnopqrstuvwxyz"
+	grant, ofPassword := r.owner.RevokeGrant, r.owner.RevokePassword
+	for _, step := range []struct {
+		what      string
+		revoke    func(context.Context, string) (agentapi.Closed, error)
+		id        string
+		uncertain bool
+	}{
+		{"a word", grant, unknown, true},
+		{"a word for an app password", ofPassword, unknown, true},
+		{"a grant made meanwhile", grant, meanwhile.ID, true},
+		{"a grant that is known", grant, known[0].ID, false},
+		{"an app password that is known", ofPassword, password.ID, false},
+	} {
+		closed, err := step.revoke(t.Context(), step.id)
+		if err != nil || !closed.OK || closed.Uncertain != step.uncertain {
+			t.Errorf("%s: %+v, %v", step.what, closed, err)
+		}
+		if _, err := step.revoke(t.Context(), step.id); agentapi.CodeOf(err) != agentapi.CodeNotFound {
+			t.Errorf("%s, once more: %v", step.what, err)
+		}
+	}
+	lines, err := r.owner.Activity(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written []string
+	for _, line := range lines {
+		if line.Kind == agentapi.ActivityClientOut || line.Kind == agentapi.ActivityPasswordRevoked {
+			written = append(written, line.What)
+		}
+	}
+	slices.Sort(written)
+	if !slices.Equal(written, []string{"Pocket Notes", "phone"}) {
+		t.Errorf("activity tells of %q", written)
+	}
+	r.up()
+	r.await(t, func() bool { return len(atControl()) == 0 })
 }
 
 // Of two readings under way at once, the answer to the earlier question comes

@@ -157,12 +157,14 @@ func (p *People) RevokePassword(ctx context.Context, id string) (agentapi.Closed
 	if id == "" || len(id) > longest || strings.HasPrefix(id, controlapi.PasswordPrefix) {
 		return agentapi.Closed{}, noSuchPassword()
 	}
-	if !p.mayHavePassword(ctx, id) {
+	there, certain := p.passwordThere(ctx, id)
+	if certain && !there {
 		return agentapi.Closed{}, noSuchPassword()
 	}
 	info := p.passwordOf(id)
 	closed, err := p.revoke(ctx, store.PendingChange{PasswordID: id})
-	if err == nil {
+	closed.Uncertain = err == nil && !certain && closed.Closed == 0
+	if err == nil && !closed.Uncertain {
 		p.happenedToPassword(agentapi.ActivityPasswordRevoked, info, closed.Closed)
 	}
 	p.cfg.Changes.Raise()
@@ -184,19 +186,24 @@ func (p *People) happenedToPassword(kind string, info controlapi.PasswordInfo, c
 	p.happened(agentapi.Activity{Kind: kind, Owner: true, What: info.Name, Closed: closed}, who, p.namedApps(info.AppID))
 }
 
-// mayHavePassword says whether there is such an app password, or whether that cannot
-// be known now. One that was revoked here already is none.
-func (p *People) mayHavePassword(ctx context.Context, id string) bool {
-	if p.takenAway(unconfirmed)[store.DenyRecord{PasswordID: id}] {
-		return false
+// passwordThere is grantThere for an app password.
+func (p *People) passwordThere(ctx context.Context, id string) (there, certain bool) {
+	if p.endedHere(store.DenyRecord{PasswordID: id}) {
+		return false, true
 	}
-	if hasPassword(p.cfg.Access.Snapshot(), id) || p.cfg.Away != nil && p.cfg.Away() {
-		return true
+	if hasPassword(p.cfg.Access.Snapshot(), id) {
+		return true, true
+	}
+	if p.cfg.Away != nil && p.cfg.Away() {
+		return false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendIn)
 	defer cancel()
 	all, err := p.readPasswords(ctx)
-	return err != nil || slices.ContainsFunc(all, func(info controlapi.PasswordInfo) bool { return info.ID == id })
+	if err != nil {
+		return false, false
+	}
+	return slices.ContainsFunc(all, func(info controlapi.PasswordInfo) bool { return info.ID == id }), true
 }
 
 func noSuchPassword() error {

@@ -178,6 +178,19 @@ func (p *People) takenAway(unsentOnly bool) taken {
 	return out
 }
 
+// endedHere says whether something was taken away here, and that written down: what could
+// not be is to be asked for again.
+func (p *People) endedHere(d store.DenyRecord) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.pending {
+		if c.Deny() == d && !c.unwritten {
+			return true
+		}
+	}
+	return false
+}
+
 func (t taken) without(m controlapi.Person) controlapi.Person {
 	if len(t) == 0 || m.Role == controlapi.RoleOwner {
 		return m

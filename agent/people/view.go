@@ -214,7 +214,8 @@ func (p *People) readGrants(ctx context.Context) error {
 }
 
 // RevokeGrant ends what a person allowed a client: all their grants of it, by the
-// id of any. What it has open is closed at once, also with the control plane away.
+// id of any. What it has open is closed at once, also with the control plane away, which
+// alone knows whether there is one that was not read yet.
 func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, error) {
 	if p.cfg.Control == nil {
 		return agentapi.Closed{}, p.connected()
@@ -223,7 +224,8 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	if id == "" || len(id) > longest {
 		return agentapi.Closed{}, noSuchGrant()
 	}
-	if !p.mayExist(ctx, id) {
+	there, certain := p.grantThere(ctx, id)
+	if certain && !there {
 		return agentapi.Closed{}, noSuchGrant()
 	}
 	row, grant := p.rowOf(id), p.grantOf(id)
@@ -239,6 +241,9 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.Grant) bool { return slices.Contains(row, g.ID) })
 	p.grantsFrom = p.grantsAsked + 1 // what was asked before may have them
 	p.mu.Unlock()
+	if closed.Uncertain = !certain && closed.Closed == 0; closed.Uncertain {
+		return closed, nil // nothing is known to have happened
+	}
 	p.cfg.Access.AddActivity(agentapi.Activity{
 		Kind: agentapi.ActivityClientOut, Owner: true, Email: grant.Email, AccountID: grant.AccountID, What: grant.ClientName, Closed: closed.Closed,
 	})
@@ -269,18 +274,28 @@ func (p *People) revoke(ctx context.Context, changes ...store.PendingChange) (ag
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took / time.Millisecond)}, nil
 }
 
-// mayExist says whether there is such a grant, or whether that cannot be known
-// now.
-func (p *People) mayExist(ctx context.Context, id string) bool {
+// grantThere says whether there is such a grant, and whether that is certain: with the
+// control plane away it may have been made since the last reading. One that was revoked
+// here already is none.
+func (p *People) grantThere(ctx context.Context, id string) (there, certain bool) {
+	if p.endedHere(store.DenyRecord{GrantID: id}) {
+		return false, true
+	}
 	listed := func() bool {
 		return slices.ContainsFunc(p.liveGrants(), func(g controlapi.Grant) bool { return g.ID == id })
 	}
-	if listed() || p.cfg.Away != nil && p.cfg.Away() {
-		return true
+	if listed() {
+		return true, true
+	}
+	if p.cfg.Away != nil && p.cfg.Away() {
+		return false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendIn)
 	defer cancel()
-	return p.readGrants(ctx) != nil || listed()
+	if p.readGrants(ctx) != nil {
+		return false, false
+	}
+	return listed(), true
 }
 
 func noSuchGrant() error {

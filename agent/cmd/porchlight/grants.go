@@ -38,8 +38,8 @@ e-mail address of who connected it. 'porchlight grants' shows all three.`,
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Closed, error) {
 		return revokeGrant(ctx, client, args[0])
-	}, func(closed agentapi.Closed, _ []string) error {
-		c.line("Disconnected%s", closedWords(closed.Closed, closed.Milliseconds))
+	}, func(closed agentapi.Closed, args []string) error {
+		c.revoked("Disconnected", "a connection", args[0], closed)
 		return nil
 	})
 }
@@ -47,21 +47,26 @@ e-mail address of who connected it. 'porchlight grants' shows all three.`,
 // revokeGrant ends the only grant that a word names. An id is tried as one first: the list
 // may have to wait for the control plane, and does not hold the ids of a row's other logins.
 func revokeGrant(ctx context.Context, client *agentapi.Client, word string) (agentapi.Closed, error) {
+	var closed agentapi.Closed
 	if looksLikeID(word) {
-		closed, err := client.RevokeGrant(ctx, word)
-		if agentapi.CodeOf(err) != agentapi.CodeNotFound {
+		var err error
+		closed, err = client.RevokeGrant(ctx, word)
+		if err == nil && !closed.Uncertain || err != nil && agentapi.CodeOf(err) != agentapi.CodeNotFound {
 			return closed, err
 		}
 	}
+	id := ""
 	grants, err := client.Grants(ctx)
-	if err != nil {
-		return agentapi.Closed{}, err
+	if err == nil {
+		id, err = grantCalled(grants, word)
 	}
-	id, err := grantCalled(grants, word)
-	if err != nil {
-		return agentapi.Closed{}, err
+	switch {
+	case err == nil:
+		return client.RevokeGrant(ctx, id)
+	case closed.Uncertain && agentapi.CodeOf(err) != agentapi.CodeConflict:
+		return closed, nil // it is no name either, as far as anybody knows
 	}
-	return client.RevokeGrant(ctx, id)
+	return agentapi.Closed{}, err
 }
 
 // looksLikeID is whether a control plane may have made a word as an id.

@@ -53,22 +53,34 @@ func TestGrantCalled(t *testing.T) {
 
 // Weakness: an id was looked for in the list first, which waits for a control plane that does
 // not answer, so that a lost device stayed connected meanwhile.
+// And with the control plane away any word that could be an id was said to be disconnected.
 // Checked: an id is ended before anything else is asked; a name that could be an id is still
-// a name, and the list is asked for nothing else.
+// a name, and the list is asked for nothing else. Where nobody knows, that is what is said.
 func TestGrantRevokedByIDAtOnce(t *testing.T) {
 	t.Parallel()
 	const id, earlier, name = "abcdefghijklmnopqrstuvwxyz", "bcdefghijklmnopqrstuvwxyz2", "pocketnotesforeverybodyhere"
+	const stranger = "zyxwvutsrqponmlkjihgfedcba"
 	var asked []string
+	var away, unread bool // the control plane; so that not even a list was read before
 	agent := http.NewServeMux()
 	agent.HandleFunc("GET /owner/grants", func(w http.ResponseWriter, _ *http.Request) {
 		asked = append(asked, "list")
 		w.Header().Set("Content-Type", "application/json")
+		if unread {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_ = json.NewEncoder(w).Encode(agentapi.ErrorBody{Error: "The control plane does not answer."})
+			return
+		}
 		_ = json.NewEncoder(w).Encode([]agentapi.Grant{{ID: id, ClientName: name, Email: bob}})
 	})
 	agent.HandleFunc("POST /owner/grants/{id}/revoke", func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.PathValue("id"))
 		w.Header().Set("Content-Type", "application/json")
 		if got := r.PathValue("id"); got != id && got != earlier {
+			if away {
+				_ = json.NewEncoder(w).Encode(agentapi.Closed{OK: true, Uncertain: true})
+				return
+			}
 			w.WriteHeader(http.StatusNotFound)
 			_ = json.NewEncoder(w).Encode(agentapi.ErrorBody{Error: "There is no such connected app."})
 			return
@@ -79,20 +91,31 @@ func TestGrantRevokedByIDAtOnce(t *testing.T) {
 	defer server.Close()
 	client := agentapi.New(server.Listener.Addr().String())
 	for _, step := range []struct {
-		word string
-		want []string
-		code agentapi.Code
+		word         string
+		away, unread bool
+		want         []string
+		code         agentapi.Code
+		uncertain    bool
 	}{
-		{id, []string{id}, ""},
-		{earlier, []string{earlier}, ""}, // of another login of the same row
-		{name, []string{name, "list", id}, ""},
-		{bob, []string{"list", id}, ""},
-		{"zyxwvutsrqponmlkjihgfedcba", []string{"zyxwvutsrqponmlkjihgfedcba", "list"}, agentapi.CodeNotFound},
+		{word: id, want: []string{id}},
+		{word: earlier, want: []string{earlier}}, // of another login of the same row
+		{word: name, want: []string{name, "list", id}},
+		{word: bob, want: []string{"list", id}},
+		{word: stranger, want: []string{stranger, "list"}, code: agentapi.CodeNotFound},
+		{word: id, away: true, want: []string{id}},
+		{word: name, away: true, want: []string{name, "list", id}},
+		{word: stranger, away: true, want: []string{stranger, "list"}, uncertain: true},
+		{word: stranger, away: true, unread: true, want: []string{stranger, "list"}, uncertain: true},
 	} {
-		asked = nil
+		asked, away, unread = nil, step.away, step.unread
 		closed, err := revokeGrant(t.Context(), client, step.word)
-		if agentapi.CodeOf(err) != step.code || closed.OK != (err == nil) || !slices.Equal(asked, step.want) {
-			t.Errorf("%s: %+v, %v; asked %q, want %q", step.word, closed, err, asked, step.want)
+		if agentapi.CodeOf(err) != step.code || closed.OK != (err == nil) || closed.Uncertain != step.uncertain || !slices.Equal(asked, step.want) {
+			t.Errorf("%+v: %+v, %v; asked %q", step, closed, err, asked)
 		}
+	}
+	var said strings.Builder
+	newTerminal(&said, nil).revoked("Disconnected", "a connection", stranger, agentapi.Closed{OK: true, Uncertain: true})
+	if got := said.String(); !strings.Contains(got, "nobody here knows whether \""+stranger+"\" is a connection") || strings.Contains(got, "Disconnected") {
+		t.Errorf("it says %q", got)
 	}
 }

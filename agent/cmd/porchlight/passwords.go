@@ -85,8 +85,8 @@ func revokePasswordCommand(c cli) *cobra.Command {
 		Example: "  porchlight passwords revoke ID",
 		Args:    commandline.Exactly("the ID of the app password"),
 	}
-	return ownerCommand(c, cmd, of((*agentapi.Client).RevokePassword), func(closed agentapi.Closed, _ []string) error {
-		c.line("Revoked%s", closedWords(closed.Closed, closed.Milliseconds))
+	return ownerCommand(c, cmd, of((*agentapi.Client).RevokePassword), func(closed agentapi.Closed, args []string) error {
+		c.revoked("Revoked", "an app password", args[0], closed)
 		return nil
 	})
 }

@@ -137,6 +137,15 @@ func accountID(ctx context.Context, client *agentapi.Client, named string) (stri
 	return "", agentapi.Errorf(agentapi.CodeNotFound, "%s is not on the list. See: porchlight people", printable(named))
 }
 
+// revoked says that what an id named has ended, or what of that is known.
+func (t *terminal) revoked(done, what, id string, closed agentapi.Closed) {
+	if closed.Uncertain {
+		t.line("The control plane does not answer, so nobody here knows whether %q is %s. If it is, it has ended here, and ends there as soon as that can be told.", id, what)
+		return
+	}
+	t.line("%s%s", done, closedWords(closed.Closed, closed.Milliseconds))
+}
+
 // closedWords says what ended, and how soon.
 func closedWords(closed, milliseconds int) string {
 	switch closed {

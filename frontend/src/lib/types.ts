@@ -475,6 +475,8 @@ export interface Closed {
   closed: number;
   milliseconds: number;
   ok: boolean;
+  /** With the control plane away nobody knows whether there is a grant or an app password of this id. If there is, it has ended here. Absent where it is known. */
+  uncertain?: boolean;
 }
 
 export interface Connecting {
