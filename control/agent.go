@@ -199,53 +199,70 @@ func (s *Agents) runEndedReader(ctx context.Context) error {
 	}
 }
 
-// PutApps replaces what a computer reports as approved, and tells its agent that it has
-// it. Apps that are no longer among them take their grants along, so that a name approved
-// later starts with nobody (P7). What is reported again changes nothing.
-func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controlapi.App) error {
-	if len(apps) > MaxApps {
-		return refuse(controlapi.CodeInvalid, "A computer can have at most 500 approved apps.")
-	}
-	now := make(map[string]bool, len(apps))
-	names := make(map[string]bool, len(apps))
-	for _, a := range apps {
-		if !appIDPattern.MatchString(a.ID) || !dnsLabelPattern.MatchString(a.Name) || isReserved(a.Name) || !validText(a.Label, maxLabel) {
-			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 visible characters on one line.")
-		}
-		if now[a.ID] || names[a.Name] {
-			return refuse(controlapi.CodeInvalid, "The list of apps holds the same app twice.")
-		}
-		now[a.ID], names[a.Name] = true, true
-	}
-	if apps == nil {
-		apps = []controlapi.App{}
+// PutApps replaces what a computer reports, all of it or nothing, and tells its agent that
+// it has it. What is reported again changes nothing.
+func (s *Agents) PutApps(ctx context.Context, computerID string, reported controlapi.Apps) error {
+	if err := checkApps(reported.Apps); err != nil {
+		return err
 	}
 	return s.update(ctx, func(tx *txn) error {
 		// Together, because all computers may report at once after an update of theirs.
-		if _, err := tx.GetAll(keyComputerApps(computerID), keyComputer(computerID), keyChange(computerID)); err != nil {
-			return err
-		}
-		before, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
-		if err != nil || slices.Equal(before, apps) {
+		_, err := tx.GetAll(keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID))
+		if err != nil {
 			return err
 		}
 		if _, found, err := get[computer](tx, keyComputer(computerID)); err != nil || !found { // removed meanwhile
 			return err
 		}
-		gone := map[string]bool{}
-		for _, a := range before {
-			if !now[a.ID] {
-				gone[a.ID] = true
-			}
-		}
-		if err := put(tx, keyComputerApps(computerID), apps, 0); err != nil {
+		if err := tx.takeKnocks(computerID, reported.Knocks); err != nil {
 			return err
 		}
-		if err := tx.touch(computerID); err != nil {
-			return err
-		}
-		return tx.forgetApps(computerID, gone)
+		return tx.replaceApps(computerID, reported.Apps)
 	})
+}
+
+// checkApps refuses a list of apps that cannot be published.
+func checkApps(apps []controlapi.App) error {
+	if len(apps) > MaxApps {
+		return refuse(controlapi.CodeInvalid, "A computer can have at most 500 approved apps.")
+	}
+	ids, names := make(map[string]bool, len(apps)), make(map[string]bool, len(apps))
+	for _, a := range apps {
+		if !appIDPattern.MatchString(a.ID) || !dnsLabelPattern.MatchString(a.Name) || isReserved(a.Name) || !validText(a.Label, maxLabel) {
+			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 visible characters on one line.")
+		}
+		if ids[a.ID] || names[a.Name] {
+			return refuse(controlapi.CodeInvalid, "The list of apps holds the same app twice.")
+		}
+		ids[a.ID], names[a.Name] = true, true
+	}
+	return nil
+}
+
+// replaceApps has a computer have these apps. Those that are no longer among them take
+// their grants along, so that a name approved later starts with nobody (P7).
+func (t *txn) replaceApps(computerID string, apps []controlapi.App) error {
+	if apps == nil {
+		apps = []controlapi.App{}
+	}
+	before, _, err := get[[]controlapi.App](t, keyComputerApps(computerID))
+	if err != nil || slices.Equal(before, apps) {
+		return err
+	}
+	if err := put(t, keyComputerApps(computerID), apps, 0); err != nil {
+		return err
+	}
+	if err := t.touch(computerID); err != nil {
+		return err
+	}
+	gone := map[string]bool{}
+	for _, a := range before {
+		gone[a.ID] = true
+	}
+	for _, a := range apps {
+		delete(gone, a.ID)
+	}
+	return t.forgetApps(computerID, gone)
 }
 
 // validText says whether what somebody called something, an app's label or an app

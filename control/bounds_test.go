@@ -32,16 +32,16 @@ func TestTheLargestListOfAppsIsStored(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	apps := fullApps()
-	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
 		t.Fatal(err)
 	}
 	for _, label := range []string{strings.Repeat("<", maxLabel+1), strings.Repeat("𝄞", maxLabel+1)} {
 		apps[0].Label = label
-		err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps)
+		err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps})
 		wantRefusal(t, err, controlapi.CodeInvalid)
 	}
 	apps[0].Label = strings.Repeat("𝄞", maxLabel)
-	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
 		t.Error(err)
 	}
 }
@@ -53,7 +53,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	apps := fullApps()
-	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string

@@ -95,12 +95,12 @@ func TestPutAppsRefuses(t *testing.T) {
 		"name twice":    {good, {ID: "b", Name: "a", Label: "B"}},
 		"too many":      many,
 	} {
-		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); !IsRefusal(err, controlapi.CodeInvalid) {
+		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}); !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for i, label := range []string{"A", "Photos & more", "写真", "صور", "👩‍👩‍👧", "a\u0301", strings.Repeat("é", maxLabel)} {
-		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, []controlapi.App{{ID: "a", Name: "a", Label: label}}); err != nil {
+		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: []controlapi.App{{ID: "a", Name: "a", Label: label}}}); err != nil {
 			t.Errorf("label %d, %q: %v", i, label, err)
 		}
 	}

@@ -245,7 +245,7 @@ func TestEndsGoWithWhatTheyAreOf(t *testing.T) {
 	t.Parallel()
 	for what, gone := range map[string]func(b *bench, id, account string) error{
 		"the app": func(b *bench, id, _ string) error {
-			return b.Agents.PutApps(b.t.Context(), id, []controlapi.App{{ID: "app2", Name: "app2", Label: "app2", Live: true}})
+			return b.Agents.PutApps(b.t.Context(), id, controlapi.Apps{Apps: []controlapi.App{{ID: "app2", Name: "app2", Label: "app2", Live: true}}})
 		},
 		"a withdrawal": func(b *bench, id, account string) error {
 			_, err := b.People.Withdraw(b.t.Context(), id, account, "app1")

@@ -57,7 +57,7 @@ func (c registered) granted(account Account, short string) Tokens {
 // member is an active member of maya's computer.
 func (b *bench) member(computerID, email string) Account {
 	b.t.Helper()
-	if err := b.Agents.PutApps(b.t.Context(), computerID, []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
+	if err := b.Agents.PutApps(b.t.Context(), computerID, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}); err != nil {
 		b.t.Fatal(err)
 	}
 	return b.joined(computerID, email, "app1")

@@ -57,10 +57,7 @@ func (k knocker) want(when string, d Door, stage KnockStage) {
 func (b *bench) knocking(from controlapi.KnocksFrom, apps ...string) controlapi.Enrolled {
 	b.t.Helper()
 	e := b.owner()
-	b.apps(e, apps...)
-	if err := b.Knocks.TakeFrom(b.t.Context(), e.Computer.ID, from); err != nil {
-		b.t.Fatal(err)
-	}
+	b.reports(e, from, apps...)
 	return e
 }
 
@@ -211,9 +208,7 @@ func TestKnockOfAStranger(t *testing.T) {
 	carla := b.knocker("carla@example.org")
 	carla.want("while only known people are heard", door("notes"), KnockClosed)
 	wantRefusal(t, carla.ask(door("notes")), controlapi.CodeForbidden)
-	if err := b.Knocks.TakeFrom(t.Context(), e.Computer.ID, controlapi.KnocksFromEverybody); err != nil {
-		t.Fatal(err)
-	}
+	b.reports(e, controlapi.KnocksFromEverybody, "notes")
 	carla.want("while everybody is heard", door("notes"), KnockAsk)
 	if err := carla.ask(door("notes")); err != nil {
 		t.Fatal(err)

@@ -151,44 +151,36 @@ func (s *Knocks) Accept(ctx context.Context, d Door, session Session) error {
 	})
 }
 
-// TakeFrom notes from whom a computer takes knocks, as its agent says; what is not
-// known counts as nobody. Who is not heard any more does not wait any more.
-func (s *Knocks) TakeFrom(ctx context.Context, computerID string, from controlapi.KnocksFrom) error {
+// takeKnocks notes from whom a computer takes knocks, as its agent says; what is not known
+// counts as nobody. Who is not heard any more does not wait any more.
+func (t *txn) takeKnocks(computerID string, from controlapi.KnocksFrom) error {
 	if from != controlapi.KnocksFromKnown && from != controlapi.KnocksFromEverybody {
 		from = controlapi.KnocksFromNobody
 	}
-	now, err := viewed(ctx, s.core, func(tx kv.Tx) (controlapi.KnocksFrom, error) {
-		now, _, err := get[controlapi.KnocksFrom](tx, keyComputerKnocks(computerID))
-		return now, err
-	})
-	if err != nil || now == from {
+	before, _, err := get[controlapi.KnocksFrom](t, keyComputerKnocks(computerID))
+	if err != nil || before == from {
 		return err
 	}
-	return s.update(ctx, func(tx *txn) error {
-		if _, found, err := get[computer](tx, keyComputer(computerID)); err != nil || !found { // removed meanwhile
-			return err
+	if err := put(t, keyComputerKnocks(computerID), from, 0); err != nil {
+		return err
+	}
+	if err := t.touch(computerID); err != nil {
+		return err
+	}
+	open, err := openKnocks(t, t.now, computerID)
+	if err != nil {
+		return err
+	}
+	for _, row := range open {
+		p, _, err := get[person](t, keyPerson(computerID, row.AccountID))
+		if err == nil && from != controlapi.KnocksFromEverybody && !(from == controlapi.KnocksFromKnown && p.known()) {
+			err = t.deleteKnock(computerID, row)
 		}
-		if err := put(tx, keyComputerKnocks(computerID), from, 0); err != nil {
-			return err
-		}
-		if err := tx.touch(computerID); err != nil {
-			return err
-		}
-		open, err := openKnocks(tx, tx.now, computerID)
 		if err != nil {
 			return err
 		}
-		for _, row := range open {
-			p, _, err := get[person](tx, keyPerson(computerID, row.AccountID))
-			if err == nil && from != controlapi.KnocksFromEverybody && !(from == controlapi.KnocksFromKnown && p.known()) {
-				err = tx.deleteKnock(computerID, row)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // snapshotKnocks are the knocks that wait at a computer, oldest first, and from whom it

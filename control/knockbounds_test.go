@@ -106,7 +106,7 @@ func TestKnocksEnd(t *testing.T) {
 			return err
 		},
 		"the app revoked": func(b *bench, e controlapi.Enrolled, _, _ Account) error {
-			return b.Agents.PutApps(b.t.Context(), e.Computer.ID, nil)
+			return b.Agents.PutApps(b.t.Context(), e.Computer.ID, controlapi.Apps{Knocks: controlapi.KnocksFromEverybody})
 		},
 		"the computer removed": func(b *bench, e controlapi.Enrolled, _, _ Account) error {
 			return b.Computers.Remove(b.t.Context(), e.AccountID, "maya")
@@ -119,9 +119,7 @@ func TestKnocksEnd(t *testing.T) {
 			return err
 		},
 		"an agent that cannot answer": func(b *bench, e controlapi.Enrolled, _, carla Account) error {
-			if err := b.Knocks.TakeFrom(b.t.Context(), e.Computer.ID, ""); err != nil {
-				return err
-			}
+			b.apps(e, "notes", "home")
 			_, err := b.People.Remove(b.t.Context(), e.Computer.ID, carla.ID)
 			return err
 		},
@@ -171,7 +169,7 @@ func TestKnockAnswersRace(t *testing.T) {
 			wg.Go(func() { _, errs[i] = b.answer(e, id, a, "") })
 		}
 		wg.Go(func() {
-			if err := b.Agents.PutApps(t.Context(), e.Computer.ID, nil); err != nil {
+			if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Knocks: controlapi.KnocksFromEverybody}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -38,7 +38,7 @@ func (k keyring) putApps(ids ...string) {
 	for i, id := range ids {
 		apps[i] = controlapi.App{ID: id, Name: "n-" + id, Label: "The " + id, Live: true}
 	}
-	if err := k.Agents.PutApps(k.t.Context(), k.owner.Computer.ID, apps); err != nil {
+	if err := k.Agents.PutApps(k.t.Context(), k.owner.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -201,9 +201,9 @@ func TestWhatEndsPasswords(t *testing.T) {
 		"all of bob's revoked": {func(k keyring) error { return k.Passwords.RevokeAll(k.t.Context(), k.bob.ID) }, nil, []string{"app1"}},
 		"the app revoked":      {func(k keyring) error { k.putApps("app2", "app3"); return nil }, []string{"app2"}, nil},
 		"the apps off": {func(k keyring) error {
-			return k.Agents.PutApps(k.t.Context(), k.owner.Computer.ID, []controlapi.App{
+			return k.Agents.PutApps(k.t.Context(), k.owner.Computer.ID, controlapi.Apps{Apps: []controlapi.App{
 				{ID: "app1", Name: "other", Label: "Renamed"}, {ID: "app2", Name: "n-app2", Label: "App"}, {ID: "app3", Name: "n-app3", Label: "App"},
-			})
+			}})
 		}, []string{"app1", "app2"}, []string{"app1"}},
 		"signed out everywhere": {func(k keyring) error {
 			return k.Sessions.SignOutEverywhere(k.t.Context(), k.bob.ID)

@@ -79,7 +79,7 @@ func TestPersonModel(t *testing.T) {
 			for _, a := range live {
 				apps = append(apps, controlapi.App{ID: a, Name: a, Label: a, Live: true})
 			}
-			if err := b.Agents.PutApps(ctx, id, apps); err != nil {
+			if err := b.Agents.PutApps(ctx, id, controlapi.Apps{Apps: apps}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -64,9 +64,9 @@ func TestEveryChangeIsTold(t *testing.T) {
 		{"grant", func() error { _, err := b.People.Give(t.Context(), id, account, "app2", ""); return err }},
 		{"withdraw", func() error { _, err := b.People.Withdraw(t.Context(), id, account, "app1"); return err }},
 		{"another app", func() error {
-			return b.Agents.PutApps(t.Context(), id, []controlapi.App{{ID: "app3", Name: "app3", Label: "app3"}})
+			return b.Agents.PutApps(t.Context(), id, controlapi.Apps{Apps: []controlapi.App{{ID: "app3", Name: "app3", Label: "app3"}}})
 		}},
-		{"apps gone", func() error { return b.Agents.PutApps(t.Context(), id, nil) }},
+		{"apps gone", func() error { return b.Agents.PutApps(t.Context(), id, controlapi.Apps{}) }},
 		{"sign out", func() error { return b.Sessions.SignOutEverywhere(t.Context(), account) }},
 		{"revoke", func() error { _, err := b.People.Remove(t.Context(), id, account); return err }},
 	} {

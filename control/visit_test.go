@@ -17,6 +17,12 @@ const callback = "https://notes.maya.localhost:8443/.porchlight/callback"
 // are named by their ids.
 func (b *bench) apps(e controlapi.Enrolled, ids ...string) {
 	b.t.Helper()
+	b.reports(e, controlapi.KnocksFromNobody, ids...)
+}
+
+// reports is apps of a computer that takes knocks.
+func (b *bench) reports(e controlapi.Enrolled, from controlapi.KnocksFrom, ids ...string) {
+	b.t.Helper()
 	var list []controlapi.App
 	for _, id := range ids {
 		name := id
@@ -25,7 +31,7 @@ func (b *bench) apps(e controlapi.Enrolled, ids ...string) {
 		}
 		list = append(list, controlapi.App{ID: id, Name: name, Label: "Label of " + id, Live: true})
 	}
-	if err := b.Agents.PutApps(b.t.Context(), e.Computer.ID, list); err != nil {
+	if err := b.Agents.PutApps(b.t.Context(), e.Computer.ID, controlapi.Apps{Apps: list, Knocks: from}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -105,11 +111,11 @@ func TestVisitRefusesAlike(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.owner()
-	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, []controlapi.App{
+	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: []controlapi.App{
 		{ID: "app1", Name: "notes", Label: "Notes", Live: true},
 		{ID: "app2", Name: "photos", Label: "Photos", Live: true},
 		{ID: "app3", Name: "stopped", Label: "Stopped"},
-	}); err != nil {
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	invited := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "pending@example.com", Apps: []string{"app1"}}))

@@ -14,7 +14,7 @@ func TestForgetPeople(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, configOf(dir))
 	owner := r.agent.Account().AccountID
-	if err := r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
+	if err := r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, controlapi.Apps{Apps: []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.controlPlane.Service.People.Invite(t.Context(), r.controlPlane.computerID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"a1"}}); err != nil {

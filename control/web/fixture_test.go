@@ -142,7 +142,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 
 func (r *rig) putApps(apps ...controlapi.App) {
 	r.t.Helper()
-	if err := r.svc.Agents.PutApps(r.t.Context(), r.owner.Computer.ID, apps); err != nil {
+	if err := r.svc.Agents.PutApps(r.t.Context(), r.owner.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -219,7 +219,7 @@ func TestInvitationSessionIsLimited(t *testing.T) {
 	r := peopleRig(t)
 	other, err := r.svc.Computers.Ensure(t.Context(), "olga@example.com", "olga")
 	if err == nil {
-		err = r.svc.Agents.PutApps(t.Context(), other.Computer.ID, []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}})
+		err = r.svc.Agents.PutApps(t.Context(), other.Computer.ID, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}})
 	}
 	if err == nil {
 		r.memberOf(other.Computer.ID, invited, "app1")

@@ -52,10 +52,7 @@ func (h *handler) putApps(w http.ResponseWriter, r *http.Request, c controlapi.C
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	if err := h.svc.Agents.PutApps(r.Context(), c.ID, body.Apps); err != nil {
-		return err
-	}
-	if err := h.svc.Knocks.TakeFrom(r.Context(), c.ID, body.Knocks); err != nil {
+	if err := h.svc.Agents.PutApps(r.Context(), c.ID, body); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
