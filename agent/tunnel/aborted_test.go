@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -18,14 +19,12 @@ import (
 // network dials connections, and can go: then nothing of those passes any more, an end
 // neither.
 type network struct {
-	mu    sync.Mutex
-	conns []*overNetwork // guarded by mu; those that carry
+	mu    sync.Mutex // guards what follows
+	gone  *atomic.Bool
+	conns []net.Conn // those that carry
 }
 
-type overNetwork struct {
-	net.Conn
-	gone chan struct{}
-}
+type overNetwork struct{ programs.HalfOpen }
 
 func (n *network) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -34,48 +33,29 @@ func (n *network) dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := &overNetwork{conn, make(chan struct{})}
-	n.conns = append(n.conns, c)
-	return c, nil
+	n.conns = append(n.conns, conn)
+	return overNetwork{programs.HalfOpen{Conn: conn, Silent: n.gone}}, nil
 }
 
 func (n *network) lose(t *testing.T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range n.conns {
-		close(c.gone)
-		t.Cleanup(func() { _ = c.Conn.Close() })
+	n.gone.Store(true)
+	for _, conn := range n.conns {
+		t.Cleanup(func() { _ = conn.Close() })
 	}
-	n.conns = nil
+	n.gone, n.conns = new(atomic.Bool), nil
 }
 
-func (c *overNetwork) lost() bool {
-	select {
-	case <-c.gone:
-		return true
-	default:
-		return false
-	}
-}
-
-func (c *overNetwork) Read(b []byte) (int, error) {
-	for {
-		n, err := c.Conn.Read(b)
-		if err != nil || !c.lost() {
-			return n, err
-		}
-	}
-}
-
-func (c *overNetwork) Write(b []byte) (int, error) {
-	if c.lost() {
+func (c overNetwork) Write(b []byte) (int, error) {
+	if c.Silent.Load() {
 		return len(b), nil
 	}
 	return c.Conn.Write(b)
 }
 
-func (c *overNetwork) Close() error {
-	if c.lost() {
+func (c overNetwork) Close() error {
+	if c.Silent.Load() {
 		return c.Conn.(*net.TCPConn).CloseRead() // which only who reads here notices
 	}
 	return c.Conn.Close()
@@ -96,7 +76,7 @@ func TestRelaysAreToldOfAbortedVisits(t *testing.T) {
 	for when, early := range map[string]bool{"before": true, "after": false} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
-			var n network
+			n := network{gone: new(atomic.Bool)}
 			abort := make(chan struct{})
 			w := start(t, options{
 				tunnel: func(c *tunnel.Config) { c.Dial = n.dial },

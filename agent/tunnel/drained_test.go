@@ -64,21 +64,6 @@ func TestDrainWithNowhereToGo(t *testing.T) {
 	<-stopped
 }
 
-// deaf is a connection by which nothing comes any more once it is set.
-type deaf struct {
-	*net.TCPConn
-	set *atomic.Bool
-}
-
-func (d deaf) Read(b []byte) (int, error) {
-	for {
-		n, err := d.TCPConn.Read(b)
-		if err != nil || !d.set.Load() {
-			return n, err
-		}
-	}
-}
-
 // A relay that asks to be left keeps the computer until the other has shown that it is
 // there: a connection may have died, and nobody noticed.
 func TestDrainBesideASilentRelay(t *testing.T) {
@@ -101,7 +86,7 @@ func TestDrainBesideASilentRelay(t *testing.T) {
 				_ = conn.Close()
 				return nil, errors.New("nothing comes from there")
 			}
-			return deaf{conn.(*net.TCPConn), &silent}, nil
+			return programs.HalfOpen{Conn: conn, Silent: &silent}, nil
 		},
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 // home is one computer: its short name, what it shows the control plane, and where it
@@ -61,16 +62,16 @@ type computer struct {
 	welcomed time.Time // the tunnel last stood again
 	failed   error     // the last sync that did
 	visitors map[net.Conn]bool
-	dialled  []*lossy
-	withdrew time.Time // a snapshot last took something from somebody
-	reported bool      // the control plane took the list of apps
+	silent   *atomic.Bool // set once the connections of now are; for lossy computers
+	withdrew time.Time    // a snapshot last took something from somebody
+	reported bool         // the control plane took the list of apps
 
 	opened broadcast.Signal // a visitor came
 }
 
 // newComputer is one with the snapshot that it kept, if it was there before.
 func newComputer(h home, in *shared, kept *controlapi.Snapshot) (c *computer, err error) {
-	c = &computer{home: h, shared: in, visitors: map[net.Conn]bool{}, ended: make(chan struct{})}
+	c = &computer{home: h, shared: in, visitors: map[net.Conn]bool{}, silent: new(atomic.Bool), ended: make(chan struct{})}
 	c.last.Store(kept)
 	transport := controlapi.NewTransport(in.roots)
 	transport.DialContext = c.dialControl
@@ -121,24 +122,7 @@ func (c *computer) dial(ctx context.Context, network, address string) (net.Conn,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dialled = append(c.dialled, &lossy{Conn: conn})
-	return c.dialled[len(c.dialled)-1], nil
-}
-
-// lossy is a connection that can go silent: what is said to it is lost from then on, and
-// what it says still arrives.
-type lossy struct {
-	net.Conn
-	lost atomic.Bool
-}
-
-func (l *lossy) Read(b []byte) (int, error) {
-	for {
-		n, err := l.Conn.Read(b)
-		if err != nil || !l.lost.Load() {
-			return n, err
-		}
-	}
+	return programs.HalfOpen{Conn: conn, Silent: c.silent}, nil
 }
 
 // open says whether a visitor has something open, at a computer whose network can be lost:
@@ -153,10 +137,8 @@ func (c *computer) open() bool {
 func (c *computer) lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, conn := range c.dialled {
-		conn.lost.Store(true)
-	}
-	c.dialled = nil
+	c.silent.Store(true)
+	c.silent = new(atomic.Bool)
 }
 
 // dialControl tries the nodes from one of its own on, as if their addresses had been
