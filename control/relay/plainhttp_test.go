@@ -2,16 +2,12 @@ package relay
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"porchlight/test/programs"
 )
 
 func servePlain(t *testing.T, change func(*Config)) (*Relay, string) {
@@ -127,14 +123,9 @@ func TestPlainHTTPAtThePortOfHTTPS(t *testing.T) {
 		t.Errorf("%s to %q", res.Status, res.Header.Get("Location"))
 	}
 	_, addr = servePlain(t, func(c *Config) { c.FirstBytes = 100 * time.Millisecond })
-	// On a busy machine the time can be over before a byte has come.
-	programs.Eventually(t, "half a head is answered", func() bool {
-		got, err := io.ReadAll(visit(t, addr, []byte("GET /x HTTP/1.1\r\nHost: maya.porch.test\r\n")))
-		if len(got) > 0 && !strings.HasPrefix(string(got), "HTTP/1.1 400 ") || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("half a head: %q, %v", got, err)
-		}
-		return len(got) > 0
-	})
+	if res, _ := askPlain(t, addr, "GET /x HTTP/1.1\r\nHost: maya.porch.test\r\n"); res.StatusCode != http.StatusBadRequest {
+		t.Errorf("half a head: %s", res.Status)
+	}
 }
 
 // Whatever head comes, nobody is sent anywhere but to HTTPS at a host of the service,
