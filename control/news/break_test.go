@@ -86,20 +86,19 @@ func TestNobodyIsSureWhileAWayIsCut(t *testing.T) {
 	for i := range 3000 {
 		two.Hold(fmt.Sprintf("c%d.porch.test", i), func(string) bool { return true })
 	}
-	// held asks as who looks for a tunnel does: first for its holders, and then whom to
-	// ask besides.
+	// held asks as who looks for a tunnel does.
 	asked := 0
 	held := func() bool {
 		t.Helper()
 		asked++
-		found, sure := one.Holders(t.Context(), host, 1)
-		if len(found) == 0 && sure && len(one.Unheard(0)) == 0 {
+		found, unasked, sure := one.Holders(t.Context(), host, 1)
+		if len(found) == 0 && sure && len(unasked) == 0 {
 			t.Fatal("it is sure that nobody has a tunnel that two has")
 		}
 		return len(found) == 1
 	}
 	programs.Eventually(t, "two says that it has the tunnel", func() bool {
-		found, _ := one.Holders(t.Context(), host, 1)
+		found, _, _ := one.Holders(t.Context(), host, 1)
 		return len(found) == 1
 	})
 	for range 2 {
@@ -115,8 +114,8 @@ func TestNobodyIsSureWhileAWayIsCut(t *testing.T) {
 		programs.Eventually(t, "two says again that it has the tunnel", held)
 	}
 	programs.Eventually(t, "it is sure again that nobody has another", func() bool {
-		found, sure := one.Holders(t.Context(), "nobody.porch.test", 1)
-		return len(found) == 0 && sure && len(one.Unheard(0)) == 0
+		found, unasked, sure := one.Holders(t.Context(), "nobody.porch.test", 1)
+		return len(found) == 0 && sure && len(unasked) == 0
 	})
 	if asked < 10 {
 		t.Errorf("asked %d times", asked)

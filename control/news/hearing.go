@@ -90,12 +90,12 @@ func (n *News) Unheard(long time.Duration) (runs []string) {
 
 // reaches says whether a way to every node that is heard has stood since begun, and the
 // node was heard over it: it says what it listens to before anything else. Without a way
-// the own server answers at once that nobody listens. A node that is not heard is left to
-// Unheard, and one without news to others.
-func (n *News) reaches(begun time.Time) bool {
+// the own server answers at once that nobody listens. Nodes that are not heard were not
+// asked; one without news is left to others.
+func (n *News) reaches(begun time.Time) (unasked []string, all bool) {
 	routes, err := n.server.Routez(nil)
 	if err != nil {
-		return false
+		return nil, false
 	}
 	standing := make(map[string]time.Time, len(routes.Routes))
 	for _, r := range routes.Routes {
@@ -106,15 +106,19 @@ func (n *News) reaches(begun time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, o := range n.others {
-		if o.Address == "" || time.Since(o.heardAt) > silentAfter {
+		if o.Address == "" {
+			continue
+		}
+		if time.Since(o.heardAt) > silentAfter {
+			unasked = append(unasked, o.Run) // also where it is heard the moment after
 			continue
 		}
 		since, ok := standing[serverName(o.Name, o.Run)]
 		if !ok || !since.Before(begun) || o.heardAt.Before(since) {
-			return false
+			return nil, false
 		}
 	}
-	return true
+	return unasked, true
 }
 
 // Missed says whether something may have been missed since the last call: a number

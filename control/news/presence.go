@@ -89,33 +89,34 @@ func (n *News) answer(m *nats.Msg) {
 
 // Holders asks which of the other nodes have the tunnel of a host, and returns up
 // to most of them, the latest first. Nobody may know of one, and none is taken at
-// its word: it is asked again by whoever brings a visitor. Sure says that nobody else
-// whom this node hears has it; otherwise one may have been too busy to say so, or its
-// connection has just broken.
-func (n *News) Holders(ctx context.Context, host string, most int) (found []Holder, sure bool) {
+// its word: it is asked again by whoever brings a visitor. Sure says that nobody else has
+// it but who was not asked; otherwise one may have been too busy to say so, or its
+// connection has just broken. Unasked are then the runs of the nodes that were not heard.
+func (n *News) Holders(ctx context.Context, host string, most int) (found []Holder, unasked []string, sure bool) {
 	if most < 1 || !validHost(host) {
-		return nil, true
+		return nil, nil, true
 	}
 	inbox, answers := n.ask()
 	if answers == nil {
-		return nil, false
+		return nil, nil, false
 	}
 	defer n.asked(inbox)
 	begun := time.Now()
 	if err := n.client.PublishRequest(tunnelSubject+host, answerPrefix(n.cfg.Run)+inbox, nil); err != nil {
-		return nil, false
+		return nil, nil, false
 	}
 	late := time.NewTimer(answerWait)
 	defer late.Stop()
 	for len(found) < most {
 		select {
 		case <-ctx.Done():
-			return found, false
+			return found, nil, false
 		case <-late.C:
-			return latestFirst(found), false
+			return latestFirst(found), nil, false
 		case m := <-answers:
 			if m.Header.Get("Status") == "503" { // nobody listens
-				return nil, n.reaches(begun)
+				unasked, sure = n.reaches(begun)
+				return nil, unasked, sure
 			}
 			if h, ok := n.holder(m.Data); ok {
 				found = append(found, h)
@@ -123,7 +124,7 @@ func (n *News) Holders(ctx context.Context, host string, most int) (found []Hold
 			}
 		}
 	}
-	return latestFirst(found), false
+	return latestFirst(found), nil, false
 }
 
 func latestFirst(found []Holder) []Holder {

@@ -19,7 +19,7 @@ func TestHolders(t *testing.T) {
 	yes, no := func(string) bool { return true }, func(string) bool { return false }
 	holders := func(host string) string {
 		var names []string
-		found, _ := one.Holders(t.Context(), host, 2)
+		found, _, _ := one.Holders(t.Context(), host, 2)
 		for _, h := range found {
 			names = append(names, h.Node)
 		}
@@ -31,7 +31,7 @@ func TestHolders(t *testing.T) {
 	}
 	until("anna.porch.test", "")
 	programs.Eventually(t, "all are heard, nobody says so, and it is sure", func() bool {
-		found, sure := one.Holders(t.Context(), "anna.porch.test", 2)
+		found, _, sure := one.Holders(t.Context(), "anna.porch.test", 2)
 		return len(found) == 0 && sure
 	})
 	two.Hold("anna.porch.test", yes)
@@ -66,7 +66,7 @@ func TestHolders(t *testing.T) {
 	one.Know([]news.Node{two.self}) // one answer is all there can be
 	asked := func(host string) bool {
 		for {
-			found, sure := one.Holders(t.Context(), host, 1)
+			found, _, sure := one.Holders(t.Context(), host, 1)
 			if len(found) == 1 || sure { // else the answer was late
 				return len(found) == 1
 			}

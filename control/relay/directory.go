@@ -80,9 +80,9 @@ type directory struct {
 	news      func() string // nil without
 	tell      func()        // the nodes that agents should know have changed
 	othersAre func([]Neighbour)
-	hold      func(host string, holds func(string) bool)                                  // nil without
-	holders   func(ctx context.Context, host string, most int) (runs []string, sure bool) // nil without
-	unheardBy func(long time.Duration) (runs []string)                                    // nil without
+	hold      func(host string, holds func(string) bool)                                           // nil without
+	holders   func(ctx context.Context, host string, most int) (runs, unasked []string, sure bool) // nil without
+	unheardBy func(long time.Duration) (runs []string)                                             // nil without
 	now       func() time.Time
 	log       *slog.Logger
 

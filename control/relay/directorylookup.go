@@ -84,7 +84,7 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	if !strings.HasSuffix(serverName, d.domain) {
 		return findings{sure: true}, nil
 	}
-	found, sure := d.ask(ctx, serverName)
+	found, nobody := d.ask(ctx, serverName)
 	if len(found.nodes) > 0 {
 		return found, nil
 	}
@@ -95,9 +95,9 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	switch {
 	case !rows:
 		d.lookAnew(ctx)
-		return d.withoutRows(serverName, sure), nil
+		return d.withoutRows(serverName, nobody), nil
 	case ok && d.now().Before(entry.until):
-		return d.byRows(serverName, entry.nodes, sure), nil
+		return d.byRows(serverName, entry.nodes, nobody), nil
 	case away:
 		return d.reached(d.lastKnown(serverName)), nil
 	}
@@ -121,21 +121,27 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	if err != nil {
 		return d.reached(d.lastKnown(serverName)), nil
 	}
-	return d.byRows(serverName, read.([]nodeRow), sure), nil
+	return d.byRows(serverName, read.([]nodeRow), nobody), nil
+}
+
+// nobodySays is what it means that no node says to hold a tunnel.
+type nobodySays struct {
+	sure    bool     // none that was asked holds it
+	unasked []string // runs of the nodes that were not, because they were not heard
 }
 
 // ask has the nodes that hold a tunnel say so. The first that does is enough, so that no
 // visitor waits for a second answer that most computers' nodes have none of; where it
 // goes away itself, or could not be reached a moment ago, all of them are. Nobody may
-// answer, and sure says whether then nobody who is heard has it.
-func (d *directory) ask(ctx context.Context, serverName string) (found findings, sure bool) {
+// answer.
+func (d *directory) ask(ctx context.Context, serverName string) (found findings, nobody nobodySays) {
 	if d.holders == nil {
-		return findings{}, false
+		return findings{}, nobodySays{}
 	}
 	d.mu.Lock()
 	most := min(len(d.others()), peersTried)
 	d.mu.Unlock()
-	nodes, somebody, sure := d.saying(ctx, serverName, min(most, 1))
+	nodes, somebody, nobody := d.saying(ctx, serverName, min(most, 1))
 	found = findings{nodes: nodes, sure: true}
 	all := func() []nodeRow { nodes, _, _ := d.saying(ctx, serverName, most); return nodes }
 	switch {
@@ -148,13 +154,13 @@ func (d *directory) ask(ctx context.Context, serverName string) (found findings,
 	if len(found.nodes) > 0 {
 		d.heldBy(serverName, found.nodes[0])
 	}
-	return found, sure
+	return found, nobody
 }
 
 // saying are the nodes that say to hold a tunnel, without those that could not be
 // reached a moment ago; somebody says whether any node did.
-func (d *directory) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody, sure bool) {
-	runs, sure := d.holders(ctx, d.hostOf(serverName), most)
+func (d *directory) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody bool, nobody nobodySays) {
+	runs, unasked, sure := d.holders(ctx, d.hostOf(serverName), most)
 	d.mu.Lock()
 	others := d.others()
 	d.mu.Unlock()
@@ -165,7 +171,7 @@ func (d *directory) saying(ctx context.Context, serverName string, most int) (no
 		}
 	}
 	slices.SortStableFunc(places, likelier)
-	return d.reached(findings{nodes: nodesOf(places)}).nodes, len(runs) > 0, sure
+	return d.reached(findings{nodes: nodesOf(places)}).nodes, len(runs) > 0, nobodySays{sure, unasked}
 }
 
 // others are the living nodes but this one. mu is held.

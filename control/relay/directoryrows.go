@@ -99,12 +99,12 @@ func (d *directory) lookAnew(ctx context.Context) {
 // node that is not heard is asked itself, and so are all where one may have been too busy
 // to answer: what another node needs and writes is for that node to decide, so a row that
 // is missing says nothing about them.
-func (d *directory) withoutRows(serverName string, sure bool) findings {
+func (d *directory) withoutRows(serverName string, nobody nobodySays) findings {
 	found := d.lastKnown(serverName)
-	if !sure {
+	if !nobody.sure {
 		return d.reached(found)
 	}
-	unheard := d.unheardBy(0)
+	unheard := append(d.unheardBy(0), nobody.unasked...) // one that is heard again was not asked all the same
 	d.mu.Lock()
 	asked := slices.ContainsFunc(d.others(), func(n nodeRow) bool { return isUnheard(n, unheard) })
 	d.mu.Unlock()
@@ -122,9 +122,9 @@ func isUnheard(n nodeRow, unheard []string) bool {
 }
 
 // byRows goes by what the rows say, where they name somebody.
-func (d *directory) byRows(serverName string, nodes []nodeRow, sure bool) findings {
+func (d *directory) byRows(serverName string, nodes []nodeRow, nobody nobodySays) findings {
 	if len(nodes) == 0 && d.unheardBy != nil {
-		return d.withoutRows(serverName, sure)
+		return d.withoutRows(serverName, nobody)
 	}
 	return d.reached(findings{nodes: nodes, sure: true})
 }
