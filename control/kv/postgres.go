@@ -191,15 +191,20 @@ func prepareSession(ctx context.Context, conn *pgx.Conn, clock *clock) error {
 	// once: the server takes four keys for so much cheaper than any number of them that
 	// it would plan at every call, which takes longer than to read the rows. A commit is
 	// promised to be on disk. A process that hangs must not hold its snapshot for ever.
-	_, err := conn.Exec(ctx, `select set_config('enable_seqscan', 'off', false),
-		set_config('enable_bitmapscan', 'off', false),
-		set_config('jit', 'off', false),
-		set_config('plan_cache_mode', 'force_generic_plan', false),
-		set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false),
-		set_config('idle_in_transaction_session_timeout', '60000', false)`, pgx.QueryExecModeSimpleProtocol)
-	// Another server of the same protocol may not know these; it works without.
-	if _, ok := errors.AsType[*pgconn.PgError](err); err != nil && !ok {
-		return err
+	for _, settings := range []string{
+		`select set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false),
+			set_config('idle_in_transaction_session_timeout', '60000', false)`,
+		`select set_config('enable_seqscan', 'off', false),
+			set_config('enable_bitmapscan', 'off', false),
+			set_config('jit', 'off', false),
+			set_config('plan_cache_mode', 'force_generic_plan', false)`,
+	} {
+		_, err := conn.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
+		// Another server of the same protocol, or an older one, may not know one of these.
+		// It works without them, and what is promised does not hang on what is quicker.
+		if _, ok := errors.AsType[*pgconn.PgError](err); err != nil && !ok {
+			return err
+		}
 	}
 	if err := clock.ask(ctx, conn); err != nil && conn.IsClosed() {
 		return err

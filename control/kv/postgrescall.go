@@ -281,26 +281,36 @@ func (c *call) open(begin string) (*pgTx, error) {
 }
 
 func (c *call) update(fn func(Tx) error) error {
-	var ahead []string // what the run before read
+	var ahead []string // what fn asked for in the run before
 	for {
 		t := c.newTx(beginUpdate)
 		t.alone = c.conflicts >= conflictsPatient && !c.p.cannotLock.Load()
 		refused, err := c.run(t, ahead, fn)
-		ahead = t.wasRead()
 		if err == nil {
 			return refused
 		}
 		if ended, ok := errors.AsType[*endedError](err); ok {
 			return ended.error
 		}
-		if pe, ok := errors.AsType[*pgconn.PgError](err); ok && t.alone && slices.Contains(noLock, pe.Code) {
-			c.p.cannotLock.Store(true)
+		if t.cannotLock(err) { // and only writes, or its first read had found that out
 			continue
 		}
 		if err := c.again(err); err != nil {
 			return err
 		}
+		ahead = t.wasAsked()
 	}
+}
+
+// cannotLock says that err is a server's refusal of lockWriters, and has nobody send it
+// that again.
+func (t *pgTx) cannotLock(err error) bool {
+	pe, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || !t.alone || !slices.Contains(noLock, pe.Code) {
+		return false
+	}
+	t.call.p.cannotLock.Store(true)
+	return true
 }
 
 // endedError is an error after which there is no further attempt.
@@ -312,7 +322,7 @@ type endedError struct{ error }
 // before it may never have been.
 func (c *call) run(t *pgTx, ahead []string, fn func(Tx) error) (refused, err error) {
 	defer t.end() // also when fn panics or calls runtime.Goexit
-	if _, refused = t.GetAll(ahead...); refused == nil {
+	if refused = t.readAhead(ahead); refused == nil {
 		refused = fn(t)
 	}
 	t.over = true

@@ -11,9 +11,9 @@ import (
 // fewer have too few commits share a write to the disk, more only wait for each other.
 // There are twice as many because one turn has half of them at most (gate). Farther away
 // a connection spends its time on the way, so that it takes as many more as are under
-// way at once: what a core can ask in a second, two round trips each. They never take
-// more than a quarter of what the server has, because other nodes, backups and people
-// want some, too.
+// way at once: what a core can ask in a second, two round trips each. They take
+// a quarter of what the server has at most, because other nodes, backups and people want
+// some, too; but never less than leastConns.
 const (
 	connsPerCore = 16
 	callsPerCore = 700 // a second; of the refreshing of tokens, the costliest

@@ -147,6 +147,43 @@ func TestPostgresConflictReadsAhead(t *testing.T) {
 	}
 }
 
+// Weakness: a server that lets nobody lock the table refused each change that had lost
+// twelve times, instead of having it tried again. Checked: with a user who may not, the
+// change is made, and no later one asks to lock.
+func TestPostgresWithoutLock(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	other := openPG(t, database)
+	for _, statement := range []string{
+		"create role writer_without_lock",
+		"grant all on schema public to writer_without_lock",
+		"grant all on all tables in schema public to writer_without_lock",
+		"revoke update, delete, truncate on kv from writer_without_lock", // one of which locking takes
+		"grant update (value, expires) on kv to writer_without_lock",
+	} {
+		if _, err := other.pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openPG(t, database+"&options=-c%20role%3Dwriter_without_lock")
+	put := func(tx Tx) error { return tx.Put("a", []byte("x"), 0) }
+	runs := 0
+	err := s.Update(t.Context(), func(tx Tx) error {
+		if _, err := tx.Get("a"); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if runs++; runs <= conflictsPatient {
+			if err := other.Update(t.Context(), put); err != nil {
+				return err
+			}
+		}
+		return put(tx)
+	})
+	if err != nil || runs != conflictsPatient+1 || !s.cannotLock.Load() {
+		t.Errorf("%v after %d runs; found that it may not lock: %v", err, runs, s.cannotLock.Load())
+	}
+}
+
 // Weakness: a batch of thousands of rows, as of when computers were seen, was a statement
 // each. Checked: it is a few, however large the values are.
 func TestPostgresWritesTogether(t *testing.T) {

@@ -68,6 +68,8 @@ type pgTx struct {
 	overlay               // its now is in whole microseconds
 
 	reads map[string][]byte // what was read; nil for what is absent. A snapshot does not change
+	ahead bool              // some of it was read before fn asked
+	asked []string          // keys, in a run that read ahead; in others all that was read
 }
 
 func (t *pgTx) Get(key string) ([]byte, error) {
@@ -77,6 +79,7 @@ func (t *pgTx) Get(key string) ([]byte, error) {
 	if key == "" || len(key) > MaxKey {
 		return nil, ErrNotFound // never stored
 	}
+	t.note(key)
 	value, ok := t.reads[key]
 	if !ok {
 		items, err := t.read(selectOne, []byte(key), t.now)
@@ -101,9 +104,28 @@ func (t *pgTx) remember(key string, value []byte) {
 	t.reads[key] = value
 }
 
-// wasRead are keys that were read, as many as can be read together.
-func (t *pgTx) wasRead() []string {
-	keys := slices.Collect(maps.Keys(t.reads))
+// readAhead reads what fn is going to ask for, as far as that is known.
+func (t *pgTx) readAhead(keys []string) error {
+	t.ahead = len(keys) > 0
+	return t.fetch(keys)
+}
+
+// note keeps what fn asks for, for a run after this one.
+func (t *pgTx) note(keys ...string) {
+	if t.ahead {
+		t.asked = append(t.asked, keys...)
+	}
+}
+
+// wasAsked are keys that fn asked for, as many as can be read together: no others, because
+// what is only read ahead is a reason to lose, too.
+func (t *pgTx) wasAsked() []string {
+	keys := t.asked
+	if !t.ahead {
+		keys = slices.Collect(maps.Keys(t.reads))
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
 	return keys[:min(len(keys), MaxKeys)]
 }
 
@@ -115,6 +137,15 @@ func (t *pgTx) GetAll(keys ...string) ([][]byte, error) {
 	if err := checkKeys(keys); err != nil {
 		return nil, err
 	}
+	t.note(keys...)
+	if err := t.fetch(keys); err != nil {
+		return nil, err
+	}
+	return getEach(t, keys)
+}
+
+// fetch reads those of the keys that are not known yet.
+func (t *pgTx) fetch(keys []string) error {
 	var ask [][]byte
 	for _, key := range keys {
 		_, written := t.writes[key]
@@ -123,19 +154,20 @@ func (t *pgTx) GetAll(keys ...string) ([][]byte, error) {
 			ask = append(ask, []byte(key))
 		}
 	}
-	if len(ask) > 0 {
-		items, err := t.read(selectAll, ask, t.now)
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range ask {
-			t.remember(string(key), nil)
-		}
-		for _, item := range items {
-			t.remember(item.Key, item.Value)
-		}
+	if len(ask) == 0 {
+		return nil
 	}
-	return getEach(t, keys)
+	items, err := t.read(selectAll, ask, t.now)
+	if err != nil {
+		return err
+	}
+	for _, key := range ask {
+		t.remember(string(key), nil)
+	}
+	for _, item := range items {
+		t.remember(item.Key, item.Value)
+	}
+	return nil
 }
 
 func (t *pgTx) Scan(prefix, after string, limit int) ([]Item, error) {
@@ -249,6 +281,10 @@ func (t *pgTx) read(sql string, args ...any) ([]Item, error) {
 		}
 		t.call.discard(t.conn, err)
 		t.conn = nil
+		if t.cannotLock(err) {
+			t.alone = false
+			continue
+		}
 		if err := t.call.again(err); err != nil {
 			return nil, t.fail(err)
 		}
