@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -54,8 +55,17 @@ func TestPeersListenerFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Serve(t.Context(), l); !errors.Is(err, syscall.EINVAL) {
-		t.Errorf("Serve: %v", err)
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { ended <- r.Serve(ctx, l) }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("Serve: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the relay goes on without hearing other nodes")
 	}
 }
 

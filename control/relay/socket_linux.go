@@ -26,19 +26,16 @@ const (
 // options are set on the listener once, where the kernel hands them on to every
 // connection accepted, instead of on each.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
-	config := net.ListenConfig{
-		KeepAlive: -1, // or each connection is given the options once more
-		Control: func(_, _ string, raw syscall.RawConn) error {
-			return tuneSocket(raw, true)
-		},
-	}
+	config := net.ListenConfig{KeepAlive: -1} // or each connection is given the options once more
 	// Multipath connections neither inherit the options nor can be spliced.
 	config.SetMultipathTCP(false)
-	l, err := config.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
+	tuned := config
+	tuned.Control = func(_, _ string, raw syscall.RawConn) error { return tuneSocket(raw, true) }
+	if l, err := tuned.Listen(ctx, "tcp", addr); err == nil {
+		return tunedListener{l}, nil
 	}
-	return tunedListener{l}, nil
+	// A system that lacks one of the options has each connection given those it knows.
+	return config.Listen(ctx, "tcp", addr)
 }
 
 // tunedListener marks what Listen has made.
