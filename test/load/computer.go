@@ -62,7 +62,7 @@ type computer struct {
 	welcomed time.Time // the tunnel last stood again
 	failed   error     // the last sync that did
 	visitors map[net.Conn]bool
-	silent   *atomic.Bool // set once the connections of now are; for lossy computers
+	silent   *atomic.Bool // shared by the connections made since lose; once true, what they hear is lost
 	withdrew time.Time    // a snapshot last took something from somebody
 	reported bool         // the control plane took the list of apps
 
