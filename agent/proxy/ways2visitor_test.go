@@ -60,6 +60,8 @@ type visitor2 struct {
 	next    uint32
 	rushed  bool     // steps were taken since that nobody waited for
 	sure    []string // what the app received before them
+	// malformed is for came.
+	malformed bool
 
 	// Guarded by watch.mu:
 	streams map[uint32]*stream2
@@ -114,7 +116,7 @@ func (w *way) exchange2(addr *net.TCPAddr, input string, fill *strings.Replacer)
 		o.app = v.sure // whether the rest came before the error is a matter of time
 	}
 	slices.Sort(o.app) // streams reach an app in any order
-	o.visitor = v.told()
+	o.visitor, o.malformed = v.told(), v.malformed
 	return o
 }
 
@@ -241,7 +243,12 @@ func (v *visitor2) step(kind byte) {
 		_ = v.fr.WritePriority(v.stream(), http2.PriorityParam{StreamDep: v.stream(), Weight: v.byte()})
 	case stepRaw:
 		kind, flags, id := http2.FrameType(v.byte()), http2.Flags(v.byte()), v.uint32()
-		_ = v.fr.WriteRawFrame(kind, flags, id, []byte(v.text()))
+		payload := []byte(v.text())
+		const idBits = 1<<31 - 1
+		if kind == http2.FramePriorityUpdate && (id&idBits != 0 || len(payload) < 4 || binary.BigEndian.Uint32(payload)&idBits == 0) {
+			v.malformed = true
+		}
+		_ = v.fr.WriteRawFrame(kind, flags, id, payload)
 	case stepGoAway:
 		_ = v.fr.WriteGoAway(0, http2.ErrCode(v.byte()), nil)
 	}

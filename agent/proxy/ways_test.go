@@ -260,6 +260,8 @@ type came struct {
 	visitor []string // answers
 	end     string   // of the connection
 	app     []string // requests
+	// malformed says that the visitor sent a PRIORITY_UPDATE frame that makes no sense.
+	malformed bool
 }
 
 // allowed are the differences that may be: at most 20, in each of which ours refuses what
@@ -278,6 +280,11 @@ var allowed = []struct {
 		}
 		if n == m || m == 0 {
 			own.visitor[len(own.visitor)-1], own.end = golang.visitor[n], golang.end
+		}
+	}},
+	{"A malformed PRIORITY_UPDATE frame ends our connection (RFC 9218, section 7.1); the net/http of this Go does not know the frame.", func(own, golang *came) {
+		if own.malformed && len(own.visitor) == 1 && (own.visitor[0] == "goaway FRAME_SIZE_ERROR" || own.visitor[0] == "goaway PROTOCOL_ERROR") {
+			*own = *golang
 		}
 	}},
 }
