@@ -39,7 +39,7 @@ func listen(dataDir, addr string) ([]net.Listener, int, error) {
 	}
 	first, err := net.Listen("tcp", net.JoinHostPort(host, portText))
 	if err != nil {
-		return nil, 0, busy(err, net.JoinHostPort(host, portText))
+		return nil, 0, procinfo.CannotListen(err, net.JoinHostPort(host, portText), "--https")
 	}
 	port := first.Addr().(*net.TCPAddr).Port
 	if addr == net.JoinHostPort(host, "0") && kept == 0 {
@@ -60,7 +60,7 @@ func listen(dataDir, addr string) ([]net.Listener, int, error) {
 	case socket.InUse(err):
 		// Browsers try both, so half of it would be somebody else's page.
 		first.Close()
-		return nil, 0, busy(err, net.JoinHostPort(other, strconv.Itoa(port)))
+		return nil, 0, procinfo.CannotListen(err, net.JoinHostPort(other, strconv.Itoa(port)), "--https")
 	}
 	return listeners, port, nil
 }
@@ -78,14 +78,6 @@ func mayListen(dataDir, addr string) error {
 	listeners, _, err := listen(dataDir, addr)
 	closeAll(listeners)
 	return err
-}
-
-// busy is a sentence that names who holds the address.
-func busy(err error, addr string) error {
-	if !socket.InUse(err) {
-		return fmt.Errorf("cannot listen on %s: %w", addr, err)
-	}
-	return fmt.Errorf("%s is taken by %s. Stop it, or choose another port with --https", addr, procinfo.Holder(addr))
 }
 
 func readPort(dataDir string) (int, error) {

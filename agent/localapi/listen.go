@@ -14,7 +14,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
-	"porchlight/internal/socket"
+	"porchlight/internal/words"
 )
 
 // maxSocketPath is the longest path of a unix socket, in bytes: macOS has room
@@ -39,11 +39,8 @@ func listenOpen(addr string) (net.Listener, error) {
 	}
 	at := net.JoinHostPort(host, port)
 	l, err := net.Listen("tcp", at)
-	if socket.InUse(err) {
-		return nil, fmt.Errorf("%s is taken by %s; stop it, or choose another port with --api", addr, procinfo.Holder(at))
-	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+		return nil, procinfo.CannotListen(err, at, "--api")
 	}
 	return l, nil
 }
@@ -72,7 +69,7 @@ func listenForOwner(dataDir string) (net.Listener, string, error) {
 			return l, path, nil
 		}
 		if errors.Is(err, errTaken) {
-			return nil, "", fmt.Errorf("another Porchlight serves %s already", abs)
+			return nil, "", words.Errorf("another Porchlight serves %s already", abs)
 		}
 		failed = append(failed, err)
 	}

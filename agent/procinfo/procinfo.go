@@ -14,13 +14,15 @@
 package procinfo
 
 import (
-	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"porchlight/agent/agentapi"
+	sockets "porchlight/internal/socket"
+	"porchlight/internal/words"
 )
 
 // Listening returns who accepts connections to 127.0.0.1:port. PID is 0 when
@@ -31,23 +33,36 @@ func Listening(port int) agentapi.Listener {
 	return agentapi.Listener(ListenerSocket(IPv4, port).Find())
 }
 
-// Holder names who listens at an address of this computer, host:port, for somebody who
-// wants it too: "python3 (process 12)". Where the system does not tell, or the address is
-// neither on 127.0.0.1 nor on [::1], it is "another program".
-func Holder(address string) string {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return "another program"
+// CannotListen is a sentence about err, for which address (host:port of this computer) is
+// not to be had. It names who has it, and option, which chooses another port.
+func CannotListen(err error, address, option string) error {
+	if !sockets.InUse(err) {
+		return words.Errorf("cannot listen on %s: %w", address, err)
 	}
-	switch p := ListenerSocket(at.Addr(), int(at.Port())).Find(); {
+	holder, known := holderOf(address)
+	if !known && sockets.MayBeNobodys(err) {
+		return words.Errorf("%s is taken by another program, or Windows keeps it back. Stop that program, or choose another port with %s", address, option)
+	}
+	return words.Errorf("%s is taken by %s. Stop it, or choose another port with %s", address, holder, option)
+}
+
+// holderOf names who listens at an address: "python3 (process 12)". Where the system does
+// not tell, or the address is neither on 127.0.0.1 nor on [::1], that is not known.
+func holderOf(address string) (holder words.Sentence, known bool) {
+	var p Process
+	if at, err := netip.ParseAddrPort(address); err == nil {
+		p = ListenerSocket(at.Addr(), int(at.Port())).Find()
+	}
+	pid := strconv.Itoa(p.PID) // which no language groups by thousands
+	switch {
 	case strings.HasPrefix(p.Program, "porchlight"):
-		return fmt.Sprintf("another Porchlight (%s, process %d)", p.Program, p.PID)
+		return words.Of("another Porchlight (%s, process %s)", p.Program, pid), true
 	case p.Program != "":
-		return fmt.Sprintf("%s (process %d)", p.Program, p.PID)
+		return words.Of("%s (process %s)", p.Program, pid), true
 	case p.User != "":
-		return fmt.Sprintf("a program of the user %s", p.User)
+		return words.Of("a program of the user %s", p.User), true
 	}
-	return "another program"
+	return words.Of("another program"), false
 }
 
 // maxName is the longest name of a program that is told, in characters.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
 // TestListening looks for a listener of this process, on each kind of
@@ -38,21 +39,35 @@ func TestListening(t *testing.T) {
 	}
 }
 
-// TestHolder names who has an address that somebody else wants.
-func TestHolder(t *testing.T) {
+// TestCannotListen names who has an address that somebody else wants, in the owner's
+// language.
+func TestCannotListen(t *testing.T) {
 	t.Parallel()
+	said := func(err error) string { return words.German.Tell(words.InWords(err)) }
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(address, func(t *testing.T) {
-			ln := listen(t, "tcp", address)
-			if got := Holder(ln.Addr().String()); !strings.HasSuffix(got, fmt.Sprintf(" (process %d)", os.Getpid())) {
-				t.Errorf("%s is held by %s", ln.Addr(), got)
+			at := listen(t, "tcp", address).Addr().String()
+			_, err := net.Listen("tcp", at)
+			err = CannotListen(err, at, "--api")
+			if got, want := err.Error(), fmt.Sprintf(" (process %d). Stop it, or choose another port with --api", os.Getpid()); !strings.HasPrefix(got, at+" is taken by ") || !strings.HasSuffix(got, want) {
+				t.Errorf("%s: %s", at, got)
+			}
+			if got, want := said(err), fmt.Sprintf(" (Prozess %d). Beenden Sie es, oder wählen Sie mit --api einen anderen Port", os.Getpid()); !strings.HasPrefix(got, "an "+at+" läuft schon ") || !strings.HasSuffix(got, want) {
+				t.Errorf("%s: %s", at, got)
 			}
 		})
 	}
 	for _, address := range []string{"", "127.0.0.1", "localhost:80", "192.0.2.1:80"} {
-		if got := Holder(address); got != "another program" {
-			t.Errorf("%q is held by %s", address, got)
+		err := CannotListen(syscall.EADDRINUSE, address, "--https")
+		if got := err.Error(); got != address+" is taken by another program. Stop it, or choose another port with --https" {
+			t.Errorf("%q: %s", address, got)
 		}
+		if got := said(err); got != "an "+address+" läuft schon ein anderes Programm. Beenden Sie es, oder wählen Sie mit --https einen anderen Port" {
+			t.Errorf("%q: %s", address, got)
+		}
+	}
+	if err := CannotListen(syscall.EACCES, "127.0.0.1:80", "--https"); !errors.Is(err, syscall.EACCES) || err.Error() != "cannot listen on 127.0.0.1:80: permission denied" {
+		t.Errorf("a port that is forbidden: %v", err)
 	}
 }
 

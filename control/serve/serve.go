@@ -155,9 +155,11 @@ func (n *Node) listen(ctx context.Context) error {
 	return nil
 }
 
-// cannotListen says what to do about the two things that usually are in the way.
+// cannotListen says what to do about the things that usually are in the way.
 func cannotListen(addr, flag string, err error) error {
 	switch {
+	case socket.MayBeNobodys(err):
+		return fmt.Errorf("cannot listen on %s: another program does, or Windows keeps the port back. Stop that program, or choose another address (%s)", addr, flag)
 	case socket.InUse(err):
 		return fmt.Errorf("cannot listen on %s: another program does. Stop it, or choose another address (%s)", addr, flag)
 	case errors.Is(err, syscall.EACCES):
