@@ -42,12 +42,6 @@ func listen(dataDir, addr string) ([]net.Listener, int, error) {
 		return nil, 0, procinfo.CannotListen(err, net.JoinHostPort(host, portText), "--https")
 	}
 	port := first.Addr().(*net.TCPAddr).Port
-	if addr == net.JoinHostPort(host, "0") && kept == 0 {
-		if err := writePort(dataDir, port); err != nil {
-			first.Close()
-			return nil, 0, err
-		}
-	}
 	listeners := []net.Listener{first}
 	other := "::1"
 	if ip.To4() == nil {
@@ -61,6 +55,13 @@ func listen(dataDir, addr string) ([]net.Listener, int, error) {
 		// Browsers try both, so half of it would be somebody else's page.
 		first.Close()
 		return nil, 0, procinfo.CannotListen(err, net.JoinHostPort(other, strconv.Itoa(port)), "--https")
+	}
+	// A port of which somebody has the other half is not to be kept.
+	if addr == net.JoinHostPort(host, "0") && kept == 0 {
+		if err := writePort(dataDir, port); err != nil {
+			closeAll(listeners)
+			return nil, 0, err
+		}
 	}
 	return listeners, port, nil
 }
