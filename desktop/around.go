@@ -70,9 +70,7 @@ func (a *app) gather(ctx context.Context, g *gatherer) {
 			g.looked, looked, listening = time.Now(), true, got
 		}
 	}
-	if ctx.Err() != nil {
-		return
-	}
+	// What was had is kept, also where time ran out before the rest: g says that it is there.
 	a.mu.Lock()
 	a.around.people, a.around.visitors = now.people, now.visitors
 	if looked { // the owner may have dismissed a program meanwhile: what is there now counts

@@ -18,10 +18,13 @@ type atOpen struct {
 	lists     [][]agentapi.Visitor
 	asked     int
 	listen    []agentapi.Listening
+	members   []agentapi.Person
 	meanwhile func() // while it is asked who is here
 }
 
-func (c *atOpen) People(context.Context) (agentapi.People, error) { return agentapi.People{}, nil }
+func (c *atOpen) People(context.Context) (agentapi.People, error) {
+	return agentapi.People{Members: c.members}, nil
+}
 
 func (c *atOpen) Listening(context.Context) ([]agentapi.Listening, error) { return c.listen, nil }
 
@@ -138,4 +141,29 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 func offers(m menu, port int) bool {
 	text := fmt.Sprintf("Share what runs on port %d…", port)
 	return slices.ContainsFunc(m.lines, func(l line) bool { return l.text == text })
+}
+
+// Weakness: time ran out while the menu's lists were asked for; one that had come was
+// dropped and never asked for again, and somebody removed stayed in the menu.
+// Checked: what has come is shown.
+func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
+	t.Parallel()
+	bob := agentapi.Person{AccountID: "b", Email: "bob@example.com"}
+	agent := &atOpen{lists: [][]agentapi.Visitor{nil}, members: []agentapi.Person{bob}}
+	s := stateOf()
+	a := gathers(agent, s)
+	var g gatherer
+	a.gather(t.Context(), &g)
+	if got := a.besides().people; len(got) != 1 {
+		t.Fatalf("the menu has %+v", got)
+	}
+	agent.members, s.PeopleVersion, s.Here = []agentapi.Person{}, "another", 1
+	a.state = s
+	ctx, runOut := context.WithCancel(t.Context())
+	agent.meanwhile = runOut
+	a.gather(ctx, &g)
+	a.gather(t.Context(), &g)
+	if got := a.besides().people; len(got) != 0 {
+		t.Errorf("the menu still has %+v", got)
+	}
 }
