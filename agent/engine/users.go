@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os/user"
@@ -18,6 +19,13 @@ import (
 const (
 	maxUsers  = 1000 // kept
 	maxAsking = 20   // of them without an answer
+)
+
+var (
+	// ErrManyAsk is of Ask, for as long as too many users wait for the owner's answer.
+	ErrManyAsk = errors.New("too many users wait for an answer")
+	// ErrManyKept is of Ask, until the owner forgets a user.
+	ErrManyKept = errors.New("too many users are kept")
 )
 
 // Users keeps which other users of this computer may have their programs register
@@ -61,8 +69,8 @@ func (u *Users) Standing(userID string) string {
 }
 
 // Ask has the owner asked about a user whose program wants to register, once: not
-// again before they answered, and never after they said no. While too many wait for an
-// answer nobody is asked: the user's Standing stays empty then.
+// again before they answered, and never after they said no. It is ErrManyAsk or
+// ErrManyKept where nobody is asked.
 func (u *Users) Ask(userID, name string) error {
 	if userID == "" {
 		return nil // nobody whom the owner could say yes to
@@ -80,14 +88,20 @@ func (u *Users) Ask(userID, name string) error {
 func (u *Users) noteAsking(userID, name string) (first bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if _, there := u.users[userID]; there {
+		return false, nil
+	}
+	if len(u.users) >= maxUsers {
+		return false, ErrManyKept
+	}
 	asking := 0
 	for _, other := range u.users {
 		if other.Standing == agentapi.UserAsks {
 			asking++
 		}
 	}
-	if _, there := u.users[userID]; there || asking >= maxAsking || len(u.users) >= maxUsers {
-		return false, nil
+	if asking >= maxAsking {
+		return false, ErrManyAsk
 	}
 	return true, u.keep(agentapi.LocalUser{ID: userID, Name: name, Standing: agentapi.UserAsks, At: time.Now().UTC()})
 }

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -194,11 +195,13 @@ func (a *API) letIn(r *http.Request, by engine.Caller) error {
 	if by.UserID == "" {
 		return forbidden("Porchlight cannot tell which user of this computer this program belongs to, so it is not let in. Keep the connection open until it has answered, and try again.")
 	}
-	if err := a.cfg.Users.Ask(by.UserID, name); err != nil {
-		return fmt.Errorf("ask the owner about a user: %w", err)
-	}
-	if a.cfg.Users.Standing(by.UserID) == "" {
+	switch err := a.cfg.Users.Ask(by.UserID, name); {
+	case errors.Is(err, engine.ErrManyAsk):
 		return forbidden("This Porchlight belongs to another user of this computer, who has to answer about other users first, as many as can wait. Try again later.")
+	case errors.Is(err, engine.ErrManyKept):
+		return forbidden("This Porchlight belongs to another user of this computer, who has answered about as many other users as can be kept, and has to forget one first, in its settings, or with: porchlight users forget USER. Try again once they have.")
+	case err != nil:
+		return fmt.Errorf("ask the owner about a user: %w", err)
 	}
 	return forbidden("This Porchlight belongs to another user of this computer, who has been asked to let programs of the user %s in. Try again once they have.", name)
 }

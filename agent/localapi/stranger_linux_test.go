@@ -4,19 +4,24 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
 )
 
 // strangerVariable has the test binary be a program of another user, which sends
@@ -428,6 +433,46 @@ func TestS1TooManyUsersWait(t *testing.T) {
 		t.Errorf("%d %s", got.Status, got.Body)
 	}
 	if _, err := r.owner().DenyUser(t.Context(), "70000"); err != nil {
+		t.Fatal(err)
+	}
+	if got := program.send(register); got.Status != 403 || !strings.Contains(got.Body, "has been asked") {
+		t.Errorf("with room again: %d %s", got.Status, got.Body)
+	}
+}
+
+// S1: as many users as can be kept were answered, and none of them waits: another one is
+// not told to try again later, which would never help.
+func TestS1TooManyUsersKept(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.end()
+	file, err := bolt.Open(filepath.Join(r.dir, store.FileName), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = file.Update(func(tx *bolt.Tx) error {
+		for i := range 1000 {
+			id := fmt.Sprint(70000 + i)
+			row, err := json.Marshal(agentapi.LocalUser{ID: id, Name: "user" + id, Standing: agentapi.UserDenied, At: time.Now().UTC()})
+			if err != nil {
+				return err
+			}
+			if err := tx.Bucket([]byte("users")).Put([]byte(id), row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r.serve(t)
+	register := asked{Method: "POST", Path: "/engine/register", Body: fmt.Sprintf(`{"appId":"org.example.theirs","pid":%d}`, os.Getpid())}
+	program := r.stranger(t)
+	if got := program.send(register); got.Status != 403 || strings.Contains(got.Body, "later") || !strings.Contains(got.Body, "forget one first") {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	if err := r.owner().ForgetUser(t.Context(), "70000"); err != nil {
 		t.Fatal(err)
 	}
 	if got := program.send(register); got.Status != 403 || !strings.Contains(got.Body, "has been asked") {
