@@ -80,13 +80,13 @@ func TestOperatingRuns(t *testing.T) {
 		serves: map[string]string{"porchlight-control serve --data": "control plane at"},
 		stops:  []string{"porchlight-control export rows"},
 		left: map[string]string{
-			"export PORCHLIGHT_CONTROL_POSTGRES": "it names a database elsewhere, by TLS; test/nodes runs servers on a PostgreSQL of its own",
-			"sudo apt install ./porchlight":      "test/package installs the package on a clean Debian",
-			"sudo ufw":                           "it changes the machine's firewall",
-			"sudo systemctl enable":              "as below: no service manager runs where the tests do",
-			"curl --retry 10":                    "the service does not run here; the tests of control/cmd/porchlight-control ask /readyz",
-			"sudo porchlight-control account":    "the same account is added below, to the server that runs there",
-			"systemctl enable":                   "no service manager runs where the tests do; TestUnit has systemd-analyze verify the unit",
+			"export PORCHLIGHT_CONTROL_POSTGRES":               "it names a database elsewhere, by TLS; test/nodes runs servers on a PostgreSQL of its own",
+			"sudo apt update && sudo apt install ./porchlight": "test/package installs the package on a clean Debian",
+			"sudo ufw":                        "it changes the machine's firewall",
+			"sudo systemctl enable":           "as below: no service manager runs where the tests do",
+			"curl --retry 10":                 "the service does not run here; the tests of control/cmd/porchlight-control ask /readyz",
+			"sudo porchlight-control account": "the same account is added below, to the server that runs there",
+			"systemctl enable":                "no service manager runs where the tests do; TestUnit has systemd-analyze verify the unit",
 		},
 	}.typed(t, h)
 }
