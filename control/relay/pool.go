@@ -35,6 +35,7 @@ const (
 type dataConn struct {
 	stream
 	ticket tunnelwire.Ticket
+	pool   *pool // whose it was
 }
 
 // alive reports whether the agent's end still stands. A parked connection has no
@@ -69,16 +70,17 @@ type pool struct {
 	waiting []waiter    // first come first
 	out     int         // tickets given out that may still come to something soon
 	low     int         // fewest idle since the last adaptation
-	paused  bool        // the agent could not connect: wait for the next tick
+	paused  bool        // the agent gave tickets back: until the next tick only room is asked for
+	room    int         // while paused: visitors who came through, and no ticket was asked for since
 }
 
 // demand is how many tickets to give out now. eager asks for every one missing;
 // otherwise they gather until it is worth a frame.
 func (p *pool) demand(eager bool) int {
-	if p.paused {
-		return 0
-	}
 	n := p.target + len(p.waiting) - len(p.idle) - p.out
+	if p.paused {
+		n = min(n, p.room)
+	}
 	if !eager && len(p.waiting) <= p.out && n < max(1, p.target/4) {
 		return 0
 	}
@@ -180,8 +182,8 @@ func (s *session) park(conn stream, ticket tunnelwire.Ticket, secure bool) error
 	if !secure {
 		s.arrived++
 	}
-	data := &dataConn{stream: withoutHeader(conn), ticket: ticket}
 	p := entry.pool
+	data := &dataConn{stream: withoutHeader(conn), ticket: ticket, pool: p}
 	if len(p.waiting) > 0 {
 		p.waiting[0] <- data // has room for one
 		p.waiting = slices.Delete(p.waiting, 0, 1)
@@ -189,6 +191,19 @@ func (s *session) park(conn stream, ticket tunnelwire.Ticket, secure bool) error
 	}
 	p.idle = append(p.idle, data)
 	return nil
+}
+
+// cameThrough notes that data was given its visitor. The agent holds one less that waits
+// for one, so one that gave tickets back has room again.
+func (s *session) cameThrough(data *dataConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := data.pool; p.paused {
+		p.room++
+		if p.demand(false) > 0 {
+			s.nudge()
+		}
+	}
 }
 
 // forgetTicket takes a ticket out of the session's account. mu is held.

@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"crypto/tls"
 	"testing"
 
+	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/test/programs"
 )
 
@@ -63,4 +65,79 @@ func TestPoolsGiveBackWhenFilesRunOut(t *testing.T) {
 	programs.Eventually(t, "all are parked", func() bool { return r.Stats().Parked == grown })
 	r.crowdedAt.Store(r.now().UnixNano())
 	programs.Eventually(t, "the rest is given back", func() bool { return r.Stats().Parked == least })
+}
+
+// giveBack has the agent give back what it is sent until only so many tickets are out.
+func (a *agent) giveBack(s *session, out int) {
+	a.t.Helper()
+	programs.Eventually(a.t, "the tickets are given back", func() bool {
+		for len(a.tickets) > 0 {
+			a.send(tunnelwire.Frame{Type: tunnelwire.Failed, Tickets: []tunnelwire.Ticket{<-a.tickets}})
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.pending) == out
+	})
+}
+
+// Weakness: an agent that may hold few data connections gave the other tickets back, and
+// was asked for nothing until the next tick, though each visitor who came through made
+// room again. Checked where no tick comes: all come through an agent that holds one.
+func TestAllComeThroughAnAgentThatHoldsOne(t *testing.T) {
+	t.Parallel()
+	const visitors = 6
+	r, addr := serveRelay(t, nil, nil)
+	a := connectAgent(t, addr, "maya")
+	s := r.routes.sessions()[0]
+	programs.Eventually(t, "the clock is stopped", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.ticking && s.clock.Stop()
+	})
+	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
+	for range visitors {
+		visit(t, addr, hello)
+	}
+	programs.Eventually(t, "all wait", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.pools[plainPool].waiting) == visitors
+	})
+	for range visitors {
+		ticket := a.ticket()
+		a.giveBack(s, 1)
+		a.visitor(a.open(ticket), ticket)
+	}
+}
+
+// Weakness: a pool that was deeper than what its agent may hold asked for the difference
+// with every tick, and got it back. Checked: ticks go by and nothing more is asked.
+func TestPoolIsNoDeeperThanItsAgentHolds(t *testing.T) {
+	t.Parallel()
+	const grown, holds = 24, 8
+	r, addr := serveRelay(t, nil, nil)
+	a := connectAgent(t, addr, "maya")
+	s := r.routes.sessions()[0]
+	s.mu.Lock()
+	s.pools[plainPool].target = grown
+	s.nudge()
+	s.mu.Unlock()
+	for range holds {
+		a.open(a.ticket())
+	}
+	programs.Eventually(t, "what the agent holds is parked", func() bool { return r.Stats().Parked == holds })
+	a.giveBack(s, 0)
+	s.mu.Lock()
+	before := s.ticks
+	s.mu.Unlock()
+	programs.Eventually(t, "ticks go by", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.ticks >= before+3
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) > 0 {
+		t.Errorf("%d tickets were asked for, of an agent that holds no more than %d", len(s.pending), holds)
+	}
 }

@@ -288,15 +288,19 @@ func (h *heard) Read(b []byte) (int, error) {
 	return h.conn.Read(b)
 }
 
-// failed takes back tickets the agent could not use. New ones wait for the next
-// tick, so that an agent whose network is down is not asked in a tight loop.
+// failed takes back tickets the agent could not use: its network is down, or it holds as
+// many as it may. So that it is not asked in a tight loop it gets one more for each
+// visitor who comes through, and the rest at the next tick; and a pool is no deeper than
+// what the agent holds.
 func (s *session) failed(tickets []tunnelwire.Ticket) {
 	var ids []ticketID
 	s.mu.Lock()
 	for _, t := range tickets {
 		if entry, ok := s.pending[t.ID()]; ok && entry.ticket.Equal(t) {
 			s.forgetTicket(t.ID(), entry)
-			entry.pool.paused = true
+			p := entry.pool
+			p.paused = true
+			p.target = max(p.least, min(p.target, len(p.idle)+p.out))
 			ids = append(ids, t.ID())
 		}
 	}

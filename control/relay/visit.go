@@ -120,6 +120,7 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 	if _, err := data.Write(first); err != nil {
 		return fail(errDied)
 	}
+	s.cameThrough(data)
 	answered, err := f.firstAnswer()
 	if err != nil {
 		return fail(err)

@@ -157,6 +157,9 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 			s.pending[tickets[i].ID()] = issued{ticket: tickets[i], pool: p, at: now}
 		}
 		p.out += n
+		if p.paused {
+			p.room -= n
+		}
 		s.relay.tickets.enter(s, tickets)
 		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: tickets, TLS: p.secure})
 		if p.demand(eager) > 0 {
@@ -206,7 +209,7 @@ func (s *session) tick() {
 	// Where files are short, an agent that can sleep does.
 	asleep := s.syncs && (crowded || now.Sub(s.visited) >= tunnelwire.AsleepAfter)
 	for i := range s.pools {
-		s.pools[i].paused = false
+		s.pools[i].paused, s.pools[i].room = false, 0
 		if asleep {
 			s.pools[i].sleep()
 		}
