@@ -36,8 +36,8 @@ type conns struct {
 	refused Refusals             // guarded by mu
 }
 
-// Conn is one connection of a visitor. Its methods do nothing on nil, which is what
-// a request of a test has that came on none.
+// Conn is one connection of a visitor. A request of a test that came on none has nil, on
+// which what is called for a request does nothing; Hold is not called where Holds is true.
 type Conn struct {
 	conns  *conns
 	source netip.Prefix
