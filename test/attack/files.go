@@ -28,18 +28,18 @@ import (
 type fullAgent struct {
 	*tenant
 	t       *tally
-	way     *way
+	road    *road
 	files   int
 	hanging *hanging
 	member  agentapi.Person
 	at      [2]*backend // the hanging app, for the owner and for the member
 
-	mu      sync.Mutex
-	resting []*rests // guarded by mu
+	mu    sync.Mutex
+	quiet []*quietVisitor // guarded by mu
 }
 
-// rests is a visitor's connection.
-type rests struct {
+// quietVisitor is the connection of one who was let in and asks for nothing.
+type quietVisitor struct {
 	*tls.Conn
 	r *bufio.Reader
 }
@@ -50,16 +50,16 @@ type rests struct {
 // connection to the relay, and whoever comes next.
 func attackFiles(ctx context.Context, s *stage, t *tally) error {
 	f := &fullAgent{t: t, files: min(2048, filelimit.Limit()/4)}
+	defer f.close()
 	if err := f.start(ctx, s); err != nil {
 		return err
 	}
-	defer f.close()
 	fmt.Printf("   an agent with %d files: places %d, requests %d\n", f.files, f.places(), f.requests())
 	busy, err := f.busy(ctx)
 	if err != nil {
 		return err
 	}
-	if err := f.fillPlaces(ctx); err != nil {
+	if err := f.fillPlaces(ctx, len(busy)); err != nil {
 		return err
 	}
 	if err := f.goesOn(ctx, "with all places taken", http.StatusOK); err != nil {
@@ -93,14 +93,14 @@ func (f *fullAgent) places() int   { return f.files * 9 / 16 }
 func (f *fullAgent) requests() int { return f.files / 4 }
 
 func (f *fullAgent) start(ctx context.Context, s *stage) (err error) {
-	if f.way, err = startWay(); err != nil {
+	if f.road, err = startRoad(); err != nil {
 		return err
 	}
-	p, err := s.startPlane(ctx, s.dir+"/plane", "127.0.0.1:0", "--tunnel-address", f.way.ln.Addr().String(), "--limit-visitors-per-computer", fmt.Sprint(f.files))
+	p, err := s.startPlane(ctx, s.dir+"/plane", "127.0.0.1:0", "--tunnel-address", f.road.ln.Addr().String(), "--limit-visitors-per-computer", fmt.Sprint(f.files))
 	if err != nil {
 		return err
 	}
-	f.way.open(p.listen)
+	f.road.open(p.listen)
 	authority, err := p.trust(ctx)
 	if err != nil {
 		return err
@@ -135,11 +135,15 @@ func (f *fullAgent) start(ctx context.Context, s *stage) (err error) {
 func (f *fullAgent) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range f.resting {
+	for _, r := range f.quiet {
 		r.Close()
 	}
-	f.hanging.close()
-	f.way.close()
+	if f.hanging != nil {
+		f.hanging.close()
+	}
+	if f.road != nil {
+		f.road.close()
+	}
 }
 
 // busy opens two connections each for the owner and the member, and has each let in.
@@ -174,24 +178,24 @@ func (b *backend) request(ctx context.Context, path string) *http.Request {
 	return r
 }
 
-// rest comes as the i-th visitor, is let in, and then asks for nothing.
-func (f *fullAgent) rest(ctx context.Context, i int) error {
+// come has the i-th visitor come, who is let in and then asks for nothing.
+func (f *fullAgent) come(ctx context.Context, i int) error {
 	conn, err := f.secureFrom(ctx, from(i), f.app.host, "http/1.1")
 	if err != nil {
 		return err
 	}
-	r := &rests{conn, bufio.NewReaderSize(conn, 512)}
+	r := &quietVisitor{conn, bufio.NewReaderSize(conn, 512)}
 	if err := r.ask(f.app, http.StatusOK); err != nil {
 		conn.Close()
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.resting = append(f.resting, r)
+	f.quiet = append(f.quiet, r)
 	return nil
 }
 
-func (r *rests) ask(b *backend, want int) error {
+func (r *quietVisitor) ask(b *backend, want int) error {
 	_ = r.SetDeadline(time.Now().Add(patience))
 	if _, err := fmt.Fprintf(r, "GET /hello HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\n\r\n", b.host, b.cookie); err != nil {
 		return err
@@ -213,14 +217,15 @@ func (r *rests) ask(b *backend, want int) error {
 // ask has one who is there ask again.
 func (f *fullAgent) ask(i, want int) error {
 	f.mu.Lock()
-	r := f.resting[i]
+	r := f.quiet[i]
 	f.mu.Unlock()
 	return r.ask(f.app, want)
 }
 
 // fillPlaces has strangers take a quarter of the places, and then visitors who are let in
-// all of them: strangers give way, and once all are let in the next one waits outside.
-func (f *fullAgent) fillPlaces(ctx context.Context) error {
+// all that the busy ones leave: strangers give way, and once all are let in the next one
+// is turned away.
+func (f *fullAgent) fillPlaces(ctx context.Context, busy int) error {
 	var strangers held
 	defer strangers.close()
 	if err := atOnce(f.places()/4, 16, func(i int) error {
@@ -232,23 +237,24 @@ func (f *fullAgent) fillPlaces(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("a stranger finds no place: %w", err)
 	}
-	const others = 16 // browsers that are about to leave, and what is busy
-	n := f.places() - others
+	const leaving = 16 // browsers that are about to
+	n := f.places() - busy - leaving
 	f.t.try(1)
-	if err := atOnce(n, 16, func(i int) error { return f.rest(ctx, i) }); err != nil {
+	if err := atOnce(n, 16, func(i int) error { return f.come(ctx, i) }); err != nil {
 		f.t.got("beside strangers a visitor finds no place of %d: %v", n, err)
 	}
-	more, err := 0, error(nil)
-	for err == nil && more <= others {
-		if err = f.rest(ctx, n+more); err == nil {
-			more++
-		}
-	}
 	f.t.try(1)
-	if err == nil {
-		f.t.got("%d visitors are let in at a time, want %d at most", len(f.resting), f.places())
-	}
-	fmt.Printf("   visitors %d rest, after strangers %d; files %d of %d are open\n", len(f.resting), f.places()/4, f.opened(), f.files)
+	f.eventually(ctx, "visitors have every place, and the next one is turned away", func() error {
+		err := error(nil)
+		for err == nil && len(f.quiet)+busy <= f.places() {
+			err = f.come(ctx, len(f.quiet))
+		}
+		if there := len(f.quiet) + busy; there != f.places() || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%d visitors have one of %d places, and the next one: %v", there, f.places(), err)
+		}
+		return nil
+	})
+	fmt.Printf("   visitors %d are quiet and %d busy, after strangers %d; files %d of %d are open\n", len(f.quiet), busy, f.places()/4, f.opened(), f.files)
 	return ctx.Err()
 }
 
@@ -293,9 +299,9 @@ func (f *fullAgent) goesOn(ctx context.Context, when string, status int) error {
 			f.t.got("%s the owner gives or withdraws an app: %v", when, err)
 		}
 	}
-	before := f.way.cut()
+	before := f.road.cut()
 	f.eventually(ctx, when+" a new control connection reaches the relay", func() error {
-		if f.way.controls() == before {
+		if f.road.controls() == before {
 			return errors.New("none came")
 		}
 		status, err := f.computer.open.Status(ctx)
@@ -311,12 +317,12 @@ func (f *fullAgent) goesOn(ctx context.Context, when string, status int) error {
 // the new tunnel.
 func (f *fullAgent) nextComes(ctx context.Context) error {
 	f.mu.Lock()
-	last := len(f.resting) - 1
-	f.resting[last].Close()
-	f.resting = slices.Delete(f.resting, last, last+1)
+	last := len(f.quiet) - 1
+	f.quiet[last].Close()
+	f.quiet = slices.Delete(f.quiet, last, last+1)
 	f.mu.Unlock()
 	f.t.try(1)
-	f.eventually(ctx, "the next visitor has the place of one who left", func() error { return f.rest(ctx, last) })
+	f.eventually(ctx, "the next visitor has the place of one who left", func() error { return f.come(ctx, last) })
 	return ctx.Err()
 }
 

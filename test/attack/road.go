@@ -12,9 +12,9 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// way is what an agent reaches its relay by, so that its control connection can be cut
+// road is what an agent reaches its relay by, so that its control connection can be cut
 // while those that carry visitors stay.
-type way struct {
+type road struct {
 	ln   net.Listener
 	to   string // the relay; set before anybody comes
 	done sync.WaitGroup
@@ -22,57 +22,79 @@ type way struct {
 	mu      sync.Mutex
 	conns   map[*net.TCPConn]bool // whether it is a control connection's; guarded by mu
 	control int                   // control connections so far; guarded by mu
+	closed  bool                  // guarded by mu
 }
 
-func startWay() (*way, error) {
+func startRoad() (*road, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	return &way{ln: ln, conns: map[*net.TCPConn]bool{}}, nil
+	return &road{ln: ln, conns: map[*net.TCPConn]bool{}}, nil
 }
 
-// open has the way lead to a relay.
-func (w *way) open(to string) {
-	w.to = to
-	w.done.Go(func() {
+// open has the road lead to a relay.
+func (r *road) open(to string) {
+	r.to = to
+	r.done.Go(func() {
 		for {
-			c, err := w.ln.Accept()
+			c, err := r.ln.Accept()
 			if err != nil {
 				return
 			}
-			w.done.Go(func() { w.pass(c.(*net.TCPConn)) })
+			r.done.Go(func() { r.pass(c.(*net.TCPConn)) })
 		}
 	})
 }
 
-func (w *way) pass(agent *net.TCPConn) {
+func (r *road) pass(agent *net.TCPConn) {
 	defer agent.Close()
-	r := bufio.NewReaderSize(agent, 4<<10)
-	first, err := r.Peek(1)
+	if !r.keep(false, agent) {
+		return
+	}
+	defer r.forget(agent)
+	from := bufio.NewReaderSize(agent, 4<<10)
+	first, err := from.Peek(1)
 	if err != nil {
 		return
 	}
-	conn, err := net.Dial("tcp", w.to)
+	conn, err := net.Dial("tcp", r.to)
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	relay, control := conn.(*net.TCPConn), first[0] != tunnelwire.Magic[0]
-	w.mu.Lock()
-	w.conns[agent], w.conns[relay] = control, control
-	if control {
-		w.control++
+	relay := conn.(*net.TCPConn)
+	if !r.keep(first[0] != tunnelwire.Magic[0], agent, relay) {
+		return
 	}
-	w.mu.Unlock()
+	defer r.forget(relay)
 	var both sync.WaitGroup
-	both.Go(func() { carry(relay, agent, r) })
+	both.Go(func() { carry(relay, agent, from) })
 	both.Go(func() { carry(agent, relay, relay) })
 	both.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.conns, agent)
-	delete(w.conns, relay)
+}
+
+// keep notes connections for close, and says whether the road is still open: after close
+// nobody would end them.
+func (r *road) keep(control bool, conns ...*net.TCPConn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	for _, c := range conns {
+		r.conns[c] = control
+	}
+	if control {
+		r.control++
+	}
+	return true
+}
+
+func (r *road) forget(c *net.TCPConn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c)
 }
 
 // carry passes on what comes from one side, and how it ends: in order, or by a reset.
@@ -89,31 +111,32 @@ func carry(to, from *net.TCPConn, r io.Reader) {
 }
 
 // cut ends the control connections, and returns how many there were before.
-func (w *way) cut() (before int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for c, control := range w.conns {
+func (r *road) cut() (before int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c, control := range r.conns {
 		if control {
 			c.Close()
 		}
 	}
-	return w.control
+	return r.control
 }
 
 // controls is how many control connections there were.
-func (w *way) controls() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.control
+func (r *road) controls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.control
 }
 
-func (w *way) close() error {
-	err := w.ln.Close()
-	w.mu.Lock()
-	for c := range w.conns {
+func (r *road) close() error {
+	err := r.ln.Close()
+	r.mu.Lock()
+	r.closed = true
+	for c := range r.conns {
 		err = errors.Join(err, c.Close())
 	}
-	w.mu.Unlock()
-	w.done.Wait()
+	r.mu.Unlock()
+	r.done.Wait()
 	return err
 }
