@@ -16,8 +16,9 @@ const (
 	// lingers is how long it stays awake after the last that was open.
 	lingers = 15 * time.Second
 	// An answer that takes longer than hiccup is waited for only by a relay that was slow
-	// twice in a row, and none longer than slowest: a relay that takes more cannot welcome
-	// anybody, and none may have itself waited for longer and longer.
+	// twice in a row, or whose welcome took that long, and none longer than slowest: a relay
+	// that takes more cannot welcome anybody, and none may have itself waited for longer and
+	// longer.
 	hiccup  = time.Second
 	slowest = tunnelwire.HelloWait
 	// contactEvery is how often the control plane's answers are told.
@@ -129,7 +130,7 @@ func (s *session) ping() error {
 
 // answered notes how long the relay took to answer: three times as much longer it may be
 // silent. What goes beyond a hiccup counts once, and only as far as both of the last two
-// took so long: of a relay that was fast before, silence is noticed as soon as ever.
+// took so long, or a welcome alone: of a relay that was fast before, silence is noticed as soon as ever.
 func (s *session) answered(took time.Duration) {
 	twice := min(took, s.took, slowest)
 	s.took = took

@@ -17,8 +17,11 @@ import (
 const (
 	// dialsAtOnce bounds the data connections being opened.
 	dialsAtOnce = 64
-	// mostTickets bounds ticketsAtOnce in any case. A relay asks for far fewer.
+	// mostTickets bounds ticketsAtOnce in any case. A relay asks for 1,536 at most, unless
+	// its operator said otherwise; what is given back it asks for again as visitors come.
 	mostTickets = 4096
+	// leastTickets are ticketsAtOnce in any case: more than a relay keeps for who comes.
+	leastTickets = 8
 	// headerWait is how long the rest of a header may take after its first byte.
 	headerWait = 5 * time.Second
 	// firstRead holds the header and, mostly, all of the ClientHello behind it.
@@ -35,7 +38,7 @@ const (
 // ticketsAtOnce bounds the data connections of a session that wait for their visitor,
 // those being opened included: a computer's two sessions have a sixteenth of the files,
 // half of what visitors leave of them.
-func ticketsAtOnce(files int) int { return max(dialsAtOnce, min(mostTickets, files/32)) }
+func ticketsAtOnce(files int) int { return max(leastTickets, min(mostTickets, files/32)) }
 
 var errEnded = errors.New("the data connection ended before a visitor came")
 

@@ -239,7 +239,7 @@ func TestMissingTickets(t *testing.T) {
 // they are given back.
 func TestTicketsAreBounded(t *testing.T) {
 	t.Parallel()
-	for files, bound := range map[int]int{1 << 20: 4096, 20_000: 625, 1: 64} {
+	for files, bound := range map[int]int{1 << 20: 4096, 20_000: 625, 1024: 32, 1: 8} {
 		t.Run(fmt.Sprint(files, " files"), func(t *testing.T) {
 			t.Parallel()
 			ticketsAreBounded(t, files, bound)
