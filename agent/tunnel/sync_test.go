@@ -191,6 +191,9 @@ func startPair(t *testing.T) *pair {
 	if p.carries == nil || p.other == nil {
 		t.Fatal("both relays carry it, or none")
 	}
+	programs.Eventually(t, "the tunnel, too, has both", func() bool {
+		return strings.Count(p.log.String(), `msg="connected to the relay"`) == 2
+	})
 	return p
 }
 
