@@ -9,14 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/net/http2"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/filelimit"
@@ -147,14 +146,13 @@ func (f *fullAgent) close() {
 }
 
 // busy opens two connections each for the owner and the member, and has each let in.
-func (f *fullAgent) busy(ctx context.Context) (conns [4]*http2.ClientConn, err error) {
+func (f *fullAgent) busy(ctx context.Context) (conns [4]*http.ClientConn, err error) {
 	for i := range conns {
 		at := f.at[i%2]
-		conn, err := f.secureFrom(ctx, from(i), at.host, "h2")
-		if err != nil {
-			return conns, err
-		}
-		if conns[i], err = new(http2.Transport).NewClientConn(conn); err != nil {
+		over := http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return f.secureFrom(ctx, from(i), at.host, "h2")
+		}}
+		if conns[i], err = over.NewClientConn(ctx, "https", at.host); err != nil {
 			return conns, err
 		}
 		res, err := conns[i].RoundTrip(at.request(ctx, "/hello"))
@@ -259,7 +257,7 @@ func (f *fullAgent) fillPlaces(ctx context.Context, busy int) error {
 }
 
 // fillRequests has two people ask the hanging app for all there may be.
-func (f *fullAgent) fillRequests(ctx context.Context, busy [4]*http2.ClientConn) (end func(), err error) {
+func (f *fullAgent) fillRequests(ctx context.Context, busy [4]*http.ClientConn) (end func(), err error) {
 	asking, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	end = func() { stop(); all.Wait() }
