@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // TestForgetPeople: a computer that is on its own again starts with its owner
@@ -14,12 +15,14 @@ func TestForgetPeople(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, configOf(dir))
 	owner := r.agent.Account().AccountID
-	if err := r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, controlapi.Apps{Apps: []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.controlPlane.Service.People.Invite(t.Context(), r.controlPlane.computerID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"a1"}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Eventually(t, "bob is invited to an app", func() bool { // which the agent's own first report takes away
+		apps := controlapi.Apps{Apps: []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}}
+		if err := r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, apps); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.controlPlane.Service.People.Invite(t.Context(), r.controlPlane.computerID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"a1"}})
+		return err == nil
+	})
 	r.allowClient(t, r.agent.Account().Email)
 	if err := r.end(); err != nil {
 		t.Fatal(err)

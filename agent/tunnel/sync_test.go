@@ -258,14 +258,31 @@ func TestTheOtherRelayCarriesTheSync(t *testing.T) {
 	if now, _ := p.other.syncs(); now != 1 {
 		t.Errorf("the other one carries %d", now)
 	}
-	p.other.end <- away
-	if err := p.tunnel.Sync(t.Context(), "1", nil); !unavailable(err) {
+	// One that ends before anybody waits for it has the first one asked anew.
+	waiting := &awaited{Context: t.Context(), by: make(chan struct{})}
+	go func() {
+		<-waiting.by
+		p.other.end <- away
+	}()
+	if err := p.tunnel.Sync(waiting, "1", nil); !unavailable(err) {
 		t.Errorf("where both cannot: %v", err)
 	}
 	_, first := p.carries.syncs()
 	if _, second := p.other.syncs(); first != 1 || second != 1 {
 		t.Errorf("asked %d and %d times", first, second)
 	}
+}
+
+// awaited is a context that says when somebody begins to wait for its end.
+type awaited struct {
+	context.Context
+	once sync.Once
+	by   chan struct{}
+}
+
+func (a *awaited) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.by) })
+	return a.Context.Done()
 }
 
 func unavailable(err error) bool {

@@ -174,7 +174,7 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 	var chains []*chain
 	inDatabase(t, url, func(svc *control.Service) { c = register(t, svc); chains = c.grant(t, svc, 8) })
 	dir := filepath.Join(t.TempDir(), "data")
-	s := start(t, "--postgres", url, "--data", dir)
+	s := start(t, "--postgres", url+"&pool_max_conns=16", "--data", dir)
 	browser := s.browser(ok(t, "ca", "--data", dir))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
