@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
@@ -199,6 +200,11 @@ func (s *stage) tryAgent(ctx context.Context, data string, root []byte) (wrong s
 	}
 	state, err := c.owner.State(ctx)
 	if err != nil {
+		select {
+		case <-c.Done(): // what it found ended it a moment after it had begun to answer
+			return ended(c.Process, err), nil
+		case <-time.After(patience):
+		}
 		return fmt.Sprintf("it started, and does not answer: %v", err), nil
 	}
 	people, err := c.owner.People(ctx)
