@@ -46,6 +46,14 @@ func TestPoolFollowsDemand(t *testing.T) {
 	}
 }
 
+// deepen has the pool ask for as many as visitors would have had it ask for.
+func (s *session) deepen(to int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pools[plainPool].target = to
+	s.nudge()
+}
+
 // Weakness: data connections parked for visitors who might come held the files that
 // visitors who had come needed. Checked: when files run out a pool gives back what
 // is beyond its least.
@@ -55,10 +63,7 @@ func TestPoolsGiveBackWhenFilesRunOut(t *testing.T) {
 	r, addr := serveRelay(t, func(c *Config) { c.Limits.PoolMin = least }, nil)
 	a := connectAgent(t, addr, "maya")
 	s := r.routes.sessions()[0]
-	s.mu.Lock()
-	s.pools[plainPool].target = grown
-	s.nudge()
-	s.mu.Unlock()
+	s.deepen(grown)
 	for range grown {
 		a.open(a.ticket())
 	}
@@ -118,10 +123,7 @@ func TestPoolIsNoDeeperThanItsAgentHolds(t *testing.T) {
 	r, addr := serveRelay(t, nil, nil)
 	a := connectAgent(t, addr, "maya")
 	s := r.routes.sessions()[0]
-	s.mu.Lock()
-	s.pools[plainPool].target = grown
-	s.nudge()
-	s.mu.Unlock()
+	s.deepen(grown)
 	for range holds {
 		a.open(a.ticket())
 	}

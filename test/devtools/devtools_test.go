@@ -17,7 +17,7 @@ import (
 func open(t *testing.T, ctx context.Context) (c *Client, page string, browser *programs.Process) {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Skip("chromium is not installed here")
+		t.Fatal("chromium is not installed here: build/setup.sh test")
 	}
 	dir, err := os.MkdirTemp("", "devtools")
 	if err != nil {
