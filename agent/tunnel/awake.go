@@ -130,7 +130,8 @@ func (s *session) ping() error {
 
 // answered notes how long the relay took to answer: three times as much longer it may be
 // silent. What goes beyond a hiccup counts once, and only as far as both of the last two
-// took so long, or a welcome alone: of a relay that was fast before, silence is noticed as soon as ever.
+// took so long, or a welcome alone: of a relay that was fast before, silence is noticed
+// as soon as ever.
 func (s *session) answered(took time.Duration) {
 	twice := min(took, s.took, slowest)
 	s.took = took

@@ -184,6 +184,17 @@ describe('the first start', () => {
     await heading(page, 'Pick your first app');
   });
 
+  test('what is trusted already is only to be proven', async () => {
+    const page = await open({ scene: 'welcome' });
+    await page.evaluate('stub.prefer({trust: {possible: true, trusted: true, problem: ""}})');
+    await press(page, 'Start');
+    await page.getByText('Trusted', { exact: true }).waitFor();
+    expect(await page.getByRole('button', { name: 'Trust it' }).count()).toBe(0);
+    expect(await page.getByText('password').count()).toBe(0);
+    await press(page, 'Open the page');
+    await heading(page, 'Your browser trusts this computer');
+  });
+
   test('what cannot be trusted says so where it is', async () => {
     const page = await open({ scene: 'welcome' });
     await page.evaluate('stub.fail("Trust", "The program certutil is not installed.")');

@@ -23,6 +23,7 @@ export const ofStart = {
     certificateListed: (browser: string): Sentence => ['In your own list. ', { name: browser }, ' may keep one of its own.'],
     page: (host: string) => `A page of ${host}`,
     pageText: 'The page that proves it. It opens as soon as it is trusted.',
+    pageReady: 'The page that proves it.',
     pageOpens: 'Opening in your browser. This goes on by itself.',
     pageOpened: 'It was opened. Whether without a warning shows in a moment.',
     pageSilent: 'It was not loaded within a minute.',
@@ -37,6 +38,7 @@ export const ofStart = {
     silent: 'No answer',
     trustNote: 'Your system may ask for your password. Not now: the browser warns each time, and Settings can do it later.',
     trust: 'Trust it',
+    prove: 'Open the page',
     trusting: 'Asking…',
     notNow: 'Not now',
 

@@ -25,6 +25,7 @@ export const ofStart: Spoken<typeof english> = {
     certificateListed: (browser) => ['In Ihrer eigenen Liste. ', { name: browser }, ' führt vielleicht eine andere.'],
     page: (host) => `Eine Seite von ${host}`,
     pageText: 'Die Seite, die es beweist. Sie öffnet sich, sobald ihm vertraut wird.',
+    pageReady: 'Die Seite, die es beweist.',
     pageOpens: 'Öffnet sich im Browser. Hier geht es von selbst weiter.',
     pageOpened: 'Sie wurde geöffnet. Ob ohne Warnung, zeigt sich gleich.',
     pageSilent: 'Sie wurde eine Minute lang nicht geladen.',
@@ -39,6 +40,7 @@ export const ofStart: Spoken<typeof english> = {
     silent: 'Keine Antwort',
     trustNote: 'Vielleicht fragt das System nach Ihrem Passwort. Jetzt nicht: Der Browser warnt jedes Mal, und die Einstellungen können es später.',
     trust: 'Vertrauen',
+    prove: 'Seite öffnen',
     trusting: 'Wird gefragt…',
     notNow: 'Jetzt nicht',
 
