@@ -59,7 +59,9 @@ type visitor2 struct {
 	opened  []uint32
 	next    uint32
 	rushed  bool     // steps were taken since that nobody waited for
-	sure    []string // what the app received before them
+	resets  int      // of streams, by either side, before them
+	sure    []string // what the app received before them, and before hasty
+	hasty   bool     // a stream was reset among them: whether the app heard of it is a matter of time
 	// malformed is for came.
 	malformed bool
 
@@ -111,11 +113,10 @@ func (w *way) exchange2(addr *net.TCPAddr, input string, fill *strings.Replacer)
 	_ = c.CloseWrite()
 	<-read
 	watch.finished()
-	o.app = w.app.take()
-	if v.rushed && v.failed() {
-		o.app = v.sure // whether the rest came before the error is a matter of time
-	}
+	v.settled()
+	o.app, o.sure, o.hasty = w.app.take(), v.sure, v.hasty
 	slices.Sort(o.app) // streams reach an app in any order
+	slices.Sort(o.sure)
 	o.visitor, o.malformed = v.told(), v.malformed
 	return o
 }
@@ -335,7 +336,22 @@ func (v *visitor2) wait(flags byte) {
 		ended = v.watch.settled()
 	}
 	if !ended {
-		v.rushed, v.sure = false, v.way.app.seen()
+		v.settled()
+	}
+}
+
+// settled is called when all that was sent has come to what it comes to.
+func (v *visitor2) settled() {
+	v.watch.note(func() {
+		resets := len(v.given)
+		for _, s := range v.streams {
+			resets += strings.Count(s.end, "reset")
+		}
+		v.hasty = v.hasty || v.rushed && (v.failed() || resets != v.resets)
+		v.rushed, v.resets = false, resets
+	})
+	if !v.hasty {
+		v.sure = v.way.app.seen()
 	}
 }
 
@@ -409,7 +425,7 @@ func (s *stream2) head(d *hpack.Decoder, block []byte) {
 	s.heads = append(s.heads, unlike(strings.Join(lines, "|")))
 }
 
-// failed says that the connection ended by an error.
+// failed says that the connection ended by an error. The watch is locked, or read has ended.
 func (v *visitor2) failed() bool { return v.goAway != "" && v.goAway != http2.ErrCodeNo.String() }
 
 // told is what came on each stream that the visitor did not give up.

@@ -1,6 +1,7 @@
 package http2
 
 import (
+	"slices"
 	"time"
 
 	"porchlight/agent/proxy/limits"
@@ -62,3 +63,21 @@ func (f *inflow) add(n int) (say uint32) {
 	f.unsaid = 0
 	return say
 }
+
+// lately are the last streams that we reset, as many as may be open. What a visitor sent
+// before it heard of that is dropped (RFC 9113, section 5.1); for others it is an error.
+type lately struct {
+	ids  []uint32
+	next int // place of the oldest, once there is no room
+}
+
+func (l *lately) add(id uint32) {
+	if len(l.ids) < limits.Streams {
+		l.ids = append(l.ids, id)
+		return
+	}
+	l.ids[l.next] = id
+	l.next = (l.next + 1) % len(l.ids)
+}
+
+func (l *lately) has(id uint32) bool { return slices.Contains(l.ids, id) }

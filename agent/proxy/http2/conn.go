@@ -46,6 +46,7 @@ type Conn struct {
 	waiting []*stream // for one of them to end, the oldest first
 	idle    int64     // since when there is no stream
 	in0     inflow    // of the connection
+	lately  lately    // streams that were reset
 	resets  budget    // of streams that come to nothing
 	empties budget    // of frames that do
 
@@ -297,6 +298,7 @@ func (c *Conn) reset(id uint32, code frames.ErrCode, st *stream, why error) {
 	}
 	_ = c.write.WriteRSTStream(id, code) // into memory
 	c.controls()
+	c.lately.add(id)
 	if st != nil {
 		c.close(st, why)
 	}

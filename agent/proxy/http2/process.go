@@ -58,10 +58,19 @@ func (c *Conn) process(f frames.Frame) error {
 // mu is held.
 func (c *Conn) pastGoAway(id uint32) bool { return c.leaving && id > c.lastID }
 
-// pastData drops such a frame, and opens the window of the connection again.
-func (c *Conn) pastData(f frames.Frame) error {
+// late counts a frame that is dropped because it may have been on its way when its stream
+// was ended by us. mu is held.
+func (c *Conn) late() error {
 	if !c.empties.take(1) {
 		return connError(frames.ErrCodeEnhanceYourCalm)
+	}
+	return nil
+}
+
+// pastData drops a frame past our GOAWAY, and opens the window of the connection again.
+func (c *Conn) pastData(f frames.Frame) error {
+	if err := c.late(); err != nil {
+		return err
 	}
 	if f, ok := f.(*frames.DataFrame); ok {
 		return c.drop(f)
@@ -97,6 +106,9 @@ func (c *Conn) processData(f *frames.DataFrame) error {
 	if st == nil || st.remote {
 		if err := c.drop(f); err != nil {
 			return err
+		}
+		if st == nil && c.lately.has(f.StreamID) {
+			return c.late()
 		}
 		return streamError(f.StreamID, frames.ErrCodeStreamClosed)
 	}
@@ -265,10 +277,7 @@ func (c *Conn) mayBegin(id uint32, ended bool) (begins bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pastGoAway(id) {
-		if !c.empties.take(1) {
-			return false, connError(frames.ErrCodeEnhanceYourCalm)
-		}
-		return false, nil
+		return false, c.late()
 	}
 	if id%2 == 0 {
 		return false, connError(frames.ErrCodeProtocol)
@@ -276,7 +285,11 @@ func (c *Conn) mayBegin(id uint32, ended bool) (begins bool, err error) {
 	if st := c.streams[id]; st != nil {
 		return false, st.processTrailer(&c.head, ended)
 	}
-	if id <= c.lastID {
+	switch {
+	case id > c.lastID:
+	case c.lately.has(id):
+		return false, c.late() // trailers
+	default:
 		return false, connError(frames.ErrCodeProtocol)
 	}
 	c.lastID = id

@@ -1,0 +1,81 @@
+package http2_test
+
+import (
+	"net/http"
+	"testing"
+
+	frames "golang.org/x/net/http2"
+
+	"porchlight/agent/proxy/limits"
+)
+
+// forbidden answers without reading what is sent to it.
+var forbidden = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+
+// trailers end a stream.
+func (v *visitor) trailers(id uint32) error {
+	return v.WriteHeaders(frames.HeadersFrameParam{StreamID: id, BlockFragment: v.encode("x-sum", "1"), EndHeaders: true, EndStream: true})
+}
+
+// What a visitor had sent before it heard that we reset its stream is dropped, and the
+// connection goes on: RFC 9113, section 5.1. (Go's own HTTP/2 ends the connection where
+// trailers come after its reset has been written.)
+func TestLateFramesAreDropped(t *testing.T) {
+	t.Parallel()
+	for name, upload := range map[string]func(v *visitor){
+		"an upload that is refused": func(v *visitor) { v.ask(1, "POST", "/", false) },
+		"a head that is refused":    func(v *visitor) { v.ask(1, "POST", "", false) },
+		"a body longer than it said": func(v *visitor) {
+			v.ask(1, "POST", "/", false, "content-length", "1")
+			v.WriteData(1, false, []byte("ab"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := meet(t, own, forbidden)
+			upload(v)
+			v.reset(1)
+			v.WriteData(1, false, []byte("on its way"))
+			v.trailers(1)
+			v.ask(5, "GET", "/", true)
+			if got := v.head(5).value(":status"); got != "403" {
+				t.Errorf("the next request is answered with %q", got)
+			}
+		})
+	}
+}
+
+// Dropping is bounded: by the budget of frames that come to nothing, and by how many
+// streams are remembered.
+func TestLateFramesAreBounded(t *testing.T) {
+	t.Parallel()
+	t.Run("frames", func(t *testing.T) {
+		t.Parallel()
+		v := meet(t, own, forbidden)
+		v.ask(1, "POST", "/", false)
+		v.reset(1)
+		v.flood(1<<20, func(int) error { return v.trailers(1) })
+		v.refused(frames.ErrCodeEnhanceYourCalm)
+	})
+	t.Run("streams", func(t *testing.T) {
+		t.Parallel()
+		v := meet(t, own, forbidden)
+		for i := range uint32(limits.Streams + 1) {
+			v.ask(1+2*i, "POST", "/", false)
+			v.reset(1 + 2*i)
+		}
+		v.trailers(3)
+		v.ask(9999, "GET", "/", true)
+		v.head(9999)
+		v.trailers(1)
+		v.refused(frames.ErrCodeProtocol)
+	})
+	t.Run("a stream that ended", func(t *testing.T) {
+		t.Parallel()
+		v := meet(t, own, forbidden)
+		v.ask(1, "GET", "/", true)
+		v.head(1)
+		v.trailers(1)
+		v.refused(frames.ErrCodeProtocol)
+	})
+}
