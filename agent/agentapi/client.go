@@ -184,10 +184,7 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	if dialing || errors.Is(err, ErrNotRunning) {
 		return fmt.Errorf("%w: nothing listens at %s", ErrNotRunning, c.where)
 	}
-	return &Error{
-		Code:    CodeUnavailable,
-		Message: fmt.Sprintf("The connection to Porchlight at %s broke before it answered; it may have been stopped.", c.where),
-	}
+	return Errorf(CodeUnavailable, "The connection to Porchlight at %s broke before it answered; it may have been stopped.", c.where)
 }
 
 func (c *Client) strange() error {

@@ -134,10 +134,10 @@ func decode(resp *http.Response) error {
 		}
 		return e
 	}
-	e.Code = CodeUpstream
-	e.Message = fmt.Sprintf("What listens at %s does not answer like Porchlight (HTTP %d). Another program may have taken its address.",
+	strange := Errorf(CodeUpstream, "What listens at %s does not answer like Porchlight (HTTP %d). Another program may have taken its address.",
 		resp.Request.URL.Host, resp.StatusCode)
-	return e
+	strange.RetryAfter = e.RetryAfter
+	return strange
 }
 
 func codeOfStatus(status int) Code {

@@ -331,7 +331,7 @@ func originOf(text string) (string, error) {
 			return origin, nil
 		}
 	}
-	return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a server looks like https://control.example.net, and %.*q does not.", maxOrigin, text)
+	return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a server looks like https://control.example.net, and %.300q does not.", text)
 }
 
 // refusalOf says why an enrolment could not begin.
@@ -355,7 +355,7 @@ func refusalOf(origin string, err error) error {
 	case controlapi.CodeInvalid:
 		code = agentapi.CodeInvalid
 	}
-	return &agentapi.Error{Code: code, Message: refusal.Message, RetryAfter: refusal.RetryAfter}
+	return &agentapi.Error{Code: code, Message: refusal.Message, Words: refusal.Words, RetryAfter: refusal.RetryAfter}
 }
 
 // unreachable is a sentence about an address that cannot be that of a control

@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 	"porchlight/test/programs"
 )
 
@@ -361,6 +362,15 @@ func TestWrongAddressesAreExplained(t *testing.T) {
 	_, err = unknown.Enrol(t.Context(), controlapi.EnrolRequest{})
 	if err = refusalOf(unknown.BaseURL, err); !strings.Contains(err.Error(), "The name no-such-host.invalid leads nowhere.") {
 		t.Errorf("no such name: %v", err)
+	}
+	// What answers is no control plane: said with its words, for a screen in German.
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	_, err = (&controlapi.Client{BaseURL: other.URL, HTTP: other.Client()}).Enrol(t.Context(), controlapi.EnrolRequest{})
+	refused, ok := errors.AsType[*agentapi.Error](refusalOf(other.URL, err))
+	want := "Was " + strings.TrimPrefix(other.URL, "http://") + " geantwortet hat, kommt von keinem Porchlight-Server (Status 404)."
+	if !ok || words.German.Or(refused.Words, refused.Message) != want {
+		t.Errorf("no control plane: %v, want %q", refused, want)
 	}
 }
 

@@ -93,12 +93,11 @@ func tooOld(err error) bool { return isNotFound(err) }
 // oneByOne invites by a control plane that knows only single invitations, and neither
 // line nor link.
 func (p *People) oneByOne(ctx context.Context, all controlapi.Invitations) (controlapi.InvitationsMade, error) {
-	const older = "The server that this computer is connected to is too old for that. Have it updated, or "
 	switch {
 	case all.NoMail:
-		return controlapi.InvitationsMade{}, &controlapi.Error{Code: controlapi.CodeInvalid, Message: older + "have the invitations mailed."}
+		return controlapi.InvitationsMade{}, &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The server that this computer is connected to is too old for that. Have it updated, or have the invitations mailed."}
 	case all.Line != "":
-		return controlapi.InvitationsMade{}, &controlapi.Error{Code: controlapi.CodeInvalid, Message: older + "invite without a line of yours."}
+		return controlapi.InvitationsMade{}, &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The server that this computer is connected to is too old for that. Have it updated, or invite without a line of yours."}
 	}
 	var out controlapi.InvitationsMade
 	seen := map[string]bool{}
@@ -163,7 +162,7 @@ func (p *People) Link(ctx context.Context, req agentapi.LinkRequest) (agentapi.I
 		return agentapi.InvitationLink{}, agentapi.Errorf(agentapi.CodeInvalid,
 			"The server that this computer is connected to is too old for links to invitations. Have it updated, or send the mail again.")
 	case ok && e.Code == controlapi.CodeInvalid:
-		return agentapi.InvitationLink{}, agentapi.Errorf(agentapi.CodeConflict, "%s", e.Message)
+		return agentapi.InvitationLink{}, &agentapi.Error{Code: agentapi.CodeConflict, Message: e.Message, Words: e.Words}
 	case err != nil:
 		return agentapi.InvitationLink{}, refusal(err)
 	}

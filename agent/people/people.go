@@ -297,7 +297,7 @@ func refusal(err error) error {
 	case !ok:
 		return err
 	}
-	out := &agentapi.Error{Message: e.Message, RetryAfter: e.RetryAfter}
+	out := &agentapi.Error{Message: e.Message, Words: e.Words, RetryAfter: e.RetryAfter}
 	switch e.Code {
 	case controlapi.CodeInvalid, controlapi.CodeForbidden, controlapi.CodeNotFound:
 		out.Code = agentapi.CodeInvalid
@@ -305,7 +305,7 @@ func refusal(err error) error {
 		out.Code = agentapi.CodeTooMany
 	case controlapi.CodeUnauthorized:
 		out.Code = agentapi.CodeUnavailable
-		out.Message = "The server does not know this computer any more. The owner has to connect it again."
+		out.Message, out.Words = "The server does not know this computer any more. The owner has to connect it again.", words.Sentence{}
 	default:
 		return unreachable()
 	}

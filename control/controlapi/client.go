@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // MaxAnswer bounds what a Client reads of an answer, in bytes. Nothing a control
@@ -231,10 +233,7 @@ func refusal(resp *http.Response, body io.Reader) error {
 	e := &Error{}
 	err := json.NewDecoder(io.LimitReader(body, 64<<10)).Decode(e)
 	if err != nil || e.Code == "" || e.Message == "" {
-		e = &Error{
-			Code:    CodeUnavailable,
-			Message: fmt.Sprintf("%s gave an answer that is not a control plane's (status %d).", resp.Request.URL.Host, resp.StatusCode),
-		}
+		e = Refuse(CodeUnavailable, words.Of("%s gave an answer that is not a control plane's (status %s).", resp.Request.URL.Host, strconv.Itoa(resp.StatusCode)))
 	}
 	e.HTTPStatus = resp.StatusCode
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
@@ -260,5 +259,7 @@ func unavailable(req *http.Request, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return &Error{Code: CodeUnavailable, Message: req.URL.Host + " does not answer.", cause: err}
+	e := Refuse(CodeUnavailable, words.Of("%s does not answer.", req.URL.Host))
+	e.cause = err
+	return e
 }

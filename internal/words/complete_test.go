@@ -29,7 +29,12 @@ type said struct {
 var sentencesAt = map[string][]int{
 	"Say": {0}, "say": {0}, "Of": {0}, "Errorf": {0}, "rich": {0},
 	"Count": {1, 2}, "sayCount": {1, 2}, "count": {1, 2}, "Counted": {1, 2},
+	"forbidden": {0}, "invalid": {0}, "refuse": {0},
 }
+
+// formats are the functions whose sentences are written for fmt. Those of the agent's
+// refusals have a code before the sentence.
+var formats = []string{"Errorf", "forbidden", "invalid", "refuse"}
 
 // TestEverySentenceIsInEveryLanguage reads the sources for sentences that are said
 // through this package, and holds every dictionary to them both ways.
@@ -175,13 +180,16 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 		if !ok {
 			return true
 		}
-		if fun, ok := call.Fun.(*ast.Ident); ok && slices.Contains(refusers, fun.Name) && refuses(path) {
+		if fun, ok := call.Fun.(*ast.Ident); ok && slices.Contains(refusers, fun.Name) && refuses(path) && !ofAgent(path) {
 			for _, arg := range call.Args {
 				refusal(arg, files, into)
 			}
 		}
 		name, of := called(call)
 		places := sentencesAt[name]
+		if name == "Errorf" && of != "words" {
+			places = []int{1}
+		}
 		if places == nil || !saysSo(path, name, of) || len(call.Args) <= places[len(places)-1] {
 			return true
 		}
@@ -195,10 +203,13 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 		}
 		for _, at := range places {
 			key, ok := literal(call.Args[at])
-			if name == "Errorf" {
+			if slices.Contains(formats, name) {
 				key = keyOf(key)
 			}
-			if !ok && (name == "Errorf" || name == "Say" || name == "say" || name == "Of" || name == "Counted") {
+			if passed, isName := call.Args[at].(*ast.Ident); isName && passed.Name == "format" {
+				continue // of whoever calls this function
+			}
+			if !ok && (slices.Contains(formats, name) || name == "Say" || name == "say" || name == "Of" || name == "Counted") {
 				complain("%s: the sentence is not a constant, so nobody can tell which it is", where)
 			}
 			if ok {
@@ -217,8 +228,17 @@ var refusers = []string{"refuse", "invalid", "gone", "tooMany"}
 // refuses says whether the refusals of a file are read by people, on a page or in the
 // owner's window.
 func refuses(path string) bool {
-	room := filepath.ToSlash(filepath.Dir(path))
-	return strings.HasSuffix(room, "/control") || strings.HasSuffix(room, "/control/web")
+	return ofAgent(path) || inRoom(path, "control") || inRoom(path, "control/web") || inRoom(path, "control/controlapi")
+}
+
+// ofAgent says whether a file is one of the agent's. The command line is none: it speaks
+// English.
+func ofAgent(path string) bool {
+	return strings.Contains(filepath.ToSlash(path), "/agent/") && !strings.Contains(filepath.ToSlash(path), "/agent/cmd/")
+}
+
+func inRoom(path, room string) bool {
+	return strings.HasSuffix(filepath.ToSlash(filepath.Dir(path)), "../"+room)
 }
 
 func refusal(e ast.Expr, files *token.FileSet, into map[string][]said) {
@@ -232,8 +252,12 @@ func refusal(e ast.Expr, files *token.FileSet, into map[string][]said) {
 // so only in the room that has them.
 func saysSo(path, name, of string) bool {
 	switch name {
-	case "Of", "Counted", "Errorf":
+	case "Of", "Counted":
 		return of == "words"
+	case "Errorf":
+		return of == "words" || ofAgent(path) && of == "agentapi" || inRoom(path, "agent/agentapi") && of == ""
+	case "forbidden", "invalid", "refuse":
+		return inRoom(path, "agent/localapi")
 	case "say", "sayCount":
 		return strings.Contains(filepath.ToSlash(path), "/desktop/")
 	}
