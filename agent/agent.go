@@ -43,6 +43,7 @@ import (
 	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/words"
 )
 
 // Agent is made by New. Its methods are safe for concurrent use.
@@ -88,11 +89,20 @@ func New(cfg Config) (*Agent, error) {
 		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeHealth, a.makeConnection, a.makePeople, a.makeListening, a.makeUpdate, a.makeProxy,
 	} {
 		if err := step(); err != nil {
-			return nil, errors.Join(err, a.Close())
+			return nil, errors.Join(a.sentence(err), a.Close())
 		}
 	}
 	a.makeAPI()
 	return a, nil
+}
+
+// sentence is an error of New for the owner. What is none yet comes from what is kept,
+// which a part could not read.
+func (a *Agent) sentence(err error) error {
+	if _, ok := errors.AsType[*words.Failure](err); ok {
+		return err
+	}
+	return words.Errorf("cannot read what is kept in %s: %w", a.cfg.DataDir, err)
 }
 
 func (a *Agent) openStore() (err error) {

@@ -13,10 +13,12 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // ErrNotRunning is wrapped when nothing listens where the agent should be.
-var ErrNotRunning = errors.New("Porchlight is not running")
+var ErrNotRunning = words.Errorf("Porchlight is not running")
 
 const (
 	// dialIn is how long a connection on this computer may take.

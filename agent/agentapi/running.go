@@ -3,13 +3,13 @@ package agentapi
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"porchlight/internal/durable"
+	"porchlight/internal/words"
 )
 
 // runningFile is the file's name inside the data directory.
@@ -26,22 +26,22 @@ func ReadRunning(dataDir string) (Running, error) {
 	path := filepath.Join(dataDir, runningFile)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Running{}, fmt.Errorf("%w: no agent serves %s", ErrNotRunning, dataDir)
+		return Running{}, words.Errorf("%w: no agent serves %s", ErrNotRunning, dataDir)
 	}
 	if err != nil {
-		return Running{}, fmt.Errorf("cannot tell where the agent listens: %w", err)
+		return Running{}, words.Errorf("cannot tell where the agent listens: %w", err)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxRunning))
 	if err != nil {
-		return Running{}, fmt.Errorf("cannot tell where the agent listens: %w", err)
+		return Running{}, words.Errorf("cannot tell where the agent listens: %w", err)
 	}
 	var r Running
 	if err := json.Unmarshal(raw, &r); err != nil || r.API == "" {
-		return Running{}, fmt.Errorf("%s is damaged, so where the agent listens is not known; start the agent anew", path)
+		return Running{}, words.Errorf("%s is damaged, so where the agent listens is not known; start the agent anew", path)
 	}
 	if r.Protocol != Protocol {
-		return Running{}, fmt.Errorf("the agent of %s speaks protocol %d and this program protocol %d; update the older of the two", dataDir, r.Protocol, Protocol)
+		return Running{}, words.Errorf("the agent of %s speaks protocol %d and this program protocol %d; update the older of the two", dataDir, r.Protocol, Protocol)
 	}
 	return r, nil
 }
@@ -51,10 +51,10 @@ func ReadRunning(dataDir string) (Running, error) {
 func WriteRunning(dataDir string, r Running) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encode where the agent listens: %w", err)
+		return words.Errorf("encode where the agent listens: %w", err)
 	}
 	if err := durable.Replace(filepath.Join(dataDir, runningFile), append(raw, '\n')); err != nil {
-		return fmt.Errorf("cannot write down where the agent listens: %w", err)
+		return words.Errorf("cannot write down where the agent listens: %w", err)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func WriteRunning(dataDir string, r Running) error {
 func RemoveRunning(dataDir string) error {
 	err := os.Remove(filepath.Join(dataDir, runningFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot take back where the agent listened: %w", err)
+		return words.Errorf("cannot take back where the agent listened: %w", err)
 	}
 	return nil
 }

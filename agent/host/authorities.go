@@ -2,7 +2,6 @@ package host
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 
@@ -11,6 +10,7 @@ import (
 	"porchlight/agent/local"
 	"porchlight/agent/trust"
 	"porchlight/internal/localca"
+	"porchlight/internal/words"
 )
 
 // AuthoritiesOf reads what is kept in dataDir; whether an agent runs there does
@@ -28,11 +28,11 @@ func AuthoritiesOf(dataDir string) (doctor.Authorities, error) {
 			return doctor.Authorities{Root: root}, nil
 		}
 		if err != nil {
-			return doctor.Authorities{}, fmt.Errorf("cannot read this computer's certificate authority: %w", err)
+			return doctor.Authorities{}, words.Errorf("cannot read this computer's certificate authority: %w", err)
 		}
 		pool, err := rootsOf(string(raw))
 		if err != nil {
-			return doctor.Authorities{}, errors.New("the certificate authority of this computer is damaged: starting Porchlight again makes a new one")
+			return doctor.Authorities{}, words.Errorf("the certificate authority of this computer is damaged: starting Porchlight again makes a new one")
 		}
 		return doctor.Authorities{Control: pool, Root: root}, nil
 	}
@@ -51,7 +51,7 @@ func AuthoritiesOf(dataDir string) (doctor.Authorities, error) {
 
 // errIssued is for a computer whose certificates come from an authority that
 // browsers know.
-var errIssued = errors.New("this computer's certificates are issued by an authority, so there is nothing of its own to trust")
+var errIssued = words.Errorf("this computer's certificates are issued by an authority, so there is nothing of its own to trust")
 
 // OwnAuthority is the authority of the certificates this computer makes itself.
 func OwnAuthority(dataDir string) (*trust.Authority, error) {
@@ -64,7 +64,7 @@ func OwnAuthority(dataDir string) (*trust.Authority, error) {
 	}
 	authority, err := trust.Open(kept.Root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("this computer has no certificate authority yet: starting Porchlight once, with 'porchlight agent --local', makes one")
+		return nil, words.Errorf("this computer has no certificate authority yet: starting Porchlight once, with 'porchlight agent --local', makes one")
 	}
 	return authority, err
 }

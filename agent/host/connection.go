@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"porchlight/internal/durable"
+	"porchlight/internal/words"
 )
 
 const (
@@ -84,10 +84,10 @@ func openConnection(path string) (*connectionFile, error) {
 		return f, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell where this computer is connected: %w", err)
+		return nil, words.Errorf("cannot tell where this computer is connected: %w", err)
 	}
 	if f.value, err = parseConnections(raw); err != nil {
-		return nil, fmt.Errorf("%s is damaged (%w). Move it away to be on this computer alone, and connect anew", path, err)
+		return nil, words.Errorf("%s is damaged (%w). Move it away to be on this computer alone, and connect anew", path, err)
 	}
 	return f, nil
 }
@@ -99,17 +99,17 @@ func parseConnections(raw []byte) (connections, error) {
 	}
 	for _, one := range slices.Concat(c.Ending, list(c.Current)) {
 		if _, err := hex.DecodeString(one.ID); err != nil || one.ID == "" || len(one.ID) > 64 {
-			return connections{}, errors.New("a connection has no id")
+			return connections{}, words.Errorf("a connection has no id")
 		}
 		if origin, err := originOf(one.AuthURL); err != nil || origin != one.AuthURL {
-			return connections{}, errors.New("a connection has no control plane")
+			return connections{}, words.Errorf("a connection has no control plane")
 		}
 		if one.Store != storeFile && one.Store != storeKeychain {
-			return connections{}, errors.New("a connection does not say where its credential is")
+			return connections{}, words.Errorf("a connection does not say where its credential is")
 		}
 	}
 	if c.Current != nil && (c.Current.ComputerID == "" || c.Current.Host == "") {
-		return connections{}, errors.New("the connection does not say who this computer is")
+		return connections{}, words.Errorf("the connection does not say who this computer is")
 	}
 	return c, nil
 }
@@ -148,10 +148,10 @@ func (f *connectionFile) update(change func(*connections)) error {
 	}
 	raw, err := json.MarshalIndent(next, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encode the connection: %w", err)
+		return words.Errorf("encode the connection: %w", err)
 	}
 	if err := durable.Replace(f.path, append(raw, '\n')); err != nil {
-		return fmt.Errorf("cannot write down where this computer is connected: %w", err)
+		return words.Errorf("cannot write down where this computer is connected: %w", err)
 	}
 	f.value = next
 	return nil
@@ -180,7 +180,7 @@ func readBounded(path string) ([]byte, error) {
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxConnection+1))
 	if err == nil && len(raw) > maxConnection {
-		err = errors.New("it is too long")
+		err = words.Errorf("it is too long")
 	}
 	return bytes.TrimSpace(raw), err
 }

@@ -3,12 +3,12 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"porchlight/agent/ownersecret"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 const (
@@ -85,7 +85,7 @@ func (h *Host) endOne(ctx context.Context, c connection) error {
 		err = nil // it was ended there
 	}
 	if err != nil {
-		return fmt.Errorf("end the credential at %s: %w", c.AuthURL, err)
+		return words.Errorf("end the credential at %s: %w", c.AuthURL, err)
 	}
 	return h.forget(ctx, c)
 }

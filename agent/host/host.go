@@ -19,7 +19,6 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -33,6 +32,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/localapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/internal/words"
 )
 
 const (
@@ -115,7 +115,7 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the data directory %s: %w", cfg.DataDir, err)
+		return nil, words.Errorf("cannot create the data directory %s: %w", cfg.DataDir, err)
 	}
 	if err := mayOpen(cfg.DataDir); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, err
 	}
 	if c := kept.get().Current; c != nil && cfg.ControlURL != "" && c.AuthURL != cfg.ControlURL {
-		return nil, fmt.Errorf("this computer is connected to %s. To move it to %s, start it with --control %[1]s, type 'porchlight disconnect', and connect it anew", c.AuthURL, cfg.ControlURL)
+		return nil, words.Errorf("this computer is connected to %s. To move it to %s, start it with --control %[1]s, type 'porchlight disconnect', and connect it anew", c.AuthURL, cfg.ControlURL)
 	}
 	h := &Host{
 		cfg:      cfg,
@@ -196,7 +196,7 @@ func (c *Config) complete() error {
 		}
 	}
 	if c.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.CA)) {
-		return errors.New("the file of --ca holds no certificate in PEM form")
+		return words.Errorf("the file of --ca holds no certificate in PEM form")
 	}
 	if c.ControlURL != "" {
 		origin, err := originOf(c.ControlURL)
@@ -242,7 +242,7 @@ func (h *Host) runAgent(ctx context.Context, now *wiredAgent) (again bool, err e
 	select {
 	case err := <-ended:
 		if err == nil && ctx.Err() == nil {
-			err = errors.New("the agent stopped by itself; its log says why")
+			err = words.Errorf("the agent stopped by itself; its log says why")
 		}
 		return false, err
 	case <-ctx.Done():
@@ -263,7 +263,7 @@ func (h *Host) runAgent(ctx context.Context, now *wiredAgent) (again bool, err e
 	case err = <-ended:
 		return again, err
 	case <-time.After(drain):
-		return again, errors.New("what was under way did not end in time")
+		return again, words.Errorf("what was under way did not end in time")
 	}
 }
 

@@ -1,11 +1,11 @@
 package host
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
 	"porchlight/agent/store"
+	"porchlight/internal/words"
 )
 
 // serverFile is the store of a control plane, in the server's own data directory.
@@ -16,7 +16,7 @@ const serverFile = "control.db"
 // computers trust, and one that a newer version wrote.
 func mayOpen(dataDir string) error {
 	if _, err := os.Stat(filepath.Join(dataDir, serverFile)); err == nil {
-		return fmt.Errorf("%s is the data directory of a control plane, and an agent needs one of its own. Choose another one (--data)", dataDir)
+		return words.Errorf("%s is the data directory of a control plane, and an agent needs one of its own. Choose another one (--data)", dataDir)
 	}
 	return store.Check(dataDir)
 }

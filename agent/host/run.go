@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -119,7 +118,7 @@ func (h *Host) makeConnected(ctx context.Context, c connection) (*wiredAgent, er
 		}
 		cfg.ControlPlane = &agent.ControlPlane{AuthURL: c.AuthURL, Credential: credential, RootCAs: roots}
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("Porchlight was stopped while it started: %w", ctx.Err())
+		return nil, words.Errorf("Porchlight was stopped while it started: %w", ctx.Err())
 	case errors.Is(err, ownersecret.ErrNotFound):
 		cfg.NoControlPlane = credentialGone(c)
 	case errors.Is(err, ownersecret.ErrLocked), errors.Is(err, ownersecret.ErrUnavailable):
@@ -206,7 +205,7 @@ func (h *Host) agentConfig() agent.Config {
 		Authorities:   func() (doctor.Authorities, error) { return AuthoritiesOf(h.cfg.DataDir) },
 		OwnAuthority:  func() (*trust.Authority, error) { return OwnAuthority(h.cfg.DataDir) },
 		IssueCertificate: func(name string) (*tls.Certificate, error) {
-			return nil, fmt.Errorf("%s is not a name of this computer", name)
+			return nil, words.Errorf("%s is not a name of this computer", name)
 		},
 	}
 }
@@ -221,7 +220,7 @@ func rootsOf(ca string) (*x509.CertPool, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM([]byte(ca)) {
-		return nil, errors.New("the certificate authority kept for this computer's connection cannot be read; disconnect it and connect it again")
+		return nil, words.Errorf("the certificate authority kept for this computer's connection cannot be read; disconnect it and connect it again")
 	}
 	return pool, nil
 }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"porchlight/agent/procinfo"
 	"porchlight/internal/durable"
 	"porchlight/internal/socket"
+	"porchlight/internal/words"
 )
 
 // portFile keeps the port of the local relay: it is part of every address, so it
@@ -24,11 +24,11 @@ const portFile = "https-port"
 func listen(dataDir, addr string) ([]net.Listener, int, error) {
 	host, portText, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%q is not an address of the form 127.0.0.1:8443", addr)
+		return nil, 0, words.Errorf("%q is not an address of the form 127.0.0.1:8443", addr)
 	}
 	ip := net.ParseIP(host)
 	if ip == nil || !ip.IsLoopback() {
-		return nil, 0, fmt.Errorf("local mode serves this computer alone, so it listens on 127.0.0.1 or [::1] and not on %q", host)
+		return nil, 0, words.Errorf("local mode serves this computer alone, so it listens on 127.0.0.1 or [::1] and not on %q", host)
 	}
 	kept := 0
 	if portText == "0" {
@@ -87,7 +87,7 @@ func readPort(dataDir string) (int, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("cannot read the port kept in the data directory: %w", err)
+		return 0, words.Errorf("cannot read the port kept in the data directory: %w", err)
 	}
 	port, err := strconv.Atoi(strings.TrimSpace(string(raw)))
 	if err != nil || port < 1 || port > 65535 {
@@ -98,7 +98,7 @@ func readPort(dataDir string) (int, error) {
 
 func writePort(dataDir string, port int) error {
 	if err := durable.Replace(filepath.Join(dataDir, portFile), []byte(strconv.Itoa(port)+"\n")); err != nil {
-		return fmt.Errorf("cannot keep the port in the data directory: %w", err)
+		return words.Errorf("cannot keep the port in the data directory: %w", err)
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -32,6 +31,7 @@ import (
 	"porchlight/control/relay"
 	"porchlight/control/wiring"
 	"porchlight/internal/localca"
+	"porchlight/internal/words"
 )
 
 const (
@@ -72,7 +72,7 @@ type Local struct {
 func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 	dataDir := cfg.Agent.DataDir
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the data directory %s: %w", dataDir, err)
+		return nil, words.Errorf("cannot create the data directory %s: %w", dataDir, err)
 	}
 	if cfg.HTTPS == "" {
 		cfg.HTTPS = DefaultHTTPS
@@ -157,7 +157,7 @@ func openControlPlane(ctx context.Context, cfg agent.Config) (p *controlPlane, e
 	// refused before anything is made or renewed beside it.
 	p.store, err = kv.Open(ctx, "file:"+storePath(cfg.DataDir), kv.Options{})
 	if err != nil {
-		return nil, err
+		return nil, words.Errorf("what gives this computer its addresses cannot begin: %w", err)
 	}
 	p.outbox = mail.NewOutbox(p.store, nil)
 	p.ca, err = localca.Open(filepath.Dir(RootCAPath(cfg.DataDir)), localca.Options{
@@ -229,7 +229,7 @@ func (p *controlPlane) enrol(ctx context.Context) error {
 	short := shortName(loginName())
 	e, err := p.Service.Computers.Ensure(ctx, "owner@"+short+"."+domain, short)
 	if err != nil {
-		return fmt.Errorf("cannot set up the local control plane: %w", err)
+		return words.Errorf("cannot set up the local control plane: %w", err)
 	}
 	p.credential, p.computerID = e.Credential, e.Computer.ID
 	return nil

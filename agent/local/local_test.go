@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
@@ -329,6 +330,8 @@ func TestStartRefusals(t *testing.T) {
 	}
 	if _, err := New(t.Context(), configOf(h.dataDir)); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("two on one data directory: %v", err)
+	} else if said := words.German.Or(words.InWords(err), ""); !strings.Contains(said, "wird von einem anderen Prozess benutzt") {
+		t.Errorf("two on one data directory: in German it is %q", said)
 	}
 }
 

@@ -1,7 +1,6 @@
 package localapi
 
 import (
-	"fmt"
 	"mime"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/internal/words"
 )
 
 // listenerKind is a listener as the guard sees it.
@@ -28,7 +28,7 @@ var ownerKind = listenerKind{owner: true, hosts: []string{"localhost"}}
 func openKind(addr net.Addr) (listenerKind, error) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsLoopback() {
-		return listenerKind{}, fmt.Errorf("the loopback API serves this computer alone and refuses to listen on %s", addr)
+		return listenerKind{}, words.Errorf("the loopback API serves this computer alone and refuses to listen on %s", addr)
 	}
 	port := strconv.Itoa(tcp.Port)
 	k := listenerKind{hosts: []string{net.JoinHostPort(tcp.IP.String(), port), "localhost:" + port}}

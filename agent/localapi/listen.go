@@ -29,13 +29,13 @@ const socketName = "owner.sock"
 func listenOpen(addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not an address of the form %s", addr, agentapi.DefaultAddress)
+		return nil, words.Errorf("%q is not an address of the form %s", addr, agentapi.DefaultAddress)
 	}
 	if host == "localhost" {
 		host = "127.0.0.1"
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("the loopback API serves this computer alone, so it listens on 127.0.0.1 and not on %q", host)
+		return nil, words.Errorf("the loopback API serves this computer alone, so it listens on 127.0.0.1 and not on %q", host)
 	}
 	at := net.JoinHostPort(host, port)
 	l, err := net.Listen("tcp", at)
@@ -56,7 +56,7 @@ func listenOpen(addr string) (net.Listener, error) {
 func listenForOwner(dataDir string) (net.Listener, string, error) {
 	abs, err := filepath.Abs(dataDir)
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot make %s an absolute path: %w", dataDir, err)
+		return nil, "", words.Errorf("cannot make %s an absolute path: %w", dataDir, err)
 	}
 	var failed []error
 	for _, dir := range socketDirs(abs) {
@@ -77,7 +77,7 @@ func listenForOwner(dataDir string) (net.Listener, string, error) {
 	if err == nil {
 		return l, path, nil
 	}
-	return nil, "", fmt.Errorf("cannot listen for the owner: %w", errors.Join(append(failed, err)...))
+	return nil, "", words.Errorf("cannot listen for the owner: %w", errors.Join(append(failed, err)...))
 }
 
 // listenUnforeseen listens in a new directory for temporary files, which nobody

@@ -3,7 +3,6 @@ package localapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/procinfo"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/words"
 )
 
 // ServerConfig of NewServer. DataDir and Address are required.
@@ -201,7 +201,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, from listenerKind) e
 	})
 	err := server.Serve(l)
 	if stop() {
-		return fmt.Errorf("the loopback API stopped: %w", err)
+		return words.Errorf("the loopback API stopped: %w", err)
 	}
 	return <-drained
 }

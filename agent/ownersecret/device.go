@@ -3,6 +3,8 @@ package ownersecret
 import (
 	"strings"
 	"unicode"
+
+	"porchlight/internal/words"
 )
 
 // maxCredential is the longest device credential, in bytes.
@@ -24,12 +26,12 @@ func DeviceKeychain(dataDir, connection string) KeychainStore {
 	return KeychainStore{dataDir: dataDir, timeout: answerIn, item: item(connection)}
 }
 
-// String is for sentences.
-func (i item) String() string {
+// name is for sentences.
+func (i item) name() words.Sentence {
 	if i == "" {
-		return "the owner secret"
+		return words.Of("the owner secret")
 	}
-	return "the device credential"
+	return words.Of("the device credential")
 }
 
 // place is the directory of the item's file.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"porchlight/internal/durable"
+	"porchlight/internal/words"
 )
 
 // maxFile bounds what is read of the secret's file, in bytes.
@@ -37,15 +38,15 @@ func (FileStore) Kind() string { return "file" }
 func (s FileStore) Path() (string, error) {
 	name, data, err := entry(s.dataDir)
 	if err != nil {
-		return "", fmt.Errorf("cannot tell where %s is kept: %w", s.item, err)
+		return "", words.Errorf("cannot tell where %s is kept: %w", s.item.name(), err)
 	}
 	config, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("cannot tell where %s is kept: %w", s.item, err)
+		return "", words.Errorf("cannot tell where %s is kept: %w", s.item.name(), err)
 	}
 	path := filepath.Join(config, "porchlight", s.item.place(), s.item.entry(name)+".secret")
 	if rel, err := filepath.Rel(data, path); err == nil && filepath.IsLocal(rel) {
-		return "", fmt.Errorf("secrets would be kept inside the data directory %s, where a copy would carry it away; choose another configuration directory (XDG_CONFIG_HOME) or data directory", data)
+		return "", words.Errorf("secrets would be kept inside the data directory %s, where a copy would carry it away; choose another configuration directory (XDG_CONFIG_HOME) or data directory", data)
 	}
 	return path, nil
 }
@@ -64,7 +65,7 @@ func (s FileStore) Get(ctx context.Context) (string, error) {
 		return "", ErrNotFound
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot read %s: %w", s.item, err)
+		return "", words.Errorf("cannot read %s: %w", s.item.name(), err)
 	}
 	return secret, nil
 }
@@ -87,7 +88,7 @@ func read(path string, item item) (string, error) {
 	}
 	secret := strings.TrimSpace(string(b))
 	if err := item.check(secret); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return "", words.Errorf("%s: %w", path, err)
 	}
 	return secret, nil
 }
@@ -101,10 +102,10 @@ func private(path string, kind fs.FileMode) error {
 		return err
 	}
 	if info.Mode().Type() != kind {
-		return fmt.Errorf("%s is not what Porchlight put there", path)
+		return words.Errorf("%s is not what Porchlight put there", path)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%w: %s has mode %04o (chmod go= %[2]s, or remove it and start again)", ErrExposed, path, info.Mode().Perm())
+		return words.Errorf("%[1]w: %[2]s has mode %[3]s (chmod go= %[2]s, or remove it and start again)", ErrExposed, path, fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ func (s FileStore) Set(ctx context.Context, secret string) error {
 		return err
 	}
 	if err := write(path, secret); err != nil {
-		return fmt.Errorf("cannot keep %s: %w", s.item, err)
+		return words.Errorf("cannot keep %s: %w", s.item.name(), err)
 	}
 	return nil
 }
@@ -155,7 +156,7 @@ func (s FileStore) Delete(ctx context.Context) error {
 		err = durable.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot remove %s: %w", s.item, err)
+		return words.Errorf("cannot remove %s: %w", s.item.name(), err)
 	}
 	return nil
 }

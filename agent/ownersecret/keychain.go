@@ -108,7 +108,7 @@ func (s KeychainStore) Delete(ctx context.Context) error {
 func (s KeychainStore) call(ctx context.Context, fn func(names [2]string) (string, error)) (string, error) {
 	hash, abs, err := entry(s.dataDir)
 	if err != nil {
-		return "", fmt.Errorf("cannot tell where %s is kept: %w", s.item, err)
+		return "", fmt.Errorf("cannot tell where %s is kept: %w", s.item.name(), err)
 	}
 	names := [2]string{s.item.readable(hash, abs), s.item.entry(hash)}
 	if err := ctx.Err(); err != nil {

@@ -20,8 +20,9 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"path/filepath"
+
+	"porchlight/internal/words"
 )
 
 // size of a secret, in bytes before its encoding.
@@ -30,20 +31,20 @@ const size = 32
 var (
 	// ErrNotFound is returned by Get and Delete when no secret is kept for the
 	// data directory. It is the only error that says so.
-	ErrNotFound = errors.New("no owner secret is kept for this data directory")
+	ErrNotFound = words.Errorf("no owner secret is kept for this data directory")
 	// ErrLocked is wrapped when the keychain waits for its password, or did
 	// not answer in time. Trying again later may work.
-	ErrLocked = errors.New("the keychain is locked")
+	ErrLocked = words.Errorf("the keychain is locked")
 	// ErrUnavailable is wrapped when there is no keychain to be had here.
-	ErrUnavailable = errors.New("there is no keychain here")
+	ErrUnavailable = words.Errorf("there is no keychain here")
 	// ErrExposed is wrapped when the secret's file, or its directory, may be
 	// reached by others.
-	ErrExposed = errors.New("the owner secret can be reached by others")
+	ErrExposed = words.Errorf("the owner secret can be reached by others")
 )
 
 var (
-	errMalformed           = errors.New("what is kept as the owner secret is not one; remove it and start again")
-	errMalformedCredential = errors.New("what is kept as the device credential is not one; disconnect this computer and connect it again")
+	errMalformed           = words.Errorf("what is kept as the owner secret is not one; remove it and start again")
+	errMalformedCredential = words.Errorf("what is kept as the device credential is not one; disconnect this computer and connect it again")
 )
 
 // Store keeps the owner secret of one data directory. It is safe for concurrent

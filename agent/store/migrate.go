@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 
 	bolt "go.etcd.io/bbolt"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // migrations bring the database of an older version up to date, one after the
@@ -34,9 +34,9 @@ func version(tx *bolt.Tx) (int, error) {
 	n, err := strconv.Atoi(string(meta.Get(versionKey)))
 	switch {
 	case err != nil || n < 0:
-		return 0, fmt.Errorf("it is damaged: its format is %q", meta.Get(versionKey))
+		return 0, words.Errorf("it is damaged: its format is %q", string(meta.Get(versionKey)))
 	case n > len(migrations):
-		return 0, fmt.Errorf("a newer version of Porchlight wrote it (format %d, and this one knows %d). Run that version, or restore a copy made before it", n, len(migrations))
+		return 0, words.Errorf("a newer version of Porchlight wrote it (format %d, and this one knows %d). Run that version, or restore a copy made before it", n, len(migrations))
 	}
 	return n, nil
 }
@@ -51,7 +51,7 @@ func (s *Store) migrate() error {
 	return s.db.Update(func(tx *bolt.Tx) error {
 		for i, step := range migrations[from:] {
 			if err := step(tx); err != nil {
-				return fmt.Errorf("cannot bring it to format %d: %w", from+i+1, err)
+				return words.Errorf("cannot bring it to format %d: %w", from+i+1, err)
 			}
 		}
 		return tx.Bucket(metaBucket).Put(versionKey, strconv.AppendInt(nil, int64(len(migrations)), 10))

@@ -8,7 +8,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,13 +16,14 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"porchlight/internal/boltfile"
+	"porchlight/internal/words"
 )
 
 // FileName of the database inside the data directory.
 const FileName = "agent.db"
 
 // errInUse is wrapped by Open when another process holds the database.
-var errInUse = errors.New("another Porchlight is using this data directory")
+var errInUse = words.Errorf("another Porchlight is using this data directory")
 
 // Store is safe for concurrent use.
 type Store struct {
@@ -50,18 +50,18 @@ func ObserveCommits(fn func(committing bool)) Option {
 // are sentences for the owner.
 func Open(dir string, opts ...Option) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the data directory %s: %w", dir, boltfile.Plain(err))
+		return nil, words.Errorf("cannot create the data directory %s: %w", dir, boltfile.Plain(err))
 	}
 	path := filepath.Join(dir, FileName)
 	if err := boltfile.Ensure(path); err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", path, boltfile.Plain(err))
+		return nil, words.Errorf("cannot open %s: %w", path, boltfile.Plain(err))
 	}
 	db, _, err := boltfile.Open(path, bolt.Options{Timeout: time.Second}, visitAll)
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("%w: %s; stop that one first, or choose another directory", errInUse, dir)
+		return nil, words.Errorf("%w: %s; stop that one first, or choose another directory", errInUse, dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, boltfile.Plain(err))
+		return nil, words.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, boltfile.Plain(err))
 	}
 	s := &Store{db: db, activity: activityCounts{most: MaxActivity}}
 	for _, o := range opts {
@@ -69,7 +69,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	}
 	if err := s.migrate(); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("cannot open %s: %w", path, err)
+		return nil, words.Errorf("cannot open %s: %w", path, err)
 	}
 	return s, nil
 }
@@ -88,7 +88,7 @@ func Check(dir string) error {
 	}
 	defer db.Close()
 	if refused != nil {
-		return fmt.Errorf("cannot open %s: %w", path, refused)
+		return words.Errorf("cannot open %s: %w", path, refused)
 	}
 	return nil
 }

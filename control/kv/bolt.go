@@ -17,6 +17,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"porchlight/internal/boltfile"
+	"porchlight/internal/words"
 )
 
 // lockTimeout is how long openBolt waits for another process to let go.
@@ -124,7 +125,7 @@ func openReady(path string, opts bolt.Options, ready func(*bolt.DB) error) (*bol
 	_, ofFile := errors.AsType[*fs.PathError](err)
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return nil, nil, fmt.Errorf("the store %s %w%s; stop that Porchlight first, or choose another data directory", path, ErrInUse, holderOf(path))
+		return nil, nil, words.Errorf("the store %s %w%s; stop that Porchlight first, or choose another data directory", path, ErrInUse, holderOf(path))
 	case unfit != nil || ofFile:
 		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, boltfile.Plain(err))
 	case err != nil:

@@ -12,11 +12,13 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 var (
 	// ErrInUse is wrapped by Open when another process holds the file.
-	ErrInUse = errors.New("is in use by another process")
+	ErrInUse = words.Errorf("is in use by another process")
 	// ErrNotEmpty is wrapped by Load when the store holds something already.
 	ErrNotEmpty = errors.New("the store is not empty")
 	// ErrNotFound is returned by Tx.Get for a key that is absent or expired.

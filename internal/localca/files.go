@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/internal/durable"
+	"porchlight/internal/words"
 )
 
 // Names of the files in an authority's directory.
@@ -46,7 +47,7 @@ func Create(dir string, opts Options) (*CA, error) {
 		return nil, err
 	}
 	if err := ca.save(dir); err != nil {
-		return nil, fmt.Errorf("cannot keep the certificate authority in %s: %w", dir, err)
+		return nil, words.Errorf("cannot keep the certificate authority in %s: %w", dir, err)
 	}
 	opts.Log.Info("a local certificate authority was made", "dir", dir, "names", strings.Join(opts.Names, " "), "expires", ca.root.NotAfter.Format(time.DateOnly))
 	return ca, nil
@@ -151,7 +152,7 @@ func load(dir string, opts Options) (*CA, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("the certificate authority: %w", err)
+		return nil, words.Errorf("the certificate authority: %w", err)
 	}
 	ca := &CA{opts: opts}
 	if ca.root, err = readCertificate(dir, RootFile); err != nil {
@@ -193,7 +194,7 @@ func (ca *CA) check() error {
 		if ca.opts.Now().Before(c.NotBefore) {
 			// Not a reason to replace it: a clock that fell back to its
 			// first day would cost the owner the trust in every browser.
-			return fmt.Errorf("the certificate authority is valid only from %s; is the clock of this computer right? (if it is, remove the authority's directory)", c.NotBefore.Format(time.DateOnly))
+			return words.Errorf("the certificate authority is valid only from %s; is the clock of this computer right? (if it is, remove the authority's directory)", c.NotBefore.Format(time.DateOnly))
 		}
 	}
 	return nil
@@ -244,14 +245,14 @@ func readPEM(dir, name, kind string) ([]byte, error) {
 		return nil, unusable("%s is missing", name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the certificate authority: %w", err)
+		return nil, words.Errorf("cannot read the certificate authority: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil, unusable("%s is damaged", name)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the certificate authority: %w", err)
+		return nil, words.Errorf("cannot read the certificate authority: %w", err)
 	}
 	block, rest := pem.Decode(data)
 	if block == nil || block.Type != kind || len(strings.TrimSpace(string(rest))) > 0 {

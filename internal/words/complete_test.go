@@ -186,6 +186,11 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 			}
 		}
 		name, of := called(call)
+		if forOwner(path) && (of == "fmt" && name == "Errorf" || of == "errors" && name == "New") && len(call.Args) > 0 {
+			if text, ok := literal(call.Args[0]); ok && !slices.Contains(unread, text) {
+				complain("%s: %q is an error of the owner's; words.Errorf makes it", files.Position(call.Pos()), text)
+			}
+		}
 		places := sentencesAt[name]
 		if name == "Errorf" && of != "words" {
 			places = []int{1}
@@ -220,6 +225,21 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 	})
 	return nil
 }
+
+// forOwner says whether the errors that a file makes are sentences for the owner: why
+// Porchlight cannot start, which the menu bar shows.
+func forOwner(path string) bool {
+	rooms := []string{"agent/host", "agent/local"}
+	files := []string{
+		"agent/agentapi/running.go", "agent/localapi/listen.go", "agent/ownersecret/file.go", "agent/ownersecret/ownersecret.go",
+		"agent/store/migrate.go", "agent/store/store.go", "internal/localca/files.go",
+	}
+	path = strings.TrimPrefix(filepath.ToSlash(path), "../../")
+	return slices.Contains(rooms, filepath.ToSlash(filepath.Dir(path))) || slices.Contains(files, path)
+}
+
+// unread are errors there that nobody reads: they are told apart by their value alone.
+var unread = []string{"the socket is in use", "%w: %s"}
 
 // refusers are functions whose text is a refusal, which has no arguments and so is its
 // own key; so is that of a field Message.
