@@ -97,11 +97,7 @@ func (a *app) perform(act action) {
 	switch {
 	case a.ctx.Err() != nil:
 	case err != nil:
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = errSilent
-		}
-		a.log.Warn("could not do what was clicked", "verb", string(act.verb), "app", act.name, "err", err)
-		body := errorInWords(err).Error()
+		body := a.whyNot(act, err)
 		if act.verb == doCopy {
 			body += "\n" + act.text
 		}
@@ -109,6 +105,15 @@ func (a *app) perform(act action) {
 	case done.title != "":
 		a.tellUnlessQuiet(ctx, done)
 	}
+}
+
+// whyNot is why something that was clicked was not done.
+func (a *app) whyNot(act action, err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errSilent
+	}
+	a.log.Warn("could not do what was clicked", "verb", string(act.verb), "app", act.name, "err", err)
+	return errorInWords(err).Error()
 }
 
 // carryOut also returns the note that tells what came of it: whatever gives or ends

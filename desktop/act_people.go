@@ -117,18 +117,25 @@ func (a *app) takeBack(ctx context.Context, c client, act action, done *note) er
 	return err
 }
 
-// prolong gives apps that have ended for a week more.
+// prolong gives apps that have ended for a week more, one after the other. Where one
+// fails, the note names those that were given before it and the rest.
 func (a *app) prolong(ctx context.Context, c client, act action) (note, error) {
-	until := endOfDay(time.Now(), 7)
-	for _, app := range strings.Split(act.app, "\n") {
-		if _, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: app, Granted: true, Until: until.Format(time.RFC3339)}); err != nil {
+	apps, until := strings.Split(act.app, "\n"), endOfDay(time.Now(), 7)
+	named := func(apps []string) string { return isolate(shorten(language().List(apps, 3))) }
+	given, life, missing := apps, glance, ""
+	for i, app := range apps {
+		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: app, Granted: true, Until: until.Format(time.RFC3339)})
+		if err != nil && i == 0 {
 			return note{}, err
 		}
+		if err != nil {
+			given, life, missing = apps[:i], 0, say("Not given: %[1]s. %[2]s", named(apps[i:]), a.whyNot(act, err))
+			break
+		}
 	}
-	apps := isolate(shorten(language().List(strings.Split(act.app, "\n"), 3)))
 	return note{
-		key: a.keyOnce(), title: say("%[1]s may open %[2]s until %[3]s", isolate(shorten(act.label)), apps, lastDayOf(until, time.Now())),
-		life: glance, click: action{verb: doShow, view: viewPeople},
+		key: a.keyOnce(), title: say("%[1]s may open %[2]s until %[3]s", isolate(shorten(act.label)), named(given), lastDayOf(until, time.Now())),
+		body: missing, life: life, click: action{verb: doShow, view: viewPeople},
 	}, nil
 }
 

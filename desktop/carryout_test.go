@@ -3,7 +3,9 @@ package desktop
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"porchlight/agent/agentapi"
@@ -63,6 +65,42 @@ func TestCarryOut(t *testing.T) {
 		}
 		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.calls, []string{want}) {
 			t.Errorf("%s: the agent was asked to %q, %v", v, agent.calls, err)
+		}
+	}
+}
+
+// fullAfter is an agent that gives so many apps, and refuses the next.
+type fullAfter struct {
+	asked
+	most int
+}
+
+func (c *fullAfter) SetAccess(_ context.Context, r agentapi.AccessRequest) (agentapi.PersonChanged, error) {
+	if len(c.calls) == c.most {
+		return agentapi.PersonChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "This computer has given out as many apps as it can. Withdraw some that are not used any more.")
+	}
+	return agentapi.PersonChanged{OK: true}, c.note("give " + r.App)
+}
+
+// Weakness: where the second of several apps could not be given, the owner was told that
+// nothing was, and the first was given all the same.
+func TestProlongSaysWhatWasGiven(t *testing.T) {
+	t.Parallel()
+	act := action{verb: doProlong, person: "lena", label: "lena@example.com", app: "Photos\nWiki\nNotes"}
+	for most, want := range []struct{ title, body string }{
+		{},
+		{"may open Photos until", "Not given: Wiki and Notes. This computer has given out as many apps as it can."},
+		{"may open Photos and Wiki until", "Not given: Notes. This computer has given out as many apps as it can."},
+		{"may open Photos, Wiki and Notes until", ""},
+	} {
+		agent := &fullAfter{most: most}
+		a := &app{client: agent, known: true, log: slog.New(slog.DiscardHandler)}
+		done, err := a.carryOut(t.Context(), act)
+		if (err != nil) != (most == 0) {
+			t.Errorf("%d given: %v", most, err)
+		}
+		if !strings.Contains(done.title, want.title) || !strings.HasPrefix(done.body, want.body) || (want.body == "") != (done.body == "") {
+			t.Errorf("%d given: it says %q, %q", most, done.title, done.body)
 		}
 	}
 }

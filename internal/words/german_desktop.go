@@ -161,6 +161,7 @@ var germanDesktop = map[string]string{
 	"The answer was not given":            "Die Antwort wurde nicht gegeben",
 	"Nobody was disconnected":             "Niemand wurde getrennt",
 	"Nothing was taken away":              "Nichts wurde weggenommen",
+	"Not given: %[1]s. %[2]s":             "Nicht gegeben: %[1]s. %[2]s",
 	"Nothing was given":                   "Nichts wurde gegeben",
 	"The app was not approved":            "Die App wurde nicht genehmigt",
 	"The app was not denied":              "Die App wurde nicht abgelehnt",
