@@ -37,25 +37,11 @@ func listen(dataDir, addr string) ([]net.Listener, int, error) {
 		}
 		portText = strconv.Itoa(kept)
 	}
-	first, err := net.Listen("tcp", net.JoinHostPort(host, portText))
+	listeners, err := listenBoth(net.Listen, host, portText)
 	if err != nil {
-		return nil, 0, procinfo.CannotListen(err, net.JoinHostPort(host, portText), "--https")
+		return nil, 0, err
 	}
-	port := first.Addr().(*net.TCPAddr).Port
-	listeners := []net.Listener{first}
-	other := "::1"
-	if ip.To4() == nil {
-		other = "127.0.0.1"
-	}
-	second, err := net.Listen("tcp", net.JoinHostPort(other, strconv.Itoa(port)))
-	switch {
-	case err == nil:
-		listeners = append(listeners, second)
-	case socket.InUse(err):
-		// Browsers try both, so half of it would be somebody else's page.
-		first.Close()
-		return nil, 0, procinfo.CannotListen(err, net.JoinHostPort(other, strconv.Itoa(port)), "--https")
-	}
+	port := listeners[0].Addr().(*net.TCPAddr).Port
 	// A port of which somebody has the other half is not to be kept.
 	if addr == net.JoinHostPort(host, "0") && kept == 0 {
 		if err := writePort(dataDir, port); err != nil {
@@ -64,6 +50,46 @@ func listen(dataDir, addr string) ([]net.Listener, int, error) {
 		}
 	}
 	return listeners, port, nil
+}
+
+// mostPorts is how many free ports are tried: somebody may have the other half of one.
+const mostPorts = 8
+
+// opener is net.Listen.
+type opener func(network, address string) (net.Listener, error)
+
+// listenBoth listens on a port of one loopback address, and on the same of the other
+// where this computer has one. Port 0 is any of which nobody has a half.
+func listenBoth(open opener, host, port string) (listeners []net.Listener, err error) {
+	for range mostPorts {
+		if listeners, err = listenOnce(open, host, port); err == nil || port != "0" {
+			break
+		}
+	}
+	return listeners, err
+}
+
+func listenOnce(open opener, host, port string) ([]net.Listener, error) {
+	at := net.JoinHostPort(host, port)
+	first, err := open("tcp", at)
+	if err != nil {
+		return nil, procinfo.CannotListen(err, at, "--https")
+	}
+	other := "::1"
+	if net.ParseIP(host).To4() == nil {
+		other = "127.0.0.1"
+	}
+	at = net.JoinHostPort(other, strconv.Itoa(first.Addr().(*net.TCPAddr).Port))
+	second, err := open("tcp", at)
+	switch {
+	case err == nil:
+		return []net.Listener{first, second}, nil
+	case socket.InUse(err):
+		// Browsers try both, so half of it would be somebody else's page.
+		first.Close()
+		return nil, procinfo.CannotListen(err, at, "--https")
+	}
+	return []net.Listener{first}, nil
 }
 
 // mayListen has a port that is taken refused before anything is made in a new

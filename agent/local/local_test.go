@@ -358,6 +358,34 @@ func TestHalfAPortIsTaken(t *testing.T) {
 	}
 }
 
+// Weakness: asked for any port, one start failed where somebody had the other half of the
+// one that the system chose.
+func TestAnotherPortIsTried(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		taken int
+		found bool
+	}{{1, true}, {mostPorts - 3, true}, {mostPorts, false}} {
+		halves := 0
+		open := func(network, address string) (net.Listener, error) {
+			if strings.HasPrefix(address, "[::1]:") && halves < c.taken {
+				half, err := net.Listen(network, address)
+				if err != nil {
+					t.Skipf("this half cannot be taken: %v", err)
+				}
+				t.Cleanup(func() { half.Close() })
+				halves++
+			}
+			return net.Listen(network, address)
+		}
+		listeners, err := listenBoth(open, "127.0.0.1", "0")
+		closeAll(listeners)
+		if (err == nil) != c.found || c.found && len(listeners) != 2 {
+			t.Errorf("%d halves are taken: %d listeners, %v", c.taken, len(listeners), err)
+		}
+	}
+}
+
 func portOf(t testing.TB, addr string) int {
 	t.Helper()
 	var port int
