@@ -40,6 +40,36 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	}
 }
 
+// What a document installs is found on a machine that was set up a moment ago: its list
+// of packages is brought up to date in the same block.
+func TestInstallsKnowThePackages(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, block := range fenced.FindAllString(string(text), -1) {
+			before, _, installs := strings.Cut(block, "apt install")
+			if !installs {
+				continue
+			}
+			if seen++; !strings.Contains(before, "apt update") {
+				t.Errorf("%s installs without 'apt update' before it:\n%s", filepath.Base(page), block)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no document installs anything, so this looks in vain")
+	}
+}
+
 func TestADeadLinkIsSeen(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join("..", "..", "docs", "page.md")
