@@ -54,16 +54,15 @@ type visitor2 struct {
 	fr    *http2.Framer
 	watch *pipeWatch
 
-	encoded bytes.Buffer
-	encoder *hpack.Encoder
-	opened  []uint32
-	next    uint32
-	rushed  bool     // steps were taken since that nobody waited for
-	resets  int      // of streams, by either side, before them
-	sure    []string // what the app received before them, and before hasty
-	hasty   bool     // a stream was reset among them: whether the app heard of it is a matter of time
-	// malformed is for came.
-	malformed bool
+	encoded         bytes.Buffer
+	encoder         *hpack.Encoder
+	opened          []uint32
+	next            uint32
+	rushed          bool     // steps were taken since that nobody waited for
+	resets          int      // of streams, by either side, before them
+	sure            []string // what the app received before them, and before hasty
+	hasty           bool     // a stream was reset among them: whether the app heard of it is a matter of time
+	malformed, late bool     // for came
 
 	// Guarded by watch.mu:
 	streams map[uint32]*stream2
@@ -117,7 +116,7 @@ func (w *way) exchange2(addr *net.TCPAddr, input string, fill *strings.Replacer)
 	o.app, o.sure, o.hasty = w.app.take(), v.sure, v.hasty
 	slices.Sort(o.app) // streams reach an app in any order
 	slices.Sort(o.sure)
-	o.visitor, o.malformed = v.told(), v.malformed
+	o.visitor, o.malformed, o.late = v.told(), v.malformed, v.late
 	return o
 }
 
@@ -229,6 +228,7 @@ func (v *visitor2) step(kind byte) {
 		v.wait(flags)
 	case stepTrailers:
 		id, flags := v.stream(), v.byte()
+		v.mayBeLate(id)
 		v.block(id, flags, v.fields("", v.text()))
 	case stepReset:
 		id := v.stream()
@@ -249,10 +249,21 @@ func (v *visitor2) step(kind byte) {
 		if kind == http2.FramePriorityUpdate && (id&idBits != 0 || len(payload) < 4 || binary.BigEndian.Uint32(payload)&idBits == 0) {
 			v.malformed = true
 		}
+		if kind == http2.FrameHeaders {
+			v.mayBeLate(id & idBits)
+		}
 		_ = v.fr.WriteRawFrame(kind, flags, id, payload)
 	case stepGoAway:
 		_ = v.fr.WriteGoAway(0, http2.ErrCode(v.byte()), nil)
 	}
+}
+
+// mayBeLate is called before a header block for a stream, which may have been reset.
+func (v *visitor2) mayBeLate(id uint32) {
+	v.watch.note(func() {
+		s := v.streams[id]
+		v.late = v.late || v.rushed || s != nil && strings.Contains(s.end, "reset")
+	})
 }
 
 // settings never makes a window too small for an answer, which would wait for minutes.

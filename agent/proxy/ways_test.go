@@ -264,10 +264,13 @@ type came struct {
 	hasty   bool     // some do
 	// malformed says that the visitor sent a PRIORITY_UPDATE frame that makes no sense.
 	malformed bool
+	// late says that a header block was sent for a stream that had been reset, or may have been.
+	late bool
 }
 
 // allowed are the differences that may be: at most 20, in each of which ours refuses what
-// net/http does, or more. alike has two outcomes that differ by it look alike.
+// net/http does, or more; but one, which says so. alike has two outcomes that differ by it
+// look alike.
 var allowed = []struct {
 	reason string
 	alike  func(own, golang *came)
@@ -286,6 +289,11 @@ var allowed = []struct {
 	}},
 	{"A malformed PRIORITY_UPDATE frame ends our connection (RFC 9218, section 7.1); the net/http of this Go does not know the frame.", func(own, golang *came) {
 		if own.malformed && len(own.visitor) == 1 && (own.visitor[0] == "goaway FRAME_SIZE_ERROR" || own.visitor[0] == "goaway PROTOCOL_ERROR") {
+			*own = *golang
+		}
+	}},
+	{"A header block for a stream that the server reset ends net/http's connection once its reset is written. Ours goes on, as RFC 9113, section 5.1, has it: the block may have been on its way.", func(own, golang *came) {
+		if own.late && len(golang.visitor) == 1 && golang.visitor[0] == "goaway PROTOCOL_ERROR" && own.end == "kept" {
 			*own = *golang
 		}
 	}},

@@ -64,8 +64,9 @@ func (f *inflow) add(n int) (say uint32) {
 	return say
 }
 
-// lately are the last streams that we reset, as many as may be open. What a visitor sent
-// before it heard of that is dropped (RFC 9113, section 5.1); for others it is an error.
+// lately are the last streams that we reset, as many as may be open. Trailers that a visitor
+// sent before it heard of that are dropped (RFC 9113, section 5.1); those of other streams
+// that are gone are an error.
 type lately struct {
 	ids  []uint32
 	next int // place of the oldest, once there is no room

@@ -107,9 +107,6 @@ func (c *Conn) processData(f *frames.DataFrame) error {
 		if err := c.drop(f); err != nil {
 			return err
 		}
-		if st == nil && c.lately.has(f.StreamID) {
-			return c.late()
-		}
 		return streamError(f.StreamID, frames.ErrCodeStreamClosed)
 	}
 	if len(data) == 0 && !f.StreamEnded() && !c.empties.take(1) {
