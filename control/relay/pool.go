@@ -41,18 +41,23 @@ type dataConn struct {
 // alive reports whether the agent's end still stands. A parked connection has no
 // goroutine of its own; this is looked up when it is taken.
 func (c *dataConn) alive() bool {
-	switch conn := c.stream.(type) {
-	case *net.TCPConn:
-		return quiet(conn)
-	case *tls.Conn:
-		if prefixed, ok := conn.NetConn().(*prefixedConn); ok {
-			under, _ := prefixed.Conn.(stream)
-			if tcp, ok := withoutHeader(under).(*net.TCPConn); ok {
-				return quiet(tcp)
-			}
+	tcp := tcpUnder(c.stream)
+	return tcp == nil || quiet(tcp)
+}
+
+// tcpUnder is the connection below TLS that ends here, if there is any, or nil where it is
+// not one of the system's.
+func tcpUnder(conn net.Conn) *net.TCPConn {
+	if secure, ok := conn.(*tls.Conn); ok {
+		prefixed, ok := secure.NetConn().(*prefixedConn)
+		if !ok {
+			return nil
 		}
+		under, _ := prefixed.Conn.(stream)
+		conn = withoutHeader(under)
 	}
-	return true
+	tcp, _ := conn.(*net.TCPConn)
+	return tcp
 }
 
 // waiter is a visitor for whom no data connection was idle.

@@ -61,3 +61,19 @@ func (r *patientReader) attempt(fd uintptr) bool {
 	}
 	return true
 }
+
+// awaitReadable waits until there is something to read of conn, an end among it, or its
+// time to read is over. It takes little stack, and nil is not waited for.
+func awaitReadable(conn *net.TCPConn) {
+	if conn == nil {
+		return
+	}
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Read(isReadable) // why it failed the read that follows says
+	}
+}
+
+func isReadable(fd uintptr) bool {
+	there, err := socket.Readable(fd)
+	return there || err != nil
+}

@@ -81,7 +81,7 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 	s.log().Info("tunnel connected", "from", conn.RemoteAddr().String())
 	// One that was admitted while the relay drained has been missed by that.
 	s.detach = context.AfterFunc(life, func() { s.end() })
-	r.wg.Go(s.read)
+	s.next()
 	s.write()
 }
 
@@ -200,18 +200,37 @@ func (s *session) log() *slog.Logger {
 	return s.relay.log.With("computer", s.computer.ID, "host", s.host)
 }
 
-// read waits for the agent's next frame, and ends the session when the connection fails
-// or falls silent. It handles the frame and leaves the next one to a new goroutine:
-// handling takes several times the stack that waiting does, and a stack shrinks slowly.
-func (s *session) read() {
-	from := &heard{conn: s.conn}
+// next leaves the agent's next frame to a new goroutine: handling one takes several times
+// the stack that waiting does, and a stack shrinks slowly.
+func (s *session) next() {
+	first := ahead(s.conn)
+	s.relay.wg.Go(func() { s.read(first) })
+}
+
+// ahead takes a byte of what TLS has read beyond the last frame, if there is any: of that
+// the socket does not tell. What is wrong the next read says again.
+func ahead(conn *tls.Conn) []byte {
+	var b [1]byte
+	if conn.SetReadDeadline(longAgo) != nil {
+		return nil
+	}
+	n, _ := conn.Read(b[:])
+	return b[:n]
+}
+
+// longAgo is a deadline by which nothing is waited for.
+var longAgo = time.Unix(1, 0)
+
+// read waits for the agent's next frame, the first bytes of which may be there, and ends
+// the session when the connection fails or falls silent.
+func (s *session) read(first []byte) {
 	err := s.conn.SetReadDeadline(time.Now().Add(s.silence - lookAgain))
-	var size int
-	if err == nil {
-		size, err = tunnelwire.AwaitFrame(from)
+	if err == nil && len(first) == 0 {
+		// Not in TLS, for whose read the smallest stack that Go gives is too small.
+		awaitReadable(tcpUnder(s.conn))
 	}
 	if err == nil {
-		err = s.readRest(from, size)
+		err = s.readFrame(&heard{conn: s.conn, first: first})
 	}
 	if err != nil {
 		s.end()
@@ -220,10 +239,10 @@ func (s *session) read() {
 	}
 }
 
-// readRest reads and handles the frame that has begun to come, and then has the next one
-// read: an agent that sends many has one handled at a time.
-func (s *session) readRest(from *heard, size int) error {
-	f, err := tunnelwire.ReadRest(from, size)
+// readFrame reads and handles a frame, and then has the next one read: an agent that sends
+// many has one handled at a time.
+func (s *session) readFrame(from *heard) error {
+	f, err := tunnelwire.ReadFrame(from)
 	if err != nil {
 		return err
 	}
@@ -231,7 +250,7 @@ func (s *session) readRest(from *heard, size int) error {
 	if err != nil {
 		return err
 	}
-	s.relay.wg.Go(s.read)
+	s.next()
 	if write {
 		s.write()
 	}
@@ -273,10 +292,16 @@ func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 // process, which serves many, may have stood still, and then what they said is there.
 type heard struct {
 	conn  net.Conn
-	again bool // for this frame
+	first []byte // of this frame, read before
+	again bool   // for this frame
 }
 
 func (h *heard) Read(b []byte) (int, error) {
+	if len(h.first) > 0 {
+		n := copy(b, h.first)
+		h.first = h.first[n:]
+		return n, nil
+	}
 	n, err := h.conn.Read(b)
 	if n > 0 || h.again || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, err

@@ -160,25 +160,11 @@ var errFrame = errors.New("tunnelwire: malformed frame")
 // ReadFrame reads one frame, at most maxFrame bytes. A clean end of the stream
 // between frames is io.EOF.
 func ReadFrame(r io.Reader) (Frame, error) {
-	size, err := AwaitFrame(r)
-	if err != nil {
-		return Frame{}, err
-	}
-	return ReadRest(r, size)
-}
-
-// AwaitFrame waits for a frame, which ReadRest then reads. Who waits for long does so
-// with little on its stack.
-func AwaitFrame(r io.Reader) (size int, err error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, err
+		return Frame{}, err
 	}
-	return int(binary.BigEndian.Uint32(head[:])), nil
-}
-
-// ReadRest reads the frame of this size that AwaitFrame has found.
-func ReadRest(r io.Reader, size int) (Frame, error) {
+	size := int(binary.BigEndian.Uint32(head[:]))
 	if size <= 0 || size > maxFrame {
 		return Frame{}, fmt.Errorf("%w: %d bytes announced", errFrame, size)
 	}
