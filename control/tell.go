@@ -36,7 +36,6 @@ const (
 // called any more; it is not for them to call.
 func (s *Agents) Tell(credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error, over func(error)) (stop func()) {
 	t := &telling{agents: s, credential: credential, client: client, has: has, tell: tell, over: over}
-	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.wake()
 	return t.stop
 }
@@ -48,8 +47,6 @@ type telling struct {
 	client     netip.Addr
 	tell       func(controlapi.Snapshot) error
 	over       func(error)
-	ctx        context.Context // ends with why it is over
-	cancel     context.CancelCauseFunc
 
 	// Of who looks.
 	has   string
@@ -60,6 +57,8 @@ type telling struct {
 	mu      sync.Mutex // protects what follows
 	looking bool       // somebody does, or nobody does any more
 	again   bool       // there is something to look at since
+	why     error      // it is over; nil until then
+	leave   func()     // ends the look under way; nil for none
 }
 
 // errStopped ends what is told because it was stopped.
@@ -78,8 +77,30 @@ func (t *telling) wake() {
 
 // end has it be over. The first reason counts.
 func (t *telling) end(why error) {
-	t.cancel(why)
+	t.finish(why)
 	t.wake()
+}
+
+func (t *telling) finish(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.why == nil {
+		t.why = why
+	}
+	if t.leave != nil {
+		t.leave()
+	}
+}
+
+// begin is the context of a look, which end ends. There is none while nobody looks.
+func (t *telling) begin() (ctx context.Context, done func()) {
+	ctx, done = context.WithCancel(context.Background())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.leave = done; t.why != nil {
+		done()
+	}
+	return ctx, done
 }
 
 func (t *telling) stop() {
@@ -90,14 +111,10 @@ func (t *telling) stop() {
 // look tells what there is to tell. When it is over nobody looks again.
 func (t *telling) look() {
 	for t.more() {
-		err := t.next()
-		if why := context.Cause(t.ctx); why != nil {
-			err = why
-		}
+		err := t.once()
 		if err == nil {
 			continue
 		}
-		t.cancel(err)
 		if t.clock != nil {
 			t.clock.Stop()
 		}
@@ -112,6 +129,19 @@ func (t *telling) look() {
 	}
 }
 
+// once looks once, and says why it is over.
+func (t *telling) once() error {
+	ctx, done := t.begin()
+	defer done()
+	if err := t.next(ctx); err != nil {
+		t.finish(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leave = nil
+	return t.why
+}
+
 // more says whether there is something to look at.
 func (t *telling) more() bool {
 	t.mu.Lock()
@@ -121,7 +151,7 @@ func (t *telling) more() bool {
 }
 
 // next reads the snapshot and tells it.
-func (t *telling) next() error {
+func (t *telling) next(ctx context.Context) error {
 	s := t.agents
 	select {
 	case <-s.watchers.outOfStep():
@@ -135,7 +165,7 @@ func (t *telling) next() error {
 		within = firstFor
 	}
 	var snapshot controlapi.Snapshot
-	err := s.inStep(t.ctx, within, func(ctx context.Context) (err error) {
+	err := s.inStep(ctx, within, func(ctx context.Context) (err error) {
 		if first {
 			t.watch, snapshot, err = s.sync(ctx, t.credential, t.client, t)
 		} else {

@@ -143,14 +143,14 @@ type bySource struct {
 
 	mu      sync.Mutex // protects count and sources
 	count   int
-	sources map[netip.Prefix]int
+	sources map[netip.Prefix]int // nil before the first: most computers have no visitor
 }
 
 // fewestPerSource is more than a browser opens at once.
 const fewestPerSource = 32
 
 func newBySource(total, perSource int) *bySource {
-	return &bySource{total: total, perSource: perSource, sources: make(map[netip.Prefix]int)}
+	return &bySource{total: total, perSource: perSource}
 }
 
 // share is how many a source may have of a limit that holds count already. It
@@ -174,6 +174,9 @@ func (s *bySource) enterBut(source netip.Prefix, spared int) bool {
 	defer s.mu.Unlock()
 	if s.count+spared >= s.total || s.sources[source] >= share(s.total, s.perSource, s.count+spared) {
 		return false
+	}
+	if s.sources == nil {
+		s.sources = make(map[netip.Prefix]int)
 	}
 	s.count++
 	s.sources[source]++

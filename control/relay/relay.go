@@ -280,6 +280,9 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	peers.Wait()
 	kill()
+	for _, s := range r.routes.sessions() { // admitted while the others were ended
+		s.end()
+	}
 	r.wg.Wait()
 	_ = r.toHTTP.Close()
 	httpDone.Wait()

@@ -43,14 +43,14 @@ type computer struct {
 	sessions []*session // newest first
 	visitors *bySource
 	letIn    admitted
-	flows    map[*flow]*session // by which session it came; nil for those at other nodes
+	flows    map[*flow]*session // by which session it came, nil for those at other nodes; nil before the first
 	came     map[ticketID]*flow // by which data connection; none for those at other nodes
 }
 
 func newRoutes(limits Limits) routes {
 	return routes{
 		limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer),
-		away: &computer{visitors: limits.shared(limits.VisitorsPassedOn), flows: make(map[*flow]*session)},
+		away: &computer{visitors: limits.shared(limits.VisitorsPassedOn)},
 	}
 }
 
@@ -104,7 +104,7 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	}
 	c := t.byID[s.computer.ID]
 	if c == nil {
-		c = &computer{id: s.computer.ID, visitors: t.limits.shared(t.limits.VisitorsPerComputer), flows: make(map[*flow]*session), came: make(map[ticketID]*flow)}
+		c = &computer{id: s.computer.ID, visitors: t.limits.shared(t.limits.VisitorsPerComputer)}
 		t.byID[c.id] = c
 	}
 	if c.host != s.host {
@@ -247,6 +247,9 @@ func (t *routes) join(c *computer, s *session, f *flow) bool {
 	defer t.mu.Unlock()
 	if t.aborted || s != nil && s.kicked {
 		return false
+	}
+	if c.flows == nil {
+		c.flows, c.came = make(map[*flow]*session), make(map[ticketID]*flow)
 	}
 	c.flows[f] = s
 	if s != nil {

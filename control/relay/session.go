@@ -38,7 +38,6 @@ type session struct {
 	instance string
 	conn     *tls.Conn
 	key      *tunnelwire.HeaderKey
-	detach   func() bool // from the life of the relay, whose end ends the session
 
 	credential string
 	syncs      bool          // the connection carries the sync
@@ -50,18 +49,18 @@ type session struct {
 
 	mu       sync.Mutex // protects what follows
 	pools    [2]pool
-	pending  map[ticketID]issued
-	arrived  int                // plain data connections so far
-	pinged   bool               // a Pong is to be written
-	sent     int64              // what the first Ping that it answers said
-	draining bool               // Drain is to be written
-	over     bool               // end was called
-	farewell []tunnelwire.Frame // written last
-	writing  bool               // a goroutine runs write, or is about to; stays set once over
-	more     bool               // there is something to say since write last looked
-	clock    *time.Timer        // calls tickDue; nil until it is needed
-	ticking  bool               // clock is set for the next tick
-	ticked   bool               // a tick is due, which write makes
+	pending  map[ticketID]issued // nil before the first
+	arrived  int                 // plain data connections so far
+	pinged   bool                // a Pong is to be written
+	sent     int64               // what the first Ping that it answers said
+	draining bool                // Drain is to be written
+	over     bool                // end was called
+	farewell []tunnelwire.Frame  // written last
+	writing  bool                // a goroutine runs write, or is about to; stays set once over
+	more     bool                // there is something to say since write last looked
+	clock    *time.Timer         // calls tickDue; nil until it is needed
+	ticking  bool                // clock is set for the next tick
+	ticked   bool                // a tick is due, which write makes
 	ticks    int
 	resting  bool      // see rest
 	visited  time.Time // when a visitor last came
@@ -79,8 +78,9 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 		return
 	}
 	s.log().Info("tunnel connected", "from", conn.RemoteAddr().String())
-	// One that was admitted while the relay drained has been missed by that.
-	s.detach = context.AfterFunc(life, func() { s.end() })
+	if life.Err() != nil { // admitted when the relay had ended the others
+		s.end()
+	}
 	s.next()
 	s.write()
 }
@@ -177,7 +177,6 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host st
 		credential: hello.Credential, syncs: conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
 		line:    r.cfg.Limits.shared(r.cfg.Limits.WaitingPerComputer),
 		done:    make(chan struct{}),
-		pending: make(map[ticketID]issued),
 		silence: tunnelwire.GiveUpAfter,
 		writing: true, // the welcome comes first
 		ticked:  true,
@@ -234,7 +233,6 @@ func (s *session) read(first []byte) {
 	}
 	if err != nil {
 		s.end()
-		s.detach()
 		s.log().Info("tunnel ended", "err", err)
 	}
 }

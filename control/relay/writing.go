@@ -151,6 +151,9 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		if n <= 0 {
 			continue
 		}
+		if s.pending == nil {
+			s.pending = make(map[ticketID]issued)
+		}
 		tickets := make([]tunnelwire.Ticket, n)
 		for i := range tickets {
 			tickets[i] = tunnelwire.NewTicket()
