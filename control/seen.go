@@ -118,7 +118,8 @@ func (s *Agents) writeLastSeen(ctx context.Context) error {
 // They are put without a transaction, which would collide with whoever changes one of so
 // many rows. So the rows are read before: two nodes that write one at the very same moment
 // can still leave the earlier one, until the next minute. And the rows of computers that
-// were removed meanwhile are taken out again.
+// were removed meanwhile are taken out again, once no agent of theirs is told here: then
+// they are noted a last time.
 func (s *Agents) writeSeen(ctx context.Context) error {
 	all := s.seen.pending()
 	for some := range slices.Chunk(slices.Collect(maps.Keys(all)), seenBatch) {
@@ -168,6 +169,10 @@ func (s *Agents) putSeen(ctx context.Context, ids []string, all map[string]time.
 
 // forgetGone deletes the sightings of those computers that are not there.
 func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
+	ids = slices.DeleteFunc(slices.Clone(ids), s.watchers.tellsOf)
+	if len(ids) == 0 {
+		return nil
+	}
 	keys := keysOf(ids, keyComputer)
 	values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) ([][]byte, error) { return tx.GetAll(keys...) })
 	if err != nil {

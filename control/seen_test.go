@@ -135,6 +135,49 @@ func TestSeenNeverGoesBack(t *testing.T) {
 	}
 }
 
+// Weakness: each minute a node read the rows of all computers that sleep, to find out which
+// of them are gone. Checked: nothing is read for who is told here, and what was written for
+// a computer that was removed is taken out when its agent is told no more.
+func TestSeenOfWhoIsRemoved(t *testing.T) {
+	t.Parallel()
+	store := &statements{}
+	b := newBench(t, func(c *Config) { store.Store, c.Store = c.Store, store })
+	e := b.owner()
+	w := b.Agents.watchers.add(e.Computer.ID, &telling{agents: b.Agents, over: func(error) {}})
+	written := func() (is bool) {
+		t.Helper()
+		if err := b.Agents.writeSeen(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := b.store.View(t.Context(), func(tx kv.Tx) (err error) {
+			_, is, err = get[time.Time](tx, keyComputerSeen(e.Computer.ID))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	b.Agents.seen.note(e.Computer.ID, b.clock.Now())
+	before := store.sent.Load()
+	if !written() {
+		t.Error("it is not written")
+	}
+	if sent := store.sent.Load() - before; sent != 2 {
+		t.Errorf("%d statements, want one to read and one to write", sent)
+	}
+	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(1))
+	if err := b.Computers.Remove(t.Context(), e.AccountID, "maya"); err != nil {
+		t.Fatal(err)
+	}
+	written() // before the agent is told, whose sync ends by that
+	w.Stop()
+	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(2))
+	if written() {
+		t.Error("the row of a computer that is gone stays")
+	}
+}
+
 // computer makes a computer of an account of its own.
 func (b *bench) computer(name string) (OwnedComputer, error) {
 	b.t.Helper()

@@ -35,8 +35,9 @@ const (
 	// othersLinger is how long a node without news takes others for alive after it saw
 	// them: one that ends may still finish a request.
 	othersLinger = time.Minute
-	// untoldMemory is how long nodes can learn of a change that was told to nobody.
-	untoldMemory = 10 * time.Minute
+	// untoldMemory is how long nodes can learn of a change that was told to nobody. A
+	// node that did not look for so long begins a sweep at once.
+	untoldMemory = time.Minute
 )
 
 // syncsPerComputer bounds the syncs that wait for one computer. An agent that lost
@@ -316,6 +317,13 @@ func (ws *watchers) watches(computerID string) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return len(ws.byComputer[computerID]) > 0
+}
+
+// tellsOf says whether an agent of a computer is told here.
+func (ws *watchers) tellsOf(computerID string) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return slices.ContainsFunc(ws.byComputer[computerID], func(w *Watch) bool { return w.telling != nil })
 }
 
 // relaysFor are the relays that the agent of a computer is given.
