@@ -177,7 +177,7 @@ func (c *computer) take(s controlapi.Snapshot) {
 		c.mu.Unlock()
 		c.closeVisitors()
 	}
-	c.tunnel.Wake()
+	c.tunnel.Relist()
 }
 
 // given is how many apps people may open.

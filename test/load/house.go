@@ -102,9 +102,13 @@ func beComputers(ctx context.Context, orders io.Reader, reports io.Writer) error
 	}
 }
 
-// againAtOnce is how many computers of a house start again at a time: they are many
-// people's, and a start is no storm.
-const againAtOnce = 16
+// againAtOnce is how many computers start again at a time, and againEach how often one is
+// begun: they are many people's, and a start is no storm, which nodes admit slowly. One
+// house follows the other.
+const (
+	againAtOnce = 16
+	againEach   = time.Second / 250
+)
 
 // startAgain ends the agents and starts them again, as after an update or a night.
 func startAgain(ctx context.Context, all []*computer, within time.Duration) error {
@@ -112,7 +116,10 @@ func startAgain(ctx context.Context, all []*computer, within time.Duration) erro
 	defer cancel()
 	var g errgroup.Group
 	g.SetLimit(againAtOnce)
+	pace := time.NewTicker(againEach)
+	defer pace.Stop()
 	for i, was := range all {
+		<-pace.C
 		g.Go(func() error {
 			was.stop()
 			<-was.ended
