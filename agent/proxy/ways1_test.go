@@ -35,8 +35,7 @@ func (w *way) exchange1(addr *net.TCPAddr, pieces ...string) (o came) {
 	_ = c.CloseWrite() // the same
 	<-ended
 	watch.finished()
-	o.app = w.app.take()
-	o.visitor = answers1(got.Bytes())
+	o.app, o.visitor = w.samePort(w.app.take()), w.samePort(answers1(got.Bytes()))
 	return o
 }
 
@@ -85,6 +84,18 @@ func FuzzWaysHTTP1(f *testing.F) {
 	for _, seed := range seeds1 {
 		f.Add(seed, uint16(0))
 		f.Add(seed, uint16(len(seed)/2))
+	}
+	for _, seed := range recorded(f, "http1") {
+		f.Add(seed, uint16(0))
+	}
+	for _, seed := range refused {
+		f.Add(strings.Replace(seed, "Host: H\r\n", let, 1), uint16(0))
+	}
+	for i := range outward {
+		f.Add(fmt.Sprintf("GET /says%d HTTP/1.1\r\n%s\r\n", i, let), uint16(0))
+	}
+	for _, address := range ownAddresses {
+		f.Add("MOVE / HTTP/1.1\r\n"+let+"Origin: https://HOST\r\nReferer: "+address+"\r\nDestination: "+address+"\r\n\r\n", uint16(0))
 	}
 	f.Fuzz(func(t *testing.T, input string, cut uint16) {
 		if len(input) > 100_000 {

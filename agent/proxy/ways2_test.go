@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 // FuzzWaysHTTP2 has a visitor take the same steps over HTTP/2 on both ways.
 func FuzzWaysHTTP2(f *testing.F) {
 	w := newWays(f)
-	for _, seed := range seeds2() {
+	for _, seed := range append(seeds2(), recorded(f, "http2")...) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, input string) {
@@ -59,6 +60,12 @@ func seeds2() (all []string) {
 		":protocol: websocket", "cookie: \x7f", "x-a:  b ", "user-agent: a\nuser-agent: b", "x-a: ü", "priority: u=1", "range: bytes=0-1", "pragma: no-cache",
 	} {
 		all = append(all, headers2(flagEnd, get+field), headers2(flagEnd, field+"\n"+get), headers2(0, post+field)+data2(0, flagEnd, "hello"))
+	}
+	for i := range outward {
+		all = append(all, headers2(flagEnd, fmt.Sprintf(":method: GET\n:path: /says%d\n%s", i, let2)))
+	}
+	for _, address := range ownAddresses {
+		all = append(all, headers2(flagEnd, ":method: MOVE\n:path: /\n"+let2+"origin: https://HOST\nreferer: "+address+"\ndestination: "+address+"\n"))
 	}
 	return append(all,
 		headers2(flagEnd|flagPlain, ""), headers2(flagEnd|flagPlain|flagPriority, "accept: */*"), headers2(flagEnd, ":method: GET\n:path: /\n:scheme: https\n:authority: HOST\n"),

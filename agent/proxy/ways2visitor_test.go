@@ -113,10 +113,10 @@ func (w *way) exchange2(addr *net.TCPAddr, input string, fill *strings.Replacer)
 	<-read
 	watch.finished()
 	v.settled()
-	o.app, o.sure, o.hasty = w.app.take(), v.sure, v.hasty
+	o.app, o.sure, o.hasty = w.samePort(w.app.take()), w.samePort(v.sure), v.hasty
 	slices.Sort(o.app) // streams reach an app in any order
 	slices.Sort(o.sure)
-	o.visitor, o.malformed, o.late = v.told(), v.malformed, v.late
+	o.visitor, o.malformed, o.late = w.samePort(v.told()), v.malformed, v.late
 	return o
 }
 

@@ -10,7 +10,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -336,6 +339,42 @@ func (w *ways) compare(exchange func(*way, *net.TCPAddr) came) (difference strin
 	}
 	return difference
 }
+
+// samePort leaves out what differs because the ways' apps have ports of their own.
+func (w *way) samePort(all []string) []string {
+	for i := range all {
+		all[i] = strings.ReplaceAll(all[i], strconv.Itoa(w.app.port), "PORT")
+	}
+	return all
+}
+
+// recorded are inputs that were recorded, a string of Go's in each line of the files
+// testdata/ways/protocol-*: of Chromium, curl and Node.js (programs), of the quick attack
+// (attacks), of h2spec. HOST and COOKIE stand for what they were sent.
+func recorded(t testing.TB, protocol string) (all []string) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/ways/" + protocol + "-*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no inputs are recorded: ", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			input, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
+			if err != nil {
+				t.Fatalf("%s: %q: %v", file, line, err)
+			}
+			all = append(all, input)
+		}
+	}
+	return all
+}
+
+// ownAddresses are values of fields in which a visitor names the app's address, or nearly.
+var ownAddresses = []string{"https://HOST/page?q=1", "https://HOST", "https://HOST:443/\\x", "https://HOST@elsewhere.test/", "https://HOST.elsewhere.test/", "https://HOST:8080/", "http://HOST/", "/relative"}
 
 // unlike are the parts of our own answers that are another each time.
 func unlike(s string) string {

@@ -71,7 +71,8 @@ func (a *wayApp) serve(c net.Conn) {
 		if got.line == "" || err != nil {
 			return
 		}
-		answer, last := appAnswer(got)
+		_, port, _ := net.SplitHostPort(c.LocalAddr().String())
+		answer, last := appAnswer(got, port)
 		if _, err := io.WriteString(c, answer); err != nil || last {
 			return
 		}
@@ -145,8 +146,9 @@ func fieldOf(fields []string, name string) string {
 	return ""
 }
 
-// appAnswer is the same for the same request. last says that the connection ends.
-func appAnswer(r *appRequest) (answer string, last bool) {
+// appAnswer is the same for the same request, but for the app's port where it is asked for
+// one of outward. last says that the connection ends.
+func appAnswer(r *appRequest, port string) (answer string, last bool) {
 	method, target, _ := strings.Cut(r.line, " ")
 	head := func(status, more string) string {
 		return "HTTP/1.1 " + status + "\r\nContent-Type: text/plain\r\n" + more + "\r\n"
@@ -156,7 +158,12 @@ func appAnswer(r *appRequest) (answer string, last bool) {
 		return head("200 OK", "Content-Length: 77\r\n"), false
 	}
 	path, _, _ := strings.Cut(target, " ")
-	switch strings.TrimRight(path, "0123456789") {
+	kind := strings.TrimRight(path, "0123456789")
+	switch kind {
+	case "/says":
+		if n, err := strconv.Atoi(path[len(kind):]); err == nil && n < len(outward) {
+			return head("201 Created", outward[n].field+": "+strings.ReplaceAll(outward[n].says, "PORT", port)+"\r\nContent-Length: 0\r\n"), false
+		}
 	case "/none":
 		return head("204 No Content", "X-A: 1\r\nX-A: 2\r\n"), false
 	case "/same":
