@@ -97,9 +97,18 @@ func (s *Computers) ByName(ctx context.Context, short string) (OwnedComputer, er
 	})
 }
 
-func computerByName(tx kv.Tx, short string) (computer, bool, error) {
+// computerByName finds a computer. Rows of it that are read next can be named: they
+// come in the same round trip.
+func computerByName(tx kv.Tx, short string, next ...func(id string) string) (computer, bool, error) {
 	id, found, err := get[string](tx, keyComputerName(short))
 	if err != nil || !found {
+		return computer{}, false, err
+	}
+	keys := []string{keyComputer(id)}
+	for _, key := range next {
+		keys = append(keys, key(id))
+	}
+	if _, err := tx.GetAll(keys...); err != nil {
 		return computer{}, false, err
 	}
 	return get[computer](tx, keyComputer(id))

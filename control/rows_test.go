@@ -21,17 +21,30 @@ type counting struct {
 }
 
 func (s *counting) View(ctx context.Context, fn func(kv.Tx) error) error {
-	return s.Store.View(ctx, func(tx kv.Tx) error { return fn(countingTx{tx, s}) })
+	return s.Store.View(ctx, func(tx kv.Tx) error { return fn(countingTx{tx, s, map[string]bool{}}) })
+}
+
+func (s *counting) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	return s.Store.Update(ctx, func(tx kv.Tx) error { return fn(countingTx{tx, s, map[string]bool{}}) })
 }
 
 type countingTx struct {
 	kv.Tx
 	store *counting
+	known map[string]bool // read together, so that a Get of them is none
 }
 
-func (t countingTx) Get(key string) ([]byte, error) { t.store.reads++; return t.Tx.Get(key) }
+func (t countingTx) Get(key string) ([]byte, error) {
+	if !t.known[key] {
+		t.store.reads++
+	}
+	return t.Tx.Get(key)
+}
 func (t countingTx) GetAll(keys ...string) ([][]byte, error) {
 	t.store.reads++
+	for _, key := range keys {
+		t.known[key] = true
+	}
 	return t.Tx.GetAll(keys...)
 }
 func (t countingTx) Scan(prefix, after string, limit int) ([]kv.Item, error) {

@@ -119,7 +119,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 	code := newToken()
 	err := s.update(ctx, func(tx *txn) error {
 		refused := refuse(controlapi.CodeForbidden, "This isn’t shared with you.")
-		c, found, err := computerByName(tx, v.Computer)
+		c, found, err := computerByName(tx, v.Computer, keyComputerApps, func(id string) string { return keyPerson(id, account.ID) })
 		if err != nil {
 			return err
 		}

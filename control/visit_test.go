@@ -93,6 +93,21 @@ func TestVisit(t *testing.T) {
 	}
 }
 
+// Weakness: a visit read computer, person and apps one after the other, and each was a
+// round trip where the database is elsewhere.
+func TestAVisitReadsTwice(t *testing.T) {
+	t.Parallel()
+	store := &counting{}
+	b := newBench(t, func(c *Config) { store.Store = c.Store; c.Store = store })
+	e := b.owner()
+	b.apps(e, "app1")
+	store.reads = 0
+	b.codeFor(Account{ID: e.AccountID, Email: e.Email}, visitQuery("app", "app1"))
+	if store.reads != 2 {
+		t.Errorf("a visit is begun with %d reads", store.reads)
+	}
+}
+
 func TestVisitToTheLauncher(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
