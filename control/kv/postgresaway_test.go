@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,7 +88,10 @@ func newCutter(t *testing.T, direct string) (*cutter, string) {
 	}
 	q := u.Query()
 	const name = ".s.PGSQL.5432"
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a b")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	l, err := net.Listen("unix", filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +108,7 @@ func newCutter(t *testing.T, direct string) (*cutter, string) {
 		c.wg.Wait()
 	})
 	q.Set("host", dir)
-	u.RawQuery = q.Encode()
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // which is no space in a database's URL
 	return c, u.String()
 }
 

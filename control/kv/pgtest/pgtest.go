@@ -110,7 +110,7 @@ func Start(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "pgtest-") // short: a socket's path has room for 104 bytes
+	dir, err := newDir()
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +123,10 @@ func Start(opts Options) (*Server, error) {
 	}
 	return s, nil
 }
+
+// newDir is a directory for a server. Its path has a space in it, as may be that of any
+// directory for temporary files, and is short: a socket's has room for 104 bytes.
+func newDir() (string, error) { return os.MkdirTemp("", "pg test-") }
 
 // Programs is the directory of the newest server installed.
 func Programs() (string, error) {
@@ -291,7 +295,7 @@ func (s *Server) signal(sig syscall.Signal) error {
 // commit that it is kept only once the copy has it. The URLs of its databases are
 // the same but for the host.
 func (s *Server) Standby() (*Server, error) {
-	dir, err := os.MkdirTemp("", "pgtest-")
+	dir, err := newDir()
 	if err != nil {
 		return nil, err
 	}
