@@ -3,7 +3,8 @@
 #
 #   test/clients/run.sh [go test flags]
 #
-# Ends with a table of what each library did, kept in out/clients.txt.
+# Ends with a table of what each library did, kept in out/clients.txt, and with the blocks
+# of the documents that nobody typed, each with the reason, kept in out/not-typed.txt.
 # Debian packages: python3-requests-oauthlib python3-authlib python3-jwt
 # python3-cryptography openjdk-17-jdk-headless.
 set -eu
@@ -17,8 +18,11 @@ fi
 cd ../..
 mkdir -p out
 export PORCHLIGHT_TABLE="$PWD/out/clients.txt"
-rm -f "$PORCHLIGHT_TABLE"
+export PORCHLIGHT_NOT_TYPED="$PWD/out/not-typed.txt"
+rm -f "$PORCHLIGHT_TABLE" "$PORCHLIGHT_NOT_TYPED"
 status=0
 go test -tags clients -count=1 -timeout 5m "$@" ./test/clients || status=$?
-[ ! -e "$PORCHLIGHT_TABLE" ] || cat "$PORCHLIGHT_TABLE"
+for list in "$PORCHLIGHT_TABLE" "$PORCHLIGHT_NOT_TYPED"; do
+	[ ! -e "$list" ] || cat "$list"
+done
 exit $status
