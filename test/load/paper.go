@@ -26,6 +26,9 @@ const (
 	nodeMaxFiles = 220_000.
 	baseCores    = 16.
 	halfUsed     = .5
+	// beatsASec is how often every node tells each other one how much it has said
+	// (control/news).
+	beatsASec = 1.
 	// oneKnown is what every node keeps of a computer that is anywhere, in KB: the
 	// interest in its name, measured once with an embedded message server.
 	oneKnown = 1.3
@@ -92,6 +95,10 @@ func (e each) nodes(n float64) need {
 	return most
 }
 
+// messages between nodes a second: each hears of every change at the others, and of each
+// of them a beat.
+func messages(changes, nodes float64) float64 { return (changes + nodes*beatsASec) * max(0, nodes-1) }
+
 // cores of the database that n computers need.
 func (e each) cores(n float64) float64 { return math.Ceil(n * e.base / 1000 / halfUsed) }
 
@@ -113,7 +120,7 @@ tokens and %s sign-ins. A node has %.0f cores, %.0f GB and %.0f files, and half 
 	for _, n := range []float64{10_000, 100_000, 1_000_000} {
 		nodes := e.nodes(n)
 		fmt.Fprintf(&b, "| %.0f | %.0f | %s | %.0f | %.0f | %.0f | %.0f |\n",
-			n, nodes.n, nodes.why, e.cores(n), n*e.statements, n*e.written, n*e.messages*max(0, nodes.n-1))
+			n, nodes.n, nodes.why, e.cores(n), n*e.statements, n*e.written, messages(n*e.messages, nodes.n))
 	}
 	first, then := e.breaks()
 	fmt.Fprintf(&b, `
