@@ -18,9 +18,12 @@ const (
 	clusterName = "porchlight"
 	// startWait bounds how long the server may take to listen.
 	startWait = 10 * time.Second
-	// A connection between nodes is dead when pings stay without an answer.
+	// A connection between nodes is dead when pings stay without an answer: the next one
+	// after pingsOut of them ends it. So a node that has fallen silent is forgotten after
+	// goneAfter at most, and one that was killed with its connection.
 	pingEvery = time.Second
 	pingsOut  = 2
+	goneAfter = (pingsOut + 1) * pingEvery
 	// strangerWait is how long who connects may take to show a certificate.
 	strangerWait = 2 // seconds
 )

@@ -3,9 +3,11 @@ package news_test
 import (
 	"bufio"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,14 +31,40 @@ func TestChildNode(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// A node that is killed is forgotten by its connection, and one that only stops by
-// the silence of it; while it is silent it is asked, and nobody waits for long.
+// A node that is silent is to be forgotten in less than 4 s, with the last question that
+// waits for its answer. That its connection ends so is what TestKilledAndSilentNodes sees.
+func TestSilentNodesAreForgottenInTime(t *testing.T) {
+	t.Parallel()
+	interval, out := news.Pings()
+	if interval <= 0 || out <= 0 || news.GoneAfter != time.Duration(out+1)*interval {
+		t.Errorf("connections have %d pings, %v apart, and not %v", out, interval, news.GoneAfter)
+	}
+	const most = 4 * time.Second
+	if bound := news.GoneAfter + news.AnswerWait; bound >= most {
+		t.Errorf("a silent node holds tunnels for %v", bound)
+	}
+	if news.SilentAfter >= most {
+		t.Errorf("a silent node is counted on for %v", news.SilentAfter)
+	}
+}
+
+// A node that is killed is forgotten by the end of its connection, for which no clock is
+// waited for, and one that only stops by pings that it leaves without an answer; while it
+// is silent it is asked, and nobody waits for long.
 func TestKilledAndSilentNodes(t *testing.T) {
 	t.Parallel()
-	for what, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
-		t.Run(what, func(t *testing.T) {
+	const stale = "Router connection closed: Stale Connection"
+	for _, tt := range []struct {
+		what  string
+		sig   syscall.Signal
+		stale bool
+	}{{"killed", syscall.SIGKILL, false}, {"stopped", syscall.SIGSTOP, true}} {
+		t.Run(tt.what, func(t *testing.T) {
 			t.Parallel()
-			one := open(t, "one", nil)
+			var said lines
+			one := open(t, "one", func(c *news.Config) {
+				c.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			})
 			cmd := exec.Command(os.Args[0], "-test.run=^TestChildNode$")
 			cmd.Env = append(os.Environ(), childVariable+"="+one.Address())
 			stdin, err := cmd.StdinPipe()
@@ -61,8 +89,9 @@ func TestKilledAndSilentNodes(t *testing.T) {
 			programs.Eventually(t, "the other process answers", held)
 			one.calm(t)
 
+			said.take()
 			begun := time.Now()
-			if err := cmd.Process.Signal(sig); err != nil {
+			if err := cmd.Process.Signal(tt.sig); err != nil {
 				t.Fatal(err)
 			}
 			// Nobody answering at once tells that it is forgotten; while it is only
@@ -71,8 +100,31 @@ func TestKilledAndSilentNodes(t *testing.T) {
 				asked := time.Now()
 				return !held() && time.Since(asked) < 100*time.Millisecond
 			})
-			t.Logf("a node that is %s is forgotten after %v", what, time.Since(begun))
+			t.Logf("a node that is %s is forgotten after %v", tt.what, time.Since(begun))
+			if all := said.take(); !strings.Contains(all, "Router connection closed: ") || strings.Contains(all, stale) != tt.stale {
+				t.Errorf("its connection did not end as it should:\n%s", all)
+			}
 			programs.Eventually(t, "and missed", one.Missed)
 		})
 	}
+}
+
+// lines are what a node logs.
+type lines struct {
+	mu  sync.Mutex
+	all strings.Builder // guarded by mu
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+// take is what was logged since the last call.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.all.Reset()
+	return l.all.String()
 }

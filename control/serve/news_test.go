@@ -59,6 +59,26 @@ func TestNewsOfAnotherNode(t *testing.T) {
 	t.Logf("a change at another node: half seen after %v, 99 %% after %v, the last after %v", took[50], took[98], took[99])
 }
 
+// Nothing of news starts with one node, nor in a node on a database that has no address
+// for others: it has no more listeners than it was told to.
+func TestOneNodeHasNoNews(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Config){
+		"on a file":     func(*Config) {},
+		"on a database": func(c *Config) { c.Postgres = pgtest.Database(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{DataDir: t.TempDir(), Naming: control.Naming{Domain: "porch.test", PublicPort: 443}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second, Log: slog.New(slog.DiscardHandler)}
+			change(&cfg)
+			n, _ := runNode(t, cfg)
+			if n.news != nil || n.peers != nil || n.metrics != nil || len(n.listeners) != 1 {
+				t.Errorf("news: %v, a listener for other nodes: %v, one for metrics: %v, and %d for visitors", n.news != nil, n.peers != nil, n.metrics != nil, len(n.listeners))
+			}
+		})
+	}
+}
+
 // Where nothing else is said, the port for news follows from that for peers; and
 // what cannot be is refused with the flag's name.
 func TestNewsAddress(t *testing.T) {

@@ -4,9 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -266,4 +272,57 @@ func TestCommandsLeaveWordForNodes(t *testing.T) {
 	if after := left(); after != before+1 {
 		t.Errorf("%d rows tell nodes of changes, and %d when a computer was disconnected", before, after)
 	}
+}
+
+// One node alone listens for visitors and for who asks how it is, and for nobody else: no
+// news between nodes, which would be a port more, starts.
+func TestOneNodeListensForNoOther(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("this test reads /proc, which Linux has")
+	}
+	s := start(t, "--data", t.TempDir())
+	want := []string{s.addr, strings.TrimPrefix(s.metrics, "http://")}
+	slices.Sort(want)
+	if got := listensAt(t, s.PID()); !slices.Equal(got, want) {
+		t.Errorf("it listens at %q, not at %q", got, want)
+	}
+}
+
+// listensAt are the addresses at which a process takes TCP connections, in order. Other hosts than
+// 127.0.0.1 are as the kernel writes them.
+func listensAt(t *testing.T, pid int) (addresses []string) {
+	t.Helper()
+	own := map[string]bool{} // sockets
+	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range descriptors {
+		what, _ := os.Readlink(d) // one that was just closed is none
+		own[what] = true
+	}
+	for _, table := range []string{"tcp", "tcp6"} {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		if err != nil && table == "tcp" {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(raw)) {
+			f := strings.Fields(line)
+			if len(f) < 10 || f[3] != "0A" || !own["socket:["+f[9]+"]"] { // 0A: it listens
+				continue
+			}
+			host, port, _ := strings.Cut(f[1], ":")
+			n, err := strconv.ParseUint(port, 16, 16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if host == "0100007F" {
+				host = "127.0.0.1"
+			}
+			addresses = append(addresses, net.JoinHostPort(host, fmt.Sprint(n)))
+		}
+	}
+	slices.Sort(addresses)
+	return addresses
 }
