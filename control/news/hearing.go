@@ -88,14 +88,23 @@ func (n *News) Unheard(long time.Duration) (runs []string) {
 	return runs
 }
 
-// reaches says whether a way to every node that is heard has stood since begun, and the
-// node was heard over it: it says what it listens to before anything else. Without a way
-// the own server answers at once that nobody listens. Nodes that are not heard were not
-// asked; one without news is left to others.
-func (n *News) reaches(begun time.Time) (unasked []string, all bool) {
+// all are the runs of the other nodes that live.
+func (n *News) all() (runs []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range n.others {
+		runs = append(runs, o.Run)
+	}
+	return runs
+}
+
+// reached are the runs of the nodes to which a way has stood since begun, and that were
+// heard over it: each says what it listens to before anything else. Without a way the own
+// server answers at once that nobody listens.
+func (n *News) reached(begun time.Time) (runs []string) {
 	routes, err := n.server.Routez(nil)
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	standing := make(map[string]time.Time, len(routes.Routes))
 	for _, r := range routes.Routes {
@@ -106,19 +115,12 @@ func (n *News) reaches(begun time.Time) (unasked []string, all bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, o := range n.others {
-		if o.Address == "" {
-			continue
-		}
-		if time.Since(o.heardAt) > silentAfter {
-			unasked = append(unasked, o.Run) // also where it is heard the moment after
-			continue
-		}
 		since, ok := standing[serverName(o.Name, o.Run)]
-		if !ok || !since.Before(begun) || o.heardAt.Before(since) {
-			return nil, false
+		if ok && since.Before(begun) && o.heardAt.After(since) && time.Since(o.heardAt) <= silentAfter {
+			runs = append(runs, o.Run)
 		}
 	}
-	return unasked, true
+	return runs
 }
 
 // Missed says whether something may have been missed since the last call: a number

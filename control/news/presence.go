@@ -89,34 +89,36 @@ func (n *News) answer(m *nats.Msg) {
 
 // Holders asks which of the other nodes have the tunnel of a host, and returns up
 // to most of them, the latest first. Nobody may know of one, and none is taken at
-// its word: it is asked again by whoever brings a visitor. Sure says that nobody else has
-// it but who was not asked; otherwise one may have been too busy to say so, or its
-// connection has just broken. Unasked are then the runs of the nodes that were not heard.
-func (n *News) Holders(ctx context.Context, host string, most int) (found []Holder, unasked []string, sure bool) {
-	if most < 1 || !validHost(host) {
-		return nil, nil, true
+// its word: it is asked again by whoever brings a visitor. Where nobody says to have it,
+// without are the runs of the nodes that surely do not. Any other is not heard, has been too
+// busy to answer, or its connection has just broken.
+func (n *News) Holders(ctx context.Context, host string, most int) (found []Holder, without []string) {
+	if !validHost(host) {
+		return nil, n.all() // no node can have it
+	}
+	if most < 1 {
+		return nil, nil
 	}
 	inbox, answers := n.ask()
 	if answers == nil {
-		return nil, nil, false
+		return nil, nil
 	}
 	defer n.asked(inbox)
 	begun := time.Now()
 	if err := n.client.PublishRequest(tunnelSubject+host, answerPrefix(n.cfg.Run)+inbox, nil); err != nil {
-		return nil, nil, false
+		return nil, nil
 	}
 	late := time.NewTimer(answerWait)
 	defer late.Stop()
 	for len(found) < most {
 		select {
 		case <-ctx.Done():
-			return found, nil, false
+			return found, nil
 		case <-late.C:
-			return latestFirst(found), nil, false
+			return latestFirst(found), nil
 		case m := <-answers:
 			if m.Header.Get("Status") == "503" { // nobody listens
-				unasked, sure = n.reaches(begun)
-				return nil, unasked, sure
+				return nil, n.reached(begun)
 			}
 			if h, ok := n.holder(m.Data); ok {
 				found = append(found, h)
@@ -124,7 +126,7 @@ func (n *News) Holders(ctx context.Context, host string, most int) (found []Hold
 			}
 		}
 	}
-	return latestFirst(found), nil, false
+	return latestFirst(found), nil
 }
 
 func latestFirst(found []Holder) []Holder {

@@ -19,7 +19,7 @@ func TestHolders(t *testing.T) {
 	yes, no := func(string) bool { return true }, func(string) bool { return false }
 	holders := func(host string) string {
 		var names []string
-		found, _, _ := one.Holders(t.Context(), host, 2)
+		found, _ := one.Holders(t.Context(), host, 2)
 		for _, h := range found {
 			names = append(names, h.Node)
 		}
@@ -31,8 +31,8 @@ func TestHolders(t *testing.T) {
 	}
 	until("anna.porch.test", "")
 	programs.Eventually(t, "all are heard, nobody says so, and it is sure", func() bool {
-		found, _, sure := one.Holders(t.Context(), "anna.porch.test", 2)
-		return len(found) == 0 && sure
+		found, without := one.Holders(t.Context(), "anna.porch.test", 2)
+		return len(found) == 0 && len(without) == 2
 	})
 	two.Hold("anna.porch.test", yes)
 	until("anna.porch.test", "two")
@@ -46,6 +46,9 @@ func TestHolders(t *testing.T) {
 		two.Hold(host, yes)
 		if got := holders(host); got != "" {
 			t.Errorf("%q is held by %s", host, got)
+		}
+		if _, without := one.Holders(t.Context(), host, 2); len(without) != 2 {
+			t.Errorf("%q, which no node can hold: without it are %q", host, without)
 		}
 	}
 	var many []string
@@ -66,8 +69,8 @@ func TestHolders(t *testing.T) {
 	one.Know([]news.Node{two.self}) // one answer is all there can be
 	asked := func(host string) bool {
 		for {
-			found, _, sure := one.Holders(t.Context(), host, 1)
-			if len(found) == 1 || sure { // else the answer was late
+			found, without := one.Holders(t.Context(), host, 1)
+			if len(found) == 1 || len(without) == 1 { // else the answer was late
 				return len(found) == 1
 			}
 		}

@@ -85,7 +85,7 @@ func TestKilledAndSilentNodes(t *testing.T) {
 				t.Fatalf("the other process said %q, %v", line, err)
 			}
 			one.Know([]news.Node{{Name: "child", Run: "run-of-child", Address: address}})
-			held := func() bool { found, _, _ := one.Holders(t.Context(), "anna.porch.test", 1); return len(found) == 1 }
+			held := func() bool { found, _ := one.Holders(t.Context(), "anna.porch.test", 1); return len(found) == 1 }
 			programs.Eventually(t, "the other process answers", held)
 			one.calm(t)
 

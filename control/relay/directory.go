@@ -80,9 +80,9 @@ type directory struct {
 	news      func() string // nil without
 	tell      func()        // the nodes that agents should know have changed
 	othersAre func([]Neighbour)
-	hold      func(host string, holds func(string) bool)                                           // nil without
-	holders   func(ctx context.Context, host string, most int) (runs, unasked []string, sure bool) // nil without
-	unheardBy func(long time.Duration) (runs []string)                                             // nil without
+	hold      func(host string, holds func(string) bool)                                // nil without
+	holders   func(ctx context.Context, host string, most int) (runs, without []string) // nil without
+	unheardBy func(long time.Duration) (runs []string)                                  // nil without
 	now       func() time.Time
 	log       *slog.Logger
 
@@ -98,7 +98,7 @@ type directory struct {
 	mu        sync.Mutex           // guards what follows
 	nodes     []nodeRow            // alive, this one included, by name
 	seenAt    time.Time            // when nodes was read
-	anewAt    time.Time            // when lookAnew was through with it
+	anewAt    time.Time            // when lookAnew failed last
 	anewSince time.Time            // when the read of lookAnew that is under way began
 	rows      bool                 // where tunnels are is in the store, too
 	patience  time.Time            // until when nobody is taken for gone

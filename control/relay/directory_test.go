@@ -213,11 +213,11 @@ func TestHoldersComeBeforeTheStore(t *testing.T) {
 	open := func(name string) *directory {
 		p := Peers{
 			Store: store, Domain: "localhost", Run: "run-" + name,
-			Holders: func(_ context.Context, host string, most int) ([]string, []string, bool) {
+			Holders: func(_ context.Context, host string, most int) ([]string, []string) {
 				if host != "maya.localhost" {
 					t.Errorf("asked for %q", host)
 				}
-				return said[:min(len(said), most)], nil, false
+				return said[:min(len(said), most)], nil
 			},
 		}
 		return newDirectory(p, name, func(string) bool { return false }, time.Now, slog.New(slog.DiscardHandler))
@@ -272,11 +272,11 @@ func TestTheFirstHolderIsEnough(t *testing.T) {
 	var mu sync.Mutex
 	var said []string // guarded by mu: runs
 	var asked []int   // guarded by mu: for how many answers at most
-	holders := func(_ context.Context, _ string, most int) ([]string, []string, bool) {
+	holders := func(_ context.Context, _ string, most int) ([]string, []string) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, most)
-		return said[:min(len(said), most)], nil, false
+		return said[:min(len(said), most)], nil
 	}
 	open := func(name string) node {
 		return serveNode(t, store, name, func(c *Config) { c.Peers.Run, c.Peers.Holders = "run-"+name, holders })

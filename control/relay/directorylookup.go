@@ -30,7 +30,8 @@ type cached struct {
 
 // findings are the other nodes that may have a tunnel, the likeliest first. They are
 // sure where these nodes or the store have just said so, and nobody was left out: then
-// nodes that are not among them have none.
+// nodes that are not among them have none. That there are none at all is sure only where
+// it was just read who is there, too.
 type findings struct {
 	nodes []nodeRow
 	sure  bool
@@ -84,20 +85,26 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	if !strings.HasSuffix(serverName, d.domain) {
 		return findings{sure: true}, nil
 	}
-	found, nobody := d.ask(ctx, serverName)
+	found, without := d.ask(ctx, serverName)
 	if len(found.nodes) > 0 {
 		return found, nil
 	}
 	d.mu.Lock()
 	entry, ok := d.cache[serverName]
-	away, rows := d.storeIsAway(), d.rows
+	away, rows, others := d.storeIsAway(), d.rows, d.others()
 	d.mu.Unlock()
+	if rows { // and then these are asked by rows
+		for _, n := range others {
+			if n.News == "" {
+				without = append(without, n.Run)
+			}
+		}
+	}
 	switch {
 	case !rows:
-		d.lookAnew(ctx)
-		return d.withoutRows(serverName, nobody), nil
+		return d.withoutRows(ctx, serverName, without), nil
 	case ok && d.now().Before(entry.until):
-		return d.byRows(serverName, entry.nodes, nobody), nil
+		return d.byRows(ctx, serverName, entry.nodes, without), nil
 	case away:
 		return d.reached(d.lastKnown(serverName)), nil
 	}
@@ -121,27 +128,21 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 	if err != nil {
 		return d.reached(d.lastKnown(serverName)), nil
 	}
-	return d.byRows(serverName, read.([]nodeRow), nobody), nil
-}
-
-// nobodySays is what it means that no node says to hold a tunnel.
-type nobodySays struct {
-	sure    bool     // none that was asked holds it
-	unasked []string // runs of the nodes that were not, because they were not heard
+	return d.byRows(ctx, serverName, read.([]nodeRow), without), nil
 }
 
 // ask has the nodes that hold a tunnel say so. The first that does is enough, so that no
 // visitor waits for a second answer that most computers' nodes have none of; where it
 // goes away itself, or could not be reached a moment ago, all of them are. Nobody may
-// answer.
-func (d *directory) ask(ctx context.Context, serverName string) (found findings, nobody nobodySays) {
+// answer: without are then the runs that surely do not hold it.
+func (d *directory) ask(ctx context.Context, serverName string) (found findings, without []string) {
 	if d.holders == nil {
-		return findings{}, nobodySays{}
+		return findings{}, nil
 	}
 	d.mu.Lock()
 	most := min(len(d.others()), peersTried)
 	d.mu.Unlock()
-	nodes, somebody, nobody := d.saying(ctx, serverName, min(most, 1))
+	nodes, somebody, without := d.saying(ctx, serverName, min(most, 1))
 	found = findings{nodes: nodes, sure: true}
 	all := func() []nodeRow { nodes, _, _ := d.saying(ctx, serverName, most); return nodes }
 	switch {
@@ -154,13 +155,13 @@ func (d *directory) ask(ctx context.Context, serverName string) (found findings,
 	if len(found.nodes) > 0 {
 		d.heldBy(serverName, found.nodes[0])
 	}
-	return found, nobody
+	return found, without
 }
 
 // saying are the nodes that say to hold a tunnel, without those that could not be
 // reached a moment ago; somebody says whether any node did.
-func (d *directory) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody bool, nobody nobodySays) {
-	runs, unasked, sure := d.holders(ctx, d.hostOf(serverName), most)
+func (d *directory) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody bool, without []string) {
+	runs, without := d.holders(ctx, d.hostOf(serverName), most)
 	d.mu.Lock()
 	others := d.others()
 	d.mu.Unlock()
@@ -171,7 +172,7 @@ func (d *directory) saying(ctx context.Context, serverName string, most int) (no
 		}
 	}
 	slices.SortStableFunc(places, likelier)
-	return d.reached(findings{nodes: nodesOf(places)}).nodes, len(runs) > 0, nobodySays{sure, unasked}
+	return d.reached(findings{nodes: nodesOf(places)}).nodes, len(runs) > 0, without
 }
 
 // others are the living nodes but this one. mu is held.

@@ -59,17 +59,19 @@ const (
 )
 
 // lookAnew reads who is there, because a node that came just now may have the tunnel that
-// nobody else has. Those who ask together cause one read, and strangers who name hosts
-// none within freshFor of the last. The store may outlast the time it is given, so the read
-// is left to itself after anewWait, and nobody waits for one that is overdue.
-func (d *directory) lookAnew(ctx context.Context) {
+// nobody else has, and says whether it is known: read no more than freshFor before it was
+// called. Those who ask together cause one read, and strangers who name hosts none within
+// freshFor of the last. The store may outlast the time it is given, so the read is left to
+// itself after anewWait, and nobody waits for one that is overdue.
+func (d *directory) lookAnew(ctx context.Context) (known bool) {
 	d.mu.Lock()
-	now := d.now()
-	due := !d.storeIsAway() && now.Sub(d.seenAt) >= freshFor && now.Sub(d.anewAt) >= freshFor
-	overdue := !d.anewSince.IsZero() && now.Sub(d.anewSince) >= anewWait
+	called := d.now()
+	known = called.Sub(d.seenAt) < freshFor
+	due := !known && !d.storeIsAway() && called.Sub(d.anewAt) >= freshFor
+	overdue := !d.anewSince.IsZero() && called.Sub(d.anewSince) >= anewWait
 	d.mu.Unlock()
 	if !due || overdue {
-		return
+		return known
 	}
 	looked := d.flight.DoChan("", func() (any, error) { // no server name is empty
 		d.mu.Lock()
@@ -78,13 +80,17 @@ func (d *directory) lookAnew(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), lookupWait)
 		defer cancel()
 		// Strangers cause it, so nothing is read along: that it failed would cost far larger reads.
-		if err := d.readNodes(ctx, kv.Rows{}, func(kv.Tx, error) {}); err != nil {
+		err := d.readNodes(ctx, kv.Rows{}, func(kv.Tx, error) {})
+		if err != nil {
 			d.log.Warn("looking for new relays failed; those known count", "err", err)
 			d.lookupFailed(err) // so that not everybody waits for it
 		}
 		d.mu.Lock()
-		d.anewSince, d.anewAt = time.Time{}, d.now()
-		d.mu.Unlock()
+		defer d.mu.Unlock()
+		d.anewSince = time.Time{}
+		if err != nil {
+			d.anewAt = d.now()
+		}
 		return nil, nil
 	})
 	select {
@@ -92,39 +98,28 @@ func (d *directory) lookAnew(ctx context.Context) {
 	case <-time.After(anewWait):
 	case <-ctx.Done():
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return called.Sub(d.seenAt) < freshFor // not by how late this goes on
 }
 
 // withoutRows are the nodes to ask for a server name where no row names one, and nobody
-// says to hold its tunnel: nobody, where all that have news are heard and it is sure. A
-// node that is not heard is asked itself, and so are all where one may have been too busy
-// to answer: what another node needs and writes is for that node to decide, so a row that
-// is missing says nothing about them.
-func (d *directory) withoutRows(serverName string, nobody nobodySays) findings {
+// says to hold its tunnel: all but those that are known to be without it. The others were
+// not heard, were too busy to answer, or came after the question. What a node with news
+// needs and writes is for that node to decide, so a row that is missing says nothing about
+// it.
+func (d *directory) withoutRows(ctx context.Context, serverName string, without []string) findings {
+	known := d.lookAnew(ctx)
 	found := d.lastKnown(serverName)
-	if !nobody.sure {
-		return d.reached(found)
-	}
-	unheard := append(d.unheardBy(0), nobody.unasked...) // one that is heard again was not asked all the same
-	d.mu.Lock()
-	asked := slices.ContainsFunc(d.others(), func(n nodeRow) bool { return isUnheard(n, unheard) })
-	d.mu.Unlock()
-	if !asked {
-		return findings{sure: true}
-	}
-	found.nodes = slices.DeleteFunc(found.nodes, func(n nodeRow) bool { return !isUnheard(n, unheard) })
+	found.nodes = slices.DeleteFunc(found.nodes, func(n nodeRow) bool { return slices.Contains(without, n.Run) })
+	found.sure = known && len(found.nodes) == 0
 	return d.reached(found)
 }
 
-// isUnheard says that a node should be heard and is not; one without news has its tunnels
-// in rows.
-func isUnheard(n nodeRow, unheard []string) bool {
-	return n.News != "" && slices.Contains(unheard, n.Run)
-}
-
 // byRows goes by what the rows say, where they name somebody.
-func (d *directory) byRows(serverName string, nodes []nodeRow, nobody nobodySays) findings {
+func (d *directory) byRows(ctx context.Context, serverName string, nodes []nodeRow, without []string) findings {
 	if len(nodes) == 0 && d.unheardBy != nil {
-		return d.withoutRows(serverName, nobody)
+		return d.withoutRows(ctx, serverName, without)
 	}
 	return d.reached(findings{nodes: nodes, sure: true})
 }

@@ -18,24 +18,30 @@ type newsNode struct {
 	*directory
 	held    map[string]bool
 	said    []string // runs that say to hold what is asked for
-	sure    bool
+	busy    bool     // nobody answers for sure
 	unheard []string // runs, for however long
-	unknown []string // runs that were not heard yet
 	unasked []string // runs that were not heard when it was asked
 }
 
 func withNews(store kv.Store, name string) *newsNode {
-	n := &newsNode{held: map[string]bool{}, sure: true}
+	n := &newsNode{held: map[string]bool{}}
 	p := Peers{
 		Store: store, Domain: "localhost", Run: "run-" + name, Version: "v2", News: func() string { return name + ":7543" },
 		Hold:    func(string, func(string) bool) {},
-		Holders: func(context.Context, string, int) ([]string, []string, bool) { return n.said, n.unasked, n.sure },
-		Unheard: func(long time.Duration) []string {
-			if long == 0 {
-				return slices.Concat(n.unheard, n.unknown)
+		Unheard: func(time.Duration) []string { return n.unheard },
+	}
+	p.Holders = func(context.Context, string, int) (runs, without []string) {
+		if len(n.said) > 0 || n.busy {
+			return n.said, nil
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, o := range n.others() {
+			if o.News != "" && !slices.Contains(n.unheard, o.Run) && !slices.Contains(n.unasked, o.Run) {
+				without = append(without, o.Run)
 			}
-			return n.unheard
-		},
+		}
+		return nil, without
 	}
 	n.directory = newDirectory(p, name, func(host string) bool { return n.held[host] }, time.Now, slog.New(slog.DiscardHandler))
 	return n
@@ -193,9 +199,9 @@ func TestRowsWhileANodeIsNotHeard(t *testing.T) {
 		}
 	}
 	finds("", true)
-	one.sure = false
+	one.busy = true
 	finds("three two", false)
-	one.sure, one.unheard = true, []string{"run-three"}
+	one.busy, one.unheard = false, []string{"run-three"}
 	finds("three", false)
 	one.said = []string{"run-two"}
 	finds("two", true)
@@ -220,14 +226,14 @@ func TestRowsWhileANodeIsNotHeard(t *testing.T) {
 			}
 		}
 	}
-	one.said, one.sure = nil, false
+	one.said, one.busy = nil, true
 	names("notes.olga.localhost", "three two", false)
-	one.sure = true
+	one.busy = false
 	names("notes.olga.localhost", "three", false) // its row may come yet
 	two.unheard = []string{"run-one"}
 	two.tunnel("paul.localhost", true)
 	two.step(t)
-	one.sure = false
+	one.busy = true
 	names("notes.paul.localhost", "two", true)
 	one.unheard = []string{"run-of-before"} // of nobody who lives
 	one.step(t)
@@ -251,13 +257,11 @@ func TestNodeThatCameJustNow(t *testing.T) {
 	one.step(t)
 	two.tunnel("maya.localhost", true)
 	two.step(t)
-	one.unknown = []string{"run-two"} // as the news has it of who is told of first
 	now.advance(freshFor)
 	found, err := one.find(t.Context(), "notes.maya.localhost")
 	if err != nil || found.sure || len(found.nodes) != 1 || found.nodes[0].Node != "two" {
 		t.Errorf("a node that came: %v, sure %v, %v", found.nodes, found.sure, err)
 	}
-	one.unknown = nil
 	before := store.views.Load()
 	for i := range 1000 {
 		if found, err := one.find(t.Context(), fmt.Sprintf("n%d.localhost", i)); err != nil || !found.sure {
@@ -289,6 +293,67 @@ func TestNodeThatWasNotAskedIs(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(asked, c.want) || found.sure != (c.want == nil) {
 			t.Errorf("not asked %q: asked itself %q, sure %v, %v", c.unasked, asked, found.sure, err)
+		}
+	}
+}
+
+// Weakness: a node that had not yet seen another one when the store went away told visitors
+// of the other's computers that there is no such name, and so did one that had not looked at
+// all. Checked: who has not just read who is there is not sure that nobody has a tunnel, and
+// asks nobody in vain; with the store it is sure again.
+func TestNobodyIsSureWhoHasNotLooked(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	store := sharedStore(t, now.Now)
+	one, two := withNews(store, "one"), withNews(store, "two")
+	one.now, two.now = now.Now, now.Now
+	finds := func(when string, want error) {
+		t.Helper()
+		found, err := one.find(t.Context(), "notes.maya.localhost")
+		if err != nil || len(found.nodes) != 0 || found.nowhere() != want {
+			t.Errorf("%s: asked are %v, and the visitor is told %v, %v; want %v", when, found.nodes, found.nowhere(), err, want)
+		}
+	}
+	finds("before the first look", errNoConnection)
+	one.step(t)
+	finds("just read", errUnknownHost)
+	two.tunnel("maya.localhost", true)
+	two.step(t)
+	store.away.Store(true)
+	now.advance(freshFor)
+	for _, when := range []string{"the read fails", "the store is away"} {
+		finds(when, errNoConnection)
+	}
+	store.away.Store(false)
+	one.step(t)
+	finds("two is known, and says no", errUnknownHost)
+	one.said = []string{"run-two"}
+	if found, err := one.find(t.Context(), "notes.maya.localhost"); err != nil || len(found.nodes) != 1 {
+		t.Errorf("two is known: %v, %v", found.nodes, err)
+	}
+}
+
+// A node of an earlier version that came just now has its tunnels in rows that nobody has
+// looked into yet: it is asked itself.
+func TestEarlierVersionThatCameJustNow(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	store := sharedStore(t, now.Now)
+	one := withNews(store, "one")
+	one.now = now.Now
+	one.step(t)
+	old := newDirectory(Peers{Store: store, Domain: "localhost"}, "old", func(string) bool { return true }, now.Now, slog.New(slog.DiscardHandler))
+	if err := old.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now.advance(freshFor)
+	for _, c := range []struct {
+		when string
+		want int
+	}{{"it came", 1}, {"its rows are read", 0}} {
+		found, err := one.find(t.Context(), "notes.maya.localhost")
+		if err != nil || len(found.nodes) != c.want || found.sure != (c.want == 0) {
+			t.Errorf("%s: %v, sure %v, %v", c.when, found.nodes, found.sure, err)
 		}
 	}
 }

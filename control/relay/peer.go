@@ -71,11 +71,11 @@ type Peers struct {
 	Neighbours func([]Neighbour)
 	// Hold tells the other nodes whether this one has the tunnel of a host, as holds says
 	// while it is called. Holders asks which of them have it: their runs, most at most,
-	// the likeliest first; whether it is sure that no other node which was asked has it,
-	// and then the runs that were not, because they were not heard. Unheard are the runs of the nodes that live and were not heard for so long. All
+	// the likeliest first; where nobody says so, without are the runs that surely do not.
+	// Unheard are the runs of the nodes that live and were not heard for so long. All
 	// three are nil where the store alone says where tunnels are.
 	Hold    func(host string, holds func(host string) bool)
-	Holders func(ctx context.Context, host string, most int) (runs, unasked []string, sure bool)
+	Holders func(ctx context.Context, host string, most int) (runs, without []string)
 	Unheard func(long time.Duration) (runs []string)
 	// Along are rows that are read together with those of the nodes, every two seconds
 	// and by the same statement. LookedAlong gets a transaction that has them, or, with a

@@ -50,12 +50,12 @@ func (n *Node) joinNews(parts *wiring.Config) (run string) {
 		n.news.Know(nodes)
 	}
 	p.Hold = func(host string, holds func(string) bool) { n.news.Hold(host, holds) }
-	p.Holders = func(ctx context.Context, host string, most int) (runs, unasked []string, sure bool) {
-		found, unasked, sure := n.news.Holders(ctx, host, most)
+	p.Holders = func(ctx context.Context, host string, most int) (runs, without []string) {
+		found, without := n.news.Holders(ctx, host, most)
 		for _, h := range found {
 			runs = append(runs, h.Run)
 		}
-		return runs, unasked, sure
+		return runs, without
 	}
 	p.Unheard = func(long time.Duration) []string { return n.news.Unheard(long) }
 	return run
