@@ -1,8 +1,6 @@
 package store
 
-import (
-	bolt "go.etcd.io/bbolt"
-)
+import "porchlight/internal/boltfile"
 
 var (
 	metaBucket = []byte("meta")
@@ -24,7 +22,7 @@ type Instance struct {
 // Instance returns the identity of this data directory, which a migration
 // made.
 func (s *Store) Instance() (in Instance, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(metaBucket)
 		in.ID = string(b.Get(instanceIDKey))
 		in.Key = append([]byte(nil), b.Get(instanceKeyKey)...)
