@@ -14,21 +14,23 @@ func TestCarrier(t *testing.T) {
 	end()
 	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 	for name, c := range map[string]struct {
-		sessions [slots]*session
+		sessions []*session
 		want     int // -1 for none
 	}{
-		"none":                   {[slots]*session{}, -1},
-		"of an older relay":      {[slots]*session{{ctx: t.Context()}, {ctx: t.Context(), syncs: true}}, 1},
-		"one has ended":          {[slots]*session{{ctx: ended, syncs: true}, {ctx: t.Context(), syncs: true}}, 1},
-		"one failed":             {[slots]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(time.Second)}}, {ctx: t.Context(), syncs: true}}, 1},
-		"both failed":            {[slots]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(2)}}, {ctx: t.Context(), syncs: true, sync: syncing{failed: ago(time.Second)}}}, 1},
-		"the first drains":       {[slots]*session{{ctx: t.Context(), syncs: true, draining: true}, {ctx: t.Context(), syncs: true, sync: syncing{failed: ago(1)}}}, 1},
-		"the second drains":      {[slots]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), syncs: true, draining: true}}, 0},
-		"both drain":             {[slots]*session{{ctx: t.Context(), syncs: true, draining: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), syncs: true, draining: true}}, 1},
-		"only one, which drains": {[slots]*session{nil, {ctx: t.Context(), syncs: true, draining: true}}, 1},
-		"one carries it":         {[slots]*session{{ctx: t.Context(), syncs: true}, {ctx: t.Context(), syncs: true, sync: syncing{under: true, failed: ago(1)}}}, 1},
+		"none":                   {[]*session{}, -1},
+		"of an older relay":      {[]*session{{ctx: t.Context()}, {ctx: t.Context(), syncs: true}}, 1},
+		"one has ended":          {[]*session{{ctx: ended, syncs: true}, {ctx: t.Context(), syncs: true}}, 1},
+		"one failed":             {[]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(time.Second)}}, {ctx: t.Context(), syncs: true}}, 1},
+		"both failed":            {[]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(2)}}, {ctx: t.Context(), syncs: true, sync: syncing{failed: ago(time.Second)}}}, 1},
+		"the first drains":       {[]*session{{ctx: t.Context(), syncs: true, draining: true}, {ctx: t.Context(), syncs: true, sync: syncing{failed: ago(1)}}}, 1},
+		"the second drains":      {[]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), syncs: true, draining: true}}, 0},
+		"both drain":             {[]*session{{ctx: t.Context(), syncs: true, draining: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), syncs: true, draining: true}}, 1},
+		"only one, which drains": {[]*session{nil, {ctx: t.Context(), syncs: true, draining: true}}, 1},
+		"only an extra one":      {[]*session{nil, nil, {ctx: t.Context(), syncs: true}}, -1},
+		"one carries it":         {[]*session{{ctx: t.Context(), syncs: true}, {ctx: t.Context(), syncs: true, sync: syncing{under: true, failed: ago(1)}}}, 1},
 	} {
-		tun := &Tunnel{sessions: c.sessions}
+		tun := &Tunnel{}
+		copy(tun.sessions[:], c.sessions)
 		var want *session
 		if c.want >= 0 {
 			want = c.sessions[c.want]

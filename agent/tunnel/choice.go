@@ -36,6 +36,7 @@ var (
 
 // tried is what is known of a relay.
 type tried struct {
+	came   time.Time // as an extra one, last
 	until  time.Time // another one is dialled before
 	firmly bool      // and this one not even where there is no other: it asked for that
 	fails  int       // in a row, refusals too
@@ -161,8 +162,12 @@ func (t *Tunnel) reachWait() time.Duration {
 
 // taken says that a slot uses relay. mu is held.
 func (t *Tunnel) taken(relay controlapi.Relay) bool {
-	return slices.ContainsFunc(t.inUse[:], func(u *controlapi.Relay) bool { return u != nil && *u == relay }) ||
+	return uses(t.inUse[:slots], relay) ||
 		slices.ContainsFunc(t.next[:], func(w *welcomed) bool { return w != nil && w.relay == relay })
+}
+
+func uses(inUse []*controlapi.Relay, relay controlapi.Relay) bool {
+	return slices.ContainsFunc(inUse, func(u *controlapi.Relay) bool { return u != nil && *u == relay })
 }
 
 // note keeps why a connection to relay ended, after it had lasted for so long.
@@ -188,11 +193,16 @@ func (t *Tunnel) note(relay controlapi.Relay, err error, lasted time.Duration) {
 	}
 }
 
-// settle notes which node slot is connected to, which must not be the other slot's.
+// settle notes which node slot is connected to, which must not be the other slot's; an extra
+// session's must be nobody's.
 func (t *Tunnel) settle(slot int, node string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if node != "" && slices.Contains(t.nodes[:], node) {
+	others := t.nodes[:]
+	if slot < slots {
+		others = t.nodes[:slots]
+	}
+	if node != "" && slices.Contains(others, node) {
 		return errSameNode
 	}
 	t.nodes[slot] = node
@@ -316,7 +326,7 @@ func (s *session) move(better controlapi.Relay) {
 	t.mu.Lock()
 	instance := t.instanceOf(s.slot, t.moves[s.slot]+1)
 	t.mu.Unlock()
-	w, err := t.open(s.ctx, better, instance)
+	w, err := t.open(s.ctx, better, instance, false)
 	if err == nil {
 		if err = t.handOver(s.slot, w); err == nil {
 			s.quit(errBetter)
@@ -334,7 +344,7 @@ func (s *session) move(better controlapi.Relay) {
 func (t *Tunnel) handOver(slot int, w *welcomed) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w.node != "" && slices.Contains(t.nodes[:], w.node) || t.taken(w.relay) {
+	if w.node != "" && slices.Contains(t.nodes[:slots], w.node) || t.taken(w.relay) {
 		return errSameNode
 	}
 	t.next[slot] = w
@@ -342,8 +352,11 @@ func (t *Tunnel) handOver(slot int, w *welcomed) error {
 	return nil
 }
 
-// handed is the connection that was left to slot, or nil.
+// handed is the connection that was left to slot, or nil; an extra session has none.
 func (t *Tunnel) handed(slot int) *welcomed {
+	if slot >= slots {
+		return nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.next[slot]

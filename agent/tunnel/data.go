@@ -36,9 +36,13 @@ const (
 )
 
 // ticketsAtOnce bounds the data connections of a session that wait for their visitor,
-// those being opened included: a computer's two sessions have a sixteenth of the files,
+// those being opened included: a computer's two slots have a sixteenth of the files,
 // half of what visitors leave of them.
 func ticketsAtOnce(files int) int { return max(leastTickets, min(mostTickets, files/32)) }
+
+// extraTickets is the same of all extra sessions together, half as many as of one slot: with
+// them it is five eighths of what visitors leave.
+func extraTickets(files int) int { return max(leastTickets, ticketsAtOnce(files)/2) }
 
 var errEnded = errors.New("the data connection ended before a visitor came")
 
@@ -74,6 +78,9 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 	}
 	visitor := &visitorConn{Conn: socket.Wrap(conn), rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination),
 		session: s, ticket: ticket}
+	if s.visits != nil {
+		visitor.ended = s.visits.came(s.tunnel.now)
+	}
 	s.tunnel.visitorCame()
 	if !s.tunnel.listener.offer(s.ctx, visitor) {
 		_ = visitor.Close()

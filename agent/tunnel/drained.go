@@ -14,6 +14,9 @@ func (t *Tunnel) elsewhere(s *session) *session {
 // relay has shown that it is there. Without one the session stays until there is, for a
 // relay that asks still has visitors.
 func (s *session) drained() error {
+	if s.extra() { // nobody has to stand in for it
+		return errDraining
+	}
 	t := s.tunnel
 	t.mu.Lock()
 	known := s.draining

@@ -81,6 +81,7 @@ type visitorConn struct {
 	session             *session // by which it came
 	ticket              tunnelwire.Ticket
 	letIn               atomic.Bool
+	ended               func() // counts the visit out, where it came by an extra session; else nil
 }
 
 // LetIn says that the visitor has shown to be somebody who may come in: the relays
@@ -99,6 +100,18 @@ func (c *visitorConn) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	return c.Conn.Read(b)
+}
+
+// Close ends the visit.
+func (c *visitorConn) Close() error {
+	c.over()
+	return c.Conn.Close()
+}
+
+func (c *visitorConn) over() {
+	if c.ended != nil {
+		c.ended()
+	}
 }
 
 // CloseWrite ends our side of the stream; the visitor's may go on.
@@ -126,6 +139,7 @@ func (c *visitorConn) Cut() bool {
 // those who read.
 func (c *visitorConn) Abort() error {
 	defer c.aborted()
+	c.over()
 	conn := c.below()
 	if tcp, ok := conn.(interface{ SetLinger(sec int) error }); ok && !socket.Cut(conn) {
 		_ = tcp.SetLinger(0) // one that is closed already needs none

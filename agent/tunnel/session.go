@@ -56,6 +56,7 @@ type session struct {
 	wg     sync.WaitGroup  // data connections until they are handed up
 	dials  chan struct{}   // holds one for each dial under way
 	places chan struct{}   // holds one for each ticket that has not come to a visitor
+	visits *visits         // that came by it; nil where it is not an extra one
 	probes chan struct{}   // has room for one: make sure the relay is there
 	pongs  chan struct{}   // has room for one: it has answered a ping
 
@@ -91,7 +92,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		t.mu.Lock()
 		instance := t.instanceOf(slot, t.moves[slot])
 		t.mu.Unlock()
-		if w, err = t.open(ctx, relay, instance); err != nil {
+		if w, err = t.open(ctx, relay, instance, slot >= slots); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,6 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		tunnel: t, relay: relay, slot: slot, conn: conn, key: key, ctx: life,
 		log:    t.log.With("relay", relay.Address),
 		dials:  make(chan struct{}, dialsAtOnce),
-		places: make(chan struct{}, ticketsAtOnce(t.cfg.Files)),
 		probes: make(chan struct{}, 1),
 		pongs:  make(chan struct{}, 1),
 		news:   make(chan struct{}, 1),
@@ -116,15 +116,21 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		took:   w.took,
 	}
 	s.answered(w.took)
+	s.places, s.visits = t.roomOf(slot)
 	opened, unfollow := t.cfg.Opened()
 	defer unfollow()
 	s.opened = opened
 	s.failures.secureUntil = t.secureUntil(relay)
 	t.setSession(slot, s)
-	s.log.Info("connected to the relay", "host", host)
+	s.log.Info("connected to the relay", "host", host, "extra", s.extra())
 	first := s.nextPing()
 	s.wg.Go(func() { s.pulse(first) })
-	s.wg.Go(s.home)
+	if s.extra() {
+		s.wg.Go(s.idle)
+	} else {
+		t.yield(slot)
+		s.wg.Go(s.home)
+	}
 	err = s.read()
 	if why := s.why.Load(); why != nil {
 		err = *why
@@ -146,8 +152,8 @@ type welcomed struct {
 	took  time.Duration // from hello to welcome
 }
 
-// open connects to relay and waits to be welcomed.
-func (t *Tunnel) open(ctx context.Context, relay controlapi.Relay, instance string) (*welcomed, error) {
+// open connects to relay, as an extra one or not, and waits to be welcomed.
+func (t *Tunnel) open(ctx context.Context, relay controlapi.Relay, instance string, extra bool) (*welcomed, error) {
 	conn, err := t.connect(ctx, relay, t.reachWait(), controlapi.TunnelSyncALPN, controlapi.TunnelALPN)
 	if err != nil {
 		return nil, err
@@ -155,7 +161,7 @@ func (t *Tunnel) open(ctx context.Context, relay controlapi.Relay, instance stri
 	// Only a deadline or a close ends a read.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	w := &welcomed{relay: relay, conn: conn}
-	err = t.greet(w, instance)
+	err = t.greet(w, instance, extra)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -208,7 +214,7 @@ func (t *Tunnel) dial(ctx context.Context, relay controlapi.Relay) (net.Conn, er
 }
 
 // greet authenticates on a new control connection, and notes what the relay answers.
-func (t *Tunnel) greet(w *welcomed, instance string) error {
+func (t *Tunnel) greet(w *welcomed, instance string, extra bool) error {
 	conn := w.conn
 	if err := conn.SetDeadline(time.Now().Add(tunnelwire.HelloWait)); err != nil {
 		return err
@@ -223,6 +229,7 @@ func (t *Tunnel) greet(w *welcomed, instance string) error {
 		Type:       tunnelwire.Hello,
 		Credential: t.cfg.Credential(),
 		Instance:   instance,
+		Extra:      extra,
 		Visited:    t.visitedLately(),
 	})
 	if err != nil {
@@ -269,6 +276,8 @@ func (s *session) read() error {
 			if err := s.drained(); err != nil {
 				return err
 			}
+		case tunnelwire.Come:
+			s.tunnel.come(f.Relay)
 		case tunnelwire.Refused:
 			return &refusal{f}
 		}

@@ -48,7 +48,7 @@ func (t *Tunnel) SyncedBy() (now, soon bool, changed <-chan struct{}) {
 	soon = t.cfg.Credential() != "" && len(t.cfg.Relays()) > 0
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, s := range t.sessions {
+	for _, s := range t.sessions[:slots] {
 		if s != nil {
 			now, soon = now || s.syncs, false
 		}
@@ -83,13 +83,13 @@ func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.
 	}
 }
 
-// carrier is the session that carries the sync, or is to: one at a time, and neither the
+// carrier is the slot's session that carries the sync, or is to: one at a time, and neither the
 // one that could not just now nor one whose relay asks to be left.
 func (t *Tunnel) carrier() (carrier *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var failed time.Time // the carrier's
-	for _, s := range t.sessions {
+	for _, s := range t.sessions[:slots] {
 		if s == nil || !s.syncs || s.ctx.Err() != nil {
 			continue
 		}

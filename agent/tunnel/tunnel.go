@@ -1,5 +1,5 @@
 // Package tunnel keeps this computer reachable: it dials relays, keeps a control
-// connection to up to two of them, opens the data connections they ask for, and
+// connection to up to two of them, and to others while visitors come there, opens the data connections they ask for, and
 // gives the visitors who come through them to whoever accepts from its Listener.
 //
 // A data connection waits in silence until the relay sends a PROXY header with a
@@ -11,6 +11,7 @@
 //
 //	tunnel.go   New, Run, the two slots that dial
 //	choice.go   which relay a slot dials, and when it leaves one for another
+//	extra.go    the relays that it comes to besides
 //	session.go  one control connection, drained.go when its relay asks to be left,
 //	            sync.go the snapshots that come by it
 //	awake.go    how often it beats, by who visits, and stalled.go when it could not
@@ -95,18 +96,22 @@ type Tunnel struct {
 	instance string // random, of this run of the program
 	began    time.Time
 
+	comes  chan controlapi.Relay // that ask for an extra session, see keepExtras
+	places chan struct{}         // of the extra sessions together
+
 	homeAfter, farBy time.Duration // see there
 
-	mu        sync.Mutex // protects what follows
-	inUse     [slots]*controlapi.Relay
-	nodes     [slots]string    // what the relays connected call themselves
-	next      [slots]*welcomed // left to a slot whose session ends for it
-	moves     [slots]int       // how often that was
+	mu        sync.Mutex                        // protects what follows
+	inUse     [slots + extras]*controlapi.Relay // by the slots, and behind them by the extra sessions
+	nodes     [slots + extras]string            // what the relays connected call themselves
+	next      [slots]*welcomed                  // left to a slot whose session ends for it
+	moves     [slots + extras]int               // how often that was
+	visits    [extras]*visits
 	known     map[controlapi.Relay]*tried
-	sessions  [slots]*session    // connected ones
-	changed   chan struct{}      // closed and replaced at each change
-	woken     chan struct{}      // closed and replaced by stir
-	list      []controlapi.Relay // at the last Relist
+	sessions  [slots + extras]*session // connected ones
+	changed   chan struct{}            // closed and replaced at each change
+	woken     chan struct{}            // closed and replaced by stir
+	list      []controlapi.Relay       // at the last Relist
 	secureFor map[string]time.Time
 	admitted  map[netip.Addr]time.Time // from where visitors were let in, and when last told
 	visited   time.Time                // when a visitor last came, by the clock that only runs on
@@ -143,6 +148,8 @@ func New(cfg Config) (*Tunnel, error) {
 		changed:   make(chan struct{}),
 		woken:     make(chan struct{}),
 		known:     make(map[controlapi.Relay]*tried),
+		comes:     make(chan controlapi.Relay, extras),
+		places:    make(chan struct{}, extraTickets(cfg.Files)),
 		homeAfter: homeAfter,
 		farBy:     farBy,
 		secureFor: make(map[string]time.Time),
@@ -163,6 +170,7 @@ func (t *Tunnel) Run(ctx context.Context) error {
 	for slot := range slots {
 		wg.Go(func() { t.keep(ctx, slot) })
 	}
+	wg.Go(func() { t.keepExtras(ctx) })
 	wg.Wait()
 	return nil
 }
@@ -313,7 +321,7 @@ func (t *Tunnel) rest(ctx context.Context, woken <-chan struct{}) {
 	sleep(ctx, woken, jitter(lookEvery))
 }
 
-// instanceOf tells the connections of a slot apart: one that is opened beside another must
+// instanceOf tells the connections of a slot, or an extra one, apart: one that is opened beside another must
 // not take its place where both relays are one node. mu is held.
 func (t *Tunnel) instanceOf(slot, moves int) string {
 	return t.instance + "/" + strconv.Itoa(slot) + "/" + strconv.Itoa(moves)

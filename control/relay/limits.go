@@ -128,6 +128,15 @@ func (l Limits) filesOf(sleeps bool) int {
 	return 2 + l.PoolMin
 }
 
+// room is how many control connections there may be, and files for them. Of both the last
+// quarter is not for computers that have other connections: strangers can have those come.
+func (l Limits) room(extra bool) (tunnels, files int) {
+	if extra {
+		return l.Tunnels - l.Tunnels/4, l.tunnelFiles - l.tunnelFiles/4
+	}
+	return l.Tunnels, l.tunnelFiles
+}
+
 // shared counts visitors within a part of Visitors, of which one source may have
 // half at most, unless all of Visitors may come from one address.
 func (l Limits) shared(part int) *bySource {

@@ -134,7 +134,8 @@ type peerStream struct {
 	stream        // raw itself, or the TLS on it
 	raw           *net.TCPConn
 	remote, local net.Addr
-	givesKeys     bool // the node takes vouchers
+	givesKeys     bool   // the node takes vouchers
+	from          string // the node that passes the visitor on, where it is taken over
 }
 
 func (s *peerStream) RemoteAddr() net.Addr { return s.remote }

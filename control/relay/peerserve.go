@@ -76,8 +76,12 @@ func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func(
 	if err := secure.SetDeadline(time.Now().Add(peerAnswer)); err != nil {
 		return err
 	}
-	visitor := &peerStream{stream: secure, raw: conn}
-	err := visitor.readRequest(p)
+	from, err := peerName(secure.ConnectionState())
+	if err != nil {
+		return err
+	}
+	visitor := &peerStream{stream: secure, raw: conn, from: from}
+	err = visitor.readRequest(p)
 	if err == io.EOF {
 		return conn.Close() // it only asked whether we are there
 	}

@@ -26,7 +26,8 @@
 //	            it is in the store, and when; living.go for whoever looks
 //	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to,
 //	            peerserve.go taking them over, peertls.go how nodes know each other,
-//	            voucher.go and voucherkeys.go without TLS between the nodes
+//	            voucher.go and voucherkeys.go without TLS between the nodes, come.go
+//	            having the agent come to where its visitors are
 //	stats.go    what is counted; socket_*.go what the system is asked of a socket
 //
 // The relay holds no key of a computer and never sees what a visit carries:

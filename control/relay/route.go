@@ -17,7 +17,7 @@ var (
 )
 
 // sessionsPerComputer bounds the control connections of one computer here: an
-// agent keeps one, two for a moment while it redials.
+// agent keeps one, two or three for a moment while it redials.
 const sessionsPerComputer = 4
 
 // routes knows which computers are here and who is visiting them.
@@ -43,8 +43,9 @@ type computer struct {
 	sessions []*session // newest first
 	visitors *bySource
 	letIn    admitted
-	flows    map[*flow]*session // by which session it came, nil for those at other nodes; nil before the first
-	came     map[ticketID]*flow // by which data connection; none for those at other nodes
+	flows    map[*flow]*session  // by which session it came, nil for those at other nodes; nil before the first
+	came     map[ticketID]*flow  // by which data connection; none for those at other nodes
+	passing  map[string]*passing // by the node that passes visitors on to this one
 }
 
 func newRoutes(limits Limits) routes {
@@ -99,7 +100,7 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	if kicks != t.kicks {
 		return nil, errKicked
 	}
-	if t.tunnels >= t.limits.Tunnels || t.files+t.limits.filesOf(s.syncs) > t.limits.tunnelFiles {
+	if tunnels, files := t.limits.room(s.extra); t.tunnels >= tunnels || t.files+t.limits.filesOf(s.syncs) > files {
 		return nil, errFull
 	}
 	c := t.byID[s.computer.ID]

@@ -41,6 +41,7 @@ type session struct {
 
 	credential string
 	syncs      bool          // the connection carries the sync
+	extra      bool          // the agent has others, and came for visitors
 	line       *bySource     // visitors waiting for a data connection
 	done       chan struct{} // closed by end
 	silence    time.Duration // of the agent after which it is given up; who reads owns it
@@ -54,6 +55,7 @@ type session struct {
 	pinged   bool                // a Pong is to be written
 	sent     int64               // what the first Ping that it answers said
 	draining bool                // Drain is to be written
+	come     []string            // relays for which Come is to be written
 	over     bool                // end was called
 	farewell []tunnelwire.Frame  // written last
 	writing  bool                // a goroutine runs write, or is about to; stays set once over
@@ -152,7 +154,9 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 			continue // somebody was kicked while this credential was looked up
 		}
 		if err != nil {
-			r.reached(limitTunnels)
+			if !hello.Extra {
+				r.reached(limitTunnels)
+			}
 			return refuse(tunnelwire.CodeUnavailable, "The relay has no room for another computer.", 30, err)
 		}
 		r.touch(host)
@@ -174,7 +178,7 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host string, hello tunnelwire.Frame, key *tunnelwire.HeaderKey) *session {
 	s := &session{
 		relay: r, computer: computer, host: host, instance: hello.Instance, conn: conn, key: key,
-		credential: hello.Credential, syncs: conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
+		credential: hello.Credential, extra: hello.Extra, syncs: conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
 		line:    r.cfg.Limits.shared(r.cfg.Limits.WaitingPerComputer),
 		done:    make(chan struct{}),
 		silence: tunnelwire.GiveUpAfter,

@@ -6,6 +6,7 @@ import "sync/atomic"
 // Visitors and LetIn of this moment.
 type Stats struct {
 	Sessions int // control connections
+	Extra    int // of those, of computers that have others and came for visitors
 	Parked   int // idle data connections
 	Visitors int // visits waiting or under way
 	LetIn    int // addresses for which places are kept
@@ -26,6 +27,7 @@ type Stats struct {
 	PassedOn     uint64 // visitors handed to another node
 	PassedPlain  uint64 // of those, behind a voucher and without TLS between the nodes
 	TakenOver    uint64 // visitors taken over from another node
+	AskedToCome  uint64 // times an agent was asked to come to a node that passes its visitors on
 	PeerFailures uint64 // nodes that did not answer, and connections of peers refused
 
 	VouchersRefused map[string]uint64 // of peers or strangers, by reason
@@ -35,6 +37,7 @@ type counters struct {
 	visits, bytesUp, bytesDown, retried, unknown, timedOut atomic.Uint64
 	malformed, badTickets, unauthentic, deferredCount      atomic.Uint64
 	passedOn, passedPlain, takenOver, peerFailures         atomic.Uint64
+	askedToCome                                            atomic.Uint64
 	vouchersRefused                                        [len(voucherRefusals)]atomic.Uint64
 	limited                                                [limits]atomic.Uint64
 }
@@ -48,7 +51,8 @@ func (r *Relay) Stats() Stats {
 		Unauthentic: r.counters.unauthentic.Load(), Deferred: r.counters.deferredCount.Load(),
 		PassedOn: r.counters.passedOn.Load(), PassedPlain: r.counters.passedPlain.Load(),
 		TakenOver: r.counters.takenOver.Load(), PeerFailures: r.counters.peerFailures.Load(),
-		Visitors: r.routes.visiting(), LimitedBy: make(map[string]uint64, limits),
+		AskedToCome: r.counters.askedToCome.Load(),
+		Visitors:    r.routes.visiting(), LimitedBy: make(map[string]uint64, limits),
 		VouchersRefused: make(map[string]uint64, len(voucherRefusals)),
 	}
 	for i, name := range limitNames {
@@ -60,6 +64,9 @@ func (r *Relay) Stats() Stats {
 	}
 	for _, session := range r.routes.sessions() {
 		s.Sessions++
+		if session.extra {
+			s.Extra++
+		}
 		s.Parked += session.parked()
 	}
 	s.LetIn = r.routes.letInSources()

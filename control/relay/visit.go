@@ -60,6 +60,9 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 			break
 		}
 		if err = r.present(conn, p, c, s, data); err == nil {
+			if passed, ok := conn.(*peerStream); ok {
+				r.askToCome(c, s, passed.from)
+			}
 			return // the flow has taken over
 		}
 		_ = data.Close()

@@ -184,5 +184,6 @@ func (r *Relay) readVoucher(conn *net.TCPConn, p *preface) (*peerStream, error) 
 	if p.hello.offers(acmeALPN) {
 		return nil, errVoucherChallenge
 	}
+	visitor.from = key.from
 	return visitor, nil
 }

@@ -129,6 +129,10 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		}
 		frames = append(frames, pong)
 	}
+	for _, address := range s.come {
+		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Come, Relay: address})
+	}
+	s.come = nil
 	now := s.relay.now()
 	var missing []tunnelwire.Ticket
 	if eager {

@@ -103,7 +103,8 @@ func relayMetric(name, help string) *prometheus.Desc {
 }
 
 var (
-	descSessions    = relayMetric("tunnels", "Control connections of agents.")
+	descSessions    = relayMetric("tunnels", "Control connections of agents, without the extra ones.")
+	descExtra       = relayMetric("extra_tunnels", "Control connections of agents that came for visitors, besides others.")
 	descParked      = relayMetric("parked_connections", "Idle data connections.")
 	descVisitors    = relayMetric("visitors", "Visits waiting or under way.")
 	descKnown       = relayMetric("known_addresses", "Addresses let in by computers lately, for which places are kept.")
@@ -121,6 +122,7 @@ var (
 	descPlain       = relayMetric("passed_on_plain_total", "Visitors of these who went without TLS between the nodes.")
 	descRefused     = prometheus.NewDesc("porchlight_relay_vouchers_refused_total", "Vouchers on the port between nodes that were refused, by reason.", []string{"reason"}, nil)
 	descTakenOver   = relayMetric("taken_over_total", "Visitors taken over from another node.")
+	descAsked       = relayMetric("asked_to_come_total", "Times an agent was asked to connect to a node that passes its visitors on.")
 	descPeerFailed  = relayMetric("peer_failures_total", "Nodes that did not answer, and connections of peers refused.")
 	descDeferred    = relayMetric("deferred_tunnels_total", "Control connections put off after a start.")
 )
@@ -132,7 +134,7 @@ func (s relayStats) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	stats := s.relay.Stats()
 	for desc, v := range map[*prometheus.Desc]int{
-		descSessions: stats.Sessions, descParked: stats.Parked, descVisitors: stats.Visitors, descKnown: stats.LetIn,
+		descSessions: stats.Sessions - stats.Extra, descExtra: stats.Extra, descParked: stats.Parked, descVisitors: stats.Visitors, descKnown: stats.LetIn,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v))
 	}
@@ -142,7 +144,7 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 		descMalformed: stats.Malformed, descBadTickets: stats.BadTickets,
 		descUnauthentic: stats.Unauthentic, descDeferred: stats.Deferred,
 		descPassedOn: stats.PassedOn, descPlain: stats.PassedPlain,
-		descTakenOver: stats.TakenOver, descPeerFailed: stats.PeerFailures,
+		descTakenOver: stats.TakenOver, descAsked: stats.AskedToCome, descPeerFailed: stats.PeerFailures,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v))
 	}

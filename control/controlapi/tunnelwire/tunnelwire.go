@@ -20,6 +20,9 @@
 // snapshot only agent and control plane know. A computer where nothing is open beats
 // seldom, and one that nobody visits parks nothing.
 //
+// A relay that another one passes many visitors on to says so (Come), and the agent comes
+// to that one, too. Agents and relays of before do not know it and go on as they did.
+//
 // A visit that the agent aborts has its data connection reset. Where the network had gone
 // under that one, Aborted names the visit on a control connection that was made since.
 package tunnelwire
@@ -96,6 +99,7 @@ const (
 	Aborted Type = "aborted" // agent: Tickets of visits that it aborted, where the relay may not have heard of it
 	Missing Type = "missing" // relay: Tickets it has waited for too long, Arrived
 	Drain   Type = "drain"   // relay: it is going away, connect again
+	Come    Type = "come"    // relay: visitors keep coming to the one at the address Relay, connect there besides
 	Ping    Type = "ping"    // agent: Awake, Sent
 	Pong    Type = "pong"    // relay: Date, Sent
 	Sync    Type = "sync"    // agent: Version it has; takes the place of an earlier one
@@ -135,6 +139,10 @@ type Frame struct {
 	Code       string `json:"code,omitempty"`
 	Message    string `json:"message,omitempty"`    // a sentence for a person
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
+	// Relay in Come is the address of a listed relay. Any other is not gone to.
+	Relay string `json:"relay,omitempty"`
+	// Extra says in Hello that the computer has other connections, and comes for visitors.
+	Extra bool `json:"extra,omitempty"`
 	// Visited says in Hello that within AsleepAfter a visitor came to the computer or had
 	// something open there.
 	Visited bool `json:"visited,omitempty"`
