@@ -199,6 +199,7 @@ func (t *Tunnel) settle(slot int, node string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	others := t.nodes[:]
+	t.nodes[slot] = "" // an extra session's, of the one before
 	if slot < slots {
 		others = t.nodes[:slots]
 	}

@@ -159,3 +159,80 @@ func TestSnapshotsKeepWhatRelaysAskedFor(t *testing.T) {
 		}
 	})
 }
+
+// However many relays a computer comes to, what it opens for them ahead is bounded together:
+// with what its slots open it is five eighths of what visitors leave of the files.
+func TestExtraSessionsShareTheirFiles(t *testing.T) {
+	t.Parallel()
+	for _, files := range []int{1024, 20_000, 1 << 20} {
+		tun, err := New(Config{
+			Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return nil },
+			Credential: func() string { return "x" }, Files: files,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rooms := make(map[chan struct{}]bool)
+		for slot := range slots + extras {
+			room, _ := tun.roomOf(slot)
+			rooms[room] = true
+		}
+		sum := 0
+		for room := range rooms {
+			sum += cap(room)
+		}
+		if left := files / 8; sum > left*5/8 || len(rooms) != slots+1 {
+			t.Errorf("of %d files %d, in %d parts", files, sum, len(rooms))
+		}
+	}
+}
+
+// Attack: a relay asks to come to others again and again, and to more than there may be.
+// Checked: each is called once a minute, four at a time, and none that a slot uses or that
+// asked for a wait.
+func TestComesSeldom(t *testing.T) {
+	t.Parallel()
+	var relays []controlapi.Relay
+	for _, name := range []string{"a", "b", "c", "d", "e", "of a slot", "refuses"} {
+		relays = append(relays, controlapi.Relay{Address: name})
+	}
+	now := time.Now()
+	tun, err := New(Config{
+		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return relays },
+		Credential: func() string { return "x" }, Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tun.inUse[1] = &relays[5]
+	tun.note(relays[6], &refusal{tunnelwire.Frame{Code: tunnelwire.CodeUnavailable, RetryAfter: 90}}, 0)
+	come := func(when string, want ...bool) {
+		t.Helper()
+		for i, want := range want {
+			if slot, ok := tun.reserve(relays[i]); ok != want || ok && (slot < slots || *tun.inUse[slot] != relays[i]) {
+				t.Errorf("%s: comes to %s: %v, as %d", when, relays[i].Address, ok, slot)
+			}
+		}
+	}
+	come("at first", true, true, true, true, false, false, false)
+	tun.release(slots + 1)
+	come("b has ended", false, false, false, false, true, false, false)
+	tun.release(slots + 1)
+	now = now.Add(comeAgainAfter)
+	come("a minute later", false, true, false, false, false, false, false)
+	tun.release(slots)
+	tun.inUse[1] = nil
+	come("the slot has gone", true, false, false, false, false, false, false)
+	tun.release(slots)
+	come("there is room", false, false, false, false, true, false, false)
+	tun.release(slots)
+	come("there is room again", false, false, false, false, false, true, false)
+	tun.release(slots)
+	if _, ok := tun.reserve(relays[6]); ok {
+		t.Error("comes to one that asked for a wait")
+	}
+	now = now.Add(comeAgainAfter)
+	if _, ok := tun.reserve(relays[6]); !ok {
+		t.Error("does not come once the wait is over")
+	}
+}
