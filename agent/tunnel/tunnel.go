@@ -1,6 +1,7 @@
 // Package tunnel keeps this computer reachable: it dials relays, keeps a control
-// connection to up to two of them, and to others while visitors come there, opens the data connections they ask for, and
-// gives the visitors who come through them to whoever accepts from its Listener.
+// connection to up to two of them, and to others while visitors come there, opens the
+// data connections they ask for, and gives the visitors who come through them to
+// whoever accepts from its Listener.
 //
 // A data connection waits in silence until the relay sends a PROXY header with a
 // visitor's address. The header must carry a code made with the keying material
@@ -321,8 +322,8 @@ func (t *Tunnel) rest(ctx context.Context, woken <-chan struct{}) {
 	sleep(ctx, woken, jitter(lookEvery))
 }
 
-// instanceOf tells the connections of a slot, or an extra one, apart: one that is opened beside another must
-// not take its place where both relays are one node. mu is held.
+// instanceOf tells the connections of a slot, or an extra one, apart: one that is opened
+// beside another must not take its place where both relays are one node. mu is held.
 func (t *Tunnel) instanceOf(slot, moves int) string {
 	return t.instance + "/" + strconv.Itoa(slot) + "/" + strconv.Itoa(moves)
 }
