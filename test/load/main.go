@@ -82,7 +82,7 @@ func parse(args []string) (settings, error) {
 	f.Func("computers", "cost: how many computers, as 1,10,100", numbers(&s.computers))
 	f.Func("nodes", "cost: how many nodes, as 1,2,3", numbers(&s.clusters))
 	f.IntVar(&s.herd, "herd", 0, "herd: how many computers come back")
-	f.DurationVar(&s.distance, "away", 0, "herd: how far the database is away, in round trips; 10 ms and 50 ms unless given")
+	f.DurationVar(&s.distance, "away", 0, "herd: how far the database is away, in round trips; 10 ms and 50 ms unless given, and 10 ms with -quick")
 	f.StringVar(&s.before, "before", "15e3b3f", "upgrade: the commit that nodes are of first")
 	f.DurationVar(&s.window, "window", 0, "for how long something is looked at")
 	f.DurationVar(&s.patience, "patience", 0, "how long computers may take to be there")
@@ -98,8 +98,11 @@ func parse(args []string) (settings, error) {
 // complete fills in what was not given.
 func (s settings) complete() settings {
 	full := settings{computers: []int{1, 10, 100, 1000, 10_000}, clusters: []int{1, 2, 3}, herd: 3000, bulk: 256 << 20, window: 40 * time.Second, patience: 3 * time.Minute}
-	if s.quick {
-		full = settings{computers: []int{1, 10, 100}, clusters: []int{1, 3}, herd: 200, bulk: 32 << 20, window: 8 * time.Second, patience: time.Minute}
+	if s.quick { // one cluster, and one way to the database: the others are as long again
+		full = settings{computers: []int{1, 100}, clusters: []int{1}, herd: 200, distance: 10 * time.Millisecond, bulk: 32 << 20, window: 8 * time.Second, patience: time.Minute}
+	}
+	if s.distance == 0 {
+		s.distance = full.distance
 	}
 	if s.computers == nil {
 		s.computers = full.computers

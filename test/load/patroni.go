@@ -48,6 +48,7 @@ type member struct {
 	name, config, data string
 	port, api          int
 	patroni            *programs.Process
+	dead               bool // killed, and not begun since: its numbers of processes are other programs' now
 }
 
 const patroniConfig = `
@@ -153,6 +154,7 @@ func (c *cluster) startEtcd(clients, peers int) (err error) {
 
 // begin starts a member's Patroni, which starts its server, and ends it where we die.
 func (c *cluster) begin(m *member) (err error) {
+	m.dead = false
 	m.patroni, err = c.run(syscall.SIGTERM, "patroni", m.config)
 	return err
 }
@@ -330,6 +332,10 @@ func (c *cluster) killPrimary(ctx context.Context) (*member, error) {
 
 // kill ends Patroni, then the server's first process, and all that this one has started.
 func (m *member) kill() error {
+	if m.dead {
+		return nil
+	}
+	m.dead = true
 	var all []int
 	raw, err := os.ReadFile(filepath.Join(m.data, "postmaster.pid"))
 	if err == nil {

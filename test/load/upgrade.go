@@ -58,7 +58,7 @@ func buildBefore(ctx context.Context, commit string) (dir string, err error) {
 		return "", err
 	}
 	tree := filepath.Join(dir, "tree")
-	build := exec.CommandContext(ctx, "sh", "-ec", `mkdir "$2" && git archive "$1" | tar -x -C "$2" && cd "$2" && go build -o .. ./control/cmd/porchlight-control`, "sh", commit, tree)
+	build := exec.CommandContext(ctx, "sh", "-ec", `mkdir "$2" && git archive "$1" | tar -x -C "$2" && cd "$2" && go build -trimpath -o .. ./control/cmd/porchlight-control`, "sh", commit, tree)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("building %s: %w\n%s", commit, err, out), os.RemoveAll(dir))
 	}
@@ -88,17 +88,22 @@ func (w *world) upgrades(ctx context.Context, r *results, old string) error {
 	if err := w.awaitTunnels(ctx, r, "before the first is replaced"); err != nil {
 		return err
 	}
-	if err := w.replaceAll(ctx, r, b, "new", w.program); err != nil {
+	if err := w.replaceEach(ctx, r, b, w.running, "new", w.program); err != nil {
 		return err
 	}
 	if err := w.withoutRows(ctx, r); err != nil {
 		return err
 	}
-	return w.replaceAll(ctx, r, b, w.before, old)
+	back := w.running
+	if w.quick { // the first is what new nodes have to get on with
+		back = back[:1]
+	}
+	return w.replaceEach(ctx, r, b, back, w.before, old)
 }
 
-// replaceAll puts another program in the place of each node's, while visitors come.
-func (w *world) replaceAll(ctx context.Context, r *results, b *balancer, called, program string) error {
+// replaceEach puts another program in the place of that of each of some nodes, while
+// visitors come.
+func (w *world) replaceEach(ctx context.Context, r *results, b *balancer, nodes []*node, called, program string) error {
 	looking, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -108,7 +113,7 @@ func (w *world) replaceAll(ctx context.Context, r *results, b *balancer, called,
 			b.look(w.running)
 		}
 	})
-	for i, n := range w.running {
+	for i, n := range nodes {
 		if called == "new" {
 			if err := w.mayUpgrade(ctx); err != nil {
 				return err
@@ -237,7 +242,7 @@ func (w *world) withoutRows(ctx context.Context, r *results) error {
 	}
 	r.atMost("all nodes are new, and 10 computers came", "rows of tunnels were written", written, 0)
 	w.says("%.1f statements a second meanwhile", used.statements/used.took.Seconds())
-	used, err = w.during(ctx, func() error { return rest(ctx, max(w.window, 10*time.Second)) })
+	used, err = w.during(ctx, func() error { return rest(ctx, w.window) })
 	r.add("all nodes are new, and everybody sleeps", "statements a second, 3 nodes", used.statements/used.took.Seconds())
 	return err
 }

@@ -47,7 +47,7 @@ func (w *world) elsewhere() *controlapi.Client {
 func (w *world) withdrawals(ctx context.Context, r *results) error {
 	sockets, trials, slow := 500, 200, 20
 	if w.quick {
-		sockets, trials, slow = 100, 20, 2
+		sockets, trials, slow = 100, 10, 2
 	}
 	if err := w.populate(ctx, 20); err != nil {
 		return err
