@@ -314,5 +314,13 @@ func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, 
 	if err := put(tx, keyComputer(c.ID), c, 0); err != nil {
 		return computer{}, err
 	}
+	// What it will report, as good as absent. All computers of a node may report for the
+	// first time together, and to change a row is no conflict where to make one is.
+	if err := put(tx, keyComputerApps(c.ID), []controlapi.App(nil), 0); err != nil {
+		return computer{}, err
+	}
+	if err := put(tx, keyComputerKnocks(c.ID), controlapi.KnocksFrom(""), 0); err != nil {
+		return computer{}, err
+	}
 	return c, tx.ensureOwner(c.ID, owner)
 }
