@@ -187,6 +187,37 @@ func (a *talker) serve(c net.Conn) {
 	}
 }
 
+// Weakness: the owner's page said in English what was wrong with an answer, whatever
+// language their browser asked for.
+func TestMalformedAnswersInGerman(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	app, port := newTalker(t)
+	r.publish("notes", port)
+	owner := r.signedIn("notes", ownerID, false)
+	for _, c := range malformed {
+		if c.fate != page || c.state == agentapi.HealthSilent || c.reason == "" {
+			continue
+		}
+		app.say(c.says, c.ends)
+		req := owner.request("GET", origin+"/page", nil, "Sec-Fetch-Mode", "navigate", "Accept", "text/html", "Accept-Language", "de")
+		req.Header.Del("Origin")
+		owner.addCookies(req)
+		res, err := owner.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != http.StatusBadGateway || strings.Contains(html.UnescapeString(string(text)), c.reason) {
+			t.Errorf("%s: %s\n%s", c.name, res.Status, text)
+		}
+	}
+}
+
 func TestMalformedAnswers(t *testing.T) {
 	t.Parallel()
 	if len(malformed) < 67 {

@@ -190,7 +190,8 @@ func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 		Link:  safeReturn(r.URL.RequestURI()), LinkText: words.Of("Try again"),
 	}
 	if v.decision.Role == controlapi.RoleOwner {
-		a.Fine = one(words.Of("%s", why.Detail))
+		language := words.Accepted(r.Header.Get("Accept-Language"))
+		a.Fine = one(words.Of("%s", language.Or(words.Sentence{}, why.Detail)))
 	}
 	return a
 }
