@@ -6,6 +6,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/people"
+	"porchlight/internal/words"
 )
 
 // Who may reach this computer, for programs that registered (docs/interface.md,
@@ -73,7 +74,7 @@ func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	if by == people.Owner && req.Granted {
+	if by.Owner && req.Granted {
 		if err := a.isOwner(r); err != nil { // the route is for taking away; giving needs the owner secret
 			return nil, err
 		}
@@ -177,21 +178,22 @@ func (a *API) revokePassword(r *http.Request) (any, error) {
 func (a *API) actor(r *http.Request) people.Actor {
 	process := callerSocket(r).Find(a.pidsOf("")...)
 	appID := a.server.registry.AppOf(process.PID)
-	by := people.Actor{Name: process.Program, Program: process.Program}
+	by := people.Actor{Program: process.Program}
 	if process.PID != 0 {
 		by.Process = fmt.Sprintf("%d %s", process.PID, process.Program)
 	}
 	switch {
-	case by.Name != "":
+	case process.Program != "":
+		by.Name = words.Of("%s", process.Program)
 	case a.callerOf(r).UserID != "":
-		by.Name = "A program of the user " + process.User
+		by.Name = words.Of("A program of the user %s", process.User)
 	default:
-		by.Name = "A program"
+		by.Name = words.Of("A program")
 	}
 	if label := a.cfg.Apps.LabelOf(process.PID, process.Program); label != "" {
-		by.Name += " (the app " + label + ")"
+		by.Name = words.Of("%[1]s (the app %[2]s)", by.Name, label)
 	} else if appID != "" {
-		by.Name += " (registered as " + appID + ")"
+		by.Name = words.Of("%[1]s (registered as %[2]s)", by.Name, appID)
 	}
 	if appID != "" {
 		by.Program += " (" + appID + ")"

@@ -12,6 +12,7 @@ import (
 	"porchlight/agent/people"
 	"porchlight/agent/procinfo"
 	"porchlight/agent/store"
+	"porchlight/internal/words"
 )
 
 // S9: while too many changes wait that can be undone and that the owner has not
@@ -24,7 +25,7 @@ func TestS9ChangesWaitForTheOwner(t *testing.T) {
 	ctx, owner := t.Context(), r.owner()
 	change := func(i int) error {
 		control.row.Apps = nil
-		by := people.Actor{Name: fmt.Sprint("program ", i), Process: fmt.Sprint(i)}
+		by := people.Actor{Name: words.Of("program %s", fmt.Sprint(i)), Process: fmt.Sprint(i)}
 		_, err := r.people.SetAccess(ctx, by, agentapi.AccessRequest{AccountID: "b2", App: "Notes", Granted: true})
 		return err
 	}

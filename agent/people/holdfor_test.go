@@ -3,6 +3,8 @@ package people
 import (
 	"testing"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // Weakness: a removal that is held can be taken back, and the control plane and the
@@ -10,7 +12,7 @@ import (
 // asks for is ignored here, too, whatever the API lets through.
 func TestHoldForTheOwnerAlone(t *testing.T) {
 	t.Parallel()
-	program, owner := Actor{Name: "wiki", Process: "7"}, Actor{Owner: true}
+	program, owner := Actor{Name: words.Of("%s", "wiki"), Process: "7"}, Actor{Owner: true}
 	for _, c := range []struct {
 		by      Actor
 		seconds int

@@ -86,10 +86,11 @@ type Config struct {
 type Actor struct {
 	Owner bool
 	// Name is what the owner is told about a program: the name of its executable,
-	// and what it calls itself. Program is the executable's, as far as the system
-	// tells. Process tells one process from another; empty for one that is not
-	// known.
-	Name, Program, Process string
+	// and what it calls itself.
+	Name words.Sentence
+	// Program is the executable's name, as far as the system tells. Process tells one
+	// process from another; empty for one that is not known.
+	Program, Process string
 }
 
 // Owner is the actor of the owner tier.

@@ -65,8 +65,8 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	name, told := by.Name, apps
-	if name == "" {
-		name = "A program on this computer"
+	if name.IsZero() {
+		name = words.Of("A program on this computer")
 	}
 	if undo != nil {
 		undo.Kind, undo.Program = kind, by.Process
@@ -92,7 +92,7 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 	if err != nil {
 		p.cfg.Log.Error("the owner could not be told of what a program did", "err", err, "kind", kind)
 	}
-	line.By, line.Notice = name, id
+	line.By, line.Notice = name.String(), id
 	p.happened(line, who, apps)
 }
 

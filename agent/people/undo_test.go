@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
 // last is the newest notice.
@@ -84,6 +85,10 @@ func TestToldAndUndone(t *testing.T) {
 	n := do(by+" invited bob@example.com to Notes and Wiki.", true, invite("Notes", "Wiki"))
 	if !strings.Contains(n.By, "com.example.wiki") {
 		t.Errorf("by %q", n.By)
+	}
+	// Weakness: who did it was in English on a German screen.
+	if said := words.German.TellAll(n.Words); said != program(t)+" (angemeldet als com.example.wiki) hat bob@example.com zu Notes und Wiki eingeladen." {
+		t.Errorf("in German it is %q", said)
 	}
 	undo(n)
 	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonRemoved {
