@@ -81,6 +81,7 @@ type rig struct {
 
 	redeems atomic.Int64 // calls to the control plane
 	stop    func()
+	faults  int // how often our own way in is to have failed in the end
 
 	mu        sync.Mutex
 	clock     time.Duration // ahead of the real clock
@@ -152,8 +153,8 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 		if err := errors.Join(<-served, <-ran, db.Close()); err != nil {
 			t.Errorf("stopping: %v", err)
 		}
-		if _, broken := r.proxy.HTTP(); broken > 0 {
-			t.Errorf("our own way in failed %d times", broken)
+		if _, broken := r.proxy.HTTP(); broken != r.faults {
+			t.Errorf("our own way in failed %d times, want %d", broken, r.faults)
 		}
 	})
 	t.Cleanup(r.stop)

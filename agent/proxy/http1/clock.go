@@ -48,6 +48,12 @@ func (c *clock) read() {
 
 // beat ticks until nothing is under way that is not watched yet.
 func (c *clock) beat() {
+	defer func() {
+		if what := recover(); what != nil {
+			c.running.Store(false) // the next request has it run again
+			c.server.panicked(what, "")
+		}
+	}()
 	c.read()
 	if !c.server.watch(c.tick.Load()) {
 		// A request that begins meanwhile is seen now, or finds the clock standing.

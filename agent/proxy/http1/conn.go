@@ -313,20 +313,22 @@ func (c *conn) linger() {
 // watch reads on while a request is under way that has been for long, so that its
 // context ends when the visitor goes. It is the clock's to call.
 func (c *conn) watch(began int64) {
+	defer c.caught()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.state.CompareAndSwap(began, watched) {
 		return
 	}
 	c.moved.Store(true)
-	c.watching, c.aborted, c.readGot = make(chan struct{}), false, 0
 	_ = c.rw.SetReadDeadline(time.Time{}) // fails on what is closed, as the read does
+	c.watching, c.aborted, c.readGot = make(chan struct{}), false, 0
 	go c.follow(c.watching)
 }
 
 // follow reads once: the end, or the beginning of another request.
 func (c *conn) follow(ended chan<- struct{}) {
 	defer close(ended)
+	defer c.caught()
 	if c.from == c.to {
 		c.from, c.to = 0, 0
 	}
@@ -340,6 +342,16 @@ func (c *conn) follow(ended chan<- struct{}) {
 	defer c.mu.Unlock()
 	if n == 0 && err != nil && !c.aborted {
 		c.ctx.Cancel()
+	}
+}
+
+// caught is deferred where another goroutine than the one that serves the connection does
+// something for it: what it panics with costs this connection and no other.
+func (c *conn) caught() {
+	if what := recover(); what != nil {
+		c.server.panicked(what, c.remote)
+		c.ctx.Cancel()
+		c.rw.Abort()
 	}
 }
 
@@ -357,6 +369,9 @@ func (c *conn) endWatch() {
 	c.aborted, c.watching = true, nil
 	_ = c.rw.SetReadDeadline(past) // fails on what is closed, as the read does
 	c.mu.Unlock()
+	if ended == nil {
+		return // watch met a fault of ours
+	}
 	<-ended
 	c.to += c.readGot
 	c.filled = false

@@ -164,12 +164,9 @@ func (c *Conn) Serve() {
 		return
 	}
 	defer c.server.remove(c)
+	defer c.caught() // of the end
 	defer c.end()
-	defer func() {
-		if what := recover(); what != nil {
-			c.broke(what)
-		}
-	}()
+	defer c.caught()
 	if !c.greet() {
 		return
 	}
@@ -183,10 +180,7 @@ func (c *Conn) greet() bool {
 		c.goAway(frames.ErrCodeInadequateSecurity)
 		return false
 	}
-	c.mu.Lock()
 	c.hello()
-	c.timer = time.AfterFunc(firstTick(), c.tick)
-	c.mu.Unlock()
 	c.readWithin(limits.HeaderTimeout)
 	var preface [len(frames.ClientPreface)]byte
 	if _, err := io.ReadFull(c.in, preface[:]); err != nil || string(preface[:]) != frames.ClientPreface {
@@ -209,8 +203,10 @@ func (c *Conn) greet() bool {
 	return true
 }
 
-// hello puts our side of the greeting into out. mu is held.
+// hello puts our side of the greeting into out, and has the connection looked at.
 func (c *Conn) hello() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	_ = c.write.WriteSettings( // into memory
 		frames.Setting{ID: frames.SettingMaxFrameSize, Val: limits.Frame},
 		frames.Setting{ID: frames.SettingMaxConcurrentStreams, Val: limits.Streams},
@@ -220,6 +216,7 @@ func (c *Conn) hello() {
 	)
 	_ = c.write.WriteWindowUpdate(0, limits.Window-initialWindow)
 	c.unacked++
+	c.timer = time.AfterFunc(firstTick(), c.tick)
 }
 
 // strongEnough holds TLS 1.2 to what RFC 9113, section 9.2.2, does not prohibit: of
@@ -331,8 +328,8 @@ func (c *Conn) fail(why error) {
 		return
 	}
 	c.over = why
+	defer func() { _ = c.raw.SetDeadline(past) }() // whoever reads or writes shows it
 	c.closeAll(why)
-	_ = c.raw.SetDeadline(past) // whoever reads or writes shows it
 }
 
 // past is a deadline that has reads and writes end now.
@@ -344,6 +341,14 @@ func (c *Conn) abort(why error) {
 	c.fail(why)
 }
 
+// caught is deferred on every goroutine that does something for the connection, before
+// mu is locked there: what it panics with costs this connection and no other.
+func (c *Conn) caught() {
+	if what := recover(); what != nil {
+		c.broke(what)
+	}
+}
+
 // broke ends the connection because of what is not the visitor's doing.
 func (c *Conn) broke(what any) {
 	c.server.config.Log.Debug("HTTP/2: where it broke", "what", what, "stack", string(debug.Stack()))
@@ -353,8 +358,25 @@ func (c *Conn) broke(what any) {
 
 // end is the end of the connection, on the goroutine that reads.
 func (c *Conn) end() {
+	defer c.raw.Close()
+	told, hard := c.parting()
+	if told {
+		// What the visitor still sends is read for a moment: a reset in answer to it
+		// could overtake the GOAWAY.
+		_ = c.raw.SetReadDeadline(time.Now().Add(limits.Parting))
+		_, _ = io.Copy(io.Discard, c.raw)
+	}
+	if under, ok := c.raw.(interface{ NetConn() net.Conn }); ok && hard {
+		under.NetConn().Close() // a polite end of TLS could wait for a visitor who does not read
+	}
+}
+
+// parting writes the last of what there is to say: told, why the connection ends. hard
+// says that it had ended before.
+func (c *Conn) parting() (told, hard bool) {
 	c.mu.Lock()
-	told := c.over == nil && c.leaving && c.code != frames.ErrCodeNo
+	defer c.mu.Unlock()
+	told = c.over == nil && c.leaving && c.code != frames.ErrCodeNo
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -371,19 +393,9 @@ func (c *Conn) end() {
 			c.flush(nil, true)
 		}
 	}
-	hard := c.over != nil
+	hard = c.over != nil
 	c.fail(errGone)
-	c.mu.Unlock()
-	if told {
-		// What the visitor still sends is read for a moment: a reset in answer to it
-		// could overtake the GOAWAY.
-		_ = c.raw.SetReadDeadline(time.Now().Add(limits.Parting))
-		_, _ = io.Copy(io.Discard, c.raw)
-	}
-	if under, ok := c.raw.(interface{ NetConn() net.Conn }); ok && hard {
-		under.NetConn().Close() // a polite end of TLS could wait for a visitor who does not read
-	}
-	c.raw.Close()
+	return told, hard
 }
 
 // state tells of the first stream and of the last.

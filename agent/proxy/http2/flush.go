@@ -64,11 +64,6 @@ func (c *Conn) kick() {
 
 // flushOn writes on a worker what kick or flush left to it.
 func (c *Conn) flushOn() {
-	defer func() {
-		if what := recover(); what != nil {
-			c.broke(what)
-		}
-	}()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.out) > 0 && c.over == nil {

@@ -12,6 +12,7 @@ import (
 // tick is the connection's one timer: it asks a silent visitor for a sign of life,
 // and ends a connection on which nothing is asked any more.
 func (c *Conn) tick() {
+	defer c.caught()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over != nil {

@@ -427,6 +427,7 @@ func (w *response) SetWriteDeadline(until time.Time) error {
 		st.deadline.Reset(time.Until(until))
 	default:
 		st.deadline = time.AfterFunc(time.Until(until), func() {
+			defer st.c.caught()
 			st.c.mu.Lock()
 			defer st.c.mu.Unlock()
 			st.cutOff()
@@ -450,6 +451,7 @@ func (st *stream) cutOff() {
 	}
 	this := c.flushes
 	time.AfterFunc(limits.CutOff, func() {
+		defer c.caught()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.flusher == st && c.flushes == this {

@@ -64,9 +64,11 @@ type job struct {
 
 func (j job) run() {
 	if j.stream != nil {
+		defer j.stream.c.caught() // of what follows its handler
 		j.stream.serve()
 		return
 	}
+	defer j.flush.caught()
 	j.flush.flushOn()
 }
 

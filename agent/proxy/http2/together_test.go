@@ -88,3 +88,19 @@ func (d *deadlines) SetWriteDeadline(at time.Time) error {
 	d.last = at
 	return d.Conn.SetWriteDeadline(at)
 }
+
+// Weakness: a panic while the greeting is made left mu locked, and the connection waited
+// for it for ever. Checked: the connection ends, and the fault is told.
+func TestFaultInTheGreeting(t *testing.T) {
+	t.Parallel()
+	told := 0
+	s := New(Config{Handler: http.NotFoundHandler(), Broken: func(any) { told++ }})
+	theirs, ours := net.Pipe()
+	defer ours.Close()
+	c := s.NewConn(context.Background(), theirs)
+	c.write = nil // which cannot be
+	c.Serve()
+	if _, err := ours.Read(make([]byte, 1)); err != io.EOF || told != 1 {
+		t.Errorf("%d faults are told, and the visitor meets %v", told, err)
+	}
+}

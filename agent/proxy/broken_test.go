@@ -1,0 +1,46 @@
+package proxy_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"porchlight/agent/proxy"
+	"porchlight/agent/proxy/gate"
+)
+
+// A panic while a request is answered, over HTTP/1.1 and then over HTTP/2: the connection
+// it came on ends, another one lives, and each is counted.
+func TestPanicCostsOneConnection(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *proxy.Config) { c.HTTP = gate.Own })
+	r.app("notes", fine)
+	var left atomic.Int64 // lookups until the one that panics
+	r.onLookup = func() {
+		if left.Add(-1) == 0 {
+			panic("a fault that a test planted")
+		}
+	}
+	for _, overHTTP2 := range []bool{false, true} {
+		meets, other := r.signedIn("notes", bobID, overHTTP2), r.signedIn("notes", bobID, overHTTP2)
+		for _, b := range []*browser{meets, other} {
+			if _, err := b.visit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left.Store(2)                                                  // the one of a visit that is in the register of what is open
+		within(t, "the connection it came on has ended", func() bool { // browsers ask once more, on another one
+			reused, err := meets.visit()
+			return err == nil && !reused
+		})
+		r.faults++
+		if way, broken := r.proxy.HTTP(); way != gate.Own || broken != r.faults {
+			t.Errorf("over HTTP/2 %v: %d faults of %s are counted, want %d", overHTTP2, broken, way, r.faults)
+		}
+		if reused, err := other.visit(); !reused || err != nil {
+			t.Errorf("over HTTP/2 %v: another connection lives %v: %v", overHTTP2, reused, err)
+		}
+		if open := r.access.Connections(); len(open) > 0 {
+			t.Errorf("over HTTP/2 %v: it counts as open: %v", overHTTP2, open)
+		}
+	}
+}
