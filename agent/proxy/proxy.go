@@ -161,7 +161,7 @@ type Proxy struct {
 	own      ownVisits             // of this computer to itself
 	checking atomic.Pointer[check] // the newest look at a browser's trust; nil for none
 
-	broken       atomic.Int64 // see Broken
+	broken       atomic.Int64 // see HTTP
 	hinted       sync.Map     // app id → struct{}: OnHint was told
 	failing      sync.Map     // app id → bool: has not answered since it failed; true: nobody was there
 	failingCount atomic.Int64 // entries of failing

@@ -9,17 +9,10 @@ import (
 	"porchlight/agent/proxy/limits"
 )
 
-// What one person may have under way at one app: so many requests, event streams
-// among them, and so many WebSockets. Each holds a file of this process, the
-// connection to the app, so all of them together, and one person in all apps, have
-// shares of the files.
-const (
-	requestsPerApp   = 256
-	webSocketsPerApp = 256
-)
-
 // rooms counts what visitors have under way. A person is an account, in however
-// many browsers and by however many clients.
+// many browsers and by however many clients. Each request holds a file of this process,
+// the connection to the app, so all of them together, and one person in all apps, have
+// shares of the files.
 type rooms struct {
 	all, person int // the most of both kinds, of everybody and of one person
 	log         *slog.Logger
@@ -64,9 +57,9 @@ func newRooms(files int, now func() time.Time, log *slog.Logger) *rooms {
 
 // enter counts a request in, if there is room for it; if so, leave must follow.
 func (r *rooms) enter(in room) (at seat, why full) {
-	most := requestsPerApp
+	most := limits.RequestsPerApp
 	if in.webSocket {
-		most = webSocketsPerApp
+		most = limits.WebSocketsPerApp
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,15 +3,19 @@ package gate
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"sync"
+	"time"
 
 	"porchlight/agent/proxy/limits"
 )
 
 // gatherConn is a visitor's connection below TLS. crypto/tls writes each record
 // by itself; between hold and release they are gathered and then written together,
-// so that a download costs one system call where it cost four.
+// so that a download costs one system call where it cost four. A visitor who takes nothing
+// of what is written has limits.Unread, unless whoever writes has set another deadline.
 type gatherConn struct {
 	net.Conn
 	conn *Conn // to be told of the end; nil in tests
@@ -20,6 +24,10 @@ type gatherConn struct {
 	holding bool    // guarded by mu
 	buf     *[]byte // what is gathered, from buffers; nil while there is nothing; guarded by mu
 	err     error   // of a write that failed: nothing may follow it; guarded by mu
+
+	deadline sync.Mutex // never held while anything is written
+	theirs   bool       // the deadline of writes is one that was set; guarded by deadline
+	until    time.Time  // else it is this one; guarded by deadline
 }
 
 // buffers are of limits.Gather, *[]byte.
@@ -35,7 +43,7 @@ func (c *gatherConn) Write(p []byte) (int, error) {
 		return 0, c.err
 	}
 	if !c.holding {
-		return c.Conn.Write(p)
+		return c.write(p)
 	}
 	if c.buf != nil && len(*c.buf)+len(p) > limits.Gather {
 		if err := c.send(); err != nil {
@@ -43,7 +51,7 @@ func (c *gatherConn) Write(p []byte) (int, error) {
 		}
 	}
 	if len(p) > limits.Gather {
-		return c.Conn.Write(p)
+		return c.write(p)
 	}
 	if c.buf == nil {
 		c.buf = buffers.Get().(*[]byte)
@@ -74,12 +82,54 @@ func (c *gatherConn) send() error {
 		return c.err
 	}
 	if c.err == nil {
-		_, c.err = c.Conn.Write(*c.buf)
+		_, _ = c.write(*c.buf) // which sets err
 	}
 	*c.buf = (*c.buf)[:0]
 	buffers.Put(c.buf)
 	c.buf = nil
 	return c.err
+}
+
+// write writes to the visitor, for as long as they take some of it. mu is held.
+func (c *gatherConn) write(p []byte) (n int, err error) {
+	for {
+		ours := c.allow()
+		var took int
+		took, err = c.Conn.Write(p[n:])
+		n += took
+		if !ours || took == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
+	c.err = err
+	return n, err
+}
+
+// allow has the deadline of writes be limits.Unread from now on, or up to a quarter less,
+// unless another one was set.
+func (c *gatherConn) allow() (ours bool) {
+	c.deadline.Lock()
+	defer c.deadline.Unlock()
+	if c.theirs {
+		return false
+	}
+	if now := time.Now(); c.until.Sub(now) < limits.Unread*3/4 {
+		c.until = now.Add(limits.Unread)
+		_ = c.Conn.SetWriteDeadline(c.until) // fails on what is closed, as the write does
+	}
+	return true
+}
+
+// SetWriteDeadline sets another deadline than limits.Unread; zero for that one.
+func (c *gatherConn) SetWriteDeadline(t time.Time) error {
+	c.deadline.Lock()
+	defer c.deadline.Unlock()
+	c.theirs, c.until = !t.IsZero(), time.Time{}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func (c *gatherConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // WriteBoth has the records of two writes leave together.

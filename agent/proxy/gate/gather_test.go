@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"time"
 
 	"porchlight/agent/proxy/limits"
 )
@@ -17,6 +18,8 @@ type writes struct {
 	got  [][]byte
 	fail int // this write and all after fail; zero: none
 }
+
+func (*writes) SetWriteDeadline(time.Time) error { return nil }
 
 var errTorn = errors.New("torn")
 

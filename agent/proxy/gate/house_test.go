@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,10 +107,12 @@ func letIn(handler http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// guest is a visitor whose side reads all the time.
+// guest is a visitor whose side reads all the time, unless it is another's to read.
 type guest struct {
 	t    *testing.T
 	conn *tls.Conn
+	raw  net.Conn
+	ours *counted
 
 	mu    sync.Mutex
 	got   []byte    // guarded by mu
@@ -119,15 +122,37 @@ type guest struct {
 
 func (h *house) guest() *guest {
 	h.t.Helper()
+	g := h.arrives()
+	go g.read()
+	h.t.Cleanup(func() { g.raw.Close(); <-g.done })
+	return g
+}
+
+// arrives is a guest after the handshake, who does not read yet.
+func (h *house) arrives() *guest {
+	h.t.Helper()
 	mine, theirs := net.Pipe()
-	h.ln.conns <- theirs
-	g := &guest{t: h.t, conn: tls.Client(mine, &tls.Config{ServerName: visited, InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}), done: make(chan struct{})}
+	ours := &counted{Conn: theirs}
+	h.ln.conns <- ours
+	g := &guest{
+		t: h.t, raw: mine, ours: ours, done: make(chan struct{}),
+		conn: tls.Client(mine, &tls.Config{ServerName: visited, InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}),
+	}
 	if err := g.conn.Handshake(); err != nil {
 		h.t.Fatal(err)
 	}
-	go g.read()
-	h.t.Cleanup(func() { mine.Close(); <-g.done })
 	return g
+}
+
+// counted is the house's side of a connection.
+type counted struct {
+	net.Conn
+	writes atomic.Int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
 }
 
 func (g *guest) read() {

@@ -1,8 +1,8 @@
 // Package limits is the one table of what a visitor's connection and its requests may
 // cost this computer before anything is known of who they are. Every way in reads
 // it: net/http's server and ours, for HTTP/1.1 and HTTP/2. Bodies on their way to an
-// app have no limit here; what one person may have under way at an app is the proxy's
-// to count, for it is the same however a request came in.
+// app have no limit here. What one person may have under way at an app is here too, and
+// the proxy counts it, for it is the same however a request came in.
 package limits
 
 import "time"
@@ -23,6 +23,9 @@ const (
 	BodyTimeout = 10 * time.Second
 	// Idle is how long a connection may wait for its next request.
 	Idle = 2 * time.Minute
+	// Unread is how long a visitor may take nothing of what is written to them, not a
+	// byte: as long as a relay's system waits. HTTP/2 has shorter times of its own.
+	Unread = 5 * time.Minute
 	// ShutdownGrace is how long requests under way have when Porchlight stops.
 	ShutdownGrace = 2 * time.Second
 	// LetIn is how long a connection has for a first request that is let through,
@@ -52,6 +55,12 @@ const (
 	RequestsShare = 4 // connections to apps in use, by a request or a WebSocket each
 	PersonShare   = 2 // of those, one person's
 	KeptShare     = 1 // connections to apps kept for the next request
+)
+
+// What one person may have under way at one app.
+const (
+	RequestsPerApp   = 256 // event streams among them
+	WebSocketsPerApp = 256
 )
 
 // Share is so many sixteenths of the files.
