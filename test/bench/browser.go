@@ -15,6 +15,8 @@ type browser struct {
 	client *devtools.Client
 	link   *link
 	knows  map[string]bool // contenders that it has loaded from
+	end    func()
+	ended  bool
 }
 
 // openBrowser starts the browser of this round.
@@ -42,7 +44,7 @@ func (st *stage) openBrowser(ctx context.Context) error {
 		end()
 		_ = cmd.Wait() // it was killed
 	})
-	st.browser = &browser{client: client, link: far, knows: map[string]bool{}}
+	st.browser = &browser{client: client, link: far, knows: map[string]bool{}, end: end}
 	return nil
 }
 

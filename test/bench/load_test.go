@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"os/exec"
@@ -178,6 +180,38 @@ func TestCPU(t *testing.T) {
 		}
 	}
 	t.Error("thirty seconds of work are not counted")
+}
+
+// Weakness: one page that a slow Chromium did not load in time threw all figures of the
+// part away.
+// Checked: the rest is kept, and the run ends with what failed; anything else ends it.
+func TestAFailedPageKeepsTheRest(t *testing.T) {
+	t.Parallel()
+	why := errors.New("context deadline exceeded")
+	does := func(err error) work {
+		return work{"page", wholePage, []string{oursCookie}, func(context.Context, *stage, contender) ([]reading, error) { return nil, err }}
+	}
+	rest := work{"requests", smallH1, []string{oursCookie}, func(context.Context, *stage, contender) ([]reading, error) {
+		return []reading{{cpuRequest, 1}}, nil
+	}}
+	start := func(st *stage, _ context.Context) error {
+		st.contenders = []contender{{name: oursCookie}}
+		return nil
+	}
+	for _, err := range []error{alone{why}, why} {
+		r := &results{figures: map[measure][]float64{}}
+		dir := t.TempDir()
+		if err := writeCertificate(dir); err != nil {
+			t.Fatal(err)
+		}
+		p := part{name: "agent", start: start, work: []work{does(err), rest}}
+		ended := p.play(t.Context(), tiny(t), dir, r)
+		_, kept := r.median(measure{"agent", smallH1, cpuRequest, oursCookie})
+		_, goesOn := errors.AsType[alone](err)
+		if goesOn != kept || goesOn != (ended == nil) || goesOn != (len(r.failed) == 1) {
+			t.Errorf("after %T it ends with %v, keeps the rest %v, and tells of %v", err, ended, kept, r.failed)
+		}
+	}
 }
 
 func TestMedianAndGoals(t *testing.T) {

@@ -164,5 +164,5 @@ func run(ctx context.Context, s settings, out *os.File) error {
 		}
 		failed = errors.Join(failed, err)
 	}
-	return failed
+	return errors.Join(append(r.failed, failed)...)
 }

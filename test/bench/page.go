@@ -49,7 +49,8 @@ func pageWork() []work {
 
 // pageLoad has Chromium load the page over a link that takes 20 ms there and back, with
 // nothing kept from before. One browser loads it from everybody in a round, and the first
-// load from each is not counted: the browser has only begun then.
+// load from each is not counted: the browser has only begun then. After a load that failed
+// the round goes on without it.
 func pageLoad(ctx context.Context, st *stage, c contender) (readings []reading, err error) {
 	if st.tiny {
 		return nil, nil // a browser takes longer than all the rest
@@ -63,6 +64,16 @@ func pageLoad(ctx context.Context, st *stage, c contender) (readings []reading, 
 			return nil, err
 		}
 	}
+	if st.browser.ended {
+		return nil, nil // its failure was told
+	}
+	defer func() {
+		if err != nil {
+			st.browser.end() // what it still does would slow others down
+			st.browser.ended = true
+			err = alone{err}
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if !st.browser.knows[c.name] {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,6 +30,10 @@ type work struct {
 	on    []string // contenders; those that are not on the stage are left out
 	do    func(context.Context, *stage, contender) ([]reading, error)
 }
+
+// alone is an error of one work that keeps the figures of all the rest: the run goes on,
+// says so, and ends with it.
+type alone struct{ error }
 
 // reading is one figure of one measurement.
 type reading struct {
@@ -93,7 +98,12 @@ func (p part) playRound(ctx context.Context, s settings, round int, dir string, 
 			began := time.Now()
 			readings, err := w.do(ctx, st, c)
 			if err != nil {
-				return fmt.Errorf("%s: %s: %w", w.name, c.name, err)
+				err = fmt.Errorf("%s: %s: %w", w.name, c.name, err)
+				if _, goesOn := errors.AsType[alone](err); !goesOn || ctx.Err() != nil {
+					return err
+				}
+				r.failed = append(r.failed, err)
+				fmt.Fprintln(os.Stderr, err)
 			}
 			for _, reading := range readings {
 				r.add(p.name, w.name, reading.metric, c.name, reading.value)

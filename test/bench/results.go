@@ -22,6 +22,7 @@ type results struct {
 	about   about
 	order   []measure
 	figures map[measure][]float64
+	failed  []error // each an alone
 }
 
 // about says under which circumstances a part was measured.
