@@ -59,7 +59,8 @@ type Config struct {
 	// where the control plane is elsewhere.
 	Outbox     func(ctx context.Context) ([]agentapi.Mail, error)
 	OutboxSize func(ctx context.Context) (int, error)
-	// Now is the clock access ends by; time.Now when nil.
+	// Now is the clock access ends by, also at the control plane of a computer on its
+	// own; time.Now when nil.
 	Now func() time.Time
 	Log *slog.Logger
 }

@@ -155,11 +155,11 @@ func openControlPlane(ctx context.Context, cfg agent.Config) (p *controlPlane, e
 	p = &controlPlane{}
 	// porchlight-control opens the same directory. A store that is refused is
 	// refused before anything is made or renewed beside it.
-	p.store, err = kv.Open(ctx, "file:"+storePath(cfg.DataDir), kv.Options{})
+	p.store, err = kv.Open(ctx, "file:"+storePath(cfg.DataDir), kv.Options{Now: cfg.Now})
 	if err != nil {
 		return nil, words.Errorf("what gives this computer its addresses cannot begin: %w", err)
 	}
-	p.outbox = mail.NewOutbox(p.store, nil)
+	p.outbox = mail.NewOutbox(p.store, cfg.Now)
 	p.ca, err = localca.Open(filepath.Dir(RootCAPath(cfg.DataDir)), localca.Options{
 		Names:        []string{domain},
 		Organisation: "Porchlight on this computer",
@@ -186,6 +186,7 @@ func (p *controlPlane) build(ctx context.Context, cfg Config, addr string, port 
 			Store:  p.store,
 			Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port},
 			Mail:   p.outbox,
+			Now:    cfg.Agent.Now,
 		},
 		Relay:    relay.Config{TLS: authTLS(p.ca, cfg.Agent.Log), Grace: relayGrace},
 		Tunnel:   addr,
