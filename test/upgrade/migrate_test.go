@@ -92,11 +92,6 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 func TestKilledWhileItMigrates(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	bin, err := programs.Build("porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(bin)
 	for name, args := range map[string][]string{
 		"agent.db":           {"porchlight", "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0", "--data"},
 		"control/control.db": {"porchlight-control", "account", "list", "--domain", "localhost", "--data"},

@@ -3,6 +3,7 @@
 package upgrade
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
@@ -12,10 +13,15 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
+	"porchlight/test/visitor"
 )
 
 // Redirect is where the client waits for its code; nobody is there.
 const Redirect = "https://pocket.example/callback"
+
+// Domain is that of the control plane of a connected computer.
+const Domain = "porch.localhost"
 
 // Kept is what was in a data directory when it was written, as the command line
 // of that version printed it, and what people outside hold of it.
@@ -44,6 +50,18 @@ func OAuth(k Kept) *oauth2.Config {
 		ClientID: k.Client.ClientID, ClientSecret: k.Client.ClientSecret, RedirectURL: Redirect, Scopes: []string{"connect"},
 		Endpoint: oauth2.Endpoint{AuthURL: k.Account.AuthURL + "/oauth/authorize", TokenURL: k.Account.AuthURL + "/oauth/token"},
 	}
+}
+
+// Confirm is what the owner does in a browser to connect a computer.
+func Confirm(ctx context.Context, b *visitor.Visitor, waiting agentapi.Connecting, owner, name string, mails *programs.Mails) error {
+	page, err := b.SignIn(ctx, waiting.VerificationURLComplete, owner, func(ctx context.Context) (string, error) { return mails.Link(ctx, owner) })
+	if err == nil {
+		page, err = b.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode})
+	}
+	if err == nil {
+		_, err = b.Submit(ctx, page, "name", map[string]string{"name": name, "decision": "allow"})
+	}
+	return err
 }
 
 // Client finds *.localhost on this computer and trusts roots.

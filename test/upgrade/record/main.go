@@ -3,10 +3,12 @@
 // apps in every state with options, people in every state, sessions, a client
 // and its grant, settings, activity.
 //
-// usage: record PROGRAM PROGRAM-CONTROL DIRECTORY
+// usage: record PROGRAM PROGRAM-CONTROL DIRECTORY [connected]
 //
 // The data directory becomes DIRECTORY/data, and DIRECTORY/kept.json says what a
-// visitor, a client and the owner hold of it.
+// visitor, a client and the owner hold of it. That computer is on its own, or
+// connected to a control plane on PostgreSQL, whose data directory is DIRECTORY/control
+// and whose database is in DIRECTORY/database.sql.
 package main
 
 import (
@@ -34,13 +36,14 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: record PROGRAM PROGRAM-CONTROL DIRECTORY")
+	connected := len(os.Args) == 5 && os.Args[4] == "connected"
+	if len(os.Args) != 4 && !connected {
+		fmt.Fprintln(os.Stderr, "usage: record PROGRAM PROGRAM-CONTROL DIRECTORY [connected]")
 		os.Exit(2)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	if err := record(ctx, os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := record(ctx, os.Args[1], os.Args[2], os.Args[3], connected); err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
 		os.Exit(1)
 	}
@@ -48,13 +51,15 @@ func main() {
 
 type recorder struct {
 	program, control, data string
+	plane                  string // data directory of the control plane
+	rootFiles              []string
 	env                    []string
 	kept                   upgrade.Kept
 	browsers               []*visitor.Visitor
 	mails                  *programs.Mails
 }
 
-func record(ctx context.Context, program, control, dir string) error {
+func record(ctx context.Context, program, control, dir string, connected bool) error {
 	app, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -63,21 +68,34 @@ func record(ctx context.Context, program, control, dir string) error {
 	go http.Serve(app, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "hello %s", r.Header.Get("X-Service-Email"))
 	}))
-	config, err := os.MkdirTemp("", "porchlight-record-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(config)
 	r := &recorder{program: program, control: control, data: filepath.Join(dir, "data")}
-	r.env = append(os.Environ(), "XDG_CONFIG_HOME="+config, "PORCHLIGHT_DATA="+r.data, "PORCHLIGHT_API=")
+	r.plane, r.rootFiles = filepath.Join(r.data, "control"), []string{filepath.Join(r.data, "ca", "root.pem")}
+	r.env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "DBUS_SESSION_BUS_ADDRESS=", "PORCHLIGHT_DATA="+r.data, "PORCHLIGHT_API=")
 	r.mails = programs.Outbox(func(ctx context.Context) (mails []agentapi.Mail, err error) {
 		return mails, r.run(ctx, &mails, "outbox")
 	})
-	agent, err := programs.Start(r.command(context.WithoutCancel(ctx), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"))
+	args := []string{"agent", "--api", "127.0.0.1:0"}
+	var s *server
+	if connected {
+		if s, err = r.serve(ctx, dir); err != nil {
+			return err
+		}
+		defer s.database.Close()
+		defer s.Kill()
+		args = append(args, "--control", s.at, "--ca", s.caFile)
+	} else {
+		args = append(args, "--local", "--https", "127.0.0.1:0")
+	}
+	agent, err := programs.Start(r.command(context.WithoutCancel(ctx), args...))
 	if err != nil {
 		return err
 	}
-	if _, err = agent.Says(ctx, "Porchlight is on"); err == nil {
+	defer agent.Kill()
+	_, err = agent.Says(ctx, "Stop with Ctrl-C")
+	if err == nil && connected {
+		err = r.connect(ctx, s)
+	}
+	if err == nil {
 		err = r.story(ctx, app.Addr().(*net.TCPAddr).Port)
 	}
 	for _, b := range r.browsers {
@@ -85,6 +103,11 @@ func record(ctx context.Context, program, control, dir string) error {
 	}
 	if code := agent.Stop(); err != nil || code != 0 {
 		return errors.Join(err, fmt.Errorf("the agent ended with %d: %s", code, agent.Stderr()))
+	}
+	if connected {
+		if err := s.dump(filepath.Join(dir, "database.sql")); err != nil {
+			return err
+		}
 	}
 	r.kept.WrittenAt = time.Now().UTC()
 	raw, err := json.MarshalIndent(r.kept, "", "\t")
@@ -208,7 +231,7 @@ func (r *recorder) cookies(ctx context.Context, b *visitor.Visitor, address stri
 // client has a remote client let in by ben and keeps its tokens.
 func (r *recorder) client(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, r.control, "client", "add", "--name", "Pocket Notes", "--redirect-uri", upgrade.Redirect,
-		"--data", filepath.Join(r.data, "control"), "--json")
+		"--data", r.plane, "--json")
 	out, err := programs.Output(cmd)
 	if err != nil {
 		return err
@@ -249,12 +272,14 @@ func (r *recorder) client(ctx context.Context) error {
 }
 
 func (r *recorder) roots() (*x509.CertPool, error) {
-	pem, err := os.ReadFile(filepath.Join(r.data, "ca", "root.pem"))
-	if err != nil {
-		return nil, err
-	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
+	for _, file := range r.rootFiles {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		roots.AppendCertsFromPEM(pem)
+	}
 	return roots, nil
 }
 
