@@ -38,8 +38,7 @@ func (w *world) outages(ctx context.Context, r *results) error {
 	}
 	name := fmt.Sprintf("%d computers, 3 nodes, %d visits a second", n, visitsASec)
 	r.atLeast(name, there, float64(len(is.Back)), float64(n))
-	// A computer has a second tunnel once its nodes know each other: before that it starts.
-	if err := w.awaitTunnels(ctx, r, name); err != nil {
+	if err := errors.Join(w.awaitTunnels(ctx, r, name), w.introduce(ctx)); err != nil {
 		return err
 	}
 	if err := w.databaseStops(ctx, r, away); err != nil {
@@ -52,6 +51,21 @@ func (w *world) outages(ctx context.Context, r *results) error {
 		return err
 	}
 	return w.twoKilled(ctx, r)
+}
+
+// introduce has every computer be visited once by every node: who was never there is no
+// known visitor.
+func (w *world) introduce(ctx context.Context) error {
+	for _, n := range w.running {
+		left := slices.Clone(w.homes)
+		for began := time.Now(); len(left) > 0 && time.Since(began) < w.patience && ctx.Err() == nil; {
+			left = w.unreached(ctx, n, left)
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("%d computers are not reached by %s", len(left), n.name)
+		}
+	}
+	return nil
 }
 
 // visitedWhile sends visits while do runs, and notes how many failed.
@@ -181,21 +195,21 @@ func (w *world) twoKilled(ctx context.Context, r *results) error {
 	began := time.Now()
 	left := slices.Clone(w.homes)
 	for len(left) > 0 && time.Since(began) < w.patience && ctx.Err() == nil {
-		left = w.unreached(ctx, left)
+		left = w.unreached(ctx, w.running[0], left)
 	}
 	r.atMost("two of three nodes killed", "everybody reached after s", time.Since(began).Seconds(), 5)
 	r.atMost("two of three nodes killed", "never reached", float64(len(left)), 0)
 	return ctx.Err()
 }
 
-// unreached visits each once and returns whom it did not reach.
-func (w *world) unreached(ctx context.Context, homes []home) (left []home) {
+// unreached visits each once by a node and returns whom it did not reach.
+func (w *world) unreached(ctx context.Context, by *node, homes []home) (left []home) {
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(4 * atOnceVisits)
 	for _, h := range homes {
 		g.Go(func() error {
-			conn, err := visit(ctx, w.running[0].address, h.Name)
+			conn, err := visit(ctx, by.address, h.Name)
 			if err == nil {
 				_ = conn.Close()
 				return nil
