@@ -201,6 +201,51 @@ func TestNoVisitBeginsAfterTheDrain(t *testing.T) {
 	}
 }
 
+// Weakness: a visitor whom another node sent after the last one had left, and before the
+// tunnels were ended, was reset. Checked: that visit goes on, and the drain ends with it; one
+// whose tunnel went in between is not told that there is no such name.
+func TestVisitorSentAtTheEndOfTheDrainIsServed(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, two := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil)
+	one.sees(t, 2)
+	a := connectAgent(t, two.addr, "maya")
+	visitor, data, hello := a.visitedAt(one.addr)
+	receives(t, data, string(hello))
+	ended := make(chan struct{})
+	go func() { defer close(ended); two.endTunnels(t.Context()) }()
+	for range a.frames { // until its control connection ends
+	}
+	for range 100 {
+		exchange(t, visitor, data, "ping")
+		exchange(t, data, visitor, "pong")
+	}
+	_, _ = visitor.Close(), data.Close()
+	select {
+	case <-ended:
+	case <-time.After(longest):
+		t.Error("the drain does not end with the last visit")
+	}
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	there := dial(t, l.Addr().String())
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // which waits for the other end
+		here := conn.(*net.TCPConn)
+		two.turnAway(&peerStream{stream: here, raw: here}, &preface{}, errUnknownHost)
+	}()
+	if got, err := io.ReadAll(there); err != nil || !bytes.Equal(got, alertRecord(alertInternalError)) {
+		t.Errorf("its tunnel went meanwhile: %x, %v", got, err)
+	}
+}
+
 // Weakness: a credential is looked up, ends, and the tunnel it was looked up for
 // is taken all the same, when nobody is left to end it. Attack: connect at the
 // moment the computer is disconnected. Checked: the credential is looked up again.

@@ -301,13 +301,26 @@ func (r *Relay) drain() {
 	if err := r.http.Shutdown(ctx); err != nil {
 		_ = r.http.Close()
 	}
+	r.awaitQuiet(ctx)
+	r.endTunnels(ctx)
+}
+
+// awaitQuiet waits until no visitor is left, or ctx ends.
+func (r *Relay) awaitQuiet(ctx context.Context) {
 	select {
 	case <-r.routes.quietened():
 	case <-ctx.Done():
 	}
+}
+
+// endTunnels ends the tunnels, and then what is left of the visits. Other nodes send
+// visitors for as long as there are tunnels here: who came after the last one had left may
+// finish, too.
+func (r *Relay) endTunnels(ctx context.Context) {
 	for _, s := range r.routes.sessions() {
 		s.end(tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeUnavailable, Message: "The relay is going away."})
 	}
+	r.awaitQuiet(ctx)
 	r.routes.abortAll()
 }
 

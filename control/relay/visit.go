@@ -169,11 +169,13 @@ func (f *flow) firstAnswer() (int64, error) {
 // to the peer" (RFC 8446, 6.2) and speaks of this moment alone.
 func (r *Relay) turnAway(conn net.Conn, p *preface, err error) {
 	p.release()
+	// Of one that another node sent that node was told that the tunnel is here.
+	_, passedOn := conn.(*peerStream)
 	switch {
-	case errors.Is(err, errUnknownHost):
+	case errors.Is(err, errUnknownHost) && !passedOn:
 		r.counters.unknown.Add(1)
 		refuse(conn, alertRecord(alertUnrecognizedName))
-	case errors.Is(err, errSessionOver): // it was here a moment ago
+	case errors.Is(err, errSessionOver), passedOn && errors.Is(err, errUnknownHost): // it was here a moment ago
 		r.counters.unknown.Add(1)
 		refuse(conn, alertRecord(alertInternalError))
 	case errors.Is(err, errNoConnection):
