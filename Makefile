@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package package test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,10 @@ test-go: frontend
 	go test ./internal/socket ./agent/proxy/gate # what the race detector leaves out
 	go test -race -timeout 15m ./...
 
+test-before: ## the agent of 15e3b3f, built from this clone's history, with this version's server
+	build/before.sh 15e3b3f bin/before
+	PORCHLIGHT_BEFORE=$(CURDIR)/bin/before go test -count 1 -v -run AgentOf ./test/upgrade
+
 test-h2spec: ## HTTP/2 conformance of the proxy, beside a bare net/http server
 	build/soak.sh h2spec
 
@@ -108,6 +112,7 @@ screenshots: desktop ## make the pictures of the documentation, from the real pr
 soak: setup-test cli race desktop ## the long runs: every parser fuzzed for 30 s, both ways in compared for an hour and given every attack, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
 	build/soak.sh fuzz
 	build/soak.sh ways
+	$(MAKE) --no-print-directory test-before
 	build/soak.sh e2e
 	go run ./test/attack
 	build/otherway.sh go run ./test/attack
