@@ -258,8 +258,13 @@ func (v *visitor2) step(kind byte) {
 	}
 }
 
-// mayBeLate is called before a header block for a stream, which may have been reset.
+// mayBeLate is called before a header block for a stream, which may have been reset. One
+// that was not opened is now: it is not opened again, as nothing may come of that.
 func (v *visitor2) mayBeLate(id uint32) {
+	if id == v.next {
+		v.next += 2
+		v.opened = append(v.opened, id)
+	}
 	v.watch.note(func() {
 		s := v.streams[id]
 		v.late = v.late || v.rushed || s != nil && strings.Contains(s.end, "reset")
