@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/agent/agentapi"
-	"porchlight/internal/boltfile"
 )
 
 const (
@@ -44,7 +45,7 @@ type activityCounts struct {
 
 // share is one of the two buckets in a transaction that changes it.
 type share struct {
-	lines *boltfile.Bucket
+	lines *bolt.Bucket
 	count *uint64
 	own   uint64 // lines that the other never pushes out
 }
@@ -55,12 +56,12 @@ func (s *Store) changeActivity(fn func(visits, decisions *share) error) error {
 	counts.mu.Lock()
 	defer counts.mu.Unlock()
 	most := counts.most
-	err := s.update(func(tx *boltfile.Tx) error {
+	err := s.update(func(tx *bolt.Tx) error {
 		visits := &share{lines: tx.Bucket(activityBucket), count: &counts.visits, own: most - most/decisionsShare}
 		decisions := &share{lines: tx.Bucket(decisionsBucket), count: &counts.decisions, own: most / decisionsShare}
 		if !counts.known {
 			for _, s := range []*share{visits, decisions} {
-				*s.count = uint64(s.lines.Len())
+				*s.count = uint64(s.lines.Stats().KeyN)
 			}
 		}
 		return fn(visits, decisions)
@@ -137,7 +138,7 @@ func (s *Store) AddActivity(lines ...agentapi.Activity) error {
 // when nothing is.
 func (s *Store) SweepActivity(now time.Time) error {
 	cutoff, old := now.Add(-ActivityLife), false
-	err := s.view(func(tx *boltfile.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{activityBucket, decisionsBucket} {
 			_, raw := tx.Bucket(name).Cursor().First()
 			old = old || raw != nil && activityAt(raw).Before(cutoff)
@@ -197,7 +198,7 @@ func (s *Store) ClearActivity() error {
 
 // shareActivity is a migration: what is no visit goes to a bucket of its own, under
 // its number.
-func shareActivity(tx *boltfile.Tx) error {
+func shareActivity(tx *bolt.Tx) error {
 	decisions, err := tx.CreateBucketIfNotExists(decisionsBucket)
 	if err != nil {
 		return err

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/agent/agentapi"
-	"porchlight/internal/boltfile"
 )
 
 // Lines are bounded in number and age, however the clock jumps, and numbers do
@@ -56,7 +57,7 @@ func TestActivityIsBounded(t *testing.T) {
 	if err := s.AddActivity(agentapi.Activity{At: at, App: "new", Kind: agentapi.ActivityOpened}); err != nil {
 		t.Fatal(err)
 	}
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		k, _ := tx.Bucket(activityBucket).Cursor().First()
 		if n := binary.BigEndian.Uint64(k); n != most+252 {
 			t.Errorf("the next number is %d", n)
@@ -76,7 +77,7 @@ func TestDamagedActivity(t *testing.T) {
 	if err := s.AddActivity(agentapi.Activity{At: at, App: "first", Kind: agentapi.ActivityOpened}, agentapi.Activity{At: at, App: "second", Kind: agentapi.ActivityOpened}); err != nil {
 		t.Fatal(err)
 	}
-	err := s.update(func(tx *boltfile.Tx) error {
+	err := s.update(func(tx *bolt.Tx) error {
 		return tx.Bucket(activityBucket).Put(binary.BigEndian.AppendUint64(nil, 1), []byte("{"))
 	})
 	if err != nil {
@@ -97,7 +98,7 @@ func TestDamagedActivity(t *testing.T) {
 func TestDamagedDarkIsAnError(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
-	err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, []byte("yesterday")) })
+	err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, []byte("yesterday")) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/agent/agentapi"
-	"porchlight/internal/boltfile"
 )
 
 // maxNotices is how many notices are kept; the oldest go first, but for those
@@ -126,7 +127,7 @@ type AppChange struct {
 // Apps reads all of it in one transaction.
 func (s *Store) Apps() (Apps, error) {
 	all := Apps{Apps: map[string]App{}, Denials: map[string]Denial{}, Formers: map[string][]string{}}
-	err := s.view(func(tx *boltfile.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		if err := readAll(tx.Bucket(appsBucket), all.Apps); err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func (s *Store) Apps() (Apps, error) {
 // changing cannot push the others out.
 func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
-	err := s.update(func(tx *boltfile.Tx) error {
+	err := s.update(func(tx *bolt.Tx) error {
 		if err := put(tx.Bucket(appsBucket), c.Name, c.App); err != nil {
 			return err
 		}
@@ -181,7 +182,7 @@ func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 // first.
 const maxFormers = 32
 
-func addFormer(b *boltfile.Bucket, name, id string) error {
+func addFormer(b *bolt.Bucket, name, id string) error {
 	if id == "" {
 		return nil
 	}
@@ -201,7 +202,7 @@ func WithFormer(ids []string, id string) []string {
 	return ids[max(0, len(ids)-maxFormers):]
 }
 
-func readAll[T any](b *boltfile.Bucket, into map[string]T) error {
+func readAll[T any](b *bolt.Bucket, into map[string]T) error {
 	return b.ForEach(func(k, v []byte) error {
 		var value T
 		if err := json.Unmarshal(v, &value); err != nil {
@@ -213,7 +214,7 @@ func readAll[T any](b *boltfile.Bucket, into map[string]T) error {
 }
 
 // put writes value under name, or removes what is there when value is nil.
-func put[T any](b *boltfile.Bucket, name string, value *T) error {
+func put[T any](b *bolt.Bucket, name string, value *T) error {
 	if value == nil {
 		return b.Delete([]byte(name))
 	}
@@ -224,7 +225,7 @@ func put[T any](b *boltfile.Bucket, name string, value *T) error {
 	return b.Put([]byte(name), raw)
 }
 
-func readNotices(tx *boltfile.Tx) ([]agentapi.Notice, error) {
+func readNotices(tx *bolt.Tx) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
 	err := tx.Bucket(noticesBucket).ForEach(func(k, v []byte) error {
 		var n agentapi.Notice
@@ -237,7 +238,7 @@ func readNotices(tx *boltfile.Tx) ([]agentapi.Notice, error) {
 	return notices, err
 }
 
-func addNotice(tx *boltfile.Tx, n agentapi.Notice) error {
+func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
 	// The sequence is stored with the bucket: IDs never repeat, even when the
 	// notices before are gone.
 	id, err := tx.Bucket(noticesBucket).NextSequence()

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	bolt "go.etcd.io/bbolt"
 
 	"porchlight/agent/agentapi"
-	"porchlight/internal/boltfile"
 )
 
 func openDir(t *testing.T, dir string, opts ...Option) *Store {
@@ -146,7 +146,7 @@ func TestDamagedRecordIsNamed(t *testing.T) {
 		t.Run(string(bucket), func(t *testing.T) {
 			t.Parallel()
 			s := openDir(t, t.TempDir())
-			err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket(bucket).Put([]byte("notes"), []byte(`{"at`)) })
+			err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(bucket).Put([]byte("notes"), []byte(`{"at`)) })
 			if err != nil {
 				t.Fatal(err)
 			}

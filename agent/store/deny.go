@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"porchlight/internal/boltfile"
+	bolt "go.etcd.io/bbolt"
 )
 
 var denyBucket = []byte("deny")
@@ -33,10 +33,10 @@ func (d DenyRecord) key() []byte {
 
 // AddDenyRecord stores one; adding it again keeps the first time.
 func (s *Store) AddDenyRecord(d DenyRecord) error {
-	return s.update(func(tx *boltfile.Tx) error { return putDeny(tx, d) })
+	return s.update(func(tx *bolt.Tx) error { return putDeny(tx, d) })
 }
 
-func putDeny(tx *boltfile.Tx, d DenyRecord) error {
+func putDeny(tx *bolt.Tx, d DenyRecord) error {
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("encode a deny record: %w", err)
@@ -51,11 +51,11 @@ func putDeny(tx *boltfile.Tx, d DenyRecord) error {
 // DenyRecords returns all of them. A damaged record is an error, because to skip
 // it would give somebody access again.
 func (s *Store) DenyRecords() (all []DenyRecord, err error) {
-	err = s.view(func(tx *boltfile.Tx) error { all, err = readDenyRecords(tx); return err })
+	err = s.view(func(tx *bolt.Tx) error { all, err = readDenyRecords(tx); return err })
 	return all, err
 }
 
-func readDenyRecords(tx *boltfile.Tx) (all []DenyRecord, err error) {
+func readDenyRecords(tx *bolt.Tx) (all []DenyRecord, err error) {
 	err = tx.Bucket(denyBucket).ForEach(func(_, raw []byte) error {
 		var d DenyRecord
 		if err := json.Unmarshal(raw, &d); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"porchlight/internal/boltfile"
+	bolt "go.etcd.io/bbolt"
 )
 
 // Keys of snapshotBucket.
@@ -27,12 +27,12 @@ func (s *Store) SaveControlTime(at time.Time) error {
 	if err != nil {
 		return fmt.Errorf("encode a time: %w", err)
 	}
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(snapshotBucket).Put(controlTimeKey, raw) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(snapshotBucket).Put(controlTimeKey, raw) })
 }
 
 // ControlTime is what SaveControlTime kept, zero where there is nothing.
 func (s *Store) ControlTime() (at time.Time, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		if raw := tx.Bucket(snapshotBucket).Get(controlTimeKey); raw != nil {
 			return at.UnmarshalText(raw)
 		}
@@ -47,12 +47,12 @@ func (s *Store) SaveEnded(shares []Share) error {
 	if err != nil {
 		return fmt.Errorf("encode which shares have ended: %w", err)
 	}
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(snapshotBucket).Put(endedKey, raw) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(snapshotBucket).Put(endedKey, raw) })
 }
 
 // Ended is what SaveEnded kept.
 func (s *Store) Ended() (shares []Share, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		if raw := tx.Bucket(snapshotBucket).Get(endedKey); raw != nil {
 			return json.Unmarshal(raw, &shares)
 		}

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/agent/agentapi"
-	"porchlight/internal/boltfile"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -106,7 +107,7 @@ func TestOlderActivityIsShared(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir)
 	kinds := []string{agentapi.ActivityOpened, agentapi.ActivityInvited, agentapi.ActivityClient, agentapi.ActivityRemoved}
-	err := s.update(func(tx *boltfile.Tx) error {
+	err := s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(activityBucket)
 		for i, kind := range kinds {
 			raw, err := json.Marshal(map[string]any{"at": noon.Add(time.Duration(i) * time.Second), "email": "bob@x", "app": "Notes", "kind": kind})

@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/control/controlapi"
-	"porchlight/internal/boltfile"
 )
 
 // BecomeComputer forgets the snapshot and every session, unless the snapshot is
@@ -15,7 +16,7 @@ import (
 // approved on this computer stays.
 func (s *Store) BecomeComputer(id string) error {
 	var other bool
-	look := func(tx *boltfile.Tx) error {
+	look := func(tx *bolt.Tx) error {
 		raw := tx.Bucket(snapshotBucket).Get(snapshotKey)
 		if raw == nil {
 			return nil
@@ -27,7 +28,7 @@ func (s *Store) BecomeComputer(id string) error {
 	if err := s.view(look); err != nil || !other {
 		return err
 	}
-	err := s.update(func(tx *boltfile.Tx) error {
+	err := s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(snapshotBucket)
 		if err := b.Delete(snapshotKey); err != nil {
 			return err
@@ -40,7 +41,7 @@ func (s *Store) BecomeComputer(id string) error {
 		if err := tx.DeleteBucket(sessionsBucket); err != nil {
 			return err
 		}
-		_, err := tx.CreateBucketIfNotExists(sessionsBucket)
+		_, err := tx.CreateBucket(sessionsBucket)
 		return err
 	})
 	if err != nil {

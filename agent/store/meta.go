@@ -1,6 +1,8 @@
 package store
 
-import "porchlight/internal/boltfile"
+import (
+	bolt "go.etcd.io/bbolt"
+)
 
 var (
 	metaBucket = []byte("meta")
@@ -22,7 +24,7 @@ type Instance struct {
 // Instance returns the identity of this data directory, which a migration
 // made.
 func (s *Store) Instance() (in Instance, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		b := tx.Bucket(metaBucket)
 		in.ID = string(b.Get(instanceIDKey))
 		in.Key = append([]byte(nil), b.Get(instanceKeyKey)...)

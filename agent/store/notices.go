@@ -8,8 +8,9 @@ import (
 	"slices"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/agent/agentapi"
-	"porchlight/internal/boltfile"
 	"porchlight/internal/words"
 )
 
@@ -76,7 +77,7 @@ func (u *Undo) Join(id uint64, before Undo) {
 // first.
 func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
-	err := s.update(func(tx *boltfile.Tx) error {
+	err := s.update(func(tx *bolt.Tx) error {
 		var err error
 		if undo != nil {
 			for _, id := range undo.Before {
@@ -117,7 +118,7 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, err
 // add to its text and its words, and returns all notices, oldest first.
 func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
-	err := s.update(func(tx *boltfile.Tx) error {
+	err := s.update(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(noticesBucket).Get(noticeKey(id))
 		if raw != nil {
 			var n agentapi.Notice
@@ -147,7 +148,7 @@ func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Not
 
 // makeRoom drops the notice that a new one about people takes the place of, if
 // any.
-func makeRoom(tx *boltfile.Tx, n agentapi.Notice) error {
+func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 	kept, err := readNotices(tx)
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func makeRoom(tx *boltfile.Tx, n agentapi.Notice) error {
 func mustStay(n agentapi.Notice, seen uint64) bool { return n.Undo && n.ID > seen }
 
 // dropOldest drops the oldest of notices that need not stay.
-func dropOldest(tx *boltfile.Tx, notices []agentapi.Notice, seen uint64) (dropped bool, err error) {
+func dropOldest(tx *bolt.Tx, notices []agentapi.Notice, seen uint64) (dropped bool, err error) {
 	i := slices.IndexFunc(notices, func(n agentapi.Notice) bool { return !mustStay(n, seen) })
 	if i < 0 {
 		return false, nil
@@ -193,7 +194,7 @@ func dropOldest(tx *boltfile.Tx, notices []agentapi.Notice, seen uint64) (droppe
 // SeenNotices is the id of the newest notice that the owner has seen; ok is false
 // in a store of a version that did not keep it.
 func (s *Store) SeenNotices() (id uint64, ok bool, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		id, ok = seenNotices(tx), tx.Bucket(metaBucket).Get(seenKey) != nil
 		return nil
 	})
@@ -202,10 +203,10 @@ func (s *Store) SeenNotices() (id uint64, ok bool, err error) {
 
 // SeeNotices notes that the owner has seen the notices up to id.
 func (s *Store) SeeNotices(id uint64) error {
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Put(seenKey, noticeKey(id)) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(seenKey, noticeKey(id)) })
 }
 
-func seenNotices(tx *boltfile.Tx) uint64 {
+func seenNotices(tx *bolt.Tx) uint64 {
 	raw := tx.Bucket(metaBucket).Get(seenKey)
 	if len(raw) != 8 {
 		return 0
@@ -235,7 +236,7 @@ func (s *Store) FoldOf(n Undo) (id uint64, undo Undo, ok bool, err error) {
 }
 
 func (s *Store) findUndo(is func(id uint64, u Undo) bool) (id uint64, undo Undo, ok bool, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		return tx.Bucket(undoBucket).ForEach(func(key, raw []byte) error {
 			var u Undo
 			if err := json.Unmarshal(raw, &u); err != nil {
@@ -262,7 +263,7 @@ func aboutPeople(kind string) bool {
 	return false
 }
 
-func putNotice(tx *boltfile.Tx, n agentapi.Notice) error {
+func putNotice(tx *bolt.Tx, n agentapi.Notice) error {
 	raw, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -271,7 +272,7 @@ func putNotice(tx *boltfile.Tx, n agentapi.Notice) error {
 }
 
 // dropNotice forgets a notice, and how to undo what it is about.
-func dropNotice(tx *boltfile.Tx, id uint64) error {
+func dropNotice(tx *bolt.Tx, id uint64) error {
 	if err := tx.Bucket(undoBucket).Delete(noticeKey(id)); err != nil {
 		return err
 	}

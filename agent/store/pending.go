@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"porchlight/internal/boltfile"
+	bolt "go.etcd.io/bbolt"
 )
 
 var pendingBucket = []byte("pending") // id, 8 bytes big endian → PendingChange
@@ -40,10 +40,10 @@ func (c PendingChange) Deny() DenyRecord {
 
 // PutPending stores a change, in place of the one with its ID.
 func (s *Store) PutPending(c PendingChange) error {
-	return s.update(func(tx *boltfile.Tx) error { return putPending(tx, c) })
+	return s.update(func(tx *bolt.Tx) error { return putPending(tx, c) })
 }
 
-func putPending(tx *boltfile.Tx, c PendingChange) error {
+func putPending(tx *bolt.Tx, c PendingChange) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode a pending change: %w", err)
@@ -56,7 +56,7 @@ func putPending(tx *boltfile.Tx, c PendingChange) error {
 func (s *Store) TakeAway(c PendingChange) error {
 	d := c.Deny()
 	d.At = c.At
-	return s.update(func(tx *boltfile.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		if err := putDeny(tx, d); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (s *Store) TakeAway(c PendingChange) error {
 
 // GiveBack forgets a change and its deny record, both or neither.
 func (s *Store) GiveBack(c PendingChange) error {
-	return s.update(func(tx *boltfile.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		if err := tx.Bucket(pendingBucket).Delete(pendingKey(c.ID)); err != nil {
 			return err
 		}
@@ -76,17 +76,17 @@ func (s *Store) GiveBack(c PendingChange) error {
 
 // RemovePending forgets a change. One that does not exist is no error.
 func (s *Store) RemovePending(id uint64) error {
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(pendingBucket).Delete(pendingKey(id)) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(pendingBucket).Delete(pendingKey(id)) })
 }
 
 // Pending returns all of them, by ID. A damaged one is an error: to skip it would
 // leave somebody's access standing elsewhere.
 func (s *Store) Pending() (all []PendingChange, err error) {
-	err = s.view(func(tx *boltfile.Tx) error { all, err = readPending(tx); return err })
+	err = s.view(func(tx *bolt.Tx) error { all, err = readPending(tx); return err })
 	return all, err
 }
 
-func readPending(tx *boltfile.Tx) (all []PendingChange, err error) {
+func readPending(tx *bolt.Tx) (all []PendingChange, err error) {
 	err = tx.Bucket(pendingBucket).ForEach(func(_, raw []byte) error {
 		var c PendingChange
 		if err := json.Unmarshal(raw, &c); err != nil {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/agent/agentapi"
-	"porchlight/internal/boltfile"
 )
 
 var settingsBucket = []byte("settings")
@@ -20,7 +21,7 @@ var (
 
 // Settings returns what the owner chose; ok is false when they never did.
 func (s *Store) Settings() (settings agentapi.Settings, ok bool, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(settingsBucket).Get(ownerSettingsKey)
 		if raw == nil {
 			return nil
@@ -38,7 +39,7 @@ func (s *Store) Settings() (settings agentapi.Settings, ok bool, err error) {
 // Update returns what is known of newer versions, by the words of whoever keeps it; nil
 // for nothing.
 func (s *Store) Update() (raw []byte, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		raw = append(raw, tx.Bucket(settingsBucket).Get(updateKey)...)
 		return nil
 	})
@@ -47,7 +48,7 @@ func (s *Store) Update() (raw []byte, err error) {
 
 // SaveUpdate replaces it.
 func (s *Store) SaveUpdate(raw []byte) error {
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(settingsBucket).Put(updateKey, raw) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(updateKey, raw) })
 }
 
 // SaveSettings replaces them.
@@ -56,13 +57,13 @@ func (s *Store) SaveSettings(settings agentapi.Settings) error {
 	if err != nil {
 		return fmt.Errorf("encode the settings: %w", err)
 	}
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, raw) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, raw) })
 }
 
 // DarkSince returns when the owner closed everything; nil when it is not closed.
 // A damaged record is an error: to skip it would open everything again.
 func (s *Store) DarkSince() (since *time.Time, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(metaBucket).Get(darkKey)
 		if raw == nil {
 			return nil
@@ -80,11 +81,11 @@ func (s *Store) DarkSince() (since *time.Time, err error) {
 // SetDark keeps that everything is closed since then; nil: that it is open.
 func (s *Store) SetDark(since *time.Time) error {
 	if since == nil {
-		return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Delete(darkKey) })
+		return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(darkKey) })
 	}
 	raw, err := since.UTC().MarshalText()
 	if err != nil {
 		return fmt.Errorf("encode a time: %w", err)
 	}
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, raw) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, raw) })
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"porchlight/internal/boltfile"
+	bolt "go.etcd.io/bbolt"
 )
 
 var silenceKey = []byte("silence")
@@ -28,12 +28,12 @@ func (s *Store) SaveSilence(sil Silence) error {
 	if err != nil {
 		return fmt.Errorf("encode a silence: %w", err)
 	}
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(snapshotBucket).Put(silenceKey, raw) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(snapshotBucket).Put(silenceKey, raw) })
 }
 
 // Silence returns the record; ok is false when there is none.
 func (s *Store) Silence() (sil Silence, ok bool, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(snapshotBucket).Get(silenceKey)
 		if raw == nil {
 			return nil

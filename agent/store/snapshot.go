@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/control/controlapi"
-	"porchlight/internal/boltfile"
 )
 
 var (
@@ -27,7 +28,7 @@ func (s *Store) SaveSnapshot(snap controlapi.Snapshot, contact time.Time) error 
 	if err != nil {
 		return fmt.Errorf("encode the time of the snapshot: %w", err)
 	}
-	return s.update(func(tx *boltfile.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(snapshotBucket)
 		if err := b.Put(snapshotKey, raw); err != nil {
 			return err
@@ -43,12 +44,12 @@ func (s *Store) SaveContact(contact time.Time) error {
 	if err != nil {
 		return fmt.Errorf("encode the time of the snapshot: %w", err)
 	}
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(snapshotBucket).Put(contactKey, at) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(snapshotBucket).Put(contactKey, at) })
 }
 
 // Snapshot returns what SaveSnapshot kept. Without one ok is false.
 func (s *Store) Snapshot() (snap controlapi.Snapshot, contact time.Time, ok bool, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		b := tx.Bucket(snapshotBucket)
 		raw := b.Get(snapshotKey)
 		if raw == nil {

@@ -27,7 +27,7 @@ var errInUse = words.Errorf("another Porchlight is using this data directory")
 
 // Store is safe for concurrent use.
 type Store struct {
-	db *boltfile.DB
+	db *bolt.DB
 	// observe is told when a write transaction begins to commit (true) and
 	// when it has ended (false); nil outside the crash tests.
 	observe func(committing bool)
@@ -56,7 +56,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err := boltfile.Ensure(path); err != nil {
 		return nil, words.Errorf("cannot open %s: %w", path, boltfile.Plain(err))
 	}
-	db, _, err := boltfile.Open(path, bolt.Options{Timeout: time.Second}, nil)
+	db, _, err := boltfile.Open(path, bolt.Options{Timeout: time.Second}, visitAll)
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, words.Errorf("%w: %s; stop that one first, or choose another directory", errInUse, dir)
 	}
@@ -79,8 +79,8 @@ func Open(dir string, opts ...Option) (*Store, error) {
 func Check(dir string) error {
 	path := filepath.Join(dir, FileName)
 	var refused error
-	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond}, func(db *boltfile.DB) error {
-		refused = db.View(func(tx *boltfile.Tx) error { _, err := version(tx); return err })
+	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond}, func(db *bolt.DB) error {
+		refused = db.View(func(tx *bolt.Tx) error { _, err := version(tx); return err })
 		return nil
 	})
 	if err != nil {
@@ -93,11 +93,20 @@ func Check(dir string) error {
 	return nil
 }
 
+// visitAll visits every record, so that damage shows now.
+func visitAll(db *bolt.DB) error {
+	return db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
+			return b.ForEach(func(_, _ []byte) error { return nil })
+		})
+	})
+}
+
 // Close waits for transactions under way.
 func (s *Store) Close() error { return s.db.Close() }
 
 // update runs fn in one durable write transaction.
-func (s *Store) update(fn func(*boltfile.Tx) error) error {
+func (s *Store) update(fn func(*bolt.Tx) error) error {
 	if s.observe == nil {
 		return s.db.Update(fn)
 	}
@@ -114,4 +123,4 @@ func (s *Store) update(fn func(*boltfile.Tx) error) error {
 	return tx.Commit()
 }
 
-func (s *Store) view(fn func(*boltfile.Tx) error) error { return s.db.View(fn) }
+func (s *Store) view(fn func(*bolt.Tx) error) error { return s.db.View(fn) }

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
-	"porchlight/internal/boltfile"
 )
 
 // TestFirstDatabaseOpens: testdata/first.db was written by the first agent that
@@ -90,7 +91,7 @@ func TestLostChangeIsAdded(t *testing.T) {
 		s.SaveSnapshot(controlapi.Snapshot{Computer: controlapi.Computer{ID: "home"}}, at),
 		s.TakeAway(whole),
 		s.AddDenyRecord(DenyRecord{GrantID: "g", At: at}),
-		s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Delete(versionKey) }),
+		s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(versionKey) }),
 		s.Close(),
 	)
 	if err != nil {
@@ -114,7 +115,7 @@ func TestNewerDatabaseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openDir(t, dir)
-	newer := func(tx *boltfile.Tx) error {
+	newer := func(tx *bolt.Tx) error {
 		return tx.Bucket(metaBucket).Put(versionKey, strconv.AppendInt(nil, int64(len(migrations)+1), 10))
 	}
 	if err := errors.Join(s.update(newer), s.Close()); err != nil {
@@ -148,7 +149,7 @@ func TestOlderSettingsKeepWhatIsOn(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
 	old := []byte(`{"failStaticHours":4,"askAgain":true,"trustEverybody":false,"quiet":["access"]}`)
-	if err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }); err != nil {
+	if err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }); err != nil {
 		t.Fatal(err)
 	}
 	got, ok, err := s.Settings()

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	bolt "go.etcd.io/bbolt"
 	"go.uber.org/goleak"
 
 	"porchlight/control/kv/pgtest"
-	"porchlight/internal/boltfile"
 )
 
 func TestMain(m *testing.M) {
@@ -68,7 +68,7 @@ func queued(s *boltStore, n int) {
 
 func transactions(t *testing.T, s *boltStore) (id int) {
 	t.Helper()
-	if err := s.db.View(func(tx *boltfile.Tx) error { id = tx.ID(); return nil }); err != nil {
+	if err := s.db.View(func(tx *bolt.Tx) error { id = tx.ID(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return id

@@ -1,8 +1,8 @@
 // Package boltfile is what the stores of agent and control plane share about
 // their files. bbolt takes an empty one for a new database; it may be what a crash
 // or a full disk left of a store, so here it is an error, and a new database
-// appears whole or not at all. bbolt faults on a damaged one, or reads something else
-// than was written; here that is an error too, because the sum of all rows is kept.
+// appears whole or not at all. bbolt faults on a damaged one; here that is an error
+// too.
 package boltfile
 
 import (
@@ -14,18 +14,13 @@ import (
 	"runtime/debug"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/internal/durable"
-	"porchlight/internal/words"
+
+	bolt "go.etcd.io/bbolt"
 )
 
-// growBy is the step in which a file grows, in bytes: bbolt's own, 16 MiB, would make a
-// store of a few people look large.
-const growBy = 1 << 20
-
 // ErrEmpty is returned by Ensure for a file without a byte in it.
-var ErrEmpty = words.Errorf("it is empty, so what was in it is lost, as can happen when a disk is full. Restore a copy of it, or remove it to start afresh")
+var ErrEmpty = errors.New("it is empty, so what was in it is lost, as can happen when a disk is full. Restore a copy of it, or remove it to start afresh")
 
 // Ensure makes an empty database (0600) at path where no file is. Otherwise it
 // refuses with ErrEmpty, or leaves it to bbolt to say what is there. The directory
@@ -41,12 +36,10 @@ func Ensure(path string) error {
 	return create(path)
 }
 
-// Open opens the database at path, has ready look at it unless that is nil, and returns
-// its file besides. What is opened to be written is read as a whole first, and it is an error if
-// it is not what was written. bbolt trusts what a file says of itself, so damage is a
-// panic, or a fault on the first read of it: until ready has returned both are made
-// errors.
-func Open(path string, opts bolt.Options, ready func(*DB) error) (db *DB, file *os.File, err error) {
+// Open opens the database at path, has ready look at it, and returns its file
+// besides. bbolt trusts what a file says of itself, so damage is a panic, or a fault
+// on the first read of it: until ready has returned both are made errors.
+func Open(path string, opts bolt.Options, ready func(*bolt.DB) error) (db *bolt.DB, file *os.File, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -64,19 +57,10 @@ func Open(path string, opts bolt.Options, ready func(*DB) error) (db *DB, file *
 		file = f
 		return f, err
 	}
-	inner, err := bolt.Open(path, 0o600, &opts)
-	if err != nil {
+	if db, err = bolt.Open(path, 0o600, &opts); err != nil {
 		return nil, nil, err
 	}
-	inner.AllocSize = growBy
-	db = &DB{db: inner}
-	err = inner.View(func(tx *bolt.Tx) (err error) {
-		if err = whole(tx, file); err == nil && !opts.ReadOnly {
-			db.opened, err = verify(tx, file)
-		}
-		return err
-	})
-	if err == nil && ready != nil {
+	if err = db.View(func(tx *bolt.Tx) error { return whole(tx, file) }); err == nil {
 		err = ready(db)
 	}
 	if err != nil {
@@ -90,7 +74,7 @@ func Open(path string, opts bolt.Options, ready func(*DB) error) (db *DB, file *
 func whole(tx *bolt.Tx, file *os.File) error {
 	info, err := file.Stat()
 	if err == nil && tx.Size() > info.Size() {
-		err = words.Errorf("it is %d bytes long and should be %d", int(info.Size()), int(tx.Size()))
+		err = fmt.Errorf("it is %d bytes long and should be %d", info.Size(), tx.Size())
 	}
 	return err
 }
