@@ -2,8 +2,12 @@ package relay
 
 import (
 	"bytes"
+	"errors"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
 )
@@ -80,4 +84,38 @@ func TestFramesThatComeTogether(t *testing.T) {
 	answered("before the first byte of another", 3)
 	write(next[1:])
 	answered("begun with another", 4)
+}
+
+// lines are those of a log.
+type lines chan string
+
+func (c lines) Write(line []byte) (int, error) {
+	c <- string(line)
+	return len(line), nil
+}
+
+// The end of TLS that comes together with a frame ends the session as such; it is not
+// silence, though the connection under it stays open.
+func TestEndBehindAFrame(t *testing.T) {
+	t.Parallel()
+	log := make(lines, 64)
+	_, addr := serveRelay(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) }, nil)
+	cork := &corked{Conn: dial(t, addr)}
+	a := connectAgentOver(t, cork, addr, "maya")
+	cork.on = true
+	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Known}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.control.CloseWrite(), cork.SetWriteDeadline(time.Time{})); err != nil { // it leaves one in the past
+		t.Fatal(err)
+	}
+	cork.pull(t)
+	for line := range log {
+		if strings.Contains(line, "tunnel ended") {
+			if !strings.Contains(line, "err=EOF") {
+				t.Error(line)
+			}
+			return
+		}
+	}
 }

@@ -206,28 +206,33 @@ func (s *session) log() *slog.Logger {
 // next leaves the agent's next frame to a new goroutine: handling one takes several times
 // the stack that waiting does, and a stack shrinks slowly.
 func (s *session) next() {
-	first := ahead(s.conn)
-	s.relay.wg.Go(func() { s.read(first) })
+	first, err := ahead(s.conn)
+	s.relay.wg.Go(func() { s.read(first, err) })
 }
 
-// ahead takes a byte of what TLS has read beyond the last frame, if there is any: of that
-// the socket does not tell. What is wrong the next read says again.
-func ahead(conn *tls.Conn) []byte {
+// ahead takes a byte of what TLS has read beyond the last frame, if there is any, and says
+// what is wrong with that, its end too: of neither the socket tells.
+func ahead(conn *tls.Conn) (first []byte, err error) {
 	var b [1]byte
-	if conn.SetReadDeadline(longAgo) != nil {
-		return nil
+	if err := conn.SetReadDeadline(longAgo); err != nil {
+		return nil, err
 	}
-	n, _ := conn.Read(b[:])
-	return b[:n]
+	n, err := conn.Read(b[:])
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	return b[:n], err
 }
 
 // longAgo is a deadline by which nothing is waited for.
 var longAgo = time.Unix(1, 0)
 
 // read waits for the agent's next frame, the first bytes of which may be there, and ends
-// the session when the connection fails or falls silent.
-func (s *session) read(first []byte) {
-	err := s.conn.SetReadDeadline(time.Now().Add(s.silence - lookAgain))
+// the session when the connection fails, as err says it has, or falls silent.
+func (s *session) read(first []byte, err error) {
+	if err == nil {
+		err = s.conn.SetReadDeadline(time.Now().Add(s.silence - lookAgain))
+	}
 	if err == nil && len(first) == 0 {
 		// Not in TLS, for whose read the smallest stack that Go gives is too small.
 		awaitReadable(tcpUnder(s.conn))

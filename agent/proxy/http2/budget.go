@@ -73,6 +73,9 @@ type lately struct {
 }
 
 func (l *lately) add(id uint32) {
+	if l.has(id) {
+		return
+	}
 	if len(l.ids) < limits.Streams {
 		l.ids = append(l.ids, id)
 		return

@@ -284,6 +284,9 @@ func (c *Conn) resetFor(e frames.StreamError) bool {
 	if late && !c.empties.take(1) || !late && !c.resets.take(1) {
 		return false
 	}
+	if !late && st == nil {
+		c.lately.add(e.StreamID)
+	}
 	c.reset(e.StreamID, e.Code, st, errClosed)
 	return true
 }
@@ -295,8 +298,8 @@ func (c *Conn) reset(id uint32, code frames.ErrCode, st *stream, why error) {
 	}
 	_ = c.write.WriteRSTStream(id, code) // into memory
 	c.controls()
-	c.lately.add(id)
 	if st != nil {
+		c.lately.add(id)
 		c.close(st, why)
 	}
 }

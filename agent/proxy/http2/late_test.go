@@ -70,11 +70,26 @@ func TestLateFramesAreBounded(t *testing.T) {
 		v.trailers(1)
 		v.refused(frames.ErrCodeProtocol)
 	})
+	t.Run("late DATA", func(t *testing.T) { // is of one stream only
+		t.Parallel()
+		v := meet(t, own, forbidden)
+		for _, id := range []uint32{1, 3} {
+			v.ask(id, "POST", "/", false)
+			v.reset(id)
+		}
+		for range limits.Streams {
+			v.WriteData(3, false, []byte("x"))
+		}
+		v.trailers(1)
+		v.ask(5, "GET", "/", true)
+		v.head(5)
+	})
 	t.Run("a stream that ended", func(t *testing.T) {
 		t.Parallel()
 		v := meet(t, own, forbidden)
 		v.ask(1, "GET", "/", true)
 		v.head(1)
+		v.WriteData(1, false, []byte("x"))
 		v.trailers(1)
 		v.refused(frames.ErrCodeProtocol)
 	})
