@@ -128,7 +128,7 @@ PART ?= all
 bench: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## the benchmarks beside nginx, Caddy, haproxy, frp and chisel: make bench [PART=agent|relay|tunnel|control|desktop|growth]
 	@build/bench.sh $(PART)
 
-profile: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## what each part of the benchmarks spends its time on, into out/bench/profiles: make profile [PART=...]
+profile: setup-bench $(if $(filter all,$(PART)),setup-desktop) ## what the parts of the benchmarks spend their time on, but desktop, whose programs leave no profile; into out/bench/profiles: make profile [PART=...]
 	@build/bench.sh $(PART) profile
 
 against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]

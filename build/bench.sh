@@ -6,10 +6,15 @@
 #
 # Rows go to out/bench/results.json, and on a quiet machine the tables and plots of
 # docs/performance.md are written. With profile, each process of ours leaves a profile
-# of its processor time in out/bench/profiles instead, of one round.
+# of its processor time in out/bench/profiles instead, of one round. The part desktop has
+# none: it starts the programs as people have them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:-all}
+if [ "$part ${2:-}" = "desktop profile" ]; then
+	echo "the part desktop starts the programs as people have them, and these leave no profile" >&2
+	exit 2
+fi
 out=$PWD/out/bench
 mkdir -p "$out"
 case $part in
