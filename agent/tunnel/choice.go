@@ -36,7 +36,7 @@ var (
 
 // tried is what is known of a relay.
 type tried struct {
-	came   time.Time // as an extra one, last
+	comeAt time.Time // as an extra one it is not dialled before
 	until  time.Time // another one is dialled before
 	firmly bool      // and this one not even where there is no other: it asked for that
 	fails  int       // in a row, refusals too

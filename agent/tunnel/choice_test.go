@@ -1,7 +1,9 @@
 package tunnel
 
 import (
+	"context"
 	"io"
+	"net"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -160,11 +162,12 @@ func TestSnapshotsKeepWhatRelaysAskedFor(t *testing.T) {
 	})
 }
 
-// However many relays a computer comes to, what it opens for them ahead is bounded together:
-// with what its slots open it is five eighths of what visitors leave of the files.
+// However many relays a computer comes to, what it opens for them ahead is bounded, for each
+// by itself: with what its slots open it is five eighths of what visitors leave of the files,
+// and where those are few no more than they leave.
 func TestExtraSessionsShareTheirFiles(t *testing.T) {
 	t.Parallel()
-	for _, files := range []int{1024, 20_000, 1 << 20} {
+	for files, eighths := range map[int]int{512: 8, 1024: 6, 2048: 5, 20_000: 5, 1 << 20: 5} {
 		tun, err := New(Config{
 			Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return nil },
 			Credential: func() string { return "x" }, Files: files,
@@ -181,7 +184,7 @@ func TestExtraSessionsShareTheirFiles(t *testing.T) {
 		for room := range rooms {
 			sum += cap(room)
 		}
-		if left := files / 8; sum > left*5/8 || len(rooms) != slots+1 {
+		if left := files / 8; sum > left*eighths/8 || len(rooms) != slots+extras {
 			t.Errorf("of %d files %d, in %d parts", files, sum, len(rooms))
 		}
 	}
@@ -232,7 +235,61 @@ func TestComesSeldom(t *testing.T) {
 		t.Error("comes to one that asked for a wait")
 	}
 	now = now.Add(comeAgainAfter)
-	if _, ok := tun.reserve(relays[6]); !ok {
-		t.Error("does not come once the wait is over")
+	slot, ok := tun.reserve(relays[6])
+	if !ok {
+		t.Fatal("does not come once the wait is over")
 	}
+	// What strangers have an extra session refused for is the extra sessions' own matter.
+	if _, ok := tun.again(slot, relays[6], &refusal{tunnelwire.Frame{Code: tunnelwire.CodeUnavailable, RetryAfter: 90}}); ok {
+		t.Error("comes again without a visit")
+	}
+	tun.release(slot)
+	if wait := tun.of(relays[6]).asked(now); wait > 0 {
+		t.Errorf("a slot waits %v", wait)
+	}
+	for _, within := range []bool{true, false} {
+		now = now.Add(comeAgainAfter)
+		if slot, ok := tun.reserve(relays[6]); ok == within {
+			t.Errorf("comes before the relay's time: %v", ok)
+		} else if ok {
+			tun.release(slot)
+		}
+	}
+}
+
+// An extra session that is lost after it was steady is followed by another as soon as the
+// first was, however often that happens.
+func TestSteadyExtraSessionsComeBackSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		relay := controlapi.Relay{Address: "a"}
+		var lost time.Time
+		var dials int
+		tun, err := New(Config{
+			Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return []controlapi.Relay{relay} },
+			Credential: func() string { return "x" },
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				if dials++; dials > 1 && time.Since(lost) > firstBackoff {
+					t.Errorf("dial %d comes %v after the loss", dials, time.Since(lost))
+				}
+				if dials == 12 {
+					cancel()
+				}
+				time.Sleep(steadyAfter)
+				lost = time.Now()
+				return nil, io.ErrUnexpectedEOF
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot, _ := tun.reserve(relay)
+		defer tun.visits[slot-slots].came(tun.now)()
+		tun.stay(ctx, slot, relay)
+		if dials != 12 {
+			t.Errorf("dialled %d times", dials)
+		}
+	})
 }

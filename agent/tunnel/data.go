@@ -40,9 +40,10 @@ const (
 // half of what visitors leave of them.
 func ticketsAtOnce(files int) int { return max(leastTickets, min(mostTickets, files/32)) }
 
-// extraTickets is the same of all extra sessions together, half as many as of one slot: with
-// them it is five eighths of what visitors leave.
-func extraTickets(files int) int { return max(leastTickets, ticketsAtOnce(files)/2) }
+// extraTickets is the same of an extra session. All of them have half as many as one slot, so
+// with them it is five eighths of what visitors leave; with less than 2,048 files more of it,
+// and with 512 all. None takes from another's: strangers could have one park them all.
+func extraTickets(files int) int { return max(leastTickets, ticketsAtOnce(files)/2/extras) }
 
 var errEnded = errors.New("the data connection ended before a visitor came")
 

@@ -69,10 +69,10 @@ func (t *Tunnel) reserve(relay controlapi.Relay) (slot int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k, now, free := t.of(relay), t.now(), slices.Index(t.inUse[slots:], nil)
-	if free < 0 || t.taken(relay) || uses(t.inUse[slots:], relay) || now.Before(k.until) || now.Sub(k.came) < comeAgainAfter {
+	if free < 0 || t.taken(relay) || uses(t.inUse[slots:], relay) || now.Before(k.until) || now.Before(k.comeAt) {
 		return 0, false
 	}
-	k.came = now
+	k.comeAt = now.Add(comeAgainAfter)
 	t.inUse[slots+free], t.visits[free] = &relay, &visits{last: now}
 	return slots + free, true
 }
@@ -80,29 +80,51 @@ func (t *Tunnel) reserve(relay controlapi.Relay) (slot int, ok bool) {
 // stay has a session with relay. One that is lost is followed by another while the relay
 // may have to be told of visits that came by it and were aborted since.
 func (t *Tunnel) stay(ctx context.Context, slot int, relay controlapi.Relay) {
-	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
-		woken := t.wakeups()
+	backoff := firstBackoff
+	for {
+		woken, began := t.wakeups(), time.Now()
 		err := t.session(ctx, slot, relay)
 		if ctx.Err() != nil {
 			return
 		}
 		t.log.Info("the extra connection to a relay ended", "relay", relay.Address, "err", err)
-		t.mu.Lock()
-		needed := !t.taken(relay) && t.visits[slot-slots].lately(t.now(), abortedFor)
-		t.mu.Unlock()
-		if !needed || !isLost(err) || !t.listed(relay) {
+		wait, ok := t.again(slot, relay, err)
+		if !ok {
 			return
 		}
-		sleep(ctx, woken, jitter(backoff))
+		if time.Since(began) >= steadyAfter {
+			backoff = firstBackoff
+		}
+		wait += jitter(backoff)
+		backoff = min(2*backoff, lastBackoff)
+		if sleep(ctx, woken, wait) {
+			backoff = firstBackoff
+		}
 	}
 }
 
-// isLost says of a session's end that neither side wanted it.
-func isLost(err error) bool {
-	if _, refused := errors.AsType[*refusal](err); refused {
-		return false
+// again says whether another is to follow slot's extra session with relay, which ended for
+// err, and what the relay asked to wait. That is kept apart from what slots know of relays:
+// strangers can have an extra session refused, and must not hold a slot back.
+func (t *Tunnel) again(slot int, relay controlapi.Relay, err error) (wait time.Duration, ok bool) {
+	listed := t.listed(relay)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if refused, is := errors.AsType[*refusal](err); is {
+		wait = refused.after()
+		if k, until := t.of(relay), t.now().Add(wait); until.After(k.comeAt) {
+			k.comeAt = until
+		}
 	}
-	return !slices.ContainsFunc([]error{errIdle, errTaken, errSameNode, errDraining, errUnlisted}, func(why error) bool { return errors.Is(err, why) })
+	return wait, listed && !final(err) && !t.taken(relay) && t.visits[slot-slots].lately(t.now(), abortedFor)
+}
+
+// final says of a session's end that one side wanted it, or that trying again is of no use.
+func final(err error) bool {
+	if refused, is := errors.AsType[*refusal](err); is {
+		return refused.patient()
+	}
+	return slices.ContainsFunc([]error{errIdle, errTaken, errSameNode, errDraining, errUnlisted}, func(why error) bool { return errors.Is(err, why) })
 }
 
 // extra says whether the session is one besides the slots'.
@@ -115,7 +137,7 @@ func (t *Tunnel) roomOf(slot int) (places chan struct{}, visits *visits) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.places, t.visits[slot-slots]
+	return make(chan struct{}, extraTickets(t.cfg.Files)), t.visits[slot-slots]
 }
 
 // idle ends an extra session by which nobody has come for as long as computers stay awake.
@@ -132,13 +154,14 @@ func (s *session) idle() {
 	}
 }
 
-// yield ends the extra sessions with the node that slot is connected to now: what has come
-// by them stays, and what comes next has the slot's.
-func (t *Tunnel) yield(slot int) {
+// yield ends the extra sessions with nodes that slots are connected to: what has come by
+// them stays, and what comes next has the slot's. Each session asks for it once it is noted:
+// a slot's may have settled after an extra one did, and been noted before.
+func (t *Tunnel) yield() {
 	t.mu.Lock()
 	var over []*session
 	for i, s := range t.sessions[slots:] {
-		if s != nil && t.nodes[slot] != "" && t.nodes[slots+i] == t.nodes[slot] {
+		if node := t.nodes[slots+i]; s != nil && node != "" && slices.Contains(t.nodes[:slots], node) {
 			over = append(over, s)
 		}
 	}

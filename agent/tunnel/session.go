@@ -123,12 +123,12 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 	s.failures.secureUntil = t.secureUntil(relay)
 	t.setSession(slot, s)
 	s.log.Info("connected to the relay", "host", host, "extra", s.extra())
+	t.yield()
 	first := s.nextPing()
 	s.wg.Go(func() { s.pulse(first) })
 	if s.extra() {
 		s.wg.Go(s.idle)
 	} else {
-		t.yield(slot)
 		s.wg.Go(s.home)
 	}
 	err = s.read()

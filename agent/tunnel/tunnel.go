@@ -97,8 +97,7 @@ type Tunnel struct {
 	instance string // random, of this run of the program
 	began    time.Time
 
-	comes  chan controlapi.Relay // that ask for an extra session, see keepExtras
-	places chan struct{}         // of the extra sessions together
+	comes chan controlapi.Relay // that ask for an extra session, see keepExtras
 
 	homeAfter, farBy time.Duration // see there
 
@@ -150,7 +149,6 @@ func New(cfg Config) (*Tunnel, error) {
 		woken:     make(chan struct{}),
 		known:     make(map[controlapi.Relay]*tried),
 		comes:     make(chan controlapi.Relay, extras),
-		places:    make(chan struct{}, extraTickets(cfg.Files)),
 		homeAfter: homeAfter,
 		farBy:     farBy,
 		secureFor: make(map[string]time.Time),
