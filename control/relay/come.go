@@ -2,6 +2,7 @@ package relay
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
@@ -21,8 +22,8 @@ const (
 
 // passing is what one node passes on of a computer's visitors.
 type passing struct {
-	visitors    int
-	since, last time.Time // when they were first counted, and the agent was last asked
+	visits [comeAfter]time.Time // when the last ones came, the latest last
+	asked  time.Time            // when the agent was, last
 }
 
 // passedOften counts a visitor whom node passed on to c, and says whether the agent is to
@@ -31,18 +32,22 @@ func (t *routes) passedOften(c *computer, node string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := c.passing[node]
-	if p == nil || now.Sub(p.since) >= tunnelwire.AsleepAfter {
-		maps.DeleteFunc(c.passing, func(_ string, old *passing) bool { return now.Sub(old.since) >= tunnelwire.AsleepAfter })
+	if p == nil {
+		maps.DeleteFunc(c.passing, func(_ string, old *passing) bool {
+			return now.Sub(old.visits[comeAfter-1]) >= tunnelwire.AsleepAfter
+		})
 		if c.passing == nil {
 			c.passing = make(map[string]*passing)
 		}
-		p = &passing{since: now}
+		p = &passing{}
 		c.passing[node] = p
 	}
-	if p.visitors++; p.visitors < comeAfter || now.Sub(p.last) < comeAgainAfter {
+	copy(p.visits[:], p.visits[1:])
+	p.visits[comeAfter-1] = now
+	if now.Sub(p.visits[0]) >= tunnelwire.AsleepAfter || now.Sub(p.asked) < comeAgainAfter {
 		return false
 	}
-	p.last = now
+	p.asked = now
 	return true
 }
 
@@ -74,4 +79,35 @@ func (d *directory) reachedAt(node string) (address string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// makeRoom has extra sessions leave where there is no room for s, unless s is one: those of
+// its own computer first, whose visitors come by s from now on. mu is held.
+func (t *routes) makeRoom(s *session) (left []*session, ok bool) {
+	tunnels, files := t.limits.room(s.extra)
+	tunnels, files = tunnels-t.tunnels-1, files-t.files-t.limits.filesOf(s.syncs) // beside s
+	enough := func() bool { return tunnels >= 0 && files >= 0 }
+	leaves := func(old *session) {
+		if old.extra && !enough() && !slices.Contains(left, old) {
+			left, tunnels, files = append(left, old), tunnels+1, files+t.limits.filesOf(old.syncs)
+		}
+	}
+	if c := t.byID[s.computer.ID]; c != nil && !s.extra {
+		for _, old := range c.sessions {
+			leaves(old)
+		}
+	}
+	for old := range t.extras {
+		if s.extra || enough() {
+			break
+		}
+		leaves(old)
+	}
+	if !enough() {
+		return nil, false
+	}
+	for _, old := range left {
+		t.drop(old)
+	}
+	return left, true
 }

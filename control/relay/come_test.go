@@ -52,11 +52,13 @@ func TestAgentIsAskedToCome(t *testing.T) {
 	two.sees(t, 2)
 	a := connectAgent(t, two.addr, "maya") // which never comes, like one of before
 	for came := range 5 {
+		now.advance(time.Millisecond)
 		a.arrives(one.addr)
 		counted := func() bool {
 			two.routes.mu.Lock()
 			defer two.routes.mu.Unlock()
-			return two.routes.byID["maya"].passing["one"].visitors == came+1
+			p := two.routes.byID["maya"].passing["one"]
+			return p != nil && p.visits[comeAfter-1].Equal(now.Now())
 		}
 		programs.Eventually(t, "the visitor is counted", counted)
 		one.holdsKeyOf(t, two)
@@ -70,14 +72,16 @@ func TestAgentIsAskedToCome(t *testing.T) {
 		t.Errorf("asked %d times, %d were passed on, %d without TLS", two.Stats().AskedToCome, s.PassedOn, s.PassedPlain)
 	}
 	now.advance(comeAgainAfter)
+	a = connectAgent(t, two.addr, "maya") // the tickets of before are too old
 	a.arrives(one.addr)
 	a.asked()
 	// Those who come to the tunnel's own node are no reason.
 	for range comeAfter {
 		a.arrives(two.addr)
 	}
-	if s := two.Stats(); s.AskedToCome != 2 || s.Visits != 9 {
-		t.Errorf("asked %d times after %d visits", s.AskedToCome, s.Visits)
+	programs.Eventually(t, "the visits are counted", func() bool { return two.Stats().Visits == 9 })
+	if n := two.Stats().AskedToCome; n != 2 {
+		t.Errorf("asked %d times", n)
 	}
 }
 
@@ -98,12 +102,18 @@ func TestPassedOften(t *testing.T) {
 	comes("one", 0, false)
 	comes("two", 0, false)
 	comes("one", tunnelwire.AsleepAfter, false) // those of before do not count
-	if len(c.passing) != 1 {
+	comes("one", tunnelwire.AsleepAfter-2*time.Second, false)
+	comes("one", time.Second, true) // the third within so long, whenever the first of all came
+	comes("two", 0, false)
+	comes("one", 2*time.Second, false) // asked a moment ago, also when the first has lapsed
+	comes("one", time.Second, false)
+	comes("one", time.Second, false)
+	comes("one", comeAgainAfter-4*time.Second, true)
+	now = now.Add(tunnelwire.AsleepAfter - time.Second)
+	comes("three", 0, false)
+	if len(c.passing) != 2 {
 		t.Errorf("%d nodes are remembered", len(c.passing))
 	}
-	comes("one", 0, false)
-	comes("one", tunnelwire.AsleepAfter-time.Second, true)
-	comes("two", 0, false)
 }
 
 // An agent is not asked to come where it would not be let in, or to where it is.
@@ -122,20 +132,66 @@ func TestWhereAnAgentComes(t *testing.T) {
 }
 
 // Attack: strangers visit each computer of a cluster by one node, whose agents all come.
-// Checked: they leave room there for the computers that have no other node.
+// Checked: they leave room there for the computers that have no other node, and leave
+// themselves where that is not enough, first the one whose own computer comes to stay; but
+// none leaves where that is of no use.
 func TestThoseWhoComeLeaveRoom(t *testing.T) {
 	t.Parallel()
-	routes := newRoutes(Limits{Tunnels: 8}.WithDefaults())
-	enters := func(name string, extra bool) bool {
-		_, err := routes.add(&session{computer: controlapi.Computer{ID: name}, host: name, extra: extra, syncs: true}, 0)
-		return err == nil
+	routes := newRoutes(Limits{Tunnels: 8, PoolMin: 4}.For(1 << 16))
+	enters := func(s *session) (left []*session, ok bool) {
+		s.host = s.computer.ID
+		left, err := routes.add(s, 0)
+		return left, err == nil
 	}
-	for i := range 8 {
-		if got := enters(string(rune('a'+i)), true); got != (i < 6) {
-			t.Errorf("extra one %d is let in: %v", i, got)
+	named := func(name string) controlapi.Computer { return controlapi.Computer{ID: name} }
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for i, name := range names {
+		if _, ok := enters(&session{computer: named(name), instance: "extra", extra: true, syncs: true}); ok != (i < 6) {
+			t.Errorf("extra one %d is let in: %v", i, ok)
 		}
 	}
-	if !enters("home", false) || !enters("of its own", false) || enters("one too many", false) {
-		t.Error("what is left is not for others")
+	for i, name := range []string{"home", "another", "d", "one", "more", "and", "more of", "them"} {
+		left, ok := enters(&session{computer: named(name), instance: "slot", syncs: true})
+		if !ok || len(left) != min(1, i/2) || name == "d" && left[0].computer.ID != "d" {
+			t.Errorf("%s is let in: %v, and %d leave", name, ok, len(left))
+		}
+		for _, old := range left {
+			if routes.extras[old] || old.computer.ID != "d" && routes.holds(old.host) {
+				t.Errorf("%s is still there", old.host)
+			}
+		}
 	}
+	if _, ok := enters(&session{computer: named("too many"), syncs: true}); ok || routes.tunnels != 8 || routes.files != 8 || len(routes.extras) != 0 {
+		t.Errorf("what is left is not for others: %d tunnels, %d files, %d extra", routes.tunnels, routes.files, len(routes.extras))
+	}
+
+	routes = newRoutes(Limits{Tunnels: 8, PoolMin: 4}.For(1 << 16))
+	routes.limits.tunnelFiles = 8
+	enters(&session{computer: named("comes"), extra: true, syncs: true})
+	enters(&session{computer: named("older")})
+	if left, ok := enters(&session{computer: named("another older one")}); ok || len(left) > 0 || len(routes.extras) != 1 {
+		t.Errorf("one that takes six files is let in: %v; %d leave", ok, len(left))
+	}
+	if left, ok := enters(&session{computer: named("home"), syncs: true}); !ok || len(left) > 0 {
+		t.Errorf("there is room for one more: %v, %d leave", ok, len(left))
+	}
+	if left, ok := enters(&session{computer: named("home 2"), syncs: true}); !ok || len(left) != 1 || routes.files != 8 {
+		t.Errorf("files are given back: %v, %d leave, %d are taken", ok, len(left), routes.files)
+	}
+}
+
+// A computer that comes to stay where there is no room is welcomed, and the one that leaves
+// for it is told to come back later, if it must.
+func TestThoseWhoComeAreToldToLeave(t *testing.T) {
+	t.Parallel()
+	_, addr := serveRelay(t, func(c *Config) { c.Limits.Tunnels = 2 }, nil)
+	extra := connectAgentSaying(t, controlapi.TunnelALPN, dial(t, addr), addr, tunnelwire.Frame{Credential: "credential-of-kim", Instance: "kim", Extra: true})
+	connectAgent(t, addr, "maya")
+	connectAgent(t, addr, "noor")
+	for f := range extra.frames {
+		if f.Type == tunnelwire.Refused && f.Code == tunnelwire.CodeUnavailable && f.RetryAfter > 0 {
+			return
+		}
+	}
+	t.Error("it was not told why")
 }

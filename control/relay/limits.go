@@ -129,7 +129,8 @@ func (l Limits) filesOf(sleeps bool) int {
 }
 
 // room is how many control connections there may be, and files for them. Of both the last
-// quarter is not for computers that have other connections: strangers can have those come.
+// quarter is not for computers that have other connections: strangers can have those come, and
+// they leave the other three where others need them.
 func (l Limits) room(extra bool) (tunnels, files int) {
 	if extra {
 		return l.Tunnels - l.Tunnels/4, l.tunnelFiles - l.tunnelFiles/4

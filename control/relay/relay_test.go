@@ -190,6 +190,11 @@ func connectAgentOver(t *testing.T, conn net.Conn, addr, name string) *agent {
 
 func connectAgentBy(t *testing.T, protocol string, conn net.Conn, addr, name string) *agent {
 	t.Helper()
+	return connectAgentSaying(t, protocol, conn, addr, tunnelwire.Frame{Credential: "credential-of-" + name, Instance: "test of " + name})
+}
+
+func connectAgentSaying(t *testing.T, protocol string, conn net.Conn, addr string, hello tunnelwire.Frame) *agent {
+	t.Helper()
 	a := &agent{t: t, addr: addr, tickets: make(chan tunnelwire.Ticket, 4096), frames: make(chan tunnelwire.Frame, 1024)}
 	a.control = tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{protocol}})
 	if err := a.control.Handshake(); err != nil {
@@ -201,7 +206,8 @@ func connectAgentBy(t *testing.T, protocol string, conn net.Conn, addr, name str
 		t.Fatal(err)
 	}
 	a.key = tunnelwire.NewHeaderKey(material)
-	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "credential-of-" + name, Instance: "test of " + name}); err != nil {
+	hello.Type = tunnelwire.Hello
+	if err := tunnelwire.WriteFrame(a.control, hello); err != nil {
 		t.Fatal(err)
 	}
 	f, err := tunnelwire.ReadFrame(a.control)

@@ -29,11 +29,12 @@ type routes struct {
 	byID     map[string]*computer
 	away     *computer // stands for all those at other nodes
 	visitors int
-	tunnels  int           // sessions in all
-	files    int           // that they take at least, see Limits.filesOf
-	kicks    uint64        // raised by every kick
-	aborted  bool          // by abortAll: no flow begins any more
-	quiet    chan struct{} // closed when the last visitor leaves, if somebody waits
+	tunnels  int               // sessions in all
+	extras   map[*session]bool // those of them that leave where there is no room for another
+	files    int               // that they take at least, see Limits.filesOf
+	kicks    uint64            // raised by every kick
+	aborted  bool              // by abortAll: no flow begins any more
+	quiet    chan struct{}     // closed when the last visitor leaves, if somebody waits
 }
 
 // computer is known while it has a session or a visitor.
@@ -50,7 +51,7 @@ type computer struct {
 
 func newRoutes(limits Limits) routes {
 	return routes{
-		limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer),
+		limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer), extras: make(map[*session]bool),
 		away: &computer{visitors: limits.shared(limits.VisitorsPassedOn)},
 	}
 }
@@ -100,7 +101,8 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	if kicks != t.kicks {
 		return nil, errKicked
 	}
-	if tunnels, files := t.limits.room(s.extra); t.tunnels >= tunnels || t.files+t.limits.filesOf(s.syncs) > files {
+	left, ok := t.makeRoom(s)
+	if !ok {
 		return nil, errFull
 	}
 	c := t.byID[s.computer.ID]
@@ -122,7 +124,7 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	c.sessions = slices.Insert(c.sessions, 0, s)
 	t.count(1, s)
 	t.count(-1, replaced...)
-	return replaced, nil
+	return append(replaced, left...), nil
 }
 
 // count adds sessions to those there are, or takes them off. mu is held.
@@ -130,6 +132,12 @@ func (t *routes) count(sign int, sessions ...*session) {
 	for _, s := range sessions {
 		t.tunnels += sign
 		t.files += sign * t.limits.filesOf(s.syncs)
+		switch {
+		case sign < 0:
+			delete(t.extras, s)
+		case s.extra:
+			t.extras[s] = true
+		}
 	}
 }
 
@@ -137,6 +145,11 @@ func (t *routes) count(sign int, sessions ...*session) {
 func (t *routes) remove(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.drop(s)
+}
+
+// drop is remove for who holds mu.
+func (t *routes) drop(s *session) {
 	if c := t.byID[s.computer.ID]; c != nil {
 		if i := slices.Index(c.sessions, s); i >= 0 {
 			c.sessions = slices.Delete(c.sessions, i, i+1)

@@ -161,7 +161,11 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 		}
 		r.touch(host)
 		for _, old := range replaced {
-			old.end(tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeReplaced, Message: "A newer connection of this computer took this one's place."})
+			farewell := tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeReplaced, Message: "A newer connection of this computer took this one's place."}
+			if old.computer.ID != computer.ID {
+				farewell.Code, farewell.Message, farewell.RetryAfter = tunnelwire.CodeUnavailable, "The relay needs this place for a computer that comes to stay.", 30
+			}
+			old.end(farewell)
 		}
 		if r.draining.Load() {
 			s.drain()
