@@ -132,7 +132,7 @@ func open(t *testing.T, version string) *house {
 	}))
 	t.Cleanup(app.Close)
 	h.port = app.Listener.Addr().(*net.TCPAddr).Port
-	if _, err := os.Stat(filepath.Join(h.dir, "control")); err == nil {
+	if _, none := os.Stat(filepath.Join(h.dir, "control")); none == nil {
 		// Another program may have the port of then.
 		err = os.Remove(filepath.Join(h.dir, "https-port"))
 	} else {
