@@ -458,6 +458,9 @@ func (v *visitor2) told() (all []string) {
 		if over, _, whole := strings.Cut(s.end, "end"); whole && over == "" {
 			s.end = "end" // whether more of the request was refused after that is a matter of time
 		}
+		if first, _, again := strings.Cut(s.end, " reset STREAM_CLOSED"); again && first != "" {
+			s.end = first // and so is whether what came behind a reset was answered by another
+		}
 		data := unlike(string(s.data))
 		if len(data) > 400 {
 			data = fmt.Sprintf("%d bytes, %x", len(data), sha256.Sum256([]byte(data)))

@@ -120,6 +120,7 @@ type pipeWatch struct {
 	// Guarded by mu:
 	sent, taken    int
 	reading, ended bool
+	listens        bool // the visitor waits for more: what came before it has looked at
 	active, bodies int
 	owed           func() bool // more of an answer is on its way; nil for never
 }
@@ -145,7 +146,7 @@ func (p *pipeWatch) settled() (ended bool) {
 	defer p.mu.Unlock()
 	var given bool
 	var moment *time.Timer
-	for !p.ended && (!p.reading || p.taken != p.sent || p.active != p.bodies && !given || p.owed != nil && p.owed()) {
+	for !p.ended && (!p.reading || !p.listens || p.taken != p.sent || p.active != p.bodies && !given || p.owed != nil && p.owed()) {
 		if moment == nil {
 			moment = time.AfterFunc(time.Second, func() { p.note(func() { given = true }) })
 			defer moment.Stop()
@@ -191,6 +192,13 @@ func (c *serverEnd) Read(b []byte) (int, error) {
 type visitorEnd struct {
 	net.Conn
 	watch *pipeWatch
+}
+
+func (c *visitorEnd) Read(b []byte) (int, error) {
+	c.watch.note(func() { c.watch.listens = true })
+	n, err := c.Conn.Read(b)
+	c.watch.note(func() { c.watch.listens = false })
+	return n, err
 }
 
 func (c *visitorEnd) Write(b []byte) (int, error) {
