@@ -67,6 +67,20 @@ type abortable interface {
 	Abort() error
 }
 
+// abortsWhen is an app that lets a visitor in, says one byte back, and aborts the visit when
+// it is told to.
+func abortsWhen(told <-chan struct{}) func(*tls.Conn) {
+	return func(conn *tls.Conn) {
+		visitor := conn.NetConn().(abortable)
+		visitor.LetIn()
+		if _, err := io.CopyN(conn, conn, 1); err != nil {
+			return
+		}
+		<-told
+		_ = visitor.Abort()
+	}
+}
+
 // Weakness: where the network had gone, the relay did not hear that a visit was aborted,
 // and the visitor's socket hung until a system gave it up. Checked: it is reset once the
 // relay is reached again, whether the visit was aborted before the loss was noticed or
@@ -80,13 +94,7 @@ func TestRelaysAreToldOfAbortedVisits(t *testing.T) {
 			abort := make(chan struct{})
 			w := start(t, options{
 				tunnel: func(c *tunnel.Config) { c.Dial = n.dial },
-				app: func(conn *tls.Conn) {
-					visitor := conn.NetConn().(abortable)
-					visitor.LetIn()
-					_, _ = io.CopyN(conn, conn, 1)
-					<-abort
-					_ = visitor.Abort()
-				},
+				app:    abortsWhen(abort),
 			})
 			w.connected(true)
 			visitor := w.mustVisit("notes.maya.localhost")

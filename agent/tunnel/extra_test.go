@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -350,15 +349,7 @@ func TestExtraRelaysAreToldOfAbortedVisits(t *testing.T) {
 						return dial(ctx, network, address)
 					}
 				},
-				app: func(conn *tls.Conn) {
-					visitor := conn.NetConn().(abortable)
-					visitor.LetIn()
-					if _, err := io.CopyN(conn, conn, 1); err != nil {
-						return
-					}
-					<-abort
-					_ = visitor.Abort()
-				},
+				app: abortsWhen(abort),
 			})
 			c.comes()
 			direct := c.servedDirectly()
