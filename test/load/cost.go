@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -22,7 +23,7 @@ const (
 const (
 	eachCPU    = "nodes, CPU ms/s each"
 	eachMemory = "nodes, resident KB each"
-	eachFiles  = "open files each"
+	eachFiles  = "open files each" // of those past the first hundred, where there are so many
 	growing    = "CPU each ÷ that among the first hundred"
 	eachOpened = "connections opened each"
 	eachMilli  = "nodes, CPU ms each"
@@ -68,7 +69,7 @@ func (w *world) costs(ctx context.Context, r *results) error {
 	if err != nil {
 		return err
 	}
-	first := 0.
+	first, files, of := 0., empty.files, 0 // what growth is measured from
 	for _, n := range w.computers {
 		s, err := w.asleep(ctx, r, n)
 		if err != nil {
@@ -79,9 +80,10 @@ func (w *world) costs(ctx context.Context, r *results) error {
 		name := asleepName(n, w.nodes)
 		r.atMost(name, eachCPU, each, .02)
 		r.atMost(name, eachMemory, (s.resident-empty.resident)/1024/float64(n), 40)
-		r.atMost(name, eachFiles, (s.files-empty.files)/float64(n), 1)
+		// What the node has open itself, as its connections to the database, is no computer's.
+		r.atMost(name, eachFiles, math.Round(100*(s.files-files)/float64(n-of))/100, 1)
 		if n >= fewestForGrowth && first == 0 {
-			first = each
+			first, files, of = each, s.files, n
 		} else if first > 0 {
 			r.atMost(name, growing, each/first, 1.2)
 		}

@@ -92,11 +92,16 @@ func (w *world) refreshes(ctx context.Context, r *results) error {
 	for _, d := range done {
 		n += d
 	}
-	name := "a token refreshed, " + onNodes(w.nodes)
+	name := refreshedName(w.nodes)
 	r.note(name, eachRate, perSecond(float64(n), span), nil, "higher")
+	if one, ok := get(*r.rows, refreshedName(1), eachRate); ok && w.nodes > 1 {
+		r.judging(w.nodes == 3).atLeast(name, "a second ÷ that of one node", perSecond(float64(n), span)/one, 1)
+	}
 	r.eachOf(name, s, n)
 	return nil
 }
+
+func refreshedName(nodes int) string { return "a token refreshed, " + onNodes(nodes) }
 
 // eachOf notes what each of n things cost.
 func (r *results) eachOf(name string, s spent, n int) {
