@@ -29,11 +29,7 @@ func serve(t *testing.T, handle http.HandlerFunc) string {
 
 func TestNotRunning(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
+	const nobody = "127.0.0.1:1"
 	private := t.TempDir()
 	if err := os.Chmod(private, 0o700); err != nil {
 		t.Fatal(err)
@@ -46,7 +42,7 @@ func TestNotRunning(t *testing.T) {
 	unix.(*net.UnixListener).SetUnlinkOnClose(false)
 	unix.Close()
 	for what, c := range map[string]*Client{
-		"port closed":          New(l.Addr().String()),
+		"port closed":          New(nobody),
 		"socket left behind":   NewOwner(stale, "secret"),
 		"socket gone":          NewOwner(filepath.Join(private, "other.sock"), "secret"),
 		"directory of it gone": NewOwner(filepath.Join(private, "gone", "owner.sock"), "secret"),

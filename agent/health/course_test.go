@@ -380,13 +380,7 @@ func TestTheReasonOutlastsVisits(t *testing.T) {
 func TestListening(t *testing.T) {
 	t.Parallel()
 	h := build(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	h.set("a", port, agentapi.AppOptions{})
+	h.set("a", programs.FreePort(t), agentapi.AppOptions{})
 	h.Listening("a", true)
 	if got := h.Of("a"); got.Health != agentapi.HealthUnknown {
 		t.Errorf("not asked, and %+v", got)

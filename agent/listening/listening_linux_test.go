@@ -127,7 +127,7 @@ func TestNewestCameLast(t *testing.T) {
 	first, _ := serve(t, http.NotFoundHandler())
 	r := newRig()
 	before, _ := r.at(first)
-	s := httptest.NewServer(http.NotFoundHandler())
+	s := programs.Serve(t, http.NotFoundHandler())
 	second := s.Listener.Addr().(*net.TCPAddr).Port
 	after, ok := r.at(second)
 	if again, _ := r.at(first); !ok || !after.Since.After(before.Since) || !again.Since.Equal(before.Since) {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +17,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // heirVariable has the test binary be a program that listens at the address or the
@@ -174,32 +174,10 @@ func (h *house) mortalOn(t *testing.T, address string) (end, start func()) {
 		h.port = portOf(t, app.Listener.Addr().String())
 	}
 	end = func() { app.Close() }
-	h.port = lastingPort(t)
+	h.port = programs.FreePort(t)
 	start()
 	t.Cleanup(func() { end() })
 	return end, start
-}
-
-// lastingPort is a port that nobody has at either address of this computer, below the
-// ports the system gives to whoever asks for any: so nobody takes it while the app is away.
-func lastingPort(t *testing.T) int {
-	t.Helper()
-	for range 1000 {
-		port := 20000 + rand.IntN(12000)
-		four, err4 := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		six, err6 := net.Listen("tcp", net.JoinHostPort("::1", strconv.Itoa(port)))
-		if err4 == nil {
-			four.Close()
-		}
-		if err6 == nil {
-			six.Close()
-		}
-		if err4 == nil && err6 == nil {
-			return port
-		}
-	}
-	t.Fatal("no port from 20000 to 31999 is free at both addresses")
-	return 0
 }
 
 // theOwner is a browser that is signed in at notes as the owner.

@@ -15,6 +15,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/localca"
+	"porchlight/test/programs"
 )
 
 // Where and how an app is reached, with real programs, also of another user.
@@ -205,7 +206,7 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 		srv.StartTLS()
 		h.port = portOf(t, srv.Listener.Addr().String())
 	}
-	h.port = 0
+	h.port = programs.FreePort(t)
 	start("the app", 1)
 	t.Cleanup(func() { srv.Close() })
 	address := h.publish(t)
@@ -244,37 +245,17 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	}
 }
 
-// listenAlone listens at a port that nobody has at the other loopback address: another
-// test could.
-func listenAlone(t *testing.T, address string) net.Listener {
-	t.Helper()
-	for {
-		ln, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, port, _ := net.SplitHostPort(ln.Addr().String()) // it is one
-		other := "127.0.0.1"
-		if strings.HasPrefix(address, other) {
-			other = "::1"
-		}
-		free, err := net.Listen("tcp", net.JoinHostPort(other, port))
-		if err == nil {
-			free.Close()
-			return ln
-		}
-		defer ln.Close() // so that the next one is another
-	}
-}
-
 // Before its owner said yes an app is not so much as connected to, whoever looks.
 func TestNothingTouchesAnAppThatAsks(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+	for _, host := range []string{"127.0.0.1", "::1"} {
 		h := startHouse(t)
-		ln := listenAlone(t, address)
+		port := programs.FreePort(t) // nobody has it at the other address
+		ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer ln.Close()
-		port := portOf(t, ln.Addr().String())
 		for range 3 {
 			h.asks(t, port, agentapi.StatusPending)
 			h.await(t, func() bool { return h.standing(t, agentapi.StatusPending).Listener.Program != "" })

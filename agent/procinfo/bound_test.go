@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"porchlight/agent/procinfo"
+	"porchlight/test/programs"
 )
 
 // Every listener is there with its address, its user and its process, and one that has
@@ -17,8 +19,8 @@ func TestAllBound(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs a system whose tables the tests were written for")
 	}
-	for network, address := range map[string]string{"tcp4": "127.0.0.1:0", "tcp6": "[::1]:0", "tcp": ":0"} {
-		ln, err := net.Listen(network, address)
+	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1", "tcp": ""} {
+		ln, err := net.Listen(network, net.JoinHostPort(host, strconv.Itoa(programs.FreePort(t))))
 		if err != nil {
 			t.Fatal(err)
 		}

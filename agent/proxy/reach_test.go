@@ -20,6 +20,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // mirror says what an app was asked, and repeats what a WebSocket says.
@@ -184,7 +185,8 @@ func TestPinnedKey(t *testing.T) {
 	var requests atomic.Int64
 	answer := func(w http.ResponseWriter, req *http.Request) { requests.Add(1); mirror(w, req) }
 	pinned := func(app *proxy.App) { app.Options.Upstream, app.Options.Pin = "https", true }
-	first := r.reached(listenAt(t, "tcp4", "127.0.0.1:0"), answer, true, pinned)
+	address := programs.FreeAddress(t)
+	first := r.reached(listenAt(t, "tcp4", address), answer, true, pinned)
 	b := r.signedIn("notes", bobID, false)
 	for _, method := range []string{"GET", "POST", "GET", "POST"} {
 		if res, body := b.fetch(method, origin+"/", "Origin", origin); res.StatusCode != http.StatusOK {
@@ -195,7 +197,6 @@ func TestPinnedKey(t *testing.T) {
 		t.Errorf("asked %d times about one key", n)
 	}
 	first.Close()
-	app, _ := r.Lookup("notes")
 
 	ca, err := authority()
 	if err != nil {
@@ -205,7 +206,7 @@ func TestPinnedKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", app.Port))
+	ln, err := net.Listen("tcp4", address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,17 +13,16 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // dialled is the error of dialling a port nobody listens on.
 func dialled(t *testing.T) error {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	conn, err := net.Dial("tcp", programs.FreeAddress(t))
+	if err == nil {
+		conn.Close()
 	}
-	ln.Close()
-	_, err = net.Dial("tcp", ln.Addr().String())
 	return err
 }
 

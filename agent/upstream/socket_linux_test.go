@@ -16,6 +16,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // dir is a short path that nobody else may enter, without links in it.
@@ -203,8 +204,8 @@ func TestWhoTookTheConnectionStays(t *testing.T) {
 	for what, staying := range map[string]bool{"the approved one stays": true, "nobody stays": false} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			ln := listen(t, "tcp4", "127.0.0.1:0")
-			address := ln.Addr().String()
+			address := programs.FreeAddress(t)
+			ln := listen(t, "tcp4", address)
 			var heard sync.WaitGroup
 			looks := 0
 			checks := upstream.Checks{Peer: func(agentapi.Listener) bool {

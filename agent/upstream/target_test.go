@@ -12,21 +12,21 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // A target is dialled where it is, and nowhere else.
 func TestEachAddressAlone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ listens, on string }{{"127.0.0.1", ""}, {"127.0.0.1", upstream.IPv4}, {"::1", upstream.IPv6}} {
-		ln, err := net.Listen("tcp", net.JoinHostPort(tt.listens, "0"))
+		port := programs.FreePort(t)
+		ln, err := net.Listen("tcp", net.JoinHostPort(tt.listens, strconv.Itoa(port)))
 		if tt.on == upstream.IPv6 && upstream.Refused(err) {
 			continue // a computer without IPv6
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, text, _ := net.SplitHostPort(ln.Addr().String())
-		port, _ := strconv.Atoi(text)
 		at := upstream.Of(tt.on, port, "", agentapi.AppOptions{})
 		conn, err := at.Dial(t.Context(), upstream.Checks{})
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,11 +52,12 @@ func nobody(t *testing.T, program string, args ...string) *exec.Cmd {
 // and one that wants to register, wait for the owner.
 func TestDoctorFindsOtherUsers(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	address := programs.FreeAddress(t)
+	_, port, _ := net.SplitHostPort(address)
+	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
 	heir := nobody(t, "/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", port)
 	s := startAgent(t)
 	app := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.NotFoundHandler()}}

@@ -132,7 +132,6 @@ func startAgentAs(t *testing.T, flags ...string) shell {
 
 // anApp is a program that answers, and its port.
 func anApp(t *testing.T, handler http.Handler) (app *httptest.Server, port string) {
-	app = httptest.NewServer(handler)
-	t.Cleanup(app.Close)
+	app = programs.Serve(t, handler)
 	return app, strings.TrimPrefix(app.URL, "http://127.0.0.1:")
 }
