@@ -40,19 +40,14 @@ const (
 // fewestForGrowth computers are those that growth is measured from.
 const fewestForGrowth = 100
 
-// cost is what computers, visitors, bytes, sign-ins and refreshed tokens cost on clusters
-// of several sizes.
-func cost(ctx context.Context, s settings, r *results) (err error) {
-	for _, n := range s.clusters {
-		w, err := openWorld(ctx, s, shape{nodes: n})
-		if err == nil {
-			err = errors.Join(w.costs(ctx, r), w.close())
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", onNodes(n), err)
-		}
+// cost is what computers, visitors, bytes, sign-ins and refreshed tokens cost on a cluster
+// of some nodes.
+func cost(ctx context.Context, s settings, r *results, nodes int) error {
+	w, err := openWorld(ctx, s, shape{nodes: nodes})
+	if err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(w.costs(ctx, r), w.close())
 }
 
 func onNodes(n int) string {
@@ -114,6 +109,10 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 	if err != nil {
 		return spent{}, err
 	}
+	// One that came a moment ago still tells what apps it has.
+	if _, err := w.awaitAll(ctx, func(r report) int { return r.Reported }); err != nil {
+		return spent{}, err
+	}
 	w.says("%d of %d are there after %.1f s (syncs answered %d, tunnels %d; %s)", len(is.Back), n, time.Since(began).Seconds(), is.Answered, is.Welcomed, is.Trouble)
 	settle := min(w.window, max(w.window/4, settleFor))
 	if n >= fewestForGrowth { // of fewer only rates are of interest
@@ -121,6 +120,12 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 	}
 	if err := rest(ctx, settle); err != nil {
 		return spent{}, err
+	}
+	judged := n > 0 && n == w.computers[len(w.computers)-1] && w.nodes == 1
+	if judged {
+		if err := w.awaitSeen(ctx, n); err != nil {
+			return spent{}, err
+		}
 	}
 	s, err := w.during(ctx, func() error { return rest(ctx, w.window) })
 	if err != nil {
@@ -136,9 +141,26 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 	r.add(name, nodeMemory, s.resident/1e6)
 	r.add(name, nodeFiles, s.files)
 	r.add(name, baseCPU, perSecond(ms(s.database), w.window))
-	r.judging(n > 0 && n == w.computers[len(w.computers)-1] && w.nodes == 1).atMost(name, statements, perSecond(s.statements, w.window), 1)
+	r.judging(judged).atMost(name, statements, perSecond(s.statements, w.window), 1)
 	r.add(name, rowsSaved, perSecond(s.writes, w.window))
 	return s, nil
+}
+
+// awaitSeen waits until the node has just written when n computers were last seen, as it
+// does once a minute. The minute that follows then holds one such writing, and not two by
+// chance.
+func (w *world) awaitSeen(ctx context.Context, n int) error {
+	had, err := w.spent(ctx)
+	for end := time.Now().Add(2 * time.Minute); err == nil && time.Now().Before(end); {
+		if err = rest(ctx, time.Second); err != nil {
+			break
+		}
+		var has spent
+		if has, err = w.spent(ctx); err == nil && has.writes-had.writes >= float64(n) {
+			return rest(ctx, settleFor) // the database counts with a delay
+		}
+	}
+	return err
 }
 
 // again is what it costs when the agents of all computers start again, as after an update

@@ -18,7 +18,7 @@ func document(file string, k kept, part string) error {
 	}
 	var section strings.Builder
 	printRows(&section, k.Parts[part], rows)
-	if err := between(file, "load-"+part, section.String()); err != nil || part != "cost" {
+	if err := between(file, "load-"+part, section.String()); err != nil || part != costPart(1) {
 		return err
 	}
 	return between(file, "load-paper", paper(rows))

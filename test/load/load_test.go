@@ -41,7 +41,7 @@ func TestParts(t *testing.T) {
 		run  func(context.Context, settings, *results) error
 		want map[row]float64 // by name and metric
 	}{
-		{"cost", cost, map[row]float64{
+		{"cost-2", parts(2)[0].run, map[row]float64{
 			{Name: "1 computers asleep, 2 nodes", Metric: there}:      1,
 			{Name: "1 computers start again, 2 nodes", Metric: there}: 1,
 			{Name: "a visit, 2 nodes", Metric: failures}:              0,
@@ -81,7 +81,7 @@ func TestPaper(t *testing.T) {
 	var rows []row
 	of := func(name string, figures map[string]float64) {
 		for metric, value := range figures {
-			rows = append(rows, row{Part: "cost", Name: name, Metric: metric, Value: value})
+			rows = append(rows, row{Part: costPart(1), Name: name, Metric: metric, Value: value})
 		}
 	}
 	asleep := map[string]float64{there: 1000, eachCPU: .01, eachMemory: 40, eachFiles: 1, baseCPU: 20, statements: 100, rowsSaved: 10}

@@ -47,12 +47,25 @@ type settings struct {
 // part is one thing that is measured.
 type part struct {
 	name string
+	kept string // what its rows and its table are kept as: the cost of each cluster as its own
 	run  func(context.Context, settings, *results) error
 }
 
-func parts() []part {
-	return []part{{"cost", cost}, {"herd", herd}, {"outage", outage}, {"withdrawal", withdrawal}, {"pass", pass}, {"ha", ha}, {"upgrade", upgrade}}
+func parts(clusters ...int) (all []part) {
+	for _, n := range clusters {
+		all = append(all, part{"cost", costPart(n), func(ctx context.Context, s settings, r *results) error { return cost(ctx, s, r, n) }})
+	}
+	for _, p := range []part{
+		{name: "herd", run: herd}, {name: "outage", run: outage}, {name: "withdrawal", run: withdrawal},
+		{name: "pass", run: pass}, {name: "ha", run: ha}, {name: "upgrade", run: upgrade},
+	} {
+		p.kept = p.name
+		all = append(all, p)
+	}
+	return all
 }
+
+func costPart(nodes int) string { return fmt.Sprint("cost-", nodes) }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -138,7 +151,7 @@ func numbers(into *[]int) func(string) error {
 }
 
 func names() (names []string) {
-	for _, p := range parts() {
+	for _, p := range parts(1) {
 		names = append(names, p.name)
 	}
 	return names
@@ -151,17 +164,17 @@ func run(ctx context.Context, s settings) error {
 	raiseFiles()
 	r := newResults(ctx, s)
 	var failed error
-	for _, p := range parts() {
+	for _, p := range parts(s.clusters...) {
 		if s.part != "all" && s.part != p.name || ctx.Err() != nil {
 			continue
 		}
 		began := time.Now()
-		err := p.run(ctx, s, r.of(p.name))
+		err := p.run(ctx, s, r.of(p.kept))
 		if err != nil {
-			err = fmt.Errorf("%s: %w", p.name, err)
+			err = fmt.Errorf("%s: %w", p.kept, err)
 		}
-		fmt.Fprintf(os.Stderr, "%s: %.0f s\n", p.name, time.Since(began).Seconds())
-		failed = errors.Join(failed, err, r.keep(p.name, err == nil))
+		fmt.Fprintf(os.Stderr, "%s: %.0f s\n", p.kept, time.Since(began).Seconds())
+		failed = errors.Join(failed, err, r.keep(p.kept, err == nil))
 	}
 	return errors.Join(failed, ctx.Err())
 }

@@ -119,7 +119,7 @@ func (r *results) keep(part string, whole bool) error {
 	is := r.about
 	is.Whole = whole
 	printRows(os.Stdout, is, rows)
-	if part == "cost" {
+	if part == costPart(1) {
 		fmt.Println(paper(rows))
 	}
 	if !is.Quiet {
