@@ -30,11 +30,12 @@ const (
 	eachSaved  = "rows written each"
 )
 
-// settleFor is how long what coming cost lasts, and closesFor how long the connections do by
-// which computers heard of their relays.
+// settleFor is how long what coming cost lasts, closesFor how long the connections do by which
+// computers heard of their relays, and leftFor how long the rows live that it left.
 const (
 	settleFor = 3 * time.Second
 	closesFor = 13 * time.Second
+	leftFor   = time.Minute
 )
 
 // fewestForGrowth computers are those that growth is measured from.
@@ -71,7 +72,7 @@ func (w *world) costs(ctx context.Context, r *results) error {
 			return err
 		}
 		r := r.judging(n == w.computers[len(w.computers)-1] && w.nodes == 1)
-		each := (perSecond(ms(s.nodes), w.window) - perSecond(ms(empty.nodes), w.window)) / float64(n)
+		each := (perSecond(ms(s.nodes), s.took) - perSecond(ms(empty.nodes), empty.took)) / float64(n)
 		name := asleepName(n, w.nodes)
 		r.atMost(name, eachCPU, each, .02)
 		r.atMost(name, eachMemory, (s.resident-empty.resident)/1024/float64(n), 40)
@@ -121,13 +122,14 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 	if err := rest(ctx, settle); err != nil {
 		return spent{}, err
 	}
-	judged := n > 0 && n == w.computers[len(w.computers)-1] && w.nodes == 1
-	if judged {
-		if err := w.awaitSeen(ctx, n); err != nil {
+	window, judged := w.window, n > 0 && n == w.computers[len(w.computers)-1] && w.nodes == 1
+	if judged && !w.quick {
+		if err := w.calmDown(ctx, n); err != nil {
 			return spent{}, err
 		}
+		window = max(window, time.Minute) // which has all that happens once in it, and once
 	}
-	s, err := w.during(ctx, func() error { return rest(ctx, w.window) })
+	s, err := w.during(ctx, func() error { return rest(ctx, window) })
 	if err != nil {
 		return s, err
 	}
@@ -137,19 +139,25 @@ func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
 	if came := len(w.homes) - before; came > 0 {
 		r.add(name, eachOpened, float64(is.Opened-were.Opened)/float64(came))
 	}
-	r.add(name, nodeCPU, perSecond(ms(s.nodes), w.window))
+	r.add(name, nodeCPU, perSecond(ms(s.nodes), s.took))
 	r.add(name, nodeMemory, s.resident/1e6)
 	r.add(name, nodeFiles, s.files)
-	r.add(name, baseCPU, perSecond(ms(s.database), w.window))
-	r.judging(judged).atMost(name, statements, perSecond(s.statements, w.window), 1)
-	r.add(name, rowsSaved, perSecond(s.writes, w.window))
+	r.add(name, baseCPU, perSecond(ms(s.database), s.took))
+	r.judging(judged).atMost(name, statements, perSecond(s.statements, s.took), 1)
+	r.add(name, rowsSaved, perSecond(s.writes, s.took))
 	return s, nil
 }
 
-// awaitSeen waits until the node has just written when n computers were last seen, as it
-// does once a minute. The minute that follows then holds one such writing, and not two by
-// chance.
-func (w *world) awaitSeen(ctx context.Context, n int) error {
+// calmDown waits until what n computers left by coming is gone, rows that live for a minute,
+// which would be swept in one of the next five minutes; and until the node has just written
+// when each was last seen, as it does once a minute, so that the look holds that once.
+func (w *world) calmDown(ctx context.Context, n int) error {
+	if err := rest(ctx, leftFor); err != nil {
+		return err
+	}
+	if err := w.sweep(ctx); err != nil {
+		return err
+	}
 	had, err := w.spent(ctx)
 	for end := time.Now().Add(2 * time.Minute); err == nil && time.Now().Before(end); {
 		if err = rest(ctx, time.Second); err != nil {

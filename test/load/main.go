@@ -110,7 +110,7 @@ func parse(args []string) (settings, error) {
 
 // complete fills in what was not given.
 func (s settings) complete() settings {
-	full := settings{computers: []int{1, 10, 100, 1000, 10_000}, clusters: []int{1, 2, 3}, herd: 3000, bulk: 256 << 20, window: time.Minute, patience: 3 * time.Minute}
+	full := settings{computers: []int{1, 10, 100, 1000, 10_000}, clusters: []int{1, 2, 3}, herd: 3000, bulk: 256 << 20, window: 40 * time.Second, patience: 3 * time.Minute}
 	if s.quick { // one cluster, and one way to the database: the others are as long again
 		full = settings{computers: []int{1, 100}, clusters: []int{1}, herd: 200, distance: 10 * time.Millisecond, bulk: 32 << 20, window: 8 * time.Second, patience: time.Minute}
 	}

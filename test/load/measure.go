@@ -40,6 +40,17 @@ func (w *world) countStatements(ctx context.Context) error {
 	return err
 }
 
+// sweep deletes what has expired, as each node does every five minutes.
+func (w *world) sweep(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, w.database)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "delete from kv where expires <= now()")
+	return err
+}
+
 func (w *world) spent(ctx context.Context) (s spent, err error) {
 	s.at = time.Now()
 	for _, n := range w.running {

@@ -28,6 +28,9 @@ const (
 	newsWait = time.Second
 	// slowly is how long a withdrawal takes for its steps to be told.
 	slowly = 20 * time.Millisecond
+	// steadyFor is how long a connection has lasted for the agent to dial the next one at
+	// once: one that keeps losing them waits longer each time.
+	steadyFor = 11 * time.Second
 )
 
 // elsewhere is what a computer's owner says at the node that the computer does not use.
@@ -45,7 +48,7 @@ func (w *world) elsewhere() *controlapi.Client {
 }
 
 func (w *world) withdrawals(ctx context.Context, r *results) error {
-	sockets, trials, slow := 500, 200, 20
+	sockets, trials, slow := 500, 200, 8
 	if w.quick {
 		sockets, trials, slow = 100, 10, 2
 	}
@@ -101,6 +104,11 @@ func (w *world) withdrawals(ctx context.Context, r *results) error {
 func (w *world) thrownOut(ctx context.Context, e elsewhere, trials int, lose bool) (kept, took []time.Duration, err error) {
 	access := controlapi.SetAccess{AccountID: e.person, App: app.ID}
 	for trial := range trials {
+		if lose && trial > 0 {
+			if err := rest(ctx, steadyFor); err != nil {
+				return nil, nil, err
+			}
+		}
 		access.Granted = true
 		if _, err := e.SetAccess(ctx, access); err != nil {
 			return nil, nil, err
