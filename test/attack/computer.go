@@ -35,9 +35,9 @@ type computer struct {
 	mails   *programs.Mails
 }
 
-// startComputer runs an agent on a data directory, a new one mostly.
-func (s *stage) startComputer(ctx context.Context, data string) (*computer, error) {
-	flags := []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}
+// startComputer runs an agent on a data directory, a new one mostly, with more flags.
+func (s *stage) startComputer(ctx context.Context, data string, more ...string) (*computer, error) {
+	flags := append([]string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, more...)
 	if way := os.Getenv("PORCHLIGHT_HTTP"); way != "" { // what reads visitors' requests
 		flags = append(flags, "--http", way)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // house is what an agent acknowledged and has to have after every kill.
@@ -95,8 +96,14 @@ func attackKills(ctx context.Context, s *stage, t *tally) error {
 	fmt.Printf("   agents %d (changes %d, round and round) + control planes %d\n", agents, len(changes), planes)
 	h := &house{apps: map[string]agentapi.Status{}, people: map[string]string{}, forwarded: map[string]bool{}, ids: map[string]string{}, hours: -1}
 	data := filepath.Join(s.dir, "data")
+	// Another program could have a port that the agent draws itself by the next start.
+	port, giveBack, err := programs.Port()
+	if err != nil {
+		return err
+	}
+	defer giveBack()
 	for n := range agents + 1 {
-		c, err := s.startComputer(ctx, data)
+		c, err := s.startComputer(ctx, data, "--https", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			t.got("start %d after a kill: %v", n, err)
 			return nil

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -12,25 +13,40 @@ import (
 	"testing"
 )
 
-// lastPort is the last one that FreePort tried.
+// lastPort is the last one that Port tried.
 var lastPort atomic.Uint32
 
-// FreePort is a port of this computer that nothing listens on now, at neither of its own
-// addresses, and that is given to nobody else: unless it is told otherwise the system chooses ports above these
-// (net.ipv4.ip_local_port_range), for connections, too, and another test process
-// begins elsewhere.
-func FreePort(t testing.TB) int {
-	t.Helper()
+// Port is a port of this computer that nothing listens on now, at neither of its own
+// addresses, and that is given to nobody else before giveBack: unless it is told
+// otherwise the system chooses ports above these (net.ipv4.ip_local_port_range), for
+// connections, too, and another process of ours does not get the UDP port of this number,
+// which stands for it.
+func Port() (port int, giveBack func(), err error) {
 	const first, many = 12000, 20000
 	lastPort.CompareAndSwap(0, 1+rand.Uint32N(many))
 	for range many {
-		port := first + int(lastPort.Add(1)%many)
-		if free("127.0.0.1", port) && (!hasIPv6() || free("::1", port)) {
-			return port
+		port = first + int(lastPort.Add(1)%many)
+		ours, err := net.ListenPacket("udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
 		}
+		if free("127.0.0.1", port) && (!hasIPv6() || free("::1", port)) {
+			return port, func() { _ = ours.Close() }, nil
+		}
+		_ = ours.Close()
 	}
-	t.Fatal("every port is taken")
-	return 0
+	return 0, nil, errors.New("every port is taken")
+}
+
+// FreePort is a Port until the end of the test.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	port, giveBack, err := Port()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(giveBack)
+	return port
 }
 
 func free(host string, port int) bool {
