@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -113,7 +114,7 @@ type bench struct {
 
 func newBench(t *testing.T, store *memoryStore) *bench {
 	t.Helper()
-	dir := t.TempDir()
+	dir, api := t.TempDir(), programs.FreeAddress(t) // where nobody else listens once it has ended
 	b := &bench{
 		store:   store,
 		started: make(chan made, 8),
@@ -141,7 +142,7 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		unlock:     b.unlock,
 		make: func(ctx context.Context, desk, owner []byte, keychain bool) (*host.Host, error) {
 			h, err := host.New(ctx, host.Config{
-				DataDir: dir, API: "127.0.0.1:0", Mode: agentapi.ModeDesktop,
+				DataDir: dir, API: api, Mode: agentapi.ModeDesktop,
 				OwnerSecretHash: owner, DeskSecretHash: desk, Keychain: keychain, Log: slog.New(slog.DiscardHandler),
 			})
 			if err == nil {

@@ -12,8 +12,10 @@ import (
 // owner let in.
 func TestForgetPeople(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	r := start(t, configOf(dir))
+	dir, https := t.TempDir(), programs.FreeAddress(t)
+	cfg := configOf(dir)
+	cfg.HTTPS = https
+	r := start(t, cfg)
 	owner := r.agent.Account().AccountID
 	programs.Eventually(t, "bob is invited to an app", func() bool { // which the agent's own first report takes away
 		apps := controlapi.Apps{Apps: []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}}
@@ -27,8 +29,8 @@ func TestForgetPeople(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
-	cfg := configOf(dir)
-	cfg.ForgetPeople = true
+	cfg = configOf(dir)
+	cfg.HTTPS, cfg.ForgetPeople = https, true
 	r = start(t, cfg)
 	defer r.end()
 	people, err := r.controlPlane.Service.People.List(t.Context(), r.controlPlane.computerID)

@@ -238,9 +238,14 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 
 	var url string
 	var browser *visitor.Visitor
+	cfg := configOf(dir)
+	// Ones that are drawn may be another program's once they are left.
+	api := programs.FreeAddress(t)
+	cfg.HTTPS = programs.FreeAddress(t)
 	for round := range 2 {
 		h := &house{port: portOf(t, app.Listener.Addr().String())}
-		h.live(t, configOf(dir))
+		cfg.Agent.Server = newServer(dir, api)
+		h.live(t, cfg)
 		if round == 0 {
 			url = h.publish(t)
 			browser = h.browser(t)

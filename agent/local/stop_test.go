@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // stopper is a log that ends a context when it reads a message.
@@ -39,5 +41,7 @@ func TestStoppedWhileStarting(t *testing.T) {
 	if err := errors.Join(l.Run(ctx), cfg.Agent.Server.Close()); err != nil {
 		t.Fatalf("it ended with %v", err)
 	}
-	start(t, configOf(l.dataDir)).end()
+	again := configOf(l.dataDir)
+	again.HTTPS = programs.FreeAddress(t) // another program may have the one that was drawn
+	start(t, again).end()
 }

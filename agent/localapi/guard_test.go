@@ -4,10 +4,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // TestW7_Tiers sends every row of the table from every tier below its own.
@@ -227,7 +229,7 @@ func TestRawRequests(t *testing.T) {
 
 func TestServeRefusesOtherComputers(t *testing.T) {
 	t.Parallel()
-	everywhere, err := net.Listen("tcp", "0.0.0.0:0")
+	everywhere, err := net.Listen("tcp", net.JoinHostPort("0.0.0.0", strconv.Itoa(programs.FreePort(t))))
 	if err != nil {
 		t.Fatal(err)
 	}

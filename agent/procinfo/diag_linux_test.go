@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"porchlight/test/programs"
 )
 
 // stranger is the environment of a process that has a socket for a test: what to
@@ -254,10 +256,11 @@ func TestListenerOfAnInterface(t *testing.T) {
 // TestOtherListeners take no connection to 127.0.0.1.
 func TestOtherListeners(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ network, address string }{{"tcp4", "127.0.0.2:0"}, {"tcp6", "[::1]:0"}} {
-		ln := listen(t, c.network, c.address)
-		if got := ListenerSocket(IPv4, ln.Addr().(*net.TCPAddr).Port); got != (Socket{}) {
-			t.Errorf("%s: %+v", c.address, got)
+	for network, host := range map[string]string{"tcp4": "127.0.0.2", "tcp6": "::1"} {
+		port := programs.FreePort(t) // which nobody has at the other address
+		listen(t, network, net.JoinHostPort(host, strconv.Itoa(port)))
+		if got := ListenerSocket(IPv4, port); got != (Socket{}) {
+			t.Errorf("%s: %+v", host, got)
 		}
 	}
 }
@@ -430,8 +433,8 @@ func FuzzDiagReply(f *testing.F) {
 func TestListenerOfIPv6Alone(t *testing.T) {
 	t.Parallel()
 	needsAnswers(t)
-	ln := listen(t, "tcp6", "[::]:0") // which Go has take IPv6 alone
-	port := ln.Addr().(*net.TCPAddr).Port
+	port := programs.FreePort(t)
+	listen(t, "tcp6", net.JoinHostPort("::", strconv.Itoa(port))) // which Go has take IPv6 alone
 	if got := ListenerSocket(IPv6, port); got.UserID == "" {
 		t.Errorf("nobody is seen on [::1]: %+v", got)
 	}

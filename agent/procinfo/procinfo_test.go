@@ -7,12 +7,14 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 // TestListening looks for a listener of this process, on each kind of
@@ -163,8 +165,8 @@ func TestParseLsofOfIPv6(t *testing.T) {
 // address, and one that takes both is found at both.
 func TestListenerOfEachFamily(t *testing.T) {
 	t.Parallel()
-	six := listen(t, "tcp6", "[::1]:0")
-	port := six.Addr().(*net.TCPAddr).Port
+	port := programs.FreePort(t) // which nobody has at the other address
+	listen(t, "tcp6", net.JoinHostPort("::1", strconv.Itoa(port)))
 	if got := ListenerSocket(IPv6, port); got.UserID == "" {
 		t.Errorf("nobody is seen on [::1]: %+v", got)
 	}

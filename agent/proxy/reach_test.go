@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -243,7 +244,8 @@ func TestMovedToTheOtherAddress(t *testing.T) {
 			return true
 		}
 	})
-	r.reached(listenAt(t, "tcp6", "[::1]:0"), mirror, false, func(app *proxy.App) { app.Address = "" })
+	six := net.JoinHostPort("::1", strconv.Itoa(programs.FreePort(t))) // nobody has it at the other address
+	r.reached(listenAt(t, "tcp6", six), mirror, false, func(app *proxy.App) { app.Address = "" })
 	b := r.signedIn("notes", bobID, false)
 	for _, method := range []string{"POST", "GET"} {
 		if res, body := b.fetch(method, origin+"/", "Origin", origin); res.StatusCode != http.StatusOK || !strings.HasPrefix(body, "HTTP/1.1 "+method) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"porchlight/test/programs"
 )
 
 // resolver is a name server of its own that knows these addresses of every name.
@@ -68,12 +70,12 @@ func silentAt(t *testing.T, ip string, port int) {
 // because with one each address would get its share of it.
 func TestAddressesRace(t *testing.T) {
 	t.Parallel()
-	second, err := net.Listen("tcp", "127.0.0.3:0")
+	port := programs.FreePort(t) // at the other address, too
+	second, err := net.Listen("tcp", net.JoinHostPort("127.0.0.3", strconv.Itoa(port)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer second.Close()
-	port := second.Addr().(*net.TCPAddr).Port
 	silentAt(t, "127.0.0.2", port)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

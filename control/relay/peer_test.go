@@ -261,13 +261,8 @@ func TestDeadNode(t *testing.T) {
 	t.Parallel()
 	now := &clock{now: time.Now()}
 	store := sharedStore(t, now.Now)
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = dead.Close()
-	err = store.Update(t.Context(), func(tx kv.Tx) error {
-		gone := nodeRow{Node: "gone", Run: "r", Peer: dead.Addr().String(), Relay: controlapi.Relay{Address: "gone.example:443"}}
+	err := store.Update(t.Context(), func(tx kv.Tx) error {
+		gone := nodeRow{Node: "gone", Run: "r", Peer: programs.FreeAddress(t), Relay: controlapi.Relay{Address: "gone.example:443"}}
 		return errors.Join(putRow(tx, keyNodes+"gone", gone, lease),
 			putRow(tx, keyTunnels+"maya.localhost/gone", tunnelRow{Run: "r", Since: now.Now()}, tunnelLife),
 			// Of the node's run before that one.

@@ -67,6 +67,7 @@ type world struct {
 	control process
 	authURL string
 	listen  string
+	https   string // where the computer listens while it is on its own
 	caFile  string
 	roots   *x509.CertPool
 	app     *httptest.Server
@@ -77,7 +78,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, dir: t.TempDir()}
+	// Ports that are left and taken again.
+	w := &world{t: t, dir: t.TempDir(), https: programs.FreeAddress(t)}
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if !strings.HasPrefix(name, "PORCHLIGHT_") && !slices.Contains([]string{"XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}, name) {
@@ -85,7 +87,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w.env = append(w.env, "XDG_CONFIG_HOME="+filepath.Join(w.dir, "config"))
-	w.startControl("127.0.0.1:0")
+	w.startControl(programs.FreeAddress(t))
 	w.ok("porchlight-control", "account", "add", owner, "--data", w.path("control"))
 	w.caFile = w.path("authority.pem")
 	pem := w.ok("porchlight-control", "ca", "--data", w.path("control"))
@@ -124,7 +126,7 @@ func (w *world) startControl(listen string, mail ...string) {
 // startAgent runs the agent on the computer's data directory.
 func (w *world) startAgent(args ...string) process {
 	w.t.Helper()
-	p := begin(w.t, w.env, "porchlight", append([]string{"agent", "--data", w.path("data"), "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, args...)...)
+	p := begin(w.t, w.env, "porchlight", append([]string{"agent", "--data", w.path("data"), "--api", "127.0.0.1:0", "--https", w.https}, args...)...)
 	p.says("Stop with Ctrl-C")
 	return p
 }

@@ -100,6 +100,10 @@ func TestKilledWhileItMigrates(t *testing.T) {
 			dir := t.TempDir()
 			unpack(t, filepath.Join("testdata", "15e3b3f.tar.gz"), dir)
 			dir = filepath.Join(dir, "data")
+			// Another program may have the port of then.
+			if err := os.Remove(filepath.Join(dir, "https-port")); err != nil {
+				t.Fatal(err)
+			}
 			path := filepath.Join(dir, name)
 			before := content(t, path)
 			cmd := exec.Command(filepath.Join(bin, args[0]), append(slices.Clone(args[1:]), filepath.Dir(path))...)

@@ -58,11 +58,7 @@ func TestHealthReadsAlike(t *testing.T) {
 	s := startAgent(t)
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
 	plain := (*httptest.Server).Start
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
+	closed := strconv.Itoa(programs.FreePort(t))
 	_, hangs, _ := net.SplitHostPort(silent(t))
 	for name, c := range map[string]struct {
 		port   string
@@ -75,7 +71,7 @@ func TestHealthReadsAlike(t *testing.T) {
 		"answers": {plant(t, page, plain), agentapi.HealthAnswers, " on ", "is on, at", "", fine},
 		"failing": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }), plain),
 			agentapi.HealthAnswers, " on ", "is on, at", "", fine},
-		"nothing": {portAt(closed), agentapi.HealthNothing, "not answering", "and nothing listens on port " + portAt(closed) + " yet: start it", "", wrong},
+		"nothing": {closed, agentapi.HealthNothing, "not answering", "and nothing listens on port " + closed + " yet: start it", "", wrong},
 		"refuses": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasPrefix(r.Host, "localhost:") {
 				w.WriteHeader(http.StatusForbidden)

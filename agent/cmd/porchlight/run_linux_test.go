@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,7 +31,10 @@ func runs(t *testing.T, dir, how, line string) *process {
 // and Ctrl-C ends everything.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	for how, line := range map[string]string{"own": `read x; echo "typed $x"; exec $APP`, "port": `read x; echo "typed $x"; $APP & wait`} {
+	for how, line := range map[string]string{
+		"own":  `read x; echo "typed $x, serves $$."; exec $APP`,
+		"port": `read x; $APP & echo "typed $x, serves $!."; wait`,
+	} {
 		s := startAgent(t)
 		p := runs(t, s.dir, how, line).onTerminal()
 		if _, err := p.tty.WriteString("hello\n"); err != nil {
@@ -43,14 +45,15 @@ func TestRun(t *testing.T) {
 		if page := s.browse(onceLink.FindString(p.output())); page != "the first page" {
 			t.Errorf("%s: the page is %q", how, page)
 		}
-		app := s.ownerApp("shop")
+		serves := regexp.MustCompile(`serves (\d+)\.`).FindStringSubmatch(p.output())
+		if serves == nil {
+			t.Fatal(p.output())
+		}
 		p.ctrlC()
 		p.ends(130)
 		s.hasNoApps()
-		if res, err := http.Get("http://127.0.0.1:" + strconv.Itoa(app.LocalPort)); err == nil {
-			res.Body.Close()
-			t.Errorf("%s: the program still answers on port %d", how, app.LocalPort)
-		}
+		pid, _ := strconv.Atoi(serves[1])
+		programs.Eventually(t, how+": the program has ended", func() bool { return !procinfo.Runs(pid) })
 	}
 }
 
