@@ -29,6 +29,7 @@ import (
 	"porchlight/agent/timeline"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 // beOther makes this process a program of another user, and ends it, where it was
@@ -76,6 +77,7 @@ type rig struct {
 	outside     *outside
 	arrived     chan struct{} // gets one for each request; nil for nobody
 	log         io.Writer     // nil for the test's own
+	headerIn    time.Duration // what the server waits for a head; 0 for as long as always
 
 	addr   string
 	socket string
@@ -161,9 +163,13 @@ func (r *rig) serve(t testing.TB) {
 	}
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	r.server = NewServer(ServerConfig{
-		DataDir: r.dir, Address: "127.0.0.1:0", Registry: r.regCfg, Connector: r.connector,
+		// Where nobody else listens once it has ended, nor at another address.
+		DataDir: r.dir, Address: programs.FreeAddress(t), Registry: r.regCfg, Connector: r.connector,
 		OwnerSecretHash: r.hash, DeskSecretHash: ownersecret.Hash(deskSecret), Log: log,
 	})
+	if r.headerIn > 0 {
+		r.server.headerIn = r.headerIn
+	}
 	r.reg, r.outside.changes = r.server.Registry(), r.server.Changes()
 	r.server.outermost = func(h http.Handler) http.Handler {
 		h = described(t)(h)

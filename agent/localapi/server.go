@@ -59,6 +59,7 @@ type Server struct {
 	socket      string       // the path of owner
 
 	heartbeat time.Duration // agentapi.Heartbeat outside the tests
+	headerIn  time.Duration // readHeaderIn outside the tests
 	told      chan struct{} // see Told
 
 	// outermost wraps each listener's handler in the tests, which look at every
@@ -80,6 +81,7 @@ func NewServer(cfg ServerConfig) *Server {
 		told:      make(chan struct{}),
 		streams:   make(chan struct{}, maxStreams),
 		heartbeat: agentapi.Heartbeat,
+		headerIn:  readHeaderIn,
 		outermost: func(h http.Handler) http.Handler { return h },
 		userOf:    procinfo.CallerUser,
 	}
@@ -182,7 +184,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, from listenerKind) e
 			return context.WithValue(ctx, connKey{}, c)
 		},
 		DisableGeneralOptionsHandler: true, // nothing before the guard
-		ReadHeaderTimeout:            readHeaderIn,
+		ReadHeaderTimeout:            s.headerIn,
 		ReadTimeout:                  readBodyIn,
 		IdleTimeout:                  idleFor,
 		MaxHeaderBytes:               maxHeader,
