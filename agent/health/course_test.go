@@ -422,6 +422,7 @@ func TestHint(t *testing.T) {
 func TestManyThatHang(t *testing.T) {
 	t.Parallel()
 	h := build(t)
+	h.impatient()
 	hang := raw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	for i := range 40 {
 		id := "hangs" + string(rune('a'+i%26)) + string(rune('a'+i/26))

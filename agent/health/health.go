@@ -27,9 +27,9 @@ const (
 	pause = time.Minute
 	// atOnce is how many probes run beside each other.
 	atOnce = 8
-	// awaitFor is how long whoever waits for a probe does: the probe itself, and a
+	// turnFor is how much longer than a probe may take whoever waits for it does: a
 	// moment for its turn.
-	awaitFor = askFor + 500*time.Millisecond
+	turnFor = 500 * time.Millisecond
 )
 
 // App is a live app as it is asked.
@@ -81,6 +81,9 @@ type Health struct {
 	cfg  Config
 	wake chan struct{} // has one when apps may be due
 
+	// askFor and bodyFor outside the tests.
+	askFor, bodyFor time.Duration
+
 	mu   sync.Mutex
 	apps map[string]*entry    // by id, of live apps only; guarded by mu
 	gone map[string]time.Time // by id: when apps that are not on now were asked last; guarded by mu
@@ -124,7 +127,10 @@ func New(cfg Config) *Health {
 	if cfg.Moved == nil {
 		cfg.Moved = func(context.Context, App) bool { return false }
 	}
-	return &Health{cfg: cfg, wake: make(chan struct{}, 1), apps: map[string]*entry{}, gone: map[string]time.Time{}}
+	return &Health{
+		cfg: cfg, wake: make(chan struct{}, 1), askFor: askFor, bodyFor: bodyFor,
+		apps: map[string]*entry{}, gone: map[string]time.Time{},
+	}
 }
 
 // Of is how an app does, as far as is known.
@@ -234,7 +240,7 @@ func (h *Health) signal() {
 }
 
 // Await returns how an app does, once a probe that is due or under way has ended; at
-// the latest after awaitFor.
+// the latest a moment after it has to.
 func (h *Health) Await(ctx context.Context, id string) agentapi.AppHealth {
 	h.mu.Lock()
 	var done chan struct{}
@@ -243,7 +249,7 @@ func (h *Health) Await(ctx context.Context, id string) agentapi.AppHealth {
 	}
 	h.mu.Unlock()
 	if done != nil {
-		ctx, cancel := context.WithTimeout(ctx, awaitFor)
+		ctx, cancel := context.WithTimeout(ctx, h.askFor+turnFor)
 		defer cancel()
 		select {
 		case <-done:

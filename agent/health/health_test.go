@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"porchlight/agent/health"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,6 +44,7 @@ type house struct {
 	socket uint64                       // that listens; guarded by mu
 }
 
+// build has apps asked for longer than outside the tests: a busy machine may need it.
 func build(t *testing.T) *house {
 	t.Helper()
 	h := &house{apps: map[string]health.App{}, paused: map[string]bool{}}
@@ -72,12 +75,16 @@ func build(t *testing.T) *house {
 		Changes: &h.changes,
 		Now:     func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 	})
+	h.AskFor(programs.Patience, programs.Patience)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = h.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	return h
 }
+
+// impatient has apps that do not answer given up.
+func (h *house) impatient() { h.AskFor(2*time.Second, 500*time.Millisecond) }
 
 // set has visitors reach an app.
 func (h *house) set(id string, port int, o agentapi.AppOptions) health.App {
@@ -144,8 +151,12 @@ func raw(t *testing.T, write func(net.Conn)) int {
 			}
 			conns.Go(func() {
 				defer conn.Close()
-				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				_ = conn.SetDeadline(time.Now().Add(programs.Patience))
+				r := bufio.NewReader(conn)
+				if first, err := r.Peek(1); err != nil || first[0] == 22 {
+					return // TLS, which has no line that ends
+				}
+				if _, err := http.ReadRequest(r); err == nil {
 					write(conn)
 				}
 			})
@@ -158,15 +169,7 @@ func says(text string) func(net.Conn) {
 	return func(c net.Conn) { _, _ = io.WriteString(c, text) }
 }
 
-func dead(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
+func dead(t *testing.T) int { t.Helper(); return programs.FreePort(t) }
 
 func tlsOnly(s *httptest.Server) { s.StartTLS() }
 
@@ -304,6 +307,9 @@ func TestStates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := build(t)
+			if slices.Contains([]string{"silent", "drips", "an event stream", "refuses, and compiles for localhost"}, name) {
+				h.impatient()
+			}
 			h.set("a", c.port(t), c.options)
 			got := h.Probe(t.Context(), "a")
 			if got.Health != c.want || !strings.Contains(got.HealthDetail, c.detail) || !reflect.DeepEqual(got.HealthOption, c.option) || got.HealthAt == nil {

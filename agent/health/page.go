@@ -39,7 +39,7 @@ func (p *prober) get(ctx context.Context, t upstream.Target, host string) (page,
 		req.Header["X-Forwarded-Proto"] = []string{"https"}
 		req.Header["X-Forwarded-Host"] = []string{p.app.Host}
 	}
-	ask := askHTTP1
+	ask := p.askHTTP1
 	if t.Scheme == agentapi.UpstreamH2C {
 		ask = askHTTP2
 	}
@@ -51,14 +51,14 @@ func (p *prober) get(ctx context.Context, t upstream.Target, host string) (page,
 		return page{}, err
 	}
 	defer res.Body.Close()
-	start, err := readStart(ctx, conn, res.Body)
+	start, err := p.readStart(ctx, conn, res.Body)
 	return page{res.StatusCode, res.Header, start}, err
 }
 
 // readStart reads the beginning of a body: as much as comes soon. One that ends too
 // early is an error, one that is too long or too slow is not.
-func readStart(ctx context.Context, conn net.Conn, body io.Reader) ([]byte, error) {
-	_ = conn.SetReadDeadline(soon(ctx))
+func (p *prober) readStart(ctx context.Context, conn net.Conn, body io.Reader) ([]byte, error) {
+	_ = conn.SetReadDeadline(p.soon(ctx))
 	start, err := io.ReadAll(io.LimitReader(body, maxRead))
 	if errors.Is(err, error(errLong)) || timedOut(err) {
 		err = nil
@@ -67,8 +67,8 @@ func readStart(ctx context.Context, conn net.Conn, body io.Reader) ([]byte, erro
 }
 
 // soon is when the rest of something is waited for no longer.
-func soon(ctx context.Context) time.Time {
-	until := time.Now().Add(bodyFor)
+func (p *prober) soon(ctx context.Context) time.Time {
+	until := time.Now().Add(p.bodyFor)
 	if end, ok := ctx.Deadline(); ok && end.Before(until) {
 		return end
 	}
@@ -90,7 +90,7 @@ func peekLine(r *bufio.Reader) []byte {
 
 // askHTTP1 reads what net/http reads of an answer, and refuses what cannot be passed
 // on.
-func askHTTP1(conn net.Conn, req *http.Request) (*http.Response, error) {
+func (p *prober) askHTTP1(conn net.Conn, req *http.Request) (*http.Response, error) {
 	req.Close = true
 	if err := req.Write(conn); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func askHTTP1(conn net.Conn, req *http.Request) (*http.Response, error) {
 	first, err := r.Peek(len("HTTP/"))
 	switch other := upstream.Sniff(first); {
 	case other != nil:
-		_ = conn.SetReadDeadline(soon(req.Context()))
+		_ = conn.SetReadDeadline(p.soon(req.Context()))
 		return nil, upstream.Sniff(peekLine(r))
 	case len(first) == 0:
 		return nil, err

@@ -37,17 +37,18 @@ type result struct {
 
 // prober asks one app once.
 type prober struct {
-	app    App
-	checks upstream.Checks
-	sent   bool
+	app     App
+	checks  upstream.Checks
+	bodyFor time.Duration
+	sent    bool
 }
 
 // probe asks for the first page as visitors do, and where that is refused or fails,
 // looks whether one of the options would help: as localhost, with TLS, in HTTP/2.
-func probe(ctx context.Context, app App, checks upstream.Checks) result {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+func (h *Health) probe(ctx context.Context, app App, checks upstream.Checks) result {
+	ctx, cancel := context.WithTimeout(ctx, h.askFor)
 	defer cancel()
-	p := &prober{app: app, checks: checks}
+	p := &prober{app: app, checks: checks, bodyFor: h.bodyFor}
 	v, told := p.judge(ctx)
 	return result{verdict: v, told: told, sent: p.sent}
 }

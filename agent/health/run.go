@@ -75,7 +75,7 @@ func (h *Health) ask(ctx context.Context, id string) {
 	app, ok := h.cfg.Find(id)
 	var r result
 	if ok = ok && h.cfg.On(); ok {
-		r = probe(ctx, app, h.checks(ctx, app))
+		r = h.probe(ctx, app, h.checks(ctx, app))
 		r.at = h.cfg.Now()
 		if r.state == agentapi.HealthNothing && h.cfg.Moved(ctx, app) {
 			h.Changed(id)

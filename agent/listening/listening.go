@@ -52,6 +52,8 @@ type Listening struct {
 	cfg  Config
 	slot chan struct{} // one for each Look under way
 
+	askFor time.Duration // the constant outside the tests
+
 	mu   sync.Mutex
 	seen map[spot]time.Time // since when; guarded by mu
 }
@@ -65,7 +67,7 @@ type spot struct {
 
 // New starts nothing.
 func New(cfg Config) *Listening {
-	return &Listening{cfg: cfg, slot: make(chan struct{}, atOnce), seen: map[spot]time.Time{}}
+	return &Listening{cfg: cfg, slot: make(chan struct{}, atOnce), askFor: askFor, seen: map[spot]time.Time{}}
 }
 
 // listener is who takes connections to a port of this computer.

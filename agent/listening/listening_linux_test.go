@@ -48,6 +48,7 @@ func newRig(own ...int) *rig {
 		},
 		OwnPorts: own, Me: me(), Titles: r.titles.Load,
 	})
+	r.AskFor(programs.Patience) // a busy machine may need more than the second there is
 	return r
 }
 

@@ -33,7 +33,7 @@ func (l *Listening) Look(ctx context.Context, look agentapi.Look) (agentapi.Look
 	case <-ctx.Done():
 		return agentapi.Looked{}, ctx.Err()
 	}
-	found := ask(ctx, one)
+	found := l.ask(ctx, one)
 	out := agentapi.Looked{Port: one.port, Title: found.title, Icon: base64.StdEncoding.EncodeToString(found.icon)}
 	out.Name, out.Label = l.cfg.Suggest(found.title, named(program), portLabel(one.port))
 	return out, nil
@@ -66,8 +66,8 @@ type found struct {
 
 // ask asks for the first page, and for the icon that it names, or else the one that
 // browsers ask for.
-func ask(ctx context.Context, one listener) (f found) {
-	page, err := one.get(ctx, "/", "text/html")
+func (l *Listening) ask(ctx context.Context, one listener) (f found) {
+	page, err := one.get(ctx, l.askFor, "/", "text/html")
 	if err != nil || !page.says() {
 		return f
 	}
@@ -78,7 +78,7 @@ func ask(ctx context.Context, one listener) (f found) {
 	if icon == "" {
 		icon = "/favicon.ico"
 	}
-	if got, err := one.get(ctx, icon, "image/png, image/x-icon, image/jpeg"); err == nil && got.status == 200 && !got.cut {
+	if got, err := one.get(ctx, l.askFor, icon, "image/png, image/x-icon, image/jpeg"); err == nil && got.status == 200 && !got.cut {
 		f.icon = redraw(got.body)
 	}
 	return f

@@ -40,8 +40,8 @@ func (one listener) host() string { return "localhost:" + strconv.Itoa(one.port)
 
 // get asks for a path on a connection of its own. It follows nothing, and what is
 // compressed is not read: a few bytes could become as many as there is memory.
-func (one listener) get(ctx context.Context, path, accept string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+func (one listener) get(ctx context.Context, within time.Duration, path, accept string) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	conn, err := one.target().Dial(ctx, one.checks())
 	if err != nil {

@@ -1,0 +1,6 @@
+package health
+
+import "time"
+
+// AskFor bounds a probe, and in it the wait for the rest of an answer, otherwise.
+func (h *Health) AskFor(probe, body time.Duration) { h.askFor, h.bodyFor = probe, body }
