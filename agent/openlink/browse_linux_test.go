@@ -1,10 +1,13 @@
 package openlink
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestConfinedBrowsers(t *testing.T) {
@@ -86,10 +89,11 @@ func TestLinkStaysOutOfTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	args, err := os.ReadFile(seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var args []byte
+	programs.Eventually(t, "xdg-open has begun", func() bool { // which is waited for only so long
+		args, _ = os.ReadFile(seen)
+		return bytes.HasSuffix(args, []byte("\n"))
+	})
 	if strings.Contains(string(args), secret) || !strings.HasPrefix(string(args), runtime) {
 		t.Errorf("xdg-open was given %q", args)
 	}

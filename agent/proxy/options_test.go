@@ -168,7 +168,7 @@ func TestH2C(t *testing.T) {
 // nothing for longer is left alone.
 func TestStuckAppIsTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *proxy.Config) { c.Patience = time.Second })
+	r := newRig(t, func(c *proxy.Config) { c.Patience = 3 * time.Second }) // what comes at once comes within that
 	release := make(chan struct{})
 	asked := make(chan string, 10)
 	r.app("notes", func(w http.ResponseWriter, req *http.Request) {
@@ -216,7 +216,7 @@ func TestStuckAppIsTold(t *testing.T) {
 		<-asked
 	}
 	// Another page's patience runs out meanwhile: theirs would have too.
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req := b.request("GET", origin+"/stuck", nil, "Sec-Fetch-Mode", "navigate").WithContext(ctx)
 	if res, _ := b.read(req); res.StatusCode != 504 {
@@ -233,7 +233,7 @@ func TestStuckAppIsTold(t *testing.T) {
 // An app that its owner gave longer is waited for while others are given up.
 func TestFirstByteIsAnAppsOwn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *proxy.Config) { c.Patience = time.Second })
+	r := newRig(t, func(c *proxy.Config) { c.Patience = 3 * time.Second }) // what comes at once comes within that
 	release, asked := make(chan struct{}), make(chan struct{}, 10)
 	slow := func(w http.ResponseWriter, req *http.Request) {
 		asked <- struct{}{}

@@ -27,11 +27,19 @@ func run(t *testing.T, env []string, script string, args ...string) (out string,
 func program(t *testing.T, prints string, status string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	script := "#!/bin/sh\necho '" + prints + "'\nexit " + status + "\n"
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	executable(t, path, "#!/bin/sh\necho '"+prints+"'\nexit "+status+"\n")
 	return path
+}
+
+// executable makes one of a text: by install, so that no program that another test starts
+// meanwhile holds the file open to write.
+func executable(t *testing.T, path, text string) {
+	t.Helper()
+	install := exec.Command("install", "-m", "700", "/dev/stdin", path)
+	install.Stdin = strings.NewReader(text)
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 }
 
 // Weakness: a report was called "skipped" when it held a word such as
@@ -40,8 +48,7 @@ func TestVulnerabilitiesAreJudgedByHowTheToolEnds(t *testing.T) {
 	t.Parallel()
 	database := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(database.Close)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	const gone = "http://127.0.0.1:1"
 	for name, tt := range map[string]struct {
 		database, prints, status string
 		fine                     bool
@@ -50,7 +57,7 @@ func TestVulnerabilitiesAreJudgedByHowTheToolEnds(t *testing.T) {
 		"nothing found":           {database.URL, "No vulnerabilities found.", "0", true, "nothing known"},
 		"a report":                {database.URL, "GO-2026-0001: a certificate lookup can be refused, dial tcp", "3", false, "known to be vulnerable"},
 		"the tool fails":          {database.URL, "cannot load packages", "1", false, "could not look"},
-		"no database":             {gone.URL, "a report nobody may see", "3", true, "skipped"},
+		"no database":             {gone, "a report nobody may see", "3", true, "skipped"},
 		"a database with nothing": {database.URL + "/%", "", "0", true, "skipped"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,9 +87,7 @@ done ;; esac
 echo "$part ends"
 [ "$part" != second ]
 `
-	if err := os.WriteFile(filepath.Join(dir, "make"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	executable(t, filepath.Join(dir, "make"), script)
 	environment := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "DIR=" + dir}
 	out, fine := run(t, environment, "test.sh", "first", "second", "third")
 	if fine || !strings.HasPrefix(out, "built\n") || !strings.HasSuffix(out, "2 passed, 1 failed\n") {

@@ -41,9 +41,7 @@ func TestSpecSaysWhatIsMissing(t *testing.T) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				executable(t, path, text)
 			}
 			cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(dir, "build", "spec.sh"))
 			cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))

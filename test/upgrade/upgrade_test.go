@@ -86,8 +86,13 @@ func (h *house) endsForBen(t *testing.T) {
 	i := slices.IndexFunc(h.kept.People.Members, func(p agentapi.Person) bool { return p.Email == "ben@example.com" })
 	ben := h.kept.People.Members[i]
 	for _, app := range ben.Apps {
-		changed, err := h.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: ben.AccountID, App: app, Granted: true, Until: "1s"})
-		if err != nil || changed.Person.Until[app].IsZero() {
+		var changed agentapi.PersonChanged
+		err := error(agentapi.Errorf(agentapi.CodeInvalid, "not given yet"))
+		// An end that a busy machine lets come before it is given is refused.
+		for away := time.Second; agentapi.CodeOf(err) == agentapi.CodeInvalid && away < time.Minute; away *= 2 {
+			changed, err = h.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: ben.AccountID, App: app, Granted: true, Until: away.String()})
+		}
+		if err != nil || changed.Person.Until[app].IsZero() && changed.Person.Ended[app].IsZero() {
 			t.Fatalf("%s until a date: %+v, %v", app, changed, err)
 		}
 	}
