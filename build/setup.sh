@@ -106,7 +106,15 @@ if [ -n "$missing" ]; then
 		$sudo chmod 755 "$guard"
 	fi
 	say "Installing Debian packages:$missing"
-	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 update
+	# apt waits for the lock of dpkg by itself, and not for the one of its lists, which the
+	# system's own update holds on a machine that was just started.
+	tries=120
+	until said=$($sudo env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq update 2>&1); do
+		case $said in */lists/lock*) tries=$((tries - 1)) ;; *) tries=0 ;; esac
+		[ "$tries" -gt 0 ] || fail "apt-get update: $said"
+		sleep 5
+	done
+	[ -z "$said" ] || say "$said"
 	# shellcheck disable=SC2086
 	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 \
 		install -y --no-install-recommends $missing >/dev/null
