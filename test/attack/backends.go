@@ -143,12 +143,11 @@ func (s *stage) startBackend(ctx context.Context, name string) (*backend, error)
 
 // startPHP runs PHP's own server, which cannot be told to choose a port.
 func (s *stage) startPHP(ctx context.Context, script, log string) (*programs.Process, int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	port, giveBack, err := programs.Port()
 	if err != nil {
 		return nil, 0, err
 	}
-	port := ln.Addr().(*net.TCPAddr).Port
-	ln.Close()
+	defer giveBack() // it listens by then
 	// It says where it listens on standard error, so a shell joins the two.
 	p, line, err := s.start(ctx, []string{"ATTACK_LOG=" + log}, "sh", "-c",
 		fmt.Sprintf(`exec php -d display_errors=0 -S 127.0.0.1:%d %s 2>&1`, port, script))

@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"porchlight/test/programs"
 )
 
 // crowds are many connections at once: idle ones, half-open ones, and those of
@@ -227,12 +229,12 @@ func (c *computer) onePerson(ctx context.Context, s *stage, b *backend, t *tally
 // the operator would.
 func atFileLimit(ctx context.Context, s *stage, _ *backend, t *tally) error {
 	const files, asks = 256, 3
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	port, giveBack, err := programs.Port()
 	if err != nil {
 		return err
 	}
-	metrics := ln.Addr().String()
-	ln.Close() // it is the control plane's now
+	defer giveBack()
+	metrics := fmt.Sprintf("127.0.0.1:%d", port)
 	data := filepath.Join(s.dir, "limited")
 	p, line, err := s.start(ctx, nil, "sh", "-c", fmt.Sprintf("ulimit -n %d; exec %q serve --data %q --domain localhost --listen 127.0.0.1:0 --metrics %s --log-level error --grace 1s",
 		files, filepath.Join(s.bin, "porchlight-control"), data, metrics))

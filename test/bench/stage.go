@@ -22,6 +22,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // configs are the peers' configurations.
@@ -244,11 +246,12 @@ func (st *stage) listens(ctx context.Context, addr, log string) error {
 // freeAddress is one for a program that cannot be told to choose a port itself:
 // free now, and its own from now on.
 func freeAddress() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	port, giveBack, err := programs.Port()
 	if err != nil {
 		return "", err
 	}
-	return ln.Addr().String(), ln.Close()
+	giveBack() // the system gives it to nobody
+	return fmt.Sprintf("127.0.0.1:%d", port), nil
 }
 
 func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }

@@ -134,12 +134,12 @@ func openCluster(ctx context.Context, n int) (c *cluster, err error) {
 // freePorts are free ports of 127.0.0.1, all different.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		port, giveBack, err := programs.Port()
 		if err != nil {
 			return nil, err
 		}
-		defer ln.Close()
-		ports = append(ports, ln.Addr().(*net.TCPAddr).Port)
+		giveBack() // the system gives it to nobody
+		ports = append(ports, port)
 	}
 	return ports, nil
 }
