@@ -2,7 +2,7 @@
 // signs in by the mailed link and sees the app with a verified identity.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { startBrowser, startPorchlight, startServer } from './porchlight.mjs'
+import { freePort, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
 
 const identity = ['x-service-user', 'x-service-email', 'x-service-name', 'x-service-app', 'x-service-role']
 
@@ -107,8 +107,8 @@ test('an app that is published but not running says so, and comes back by itself
   const porchlight = await startPorchlight(t)
   let up = true
   const server = await import('node:http').then((http) => http.createServer((_, res) => res.end('here again')))
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address()
+  const port = await freePort() // nobody else gets it while the app does not run
+  await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve))
   const url = await porchlight.publish('notes', 'Notes', port)
   t.after(() => up && (server.closeAllConnections(), server.close()))
   const browser = await startBrowser(t, porchlight)
