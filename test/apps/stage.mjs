@@ -140,11 +140,14 @@ export class Stage {
     this.suggested = (await this.asked(state, true)).healthOption
   }
 
+  // An app that took too long for an answer on a busy machine is asked again by doctor,
+  // a minute after it was asked.
   async asked(state, helped) {
-    const deadline = Date.now() + 30_000
+    const deadline = Date.now() + 180_000
     for (;;) {
       const app = await this.app()
       if (app.health === state && helped === !!app.healthOption) return app
+      if (app.health === 'silent') await this.computer.cli('doctor').catch(() => {}) // it fails where something is wrong
       if (Date.now() > deadline) throw new Error(`${this.name} is said to be ${JSON.stringify([app.health, app.healthDetail, app.healthOption])}, not ${state}`)
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
