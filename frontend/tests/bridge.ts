@@ -323,6 +323,18 @@ const textsIn = (value: unknown): string[] => (typeof value === 'string' ? [valu
 
 const stub = {
   calls,
+  /** Waits until something is so of the page, and goes on at once: before the next frame, which a busy machine is late with. */
+  once: (so: () => unknown) =>
+    new Promise<void>((resolve) => {
+      const look = () => {
+        if (!so()) return;
+        changes.disconnect();
+        resolve();
+      };
+      const changes = new MutationObserver(look);
+      changes.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+      look();
+    }),
   /** Every text that the page is given: names, addresses, what the agent says. */
   texts: () => textsIn([state, people, activity, requested, mails, passwords, preferences, visitors(), listening, titles]).filter((text) => text.length > 1),
   /** The options of an app that has none set. */

@@ -37,16 +37,11 @@ describe('deciding on a request', () => {
   test('a press meant for what stood there a moment ago decides nothing', async () => {
     const page = await open({ scene: 'empty' });
     const place = await page.evaluate(async () => {
-      const stub = (window as unknown as { stub: { add(app: object): void } }).stub;
+      const stub = (window as unknown as { stub: { add(app: object): void; once(so: () => unknown): Promise<void> } }).stub;
       stub.add({ name: 'surprise', label: 'Surprise' });
-      const button = await new Promise<Element>((resolve) => {
-        const look = () => {
-          const found = [...document.querySelectorAll('.btn.primary')].find((one) => one.textContent?.trim() === 'Approve');
-          if (found) resolve(found);
-          else requestAnimationFrame(look);
-        };
-        look();
-      });
+      const approve = () => [...document.querySelectorAll('.btn.primary')].find((one) => one.textContent?.trim() === 'Approve');
+      await stub.once(approve);
+      const button = approve()!;
       // As the web view delivers it: a first click of the mouse, at once.
       button.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
       return button.textContent;
@@ -74,12 +69,9 @@ describe('deciding on a request', () => {
     const page = await open();
     await settle(page);
     await page.evaluate(async () => {
-      const stub = (window as unknown as { stub: { change(name: string, more: object): void } }).stub;
+      const stub = (window as unknown as { stub: { change(name: string, more: object): void; once(so: () => unknown): Promise<void> } }).stub;
       stub.change('paperless', { localPort: 22, listener: { program: 'sshd', user: 'root' } });
-      await new Promise<void>((resolve) => {
-        const look = () => (document.querySelector('.ask')?.textContent?.includes('port 22') ? resolve() : requestAnimationFrame(look));
-        look();
-      });
+      await stub.once(() => document.querySelector('.ask')?.textContent?.includes('port 22'));
       document.querySelector('.ask .primary')!.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
     });
     expect(await called(page, 'approve')).toEqual([]);
@@ -92,12 +84,9 @@ describe('deciding on a request', () => {
     const page = await open();
     await settle(page);
     await page.evaluate(async () => {
-      const stub = (window as unknown as { stub: { change(name: string, more: object): void } }).stub;
+      const stub = (window as unknown as { stub: { change(name: string, more: object): void; once(so: () => unknown): Promise<void> } }).stub;
       stub.change('notes', { here: Array.from({ length: 12 }, (_, i) => `here-${i}@example.com`) });
-      await new Promise<void>((resolve) => {
-        const look = () => (document.body.textContent?.includes('now: 12 people') ? resolve() : requestAnimationFrame(look));
-        look();
-      });
+      await stub.once(() => document.body.textContent?.includes('now: 12 people'));
       document.querySelector('.ask .primary')!.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
     });
     expect(await called(page, 'approve')).toHaveLength(1);
