@@ -68,6 +68,7 @@ func TestWindowTellsHowThingsAre(t *testing.T) {
 	p.press(remove)
 	open.over(t, "the cross", pressed)
 	p.answers(bob, address, http.StatusForbidden)
+	p.holdToast()
 	p.shot("app-removed")
 	p.press(p.page.named(".toast button", "Rückgängig"))
 	p.answers(bob, address, http.StatusOK)

@@ -165,8 +165,8 @@ func (p *owner) firstApp() {
 	p.chrome = p.startChrome()
 	own := p.chrome.tab(1100, 700)
 	own.opens(link)
+	p.named("h1", "Your browser trusts this computer") // for two seconds, and then it goes on
 	own.shows("This page is from this computer")
-	p.named("h1", "Your browser trusts this computer")
 	p.named("h1", "Pick your first app") // by itself
 	p.named("button", "Share Notes")
 	p.show("02-pick", ofWindow)

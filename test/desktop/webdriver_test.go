@@ -267,6 +267,16 @@ func (p *page) types(css, text string) {
 	})
 }
 
+// holdToast keeps the toast that is there from leaving by itself, by its focus: a busy
+// machine is late for the seconds that it stays.
+func (p *page) holdToast() {
+	p.t.Helper()
+	p.see(".toast button")
+	if err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `document.querySelector('.toast button').focus()`, "args": []string{}}, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // view goes to one by the sidebar.
 func (p *page) view(name string) {
 	p.t.Helper()
