@@ -23,6 +23,13 @@ const then =
 const checkup = (page: Page) => page.locator('.foot .state').click();
 const press = (name: string | RegExp) => (page: Page) => page.getByRole('button', { name }).first().click();
 
+/** Has what is shown for two seconds stay, so that it is there for as long as it is looked at. */
+const stays = (page: Page) =>
+  page.evaluate(() => {
+    const later = setTimeout;
+    Object.assign(window, { setTimeout: (run: () => void, after?: number) => (after === 2000 ? 0 : later(run, after)) });
+  });
+
 /** As long as the sentences of other languages are: all words grow by two fifths, but names and addresses do not. */
 const longer = (page: Page) =>
   page.evaluate(() => {
@@ -43,7 +50,7 @@ const scenes: Scene[] = [
   { name: 'first-refused', scene: 'welcome', act: then((page) => page.evaluate('stub.trusts("refused")'), press('Start'), press('Trust it'), press('Show how')) },
   { name: 'first-pick', scene: 'welcome', act: then(press('Start'), press('Not now'), (page) => page.getByText('Jupyter Server').waitFor()) },
   { name: 'first-done', scene: 'welcome', act: then(press('Start'), press('Not now'), press(/^Share .?Jupyter/), press('Open')) },
-  { name: 'first-proven', scene: 'welcome', act: then(press('Start'), press('Trust it'), (page) => page.getByText('Goes on by itself').waitFor()) },
+  { name: 'first-proven', scene: 'welcome', act: then(stays, press('Start'), press('Trust it'), (page) => page.getByText('Goes on by itself').waitFor()) },
   { name: 'add', scene: 'connected', height: 1100, act: then(press('Add an app…'), (page) => page.getByText('Jupyter Server').waitFor(), press(/^Name for .?Notes 2/), (page) => page.getByText('Not offered 4').click()) },
   { name: 'welcome-connect', scene: 'welcome', act: press('I have a server…') },
   { name: 'welcome-code', scene: 'welcome-code' },
