@@ -23,7 +23,7 @@ test('pages of others open an app in a tab and nothing else', async (t) => {
   const porchlight = await startPorchlight(t)
   const got = [] // what reached the app notes
   const notes = await startServer(t, (req, res) => {
-    got.push(req.url)
+    if (req.url !== '/favicon.ico') got.push(req.url) // that one a browser asks for when it likes
     const path = new URL(req.url, 'http://app').pathname
     if (path === '/data.js') {
       res.setHeader('Content-Type', 'text/javascript')
