@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 // jsdom keeps the rules of media queries, and does not apply them: what they come
 // to look like is tested in a browser (settings.test.ts).
 import { beforeEach, expect, test, vi } from 'vitest';

@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { expect, test, vi } from 'vitest';
 import { bridge } from './bridge';
 import { account, app, asked as agent, snapshot } from './samples';
