@@ -87,7 +87,7 @@ func (w *way) exchange2(addr *net.TCPAddr, input string, fill *strings.Replacer)
 	v := &visitor2{way: w, in: []byte(input), fill: fill, watch: watch, fr: http2.NewFramer(c, c), next: 1, asked: map[uint32]bool{}, given: map[uint32]bool{}, streams: map[uint32]*stream2{}}
 	v.fr.AllowIllegalWrites, v.fr.AllowIllegalReads = true, true
 	v.encoder = hpack.NewEncoder(&v.encoded)
-	watch.note(func() { watch.owed = v.owed })
+	watch.note(func() { watch.owed, watch.due = v.owed, v.due })
 	stuck := time.AfterFunc(patient, func() { panic(fmt.Sprintf("stuck: %q %+v", input, watch)) })
 	defer stuck.Stop()
 	read := make(chan struct{})
@@ -133,6 +133,17 @@ func (v *visitor2) owed() bool {
 		}
 	}
 	return false
+}
+
+// due says whether fewer streams have ended than answers were made. The watch is locked.
+func (v *visitor2) due() bool {
+	ended := len(v.given)
+	for id, s := range v.streams {
+		if s.end != "" && !v.given[id] {
+			ended++
+		}
+	}
+	return ended < v.watch.made && v.goAway == ""
 }
 
 // probe says whether the connection still takes a request.

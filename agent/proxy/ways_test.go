@@ -122,7 +122,8 @@ type pipeWatch struct {
 	reading, ended bool
 	listens        bool // the visitor waits for more: what came before it has looked at
 	active, bodies int
-	owed           func() bool // more of an answer is on its way; nil for never
+	made           int         // answers, which may leave only after their handler returned
+	owed, due      func() bool // more of an answer is on its way; or one that was made, or the end; nil for never
 }
 
 func newPipeWatch() *pipeWatch {
@@ -146,7 +147,7 @@ func (p *pipeWatch) settled() (ended bool) {
 	defer p.mu.Unlock()
 	var given bool
 	var moment *time.Timer
-	for !p.ended && (!p.reading || !p.listens || p.taken != p.sent || p.active != p.bodies && !given || p.owed != nil && p.owed()) {
+	for !p.ended && (!p.reading || !p.listens || p.taken != p.sent || (p.active != p.bodies || p.due != nil && p.due()) && !given || p.owed != nil && p.owed()) {
 		if moment == nil {
 			moment = time.AfterFunc(time.Second, func() { p.note(func() { given = true }) })
 			defer moment.Stop()
@@ -216,8 +217,10 @@ func (w *way) watched(h http.Handler) http.Handler {
 			panic(http.ErrAbortHandler) // the visitor has left, and is not looked at any more
 		}
 		of.note(func() { of.active++ })
-		defer of.note(func() { of.active-- })
+		defer of.note(func() { of.active--; of.made++ })
 		if r.Body != nil && r.Body != http.NoBody {
+			// net/http asks afterwards what is left of the body that it gave.
+			defer func(given io.ReadCloser) { r.Body = given }(r.Body)
 			r.Body = &watchedBody{r.Body, of}
 		}
 		h.ServeHTTP(rw, r)
@@ -417,15 +420,30 @@ func unlike(s string) string {
 	return s
 }
 
-// read collects what comes on a connection until it ends.
+// collect collects what comes on a connection until it ends, which is due after an answer
+// that says so.
 func collect(c io.Reader, watch *pipeWatch) (got *bytes.Buffer, ended chan struct{}) {
 	got, ended = &bytes.Buffer{}, make(chan struct{})
+	watch.note(func() {
+		watch.due = func() bool { return bytes.Contains(got.Bytes(), []byte("\r\nConnection: close\r\n")) }
+	})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(got, c) // however it ends
+		_, _ = io.Copy(watched{got, watch}, c) // however it ends
 		watch.note(func() { watch.ended = true })
 	}()
 	return got, ended
+}
+
+// watched is written to with the watch locked.
+type watched struct {
+	io.Writer
+	watch *pipeWatch
+}
+
+func (w watched) Write(b []byte) (n int, err error) {
+	w.watch.note(func() { n, err = w.Writer.Write(b) })
+	return n, err
 }
 
 // patient is for tests that would hang: no came is judged by it.

@@ -124,13 +124,14 @@ func readFramed(r *bufio.Reader, fields []string, status int) (body string, err 
 		trailers, err := readHead(r)
 		return string(raw) + "||" + strings.Join(slices.Sorted(slices.Values(trailers)), "|"), err
 	case length != "":
-		n, err := strconv.Atoi(length)
+		n, err := strconv.ParseInt(length, 10, 64)
 		if err != nil {
 			return "", err
 		}
-		raw = make([]byte, n)
-		n, err = io.ReadFull(r, raw)
-		return string(raw[:n]), err
+		if raw, err = io.ReadAll(io.LimitReader(r, n)); err == nil && int64(len(raw)) < n {
+			err = io.ErrUnexpectedEOF
+		}
+		return string(raw), err
 	case status > 0:
 		raw, err = io.ReadAll(r)
 	}
