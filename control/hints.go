@@ -19,7 +19,7 @@ type hints struct {
 
 type hint struct {
 	computer string   // whose it is, which never changes
-	clients  []string // whose origins its last snapshot named
+	clients  []string // whose rows its last snapshot took
 	at       time.Time
 }
 

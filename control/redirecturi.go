@@ -137,20 +137,22 @@ func RedirectSource(redirectURI string) string {
 	return u.Scheme + ":"
 }
 
-// clientsOf are the clients that hold a grant for a computer, each once.
-func clientsOf(tx kv.Tx, computerID string) (ids []string, err error) {
+// clientOrigins are the web origins of the clients that hold a grant for a computer: its
+// agent lets pages of these, and of no others, use an access token from a browser. They are
+// in order and each is there once, as are the clients that had to be asked for, because their
+// grants do not have them.
+func clientOrigins(tx kv.Tx, computerID string) (out, clients []string, err error) {
 	err = eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
-		ids = append(ids, g.ClientID)
+		if out = append(out, g.Origins...); g.Origins == nil {
+			clients = append(clients, g.ClientID)
+		}
 		return nil
 	})
-	slices.Sort(ids)
-	return slices.Compact(ids), err
-}
-
-// clientOrigins are the web origins of these clients, those that hold a grant for a
-// computer: its agent lets pages of these, and of no others, use an access token
-// from a browser. They are in order and each is there once.
-func clientOrigins(tx kv.Tx, clients []string) (out []string, err error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Sort(clients)
+	clients = slices.Compact(clients)
 	for some := range slices.Chunk(clients, kv.MaxKeys) {
 		keys := make([]string, len(some))
 		for i, id := range some {
@@ -158,7 +160,7 @@ func clientOrigins(tx kv.Tx, clients []string) (out []string, err error) {
 		}
 		values, err := tx.GetAll(keys...)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, value := range values {
 			var c client
@@ -166,17 +168,13 @@ func clientOrigins(tx kv.Tx, clients []string) (out []string, err error) {
 				continue
 			}
 			if err := json.Unmarshal(value, &c); err != nil {
-				return nil, fmt.Errorf("decoding %T: %w", c, err)
+				return nil, nil, fmt.Errorf("decoding %T: %w", c, err)
 			}
-			for _, uri := range c.RedirectURIs {
-				if origin := webOrigin(uri); origin != "" {
-					out = append(out, origin)
-				}
-			}
+			out = append(out, c.origins()...)
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return slices.Compact(out), clients, nil
 }
 
 // webOrigin is a redirect URI's origin as a browser writes it (RFC 6454, section

@@ -18,8 +18,8 @@ import (
 //
 // Credential, computer and all that the snapshot holds are read by one statement and
 // of one moment: with PostgreSQL one round trip for a computer that this node knows
-// (see hints), and two for one that it does not, or three where OAuth clients have
-// grants for it.
+// (see hints), and two for one that it does not. Of grants that an earlier version made and
+// that were not refreshed since, the clients' rows are a third then.
 func (s *Agents) Sync(ctx context.Context, credential string, client netip.Addr) (watch *Watch, out controlapi.Snapshot, err error) {
 	return s.sync(ctx, credential, client, nil)
 }
@@ -83,8 +83,8 @@ func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot
 	return out, err
 }
 
-// snapshotRows are the rows of a snapshot, with those of the clients that have grants
-// as far as they are known.
+// snapshotRows are the rows of a snapshot, with those of the clients whose grants do not
+// say enough, as far as they are known.
 func snapshotRows(computerID string, clients []string) kv.Rows {
 	rows := kv.Rows{
 		Keys: []string{keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID)},
@@ -113,7 +113,7 @@ type reading struct {
 func (s *Agents) reading(id string) reading { return reading{s, s.relaysFor(id), s.now()} }
 
 // snapshot is everything the agent of c needs to decide who may open what, and the
-// clients it names the origins of. Its version is a hash of its content, so that whatever
+// clients whose rows it took for that. Its version is a hash of its content, so that whatever
 // changes it, a new relay address as well as a person, makes it another version.
 func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, clients []string, err error) {
 	out = controlapi.Snapshot{
@@ -131,10 +131,7 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, client
 	if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID)); err != nil {
 		return out, nil, err
 	}
-	if clients, err = clientsOf(tx, c.ID); err != nil {
-		return out, nil, err
-	}
-	if out.ClientOrigins, err = clientOrigins(tx, clients); err != nil {
+	if out.ClientOrigins, clients, err = clientOrigins(tx, c.ID); err != nil {
 		return out, nil, err
 	}
 	if out.Undelivered, err = mail.Undelivered(tx, c.ID); err != nil {

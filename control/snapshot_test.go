@@ -70,16 +70,37 @@ func TestSyncIsOneStatement(t *testing.T) {
 		t.Errorf("%+v", out.People)
 	}
 
-	for range 3 { // of clients it did not know
-		ok[Tokens](t)(b.registered().granted(bob, e.Computer.Name), nil)
+	names := func(out controlapi.Snapshot) {
+		t.Helper()
+		if !slices.Equal(out.ClientOrigins, []string{"https://pocketnotes.example"}) {
+			t.Errorf("%q", out.ClientOrigins)
+		}
 	}
-	sync(b.Service, "after new clients", asked{of: 2})
-	if out := sync(b.Service, "with clients", asked{of: 1}); !slices.Equal(out.ClientOrigins, []string{"https://pocketnotes.example"}) {
-		t.Errorf("%q", out.ClientOrigins)
+	granted := map[registered]Tokens{}
+	for range 3 {
+		client := b.registered()
+		granted[client] = client.granted(bob, e.Computer.Name)
+	}
+	names(sync(b.Service, "after new clients", asked{of: 1}))
+	names(sync(ok[*Service](t)(New(b.cfg)), "of a computer with clients, by another node", asked{of: 2}))
+
+	// A grant of an earlier version does not say of which origins its client is.
+	err := b.update(t.Context(), func(tx *txn) error {
+		return eachGrant(tx, keyComputerGrants(e.Computer.ID), func(g grant) error {
+			g.Origins = nil
+			return tx.putGrant(g)
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	other := ok[*Service](t)(New(b.cfg))
-	sync(other, "of a computer with clients, by another node", asked{of: 3})
-	sync(other, "once more", asked{of: 1})
+	names(sync(other, "with grants of before", asked{of: 3}))
+	names(sync(other, "once more", asked{of: 1}))
+	for client, tokens := range granted {
+		ok[Tokens](t)(client.use(tokens.Refresh))
+	}
+	names(sync(ok[*Service](t)(New(b.cfg)), "since they were used", asked{of: 2}))
 
 	watch := b.Agents.watchers.add(e.Computer.ID, nil)
 	again := func() error { _, err := b.Agents.SyncAgain(t.Context(), e.Credential, watch); return err }
@@ -94,7 +115,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	}
 
 	store.of = 0
-	_, _, err := b.Agents.Sync(t.Context(), strings.Repeat("x", tokenLen), from)
+	_, _, err = b.Agents.Sync(t.Context(), strings.Repeat("x", tokenLen), from)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	if store.of != 1 || store.views != 0 {
 		t.Errorf("a stranger: %d statements, %d views", store.of, store.views)
