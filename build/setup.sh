@@ -108,10 +108,12 @@ if [ -n "$missing" ]; then
 	say "Installing Debian packages:$missing"
 	# apt waits for the lock of dpkg by itself, and not for the one of its lists, which the
 	# system's own update holds on a machine that was just started.
-	tries=120
+	tries=120 waits="apt updates its lists already: waiting for that"
 	until said=$($sudo env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq update 2>&1); do
-		case $said in */lists/lock*) tries=$((tries - 1)) ;; *) tries=0 ;; esac
+		case $said in *"Could not get lock "*/lists/lock*) tries=$((tries - 1)) ;; *) tries=0 ;; esac
 		[ "$tries" -gt 0 ] || fail "apt-get update: $said"
+		[ -z "$waits" ] || say "$waits"
+		waits=
 		sleep 5
 	done
 	[ -z "$said" ] || say "$said"

@@ -132,7 +132,8 @@ func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err err
 
 // Remove ends a client: at once nobody gets tokens with its id, and then
 // every grant it holds is revoked. Called again it goes on where it was
-// interrupted. It refuses with CodeNotFound.
+// interrupted; until then a grant that is left still has its origins told. It
+// refuses with CodeNotFound.
 func (s *Clients) Remove(ctx context.Context, id string) error {
 	for first := true; ; first = false {
 		var more bool

@@ -25,23 +25,26 @@ var proof = strings.Repeat("v", 43)
 type registered struct {
 	*bench
 	Credentials
+	redirect string
 }
 
-func (b *bench) registered() registered {
+func (b *bench) registered() registered { return b.registeredAt(appRedirect) }
+
+func (b *bench) registeredAt(redirect string) registered {
 	b.t.Helper()
-	c, secret, err := b.Clients.Add(b.t.Context(), "Pocket Notes", []string{appRedirect})
+	c, secret, err := b.Clients.Add(b.t.Context(), "Pocket Notes", []string{redirect})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return registered{b, Credentials{c.ID, secret}}
+	return registered{b, Credentials{c.ID, secret}, redirect}
 }
 
 func (c registered) code(account Account, short string) (string, error) {
-	return c.Grants.Authorize(c.t.Context(), Authorization{ClientID: c.ID, RedirectURI: appRedirect, Challenge: challengeOf(proof)}, account, short)
+	return c.Grants.Authorize(c.t.Context(), Authorization{ClientID: c.ID, RedirectURI: c.redirect, Challenge: challengeOf(proof)}, account, short)
 }
 
 func (c registered) exchange(code string) (Tokens, error) {
-	return c.Grants.Exchange(c.t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: appRedirect, Verifier: proof})
+	return c.Grants.Exchange(c.t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: c.redirect, Verifier: proof})
 }
 
 func (c registered) use(token string) (Tokens, error) {

@@ -179,7 +179,7 @@ func clientOrigins(tx kv.Tx, computerID string) (out, clients []string, err erro
 
 // webOrigin is a redirect URI's origin as a browser writes it (RFC 6454, section
 // 6.2), without the port its scheme implies; empty for a private scheme, which
-// has no pages.
+// has no pages. Grants keep it.
 func webOrigin(redirectURI string) string {
 	u, err := url.Parse(redirectURI)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {

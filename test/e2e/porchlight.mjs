@@ -2,6 +2,7 @@
 // ports and a data directory of its own, and a browser that trusts its
 // certificates the way a person's browser does, through its NSS store.
 import { execFile, spawn } from 'node:child_process'
+import dgram from 'node:dgram'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { once } from 'node:events'
 import http from 'node:http'
@@ -186,13 +187,20 @@ export async function startProcess(t, command, args, options, ready) {
 }
 
 // freePort is one that nothing listens on and that is given to nobody else: the
-// system takes those it chooses itself, for connections, too, from above these.
+// system takes those it chooses itself, for connections, too, from above these, and
+// other tests, in Go as well, do not get the UDP port of its number.
 export async function freePort() {
   for (;;) {
     const port = 12000 + Math.floor(Math.random() * 20000)
+    const ours = dgram.createSocket('udp4').unref()
+    ours.bind({ port, address: '127.0.0.1', exclusive: true })
+    if (!(await once(ours, 'listening').then(() => true, () => false))) continue
     const server = http.createServer().listen(port, '127.0.0.1')
     const taken = await once(server, 'listening').then(() => false, () => true)
-    if (taken) continue
+    if (taken) {
+      ours.close()
+      continue
+    }
     await new Promise((resolve) => server.close(resolve))
     return port
   }

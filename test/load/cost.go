@@ -168,6 +168,7 @@ func (w *world) calmDown(ctx context.Context, n int) error {
 			return rest(ctx, settleFor) // the database counts with a delay
 		}
 	}
+	w.says("who was seen was not written in two minutes: the look may hold that not at all, or twice")
 	return err
 }
 

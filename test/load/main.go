@@ -146,6 +146,7 @@ func numbers(into *[]int) func(string) error {
 			*into = append(*into, n)
 		}
 		slices.Sort(*into)
+		*into = slices.Compact(*into)
 		return nil
 	}
 }
