@@ -143,7 +143,8 @@ func RedirectSource(redirectURI string) string {
 // grants do not have them.
 func clientOrigins(tx kv.Tx, computerID string) (out, clients []string, err error) {
 	err = eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
-		if out = append(out, g.Origins...); g.Origins == nil {
+		out = append(out, g.Origins...)
+		if g.Origins == nil {
 			clients = append(clients, g.ClientID)
 		}
 		return nil

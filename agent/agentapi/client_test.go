@@ -29,7 +29,7 @@ func serve(t *testing.T, handle http.HandlerFunc) string {
 
 func TestNotRunning(t *testing.T) {
 	t.Parallel()
-	const nobody = "127.0.0.1:1"
+	const nobody = "127.0.0.1:1" // test/programs, which keeps ports free, needs this package
 	private := t.TempDir()
 	if err := os.Chmod(private, 0o700); err != nil {
 		t.Fatal(err)

@@ -169,8 +169,6 @@ func says(text string) func(net.Conn) {
 	return func(c net.Conn) { _, _ = io.WriteString(c, text) }
 }
 
-func dead(t *testing.T) int { t.Helper(); return programs.FreePort(t) }
-
 func tlsOnly(s *httptest.Server) { s.StartTLS() }
 
 // rpc is a gRPC server, which answers no GET.
@@ -236,7 +234,7 @@ func TestStates(t *testing.T) {
 		"500":                                 {func(t *testing.T) int { return serve(t, status(500, 200), nil) }, agentapi.AppOptions{}, "answers", "with status 500", nil},
 		"403 for all":                         {func(t *testing.T) int { return serve(t, status(403, 403), nil) }, agentapi.AppOptions{}, "answers", "with status 403", nil},
 		"400 for all":                         {func(t *testing.T) int { return serve(t, status(400, 400), nil) }, agentapi.AppOptions{}, "answers", "with status 400", nil},
-		"nothing":                             {dead, agentapi.AppOptions{}, "nothing", "nothing listens there", nil},
+		"nothing":                             {func(t *testing.T) int { return programs.FreePort(t) }, agentapi.AppOptions{}, "nothing", "nothing listens there", nil},
 		"refuses 403":                         {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, agentapi.AppOptions{}, "refuses", "status 403", map[string]any{"localhostHost": true}},
 		"refuses 400":                         {func(t *testing.T) int { return serve(t, status(400, 404), nil) }, agentapi.AppOptions{}, "refuses", "to call it localhost helps", map[string]any{"localhostHost": true}},
 		"refuses, and compiles for localhost": {func(t *testing.T) int { return serve(t, slowAsLocalhost(), nil) }, agentapi.AppOptions{}, "refuses", "does not refuse what is sent to localhost", map[string]any{"localhostHost": true}},

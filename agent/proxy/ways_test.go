@@ -429,19 +429,19 @@ func collect(c io.Reader, watch *pipeWatch) (got *bytes.Buffer, ended chan struc
 	})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(watched{got, watch}, c) // however it ends
+		_, _ = io.Copy(noting{got, watch}, c) // however it ends
 		watch.note(func() { watch.ended = true })
 	}()
 	return got, ended
 }
 
-// watched is written to with the watch locked.
-type watched struct {
+// noting is written to with the watch locked.
+type noting struct {
 	io.Writer
 	watch *pipeWatch
 }
 
-func (w watched) Write(b []byte) (n int, err error) {
+func (w noting) Write(b []byte) (n int, err error) {
 	w.watch.note(func() { n, err = w.Writer.Write(b) })
 	return n, err
 }

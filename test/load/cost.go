@@ -155,7 +155,7 @@ func (w *world) calmDown(ctx context.Context, n int) error {
 	if err := rest(ctx, leftFor); err != nil {
 		return err
 	}
-	if err := w.sweep(ctx); err != nil {
+	if err := w.do(ctx, sweep); err != nil {
 		return err
 	}
 	had, err := w.spent(ctx)

@@ -29,25 +29,21 @@ type spent struct {
 	files      float64 // of the node that has the most, at the end
 }
 
-// countStatements has the database do so.
-func (w *world) countStatements(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, w.database)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, "create extension pg_stat_statements")
-	return err
-}
+const (
+	// countStatements has the database do so.
+	countStatements = "create extension pg_stat_statements"
+	// sweep deletes what has expired, as each node does every five minutes.
+	sweep = "delete from kv where expires <= now()"
+)
 
-// sweep deletes what has expired, as each node does every five minutes.
-func (w *world) sweep(ctx context.Context) error {
+// do has the database do something.
+func (w *world) do(ctx context.Context, statement string) error {
 	conn, err := pgx.Connect(ctx, w.database)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, "delete from kv where expires <= now()")
+	_, err = conn.Exec(ctx, statement)
 	return err
 }
 

@@ -124,7 +124,7 @@ func (w *world) openDatabase(ctx context.Context) (err error) {
 	if w.database, err = w.server.NewDatabase(); err != nil {
 		return err
 	}
-	return w.countStatements(ctx)
+	return w.do(ctx, countStatements)
 }
 
 // close ends every process, the last first.
