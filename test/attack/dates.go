@@ -140,8 +140,15 @@ func (g *guest) round(ctx context.Context, tries int, t *tally) error {
 	var open []net.Conn
 	for what, way := range g.ways {
 		for name, ask := range datedProtocols {
-			if got, err := ask(ctx, g, way); err != nil || !lets(got) {
-				return fmt.Errorf("before the end, %s over %s gets %d, %v", what, name, got, err)
+			err := known(ctx, func() error {
+				got, err := ask(ctx, g, way)
+				if err == nil && !lets(got) {
+					err = fmt.Errorf("HTTP %d", got)
+				}
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("before the end, %s over %s gets %w", what, name, err)
 			}
 		}
 		conn, err := g.socket(ctx, way)
@@ -180,7 +187,8 @@ func (g *guest) give(ctx context.Context, until string) (time.Time, error) {
 
 // prepare makes what opens the app: the end before took the app password.
 func (g *guest) prepare(ctx context.Context) error {
-	cookie, err := g.letIn(ctx)
+	var cookie string
+	err := known(ctx, func() (err error) { cookie, err = cookieOf(ctx, g.browser, g.host); return err })
 	if err != nil {
 		return err
 	}
@@ -216,22 +224,22 @@ func (g *guest) prepare(ctx context.Context) error {
 	return nil
 }
 
-// letIn is a new session, as soon as the owner's yes is known everywhere: the answer to an
-// earlier sync may still be on its way.
-func (g *guest) letIn(ctx context.Context) (string, error) {
+// known tries until the owner's yes, or a new app password, is known everywhere: the answer
+// to an earlier sync may still be on its way.
+func known(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for {
-		cookie, err := cookieOf(ctx, g.browser, g.host)
+		err := try()
 		if err == nil {
-			return cookie, nil
+			return nil
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return "", err
+			return err
 		}
 	}
 }
