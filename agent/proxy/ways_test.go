@@ -307,7 +307,9 @@ var allowed = []struct {
 		}
 	}},
 	{"A header block for a stream that the server reset ends net/http's connection once its reset is written. Ours goes on, as RFC 9113, section 5.1, has it: the block may have been on its way.", func(own, golang *came) {
-		if own.late && len(golang.visitor) == 1 && golang.visitor[0] == "goaway PROTOCOL_ERROR" && own.end == "kept" {
+		// What came behind the block may have ended ours, which then says so.
+		said := len(own.visitor) > 0 && strings.HasPrefix(own.visitor[len(own.visitor)-1], "goaway ")
+		if own.late && len(golang.visitor) == 1 && golang.visitor[0] == "goaway PROTOCOL_ERROR" && (own.end == "kept" || said) {
 			*own = *golang
 		}
 	}},
