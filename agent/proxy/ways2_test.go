@@ -84,5 +84,9 @@ func seeds2() (all []string) {
 		string([]byte{stepPing, 1, 2}), string([]byte{stepGoAway, 0})+headers2(flagEnd, get), string([]byte{stepPriority, 0, 0, 3}), string([]byte{stepPriority, 3, 5, 3})+headers2(flagEnd, get),
 		raw2(1, 4, 1, "\xff\xff"), raw2(1, 5, 2, ""), raw2(1, 5, 0, ""), raw2(9, 4, 1, ""), raw2(4, 1, 0, "x"), raw2(4, 0, 1, ""), raw2(4, 0, 0, "abc"), raw2(6, 0, 0, "abc"), raw2(6, 0, 1, "12345678"), raw2(5, 4, 1, "\x00\x00\x00\x02"), raw2(0, 8, 1, "\xff"), raw2(1, 8, 1, ""), raw2(3, 0, 1, "ab"), raw2(8, 0, 1, "ab"), raw2(7, 0, 0, "ab"), raw2(7, 0, 1, "12345678"), raw2(200, 255, 5, "unknown"), raw2(16, 0, 0, "abc"), raw2(16, 0, 1, "\x00\x00\x00\x01u=1"), raw2(16, 0, 0, "\x00\x00\x00\x00u=1"), headers2(flagEnd, get)+raw2(16, 0, 0, "\x00\x00\x00\x01u=1, i")+headers2(flagEnd, get), raw2(16, 0, 0, "\x00\x00\x00\x09=")+headers2(flagEnd, get), raw2(2, 0, 1, "\x00\x00\x00\x01\x05"), raw2(0, 0, 1, strings.Repeat("x", 17_000)), raw2(1, 1, 1, "")+raw2(0, 0, 1, "x"),
 		headers2(flagEnd, get)+raw2(1, 5, 1, "\x82\x84\x87"),
+		// :status alone, twice, and beside a request's; :protocol, also empty; on a stream of an even number, too.
+		raw2(1, 5, 1, "\x88")+headers2(flagEnd, get), raw2(1, 5, 2, "\x88"), raw2(1, 5, 2, "\x88\x88"), raw2(1, 5, 2, "\x82\x88"), headers2(flagEnd, get)+raw2(1, 5, 1, "\x88"),
+		headers2(0, post)+trailers2(0, flagEnd, ":status: 200\n"), headers2(flagEnd, ":protocol:\n"+get), headers2(flagEnd, ":protocol: x\n"+get), headers2(flagEnd, ":protocol:\n:method: CONNECT\n:authority: HOST\ncookie: COOKIE\n"),
+		headers2(flagEnd, ":status: 200\n"), headers2(flagEnd, ":status: 200\n:method: GET\n"), headers2(flagEnd, ":odd: x\n"), raw2(1, 5, 2, "\x82\x82"), raw2(1, 5, 2, ""), headers2(0, post)+raw2(1, 5, 4, "\x88"),
 	)
 }

@@ -37,18 +37,21 @@ type head struct {
 	trailers uint32 // bytes of what the fields Trailer make in the list of trailers
 	special  bool   // one of specials
 	invalid  bool   // a field that nothing may hold: nothing is decoded any more
-	strange  bool   // pseudo-fields that are none of a request, or said twice
+	strange  bool   // pseudo-fields that nobody knows, or said twice, or of an answer among a request's
 	cut      bool   // the list is too long, and not whole
 }
 
 type field struct{ name, value string } // the canonical name
 
-// pseudo are the pseudo-fields of a request.
+// pseudo are the pseudo-fields of a request, and the one of an answer, :status. What may
+// not be in a request is refused as the last thing, when the number of its stream was judged.
 type pseudo struct {
-	method, scheme, authority, path string
+	method, scheme, authority, path, protocol, status string
 
 	has uint8 // a bit for each of these that was there
 }
+
+const hasStatus = 1 << 5
 
 func (h *head) reset() {
 	*h = head{decoder: h.decoder, known: h.known, fields: h.fields[:0], left: headerList, trailers: headerList}
@@ -118,7 +121,11 @@ func (h *head) takePseudo(f hpack.HeaderField) {
 		to, bit = &h.pseudo.authority, 4
 	case ":path":
 		to, bit = &h.pseudo.path, 8
-	default: // :status, and :protocol, which nobody here was told of
+	case ":protocol":
+		to, bit = &h.pseudo.protocol, 16
+	case ":status":
+		to, bit = &h.pseudo.status, hasStatus
+	default:
 		h.strange = true
 		return
 	}
@@ -127,6 +134,7 @@ func (h *head) takePseudo(f hpack.HeaderField) {
 		return
 	}
 	h.pseudo.has |= bit
+	h.strange = h.strange || h.pseudo.has > hasStatus
 	*to = f.Value
 }
 
@@ -180,6 +188,9 @@ var blank http.Request
 // newStream makes a stream of the header block that was read.
 func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 	p := &c.head.pseudo
+	if p.protocol != "" { // which nobody here was told of
+		return nil, streamError(id, frames.ErrCodeProtocol)
+	}
 	if p.method == http.MethodConnect {
 		if p.path != "" || p.scheme != "" || p.authority == "" {
 			return nil, streamError(id, frames.ErrCodeProtocol)
