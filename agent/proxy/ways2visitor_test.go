@@ -153,6 +153,8 @@ func (v *visitor2) probe() string {
 	}
 	v.in = nil
 	v.next += 1000 // one that no step has named
+	// A raw header block may have changed the server's table behind the encoder's back.
+	v.encoder = hpack.NewEncoder(&v.encoded)
 	id := v.next
 	v.headers(flagEnd|flagPlain, ":probe", "")
 	v.watch.settled()
