@@ -129,12 +129,23 @@ func accountID(ctx context.Context, client *agentapi.Client, named string) (stri
 	if err != nil {
 		return "", err
 	}
-	for _, p := range people.Members {
-		if strings.EqualFold(p.Email, named) {
-			return p.AccountID, nil
-		}
+	if id := idOf(people.Members, named); id != "" {
+		return id, nil
 	}
 	return "", agentapi.Errorf(agentapi.CodeNotFound, "%s is not on the list. See: porchlight people", printable(named))
+}
+
+// idOf is the id behind an e-mail address; empty for nobody's. Whose account the server
+// removed may be there twice, once more since: who is not removed is meant.
+func idOf(members []agentapi.Person, email string) (id string) {
+	for _, p := range members {
+		if strings.EqualFold(p.Email, email) {
+			if id = p.AccountID; p.Status != agentapi.PersonRemoved {
+				return id
+			}
+		}
+	}
+	return id
 }
 
 // revoked says that what an id named has ended, or what of that is known.

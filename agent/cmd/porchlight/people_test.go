@@ -242,3 +242,23 @@ func TestAppCalledByOneWord(t *testing.T) {
 	want(0, "cannot open Wiki any more", "people", "withdraw", bob, "--app", "journal")
 	want(0, "address:   https://journal.", "passwords", "add", "journal."+account.Host, "--name", "laptop")
 }
+
+// TestIDOfAnAddress: an address that began anew is the person who is there now.
+func TestIDOfAnAddress(t *testing.T) {
+	t.Parallel()
+	gone := agentapi.Person{AccountID: "gone", Email: bob, Status: agentapi.PersonRemoved}
+	here := agentapi.Person{AccountID: "here", Email: bob, Status: agentapi.PersonActive}
+	for _, tt := range []struct {
+		members []agentapi.Person
+		want    string
+	}{
+		{[]agentapi.Person{gone, here}, "here"},
+		{[]agentapi.Person{here, gone}, "here"},
+		{[]agentapi.Person{gone}, "gone"},
+		{nil, ""},
+	} {
+		if id := idOf(tt.members, strings.ToUpper(bob)); id != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.members, id, tt.want)
+		}
+	}
+}
