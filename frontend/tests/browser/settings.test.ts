@@ -231,3 +231,13 @@ test('settings that cannot be read are said; the rest is there', async () => {
   await section(page, 'General').waitFor();
   expect(await section(page, 'Tell me when').count()).toBe(0);
 });
+
+test('an app that two users run with one process number is there twice', async () => {
+  const page = await open({ height: 1500 });
+  await page.evaluate(`{
+    const one = { appId: 'org.example.wiki', pid: 1, program: 'wiki', registeredAt: '2026-11-01T10:00:00Z', lastSeenAt: '2026-11-01T10:00:00Z' };
+    stub.set({ registrants: [{ ...one, user: 'maya' }, { ...one, user: 'tom' }] });
+  }`);
+  await go(page, 'Settings');
+  await expect.poll(() => page.getByText('org.example.wiki').count()).toBe(2);
+});
