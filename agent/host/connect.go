@@ -253,10 +253,14 @@ func (h *Host) endAttempt() {
 }
 
 // CancelConnect implements localapi.Connector. It also puts a failure that was
-// told out of sight.
+// told out of sight. What was confirmed went to its end.
 func (h *Host) CancelConnect(context.Context) error {
 	h.endAttempt()
 	h.mu.Lock()
+	if c := h.connecting; c != nil && c.State == agentapi.ConnectDone {
+		h.mu.Unlock()
+		return agentapi.Errorf(agentapi.CodeConflict, "It was confirmed already: this computer is connected to %s. To end that, type: porchlight disconnect", c.AuthURL)
+	}
 	h.connecting = nil
 	h.mu.Unlock()
 	h.server.Changes().Raise()

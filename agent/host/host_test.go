@@ -205,6 +205,37 @@ func TestNameOfAnApp(t *testing.T) {
 	}
 }
 
+// TestGivenUpTooLate: what the owner confirmed goes to its end, and giving it up says so.
+func TestGivenUpTooLate(t *testing.T) {
+	t.Parallel()
+	control := newControl(t)
+	cfg := config(t.TempDir())
+	confirmed, goOn := make(chan struct{}), make(chan struct{})
+	cfg.step = func(step string) {
+		if step == "confirmed" {
+			close(confirmed)
+			<-goOn
+		}
+	}
+	h := start(t, cfg)
+	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
+	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
+		t.Fatal(err)
+	}
+	control.confirm()
+	<-confirmed
+	given := make(chan error, 1)
+	go func() { given <- owner.CancelConnect(t.Context()) }()
+	close(goOn)
+	if err := <-given; agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), control.url) {
+		t.Errorf("giving up says %v", err)
+	}
+	programs.Eventually(t, "it is connected", func() bool {
+		a, err := owner.Account(t.Context())
+		return err == nil && a.Connected && a.AuthURL == control.url
+	})
+}
+
 func TestE7_StopsAfterTheLastOneLeft(t *testing.T) {
 	t.Parallel()
 	cfg := config(t.TempDir())

@@ -15,7 +15,8 @@ type Connector interface {
 	// Connect asks the control plane and returns what the owner has to confirm
 	// in a browser; the waiting goes on behind it.
 	Connect(ctx context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error)
-	// CancelConnect gives up what Connect began; nothing under way is no error.
+	// CancelConnect gives up what Connect began; nothing under way is no error. CodeConflict
+	// where it was confirmed already.
 	CancelConnect(ctx context.Context) error
 	// Disconnect returns once this computer is its own again, for good.
 	Disconnect(ctx context.Context) error
