@@ -123,7 +123,7 @@ func paused(ctx context.Context, client *agentapi.Client, name string, pub agent
 }
 
 // waitLive polls as every program does that waits (P2, P3), until the name is
-// live or gone.
+// live or gone, or what was approved before is left of it.
 func waitLive(ctx context.Context, client *agentapi.Client, name string) (agentapi.Publication, error) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -131,6 +131,9 @@ func waitLive(ctx context.Context, client *agentapi.Client, name string) (agenta
 		pub, err := client.Publication(ctx, name)
 		if agentapi.CodeOf(err) == agentapi.CodeNotFound {
 			return pub, agentapi.Errorf(agentapi.CodeNotFound, "The owner denied %q.", name)
+		}
+		if pub.Status == agentapi.StatusStopped {
+			return pub, agentapi.Errorf(agentapi.CodeConflict, "The owner denied the change of %q, or the request was withdrawn. What was approved before is kept, and off.", name)
 		}
 		if err != nil || pub.Status == agentapi.StatusLive {
 			return pub, err
