@@ -154,7 +154,7 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 		pub, err = c.ApproveAlone(ctx, act.name, act.seen.wire())
 		done = a.approved(act, pub)
 	case doDeny:
-		err = c.Deny(ctx, act.name)
+		_, err = c.Deny(ctx, act.name)
 	case doAllowUser:
 		_, err = c.AllowUser(ctx, act.name)
 	case doDenyUser:

@@ -29,7 +29,7 @@ type client interface {
 
 	ApproveSeen(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Approved, error)
 	ApproveAlone(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Approved, error)
-	Deny(ctx context.Context, name string) error
+	Deny(ctx context.Context, name string) (agentapi.Denied, error)
 	Open(ctx context.Context, name string) (agentapi.OpenLink, error)
 	Pause(ctx context.Context, name string) (agentapi.Closed, error)
 	Resume(ctx context.Context, name string) error

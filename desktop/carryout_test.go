@@ -25,7 +25,9 @@ func (c *asked) ApproveSeen(_ context.Context, name string, _ agentapi.Seen) (ag
 func (c *asked) ApproveAlone(_ context.Context, name string, _ agentapi.Seen) (agentapi.Approved, error) {
 	return agentapi.Approved{}, c.note("approve-alone " + name)
 }
-func (c *asked) Deny(_ context.Context, name string) error { return c.note("deny " + name) }
+func (c *asked) Deny(_ context.Context, name string) (agentapi.Denied, error) {
+	return agentapi.Denied{OK: true}, c.note("deny " + name)
+}
 func (c *asked) Pause(_ context.Context, name string) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("pause " + name)
 }

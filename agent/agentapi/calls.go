@@ -66,8 +66,13 @@ func (c *Client) ApproveAlone(ctx context.Context, name string, seen Seen) (Appr
 }
 
 // Deny refuses an app that asked.
-func (c *Client) Deny(ctx context.Context, name string) error {
-	_, err := onApp[Done](ctx, c, name, "deny", nil)
+func (c *Client) Deny(ctx context.Context, name string) (Denied, error) {
+	return onApp[Denied](ctx, c, name, "deny", nil)
+}
+
+// Unmute has the owner hear again of an app that was denied more than once.
+func (c *Client) Unmute(ctx context.Context, name string) error {
+	_, err := onApp[Done](ctx, c, name, "unmute", nil)
 	return err
 }
 
@@ -91,6 +96,13 @@ func (c *Client) OpenLauncher(ctx context.Context) (OpenLink, error) {
 // Done answers what has nothing else to say.
 type Done struct {
 	OK bool `json:"ok"`
+}
+
+// Denied answers a denial. A name that is muted asks unheard until it is unmuted; any
+// other, for ten minutes.
+type Denied struct {
+	OK    bool `json:"ok"`
+	Muted bool `json:"muted,omitempty"`
 }
 
 func onApp[Answer any](ctx context.Context, c *Client, name, verb string, body any) (Answer, error) {

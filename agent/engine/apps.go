@@ -217,9 +217,12 @@ func (a *Apps) Approve(ctx context.Context, name string, how agentapi.Approval) 
 
 // Deny refuses an app that asked. It may ask again: unheard for a while after the
 // first time, and until Unmute from the second on.
-func (a *Apps) Deny(ctx context.Context, name string) error {
-	_, _, err := a.apply(ctx, name, event{Kind: onDeny})
-	return err
+func (a *Apps) Deny(ctx context.Context, name string) (agentapi.Denied, error) {
+	out, _, err := a.apply(ctx, name, event{Kind: onDeny})
+	if err != nil {
+		return agentapi.Denied{}, err
+	}
+	return agentapi.Denied{OK: true, Muted: out.Denial.Muted}, nil
 }
 
 // Revoke forgets the approval, and answers what it closed.

@@ -114,7 +114,7 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 	if agentapi.CodeOf(err) != agentapi.CodeTooMany {
 		t.Fatalf("%v", err)
 	}
-	must(t, h.apps.Deny(t.Context(), "n7"))
+	must(t, second(h.apps.Deny(t.Context(), "n7")))
 	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})))
 }
 
@@ -341,7 +341,7 @@ func TestNamesRememberFormerApps(t *testing.T) {
 		t.Errorf("an update made it another: %+v", app)
 	}
 	must(t, second(h.apps.Revoke(ctx, "notes")))
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), h.apps.Deny(ctx, "notes"))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Deny(ctx, "notes")))
 	next := live()
 	if next.ID == first.ID || !slices.Equal(next.Formers, []string{first.ID}) {
 		t.Errorf("%+v, before it %s", next, first.ID)

@@ -194,7 +194,7 @@ func TestS2ASilentHeirIsNotWelcome(t *testing.T) {
 	if pub, err := d.apps.Get("notes"); err != nil || pub.Status != agentapi.StatusPending {
 		t.Errorf("%+v, %v", pub, err)
 	}
-	must(t, d.apps.Deny(t.Context(), "notes"))
+	must(t, second(d.apps.Deny(t.Context(), "notes")))
 	if app := d.row(); app.Status != agentapi.StatusStopped || app.Listener.UserID != "1000" || app.ApprovedFor.ID != "1000" {
 		t.Errorf("denied: %+v", app)
 	}

@@ -218,7 +218,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 			},
 			"deny": func(t *rapid.T) {
 				name := names.Draw(t, "name")
-				err := h.apps.Deny(ctx, name)
+				_, err := h.apps.Deny(ctx, name)
 				app := m.apps[name]
 				switch {
 				case app == nil:

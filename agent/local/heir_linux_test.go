@@ -286,7 +286,7 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 	h.asks(t, h.port, agentapi.StatusLive)
 	get(http.StatusOK, "the app")
 	h.asks(t, other.port, agentapi.StatusPending)
-	if err := h.owner.Deny(t.Context(), "notes"); err != nil {
+	if _, err := h.owner.Deny(t.Context(), "notes"); err != nil {
 		t.Fatal(err)
 	}
 	if app := h.standing(t, agentapi.StatusStopped); app.LocalPort != h.port || app.ApprovedListener != nil {

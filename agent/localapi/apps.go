@@ -49,7 +49,7 @@ func readApproval(r *http.Request) (how agentapi.Approval, err error) {
 }
 
 func (a *API) deny(r *http.Request) (any, error) {
-	return done, a.cfg.Apps.Deny(r.Context(), r.PathValue("name"))
+	return a.cfg.Apps.Deny(r.Context(), r.PathValue("name"))
 }
 
 func (a *API) revoke(r *http.Request) (any, error) {

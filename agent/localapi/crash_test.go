@@ -217,7 +217,7 @@ func (b *believer) act(ctx context.Context, v *victim) (bool, error) {
 	case "withdraw":
 		_, err = v.open.Unpublish(ctx, b.name)
 	case "deny":
-		err = v.owner.Deny(ctx, b.name)
+		_, err = v.owner.Deny(ctx, b.name)
 	case "revoke":
 		_, err = v.owner.Revoke(ctx, b.name)
 	}

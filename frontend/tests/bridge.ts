@@ -58,7 +58,7 @@ function set(more: More<OwnerState>) {
   state = { ...state, ...more } as OwnerState;
   setTimeout(emit);
 }
-const done = nothing.deny;
+const done = nothing.unmute;
 const change = (name: string, more: More<OwnerApp> | null) => {
   set({ apps: more === null ? state.apps.filter((a) => a.name !== name) : state.apps.map((a) => (a.name === name ? ({ ...a, ...more } as OwnerApp) : a)) });
   return done;
@@ -155,7 +155,10 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     change(name, { ...does, status: 'live', host, url: `https://${host}`, ...(alone ? { openTo: [], openToCount: 0 } : {}) });
     return { ...does, status: 'live', host, url: `https://${host}` };
   },
-  deny: ({ name }) => change(name, null),
+  deny: ({ name }) => {
+    const muted = byName(name).denials > 0;
+    return { ...change(name, null), muted };
+  },
   revoke: ({ name }) => ending(name, null),
   answerKnock: ({ id, answer }) => {
     const { email, app, known } = state.knocks.find((one) => one.id === id)!;

@@ -42,7 +42,7 @@ func complete(root *cobra.Command, where *location) {
 		return cobra.CompletionWithDesc(k.ID, printable(k.Email+", "+k.App))
 	})
 	for path, by := range map[string]cobra.CompletionFunc{
-		"approve": names, "deny": names, "revoke": names, "stop": names, "pause": names, "resume": names,
+		"approve": names, "deny": names, "unmute": names, "revoke": names, "stop": names, "pause": names, "resume": names,
 		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names,
 		"people link": people, "people grant": people, "people withdraw": people, "people remove": people,
 		"grants revoke": grants, "passwords revoke": passwords, "knocks answer": knocks,

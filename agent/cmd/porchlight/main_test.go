@@ -217,6 +217,50 @@ func TestPublishWaits(t *testing.T) {
 	}
 }
 
+// TestPublishWaitsForAChange: a denied change of what was approved ends the wait, too.
+func TestPublishWaitsForAChange(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	s.ok("settings", "--ask-again")
+	s.ok("publish", "notes", "--port", "8001")
+	s.ok("approve", "notes")
+	type result struct {
+		code int
+		errs string
+	}
+	done := make(chan result, 1)
+	go func() {
+		code, _, errs := s.run("publish", "notes", "--port", "8002", "--wait")
+		done <- result{code, errs}
+	}()
+	for s.ownerApp("notes").Status != agentapi.StatusPending {
+	}
+	s.ok("deny", "notes")
+	if got := <-done; got.code != commandline.ExitRefused || !strings.Contains(got.errs, "What was approved before is kept") {
+		t.Errorf("exit %d: %s", got.code, got.errs)
+	}
+}
+
+// TestDenySaysForHowLong: how long nothing is heard of an app is the agent's word, and
+// what to type against it works.
+func TestDenySaysForHowLong(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	for _, want := range []string{"for 10 minutes", " unmute notes --data "} {
+		s.ok("publish", "notes", "--port", "8001")
+		if out := s.ok("deny", "notes"); !strings.Contains(out, want) {
+			t.Errorf("%q does not say %q", out, want)
+		}
+	}
+	s.ok("publish", "notes", "--port", "8001")
+	if !s.ownerApp("notes").Quiet {
+		t.Error("denied twice, it rings")
+	}
+	if out := s.ok("unmute", "notes"); !strings.Contains(out, "You hear of notes again") || s.ownerApp("notes").Quiet {
+		t.Errorf("unmuted: %q", out)
+	}
+}
+
 // TestExitCodes: 1 refused, 2 usage, 3 not running, each with a sentence and
 // nothing on standard output.
 func TestExitCodes(t *testing.T) {

@@ -22,9 +22,26 @@ func denyCommand(c cli) *cobra.Command {
 		Short: "Refuse an app that asked for an address",
 		Args:  commandline.Exactly("the NAME of the app"),
 	}
+	return ownerCommand(c, cmd, of((*agentapi.Client).Deny), func(denied agentapi.Denied, args []string) error {
+		if !denied.Muted {
+			c.line("%s stays off. If it asks again, you won't hear of it for 10 minutes.", args[0])
+			return nil
+		}
+		self, suffix := c.typed()
+		c.line("%s stays off. If it asks again, you won't hear of it until you type: %s unmute %s%s", args[0], self, args[0], suffix)
+		return nil
+	})
+}
+
+func unmuteCommand(c cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "unmute NAME",
+		Short: "Hear again of an app that you denied twice, when it asks",
+		Args:  commandline.Exactly("the NAME of the app"),
+	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Done, error) {
-		return done(client.Deny(ctx, args[0]))
-	}, says[agentapi.Done](c, "%s stays off. If it asks again, you won't hear of it for 10 minutes."))
+		return done(client.Unmute(ctx, args[0]))
+	}, says[agentapi.Done](c, "You hear of %s again when it asks."))
 }
 
 // stopCommand is what pause was called once: an app that its owner stopped came

@@ -131,12 +131,11 @@ test('an invitation says where its mail is', async () => {
 });
 
 test.each([
-  ['denied once', { denials: 0, quiet: false }, 'for 10 minutes'],
-  ['denied before', { denials: 1, quiet: false }, 'until you unmute it'],
-  ['muted', { denials: 0, quiet: true }, 'until you unmute it'],
+  ['denied once', {}, 'for 10 minutes'],
+  ['denied before', { muted: true }, 'until you unmute it'],
 ])('%s', async (_, more, words) => {
-  const { desk, said } = setup();
-  await desk.deny(app('notes', more));
+  const { desk, said } = setup({ deny: { ok: true, ...more } });
+  await desk.deny(app('notes'));
   expect(said()).toContain(words);
 });
 

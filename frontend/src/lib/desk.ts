@@ -90,7 +90,7 @@ export class Desk {
   deny(app: OwnerApp): Promise<boolean> {
     return this.#try(
       () => this.bridge.ask('deny', { name: app.name }),
-      () => this.#tell(app.denials > 0 || app.quiet ? strings.toast.deniedAgain(app.label) : strings.toast.denied(app.label)),
+      ({ muted }) => this.#tell(muted ? strings.toast.deniedAgain(app.label) : strings.toast.denied(app.label)),
     );
   }
 

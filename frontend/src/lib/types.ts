@@ -55,7 +55,7 @@ export interface Operations {
   /** Refuse a request. */
   deny: {
     takes: { name: string };
-    gives: Done;
+    gives: Denied;
   };
   /** Keep a user's programs from registering, and ask no more. */
   denyUser: {
@@ -492,6 +492,12 @@ export interface Connecting {
   userCode: string;
   verificationUrl: string;
   verificationUrlComplete: string;
+}
+
+export interface Denied {
+  /** Asking again does not notify until it is unmuted. Absent where it does after ten minutes. */
+  muted?: boolean;
+  ok: boolean;
 }
 
 export interface Done {
