@@ -23,6 +23,21 @@ packages_with() {
 	git grep -lE --untracked "$1" -- '*_test.go' | xargs -r -n 1 dirname | sort -u | sed 's|^|./|'
 }
 
+# fuzzed TARGET TIME PACKAGE runs a fuzz target for that long. Before 1.27 Go's own race at
+# the end of the time is told as a failure of these words alone (golang/go#75804); a real
+# one names its input.
+fuzzed() {
+	local log ok=0
+	log=$(mktemp)
+	nice go test -run '^$' -fuzz "^$1\$" -fuzztime "$2" "$3" 2>&1 | tee "$log" || ok=1
+	if [ $ok -ne 0 ] && grep -qx '    context deadline exceeded' "$log" && ! grep -q 'Failing input written to' "$log"; then
+		say "$1 ran for its time, and no input failed"
+		ok=0
+	fi
+	rm -f "$log"
+	return $ok
+}
+
 fuzz() {
 	local package target listed
 	for package in $(packages_with '^func Fuzz[A-Za-z0-9_]*\(f \*testing\.F\)'); do
@@ -31,7 +46,7 @@ fuzz() {
 			# One that is for another system is not listed here.
 			case $'\n'$listed$'\n' in *$'\n'"$target"$'\n'*) ;; *) continue ;; esac
 			say "$package $target, ${FUZZTIME:-30s}"
-			nice go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" "$package" || failed+=("$package $target")
+			fuzzed "$target" "${FUZZTIME:-30s}" "$package" || failed+=("$package $target")
 		done
 	done
 }
@@ -42,7 +57,7 @@ ways() {
 	local target
 	for target in FuzzWaysHTTP1 FuzzWaysHTTP2; do
 		say "$target, ${WAYSTIME:-30m}"
-		nice go test -run '^$' -fuzz "^$target\$" -fuzztime "${WAYSTIME:-30m}" ./agent/proxy || failed+=("$target")
+		fuzzed "$target" "${WAYSTIME:-30m}" ./agent/proxy || failed+=("$target")
 	done
 }
 
