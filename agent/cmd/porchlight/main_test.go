@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // TestMain keeps the owner secret's file out of the tester's home.
@@ -233,8 +234,7 @@ func TestPublishWaitsForAChange(t *testing.T) {
 		code, _, errs := s.run("publish", "notes", "--port", "8002", "--wait")
 		done <- result{code, errs}
 	}()
-	for s.ownerApp("notes").Status != agentapi.StatusPending {
-	}
+	programs.Eventually(t, "it asks again", func() bool { return s.ownerApp("notes").Status == agentapi.StatusPending })
 	s.ok("deny", "notes")
 	if got := <-done; got.code != commandline.ExitRefused || !strings.Contains(got.errs, "What was approved before is kept") {
 		t.Errorf("exit %d: %s", got.code, got.errs)

@@ -133,7 +133,7 @@ func waitLive(ctx context.Context, client *agentapi.Client, name string) (agenta
 			return pub, agentapi.Errorf(agentapi.CodeNotFound, "The owner denied %q.", name)
 		}
 		if pub.Status == agentapi.StatusStopped {
-			return pub, agentapi.Errorf(agentapi.CodeConflict, "The owner denied the change of %q, or the request was withdrawn. What was approved before is kept, and off.", name)
+			return pub, agentapi.Errorf(agentapi.CodeConflict, "The owner denied the change of %q, or the request was withdrawn. What was approved before is kept, and off until it is published as it was.", name)
 		}
 		if err != nil || pub.Status == agentapi.StatusLive {
 			return pub, err

@@ -235,6 +235,15 @@ func TestShareWithoutTheOwnerSecret(t *testing.T) {
 	p = guest()
 	p.says("https://shop.")
 	p.stops(syscall.SIGTERM)
+	// A change of what was approved may be denied, too.
+	s.ok("settings", "--ask-again")
+	_, port = anApp(t, http.HandlerFunc(greets))
+	p = guest()
+	p.says("waits for the owner")
+	s.ok("deny", "shop")
+	p.ends(1)
+	p.says("What was approved before is kept")
+	p.says("off its address")
 }
 
 // A port where nothing listens yet is shared; one of another user's program only when
