@@ -78,6 +78,9 @@ describe('the first start', () => {
     await page.evaluate('stub.add({name: "notes", label: "Notes", status: "live", approvedAt: new Date().toISOString()})');
     await heading(page, 'Notes');
     await page.getByText('Only you can open it.', { exact: true }).waitFor();
+    await page.evaluate('stub.set({apps: []}); stub.add({name: "notes", label: "Notes", status: "live", approvedAt: new Date().toISOString(), openTo: ["bob@example.com"], openToCount: 1})');
+    await page.getByText('1 person may open').waitFor();
+    expect(await page.getByText('Only you can open it.').count()).toBe(0);
     expect([await called(page, 'Welcomed'), await called(page, 'Open')]).toEqual([[[]], []]);
     await press(page, 'Done');
     await heading(page, 'Apps');

@@ -68,8 +68,8 @@ export const ofStart = {
     later: 'Later',
 
     done: (label: string): Sentence => [{ name: label }, ' is on'],
-    doneLede: 'It is open in your browser now. Only you can open it.',
-    doneClosed: 'Only you can open it.',
+    doneOpened: (who: string) => `It is open in your browser now. ${who}`,
+    doneOnlyYou: 'Only you can open it.',
     address: 'Address',
     open: 'Open',
     here: 'Works on this computer only, so far',

@@ -70,8 +70,8 @@ export const ofStart: Spoken<typeof english> = {
     later: 'Später',
 
     done: (label) => [{ name: label }, ' ist an'],
-    doneLede: 'Sie ist jetzt im Browser offen. Nur Sie können sie öffnen.',
-    doneClosed: 'Nur Sie können sie öffnen.',
+    doneOpened: (who) => `Sie ist jetzt im Browser offen. ${who}`,
+    doneOnlyYou: 'Nur Sie können sie öffnen.',
     address: 'Adresse',
     open: 'Öffnen',
     here: 'Geht bisher nur auf diesem Computer',
