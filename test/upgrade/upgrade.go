@@ -42,6 +42,7 @@ type Kept struct {
 		ClientSecret string `json:"clientSecret"`
 	}
 	RefreshToken string
+	Password     agentapi.MadePassword // of the owner, for notes; 15e3b3f had none
 }
 
 // OAuth is the client as golang.org/x/oauth2 wants it described.

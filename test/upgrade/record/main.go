@@ -131,6 +131,9 @@ func (r *recorder) story(ctx context.Context, port int) error {
 	if err := r.client(ctx); err != nil {
 		return err
 	}
+	if err := r.run(ctx, &r.kept.Password, "passwords", "add", "notes", "--name", "laptop"); err != nil {
+		return err
+	}
 	for _, command := range [][]string{
 		{"people", "remove", "dan@example.com"},
 		{"pause", "photos"},
@@ -171,6 +174,7 @@ func (r *recorder) apps(ctx context.Context, port int) error {
 		{"people", "invite", "ben@example.com", "--app", "Notes", "--app", "Wiki"},
 		{"people", "invite", "carla@example.com", "--app", "Notes"},
 		{"people", "invite", "dan@example.com", "--app", "Photos of Maya"},
+		{"people", "invite", "eva@example.com", "--app", "Notes", "--until", "2036-01-31T18:00:00Z"},
 	} {
 		if err := r.run(ctx, nil, command...); err != nil {
 			return err
