@@ -148,6 +148,7 @@ func (a *Agent) makeEngine() (err error) {
 		ListenerUser: listenerUser,
 		Answers:      answers,
 		Listens:      listens,
+		Network:      listening.Network,
 		Own:          func(user string) bool { return procinfo.Own(user) || a.settings.TrustEverybody() },
 		UserName:     procinfo.UserName,
 		Me:           me(),

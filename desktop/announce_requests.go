@@ -140,8 +140,11 @@ func requestNote(app agentapi.OwnerApp, rootHost string) note {
 	if others := app.Others(named); !others.IsZero() {
 		body = append(body, say("If you approve it, %s can open it again.", others))
 		buttons = append(buttons, button{say("Approve for me alone"), aloneOf(app)})
-	} else if app.ApprovedListener == nil {
+	} else if app.ApprovedListener == nil && !app.Network {
 		body = append(body, say("Only you could open it."))
+	}
+	if app.Network {
+		body = append(body, app.NetworkDetail)
 	}
 	return note{
 		key:     keyRequest(app.Name),

@@ -58,12 +58,15 @@ func TestAskingAgain(t *testing.T) {
 	again := asked
 	again.OpenTo, again.OpenToCount = []string{"ben@example.com", "cy@example.com"}, 3
 	again.AskedBy = "eve"
+	open := asked
+	open.InNetwork = agentapi.InNetwork{Network: true, NetworkDetail: "Other computers can open port 3000."}
 	for _, c := range []struct {
 		app  agentapi.OwnerApp
 		body string
 		want []verb
 	}{
 		{asked, "notes.maya.localhost, port 3000: python3, run by maya. Only you could open it.", []verb{doApprove, doDeny}},
+		{open, "notes.maya.localhost, port 3000: python3, run by maya. Other computers can open port 3000.", []verb{doApprove, doDeny}},
 		{again, "notes.maya.localhost, port 3000: python3, run by maya. Asked for by eve, another user. If you approve it, ben@example.com and 2 others can open it again.",
 			[]verb{doApprove, doApproveAlone, doDeny}},
 	} {
@@ -85,7 +88,7 @@ func TestAskingAgain(t *testing.T) {
 			}
 		}
 		alone := len(c.want) > 2
-		if menu.text != n.title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone {
+		if menu.text != n.title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone || strings.Contains(said.String(), "Other computers can open port 3000.") != c.app.Network {
 			t.Errorf("%q says %s, offers %v", menu.text, said.String(), offered)
 		}
 	}
@@ -115,6 +118,21 @@ func TestApprovedIsTold(t *testing.T) {
 	a.state = stateOf(shared)
 	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost" {
 		t.Errorf("others may open it, and the note says %q", n.body)
+	}
+	open := live("notes", "Notes", 3000)
+	open.InNetwork = agentapi.InNetwork{Network: true, NetworkDetail: "Other computers can open port 3000."}
+	a.state = stateOf(open)
+	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost\nOther computers can open port 3000." {
+		t.Errorf("the network opens it, and the note says %q", n.body)
+	}
+	var shown []string
+	for _, l := range appOf(picture{OwnerState: a.state}, open).sub {
+		if strings.HasPrefix(l.text, "Other computers") {
+			shown = append(shown, l.sub[0].text)
+		}
+	}
+	if want := []string{"Other computers can open port 3000."}; !slices.Equal(shown, want) {
+		t.Errorf("the menu shows %q", shown)
 	}
 }
 

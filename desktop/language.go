@@ -69,6 +69,7 @@ func inWords(s agentapi.OwnerState) agentapi.OwnerState {
 	s.Apps = slices.Clone(s.Apps)
 	for i, app := range s.Apps {
 		s.Apps[i].HealthDetail = tellText(l, app.HealthWords, app.HealthDetail)
+		s.Apps[i].NetworkDetail = tellText(l, app.NetworkWords, app.NetworkDetail)
 		if last := app.LastError; last != nil {
 			in := *last
 			in.Text = tellText(l, last.Words, last.Text)

@@ -8,7 +8,7 @@ import (
 )
 
 // maxAbout is how many lines tell what is asked for.
-const maxAbout = 6
+const maxAbout = 12
 
 // question is the submenu of whatever waits for the owner: what it is, up to three
 // answers, and a last line. All have this shape, because they take each other's places.
@@ -28,6 +28,9 @@ func requestOf(a agentapi.OwnerApp, rootHost string) line {
 	}
 	if by := askedBy(a); by != "" {
 		about = append(about, by)
+	}
+	if a.Network {
+		about = append(about, wrap(a.NetworkDetail)...)
 	}
 	var alone line
 	if others := a.Others(named); !others.IsZero() {
@@ -114,10 +117,18 @@ func appOf(p picture, a agentapi.OwnerApp) line {
 	if a.Paused || !isLive(a) { // by the owner, or by its own doing
 		pause = line{text: say("Resume"), do: action{verb: doResume, name: a.Name, label: a.Label}}
 	}
+	inNetwork := line{sub: []line{}}
+	if a.Network {
+		inNetwork.text = say("Other computers can open it directly")
+		for _, text := range wrap(a.NetworkDetail) {
+			inNetwork.sub = append(inNetwork.sub, line{text: text})
+		}
+	}
 	return line{text: label + appStanding(a), sub: []line{
 		open,
 		{text: say("Copy link"), do: copyOf(a, p.Account.Host)},
 		separator,
+		inNetwork,
 		mayOpen(p, a),
 		invite,
 		separator,

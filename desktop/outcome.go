@@ -26,13 +26,17 @@ func (a *app) approved(act action, app agentapi.Approved) note {
 		{say("Copy link"), action{verb: doCopy, name: act.name, text: app.URL}},
 		{say("Invite…"), action{verb: doShow, view: viewInvite, name: act.name}},
 	}
+	before := a.seenApp(act.name)
 	switch {
 	case app.Does().Ails():
 		n.body = isolate(app.HealthDetail)
-	case act.verb == doApproveAlone || !a.openToOthers(act.name):
+	case !before.Network && (act.verb == doApproveAlone || before.OpenToCount == 0):
 		n.body = say("%s. Only you can open it.", host)
 	default:
 		n.body = host
+	}
+	if before.Network {
+		n.body += "\n" + before.NetworkDetail
 	}
 	if app.URL == "" {
 		n.buttons = n.buttons[:0]
@@ -40,15 +44,15 @@ func (a *app) approved(act action, app agentapi.Approved) note {
 	return n
 }
 
-// openToOthers says whether anybody but the owner may open an app.
-func (a *app) openToOthers(name string) bool {
+// seenApp is an app as the snapshot has it.
+func (a *app) seenApp(name string) agentapi.OwnerApp {
 	s, _ := a.snapshot()
 	for _, app := range s.Apps {
 		if app.Name == name {
-			return app.OpenToCount > 0
+			return app
 		}
 	}
-	return false
+	return agentapi.OwnerApp{}
 }
 
 // ended tells that access ended, and what that closed. A later one takes an

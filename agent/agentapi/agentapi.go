@@ -136,6 +136,7 @@ type Listener struct {
 type OwnerApp struct {
 	AppSummary
 	AppHealth
+	InNetwork
 	// Listener is who listens on LocalPort, as last seen.
 	Listener Listener `json:"listener"`
 	// ListensOn is the address of this computer that Listener listens on: 127.0.0.1 or

@@ -17,6 +17,7 @@ type PortSeen struct {
 	Listener  Listener `json:"listener"`
 	// Own is true when that is a program of the owner, or nobody.
 	Own bool `json:"own"`
+	InNetwork
 }
 
 // Share is the body of POST /owner/apps/{name}/share: the owner puts a port at an

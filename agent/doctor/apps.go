@@ -17,17 +17,25 @@ func App(ctx context.Context, app agentapi.OwnerApp, ask Asker) []Finding {
 	name := "app " + app.Name
 	switch {
 	case app.Status == agentapi.StatusPending:
-		return []Finding{waiting(name, app)}
+		return append([]Finding{waiting(name, app)}, network(name, app.InNetwork)...)
 	case app.Status != agentapi.StatusLive:
 		return nil
 	case app.Paused:
-		return []Finding{Found(name, note, app.Label+" is paused by you.", "To open it again, type: porchlight resume "+app.Name)}
+		return append(network(name, app.InNetwork), Found(name, note, app.Label+" is paused by you.", "To open it again, type: porchlight resume "+app.Name))
 	}
-	found := checkHealth(ctx, name, app, ask)
+	found := append(checkHealth(ctx, name, app, ask), network(name, app.InNetwork)...)
 	if c := app.Certificate; c != nil && c.Problem != "" {
 		found = append(found, Finding{Check: name, State: wrong, Text: c.Problem, Words: c.Words, Next: certificateNext})
 	}
 	return found
+}
+
+// network is an app that other computers can open past Porchlight.
+func network(name string, in agentapi.InNetwork) []Finding {
+	if !in.Network {
+		return nil
+	}
+	return []Finding{{Check: name, State: note, Text: in.NetworkDetail, Words: in.NetworkWords}}
 }
 
 // waiting is an app that the owner has not answered.

@@ -56,6 +56,8 @@ type AppsConfig struct {
 	Answers func(at upstream.Target) bool
 	// Listens says quickly whether anybody listens; nil for always.
 	Listens func(at upstream.Target) bool
+	// Network are the ports that other computers can open as they are; nil for none.
+	Network func() map[int]bool
 	// Own says whether a user, by the system's own id, counts as the one the agent
 	// runs as; nil for none. Me is that one.
 	Own func(userID string) bool
@@ -115,6 +117,7 @@ type Apps struct {
 	looking   sync.Mutex // one look at all ports at a time
 	lookedAt  time.Time  // guarded by looking: when it ended
 	lookedAll *shown     // guarded by looking: the apps it was for
+	network   network    // guarded by looking
 
 	looked sync.Map  // name → uint64: the socket last given to Run to look at
 	looks  chan look // for Run

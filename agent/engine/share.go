@@ -22,7 +22,11 @@ func (a *Apps) PortSeen(ctx context.Context, port int) (agentapi.PortSeen, error
 	}
 	e := event{Port: port, Own: a.cfg.Own}
 	a.lookSoon(ctx, &e, App{}, false)
-	return agentapi.PortSeen{LocalPort: port, Listening: e.Listening, Listener: e.Listener, Own: !e.Listening || e.own(e.Listener.UserID)}, nil
+	seen := agentapi.PortSeen{LocalPort: port, Listening: e.Listening, Listener: e.Listener, Own: !e.Listening || e.own(e.Listener.UserID)}
+	if a.cfg.Network != nil && a.cfg.Network()[port] {
+		seen.InNetwork = inNetwork(port, e.Listener.Program)
+	}
+	return seen, nil
 }
 
 // Share puts a port at the address of a name; pid is the process that does it.

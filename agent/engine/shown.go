@@ -108,8 +108,12 @@ func (a *Apps) Opens(name string) error {
 // connections counts what is open, by app id.
 func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
 	a.lookAtPorts()
+	network := a.openInNetwork()
 	apps := a.ownerApps(connections)
 	for i := range apps {
+		if app := &apps[i]; network[app.LocalPort] && app.Options.Socket() == "" {
+			app.InNetwork = inNetwork(app.LocalPort, app.Listener.Program)
+		}
 		apps[i].AskedBy = a.userName(apps[i].AskedBy)
 	}
 	return apps

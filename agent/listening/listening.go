@@ -112,7 +112,7 @@ func reachable(all []procinfo.Bound) []listener {
 		}
 	}
 	for _, b := range all {
-		if one := byPort[int(b.At.Port())]; one != nil && one.UserID == b.UserID && !b.At.Addr().IsLoopback() {
+		if one := byPort[int(b.At.Port())]; one != nil && one.UserID == b.UserID && inNetwork(b) {
 			one.network = true
 		}
 	}
@@ -121,6 +121,25 @@ func reachable(all []procinfo.Bound) []listener {
 		out = append(out, *byPort[port])
 	}
 	return out
+}
+
+// inNetwork says whether a socket takes connections of other computers. What a firewall
+// makes of them is not guessed.
+func inNetwork(b procinfo.Bound) bool { return !b.At.Addr().IsLoopback() }
+
+// Network are the ports that other computers can open as they are: of programs that
+// visitors would reach here, and of those that listen for the network alone.
+func Network() map[int]bool {
+	open, all := map[int]bool{}, procinfo.AllBound()
+	for _, b := range all {
+		if inNetwork(b) {
+			open[int(b.At.Port())] = true
+		}
+	}
+	for _, one := range reachable(all) {
+		open[one.port] = one.network
+	}
+	return open
 }
 
 // since notes what listens now, forgets what does no longer, and says when each was

@@ -5,6 +5,8 @@ import (
 	"os"
 )
 
+var listens = []byte(" " + stateListen + " ")
+
 func allBound() (all []Bound) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		raw, err := os.ReadFile(table)
@@ -12,6 +14,9 @@ func allBound() (all []Bound) {
 			continue
 		}
 		for line := range bytes.Lines(raw) {
+			if !bytes.Contains(line, listens) {
+				continue // of a busy computer most lines are connections
+			}
 			if r, ok := readRow(line); ok && r.state == stateListen {
 				if at := tableAddress(r.local); at.IsValid() {
 					all = append(all, Bound{at, described(r.socket)})

@@ -18,7 +18,7 @@ const connected = { ...local, email: 'maya@example.com', host: 'maya.porch.examp
 
 export const options = nothing.changeOptions;
 export const app = (name: string, label: string, localPort: number, more: More<OwnerApp> = {}): OwnerApp => ({
-  name, label, localPort, status: 'live', listener: { pid: 48211, program: 'node', user: 'maya' }, listensOn: '127.0.0.1', answering: true, health: 'answers', healthDetail: '',
+  name, label, localPort, status: 'live', listener: { pid: 48211, program: 'node', user: 'maya' }, listensOn: '127.0.0.1', network: false, answering: true, health: 'answers', healthDetail: '',
   quiet: false, denials: 0, requestedAt: minutesAgo(600), approvedAt: minutesAgo(60 * 24 * 50), connections: 0, here: [], paused: false, options: { ...options },
   openTo: [], openToCount: 0, certificate: { notAfter: minutesAgo(-60 * 24 * 60), renewsAfter: minutesAgo(-60 * 24 * 30), problem: '' }, ...more,
 }) as OwnerApp;

@@ -127,6 +127,7 @@ var germanDesktop = map[string]string{
 	"Undo":                                         "Rückgängig",
 	"Undone":                                       "Rückgängig gemacht",
 	"%s is on":                                     "%s ist an",
+	"Other computers can open it directly":         "Andere Computer öffnen sie direkt",
 	"%s. Only you can open it.":                    "%s. Nur Sie können sie öffnen.",
 	"%s is approved":                               "%s ist genehmigt",
 	"It gets its address once this computer is connected.": "Sie bekommt ihre Adresse, sobald dieser Computer verbunden ist.",

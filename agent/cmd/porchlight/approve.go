@@ -88,6 +88,21 @@ func whatAsks(a agentapi.OwnerApp) string {
 	return fmt.Sprintf("%s on port %d: %s", printable(a.Label), a.LocalPort, who)
 }
 
+// onlyYou is who else opens an app, or that nobody does, where that is so.
+func onlyYou(others string, in agentapi.InNetwork) string {
+	if others != "" || in.Network {
+		return others
+	}
+	return "Only you can open it."
+}
+
+// sayNetwork tells of an app that other computers can open past Porchlight.
+func sayNetwork(term *terminal, in agentapi.InNetwork) {
+	if in.Network {
+		term.line("%s", in.NetworkDetail)
+	}
+}
+
 // sayApproved tells where an app is by now, and who can open it: app is as it was
 // before, less who lost it.
 func sayApproved(term *terminal, app agentapi.OwnerApp, pub agentapi.Approved, state agentapi.OwnerState) {
@@ -98,14 +113,13 @@ func sayApproved(term *terminal, app agentapi.OwnerApp, pub agentapi.Approved, s
 			who = others + " can open it, too."
 		}
 	}
-	if who == "" {
-		who = "Only you can open it."
-	}
+	who = onlyYou(who, app.InNetwork)
 	if pub.URL == "" {
 		term.line("%s is approved. It gets its address once this computer is connected. %s", app.Name, who)
 	} else {
 		sayOn(term, app.Name, app.LocalPort, pub.URL, who, pub.Does())
 	}
+	sayNetwork(term, app.InNetwork)
 	if app.Paused {
 		term.line("Nobody gets in before you type: porchlight resume %s", app.Name)
 	}

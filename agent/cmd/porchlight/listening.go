@@ -16,6 +16,8 @@ type listens struct {
 	Program   string `json:"program"`
 	User      string `json:"user"`
 	Published bool   `json:"published"`
+	// Network is true where other computers can open the port as it is.
+	Network bool `json:"network"`
 	// NotOffered is why the window does not offer to share it.
 	NotOffered string `json:"notOffered,omitempty"`
 }
@@ -37,7 +39,7 @@ func allListening(ctx context.Context, client *agentapi.Client, _ []string) ([]l
 	all, err := client.Listening(ctx)
 	out := make([]listens, 0, len(all))
 	for _, one := range all {
-		out = append(out, listens{one.Port, one.Program, one.User, one.Published, one.NotOffered})
+		out = append(out, listens{one.Port, one.Program, one.User, one.Published, one.Network, one.NotOffered})
 	}
 	return out, err
 }
@@ -54,7 +56,11 @@ func (t *terminal) printListening(all []listens) error {
 		if one.Published {
 			published = "yes"
 		}
-		rows = append(rows, []string{strconv.Itoa(one.Port), one.Program, one.User, published})
+		open := "no"
+		if one.Network {
+			open = "yes"
+		}
+		rows = append(rows, []string{strconv.Itoa(one.Port), one.Program, one.User, published, open})
 	}
 	if left > 0 {
 		t.remark("%d more are no apps to open in a browser, as far as their port or program tells; --json lists them.", left)
@@ -63,5 +69,5 @@ func (t *terminal) printListening(all []listens) error {
 		t.line("No program listens that could be shared.")
 		return nil
 	}
-	return t.table([]string{"PORT", "PROGRAM", "USER", "PUBLISHED"}, rows)
+	return t.table([]string{"PORT", "PROGRAM", "USER", "PUBLISHED", "OPEN TO YOUR NETWORK"}, rows)
 }

@@ -37,7 +37,7 @@ The program gets a free port in PORT. Whether it takes that or another one, the
 port is found by what the program, or one it started, listens on. When it ends, its
 exit code is that of this command; Ctrl-C ends the program, too.`,
 		Example: `  porchlight run shop -- npm run dev
-  porchlight run notes --label Notes -- python3 -m http.server`,
+  porchlight run notes --label Notes -- python3 -m http.server --bind 127.0.0.1`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
 				return commandline.Usagef("run takes the NAME of an address, --, and the command to run")

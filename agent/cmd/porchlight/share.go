@@ -254,11 +254,15 @@ func (s *sharing) tell(ctx context.Context) error {
 	}
 	self, suffix := s.c.typed()
 	s.sayAddress()
-	who := "Only you can open it."
-	if others := app.OthersWhoOpen(printable); others != "" {
-		who = others + " can open it, too."
+	who := app.OthersWhoOpen(printable)
+	if who != "" {
+		who += " can open it, too."
 	}
-	s.c.line("%s To invite somebody: %s people invite EMAIL --app %s%s", who, self, argument(printable(app.Label)), suffix)
+	if who = onlyYou(who, app.InNetwork); who != "" {
+		who += " "
+	}
+	sayNetwork(s.c.terminal, app.InNetwork)
+	s.c.line("%sTo invite somebody: %s people invite EMAIL --app %s%s", who, self, argument(printable(app.Label)), suffix)
 	if link, err := s.client.Open(ctx, s.name); err == nil {
 		s.c.line("To open it yourself, once, within a minute: %s", link.URL)
 	}

@@ -59,7 +59,7 @@ func appsCommand(c cli) *cobra.Command {
 		state, err = client.State(ctx)
 		apps = make([]listedApp, len(state.Apps))
 		for i, a := range state.Apps {
-			apps[i] = listedApp{a.AppSummary, a.AppHealth, a.Shared}
+			apps[i] = listedApp{a.AppSummary, a.AppHealth, a.Network, a.Shared}
 		}
 		return apps, err
 	}, func([]listedApp, []string) error {
@@ -79,6 +79,9 @@ func appsCommand(c cli) *cobra.Command {
 				c.line("%s To have it so, type: porchlight approve %s", changed, a.Name)
 			}
 			sayAilment(c.terminal, a)
+			if a.Network && a.Status != agentapi.StatusStopped {
+				c.line("%s: %s", a.Name, a.NetworkDetail)
+			}
 			sayShared(c.terminal, a)
 		}
 		sayClosed(c.terminal, state)
@@ -90,7 +93,8 @@ func appsCommand(c cli) *cobra.Command {
 type listedApp struct {
 	agentapi.AppSummary
 	agentapi.AppHealth
-	Shared *agentapi.Shared `json:"shared,omitempty"`
+	Network bool             `json:"network"`
+	Shared  *agentapi.Shared `json:"shared,omitempty"`
 }
 
 // sayClosed adds what keeps visitors out of every app, whatever an app's own

@@ -59,9 +59,15 @@ export class Desk {
         const host = account ? hostOf(app, account) : app.name;
         const open = { label: strings.app.open, run: () => void this.open(app) };
         if (ailmentOf({ health: now.health ?? '', answering: true })) return this.#offerHelp(app, now);
-        this.toasts.show(strings.toast.approved(app.label, host, strings.ask.whoCanOpen(app.openTo, alone ? 0 : app.openToCount)), this.owner.snapshot?.darkSince ? undefined : open);
+        this.toasts.show(strings.toast.approved(app.label, host, this.#whoOpens(app, alone)), this.owner.snapshot?.darkSince ? undefined : open);
       },
     );
+  }
+
+  /** Who can open an app now: with what the network can, "only you" is not said. */
+  #whoOpens(app: OwnerApp, alone: boolean): Sentence {
+    const n = alone ? 0 : app.openToCount;
+    return n === 0 && app.network ? [app.networkDetail ?? ''] : strings.ask.whoCanOpen(app.openTo, n);
   }
 
   /** Takes what the agent suggests for an app. Undo puts back what its options were. */

@@ -752,6 +752,12 @@ export interface OwnerApp {
   listensOn: '127.0.0.1' | '::1';
   localPort: number;
   name: string;
+  /** Other computers in the network can open localPort as it is, without signing in. */
+  network: boolean;
+  /** Says so, and what to type instead. */
+  networkDetail?: string;
+  /** The same with its arguments apart, to be said in another language. */
+  networkDetailWords?: Sentence[];
   /** True of an app that waits because it shows another key over HTTPS than the one that was kept. */
   newKey?: boolean;
   openTo: string[];

@@ -16,6 +16,28 @@ describe('deciding on a request', () => {
     expect(await toast(page).count()).toBe(0);
   });
 
+  test('one that the network opens says so, and nowhere that only its owner can', async () => {
+    const page = await open();
+    const detail = 'Other computers in your network can open port 8010 directly, without signing in.';
+    await page.evaluate('stub.change("paperless", {network: true, networkDetail: "' + detail + '"})');
+    const request = page.getByRole('article', { name: 'Paperless wants an address' });
+    await request.getByText(detail).waitFor();
+    expect(await request.getByText('Only you').count()).toBe(0);
+    await request.getByRole('button', { name: 'Details' }).click();
+    expect(await request.getByText('Only you').count()).toBe(0);
+    await settle(page);
+    await request.getByRole('button', { name: 'Approve' }).click();
+    await expect.poll(() => toast(page).textContent()).toContain(`Paperless is on, at paperless.maya.localhost:8443. ${detail}`);
+    await section(page, 'On').getByText('Open to your network').waitFor();
+    await section(page, 'On').getByText('Paperless', { exact: true }).click();
+    const warning = page.getByRole('main').getByRole('status').filter({ hasText: detail });
+    await warning.waitFor();
+    await page.getByText('At its address, only you.').waitFor();
+    await page.evaluate('stub.change("paperless", {network: false, networkDetail: ""})');
+    await page.getByText('Only you.', { exact: true }).waitFor();
+    expect(await warning.count()).toBe(0);
+  });
+
   test('denying says for how long one hears nothing', async () => {
     const page = await open();
     await page.getByRole('button', { name: 'Deny' }).press('Enter');

@@ -60,7 +60,7 @@ export const ofStart = {
     howImport: (file: string): Sentence => ['If that does not help, open its settings, look for “certificates”, choose “Authorities” and import ', { name: file }, '.'],
 
     pickTitle: 'Pick your first app',
-    pickLede: 'These are yours and run now. Sharing one gives it an address; only you can open it until you add someone.',
+    pickLede: 'These are yours and run now. Sharing one gives it an address, which only you can open until you add someone.',
     pickNone: 'Nothing to share runs yet',
     pickNoneLede: 'Start a program that has a page, a dev server say. It appears here within a second.',
     left: (n: number) => (n === 1 ? '1 more is not shown here.' : `${number.format(n)} more are not shown here.`),
@@ -112,6 +112,7 @@ export const ofStart = {
     approveOf: (label: string): Sentence => ['Approve ', { name: label }],
     named: (label: string): Sentence => ['Name for ', { name: label }],
     address: 'Its address',
+    inNetwork: (port: number) => `Other computers in your network can open port ${port} directly, without signing in.`,
     onlyYou: 'Only you can open it until you add someone.',
     taken: (name: string) => `“${name}” is taken by another app of yours. Only you can open it until you add someone.`,
     look: 'Ask for its title',
@@ -153,7 +154,7 @@ export const ofStart = {
       system: 'the system',
     },
 
-    shared: (label: string, host: string): Sentence => [{ name: label }, host ? ` is on, at ${host}. Only you can open it.` : ' is approved. It gets its address once this computer is connected.'],
+    shared: (label: string, host: string, network: boolean): Sentence => [{ name: label }, host ? ` is on, at ${host}.${network ? '' : ' Only you can open it.'}` : ' is approved. It gets its address once this computer is connected.'],
   },
 
   /** Settings about it. */

@@ -62,7 +62,7 @@ export const ofStart: Spoken<typeof english> = {
     howImport: (file) => ['Hilft das nicht, suchen Sie in seinen Einstellungen nach „Zertifikate“, wählen Sie „Zertifizierungsstellen“ und importieren Sie ', { name: file }, '.'],
 
     pickTitle: 'Wählen Sie Ihre erste App',
-    pickLede: 'Diese gehören Ihnen und laufen gerade. Freigeben gibt einer eine Adresse; öffnen können sie nur Sie, bis Sie jemanden hinzufügen.',
+    pickLede: 'Diese gehören Ihnen und laufen gerade. Freigeben gibt einer eine Adresse, die nur Sie öffnen können, bis Sie jemanden hinzufügen.',
     pickNone: 'Noch läuft nichts zum Freigeben',
     pickNoneLede: 'Starten Sie ein Programm mit einer Seite, etwa einen Entwicklungsserver. Es erscheint hier innerhalb einer Sekunde.',
     left: (n) => (n === 1 ? '1 weiteres steht nicht hier.' : `${number.format(n)} weitere stehen nicht hier.`),
@@ -114,6 +114,7 @@ export const ofStart: Spoken<typeof english> = {
     approveOf: (label) => [{ name: label }, ' genehmigen'],
     named: (label) => ['Name für ', { name: label }],
     address: 'Adresse',
+    inNetwork: (port) => `Andere Computer in Ihrem Netz können Port ${port} direkt öffnen, ohne sich anzumelden.`,
     onlyYou: 'Nur Sie können es öffnen, bis Sie jemanden hinzufügen.',
     taken: (name) => `„${name}“ hat schon eine andere Ihrer Apps. Nur Sie können es öffnen, bis Sie jemanden hinzufügen.`,
     look: 'Nach dem Titel fragen',
@@ -155,7 +156,7 @@ export const ofStart: Spoken<typeof english> = {
       system: 'das System',
     },
 
-    shared: (label, host) => [{ name: label }, host ? ` ist an, unter ${host}. Nur Sie können es öffnen.` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
+    shared: (label, host, network) => [{ name: label }, host ? ` ist an, unter ${host}.${network ? '' : ' Nur Sie können es öffnen.'}` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
   },
 
   titles: 'Programme nach Titel und Symbol fragen',
