@@ -7,7 +7,8 @@ import (
 )
 
 // CheckedUntil is an Until as it is sent on: empty, UntilNever, or an RFC 3339 time. It
-// also takes a time from now, as people type it: 90s, 2h, 7d. The error is a sentence.
+// also takes a day, which ends where now is, and a time from now, as people type it: 90s,
+// 2h, 7d, 1w. The error is a sentence.
 func CheckedUntil(text string, now time.Time) (string, error) {
 	if text == "" || text == UntilNever {
 		return text, nil
@@ -15,9 +16,12 @@ func CheckedUntil(text string, now time.Time) (string, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at.UTC().Format(time.RFC3339), nil
 	}
+	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+		return day.AddDate(0, 0, 1).Add(-time.Second).UTC().Format(time.RFC3339), nil
+	}
 	in, err := parseSpan(text)
 	if err != nil || in <= 0 || in > maxSpan {
-		return "", Errorf(CodeInvalid, "The end %q is not understood. Write a time like 2030-01-31T18:00:00Z, a time from now like 90s, 2h or 7d, or never.", shortened(text))
+		return "", Errorf(CodeInvalid, "The end %q is not understood. Write a day like 2030-01-31, a time like 2030-01-31T18:00:00Z, a time from now like 2h, 7d or 1w, or never.", shortened(text))
 	}
 	return now.Add(in + time.Second - 1).UTC().Format(time.RFC3339), nil // whole seconds, and no less
 }
@@ -26,12 +30,15 @@ func CheckedUntil(text string, now time.Time) (string, error) {
 const maxSpan = 100 * 366 * 24 * time.Hour
 
 func parseSpan(text string) (time.Duration, error) {
-	days, ok := strings.CutSuffix(text, "d")
-	if !ok {
-		return time.ParseDuration(text)
+	const day = 24 * time.Hour
+	for suffix, unit := range map[string]time.Duration{"d": day, "w": 7 * day} {
+		if number, ok := strings.CutSuffix(text, suffix); ok {
+			n, err := strconv.ParseUint(number, 10, 64)
+			n = min(n, uint64(maxSpan/unit)+1)
+			return time.Duration(n) * unit, err
+		}
 	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	return time.Duration(n) * 24 * time.Hour, err
+	return time.ParseDuration(text)
 }
 
 func shortened(text string) string {

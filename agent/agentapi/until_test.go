@@ -37,14 +37,15 @@ func TestCheckedUntil(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 14, 5, 0, 1, time.UTC)
 	for text, want := range map[string]string{
-		"": "", "never": "never", "90s": "2026-11-22T14:06:31Z", "2h": "2026-11-22T16:05:01Z", "7d": "2026-11-29T14:05:01Z",
+		"": "", "never": "never", "90s": "2026-11-22T14:06:31Z", "2h": "2026-11-22T16:05:01Z", "7d": "2026-11-29T14:05:01Z", "1w": "2026-11-29T14:05:01Z",
+		"2030-01-31":                "2030-01-31T23:59:59Z",
 		"2030-01-31T18:00:00+01:00": "2030-01-31T17:00:00Z",
 	} {
 		if got, err := agentapi.CheckedUntil(text, now); err != nil || got != want {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"0", "0d", "-1h", "d", "1.5d", "-1d", "99999d", "2562047h48m", "tomorrow", "Never", " never", "2030-01-31", "1y"} {
+	for _, text := range []string{"0", "0d", "-1h", "d", "1.5d", "-1d", "99999d", "2562047h48m", "tomorrow", "Never", " never", "2030-02-31", "1y", "5", "w", "0w", "-1w", "99999999999w"} {
 		if got, err := agentapi.CheckedUntil(text, now); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}

@@ -21,7 +21,7 @@ import (
 // where the control plane knows of none, which would let the person in for ever. A time
 // from now is one by the control plane's clock.
 func (p *People) canEnd(until *string) (err error) {
-	if *until, err = agentapi.CheckedUntil(*until, p.cfg.Access.ControlTime()); err != nil {
+	if *until, err = agentapi.CheckedUntil(*until, p.cfg.Access.ControlTime().Local()); err != nil {
 		return err
 	}
 	if *until == "" || *until == agentapi.UntilNever {

@@ -100,6 +100,15 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 	return Usagef("%s", said)
 }
 
+// Alike are the names that a word could have been meant for.
+func Alike(word string, names []string) []string {
+	parent := &cobra.Command{SuggestionsMinimumDistance: 2} // letters
+	for _, name := range names {
+		parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return parent.SuggestionsFor(word)
+}
+
 // below finds the commands of this name under those of cmd: "people invite" for invite.
 func below(cmd *cobra.Command, name string) (found []string) {
 	for _, c := range cmd.Commands() {
@@ -127,6 +136,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	p.Root.SetArgs(args)
 	p.Root.SetOut(p.Out)
 	p.Root.SetErr(p.Err)
+	p.refuseOthers()
 	cmd, err := p.Root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
@@ -146,6 +156,27 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	}
 	fmt.Fprintln(p.Err, program+": "+said)
 	return code
+}
+
+// refuseOthers has the commands that cobra brings along refuse what they do not know, like
+// any other.
+func (p Program) refuseOthers() {
+	help := &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, left, err := p.Root.Find(args)
+			if err == nil && len(left) == 0 {
+				return cmd.Help()
+			}
+			return NoCommand(cmd, left)
+		},
+	}
+	p.Root.SetHelpCommand(help)
+	p.Root.InitDefaultCompletionCmd()
+	if completion, _, err := p.Root.Find([]string{"completion"}); err == nil && completion != p.Root {
+		completion.Args = NoCommand
+		completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 }
 
 // ExitCode is what an error ends a program with.

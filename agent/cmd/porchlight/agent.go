@@ -201,11 +201,10 @@ Stop with Ctrl-C.`, unconnected(running, self, suffix), running.API())
 	term.line(`Porchlight is on, at %s
 The loopback API listens on %s. Next, in another terminal:
 
-  curl -X POST %s/publish -H 'Content-Type: application/json' \
-       -d '{"name":"notes","label":"Notes","localPort":8000}'
+  %s publish notes --label Notes --port 8000%s
   %s approve notes%s
   %s open notes%s%s
-`, account.URL, running.API(), running.API(), self, suffix, self, suffix, printInstead())
+`, account.URL, running.API(), self, suffix, self, suffix, self, suffix, printInstead())
 	switch root := running.RootCAPath(); {
 	case root == "":
 	case account.Local:

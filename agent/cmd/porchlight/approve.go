@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 func approveCommand(c cli) *cobra.Command {
 	var app agentapi.OwnerApp
 	var state agentapi.OwnerState
+	var unread int
 	cmd := &cobra.Command{
 		Use:   "approve NAME",
 		Short: "Give an app that asked its address",
@@ -35,6 +37,13 @@ could open it; with --alone they lose it, and only you can open it.`,
 		if app, err = appIn(state, args[0]); err != nil {
 			return pub, err
 		}
+		if app.Status == agentapi.StatusPending && app.Listener.Program == "" {
+			// The agent looks on when it is asked; what it finds late is told here, too.
+			if seen, err := client.Port(ctx, app.LocalPort); err == nil && seen.Listener.UserID == app.Listener.UserID {
+				app.Listener = seen.Listener
+			}
+		}
+		unread = invitedTo(ctx, client, app)
 		show := c.line
 		if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
 			show = c.remark
@@ -47,7 +56,7 @@ could open it; with --alone they lose it, and only you can open it.`,
 		if *alone {
 			app.OpenToCount = 0
 		}
-		sayApproved(c.terminal, app, pub, state)
+		sayApproved(c.terminal, app, unread, pub, state)
 		if pub.URL != "" && !app.Paused && state.DarkSince == nil {
 			c.nextInvite(app.Name, app.Label)
 		}
@@ -88,6 +97,34 @@ func whatAsks(a agentapi.OwnerApp) string {
 	return fmt.Sprintf("%s on port %d: %s", printable(a.Label), a.LocalPort, who)
 }
 
+// invitedTo counts who may open an app and has not clicked their invitation.
+func invitedTo(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp) (n int) {
+	if app.OpenToCount == 0 {
+		return 0
+	}
+	people, err := client.People(ctx)
+	if err != nil {
+		return 0 // the server is away, which says nothing of them
+	}
+	for _, p := range people.Members {
+		if p.Status == agentapi.PersonPending && slices.ContainsFunc(p.Apps, func(label string) bool { return strings.EqualFold(label, app.Label) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// onceClicked ends a sentence about all who can open an app, of whom some are invited.
+func onceClicked(unread, all int) string {
+	switch {
+	case unread == 0:
+		return "."
+	case unread >= all:
+		return invitation + "."
+	}
+	return fmt.Sprintf(", %d of them%s.", unread, strings.TrimPrefix(invitation, ","))
+}
+
 // onlyYou is who else opens an app, or that nobody does, where that is so.
 func onlyYou(others string, in agentapi.InNetwork) string {
 	if others != "" || in.Network {
@@ -104,14 +141,15 @@ func sayNetwork(term *terminal, in agentapi.InNetwork) {
 }
 
 // sayApproved tells where an app is by now, and who can open it: app is as it was
-// before, less who lost it.
-func sayApproved(term *terminal, app agentapi.OwnerApp, pub agentapi.Approved, state agentapi.OwnerState) {
-	who := app.AgainOpen(printable)
-	if app.Status == agentapi.StatusLive {
-		who = "" // it was on already, and nobody got it back
-		if others := app.OthersWhoOpen(printable); others != "" {
-			who = others + " can open it, too."
-		}
+// before, less who lost it, and unread how many of those have not clicked their invitation.
+func sayApproved(term *terminal, app agentapi.OwnerApp, unread int, pub agentapi.Approved, state agentapi.OwnerState) {
+	who := app.OthersWhoOpen(printable)
+	switch {
+	case who == "":
+	case app.Status == agentapi.StatusLive: // it was on already, and nobody got it back
+		who += " can open it, too" + onceClicked(unread, app.OpenToCount)
+	default:
+		who += " can open it again" + onceClicked(unread, app.OpenToCount)
 	}
 	who = onlyYou(who, app.InNetwork)
 	if pub.URL == "" {

@@ -27,10 +27,10 @@ func TestApprovingSaysWhoCanOpen(t *testing.T) {
 	}
 	s.ok("people", "invite", bob, "--app", "Notes")
 	moves()
-	if out := s.ok("approve", "notes"); !strings.Contains(out, bob+" can open it again.") || strings.Contains(out, "Only you") {
+	if out := s.ok("approve", "notes"); !strings.Contains(out, bob+" can open it again, once they have clicked their invitation.") || strings.Contains(out, "Only you") {
 		t.Errorf("asked again: %q", out)
 	}
-	if out := s.ok("approve", "notes"); !strings.Contains(out, bob+" can open it, too.") || strings.Contains(out, "Only you") {
+	if out := s.ok("approve", "notes"); !strings.Contains(out, bob+" can open it, too, once they have clicked their invitation.") || strings.Contains(out, "Only you") {
 		t.Errorf("on already: %q", out)
 	}
 	moves()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ const (
 	wrong = agentapi.VerdictWrong
 )
 
+// typedCommand is one within a sentence.
+var typedCommand = regexp.MustCompile(`\bporchlight [a-z](?:[^.,)]|[.,][^ ])*`)
+
 func doctorCommand(c cli) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
@@ -47,6 +51,10 @@ It ends with 0 when nothing is wrong, and with 1 otherwise.`,
 			findings, err := examine(cmd.Context(), c.location)
 			if err != nil {
 				return err
+			}
+			_, suffix := c.typed()
+			for i, f := range findings {
+				findings[i].Next = typedCommand.ReplaceAllString(f.Next, "${0}"+strings.ReplaceAll(suffix, "$", "$$"))
 			}
 			if *asJSON {
 				for i := range findings {

@@ -66,7 +66,7 @@ func notAnswering(where *location, err error) finding {
 		if running, failed := agentapi.ReadRunning(dir); failed == nil && (address == "" || address == running.API) {
 			address = running.API
 			if procinfo.Listening(portOf(address)).PID == running.PID && agentapi.CodeOf(err) != agentapi.CodeUpstream {
-				return doctor.Found("agent", wrong, fmt.Sprintf("Porchlight runs as process %d and does not answer: it hangs, or was stopped.", running.PID), "End it and start it again: "+killCommand(running.PID))
+				return doctor.Found("agent", wrong, fmt.Sprintf("Porchlight runs as process %d and does not answer: it hangs, or was stopped.", running.PID), "End it and start it again: "+endCommands(running.PID))
 			}
 		}
 	}
@@ -94,11 +94,11 @@ func portOf(address string) int {
 	return n
 }
 
-func killCommand(pid int) string {
+func endCommands(pid int) string {
 	if runtime.GOOS == "windows" {
-		return fmt.Sprintf("taskkill /F /PID %d", pid)
+		return fmt.Sprintf("taskkill /PID %d. Where that does not end it: taskkill /F /PID %[1]d", pid)
 	}
-	return fmt.Sprintf("kill -KILL %d", pid)
+	return fmt.Sprintf("kill %d. Where that does not end it: kill -KILL %[1]d", pid)
 }
 
 func dial(ctx context.Context, address string) (net.Conn, error) {
@@ -113,6 +113,9 @@ func checkOwner(ctx context.Context, where *location, mode agentapi.Mode) (*agen
 	var state agentapi.OwnerState
 	if err == nil {
 		state, err = client.State(ctx)
+	}
+	if err != nil && where.theirs(ctx) != nil {
+		return nil, state, doctor.Found("owner", wrong, told(err), "")
 	}
 	if err != nil {
 		return nil, state, doctor.Found("owner", wrong, told(err), ownerNext(err, mode))

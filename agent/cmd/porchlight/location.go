@@ -1,17 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/ownersecret"
+	"porchlight/agent/procinfo"
 	"porchlight/internal/commandline"
 )
 
@@ -101,14 +106,16 @@ func (l *location) owner(ctx context.Context) (*agentapi.Client, error) {
 	}
 	running, err := agentapi.ReadRunning(dir)
 	if err != nil {
-		return nil, err
+		return nil, l.orTheirs(ctx, err)
 	}
 	// The file first: it exists only where an owner chose it or where an agent
 	// ran without a screen, and reading it cannot block.
 	secret, err := ownersecret.File(dir).Get(ctx)
 	if err == nil {
 		client := agentapi.NewOwner(running.OwnerSocket, secret)
-		if _, err := client.Account(ctx); agentapi.CodeOf(err) != agentapi.CodeForbidden {
+		if _, err := client.Account(ctx); errors.Is(err, agentapi.ErrNotRunning) {
+			return nil, l.orTheirs(ctx, err)
+		} else if agentapi.CodeOf(err) != agentapi.CodeForbidden {
 			return client, nil
 		}
 	} else if !errors.Is(err, ownersecret.ErrNotFound) {
@@ -118,6 +125,36 @@ func (l *location) owner(ctx context.Context) (*agentapi.Client, error) {
 		return nil, err
 	}
 	return agentapi.NewOwner(running.OwnerSocket, secret), nil
+}
+
+// orTheirs is err, of an agent that does not run, or where another user's runs, that it
+// does: two of them would only take the place from each other.
+func (l *location) orTheirs(ctx context.Context, err error) error {
+	if whose := l.theirs(ctx); whose != nil && errors.Is(err, agentapi.ErrNotRunning) {
+		return whose
+	}
+	return err
+}
+
+// theirs tells of an agent at the usual address that another user of this computer runs;
+// nil where there is none.
+func (l *location) theirs(ctx context.Context) error {
+	address := cmp.Or(l.given(), agentapi.DefaultAddress)
+	me, err := user.Current()
+	at, bad := netip.ParseAddrPort(address)
+	if l.chosen() || err != nil || bad != nil {
+		return nil
+	}
+	socket := procinfo.ListenerSocket(at.Addr(), int(at.Port()))
+	if socket.UserID == me.Uid {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctor.Within)
+	defer cancel()
+	if _, err := agentapi.New(address).Status(ctx); err != nil {
+		return nil
+	}
+	return agentapi.Errorf(agentapi.CodeForbidden, "Porchlight runs on this computer as %s, who decides here: ask them.", cmp.Or(socket.User, "another user"))
 }
 
 func keychainSecret(ctx context.Context, dataDir string) (string, error) {

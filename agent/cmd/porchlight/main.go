@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,11 @@ func run(ctx context.Context, args []string, term *terminal) int {
 // or a name was mistyped, what to type next.
 func sentence(err error) string {
 	if errors.Is(err, agentapi.ErrNotRunning) {
-		return "Porchlight is not running here. Start it from your applications menu, or type: porchlight agent --local"
+		where := "."
+		if _, looked, ok := strings.Cut(err.Error(), agentapi.ErrNotRunning.Error()+": "); ok {
+			where = ": " + looked + "."
+		}
+		return "Porchlight is not running here" + where + " Start it from your applications menu, or type: porchlight agent --local"
 	}
 	if errors.Is(err, context.Canceled) {
 		return "Stopped before it was done."
@@ -52,6 +57,11 @@ func newRoot(term *terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "porchlight",
 		Short: "Open the apps on this computer, at an address of yours, to exactly the people you choose",
+		Long: `Open the apps on this computer, at an address of yours, to exactly the people you
+choose.
+
+A command ends with 0 when it is done, 1 when it was refused, 2 when the line makes
+no sense as it was written, and 3 when Porchlight is not running.`,
 		Example: `  porchlight share 3000                 put a local port at an address until Ctrl-C
   porchlight agent --local              or stay: on this computer alone,
   porchlight publish notes --port 8000  ask for an address,

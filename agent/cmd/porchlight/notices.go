@@ -69,20 +69,17 @@ func (t *terminal) printNotices(all []agentapi.Notice, seen uint64) error {
 		t.line("Nothing to tell.")
 		return nil
 	}
-	rows, unseen := make([][]string, len(all)), 0
-	for i, n := range all {
+	unseen := 0
+	for _, n := range all {
 		what := ""
 		if n.Undo {
-			what = "can be undone"
+			what = ", can be undone"
 		}
 		if n.Undo && n.ID > seen {
-			what = "new, " + what
+			what = ", new" + what
 			unseen++
 		}
-		rows[i] = []string{strconv.FormatUint(n.ID, 10), moment(n.At), n.Text, what}
-	}
-	if err := t.table([]string{"ID", "AT", "NOTICE", ""}, rows); err != nil {
-		return err
+		t.line("%d, %s%s\n    %s", n.ID, moment(n.At), what, printable(n.Text))
 	}
 	if unseen > 0 {
 		t.line("To take one back: porchlight notices undo ID. To let the rest be: porchlight notices seen")

@@ -21,9 +21,17 @@ func resumeCommand(c cli) *cobra.Command {
 		Short: "Open a paused app again",
 		Args:  commandline.Exactly("the NAME of the app"),
 	}
+	again := " again"
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Done, error) {
+		state, err := client.State(ctx)
+		if app, bad := appIn(state, args[0]); err == nil && bad == nil && app.Status == agentapi.StatusLive && !app.Paused {
+			again = ", as it was"
+		}
 		return done(client.Resume(ctx, args[0]))
-	}, says[agentapi.Done](c, "%s is open again to everyone who may open it."))
+	}, func(_ agentapi.Done, args []string) error {
+		c.line("%s is open%s, to everyone who may open it.", printable(args[0]), again)
+		return nil
+	})
 }
 
 func darkCommand(c cli) *cobra.Command {

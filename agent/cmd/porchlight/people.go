@@ -29,9 +29,11 @@ is named by its label, its name or its address, as 'porchlight apps' shows them.
 	return listCommand(c, cmd, "List everybody, removed people included", (*agentapi.Client).People, c.printPeople)
 }
 
+const invitation = ", once they have clicked their invitation"
+
 // onceThey is what still keeps somebody out who was given an app, by status.
 var onceThey = map[string]string{
-	agentapi.PersonPending: ", once they have clicked their invitation",
+	agentapi.PersonPending: invitation,
 	agentapi.PersonRemoved: ", but is removed: invite them to let them in again",
 }
 

@@ -256,7 +256,7 @@ func (s *sharing) tell(ctx context.Context) error {
 	s.sayAddress()
 	who := app.OthersWhoOpen(printable)
 	if who != "" {
-		who += " can open it, too."
+		who += " can open it, too" + onceClicked(invitedTo(ctx, s.client, app), app.OpenToCount)
 	}
 	if who = onlyYou(who, app.InNetwork); who != "" {
 		who += " "

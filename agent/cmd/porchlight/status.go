@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/procinfo"
 	"porchlight/internal/commandline"
 )
@@ -23,7 +26,13 @@ func statusCommand(c cli) *cobra.Command {
 		if err != nil {
 			return agentapi.StatusSummary{}, err
 		}
-		return client.Status(ctx)
+		ctx, cancel := context.WithTimeout(ctx, doctor.Within)
+		defer cancel()
+		status, err := client.Status(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("Porchlight does not answer; it may be stopped or busy. See: porchlight doctor")
+		}
+		return status, err
 	}, func(status agentapi.StatusSummary, _ []string) error {
 		if status.Connected {
 			c.line("On, at %s", status.URL)
@@ -42,6 +51,8 @@ func statusCommand(c cli) *cobra.Command {
 		}
 		if client, state := ownersState(cmd.Context(), c.location); client != nil {
 			sayClosed(c.terminal, state)
+		} else if whose := c.theirs(cmd.Context()); whose != nil {
+			c.line("%s", whose)
 		}
 		return nil
 	})

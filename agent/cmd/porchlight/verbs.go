@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,8 +43,26 @@ func ownerCommand[T any](c cli, cmd *cobra.Command, ask func(context.Context, *a
 		if err != nil {
 			return result, err
 		}
-		return ask(ctx, client, args)
+		result, err = ask(ctx, client, args)
+		if agentapi.IsNoApp(err) && len(args) > 0 {
+			err = meant(ctx, client, args[0], err)
+		}
+		return result, err
 	}, say)
+}
+
+// meant is err, of a name that no app has, with those that look alike.
+func meant(ctx context.Context, client *agentapi.Client, typed string, err error) error {
+	state, failed := client.State(ctx)
+	names := make([]string, len(state.Apps))
+	for i, app := range state.Apps {
+		names[i] = app.Name
+	}
+	alike := commandline.Alike(typed, names)
+	if failed != nil || len(alike) == 0 {
+		return err
+	}
+	return agentapi.Errorf(agentapi.CodeNotFound, "%s Did you mean %s?", err, strings.Join(alike, " or "))
 }
 
 // listCommand is cmd, which shows a list when it is given no verb of its own, with

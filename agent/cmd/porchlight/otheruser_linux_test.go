@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"porchlight/internal/commandline"
+)
+
+// Another user of the computer is told whose Porchlight it is, by every command, and
+// never to start a second one.
+func TestAnotherUsersAgent(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be another user")
+	}
+	s := startAgent(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp("", "porchlight-other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	program := filepath.Join(home, "porchlight")
+	if err := os.WriteFile(program, raw, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(home, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"apps", "approve notes", "people", "export " + filepath.Join(home, "out.zip"), "doctor", "status", "listening", "connect https://control.example"} {
+		cmd := exec.Command(program, append(strings.Fields(line), "--api", s.state().API)...)
+		cmd.Env = []string{asProgram + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH")}
+		cmd.Dir = home
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, _ := cmd.CombinedOutput()
+		if !strings.Contains(string(out), "Porchlight runs on this computer as root, who decides here: ask them.") || strings.Contains(string(out), "agent --local") {
+			t.Errorf("%s says:\n%s", line, out)
+		}
+		if code := cmd.ProcessState.ExitCode(); (code == 0) != (line == "status") || code == commandline.ExitNotRunning {
+			t.Errorf("%s ends with %d", line, code)
+		}
+	}
+}
