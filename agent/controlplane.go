@@ -43,7 +43,8 @@ func (a *Agent) makeConnection() (err error) {
 			a.access.SetClockAhead(ahead)
 			a.access.Touch()
 		},
-		Log: a.cfg.Log.With("part", "tunnel"),
+		OnUnknown: func() { a.remote.Doubt() },
+		Log:       a.cfg.Log.With("part", "tunnel"),
 	})
 	if err != nil {
 		return err

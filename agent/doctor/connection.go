@@ -48,6 +48,9 @@ func Connection(state agentapi.OwnerState) Finding {
 
 // troubleNext says what to do about a trouble whose sentence does not.
 func troubleNext(state agentapi.OwnerState) string {
+	if !state.Account.Connected && !state.Account.Local {
+		return "Type: porchlight connect URL"
+	}
 	for _, app := range state.Apps {
 		if app.Certificate != nil && app.Certificate.Problem != "" {
 			return certificateNext

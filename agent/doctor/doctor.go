@@ -97,7 +97,7 @@ func (p Patient) checks() []check {
 	if account.Connected && !account.Local {
 		checks = append(checks, func(context.Context) []Finding { return Cookies(account.URL, account.AuthURL) })
 	}
-	if account.URL != "" {
+	if account.URL != "" && (account.Connected || account.Local) {
 		one(p.Visit)
 		if name := localhostName(account.URL); name != "" {
 			one(func(ctx context.Context) Finding { return Names(ctx, name) })

@@ -251,3 +251,27 @@ func TestForgedAndOldSnapshots(t *testing.T) {
 		}
 	})
 }
+
+// A relay that does not know the credential any more has HTTPS asked at once: what the
+// server's operator ended is told then, and not called a server that is away.
+func TestDoubtAsksAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		by := &way{plane: p, up: true}
+		h := prepare(t, p, func(c *Config) { c.Tunnel = by })
+		h.run(t)
+		synctest.Wait()
+		p.set(func() {
+			p.down = &controlapi.Error{Code: controlapi.CodeUnauthorized, Message: "This computer is not connected to an account any more."}
+			by.up, by.dials = false, true // it dials, and is refused each time
+		})
+		synctest.Wait()
+		h.remote.Doubt()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s := h.remote.State(); !s.Refused {
+			t.Errorf("two seconds later it is %+v", s)
+		}
+	})
+}

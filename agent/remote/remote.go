@@ -107,6 +107,8 @@ type Remote struct {
 	put   bool   // something was put since the start
 	again again
 
+	doubted atomic.Bool // HTTPS is to be asked; see Doubt
+
 	mu    sync.Mutex
 	woken chan struct{} // guarded by mu; closed and replaced by Wake
 }
@@ -140,6 +142,13 @@ func (r *Remote) Wake() {
 	r.woken = make(chan struct{})
 }
 
+// Doubt has HTTPS asked at once whether this computer is still known: a relay says that
+// its credential is not valid.
+func (r *Remote) Doubt() {
+	r.doubted.Store(true)
+	r.Wake()
+}
+
 // wakeups is closed by the next Wake.
 func (r *Remote) wakeups() <-chan struct{} {
 	r.mu.Lock()
@@ -166,7 +175,11 @@ func (r *Remote) syncForever(ctx context.Context) error {
 		}
 		failures++
 		wait, woken := pause(woken, err, failures)
-		r.cfg.Log.Warn("control plane does not answer", "err", err, "retry_in", wait.Round(time.Millisecond))
+		what := "control plane does not answer"
+		if isRefusal(err) {
+			what = "control plane does not know this computer any more"
+		}
+		r.cfg.Log.Warn(what, "err", err, "retry_in", wait.Round(time.Millisecond))
 		sleep(ctx, woken, wait)
 	}
 	return ctx.Err()
@@ -217,12 +230,14 @@ func (r *Remote) awaitTunnel(ctx context.Context) bool {
 	timer := time.NewTimer(time.Until(r.waitTunnel))
 	defer timer.Stop()
 	for {
+		woken := r.wakeups()
 		now, soon, changed := r.cfg.Tunnel.SyncedBy()
-		if now || !soon {
+		if now || !soon || r.doubted.Swap(false) {
 			return now
 		}
 		select {
 		case <-changed:
+		case <-woken:
 		case <-timer.C:
 			return false
 		case <-ctx.Done():

@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/filelimit"
 )
 
@@ -70,6 +71,8 @@ type Config struct {
 	// OnContact is told that the control plane answered by a control connection, and how
 	// far its clock is at least ahead of this computer's; nil for not. See Sync.
 	OnContact func(ahead time.Duration)
+	// OnUnknown is called when a relay says that the credential is not valid; nil for not.
+	OnUnknown func()
 	// Near says that the relay is this process, from which no silence comes: nothing
 	// beats often.
 	Near bool
@@ -291,6 +294,9 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 			wait, level = 0, slog.LevelInfo // it has been welcomed there
 		case errors.As(err, &refused) && refused.patient():
 			wait = refused.after() + jitter(refusedBackoff)
+			if refused.Code == tunnelwire.CodeUnauthorized && t.cfg.OnUnknown != nil {
+				t.cfg.OnUnknown()
+			}
 		case t.another():
 			wait = jitter(firstBackoff)
 		default:
