@@ -158,7 +158,7 @@ func (s *People) invite(ctx context.Context, computerID string, i inviting) (con
 		if err := tx.putInvitation(hashOf(purposeInvitation, link), row); err != nil || i.noMail {
 			return p.wire(tx.now), err
 		}
-		return p.wire(tx.now), s.mailInvitation(tx, mailID, link, c, owner, email, row, i.language)
+		return p.wire(tx.now), s.mailInvitation(tx, mailID, link, c, owner, email, row, p, i.language)
 	})
 	return p, row, err
 }
@@ -189,7 +189,7 @@ func (t *txn) noteUsed(hash string, row invitation) error {
 
 // mailInvitation writes the mail of an invitation, and forgets that an earlier one
 // did not arrive.
-func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation, language string) error {
+func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation, p person, language string) error {
 	apps, err := s.appsNamed(tx, c, nil, row.Apps)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner 
 	spoken, _ := words.Named(language)
 	message, err := mail.Invitation{
 		To: email, Owner: owner.Email, From: row.From, Line: row.Line,
-		Apps: inMail(apps), Link: address, Until: row.Until, Language: spoken,
+		Apps: inMail(apps), Link: address, Until: row.Until, End: endOf(p, row.Apps), Language: spoken,
 	}.Message()
 	if err != nil {
 		return err
@@ -208,6 +208,20 @@ func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner 
 		return err
 	}
 	return s.putMail(tx, mailID, message)
+}
+
+// endOf is when the last of some apps ends for a person; zero where one does not.
+func endOf(p person, apps []string) (last time.Time) {
+	for _, id := range apps {
+		end, ends := p.Until[id]
+		if !ends {
+			return time.Time{}
+		}
+		if end.After(last) {
+			last = end
+		}
+	}
+	return last
 }
 
 func (t *txn) deleteInvitation(computerID, accountID, hash string) error {

@@ -135,6 +135,32 @@ func TestInvitationOfSomebodyRevoked(t *testing.T) {
 }
 
 // Of 64 clicks on one invitation one opens a session.
+// An invitation to what ends sooner says so in its mail, and has ended with it; giving it
+// for longer brings it back.
+func TestInvitationToWhatEnds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	end := b.now().Add(time.Hour).UTC().Truncate(time.Second)
+	p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: bob, Apps: []string{"app1"}, Until: rfc(end)}))
+	b.until("the mail", func() bool { return len(b.mails()) == 1 })
+	if mail := b.mails()[0]; !strings.Contains(mail.Text, end.Format("until 2 January, 15:04 UTC.")) {
+		t.Errorf("the mail says no end:\n%s", mail.Text)
+	}
+	link := b.invitation(bob)
+	ok[Invitation](t)(b.People.LookAtInvitation(t.Context(), link, ""))
+	b.clock.Add(time.Hour)
+	_, err := b.People.LookAtInvitation(t.Context(), link, "")
+	if over, is := errors.AsType[*InvitationOver](err); !is || !over.Ended.Equal(end) {
+		t.Errorf("after the end: %v", err)
+	}
+	_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
+	wantRefusal(t, err, controlapi.CodeNotFound)
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), e.Computer.ID, p.AccountID, "app1", controlapi.UntilNever))
+	ok[Invitation](t)(b.People.LookAtInvitation(t.Context(), link, ""))
+}
+
 func TestInvitationIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

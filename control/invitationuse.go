@@ -3,7 +3,9 @@ package control
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -173,7 +175,11 @@ func (s *People) openInvitation(tx kv.Tx, hash, sessionToken string) (invitation
 	case !s.now().Before(row.Until): // it is kept longer, to say so
 		err = &InvitationOver{Ended: row.Until}
 	}
-	return row, p.at(s.now()), err
+	now := p.at(s.now())
+	if err == nil && len(now.Apps) == 0 && len(now.Ended) > 0 {
+		err = &InvitationOver{Ended: slices.MaxFunc(slices.Collect(maps.Values(now.Ended)), time.Time.Compare)}
+	}
+	return row, now, err
 }
 
 // overInvitation is why there is no open invitation with a hash.

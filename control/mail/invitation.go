@@ -29,6 +29,7 @@ type Invitation struct {
 	Apps  []App  // at least one; the first is what the link opens
 	Link  string
 	Until time.Time // when the link ends
+	End   time.Time // when the apps end for them; zero for never
 	// Language is the owner's.
 	Language words.Language
 }
@@ -67,6 +68,9 @@ func (i Invitation) Message() (Message, error) {
 		Subject:    i.Language.Say("%[1]s shares %[2]s with you", i.Who(), named[0]),
 		First:      named[0], Named: i.Language.List(named, maxNamed),
 		Day: i.Language.Day(i.Until.UTC()),
+	}
+	if !i.End.IsZero() && i.End.Before(i.Until) {
+		shown.Day = i.Language.Day(i.End.UTC()) + i.End.UTC().Format(", 15:04 UTC")
 	}
 	text, html, err := invitationBodies(i.Language).write(shown)
 	if err != nil {
