@@ -151,6 +151,52 @@ func ownPassword(authorization string, encoded, raw []byte) (basic basic, ours b
 	return basic, ours
 }
 
+// HoldsPassword says whether an app password, right or wrong, stands anywhere in an
+// Authorization value: after any scheme, between other words, as it is or in base64 of
+// either alphabet, at whatever byte of it. Such a value is never an app's.
+func HoldsPassword(authorization string) bool {
+	if _, ours := ownPassword(authorization, nil, nil); ours {
+		return true
+	}
+	var plain, decoded uint64 // the last eight bytes, and those that base64 stands for
+	for i := range len(authorization) {
+		c := authorization[i]
+		plain = plain<<8 | uint64(c)
+		if beginsPassword(plain) && base64Bits[byte(plain>>40)] < 0 { // no piece of a token that an app made
+			return true
+		}
+		if base64Bits[c] < 0 {
+			continue
+		}
+		decoded = decoded<<6 | uint64(base64Bits[c])
+		if beginsPassword(decoded) || beginsPassword(decoded>>2) || beginsPassword(decoded>>4) {
+			return true
+		}
+	}
+	return false
+}
+
+// beginsPassword says whether the last five bytes are PasswordPrefix and a character
+// that may follow it. An app's own token of a thousand bytes has that, decoded, by
+// chance once in ten million.
+func beginsPassword(last uint64) bool {
+	const prefix = 'p'<<24 | 'l'<<16 | 'p'<<8 | '_' // controlapi.PasswordPrefix
+	after := byte(last)
+	return uint32(last>>8) == prefix && (after >= 'a' && after <= 'z' || after >= '2' && after <= '7')
+}
+
+// base64Bits are the six bits of a byte in base64 of either alphabet, or -1.
+var base64Bits = func() (t [256]int8) {
+	for c := range t {
+		t[c] = -1
+	}
+	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+		t[c] = int8(i)
+	}
+	t['-'], t['_'] = t['+'], t['/']
+	return t
+}()
+
 // decodeLoosely reads base64 of either alphabet, with or without its padding, and
 // whatever else is in between.
 func decodeLoosely(encoded []byte) []byte {

@@ -251,6 +251,14 @@ func FuzzOwnPassword(f *testing.F) {
 		if user, password, ok := r.BasicAuth(); ok && strings.HasPrefix(password, "plp_") && !ours {
 			t.Fatalf("an app reads %q of %s in %q", password, user, value)
 		}
+		if ours && !access.HoldsPassword(value) {
+			t.Fatalf("%q reaches an app", value)
+		}
+		for _, held := range []string{value + " " + bobs1, value + " " + base64.StdEncoding.EncodeToString([]byte(value+bobs1))} {
+			if !access.HoldsPassword(held) {
+				t.Fatalf("%q reaches an app", held)
+			}
+		}
 	})
 }
 

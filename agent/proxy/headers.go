@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"porchlight/agent/access"
 )
 
 // The five headers an app learns its visitor from (docs/interface.md, Identity
@@ -120,7 +122,7 @@ func strip(h http.Header) {
 	if values, ok := h["Authorization"]; ok {
 		kept := values[:0]
 		for _, v := range values {
-			if !ourBearer(v) && !ourPassword(v) {
+			if !ourBearer(v) && !access.HoldsPassword(v) {
 				kept = append(kept, v)
 			}
 		}

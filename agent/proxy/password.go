@@ -86,10 +86,3 @@ func tooManyGuesses(wait time.Duration) *answer {
 	a.header = http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}
 	return a
 }
-
-// ourPassword says whether an Authorization value carries an app password, right or
-// wrong: such a value never reaches an app.
-func ourPassword(value string) bool {
-	_, ours := access.OwnPassword(value)
-	return ours
-}

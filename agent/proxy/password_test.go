@@ -29,6 +29,9 @@ var (
 
 const bobsMail = "bob@example.com"
 
+// appsJWT is one that an app made for itself.
+const appsJWT = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
+
 // passwordRig is a rig whose snapshot has the passwords.
 func passwordRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	t.Helper()
@@ -205,12 +208,28 @@ func TestPasswordsStayAwayFromApps(t *testing.T) {
 		"alone":               {[]string{"Basic " + encode("plp_x")}, nil},
 		"beside an app's own": {[]string{"Basic " + encode("maya:secret"), good}, []string{"Basic " + encode("maya:secret")}},
 		"an app's own":        {[]string{"Basic " + encode("maya:secret")}, []string{"Basic " + encode("maya:secret")}},
-		"a colon in it":       {[]string{"Basic " + encode("maya:x:plp_x")}, []string{"Basic " + encode("maya:x:plp_x")}},
-		"without a colon":     {[]string{"Basic " + encode("maya")}, []string{"Basic " + encode("maya")}},
-		"no base64":           {[]string{"Basic %&?"}, []string{"Basic %&?"}},
-		"odd base64":          {[]string{"Basic bWF5YTpz="}, []string{"Basic bWF5YTpz="}},
-		"nothing":             {[]string{"Basic"}, []string{"Basic"}},
-		"two of the app's":    {[]string{"Basic eDp5", "Digest x"}, []string{"Basic eDp5", "Digest x"}},
+		"a colon in it":       {[]string{"Basic " + encode("maya:x:plp_x")}, nil},
+		// Weakness: one that stood elsewhere, by its owner's mistake, reached the app (SE7).
+		"as a bearer token":             {[]string{"Bearer " + bobsPassword}, nil},
+		"as a token":                    {[]string{"token plp_wrong"}, nil},
+		"without a scheme":              {[]string{bobsPassword}, nil},
+		"as a header of its own":        {[]string{"user: " + bobsPassword}, nil},
+		"quoted":                        {[]string{`Digest username="bob", password="` + bobsPassword + `"`}, nil},
+		"another scheme":                {[]string{"Negotiate " + good[6:]}, nil},
+		"base64 in Bearer":              {[]string{"Bearer " + encode(bobsPassword)}, nil},
+		"two in one":                    {[]string{"Basic YTpi, " + good}, nil},
+		"two without a comma":           {[]string{"Basic YTpi " + wrong}, nil},
+		"one byte before":               {[]string{"X " + encode(":"+bobsPassword)}, nil},
+		"two bytes before":              {[]string{"X " + encode("b:"+bobsPassword)}, nil},
+		"the other alphabet, elsewhere": {[]string{"X " + base64.RawURLEncoding.EncodeToString([]byte("\xff\xfe\xff:"+bobsPassword))}, nil},
+		"before an app's own":           {[]string{"Bearer plp_x", "Basic eDp5"}, []string{"Basic eDp5"}},
+		"an app's token":                {[]string{"Bearer xplp_a.b-plp_a_plp_b"}, []string{"Bearer xplp_a.b-plp_a_plp_b"}},
+		"an app's JWT":                  {[]string{"Bearer " + appsJWT}, []string{"Bearer " + appsJWT}},
+		"without a colon":               {[]string{"Basic " + encode("maya")}, []string{"Basic " + encode("maya")}},
+		"no base64":                     {[]string{"Basic %&?"}, []string{"Basic %&?"}},
+		"odd base64":                    {[]string{"Basic bWF5YTpz="}, []string{"Basic bWF5YTpz="}},
+		"nothing":                       {[]string{"Basic"}, []string{"Basic"}},
+		"two of the app's":              {[]string{"Basic eDp5", "Digest x"}, []string{"Basic eDp5", "Digest x"}},
 	} {
 		before := len(rec.requests())
 		var header []string
