@@ -283,6 +283,12 @@ func TestAilments(t *testing.T) {
 			t.Errorf("%q: told %+v", h, n)
 		}
 	}
+	noted := doing("a", agentapi.HealthAnswers)
+	noted.HealthNote = true
+	n := (&app{}).approved(action{verb: doApprove, label: "App a"}, agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &noted.AppHealth})
+	if !strings.Contains(n.body, noted.HealthDetail) || appStanding(noted) != "" {
+		t.Errorf("one that answers with an error to everybody: told %+v, standing %q", n, appStanding(noted))
+	}
 }
 
 // Open is offered only where it opens something; else the line says why.

@@ -28,7 +28,7 @@ func (a *app) approved(act action, app agentapi.Approved) note {
 	}
 	before := a.seenApp(act.name)
 	switch {
-	case app.Does().Ails():
+	case app.Does().Ails(), app.Does().HealthNote:
 		n.body = isolate(app.HealthDetail)
 	case !before.Network && (act.verb == doApproveAlone || before.OpenToCount == 0):
 		n.body = say("%s. Only you can open it.", host)

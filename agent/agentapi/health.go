@@ -35,6 +35,11 @@ type AppHealth struct {
 	// HealthOption is the change of options that would help, as ChangeOptions
 	// takes it; nil for none. It may be there for an app that answers.
 	HealthOption map[string]any `json:"healthOption,omitempty"`
+	// HealthStatus is the status of its first page, where that is an error.
+	HealthStatus int `json:"healthStatus,omitempty"`
+	// HealthNote says that it answers, and visitors do not get what they came for: an
+	// error as its first page, or an option that did not help.
+	HealthNote bool `json:"healthNote,omitempty"`
 	// HealthAt is when that was learnt; nil while nothing is known.
 	HealthAt *time.Time `json:"healthAt,omitempty"`
 	// LastError is the last failure that a visitor met; nil for none since the

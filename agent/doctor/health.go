@@ -40,7 +40,7 @@ func checkHealth(ctx context.Context, name string, app agentapi.OwnerApp, ask As
 	switch {
 	case h.Health == agentapi.HealthUnknown:
 		f.State, f.Text = note, fmt.Sprintf("Whether %s answers on port %d is not known.", app.Label, app.LocalPort)
-	case !h.Ails() && len(h.HealthOption) == 0:
+	case !h.Ails() && len(h.HealthOption) == 0 && !h.HealthNote:
 		f.State = fine
 	case !h.Ails():
 		f.State = note
@@ -65,6 +65,9 @@ func healthNext(name string, h agentapi.AppHealth) string {
 	case agentapi.HealthNothing:
 		return "Start it, or publish it anew with the port it listens on."
 	case agentapi.HealthAnswers:
+		if h.HealthNote && h.HealthStatus != 0 {
+			return "Look into its log."
+		}
 		return ""
 	}
 	return "Look into its log, and start it again."

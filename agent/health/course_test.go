@@ -6,7 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,6 +78,56 @@ func TestWhatAProbeSends(t *testing.T) {
 				t.Errorf("asked as %q", agent)
 			}
 		})
+	}
+}
+
+// TestFollowsItselfOnce: one redirect to the same app is followed, with nothing of the
+// answer but its path, and no other program is asked anything.
+func TestFollowsItselfOnce(t *testing.T) {
+	t.Parallel()
+	other := count(t)
+	elsewhere := "localhost:" + strconv.Itoa(other.port)
+	for to, want := range map[string]string{
+		"/login?next=%2F#top":           "/ /login?next=%2F",
+		"login":                         "/ /login",
+		"//" + host + "/a":              "/ /a",
+		"HTTPS://" + host + "/a":        "/ /a",
+		"http://localhost:PORT/a":       "/ /a",
+		"http://127.0.0.1:PORT/a":       "/ /a",
+		"/":                             "/",
+		"https://" + host + "/":         "/",
+		"https://" + host + ".evil/a":   "/",
+		"https://" + host + ":444/a":    "/",
+		"http://" + elsewhere + "/a":    "/",
+		"https://auth.example.net/a":    "/",
+		"javascript:alert(1)":           "/",
+		"http:/a":                       "/",
+		"ftp://" + host + "/a":          "/",
+		"/" + strings.Repeat("a", 2000): "/",
+	} {
+		h := build(t)
+		var mu sync.Mutex
+		var asked []string
+		app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			asked = append(asked, r.URL.String())
+			mu.Unlock()
+			if len(r.Header) > 3 || r.Host != host {
+				t.Errorf("%s: of %s with %v", to, r.Host, r.Header)
+			}
+			w.Header()["Location"] = []string{strings.Replace(to, "PORT", r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr).AddrPort().String()[len("127.0.0.1:"):], 1)}
+			w.Header().Set("Set-Cookie", "a=b")
+			w.WriteHeader(http.StatusFound)
+		}))
+		h.set("a", app.Listener.Addr().(*net.TCPAddr).Port, agentapi.AppOptions{})
+		h.Probe(t.Context(), "a")
+		app.Close()
+		if got := strings.Join(asked, " "); got != want {
+			t.Errorf("%s: asked for %s, want %s", to, got, want)
+		}
+	}
+	if other.asked.Load() != 0 {
+		t.Error("another program was asked")
 	}
 }
 

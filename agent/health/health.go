@@ -110,6 +110,8 @@ type verdict struct {
 	detail string
 	said   words.Text     // detail, to be said in another language
 	option map[string]any // never changed
+	status int            // of a first page that is an error; 0: none
+	note   bool           // it answers, and visitors do not get what they came for
 	at     time.Time
 }
 
@@ -142,7 +144,10 @@ func (h *Health) Of(id string) agentapi.AppHealth {
 		return agentapi.AppHealth{}
 	}
 	v := e.shown()
-	out := agentapi.AppHealth{Health: v.state, HealthDetail: v.detail, HealthWords: v.said, HealthOption: v.option, LastError: e.last}
+	out := agentapi.AppHealth{
+		Health: v.state, HealthDetail: v.detail, HealthWords: v.said, HealthOption: v.option,
+		HealthStatus: v.status, HealthNote: v.note, LastError: e.last,
+	}
 	if v.state != agentapi.HealthUnknown {
 		out.HealthAt = new(v.at.UTC())
 	}
@@ -154,7 +159,7 @@ func (e *entry) shown() verdict {
 	if e.met.state != agentapi.HealthUnknown && !e.explained() {
 		v = e.met
 	}
-	if e.hint && v.state == agentapi.HealthAnswers && v.option == nil {
+	if e.hint && v.state == agentapi.HealthAnswers && v.option == nil && !v.note {
 		v.detail, v.said, v.option = unaware, words.Text{words.Plain(unaware)}, publicAddress
 	}
 	return v

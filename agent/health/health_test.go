@@ -210,6 +210,17 @@ func status(public, local int) http.HandlerFunc {
 	}
 }
 
+// behind leads from / to another address, and answers anything else with a handler.
+func behind(to string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, to, http.StatusFound)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // TestStates plants each state, and asks.
 func TestStates(t *testing.T) {
 	t.Parallel()
@@ -229,11 +240,17 @@ func TestStates(t *testing.T) {
 		option  map[string]any
 	}{
 		"answers":                             {func(t *testing.T) int { return serve(t, page("hello"), nil) }, agentapi.AppOptions{}, "answers", "It answers on port", nil},
-		"401":                                 {func(t *testing.T) int { return serve(t, status(401, 401), nil) }, agentapi.AppOptions{}, "answers", "with status 401", nil},
-		"404":                                 {func(t *testing.T) int { return serve(t, status(404, 404), nil) }, agentapi.AppOptions{}, "answers", "with status 404", nil},
-		"500":                                 {func(t *testing.T) int { return serve(t, status(500, 200), nil) }, agentapi.AppOptions{}, "answers", "with status 500", nil},
-		"403 for all":                         {func(t *testing.T) int { return serve(t, status(403, 403), nil) }, agentapi.AppOptions{}, "answers", "with status 403", nil},
-		"400 for all":                         {func(t *testing.T) int { return serve(t, status(400, 400), nil) }, agentapi.AppOptions{}, "answers", "with status 400", nil},
+		"401":                                 {func(t *testing.T) int { return serve(t, status(401, 401), nil) }, agentapi.AppOptions{}, "answers", "asks for a sign-in of its own (status 401)", nil},
+		"404":                                 {func(t *testing.T) int { return serve(t, status(404, 404), nil) }, agentapi.AppOptions{}, "answers", "has no first page (status 404)", nil},
+		"500":                                 {func(t *testing.T) int { return serve(t, status(500, 200), nil) }, agentapi.AppOptions{}, "answers", "visitors get an error as its first page (status 500)", nil},
+		"403 for all":                         {func(t *testing.T) int { return serve(t, status(403, 403), nil) }, agentapi.AppOptions{}, "answers", "error as its first page (status 403)", nil},
+		"400 for all":                         {func(t *testing.T) int { return serve(t, status(400, 400), nil) }, agentapi.AppOptions{}, "answers", "error as its first page (status 400)", nil},
+		"401 but for localhost":               {func(t *testing.T) int { return serve(t, status(401, 200), nil) }, agentapi.AppOptions{}, "refuses", "status 401", map[string]any{"localhostHost": true}},
+		"401, and 403 as localhost":           {func(t *testing.T) int { return serve(t, status(401, 403), nil) }, agentapi.AppOptions{}, "answers", "sign-in of its own", nil},
+		"421 behind its redirect":             {func(t *testing.T) int { return serve(t, behind("/ui/", status(421, 200)), nil) }, agentapi.AppOptions{}, "refuses", "status 421", map[string]any{"localhostHost": true}},
+		"403 behind its redirect":             {func(t *testing.T) int { return serve(t, behind("https://"+host+"/ui/?a=b", status(403, 200)), nil) }, agentapi.AppOptions{}, "refuses", "status 403", map[string]any{"localhostHost": true}},
+		"503 behind its redirect":             {func(t *testing.T) int { return serve(t, behind("/ui/", status(503, 503)), nil) }, agentapi.AppOptions{}, "answers", "status 503", nil},
+		"405":                                 {func(t *testing.T) int { return serve(t, status(405, 405), nil) }, agentapi.AppOptions{}, "answers", "has no first page (status 405)", nil},
 		"nothing":                             {func(t *testing.T) int { return programs.FreePort(t) }, agentapi.AppOptions{}, "nothing", "nothing listens there", nil},
 		"refuses 403":                         {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, agentapi.AppOptions{}, "refuses", "status 403", map[string]any{"localhostHost": true}},
 		"refuses 400":                         {func(t *testing.T) int { return serve(t, status(400, 404), nil) }, agentapi.AppOptions{}, "refuses", "to call it localhost helps", map[string]any{"localhostHost": true}},
@@ -312,6 +329,9 @@ func TestStates(t *testing.T) {
 			got := h.Probe(t.Context(), "a")
 			if got.Health != c.want || !strings.Contains(got.HealthDetail, c.detail) || !reflect.DeepEqual(got.HealthOption, c.option) || got.HealthAt == nil {
 				t.Errorf("%+v, want %s, %q, %v", got, c.want, c.detail, c.option)
+			}
+			if noted := strings.Contains(got.HealthDetail, "an error"); noted != got.HealthNote {
+				t.Errorf("noted: %v, of %q", got.HealthNote, got.HealthDetail)
 			}
 			if got.LastError != nil {
 				t.Errorf("a probe is no visitor: %+v", got.LastError)

@@ -23,14 +23,14 @@ type page struct {
 	start  []byte // of its body
 }
 
-// get asks for / on a connection of its own. It follows nothing.
-func (p *prober) get(ctx context.Context, t upstream.Target, host string) (page, error) {
+// get asks for a path on a connection of its own. It follows nothing.
+func (p *prober) get(ctx context.Context, t upstream.Target, host, path string) (page, error) {
 	conn, err := p.dial(ctx, t)
 	if err != nil {
 		return page{}, err
 	}
 	defer conn.Close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+path, nil)
 	if err != nil {
 		return page{}, fmt.Errorf("ask for the first page: %w", err)
 	}

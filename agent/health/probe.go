@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,8 @@ const (
 	maxRead = 64 << 10
 	// bodyFor is how long the rest of an answer is waited for.
 	bodyFor = 500 * time.Millisecond
+	// maxPath is how long an address is that a redirect is followed to, in bytes.
+	maxPath = 2000
 	// userAgent says to the app who asks.
 	userAgent = "Porchlight-probe"
 )
@@ -43,8 +46,9 @@ type prober struct {
 	sent    bool
 }
 
-// probe asks for the first page as visitors do, and where that is refused or fails,
-// looks whether one of the options would help: as localhost, with TLS, in HTTP/2.
+// probe asks for the first page as visitors do, one redirect of the app to itself
+// included, and where that is refused or fails, looks whether one of the options would
+// help: as localhost, with TLS, in HTTP/2.
 func (h *Health) probe(ctx context.Context, app App, checks upstream.Checks) result {
 	ctx, cancel := context.WithTimeout(ctx, h.askFor)
 	defer cancel()
@@ -54,7 +58,7 @@ func (h *Health) probe(ctx context.Context, app App, checks upstream.Checks) res
 }
 
 func (p *prober) judge(ctx context.Context) (v verdict, told bool) {
-	got, err := p.get(ctx, p.app.Target, p.host())
+	got, err := p.first(ctx, p.host())
 	switch {
 	case errors.Is(err, upstream.ErrStranger):
 		return v, false // whoever listens is not who was approved, which the engine tells
@@ -84,9 +88,47 @@ func timedOut(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || is && timeout.Timeout()
 }
 
-// refusal says whether a status may mean that the host was not liked.
+// refusal says whether a status may mean that the host was not liked. 401 is what some
+// answer who want to know everybody that does not come by localhost.
 func refusal(status int) bool {
+	return status == http.StatusUnauthorized || unwanted(status)
+}
+
+// unwanted says whether a status is that of a request that an app does not take.
+func unwanted(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusForbidden || status == http.StatusMisdirectedRequest
+}
+
+// first asks for the first page: where that leads to another one of the app, as / does to
+// /login, that one is what visitors see.
+func (p *prober) first(ctx context.Context, host string) (page, error) {
+	got, err := p.get(ctx, p.app.Target, host, "/")
+	if err != nil {
+		return got, err
+	}
+	if to := p.onward(got); to != "" {
+		if next, err := p.get(ctx, p.app.Target, host, to); err == nil {
+			got.status, got.start = next.status, append(append(got.start, '\n'), next.start...)
+		}
+	}
+	return got, nil
+}
+
+// onward is where an answer leads to at the app itself, and not to the first page again;
+// empty for nowhere.
+func (p *prober) onward(got page) string {
+	to, err := url.Parse(got.header.Get("Location"))
+	if err != nil || got.status < 300 || got.status > 399 || len(got.header["Location"]) != 1 {
+		return ""
+	}
+	port := ":" + strconv.Itoa(p.app.Target.Port)
+	own := []string{"", p.app.Host, p.host(), "localhost" + port, "127.0.0.1" + port, "[::1]" + port}
+	path := (&url.URL{Path: "/"}).ResolveReference(to).RequestURI()
+	absolute := to.Host != "" && (to.Scheme == "" || to.Scheme == "http" || to.Scheme == "https")
+	if !slices.Contains(own, strings.ToLower(to.Host)) || !absolute && to.Scheme != "" || path == "/" || len(path) > maxPath {
+		return ""
+	}
+	return path
 }
 
 // refused is what follows from a first page that was refused. An app that is still at
@@ -95,11 +137,11 @@ func refusal(status int) bool {
 // not.
 func (p *prober) refused(ctx context.Context, got page) verdict {
 	if p.host() == p.app.Host {
-		local, err := p.get(ctx, p.app.Target, p.localhost())
+		local, err := p.first(ctx, p.localhost())
 		switch {
 		case err == nil && !refusal(local.status):
 			return refuses(p.app, got.status, "takes")
-		case got.status != http.StatusBadRequest && timedOut(err):
+		case got.status != http.StatusBadRequest && got.status != http.StatusUnauthorized && timedOut(err):
 			return refuses(p.app, got.status, "does not refuse")
 		}
 	}

@@ -18,7 +18,7 @@ func (p *prober) otherScheme(ctx context.Context) (scheme string, ok bool) {
 	asked := p.app.Target.Scheme
 	plain := false
 	if asked != agentapi.UpstreamHTTP && asked != "" {
-		got, err := p.get(ctx, p.in(agentapi.UpstreamHTTP), p.host())
+		got, err := p.get(ctx, p.in(agentapi.UpstreamHTTP), p.host(), "/")
 		plain = err == nil
 		if plain && got.status != http.StatusBadRequest { // which servers say who want TLS
 			return agentapi.UpstreamHTTP, true

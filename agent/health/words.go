@@ -2,6 +2,7 @@ package health
 
 import (
 	"cmp"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -37,12 +38,26 @@ func saying(state agentapi.Health, s words.Sentence) verdict {
 	return verdict{state: state, detail: s.String(), said: words.Text{s}}
 }
 
-// answers is told of any answer; status is of one that is an error, or 0.
+// answers is told of any answer; status is of one that is an error, or 0. Where every
+// visitor meets that error the owner is told so; that an app has a sign-in of its own, or
+// no first page, is said and as it should be.
 func answers(app App, status int) verdict {
-	if status >= 400 {
-		return saying(agentapi.HealthAnswers, words.Of("It answers %[1]s, its first page with status %[2]s.", where(app.Target), strconv.Itoa(status)))
+	v := saying(agentapi.HealthAnswers, words.Of("It answers %s.", where(app.Target)))
+	switch at, code := where(app.Target), strconv.Itoa(status); {
+	case status == http.StatusUnauthorized:
+		v = saying(v.state, words.Of("It answers %[1]s, and asks for a sign-in of its own (status %[2]s).", at, code))
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
+		v = saying(v.state, words.Of("It answers %[1]s, and has no first page (status %[2]s).", at, code))
+	case unwanted(status), status >= 500:
+		v = saying(v.state, words.Of("It answers %[1]s, and visitors get an error as its first page (status %[2]s).", at, code))
+		v.note = true
+	case status >= 400:
+		v = saying(v.state, words.Of("It answers %[1]s, its first page with status %[2]s.", at, code))
 	}
-	return saying(agentapi.HealthAnswers, words.Of("It answers %s.", where(app.Target)))
+	if status >= 400 {
+		v.status = status
+	}
+	return v
 }
 
 // answersRPC is told of an app that speaks HTTP/2 alone over TLS, in which gRPC reaches it.

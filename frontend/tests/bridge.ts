@@ -176,8 +176,8 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     return options;
   },
   probe: ({ name }) => {
-    const { health, healthDetail, healthAt } = byName(name);
-    return { health, healthDetail, ...(healthAt && { healthAt }) };
+    const { health, healthDetail, healthNote, healthAt } = byName(name);
+    return { health, healthDetail, ...(healthNote && { healthNote }), ...(healthAt && { healthAt }) };
   },
   tryAddress: ({ name }) => ({ at: new Date().toISOString(), host: `${name}.${state.account.host}`, works: true, milliseconds: 84, text: '', ...trying.get(name) }),
   examine: () => examined(),

@@ -23,7 +23,11 @@ func sayOn(term *terminal, name string, port int, url, who string, h agentapi.Ap
 		on += ". " + who
 	}
 	term.line("%s", on)
-	if h.Health != agentapi.HealthNothing {
+	switch {
+	case h.Health == agentapi.HealthNothing:
+	case h.HealthStatus != 0 && !h.HealthNote:
+		term.line("%s", printable(h.Sentence(name))) // a sign-in of its own, or no first page
+	default:
 		sayHealth(term, name, name, h)
 	}
 }
@@ -77,7 +81,7 @@ func sayAilment(term *terminal, a agentapi.OwnerApp) {
 // sayHealth does so in words of the app as called; of one that needs nothing it says
 // nothing.
 func sayHealth(term *terminal, name, called string, h agentapi.AppHealth) {
-	if h.Ails() || len(h.HealthOption) > 0 {
+	if h.Ails() || len(h.HealthOption) > 0 || h.HealthNote {
 		term.line("%s", printable(h.Sentence(called)))
 	}
 	if take := doctor.TakeOption(name, h.HealthOption); take != "" {

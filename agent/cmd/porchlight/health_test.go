@@ -69,8 +69,11 @@ func TestHealthReadsAlike(t *testing.T) {
 		state  agentapi.Verdict
 	}{
 		"answers": {plant(t, page, plain), agentapi.HealthAnswers, " on ", "is on, at", "", fine},
-		"failing": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }), plain),
-			agentapi.HealthAnswers, " on ", "is on, at", "", fine},
+		"failing": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }), plain),
+			agentapi.HealthAnswers, " on ", "visitors get an error as its first page (status 503)", "", note},
+		"signin": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }), plain),
+			agentapi.HealthAnswers, " on ", "asks for a sign-in of its own (status 401)", "", fine},
+		"empty":   {plant(t, http.NotFoundHandler(), plain), agentapi.HealthAnswers, " on ", "has no first page (status 404)", "", fine},
 		"nothing": {closed, agentapi.HealthNothing, "not answering", "and nothing listens on port " + closed + " yet: start it", "", wrong},
 		"refuses": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasPrefix(r.Host, "localhost:") {

@@ -38,8 +38,8 @@ export function checkup(snapshot: OwnerState, preferences: Preferences | undefin
 function known(snapshot: OwnerState, preferences: Preferences | undefined): Line[] {
   const live = snapshot.apps.filter((app) => app.status === 'live' && !app.paused);
   const ailing = live.filter((app) => ailmentOf(app));
-  const lines: Line[] = [...connection(snapshot), ...keychain(snapshot, preferences), ...live.flatMap(certificate), ...ailing.map(ailingApp)];
-  const fine = live.filter((app) => !ailmentOf(app));
+  const lines: Line[] = [...connection(snapshot), ...keychain(snapshot, preferences), ...live.flatMap(certificate), ...ailing.map(ailingApp), ...live.filter(noted).map(notedApp)];
+  const fine = live.filter((app) => !ailmentOf(app) && !noted(app));
   const words = strings.checkup;
   if (fine.length > 0) lines.push({ key: 'apps', state: 'ok', title: words.apps, text: plain(words.named(fine.map((app) => app.label))) });
   const ends = live.flatMap((app) => (app.certificate?.notAfter && !app.certificate.problem ? [app.certificate.notAfter] : [])).sort();
@@ -84,6 +84,15 @@ function ailingApp(app: OwnerApp): Line {
     key: `app ${app.name}`, state: 'wrong', title: plain(words.ails(app.label, strings.health.states[ailmentOf(app)!])), text: app.healthDetail || strings.app.notAnsweringWhy(app.localPort),
     fix: suggestion ? { label: suggestion.words.button, is: { does: 'suggestion', app } } : { label: words.pause, is: { does: 'pause', app } },
   };
+}
+
+/** Whether an app answers, and visitors do not get what they came for. */
+const noted = (app: OwnerApp): boolean => !ailmentOf(app) && (app.healthNote === true || suggestionOf(app) !== undefined);
+
+function notedApp(app: OwnerApp): Line {
+  const suggestion = suggestionOf(app);
+  const title = plain(strings.checkup.ails(app.label, suggestion ? strings.health.better : strings.health.noted));
+  return { key: `app ${app.name}`, state: 'note', title, text: app.healthDetail, fix: suggestion ? { label: suggestion.words.button, is: { does: 'suggestion', app } } : show(app) };
 }
 
 const show = (app: OwnerApp): NonNullable<Line['fix']> => ({ label: strings.checkup.show, is: { does: 'show', app } });

@@ -58,7 +58,7 @@ export class Desk {
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
         const open = { label: strings.app.open, run: () => void this.open(app) };
-        if (ailmentOf({ health: now.health ?? '', answering: true })) return this.#offerHelp(app, now);
+        if (now.healthNote || ailmentOf({ health: now.health ?? '', answering: true })) return this.#offerHelp(app, now);
         this.toasts.show(strings.toast.approved(app.label, host, this.#whoOpens(app, alone)), this.owner.snapshot?.darkSince ? undefined : open);
       },
     );
@@ -86,7 +86,7 @@ export class Desk {
   async probe(app: OwnerApp): Promise<boolean> {
     return this.#try(async () => {
       const does = await this.bridge.ask('probe', { name: app.name });
-      if (does.health === 'answers') return this.#tell(strings.toast.answersNow(app.label));
+      if (does.health === 'answers' && !does.healthNote) return this.#tell(strings.toast.answersNow(app.label));
       if (does.healthAt !== app.healthAt) return;
       const { probe } = await this.bridge.ask('settings');
       this.#tell(probe ? strings.toast.askedLately : strings.toast.askingOff);

@@ -379,7 +379,11 @@ export interface AppHealth {
   healthDetail: string;
   /** The same with its arguments apart, to be said in another language. */
   healthDetailWords?: Sentence[];
+  /** It answers, and visitors do not get what they came for. */
+  healthNote?: boolean;
   healthOption?: ChangedOptions;
+  /** The status of its first page where that is an error. */
+  healthStatus?: number;
   lastError?: AppError;
 }
 
@@ -438,7 +442,11 @@ export interface Approved {
   healthDetail?: string;
   /** The same with its arguments apart, to be said in another language. */
   healthDetailWords?: Sentence[];
+  /** It answers, and visitors do not get what they came for. */
+  healthNote?: boolean;
   healthOption?: ChangedOptions;
+  /** The status of its first page where that is an error. */
+  healthStatus?: number;
   host?: string;
   lastError?: AppError;
   status: Status;
@@ -741,8 +749,12 @@ export interface OwnerApp {
   healthDetail: string;
   /** The same with its arguments apart, to be said in another language. */
   healthDetailWords?: Sentence[];
+  /** It answers, and visitors do not get what they came for. */
+  healthNote?: boolean;
   /** The change of options that would help, as changeOptions takes it. It may be there for an app that answers. */
   healthOption?: ChangedOptions;
+  /** The status of its first page where that is an error. */
+  healthStatus?: number;
   here: string[];
   host?: string;
   label: string;

@@ -41,6 +41,25 @@ test('the page says what is wrong, what helps and which option that is', async (
   await health.getByText('Works from the internet, 84 ms').waitFor();
 });
 
+test('an error that every visitor meets is told by the page and by Health, and the app stays lit', async () => {
+  const page = await open({ scene: 'health' });
+  const detail = 'It answers on port 8000, and visitors get an error as its first page (status 503).';
+  await page.evaluate(`stub.change("notes", {healthNote: true, healthStatus: 503, healthDetail: '${detail}'})`);
+  expect(await lit(page)).toContain('N');
+  await page.getByRole('button', { name: 'Notes', exact: true }).click();
+  const health = page.getByRole('group', { name: 'How it does' });
+  await health.getByText('It answers, and not as it should').waitFor();
+  await health.getByText(detail).waitFor();
+  await health.getByRole('button', { name: 'Try now' }).click();
+  await told(page, 'Nothing new: an app is asked at most once a minute.');
+  await page.getByRole('complementary').getByRole('status').getByRole('button').click();
+  const noted = section(page, 'Good to know');
+  await noted.getByText(detail).waitFor();
+  await noted.getByRole('button', { name: /^Tell it its address: / }).waitFor();
+  await noted.getByRole('button', { name: /^Show: .*Notes/ }).click();
+  await page.getByRole('heading', { level: 1, name: 'Notes' }).waitFor();
+});
+
 test('asks again, and says so where that told nothing new', async () => {
   const page = await open({ scene: 'health' });
   await page.getByRole('button', { name: 'Slow', exact: true }).click();

@@ -183,6 +183,7 @@ export const ofApps = {
       wrong: 'Answers wrongly',
     } satisfies Record<Ailment, string>,
     better: 'It could do better',
+    noted: 'It answers, and not as it should',
     tryNow: 'Try now',
     trying: 'Trying…',
     works: (ms: number) => `Works from the internet, ${number.format(ms)} ms`,

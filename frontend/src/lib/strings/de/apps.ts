@@ -175,6 +175,7 @@ export const ofApps: Spoken<typeof english> = {
       h2c: 'Spricht HTTP/2',
       wrong: 'Antwortet falsch',
     },
+    noted: 'Sie antwortet, aber nicht, wie sie sollte',
     better: 'Es ginge besser',
     tryNow: 'Jetzt prüfen',
     trying: 'Wird geprüft…',
