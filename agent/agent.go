@@ -311,6 +311,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.people.Run(ctx) })
 	g.Go(func() error { return a.api.Run(ctx) })
 	g.Go(func() error { return a.update.Run(ctx) })
+	if a.cfg.Mode == agentapi.ModeDesktop {
+		// Its menu asked with who is cut off by it, so nobody's visit is waited for.
+		g.Go(func() error { <-ctx.Done(); a.EndVisits(); return nil })
+	}
 	if a.acme != nil {
 		g.Go(func() error { return a.orderCertificates(ctx) })
 		g.Go(func() error { return a.watchCertificates(ctx) })
@@ -336,6 +340,9 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) Close() error {
 	if a.unfollow != nil {
 		a.unfollow()
+	}
+	if a.client != nil {
+		a.client.HTTP.CloseIdleConnections() // a local control plane waits for them when it ends
 	}
 	if a.store == nil {
 		return nil

@@ -10,6 +10,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -57,6 +58,8 @@ type Config struct {
 	// ForgetPeople removes everybody but the owner, and every grant,
 	// before anything is served: this computer was connected elsewhere since.
 	ForgetPeople bool
+	// grace stands in for relayGrace in tests.
+	grace time.Duration
 }
 
 // Local is a local Porchlight. It is made by New.
@@ -188,7 +191,7 @@ func (p *controlPlane) build(ctx context.Context, cfg Config, addr string, port 
 			Mail:   p.outbox,
 			Now:    cfg.Agent.Now,
 		},
-		Relay:    relay.Config{TLS: authTLS(p.ca, cfg.Agent.Log), Grace: relayGrace},
+		Relay:    relay.Config{TLS: authTLS(p.ca, cfg.Agent.Log), Grace: cmp.Or(cfg.grace, relayGrace)},
 		Tunnel:   addr,
 		SyncBeat: controlapi.LocalBeat,
 		KeptMail: "porchlight outbox",

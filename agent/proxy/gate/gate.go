@@ -99,6 +99,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.ShutdownGrace)
 	defer cancel()
 	if err != nil || shutdown(grace, srv, front.own) != nil {
+		c.Log.Warn("requests of visitors were cut off", "after", limits.ShutdownGrace)
 		c.CutOff()
 		srv.Close()
 	}
