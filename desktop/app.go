@@ -126,7 +126,9 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 func (a *app) present(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { a.tray.run(ctx) })
+	wg.Go(func() {
+		a.tray.run(ctx, func() menu { return emptyMenu(iconOff, say("Quitting…"), a.atLogin()) })
+	})
 	wg.Go(func() {
 		coalesce(ctx, a.newWindowState, func() {
 			if s, known := a.snapshot(); known {

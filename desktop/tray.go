@@ -91,13 +91,14 @@ func (t *tray) build() {
 	close(t.made)
 }
 
-// run applies menus until ctx ends.
-func (t *tray) run(ctx context.Context) {
+// run applies menus until ctx ends, and then the last one.
+func (t *tray) run(ctx context.Context, last func() menu) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-t.made:
 	}
+	defer func() { t.apply(last()) }()
 	for {
 		var rest <-chan time.Time
 		if t.unfinished {

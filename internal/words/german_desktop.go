@@ -11,6 +11,7 @@ var germanDesktop = map[string]string{
 	"Dark since %s":                   "Dunkel seit %s",
 	"Reconnecting…":                   "Verbindung wird hergestellt…",
 	"Starting…":                       "Startet…",
+	"Quitting…":                       "Wird beendet…",
 	"Porchlight is not answering":     "Porchlight antwortet nicht",
 	"%s, in another process":          "%s, in einem anderen Prozess",
 	"%s, brought along by an app":     "%s, mitgebracht von einer App",

@@ -3,8 +3,11 @@
 package desktop
 
 import (
+	"errors"
 	"net/http"
 	"testing"
+
+	"github.com/godbus/dbus/v5"
 )
 
 // The owner cuts one person off without the window, and takes it back. What came of
@@ -44,9 +47,52 @@ func TestPeopleFromTheTray(t *testing.T) {
 		s.notified(guest + " may open Notes")
 		p.answers(bob, notes, http.StatusOK)
 	})
-	t.Run("quit says who is cut off", func(t *testing.T) {
-		openStream(t, bob.Do, notes, nil)
+	t.Run("quit says who is cut off, and that it goes", func(t *testing.T) {
+		open := openStream(t, bob.Do, notes, nil)
 		s.trayShows("Quit Porchlight > "+guest+": Notes", true)
-		s.trayShows("Quit Porchlight > Yes, quit Porchlight", true)
+		said := s.menuChanges()
+		open.over(t, "Quit", s.trayClick("Quit Porchlight > Yes, quit Porchlight"))
+		p.ends(0)
+		s.eventually("the menu says that it goes", func() error {
+			select {
+			case label := <-said:
+				if label == "Quitting…" {
+					return nil
+				}
+				return errors.New("it says " + label)
+			default:
+				return errors.New("it says nothing more")
+			}
+		})
 	})
+}
+
+// menuChanges tells what lines of the menu come to say from now on, as a panel hears it:
+// also what a program says that has ended since.
+func (s *session) menuChanges() <-chan string {
+	s.t.Helper()
+	if err := s.bus.AddMatchSignal(dbus.WithMatchInterface("com.canonical.dbusmenu"), dbus.WithMatchMember("ItemsPropertiesUpdated")); err != nil {
+		s.t.Fatal(err)
+	}
+	signals, labels := make(chan *dbus.Signal, 1024), make(chan string, 1024)
+	s.bus.Signal(signals)
+	go func() {
+		for signal := range signals { // closed with the connection
+			var updated []struct {
+				ID    int32
+				Props map[string]dbus.Variant
+			}
+			if len(signal.Body) == 0 || dbus.Store(signal.Body[:1], &updated) != nil {
+				continue
+			}
+			for _, one := range updated {
+				label, _ := one.Props["label"].Value().(string)
+				select {
+				case labels <- label:
+				default: // nobody reads them any more
+				}
+			}
+		}
+	}()
+	return labels
 }
