@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// document writes what was measured of a part into the document, between its marks. All
-// else there is written by hand.
+// document writes what was measured of a part into the document, between its marks, and
+// what follows from it into operating.md. All else there is written by hand.
 func document(file string, k kept, part string) error {
 	var rows []row
 	for _, row := range k.Rows {
@@ -18,10 +18,15 @@ func document(file string, k kept, part string) error {
 	}
 	var section strings.Builder
 	printRows(&section, k.Parts[part], rows)
-	if err := between(file, "load-"+part, section.String()); err != nil || part != costPart(1) {
+	if err := between(file, "load-"+part, section.String()); err != nil {
 		return err
 	}
-	return between(file, "load-paper", paper(rows))
+	if part == costPart(1) {
+		if err := between(file, "load-paper", paper(rows)); err != nil {
+			return err
+		}
+	}
+	return operating(file)
 }
 
 // between puts a section in the place of what stands between its marks.

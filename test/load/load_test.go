@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -104,6 +105,29 @@ func TestPaper(t *testing.T) {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q but:\n%s", want, said)
 		}
+	}
+}
+
+// What operating.md tells an operator is what the tables of performance.md say: the
+// command that writes those writes it, and nobody wrote over it.
+func TestOperatorsReadWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"performance.md", "operating.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	had, _ := os.ReadFile(filepath.Join(dir, "operating.md"))
+	if err := operating(filepath.Join(dir, "performance.md")); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := os.ReadFile(filepath.Join(dir, "operating.md")); !bytes.Equal(had, now) || bytes.Contains(now, []byte("not measured")) {
+		t.Errorf("docs/operating.md does not say what docs/performance.md does, which is now:\n%s", now)
 	}
 }
 
