@@ -14,10 +14,10 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package package test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ## Using it ------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ cli: ## build porchlight, the command line and agent, and porchlight-control, th
 desktop: frontend ## build porchlight-desktop
 	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/porchlight-desktop .
 
-frontend: frontend/dist/index.html
+frontend: frontend/dist/index.html ## the window's page, into frontend/dist
 
 frontend/node_modules/.package-lock.json: frontend/package-lock.json
 	cd frontend && npm ci --no-audit --no-fund --loglevel=error
@@ -60,7 +60,7 @@ test: setup-test ## set everything up and run the tests, but for those below tha
 check: setup-desktop frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)
 
-test-go: frontend
+test-go: frontend ## Go's tests, with the race detector
 	go test ./internal/socket ./agent/proxy/gate # what the race detector leaves out
 	go test -race -timeout 15m ./...
 
@@ -74,10 +74,10 @@ test-h2spec: ## HTTP/2 conformance of the proxy, beside a bare net/http server
 spec: setup-cli ## the promises of docs/interface.md with the tests that show them, written to test/promises.txt too
 	@build/spec.sh
 
-test-frontend: frontend
+test-frontend: frontend ## types, logic, and the page in Chromium
 	cd frontend && npm run check && npm test && npm run test:built
 
-race: # the command line and the server with the race detector, in bin/race
+race: ## the command line and the server with the race detector, in bin/race
 	CGO_ENABLED=1 go build -race -ldflags '$(LDFLAGS)' -o bin/race/ ./agent/cmd/porchlight ./control/cmd/porchlight-control
 
 test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them
@@ -94,10 +94,10 @@ test-recipes: cli race ## the quick ones of test-apps
 test-clients: race ## real OAuth client libraries against the real programs
 	build/raced.sh test/clients/run.sh
 
-test-desktop: desktop cli
+test-desktop: desktop cli ## the real menu bar on a desktop of its own
 	test/desktop/run.sh
 
-test-attack: cli
+test-attack: cli ## the quick form of make attack
 	go run ./test/attack -quick
 
 attack: setup-test cli ## what a hostile stranger can send, by the thousand, against the real programs: nothing may get through
@@ -142,8 +142,12 @@ load: setup-load cli ## thousands of simulated computers on one node and several
 package: setup-package frontend ## Debian packages of the menu-bar app and of the server, into out/, looked over by lintian
 	build/package.sh '$(VERSION)' '$(LDFLAGS)' '$(TAGS)'
 
-test-package: package ## install the packages on a clean Debian 12 (debootstrap, as root), use them, remove them
-	test/package/run.sh
+package-server: setup-cli ## the Debian package of the server alone, which needs nothing of a desktop
+	build/package.sh '$(VERSION)' '$(LDFLAGS)' '' server
+
+test-package: package ## install the packages on a clean Debian 12 and 13 (debootstrap, as root), use them, remove them
+	test/package/run.sh bookworm
+	test/package/run.sh trixie
 
 windows: setup-package frontend ## cross-build for Windows, with installers, into out/ (built here, run nowhere yet)
 	build/windows.sh '$(VERSION)' '$(LDFLAGS)'

@@ -121,7 +121,7 @@ func newLineCommand(term terminal) *cobra.Command {
 			if err := c.BeginLine(ctx); err != nil {
 				return err
 			}
-			fmt.Fprintln(term.err, "Computers believe the store as it is now within a minute. Look through the people, app passwords and OAuth clients: what was withdrawn since is back.")
+			fmt.Fprintln(term.err, "Computers believe the store as it is now within 10 seconds. Look through the people, app passwords and OAuth clients: what was withdrawn since is back.")
 			return nil
 		})
 	cmd.Long = `Have computers believe the store as it is now, though they were told newer.
