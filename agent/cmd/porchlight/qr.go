@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"os"
 	"strings"
 
@@ -17,8 +18,12 @@ const (
 )
 
 // qr prints an address as a QR code, two modules a character. It does so only on a
-// terminal that is wide enough and takes colours.
+// terminal that is wide enough and takes colours, and of no address that leads a
+// telephone to itself.
 func (t *terminal) qr(address string) {
+	if u, err := url.Parse(address); err != nil || strings.HasSuffix("."+u.Hostname(), ".localhost") {
+		return
+	}
 	to := t.out
 	if read, ok := to.(readOutput); ok {
 		to = read.Writer

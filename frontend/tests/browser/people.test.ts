@@ -116,6 +116,18 @@ describe('inviting', () => {
     await expect.poll(() => called(page, 'invitationLink')).toEqual([[{ accountId: 'acc-lena@example.com' }]]);
   });
 
+  test('a link that only this computer can open is no QR code', async () => {
+    const page = await people({ scene: 'apps' });
+    await page.getByRole('button', { name: 'Invite', exact: true }).click();
+    await page.getByLabel('Notes').check();
+    await field(page).fill('lena@example.com');
+    await page.getByRole('button', { name: 'Copy link…' }).click();
+    const panel = page.getByRole('region', { name: /^1 link, until / });
+    await panel.getByText('the link works only on this computer').waitFor();
+    await panel.getByRole('button', { name: 'Copy link for lena@example.com' }).waitFor();
+    expect(await panel.getByRole('button', { name: /QR/ }).count()).toBe(0);
+  });
+
   test('a day is chosen, and one that is over is not', async () => {
     const page = await people();
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
