@@ -1,28 +1,29 @@
 #!/bin/bash
-# Installs the Debian packages of out/ on a clean Debian 12, uses them as a new
+# Installs the Debian packages of out/ on a clean Debian, uses them as a new
 # user, takes them away again, and looks at what is left. The clean system is a
 # debootstrap root below out/; chroot and mounts need root (or sudo).
 #
-# usage: test/package/run.sh    after make package
+# usage: test/package/run.sh [bookworm|trixie]    after make package
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 [ "$(id -u)" = 0 ] || exec sudo --preserve-env=http_proxy,https_proxy,no_proxy "$0" "$@"
 
+release=${1:-bookworm}
 debs=$(ls -t out/porchlight_*.deb out/porchlight-control_*.deb 2>/dev/null || true)
 main=$(grep -m1 'porchlight_' <<<"$debs") server=$(grep -m1 'porchlight-control_' <<<"$debs")
 [ -n "$main" ] && [ -n "$server" ] || { echo "There are no packages in out/. Run make package." >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "debootstrap is missing. Run build/setup.sh package." >&2; exit 1; }
 
-root=$PWD/out/clean-debian
+root=$PWD/out/clean-$release
 say() { printf '%s\n' "== $*"; }
 
 # A root that was made before is used again; what was installed in it is not.
 base=$root.base
 if [ ! -e "$base/etc/debian_version" ]; then
-	say "making a clean Debian 12"
+	say "making a clean Debian ($release)"
 	rm -rf "$base.new"
-	debootstrap --variant=minbase --include=ca-certificates bookworm "$base.new" >/dev/null
+	debootstrap --variant=minbase --include=ca-certificates "$release" "$base.new" >/dev/null
 	rm -rf "$base.new/var/cache/apt/archives"/*.deb
 	mv "$base.new" "$base"
 fi
@@ -42,7 +43,7 @@ tidy() {
 	done
 	for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do umount -l "$root${mounts[i]}" || true; done
 	rm -rf --one-file-system "$root"
-	[ $code = 0 ] && say "all well" || say "FAILED"
+	[ $code = 0 ] && say "all well on Debian $(cat "$base/etc/debian_version")" || say "FAILED"
 	exit $code
 }
 trap tidy EXIT

@@ -1,0 +1,74 @@
+// Package packaging holds the names and versions of the Debian packages to what
+// build/package.sh looks for; run.sh beside it installs them.
+package packaging
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestNames: whatever tags a clone has, the version is one that Debian takes, the
+// packer keeps it as it stands, and a later one sorts later.
+func TestNames(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the packages are Debian's, and its tools judge them")
+	}
+	root := filepath.Join("..", "..")
+	run := func(env []string, name string, args ...string) string {
+		t.Helper()
+		c := exec.Command(name, args...)
+		c.Dir, c.Env = root, append(os.Environ(), env...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	nfpm := filepath.Join(t.TempDir(), "nfpm")
+	run(nil, "go", "build", "-modfile=build/tools/go.mod", "-o", nfpm, "github.com/goreleaser/nfpm/v2/cmd/nfpm")
+
+	before := ""
+	for _, c := range []struct{ described, version string }{ // the earlier one first
+		{"1234567", "0+g1234567"}, // a clone without tags
+		{"abc1234-dirty", "0+gabc1234+dirty"},
+		{"unknown", "0+gunknown"}, // no clone at all
+		{"v1.2.3-rc.1", "1.2.3~rc.1"},
+		{"v1.2.3", "1.2.3"},
+		{"v1.2.3-4-gabc1234", "1.2.3+4.gabc1234"},
+		{"v1.2.3-4-gabc1234-dirty", "1.2.3+4.gabc1234+dirty"},
+		{"v1.3", "1.3"},
+	} {
+		version := run(nil, "build/debversion.sh", c.described)
+		if version != c.version {
+			t.Errorf("%s is version %s, want %s", c.described, version, c.version)
+		}
+		if before != "" {
+			run(nil, "dpkg", "--compare-versions", before, "lt", version)
+		}
+		before = version
+		for config, name := range map[string]string{"nfpm": "porchlight", "nfpm-control": "porchlight-control"} {
+			settings, err := os.ReadFile(filepath.Join(root, "build", "linux", config+".yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			without, _, _ := bytes.Cut(settings, []byte("contents:\n")) // those are not built here
+			if err := os.WriteFile(filepath.Join(dir, "nfpm.yaml"), without, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			run([]string{"VERSION=" + version, "ARCH=arm64"}, nfpm, "package",
+				"--config", filepath.Join(dir, "nfpm.yaml"), "--packager", "deb", "--target", dir+"/")
+			made, _ := filepath.Glob(filepath.Join(dir, "*.deb"))
+			if want := filepath.Join(dir, name+"_"+version+"_arm64.deb"); len(made) != 1 || made[0] != want {
+				t.Errorf("%s: made %v, want %s", c.described, made, want)
+			} else if is := run(nil, "dpkg-deb", "--field", made[0], "Version"); is != version {
+				t.Errorf("%s: the package is of version %s, want %s", c.described, is, version)
+			}
+		}
+	}
+}
