@@ -125,10 +125,11 @@ var serviceNames = strings.Fields(`
 	password passwords pay payment payments register root saml secure signin signup ssl ssladmin ssladministrator
 	sslwebmaster sso sysadmin system tls verify
 	about app apps assets blog cdn contact control dashboard docs download downloads gateway help legal
-	porchlight privacy proxy relay static status terms vpn`)
+	porchlight privacy proxy static status terms vpn`)
 
-// serversPattern are names of servers of which there may be several: ns1, mx2.
-var serversPattern = regexp.MustCompile(`^(dns|ftp|imap|mail|mx|ns|pop|pop3|smtp|www)[0-9]*$`)
+// serversPattern are names of servers of which there may be several: ns1, mx2, and a
+// node's tunnel address such as relay1.
+var serversPattern = regexp.MustCompile(`^(dns|ftp|imap|mail|mx|node|ns|pop|pop3|relay|smtp|www)[0-9]*$`)
 
 // looksLikeService says whether no computer may take a name any more. The hyphens
 // in third and fourth place are kept for encodings such as xn-- (RFC 5891, section

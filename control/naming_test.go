@@ -22,6 +22,7 @@ func TestNamesOfServices(t *testing.T) {
 	b := newBench(t, amongOthers)
 	for name := range strings.FieldsSeq(`postmaster abuse hostmaster webmaster info support sales noc security ftp
 		mail mail2 smtp imap pop pop3 mx mx1 ns ns1 dns wpad autodiscover autoconfig isatap mta-sts localhost broadcasthost
+		relay relay1 relay12 node node2
 		login signin admin api auth oauth account accounts static cdn status help root ssl tls
 		xn--mya-hoa xn-- ab--c 12--`) {
 		_, err := b.Computers.Ensure(t.Context(), "maya@example.com", name)
@@ -32,7 +33,7 @@ func TestNamesOfServices(t *testing.T) {
 	if n := b.rows("account/"); n != 0 {
 		t.Errorf("%d accounts were made", n)
 	}
-	for _, name := range []string{"maya", "mailbox", "nas1", "a-b", "a-", "abc---b", "x-n--y", "mx-5", "information"} {
+	for _, name := range []string{"maya", "mailbox", "nas1", "relay-1", "nodered", "a-b", "a-", "abc---b", "x-n--y", "mx-5", "information"} {
 		if _, err := b.Computers.Ensure(t.Context(), "maya@example.com", name); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -95,9 +95,49 @@ func TestOperatingRuns(t *testing.T) {
 			"porchlight settings":                "an owner types it at a computer; the tests of agent/cmd/porchlight do",
 			"bootstrap:":                         "it is for Patroni; make load PART=ha runs three servers with these settings",
 			"scrape_configs:":                    "it is for Prometheus; test/nodes holds rules and dashboard against what a node serves",
+			"17 3 * * * root":                    "it is for cron; TestBackupEveryNight has a shell carry it out",
 			"systemctl enable":                   "no service manager runs where the tests do; TestUnit has systemd-analyze verify the unit, and TestWalkRuns starts what it starts",
 		},
 	}.typed(t, h)
+}
+
+// TestBackupEveryNight carries out the line for cron of docs/operating.md two nights after
+// each other: a backup never overwrites a file.
+func TestBackupEveryNight(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "control.yaml")
+	if err := os.WriteFile(config, []byte("data: "+filepath.Join(dir, "data")+"\ndomain: porch.localhost\nlisten: [\"127.0.0.1:0\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := programs.Begin(t, exec.Command(filepath.Join(binDir(t), "porchlight-control"), "serve", "--config", config, "--public-port", "443"))
+	if _, err := server.Says(t.Context(), `listening on (\S+)`); err != nil {
+		t.Fatal(err)
+	}
+	_, line, found := strings.Cut(read(t, "../../docs/operating.md"), "\n17 3 * * * root ")
+	line, _, ended := strings.Cut(line, "\n")
+	if !found || !ended {
+		t.Fatal("docs/operating.md has no line for cron")
+	}
+	line = strings.NewReplacer(`\%`, "%", "/etc/porchlight/control.yaml", config, "/var/backups", dir).Replace(line)
+	shell := func(line string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+		cmd.Env = append(os.Environ(), "PATH="+binDir(t)+":"+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	}
+	shell("porchlight-control account add maya@example.net --config " + config)
+	for range 2 {
+		shell(line)
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, "porchlight", "*"))
+	if err != nil || len(kept) == 0 || len(kept) > 2 { // two where midnight is between
+		t.Fatalf("kept %v, %v", kept, err)
+	}
+	shell("porchlight-control restore " + kept[0] + " --data " + filepath.Join(dir, "back"))
+	shell("porchlight-control account list --domain porch.localhost --data " + filepath.Join(dir, "back") + " | grep maya@example.net")
 }
 
 // TestUnit has systemd look at the unit, with the program under test in its place.

@@ -106,6 +106,39 @@ func isPromQL(t *testing.T, asked map[string]string) {
 	}
 }
 
+// TestCertificateAlerts: two weeks before a certificate ends somebody reads of it in the
+// morning, two days before it wakes them, and one that is renewed in time rings nowhere.
+func TestCertificateAlerts(t *testing.T) {
+	t.Parallel()
+	rules, err := filepath.Abs(filepath.Join("..", "..", "build", "monitoring", "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const day = 86400
+	file := filepath.Join(t.TempDir(), "certificate.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `rule_files: [%q]
+evaluation_interval: 5m
+tests:
+  - interval: 5m
+    input_series:
+      - {series: 'porchlight_certificate_ends_timestamp_seconds{instance="renewed"}', values: '%d+0x100'}
+      - {series: 'porchlight_certificate_ends_timestamp_seconds{instance="late"}', values: '%d+0x100'}
+      - {series: 'porchlight_certificate_ends_timestamp_seconds{instance="over"}', values: '%d+0x100'}
+    promql_expr_test:
+      - eval_time: 2h
+        expr: 'sum by (alertname, instance, severity) (ALERTS{alertname=~"PorchlightCertificate.*", alertstate="firing"})'
+        exp_samples:
+          - {value: 1, labels: '{alertname="PorchlightCertificateNotRenewed", instance="late", severity="day"}'}
+          - {value: 1, labels: '{alertname="PorchlightCertificateNotRenewed", instance="over", severity="day"}'}
+          - {value: 1, labels: '{alertname="PorchlightCertificateEnds", instance="over", severity="wake"}'}
+`, rules, 15*day, 13*day, day), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("promtool", "test", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("promtool, of the Debian package prometheus (build/setup.sh test): %v\n%s", err, out)
+	}
+}
+
 func monitoring(t *testing.T, name string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "build", "monitoring", name))
