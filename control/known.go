@@ -57,6 +57,12 @@ func (s *SignIn) Remember(known, email string) string {
 	return s.keys.Seal(sealKnown, text)
 }
 
+// Knows says whether known is the proof of a browser that has signed in with some address.
+func (s *SignIn) Knows(known string) bool {
+	b, _ := s.parseKnown(known)
+	return len(b.with) > 0 && b.with[0].at > s.now().Add(-KnownLife).Unix() // newest first
+}
+
 // knownFor says which known browser asks for mail at email, if it is one.
 func (s *SignIn) knownFor(known, email string) (device string, ok bool) {
 	b, ok := s.parseKnown(known)

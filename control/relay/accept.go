@@ -91,10 +91,13 @@ func (r *Relay) dismiss(sent *newcomer, full limit) {
 	}
 }
 
-// sendFirst closes the connection that has been at the door longest, and reports
-// whether there was one.
+// sendFirst closes the connection that has been at the door longest, or else a stranger's
+// to the auth host, and reports whether there was one.
 func (r *Relay) sendFirst() bool {
 	sent := r.door.sendFirst()
+	if sent == nil {
+		sent = r.auth.sendFirst()
+	}
 	if sent == nil {
 		return false
 	}

@@ -25,12 +25,14 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		refuse(conn, alertRecord(alertInternalError))
 		return
 	}
-	if !r.auth.enter(source) {
+	place, sent, ok := r.auth.enter(conn, source)
+	if !ok {
 		r.reached(limitAuth)
 		refuse(conn, alertRecord(alertInternalError))
 		return
 	}
-	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.auth.leave(source) }}
+	r.dismiss(sent, limitAuth)
+	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.auth.leave(place) }}
 	p.release()
 	secure := tls.Server(prefixed, r.tls)
 	ctx, cancel := context.WithTimeout(life, handshakeWait)
@@ -48,8 +50,10 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		r.parkSecure(secure, decided)
 	default:
 		decided()
-		prefixed.head = &head{relay: r, conn: prefixed, source: source}
-		if !r.toHTTP.give(secure) {
+		prefixed.head = newHead(r, prefixed, source, place)
+		if secure.ConnectionState().NegotiatedProtocol == "h2" {
+			r.wg.Go(r.http2.NewConn(withHead(life, secure), secure).Serve) // on a stack that no handshake has grown
+		} else if !r.toHTTP.give(secure) {
 			_ = secure.Close()
 		}
 	}

@@ -19,7 +19,7 @@ func atDoor(r *Relay) int {
 	defer r.door.mu.Unlock()
 	n := 0
 	for _, theirs := range r.door.sources {
-		n += theirs.Len()
+		n += theirs.newcomers.Len()
 	}
 	if n != r.door.newcomers.Len() {
 		panic("the door's two accounts differ")

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // The head of a request is kept in memory until all of it is here, and it may be as
@@ -33,12 +34,27 @@ type head struct {
 	relay  *Relay
 	conn   net.Conn
 	source netip.Prefix
+	place  *newcomer   // among the connections to the auth host
+	first  *time.Timer // closes one that asks for nothing
 
 	mu      sync.Mutex // protects what follows
 	bytes   int
 	serving bool // what comes now is an HTTP/1 request's body
 	closed  bool
 	waiting *newcomer // at the door for large heads; nil for none
+}
+
+func newHead(r *Relay, conn net.Conn, source netip.Prefix, place *newcomer) *head {
+	return &head{relay: r, conn: conn, source: source, place: place, first: time.AfterFunc(r.cfg.FirstRequest, func() { _ = conn.Close() })}
+}
+
+// LetIn says of a request to the auth host that whoever sent it is known: by a device
+// credential, a session, or as a browser that signed in before. Its connection keeps its
+// place while those of strangers give way to newcomers.
+func LetIn(r *http.Request) {
+	if h, _ := r.Context().Value(headKey{}).(*head); h != nil {
+		h.relay.auth.keep(h.place)
+	}
 }
 
 // came counts n bytes more. A connection that has to go for them is closed.
@@ -76,6 +92,7 @@ func (h *head) whole(body bool) {
 }
 
 func (h *head) close() {
+	h.first.Stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
@@ -106,6 +123,8 @@ func withHead(ctx context.Context, conn net.Conn) context.Context {
 func countHeads(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if h, _ := req.Context().Value(headKey{}).(*head); h != nil {
+			h.first.Stop()
+			h.relay.auth.heard(h.place)
 			if req.ProtoMajor == 1 {
 				h.whole(true)
 				defer h.whole(false)

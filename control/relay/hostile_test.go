@@ -35,18 +35,22 @@ func dialAuth(t *testing.T, addr, protocol string) *tls.Conn {
 // Weakness: connections to the auth host were bounded in all, so one client that
 // opened them and said nothing kept everybody from signing in, and every agent
 // from hearing of a revocation. Attack: one address opens as many as it can.
-// Checked: it comes to the bound of one source, and another address is served.
+// Checked: it comes to the bound of one source, whose oldest goes, and another
+// address is served.
 func TestOneSourceCannotTakeTheAuthHost(t *testing.T) {
 	t.Parallel()
-	_, addr := serveRelay(t, func(c *Config) {
+	r, addr := serveRelay(t, func(c *Config) {
 		c.Limits.AuthConnections, c.Limits.AuthConnectionsPerSource = 8, 3
 	}, nil)
+	first := dialAuth(t, addr, "http/1.1")
 	for range 3 {
 		dialAuth(t, addr, "http/1.1")
 	}
-	fourth := tls.Client(dial(t, addr), &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true})
-	if err := fourth.Handshake(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a fourth connection of one source: %v", err)
+	if _, err := io.Copy(io.Discard, first); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the oldest of one source did not go for a fourth")
+	}
+	if n := r.Stats().LimitedBy["auth-connections"]; n != 1 {
+		t.Errorf("%d had to go", n)
 	}
 	other := tls.Client(dialFrom(t, "127.0.0.2", addr), &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true})
 	if err := other.Handshake(); err != nil {

@@ -15,7 +15,8 @@
 //	preface.go  the first bytes, hello.go the ClientHello in them
 //	plainhttp.go who speaks HTTP without TLS
 //	refuse.go   how a connection is closed so that it learns why
-//	auth.go     what is decrypted here, head.go the memory that its requests take
+//	auth.go     what is decrypted here, head.go whose connections give way and the
+//	            memory that their requests take
 //	session.go  one control connection, writing.go what is said on it, sync.go the
 //	            snapshots it carries, pool.go its data connections
 //	route.go    which computers are here, admitted.go who has been let in there
@@ -48,6 +49,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"porchlight/agent/proxy/http2"
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/kv"
@@ -90,8 +92,11 @@ type Config struct {
 	VisitorWait time.Duration
 	// FirstBytes is how long a connection may take to say what it wants. Default 3 s.
 	FirstBytes time.Duration
-	Log        *slog.Logger
-	Now        func() time.Time
+	// FirstRequest is how long one to the auth host may take to ask for something.
+	// Default 10 s.
+	FirstRequest time.Duration
+	Log          *slog.Logger
+	Now          func() time.Time
 	// Date is the time that agents are told, which has to be that of the control plane's
 	// answers; intervals go by Now. nil means this machine's.
 	Date func() time.Time
@@ -111,8 +116,8 @@ type Relay struct {
 	log      *slog.Logger
 	now      func() time.Time
 	door     *door
-	auth     *bySource // HTTP connections to the auth host
-	heads    *door     // those of them that send a large head
+	auth     *door // HTTP connections to the auth host
+	heads    *door // those of them that send a large head
 	visitors *bySource
 	ramp     *ramp
 	tickets  ticketBook
@@ -120,7 +125,8 @@ type Relay struct {
 	counters counters
 	told     told
 	refusals bounds.Minute // of control connections, as the log tells them
-	http     *http.Server
+	http     *http.Server  // of the auth host, for HTTP/1.1
+	http2    *http2.Server // and for HTTP/2
 	toHTTP   *handover
 
 	mostFiles int          // open files, beyond which strangers get none
@@ -158,6 +164,7 @@ func New(cfg Config) (*Relay, error) {
 	cfg.Limits = cfg.Limits.WithDefaults()
 	for field, value := range map[*time.Duration]time.Duration{
 		&cfg.Grace: 10 * time.Second, &cfg.VisitorWait: 10 * time.Second, &cfg.FirstBytes: 3 * time.Second,
+		&cfg.FirstRequest: 10 * time.Second,
 	} {
 		if *field <= 0 {
 			*field = value
@@ -178,7 +185,7 @@ func New(cfg Config) (*Relay, error) {
 		log:      cfg.Log,
 		now:      cfg.Now,
 		door:     newDoor(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
-		auth:     newBySource(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
+		auth:     newDoor(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
 		heads:    newHeadDoor(cfg.Limits),
 		visitors: newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
 		ramp:     newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
@@ -193,6 +200,7 @@ func New(cfg Config) (*Relay, error) {
 	}
 	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
 	r.http = newHTTPServer(cfg)
+	r.http2 = http2.New(http2.Config{Handler: within(r.http.Handler), Log: cfg.Log})
 	if cfg.Peers == nil {
 		return r, nil
 	}
@@ -214,17 +222,25 @@ func newHTTPServer(cfg Config) *http.Server {
 	return &http.Server{
 		Handler:           countHeads(cfg.Handler),
 		ConnContext:       withHead,
-		TLSConfig:         &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, // which turns HTTP/2 on
 		ReadHeaderTimeout: 10 * time.Second,
 		// A handler that holds its answer back sets deadlines of its own.
 		ReadTimeout:    requestWait,
 		WriteTimeout:   requestWait,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: maxHead,
-		// A longer frame would be room that its first nine bytes take.
-		HTTP2:    &http.HTTP2Config{MaxReadFrameSize: 16 << 10},
-		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
+}
+
+// within has next's requests over HTTP/2 arrive, and their answers be taken, within the
+// time that those over HTTP/1.1 have.
+func within(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		until, on := time.Now().Add(requestWait), http.NewResponseController(w)
+		_ = on.SetReadDeadline(until) // it has both
+		_ = on.SetWriteDeadline(until)
+		next.ServeHTTP(w, req)
+	})
 }
 
 // Serve accepts on listeners, which it closes, until ctx ends or one of them
@@ -298,8 +314,11 @@ func (r *Relay) drain() {
 		s.drain()
 	}
 	r.door.close()
-	if err := r.http.Shutdown(ctx); err != nil {
+	ended := make(chan error, 1)
+	go func() { ended <- r.http2.Shutdown(ctx) }()
+	if err := errors.Join(r.http.Shutdown(ctx), <-ended); err != nil {
 		_ = r.http.Close()
+		r.http2.Close()
 	}
 	r.awaitQuiet(ctx)
 	r.endTunnels(ctx)

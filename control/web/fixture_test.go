@@ -20,6 +20,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +57,7 @@ type rig struct {
 	store  *kvtest.Telling
 	server *httptest.Server
 	logs   *lockedBuffer
+	letIn  atomic.Int64 // requests of somebody known
 	owner  controlapi.Enrolled
 	stop   func() // ends Run and waits for it
 }
@@ -130,7 +132,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 		}
 	}()
 	r.stop = sync.OnceFunc(func() { cancel(); <-ended })
-	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{KeptMail: "porchlight outbox", Log: log})))
+	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{KeptMail: "porchlight outbox", Log: log, LetIn: func(*http.Request) { r.letIn.Add(1) }})))
 	r.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	r.server.StartTLS()
 	t.Cleanup(func() {

@@ -200,6 +200,7 @@ func (h *handler) sessionBy(w http.ResponseWriter, r *http.Request, find func(co
 	if err != nil {
 		return control.Session{}, false, err
 	}
+	h.letIn(r)
 	// What follows waits in the turn of the account, and not in that of everybody who
 	// is in the same network.
 	*r = *r.WithContext(kv.WithTurn(r.Context(), "account "+session.Account.ID))

@@ -89,6 +89,7 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request) error {
 		return h.svc.Agents.Sync(r.Context(), bearer(r), clientAddr(r))
 	}()
 	if err == nil {
+		h.letIn(r)
 		defer watch.Stop()
 	}
 	switch {

@@ -39,6 +39,7 @@ func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWrit
 		if err != nil {
 			return err
 		}
+		h.letIn(r)
 		ctx := kv.WithTries(r.Context(), "computer "+computer.ID)
 		if visits { // its visitors must not keep the computer's own from the store
 			ctx = kv.WithTurn(r.Context(), "visits "+computer.ID)

@@ -36,9 +36,13 @@ type Config struct {
 	// SyncBeat stands in for controlapi.SyncBeat where agent and control plane are one
 	// process; 0 otherwise.
 	SyncBeat time.Duration
+	// LetIn is told of each request whose sender is known: by a device credential, a
+	// session, or as a browser that signed in before. nil for nobody who wants to know.
+	LetIn func(*http.Request)
 }
 
 type handler struct {
+	letIn   func(*http.Request)
 	beat    time.Duration // of sync
 	svc     *control.Service
 	now     func() time.Time
@@ -79,8 +83,11 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.LetIn == nil {
+		cfg.LetIn = func(*http.Request) {}
+	}
 	h := &handler{
-		svc: svc, now: cfg.Now, log: cfg.Log, beat: cmp.Or(cfg.SyncBeat, controlapi.SyncBeat),
+		letIn: cfg.LetIn, svc: svc, now: cfg.Now, log: cfg.Log, beat: cmp.Or(cfg.SyncBeat, controlapi.SyncBeat),
 		session: "__Host-porchlight-" + svc.Keys.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Keys.Instance(),
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
@@ -218,6 +225,9 @@ func (h *handler) dispatch(rt route) http.Handler {
 		if strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.svc.AuthHostPort() {
 			h.showError(w, r, &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest})
 			return
+		}
+		if h.svc.SignIn.Knows(cookie(r, h.known)) {
+			h.letIn(r)
 		}
 		next.ServeHTTP(w, r)
 	}))

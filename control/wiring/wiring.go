@@ -69,7 +69,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if queue, ok := domain.Mail.(*mail.SMTP); ok {
 		queue.OnGivenUp(p.Service.Agents.Changed)
 	}
-	pages := web.Config{Now: domain.Now, Log: domain.Log, SyncBeat: cfg.SyncBeat}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, SyncBeat: cfg.SyncBeat, LetIn: relay.LetIn}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}
