@@ -156,7 +156,7 @@ var notForIdentity = []string{
 
 // meantForIdentity are taken all the same: other proxies have sent who is there
 // in them for long.
-var meantForIdentity = []string{"x-forwarded-user", "x-forwarded-email", "x-forwarded-preferred-username"}
+var meantForIdentity = []string{"x-forwarded-user", "x-forwarded-email", "x-forwarded-preferred-username", "cf-access-authenticated-user-email"}
 
 // ValidIdentityHeader says whether a name can be AppOptions.IdentityHeader: the
 // name of a header that means nothing else. Letters are compared without case

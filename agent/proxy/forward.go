@@ -104,7 +104,7 @@ func (p *Proxy) identifyTo(out *http.Request, from, host string, v *visit) (own 
 	}
 	strip(out.Header)
 	if own = identityHeader(&v.at.app.Options); own != "" {
-		stripLike(out.Header, own)
+		stripIdentity(out.Header, own)
 	}
 	v.five = fiveOf(v)
 	applyOptions(out, from, host, v, own)

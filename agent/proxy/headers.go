@@ -21,89 +21,6 @@ const (
 	headerRole  = "X-Service-Role"
 )
 
-// Names no visitor may send to an app, folded: see reservedName. Each list is
-// looked through only for names with that first letter.
-var (
-	reservedX = []string{
-		"x-service-*", "x-forwarded-*", "x-webauth-*", "x-real-ip", "x-remote-*",
-		// What opens the local API on this computer, and no visitor has.
-		"x-engine-capability", "x-owner-secret",
-		// Identity as other sign-in proxies hand it on: oauth2-proxy, Authentik,
-		// Vouch, Pomerium, cloud load balancers, TLS terminators.
-		"x-auth-request-*", "x-authentik-*", "x-vouch-*", "x-pomerium-*", "x-goog-authenticated-user-*", "x-goog-iap-*",
-		"x-ms-client-principal*", "x-amzn-oidc-*", "x-ssl-client-*", "x-client-cert*", "x-proxy-user", "x-authenticated-user*",
-		// Addresses and targets a trusted proxy would vouch for.
-		"x-client-ip", "x-cluster-client-ip", "x-original-url", "x-original-uri", "x-original-host", "x-original-method",
-		"x-original-forwarded-for", "x-rewrite-url", "x-host", "x-http-host-override", "x-envoy-*",
-	}
-	reservedC = []string{"cf-access-*", "cf-connecting-ip*", "client-ip"}
-	reservedF = []string{"forwarded"}
-	reservedR = []string{"remote-*"} // Authelia; Remote-Addr too, which PHP and CGI know
-	reservedP = []string{"proxy"}    // CGI turns it into HTTP_PROXY
-	reservedS = []string{"ssl-client-*"}
-	reservedT = []string{"tailscale-*", "true-client-ip"}
-)
-
-// reservedName says whether a header or trailer field belongs to us. Case is
-// folded, and every byte that is neither letter nor digit reads as "-", because
-// CGI, WSGI and their kin make one variable of X-Service-User, x_service_user
-// and x.service.user.
-func reservedName(name string) bool {
-	if name == "" {
-		return false
-	}
-	var list []string
-	switch name[0] | 0x20 {
-	case 'x':
-		list = reservedX
-	case 'c':
-		list = reservedC
-	case 'f':
-		list = reservedF
-	case 'r':
-		list = reservedR
-	case 'p':
-		list = reservedP
-	case 's':
-		list = reservedS
-	case 't':
-		list = reservedT
-	default:
-		return false
-	}
-	for _, pattern := range list {
-		if matches(name, pattern) {
-			return true
-		}
-	}
-	return false
-}
-
-// matches compares a folded name with a pattern that may end in "*".
-func matches(name, pattern string) bool {
-	prefix, open := strings.CutSuffix(pattern, "*")
-	if len(name) < len(prefix) || !open && len(name) != len(prefix) {
-		return false
-	}
-	for i := range len(prefix) {
-		if fold(name[i]) != prefix[i] {
-			return false
-		}
-	}
-	return true
-}
-
-func fold(b byte) byte {
-	switch {
-	case 'a' <= b && b <= 'z', '0' <= b && b <= '9':
-		return b
-	case 'A' <= b && b <= 'Z':
-		return b | 0x20
-	default:
-		return '-'
-	}
-}
-
 // strip removes from an outgoing request whatever a visitor could pass off as
 // ours, and our own secrets, which are none of the app's business.
 func strip(h http.Header) {
@@ -196,7 +113,7 @@ func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 func cleanTrailer(declared http.Header, own string) http.Header {
 	var out http.Header
 	for name := range declared {
-		if reservedName(name) || !httpguts.ValidTrailerHeader(name) || name == "Cookie" || own != "" && likeName(name, own) {
+		if reservedName(name) || !httpguts.ValidTrailerHeader(name) || name == "Cookie" || identityName(name, own) {
 			continue
 		}
 		if out == nil {

@@ -27,26 +27,14 @@ func identityHeader(o *agentapi.AppOptions) string {
 	return http.CanonicalHeaderKey(o.IdentityHeader)
 }
 
-// stripLike removes every header whose name an app could read as name.
-func stripLike(h http.Header, name string) {
-	for other := range h {
-		if likeName(other, name) {
-			delete(h, other)
+// stripIdentity removes every header that an app could learn its visitor from in place
+// of own, its identity header.
+func stripIdentity(h http.Header, own string) {
+	for name := range h {
+		if identityName(name, own) {
+			delete(h, name)
 		}
 	}
-}
-
-// likeName compares two header names as reservedName does.
-func likeName(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range len(a) {
-		if fold(a[i]) != fold(b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // applyOptions makes the owner's choices true in an outgoing request that has
