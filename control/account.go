@@ -178,6 +178,9 @@ func (s *Accounts) Remove(ctx context.Context, email string) error {
 		if err != nil {
 			return err
 		}
+		if err := tx.Delete(keyFamiliar(account.Email)); err != nil {
+			return err
+		}
 		if err := tx.Delete(keyAccountEmail(account.Email)); err != nil {
 			return err
 		}

@@ -27,12 +27,18 @@ type budgetKind struct {
 var (
 	budgetRecipient = budgetKind{"recipient", []limit{{5, 15 * time.Minute}, {20, 24 * time.Hour}},
 		"Several mails were asked for at that address. Links already sent still work; another mail can be asked for later."}
-	// budgetPair keeps one wide network (see wideNetwork) from spending an address's whole day.
-	budgetPair = budgetKind{"recipient-client", []limit{{10, 24 * time.Hour}},
-		"Several mails were asked for at that address from your network. Links already sent still work; another mail can be asked for tomorrow."}
+	// budgetInvited keeps invitations, which spend from budgetRecipient, too, from leaving
+	// nothing for signing in.
+	budgetInvited = budgetKind{"recipient-invited", []limit{{3, 15 * time.Minute}, {10, 24 * time.Hour}}, budgetRecipient.spent}
+	// budgetPair keeps one wide network (see wideNetwork) from spending all that an address has.
+	budgetPair = budgetKind{"recipient-client", []limit{{2, 15 * time.Minute}, {10, 24 * time.Hour}},
+		"Several mails were asked for at that address from your network. Links already sent still work; another mail can be asked for later."}
 	// budgetKnown is that of a known browser, which no stranger spends.
 	budgetKnown = budgetKind{"known", budgetRecipient.limits, budgetRecipient.spent}
-	budgetOwner = budgetKind{"owner", []limit{{50, 24 * time.Hour}},
+	// budgetFamiliar is that of a network that has signed in with the address (see
+	// familiar), which nobody elsewhere spends.
+	budgetFamiliar = budgetKind{"familiar", budgetRecipient.limits, budgetRecipient.spent}
+	budgetOwner    = budgetKind{"owner", []limit{{50, 24 * time.Hour}},
 		"You invited many people today. The invitations already sent still work; more can be sent tomorrow."}
 	budgetClient = budgetKind{"client", []limit{{30, time.Hour}},
 		"Many mails were asked for from your network. Links already sent still work; another mail can be asked for later."}

@@ -187,7 +187,7 @@ func (b *bench) mailed(email string, nth int) (link, code string) {
 func (b *bench) begin(email string, nth int) (browser, link, code string) {
 	b.t.Helper()
 	b.clock.Add(time.Millisecond) // so that mails have an order
-	browser, err := b.SignIn.Begin(b.t.Context(), email, Browser{Client: home}, "")
+	browser, err := b.SignIn.Begin(b.t.Context(), email, Browser{Client: network(nth)}, "")
 	if err != nil {
 		b.t.Fatal(err)
 	}

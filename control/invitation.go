@@ -148,7 +148,7 @@ func (s *People) invite(ctx context.Context, computerID string, i inviting) (con
 		if err := tx.roomFor(computerID, p); err != nil {
 			return controlapi.Person{}, err
 		}
-		if err := tx.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(email)); err != nil {
+		if err := tx.spend(budgetOwner.of(c.OwnerID), budgetInvited.of(email), budgetRecipient.of(email)); err != nil {
 			return controlapi.Person{}, err
 		}
 		row = invitation{

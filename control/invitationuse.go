@@ -112,6 +112,9 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 		if err := tx.endSession(before); err != nil {
 			return Accepted{}, err
 		}
+		if err := tx.noteFamiliar(p.Email, client); err != nil {
+			return Accepted{}, err
+		}
 		out.Token = next.token
 		return out, tx.openSession(next.id, next.hash, p.AccountID, client, only...)
 	})

@@ -96,7 +96,7 @@ func (t *txn) offer(computerID string, row knock) error {
 	if err != nil {
 		return err
 	}
-	if err := t.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(row.Email)); err != nil {
+	if err := t.spend(budgetOwner.of(c.OwnerID), budgetInvited.of(row.Email), budgetRecipient.of(row.Email)); err != nil {
 		return err
 	}
 	offer := knockOffer{SessionID: row.SessionID, Until: t.now.Add(invitationLife).UTC()}

@@ -1,17 +1,24 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"porchlight/control/kv"
 )
 
-// Known browsers. Anybody may ask for mail at anybody's address, so the budget of
+// Known browsers and familiar networks. Anybody may ask for mail at anybody's address, so the budget of
 // an address can be spent by strangers, and its owner would then get no mail. A
 // browser that has signed in with the address before is given a proof of that,
 // and asks from a budget of its own, which no stranger can touch. The proof opens
-// nothing else, and nothing is stored for it here.
+// nothing else, and nothing is stored for it here. A network from which a mail to the
+// address was used has a budget of its own, too, for the browsers that are not known.
 
 const (
 	// KnownLife is how long a browser is known after it signed in with an
@@ -21,6 +28,8 @@ const (
 	sealKnown = "known browser"
 	// maxKnown is how many addresses one browser is known with.
 	maxKnown = 4
+	// maxFamiliar is how many networks are familiar to one address.
+	maxFamiliar = 16
 )
 
 // knownBrowser is what the proof says.
@@ -97,4 +106,40 @@ func (s *SignIn) parseKnown(known string) (b knownBrowser, ok bool) {
 		b.with = append(b.with, knownAddress{hash, unix})
 	}
 	return b, true
+}
+
+// familiarNetworks are the sources (see clientKey) that used a mail to one address, as
+// hashes, with when they did last in unix seconds. The narrowest network is taken: whoever
+// asks in it can find out that it is familiar.
+type familiarNetworks map[string]int64
+
+func hashOfNetwork(email, client string) string { return hashOf(purposeFamiliar, email, client) }
+
+// familiar says whether client has used a mail to email within KnownLife. It reads as
+// much for every address.
+func familiar(tx kv.Tx, now time.Time, email, client string) (bool, error) {
+	networks, _, err := get[familiarNetworks](tx, keyFamiliar(email))
+	at, ok := networks[hashOfNetwork(email, client)]
+	return ok && time.Unix(at, 0).Add(KnownLife).After(now), err
+}
+
+// noteFamiliar notes that client has used a mail to email. The network that did so
+// longest ago gives way.
+func (t *txn) noteFamiliar(email string, client netip.Addr) error {
+	if !client.IsValid() {
+		return nil
+	}
+	networks, _, err := get[familiarNetworks](t, keyFamiliar(email))
+	if err != nil {
+		return err
+	}
+	if networks == nil {
+		networks = familiarNetworks{}
+	}
+	networks[hashOfNetwork(email, clientKey(client))] = t.now.Unix()
+	if len(networks) > maxFamiliar {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(networks)), func(a, b string) int { return cmp.Compare(networks[a], networks[b]) })
+		delete(networks, oldest)
+	}
+	return put(t, keyFamiliar(email), networks, KnownLife)
 }

@@ -60,6 +60,7 @@ import (
 //	knock-asked/ACCOUNT/HASH        knockAsked: what the page knows of who asked
 //	computer-knocks/ID              controlapi.KnocksFrom
 //	budget/KIND/HASH                window
+//	familiar/EMAILHASH              familiarNetworks: where mails to it have signed in
 //	keys                            storedKeys
 //	outbox/TIME-ID, mail/TIME-ID, mail-failed/TIME-ID
 //	                                of package mail: mails kept, to be delivered, and given up
@@ -112,6 +113,7 @@ func keyPersonInvitation(computer, account, linkHash string) string {
 }
 func keyVisit(hash string) string        { return "visit/" + hash }
 func keyBudget(kind, hash string) string { return "budget/" + kind + "/" + hash }
+func keyFamiliar(email string) string    { return "familiar/" + hashOf(purposeFamiliar, email) }
 
 func keyClient(id string) string               { return keyClients + id }
 func keyAuthorization(hash string) string      { return "authorization/" + hash }

@@ -49,6 +49,7 @@ const (
 	purposeBudget     = "budget"
 	purposeDoor       = "knock"
 	purposeKnown      = "known browser"
+	purposeFamiliar   = "familiar network"
 
 	purposePasswordForm = "app password form"
 )

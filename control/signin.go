@@ -56,6 +56,7 @@ type attempt struct {
 	client   string // see clientKey
 	wide     string // see wideNetwork
 	known    string // device of a known browser, else ""
+	familiar bool   // of the address with this client, see familiar
 	returnTo string
 	language words.Language
 	link     string // token, in clear until it is in the mail
@@ -67,8 +68,11 @@ type attempt struct {
 
 // subjects are the budgets a sign-in spends from.
 func (a attempt) subjects() []subject {
-	if a.known != "" {
+	switch {
+	case a.known != "":
 		return []subject{budgetKnown.of(a.known, a.email)}
+	case a.familiar:
+		return []subject{budgetClient.of(a.client), budgetFamiliar.of(a.email, a.client)}
 	}
 	return []subject{budgetClient.of(a.client), budgetPair.of(a.email, a.wide), budgetRecipient.of(a.email)}
 }
@@ -129,7 +133,12 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 		email: email, client: clientKey(from.Client), wide: wideNetwork(from.Client), known: known, returnTo: returnTo, language: from.Language,
 		link: newToken(), code: newCode(), browser: hashOf(purposeBrowser, browserToken),
 	}
-	err = s.store.View(ctx, func(tx kv.Tx) error { return affords(tx, s.now(), a.subjects()...) })
+	err = s.store.View(ctx, func(tx kv.Tx) (err error) {
+		if a.familiar, err = familiar(tx, s.now(), email, a.client); err != nil {
+			return err
+		}
+		return affords(tx, s.now(), a.subjects()...)
+	})
 	if err != nil {
 		return "", a.wayOut(err)
 	}

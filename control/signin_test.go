@@ -294,8 +294,8 @@ func TestMailBudgets(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
 		b.run()
-		for range 5 {
-			if err := spend(b, "maya@example.com", home); err != nil {
+		for n := range 5 {
+			if err := spend(b, "maya@example.com", addr(n)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -309,12 +309,22 @@ func TestMailBudgets(t *testing.T) {
 		b := newBench(t)
 		e := b.owner()
 		b.apps(e, "app1")
-		for range 5 {
-			ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}}))
+		invite := func() error {
+			_, err := b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}})
+			return err
 		}
-		_, err := b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}})
-		wantWait(t, err, 15*time.Minute)
-		wantWait(t, spend(b, "bob@example.com", home), 15*time.Minute)
+		for range 3 {
+			if err := invite(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantWait(t, invite(), 15*time.Minute)
+		// Weakness: the invitations of one owner left nothing for signing in.
+		for range 2 {
+			if err := spend(b, "bob@example.com", home); err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
 }
 
@@ -349,8 +359,8 @@ func TestSignInsAnsweredAreWrittenBeforeRunReturns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.owner()
-	for range 3 {
-		ok[string](t)(b.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: home}, ""))
+	for n := range 3 {
+		ok[string](t)(b.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: network(n)}, ""))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -147,6 +147,9 @@ func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.
 			return SignedIn{}, err
 		}
 	}
+	if err := t.noteFamiliar(row.Email, client); err != nil {
+		return SignedIn{}, err
+	}
 	return SignedIn{Token: e.token, Account: account, ReturnTo: row.ReturnTo},
 		t.openSession(e.id, e.hash, account.ID, client)
 }

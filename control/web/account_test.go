@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -320,7 +321,8 @@ func TestHostileForms(t *testing.T) {
 // are refused.
 func TestLookAlikeAddresses(t *testing.T) {
 	t.Parallel()
-	r := peopleRig(t)
+	var clock lateClock
+	r := peopleRig(t, func(c *control.Config) { c.Now = clock.Now })
 	real := r.invite("app1")
 	for _, email := range []string{
 		"b\u043eb@example.com", "bob\uff20example.com", "bob@example\u3002com.", "\u202ebob@example.com", "bob @example.com", "bob@[127.0.0.1]",
@@ -337,6 +339,7 @@ func TestLookAlikeAddresses(t *testing.T) {
 	}
 	// What mail servers take for the same domain is the same address.
 	for _, email := range []string{"BOB@EXAMPLE.COM", "bob@exam\u200bple.com", "bob@\uff45xample.com"} {
+		clock.Add(15 * time.Minute) // three invitations to an address in that time
 		same, err := r.client().Invite(t.Context(), controlapi.Invite{Email: email, Apps: []string{"app2"}})
 		if err != nil || same.AccountID != real.AccountID || same.Email != invited {
 			t.Errorf("%q is %+v, %v", email, same, err)

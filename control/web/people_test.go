@@ -19,8 +19,8 @@ const (
 )
 
 // peopleRig has two live apps: app1 (notes) and app2 (photos).
-func peopleRig(t testing.TB) *rig {
-	r := newRig(t)
+func peopleRig(t testing.TB, change ...func(*control.Config)) *rig {
+	r := newRig(t, change...)
 	r.putApps(
 		controlapi.App{ID: "app1", Name: "notes", Label: "Notes", Live: true},
 		controlapi.App{ID: "app2", Name: "photos", Label: "Photos", Live: true},
