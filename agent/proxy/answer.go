@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"porchlight/agent/proxy/gate"
 	"porchlight/assets/app"
 	"porchlight/assets/style"
 	"porchlight/internal/noaccess"
@@ -106,6 +107,12 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, a *answer) {
 	if a.close {
 		w.Header().Set("Connection", "close")
 	}
+	page := !a.Title.IsZero() && a.serve == nil && a.json == nil && (a.Status == http.StatusOK || wantsPage(r))
+	language := words.English
+	if page {
+		language = words.Accepted(r.Header.Get("Accept-Language"))
+	}
+	gate.DropHead(w, r)
 	switch {
 	case a.serve != nil:
 		a.serve(w, r)
@@ -113,16 +120,15 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, a *answer) {
 		writeJSON(w, a.Status, a.json)
 	case a.Title.IsZero():
 		w.WriteHeader(a.Status)
-	case a.Status != http.StatusOK && !wantsPage(r):
+	case !page:
 		writeJSON(w, a.Status, sentence{a.Text.String()})
 	default:
-		p.writePage(w, r, a)
+		p.writePage(w, a, language)
 	}
 }
 
-func (p *Proxy) writePage(w http.ResponseWriter, r *http.Request, a *answer) {
+func (p *Proxy) writePage(w http.ResponseWriter, a *answer, language words.Language) {
 	var body bytes.Buffer
-	language := words.Accepted(r.Header.Get("Accept-Language"))
 	if err := pageTemplates(language).Execute(&body, a); err != nil {
 		p.log.Error("a page could not be drawn", "page", a.Title.String(), "err", err)
 		writeJSON(w, http.StatusInternalServerError, sentence{a.Text.String()})

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // browser holds cookies the way a browser does for one host.
@@ -39,6 +41,44 @@ func (r *rig) browser(http2 bool) *browser {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
+
+// heedless has a browser over HTTP/2 send heads longer than the other side announces, as
+// browsers do and Go does not.
+func (b *browser) heedless() {
+	tr := &http2.Transport{
+		DisableCompression: true,
+		DialTLSContext: func(ctx context.Context, network, _ string, _ *tls.Config) (net.Conn, error) {
+			dialer := tls.Dialer{Config: &tls.Config{RootCAs: b.r.roots, ServerName: sni, NextProtos: []string{"h2"}}}
+			conn, err := dialer.DialContext(ctx, network, b.r.addr)
+			if err != nil {
+				return nil, err
+			}
+			first := make([]byte, 9) // of the SETTINGS, which come first
+			if _, err := io.ReadFull(conn, first); err != nil {
+				return nil, err
+			}
+			settings := make([]byte, int(first[1])<<8|int(first[2]))
+			if _, err := io.ReadFull(conn, settings); err != nil {
+				return nil, err
+			}
+			for at := 0; at+6 <= len(settings); at += 6 {
+				if settings[at+1] == byte(http2.SettingMaxHeaderListSize) {
+					settings[at] = 0xf0 // one that nobody knows
+				}
+			}
+			return &heedlessConn{conn, io.MultiReader(bytes.NewReader(append(first, settings...)), conn)}, nil
+		},
+	}
+	b.r.t.Cleanup(tr.CloseIdleConnections)
+	b.client.Transport = tr
+}
+
+type heedlessConn struct {
+	net.Conn
+	reads io.Reader
+}
+
+func (c *heedlessConn) Read(p []byte) (int, error) { return c.reads.Read(p) }
 
 func (b *browser) addCookies(req *http.Request) {
 	for name, value := range b.cookies {

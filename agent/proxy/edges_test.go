@@ -8,6 +8,8 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
+
+	"porchlight/agent/proxy/limits"
 )
 
 // Over HTTP/2 a length promises so many bytes, which an answer without a body does not
@@ -36,9 +38,14 @@ func TestOneLongFieldKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	b := r.signedIn("notes", bobID, true)
+	b.heedless()
+	b.get(origin + "/")
 	var reused bool
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
-	for _, c := range []struct{ length, status int }{{60_000, 200}, {70_000, 431}, {700_000, 431}, {10, 200}} {
+	for _, c := range []struct{ length, status int }{{60_000, 200}, {70_000, 431}, {100_000, 431}, {700_000, 431}, {10, 200}} {
+		if c.length > limits.Header && !own() {
+			continue // net/http ends the connection
+		}
 		req := b.request("GET", origin+"/", nil, "X-Mine", strings.Repeat("x", c.length))
 		res, body := b.read(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 		if res.StatusCode != c.status || !reused {

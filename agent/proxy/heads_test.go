@@ -91,6 +91,9 @@ func TestFieldBound(t *testing.T) {
 			}
 		})
 		b := r.signedIn("notes", bobID, http2)
+		if http2 {
+			b.heedless()
+		}
 		// ask sends n fields in all: what the client adds is Host, User-Agent,
 		// Accept-Encoding where it may, Cookie, and for a body its framing.
 		ask := func(method string, n int, trailers int, header ...string) (*http.Response, string) {
@@ -176,6 +179,12 @@ func TestTooManyCookies(t *testing.T) {
 	crumb := "a=" + strings.Repeat("x", 4000)
 	for _, http2 := range []bool{false, true} {
 		b := r.browser(http2)
+		if http2 {
+			if !own() {
+				continue // net/http answers such heads itself, or ends the connection
+			}
+			b.heedless()
+		}
 		ask := func(path string, cookies, fields int, header ...string) (*http.Response, string) {
 			req := b.request("GET", origin+path, nil, header...)
 			req.Header.Set("Cookie", strings.Repeat(crumb+"; ", cookies)+"z=1")

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -24,6 +25,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/proxy"
+	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/localca"
@@ -53,6 +55,9 @@ var authority = sync.OnceValues(func() (*localca.CA, error) {
 })
 
 var certificates sync.Map // *tls.Certificate, by host
+
+// own says whether our own way in is tried, and not net/http's.
+func own() bool { return cmp.Or(os.Getenv("PORCHLIGHT_HTTP"), gate.DefaultHTTP) == gate.Own }
 
 func certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if made, ok := certificates.Load(hello.ServerName); ok {

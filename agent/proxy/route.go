@@ -99,9 +99,7 @@ func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, at *place) (a *answe
 // answers what is the same at every address.
 func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
 	if over, byCookie := gate.TooLarge(r); over {
-		a = tooManyFields(r, byCookie)
-		gate.DropHead(r)
-		return "", a
+		return "", tooManyFields(r, byCookie)
 	}
 	host, ok := gate.Hostname(r)
 	if !ok {

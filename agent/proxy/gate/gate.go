@@ -140,7 +140,7 @@ func newServer(base context.Context, conf *tls.Config, log *slog.Logger) *http.S
 		TLSConfig:                    conf,
 		ReadHeaderTimeout:            limits.HeaderTimeout,
 		IdleTimeout:                  limits.Idle,
-		MaxHeaderBytes:               limits.Refused, // TooLarge looks before anything else does
+		MaxHeaderBytes:               limits.Header - 10*32, // to which HTTP/2 adds as much
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return base },
 		ConnContext:                  withConn,

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"net/http"
+	"net/url"
 	"slices"
+	"time"
 
 	"porchlight/agent/proxy/limits"
 )
@@ -15,14 +17,14 @@ import (
 //
 // Who sends more gets a page that says so, and a browser that other pages filled
 // with cookies is told to delete them, because it could open nothing otherwise.
-// Over HTTP/2 net/http reads the whole head, up to limits.Refused, and TooLarge counts
-// it. Over HTTP/1.1 it is counted as it comes in, and net/http gets a short one in
-// its place (shorten).
+// A head is counted as it comes in, and of one beyond limits.Header the server gets a
+// short one in its place (shorten, mark), over HTTP/2 by our own way. net/http's answers
+// such a one itself there.
 
 // TooLarge says whether a request's head is, and whether its cookies are why.
 func TooLarge(r *http.Request) (over, byCookie bool) {
-	if r.ProtoMajor == 1 {
-		return shortened(r.Header)
+	if over, byCookie = shortened(r.Header); over || r.ProtoMajor == 1 {
+		return over, byCookie
 	}
 	size, cookies := len(r.Method)+len(r.RequestURI)+len(r.Host), 0
 	for name, values := range r.Header {
@@ -101,21 +103,16 @@ func (s *headSize) endLine() {
 	s.line, s.cut = 0, false
 }
 
-// wanted are the fields that tell a browser's page load from anything else.
-var wanted = [...]string{"host", "accept", "sec-fetch-mode", "sec-fetch-dest", "upgrade", "x-requested-with", "origin"}
-
-const maxShort = 1 << 10 // bytes of what is kept of them
-
 // field counts a whole line. line is the beginning of it, with more to follow.
 func (s *headSize) field(name, line []byte, more bool) {
 	s.fields++
 	if bytes.EqualFold(name, []byte("cookie")) {
 		s.cookies += s.line
 	}
-	if !s.over || s.cut || more || len(s.short)+len(line) > maxShort {
+	if !s.over || s.cut || more || len(s.short)+len(line) > limits.Short {
 		return
 	}
-	if slices.ContainsFunc(wanted[:], func(w string) bool { return bytes.EqualFold(name, []byte(w)) }) {
+	if bytes.EqualFold(name, []byte("Host")) || slices.ContainsFunc(limits.Telling[:], func(w string) bool { return bytes.EqualFold(name, []byte(w)) }) {
 		s.short = append(append(s.short, line...), "\r\n"...)
 	}
 }
@@ -147,11 +144,19 @@ func (c *strictConn) shorten(rest []byte) ([]byte, error) {
 		}
 		rest = rest[n:]
 	}
-	why := becauseOther
-	if toBlame(s.cookies, s.bytes-s.cookies, s.fields) {
-		why = becauseCookies
+	return append(s.short, headerTooLong+": "+because(s.cookies, s.bytes-s.cookies, s.fields)+"\r\n\r\n"...), nil
+}
+
+// mark says in a header of which only some fields are there that it was too large.
+func mark(h http.Header, cookies, rest, fields int) {
+	h[headerTooLong] = []string{because(cookies, rest, fields)}
+}
+
+func because(cookies, rest, fields int) string {
+	if toBlame(cookies, rest, fields) {
+		return becauseCookies
 	}
-	return append(s.short, headerTooLong+": "+why+"\r\n\r\n"...), nil
+	return becauseOther
 }
 
 // headerTooLong ends a head that was shortened. Its two values are made by this
@@ -170,12 +175,16 @@ func shortened(h http.Header) (over, byCookie bool) {
 	return byCookie || subtle.ConstantTimeCompare(last, []byte(becauseOther)) == 1, byCookie
 }
 
-// DropHead drops what an answer of ours need not know of a head that is too large:
-// up to a megabyte, which need not wait for a visitor who reads slowly.
-func DropHead(r *http.Request) {
-	kept := http.Header{}
-	for _, name := range [...]string{"Accept", "Sec-Fetch-Mode", "Sec-Fetch-Dest"} {
-		kept[name] = r.Header[name]
+// DropHead lets go of a request's head before an answer of ours, which need not know it
+// and may wait for a visitor who does not take it.
+func DropHead(w http.ResponseWriter, r *http.Request) {
+	if own, ok := w.(interface{ DropHead() }); ok {
+		own.DropHead()
+		return
 	}
-	r.Header = kept
+	r.Header, r.URL, r.RequestURI = http.Header{}, &url.URL{Path: "/"}, "/"
+	if r.ProtoMajor > 1 {
+		// A writer that knows no deadlines is one of a test, not of a connection.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limits.StallOurs))
+	}
 }

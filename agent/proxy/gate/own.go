@@ -24,7 +24,7 @@ func newOwnWay(base context.Context, srv *http.Server, c Config) *ownWay {
 		// nothing to requests, which end by themselves.
 		base:  context.WithValue(context.WithoutCancel(base), http.ServerContextKey, srv),
 		http1: http1.New(http1.Config{Handler: srv.Handler, State: follow, Broken: c.Broken, Log: c.Log}),
-		http2: http2.New(http2.Config{Handler: srv.Handler, State: follow, Broken: c.Broken, Log: c.Log}),
+		http2: http2.New(http2.Config{Handler: srv.Handler, State: follow, TooLong: mark, Broken: c.Broken, Log: c.Log}),
 	}
 }
 

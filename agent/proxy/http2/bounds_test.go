@@ -182,14 +182,14 @@ func TestContinuationFloods(t *testing.T) {
 	}
 }
 
-// A header list beyond what is read is answered with 431, and one that goes on with the
-// end of the connection; what is below comes through.
+// A header list beyond what is kept is answered with 431 and the connection goes on; one
+// beyond what is read ends it. What is below comes through.
 func TestHeaderListSize(t *testing.T) {
 	t.Parallel()
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, len(r.Header))
 	})
-	eachWay(t, h, func(t *testing.T, _ string, v *visitor) {
+	eachWay(t, h, func(t *testing.T, way string, v *visitor) {
 		list := func(id uint32, n, size int) {
 			var fields []string
 			for i := range n {
@@ -208,16 +208,30 @@ func TestHeaderListSize(t *testing.T) {
 				first = false
 			}
 		}
-		list(1, 100, 5000)
+		list(1, 100, 600)
 		if status, body := v.head(1).value(":status"), v.body(1); status != "200" || body != "100" {
-			t.Errorf("half a megabyte: %s %s", status, body)
+			t.Errorf("60 kB: %s %s", status, body)
 		}
-		list(3, 3, 360_000)
+		list(3, 100, 630) // the last frame of which is the first that is too much
 		if status := v.head(3).value(":status"); status != "431" {
-			t.Errorf("just more than a megabyte: %s", status)
+			t.Errorf("just more than 64 KiB: %s", status)
 		}
-		list(5, 30, 360_000)
-		v.refused(frames.ErrCodeProtocol)
+		if way == own { // net/http ends the connection
+			list(5, 1, 700_000)
+			if status := v.head(5).value(":status"); status != "431" {
+				t.Errorf("700 kB: %s", status)
+			}
+			list(7, 100, 5000)
+			if status := v.head(7).value(":status"); status != "431" {
+				t.Errorf("half a megabyte: %s", status)
+			}
+			list(9, 20, 50)
+			if status, body := v.head(9).value(":status"), v.body(9); status != "200" || body != "20" {
+				t.Errorf("afterwards: %s %s", status, body)
+			}
+		}
+		list(11, 30, 360_000)
+		v.refused(frames.ErrCodeProtocol, frames.ErrCodeCompression)
 	})
 }
 

@@ -115,7 +115,7 @@ func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 	c.read.SetMaxReadFrameSize(limits.Frame)
 	c.read.SetReuseFrames()
 	c.head.decoder = hpack.NewDecoder(limits.HeaderTable, c.head.take)
-	c.head.decoder.SetMaxStringLength(headerList)
+	c.head.decoder.SetMaxStringLength(limits.Refused)
 	c.write = frames.NewFramer(sink{c}, nil)
 	c.encoder = hpack.NewEncoder(&c.coded)
 	c.encoder.SetMaxDynamicTableSizeLimit(limits.HeaderTable)
@@ -210,7 +210,7 @@ func (c *Conn) hello() {
 	_ = c.write.WriteSettings( // into memory
 		frames.Setting{ID: frames.SettingMaxFrameSize, Val: limits.Frame},
 		frames.Setting{ID: frames.SettingMaxConcurrentStreams, Val: limits.Streams},
-		frames.Setting{ID: frames.SettingMaxHeaderListSize, Val: headerList},
+		frames.Setting{ID: frames.SettingMaxHeaderListSize, Val: limits.Header},
 		frames.Setting{ID: frames.SettingHeaderTableSize, Val: limits.HeaderTable},
 		frames.Setting{ID: frames.SettingInitialWindowSize, Val: limits.Window},
 	)

@@ -34,11 +34,15 @@ type head struct {
 	fields   []field // without the pseudo-fields
 	pseudo   pseudo
 	left     uint32 // bytes of the list that are taken
+	cookies  int    // bytes of the values of the field Cookie, and of all else of the list
+	rest     int
+	others   int    // fields but for Cookie's
 	trailers uint32 // bytes of what the fields Trailer make in the list of trailers
 	special  bool   // one of specials
 	invalid  bool   // a field that nothing may hold: nothing is decoded any more
 	strange  bool   // pseudo-fields that nobody knows, or said twice, or of an answer among a request's
-	cut      bool   // the list is too long, and not whole
+	cut      bool   // the list is too long: only limits.Telling are kept
+	short    int    // bytes of these
 }
 
 type field struct{ name, value string } // the canonical name
@@ -54,7 +58,7 @@ type pseudo struct {
 const hasStatus = 1 << 5
 
 func (h *head) reset() {
-	*h = head{decoder: h.decoder, known: h.known, fields: h.fields[:0], left: headerList, trailers: headerList}
+	*h = head{decoder: h.decoder, known: h.known, fields: h.fields[:0], left: limits.Header, trailers: limits.Header}
 	h.decoder.SetEmitEnabled(true)
 }
 
@@ -70,10 +74,17 @@ func (h *head) forget() {
 
 // take is called for each field of the block.
 func (h *head) take(f hpack.HeaderField) {
+	first := h.others == 0 && h.cookies == 0
+	h.count(f)
+	if h.left == 0 {
+		h.cutOff()
+		h.tell(f)
+		return
+	}
 	var name string
 	valid, isPseudo := ascii.ValidValue(f.Value), f.IsPseudo()
 	if isPseudo {
-		valid = valid && len(h.fields) == 0
+		valid = valid && first
 	} else if valid {
 		name, valid = canonicalName(f.Name)
 	}
@@ -82,20 +93,74 @@ func (h *head) take(f hpack.HeaderField) {
 		h.decoder.SetEmitEnabled(false)
 		return
 	}
-	if !h.fits(f) {
-		h.cut, h.left, h.trailers = true, 0, 0
-		h.decoder.SetEmitEnabled(false)
-		return
-	}
-	if isPseudo {
+	switch fits := h.fits(f); {
+	case !fits || h.others > mostFields:
+		h.cutOff()
+		h.tell(f)
+	case isPseudo:
 		h.takePseudo(f)
-		return
+	default:
+		h.special = h.special || slices.Contains(specials, name)
+		h.fields = append(h.fields, field{name, f.Value})
 	}
-	h.special = h.special || slices.Contains(specials, name)
-	h.fields = append(h.fields, field{name, f.Value})
 }
 
-// fits counts a field. Trailer counts as what it announces.
+// mostFields are kept of a list, but for a cookie's crumbs: two more than may be, for the
+// handler may not be told of Expect, and of a Trailer.
+const mostFields = limits.Fields + 2
+
+// count has the sizes that tell why a list is too long, as over HTTP/1.1.
+func (h *head) count(f hpack.HeaderField) {
+	if f.Name == "cookie" {
+		h.cookies += len(f.Value) + len("; ")
+		return
+	}
+	h.rest += len(f.Name) + len(f.Value) + len(": \r\n")
+	if !f.IsPseudo() {
+		h.others++
+	}
+}
+
+// cutOff lets go of a list that is too long.
+func (h *head) cutOff() {
+	if h.cut {
+		return
+	}
+	h.cut, h.special = true, false
+	kept := h.fields
+	h.fields = h.fields[:0]
+	for _, k := range kept {
+		h.keep(k)
+	}
+	clear(kept[len(h.fields):])
+}
+
+// tell keeps what tells what kind of answer is wanted, of a list that is too long. What is
+// beyond all bounds is not even counted.
+func (h *head) tell(f hpack.HeaderField) {
+	if h.cookies+h.rest > limits.Refused {
+		h.decoder.SetEmitEnabled(false)
+	}
+	switch short := len(f.Value) <= limits.Short; {
+	case f.IsPseudo() && !short:
+		f.Value = "/" // which a path may be
+		fallthrough
+	case f.IsPseudo():
+		h.takePseudo(f)
+	case short && ascii.ValidValue(f.Value):
+		h.keep(field{canonicalNames[f.Name], f.Value}) // which has limits.Telling
+	}
+}
+
+func (h *head) keep(f field) {
+	if size := len(f.name) + len(f.value); h.short+size <= limits.Short && slices.Contains(limits.Telling[:], f.name) {
+		h.short += size
+		h.fields = append(h.fields, f)
+	}
+}
+
+// fits counts a field. Trailer counts as what it announces. Where there is no room for it,
+// none is left for another.
 func (h *head) fits(f hpack.HeaderField) bool {
 	room, size := &h.left, f.Size()
 	if f.Name == "trailer" {
@@ -103,6 +168,7 @@ func (h *head) fits(f hpack.HeaderField) bool {
 		room, size = &h.trailers, uint32(len(f.Value)-n+1)+uint32(n)*hpack.HeaderField{}.Size()
 	}
 	if size > *room {
+		h.left = 0
 		return false
 	}
 	*room -= size
@@ -150,10 +216,10 @@ func (c *Conn) block(f *frames.HeadersFrame) error {
 	if ended {
 		part = h.known.plainer(part)
 	}
-	for n := 0; ; n++ {
-		// A part much longer than what is left, or one after the block was found
-		// invalid, is not worth decoding.
-		if h.invalid || int64(len(part)) > 2*int64(h.left+h.trailers) {
+	for n, size := 0, 0; ; n++ {
+		// A block beyond all bounds, or what follows once it was found invalid, is not
+		// worth decoding.
+		if size += len(part); h.invalid || size > limits.Refused {
 			return connError(frames.ErrCodeProtocol)
 		}
 		if n > limits.Continuations {
@@ -221,9 +287,12 @@ func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 	}
 	st.response.st, st.response.header = st, st.maps.out
 	st.handler = c.server.config.Handler
-	if c.head.cut {
+	switch mark := c.server.config.TooLong; {
+	case c.head.cut && mark == nil:
 		st.handler = http.HandlerFunc(tooLong)
-	} else if special {
+	case c.head.cut:
+		mark(r.Header, c.head.cookies, c.head.rest, c.head.others+1)
+	case special:
 		if why := st.notHTTP2(); why != "" {
 			st.handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusBadRequest) })
 		}
@@ -231,25 +300,49 @@ func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 	return st, nil
 }
 
-// header makes the header of the fields. All values are in one piece of memory.
+// header makes the header of the fields. All values are in one piece of memory, and the
+// crumbs of a cookie are one of them again (RFC 9113, section 8.2.3).
 func (st *stream) header(fields []field) {
-	h, values := st.maps.in, slices.Grow(st.maps.values[:0], len(fields))[:len(fields)]
-	st.maps.values = values
+	crumbs, size := 0, 0
+	for _, f := range fields {
+		if f.name == "Cookie" {
+			crumbs, size = crumbs+1, size+len("; ")+len(f.value)
+		}
+	}
+	h, values := st.maps.in, slices.Grow(st.maps.values[:0], len(fields)+1-max(1, crumbs))
 	for i, f := range fields {
-		values[i] = f.value
 		had, has := h[f.name]
 		switch {
+		case crumbs > 1 && f.name == "Cookie":
+			if has {
+				continue
+			}
+			f.value = joined(fields[i:], size)
+			fallthrough
 		case !has:
-			h[f.name] = values[i : i+1 : i+1]
+			values = append(values, f.value)
+			h[f.name] = values[len(values)-1 : len(values) : len(values)]
 		default:
 			h[f.name] = append(had, f.value)
 		}
 	}
-	// The crumbs of a cookie are one field again (RFC 9113, section 8.2.3).
-	if crumbs := h["Cookie"]; len(crumbs) > 1 {
-		h["Cookie"] = []string{strings.Join(crumbs, "; ")}
-	}
+	st.maps.values = values
 	st.request.Header = h
+}
+
+// joined are the crumbs among fields in one piece.
+func joined(fields []field, size int) string {
+	var all strings.Builder
+	all.Grow(size)
+	for _, f := range fields {
+		if f.name == "Cookie" {
+			if all.Len() > 0 {
+				all.WriteString("; ")
+			}
+			all.WriteString(f.value)
+		}
+	}
+	return all.String()
 }
 
 // target makes the request's URL of :path. It is false for what is none.

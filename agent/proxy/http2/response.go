@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -142,6 +143,16 @@ func (w *response) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// DropHead lets go of the request's header and target: the answer is the handler's own, and
+// may wait for a visitor who does not take it, limits.StallOurs.
+func (w *response) DropHead() {
+	st := w.st
+	st.ours = true
+	st.maps = &headers{in: http.Header{}, out: st.maps.out}
+	st.room.url = url.URL{Path: "/"}
+	st.request.Header, st.request.URL, st.request.RequestURI = st.maps.in, &st.room.url, "/"
 }
 
 func (w *response) WriteString(p string) (int, error) { return w.Write([]byte(p)) }

@@ -27,6 +27,9 @@ type Config struct {
 	// (http.StateActive), and when the last is (http.StateIdle). It must not wait, nor
 	// call the connection. Nil for nobody who wants to know.
 	State func(net.Conn, http.ConnState)
+	// TooLong marks the header of a request whose head was too long, of which only
+	// limits.Telling are there, with the sizes of the whole. Nil has it answered here.
+	TooLong func(h http.Header, cookies, rest, fields int)
 	// Broken is told of a panic or an inconsistency that is not the visitor's doing;
 	// the connection ends by it. Nil for nobody who wants to know.
 	Broken func(what any)
@@ -191,7 +194,3 @@ func (s *Server) broken(what any) {
 		s.config.Broken(what)
 	}
 }
-
-// headerList is the size of a header list that is announced and read, as net/http
-// makes it of limits.Refused: ten fields' overhead more.
-const headerList = limits.Refused + 10*32

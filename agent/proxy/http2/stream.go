@@ -32,6 +32,7 @@ type stream struct {
 		url     url.URL
 	}
 	response response // touched by the handler's goroutine only
+	ours     bool     // see response.DropHead; touched by the handler's goroutine only
 	maps     *headers // of request and response; nil once they are another's
 
 	// Guarded by c.mu:
@@ -155,7 +156,11 @@ func (st *stream) await() {
 	if st.wake == nil {
 		st.wake = make(chan struct{}, 1)
 	}
-	for sent := c.sent; !c.wait(st.wake, limits.Stall) && !st.closed; sent = c.sent {
+	most := limits.Stall
+	if st.ours {
+		most = limits.StallOurs
+	}
+	for sent := c.sent; !c.wait(st.wake, most) && !st.closed; sent = c.sent {
 		if !st.queued || c.sent == sent {
 			c.reset(st.id, frames.ErrCodeCancel, st, errStalled)
 			c.kick()
@@ -203,7 +208,7 @@ func (st *stream) processTrailer(h *head, ended bool) error {
 	if st.remote {
 		return streamError(st.id, frames.ErrCodeStreamClosed)
 	}
-	if !ended || h.pseudo.has != 0 {
+	if !ended || h.pseudo.has != 0 || h.cut {
 		return streamError(st.id, frames.ErrCodeProtocol)
 	}
 	if st.request.Trailer != nil {

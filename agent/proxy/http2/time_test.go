@@ -144,8 +144,22 @@ func flood(w http.ResponseWriter, _ *http.Request) {
 // A visitor who opens no window any more loses the stream.
 func TestStalledStream(t *testing.T) {
 	t.Parallel()
-	for _, first := range []uint32{0, 1000, 1 << 20} { // the last has that of the connection be what is used up
-		inTime(t, []string{own}, false, http.HandlerFunc(flood), func(t *testing.T, v *visitor) {
+	ours := func(w http.ResponseWriter, r *http.Request) {
+		w.(interface{ DropHead() }).DropHead()
+		flood(w, r)
+	}
+	for _, c := range []struct {
+		first uint32
+		h     http.HandlerFunc
+		after time.Duration
+	}{
+		{0, flood, limits.Stall},
+		{1000, flood, limits.Stall},
+		{1 << 20, flood, limits.Stall}, // that of the connection is what is used up
+		{0, ours, limits.StallOurs},
+		{1000, ours, limits.StallOurs},
+	} {
+		inTime(t, []string{own}, false, c.h, func(t *testing.T, v *visitor) {
 			begun := time.Now()
 			v.ask(1, "GET", "/", true)
 			for f := range v.frames {
@@ -153,14 +167,14 @@ func TestStalledStream(t *testing.T) {
 					v.WritePing(true, ping.Data)
 				}
 				if r, ok := f.(*frames.RSTStreamFrame); ok {
-					if took := time.Since(begun); took < limits.Stall || took > limits.Stall+time.Second || r.ErrCode != frames.ErrCodeCancel {
+					if took := time.Since(begun); took < c.after || took > c.after+time.Second || r.ErrCode != frames.ErrCodeCancel {
 						t.Errorf("after %v: %v", took, r)
 					}
 					return
 				}
 			}
 			t.Error("it is not reset")
-		}, frames.Setting{ID: frames.SettingInitialWindowSize, Val: first})
+		}, frames.Setting{ID: frames.SettingInitialWindowSize, Val: c.first})
 	}
 }
 

@@ -45,7 +45,7 @@ func serve(t testing.TB, way string, conn net.Conn, h http.Handler, config ...fu
 		return func() { s.Close(); conn.Close(); <-served }
 	}
 	srv := &http.Server{
-		Handler: h, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.Refused, DisableGeneralOptionsHandler: true, Protocols: new(http.Protocols),
+		Handler: h, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.Header - 10*32, DisableGeneralOptionsHandler: true, Protocols: new(http.Protocols),
 		HTTP2: &http.HTTP2Config{ // as the gate sets it up
 			MaxReadFrameSize: limits.Frame, MaxConcurrentStreams: limits.Streams,
 			MaxDecoderHeaderTableSize: limits.HeaderTable, MaxEncoderHeaderTableSize: limits.HeaderTable,

@@ -9,10 +9,14 @@ import "time"
 
 // Heads.
 const (
-	Header  = 64 << 10 // bytes of a head; more is 431
+	Header  = 64 << 10 // bytes of a head, over HTTP/2 as RFC 9113, section 6.5.2, counts; more is 431
 	Fields  = 200      // header fields, trailers included; more is 431
-	Refused = 1 << 20  // bytes of a head that are read to answer it with 431
+	Refused = 1 << 20  // bytes of a head that are read, and not kept, to answer it with 431
+	Short   = 1 << 10  // bytes that are kept of a head that is refused, of the fields Telling
 )
+
+// Telling are the fields that tell a browser's page load from anything else.
+var Telling = [...]string{"Accept", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Upgrade", "X-Requested-With", "Origin"}
 
 // Time.
 const (
@@ -89,8 +93,9 @@ const (
 	// FirstSettings is how long a visitor who said hello has for its settings.
 	FirstSettings = 2 * time.Second
 	// Stall is how long a stream may wait for a visitor to open its window; then it
-	// is reset.
-	Stall = 2 * time.Minute
+	// is reset. StallOurs is for an answer of ours, which fits into the first window.
+	Stall     = 2 * time.Minute
+	StallOurs = 5 * time.Second
 	// CutOff is how long a write of a stream that is cut off may still take.
 	CutOff = 200 * time.Millisecond
 
