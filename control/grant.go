@@ -92,6 +92,9 @@ func (t *txn) putGrant(g grant) error {
 				return err
 			}
 		}
+		if err := t.touch(g.ComputerID); err != nil { // see Snapshot.Grants
+			return err
+		}
 	}
 	return put(t, keyGrant(g.ID), g, grantLife)
 }
@@ -118,7 +121,9 @@ func (t *txn) endGrant(id string, dropped bool) error {
 			return err
 		}
 	}
-	told := controlapi.RevokedGrant{ID: g.ID, At: g.RevokedAt}
+	told := controlapi.RevokedGrant{
+		ID: g.ID, At: g.RevokedAt, ClientName: g.ClientName, AccountID: g.AccountID, Email: g.Email, CreatedAt: g.CreatedAt,
+	}
 	if err := put(t, keyRevokedGrants(g.ComputerID)+g.ID, told, controlapi.GrantMemory); err != nil {
 		return err
 	}

@@ -140,9 +140,10 @@ func RedirectSource(redirectURI string) string {
 // clientOrigins are the web origins of the clients that hold a grant for a computer: its
 // agent lets pages of these, and of no others, use an access token from a browser. They are
 // in order and each is there once, as are the clients that had to be asked for, because their
-// grants do not have them.
-func clientOrigins(tx kv.Tx, computerID string) (out, clients []string, err error) {
+// grants do not have them. Each grant read is told to see.
+func clientOrigins(tx kv.Tx, computerID string, see func(grant)) (out, clients []string, err error) {
 	err = eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
+		see(g)
 		out = append(out, g.Origins...)
 		if g.Origins == nil {
 			clients = append(clients, g.ClientID)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -131,7 +132,12 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, client
 	if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID)); err != nil {
 		return out, nil, err
 	}
-	if out.ClientOrigins, clients, err = clientOrigins(tx, c.ID); err != nil {
+	grants := sha256.New()
+	out.ClientOrigins, clients, err = clientOrigins(tx, c.ID, func(g grant) {
+		fmt.Fprintf(grants, "%s %d\n", g.ID, g.IndexedAt.Unix()) // all else of a grant never changes, or with each use
+		out.Grants = hex.EncodeToString(grants.Sum(nil)[:8])
+	})
+	if err != nil {
 		return out, nil, err
 	}
 	if out.Undelivered, err = mail.Undelivered(tx, c.ID); err != nil {

@@ -223,3 +223,59 @@ func TestSnapshotSaysWhatWasReported(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: a snapshot held the web origins of clients and nothing of grants, so a client
+// with a scheme of its own, a second person's, and a second one of an origin changed
+// nothing, and the owner's computer did not look for whom it is open to.
+// Checked: each of them is told and is another snapshot, as is its end, which names it; a
+// grant in use is, once a day.
+func TestSnapshotSaysWhichGrantsHold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	bob, ann := b.member(e.Computer.ID, "bob@example.com"), b.member(e.Computer.ID, "ann@example.com")
+	native, web, other := b.registeredAt("com.example.native:/cb"), b.registered(), b.registered()
+	watch := b.Agents.watchers.add(e.Computer.ID, nil)
+	defer watch.Stop()
+	last := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
+	look := func(what string, anew bool) controlapi.Snapshot {
+		t.Helper()
+		told := false
+		select {
+		case <-watch.Changed:
+			told = true
+		default:
+		}
+		now := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
+		if told != anew || (now.Version != last.Version) != anew || (now.Grants != last.Grants) != anew {
+			t.Errorf("%s: told %v, grants %q and before %q", what, told, now.Grants, last.Grants)
+		}
+		last = now
+		return now
+	}
+	if look("nothing", false).Grants != "" {
+		t.Error("there are none, and it says otherwise")
+	}
+	tokens := native.granted(bob, e.Computer.Name)
+	look("a scheme of its own", true)
+	native.granted(ann, e.Computer.Name)
+	look("the same client of a second person", true)
+	web.granted(bob, e.Computer.Name)
+	look("a web client", true)
+	other.granted(bob, e.Computer.Name)
+	look("another client of that origin", true)
+
+	tokens = ok[Tokens](t)(native.use(tokens.Refresh))
+	look("used again at once", false)
+	b.clock.Add(indexSlide)
+	tokens = ok[Tokens](t)(native.use(tokens.Refresh))
+	look("used a day later", true)
+
+	if err := b.Grants.RevokeForAccount(t.Context(), bob.ID, grantID(tokens.Refresh)); err != nil {
+		t.Fatal(err)
+	}
+	ended := look("revoked", true).RevokedGrants
+	if len(ended) != 1 || ended[0].ClientName != "Pocket Notes" || ended[0].Email != "bob@example.com" || ended[0].AccountID != bob.ID || ended[0].CreatedAt.IsZero() {
+		t.Errorf("%+v", ended)
+	}
+}

@@ -215,7 +215,7 @@ func (t *telling) setClock(is bool) {
 
 // passes says whether some of a snapshot ends by itself, with no change of the computer.
 func passes(s controlapi.Snapshot) bool {
-	return len(s.Knocks)+len(s.RevokedGrants)+len(s.ClientOrigins)+len(s.Undelivered) > 0
+	return len(s.Knocks)+len(s.RevokedGrants)+len(s.Grants)+len(s.Undelivered) > 0
 }
 
 // elsewhere is for who asks a node that is about to end.

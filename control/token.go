@@ -188,9 +188,6 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		if err := tx.noteUse(client.ID, x, id); err != nil {
 			return grant{}, err
 		}
-		if err := tx.touch(c.ID); err != nil { // the client's origins go into the snapshot
-			return grant{}, err
-		}
 		g := grant{
 			ID: id, AccountID: account.ID, Email: account.Email, ClientID: client.ID, ClientName: client.Name,
 			ComputerID: c.ID, Origins: client.origins(), RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),

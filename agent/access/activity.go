@@ -70,8 +70,8 @@ func (a *Access) Opened(id Identity, email, appID, label string) {
 	a.AddActivity(line)
 }
 
-// NameClients tells the names of the remote clients, by the id of their grant. One
-// that has no name is shown by its client_id.
+// NameClients tells the names of the remote clients, by the id of a grant and by their
+// client_id, by which one is shown that has no name.
 func (a *Access) NameClients(names map[string]string) { a.clients.Store(&names) }
 
 // forget drops the visits that are over and says whether there is room now.
@@ -133,6 +133,11 @@ func (a *Access) writeActivity() {
 	}
 	if len(lines) == 0 {
 		return
+	}
+	for i, line := range lines { // a client may open something before its grant was read
+		if line.Kind == agentapi.ActivityClient {
+			lines[i].By = cmp.Or((*a.clients.Load())[line.By], line.By)
+		}
 	}
 	if err := a.store.AddActivity(lines...); err != nil {
 		a.log.Error("what happened could not be written down", "lines", len(lines), "err", err)

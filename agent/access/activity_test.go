@@ -24,6 +24,7 @@ func TestActivity(t *testing.T) {
 	a, db := open(t, dir, c)
 	visit := func(id access.Identity, app string) { a.Opened(id, id.AccountID+"@example.com", "id-"+app, app) }
 	browser, remote := access.Identity{AccountID: "bob"}, access.Identity{AccountID: "bob", GrantID: "g1", ClientID: "c1"}
+	named := access.Identity{AccountID: "bob", GrantID: "g2", ClientID: "c2"}
 	for range 50 {
 		visit(browser, "notes")
 		c.advance(20 * time.Minute)
@@ -32,10 +33,12 @@ func TestActivity(t *testing.T) {
 	visit(access.Identity{AccountID: "maya"}, "notes")
 	visit(remote, "notes")
 	visit(remote, "notes")
+	visit(named, "notes")
+	a.NameClients(map[string]string{"g2": "Pocket", "c2": "Pocket"}) // its grant is read only now
 	c.advance(30 * time.Minute)
 	visit(browser, "notes")
 	a.AddActivity(agentapi.Activity{Email: "eve@example.com", App: "notes", Kind: agentapi.ActivityInvited, By: "Wiki"})
-	want := "eve@example.com notes invited Wiki|bob@example.com notes opened |bob@example.com notes client c1|" +
+	want := "eve@example.com notes invited Wiki|bob@example.com notes opened |bob@example.com notes client Pocket|bob@example.com notes client c1|" +
 		"maya@example.com notes opened |bob@example.com photos opened |bob@example.com notes opened |"
 	check := func(what string) {
 		t.Helper()

@@ -14,15 +14,19 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// login is a client's grant: what one device of its holds.
+// login is a client's grant of the owner: what one device of its holds.
 func (r *rig) login(t *testing.T, client control.Credentials) {
 	t.Helper()
-	const redirect = "https://pocket.example/cb"
+	r.loginAs(t, client, "https://pocket.example/cb", r.device.AccountID, ownerMail)
+}
+
+func (r *rig) loginAs(t *testing.T, client control.Credentials, redirect, accountID, email string) {
+	t.Helper()
 	verifier := strings.Repeat("v", 43)
 	digest := sha256.Sum256([]byte(verifier))
 	code, err := r.service.Grants.Authorize(t.Context(), control.Authorization{
 		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]),
-	}, control.Account{ID: r.device.AccountID, Email: ownerMail}, "maya")
+	}, control.Account{ID: accountID, Email: email}, "maya")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,5 +179,72 @@ func TestAnEarlierReadingOfGrantsTakesNothingBack(t *testing.T) {
 	r.down()
 	if rows, err := r.owner.Grants(t.Context()); err != nil || len(rows) != 1 {
 		t.Errorf("listed %+v, %v", rows, err)
+	}
+}
+
+// client registers a client at the control plane.
+func (r *rig) client(t *testing.T, name, redirect string) control.Credentials {
+	t.Helper()
+	c, secret, err := r.service.Clients.Add(t.Context(), name, []string{redirect})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return control.Credentials{ID: c.ID, Secret: secret}
+}
+
+// Weakness: the agent looked for new grants only where a web origin came with them that
+// was not known, so the owner saw most clients never.
+// Checked: whatever its redirect and whoever allowed it, one is in the owner's state and in
+// the timeline by itself, and so is one that ended before it was read.
+func TestW6_EveryNewClientIsListed(t *testing.T) {
+	t.Parallel()
+	const web, own = "https://pocket.example/cb", "com.example.native:/cb"
+	r, bob := startWithBob(t, "Notes")
+	pocket, zebra, other := r.client(t, "Pocket", web), r.client(t, "Zebra native", own), r.client(t, "Other", web)
+	listed := func(clients ...string) {
+		t.Helper()
+		var names []string
+		r.await(t, func() bool {
+			state, err := r.owner.State(t.Context())
+			names = nil
+			for _, g := range state.Grants {
+				names = append(names, g.ClientName+" of "+g.Email)
+			}
+			return err == nil && slices.Equal(names, clients)
+		})
+	}
+	r.login(t, pocket)
+	listed("Pocket of " + ownerMail)
+	r.loginAs(t, pocket, web, bob, bobMail)
+	listed("Pocket of "+bobMail, "Pocket of "+ownerMail)
+	r.loginAs(t, zebra, own, bob, bobMail)
+	listed("Zebra native of "+bobMail, "Pocket of "+bobMail, "Pocket of "+ownerMail)
+	r.login(t, other)
+	listed("Other of "+ownerMail, "Zebra native of "+bobMail, "Pocket of "+bobMail, "Pocket of "+ownerMail)
+
+	arrive := r.gate.holdSyncs()
+	r.loginAs(t, r.client(t, "Moth", own), own, bob, bobMail)
+	grants, err := r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID)
+	if err != nil || grants[0].ClientName != "Moth" {
+		t.Fatalf("%+v, %v", grants, err)
+	}
+	if err := r.service.Grants.RevokeForAccount(t.Context(), bob, grants[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	arrive()
+	var written []string
+	r.await(t, func() bool {
+		lines, err := r.owner.Activity(t.Context(), 100)
+		written = nil
+		for _, line := range slices.Backward(lines) {
+			if line.Kind == agentapi.ActivityClientIn || line.Kind == agentapi.ActivityClientOut {
+				written = append(written, line.Kind+" "+line.What+" "+line.Email)
+			}
+		}
+		return err == nil && len(written) == 6
+	})
+	if want := []string{"client-in Pocket " + ownerMail, "client-in Pocket " + bobMail, "client-in Zebra native " + bobMail,
+		"client-in Other " + ownerMail, "client-in Moth " + bobMail, "client-out Moth " + bobMail}; !slices.Equal(written, want) {
+		t.Errorf("the timeline says %q", written)
 	}
 }

@@ -1,7 +1,9 @@
 package people
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
@@ -75,10 +77,27 @@ func (p *People) namedApps(ids ...string) []engine.App {
 	return apps
 }
 
+// cameAndWent are the grants that ended before any reading had them. mu is held.
+func (p *People) cameAndWent(now []controlapi.Grant, ended []controlapi.RevokedGrant) (gone []controlapi.RevokedGrant) {
+	at := time.Now()
+	for _, g := range slices.Concat(p.grants, now) {
+		p.grantsSeen[g.ID] = at
+	}
+	for _, g := range ended {
+		if _, seen := p.grantsSeen[g.ID]; !seen && g.ClientName != "" {
+			gone = append(gone, g)
+		}
+		p.grantsSeen[g.ID] = at
+	}
+	// A snapshot that is on its way may still name what two readings do not have.
+	maps.DeleteFunc(p.grantsSeen, func(_ string, seen time.Time) bool { return at.Sub(seen) > 2*controlapi.GrantMemory })
+	return gone
+}
+
 // clientsChanged writes down which clients people let in or took their grant from,
-// between two readings of all grants. Those revoked here, and those of people who were
-// removed, are written down already.
-func (p *People) clientsChanged(before, now []controlapi.Grant) {
+// between two readings of all grants, and those of gone, which neither has. Those revoked
+// here, and those of people who were removed, are written down already.
+func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlapi.RevokedGrant) {
 	away := p.takenAway(unconfirmed)
 	over := func(g controlapi.Grant) bool {
 		return away[store.DenyRecord{GrantID: g.ID}] || p.asKnownHere(g.AccountID).Status == controlapi.PersonRemoved
@@ -101,6 +120,11 @@ func (p *People) clientsChanged(before, now []controlapi.Grant) {
 	for _, g := range controlapi.FoldGrants(before) {
 		if !has(now, g) {
 			write(agentapi.ActivityClientOut, g)
+		}
+	}
+	for _, g := range gone {
+		for _, kind := range []string{agentapi.ActivityClientIn, agentapi.ActivityClientOut} {
+			p.cfg.Access.AddActivity(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
 		}
 	}
 }

@@ -119,6 +119,7 @@ type People struct {
 	// Guarded by mu: readings of the grants, numbered as they were asked, and the
 	// oldest whose answer may still take the place of grants.
 	grantsAsked, grantsFrom int
+	grantsSeen              map[string]time.Time // guarded by mu: when one was last read, or its end told; see cameAndWent
 
 	answered map[string]bool // guarded by mu: ids of knocks answered here, that the snapshot still has
 
@@ -140,6 +141,8 @@ func New(cfg Config) (*People, error) {
 		turn:    make(chan struct{}, 1),
 		pending: map[uint64]pending{},
 		grants:  []controlapi.Grant{},
+
+		grantsSeen: map[string]time.Time{},
 
 		answered: map[string]bool{},
 	}

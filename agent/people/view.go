@@ -181,7 +181,7 @@ func (p *People) refreshGrants(ctx context.Context) error {
 // readGrants has the answer take effect unless what came of a later question is
 // there already: two may be under way at once.
 func (p *People) readGrants(ctx context.Context) error {
-	version := p.cfg.Access.Snapshot().Version
+	snapshot := p.cfg.Access.Snapshot()
 	p.mu.Lock()
 	p.grantsAsked++
 	asked := p.grantsAsked
@@ -197,15 +197,16 @@ func (p *People) readGrants(ctx context.Context) error {
 	}
 	same := slices.Equal(grants, p.grants)
 	first, before := p.grantsV == "", p.grants
-	p.grants, p.grantsV, p.grantsFrom = grants, version, asked
+	gone := p.cameAndWent(grants, snapshot.RevokedGrants)
+	p.grants, p.grantsV, p.grantsFrom = grants, snapshot.Version, asked
 	p.mu.Unlock()
-	names := make(map[string]string, len(grants))
+	names := make(map[string]string, 2*len(grants))
 	for _, g := range grants {
-		names[g.ID] = g.ClientName
+		names[g.ID], names[g.ClientID] = g.ClientName, g.ClientName
 	}
 	p.cfg.Access.NameClients(names)
-	if !first && !same {
-		p.clientsChanged(before, grants)
+	if !first {
+		p.clientsChanged(before, grants, gone)
 	}
 	if !same {
 		p.cfg.Changes.Raise()

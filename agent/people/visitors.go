@@ -12,7 +12,7 @@ import (
 func (p *People) Visitors() []agentapi.Visitor {
 	labels, _, _ := p.labels()
 	clients := map[string]string{}
-	for _, g := range p.Grants() {
+	for _, g := range p.liveGrants() {
 		clients[g.ID] = g.ClientName
 	}
 	open := p.cfg.Access.Visitors()

@@ -54,7 +54,7 @@ func ownerBetween(kept, line agentapi.Activity) bool {
 
 // FoldActivity counts line in with kept, if both happened in the same hour and may be
 // told together: attempts of strangers where they are of one kind, and else what
-// was not done by the owner, where it is about the same person and app. What is not
+// was not done by the owner, where it is about the same person and app, or client. What is not
 // the same in both is left out of kept.
 func FoldActivity(kept *agentapi.Activity, line agentapi.Activity) bool {
 	switch {
@@ -63,6 +63,8 @@ func FoldActivity(kept *agentapi.Activity, line agentapi.Activity) bool {
 	case !hourOf(*kept).Equal(hourOf(line)):
 		return false
 	case !Counted(line.Kind) && (kept.Email != line.Email || kept.By != line.By || appOf(*kept) != appOf(line)):
+		return false
+	case (line.Kind == agentapi.ActivityClientIn || line.Kind == agentapi.ActivityClientOut) && kept.What != line.What:
 		return false
 	}
 	kept.Count = max(kept.Count, 1) + max(line.Count, 1)

@@ -111,10 +111,15 @@ type Person struct {
 }
 
 // RevokedGrant is a grant whose access tokens must be refused until the
-// last of them has expired.
+// last of them has expired. What else it says is as Grant has it, and empty where an
+// earlier version ended it: an agent learns so of one that it never read.
 type RevokedGrant struct {
-	ID string    `json:"id"`
-	At time.Time `json:"at"`
+	ID         string    `json:"id"`
+	At         time.Time `json:"at"`
+	ClientName string    `json:"clientName,omitempty"`
+	AccountID  string    `json:"accountId,omitempty"`
+	Email      string    `json:"email,omitempty"`
+	CreatedAt  time.Time `json:"createdAt,omitzero"`
 }
 
 // Billing standing of the account.
@@ -160,6 +165,9 @@ type Snapshot struct {
 	// URIs of OAuth clients that hold a grant for this computer, in order:
 	// pages of these may use an access token from a browser.
 	ClientOrigins []string `json:"clientOrigins,omitempty"`
+	// Grants is another one whenever Grants of GET PathGrants names others, and once a day
+	// that one of them is used; empty while there are none.
+	Grants string `json:"grants,omitempty"`
 	// Undelivered are addresses that an invitation to this computer did not reach
 	// in the last seven days: the mail was given up.
 	Undelivered []string `json:"undelivered,omitempty"`

@@ -66,6 +66,7 @@ var operations = map[string]operation{
 		{"id", inPath, aText, true, false},
 	}},
 	"goDark": {"POST", "/owner/dark", []parameter{}},
+	"grants": {"GET", "/owner/grants", []parameter{}},
 	"invitationLink": {"POST", "/owner/people/link", []parameter{
 		{"accountId", inBody, aText, true, false},
 	}},

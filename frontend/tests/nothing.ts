@@ -20,6 +20,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   examine: {"at":"","findings":[],"report":""},
   forgetUser: {"ok":true},
   goDark: {"closed":0,"milliseconds":0,"ok":true},
+  grants: [],
   invitationLink: {"until":"","url":""},
   inviteAll: {"invitations":[]},
   knocks: [],

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -163,38 +164,63 @@ func (p *program) connectClient(name string) (token string) {
 // connectClientIn is connectClient in a browser where the owner may be signed in.
 func (p *program) connectClientIn(owner *visitor.Visitor, name string) (token string) {
 	p.t.Helper()
-	ctx := p.t.Context()
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "Done.") }))
 	p.t.Cleanup(back.Close)
+	var account struct{ Email string }
+	p.ask(&account, "account")
+	return p.let(owner, account.Email, p.newClient(name, back.URL+"/callback"))
+}
+
+// remoteClient is one that the operator registered.
+type remoteClient struct {
+	name string
+	oauth2.Config
+}
+
+func (p *program) newClient(name, redirect string) remoteClient {
+	p.t.Helper()
 	var client struct{ ClientID, ClientSecret string }
 	control := filepath.Join(filepath.Dir(cli(p.t)), "porchlight-control")
-	out := p.mustTool(control, "client", "add", "--name", name, "--redirect-uri", back.URL+"/callback", "--data", filepath.Join(p.data, "control"), "--json")
+	out := p.mustTool(control, "client", "add", "--name", name, "--redirect-uri", redirect, "--data", filepath.Join(p.data, "control"), "--json")
 	if err := json.Unmarshal([]byte(out), &client); err != nil {
 		p.t.Fatalf("client add: %v: %s", err, out)
 	}
-	var account struct{ Email, AuthURL string }
+	var account struct{ AuthURL string }
 	p.ask(&account, "account")
-
-	config := oauth2.Config{
-		ClientID: client.ClientID, ClientSecret: client.ClientSecret, RedirectURL: back.URL + "/callback", Scopes: []string{"connect"},
+	return remoteClient{name, oauth2.Config{
+		ClientID: client.ClientID, ClientSecret: client.ClientSecret, RedirectURL: redirect, Scopes: []string{"connect"},
 		Endpoint: oauth2.Endpoint{AuthURL: account.AuthURL + "/oauth/authorize", TokenURL: account.AuthURL + "/oauth/token"},
-	}
+	}}
+}
+
+// let has somebody let a client in, in a browser where they may be signed in, and returns
+// its access token.
+func (p *program) let(who *visitor.Visitor, email string, client remoteClient) (token string) {
+	p.t.Helper()
+	ctx := p.t.Context()
 	verifier := oauth2.GenerateVerifier()
-	consent := config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier))
-	page, err := owner.Open(ctx, consent)
-	if err == nil && !strings.Contains(page.Body, "Allow "+name) { // not signed in yet
-		page, err = owner.SignIn(ctx, consent, account.Email, func(context.Context) (string, error) { return p.mailed(account.Email), nil })
+	consent := client.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier))
+	page, err := who.Open(ctx, consent)
+	if err == nil && !strings.Contains(page.Body, "Allow "+client.name) { // not signed in yet
+		page, err = who.SignIn(ctx, consent, email, func(context.Context) (string, error) { return p.mailed(email), nil })
 	}
-	if err == nil {
-		page, err = owner.Submit(ctx, page, "computer", map[string]string{"decision": "allow"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var back *url.URL
+	page, err = who.Submit(ctx, page, "computer", map[string]string{"decision": "allow"})
+	if at, ok := errors.AsType[*url.Error](err); ok { // a scheme of its own, which no browser speaks
+		back, err = url.Parse(at.URL)
+	} else if err == nil {
+		back = page.URL
 	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	exchange := context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: asTransport{p.guest()}})
-	tokens, err := config.Exchange(exchange, page.URL.Query().Get("code"), oauth2.VerifierOption(verifier))
+	tokens, err := client.Exchange(exchange, back.Query().Get("code"), oauth2.VerifierOption(verifier))
 	if err != nil {
-		p.t.Fatalf("consent led to %s: %v", page.URL, err)
+		p.t.Fatalf("consent led to %s: %v", back, err)
 	}
 	return tokens.AccessToken
 }

@@ -87,6 +87,11 @@ export interface Operations {
     takes: {};
     gives: Closed;
   };
+  /** The OAuth grants for this computer, newest first. */
+  grants: {
+    takes: {};
+    gives: Grant[];
+  };
   /** The address of somebody's newest invitation that was not used. */
   invitationLink: {
     takes: { accountId: string };
