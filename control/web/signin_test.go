@@ -278,6 +278,36 @@ func TestForeignFormsAreRefused(t *testing.T) {
 	b.get("/account").want(t, http.StatusOK)
 }
 
+// Weakness: whoever is on the way of a browser without Sec-Fetch-Site makes it load our
+// host's name over plain HTTP, and that page submits our forms. Checked: each form refuses
+// it, the one that lets a client in, too, and takes the same from its own page.
+func TestFormsOfTheSameHostWithoutTLSAreRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.browser()
+	b.signIn("maya@example.com", "")
+	forms := 0
+	for _, rt := range newHandler(r.svc, Config{}).routes {
+		if rt.method != http.MethodPost || rt.tier != tierPage {
+			continue
+		}
+		forms++
+		for origin, refused := range map[string]bool{
+			strings.Replace(authURL, "https", "http", 1): true, strings.Replace(authURL, "https", "HTTP", 1): true, authURL: false,
+		} {
+			req := b.request(http.MethodPost, strings.ReplaceAll(rt.path, "{name}", "name"), strings.NewReader("%"))
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			req.Header.Set("Origin", origin)
+			if a := b.do(req); (a.StatusCode == http.StatusForbidden) != refused {
+				t.Errorf("%s from %s: status %d", rt.path, origin, a.StatusCode)
+			}
+		}
+	}
+	if forms < 14 {
+		t.Errorf("%d forms", forms)
+	}
+}
+
 func TestNoAccess(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
