@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/mail"
+	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"porchlight/control/controlapi"
 	"porchlight/internal/filelimit"
@@ -23,7 +26,7 @@ func (c *Config) Complete() error {
 		func() error { return c.completeLimits(filelimit.Limit()) },
 		c.completeProxies,
 		func() error { return c.Mail.complete(c.AuthHost) },
-		c.checkUpdateNotice, c.completeWaits,
+		c.checkUpdateNotice, c.completeSecurityContact, c.completeWaits,
 	} {
 		if err := part(); err != nil {
 			return err
@@ -116,6 +119,28 @@ func (c *Config) checkUpdateNotice() error {
 	if err := c.UpdateNotice.Check(); err != nil {
 		return fmt.Errorf("%w (--update-address and --update-key)", err)
 	}
+	return nil
+}
+
+// completeSecurityContact has it be the address that RFC 9116, section 2.5.3, asks for.
+func (c *Config) completeSecurityContact() error {
+	contact := c.SecurityContact
+	if contact == "" {
+		return nil
+	}
+	if !strings.Contains(contact, ":") {
+		contact = "mailto:" + contact
+	}
+	u, err := url.Parse(contact)
+	good := err == nil && u.Scheme == "https" && u.Host != ""
+	if err == nil && u.Scheme == "mailto" {
+		to, err := mail.ParseAddress(u.Opaque)
+		good = err == nil && to.Address == u.Opaque
+	}
+	if !good || strings.ContainsFunc(contact, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%q is neither a mail address nor one that begins with https:// (--security-contact)", c.SecurityContact)
+	}
+	c.SecurityContact = contact
 	return nil
 }
 

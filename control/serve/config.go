@@ -80,6 +80,9 @@ type Config struct {
 	// UpdateNotice is where agents are told that a newer version is there; zero for
 	// nowhere.
 	UpdateNotice controlapi.UpdateNotice
+	// SecurityContact is where weaknesses are reported, a mail address or an https:// or
+	// mailto: address, for security.txt; empty for none.
+	SecurityContact string
 	// DrainWait is how long connections are still taken after /livez has turned
 	// to 503: what a load balancer needs to notice.
 	DrainWait time.Duration

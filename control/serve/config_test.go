@@ -65,6 +65,31 @@ func TestUpdateNoticeRefused(t *testing.T) {
 	}
 }
 
+// TestSecurityContact: what is no address for reports is refused with the flag.
+func TestSecurityContact(t *testing.T) {
+	t.Parallel()
+	c := limited(relay.Limits{})
+	for given, want := range map[string]string{
+		"": "", "security@porch.example": "mailto:security@porch.example", "mailto:security@porch.example": "mailto:security@porch.example",
+		"https://porch.example/security": "https://porch.example/security",
+	} {
+		c.SecurityContact = given
+		for range 2 { // Complete may be called again
+			if err := c.Complete(); err != nil || c.SecurityContact != want {
+				t.Errorf("%q is %q, %v", given, c.SecurityContact, err)
+			}
+		}
+	}
+	for _, bad := range []string{
+		"security", "http://porch.example/", "https:///", "https://", "tel:+1-201-555-0123", "mailto:", "mailto:a@b.c, d@e.f", "Maya <maya@porch.example>",
+		"maya@porch.example\nContact: https://evil.example", "https://porch.example/\nExpires: never", "https://porch.example/ü",
+	} {
+		if c.SecurityContact = bad; c.Complete() == nil || !strings.HasSuffix(c.Complete().Error(), "(--security-contact)") {
+			t.Errorf("%q: %v", bad, c.Complete())
+		}
+	}
+}
+
 func TestLimitsTaken(t *testing.T) {
 	t.Parallel()
 	c := limited(relay.Limits{Visitors: 64, VisitorsPerSource: 64, Tunnels: 100, Handshakes: 1, HandshakesPerSource: 1},

@@ -202,6 +202,8 @@ func (n *Node) build(ctx context.Context) error {
 		Files:    CAFiles(cfg.DataDir),
 		Wrap:     count.handler,
 		Log:      cfg.Log,
+
+		SecurityContact: cfg.SecurityContact,
 	}
 	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {

@@ -29,6 +29,7 @@ var needNoStore = map[string]bool{
 	"GET " + controlapi.PathDiscovery:     true,
 	"OPTIONS " + controlapi.PathDiscovery: true,
 	"GET /healthz":                        true,
+	"GET /.well-known/security.txt":       true,
 }
 
 // answeredWithin is far longer than any of them may take: the store gives up after the

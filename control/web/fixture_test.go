@@ -132,7 +132,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 		}
 	}()
 	r.stop = sync.OnceFunc(func() { cancel(); <-ended })
-	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{KeptMail: "porchlight outbox", Log: log, LetIn: func(*http.Request) { r.letIn.Add(1) }})))
+	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{KeptMail: "porchlight outbox", Log: log, SecurityContact: "mailto:security@porch.example", LetIn: func(*http.Request) { r.letIn.Add(1) }})))
 	r.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	r.server.StartTLS()
 	t.Cleanup(func() {

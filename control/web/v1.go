@@ -1,8 +1,10 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -103,6 +105,25 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Write([]byte("ok\n"))
+	return nil
+}
+
+// pathSecurity and securityKept are of RFC 9116: where the file is, and for how long what
+// it says may be relied on.
+const (
+	pathSecurity = "/.well-known/security.txt"
+	securityKept = 30 * 24 * time.Hour
+)
+
+// securityText says where a weakness is reported, if the operator does.
+func (h *handler) securityText(w http.ResponseWriter, _ *http.Request) error {
+	if h.contact == "" {
+		return notFound()
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	fmt.Fprintf(w, "Contact: %s\nExpires: %s\nCanonical: %s\n",
+		h.contact, h.now().Add(securityKept).UTC().Format(time.RFC3339), h.svc.AuthURL()+pathSecurity)
 	return nil
 }
 

@@ -433,3 +433,26 @@ func TestVisitorsDoNotKeepAComputerFromSyncing(t *testing.T) {
 		t.Errorf("the sync brought %+v, %v", s.People, err)
 	}
 }
+
+// Whoever found a weakness reads where to report it, where the operator says so, in the
+// form of RFC 9116.
+func TestSecurityText(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	at := time.Date(2026, 11, 24, 8, 0, 0, 0, time.FixedZone("", 3600))
+	for contact, want := range map[string]string{
+		"": "",
+		"mailto:security@porch.example": "Contact: mailto:security@porch.example\nExpires: 2026-12-24T07:00:00Z\n" +
+			"Canonical: https://control.localhost:8443/.well-known/security.txt\n",
+	} {
+		h := described(t, New(r.svc, Config{SecurityContact: contact, Now: func() time.Time { return at }}))
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/.well-known/security.txt", nil))
+		switch {
+		case want == "" && answer.Code != http.StatusNotFound:
+			t.Errorf("without a contact: %d", answer.Code)
+		case want != "" && (answer.Body.String() != want || answer.Header().Get("Content-Type") != "text/plain; charset=utf-8"):
+			t.Errorf("%d: %q, %s", answer.Code, answer.Body, answer.Header())
+		}
+	}
+}

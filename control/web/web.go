@@ -36,6 +36,8 @@ type Config struct {
 	// SyncBeat stands in for controlapi.SyncBeat where agent and control plane are one
 	// process; 0 otherwise.
 	SyncBeat time.Duration
+	// SecurityContact is the URI of security.txt; empty for no such file.
+	SecurityContact string
 	// LetIn is told of each request whose sender is known: by a device credential, a
 	// session, or as a browser that signed in before. nil for nobody who wants to know.
 	LetIn func(*http.Request)
@@ -52,6 +54,7 @@ type handler struct {
 	known   string
 	typed   string
 	kept    string // see Config.KeptMail
+	contact string // see Config.SecurityContact
 	oauth   *oauth.Handler
 	routes  []route
 }
@@ -87,7 +90,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		cfg.LetIn = func(*http.Request) {}
 	}
 	h := &handler{
-		letIn: cfg.LetIn, svc: svc, now: cfg.Now, log: cfg.Log, beat: cmp.Or(cfg.SyncBeat, controlapi.SyncBeat),
+		letIn: cfg.LetIn, svc: svc, contact: cfg.SecurityContact, now: cfg.Now, log: cfg.Log, beat: cmp.Or(cfg.SyncBeat, controlapi.SyncBeat),
 		session: "__Host-porchlight-" + svc.Keys.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Keys.Instance(),
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
@@ -140,6 +143,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"GET", controlapi.PathDiscovery, tierPublic, h.discovery},
 		{"OPTIONS", controlapi.PathDiscovery, tierPublic, h.preflight},
 		{"GET", "/healthz", tierPublic, h.health},
+		{"GET", pathSecurity, tierPublic, h.securityText},
 
 		{"POST", controlapi.PathEnrol, tierDevice, h.enrol},
 		{"POST", controlapi.PathEnrolToken, tierDevice, h.pollEnrolment},

@@ -38,6 +38,8 @@ type Config struct {
 	Files func() ([]archive.File, error)
 	// SyncBeat is web.Config's.
 	SyncBeat time.Duration
+	// SecurityContact is web.Config's.
+	SecurityContact string
 	// Wrap goes round the pages and the agents' interface; nil for nothing.
 	Wrap func(http.Handler) http.Handler
 	Log  *slog.Logger
@@ -69,7 +71,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if queue, ok := domain.Mail.(*mail.SMTP); ok {
 		queue.OnGivenUp(p.Service.Agents.Changed)
 	}
-	pages := web.Config{Now: domain.Now, Log: domain.Log, SyncBeat: cfg.SyncBeat, LetIn: relay.LetIn}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, SyncBeat: cfg.SyncBeat, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}
