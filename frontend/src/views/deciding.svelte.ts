@@ -15,6 +15,9 @@ export class Deciding {
   doing = $state<string>();
 
   readonly #desk: Desk;
+
+  /** Whether what lets somebody in waits for the keychain; a no can be said all the same. */
+  readonly waits = $derived.by(() => this.#desk.owner.snapshot?.locked ?? false);
   #since = performance.now();
 
   /** To be made while the request's component is set up. */

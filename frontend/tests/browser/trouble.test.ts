@@ -1,6 +1,6 @@
 // The first steps, and what keeps visitors out.
 import { describe, expect, test } from 'vitest';
-import { called, open } from './page';
+import { called, open, settle } from './page';
 
 describe('first steps and trouble', () => {
   test('teaches with a command that can be copied', async () => {
@@ -63,6 +63,27 @@ describe('first steps and trouble', () => {
     await page.getByRole('button', { name: 'Unlock…' }).click();
     await page.getByText('Your keychain is locked').waitFor({ state: 'detached' });
     expect(await page.getByRole('button', { name: 'Invite', exact: true }).isEnabled()).toBe(true);
+  });
+
+  test('with the keychain locked, answers that let somebody in wait and say so, and a no is taken', async () => {
+    const page = await open({ scene: 'locked' });
+    await page.evaluate(`stub.change('paperless', { approvedAt: '2026-11-20T10:00:00Z', openTo: ['ben@example.com'], openToCount: 1 });
+      stub.add({ name: 'diary', label: 'Diary' });
+      stub.set({ knocks: [{ id: 'k1', accountId: 'b', email: 'ben@example.com', app: 'Notes', known: true, at: '2026-11-20T10:00:00Z' }] })`);
+    const waiting = page.locator('section', { has: page.getByRole('heading', { name: /^(Waiting for you|Asking to come in)/ }) });
+    await waiting.getByText('Approving waits for your keychain.').waitFor();
+    await waiting.getByText('Letting somebody in waits for your keychain.').waitFor();
+    const gives = waiting.getByRole('button', { name: /^(Approve|Today:|Always:)/ });
+    expect(await gives.count()).toBe(5);
+    for (const button of await gives.all()) expect(await button.isDisabled()).toBe(true);
+    await settle(page);
+    await waiting.getByRole('button', { name: 'Deny', exact: true }).click();
+    await expect.poll(async () => (await called(page, 'deny')).length).toBe(1);
+    await waiting.getByRole('button', { name: /^No: / }).click();
+    await expect.poll(async () => (await called(page, 'answerKnock')).length).toBe(1);
+    await page.getByRole('button', { name: 'Unlock…' }).click();
+    await expect.poll(() => waiting.getByRole('button', { name: 'Approve', exact: true }).isEnabled()).toBe(true);
+    expect(await page.getByText('waits for your keychain').count()).toBe(0);
   });
 
   test('one state of the connection: the account says what the sidebar says, and inviting waits with it', async () => {

@@ -49,6 +49,7 @@ export const ofApps = {
     ],
     approve: 'Approve',
     approving: 'Approving…',
+    waits: 'Approving waits for your keychain.',
     approveAlone: 'Approve for me alone',
     alone: 'For me alone',
     approveAppAlone: (label: string): Sentence => ['Approve ', { name: label }, ' for me alone'],

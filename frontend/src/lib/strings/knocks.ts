@@ -12,6 +12,7 @@ export const ofKnocks = {
     no: 'No',
     never: 'Never ask again',
     invite: 'Invite…',
+    waits: 'Letting somebody in waits for your keychain.',
     hint: 'Today ends at midnight.',
     answer: (answer: string, email: string, label: string): Sentence => [`${answer}: `, { name: email }, ...(label ? [', ', { name: label }] : [])],
     answering: 'Answering…',

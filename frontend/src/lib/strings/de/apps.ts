@@ -47,6 +47,7 @@ export const ofApps: Spoken<typeof english> = {
     ],
     approve: 'Genehmigen',
     approving: 'Wird genehmigt…',
+    waits: 'Genehmigen wartet auf Ihren Schlüsselbund.',
     approveAlone: 'Nur für mich genehmigen',
     alone: 'Nur für mich',
     approveAppAlone: (label) => [{ name: label }, ' nur für mich genehmigen'],

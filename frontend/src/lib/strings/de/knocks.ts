@@ -14,6 +14,7 @@ export const ofKnocks: Spoken<typeof english> = {
     no: 'Nein',
     never: 'Nicht mehr fragen',
     invite: 'Einladen…',
+    waits: 'Hereinlassen wartet auf Ihren Schlüsselbund.',
     hint: 'Heute endet um Mitternacht.',
     answer: (answer, email, label) => [`${answer}: `, { name: email }, ...(label ? [', ', { name: label }] : [])],
     answering: 'Antwortet…',
