@@ -55,6 +55,7 @@ type keyRing struct {
 type signingKey struct {
 	private   ed25519.PrivateKey
 	public    string // PEM
+	jwk       controlapi.JWK
 	signsFrom time.Time
 }
 
@@ -126,6 +127,7 @@ func newKeyRing(k storedKeys) (*keyRing, error) {
 		ring.signing = append(ring.signing, signingKey{
 			private:   private,
 			public:    string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+			jwk:       controlapi.NewJWK(private.Public().(ed25519.PublicKey)),
 			signsFrom: key.SignsFrom,
 		})
 	}
@@ -200,6 +202,15 @@ func (s *Keys) Public() []string {
 		out = append(out, k.public)
 	}
 	return out
+}
+
+// Set is Public as a key set (RFC 7517).
+func (s *Keys) Set() controlapi.KeySet {
+	var set controlapi.KeySet
+	for _, k := range s.keyRing.Load().verifying(s.now()) {
+		set.Keys = append(set.Keys, k.jwk)
+	}
+	return set
 }
 
 // Key is a signing key as the operator sees it.

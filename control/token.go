@@ -278,8 +278,10 @@ func (s *Grants) tokens(g grant, c computer, refresh string) (Tokens, error) {
 		Expires:  now.Unix() + int64(controlapi.TokenLife/time.Second),
 		ID:       newID(),
 	})
+	signer := s.keyRing.Load().signer(now)
+	token.Header["kid"] = signer.jwk.ID
 	var err error
-	if out.Access, err = token.SignedString(s.keyRing.Load().signer(now).private); err != nil {
+	if out.Access, err = token.SignedString(signer.private); err != nil {
 		return Tokens{}, fmt.Errorf("signing an access token: %w", err)
 	}
 	return out, nil

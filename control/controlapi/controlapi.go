@@ -7,6 +7,9 @@
 package controlapi
 
 import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -17,11 +20,12 @@ import (
 
 // Paths under the auth URL.
 const (
-	PathSync      = "/v1/sync"     // GET, waits: Snapshot
-	PathApps      = "/v1/apps"     // PUT Apps: what this computer has approved
-	PathVisits    = "/v1/visits"   // POST Redeem: Visitor
-	PathPublicKey = "/auth/pubkey" // GET, no authentication: PublicKey
-	PathVisit     = "/visit"       // where a browser without a session is sent
+	PathSync      = "/v1/sync"        // GET, waits: Snapshot
+	PathApps      = "/v1/apps"        // PUT Apps: what this computer has approved
+	PathVisits    = "/v1/visits"      // POST Redeem: Visitor
+	PathPublicKey = "/auth/pubkey"    // GET, no authentication: PublicKey
+	PathKeySet    = "/auth/jwks.json" // GET, no authentication: KeySet
+	PathVisit     = "/visit"          // where a browser without a session is sent
 	TunnelALPN    = "porchlight-tunnel/1"
 	// TunnelSyncALPN is TunnelALPN with the sync on the control connection.
 	TunnelSyncALPN = "porchlight-tunnel/2"
@@ -211,6 +215,30 @@ type Visitor struct {
 // PublicKey answers GET PathPublicKey.
 type PublicKey struct {
 	PublicKey string `json:"publicKey"` // PEM (PKIX, Ed25519)
+}
+
+// KeySet answers GET PathKeySet (RFC 7517, section 5): all keys that verify access
+// tokens now, newest first.
+type KeySet struct {
+	Keys []JWK `json:"keys"`
+}
+
+// JWK is an Ed25519 key (RFC 8037, section 2). ID is its thumbprint (RFC 7638), which
+// access tokens have in their header.
+type JWK struct {
+	Type      string `json:"kty"` // OKP
+	Curve     string `json:"crv"` // Ed25519
+	X         string `json:"x"`   // base64url
+	ID        string `json:"kid"`
+	Use       string `json:"use"` // sig
+	Algorithm string `json:"alg"` // EdDSA
+}
+
+// NewJWK describes a key.
+func NewJWK(public ed25519.PublicKey) JWK {
+	x := base64.RawURLEncoding.EncodeToString(public)
+	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`))
+	return JWK{"OKP", "Ed25519", x, base64.RawURLEncoding.EncodeToString(sum[:]), "sig", "EdDSA"}
 }
 
 // Codes of Error.

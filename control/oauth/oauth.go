@@ -188,6 +188,7 @@ type metadata struct {
 	Issuer            string   `json:"issuer"`
 	Authorize         string   `json:"authorization_endpoint"`
 	Token             string   `json:"token_endpoint"`
+	Keys              string   `json:"jwks_uri"`
 	Scopes            []string `json:"scopes_supported"`
 	ResponseTypes     []string `json:"response_types_supported"`
 	ResponseModes     []string `json:"response_modes_supported"`
@@ -203,6 +204,7 @@ func Metadata(authURL string) any {
 		Issuer:           authURL,
 		Authorize:        authURL + controlapi.PathAuthorize,
 		Token:            authURL + controlapi.PathToken,
+		Keys:             authURL + controlapi.PathKeySet,
 		Scopes:           []string{controlapi.TokenScope},
 		ResponseTypes:    []string{"code"},
 		ResponseModes:    []string{"query"},

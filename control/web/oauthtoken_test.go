@@ -478,6 +478,7 @@ func TestDiscovery(t *testing.T) {
 		Issuer    string   `json:"issuer"`
 		Authorize string   `json:"authorization_endpoint"`
 		Token     string   `json:"token_endpoint"`
+		Keys      string   `json:"jwks_uri"`
 		Methods   []string `json:"code_challenge_methods_supported"`
 		TokenAuth []string `json:"token_endpoint_auth_methods_supported"`
 	}
@@ -486,6 +487,7 @@ func TestDiscovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found.Issuer != r.svc.AuthURL() || found.Authorize != c.config.Endpoint.AuthURL || found.Token != c.config.Endpoint.TokenURL ||
+		found.Keys != r.svc.AuthURL()+"/auth/jwks.json" ||
 		!slices.Equal(found.Methods, []string{"S256"}) || !slices.Equal(found.TokenAuth, []string{"client_secret_basic", "client_secret_post"}) {
 		t.Errorf("%+v", found)
 	}

@@ -85,6 +85,14 @@ func (h *handler) publicKey(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
+// keySet is publicKey with the keys before it, for those who verify by the kid of a token.
+func (h *handler) keySet(w http.ResponseWriter, _ *http.Request) error {
+	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
+	w.Header().Set("Cache-Control", "public, max-age=60")
+	writeJSON(w, http.StatusOK, h.svc.Keys.Set())
+	return nil
+}
+
 func (h *handler) preflight(w http.ResponseWriter, _ *http.Request) error {
 	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
 	w.WriteHeader(http.StatusNoContent)

@@ -205,8 +205,9 @@ func TestPublicKey(t *testing.T) {
 		t.Errorf("got %s", key)
 	}
 	b := r.browser()
-	for _, method := range []string{http.MethodGet, http.MethodOptions} {
-		req := b.request(method, controlapi.PathPublicKey, nil)
+	for _, ask := range []string{"GET /auth/pubkey", "OPTIONS /auth/pubkey", "GET /auth/jwks.json", "OPTIONS /auth/jwks.json"} {
+		method, path, _ := strings.Cut(ask, " ")
+		req := b.request(method, path, nil)
 		req.Header.Set("Origin", "https://client.example")
 		req.Header.Set("Access-Control-Request-Method", "GET")
 		req.Header.Set("Access-Control-Request-Headers", "authorization")
@@ -214,7 +215,7 @@ func TestPublicKey(t *testing.T) {
 		if a.StatusCode > 204 || a.Header.Get("Access-Control-Allow-Origin") != "*" ||
 			a.Header.Get("Access-Control-Allow-Headers") != "Authorization, Content-Type, *" ||
 			a.Header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("%s: %s %v", method, a.Status, a.Header)
+			t.Errorf("%s: %s %v", ask, a.Status, a.Header)
 		}
 	}
 }

@@ -140,6 +140,8 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"", controlapi.PathToken, tierPublic, h.oauth.Token},
 		{"GET", controlapi.PathPublicKey, tierPublic, h.publicKey},
 		{"OPTIONS", controlapi.PathPublicKey, tierPublic, h.preflight},
+		{"GET", controlapi.PathKeySet, tierPublic, h.keySet},
+		{"OPTIONS", controlapi.PathKeySet, tierPublic, h.preflight},
 		{"GET", controlapi.PathDiscovery, tierPublic, h.discovery},
 		{"OPTIONS", controlapi.PathDiscovery, tierPublic, h.preflight},
 		{"GET", "/healthz", tierPublic, h.health},

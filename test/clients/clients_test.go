@@ -34,8 +34,8 @@ func inProcess(path string) func(*house, testing.TB, registered) driver {
 	return func(h *house, t testing.TB, client registered) driver { return h.start(t, path, client) }
 }
 
-// verifiers are libraries that verify access tokens with the key of
-// /auth/pubkey.
+// verifiers are libraries that verify access tokens with the key of /auth/pubkey, and
+// with the one of /auth/jwks.json that the token names.
 var verifiers = []struct{ name, path string }{
 	{"jose", "node/jose.mjs"},
 	{"PyJWT", "python/pyjwt.py"},

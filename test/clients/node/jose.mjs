@@ -1,5 +1,5 @@
 // Verifies access tokens as a server would that is handed them.
-import { importSPKI, jwtVerify } from 'jose'
+import { createRemoteJWKSet, importSPKI, jwtVerify } from 'jose'
 import { client, drive } from './drive.mjs'
 
 drive({
@@ -11,6 +11,8 @@ drive({
       issuer: 'service-control',
       audience,
     })
+    const keys = createRemoteJWKSet(new URL(client.authUrl + '/auth/jwks.json'))
+    await jwtVerify(token, keys, { algorithms: ['EdDSA'], issuer: 'service-control', audience })
     return { claims: payload, header: protectedHeader }
   },
 })
