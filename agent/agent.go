@@ -236,6 +236,7 @@ func (a *Agent) makeProxy() error {
 		Instance: instance.ID,
 		Key:      instance.Key,
 		Local:    a.local(),
+		Public:   a.publicSince,
 		HTTP:     a.cfg.HTTP,
 		List:     a.liveApps,
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
@@ -66,6 +67,15 @@ func (a *Agent) ordersName(name string) bool {
 	}
 	app, ok := a.apps.Lookup(label)
 	return below && ok && app.Status == agentapi.StatusLive
+}
+
+// publicSince is since when a host has had a certificate that browsers everywhere trust;
+// false where it has none, as under an authority of the owner's own.
+func (a *Agent) publicSince(host string) (since time.Time, is bool) {
+	if a.acme == nil {
+		return time.Time{}, false
+	}
+	return a.acme.PublicSince(host)
 }
 
 // certificate is what the owner is told about the certificate of an app.

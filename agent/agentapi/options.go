@@ -47,6 +47,9 @@ type AppOptions struct {
 	// FirstByte is how many seconds a page that a visitor loads waits for the app's
 	// first word: at most MaxFirstByte, 0 for DefaultFirstByte.
 	FirstByte int `json:"firstByte" help:"seconds a page waits for the app's first word, at most 3600; 0 for 60"`
+	// NoHSTS leaves out the Strict-Transport-Security that answers of an app with a
+	// publicly trusted certificate at port 443 have.
+	NoHSTS bool `json:"noHsts" help:"do not tell browsers to open the app by HTTPS only"`
 }
 
 // Bounds of AppOptions.FirstByte, in seconds.

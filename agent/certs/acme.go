@@ -66,6 +66,7 @@ type ACME struct {
 	refused   map[string]refusal
 	unrenewed map[string]time.Time // whose renewal fails, by name: when the certificate ends
 	managed   map[string]struct{}  // names the library renews
+	since     map[string]time.Time // when each that has a certificate first had one
 }
 
 var _ Reporter = (*ACME)(nil)
@@ -87,6 +88,7 @@ func NewACME(cfg ACMEConfig) *ACME {
 	return &ACME{
 		cfg: cfg, ready: make(chan struct{}),
 		refused: make(map[string]refusal), unrenewed: make(map[string]time.Time), managed: make(map[string]struct{}),
+		since: make(map[string]time.Time),
 	}
 }
 

@@ -24,12 +24,17 @@ type refusal struct {
 
 // note keeps how a try ended.
 func (a *ACME) note(name string, err error) {
+	var since time.Time
+	if err == nil {
+		since = a.firstHad(name)
+	}
 	a.mu.Lock()
 	r, before := a.refused[name]
 	// Also where it was refused: one that has to be renewed may be at hand.
 	a.managed[name] = struct{}{}
 	if err == nil {
 		delete(a.refused, name)
+		a.since[name] = since
 	} else {
 		r.rest = min(max(2*r.rest, firstRest), lastRest)
 		r.err, r.again = err, a.cfg.Now().Add(r.rest)
@@ -73,6 +78,7 @@ func (a *ACME) forget(wanted []string) {
 		if over(name) {
 			delete(a.managed, name)
 			delete(a.unrenewed, name)
+			delete(a.since, name)
 			gone = append(gone, certmagic.SubjectIssuer{Subject: name})
 		}
 	}

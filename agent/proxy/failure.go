@@ -17,6 +17,7 @@ var errTarget = errors.New("the request's target holds a control character")
 
 // forwardFailed answers when the app did not.
 func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, v *visit, err error) {
+	p.keepToHTTPS(w.Header(), &v.at)
 	p.write(w, r, p.failure(r, v, err))
 }
 

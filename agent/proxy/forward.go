@@ -162,6 +162,7 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 	}
 	p.appAnswered(v.at.app.ID)
 	p.cleanResponse(res.Header, v.at.host)
+	p.keepToHTTPS(res.Header, &v.at)
 	if v.client {
 		dropCORS(res.Header)
 		readable(res.Header)

@@ -159,6 +159,6 @@ func (p *Proxy) cleanResponse(h http.Header, host string) {
 	if p.config.Local {
 		// The local certificate authority may be taken out again; a browser
 		// that remembers HSTS would then refuse the address for a year.
-		delete(h, "Strict-Transport-Security")
+		delete(h, headerHSTS)
 	}
 }

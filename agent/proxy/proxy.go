@@ -96,6 +96,9 @@ type Config struct {
 	Key      []byte // 32 random bytes, from which PKCE verifiers are made
 	// Local is true under the local certificate authority.
 	Local bool
+	// Public says whether browsers everywhere trust the certificate of a host, and since
+	// when it has had such a one; nil: no host has.
+	Public func(host string) (since time.Time, is bool)
 	// DisplayName is what the owner calls themselves, or empty; nil for nothing.
 	DisplayName func() string
 	// List returns all live apps, for the launcher; nil: the launcher lists none.

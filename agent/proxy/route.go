@@ -70,11 +70,16 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	}
 	switch {
 	case isOurs(r.URL.Path):
-		return p.serveOurs(w, r, at)
+		a = p.serveOurs(w, r, at)
 	case at.launcher():
-		return p.serveLauncher(h, r, at)
+		a = p.serveLauncher(h, r, at)
+	default:
+		a = p.ask(w, r, &at)
 	}
-	return p.ask(w, r, &at)
+	if a != nil {
+		p.keepToHTTPS(h, &at)
+	}
+	return a
 }
 
 // ask has an app answer somebody who is let in, and notes for the owner what was

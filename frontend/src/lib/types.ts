@@ -39,7 +39,7 @@ export interface Operations {
   };
   /** Change options of an app. */
   changeOptions: {
-    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
+    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; noHsts?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
     gives: AppOptions;
   };
   /** Forget all of it. */
@@ -408,6 +408,8 @@ export interface AppOptions {
   identityValue: 'email' | 'id' | '';
   /** Send localhost:PORT as Host. */
   localhostHost: boolean;
+  /** Do not tell browsers to open the app by HTTPS only, as is done under a publicly trusted certificate at port 443. */
+  noHsts: boolean;
   /** Of an app reached over HTTPS: keep the key it shows first, and wait for the owner when it shows another. */
   pin: boolean;
   /** Add X-Forwarded-Proto and -Host, true ones. */
@@ -479,6 +481,7 @@ export interface ChangedOptions {
   identityHeader?: string | null;
   identityValue?: string | null;
   localhostHost?: boolean | null;
+  noHsts?: boolean | null;
   pin?: boolean | null;
   publicAddress?: boolean | null;
   upstream?: string | null;

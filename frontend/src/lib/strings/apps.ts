@@ -151,6 +151,10 @@ export const ofApps = {
       ],
       h2c: ['Speak HTTP/2 there', 'For apps that take HTTP/2 without encryption, gRPC for one.'],
       pin: ['Ask me when its key changes', 'The key it shows first is kept. With another one, nobody gets in until you say yes.'],
+      noHsts: [
+        'Do not keep browsers to HTTPS',
+        'Otherwise a browser opens this address by HTTPS only: for a day at a time, for a year once it is 30 days old. It is said under a publicly trusted certificate.',
+      ],
     } satisfies Record<Toggle, [title: string, text: string]>,
     state: 'State',
     certificate: 'Certificate',

@@ -146,6 +146,10 @@ export const ofApps: Spoken<typeof english> = {
       ],
       h2c: ['Dort HTTP/2 sprechen', 'Für Apps, die HTTP/2 ohne Verschlüsselung annehmen, etwa gRPC.'],
       pin: ['Fragen, wenn sich ihr Schlüssel ändert', 'Der erste gezeigte Schlüssel wird gemerkt. Mit einem anderen kommt niemand hinein, bis Sie zustimmen.'],
+      noHsts: [
+        'Browser nicht auf HTTPS festlegen',
+        'Sonst öffnet ein Browser diese Adresse nur über HTTPS: je einen Tag lang, je ein Jahr, sobald sie 30 Tage alt ist. Gesagt wird es unter einem öffentlich anerkannten Zertifikat.',
+      ],
     },
     state: 'Zustand',
     certificate: 'Zertifikat',
