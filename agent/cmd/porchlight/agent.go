@@ -104,7 +104,7 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 	if cfg.CA, err = readCA(o.caFile); err != nil {
 		return err
 	}
-	if ends, err := runsAlready(ctx, term, cfg); ends || err != nil {
+	if ends, err := runsAlready(ctx, where, term, cfg); ends || err != nil {
 		return err
 	}
 	level := slog.LevelWarn
@@ -114,7 +114,7 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 	running, _, err := newHost(ctx, cfg, level)
 	if err != nil {
 		// Two apps that bring Porchlight along may start it at the same moment.
-		if ends, found := runsAlready(ctx, term, cfg); ends || found != nil {
+		if ends, found := runsAlready(ctx, where, term, cfg); ends || found != nil {
 			return found
 		}
 		return unlessStopped(err)
@@ -143,7 +143,7 @@ func newHost(ctx context.Context, cfg host.Config, level slog.Level) (running *h
 
 // runsAlready looks for a Porchlight where this one would be. One that an app
 // brings along ends then, with success: the app attaches to the other.
-func runsAlready(ctx context.Context, term *terminal, cfg host.Config) (ends bool, err error) {
+func runsAlready(ctx context.Context, where *location, term *terminal, cfg host.Config) (ends bool, err error) {
 	found, err := host.Find(ctx, cfg.DataDir, cfg.API)
 	if err != nil || found == nil {
 		return false, err
@@ -151,6 +151,9 @@ func runsAlready(ctx context.Context, term *terminal, cfg host.Config) (ends boo
 	if cfg.Mode == agentapi.ModeBundled {
 		term.line("%s; attach to it at %s", found, found.API)
 		return true, nil
+	}
+	if whose := where.theirs(ctx); whose != nil {
+		return false, whose
 	}
 	return false, fmt.Errorf("%s, at %s. Quit it first, or start this one beside it with other --data and --api", found, found.API)
 }

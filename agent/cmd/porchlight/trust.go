@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ With --undo it is taken out of them again.`,
 	return command(c, cmd, func(ctx context.Context, _ []string) (agentapi.Done, error) {
 		authority, err := ownAuthority(c)
 		if err != nil {
-			return agentapi.Done{}, err
+			return agentapi.Done{}, cmp.Or(c.theirs(ctx), err)
 		}
 		if *undo {
 			said = "Your browsers do not trust " + authority.Path + " any more."
