@@ -271,11 +271,16 @@ func (a *app) call(ctx context.Context, method, path string, body any) (json.Raw
 	return answerInWords(answer), errorInWords(err)
 }
 
-// open opens an app in the owner's browser by a one-time link.
+// open opens an app in the owner's browser by a one-time link. Trust that is still to be
+// offered comes first, in the window, which then asks anew.
 func (a *app) open(ctx context.Context, name string) error {
 	c, err := a.agent()
 	if err != nil {
 		return err
+	}
+	if s, _ := a.snapshot(); s.Account.Local && a.waitsFor() == nil && a.desk.offersTrust(ctx) {
+		a.showPlace(ui.Place{View: viewTrust, Argument: name})
+		return nil
 	}
 	link, err := c.Open(ctx, name)
 	if err != nil {

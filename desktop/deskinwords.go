@@ -6,6 +6,7 @@ import "porchlight/desktop/ui"
 type deskInWords struct{ ui.Desktop }
 
 func (s deskInWords) Welcomed() error            { return errorInWords(s.Desktop.Welcomed()) }
+func (s deskInWords) TrustOffered() error        { return errorInWords(s.Desktop.TrustOffered()) }
 func (s deskInWords) StartAtLogin(on bool) error { return errorInWords(s.Desktop.StartAtLogin(on)) }
 func (s deskInWords) Appearance(appearance string) error {
 	return errorInWords(s.Desktop.Appearance(appearance))

@@ -43,6 +43,7 @@ const (
 	viewActivity = "activity"
 	viewSettings = "settings"
 	viewHealth   = "health"
+	viewTrust    = "trust" // before an app is opened
 )
 
 // menu is everything the tray shows, drawn from one picture. The tray can

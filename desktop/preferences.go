@@ -62,6 +62,21 @@ func (p *preferences) Welcomed() error {
 	return p.settings.change(func(v *settingsValues) { v.Welcomed = true })
 }
 
+// TrustOffered notes that the owner was asked for trust, whatever they said.
+func (p *preferences) TrustOffered() error {
+	return p.settings.change(func(v *settingsValues) { v.TrustOffered = true })
+}
+
+// offersTrust says whether an app is not to be opened before trust was offered: browsers
+// would warn of it, and nobody told the owner why.
+func (p *preferences) offersTrust(ctx context.Context) bool {
+	if p.settings.get().TrustOffered {
+		return false
+	}
+	now := p.trusted(ctx)
+	return now.Possible && !now.Trusted
+}
+
 // StartAtLogin has this program start at login, or none.
 func (p *preferences) StartAtLogin(on bool) error {
 	if !on {

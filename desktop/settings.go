@@ -32,6 +32,9 @@ type settingsValues struct {
 	Panel string `json:"panel,omitempty"`
 	// Welcomed is true once the first start was done; see ui.Desktop.
 	Welcomed bool `json:"welcomed,omitempty"`
+	// TrustOffered is true once the owner answered whether browsers here are to trust
+	// this computer's own authority.
+	TrustOffered bool `json:"trustOffered,omitempty"`
 	// Appearance of the window: "light", "dark", or empty to follow the system.
 	Appearance string `json:"appearance,omitempty"`
 	// AtLogin is the program that was to start at login when the owner asked for it;

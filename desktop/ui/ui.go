@@ -31,6 +31,8 @@ type Desktop interface {
 	// Welcomed notes that the first start was done: an app was shared in it or approved
 	// without it, or later chosen.
 	Welcomed() error
+	// TrustOffered notes that the owner said whether browsers are to trust this computer.
+	TrustOffered() error
 	// StartAtLogin has the app start when the owner logs in, or not.
 	StartAtLogin(on bool) error
 	// Appearance sets the window's: "", "light" or "dark".
@@ -48,7 +50,8 @@ type Desktop interface {
 	// Export saves what Porchlight keeps for the owner where they say, and returns
 	// where that was; "" when they rather not.
 	Export() (saved string, err error)
-	// Open opens an app in the owner's browser, signed in.
+	// Open opens an app in the owner's browser, signed in. Where trust is still to be
+	// offered, the page is sent to the place "trust" instead, the app being its argument.
 	Open(app string) error
 }
 

@@ -308,6 +308,7 @@ window.go = {
     Desk: bind<Desk>({
       Preferences: () => preferences,
       Welcomed: () => prefer({ welcomed: true }),
+      TrustOffered: () => {},
       StartAtLogin: (startAtLogin) => prefer({ startAtLogin }),
       Appearance: (appearance) => prefer({ appearance }),
       Panel: (panel) => prefer({ panel }),
@@ -386,8 +387,8 @@ const stub = {
   },
   change,
   /** The owner asks for a view in the menu or on a notification. */
-  wants: (view: string) => {
-    place.push({ view, argument: '' });
+  wants: (view: string, argument = '') => {
+    place.push({ view, argument });
     for (const fn of subscribers.show ?? []) fn();
   },
   /** Has the desktop be light or dark, and tells the window. */

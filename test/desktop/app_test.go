@@ -70,8 +70,8 @@ func (s *session) launch(args ...string) *program {
 	return p
 }
 
-// used has the app started before, by an owner who was welcomed; not in a session that
-// is the first.
+// used has the app started before, by an owner who was welcomed and asked for trust; not
+// in a session that is the first.
 func (s *session) used(data string) {
 	s.t.Helper()
 	file := filepath.Join(data, "desktop.json")
@@ -81,7 +81,7 @@ func (s *session) used(data string) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		s.t.Fatal(err)
 	}
-	s.write(file, `{"welcomed": true}`)
+	s.write(file, `{"welcomed": true, "trustOffered": true}`)
 }
 
 // begin starts the app; it does not wait for anything.

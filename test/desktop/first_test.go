@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // A browser with a list of its own refuses, which the window says, with its name or
@@ -34,6 +36,32 @@ func TestFirstStartRefused(t *testing.T) {
 	p.shot("first-refused")
 	p.pressButton("Go on without")
 	p.named("button", "Later")
+}
+
+// Weakness: whoever approved an app before the window was open met the browser's warning,
+// and nobody offered trust.
+// Checked: the first Open, from the tray, offers it in the window, whose answer opens the
+// app; the next one opens at once.
+func TestTrustAtTheFirstOpen(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{first: true})
+	api := programs.FreeAddress(t)
+	p := s.drive(api, "--api", api, "--https", programs.FreeAddress(t), "--hidden")
+	p.approved("notes", "Notes", webApp(t, "notes"))
+	s.trayClick("Notes > Open")
+	p.pageThere()
+	p.named("h1", "Let your browser trust this computer")
+	p.shot("trust-at-open")
+	if opened := s.opened(); len(opened) != 0 {
+		t.Errorf("opened before it was answered: %v", opened)
+	}
+	p.pressButton("Not now")
+	if link := s.nextLink(0); !strings.Contains(link, "://notes.") {
+		t.Errorf("opened %s", link)
+	}
+	s.trayClick("Notes > Open")
+	s.nextLink(1)
+	p.named("h1", "Apps")
 }
 
 // Weakness: where no keychain answers the first start came only after an app had been

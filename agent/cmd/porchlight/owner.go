@@ -77,6 +77,7 @@ whoever has it first is the owner there, so do not pass it on.`,
 			c.line("%s", link.URL)
 			return nil
 		}
+		sayWarning(cmd.Context(), c)
 		opened, err := openlink.Open(cmd.Context(), link.URL)
 		if err != nil {
 			return fmt.Errorf("%w For a link to open yourself, type: %s --print", err, strings.Join(append([]string{cmd.CommandPath()}, args...), " "))

@@ -268,9 +268,7 @@ func (s *sharing) tell(ctx context.Context) error {
 	}
 	if state.Account.Local {
 		s.c.line("Nobody but this computer reaches it; for an address that others reach: %s connect URL%s", self, suffix)
-		if !s.trusted(ctx) {
-			s.c.line("Browsers here warn of the address until they trust this computer: %s trust%s", self, suffix)
-		}
+		sayWarning(ctx, s.c)
 	}
 	if app.Paused {
 		s.c.line("It is paused: nobody gets in before you type: %s resume %s%s", self, s.name, suffix)
@@ -281,16 +279,6 @@ func (s *sharing) tell(ctx context.Context) error {
 		sayAilment(s.c.terminal, app)
 	}
 	return nil
-}
-
-// trusted says whether browsers here are known to trust this computer's certificates.
-func (s *sharing) trusted(ctx context.Context) bool {
-	authority, err := ownAuthority(s.c)
-	if err != nil {
-		return false
-	}
-	yes, err := authority.Trusted(ctx)
-	return err == nil && yes
 }
 
 // sayAddress prints where it is, large enough for a telephone's camera.

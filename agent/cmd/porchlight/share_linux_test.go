@@ -97,16 +97,25 @@ func TestShareLeavesAnApprovedApp(t *testing.T) {
 // it runs beside no other test.
 func TestShareKnowsWhetherBrowsersWarn(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	s := startAgent(t)
 	_, port := anApp(t, http.HandlerFunc(greets))
 	p := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
 	p.says("Browsers here warn of the address")
 	p.says("Ctrl-C takes it off")
+	if _, said, _ := s.run("open", "shop"); !strings.Contains(said, "Browsers here warn of the address") {
+		t.Errorf("opened, it says:\n%s", said)
+	}
 	p.stops(syscall.SIGINT)
 	s.ok("trust")
 	p = inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
 	p.says("Ctrl-C takes it off")
-	if said := p.output(); strings.Contains(said, "warn") {
+	_, opened, _ := s.run("open", "shop")
+	if said := p.output() + opened; strings.Contains(said, "warn") {
 		t.Errorf("trusted, it says:\n%s", said)
 	}
 	p.stops(syscall.SIGINT)

@@ -44,6 +44,19 @@ With --undo it is taken out of them again.`,
 	})
 }
 
+// sayWarning prints how browsers here stop to warn of this computer's addresses, unless
+// they are known to trust it.
+func sayWarning(ctx context.Context, c cli) {
+	authority, err := ownAuthority(c)
+	if err != nil {
+		return // its certificates are public ones
+	}
+	if yes, err := authority.Trusted(ctx); err != nil || !yes {
+		self, suffix := c.typed()
+		c.line("Browsers here warn of the address until they trust this computer: %s trust%s", self, suffix)
+	}
+}
+
 // ownAuthority is the authority that this computer's certificates are from.
 func ownAuthority(c cli) (*trust.Authority, error) {
 	dir, err := c.dataDir()

@@ -275,6 +275,7 @@ export interface Desk {
   ShowData(): Promise<void>;
   StartAtLogin(value: boolean): Promise<void>;
   Trust(value: boolean): Promise<void>;
+  TrustOffered(): Promise<void>;
   Unlock(): Promise<void>;
   Welcomed(): Promise<void>;
 }

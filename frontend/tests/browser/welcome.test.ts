@@ -186,6 +186,24 @@ describe('the first start', () => {
     await heading(page, 'Pick your first app');
   });
 
+  // Weakness: whoever approved an app before the window was open met the browser's warning.
+  test('trust is offered before an app is opened, once, and the app opens after it', async () => {
+    const page = await open({ scene: 'welcome-late' });
+    await heading(page, 'Apps');
+    await page.evaluate('stub.wants("trust", "notes")'); // what Open does while trust is missing
+    await expect.poll(() => focusName(page)).toBe('Let your browser trust this computer');
+    expect(await page.getByText(/ of \d/).count()).toBe(0); // no step of anything
+    expect([await called(page, 'TrustOffered'), await called(page, 'Open')]).toEqual([[], []]);
+    await press(page, 'Not now');
+    await heading(page, 'Apps');
+    await expect.poll(() => called(page, 'Open')).toEqual([['notes']]);
+    expect(await called(page, 'TrustOffered')).toEqual([[]]);
+    await page.evaluate('stub.wants("trust", "home")');
+    await Promise.all([heading(page, 'Your browser trusts this computer'), press(page, 'Trust it')]);
+    await heading(page, 'Apps'); // by itself
+    await expect.poll(() => called(page, 'Open')).toEqual([['notes'], ['home']]);
+  });
+
   test('what is trusted already is only to be proven', async () => {
     const page = await open({ scene: 'welcome' });
     await page.evaluate('stub.prefer({trust: {possible: true, trusted: true, problem: ""}})');
