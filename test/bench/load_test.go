@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,8 +108,9 @@ func checkKept(t *testing.T, s settings, r *results, p part) {
 	if err != nil || strings.Contains(string(text), "\nold\n") || strings.Count(string(text), by) != 2 {
 		t.Errorf("the document: %v\n%s", err, text)
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(s.docs), "performance-"+p.name+".svg")); err != nil {
-		t.Error(err)
+	judged := slices.ContainsFunc(r.rows(p), row.judged) // without a goal there is nothing to draw
+	if strings.Contains(string(text), "| goal |") != judged || isFile(filepath.Join(filepath.Dir(s.docs), "performance-"+p.name+".svg")) != judged {
+		t.Errorf("goals: %v, and the document says:\n%s", judged, text)
 	}
 	raw, err := os.ReadFile(s.out)
 	if err != nil {

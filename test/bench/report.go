@@ -6,6 +6,7 @@ import (
 	"html"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -26,12 +27,14 @@ func (r *results) document(p part) error {
 	if !ok1 || !ok2 {
 		return fmt.Errorf("%s has no place for the part %s: want %s and %s", r.docs, p.name, strings.TrimSpace(begin), end)
 	}
-	plot := "performance-" + p.name + ".svg"
-	if err := os.WriteFile(filepath.Join(filepath.Dir(r.docs), plot), []byte(plotOf(p, r.rows(p))), 0o644); err != nil {
-		return err
-	}
 	var section strings.Builder
-	fmt.Fprintf(&section, "![What the part %s measured, beside its goals](%s)\n\n", p.name, plot)
+	if slices.ContainsFunc(r.rows(p), row.judged) {
+		plot := "performance-" + p.name + ".svg"
+		if err := os.WriteFile(filepath.Join(filepath.Dir(r.docs), plot), []byte(plotOf(p, r.rows(p))), 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintf(&section, "![What the part %s measured, beside its goals](%s)\n\n", p.name, plot)
+	}
 	r.print(&section, p)
 	return os.WriteFile(r.docs, bytes.Join([][]byte{head, []byte(begin), []byte(section.String()), []byte(end), tail}, nil), 0o644)
 }

@@ -85,6 +85,9 @@ type row struct {
 }
 
 // met reports whether a row reaches its goal.
+// judged says whether there is a goal.
+func (r row) judged() bool { return r.Goal != nil }
+
 func (r row) met() bool {
 	if r.Better == "higher" {
 		return r.Ratio >= *r.Goal
@@ -223,13 +226,15 @@ func (r *results) keep(p part) error {
 }
 
 // print writes two tables in Markdown: the figures, and ours divided by a peer's
-// beside the goals.
+// beside the goals, where there are any.
 func (r *results) print(w io.Writer, p part) {
 	fmt.Fprintf(w, "%s; load average %s before the start; %s.\n\n", r.about.Began.Format("2 January 2006, 15:04 UTC"), r.about.Load, r.about.Machine)
 	r.printFigures(w, p)
-	fmt.Fprint(w, "\n| | measured | goal | |\n|---|---|---|---|\n")
+	if slices.ContainsFunc(r.rows(p), row.judged) {
+		fmt.Fprint(w, "\n| | measured | goal | |\n|---|---|---|---|\n")
+	}
 	for _, row := range r.rows(p) {
-		if row.Goal == nil {
+		if !row.judged() {
 			continue
 		}
 		sign, verdict := "≤", "missed"
