@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"porchlight/test/programs"
 )
 
 // browser holds cookies the way a browser does for one host.
@@ -53,32 +55,12 @@ func (b *browser) heedless() {
 			if err != nil {
 				return nil, err
 			}
-			first := make([]byte, 9) // of the SETTINGS, which come first
-			if _, err := io.ReadFull(conn, first); err != nil {
-				return nil, err
-			}
-			settings := make([]byte, int(first[1])<<8|int(first[2]))
-			if _, err := io.ReadFull(conn, settings); err != nil {
-				return nil, err
-			}
-			for at := 0; at+6 <= len(settings); at += 6 {
-				if settings[at+1] == byte(http2.SettingMaxHeaderListSize) {
-					settings[at] = 0xf0 // one that nobody knows
-				}
-			}
-			return &heedlessConn{conn, io.MultiReader(bytes.NewReader(append(first, settings...)), conn)}, nil
+			return programs.Heedless(conn)
 		},
 	}
 	b.r.t.Cleanup(tr.CloseIdleConnections)
 	b.client.Transport = tr
 }
-
-type heedlessConn struct {
-	net.Conn
-	reads io.Reader
-}
-
-func (c *heedlessConn) Read(p []byte) (int, error) { return c.reads.Read(p) }
 
 func (b *browser) addCookies(req *http.Request) {
 	for name, value := range b.cookies {

@@ -70,6 +70,9 @@ type Config struct {
 	TLS *tls.Config
 	// Handler answers HTTP on the auth host: the control plane.
 	Handler http.Handler
+	// TooLong marks the header of a request over HTTP/2 whose head was too long, as
+	// http2.Config says.
+	TooLong func(h http.Header, cookies, rest, fields int)
 	// Authenticate says whose a device credential is. An error with a
 	// *controlapi.Error of code CodeUnauthorized in it is told the agent as a
 	// refusal of the credential, any other as trouble that passes.
@@ -200,7 +203,7 @@ func New(cfg Config) (*Relay, error) {
 	}
 	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
 	r.http = newHTTPServer(cfg)
-	r.http2 = http2.New(http2.Config{Handler: within(r.http.Handler), Log: cfg.Log})
+	r.http2 = http2.New(http2.Config{Handler: within(r.http.Handler), TooLong: cfg.TooLong, Log: cfg.Log})
 	if cfg.Peers == nil {
 		return r, nil
 	}

@@ -2,7 +2,9 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"porchlight/control/controlapi"
@@ -10,8 +12,9 @@ import (
 
 // How much the head of a request may hold. Pages of one domain can fill a browser
 // with cookies for all of its hosts, ours among them; without an answer it could
-// not even sign in. So the server in front reads much more than this
-// (relay.maxHead), and who sent too much is told.
+// not even sign in. So the server in front reads much more than this, and who sent too
+// much is told: over HTTP/1.1 the whole head comes here (relay.maxHead), over HTTP/2 what
+// tells the kind of answer (MarkTooLong).
 const (
 	maxHead   = 64 << 10 // bytes
 	maxFields = 200
@@ -21,14 +24,14 @@ const (
 func (h *handler) bounded(t tier, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		over, byCookie := tooLarge(r)
+		if t != tierDevice || over {
+			w = &lettingGo{ResponseWriter: w, r: r}
+		}
 		if !over {
 			next.ServeHTTP(w, r)
 			return
 		}
 		e := h.headTooLarge(w, t == tierPage && byCookie && loadsPage(r))
-		language := languageOf(r)
-		// Up to a megabyte, which need not wait for somebody who reads slowly.
-		r.Header = http.Header{"Accept-Language": {language.Tag()}}
 		if t == tierPage {
 			h.showError(w, r, e)
 		} else {
@@ -37,12 +40,63 @@ func (h *handler) bounded(t tier, next http.Handler) http.Handler {
 	})
 }
 
+// lettingGo lets go of a request's head when its answer begins, which need not know it and
+// may wait for somebody who reads slowly.
+type lettingGo struct {
+	http.ResponseWriter
+	r    *http.Request
+	done bool
+}
+
+func (w *lettingGo) WriteHeader(status int) {
+	w.letGo()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *lettingGo) Write(b []byte) (int, error) {
+	w.letGo()
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *lettingGo) letGo() {
+	if w.done {
+		return
+	}
+	w.done = true
+	w.r.Header, w.r.URL, w.r.RequestURI, w.r.Form, w.r.PostForm = http.Header{}, &url.URL{Path: "/"}, "/", nil, nil
+	for below := w.ResponseWriter; ; {
+		switch own := below.(type) {
+		case interface{ DropHead() }: // of HTTP/2
+			own.DropHead()
+			return
+		case interface{ Unwrap() http.ResponseWriter }:
+			below = own.Unwrap()
+		default:
+			return
+		}
+	}
+}
+
+func (w *lettingGo) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// tooLong is the field that MarkTooLong sets. Nobody can send one of this name.
+const tooLong = ":too-long"
+
+// MarkTooLong says in the header of a request, of which only some fields are there, that its
+// head was too long, by the bytes of its cookies and of the rest, and the number of fields.
+func MarkTooLong(h http.Header, cookies, rest, fields int) {
+	h[tooLong] = []string{strconv.FormatBool(toBlame(cookies, rest, fields))}
+}
+
 // tooLarge says whether a request's head is too large, and whether its cookies
 // are why: all the rest would be taken, and they alone are more than half of what
 // is. Without the second, a link with a long enough address would have a browser
 // lose the few cookies it has. Over HTTP/2 cookies may come in many pieces (RFC
 // 9113, section 8.2.3), which net/http has put together.
 func tooLarge(r *http.Request) (over, byCookie bool) {
+	if cut := r.Header[tooLong]; len(cut) > 0 {
+		return true, cut[0] == "true"
+	}
 	rest, cookies, fields := len(r.Method)+len(r.RequestURI)+len(r.Host), 0, 1+len(r.TransferEncoding)
 	for name, values := range r.Header {
 		for _, value := range values {
@@ -55,7 +109,11 @@ func tooLarge(r *http.Request) (over, byCookie bool) {
 		fields += len(values)
 	}
 	over = rest+cookies > maxHead || fields > maxFields
-	return over, over && rest <= maxHead && fields <= maxFields && cookies > maxHead/2
+	return over, over && toBlame(cookies, rest, fields)
+}
+
+func toBlame(cookies, rest, fields int) bool {
+	return rest <= maxHead && fields <= maxFields && cookies > maxHead/2
 }
 
 // headTooLarge is the refusal, 431. Cookies are deleted from a browser that loads

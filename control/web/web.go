@@ -203,7 +203,7 @@ func (h *handler) always(next http.Handler) http.Handler {
 func (h *handler) dispatch(rt route) http.Handler {
 	var next http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := h.now()
-		r = r.WithContext(kv.WithTurn(r.Context(), control.TurnOf(clientAddr(r))))
+		*r = *r.WithContext(kv.WithTurn(r.Context(), control.TurnOf(clientAddr(r)))) // no copy that keeps its head, see lettingGo
 		err := rt.serve(w, r)
 		h.log.Debug("request", "method", r.Method, "route", rt.path, "took", h.now().Sub(began), "ok", err == nil)
 		if err == nil {

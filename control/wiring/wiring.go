@@ -24,7 +24,7 @@ import (
 
 // Config of a ControlPlane. What one part has to know of another is filled in by Build:
 // in Control the relays and OnCredentialEnded, in Relay the auth host, Handler,
-// Authenticate and all of Peers but its listener and address.
+// TooLong, Authenticate and all of Peers but its listener and address.
 type Config struct {
 	Control control.Config
 	Relay   relay.Config
@@ -80,7 +80,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	way.Authenticate = p.authenticate
 	way.Sync = p.sync
 	way.Date = domain.Now // as that of pages
-	way.Handler = web.New(p.Service, pages)
+	way.Handler, way.TooLong = web.New(p.Service, pages), web.MarkTooLong
 	if cfg.Wrap != nil {
 		way.Handler = cfg.Wrap(way.Handler)
 	}

@@ -31,8 +31,9 @@ func (d *Document) Checked(next http.Handler, report func(format string, args ..
 		seen := &seen{ResponseWriter: w}
 		asked := &asked{ReadCloser: r.Body}
 		r.Body = asked
-		next.ServeHTTP(seen, r) // one that panics has aborted its answer
-		if r.Context().Err() != nil {
+		sent := r.Clone(r.Context()) // next may let go of what was sent
+		next.ServeHTTP(seen, r)      // one that panics has aborted its answer
+		if r = sent; r.Context().Err() != nil {
 			return
 		}
 		if err := d.checkTaken(r, asked.body.Bytes(), seen.statusCode()); err != nil {
