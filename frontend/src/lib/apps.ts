@@ -52,11 +52,7 @@ export function seenOf(app: OwnerApp) {
 
 /** A shell command that publishes an app named notes; api is host:port. */
 export function publishCommand(api: string): string {
-  return [
-    `curl http://${api}/publish \\`,
-    `  -H 'Content-Type: application/json' \\`,
-    `  -d '{"name":"notes","label":"Notes","localPort":3000}'`,
-  ].join('\n');
+  return `porchlight publish notes --label Notes --port 3000${api === defaultAPI ? '' : ` --api ${api}`}`;
 }
 
 /** Where the loopback API listens unless told otherwise. */

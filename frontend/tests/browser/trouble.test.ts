@@ -7,10 +7,9 @@ describe('first steps and trouble', () => {
     const page = await open({ scene: 'empty' });
     // It says so for two seconds, which a busy test may be late for.
     await Promise.all([page.getByRole('button', { name: 'Copied' }).waitFor(), page.getByRole('button', { name: 'Copy', exact: true }).click()]);
-    expect((await called(page, 'Copy'))[0]![0]).toContain('curl http://127.0.0.1:8765/publish');
+    expect((await called(page, 'Copy'))[0]![0]).toBe('porchlight publish notes --label Notes --port 3000');
     await page.evaluate('stub.set({api: "127.0.0.1:40001"})');
-    await page.getByText('curl http://127.0.0.1:40001/publish').waitFor();
-    expect(await page.getByText('Shorter, the same').count()).toBe(0);
+    await page.getByText('porchlight publish notes --label Notes --port 3000 --api 127.0.0.1:40001').waitFor();
   });
 
   test('null lists are empty lists', async () => {

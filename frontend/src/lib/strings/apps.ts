@@ -27,10 +27,9 @@ export const ofApps = {
     ask: 'Ask for an address.',
     askText: 'Paste this into a terminal. Nothing is reachable yet.',
     command: 'Command',
-    shorter: 'Shorter, the same:',
     approve: 'Approve it here.',
-    approveText: (url: string) => `It gets ${url}, and only you can open it.`,
-    approveAnywhere: 'It gets an address, and only you can open it.',
+    approveText: (url: string) => `It gets ${url}, which only you can open.`,
+    approveAnywhere: 'It gets an address that only you can open.',
   },
 
   ask: {

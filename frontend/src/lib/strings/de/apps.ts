@@ -25,10 +25,9 @@ export const ofApps: Spoken<typeof english> = {
     ask: 'Um eine Adresse bitten.',
     askText: 'Das in ein Terminal einfügen. Noch ist nichts erreichbar.',
     command: 'Befehl',
-    shorter: 'Dasselbe, kürzer:',
     approve: 'Hier genehmigen.',
-    approveText: (url) => `Sie bekommt ${url}, und nur Sie können sie öffnen.`,
-    approveAnywhere: 'Sie bekommt eine Adresse, und nur Sie können sie öffnen.',
+    approveText: (url) => `Sie bekommt ${url}; diese Adresse können nur Sie öffnen.`,
+    approveAnywhere: 'Sie bekommt eine Adresse, die nur Sie öffnen können.',
   },
 
   ask: {
