@@ -256,7 +256,10 @@ func (a *Agent) makeProxy() error {
 		OnFailure: func(appID, state, detail string) { a.health.Failed(appID, state, detail) },
 		OnAnswer:  func(appID string) { a.health.Answered(appID) },
 		OnHint:    func(appID, option string) { a.health.Hint(appID, option) },
-		Log:       a.cfg.Log.With("part", "proxy"),
+		OnCompared: func(appID string, kind agentapi.Compared, status int) {
+			a.health.Compared(appID, kind, status)
+		},
+		Log: a.cfg.Log.With("part", "proxy"),
 	})
 	return err
 }

@@ -69,8 +69,8 @@ func (a *Agent) checksOf(ctx context.Context, app health.App) upstream.Checks {
 
 // reached has an app asked that visitors reach otherwise than before.
 func (a *Agent) reached(id string, byOwner bool) {
+	a.proxy.HintAgain(id) // what is there now may know its address
 	if byOwner {
-		a.proxy.HintAgain(id)
 		a.health.Ask(id)
 	} else {
 		a.health.Changed(id)

@@ -23,6 +23,16 @@ const (
 	HealthWrong   Health = "wrong"   // answers what is no answer
 )
 
+// Compared is what of a visitor's request an app may compare with the address that it
+// believes to have.
+type Compared string
+
+const (
+	ComparedForm      Compared = "form"      // sent by a page of its own
+	ComparedCall      Compared = "call"      // of a script of such a page
+	ComparedWebSocket Compared = "webSocket" // its upgrade
+)
+
 // AppHealth is how an approved app does.
 type AppHealth struct {
 	Health Health `json:"health"`
@@ -43,7 +53,7 @@ type AppHealth struct {
 	// HealthAt is when that was learnt; nil while nothing is known.
 	HealthAt *time.Time `json:"healthAt,omitempty"`
 	// LastError is the last failure that a visitor met; nil for none since the
-	// agent started.
+	// agent started, or since it answered for an hour.
 	LastError *AppError `json:"lastError,omitempty"`
 }
 

@@ -1,14 +1,18 @@
 package agentapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"golang.org/x/net/http/httpguts"
+
+	"porchlight/internal/words"
 )
 
 // AppOptions are the owner's choices for one app. False or empty is the default. This
@@ -57,6 +61,17 @@ const (
 	DefaultFirstByte = 60
 	MaxFirstByte     = 3600
 )
+
+// WaitLonger says how long pages of an app waited in vain, and what to type to have them
+// wait longer: five times that.
+func (o AppOptions) WaitLonger(name string) words.Sentence {
+	waited := cmp.Or(o.FirstByte, DefaultFirstByte)
+	if waited == MaxFirstByte {
+		return words.Of("It did not answer a page within %s seconds.", strconv.Itoa(waited))
+	}
+	return words.Of("It did not answer a page within %[1]s seconds. To have pages wait longer, type: porchlight options %[2]s --first-byte %[3]s",
+		strconv.Itoa(waited), name, strconv.Itoa(min(5*waited, MaxFirstByte)))
+}
 
 // Values of AppOptions.IdentityValue.
 const (

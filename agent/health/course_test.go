@@ -382,8 +382,8 @@ func TestWhatVisitorsMeet(t *testing.T) {
 	h.set("a", app.port, agentapi.AppOptions{})
 	changed, cancel := h.changes.Subscribe()
 	defer cancel()
-	h.Failed("a", "wrong", "It answered with two lengths.")
-	if got := shows("wrong", "a visitor's answer was bad"); got.HealthDetail != "It answered with two lengths." || got.LastError == nil || got.LastError.Text != got.HealthDetail {
+	h.Failed("a", "https", "It answered with TLS.")
+	if got := shows("https", "a visitor's answer was bad"); got.LastError == nil || got.LastError.Text != got.HealthDetail {
 		t.Errorf("%+v", got)
 	}
 	select {
@@ -405,6 +405,83 @@ func TestWhatVisitorsMeet(t *testing.T) {
 	shows("nothing", "nobody listens")
 	h.Answered("a")
 	shows("answers", "somebody answers")
+}
+
+// Weakness: one slow or broken page coloured the whole app, until the next visitor was
+// answered.
+// Checked: the first page is asked for before the state changes, and only where it fails
+// as well does it. What the visitor met is told meanwhile, and for an hour after the app
+// answered again.
+func TestOnePageIsNotTheApp(t *testing.T) {
+	t.Parallel()
+	for _, state := range []agentapi.Health{agentapi.HealthWrong, agentapi.HealthSilent} {
+		h, broken := build(t), atomic.Bool{}
+		h.impatient()
+		var asked atomic.Int64
+		port := raw(t, func(c net.Conn) {
+			asked.Add(1)
+			switch {
+			case !broken.Load():
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+			case state == agentapi.HealthWrong:
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx")
+			default:
+				_, _ = io.Copy(io.Discard, c)
+			}
+		})
+		h.set("a", port, agentapi.AppOptions{})
+		h.Probe(t.Context(), "a")
+		h.later(time.Minute)
+		h.Failed("a", string(state), "It broke off.")
+		got := h.Await(t.Context(), "a")
+		if got.Health != agentapi.HealthAnswers || got.LastError == nil || asked.Load() != 2 {
+			t.Errorf("%s, and / answers: %+v, asked %d times", state, got, asked.Load())
+		}
+		h.later(59 * time.Minute)
+		if h.Of("a").LastError == nil {
+			t.Errorf("%s: forgotten within the hour", state)
+		}
+		h.later(2 * time.Minute)
+		if last := h.Of("a").LastError; last != nil {
+			t.Errorf("%s: after an hour of good answers, %+v", state, last)
+		}
+		broken.Store(true)
+		h.Failed("a", string(state), "It broke off.")
+		if got := h.Await(t.Context(), "a"); got.Health != state || got.LastError == nil || got.HealthDetail != got.LastError.Text {
+			t.Errorf("%s, as / is: %+v", state, got)
+		}
+		// Within a minute of that it is not asked again for the next visitor.
+		before := asked.Load()
+		h.Failed("a", string(state), "It broke off.")
+		if h.Await(t.Context(), "a"); asked.Load() != before {
+			t.Errorf("%s: asked at once again", state)
+		}
+		h.off.Store(true)
+		h.Answered("a")
+		h.Failed("a", string(state), "It broke off.")
+		if got := h.Of("a"); got.Health != state {
+			t.Errorf("%s, and it may not be asked: %+v", state, got)
+		}
+	}
+}
+
+// TestAPageThatIsTooSlow: where the time that a page waits for ended it, the option that
+// is about it is named, longer than it is now.
+func TestAPageThatIsTooSlow(t *testing.T) {
+	t.Parallel()
+	for now, want := range map[int]string{
+		0:    "It did not answer a page within 60 seconds. To have pages wait longer, type: porchlight options notes --first-byte 300",
+		100:  "It did not answer a page within 100 seconds. To have pages wait longer, type: porchlight options notes --first-byte 500",
+		1000: "It did not answer a page within 1000 seconds. To have pages wait longer, type: porchlight options notes --first-byte 3600",
+		3600: "It did not answer a page within 3600 seconds.",
+	} {
+		h, app := build(t), count(t)
+		h.set("a", app.port, agentapi.AppOptions{FirstByte: now})
+		h.Failed("a", "silent", "It did not answer in time.")
+		if got := h.Of("a"); got.LastError == nil || got.LastError.Text != want {
+			t.Errorf("%d: %+v", now, got.LastError)
+		}
+	}
 }
 
 // TestTheReasonOutlastsVisits: that an app answers a visitor, with a refusal, is no sign

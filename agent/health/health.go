@@ -25,6 +25,12 @@ const (
 	// pause is the least time between two probes of an app that nothing of the
 	// owner's asks for.
 	pause = time.Minute
+	// pauseTaught is the least time between two probes of an app that what it answered to
+	// visitors asks for.
+	pauseTaught = 10 * time.Minute
+	// remembered is how long the last failure that a visitor met is told after the app
+	// answered again.
+	remembered = time.Hour
 	// atOnce is how many probes run beside each other.
 	atOnce = 8
 	// turnFor is how much longer than a probe may take whoever waits for it does: a
@@ -93,8 +99,11 @@ type Health struct {
 type entry struct {
 	probed  verdict // of the last probe, or what has shown since that it is otherwise
 	met     verdict // what a visitor met after that; none: zero
-	hint    bool    // an answer showed that the app does not know its public address
+	suspect verdict // what a visitor met at one page, until the first page is asked for; none: zero
+	learnt  learnt
 	last    *agentapi.AppError
+	well    time.Time     // when it answered after that; zero: not yet
+	taught  time.Time     // when visitors' answers last had the app asked
 	asked   time.Time     // when a probe last reached the app
 	renamed time.Time     // when another address last had it asked at once
 	about   App           // what that probe asked
@@ -110,6 +119,7 @@ type verdict struct {
 	detail string
 	said   words.Text     // detail, to be said in another language
 	option map[string]any // never changed
+	vain   bool           // it is told its address, and does not know it
 	status int            // of a first page that is an error; 0: none
 	note   bool           // it answers, and visitors do not get what they came for
 	at     time.Time
@@ -146,7 +156,10 @@ func (h *Health) Of(id string) agentapi.AppHealth {
 	v := e.shown()
 	out := agentapi.AppHealth{
 		Health: v.state, HealthDetail: v.detail, HealthWords: v.said, HealthOption: v.option,
-		HealthStatus: v.status, HealthNote: v.note, LastError: e.last,
+		HealthStatus: v.status, HealthNote: v.note,
+	}
+	if e.well.IsZero() || h.cfg.Now().Sub(e.well) < remembered {
+		out.LastError = e.last
 	}
 	if v.state != agentapi.HealthUnknown {
 		out.HealthAt = new(v.at.UTC())
@@ -159,10 +172,7 @@ func (e *entry) shown() verdict {
 	if e.met.state != agentapi.HealthUnknown && !e.explained() {
 		v = e.met
 	}
-	if e.hint && v.state == agentapi.HealthAnswers && v.option == nil && !v.note {
-		v.detail, v.said, v.option = unaware, words.Text{words.Plain(unaware)}, publicAddress
-	}
-	return v
+	return e.learnt.added(v)
 }
 
 // explained says whether the probe has found the reason of what a visitor met, and
@@ -215,7 +225,7 @@ func (h *Health) request(id string, owner bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.entryOf(id)
-	e.hint = e.hint && !app.toldAddress()
+	e.learnt.options(app, e.shown())
 	h.schedule(e, owner)
 }
 

@@ -1,6 +1,8 @@
 package health
 
 import (
+	"time"
+
 	"porchlight/agent/agentapi"
 	"porchlight/internal/words"
 )
@@ -8,7 +10,8 @@ import (
 // What visitors met, and what the system says of the ports.
 
 // Failed notes that a visitor's request to an app failed: state and detail are those
-// of upstream.Explain.
+// of upstream.Explain. One page that is slow or broken says nothing of the app: its state
+// changes when the first page does so, too, for which it is asked.
 func (h *Health) Failed(id, state, detail string) {
 	app, ok := h.cfg.Find(id)
 	if !ok {
@@ -19,9 +22,17 @@ func (h *Health) Failed(id, state, detail string) {
 	h.mu.Lock()
 	e := h.entryOf(id)
 	told := e.shown()
-	e.met, e.last = v, &agentapi.AppError{At: v.at.UTC(), Text: v.detail, Words: v.said}
+	news := e.last == nil || e.last.Text != v.detail
+	e.last, e.well = &agentapi.AppError{At: v.at.UTC(), Text: v.detail, Words: v.said}, time.Time{}
+	if onePage := v.state == agentapi.HealthSilent || v.state == agentapi.HealthWrong; onePage && h.cfg.On() {
+		e.suspect = v
+		h.schedule(e, false)
+	} else {
+		e.met = v
+	}
+	now := e.shown()
 	h.mu.Unlock()
-	if told.state != v.state || told.detail != v.detail {
+	if news || told.state != now.state || told.detail != now.detail {
 		h.cfg.Changes.Raise()
 	}
 }
@@ -40,6 +51,9 @@ func (h *Health) Answered(id string) {
 		return
 	}
 	e.met = verdict{}
+	if e.well.IsZero() {
+		e.well = h.cfg.Now()
+	}
 	if e.probed.state == agentapi.HealthUnknown || mayRecover(e.probed) {
 		e.probed = answers(app, 0)
 		e.probed.at = h.cfg.Now()
@@ -57,15 +71,22 @@ func mayRecover(v verdict) bool {
 	return false
 }
 
-// Hint notes that an app's answers show that one of its options should be on.
+// Hint notes that an app's answers show that one of its options should be on, or is and
+// does not help.
 func (h *Health) Hint(id, option string) {
-	if _, ok := h.cfg.Find(id); !ok || option != optionPublicAddress {
+	app, ok := h.cfg.Find(id)
+	if !ok || option != optionPublicAddress {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.entryOf(id)
-	if e.hint = true; e.probed.state == agentapi.HealthUnknown {
+	if app.toldAddress() {
+		e.learnt.vain = true
+		h.cfg.Changes.Raise()
+		return
+	}
+	if e.learnt.unaware = true; e.probed.state == agentapi.HealthUnknown {
 		e.probed = verdict{state: agentapi.HealthAnswers, detail: unaware, said: words.Text{words.Plain(unaware)}, at: h.cfg.Now()}
 	}
 	h.cfg.Changes.Raise()

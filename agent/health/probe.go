@@ -154,13 +154,13 @@ func (p *prober) refused(ctx context.Context, got page) verdict {
 // answered looks whether the app knows the address that visitors have of it.
 func (p *prober) answered(got page) verdict {
 	v := answers(p.app, got.status)
-	if p.app.toldAddress() {
-		return v
-	}
 	to, err := url.Parse(got.header.Get("Location"))
 	toOwn := err == nil && strings.EqualFold(to.Host, p.app.Host)
 	onward := toOwn && to.Scheme == "https" && (strings.Trim(to.RequestURI(), "/") != "" || len(got.header["Set-Cookie"]) > 0)
-	if toOwn && !onward || names(got.start, "http://"+p.app.Host) {
+	unknown := toOwn && !onward || names(got.start, "http://"+p.app.Host)
+	if p.app.toldAddress() {
+		v.vain = unknown
+	} else if unknown && !v.note {
 		v.detail, v.said, v.option = unaware, words.Text{words.Plain(unaware)}, publicAddress
 	}
 	return v

@@ -123,7 +123,17 @@ func (h *Health) conclude(id string, app App, socket uint64, r result, told bool
 		e.asked = h.cfg.Now()
 	}
 	if told {
+		if socket != e.socket && e.about.ID != "" {
+			e.learnt.kinds, e.learnt.vain = nil, false // another program, or one with other settings
+		}
 		e.probed, e.met, e.about, e.socket = r.verdict, verdict{}, app, socket
+		if e.suspect.state == r.state && r.option == nil {
+			e.met = e.suspect
+		}
+		e.suspect = verdict{}
+		if r.state == agentapi.HealthAnswers && e.well.IsZero() {
+			e.well = h.cfg.Now()
+		}
 	}
 	if e.due.IsZero() {
 		e.end()

@@ -16,7 +16,10 @@ import (
 // optionPublicAddress is the option that tells an app its public address.
 const optionPublicAddress = "publicAddress"
 
-var publicAddress = map[string]any{optionPublicAddress: true}
+var (
+	publicAddress = map[string]any{optionPublicAddress: true}
+	localhostHost = map[string]any{"localhostHost": true}
+)
 
 // unaware is told of an app that redirects to http://, writes it into its pages, or
 // redirects to the https:// address it was asked at.
@@ -73,7 +76,7 @@ func nothing(app App) verdict {
 func refuses(app App, status int, does string) verdict {
 	v := saying(agentapi.HealthRefuses, words.Of("It refuses what is sent to %[1]s (status %[2]s) and %[3]s what is sent to localhost: the option to call it localhost helps.",
 		app.Host, strconv.Itoa(status), words.Plain(does)))
-	v.option = map[string]any{"localhostHost": true}
+	v.option = localhostHost
 	return v
 }
 
@@ -145,6 +148,9 @@ func failed(app App, state agentapi.Health, detail string) verdict {
 	switch state {
 	case agentapi.HealthNothing:
 		return nothing(app)
+	case agentapi.HealthSilent:
+		name, _, _ := strings.Cut(app.Host, ".")
+		return saying(state, app.Options.WaitLonger(name))
 	case agentapi.HealthHTTPS:
 		return speaks(app, agentapi.UpstreamHTTPS)
 	case agentapi.HealthH2C:

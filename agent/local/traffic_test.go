@@ -27,7 +27,12 @@ func (h *house) serves(t *testing.T, srv *httptest.Server) {
 // link, that keeps cookies and follows no redirect.
 func (h *house) ownersClient(t *testing.T, http2 bool) *http.Client {
 	t.Helper()
-	link, err := h.owner.Open(t.Context(), "notes")
+	return h.ownersClientAt(t, "notes", http2)
+}
+
+func (h *house) ownersClientAt(t *testing.T, name string, http2 bool) *http.Client {
+	t.Helper()
+	link, err := h.owner.Open(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (p *Proxy) failure(r *http.Request, v *visit, err error) *answer {
 		return p.notAnswering(r, v.at, v.tries) // nobody listens any more
 	case v.late.Load() && !v.shut.Load():
 		p.appFailed(v, upstream.Explain(context.DeadlineExceeded), false)
-		return tooSlow(r, v.at)
+		return tooSlow(r, v)
 	case v.shut.Load(), v.Err() != nil:
 		panic(http.ErrAbortHandler) // nobody is left to answer
 	case v.tooMany.Load():
@@ -59,7 +59,7 @@ func (p *Proxy) failure(r *http.Request, v *visit, err error) *answer {
 	case agentapi.HealthNothing:
 		return p.notAnswering(r, v.at, v.tries)
 	case agentapi.HealthSilent:
-		return tooSlow(r, v.at)
+		return tooSlow(r, v)
 	}
 	return notHTTP(r, v, why)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/upstream"
 )
@@ -49,6 +51,7 @@ func (p *Proxy) patienceWith(app *App) time.Duration {
 // happens with access decided and the visit registered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
+	v.compared = v.at.compared(r)
 	gate.AwaitBody(w, r)
 	if loadsPage(r) {
 		v.patience = p.patienceWith(&v.at.app)
@@ -173,6 +176,9 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 	if v.at.toPublic(res.Header) || v.at.leadsNowhere(r, res) {
 		p.suggestPublicAddress(&v.at.app)
 	}
+	if v.compared != "" && p.config.OnCompared != nil {
+		p.config.OnCompared(v.at.app.ID, v.compared, res.StatusCode)
+	}
 	if v.renew != "" {
 		setCookie(res.Header, p.cookies.session, v.renew, access.SessionLife)
 		p.markApp(res.Header, v.at.app.ID)
@@ -199,10 +205,28 @@ func (at *place) leadsNowhere(r *http.Request, res *http.Response) bool {
 		to[0] == at.origin+r.URL.RequestURI()
 }
 
+// compared says what of a visitor's request an app may compare with the address that it
+// believes to have; empty for nothing.
+func (at *place) compared(r *http.Request) agentapi.Compared {
+	origin := r.Header["Origin"]
+	switch {
+	case len(r.Header["Upgrade"]) > 0: // what is left of it is to a WebSocket
+		return agentapi.ComparedWebSocket
+	case len(origin) != 1 || origin[0] != at.origin:
+		return ""
+	}
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case "application/x-www-form-urlencoded", "multipart/form-data", "text/plain":
+		return agentapi.ComparedForm
+	}
+	return agentapi.ComparedCall
+}
+
 // suggestPublicAddress tells of an app whose answers show that it does not know its
-// public address.
+// public address, told it or not.
 func (p *Proxy) suggestPublicAddress(app *App) {
-	if app.Options.PublicAddress || app.Options.Forwarded || p.config.OnHint == nil {
+	if p.config.OnHint == nil {
 		return
 	}
 	if _, told := p.hinted.LoadOrStore(app.ID, struct{}{}); !told {

@@ -189,6 +189,13 @@ func TestStuckAppIsTold(t *testing.T) {
 	if res.StatusCode != 504 || !strings.Contains(body, "Notes is taking too long") || !strings.Contains(body, `href="/stuck?x=1"`) || strings.Contains(body, "http-equiv") {
 		t.Errorf("%s\n%s", res.Status, body)
 	}
+	if strings.Contains(body, "first-byte") {
+		t.Errorf("a member is told of the owner's command line:\n%s", body)
+	}
+	if _, body := r.signedIn("notes", ownerID, true).get(origin + "/stuck"); !strings.Contains(body, "porchlight options notes --first-byte 300") {
+		t.Errorf("the owner is not told what has the page wait longer:\n%s", body)
+	}
+	<-asked
 	type answer struct {
 		path string
 		body string

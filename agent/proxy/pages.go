@@ -169,14 +169,18 @@ func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 
 // tooSlow is 504: the app took the request and has not said a word. It does not
 // try again by itself, which would only keep a struggling app busy.
-func tooSlow(r *http.Request, at place) *answer {
-	return &answer{
-		Status: http.StatusGatewayTimeout, Host: at.shown(),
-		Title: words.Of("%s is taking too long", at.app.Label),
+func tooSlow(r *http.Request, v *visit) *answer {
+	a := &answer{
+		Status: http.StatusGatewayTimeout, Host: v.at.shown(),
+		Title: words.Of("%s is taking too long", v.at.app.Label),
 		Text:  one(words.Of("The app behind this address is on, but it did not answer in time. It may be busy or stuck.")),
 		Fine:  one(words.Of("Still nothing? Tell the person who shared it with you.")),
 		Link:  safeReturn(r.URL.RequestURI()), LinkText: words.Of("Try again"),
 	}
+	if v.decision.Role == controlapi.RoleOwner {
+		a.Fine = one(v.at.app.Options.WaitLonger(v.at.app.Name))
+	}
+	return a
 }
 
 // notHTTP is 502: the app said something that nobody can be shown. It would say so

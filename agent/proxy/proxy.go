@@ -124,9 +124,13 @@ type Config struct {
 	OnFailure func(appID, state, detail string)
 	OnAnswer  func(appID string)
 	// OnHint is called when the answers of an app show that one of its options, named
-	// as in JSON, should be on: once for each app and option, until HintAgain or Forget.
-	// nil for not.
+	// as in JSON, should be on, or is and does not help: once for each app and option,
+	// until HintAgain or Forget. nil for not.
 	OnHint func(appID, option string)
+	// OnCompared is called for each answer to a request that had the app's own address in
+	// its Origin, or asked for a WebSocket: an app may compare that with what it is called.
+	// nil for not.
+	OnCompared func(appID string, kind agentapi.Compared, status int)
 	// Requests keeps what visitors asked, for the owner; nil for not.
 	Requests *requests.Log
 	// Patience is how long a page that a visitor loads waits for the first word of an

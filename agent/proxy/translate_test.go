@@ -417,8 +417,8 @@ func TestPublicAddressIsSuggestedToWhatLeadsNowhere(t *testing.T) {
 	}
 }
 
-// That an app names its public address by http is told once, and only while the
-// option that would help is off.
+// That an app names its public address by http is told once, also of one that is told
+// its address, which then did not help.
 func TestPublicAddressIsSuggested(t *testing.T) {
 	t.Parallel()
 	hints := make(chan string, 10)
@@ -437,15 +437,20 @@ func TestPublicAddressIsSuggested(t *testing.T) {
 	const byHTTP = "http://notes." + rootHost + "/login"
 	ask("/login", agentapi.AppOptions{})
 	ask("http://localhost:"+port+"/", agentapi.AppOptions{})
-	ask(byHTTP, agentapi.AppOptions{PublicAddress: true})
-	ask(byHTTP, agentapi.AppOptions{Forwarded: true})
 	if len(hints) != 0 {
 		t.Errorf("suggested too early: %s", <-hints)
 	}
-	for _, forget := range []func(string){func(string) {}, r.proxy.HintAgain, r.proxy.Forget} {
-		forget("id-notes")
-		ask(byHTTP, agentapi.AppOptions{})
-		ask(byHTTP, agentapi.AppOptions{})
+	for _, c := range []struct {
+		forget  func(string)
+		options agentapi.AppOptions
+	}{
+		{func(string) {}, agentapi.AppOptions{}},
+		{r.proxy.HintAgain, agentapi.AppOptions{PublicAddress: true}},
+		{r.proxy.Forget, agentapi.AppOptions{Forwarded: true}},
+	} {
+		c.forget("id-notes")
+		ask(byHTTP, c.options)
+		ask(byHTTP, c.options)
 		if len(hints) != 1 {
 			t.Fatalf("suggested %d times", len(hints))
 		}

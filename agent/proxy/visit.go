@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
 )
 
@@ -28,6 +29,7 @@ type visit struct {
 	five     five   // what the app is told of the visitor
 	renew    string // session cookie to set again
 	note     *note  // what the owner is told of the visit; nil for nothing
+	compared agentapi.Compared
 	tries    string // our cookie of that name, which the app's request lacks
 	to       interim
 	sending  sending
