@@ -1,4 +1,5 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { readFileSync } from 'node:fs';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
@@ -29,6 +30,24 @@ const contentSecurityPolicy: Plugin = {
   ],
 };
 
+// Whoever has the program can read whose work is in it: `porchlight licenses` prints
+// what build/licenses found, and that takes the packages of npm by their names.
+const licensed: Plugin = {
+  name: 'porchlight:licensed',
+  apply: 'build',
+  generateBundle(_, bundle) {
+    const printed = readFileSync('../internal/commandline/licenses.txt', 'utf8');
+    for (const chunk of Object.values(bundle)) {
+      for (const id of chunk.type === 'chunk' ? Object.keys(chunk.modules) : []) {
+        const name = /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)?.[1];
+        if (name && !printed.includes(`\n${name} `)) {
+          this.error(`${name} is linked into the window. Name it in build/licenses, and run: go generate ./internal/commandline`);
+        }
+      }
+    }
+  },
+};
+
 // `npm run dev` shows the window in a browser, with the stub the tests use in
 // the place of Wails.
 const stubBridge: Plugin = {
@@ -40,7 +59,7 @@ const stubBridge: Plugin = {
 };
 
 export default defineConfig({
-  plugins: [svelte(), contentSecurityPolicy, stubBridge],
+  plugins: [svelte(), contentSecurityPolicy, licensed, stubBridge],
   // Vite empties dist before it writes; public/.gitkeep puts back the file that
   // lets the Go package compile without a build.
   publicDir: 'public',

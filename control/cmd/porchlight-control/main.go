@@ -68,7 +68,7 @@ control plane.`,
 		serveCommand(term),
 		accountCommand(term), computerCommand(term), oauthClientCommand(term), keyCommand(term), sealKeyCommand(term), outboxCommand(term), caCommand(term),
 		backupCommand(term, false), restoreCommand(term, false), backupCommand(term, true), restoreCommand(term, true),
-		newLineCommand(term), upgradeCommand(term), versionCommand(term),
+		newLineCommand(term), upgradeCommand(term), versionCommand(term), commandline.Licenses(term.out),
 	)
 	commandline.AddManual(root)
 	return root
