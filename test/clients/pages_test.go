@@ -90,13 +90,13 @@ func TestOperatingRuns(t *testing.T) {
 		serves: map[string]string{"porchlight-control serve --data": "control plane at"},
 		stops:  []string{"porchlight-control export rows"},
 		left: map[string]string{
-			"export PORCHLIGHT_CONTROL_POSTGRES": "it names a database elsewhere, by TLS; test/nodes runs servers on a PostgreSQL of its own",
-			"go run ./build/release":             "they are two commands with a comment beside each; build/release has tests of its own",
-			"porchlight settings":                "an owner types it at a computer; the tests of agent/cmd/porchlight do",
-			"bootstrap:":                         "it is for Patroni; make load PART=ha runs three servers with these settings",
-			"scrape_configs:":                    "it is for Prometheus; test/nodes holds rules and dashboard against what a node serves",
-			"17 3 * * * root":                    "it is for cron; TestBackupEveryNight has a shell carry it out",
-			"systemctl enable":                   "no service manager runs where the tests do; TestUnit has systemd-analyze verify the unit, and TestWalkRuns starts what it starts",
+			"control.example.           A": "they are lines of DNS, not of a shell",
+			"go run ./build/release":       "they are two commands with a comment beside each; build/release has tests of its own",
+			"porchlight settings":          "an owner types it at a computer; the tests of agent/cmd/porchlight do",
+			"bootstrap:":                   "it is for Patroni; make load PART=ha runs three servers with these settings",
+			"scrape_configs:":              "it is for Prometheus; test/nodes holds rules and dashboard against what a node serves",
+			"17 3 * * * root":              "it is for cron; TestBackupEveryNight has a shell carry it out",
+			"systemctl enable":             "no service manager runs where the tests do; TestUnit has systemd-analyze verify the unit, and TestWalkRuns starts what it starts",
 		},
 	}.typed(t, h)
 }
