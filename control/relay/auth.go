@@ -50,10 +50,16 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		r.parkSecure(secure, decided)
 	default:
 		decided()
-		prefixed.head = newHead(r, prefixed, source, place)
+		h := newHead(r, prefixed, source, place)
+		prefixed.head = h
 		if secure.ConnectionState().NegotiatedProtocol == "h2" {
-			r.wg.Go(r.http2.NewConn(withHead(life, secure), secure).Serve) // on a stack that no handshake has grown
-		} else if !r.toHTTP.give(secure) {
+			h.h2 = r.http2.NewConn(withHead(life, secure), holder{secure, h})
+			h.await()
+			r.wg.Go(h.h2.Serve) // on a stack that no handshake has grown
+			return
+		}
+		h.await()
+		if !r.toHTTP.give(secure) {
 			_ = secure.Close()
 		}
 	}

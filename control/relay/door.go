@@ -2,7 +2,7 @@ package relay
 
 import (
 	"container/list"
-	"net"
+	"io"
 	"net/netip"
 	"sync"
 )
@@ -30,7 +30,7 @@ type ofSource struct {
 
 // newcomer is a connection at the door.
 type newcomer struct {
-	conn              net.Conn
+	conn              io.Closer
 	source            netip.Prefix
 	inAll, amongTheir *list.Element // nil once it has left, or is kept
 	kept              bool
@@ -43,7 +43,7 @@ func newDoor(total, perSource int) *door {
 // enter lets a connection in; leave must be called after it. sent is the one that
 // had to go for it, which is to be closed then, or nil. ok is false when the door is
 // closed, or all places that it could have are those of connections that are kept.
-func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *newcomer, ok bool) {
+func (d *door) enter(conn io.Closer, source netip.Prefix) (c, sent *newcomer, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -136,6 +136,13 @@ func (d *door) close() {
 	for e := d.newcomers.Front(); e != nil; e = e.Next() {
 		_ = e.Value.(*newcomer).conn.Close()
 	}
+}
+
+// inside is how many there are.
+func (d *door) inside() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.count
 }
 
 // place, remove and unlist are called with mu held.

@@ -3,109 +3,213 @@ package relay
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
+
+	"porchlight/agent/proxy/http2"
 )
 
-// The head of a request is kept in memory until all of it is here, and it may be as
-// long as maxHead: a thousand times what a connection takes otherwise. So connections
-// with an unusually long head have a door of their own, with few places.
+// The head of a request is kept in memory until it is answered, and an answer waits for whoever
+// does not take it. So what connections to the auth host hold of these has a door of its own: for
+// each heldPart of it a connection takes a place there, and the one of a stranger goes that has
+// held some for the longest time where there is none.
 const (
-	// smallHead is how many bytes may come without a place there. Over HTTP/2 one
-	// byte can stand for a field, which takes forty in memory.
-	smallHead           = 4 << 10
-	largeHeads          = 128
-	largeHeadsPerSource = 32
+	smallHead     = 4 << 10 // bytes for which nobody needs a place
+	heldPart      = 32 << 10
+	heldInAll     = 64 << 20
+	heldPerSource = heldInAll / 4
+	// partingHead is how long one that goes has to let go of what it held.
+	partingHead = time.Second
 )
 
 func newHeadDoor(l Limits) *door {
 	if l.AuthConnectionsPerSource >= l.AuthConnections {
-		return newDoor(largeHeads, largeHeads) // all come from one address, a load balancer's
+		return newDoor(heldInAll/heldPart, heldInAll/heldPart) // all come from one address, a load balancer's
 	}
-	return newDoor(largeHeads, largeHeadsPerSource)
+	return newDoor(heldInAll/heldPart, heldPerSource/heldPart)
 }
 
-// head counts what has come on an HTTP connection and belongs to no request yet.
+// head counts what an HTTP connection holds of requests that are not answered: over HTTP/1.1
+// what came of their heads, over HTTP/2 what its server says.
 type head struct {
 	relay  *Relay
 	conn   net.Conn
 	source netip.Prefix
 	place  *newcomer   // among the connections to the auth host
 	first  *time.Timer // closes one that asks for nothing
+	h2     *http2.Conn // nil over HTTP/1.1; set before anything is held
 
 	mu      sync.Mutex // protects what follows
 	bytes   int
-	serving bool // what comes now is an HTTP/1 request's body
+	serving bool // what comes now is a request's body
+	known   bool
 	closed  bool
-	waiting *newcomer // at the door for large heads; nil for none
+	parts   []*newcomer   // at the door for what is held
+	empty   chan struct{} // closed when nothing is held any more; nil while nobody waits for that
 }
 
 func newHead(r *Relay, conn net.Conn, source netip.Prefix, place *newcomer) *head {
-	return &head{relay: r, conn: conn, source: source, place: place, first: time.AfterFunc(r.cfg.FirstRequest, func() { _ = conn.Close() })}
+	return &head{relay: r, conn: conn, source: source, place: place}
+}
+
+// await begins the wait for a first request.
+func (h *head) await() {
+	h.first = time.AfterFunc(h.relay.cfg.FirstRequest, func() { _ = h.Close() })
 }
 
 // LetIn says of a request to the auth host that whoever sent it is known: by a device
 // credential, a session, or as a browser that signed in before. Its connection keeps its
-// place while those of strangers give way to newcomers.
+// places while those of strangers give way to newcomers.
 func LetIn(r *http.Request) {
-	if h, _ := r.Context().Value(headKey{}).(*head); h != nil {
-		h.relay.auth.keep(h.place)
-	}
-}
-
-// came counts n bytes more. A connection that has to go for them is closed.
-func (h *head) came(n int) {
-	h.mu.Lock()
-	if h.serving || h.closed {
-		h.mu.Unlock()
+	h, _ := r.Context().Value(headKey{}).(*head)
+	if h == nil {
 		return
 	}
-	var sent *newcomer
-	if h.bytes += n; h.bytes > smallHead && h.waiting == nil {
-		h.waiting, sent, _ = h.relay.heads.enter(h.conn, h.source)
-	}
-	h.mu.Unlock()
-	h.relay.dismiss(sent, limitHeads)
-}
-
-// went takes n bytes off the account: they have become part of a request.
-func (h *head) went(n int) {
+	h.relay.auth.keep(h.place)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.bytes = max(0, h.bytes-n)
-	if h.bytes <= smallHead {
+	h.known = true
+	for _, part := range h.parts {
+		h.relay.heads.keep(part)
+	}
+}
+
+// Take has the connection hold n bytes more, for which others may have to go. It is false
+// where there is no room for it, or where it had to go itself.
+func (h *head) Take(n int) bool {
+	sent, ok := h.hold(n)
+	for _, other := range sent {
+		h.relay.dismiss(other, limitHeads)
+		if other.conn == h {
+			ok = false
+			continue
+		}
+		select {
+		case <-other.conn.(*head).emptied():
+		case <-time.After(partingHead):
+		}
+	}
+	return ok
+}
+
+// hold is Take; sent have to go.
+func (h *head) hold(n int) (sent []*newcomer, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, false
+	}
+	for h.bytes += n; len(h.parts) < h.places(); {
+		part, other, ok := h.relay.heads.enter(h, h.source)
+		if !ok {
+			h.relay.reached(limitHeads)
+			return sent, false
+		}
+		if h.known {
+			h.relay.heads.keep(part)
+		}
+		h.parts = append(h.parts, part)
+		if other != nil {
+			sent = append(sent, other)
+		}
+	}
+	return sent, true
+}
+
+// places is how many it needs. mu is held.
+func (h *head) places() int {
+	if h.bytes <= smallHead || h.closed {
+		return 0
+	}
+	return (h.bytes + heldPart - 1) / heldPart
+}
+
+// Give has it hold n bytes less.
+func (h *head) Give(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.bytes -= n
+	h.leave()
+}
+
+// came is Take for what was read over HTTP/1.1. A connection for which there is no room is
+// closed.
+func (h *head) came(n int) {
+	h.mu.Lock()
+	body := h.serving || h.h2 != nil
+	h.mu.Unlock()
+	if !body && n > 0 && !h.Take(n) {
+		_ = h.Close()
+	}
+}
+
+// answers says that a head over HTTP/1.1 has become a request, whose body comes next, or that
+// this is answered.
+func (h *head) answers(begun bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.serving = begun; !begun {
+		h.bytes = 0
 		h.leave()
 	}
 }
 
-// whole says that a head is a request now, whose body comes next where that is
-// all that can come: HTTP/2 mixes it with others' heads.
-func (h *head) whole(body bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.bytes, h.serving = 0, body
-	h.leave()
+// Close ends the connection.
+func (h *head) Close() error {
+	if own, ok := any(h.h2).(interface{ Abort() }); ok && h.h2 != nil {
+		own.Abort() // who reads it may wait, and not see the end
+	}
+	return h.conn.Close()
 }
 
-func (h *head) close() {
+// over is called when the connection was closed.
+func (h *head) over() {
 	h.first.Stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
+	if !h.serving && h.h2 == nil {
+		h.bytes = 0
+	}
 	h.leave()
 }
 
-// leave takes it off the door. mu is held.
+// leave takes what it does not need off the door. mu is held.
 func (h *head) leave() {
-	if h.waiting != nil {
-		h.relay.heads.leave(h.waiting)
-		h.waiting = nil
+	for len(h.parts) > h.places() {
+		last := len(h.parts) - 1
+		h.relay.heads.leave(h.parts[last])
+		h.parts = h.parts[:last]
+	}
+	if h.bytes == 0 && h.empty != nil {
+		close(h.empty)
+		h.empty = nil
 	}
 }
+
+// emptied is closed once nothing is held.
+func (h *head) emptied() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.empty == nil {
+		h.empty = make(chan struct{})
+		if h.bytes == 0 {
+			defer h.leave()
+		}
+	}
+	return h.empty
+}
+
+// holder is a connection of which HTTP/2 asks what it may hold.
+type holder struct {
+	*tls.Conn
+	*head
+}
+
+func (c holder) Close() error { return c.Conn.Close() }
 
 type headKey struct{}
 
@@ -125,26 +229,11 @@ func countHeads(next http.Handler) http.Handler {
 		if h, _ := req.Context().Value(headKey{}).(*head); h != nil {
 			h.first.Stop()
 			h.relay.auth.heard(h.place)
-			if req.ProtoMajor == 1 {
-				h.whole(true)
-				defer h.whole(false)
-			} else {
-				h.whole(false)
-				req.Body = countedBody{req.Body, h}
+			if h.h2 == nil {
+				h.answers(true)
+				defer h.answers(false)
 			}
 		}
 		next.ServeHTTP(w, req)
 	})
-}
-
-// countedBody is a body whose bytes are no head's.
-type countedBody struct {
-	io.ReadCloser
-	head *head
-}
-
-func (b countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.head.went(n)
-	return n, err
 }

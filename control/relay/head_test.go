@@ -2,87 +2,129 @@ package relay
 
 import (
 	"bufio"
-	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
-
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"porchlight/test/programs"
 )
 
-// largeHead begins a request whose head is larger than most and does not end it.
-func largeHead(t *testing.T, addr, protocol string) *tls.Conn {
+// largeHead begins a request whose head is long and does not end.
+func largeHead(t *testing.T, addr string) *tls.Conn {
 	t.Helper()
-	conn := dialAuth(t, addr, protocol)
-	var err error
-	if protocol == "http/1.1" {
-		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 8<<10)+"\r\n")
-	} else {
-		// One byte for each of many fields.
-		var block bytes.Buffer
-		encode := hpack.NewEncoder(&block)
-		for range 8 << 10 {
-			_ = encode.WriteField(hpack.HeaderField{Name: "cookie", Value: "x"})
-		}
-		frames := http2.NewFramer(conn, conn)
-		_, err = io.WriteString(conn, http2.ClientPreface)
-		err = errors.Join(err, frames.WriteSettings(),
-			frames.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true}))
-	}
-	if err != nil {
+	conn := dialAuth(t, addr, "http/1.1")
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*heldPart)+"\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	return conn
 }
 
-func atHeads(r *Relay) int {
-	r.heads.mu.Lock()
-	defer r.heads.mu.Unlock()
-	return r.heads.newcomers.Len()
+// Weakness: each connection to the auth host may hold a head of a megabyte that
+// does not end, so a thousand of one address held a gigabyte. Checked: what all of one
+// address hold has a bound, whoever comes last has room, and a request that is answered
+// gives its room back.
+func TestLargeHeadsShareOneBound(t *testing.T) {
+	t.Parallel()
+	r, addr := serveRelay(t, nil, nil)
+	var conns []*tls.Conn
+	full := func() bool { return r.Stats().LimitedBy["large-heads"] > 0 }
+	for before := 0; !full(); before = r.heads.inside() {
+		conns = append(conns, largeHead(t, addr))
+		programs.Eventually(t, "a large head has its places", func() bool { return r.heads.inside() >= before+30 || full() })
+		if before > heldPerSource/heldPart {
+			t.Fatalf("one address has %d places", before)
+		}
+	}
+	if _, err := io.Copy(io.Discard, conns[0]); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the oldest was kept")
+	}
+	if got := r.Stats().Held; got < 30*heldPart*(len(conns)-2) || got > heldPerSource {
+		t.Errorf("%d bytes are told to be held", got)
+	}
+	last := conns[len(conns)-1]
+	_, _ = io.WriteString(last, "\r\n")
+	answer, err := http.ReadResponse(bufio.NewReader(last), nil)
+	if err != nil || answer.StatusCode != http.StatusNotFound {
+		t.Fatalf("a whole head was answered with %v, %v", answer, err)
+	}
+	_ = answer.Body.Close()
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	programs.Eventually(t, "the places are free", func() bool { return r.heads.inside() == 0 })
 }
 
-// Weakness: each connection to the auth host may hold a head of a megabyte that
-// does not end, so a thousand of one address held a gigabyte. Checked: there are
-// few places for large heads, whoever comes last has one, and a request leaves it.
-func TestLargeHeadsShareFewPlaces(t *testing.T) {
-	t.Parallel()
-	for _, protocol := range []string{"http/1.1", "h2"} {
-		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			r, addr := serveRelay(t, nil, nil)
-			var held []*tls.Conn
-			for i := range largeHeadsPerSource {
-				held = append(held, largeHead(t, addr, protocol))
-				programs.Eventually(t, "a large head has a place", func() bool { return atHeads(r) == i+1 })
-			}
-			largeHead(t, addr, protocol)
-			if _, err := io.Copy(io.Discard, held[0]); errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Error("the oldest of one address too many was kept")
-			}
-			programs.Eventually(t, "one is counted", func() bool { return r.Stats().LimitedBy["large-heads"] == 1 })
+// holding is a connection that holds something, and lets go of it a moment after it was
+// closed, as one does whose handler still runs.
+type holding struct {
+	net.Conn
+	head   *head
+	closed atomic.Bool
+	gone   atomic.Bool
+}
 
-			// One who ends its head in time has its answer, and its place is free.
-			if protocol == "http/1.1" {
-				last := held[len(held)-1]
-				_, _ = io.WriteString(last, "\r\n")
-				answer, err := http.ReadResponse(bufio.NewReader(last), nil)
-				if err != nil || answer.StatusCode != http.StatusNotFound {
-					t.Fatalf("a whole head was answered with %v, %v", answer, err)
-				}
-				programs.Eventually(t, "its place is free", func() bool { return atHeads(r) == largeHeadsPerSource-1 })
-			}
-			for _, conn := range held {
-				_ = conn.Close()
-			}
-			programs.Eventually(t, "the places are free", func() bool { return atHeads(r) <= 1 })
-		})
+func (c *holding) Close() error {
+	if !c.closed.Swap(true) {
+		c.head.over()
+		go func() {
+			c.gone.Store(true)
+			c.head.answers(false)
+		}()
+	}
+	return nil
+}
+
+// Whoever comes has room: the stranger goes who has held something for the longest time, and
+// has let go of it by then. Somebody known has to go for nobody, and does where only known
+// ones hold what there is.
+func TestHeldByStrangersGivesWay(t *testing.T) {
+	t.Parallel()
+	r := newRelay(t, nil)
+	come := func(i int, known bool) *holding {
+		c := &holding{}
+		c.head = newHead(r, c, sourceOfIP(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})), &newcomer{})
+		c.head.await()
+		t.Cleanup(func() { _ = c.Close() })
+		c.head.answers(true)
+		if known {
+			LetIn((&http.Request{}).WithContext(context.WithValue(t.Context(), headKey{}, c.head)))
+		}
+		return c
+	}
+	const each, sources = fewestPerSource * heldPart, heldInAll / heldPart / fewestPerSource
+	known := come(0, true)
+	if !known.head.Take(each) {
+		t.Fatal("there is no room for the first")
+	}
+	var strangers []*holding
+	for i := range sources {
+		c := come(1+i, false)
+		strangers = append(strangers, c)
+		if !c.head.Take(each) {
+			t.Fatalf("there is no room for the %dth", i)
+		}
+		if places := r.heads.inside(); places > heldInAll/heldPart {
+			t.Fatalf("%d places are taken", places)
+		}
+	}
+	if !strangers[0].gone.Load() || strangers[1].closed.Load() || known.closed.Load() {
+		t.Error("not the oldest stranger went, or it still holds something")
+	}
+	for i := range sources {
+		if c := come(101+i, true); c.head.Take(each) != (i < sources-1) {
+			t.Errorf("room for the %dth that is known: %t", i, i == sources-1)
+		}
+	}
+	if known.closed.Load() || !strangers[sources-1].closed.Load() {
+		t.Error("somebody known went, or a stranger did not")
 	}
 }
 
@@ -112,7 +154,7 @@ func TestBodiesTakeNoPlaceForHeads(t *testing.T) {
 		if n := <-read; n != 64<<10 {
 			t.Fatalf("%d bytes came", n)
 		}
-		if n := atHeads(r); n != 0 {
+		if n := r.heads.inside(); n != 0 {
 			t.Errorf("HTTP/2 %v: a body that was read holds %d places", h2, n)
 		}
 		_ = more.Close()

@@ -3,13 +3,14 @@ package relay
 import "sync/atomic"
 
 // Stats is what the relay has counted since it was made, and Sessions, Parked,
-// Visitors and LetIn of this moment.
+// Visitors, LetIn and Held of this moment.
 type Stats struct {
 	Sessions int // control connections
 	Extra    int // of those, of computers that have others and came for visitors
 	Parked   int // idle data connections
 	Visitors int // visits waiting or under way
 	LetIn    int // addresses for which places are kept
+	Held     int // bytes of heads, and for their answers, at the auth host; in parts of 32 KiB
 
 	Visits      uint64            // joined to a data connection
 	BytesUp     uint64            // of finished visits, visitor to agent
@@ -70,5 +71,6 @@ func (r *Relay) Stats() Stats {
 		s.Parked += session.parked()
 	}
 	s.LetIn = r.routes.letInSources()
+	s.Held = r.heads.inside() * heldPart
 	return s
 }

@@ -108,6 +108,7 @@ var (
 	descParked      = relayMetric("parked_connections", "Idle data connections.")
 	descVisitors    = relayMetric("visitors", "Visits waiting or under way.")
 	descKnown       = relayMetric("known_addresses", "Addresses let in by computers lately, for which places are kept.")
+	descHeld        = relayMetric("held_bytes", "Bytes of heads of requests to the auth host, and for their answers, that are held; in parts of 32 KiB.")
 	descVisits      = relayMetric("visits_total", "Visits joined to a data connection.")
 	descBytesUp     = relayMetric("bytes_up_total", "Bytes of finished visits, visitor to agent.")
 	descBytesDown   = relayMetric("bytes_down_total", "Bytes of finished visits, agent to visitor.")
@@ -134,7 +135,7 @@ func (s relayStats) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	stats := s.relay.Stats()
 	for desc, v := range map[*prometheus.Desc]int{
-		descSessions: stats.Sessions - stats.Extra, descExtra: stats.Extra, descParked: stats.Parked, descVisitors: stats.Visitors, descKnown: stats.LetIn,
+		descSessions: stats.Sessions - stats.Extra, descExtra: stats.Extra, descParked: stats.Parked, descVisitors: stats.Visitors, descKnown: stats.LetIn, descHeld: stats.Held,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v))
 	}
