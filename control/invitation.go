@@ -190,7 +190,7 @@ func (t *txn) noteUsed(hash string, row invitation) error {
 // mailInvitation writes the mail of an invitation, and forgets that an earlier one
 // did not arrive.
 func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation, p person, language string) error {
-	apps, err := s.appsNamed(tx, c, nil, row.Apps)
+	apps, err := s.appsNamed(tx, c, p.Until, row.Apps)
 	if err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func inMail(apps []InvitedApp) []mail.App {
 	out := make([]mail.App, len(apps))
 	for i, a := range apps {
 		name, _, _ := strings.Cut(a.Host, ".")
-		out[i] = mail.App{Label: a.Label, Name: name}
+		out[i] = mail.App{Label: a.Label, Name: name, Until: a.Until}
 	}
 	return out
 }

@@ -145,8 +145,10 @@ func TestInvitationToWhatEnds(t *testing.T) {
 	end := b.now().Add(time.Hour).UTC().Truncate(time.Second)
 	p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: bob, Apps: []string{"app1"}, Until: rfc(end)}))
 	b.until("the mail", func() bool { return len(b.mails()) == 1 })
-	if mail := b.mails()[0]; !strings.Contains(mail.Text, end.Format("until 2 January, 15:04 UTC.")) {
-		t.Errorf("the mail says no end:\n%s", mail.Text)
+	for _, says := range []string{end.Format("until 2 January, 15:04 UTC."), end.Format("ends on 2 January 2006, 15:04 UTC.")} {
+		if mail := b.mails()[0]; !strings.Contains(mail.Text, says) {
+			t.Errorf("the mail says no %q:\n%s", says, mail.Text)
+		}
 	}
 	link := b.invitation(bob)
 	ok[Invitation](t)(b.People.LookAtInvitation(t.Context(), link, ""))

@@ -47,6 +47,16 @@ func (p *person) over(appID string, clock func() (now, least time.Time)) bool {
 	return !now.Before(end)
 }
 
+// EndOf is when an app ends for whoever may open it now; false where it does not.
+func (a *Access) EndOf(id Identity, appID string) (end time.Time, ends bool) {
+	p := a.state.Load().people[id.AccountID]
+	if p == nil || p.Role == controlapi.RoleOwner {
+		return time.Time{}, false
+	}
+	end, ends = p.Until[appID]
+	return end, ends
+}
+
 // WithoutEnded is a person's row as it is now: what has ended is none of their apps.
 func (a *Access) WithoutEnded(row controlapi.Person) controlapi.Person {
 	if len(row.Until) == 0 {

@@ -307,6 +307,16 @@ func TestLauncher(t *testing.T) {
 	if !strings.Contains(body, `href="https://notes.`+rootHost+`/"`) || strings.Contains(body, "diary") || strings.Contains(body, "<script") || !strings.Contains(body, "1 app is shared with you") {
 		t.Errorf("%s", body)
 	}
+	for at, says := range map[time.Time]string{
+		time.Date(2031, 12, 5, 23, 59, 59, 0, time.Local): "Until 5 December 2031<",
+		time.Date(2031, 12, 6, 0, 0, 0, 0, time.Local):    "Until 5 December 2031<",
+		time.Date(2031, 12, 5, 18, 0, 0, 0, time.Local):   "Until 5 December 2031, 18:00 ",
+	} {
+		r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Until = map[string]time.Time{p.Apps[0]: at.UTC()} })...)
+		if _, body := b.get("https://" + rootHost + "/"); !strings.Contains(body, says) {
+			t.Errorf("it does not say %q: %s", says, body)
+		}
+	}
 	owner := r.browser(false)
 	owner.signIn("https://"+rootHost+"/", ownerID)
 	if _, body := owner.get("https://" + rootHost + "/"); !strings.Contains(body, "diary.") || !strings.Contains(body, "2 apps are published") || strings.Contains(body, "photos") {

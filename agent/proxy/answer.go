@@ -85,6 +85,7 @@ type answer struct {
 type launcherRow struct {
 	Label, Letter, Host, URL string
 	Paused                   bool
+	Until                    words.Text // empty for never
 }
 
 // AuthHost is the host of Auth, the control plane's origin.

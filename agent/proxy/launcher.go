@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -36,7 +37,7 @@ func (p *Proxy) serveLauncher(h http.Header, r *http.Request, at place) *answer 
 	if renew != "" {
 		setCookie(h, p.cookies.session, renew, access.SessionLife)
 	}
-	return p.launcher(at, d, p.opens(id))
+	return p.launcher(at, id, d, p.opens(id))
 }
 
 // opens are the live apps that somebody may open.
@@ -53,7 +54,7 @@ func (p *Proxy) opens(id access.Identity) (may []App) {
 }
 
 // launcher lists what a visitor may open; the owner's are all that are live.
-func (p *Proxy) launcher(at place, d access.Decision, apps []App) *answer {
+func (p *Proxy) launcher(at place, id access.Identity, d access.Decision, apps []App) *answer {
 	a := &answer{
 		Status: http.StatusOK, Launcher: true, Host: at.shown(), Title: words.Of("%s", at.shown()), Email: d.Email,
 		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,
@@ -85,10 +86,25 @@ func (p *Proxy) launcher(at place, d access.Decision, apps []App) *answer {
 	for _, app := range apps {
 		first, _ := utf8.DecodeRuneInString(strings.TrimSpace(app.Label))
 		origin := originOf(app.Name, at.root)
-		a.Apps = append(a.Apps, launcherRow{
+		row := launcherRow{
 			Label: app.Label, Letter: string(unicode.ToUpper(first)),
 			Host: strings.TrimPrefix(origin, "https://"), URL: origin + "/", Paused: app.Paused,
-		})
+		}
+		if end, ends := p.config.Access.EndOf(id, app.ID); ends {
+			row.Until = lastDay(end.Local(), time.Now())
+		}
+		a.Apps = append(a.Apps, row)
 	}
 	return a
+}
+
+// lastDay is the day on which something ends by the owner's calendar, with the time and
+// the zone where that is not the end of the day. Midnight ends the day before.
+func lastDay(end, now time.Time) words.Text {
+	last := end.Add(-time.Second)
+	day := words.Of("%s", words.Day{Day: last, Year: last.Year() != now.Year()})
+	if last.Hour() == 23 && last.Minute() == 59 {
+		return one(day)
+	}
+	return one(words.Of("%[1]s, %[2]s", day, end.Format("15:04 MST")))
 }

@@ -16,8 +16,9 @@ var invitationBodies = bodiesOf("invitation")
 
 // App is an app as an invitation names it.
 type App struct {
-	Label string // as the owner's computer says it: not trusted
-	Name  string // first label of its host, which stands in for an unusable Label
+	Label string    // as the owner's computer says it: not trusted
+	Name  string    // first label of its host, which stands in for an unusable Label
+	Until time.Time // when it ends for them; zero for never
 }
 
 // Invitation is what the mail of an invitation says.
@@ -63,10 +64,11 @@ func (i Invitation) Message() (Message, error) {
 	shown := struct {
 		Invitation
 		Subject, First, Named, Day string
+		Ends                       []ending
 	}{
-		Invitation: i,
-		Subject:    i.Language.Say("%[1]s shares %[2]s with you", i.Who(), named[0]),
-		First:      named[0], Named: i.Language.List(named, maxNamed),
+		Invitation: i, Ends: i.ends(named),
+		Subject: i.Language.Say("%[1]s shares %[2]s with you", i.Who(), named[0]),
+		First:   named[0], Named: i.Language.List(named, maxNamed),
 		Day: i.Language.Day(i.Until.UTC()),
 	}
 	if !i.End.IsZero() && i.End.Before(i.Until) {
@@ -80,6 +82,29 @@ func (i Invitation) Message() (Message, error) {
 		To: i.To, Subject: shown.Subject, ReplyTo: i.Owner,
 		Text: text, HTML: html, Links: []string{i.Link},
 	}, nil
+}
+
+// ending is when some of the apps end.
+type ending struct{ Named, At string }
+
+// ends are those of the apps, the first maxNamed of them.
+func (i Invitation) ends(named []string) (all []ending) {
+	at := map[time.Time][]string{}
+	var order []time.Time
+	for n, app := range i.Apps {
+		end := app.Until.UTC()
+		if end.IsZero() {
+			continue
+		}
+		if at[end] == nil {
+			order = append(order, end)
+		}
+		at[end] = append(at[end], named[n])
+	}
+	for _, end := range order[:min(len(order), maxNamed)] {
+		all = append(all, ending{i.Language.List(at[end], maxNamed), i.Language.DayOfYear(end) + end.Format(", 15:04 UTC")})
+	}
+	return all
 }
 
 // Who is who invites: what they call themselves, and always the address.

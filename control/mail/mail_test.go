@@ -44,7 +44,7 @@ func TestMailsInGerman(t *testing.T) {
 	golden.Check(t, "testdata/signin-de.golden.html", in.HTML)
 	invited, err := Invitation{
 		To: "bob@example.com", Owner: "maya@example.com", From: "Maya", Line: "Schau mal <b>rein</b>!", Language: words.German,
-		Apps: []App{{Label: "Notes", Name: "notes"}, {Label: "<b>Photos</b>", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
+		Apps: []App{{Label: "Notes", Name: "notes", Until: time.Date(2026, 12, 5, 22, 59, 0, 0, time.UTC)}, {Label: "<b>Photos</b>", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
 		Link: "https://control.example.net/invitation?token=abc&x=1",
 	}.Message()
 	if err != nil {
@@ -66,7 +66,7 @@ func TestMailsAreSaid(t *testing.T) {
 	}
 	invited, err := Invitation{
 		To: "bob@example.com", Owner: "maya@example.com", From: "Maya", Line: "Look at this.", Language: words.Pseudo,
-		Apps: []App{{Label: "Notes", Name: "notes"}, {Label: "Photos", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
+		Apps: []App{{Label: "Notes", Name: "notes", Until: time.Date(2026, 12, 5, 22, 59, 0, 0, time.UTC)}, {Label: "Photos", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
 		Link: "https://control.example.net/invitation?token=abc&x=1",
 	}.Message()
 	if err != nil {
@@ -151,7 +151,7 @@ func TestNothingIsKeptOfAFailedTransaction(t *testing.T) {
 
 func TestInvitationMail(t *testing.T) {
 	t.Parallel()
-	until := time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC)
+	until, end := time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC), time.Date(2027, 1, 5, 22, 59, 59, 0, time.UTC)
 	written := map[string][2]string{
 		"invitation-line":       {"Maya", "The pictures from Lisbon are in. <b>Have</b> a look & write back!"},
 		"invitation-unnamed":    {"", "Have a look."},
@@ -162,6 +162,7 @@ func TestInvitationMail(t *testing.T) {
 		"invitation-unnamed":    {{Label: "Photos", Name: "photos"}},
 		"invitation-from-right": {{Label: "Photos", Name: "photos"}},
 		"invitation":            {{Label: "Notes", Name: "notes"}, {Label: "Photos", Name: "photos"}},
+		"invitation-ends":       {{Label: "Notes", Name: "notes", Until: end}, {Label: "Photos", Name: "photos"}, {Label: "Wiki", Name: "wiki", Until: end}, {Label: "Chat", Name: "chat", Until: until}},
 		"invitation-hostile": {
 			{Label: "<b>Win</b> at https://evil.example/x", Name: "notes"}, {Label: "evil.example", Name: "photos"},
 			{Label: "Tidy & \u202eneat\r\nBcc: x@y.example", Name: "c"}, {Label: strings.Repeat("long ", 40), Name: "d"}, {Label: "E", Name: "e"},

@@ -142,6 +142,9 @@ func TestPagesSayWhenAShareEnds(t *testing.T) {
 	if page.want(t, http.StatusOK); !strings.Contains(page.body, want) {
 		t.Errorf("the invitation does not say %q", want)
 	}
+	if link := "only for bob@example.com, until " + moment(words.English, end) + "."; !strings.Contains(page.body, link) {
+		t.Errorf("the link ends with what it leads to, and the invitation does not say %q: %s", link, page.body)
+	}
 	b.post("/invitation", "token", tokenOf(t, r.mailsNamed("", email, 1)))
 	a := r.browser()
 	a.signIn(email, "")

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -36,11 +37,20 @@ func invitationPage(r *http.Request, i control.Invitation) page {
 	language := languageOf(r)
 	return page{
 		Title: language.Say("An invitation from %s", i.Owner), Email: i.Email,
-		Owner: i.Owner, From: i.From, Line: i.Line, Apps: invitedRows(language, i.Apps), Other: i.Other, Until: language.Day(i.Until.UTC()),
+		Owner: i.Owner, From: i.From, Line: i.Line, Apps: invitedRows(language, i.Apps), Other: i.Other, Until: linkEnds(language, i),
 		// Any of that computer's: by the time of the click another app may be the
 		// first, or none.
 		formTarget: "https://" + i.Root + " https://*." + i.Root,
 	}
+}
+
+// linkEnds is when a link works no more: its own day, or sooner the end of all it leads to.
+func linkEnds(l words.Language, i control.Invitation) string {
+	outlasts := func(a control.InvitedApp) bool { return a.Until.IsZero() || !a.Until.Before(i.Until) }
+	if len(i.Apps) == 0 || slices.ContainsFunc(i.Apps, outlasts) {
+		return l.Day(i.Until.UTC())
+	}
+	return moment(l, slices.MaxFunc(i.Apps, func(x, y control.InvitedApp) int { return x.Until.Compare(y.Until) }).Until)
 }
 
 func invitedRows(l words.Language, apps []control.InvitedApp) []invitedRow {

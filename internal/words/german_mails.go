@@ -10,6 +10,8 @@ var germanMails = map[string]string{
 
 	"%[1]s shares %[2]s with you":                                                       "%[1]s gibt %[2]s für Sie frei",
 	`%[1]s lets you open <bdi dir="auto">%[2]s</bdi>`:                                   `%[1]s lässt Sie <bdi dir="auto">%[2]s</bdi> öffnen`,
+	`Access to <bdi dir="auto">%[1]s</bdi> ends on %[2]s.`:                              `Der Zugang zu <bdi dir="auto">%[1]s</bdi> endet am %[2]s.`,
+	"Access to %[1]s ends on %[2]s.":                                                    "Der Zugang zu %[1]s endet am %[2]s.",
 	"%[1]s lets you open %[2]s on their own computer.":                                  "%[1]s lässt Sie %[2]s auf dem eigenen Computer öffnen.",
 	"On their own computer.":                                                            "Auf dem eigenen Computer.",
 	`Open <bdi dir="auto">%s</bdi>`:                                                     `<bdi dir="auto">%s</bdi> öffnen`,
