@@ -9,10 +9,11 @@ import (
 )
 
 // Tell has the owner told of something about people; undo says how to take it
-// back, nil where nothing can. It returns the number of the notice.
-func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo) (id uint64, err error) {
+// back, nil where nothing can. It takes the place of the notices of with; see
+// store.AddNotice. It returns the number of the notice.
+func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo, with ...uint64) (id uint64, err error) {
 	err = a.changeNotices(func() ([]agentapi.Notice, error) {
-		notices, err := a.cfg.Store.AddNotice(n, undo)
+		notices, err := a.cfg.Store.AddNotice(n, undo, with)
 		if len(notices) > 0 {
 			id = notices[len(notices)-1].ID
 		}
@@ -60,13 +61,13 @@ func (a *Apps) SeeNotices(id uint64) error {
 	return nil
 }
 
-// Unseen counts the notices with an Undo that the owner has not seen.
+// Unseen counts the notices that have to wait for the owner.
 func (a *Apps) Unseen() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	count := 0
 	for _, n := range a.notices {
-		if n.Undo && n.ID > a.seen {
+		if store.MustStay(n, a.seen) {
 			count++
 		}
 	}

@@ -101,7 +101,7 @@ func (p *plane) InvitationLink(context.Context, controlapi.LinkWanted) (controla
 }
 
 func (p *plane) SetAccess(_ context.Context, g controlapi.SetAccess) (controlapi.Person, error) {
-	p.row.Apps = slices.DeleteFunc(p.row.Apps, func(id string) bool { return id == g.App })
+	p.row.Apps = slices.DeleteFunc(slices.Clone(p.row.Apps), func(id string) bool { return id == g.App })
 	if g.Granted {
 		p.row.Apps = append(p.row.Apps, g.App)
 	}

@@ -145,10 +145,7 @@ func (a *API) admit(needs tier, from listenerKind, r *http.Request) error {
 			return forbidden("Register first: POST /engine/register gives the capability for this, and a new one after every start of Porchlight.")
 		}
 		// A capability that another user got hold of is not theirs.
-		if err := a.letIn(r, a.callerOf(r)); err != nil {
-			return err
-		}
-		return a.slow(r)
+		return a.letIn(r, a.callerOf(r)) // what gives something is paced with what it gives
 	case tierOwner, tierTake:
 		if !from.owner {
 			return forbidden("Only the owner may do this, in Porchlight's menu or with the porchlight command.")

@@ -91,7 +91,7 @@ func (a *API) undo(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, nothingHere()
 	}
-	return done, a.cfg.People.Undo(r.Context(), id)
+	return done, a.cfg.People.UndoNotice(r.Context(), id)
 }
 
 // see notes that the owner has looked at the notices up to one.

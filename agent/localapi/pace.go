@@ -9,12 +9,12 @@ import (
 	"porchlight/internal/bounds"
 )
 
-// How often programs may ask. Changes of who may come in are paced for every
-// program, so that a bad one cannot bury what it did; what else changes something,
-// for other users' programs alone.
+// How often programs may ask. What lets somebody in is paced for every program, so that
+// a bad one cannot bury what it did; what else changes something, for other users'
+// programs alone. Nobody waits to take access away.
 var (
 	paceStranger = bounds.Bucket{Size: 200, Refill: 50 * time.Millisecond} // requests of one user
-	paceProgram  = bounds.Bucket{Size: 30, Refill: 2 * time.Second}        // changes of one process
+	paceProgram  = bounds.Bucket{Size: 30, Refill: 2 * time.Second}        // gifts of one process
 	pacePrograms = bounds.Bucket{Size: 60, Refill: time.Second}            // and of all
 )
 
@@ -55,8 +55,27 @@ func (a *API) slow(r *http.Request) error {
 	}
 }
 
-// slowChange paces how often programs change who may come in: one is taken from
-// both buckets, or from none.
+// paced carries out what lets somebody in. What is refused took nothing of what all
+// programs have.
+func (a *API) paced(r *http.Request, by people.Actor, give func() (any, error)) (any, error) {
+	if by.Owner {
+		return give()
+	}
+	if err := a.slow(r); err != nil {
+		return nil, err
+	}
+	if err := a.slowChange(by); err != nil {
+		return nil, err
+	}
+	out, err := give()
+	if err != nil {
+		a.paces.all.GiveBack(struct{}{})
+	}
+	return out, err
+}
+
+// slowChange paces how often programs let somebody in: one is taken from both buckets, or
+// from none.
 func (a *API) slowChange(by people.Actor) error {
 	now := time.Now()
 	own, all := a.paces.programs.Take(now, by.Process), a.paces.all.Take(now, struct{}{})
@@ -70,6 +89,6 @@ func (a *API) slowChange(by people.Actor) error {
 	}
 	return &agentapi.Error{
 		Code: agentapi.CodeTooMany, RetryAfter: max(own, all),
-		Message: "Programs change who may come in too often. Wait a moment and try again.",
+		Message: "Programs let people in too often. Wait a moment and try again.",
 	}
 }

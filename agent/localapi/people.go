@@ -20,13 +20,7 @@ func (a *API) ownerPeople(r *http.Request) (any, error) { return a.cfg.People.Li
 
 // byProgram and byOwner make the handlers of the two tiers.
 func byProgram(serve func(*API, *http.Request, people.Actor) (any, error)) handler {
-	return func(a *API, r *http.Request) (any, error) {
-		by := a.actor(r)
-		if err := a.slowChange(by); err != nil {
-			return nil, err
-		}
-		return serve(a, r, by)
-	}
+	return func(a *API, r *http.Request) (any, error) { return serve(a, r, a.actor(r)) }
 }
 
 func byOwner(serve func(*API, *http.Request, people.Actor) (any, error)) handler {
@@ -39,7 +33,7 @@ func (a *API) invite(r *http.Request, by people.Actor) (any, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	return a.cfg.People.Invite(r.Context(), by, req)
+	return a.paced(r, by, func() (any, error) { return a.cfg.People.Invite(r.Context(), by, req) })
 }
 
 // inviteAll invites several addresses, with what the owner writes to them. Programs
@@ -79,7 +73,11 @@ func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
 			return nil, err
 		}
 	}
-	return a.cfg.People.SetAccess(r.Context(), by, req)
+	change := func() (any, error) { return a.cfg.People.SetAccess(r.Context(), by, req) }
+	if req.Granted {
+		return a.paced(r, by, change)
+	}
+	return change()
 }
 
 func (a *API) remove(r *http.Request, by people.Actor) (any, error) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -34,6 +36,7 @@ func TestS9ChangesWaitForTheOwner(t *testing.T) {
 			t.Fatalf("change %d: %v", i, err)
 		}
 	}
+	given := slices.Clone(control.row.Apps)
 	for range 3 {
 		if err := change(1000); agentapi.CodeOf(err) != agentapi.CodeTooMany || len(control.row.Apps) != 0 {
 			t.Fatalf("with no room: %v, %v", err, control.row.Apps)
@@ -45,6 +48,17 @@ func TestS9ChangesWaitForTheOwner(t *testing.T) {
 	state, err := owner.State(ctx)
 	if err != nil || len(state.Notices) != store.MaxUndos || state.NoticesSeen != 0 || state.Notices[0].Text != "program 0 let ben@example.net open Notes." {
 		t.Fatalf("%d notices, %d seen, %v", len(state.Notices), state.NoticesSeen, err)
+	}
+	for i := range 3 { // what takes away needs no room, and buries nothing
+		control.row.Apps = slices.Clone(given)
+		by := people.Actor{Name: words.Of("program %s", fmt.Sprint(i)), Process: fmt.Sprint(i)}
+		if _, err := r.people.SetAccess(ctx, by, agentapi.AccessRequest{AccountID: "b2", App: "Notes"}); err != nil || len(control.row.Apps) != 0 {
+			t.Errorf("taking away with no room: %v, %v", err, control.row.Apps)
+		}
+	}
+	state, err = owner.State(ctx)
+	if err != nil || len(state.Notices) != store.MaxUndos+3 || state.Notices[0].Text != "program 0 let ben@example.net open Notes." {
+		t.Fatalf("%d notices, %v", len(state.Notices), err)
 	}
 	newest := state.Notices[len(state.Notices)-1].ID
 	if err := owner.SeeNotices(ctx, newest+1); agentapi.CodeOf(err) != agentapi.CodeNotFound {
@@ -140,10 +154,17 @@ func TestFilesOfTheAPI(t *testing.T) {
 }
 
 // TestRefusedChangesTakeNothing: a program that may change nothing for now takes
-// nothing of what all programs have, nor, where all have had theirs, of its own.
+// nothing of what all programs have, nor, where all have had theirs, of its own. A gift
+// that is refused takes nothing of what all have.
 func TestRefusedChangesTakeNothing(t *testing.T) {
 	t.Parallel()
 	a := &API{paces: newPaces()}
+	for i := range 2 * pacePrograms.Size {
+		by := people.Actor{Process: fmt.Sprint("refused ", i)}
+		if _, err := a.paced(httptest.NewRequest("GET", "/", nil), by, func() (any, error) { return nil, invalid("No.") }); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+			t.Fatal(err)
+		}
+	}
 	tries := func(process string) (changes int) {
 		for range 100 {
 			if a.slowChange(people.Actor{Process: process}) == nil {

@@ -62,11 +62,6 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 // SetAccess carries out POST /people/grant: one app for one person, given or
 // withdrawn.
 func (p *People) SetAccess(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
-	release, err := p.room(by)
-	if err != nil {
-		return agentapi.PersonChanged{}, err
-	}
-	defer release()
 	if req.Granted {
 		return p.give(ctx, by, req)
 	}
@@ -87,15 +82,15 @@ func (p *People) Remove(ctx context.Context, by Actor, req agentapi.RemoveReques
 	if err != nil {
 		return agentapi.PersonChanged{}, err
 	}
+	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID}, hold)
+}
+
+func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
 	release, err := p.room(by)
 	if err != nil {
 		return agentapi.PersonChanged{}, err
 	}
 	defer release()
-	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID}, hold)
-}
-
-func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
 	if err := p.canEnd(&req.Until); err != nil {
 		return agentapi.PersonChanged{}, err
 	}

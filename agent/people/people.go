@@ -107,9 +107,10 @@ type People struct {
 	wake broadcast.Signal // Run has something to look at
 
 	telling sync.Mutex // held while the owner is told something; taken before mu
+	took    tookAway   // guarded by telling
 
 	mu        sync.Mutex
-	changing  int                // guarded by mu: changes of programs under way, see room
+	changing  int                // guarded by mu: gifts of programs under way, see room
 	pending   map[uint64]pending // guarded by mu, by ID
 	lastID    uint64             // guarded by mu
 	notBefore time.Time          // guarded by mu: the control plane asked to be left alone until then

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -436,4 +437,19 @@ func (r *rig) mails(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(mails)
+}
+
+// mailsAnew has every address get mails as if none had been asked for.
+func (r *rig) mailsAnew(t *testing.T) {
+	t.Helper()
+	err := r.store.Update(t.Context(), func(tx kv.Tx) error {
+		spent, err := tx.Scan("budget/", "", kv.MaxKeys)
+		for _, row := range spent {
+			err = errors.Join(err, tx.Delete(row.Key))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

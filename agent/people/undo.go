@@ -68,8 +68,12 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 	if name.IsZero() {
 		name = words.Of("A program on this computer")
 	}
+	takes := kind == agentapi.ActivityWithdrawn || kind == agentapi.ActivityRemoved
+	together := takes && p.took.add(name, who.AccountID, p.cfg.Apps.SeenNotices())
 	if undo != nil {
 		undo.Kind, undo.Program = kind, by.Process
+	}
+	if undo != nil && !together {
 		told = p.fold(undo, apps)
 	}
 	var text words.Text
@@ -88,9 +92,17 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 		said = fmt.Sprintf("%s, in %d steps.", strings.TrimSuffix(said, "."), undo.Times)
 		text = append(text, words.Of("Those were %d steps.", undo.Times))
 	}
-	id, err := p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: kind, Text: said, Words: text, By: by.Program}, undo)
+	var with []uint64
+	if together {
+		text = words.Text{words.Of("%[1]s took access away %[2]d times, from %[3]d people. Activity lists each.", p.took.by, p.took.times, len(p.took.people))}
+		said, with = text.String(), p.took.notices
+	}
+	id, err := p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: kind, Text: said, Words: text, By: by.Program}, undo, with...)
 	if err != nil {
 		p.cfg.Log.Error("the owner could not be told of what a program did", "err", err, "kind", kind)
+	}
+	if takes {
+		p.took.told(id, with)
 	}
 	line.By, line.Notice = name.String(), id
 	p.happened(line, who, apps)
@@ -117,9 +129,41 @@ func (p *People) fold(undo *store.Undo, apps []engine.App) []engine.App {
 	return told
 }
 
-// room keeps a place for the notice about what a program is about to change, until
-// release is called. It refuses while too many notices that can be undone wait for the
-// owner to see them: otherwise the first of them could be buried.
+// tookAway is what programs took away since the owner last looked at a notice of it. What
+// they took from several people is one notice; each has its Undo in the timeline.
+type tookAway struct {
+	by      words.Sentence
+	people  map[string]bool // account ids
+	times   int
+	notices []uint64 // that tell of it
+}
+
+// add counts what a program of that name took from somebody, and says whether it is told
+// together with what was taken from others. seen is the newest notice that the owner saw.
+func (t *tookAway) add(by words.Sentence, accountID string, seen uint64) (together bool) {
+	if n := len(t.notices); n == 0 || t.notices[n-1] <= seen {
+		*t = tookAway{by: by, people: map[string]bool{}}
+	}
+	if t.by.String() != by.String() {
+		t.by = words.Of("More than one program")
+	}
+	t.people[accountID] = true
+	t.times++
+	return len(t.people) > 1
+}
+
+// told notes the notice that tells of it, in the place of others or beside them.
+func (t *tookAway) told(id uint64, instead []uint64) {
+	if len(instead) > 0 {
+		t.notices = nil
+	}
+	t.notices = append(t.notices, id)
+	t.notices = t.notices[max(0, len(t.notices)-store.MaxUndos):]
+}
+
+// room keeps a place for the notice about what a program is about to give, until
+// release is called. It refuses while too many notices of that wait for the owner to see
+// them: otherwise the first of them could be buried. To take away needs none.
 func (p *People) room(by Actor) (release func(), err error) {
 	if by.Owner {
 		return func() {}, nil
@@ -152,8 +196,17 @@ func named(apps []engine.App) any {
 	return words.ListOf(names, maxNamed)
 }
 
-// Undo carries out POST /owner/notices/{id}/undo: exactly what the notice tells
+// UndoNotice carries out POST /owner/notices/{id}/undo: exactly what the notice tells
 // of is taken back, and nothing that the owner has done since.
+func (p *People) UndoNotice(ctx context.Context, id uint64) error {
+	several := slices.ContainsFunc(p.cfg.Apps.Notices(), func(n agentapi.Notice) bool { return n.ID == id && !n.Undo })
+	if several && p.CanUndo(id) {
+		return agentapi.Errorf(agentapi.CodeConflict, "This tells of several people. Activity has an Undo for each.")
+	}
+	return p.Undo(ctx, id)
+}
+
+// Undo takes back the change that was told by the notice with that id when it was made.
 func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 	noticeID, undo, ok, err := p.cfg.Store.UndoOf(noticeID)
 	if err != nil {

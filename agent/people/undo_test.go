@@ -99,6 +99,7 @@ func TestToldAndUndone(t *testing.T) {
 	id := r.listed(t, bobMail).AccountID
 	undo(do(by+" invited bob@example.com to Notes and Wiki.", true, invite("Notes", "Wiki")))
 	want("active", "Notes")
+	r.mailsAnew(t)
 	do(by+" invited bob@example.com to Notes.", false, invite("Notes")) // a mail and nothing else
 
 	grant := func(app string, granted bool) error {
@@ -299,9 +300,9 @@ func TestS9AnInvitationIsNotBuried(t *testing.T) {
 		got := r.call(t, "POST", "/engine/register", fmt.Sprintf(`{"appId":"org.example.x%d","pid":%s}`, i, pid()))
 		capability, _ := got.body["capability"].(string)
 		got = r.call(t, "POST", "/people/grant", fmt.Sprintf(`{"accountId":%q,"app":"Notes","granted":%v}`, carolID, i%2 == 1), capability)
-		switch got.status {
-		case http.StatusOK:
-		case http.StatusTooManyRequests:
+		switch {
+		case got.status == http.StatusOK:
+		case got.status == http.StatusTooManyRequests && i%2 == 1: // what takes away never waits
 			if got.header.Get("Retry-After") == "" {
 				t.Fatalf("refused without Retry-After: %v", got.body)
 			}
@@ -310,8 +311,8 @@ func TestS9AnInvitationIsNotBuried(t *testing.T) {
 			t.Fatalf("change %d: HTTP %d %v", i, got.status, got.body)
 		}
 	}
-	if refused < 50 {
-		t.Errorf("%d of 130 changes at once were refused", refused)
+	if refused < 25 {
+		t.Errorf("%d of 65 gifts at once were refused", refused)
 	}
 	state, err := r.owner.State(ctx)
 	if err != nil || len(state.Notices) > 4 {

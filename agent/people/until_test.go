@@ -98,7 +98,7 @@ func TestUntil(t *testing.T) {
 	r.gives(t, id, "Diary", later.Format(time.RFC3339))
 	ends("prolonged", "Diary", later)
 	for _, bad := range []string{
-		"yesterday", "2020-01-31T18:00:00Z", "2100-01-31T18:00:00Z", "0s", "-2h", "7days", "99999d", "2030-01-31", strings.Repeat("9", 5000),
+		"yesterday", "2020-01-31T18:00:00Z", "2100-01-31T18:00:00Z", "0s", "-2h", "7days", "99999d", "2030-02-31", strings.Repeat("9", 5000),
 	} {
 		_, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true, Until: bad})
 		_, err2 := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}, Until: bad})

@@ -18,10 +18,14 @@ import (
 // program that keeps changing who has what cannot push the others out.
 const maxToldOfPeople = maxNotices / 2
 
-// MaxUndos bounds the notices that can be undone and that the owner has not seen.
-// They are never dropped to make room, so before one is added it is asked whether there
-// is room.
+// MaxUndos bounds the notices of access given that can be undone and that the owner has
+// not seen. They are never dropped to make room, so before one is added it is asked
+// whether there is room.
 const MaxUndos = maxToldOfPeople * 3 / 4
+
+// maxUndone bounds what is kept of how to undo; of what one notice tells of together each
+// can be undone by itself.
+const maxUndone = 300
 
 var (
 	undoBucket = []byte("undo") // id of the notice, 8 bytes big endian → Undo
@@ -73,9 +77,11 @@ func (u *Undo) Join(id uint64, before Undo) {
 // AddNotice stores a notice about people, giving it its ID, and how to undo it,
 // which may be nil. It takes the place of those that undo names as before it, of
 // one with the same text, and of the oldest about people where those are too many;
-// an unseen one with an Undo of its own stays. It returns all notices, oldest
-// first.
-func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, error) {
+// one that MustStay stays. It returns all notices, oldest first.
+//
+// It takes the place of those of with, too, which can each be undone as before; so can
+// what undo says, and the notice, which tells of all, cannot.
+func (s *Store) AddNotice(n agentapi.Notice, undo *Undo, with []uint64) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
 	err := s.update(func(tx *bolt.Tx) error {
 		var err error
@@ -86,13 +92,18 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, err
 				}
 			}
 		}
+		for _, id := range with {
+			if err := tx.Bucket(noticesBucket).Delete(noticeKey(id)); err != nil {
+				return err
+			}
+		}
 		if err := makeRoom(tx, n); err != nil {
 			return err
 		}
 		if n.ID, err = tx.Bucket(noticesBucket).NextSequence(); err != nil {
 			return err
 		}
-		n.Undo = undo != nil
+		n.Undo = undo != nil && len(with) == 0
 		if err := putNotice(tx, n); err != nil {
 			return err
 		}
@@ -105,8 +116,10 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, err
 				return err
 			}
 		}
-		notices, err = readNotices(tx)
-		return err
+		if notices, err = readNotices(tx); err != nil {
+			return err
+		}
+		return forgetUndos(tx, notices)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store a notice: %w", err)
@@ -120,11 +133,13 @@ func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Not
 	var notices []agentapi.Notice
 	err := s.update(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(noticesBucket).Get(noticeKey(id))
+		var n agentapi.Notice
 		if raw != nil {
-			var n agentapi.Notice
 			if err := json.Unmarshal(raw, &n); err != nil {
 				return fmt.Errorf("the notice %d is damaged: %w", id, err)
 			}
+		}
+		if n.Undo { // and not one that tells of others, too
 			n.Undo, n.Text = false, n.Text+" "+said.String()
 			if len(n.Words) > 0 { // one of an earlier version has none
 				n.Words = append(n.Words, said)
@@ -159,7 +174,7 @@ func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 		if !aboutPeople(k.Kind) {
 			continue
 		}
-		if k.Kind == n.Kind && k.Text == n.Text && !mustStay(k, seen) {
+		if k.Kind == n.Kind && k.Text == n.Text && !MustStay(k, seen) {
 			return dropNotice(tx, k.ID)
 		}
 		ofPeople = append(ofPeople, k)
@@ -178,13 +193,36 @@ func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 	return errors.New("every notice that is kept waits for the owner")
 }
 
-// mustStay says whether a notice has to wait for the owner: it can be undone, and they
-// have not seen it.
-func mustStay(n agentapi.Notice, seen uint64) bool { return n.Undo && n.ID > seen }
+// forgetUndos drops the oldest ways to undo that are too many and have no notice.
+func forgetUndos(tx *bolt.Tx, notices []agentapi.Notice) error {
+	b := tx.Bucket(undoBucket)
+	c, many := b.Cursor(), -maxUndone
+	for key, _ := c.First(); key != nil; key, _ = c.Next() {
+		many++
+	}
+	var drop [][]byte
+	for key, _ := c.First(); key != nil && len(drop) < many; key, _ = c.Next() {
+		if !slices.ContainsFunc(notices, func(n agentapi.Notice) bool { return n.Undo && slices.Equal(noticeKey(n.ID), key) }) {
+			drop = append(drop, slices.Clone(key))
+		}
+	}
+	for _, key := range drop {
+		if err := b.Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MustStay says whether a notice has to wait for the owner: it tells of access that was
+// given, can be undone, and they have not seen it.
+func MustStay(n agentapi.Notice, seen uint64) bool {
+	return n.Undo && n.Kind != agentapi.ActivityWithdrawn && n.ID > seen
+}
 
 // dropOldest drops the oldest of notices that need not stay.
 func dropOldest(tx *bolt.Tx, notices []agentapi.Notice, seen uint64) (dropped bool, err error) {
-	i := slices.IndexFunc(notices, func(n agentapi.Notice) bool { return !mustStay(n, seen) })
+	i := slices.IndexFunc(notices, func(n agentapi.Notice) bool { return !MustStay(n, seen) })
 	if i < 0 {
 		return false, nil
 	}
@@ -217,7 +255,17 @@ func seenNotices(tx *bolt.Tx) uint64 {
 // UndoOf returns how to undo what a notice is about, and the notice that stands for
 // it now; false when it was undone already, is too old, or cannot be undone.
 func (s *Store) UndoOf(id uint64) (now uint64, undo Undo, ok bool, err error) {
-	return s.findUndo(func(at uint64, u Undo) bool { return at == id || slices.Contains(u.Before, id) })
+	err = s.view(func(tx *bolt.Tx) error {
+		raw := tx.Bucket(undoBucket).Get(noticeKey(id))
+		if ok = raw != nil; ok {
+			return json.Unmarshal(raw, &undo)
+		}
+		return nil
+	})
+	if ok || err != nil {
+		return id, undo, ok, err
+	}
+	return s.findUndo(func(_ uint64, u Undo) bool { return slices.Contains(u.Before, id) })
 }
 
 // FoldOf finds the unseen notice that one about the same change by the same

@@ -10,7 +10,7 @@ import (
 // told stores a notice about people with a way to undo it.
 func told(t *testing.T, s *Store, text string) []agentapi.Notice {
 	t.Helper()
-	notices, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityInvited, Text: text}, &Undo{Kind: agentapi.ActivityInvited, AccountID: text})
+	notices, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityInvited, Text: text}, &Undo{Kind: agentapi.ActivityInvited, AccountID: text}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestS9UnseenUndosStay(t *testing.T) {
 	for i := range maxNotices + 10 {
 		name := fmt.Sprint("app", i)
 		change(t, s, AppChange{Name: name, Notices: []agentapi.Notice{{Kind: "renamed", App: name}}})
-		if _, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityRemoved, Text: name}, nil); err != nil {
+		if _, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityRemoved, Text: name}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestS9FoldedNotices(t *testing.T) {
 		} else if ok {
 			u.Join(id, before)
 		}
-		notices, err := s.AddNotice(agentapi.Notice{Kind: u.Kind, Text: fmt.Sprint(u)}, &u)
+		notices, err := s.AddNotice(agentapi.Notice{Kind: u.Kind, Text: fmt.Sprint(u)}, &u, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,5 +148,29 @@ func TestUndoGoesWithItsNotice(t *testing.T) {
 	}
 	if got := undoable(t, s, id); got != "" {
 		t.Errorf("it still undoes %q", got)
+	}
+}
+
+// What was taken from several people is one notice, and each can be undone, the newest of
+// a bounded many; none of it takes the room of what was given.
+func TestOneNoticeOfMany(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	given := told(t, s, "given")[0].ID
+	var last uint64
+	for i := range 2 * maxUndone {
+		var with []uint64
+		if i > 0 {
+			with = []uint64{last}
+		}
+		notices, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityWithdrawn, Text: fmt.Sprint(i)},
+			&Undo{Kind: agentapi.ActivityWithdrawn, AccountID: fmt.Sprint(i), Apps: []string{"a"}}, with)
+		if err != nil || len(notices) != 2 || notices[1].Undo != (i == 0) || MustStay(notices[1], 0) {
+			t.Fatalf("%d: %+v, %v", i, notices, err)
+		}
+		last = notices[1].ID
+	}
+	if undoable(t, s, given) != "given" || undoable(t, s, last) == "" || undoable(t, s, last-maxUndone+2) == "" || undoable(t, s, last-maxUndone) != "" {
+		t.Error("the newest of many cannot be undone, or all can")
 	}
 }

@@ -1,0 +1,85 @@
+package people_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+// Weakness: a program that had let people in as often as it may, or had asked for as many
+// mistyped invitations, could take nothing away for a while, so somebody stayed in.
+// Checked: taking away is done at once, whatever was asked for before. What was taken from
+// several people is one notice, after a restart, too, and each of it has its own Undo.
+func TestM9_M10_TakingAwayNeverWaits(t *testing.T) {
+	t.Parallel()
+	r, bob := startWithBob(t, "Notes", "Wiki")
+	ctx := t.Context()
+	carol, err := r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	carolID := r.member(t, carol.Email).AccountID
+	capability := r.capability(t)
+	post := func(path, body string, want int) {
+		t.Helper()
+		if got := r.call(t, "POST", path, body, capability); got.status != want {
+			t.Errorf("%s %s: HTTP %d %v", path, body, got.status, got.body)
+		}
+	}
+	for range 30 {
+		post("/people/invite", `{"email":"dave@example","apps":["Notes"]}`, http.StatusBadRequest)
+	}
+	access := func(id, app string, granted bool) string {
+		return fmt.Sprintf(`{"accountId":%q,"app":%q,"granted":%v}`, id, app, granted)
+	}
+	post("/people/grant", access(carolID, "Wiki", true), http.StatusTooManyRequests)
+	post("/people/grant", access(bob, "Notes", false), http.StatusOK)
+	first := r.last(t)
+	if !first.Undo || !strings.HasSuffix(first.Text, " took Notes away from bob@example.com.") {
+		t.Errorf("%+v", first)
+	}
+	for range 40 {
+		post("/people/grant", access(carolID, "Notes", false), http.StatusOK)
+	}
+	post("/people/grant", access(bob, "Wiki", false), http.StatusOK)
+	post("/people/revoke", fmt.Sprintf(`{"accountId":%q}`, carolID), http.StatusOK)
+
+	state, err := r.owner.State(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := state.Notices[len(state.Notices)-1]
+	const says = " took access away 4 times, from 2 people. Activity lists each."
+	if n := len(state.Notices); n != 2 || told.Undo || !strings.HasSuffix(told.Text, says) { // beside the one that bob accepted
+		t.Fatalf("%d notices, the last %+v", n, told)
+	}
+	if err := r.owner.UndoNotice(ctx, told.ID); agentapi.CodeOf(err) == "" {
+		t.Error("what is told of several people was undone at once")
+	}
+	r.end()
+	r.serveAndSync(t)
+	has := func(apps ...string) {
+		t.Helper()
+		r.await(t, func() bool { return slices.Equal(r.listed(t, bobMail).Apps, apps) })
+	}
+	has()
+	page, err := r.owner.ActivityPage(ctx, agentapi.ActivityQuery{Limit: 10, Email: bobMail})
+	if err != nil || page.Lines[0].App != "Wiki" || !page.Lines[0].Undo || page.Lines[1].App != "Notes" || !page.Lines[1].Undo {
+		t.Fatalf("%+v, %v", page.Lines, err)
+	}
+	if err := r.owner.UndoActivity(ctx, page.Lines[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	has("Wiki")
+	if last := r.last(t); last.Text != told.Text {
+		t.Errorf("the notice says %q", last.Text)
+	}
+	if err := r.owner.UndoNotice(ctx, first.ID); err != nil { // its notification may still be on the screen
+		t.Fatal(err)
+	}
+	has("Notes", "Wiki")
+}
