@@ -4,7 +4,8 @@
 #   build/load.sh PART [quick]      PART: all, or one of those that it names
 #
 # Rows go to out/load/results.json, and on a quiet machine the tables of
-# docs/performance.md are written, unless it was the quick form.
+# docs/performance.md are written, and what docs/operating.md takes from them,
+# unless it was the quick form.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$PWD/out/load

@@ -23,7 +23,9 @@ base=$root.base
 if [ ! -e "$base/etc/debian_version" ]; then
 	say "making a clean Debian ($release)"
 	rm -rf "$base.new"
-	debootstrap --variant=minbase --include=ca-certificates "$release" "$base.new" >/dev/null
+	# From the mirror of this machine; from Debian's own where it has none of Debian's.
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | sed -n 1p)
+	debootstrap --variant=minbase --include=ca-certificates "$release" "$base.new" ${mirror:+"$mirror"} >/dev/null
 	rm -rf "$base.new/var/cache/apt/archives"/*.deb
 	mv "$base.new" "$base"
 fi
