@@ -19,7 +19,8 @@ const (
 	portsFor = 300 * time.Millisecond
 )
 
-// lookAtPorts sees who of the live apps has nobody listening.
+// lookAtPorts sees who of the live apps has nobody listening, and has the program of a
+// request looked for that was not found yet: by its name the owner decides.
 func (a *Apps) lookAtPorts() {
 	if a.cfg.Listens == nil {
 		return
@@ -31,6 +32,9 @@ func (a *Apps) lookAtPorts() {
 		return
 	}
 	for name, app := range now.byName {
+		if l := app.kept.Listener; app.Status == agentapi.StatusPending && l.Program == "" && l.UserID != "" {
+			a.lookLater(look{name: name, port: app.Port})
+		}
 		if app.Status != agentapi.StatusLive {
 			continue
 		}

@@ -138,7 +138,8 @@ func (a *Apps) carryOut(ctx context.Context, l look) {
 	default:
 		e := event{Port: l.port}
 		a.look(&e, app, app.ID != "")
-		if a.noteListener(ctx, l.name, e) && e.Listening && (app.Status != agentapi.StatusLive || e.Address == app.Address) {
+		again := app.Status == agentapi.StatusPending && e.Listener.Program == "" // see lookAtPorts
+		if a.noteListener(ctx, l.name, e) && e.Listening && !again && (app.Status != agentapi.StatusLive || e.Address == app.Address) {
 			return
 		}
 	}

@@ -406,6 +406,45 @@ func TestI10APublicationWaitsForNoProgram(t *testing.T) {
 	}
 }
 
+// Weakness: where the machine was too busy to find the program of a request in time, the
+// owner was asked about "a program run by ada" for ever.
+// Checked: it is looked for again when somebody looks, until it is found; what the system
+// hides costs a look each time, and no more than one waits.
+func TestAProgramIsLookedForUntilItIsFound(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	d.apps.cfg.Listens = func(upstream.Target) bool { return true }
+	d.now = agentapi.Listener{User: "ada", UserID: "1000"}
+	look := func() {
+		t.Helper()
+		select {
+		case l := <-d.apps.looks:
+			d.apps.carryOut(t.Context(), l)
+		default:
+			t.Fatal("no look waits")
+		}
+	}
+	d.publish(t, agentapi.StatusPending)
+	look()
+	for range 3 {
+		d.apps.lookedAt = time.Time{} // a while later
+		d.apps.OwnerApps(nil)
+		d.apps.OwnerApps(nil)
+		if n := len(d.apps.looks); n != 1 {
+			t.Fatalf("%d looks wait", n)
+		}
+		look()
+	}
+	d.apps.lookedAt = time.Time{}
+	d.apps.OwnerApps(nil)
+	d.now = ada
+	look()
+	d.apps.lookedAt = time.Time{}
+	if apps := d.apps.OwnerApps(nil); len(apps) != 1 || apps[0].Listener != ada || len(d.apps.looks) != 0 {
+		t.Errorf("%+v, and %d looks wait", apps, len(d.apps.looks))
+	}
+}
+
 // Weakness: that a name's listener was looked at was kept for ever, also of a
 // request that its program had withdrawn.
 // Attack: a program asks under one name after the other and withdraws each.

@@ -37,12 +37,7 @@ could open it; with --alone they lose it, and only you can open it.`,
 		if app, err = appIn(state, args[0]); err != nil {
 			return pub, err
 		}
-		if app.Status == agentapi.StatusPending && app.Listener.Program == "" {
-			// The agent looks on when it is asked; what it finds late is told here, too.
-			if seen, err := client.Port(ctx, app.LocalPort); err == nil && seen.Listener.UserID == app.Listener.UserID {
-				app.Listener = seen.Listener
-			}
-		}
+		app = withProgram(ctx, client, app)
 		unread = invitedTo(ctx, client, app)
 		show := c.line
 		if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
@@ -77,6 +72,18 @@ func appIn(state agentapi.OwnerState, name string) (agentapi.OwnerApp, error) {
 		return agentapi.OwnerApp{}, agentapi.NoApp()
 	}
 	return state.Apps[i], nil
+}
+
+// withProgram is an app with the program that asks for it: the agent looks on when it is
+// asked, and what it finds late is told here, too.
+func withProgram(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp) agentapi.OwnerApp {
+	if app.Status != agentapi.StatusPending || app.Listener.Program != "" {
+		return app
+	}
+	if seen, err := client.Port(ctx, app.LocalPort); err == nil && seen.Listener.UserID == app.Listener.UserID {
+		app.Listener = seen.Listener
+	}
+	return app
 }
 
 // whatAsks is what an owner looks at before a yes: "Notes on port 8000: python3,
