@@ -49,6 +49,14 @@ const many = () => [
   ),
 ];
 
+/** A request about which all is said that can be, at length. */
+const askedLong = (name: string) =>
+  request(name, 'The pictures of the whole extended family, with the receipts', 8010, {
+    network: true, networkDetail: 'Other computers in your network can open port 8010 directly, without signing in. Start it with --host 127.0.0.1 instead: uvicorn main:app --host 127.0.0.1.',
+    approvedAt: minutesAgo(9000), approvedListener: { program: 'gunicorn', user: 'maya' }, listener: { pid: 7, program: 'a-program-with-a-remarkably-long-executable-name-indeed', user: 'svc-northern-region' }, newKey: true,
+    askedBy: 'svc-northern-region', openTo: ['the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org', 'bob@example.com'], openToCount: 5,
+  });
+
 /** Apps in every state that an app can be in. */
 const ailing = () => [
   app('board', 'Board', 3001, { health: 'refuses', healthDetail: 'It refuses what is sent to board.maya.porch.example (status 403) and takes what is sent to localhost: the option to call it localhost helps.', healthOption: { localhostHost: true }, healthAt: minutesAgo(2), openTo: ['anna@example.com', 'bob@example.com'], openToCount: 2 }),
@@ -165,6 +173,7 @@ export const scenes: Record<string, () => Scene> = {
   nulls: () => ({ account: local, mails: [], ...({ apps: null, notices: null } as object) }),
   stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), requested: manyRequests(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
   requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
+  'requests-long': () => ({ account: local, apps: [askedLong('paperless'), askedLong('diary')], mails: [] }),
   muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
   unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The server does not answer. Everyone keeps the access they have until 10:44 on 22 November.', troubleWords: [{ key: 'The server does not answer. Everyone keeps the access they have until %s.', args: ['10:44 on 22 November'] }], reachable: false }),
   away: () => ({ account: local, apps: few(), mails: [], failing: ['ownerState'] }),

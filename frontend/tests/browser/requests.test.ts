@@ -25,6 +25,8 @@ describe('deciding on a request', () => {
     expect(await request.getByText('Only you').count()).toBe(0);
     await request.getByRole('button', { name: 'Details' }).click();
     expect(await request.getByText('Only you').count()).toBe(0);
+    await page.evaluate(`stub.add({name: "diary", label: "Diary", network: true, networkDetail: "${detail}"})`);
+    await section(page, 'Waiting for you').getByText('Open to your network').waitFor(); // also of one in a row
     await settle(page);
     await request.getByRole('button', { name: 'Approve' }).click();
     await expect.poll(() => toast(page).textContent()).toContain(`Paperless is on, at paperless.maya.localhost:8443. ${detail}`);

@@ -164,6 +164,7 @@ const scenes: Scene[] = [
     },
   },
   { name: 'outbox-empty', scene: 'empty', act: (page) => page.getByRole('button', { name: /^Outbox/ }).click() },
+  { name: 'requests-long', scene: 'requests-long' },
   {
     name: 'trouble',
     act: (page) => page.evaluate('stub.set({trouble: "Port 8443 is taken by another program (nginx). Visitors cannot reach your apps until it is free."})'),
@@ -180,7 +181,7 @@ function overflowing(page: Page) {
         const box = element.getBoundingClientRect();
         if (box.width === 0 || box.height === 0) return false;
         const cut = element.closest('.cut, code, h1');
-        const edge = element.closest('.card')?.getBoundingClientRect().right ?? innerWidth;
+        const edge = element.closest('.card, .ask')?.getBoundingClientRect().right ?? innerWidth;
         if (!cut && !element.closest('[role=menu]') && box.right > edge + 0.5) return true;
         return !cut && element.scrollWidth > element.clientWidth + 1 && style.overflowX !== 'visible' && style.display !== 'inline';
       })
