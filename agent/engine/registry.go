@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -369,16 +370,19 @@ func checkRegistrant(req agentapi.RegisterRequest) error {
 	if req.PID < 1 {
 		return agentapi.Errorf(agentapi.CodeInvalid, "The pid must be the process id of the app, a whole number above 0.")
 	}
+	if req.PID > procinfo.MaxPID {
+		return agentapi.Errorf(agentapi.CodeInvalid, "The pid must be the process id of the app; this computer has none above %s.", strconv.Itoa(procinfo.MaxPID))
+	}
 	return nil
 }
 
 func checkAppID(appID string) error {
 	odd := strings.IndexFunc(appID, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-'
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
 	})
 	if appID == "" || len(appID) > maxAppID || odd >= 0 {
 		return agentapi.Errorf(agentapi.CodeInvalid,
-			"The appId must have 1 to %d letters, digits, dots and hyphens, for example \"com.example.notes\".", maxAppID)
+			"The appId must have 1 to %d letters, digits, dots, hyphens and underscores, for example \"com.example.notes\".", maxAppID)
 	}
 	return nil
 }

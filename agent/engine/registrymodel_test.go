@@ -120,6 +120,7 @@ func TestCannotWatch(t *testing.T) {
 func TestI10IdentifiedLater(t *testing.T) {
 	t.Parallel()
 	unknown := func() procinfo.Process { return procinfo.Process{User: "maya"} }
+	const gone = procinfo.MaxPID
 	me := os.Getpid()
 	for what, tt := range map[string]struct {
 		claimed int
@@ -129,14 +130,14 @@ func TestI10IdentifiedLater(t *testing.T) {
 	}{
 		"the claimed process":            {me, procinfo.Process{PID: me, Program: "notes"}, []int{me}, true},
 		"another one, for the claimed":   {me, procinfo.Process{PID: 1, Program: "curl"}, []int{me}, true},
-		"another one, for one gone":      {1 << 30, procinfo.Process{PID: me, Program: "curl"}, []int{1 << 30, 1 << 30}, false},
+		"another one, for one gone":      {gone, procinfo.Process{PID: me, Program: "curl"}, []int{gone, gone}, false},
 		"one that is not found":          {me, procinfo.Process{}, []int{me}, true},
-		"one not found, for one unknown": {1 << 30, procinfo.Process{}, []int{1 << 30}, true},
+		"one not found, for one unknown": {gone, procinfo.Process{}, []int{gone}, true},
 	} {
 		var watched []int
 		r, _ := attach(t, RegistryConfig{Open: func(pid int) (Process, error) {
 			watched = append(watched, pid)
-			if pid == 1<<30 {
+			if pid == gone {
 				return nil, procinfo.ErrGone
 			}
 			return immortal(pid)

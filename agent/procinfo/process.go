@@ -48,6 +48,9 @@ type handle interface {
 	close()
 }
 
+// MaxPID is the largest process id that this system can give.
+const MaxPID = maxPID
+
 // Open takes hold of the process with this id, or fails with ErrGone. One that
 // has ended and that its parent has not looked after yet is gone.
 func Open(pid int) (*Handle, error) {
