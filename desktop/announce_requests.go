@@ -136,6 +136,9 @@ func requestNote(app agentapi.OwnerApp, rootHost string) note {
 	if by := askedBy(app); by != "" {
 		body = append(body, by)
 	}
+	if alike := app.Alike(named); !alike.IsZero() {
+		body = append(body, language().Tell(alike))
+	}
 	buttons := []button{{say("Approve"), approveOf(app)}}
 	if others := app.Others(named); !others.IsZero() {
 		body = append(body, say("If you approve it, %s can open it again.", others))

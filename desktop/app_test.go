@@ -60,11 +60,14 @@ func TestAskingAgain(t *testing.T) {
 	again.AskedBy = "eve"
 	open := asked
 	open.InNetwork = agentapi.InNetwork{Network: true, NetworkDetail: "Other computers can open port 3000."}
+	alike := asked
+	alike.Resembles = "Nоtes"
 	for _, c := range []struct {
 		app  agentapi.OwnerApp
 		body string
 		want []verb
 	}{
+		{alike, "notes.maya.localhost, port 3000: python3, run by maya. Its name looks like that of another app, Nоtes. Only you could open it.", []verb{doApprove, doDeny}},
 		{asked, "notes.maya.localhost, port 3000: python3, run by maya. Only you could open it.", []verb{doApprove, doDeny}},
 		{open, "notes.maya.localhost, port 3000: python3, run by maya. Other computers can open port 3000.", []verb{doApprove, doDeny}},
 		{again, "notes.maya.localhost, port 3000: python3, run by maya. Asked for by eve, another user. If you approve it, ben@example.com and 2 others can open it again.",
@@ -88,7 +91,7 @@ func TestAskingAgain(t *testing.T) {
 			}
 		}
 		alone := len(c.want) > 2
-		if menu.text != n.title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone || strings.Contains(said.String(), "Other computers can open port 3000.") != c.app.Network {
+		if menu.text != n.title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone || strings.Contains(said.String(), "Other computers can open port 3000.") != c.app.Network || strings.Contains(said.String(), "Its name looks like that of another app, Nоtes.") != (c.app.Resembles != "") {
 			t.Errorf("%q says %s, offers %v", menu.text, said.String(), offered)
 		}
 	}

@@ -29,6 +29,9 @@ func requestOf(a agentapi.OwnerApp, rootHost string) line {
 	if by := askedBy(a); by != "" {
 		about = append(about, by)
 	}
+	if alike := a.Alike(named); !alike.IsZero() {
+		about = append(about, wrap(language().Tell(alike))...)
+	}
 	if a.Network {
 		about = append(about, wrap(a.NetworkDetail)...)
 	}

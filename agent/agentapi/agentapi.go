@@ -152,6 +152,9 @@ type OwnerApp struct {
 	// AskedBy names the user whose program asks, of a request of another user of
 	// this computer; empty for the owner's own.
 	AskedBy string `json:"askedBy,omitempty"`
+	// Resembles is the label of an approved app that the label of a request could be
+	// taken for, as one with a Cyrillic letter in it; empty for none.
+	Resembles string `json:"resembles,omitempty"`
 	// Answering is false when nobody listens on LocalPort, or the program that does
 	// accepted no connection the last time a visitor came.
 	Answering bool `json:"answering"`

@@ -2,6 +2,15 @@ package agentapi
 
 import "porchlight/internal/words"
 
+// Alike tells of a request whose label could be taken for another app's; zero for none.
+// shown makes a label safe to show.
+func (a OwnerApp) Alike(shown func(string) string) words.Sentence {
+	if a.Resembles == "" {
+		return words.Sentence{}
+	}
+	return words.Of("Its name looks like that of another app, %s.", shown(a.Resembles))
+}
+
 // AsksAgain says whether an app that was approved before waits for another yes.
 func (a OwnerApp) AsksAgain() bool { return a.Status == StatusPending && a.ApprovedAt != nil }
 

@@ -29,9 +29,9 @@ func (a *Apps) swap() {
 		app := appOf(row.App)
 		app.Formers = a.formers[name]
 		if before != nil && before.byName[name].Label == app.Label {
-			app.folded = before.byName[name].folded
+			app.folded, app.looks = before.byName[name].folded, before.byName[name].looks
 		} else {
-			app.folded = foldLabel(app.Label)
+			app.folded, app.looks = foldLabel(app.Label), looksOf(app.Label)
 		}
 		next.byName[name] = app
 	}
@@ -154,6 +154,7 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 		}
 		if row.App.Status == agentapi.StatusPending {
 			out.AskedBy = row.App.Asker // named outside the lock
+			out.Resembles = a.resembled(&app)
 		}
 		if asks := row.App.Approved; asks != nil {
 			out.NewKey = asks.OtherKey

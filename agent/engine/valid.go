@@ -68,8 +68,11 @@ func steersText(r rune) bool {
 
 // foldLabel is a label as people see it, for comparing: without case, and without
 // what is invisible between the letters.
-func foldLabel(label string) string {
-	visible := strings.Map(func(r rune) rune {
+func foldLabel(label string) string { return cases.Fold().String(visible(label)) }
+
+// visible is a label without what is invisible, with one space where there is any.
+func visible(label string) string {
+	seen := strings.Map(func(r rune) rune {
 		switch {
 		case blank(r):
 			return ' '
@@ -78,7 +81,7 @@ func foldLabel(label string) string {
 		}
 		return r
 	}, label)
-	return strings.Join(strings.Fields(cases.Fold().String(norm.NFKC.String(visible))), " ")
+	return strings.Join(strings.Fields(norm.NFKC.String(seen)), " ")
 }
 
 // blank is true for characters that count as letters or signs and show nothing:

@@ -55,7 +55,7 @@ func generate(repository string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return written(append(parts, window...))
+	return written(slices.Concat(parts, window, ofUnicode(repository)))
 }
 
 // linked are the modules of which the programs have a package, on any system, and Go.
@@ -123,6 +123,12 @@ func windows(repository string) (parts []part, err error) {
 		parts = append(parts, part{name + " " + about.Version, dir, map[string]bool{dir: true}})
 	}
 	return parts, nil
+}
+
+// ofUnicode is the one table of others that lies in our own code.
+func ofUnicode(repository string) []part {
+	dir := filepath.Join(repository, "agent/engine")
+	return []part{{"confusables.txt of Unicode's UTS #39", dir, map[string]bool{dir: true}}}
 }
 
 var (

@@ -45,6 +45,9 @@ could open it; with --alone they lose it, and only you can open it.`,
 		}
 		if app.Status == agentapi.StatusPending {
 			show("Approving %s.", whatAsks(app))
+			if alike := app.Alike(printable); !alike.IsZero() {
+				show("%s", alike)
+			}
 		}
 		return approve(ctx, client, app, *alone)
 	}, func(pub agentapi.Approved, _ []string) error {

@@ -50,6 +50,15 @@ func TestApprovingSaysWhoCanOpen(t *testing.T) {
 			t.Errorf("bob still has %v", p.Apps)
 		}
 	}
+	_, port = anApp(t, http.NotFoundHandler())
+	s.ok("publish", "other", "--label", "Nоtes", "--port", port) // with a letter that is no o
+	const alike = "Its name looks like that of another app, Notes."
+	if listed, out := s.ok("apps"), s.ok("approve", "other"); !strings.Contains(listed, "other: "+alike) || !strings.Contains(out, alike) {
+		t.Errorf("looks like another: %q, %q", listed, out)
+	}
+	if listed := s.ok("apps"); strings.Contains(listed, alike) {
+		t.Errorf("it was approved: %q", listed)
+	}
 	s.ok("pause", "notes")
 	moves()
 	if out := s.ok("approve", "notes"); !strings.Contains(out, "porchlight resume notes") {

@@ -89,6 +89,9 @@ func appsCommand(c cli) *cobra.Command {
 			if changed := a.ListenerChange(printable); changed != "" {
 				c.line("%s To have it so, type: porchlight approve %s", changed, a.Name)
 			}
+			if alike := a.Alike(printable); !alike.IsZero() {
+				c.line("%s: %s", a.Name, alike)
+			}
 			sayAilment(c.terminal, a)
 			if a.Network && a.Status != agentapi.StatusStopped {
 				c.line("%s: %s", a.Name, a.NetworkDetail)

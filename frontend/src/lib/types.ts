@@ -788,6 +788,8 @@ export interface OwnerApp {
   /** Must not raise a notification. */
   quiet: boolean;
   requestedAt: string;
+  /** The label of an approved app that the label of a request could be taken for. */
+  resembles?: string;
   /** While the app is shared from a terminal. */
   shared?: Shared;
   status: Status;

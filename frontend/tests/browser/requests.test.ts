@@ -79,10 +79,11 @@ describe('deciding on a request', () => {
 
   test('one that has changed says who could open it, and can be approved without them', async () => {
     const page = await open();
-    await page.evaluate('stub.change("paperless", {approvedAt: "2026-11-20T10:00:00Z", openTo: ["ben@example.com", "cy@example.com"], openToCount: 3, askedBy: "eve"})');
+    await page.evaluate('stub.change("paperless", {approvedAt: "2026-11-20T10:00:00Z", openTo: ["ben@example.com", "cy@example.com"], openToCount: 3, askedBy: "eve", resembles: "Notes"})');
     const request = page.getByRole('article', { name: 'Paperless has changed' });
     await request.getByText('ben@example.com and 2 others can open it again.').waitFor();
     await request.getByText('Asked for by eve, another user of this computer.').waitFor();
+    await request.getByText('Its name looks like that of another app, Notes.').waitFor();
     await settle(page);
     await request.getByRole('button', { name: 'Approve for me alone' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('Only you can open it.');

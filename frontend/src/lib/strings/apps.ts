@@ -35,6 +35,8 @@ export const ofApps = {
   ask: {
     title: (label: string, again: boolean): Sentence => [{ name: label }, again ? ' has changed' : ' wants an address'],
     askedBy: (user: string): Sentence => ['Asked for by ', { name: user }, ', another user of this computer.'],
+    alike: (label: string): Sentence => ['Its name looks like that of another app, ', { name: label }, '.'],
+    alikeBadge: 'Looks like another',
     port: (port: number) => `port ${port}`,
     runBy: (program: string, user: string) => (program && user ? `${program}, run by ${user}` : program || (user && `run by ${user}`)),
     nobodySeen: 'no program seen there',

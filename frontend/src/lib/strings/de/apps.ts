@@ -33,6 +33,8 @@ export const ofApps: Spoken<typeof english> = {
   ask: {
     title: (label, again) => [{ name: label }, again ? ' hat sich geändert' : ' bittet um eine Adresse'],
     askedBy: (user) => ['Gefragt hat ', { name: user }, ', ein anderer Benutzer dieses Computers.'],
+    alike: (label) => ['Ihr Name sieht aus wie der einer anderen App, ', { name: label }, '.'],
+    alikeBadge: 'Sieht aus wie eine andere',
     port: (port) => `Port ${port}`,
     runBy: (program, user) => (program && user ? `${program}, gestartet von ${user}` : program || (user && `gestartet von ${user}`)),
     nobodySeen: 'dort ist kein Programm zu sehen',
