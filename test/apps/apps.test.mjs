@@ -11,6 +11,7 @@ import caldav from './apps/caldav.mjs'
 import frameworks from './apps/frameworks.mjs'
 import git from './apps/git.mjs'
 import grpc from './apps/grpc.mjs'
+import home from './apps/home.mjs'
 import https from './apps/https.mjs'
 import jupyter from './apps/jupyter.mjs'
 import manifest from './apps/manifest.mjs'
@@ -24,7 +25,7 @@ import wordpress from './apps/wordpress.mjs'
 import { startHouse } from './house.mjs'
 import { Stage } from './stage.mjs'
 
-const apps = [nginx, vite, https, git, grpc, sveltekit, webpack, next, ...frameworks, wordpress, jupyter, webdav, caldav, manifest]
+const apps = [nginx, vite, https, git, grpc, sveltekit, webpack, next, ...frameworks, wordpress, jupyter, ...home, webdav, caldav, manifest]
 const wanted = process.env.PORCHLIGHT_APPS ?? ''
 const headings = wanted.split(',')
 const chosen = apps.filter((app) => !wanted || (wanted === 'quick' ? app.quick : headings.includes(app.heading)))

@@ -8,9 +8,8 @@ export default {
     await stage.begin()
     await stage.start({ env: { JUPYTER_TOKEN: 'porch', HOME: stage.dir }, change: asRoot })
     await stage.publish()
-    // Its first page is a redirect, which it gives everybody: nothing shows yet that
-    // the page after it is refused.
-    await stage.healthy('answers')
+    // Its first page is a redirect, which it gives everybody; the page after it is refused.
+    await stage.told('refuses')
     const page = await stage.page()
     const refused = await page.goto(stage.url + '/tree?token=porch')
     assert.equal(refused.status(), 403)
