@@ -11,21 +11,35 @@ import (
 // source, the one that has been silent longest in front. A newcomer always gets in:
 // where its source, or all together, have as many as they may, the one in front
 // goes. A connection that says at once what it wants has left long before that.
-// One that is kept has its place until it leaves, and goes for nobody.
+// One that is kept has its place until it leaves, and goes for nobody; one that is busy
+// goes after all others.
 type door struct {
 	total, perSource int
 
 	mu        sync.Mutex // protects what follows, and the places of every newcomer
 	count     int        // those that are kept, too
-	newcomers list.List  // of *newcomer; without those that are kept
+	newcomers line       // without those that are kept
 	sources   map[netip.Prefix]*ofSource
 	closed    bool
 }
 
+// line is newcomers, of *newcomer, those that are busy in the second list.
+type line [2]list.List
+
+// front is the one that goes first; nil where nobody is here.
+func (l *line) front() *newcomer {
+	for i := range l {
+		if first := l[i].Front(); first != nil {
+			return first.Value.(*newcomer)
+		}
+	}
+	return nil
+}
+
 // ofSource are the connections of one source.
 type ofSource struct {
-	count     int       // those that are kept, too
-	newcomers list.List // of *newcomer; without those that are kept
+	count     int  // those that are kept, too
+	newcomers line // without those that are kept
 }
 
 // newcomer is a connection at the door.
@@ -34,6 +48,7 @@ type newcomer struct {
 	source            netip.Prefix
 	inAll, amongTheir *list.Element // nil once it has left, or is kept
 	kept              bool
+	list              int // of its line
 }
 
 func newDoor(total, perSource int) *door {
@@ -66,10 +81,11 @@ func (d *door) makeRoom(source netip.Prefix) (sent *newcomer, ok bool) {
 	} else if d.count < d.total {
 		return nil, true
 	}
-	if line.Len() == 0 {
+	first := line.front()
+	if first == nil {
 		return nil, false
 	}
-	return d.remove(line.Front().Value.(*newcomer)), true
+	return d.remove(first), true
 }
 
 // rename counts c under another source from now on; sent is as that of enter. It is for
@@ -85,6 +101,15 @@ func (d *door) rename(c *newcomer, source netip.Prefix) (sent *newcomer) {
 	c.source = source
 	d.place(c)
 	return sent
+}
+
+// becomes has conn be closed if c has to go from now on.
+func (d *door) becomes(c *newcomer, conn io.Closer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.inAll != nil {
+		c.conn = conn
+	}
 }
 
 // keep has c stay until it leaves, whoever comes.
@@ -103,9 +128,23 @@ func (d *door) heard(c *newcomer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.inAll != nil {
-		d.newcomers.MoveToBack(c.inAll)
-		d.sources[c.source].newcomers.MoveToBack(c.amongTheir)
+		d.unlist(c)
+		d.enlist(c)
 	}
+}
+
+// busy puts c behind the others that are busy, or not.
+func (d *door) busy(c *newcomer, busy bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.inAll == nil {
+		return
+	}
+	d.unlist(c)
+	if c.list = 0; busy {
+		c.list = 1
+	}
+	d.enlist(c)
 }
 
 // leave takes c off the door's account, if it is still on it.
@@ -122,10 +161,11 @@ func (d *door) leave(c *newcomer) {
 func (d *door) sendFirst() *newcomer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.newcomers.Len() == 0 {
+	first := d.newcomers.front()
+	if first == nil {
 		return nil
 	}
-	return d.remove(d.newcomers.Front().Value.(*newcomer))
+	return d.remove(first)
 }
 
 // close closes every connection here and lets none in any more.
@@ -133,8 +173,10 @@ func (d *door) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	for e := d.newcomers.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(*newcomer).conn.Close()
+	for i := range d.newcomers {
+		for e := d.newcomers[i].Front(); e != nil; e = e.Next() {
+			_ = e.Value.(*newcomer).conn.Close()
+		}
 	}
 }
 
@@ -145,7 +187,7 @@ func (d *door) inside() int {
 	return d.count
 }
 
-// place, remove and unlist are called with mu held.
+// place, remove, enlist and unlist are called with mu held.
 func (d *door) place(c *newcomer) {
 	theirs := d.sources[c.source]
 	if theirs == nil {
@@ -154,7 +196,11 @@ func (d *door) place(c *newcomer) {
 	}
 	d.count++
 	theirs.count++
-	c.inAll, c.amongTheir = d.newcomers.PushBack(c), theirs.newcomers.PushBack(c)
+	d.enlist(c)
+}
+
+func (d *door) enlist(c *newcomer) {
+	c.inAll, c.amongTheir = d.newcomers[c.list].PushBack(c), d.sources[c.source].newcomers[c.list].PushBack(c)
 }
 
 func (d *door) remove(c *newcomer) *newcomer {
@@ -171,7 +217,7 @@ func (d *door) remove(c *newcomer) *newcomer {
 }
 
 func (d *door) unlist(c *newcomer) {
-	d.newcomers.Remove(c.inAll)
-	d.sources[c.source].newcomers.Remove(c.amongTheir)
+	d.newcomers[c.list].Remove(c.inAll)
+	d.sources[c.source].newcomers[c.list].Remove(c.amongTheir)
 	c.inAll, c.amongTheir = nil, nil
 }

@@ -19,9 +19,9 @@ func atDoor(r *Relay) int {
 	defer r.door.mu.Unlock()
 	n := 0
 	for _, theirs := range r.door.sources {
-		n += theirs.newcomers.Len()
+		n += theirs.count
 	}
-	if n != r.door.newcomers.Len() {
+	if n != r.door.count {
 		panic("the door's two accounts differ")
 	}
 	return n
@@ -66,15 +66,15 @@ func TestTheOldestGoesForANewcomer(t *testing.T) {
 	if got := enter(101); got != own {
 		t.Error("a source with its share took another's place")
 	}
-	if own.inAll != nil || d.newcomers.Len() != 200 {
-		t.Errorf("%d are here", d.newcomers.Len())
+	if own.inAll != nil || d.inside() != 200 {
+		t.Errorf("%d are here", d.inside())
 	}
 	d.leave(own) // a second time changes nothing
 	for _, c := range line {
 		d.leave(c)
 	}
-	if d.newcomers.Len() != 0 || len(d.sources) != 0 {
-		t.Errorf("%d of %d sources are left", d.newcomers.Len(), len(d.sources))
+	if d.inside() != 0 || len(d.sources) != 0 {
+		t.Errorf("%d of %d sources are left", d.inside(), len(d.sources))
 	}
 }
 

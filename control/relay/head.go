@@ -39,11 +39,12 @@ type head struct {
 	conn   net.Conn
 	source netip.Prefix
 	place  *newcomer   // among the connections to the auth host
-	first  *time.Timer // closes one that asks for nothing
 	h2     *http2.Conn // nil over HTTP/1.1; set before anything is held
 
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex  // protects what follows
+	first   *time.Timer // closes one that asks for nothing
 	bytes   int
+	running int  // requests
 	serving bool // what comes now is a request's body
 	known   bool
 	closed  bool
@@ -57,6 +58,9 @@ func newHead(r *Relay, conn net.Conn, source netip.Prefix, place *newcomer) *hea
 
 // await begins the wait for a first request.
 func (h *head) await() {
+	h.relay.auth.becomes(h.place, h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.first = time.AfterFunc(h.relay.cfg.FirstRequest, func() { _ = h.Close() })
 }
 
@@ -146,19 +150,41 @@ func (h *head) came(n int) {
 	}
 }
 
-// answers says that a head over HTTP/1.1 has become a request, whose body comes next, or that
-// this is answered.
-func (h *head) answers(begun bool) {
+// begin says that a head is a request now. Over HTTP/1.1 its body comes next.
+func (h *head) begin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.serving = begun; !begun {
-		h.bytes = 0
+	h.first.Stop()
+	h.serving = h.h2 == nil
+	if h.running++; h.running == 1 {
+		h.relay.auth.busy(h.place, true)
+	}
+}
+
+// end says that one is answered.
+func (h *head) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running--; h.running == 0 {
+		h.relay.auth.busy(h.place, false)
+	}
+	if h.serving {
+		h.serving, h.bytes = false, 0
 		h.leave()
 	}
 }
 
-// Close ends the connection.
+// Close ends the connection. One over HTTP/2 on which nothing is under way says goodbye, so
+// that a request that comes just now is sent again on another.
 func (h *head) Close() error {
+	h.mu.Lock()
+	idle := h.running == 0 && h.bytes == 0
+	h.mu.Unlock()
+	if h.h2 != nil && idle {
+		h.h2.Leave()
+		time.AfterFunc(partingHead, func() { _ = h.conn.Close() })
+		return nil
+	}
 	if own, ok := any(h.h2).(interface{ Abort() }); ok && h.h2 != nil {
 		own.Abort() // who reads it may wait, and not see the end
 	}
@@ -167,9 +193,9 @@ func (h *head) Close() error {
 
 // over is called when the connection was closed.
 func (h *head) over() {
-	h.first.Stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.first.Stop()
 	h.closed = true
 	if !h.serving && h.h2 == nil {
 		h.bytes = 0
@@ -227,12 +253,8 @@ func withHead(ctx context.Context, conn net.Conn) context.Context {
 func countHeads(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if h, _ := req.Context().Value(headKey{}).(*head); h != nil {
-			h.first.Stop()
-			h.relay.auth.heard(h.place)
-			if h.h2 == nil {
-				h.answers(true)
-				defer h.answers(false)
-			}
+			h.begin()
+			defer h.end()
 		}
 		next.ServeHTTP(w, req)
 	})

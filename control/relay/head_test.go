@@ -76,7 +76,7 @@ func (c *holding) Close() error {
 		c.head.over()
 		go func() {
 			c.gone.Store(true)
-			c.head.answers(false)
+			c.head.end()
 		}()
 	}
 	return nil
@@ -93,7 +93,7 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 		c.head = newHead(r, c, sourceOfIP(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})), &newcomer{})
 		c.head.await()
 		t.Cleanup(func() { _ = c.Close() })
-		c.head.answers(true)
+		c.head.begin()
 		if known {
 			LetIn((&http.Request{}).WithContext(context.WithValue(t.Context(), headKey{}, c.head)))
 		}

@@ -48,22 +48,27 @@ func clientFrom(t *testing.T, from, addr string, h2 bool) *http.Client {
 func atAuth(r *Relay) (all, strangers int) {
 	r.auth.mu.Lock()
 	defer r.auth.mu.Unlock()
-	return r.auth.count, r.auth.newcomers.Len()
+	return r.auth.count, r.auth.newcomers[0].Len() + r.auth.newcomers[1].Len()
 }
 
 // Weakness: connections that ask for nothing hold every place at the auth host, and
 // nobody signs in, is invited, or enrols. Attack: many more idle HTTP/2 connections than
 // there are places, from many addresses, which come again and again. Checked: everybody
-// who comes then is served, from however many new addresses, and who was known before
-// keeps their connection.
+// who comes then is served, from however many new addresses, who is being answered is,
+// and who was known before keeps their connection.
 func TestAnIdleCrowdGivesWayAtTheAuthHost(t *testing.T) {
 	t.Parallel()
 	const places, sources = 64, 40
+	asked, answer := make(chan struct{}), make(chan struct{})
 	r, addr := serveRelay(t, func(c *Config) {
 		c.Limits.AuthConnections, c.Limits.AuthConnectionsPerSource, c.FirstRequest = places, places/2, longest
 		c.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			if req.URL.Path == "/known" {
+			switch req.URL.Path {
+			case "/known":
 				LetIn(req)
+			case "/slow":
+				asked <- struct{}{}
+				<-answer
 			}
 			_, _ = fmt.Fprintf(w, "%s", req.RemoteAddr)
 		})
@@ -88,12 +93,25 @@ func TestAnIdleCrowdGivesWayAtTheAuthHost(t *testing.T) {
 	}
 	stranger := clientFrom(t, "127.0.2.9", addr, true)
 	before := get(stranger, "/")
+	slow := make(chan error, 1)
+	go func() {
+		resp, err := clientFrom(t, "127.0.2.10", addr, true).Get("https://" + addr + "/slow")
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+		}
+		slow <- err
+	}()
+	<-asked
 	for i := range 2 * places {
 		idleHTTP2(t, fmt.Sprintf("127.0.3.%d", 1+i%sources), addr)
 	}
 	for i := range 6 {
 		get(clientFrom(t, fmt.Sprintf("127.0.4.%d", 1+i), addr, i%2 == 0), "/")
 		idleHTTP2(t, "127.0.3.1", addr)
+	}
+	close(answer)
+	if err := <-slow; err != nil {
+		t.Error("a stranger who was being answered was cut off:", err)
 	}
 	for c, from := range known {
 		if get(c, "/") != from {
@@ -154,7 +172,7 @@ func TestKeptOnesGoForNobody(t *testing.T) {
 		t.Error("the stranger did not go")
 	}
 	d.keep(first)
-	d.keep(d.newcomers.Front().Value.(*newcomer))
+	d.keep(d.newcomers.front())
 	if _, _, ok := d.enter(nil, source); ok || d.sendFirst() != nil {
 		t.Error("one that is kept had to go")
 	}

@@ -21,6 +21,7 @@ type plane struct {
 	mails   *programs.Mails
 	authURL string
 	listen  string
+	listens []string       // that and the others
 	roots   *x509.CertPool // of trust
 }
 
@@ -39,7 +40,7 @@ func (s *stage) startPlane(ctx context.Context, data, listen string, more ...str
 	if len(words) < 8 || !strings.HasPrefix(line, "Porchlight control plane at ") {
 		return c, fmt.Errorf("the control plane said %q", line)
 	}
-	c.authURL, c.listen = words[4], words[7]
+	c.authURL, c.listen, c.listens = words[4], words[7], words[7:]
 	return c, nil
 }
 

@@ -48,6 +48,7 @@ var parts = []part{
 	{"races", attackRaces, 200, 60},
 	{"floods", attackFloods, 29, 29},
 	{"files", attackFiles, 14, 14},
+	{"sign-in", attackSignIn, 4 * ofEach, 4 * ofEach},
 	{"kills", attackKills, 100, 12},
 	{"damages", attackDamages, 35, 35},
 }
@@ -70,6 +71,9 @@ func main() {
 	case "stranger":
 		playStranger()
 		return
+	case "wide":
+		parts = []part{{"sign-in", attackSignInWide, 4 * ofEach, 4 * ofEach}}
+		os.Unsetenv(roleVariable)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

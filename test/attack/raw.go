@@ -34,11 +34,19 @@ func (c *computer) secure(ctx context.Context, host, protocol string) (*tls.Conn
 }
 
 func (c *computer) secureFrom(ctx context.Context, dialer *net.Dialer, host, protocol string) (*tls.Conn, error) {
-	name, port, err := net.SplitHostPort(host)
+	_, port, err := net.SplitHostPort(host)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+	return c.secureTo(ctx, dialer, net.JoinHostPort("127.0.0.1", port), host, protocol)
+}
+
+func (c *computer) secureTo(ctx context.Context, dialer *net.Dialer, addr, host, protocol string) (*tls.Conn, error) {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

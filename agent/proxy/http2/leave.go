@@ -85,6 +85,10 @@ func (c *Conn) leave(prompt bool) {
 	c.left()
 }
 
+// Leave has what is under way be answered, what follows brought on another connection, and
+// this one closed as soon as that is so.
+func (c *Conn) Leave() { c.leave(true) }
+
 // Goodbye says that the connection ends soon: what is under way may still be answered,
 // and whoever calls it closes.
 func (c *Conn) Goodbye() {
