@@ -279,7 +279,7 @@ func userCodeWrong() error {
 // userCodeHash is keyed: the plain hash of so short a code could be turned back
 // into it by whoever reads the store.
 func (s *Enrolment) userCodeHash(code string) string {
-	return hex.EncodeToString(s.seal(purposeUserCode, code))
+	return hex.EncodeToString(s.mark(purposeUserCode, code))
 }
 
 // shown makes text from a stranger fit to be shown to a person: one line of

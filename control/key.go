@@ -3,31 +3,33 @@ package control
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 )
 
-// Rotating the signing key: the new one is published at once and signs a while
-// later, when every node has read it and every agent has been told; the old one
-// verifies for as long as a token it signed can be used.
+// Rotating the keys: the new ones are published at once and used a while later, when
+// every node has read them and every agent has been told. The old signing key verifies
+// for as long as a token it signed can be used, and the old sealing secret opens for
+// formerLife. After a leak both end at once instead.
 
-// keyLead is how long a new key is known before it signs. Every waiting sync ends
-// within controlapi.SyncWait, so every agent has heard of it by then.
-const keyLead = 2 * time.Minute
+const (
+	// keyLead is how long new keys are known before they are used. Every waiting sync ends
+	// within controlapi.SyncWait, so every agent has heard of them by then.
+	keyLead = 2 * time.Minute
+	// formerLife is how long after a rotation the sealing secret before it still opens, and
+	// nodes with certificates from it are let in. A node that has not read the new one by
+	// then cannot read the store, and a sign-in that was half done has come to its end.
+	formerLife = 10 * time.Minute
+)
 
 // Keys are the secrets made at the first start: what this control plane signs
 // tokens with, and what it knows its own words by.
@@ -36,7 +38,15 @@ type Keys struct{ *core }
 // storedKeys is the row of secrets made at the first start.
 type storedKeys struct {
 	Signing []storedKey `json:"signing"` // newest first
-	Sealing []byte      `json:"sealing"` // 32 bytes, for Keys.Seal
+	Sealing []byte      `json:"sealing"` // 32 bytes, for Keys.Seal and PeerSecrets; the newest
+	// SealsFrom is when Sealing is used for the first time; zero: since ever.
+	SealsFrom time.Time `json:"sealsFrom,omitzero"`
+	// Former is the Sealing before, which counts until FormerUntil.
+	Former      []byte    `json:"former,omitempty"`
+	FormerUntil time.Time `json:"formerUntil,omitzero"`
+	// Marks is the first Sealing there was, for what is kept for longer than a rotation
+	// takes: see core.mark. Absent while there was no other.
+	Marks []byte `json:"marks,omitempty"`
 }
 
 type storedKey struct {
@@ -48,8 +58,10 @@ type storedKey struct {
 // keyRing is storedKeys, ready to use. It is never changed.
 type keyRing struct {
 	signing  []signingKey // newest first, at least one
-	sealing  []byte
+	stored   storedKeys
+	marks    []byte
 	instance string
+	since    time.Time // when this process began to use it
 }
 
 type signingKey struct {
@@ -87,9 +99,8 @@ var errKeysGone = errors.New("the stored keys are gone")
 func (s *core) loadKeys(ctx context.Context) (*keyRing, error) {
 	made := storedKeys{
 		Signing: []storedKey{newStoredKey(s.now())},
-		Sealing: make([]byte, 32),
+		Sealing: newSealing(),
 	}
-	rand.Read(made.Sealing)
 	kept, err := updated(ctx, s, func(tx *txn) (storedKeys, error) {
 		kept, found, err := get[storedKeys](tx, keyKeys)
 		if err != nil || found {
@@ -109,12 +120,22 @@ func newStoredKey(now time.Time) storedKey {
 	return k
 }
 
+func newSealing() []byte {
+	secret := make([]byte, sealingSize)
+	rand.Read(secret)
+	return secret
+}
+
 func newKeyRing(k storedKeys) (*keyRing, error) {
-	if len(k.Signing) == 0 || len(k.Sealing) != 32 {
+	marks := k.Marks
+	if marks == nil {
+		marks = k.Sealing
+	}
+	if len(k.Signing) == 0 || len(k.Sealing) != sealingSize || len(marks) != sealingSize || k.Former != nil && len(k.Former) != sealingSize {
 		return nil, errors.New("the stored keys are damaged")
 	}
-	id := sha256.Sum256(append([]byte("instance\n"), k.Sealing...))
-	ring := &keyRing{sealing: k.Sealing, instance: hex.EncodeToString(id[:4])}
+	id := sha256.Sum256(append([]byte("instance\n"), marks...))
+	ring := &keyRing{stored: k, marks: marks, instance: hex.EncodeToString(id[:4]), since: time.Now()}
 	for _, key := range k.Signing {
 		if len(key.Seed) != ed25519.SeedSize {
 			return nil, errors.New("the stored signing key is damaged")
@@ -134,12 +155,37 @@ func newKeyRing(k storedKeys) (*keyRing, error) {
 	return ring, nil
 }
 
-// Rotate makes a new signing key. It signs after keyLead; until then, and for
-// controlapi.GrantMemory after, the old one verifies, too. It refuses with
-// CodeInvalid while an earlier rotation is under way.
+// Rotate makes a new signing key and a new sealing secret. They are used after keyLead.
+// The old signing key verifies until then and for controlapi.GrantMemory after, the old
+// secret opens for formerLife. It refuses with CodeInvalid while an earlier rotation is
+// under way.
 func (s *Keys) Rotate(ctx context.Context) error {
-	made := newStoredKey(s.now())
+	made, sealing := newStoredKey(s.now()), newSealing()
 	made.SignsFrom = made.CreatedAt.Add(keyLead)
+	return s.replace(ctx, func(tx *txn, kept *storedKeys, ring *keyRing) error {
+		if tx.now.Before(kept.Signing[0].SignsFrom) || tx.now.Before(kept.FormerUntil) {
+			return refuse(controlapi.CodeInvalid, "The keys were replaced a moment ago. Wait ten minutes, until those before have ended; after a leak, end them now with: key rotate --now")
+		}
+		kept.Signing = append([]storedKey{made}, kept.Signing[:len(ring.verifying(tx.now))]...)
+		kept.Former, kept.FormerUntil = kept.Sealing, made.CreatedAt.Add(formerLife)
+		kept.Sealing, kept.SealsFrom = sealing, made.SignsFrom
+		return nil
+	})
+}
+
+// RotateNow is Rotate after a leak: what the old keys signed and sealed counts no longer,
+// and neither do those of a rotation that is under way. The other nodes follow when they
+// look next, and agents within a poll.
+func (s *Keys) RotateNow(ctx context.Context) error {
+	made, sealing := newStoredKey(s.now()), newSealing()
+	return s.replace(ctx, func(_ *txn, kept *storedKeys, _ *keyRing) error {
+		*kept = storedKeys{Signing: []storedKey{made}, Sealing: sealing, Marks: kept.Marks}
+		return nil
+	})
+}
+
+// replace changes the stored keys, and uses what they are then.
+func (s *Keys) replace(ctx context.Context, change func(*txn, *storedKeys, *keyRing) error) error {
 	next, err := updated(ctx, s.core, func(tx *txn) (*keyRing, error) {
 		kept, err := find[storedKeys](tx, keyKeys, errKeysGone)
 		if err != nil {
@@ -149,10 +195,10 @@ func (s *Keys) Rotate(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		if tx.now.Before(kept.Signing[0].SignsFrom) {
-			return nil, refuse(controlapi.CodeInvalid, "The key was replaced a moment ago. Wait until the new one is in use.")
+		kept.Marks = ring.marks
+		if err := change(tx, &kept, ring); err != nil {
+			return nil, err
 		}
-		kept.Signing = append([]storedKey{made}, kept.Signing[:len(ring.verifying(tx.now))]...)
 		next, err := newKeyRing(kept)
 		if err != nil {
 			return nil, err
@@ -164,20 +210,25 @@ func (s *Keys) Rotate(ctx context.Context) error {
 	}
 	s.keyRing.Store(next)
 	s.wakeAll()
-	s.log.Info("a new signing key was made", "signs_from", made.SignsFrom)
+	s.log.Info("new keys were made", "used_from", next.stored.Signing[0].SignsFrom, "former_until", next.stored.FormerUntil)
 	return nil
 }
 
-// readAgain notices the rotations of other nodes in the keys as they are stored now.
+// readAgain notices the rotations of other nodes in the keys as they were stored when they
+// were read. Such a read may have begun before keys that are in use already, so older ones
+// are believed only where the store goes on telling them, as after a restore.
 func (s *Keys) readAgain(stored storedKeys) {
 	ring, err := newKeyRing(stored)
 	if err != nil {
 		s.log.Warn("the signing keys that are stored cannot be used", "err", err)
 		return
 	}
-	before := s.Public()
-	s.keyRing.Store(ring)
-	if !slices.Equal(before, s.Public()) {
+	before := s.keyRing.Load()
+	older := stored.Signing[0].CreatedAt.Before(before.stored.Signing[0].CreatedAt)
+	if ring.signing[0].public == before.signing[0].public || older && time.Since(before.since) < lookEvery {
+		return
+	}
+	if s.keyRing.CompareAndSwap(before, ring) {
 		s.wakeAll() // the keys are part of every snapshot
 	}
 }
@@ -252,42 +303,3 @@ func (s *Keys) List(ctx context.Context) ([]Key, error) {
 
 // Signing is the one of Public whose private half signs now.
 func (s *Keys) Signing() string { return s.keyRing.Load().signer(s.now()).public }
-
-// Instance is eight characters that tell this control plane's cookies from
-// those of another on the same host, as cookies ignore ports.
-func (s *Keys) Instance() string { return s.keyRing.Load().instance }
-
-// PeerSecret is 32 bytes that the nodes on one store share, by which their
-// relays know each other.
-func (s *Keys) PeerSecret() ([]byte, error) {
-	return hkdf.Key(sha256.New, s.keyRing.Load().sealing, nil, "porchlight peers 1", 32)
-}
-
-// Seal signs text for this control plane, so that a value handed to a browser
-// and given back is known to be ours. The result is URL- and cookie-safe. It
-// hides nothing.
-func (s *Keys) Seal(purpose, text string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." +
-		base64.RawURLEncoding.EncodeToString(s.seal(purpose, text))
-}
-
-// Unseal returns what Seal was given, when it was sealed here for the same
-// purpose.
-func (s *Keys) Unseal(purpose, sealed string) (string, bool) {
-	body, sum, ok := strings.Cut(sealed, ".")
-	if !ok {
-		return "", false
-	}
-	text, err1 := base64.RawURLEncoding.DecodeString(body)
-	mac, err2 := base64.RawURLEncoding.DecodeString(sum)
-	if err1 != nil || err2 != nil || !hmac.Equal(mac, s.seal(purpose, string(text))) {
-		return "", false
-	}
-	return string(text), true
-}
-
-func (s *core) seal(purpose, text string) []byte {
-	h := hmac.New(sha256.New, s.keyRing.Load().sealing)
-	fmt.Fprintf(h, "%s\n%s", purpose, text)
-	return h.Sum(nil)
-}

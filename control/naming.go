@@ -192,5 +192,5 @@ func (s *core) takeName(tx *txn, name string, owner Account) (former bool, err e
 }
 
 func (s *core) emailHash(email string) string {
-	return fmt.Sprintf("%x", s.seal(purposeFormer, email))
+	return fmt.Sprintf("%x", s.mark(purposeFormer, email))
 }

@@ -52,11 +52,7 @@ func twoNodes(t *testing.T, lose func() bool, second ...func(*Config)) (one, two
 			t.Fatal(err)
 		}
 		services[i].Agents.sweepVersions = time.Hour // what is seen here is told, or missed
-		secret, err := services[i].Keys.PeerSecret()
-		if err != nil {
-			t.Fatal(err)
-		}
-		mutual, err := relay.NewsTLS(secret, name, "127.0.0.1", time.Now)
+		mutual, err := relay.NewsTLS(services[i].Keys.PeerSecrets, name, "127.0.0.1", time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}

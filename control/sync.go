@@ -246,11 +246,20 @@ func (u *untold) take() (owed bool) {
 }
 
 // Untold are the rows to read at least every two seconds for LookedAlong.
-func (s *Agents) Untold() kv.Rows { return kv.Rows{Prefixes: []string{keyUntold}} }
+func (s *Agents) Untold() kv.Rows {
+	return kv.Rows{Keys: []string{keyKeys}, Prefixes: []string{keyUntold}}
+}
 
 // LookedAlong takes what Untold names, from whoever reads it together with what they look
-// for themselves, or why it could not be read.
+// for themselves, or why it could not be read. The keys are among it, because nodes of
+// which one has rotated them at once do not know each other until all have read them.
 func (s *Agents) LookedAlong(tx kv.Tx, err error) {
+	if err == nil {
+		var stored storedKeys
+		if stored, err = find[storedKeys](tx, keyKeys, errKeysGone); err == nil {
+			s.keys.readAgain(stored)
+		}
+	}
 	s.untold.mu.Lock()
 	defer s.untold.mu.Unlock()
 	var anew map[string]string

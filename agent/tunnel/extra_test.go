@@ -67,7 +67,7 @@ func startCluster(t *testing.T, listed int, o options) *cluster {
 				o.relay(cfg)
 			}
 			cfg.Peers = &relay.Peers{
-				Store: store, Secret: bytes.Repeat([]byte("s"), 32), Listener: between, Address: between.Addr().String(),
+				Store: store, Secrets: func() ([][]byte, error) { return [][]byte{bytes.Repeat([]byte("s"), 32)}, nil }, Listener: between, Address: between.Addr().String(),
 				Relay: controlapi.Relay{Address: c.at[i], ServerName: authHost}, Domain: "localhost",
 			}
 		})

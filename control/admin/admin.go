@@ -94,6 +94,7 @@ func (a *Admin) routes() []route {
 		{"DELETE", "/clients/{id}", a.removeOAuthClient},
 		{"GET", "/keys", a.keys},
 		{"POST", "/keys", a.rotateKey},
+		{"POST", "/keys/now", a.rotateKeyNow},
 		{"POST", "/line", a.beginLine},
 		{"GET", "/outbox", a.outbox},
 		{"GET", "/outbox/waiting", a.waitingMails},
@@ -211,6 +212,14 @@ func (a *Admin) rotateKey(w http.ResponseWriter, r *http.Request) error {
 	return a.keys(w, r)
 }
 
+func (a *Admin) rotateKeyNow(w http.ResponseWriter, r *http.Request) error {
+	if err := a.cfg.Keys.RotateNow(r.Context()); err != nil {
+		return err
+	}
+	a.cfg.Log.Warn("the keys before count no longer")
+	return a.keys(w, r)
+}
+
 func (a *Admin) beginLine(w http.ResponseWriter, r *http.Request) error {
 	if err := a.cfg.Computers.BeginLine(r.Context()); err != nil {
 		return err
@@ -231,8 +240,12 @@ func (c *Client) Keys(ctx context.Context) (out []control.Key, err error) {
 	return out, err
 }
 
-// RotateKey makes a new signing key and returns what Keys does then.
-func (c *Client) RotateKey(ctx context.Context) (out []control.Key, err error) {
-	err = c.do(ctx, "POST", "/keys", nil, &out)
+// RotateKey makes new keys and returns what Keys does then; now ends those before at once.
+func (c *Client) RotateKey(ctx context.Context, now bool) (out []control.Key, err error) {
+	path := "/keys"
+	if now {
+		path = "/keys/now"
+	}
+	err = c.do(ctx, "POST", path, nil, &out)
 	return out, err
 }

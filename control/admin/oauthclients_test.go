@@ -137,7 +137,7 @@ func TestKeys(t *testing.T) {
 		if err != nil || len(before) != 1 || !before[0].Signs || before[0].PublicKey != a.cfg.Keys.Signing() {
 			t.Fatalf("Keys: %+v %v", before, err)
 		}
-		after, err := c.RotateKey(ctx)
+		after, err := c.RotateKey(ctx, false)
 		if err != nil || len(after) != 2 || after[0].Signs || !after[1].Signs || after[1].PublicKey != before[0].PublicKey {
 			t.Fatalf("RotateKey: %+v %v", after, err)
 		}
@@ -147,8 +147,12 @@ func TestKeys(t *testing.T) {
 		if keys := a.cfg.Keys.Public(); len(keys) != 2 || keys[0] != after[0].PublicKey {
 			t.Errorf("published are %v", keys)
 		}
-		if _, err := c.RotateKey(ctx); !isRefusal(err) {
+		if _, err := c.RotateKey(ctx, false); !isRefusal(err) {
 			t.Errorf("a rotation during another: %v", err)
+		}
+		now, err := c.RotateKey(ctx, true)
+		if err != nil || len(now) != 1 || !now[0].Signs || now[0].PublicKey == after[0].PublicKey || now[0].PublicKey == before[0].PublicKey {
+			t.Errorf("after a leak: %+v %v", now, err)
 		}
 	})
 }

@@ -17,7 +17,7 @@ const (
 // Pings are how often connections between nodes are tried, and how many tries may stay
 // without an answer.
 func Pings() (interval time.Duration, out int) {
-	o := options(Config{Node: "one", Run: "run", Listen: "127.0.0.1:0"}, "")
+	o := options(Config{Node: "one", Run: "run", Listen: "127.0.0.1:0"}, nil, "")
 	return o.Cluster.PingInterval, o.Cluster.MaxPingsOut
 }
 

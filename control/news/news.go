@@ -44,8 +44,9 @@ type Config struct {
 	// Listen is the host:port for the other nodes; a port of 0 is a free one.
 	Listen string
 	// TLS is for both sides of every connection between nodes. It must require
-	// and verify the other side's certificate.
-	TLS *tls.Config
+	// and verify the other side's certificate. It is asked every second: another one is
+	// for connections from then on.
+	TLS func() *tls.Config
 	// Heard is called with computers that another node changed. It must not
 	// block.
 	Heard func(computers []string)
@@ -72,6 +73,7 @@ type News struct {
 	routes sync.Mutex                  // held while the server is told of other addresses
 	known  []string                    // those it was told, sorted; guarded by routes
 	wanted []string                    // those it should be told; guarded by routes
+	tls    *tls.Config                 // what it was told; guarded by routes
 	reload func(*server.Options) error // tells it; nil before Listen
 
 	questions chan *nats.Msg // of other nodes, for tunnels
@@ -96,7 +98,7 @@ func New(cfg Config) (*News, error) {
 		return nil, fmt.Errorf("news: %q is not an address to listen on", cfg.Listen)
 	case !validName(cfg.Node) || !validName(cfg.Run):
 		return nil, errors.New("news: the node or its run has no usable name")
-	case cfg.TLS == nil || cfg.TLS.ClientAuth != tls.RequireAndVerifyClientCert || cfg.TLS.InsecureSkipVerify:
+	case cfg.TLS == nil || !verifiesBoth(cfg.TLS()):
 		return nil, errors.New("news: the TLS configuration does not verify both sides")
 	case cfg.Heard == nil || cfg.Log == nil:
 		return nil, errors.New("news: Heard and Log are required")
@@ -108,10 +110,15 @@ func New(cfg Config) (*News, error) {
 	}, nil
 }
 
+func verifiesBoth(c *tls.Config) bool {
+	return c != nil && c.ClientAuth == tls.RequireAndVerifyClientCert && !c.InsecureSkipVerify
+}
+
 // Listen opens the port for other nodes and begins to hear them. Close must be
 // called afterwards, also when it failed.
 func (n *News) Listen() (err error) {
-	if n.server, err = startServer(n.cfg, n.secret, n.log); err != nil {
+	n.tls = n.cfg.TLS()
+	if n.server, err = startServer(n.cfg, n.tls, n.secret, n.log); err != nil {
 		return err
 	}
 	n.reload = n.server.ReloadOptions
@@ -196,13 +203,14 @@ func (n *News) Know(nodes []Node) {
 	n.route()
 }
 
-// route tells the server of the addresses wanted, if it does not know them; what fails
-// is tried again at the next beat. routes is held.
+// route tells the server of the addresses wanted and of another TLS configuration, if it
+// does not know them; what fails is tried again at the next beat. routes is held.
 func (n *News) route() {
-	if slices.Equal(n.wanted, n.known) {
+	mutual := n.cfg.TLS()
+	if slices.Equal(n.wanted, n.known) && mutual == n.tls {
 		return
 	}
-	opts := options(n.cfg, n.secret)
+	opts := options(n.cfg, mutual, n.secret)
 	for _, a := range n.wanted {
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: a})
 	}
@@ -210,5 +218,5 @@ func (n *News) route() {
 		n.log.Warn("connecting to the news of other nodes failed", "err", err)
 		return
 	}
-	n.known = n.wanted
+	n.known, n.tls = n.wanted, mutual
 }

@@ -1,6 +1,7 @@
 package news
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,7 +32,7 @@ const (
 // options are those of this node's server, without the other nodes' addresses. The
 // client port is of no use to anybody but the server itself, which is not ready
 // without one, and asks for a secret that stays in memory.
-func options(cfg Config, secret string) *server.Options {
+func options(cfg Config, mutual *tls.Config, secret string) *server.Options {
 	host, port, _ := net.SplitHostPort(cfg.Listen) // New has looked at it
 	n, _ := strconv.Atoi(port)
 	if n == 0 {
@@ -47,7 +48,7 @@ func options(cfg Config, secret string) *server.Options {
 		MaxPayload: maxMessage, MaxControlLine: 1 << 10, AuthTimeout: strangerWait,
 		Cluster: server.ClusterOpts{
 			Name: clusterName, Host: host, Port: n, NoAdvertise: true,
-			TLSConfig: cfg.TLS, TLSTimeout: strangerWait, AuthTimeout: strangerWait,
+			TLSConfig: mutual, TLSTimeout: strangerWait, AuthTimeout: strangerWait,
 			PoolSize: 1, PingInterval: pingEvery, MaxPingsOut: pingsOut, ConnectRetries: 1,
 			Compression: server.CompressionOpts{Mode: server.CompressionOff},
 		},
@@ -56,11 +57,11 @@ func options(cfg Config, secret string) *server.Options {
 
 func serverName(node, run string) string { return node + "." + run }
 
-func startServer(cfg Config, secret string, log *slog.Logger) (*server.Server, error) {
+func startServer(cfg Config, mutual *tls.Config, secret string, log *slog.Logger) (*server.Server, error) {
 	if err := canListen(cfg.Listen); err != nil {
 		return nil, err
 	}
-	s, err := server.NewServer(options(cfg, secret))
+	s, err := server.NewServer(options(cfg, mutual, secret))
 	if err != nil {
 		return nil, fmt.Errorf("news: %w", err)
 	}

@@ -61,6 +61,7 @@ func (r *Relay) watchOthers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			r.peerTLS.renew()
 			r.lookAround(ctx)
 		}
 	}

@@ -45,9 +45,8 @@ const (
 // Peers makes a relay one of several that share a store. Store, Secret, Listener,
 // Address, Relay and Domain are required.
 type Peers struct {
-	Store kv.Store
-	// Secret is at least 32 bytes which all nodes know and nobody else.
-	Secret []byte
+	Store   kv.Store
+	Secrets Secrets
 	// Listener takes connections of other nodes; Serve closes it.
 	Listener net.Listener
 	// Address is the host:port at which other nodes reach Listener.

@@ -83,6 +83,11 @@ func sharedStore(t testing.TB, now func() time.Time) *countingStore {
 	return &countingStore{Store: store}
 }
 
+// always is of a secret that is never replaced.
+func always(secret []byte) Secrets {
+	return func() ([][]byte, error) { return [][]byte{secret}, nil }
+}
+
 // node is one relay of several.
 type node struct {
 	*Relay
@@ -99,7 +104,7 @@ func among(t *testing.T, store kv.Store, name string) func(*Config) {
 	return func(c *Config) {
 		c.Node = name
 		c.Peers = &Peers{
-			Store: store, Secret: peerSecret, Listener: l, Address: l.Addr().String(), Domain: "localhost",
+			Store: store, Secrets: always(peerSecret), Listener: l, Address: l.Addr().String(), Domain: "localhost",
 			Relay: controlapi.Relay{Address: name + ".example:443", ServerName: testAuthHost},
 		}
 	}
@@ -343,19 +348,19 @@ func TestPeersPort(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
 	two := serveNode(t, store, "two", nil)
-	own, err := newPeerTLS(peerSecret, "one", time.Now)
+	own, err := newPeerTLS(always(peerSecret), "one", time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := newPeerTLS(bytes.Repeat([]byte("t"), 32), "one", time.Now)
+	stranger, err := newPeerTLS(always(bytes.Repeat([]byte("t"), 32)), "one", time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	late, err := newPeerTLS(peerSecret, "one", func() time.Time { return time.Now().Add(-peerCertLife - time.Hour) })
+	late, err := newPeerTLS(always(peerSecret), "one", func() time.Time { return time.Now().Add(-peerCertLife - time.Hour) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newPeerTLS(peerSecret[:31], "one", time.Now); err == nil {
+	if _, err := newPeerTLS(always(peerSecret[:31]), "one", time.Now); err == nil {
 		t.Error("a short secret is taken")
 	}
 	certificate := func(p *peerTLS) []tls.Certificate {

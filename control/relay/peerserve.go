@@ -68,7 +68,7 @@ func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func(
 	switch got := secure.ConnectionState().NegotiatedProtocol; got {
 	case peerKeyALPN:
 		p.release()
-		return r.giveKey(life, secure, decided)
+		return r.giveKey(life, conn, secure, decided)
 	case peerALPN, peerALPN2:
 	default:
 		return fmt.Errorf("it speaks %q", got)

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/rand"
@@ -12,14 +13,19 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
 // Nodes know each other by certificates of an authority whose key each of them
-// makes from the secret in their store: whoever can read the store is a node, and
-// nobody else is. Certificates live in memory only.
+// makes from a secret in their store: whoever can read the store is a node, and
+// nobody else is. While the secret is replaced there are two such authorities for some
+// minutes. A node that has left the store's readers with an old copy is not one any more
+// when its secret has ended, and neither are its connections. Certificates live in memory
+// only.
 const (
 	peerALPN  = "porchlight-peer/1" // a visitor
 	peerALPN2 = "porchlight-peer/2" // the same; and the other side takes vouchers
@@ -36,22 +42,14 @@ const (
 	peerCertSkew  = time.Hour // by which nodes' clocks may differ
 )
 
-// peerTLS makes both sides' configuration of one node.
-type peerTLS struct {
-	node  string
-	hosts []string // besides the node's own name, in its certificate
-	ca    *x509.Certificate
-	key   ed25519.PrivateKey
-	pool  *x509.CertPool
-	now   func() time.Time
-	cache tls.ClientSessionCache
-
-	mu   sync.Mutex // guards what follows
-	cert *tls.Certificate
-	made time.Time
+// authority is what one secret makes: the same on every node, byte for byte.
+type authority struct {
+	secret []byte
+	cert   *x509.Certificate
+	key    ed25519.PrivateKey
 }
 
-func newPeerTLS(secret []byte, node string, now func() time.Time) (*peerTLS, error) {
+func newAuthority(secret []byte) (*authority, error) {
 	if len(secret) < peerSecretSize {
 		return nil, errors.New("relay: the peers' secret is too short")
 	}
@@ -59,32 +57,129 @@ func newPeerTLS(secret []byte, node string, now func() time.Time) (*peerTLS, err
 	if err != nil {
 		return nil, err
 	}
-	p := &peerTLS{
-		node: node, key: ed25519.NewKeyFromSeed(seed), pool: x509.NewCertPool(), now: now,
-		cache: tls.NewLRUClientSessionCache(sessionsKept),
-	}
-	// The same on every node, byte for byte.
+	a := &authority{secret: secret, key: ed25519.NewKeyFromSeed(seed)}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Porchlight relays"},
 		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(nil, template, template, p.key.Public(), p.key)
+	der, err := x509.CreateCertificate(nil, template, template, a.key.Public(), a.key)
 	if err == nil {
-		p.ca, err = x509.ParseCertificate(der)
+		a.cert, err = x509.ParseCertificate(der)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("relay: the peers' authority: %w", err)
 	}
-	p.pool.AddCert(p.ca)
-	return p, nil
+	return a, nil
+}
+
+// peerTLS makes both sides' configuration of one node.
+type peerTLS struct {
+	node    string
+	hosts   []string // besides the node's own name, in its certificate
+	secrets Secrets
+	now     func() time.Time
+
+	mu    sync.Mutex   // guards what follows
+	all   []*authority // of the secrets when they were asked for last
+	pool  *x509.CertPool
+	cache tls.ClientSessionCache
+	cert  *tls.Certificate
+	made  time.Time
+	held  map[net.Conn]*x509.Certificate // connections that end with an authority
+}
+
+// Secrets are at least 32 bytes each, which all nodes know and nobody else. The first is
+// what a node shows itself by.
+type Secrets func() ([][]byte, error)
+
+func newPeerTLS(secrets Secrets, node string, now func() time.Time) (*peerTLS, error) {
+	p := &peerTLS{node: node, secrets: secrets, now: now, held: map[net.Conn]*x509.Certificate{}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p, p.renewed()
+}
+
+// renew goes by the secrets as they are now, and ends the connections known by one that
+// has ended.
+func (p *peerTLS) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.renewed() // then nobody is known
+}
+
+// renewed is renew, with mu held.
+func (p *peerTLS) renewed() error {
+	secrets, err := p.secrets()
+	if err == nil && len(p.all) > 0 && slices.EqualFunc(secrets, p.all, func(s []byte, a *authority) bool { return bytes.Equal(s, a.secret) }) {
+		return nil
+	}
+	p.all, p.pool, p.cert, p.cache = nil, x509.NewCertPool(), nil, tls.NewLRUClientSessionCache(sessionsKept)
+	for _, secret := range secrets {
+		var a *authority
+		if a, err = newAuthority(secret); err != nil {
+			break
+		}
+		p.all = append(p.all, a)
+		p.pool.AddCert(a.cert)
+	}
+	for conn, by := range p.held {
+		if !p.trusts(by) {
+			_ = conn.Close()
+			delete(p.held, conn)
+		}
+	}
+	if err == nil && len(p.all) == 0 {
+		err = errors.New("relay: the peers have no secret")
+	}
+	return err
+}
+
+// trusts says whether a certificate is an authority's. mu is held.
+func (p *peerTLS) trusts(cert *x509.Certificate) bool {
+	return slices.ContainsFunc(p.all, func(a *authority) bool { return a.cert.Equal(cert) })
+}
+
+// hold has a connection, whose other side was verified, end with the authority that knows
+// it. It is forgotten when it has ended otherwise.
+func (p *peerTLS) hold(conn net.Conn, state tls.ConnectionState) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for other := range p.held {
+		if closedHere(other) {
+			delete(p.held, other)
+		}
+	}
+	if len(state.VerifiedChains) == 0 {
+		return errors.New("its certificate was not verified")
+	}
+	chain := state.VerifiedChains[0]
+	by := chain[len(chain)-1]
+	if !p.trusts(by) {
+		return errors.New("its authority has ended")
+	}
+	p.held[conn] = by
+	return nil
+}
+
+// closedHere says whether a connection of the system is closed at this side.
+func closedHere(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
 // certificate is this node's, made anew every day.
 func (p *peerTLS) certificate() (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
+	if err := p.renewed(); err != nil {
+		return nil, err
+	}
+	now, by := p.now(), p.all[0]
 	if p.cert != nil && now.Sub(p.made) < peerCertRenew {
 		return p.cert, nil
 	}
@@ -109,7 +204,7 @@ func (p *peerTLS) certificate() (*tls.Certificate, error) {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, p.ca, public, p.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, public, by.key)
 	if err != nil {
 		return nil, err
 	}
@@ -117,19 +212,29 @@ func (p *peerTLS) certificate() (*tls.Certificate, error) {
 	return p.cert, nil
 }
 
+// known is whom this node knows now.
+func (p *peerTLS) known() (*x509.CertPool, tls.ClientSessionCache) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.renewed() // then nobody is
+	return p.pool, p.cache
+}
+
 func (p *peerTLS) server() *tls.Config {
+	pool, _ := p.known()
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN2, peerALPN, peerKeyALPN}, Time: p.now,
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: p.pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
 }
 
 // client is for a connection to the node of that name and no other.
 func (p *peerTLS) client(node string) *tls.Config {
+	pool, cache := p.known()
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN2, peerALPN}, Time: p.now,
-		RootCAs: p.pool, ServerName: node + peerSuffix, ClientSessionCache: p.cache,
+		RootCAs: pool, ServerName: node + peerSuffix, ClientSessionCache: cache,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
 }
@@ -154,15 +259,36 @@ func peerName(state tls.ConnectionState) (string, error) {
 
 // NewsTLS is for both sides of the connections on which nodes tell each other news
 // (package news): each shows that it is a node, and who calls that it has reached
-// the host it called.
-func NewsTLS(secret []byte, node, host string, now func() time.Time) (*tls.Config, error) {
-	p, err := newPeerTLS(secret, node, now)
+// the host it called. It is to be asked again and again: another configuration is for new
+// connections, and those by a secret that has ended are closed.
+func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() *tls.Config, error) {
+	p, err := newPeerTLS(secrets, node, now)
 	if err != nil {
 		return nil, err
 	}
 	p.hosts = []string{host}
+	var mu sync.Mutex
+	var last *tls.Config
+	return func() *tls.Config {
+		mu.Lock()
+		defer mu.Unlock()
+		if pool, _ := p.known(); last == nil || last.RootCAs != pool {
+			last = p.news()
+		}
+		return last
+	}, nil
+}
+
+func (p *peerTLS) news() *tls.Config {
 	c := p.server()
-	c.NextProtos, c.RootCAs = []string{newsALPN}, p.pool
+	c.NextProtos, c.RootCAs = []string{newsALPN}, c.ClientCAs
+	c.SessionTicketsDisabled = true // a resumed one would be known by what has ended
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() }
-	return c, nil
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		one := p.server()
+		one.NextProtos, one.SessionTicketsDisabled = c.NextProtos, true
+		one.VerifyConnection = func(state tls.ConnectionState) error { return p.hold(hello.Conn, state) }
+		return one, nil
+	}
+	return c
 }

@@ -211,7 +211,7 @@ func New(cfg Config) (*Relay, error) {
 		return nil, err
 	}
 	var err error
-	if r.peerTLS, err = newPeerTLS(cfg.Peers.Secret, cfg.Node, cfg.Now); err != nil {
+	if r.peerTLS, err = newPeerTLS(cfg.Peers.Secrets, cfg.Node, cfg.Now); err != nil {
 		return nil, err
 	}
 	r.vouchers = newVouchers()

@@ -28,7 +28,7 @@ func (n node) holdsKeyOf(t *testing.T, other node) {
 // keyOf asks a node for a key, as one does that has the name and the secret.
 func keyOf(t *testing.T, n node, name string, secret []byte) (net.Conn, voucherKey, error) {
 	t.Helper()
-	as, err := newPeerTLS(secret, name, time.Now)
+	as, err := newPeerTLS(always(secret), name, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestPassingOnWithoutVoucher(t *testing.T) {
 func TestNodesOfTheVersionBefore(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
-	older, err := newPeerTLS(peerSecret, "older", time.Now)
+	older, err := newPeerTLS(always(peerSecret), "older", time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -211,11 +211,15 @@ func (r *Relay) receiveKey(ctx context.Context, secure *tls.Conn, node nodeRow) 
 }
 
 // giveKey lets another node have a key for as long as it keeps the connection.
-func (r *Relay) giveKey(life context.Context, secure *tls.Conn, decided func()) error {
+func (r *Relay) giveKey(life context.Context, raw net.Conn, secure *tls.Conn, decided func()) error {
 	defer secure.Close()
 	state := secure.ConnectionState()
 	from, err := peerName(state)
 	if err != nil {
+		return err
+	}
+	// The key ends with the connection, and that with what the other node is known by.
+	if err := r.peerTLS.hold(raw, state); err != nil {
 		return err
 	}
 	key, err := exportVoucherKey(state, from, r.cfg.Node, r.now())

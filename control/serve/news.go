@@ -66,15 +66,11 @@ func (n *Node) listenForNews(run string) error {
 	if n.peers == nil {
 		return nil
 	}
-	secret, err := n.service.Keys.PeerSecret()
-	if err != nil {
-		return err
-	}
 	host, _, err := net.SplitHostPort(n.cfg.NewsAddress)
 	if err != nil {
 		return err
 	}
-	mutual, err := relay.NewsTLS(secret, n.cfg.Node, host, time.Now)
+	mutual, err := relay.NewsTLS(n.service.Keys.PeerSecrets, n.cfg.Node, host, time.Now)
 	if err != nil {
 		return err
 	}

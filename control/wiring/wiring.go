@@ -89,9 +89,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 		peers := *way.Peers
 		peers.Store, peers.Relay, peers.Domain, peers.Changed = domain.Store, here, domain.Domain, p.Service.Agents.RelaysChanged
 		peers.Along, peers.LookedAlong = p.Service.Agents.Untold(), p.Service.Agents.LookedAlong
-		if peers.Secret, err = p.Service.Keys.PeerSecret(); err != nil {
-			return nil, err
-		}
+		peers.Secrets = p.Service.Keys.PeerSecrets
 		way.Peers = &peers
 	}
 	if p.Relay, err = relay.New(way); err != nil {

@@ -1,0 +1,113 @@
+package relay
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/test/programs"
+)
+
+// ring is what nodes read from their store: secrets that change while they run.
+type ring struct{ atomic.Pointer[[][]byte] }
+
+func (r *ring) set(secrets ...[]byte) { r.Store(&secrets) }
+
+func (r *ring) secrets() ([][]byte, error) { return *r.Load(), nil }
+
+// Weakness: who had an old copy of the store was a node for ever, whatever was rotated.
+// Attack: such a one keeps what it got before a rotation, and comes again after it.
+// Checked: three nodes pass visitors on at every step of a planned rotation, also while
+// some have read it and others not; once the old secret has ended the old copy is
+// refused at the port, its connection and its key are over; the same at once after a leak.
+func TestPeersGoOverToAnotherSecret(t *testing.T) {
+	t.Parallel()
+	for what, steps := range map[string][][][]byte{
+		"planned":      {{oldSecret, newSecret}, {newSecret, oldSecret}, {newSecret}},
+		"after a leak": {{newSecret}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			store := sharedStore(t, nil)
+			var nodes [3]node
+			var rings [3]ring
+			for i, name := range []string{"one", "two", "three"} {
+				rings[i].set(oldSecret)
+				nodes[i] = serveNode(t, store, name, func(c *Config) { c.Peers.Secrets = rings[i].secrets })
+			}
+			for _, n := range nodes {
+				n.sees(t, 3)
+			}
+			a := connectAgent(t, nodes[2].addr, "maya")
+			passOn := func() {
+				t.Helper()
+				for _, n := range nodes[:2] {
+					visitor, data, _ := a.visitedAt(n.addr)
+					exchange(t, data, visitor, "an answer")
+				}
+			}
+			passOn()
+			thief, key, err := keyOf(t, nodes[2], "one", oldSecret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, secrets := range steps {
+				for i := range rings {
+					rings[i].set(secrets...)
+					if len(steps) > 1 {
+						passOn()
+					}
+				}
+				passOn()
+			}
+			_ = thief.SetReadDeadline(time.Now().Add(programs.Patience))
+			if _, err := thief.Read(make([]byte, 1)); err == nil || timedOut(err) {
+				t.Errorf("a connection of before goes on: %v", err)
+			}
+			programs.Eventually(t, "the key has ended", func() bool { return nodes[2].vouchers.given(key.id) == nil })
+			hello := recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
+			if got := offered(t, nodes[2], key.appendVoucher(nil, 1, nodes[2].now(), netip.AddrPort{}, netip.AddrPort{}, hello)); !bytes.Equal(got, []byte{peerRefused}) {
+				t.Errorf("a voucher of before: %x", got)
+			}
+			if _, _, err := keyOf(t, nodes[2], "one", oldSecret); err == nil {
+				t.Error("the old copy gets a key")
+			}
+			old, err := newPeerTLS(always(oldSecret), "one", time.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := old.client("three")
+			config.InsecureSkipVerify = true //nolint:gosec // a thief takes whom it finds
+			conn := tls.Client(dial(t, nodes[2].peer), config)
+			_, _ = conn.Write(appendPeerRequest(nil, netip.AddrPort{}, netip.AddrPort{}, hello))
+			if got, _ := io.ReadAll(conn); len(got) > 0 {
+				t.Errorf("the old copy passes a visitor on: %x", got)
+			}
+			passOn()
+		})
+	}
+}
+
+var oldSecret, newSecret = bytes.Repeat([]byte("o"), 32), bytes.Repeat([]byte("n"), 32)
+
+// Where no secret can be had nobody is a node.
+func TestNobodyIsANodeWithoutASecret(t *testing.T) {
+	t.Parallel()
+	var r ring
+	r.set(oldSecret)
+	p, err := newPeerTLS(r.secrets, "one", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.set()
+	if pool := p.server().ClientCAs; len(pool.Subjects()) != 0 { //nolint:staticcheck // it is not the system's
+		t.Error("somebody is known")
+	}
+	if _, err := p.certificate(); err == nil {
+		t.Error("there is a certificate")
+	}
+}
