@@ -261,6 +261,7 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id acce
 	if !v.begin() {
 		return nil, true
 	}
+	gate.Admit(w)
 	if id.PasswordID != "" && !v.on.Holds(id.PasswordID) {
 		v.on.Hold(id.PasswordID, p.config.Access.Rest(id, at.app.ID, v.on.Abort))
 	}

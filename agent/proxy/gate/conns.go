@@ -33,6 +33,9 @@ type conns struct {
 	open    int                  // guarded by mu
 	sources map[netip.Prefix]int // how many each has open, never zero; guarded by mu
 	waiting list.List            // of *Conn on which nobody was let in, the oldest first; guarded by mu
+	held    int                  // bytes, see Conn.Take; guarded by mu
+	heldBy  map[netip.Prefix]int // how many each source has, never zero; guarded by mu
+	holders list.List            // of *Conn that hold some and on which nobody was let in, the oldest first; guarded by mu
 	refused Refusals             // guarded by mu
 }
 
@@ -53,12 +56,15 @@ type Conn struct {
 	cut atomic.Pointer[<-chan struct{}] // see Cut; nil while it was not
 
 	// Guarded by conns.mu:
-	at     *list.Element // in conns.waiting; nil once let in or closed
-	closed bool
-	secure *tls.Conn // after its handshake
-	timer  *time.Timer
-	due    time.Time
-	parted bool // the visitor's side was told that the connection ends
+	at      *list.Element // in conns.waiting; nil once let in or closed
+	holds   int           // bytes, see Take
+	holding *list.Element // in conns.holders; nil while it holds nothing, once let in or closed
+	empty   chan struct{} // closed when it holds nothing any more; nil unless it gave way
+	closed  bool
+	secure  *tls.Conn // after its handshake
+	timer   *time.Timer
+	due     time.Time
+	parted  bool // the visitor's side was told that the connection ends
 
 	held    string // see Hold
 	release func() // nil while nothing is held
@@ -67,7 +73,7 @@ type Conn struct {
 func newConns(files int, within time.Duration, log *slog.Logger) *conns {
 	return &conns{
 		most: max(2*limits.LeastPerSource, min(limits.Conns, limits.Share(files, limits.ConnsShare))), within: within, log: log,
-		sources: map[netip.Prefix]int{}, refused: Refusals{},
+		sources: map[netip.Prefix]int{}, heldBy: map[netip.Prefix]int{}, refused: Refusals{},
 	}
 }
 
@@ -136,6 +142,7 @@ func (s *conns) remove(c *Conn) {
 
 // stopWaiting ends the wait for c's first request that is let through. mu is held.
 func (s *conns) stopWaiting(c *Conn) {
+	s.stopHolding(c)
 	if c.at != nil {
 		s.waiting.Remove(c.at)
 		c.at = nil

@@ -142,6 +142,10 @@ func (c *wideConn) WriteBoth(a, b []byte) error {
 	return cmp.Or(err, c.gather.release())
 }
 
+// Take and Give are the Conn's, for http2.
+func (c *wideConn) Take(n int) bool { return c.gather.conn.Take(n) }
+func (c *wideConn) Give(n int)      { c.gather.conn.Give(n) }
+
 // Abort ends the connection at once.
 func (c *wideConn) Abort() {
 	abort(c.gather.Conn)

@@ -24,6 +24,7 @@ import (
 type Conn struct {
 	server *Server
 	raw    net.Conn
+	memory memory               // nil for none to ask
 	ctx    context.Context      // of the connection: what every request's knows
 	tls    *tls.ConnectionState // nil without TLS
 	remote string
@@ -41,14 +42,16 @@ type Conn struct {
 	mu sync.Mutex
 
 	streams map[uint32]*stream
-	lastID  uint32    // the highest of a stream that was begun
-	running int       // handlers
-	waiting []*stream // for one of them to end, the oldest first
-	idle    int64     // since when there is no stream
-	in0     inflow    // of the connection
-	lately  lately    // streams that were reset
-	resets  budget    // of streams that come to nothing
-	empties budget    // of frames that do
+	lastID  uint32        // the highest of a stream that was begun
+	running int           // handlers
+	waiting []*stream     // for one of them to end, the oldest first
+	idle    int64         // since when there is no stream
+	held    int           // bytes of all streams
+	given   chan struct{} // told when some were given back; nil while nobody waits
+	in0     inflow        // of the connection
+	lately  lately        // streams that were reset
+	resets  budget        // of streams that come to nothing
+	empties budget        // of frames that do
 
 	window  int64     // what may be sent on the connection
 	sent    int64     // bytes of DATA that were
@@ -104,6 +107,7 @@ func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 		window: initialWindow, initial: initialWindow, frame: limits.Frame,
 	}
 	c.room = sync.NewCond(&c.mu)
+	c.memory, _ = raw.(memory)
 	if secure, ok := raw.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := secure.ConnectionState()
 		c.tls = &state
@@ -331,12 +335,18 @@ func (c *Conn) fail(why error) {
 		return
 	}
 	c.over = why
+	if c.given != nil {
+		signal(c.given)
+	}
 	defer func() { _ = c.raw.SetDeadline(past) }() // whoever reads or writes shows it
 	c.closeAll(why)
 }
 
 // past is a deadline that has reads and writes end now.
 var past = time.Unix(1, 0)
+
+// Abort ends the connection, whose net.Conn whoever calls it closes.
+func (c *Conn) Abort() { c.abort(errGone) }
 
 func (c *Conn) abort(why error) {
 	c.mu.Lock()

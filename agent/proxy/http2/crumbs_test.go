@@ -3,9 +3,12 @@ package http2_test
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	frames "golang.org/x/net/http2"
 
@@ -55,6 +58,86 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 			if kept := inUse() - before; kept > int64(c.most) {
 				t.Errorf("%d requests keep %d KiB", limits.Streams, kept>>10)
 			}
+		})
+	}
+}
+
+// counted is a connection that counts what is held.
+type counted struct {
+	net.Conn
+	mu        sync.Mutex
+	now, most int // guarded by mu
+	refuses   bool
+}
+
+func (c *counted) Take(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most = max(c.most, c.now+n)
+	if !c.refuses {
+		c.now += n
+	}
+	return !c.refuses
+}
+
+func (c *counted) Give(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now -= n
+}
+
+// Checked: requests that wait hold no more than a connection may, and the others are read
+// once these are over, whose answers nobody took, or at an app. Where there is no room they
+// are refused, and may be sent again. All is given back.
+func TestHeldOfAConnection(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what    string
+		h       http.HandlerFunc
+		refuses bool
+		code    frames.ErrCode
+		least   int
+	}{
+		{"answers of ours", func(w http.ResponseWriter, _ *http.Request) {
+			w.(interface{ DropHead() }).DropHead()
+			fmt.Fprint(w, "an answer of ours")
+		}, false, frames.ErrCodeCancel, limits.HeldPerConn - limits.HeldAnswer - 9<<10},
+		{"at an app", func(w http.ResponseWriter, _ *http.Request) {
+			w.(interface{ Admit() }).Admit()
+			w.WriteHeader(http.StatusNoContent)
+		}, false, 0, limits.HeldAnswer},
+		{"no room", func(http.ResponseWriter, *http.Request) { t.Error("it came to the handler") }, true, frames.ErrCodeRefusedStream, limits.HeldAnswer},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				theirs, ours := net.Pipe()
+				conn := &counted{Conn: address{theirs}, refuses: c.refuses}
+				stop := serve(t, own, conn, c.h)
+				v := visit(t, ours, false, frames.Setting{ID: frames.SettingInitialWindowSize, Val: 0})
+				const asked = 200
+				for i := range asked {
+					v.ask(uint32(2*i+1), "GET", "/", true, "x", strings.Repeat("x", 8<<10))
+				}
+				for range asked {
+					f := v.next(func(f frames.Frame) bool {
+						_, reset := f.(*frames.RSTStreamFrame)
+						return reset || f.Header().Flags.Has(frames.FlagHeadersEndStream)
+					})
+					if r, reset := f.(*frames.RSTStreamFrame); f == nil || reset != (c.code != 0) || reset && r.ErrCode != c.code {
+						t.Errorf("%v, %v", f, v.err)
+						break
+					}
+				}
+				synctest.Wait()
+				conn.mu.Lock()
+				if conn.now != 0 || conn.most > limits.HeldPerConn || conn.most < c.least {
+					t.Errorf("%d bytes are held, %d were at most, of %d", conn.now, conn.most, limits.HeldPerConn)
+				}
+				conn.mu.Unlock()
+				ours.Close()
+				stop()
+			})
 		})
 	}
 }

@@ -209,9 +209,13 @@ func (c *Conn) block(f *frames.HeadersFrame) error {
 	h, id := &c.head, f.StreamID
 	h.reset()
 	part, ended := f.HeaderBlockFragment(), f.HeadersEnded()
+	taken, memory := 0, c.memory
 	if !ended {
 		c.readWithin(limits.HeaderTimeout)
 		defer c.readWithin(0)
+		if memory != nil {
+			defer func() { memory.Give(taken) }()
+		}
 	}
 	if ended {
 		part = h.known.plainer(part)
@@ -224,6 +228,14 @@ func (c *Conn) block(f *frames.HeadersFrame) error {
 		}
 		if n > limits.Continuations {
 			return connError(frames.ErrCodeEnhanceYourCalm)
+		}
+		if !ended && memory != nil {
+			// The decoder keeps a field that does not end, in a buffer that doubles and leaves
+			// the former ones behind.
+			if !memory.Take(5 * len(part)) {
+				return connError(frames.ErrCodeEnhanceYourCalm)
+			}
+			taken += 5 * len(part)
 		}
 		if _, err := h.decoder.Write(part); err != nil {
 			return connError(frames.ErrCodeCompression)

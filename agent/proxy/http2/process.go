@@ -241,15 +241,18 @@ func (c *Conn) headers(f *frames.HeadersFrame) error {
 	if itself {
 		return streamError(id, frames.ErrCodeProtocol)
 	}
-	st, err := c.newStream(id, ended)
+	held, err := c.hold(id, c.head.size())
 	if err != nil {
 		return err
 	}
+	st, err := c.newStream(id, ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over != nil {
-		return nil
+	if err != nil || c.over != nil {
+		c.give(held)
+		return err
 	}
+	st.held = held
 	st.window = c.initial
 	c.streams[id] = st
 	if len(c.streams) == 1 {
@@ -334,6 +337,7 @@ func (c *Conn) stopWaiting(st *stream) {
 	for i, waits := range c.waiting {
 		if waits == st {
 			c.waiting = append(c.waiting[:i], c.waiting[i+1:]...)
+			st.give(0)
 			return
 		}
 	}

@@ -153,6 +153,9 @@ func (w *response) DropHead() {
 	st.maps = &headers{in: http.Header{}, out: st.maps.out}
 	st.room.url = url.URL{Path: "/"}
 	st.request.Header, st.request.URL, st.request.RequestURI = st.maps.in, &st.room.url, "/"
+	st.c.mu.Lock()
+	defer st.c.mu.Unlock()
+	st.give(limits.HeldAnswer)
 }
 
 func (w *response) WriteString(p string) (int, error) { return w.Write([]byte(p)) }

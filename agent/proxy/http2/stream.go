@@ -42,6 +42,7 @@ type stream struct {
 	closed   bool
 	err      error // why, when closed
 	queued   bool  // in c.queue
+	held     int   // bytes of c.held
 	wake     chan struct{}
 	deadline *time.Timer // of writes; nil for none
 	trailer  http.Header // what came of those announced
@@ -121,6 +122,7 @@ func (st *stream) done() {
 	if !st.closed { // a handler that ended its goroutine
 		c.reset(st.id, frames.ErrCodeInternal, st, errClosed)
 	}
+	st.give(0)
 	c.handled()
 	c.flush(nil, true)
 }

@@ -51,6 +51,17 @@ const (
 	LeastPerSource = 32
 )
 
+// Memory, in bytes, of requests that are not at an app: of their heads, and of what it takes
+// to answer them.
+const (
+	Held          = 32 << 20 // in all
+	HeldKept      = 16 << 20 // of these, for connections on which somebody was let in
+	HeldPerSource = 4 << 20
+	HeldPerConn   = 1 << 20 // then the visitor is read no further until some are answered
+	// HeldAnswer is what an answer of ours may take while it waits: a stack, a page, a buffer.
+	HeldAnswer = 16 << 10
+)
+
 // Shares of the files this process may have open, in sixteenths. Two are left, for
 // everything else: the store, the tunnels with what they park for visitors, the
 // loopback API, looks at apps, the window.
