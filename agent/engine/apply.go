@@ -53,6 +53,7 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 	if out, err = next(now, e); err != nil {
 		return out, false, err
 	}
+	out.App = written(out.App, e)
 	if out.App != nil && out.App.Name == "" { // new; one that stays is being read
 		out.App.Name = name
 		for i := range out.Notices {
@@ -92,6 +93,31 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 	}
 	a.swap()
 	return out, true, nil
+}
+
+// maxWritten bounds what is kept of a label with much white space around it, in bytes.
+const maxWritten = 1024
+
+// written is an app with its label as it was written last.
+func written(app *store.App, e event) *store.App {
+	if app == nil {
+		return nil
+	}
+	as := app.Written
+	if e.Written != "" && e.Label == app.Label {
+		as = e.Written
+		if len(as) > maxWritten {
+			as = e.Label
+		}
+	} else if clean, err := cleanLabel(as); err != nil || clean != app.Label {
+		as = "" // that was another label
+	}
+	if as != app.Written {
+		changed := *app
+		changed.Written = as
+		return &changed
+	}
+	return app
 }
 
 // formerOf is the id that a name has before a change and not after it, if any.

@@ -164,7 +164,7 @@ func (a *Apps) Publish(ctx context.Context, by Caller, req agentapi.PublishReque
 	if err := checkPort(req.LocalPort, a.cfg.OwnPorts); err != nil {
 		return agentapi.Publication{}, err
 	}
-	e := event{Kind: onPublish, By: by, Label: label, Port: req.LocalPort}
+	e := event{Kind: onPublish, By: by, Label: label, Written: req.Label, Port: req.LocalPort}
 	before, _ := a.Lookup(req.Name)
 	socket := a.glance(&e, before.places(req.LocalPort), before.ID != "")
 	out, _, err := a.apply(ctx, req.Name, e)

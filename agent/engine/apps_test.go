@@ -253,6 +253,37 @@ func TestLookAlikeLabel(t *testing.T) {
 	}
 }
 
+// A label is found as it is shown and as the app wrote it last, and in an app of an
+// earlier version, which does not say, with any white space.
+func TestLabelsAsWritten(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	h.live(t, "notes", "Notes", 8000)
+	want := func(found ...string) {
+		t.Helper()
+		for _, label := range []string{"Notes", " Notes", "Notes\t", "Diary"} {
+			if _, ok := h.apps.ByLabel(label); ok != slices.Contains(found, label) {
+				t.Errorf("%q is found: %v", label, ok)
+			}
+		}
+	}
+	want("Notes")
+	as := func(label string) {
+		t.Helper()
+		must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: label, LocalPort: 8000})))
+	}
+	as(" Notes")
+	want("Notes", " Notes")
+	as(strings.Repeat(" ", 2*maxWritten) + "Notes")
+	want("Notes")
+	as("Diary")
+	want("Diary")
+	as("Notes")
+	app, _ := h.apps.Lookup("notes")
+	app.kept.Written = ""
+	want("Notes", " Notes", "Notes\t")
+}
+
 // TestAnotherProgramAfterSilence: a program that takes over an approved port
 // while nobody listened there for a moment is told all the same.
 func TestAnotherProgramAfterSilence(t *testing.T) {

@@ -38,8 +38,8 @@ type event struct {
 	// By is who asks, of onPublish and onUnpublish.
 	By Caller
 
-	// Label is what an app that publishes wants to be called; clean.
-	Label string
+	// Label is what an app that publishes wants to be called; clean. Written is as it wrote it.
+	Label, Written string
 
 	// Of onPublish, onApprove and onFound: who listens on Port of Address, which is
 	// empty for 127.0.0.1, or at Socket. Listening without a Listener.UserID is

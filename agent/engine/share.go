@@ -41,7 +41,7 @@ func (a *Apps) Share(ctx context.Context, name string, pid int, s agentapi.Share
 	if err := checkPort(s.LocalPort, a.cfg.OwnPorts); err != nil {
 		return agentapi.Publication{}, err
 	}
-	e := event{Kind: onShare, NewID: newID(), Label: label, Port: s.LocalPort, Seen: &s.Seen, Others: s.Others, Keep: s.Keep, Terminal: !s.Menu, There: s.Listening, PID: pid, Me: a.cfg.Me}
+	e := event{Kind: onShare, NewID: newID(), Label: label, Written: s.Label, Port: s.LocalPort, Seen: &s.Seen, Others: s.Others, Keep: s.Keep, Terminal: !s.Menu, There: s.Listening, PID: pid, Me: a.cfg.Me}
 	app, _ := a.Lookup(name)
 	if app.kept != nil && app.kept.Shared != nil && !procinfo.Runs(app.kept.Shared.PID) {
 		e.Killed = app.kept.Shared.PID

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/text/unicode/norm"
+
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
@@ -74,14 +76,15 @@ func (a *Apps) Approved() []App {
 }
 
 // ByLabel finds the approved app with a label, live, stopped or asking again. The
-// label may be written the way the app published it; see Publish.
+// label is written as it is shown or as the app published it; see Publish.
 func (a *Apps) ByLabel(label string) (App, bool) {
-	label, err := cleanLabel(label)
+	clean, err := cleanLabel(label)
 	if err != nil {
 		return App{}, false
 	}
+	shown := norm.NFC.String(label) == clean
 	for _, app := range a.shown.Load().byLabel {
-		if app.Label == label && app.ID != "" {
+		if app.Label == clean && app.ID != "" && (shown || app.kept.Written == label || app.kept.Written == "") {
 			return app, true
 		}
 	}

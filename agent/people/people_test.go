@@ -124,6 +124,7 @@ func TestSpec(t *testing.T) {
 		r := start(t)
 		r.publish(t, "notes", "Notes")
 		r.publish(t, "wiki", "Wiki")
+		r.publish(t, "plans", " Plans ")
 		if _, err := r.app.Unpublish(t.Context(), "wiki"); err != nil {
 			t.Fatal(err)
 		}
@@ -139,6 +140,8 @@ func TestSpec(t *testing.T) {
 			`["Notes","Wiki"]`:                      "stopped",
 			`["Todo"]`:                              "Todo", // not approved
 			`[""]`:                                  "",
+			`["Notes "]`:                            "Notes ", // neither as published nor as shown
+			`["Notes","\tPlans"]`:                   "Plans",
 			`["Notes",null]`:                        "list of texts",
 			`["Notes",7]`:                           "list of texts",
 			`"Notes"`:                               "list of texts",
@@ -158,6 +161,11 @@ func TestSpec(t *testing.T) {
 		}
 		if r.mails(t) != 0 || r.member(t, bobMail).Email != "" {
 			t.Error("a refused invitation wrote or sent something")
+		}
+		for _, spelled := range []string{" Plans ", "Plans"} {
+			if got := r.call(t, "POST", "/people/invite", fmt.Sprintf(`{"email":"bob@example.com","apps":[%q]}`, spelled), capability); got.status != http.StatusOK {
+				t.Errorf("%q: HTTP %d %v", spelled, got.status, got.body)
+			}
 		}
 	})
 

@@ -29,9 +29,12 @@ type App struct {
 	// ID is random and made at the first approval; empty before it. Access
 	// is given to it, so that a name or label taken later by another app opens
 	// nothing.
-	ID        string `json:"id,omitempty"`
-	Name      string `json:"name"`
-	Label     string `json:"label"`
+	ID    string `json:"id,omitempty"`
+	Name  string `json:"name"`
+	Label string `json:"label"`
+	// Written is Label as the app wrote it when it published; empty in one that has not
+	// published since this is kept.
+	Written   string `json:"written,omitempty"`
 	LocalPort int    `json:"localPort"`
 	// Address of this computer that the app listens on: empty for 127.0.0.1, or ::1.
 	Address string          `json:"address,omitempty"`
