@@ -17,7 +17,8 @@ import (
 // each heldPart of it a connection takes a place there, and the one of a stranger goes that has
 // held some for the longest time where there is none.
 const (
-	smallHead     = 4 << 10 // bytes for which nobody needs a place
+	smallHead     = 4 << 10  // bytes for which nobody needs a place
+	smallKnown    = 64 << 10 // and nobody who is known: each waiting sync of an older version is a request
 	heldPart      = 32 << 10
 	heldInAll     = 64 << 20
 	heldPerSource = heldInAll / 4
@@ -76,6 +77,7 @@ func LetIn(r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known = true
+	h.leave()
 	for _, part := range h.parts {
 		h.relay.heads.keep(part)
 	}
@@ -96,17 +98,20 @@ func (h *head) Take(n int) bool {
 		case <-time.After(partingHead):
 		}
 	}
+	if !ok {
+		h.Give(n)
+	}
 	return ok
 }
 
-// hold is Take; sent have to go.
+// hold is Take; sent have to go, and where it is false n has to be given back.
 func (h *head) hold(n int) (sent []*newcomer, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.bytes += n; h.closed {
 		return nil, false
 	}
-	for h.bytes += n; len(h.parts) < h.places(); {
+	for len(h.parts) < h.places() {
 		part, other, ok := h.relay.heads.enter(h, h.source)
 		if !ok {
 			h.relay.reached(limitHeads)
@@ -125,7 +130,7 @@ func (h *head) hold(n int) (sent []*newcomer, ok bool) {
 
 // places is how many it needs. mu is held.
 func (h *head) places() int {
-	if h.bytes <= smallHead || h.closed {
+	if h.bytes <= smallHead || h.closed || h.known && h.bytes <= smallKnown {
 		return 0
 	}
 	return (h.bytes + heldPart - 1) / heldPart
@@ -135,7 +140,7 @@ func (h *head) places() int {
 func (h *head) Give(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.bytes -= n
+	h.bytes = max(0, h.bytes-n) // of a connection that is closed all may have gone
 	h.leave()
 }
 

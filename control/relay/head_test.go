@@ -104,6 +104,10 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 	if !known.head.Take(each) {
 		t.Fatal("there is no room for the first")
 	}
+	waiting := come(0, true)
+	if before := r.heads.inside(); !waiting.head.Take(smallKnown) || r.heads.inside() != before {
+		t.Error("what a waiting sync holds takes a place of strangers")
+	}
 	var strangers []*holding
 	for i := range sources {
 		c := come(1+i, false)
