@@ -16,8 +16,8 @@ fi
 app=out/Porchlight.app
 rm -rf "$app"
 mkdir -p "$app/Contents/MacOS" "$app/Contents/Resources" out/darwin
-numbers=$(sed -n 's/^v\{0,1\}\([0-9][0-9.]*\).*/\1/p' <<<"$version")
-sed "s/@VERSION@/${numbers:-0.0.0}/" build/darwin/Info.plist >"$app/Contents/Info.plist"
+numbers=$(build/version.sh numbers "$version")
+sed "s/@VERSION@/$numbers/" build/darwin/Info.plist >"$app/Contents/Info.plist"
 plutil -lint "$app/Contents/Info.plist" build/darwin/entitlements.plist
 cp assets/app/icon.icns "$app/Contents/Resources/icon.icns"
 

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=$(build/debversion.sh "$1") ldflags=$2 tags=$3
+version=$(build/version.sh debian "$1") ldflags=$2 tags=$3
 programs=(porchlight porchlight-control)
 [ "${4:-}" != server ] || programs=(porchlight-control)
 export VERSION=$version ARCH

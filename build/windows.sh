@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 version=$1 ldflags=$2
 
 # Windows wants four numbers.
-numbers=$(sed -n 's/^v\{0,1\}\([0-9][0-9.]*\).*/\1/p' <<<"$version")
-while [ "$(tr -cd . <<<"$numbers" | wc -c)" -lt 3 ]; do numbers=${numbers:-0}.0; done
+numbers=$(build/version.sh numbers "$version")
+while [ "$(tr -cd . <<<"$numbers" | wc -c)" -lt 3 ]; do numbers=$numbers.0; done
 
 # go build takes up resources from .syso files beside main.go, by their names.
 trap 'rm -f porchlight_windows_*.syso' EXIT

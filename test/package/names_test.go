@@ -33,17 +33,20 @@ func TestNames(t *testing.T) {
 	run(nil, "go", "build", "-modfile=build/tools/go.mod", "-o", nfpm, "github.com/goreleaser/nfpm/v2/cmd/nfpm")
 
 	before := ""
-	for _, c := range []struct{ described, version string }{ // the earlier one first
-		{"1234567", "0+g1234567"}, // a clone without tags
-		{"abc1234-dirty", "0+gabc1234+dirty"},
-		{"unknown", "0+gunknown"}, // no clone at all
-		{"v1.2.3-rc.1", "1.2.3~rc.1"},
-		{"v1.2.3", "1.2.3"},
-		{"v1.2.3-4-gabc1234", "1.2.3+4.gabc1234"},
-		{"v1.2.3-4-gabc1234-dirty", "1.2.3+4.gabc1234+dirty"},
-		{"v1.3", "1.3"},
+	for _, c := range []struct{ described, version, numbers string }{ // the earlier one first
+		{"1234567", "0+g1234567", "0.0.0"}, // a clone without tags
+		{"abc1234-dirty", "0+gabc1234+dirty", "0.0.0"},
+		{"unknown", "0+gunknown", "0.0.0"}, // no clone at all
+		{"v1.2.3-rc.1", "1.2.3~rc.1", "1.2.3"},
+		{"v1.2.3", "1.2.3", "1.2.3"},
+		{"v1.2.3-4-gabc1234", "1.2.3+4.gabc1234", "1.2.3"},
+		{"v1.2.3-4-gabc1234-dirty", "1.2.3+4.gabc1234+dirty", "1.2.3"},
+		{"v1.3", "1.3", "1.3"},
 	} {
-		version := run(nil, "build/debversion.sh", c.described)
+		version := run(nil, "build/version.sh", "debian", c.described)
+		if numbers := run(nil, "build/version.sh", "numbers", c.described); numbers != c.numbers {
+			t.Errorf("%s has the numbers %s, want %s", c.described, numbers, c.numbers)
+		}
 		if version != c.version {
 			t.Errorf("%s is version %s, want %s", c.described, version, c.version)
 		}
