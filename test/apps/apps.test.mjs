@@ -25,7 +25,7 @@ import wordpress from './apps/wordpress.mjs'
 import { startHouse } from './house.mjs'
 import { Stage } from './stage.mjs'
 
-const apps = [nginx, vite, https, git, grpc, sveltekit, webpack, next, ...frameworks, wordpress, jupyter, ...home, webdav, caldav, manifest]
+const apps = [nginx, vite, https, git, grpc, sveltekit, webpack, next, ...frameworks, wordpress, ...jupyter, ...home, webdav, caldav, manifest]
 const wanted = process.env.PORCHLIGHT_APPS ?? ''
 const headings = wanted.split(',')
 const chosen = apps.filter((app) => !wanted || (wanted === 'quick' ? app.quick : headings.includes(app.heading)))
