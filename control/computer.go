@@ -234,13 +234,7 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 			if err := tx.voidInvitations(c.ID, accountID); err != nil {
 				return err
 			}
-			if err := tx.indexEnds(c.ID, p, person{}); err != nil {
-				return err
-			}
-			if err := tx.Delete(keyMembership(accountID, c.ID)); err != nil {
-				return err
-			}
-			return tx.Delete(keyPerson(c.ID, accountID))
+			return tx.deletePerson(c.ID, p)
 		})
 		if err != nil {
 			return err

@@ -120,10 +120,10 @@ func (p person) at(now time.Time) person {
 // the app again before then, a program gives it until then and no longer. Whatever the
 // owner does with an app settles it.
 func (p person) keptFrom(before person, ev personEvent, apps []string, u until, now time.Time) person {
-	about := func(id string) bool { return ev == personRemoved || slices.Contains(apps, id) }
+	about := func(id string) bool { return ev == personRemoved || ev == personUndone || slices.Contains(apps, id) }
 	kept := cloned(before.Kept)
 	switch ev {
-	case personWithdrawn, personRemoved:
+	case personWithdrawn, personRemoved, personUndone:
 		maps.DeleteFunc(kept, func(id string, _ time.Time) bool { return about(id) && !u.program })
 		for id, end := range before.Until {
 			if u.program && about(id) {

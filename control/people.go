@@ -62,6 +62,12 @@ func (s *People) Remove(ctx context.Context, computerID, accountID string) (cont
 	return s.change(ctx, computerID, accountID, personRemoved, until{keep: true})
 }
 
+// Undo is Remove for the owner who takes an invitation back: of somebody who was never on
+// the list before and has not accepted it, no row stays.
+func (s *People) Undo(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personUndone, until{keep: true})
+}
+
 // RemoveByProgram is Remove for a program of the computer; see GiveByProgram.
 func (s *People) RemoveByProgram(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personRemoved, byProgram)

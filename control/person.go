@@ -31,6 +31,9 @@ type person struct {
 	Epoch     int64                   `json:"epoch"`
 	InvitedAt time.Time               `json:"invitedAt"`
 	ChangedAt time.Time               `json:"changedAt"` // of Status
+	// New is true of somebody who was never on the list before, until their invitation is
+	// accepted or taken back.
+	New bool `json:"new,omitempty"`
 }
 
 // personEvent is what can happen to a person's row.
@@ -42,6 +45,7 @@ const (
 	personGiven     personEvent = "given"      // one app given
 	personWithdrawn personEvent = "withdrawn"  // one app taken away
 	personRemoved   personEvent = "removed"    // the whole computer taken away
+	personUndone    personEvent = "undone"     // removed, and not on the list where they are New
 	personSignedOut personEvent = "signed out" // every session is to end
 )
 
@@ -70,6 +74,7 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 			p.Apps, p.Until, p.Ended = withApps(nil, apps), nil, nil
 			p.Epoch = laterEpoch(p.Epoch, now)
 			become(controlapi.PersonPending)
+			p.New = !exists
 		}
 	case personAccepted:
 		if p.Status == controlapi.PersonRemoved {
@@ -80,7 +85,7 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 		p = p.given(apps)
 	case personWithdrawn:
 		p = p.without(func(id string) bool { return slices.Contains(apps, id) })
-	case personRemoved:
+	case personRemoved, personUndone:
 		if p.Status != controlapi.PersonRemoved {
 			p.Epoch = laterEpoch(p.Epoch, now)
 		}
@@ -88,6 +93,7 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 	case personSignedOut:
 		p.Epoch = laterEpoch(p.Epoch, now)
 	}
+	p.New = p.New && p.Status == controlapi.PersonPending
 	return p, nil
 }
 
@@ -164,7 +170,24 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, u
 		return person{}, err
 	}
 	p = p.ending(apps, u).keptFrom(now, ev, apps, u, t.now)
+	if ev == personUndone && before.New {
+		if err := t.deletePerson(computerID, before); err != nil {
+			return person{}, err
+		}
+		return p, t.touch(computerID)
+	}
 	return p, t.putPerson(computerID, before, p)
+}
+
+// deletePerson deletes a row with its indexes.
+func (t *txn) deletePerson(computerID string, p person) error {
+	if err := t.indexEnds(computerID, p, person{}); err != nil {
+		return err
+	}
+	if err := t.Delete(keyMembership(p.AccountID, computerID)); err != nil {
+		return err
+	}
+	return t.Delete(keyPerson(computerID, p.AccountID))
 }
 
 // endWith ends what does not outlive an event of a person.
@@ -182,7 +205,7 @@ func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []strin
 			return slices.Contains(apps, row.AppID)
 		})
 		return err
-	case personRemoved:
+	case personRemoved, personUndone:
 		if err := t.voidInvitations(computerID, accountID); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ type modelPerson struct {
 	status controlapi.PersonStatus
 	apps   map[string]bool
 	links  []modelLink // that were not used
+	fresh  bool        // never there before, and not accepted
 
 	until, ended map[string]time.Time
 }
@@ -134,6 +135,7 @@ func TestPersonModel(t *testing.T) {
 					return
 				}
 				if !p.exists || p.status == controlapi.PersonRemoved {
+					p.fresh = !p.exists
 					p.exists, p.status = true, controlapi.PersonPending
 					p.anew()
 				}
@@ -152,7 +154,7 @@ func TestPersonModel(t *testing.T) {
 				over := len(p.apps) == 0 && len(p.ended) > 0 // with the last of what it is for
 				expect("accept", err, b.clock.Now().Before(link.until) && !over)
 				if err == nil {
-					p.status, used = controlapi.PersonActive, modelLink{token: link.token}
+					p.status, p.fresh, used = controlapi.PersonActive, false, modelLink{token: link.token}
 					p.links = slices.DeleteFunc(p.links, func(l modelLink) bool { return l == link })
 				}
 			},
@@ -184,7 +186,16 @@ func TestPersonModel(t *testing.T) {
 				_, err := b.People.Remove(ctx, id, accounts[email])
 				expect("revoke", err, p.exists)
 				if p.exists {
-					p.status, p.links = controlapi.PersonRemoved, nil
+					p.status, p.links, p.fresh = controlapi.PersonRemoved, nil, false
+				}
+			},
+			"undo an invitation": func(t *rapid.T) {
+				email := anEmail.Draw(t, "email")
+				p := model[email]
+				_, err := b.People.Undo(ctx, id, accounts[email])
+				expect("undo", err, p.exists)
+				if p.exists {
+					p.exists, p.status, p.links, p.fresh = !p.fresh, controlapi.PersonRemoved, nil, false
 				}
 			},
 			"leave": func(t *rapid.T) {
@@ -193,7 +204,7 @@ func TestPersonModel(t *testing.T) {
 				allowed := p.exists && p.status != controlapi.PersonRemoved
 				expect("leave", b.People.Leave(ctx, accounts[email], e.Computer.Name), allowed)
 				if allowed {
-					p.status, p.links = controlapi.PersonRemoved, nil
+					p.status, p.links, p.fresh = controlapi.PersonRemoved, nil, false
 				}
 			},
 			"sign out everywhere": func(t *rapid.T) {

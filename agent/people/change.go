@@ -85,6 +85,13 @@ func (p *People) Remove(ctx context.Context, by Actor, req agentapi.RemoveReques
 	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID}, hold)
 }
 
+// TakeBackInvitation takes the invitation of somebody back: they have no app then, and are not on
+// the list where they never were before it.
+func (p *People) TakeBackInvitation(ctx context.Context, accountID string) error {
+	_, err := p.end(ctx, Owner, store.PendingChange{AccountID: accountID, Undo: true}, 0)
+	return err
+}
+
 func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
 	release, err := p.room(by)
 	if err != nil {
@@ -178,7 +185,7 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 	if c.AppID != "" {
 		row, err = p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID, Program: !by.Owner})
 	} else {
-		row, err = p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID, Program: !by.Owner})
+		row, err = p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID, Program: !by.Owner, Undo: c.Undo})
 	}
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)

@@ -65,7 +65,7 @@ func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
 		_, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID, Program: c.Program})
 		return 0, err
 	}
-	row, err := p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID, Program: c.Program})
+	row, err := p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID, Program: c.Program, Undo: c.Undo})
 	return row.Epoch, err
 }
 

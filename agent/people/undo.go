@@ -231,8 +231,7 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
 	row, _ := p.inSnapshot(undo.AccountID) // has no apps while nobody knows it: it was invited a moment ago
 	if undo.Newcomer && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
-		_, err := p.Remove(ctx, Owner, agentapi.RemoveRequest{AccountID: undo.AccountID})
-		return err
+		return p.TakeBackInvitation(ctx, undo.AccountID)
 	}
 	for _, id := range undo.Apps {
 		if _, err := p.end(ctx, Owner, store.PendingChange{AccountID: undo.AccountID, AppID: id}, 0); err != nil {

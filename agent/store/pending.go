@@ -26,6 +26,8 @@ type PendingChange struct {
 	Computer string `json:"computer,omitempty"`
 	// Program says that a program took it away and not the owner.
 	Program bool `json:"program,omitempty"`
+	// Undo says that it takes an invitation back; see controlapi.Remove.
+	Undo bool `json:"undo,omitempty"`
 	// Sent is true once the control plane has carried it out. Epoch is then the
 	// session epoch of a person who was removed.
 	Sent  bool      `json:"sent,omitempty"`

@@ -192,10 +192,7 @@ func (t *Timeline) takeAway(line agentapi.Activity) func(context.Context) error 
 	case pending != (line.Kind == agentapi.ActivityInvited), !pending && row.Status != controlapi.PersonActive:
 		return nil
 	case pending && len(row.Apps) == 1:
-		return func(ctx context.Context) error {
-			_, err := t.people.Remove(ctx, people.Owner, agentapi.RemoveRequest{AccountID: line.AccountID})
-			return err
-		}
+		return func(ctx context.Context) error { return t.people.TakeBackInvitation(ctx, line.AccountID) }
 	}
 	return func(ctx context.Context) error {
 		_, err := t.people.SetAccess(ctx, people.Owner, agentapi.AccessRequest{AccountID: line.AccountID, App: app.Label})

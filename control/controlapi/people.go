@@ -68,6 +68,9 @@ type SetAccess struct {
 type Remove struct {
 	AccountID string `json:"accountId"`
 	Program   bool   `json:"program,omitempty"` // see Invite
+	// Undo takes an invitation back: who was never on the list before, and has not accepted
+	// it, leaves no row. A control plane that does not know of it keeps one.
+	Undo bool `json:"undo,omitempty"`
 }
 
 // People lists who may reach the computer.

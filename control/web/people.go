@@ -88,8 +88,11 @@ func (h *handler) removePerson(w http.ResponseWriter, r *http.Request, c control
 		return err
 	}
 	remove := h.svc.People.Remove
-	if body.Program {
+	switch {
+	case body.Program:
 		remove = h.svc.People.RemoveByProgram
+	case body.Undo:
+		remove = h.svc.People.Undo
 	}
 	p, err := remove(r.Context(), c.ID, body.AccountID)
 	if err != nil {
