@@ -10,6 +10,7 @@ import (
 	"porchlight/agent/localapi"
 	"porchlight/agent/remote"
 	"porchlight/agent/tunnel"
+	"porchlight/agent/update"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
 )
@@ -32,8 +33,10 @@ func (a *Agent) makeConnection() (err error) {
 	if control.Local {
 		a.client.Silence = controlapi.LocalSilence
 	}
+	relays := relayAddresses{control: control, public: update.Public}
 	a.tunnel, err = tunnel.New(tunnel.Config{
 		Relays:     a.relays,
+		Allowed:    relays.allowed,
 		Credential: func() string { return control.Credential },
 		RootCAs:    control.RootCAs,
 		Near:       control.Local,

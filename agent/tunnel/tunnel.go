@@ -34,6 +34,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -83,7 +84,10 @@ type Config struct {
 	Opened func() (opened <-chan struct{}, end func())
 	// Files is how many files this process may have open; what the system says when zero.
 	Files int
-	// Dial opens TCP connections; nil means controlapi.DialWith.
+	// Allowed says whether a relay at that address may be dialled, after names were looked
+	// up; nil for everywhere.
+	Allowed func(ctx context.Context, at netip.Addr) error
+	// Dial opens TCP connections; nil means controlapi.DialWith, and by Allowed.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log  *slog.Logger
 	Now  func() time.Time
@@ -127,7 +131,7 @@ func New(cfg Config) (*Tunnel, error) {
 		return nil, errors.New("tunnel: Relays, Credential, Open and Opened are required")
 	}
 	if cfg.Dial == nil {
-		cfg.Dial = controlapi.DialWith(&net.Dialer{KeepAliveConfig: keepAlive})
+		cfg.Dial = controlapi.DialWith(dialer(cfg.Allowed))
 	}
 	if cfg.Files <= 0 {
 		cfg.Files = filelimit.Limit()
@@ -371,6 +375,20 @@ func sleep(ctx context.Context, woken <-chan struct{}, d time.Duration) bool {
 		return true
 	}
 	return false
+}
+
+func dialer(allowed func(context.Context, netip.Addr) error) *net.Dialer {
+	d := &net.Dialer{KeepAliveConfig: keepAlive}
+	if allowed != nil {
+		d.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return allowed(ctx, at.Addr())
+		}
+	}
+	return d
 }
 
 // keepAlive notices a peer that went away without a word within 45 s, and keeps

@@ -34,8 +34,8 @@ var ownNetworks = []netip.Prefix{
 // wellKnown is the prefix of IPv4 addresses as networks without IPv4 have them.
 var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
 
-// public says whether an address is one of the internet.
-func public(at netip.Addr) bool {
+// Public says whether an address is one of the internet.
+func Public(at netip.Addr) bool {
 	at = at.Unmap().WithZone("")
 	if wellKnown.Contains(at) {
 		b := at.As16()

@@ -78,7 +78,7 @@ func New(cfg Config) (*Checker, error) {
 		way = http.DefaultTransport.(*http.Transport)
 	}
 	if allowed == nil {
-		allowed = public
+		allowed = Public
 	}
 	return &Checker{cfg: cfg, kept: kept, clients: map[string]*http.Client{
 		agentapi.ByOwner: client(way), agentapi.ByOperator: client(strangers(way, allowed)),
