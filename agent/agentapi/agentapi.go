@@ -84,6 +84,7 @@ type StatusSummary struct {
 	Name        string       `json:"name"` // the customer's short name
 	URL         string       `json:"url"`  // root address
 	PendingApps int          `json:"pendingApps"`
+	Dark        bool         `json:"dark"` // the owner keeps everybody out of all apps
 	Apps        []AppSummary `json:"apps"` // live apps only: pending requests are the owner's business
 }
 

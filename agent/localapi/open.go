@@ -51,6 +51,7 @@ func (a *API) status(*http.Request) (any, error) {
 		Host:      account.Host,
 		Name:      account.Name,
 		URL:       account.URL,
+		Dark:      a.cfg.Access.DarkSince() != nil,
 		Apps:      []agentapi.AppSummary{},
 	}
 	for _, app := range a.cfg.Apps.OwnerApps(nil) {

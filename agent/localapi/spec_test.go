@@ -285,7 +285,7 @@ func TestSpec(t *testing.T) {
 		r := start(t)
 		r.outside.set(func(o *outside) { o.connection.Account = agentapi.Account{} })
 		status := request{method: "GET", path: "/status"}
-		if got, want := r.send(t, status), `{"connected":false,"host":"","name":"","url":"","pendingApps":0,"apps":[]}`; got.status != 200 || got.body != want {
+		if got, want := r.send(t, status), `{"connected":false,"host":"","name":"","url":"","pendingApps":0,"dark":false,"apps":[]}`; got.status != 200 || got.body != want {
 			t.Errorf("before connecting: %d %s, want %s", got.status, got.body, want)
 		}
 		r.outside.set(func(o *outside) { o.connection.Account = connected })
@@ -293,7 +293,7 @@ func TestSpec(t *testing.T) {
 		r.approved(t, "photos", "Photos")
 		r.send(t, request{method: "DELETE", path: "/publish/photos"})
 		r.send(t, request{method: "POST", path: "/publish", body: `{"name":"wiki","label":"Wiki","localPort":8000}`})
-		want := `{"connected":true,"host":"maya.localhost:8443","name":"maya","url":"https://maya.localhost:8443","pendingApps":1,` +
+		want := `{"connected":true,"host":"maya.localhost:8443","name":"maya","url":"https://maya.localhost:8443","pendingApps":1,"dark":false,` +
 			`"apps":[{"name":"notes","label":"Notes","localPort":8000,"status":"live","host":"notes.maya.localhost:8443","url":"https://notes.maya.localhost:8443","paused":false}]}`
 		if got := r.send(t, status); got.status != 200 || got.body != want {
 			t.Errorf("connected: %d %s, want %s", got.status, got.body, want)
@@ -305,6 +305,15 @@ func TestSpec(t *testing.T) {
 		want = strings.Replace(want, `"paused":false`, `"paused":true`, 1)
 		if got := r.send(t, status); got.status != 200 || got.body != want {
 			t.Errorf("paused: %d %s, want %s", got.status, got.body, want)
+		}
+		for dark, method := range map[string]string{"true": "POST", "false": "DELETE"} {
+			if got := r.send(t, request{method: method, path: "/owner/dark", socket: true, secret: r.secret}); got.status != 200 {
+				t.Errorf("dark %s: %d %s", dark, got.status, got.body)
+			}
+			want := strings.Replace(want, `"dark":false`, `"dark":`+dark, 1)
+			if got := r.send(t, status); got.status != 200 || got.body != want {
+				t.Errorf("dark: %d %s, want %s", got.status, got.body, want)
+			}
 		}
 	})
 

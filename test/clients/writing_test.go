@@ -72,7 +72,7 @@ const marker = "-- end of a command --"
 // literal fields have the same value on every computer.
 var literal = map[string]bool{
 	"ok": true, "status": true, "role": true, "appId": true, "protocol": true, "registrants": true, "heartbeatSeconds": true,
-	"connected": true, "mode": true, "firstPartyApp": true, "publishedApps": true, "closed": true, "pendingApps": true,
+	"connected": true, "mode": true, "firstPartyApp": true, "publishedApps": true, "closed": true, "pendingApps": true, "dark": true,
 }
 
 // differs says where two answers differ: in the fields there are, in their

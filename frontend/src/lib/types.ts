@@ -537,6 +537,7 @@ export interface EndedShare {
 export interface EngineInfo {
   billing: string;
   connected: boolean;
+  /** What was built: a version, or a commit between versions. */
   engineVersion: string;
   /** appId of the app that started this engine, or empty. */
   firstPartyApp: string;
@@ -952,6 +953,8 @@ export interface StatusSummary {
   /** Live ones. */
   apps: AppSummary[];
   connected: boolean;
+  /** The owner keeps everybody out of all apps. They stay live. */
+  dark: boolean;
   /** Root host, empty before there is an account. */
   host: string;
   /** Short name. */
