@@ -224,18 +224,24 @@ func (p *People) begin(ctx context.Context, by Actor, over func(pending) bool) (
 		return nil, turn{}, err
 	}
 	p.release(over)
+	within := programIn
+	if by.Owner {
+		within = answerIn
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	done, err := p.take(ctx)
+	first, cancelFirst := context.WithTimeout(ctx, within)
+	defer cancelFirst()
+	done, err := p.take(first)
 	if err != nil {
 		cancel()
 		return nil, turn{}, unreachable()
 	}
 	t := turn{end: func() { done(); cancel() }}
-	if t.upTo, err = p.flush(ctx); err == nil && p.cfg.Report != nil {
-		err = p.cfg.Report(ctx)
+	if t.upTo, err = p.flush(first); err == nil && p.cfg.Report != nil {
+		err = p.cfg.Report(first)
 	}
 	if err == nil {
-		t.before, err = p.asTheyAre(ctx, by)
+		t.before, err = p.asTheyAre(first, by)
 	}
 	if err != nil {
 		t.end()

@@ -34,6 +34,10 @@ import (
 // than what agentapi.Client waits, so that its caller hears a sentence.
 const answerIn = 10 * time.Second
 
+// programIn is how long a program waits to be told that the control plane does not
+// answer: what it asks is refused before anything is changed.
+const programIn = 2 * time.Second
+
 // Control is the control plane as this package needs it; *controlapi.Client is
 // one.
 type Control interface {
@@ -153,18 +157,18 @@ func New(cfg Config) (*People, error) {
 // List carries out GET /people: everybody with a row, removed ones included, the
 // owner first. It says of no app when it ends.
 func (p *People) List(ctx context.Context) (agentapi.People, error) {
-	people, err := p.list(ctx)
+	people, err := p.list(ctx, programIn)
 	for i, m := range people.Members {
 		people.Members[i] = forWhom(Actor{}, m)
 	}
 	return people, err
 }
 
-func (p *People) list(ctx context.Context) (agentapi.People, error) {
+func (p *People) list(ctx context.Context, within time.Duration) (agentapi.People, error) {
 	if err := p.connected(); err != nil {
 		return agentapi.People{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	got, err := p.cfg.Control.People(ctx)
 	if err != nil {
@@ -176,7 +180,7 @@ func (p *People) list(ctx context.Context) (agentapi.People, error) {
 // ListKnown is List for the owner, with the ends of what ends. With the control plane
 // away it is what the last snapshot says, so that access can be taken away then, too.
 func (p *People) ListKnown(ctx context.Context) (agentapi.People, error) {
-	people, err := p.list(ctx)
+	people, err := p.list(ctx, answerIn)
 	if agentapi.CodeOf(err) != agentapi.CodeUnavailable {
 		return people, err
 	}
@@ -284,7 +288,7 @@ func (p *People) connected() error {
 		return &agentapi.Error{Code: agentapi.CodeUnavailable, Message: p.cfg.NoControl.String(), Words: p.cfg.NoControl}
 	case p.cfg.Control == nil:
 		return agentapi.Errorf(agentapi.CodeUnavailable,
-			"This computer is not connected to an account yet, so nobody can be invited. The owner connects it in Porchlight's menu, or by: porchlight connect.")
+			"This computer is not connected to an account yet, so there is nobody to list, invite or remove. The owner connects it in Porchlight's menu, or by: porchlight connect.")
 	case p.cfg.Refused != nil && p.cfg.Refused():
 		return agentapi.Errorf(agentapi.CodeUnavailable,
 			"The server does not know this computer any more. The owner has to connect it again.")

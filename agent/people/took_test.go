@@ -2,12 +2,15 @@ package people_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 )
 
 // Weakness: a program that had let people in as often as it may, or had asked for as many
@@ -82,4 +85,45 @@ func TestM9_M10_TakingAwayNeverWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	has("Notes", "Wiki")
+}
+
+// Weakness: while the control plane took requests and answered none, a program heard
+// only after ten seconds that it cannot be reached.
+// Checked: it is told 503 long before that, nothing is changed, and what it takes away from
+// somebody known is done.
+func TestHangingControlPlaneIsSaidSoon(t *testing.T) {
+	t.Parallel()
+	r, bob := startWithBob(t, "Notes", "Wiki")
+	capability := r.capability(t)
+	hang := func(req *http.Request) {
+		if req.URL.Path != controlapi.PathSync {
+			_, _ = io.Copy(io.Discard, req.Body) // only then it is noticed that the other side has gone
+			<-req.Context().Done()
+			panic(http.ErrAbortHandler)
+		}
+	}
+	r.gate.on.Store(&hang)
+	defer r.gate.on.Store(nil)
+	for _, call := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"GET", "/people", "", http.StatusServiceUnavailable},
+		{"POST", "/people/invite", `{"email":"carol@example.com","apps":["Notes"]}`, http.StatusServiceUnavailable},
+		{"POST", "/people/revoke", `{"accountId":"abcdefghijklmnopqrstuvwxyz"}`, http.StatusServiceUnavailable},
+		{"POST", "/people/grant", fmt.Sprintf(`{"accountId":%q,"app":"Wiki","granted":false}`, bob), http.StatusOK},
+	} {
+		began := time.Now()
+		got := r.call(t, call.method, call.path, call.body, capability)
+		took := time.Since(began)
+		if says := fmt.Sprint(got.body["error"]); got.status != call.want || call.want != http.StatusOK && !strings.HasPrefix(says, "The server cannot be reached right now.") {
+			t.Errorf("%s: HTTP %d %v", call.path, got.status, got.body)
+		}
+		if took > 7*time.Second { // of ten, and two are meant
+			t.Errorf("%s was answered after %v", call.path, took)
+		}
+	}
+	if r.member(t, "carol@example.com").Email != "" {
+		t.Error("an invitation was made all the same")
+	}
 }
