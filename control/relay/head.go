@@ -15,13 +15,14 @@ import (
 // The head of a request is kept in memory until it is answered, and an answer waits for whoever
 // does not take it. So what connections to the auth host hold of these has a door of its own: for
 // each heldPart of it a connection takes a place there, and the one of a stranger goes that has
-// held some for the longest time where there is none.
+// held some for the longest time where there is none. Those of somebody known have as much for
+// themselves.
 const (
 	smallHead     = 4 << 10  // bytes for which nobody needs a place
 	smallKnown    = 64 << 10 // and nobody who is known: each waiting sync of an older version is a request
 	heldPart      = 32 << 10
-	heldInAll     = 64 << 20
-	heldPerSource = heldInAll / 4
+	heldInAll     = 32 << 20 // by strangers, and as much by others
+	heldPerSource = 4 << 20
 	// partingHead is how long one that goes has to let go of what it held.
 	partingHead = time.Second
 )
@@ -76,11 +77,14 @@ func LetIn(r *http.Request) {
 	h.relay.auth.keep(h.place)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known = true
-	h.leave()
-	for _, part := range h.parts {
-		h.relay.heads.keep(part)
+	if h.known {
+		return
 	}
+	for _, part := range h.parts {
+		h.relay.heads.leave(part)
+	}
+	h.known, h.parts = true, nil
+	h.fill()
 }
 
 // Take has the connection hold n bytes more, for which others may have to go. It is false
@@ -111,14 +115,26 @@ func (h *head) hold(n int) (sent []*newcomer, ok bool) {
 	if h.bytes += n; h.closed {
 		return nil, false
 	}
+	return h.fill()
+}
+
+func (h *head) door() *door {
+	if h.known {
+		return h.relay.knownHeads
+	}
+	return h.relay.heads
+}
+
+// fill takes the places it needs. mu is held.
+func (h *head) fill() (sent []*newcomer, ok bool) {
 	for len(h.parts) < h.places() {
-		part, other, ok := h.relay.heads.enter(h, h.source)
+		part, other, ok := h.door().enter(h, h.source)
 		if !ok {
 			h.relay.reached(limitHeads)
 			return sent, false
 		}
 		if h.known {
-			h.relay.heads.keep(part)
+			h.door().keep(part)
 		}
 		h.parts = append(h.parts, part)
 		if other != nil {
@@ -190,8 +206,8 @@ func (h *head) Close() error {
 		time.AfterFunc(partingHead, func() { _ = h.conn.Close() })
 		return nil
 	}
-	if own, ok := any(h.h2).(interface{ Abort() }); ok && h.h2 != nil {
-		own.Abort() // who reads it may wait, and not see the end
+	if h.h2 != nil {
+		h.h2.Abort() // who reads it may wait, and not see the end
 	}
 	return h.conn.Close()
 }
@@ -212,7 +228,7 @@ func (h *head) over() {
 func (h *head) leave() {
 	for len(h.parts) > h.places() {
 		last := len(h.parts) - 1
-		h.relay.heads.leave(h.parts[last])
+		h.door().leave(h.parts[last])
 		h.parts = h.parts[:last]
 	}
 	if h.bytes == 0 && h.empty != nil {

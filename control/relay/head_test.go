@@ -83,8 +83,8 @@ func (c *holding) Close() error {
 }
 
 // Whoever comes has room: the stranger goes who has held something for the longest time, and
-// has let go of it by then. Somebody known has to go for nobody, and does where only known
-// ones hold what there is.
+// has let go of it by then. Somebody known goes for nobody, and has room until others who are
+// known hold as much.
 func TestHeldByStrangersGivesWay(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, nil)
@@ -109,7 +109,7 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 		t.Error("what a waiting sync holds takes a place of strangers")
 	}
 	var strangers []*holding
-	for i := range sources {
+	for i := range sources + 1 {
 		c := come(1+i, false)
 		strangers = append(strangers, c)
 		if !c.head.Take(each) {
@@ -127,8 +127,8 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 			t.Errorf("room for the %dth that is known: %t", i, i == sources-1)
 		}
 	}
-	if known.closed.Load() || !strangers[sources-1].closed.Load() {
-		t.Error("somebody known went, or a stranger did not")
+	if known.closed.Load() || strangers[sources].closed.Load() {
+		t.Error("somebody went for one who is known")
 	}
 }
 

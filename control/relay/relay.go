@@ -114,23 +114,24 @@ type Config struct {
 // Relay is made by New and works while Serve runs. Its methods are safe for
 // concurrent use.
 type Relay struct {
-	cfg      Config
-	tls      *tls.Config
-	log      *slog.Logger
-	now      func() time.Time
-	door     *door
-	auth     *door // HTTP connections to the auth host
-	heads    *door // those of them that send a large head
-	visitors *bySource
-	ramp     *ramp
-	tickets  ticketBook
-	routes   routes
-	counters counters
-	told     told
-	refusals bounds.Minute // of control connections, as the log tells them
-	http     *http.Server  // of the auth host, for HTTP/1.1
-	http2    *http2.Server // and for HTTP/2
-	toHTTP   *handover
+	cfg        Config
+	tls        *tls.Config
+	log        *slog.Logger
+	now        func() time.Time
+	door       *door
+	auth       *door // HTTP connections to the auth host
+	heads      *door // what strangers' hold of heads, see head.go
+	knownHeads *door
+	visitors   *bySource
+	ramp       *ramp
+	tickets    ticketBook
+	routes     routes
+	counters   counters
+	told       told
+	refusals   bounds.Minute // of control connections, as the log tells them
+	http       *http.Server  // of the auth host, for HTTP/1.1
+	http2      *http2.Server // and for HTTP/2
+	toHTTP     *handover
 
 	mostFiles int          // open files, beyond which strangers get none
 	crowdedAt atomic.Int64 // when they last were as many, in nanoseconds
@@ -183,17 +184,19 @@ func New(cfg Config) (*Relay, error) {
 		cfg.Date = time.Now
 	}
 	r := &Relay{
-		cfg:      cfg,
-		tls:      cfg.TLS.Clone(),
-		log:      cfg.Log,
-		now:      cfg.Now,
-		door:     newDoor(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
-		auth:     newDoor(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
-		heads:    newHeadDoor(cfg.Limits),
-		visitors: newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
-		ramp:     newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
-		routes:   newRoutes(cfg.Limits),
-		toHTTP:   newHandover(),
+		cfg:   cfg,
+		tls:   cfg.TLS.Clone(),
+		log:   cfg.Log,
+		now:   cfg.Now,
+		door:  newDoor(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
+		auth:  newDoor(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
+		heads: newHeadDoor(cfg.Limits),
+		// Of those who are known, who come by whatever addresses.
+		knownHeads: newDoor(heldInAll/heldPart, heldInAll/heldPart),
+		visitors:   newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
+		ramp:       newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
+		routes:     newRoutes(cfg.Limits),
+		toHTTP:     newHandover(),
 	}
 	files := filelimit.Limit()
 	r.mostFiles = files - kept(files)

@@ -71,6 +71,6 @@ func (r *Relay) Stats() Stats {
 		s.Parked += session.parked()
 	}
 	s.LetIn = r.routes.letInSources()
-	s.Held = r.heads.inside() * heldPart
+	s.Held = (r.heads.inside() + r.knownHeads.inside()) * heldPart
 	return s
 }

@@ -36,7 +36,7 @@ const (
 )
 
 // attackSignIn has a crowd hold every place of the sign-in host with HTTP/2 connections that
-// ask for nothing, or once, and come again a second after they are closed, while others sign in, are
+// ask for nothing, or once, and come again five seconds after they are closed, while others sign in, are
 // invited, get tokens and connect computers. The crowd is of 20 addresses, and then of one
 // /59 of IPv6, in a network of its own.
 func attackSignIn(ctx context.Context, s *stage, t *tally) error {
@@ -126,7 +126,7 @@ func signInBeside(ctx context.Context, s *stage, t *tally, whose, crowdAt string
 	for i := range n {
 		dialer := &net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: addresses[i%len(addresses)]}}
 		all.Go(func() {
-			for again := time.After(0); ; again = time.After(time.Second) {
+			for again := time.After(0); ; again = time.After(5 * time.Second) {
 				select {
 				case <-again:
 				case <-crowd.Done():
