@@ -6,6 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,16 +57,45 @@ func TestOneLongFieldKeepsTheConnection(t *testing.T) {
 	}
 }
 
+// curl, on whose library many programs stand, gets such an answer too: to what it sends of a
+// known length and of an unknown one, over both.
+func TestEarlyAnswersReachCurl(t *testing.T) {
+	t.Parallel()
+	curl, err := exec.LookPath("curl")
+	if err != nil || !own() {
+		t.Skip("no curl, or net/http, which resets the stream at once")
+	}
+	r := newRig(t)
+	r.publish("notes", rawApp(t, tooLargeApp))
+	b := r.signedIn("notes", bobID, true)
+	file := filepath.Join(t.TempDir(), "upload")
+	if err := os.WriteFile(file, make([]byte, 50<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range []string{"--http2", "--http1.1"} {
+		for _, framing := range []string{"X-Its: length", "Transfer-Encoding: chunked"} {
+			out, err := exec.CommandContext(t.Context(), curl, "-ksS", way, "-m", "60", "--noproxy", "*", "--connect-to", "::"+r.addr, "-b", cookie+"="+b.cookies[cookie],
+				"-H", "Origin: "+origin, "-H", framing, "--data-binary", "@"+file, "-w", " %{http_code}", origin+"/").CombinedOutput()
+			if err != nil || string(out) != "too large 413" {
+				t.Errorf("%s, %s: %v %s", way, framing, err, out)
+			}
+		}
+	}
+}
+
+// tooLargeApp answers before it has read a body, and closes with a reset: much is unread.
+func tooLargeApp(c net.Conn) {
+	if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+		io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large")
+	}
+}
+
 // An app that finds an upload too large answers before it has read it, and closes. Its
 // answer is the visitor's, whoever notices first: 12 of 120 were a 502.
 func TestEarlyAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.publish("notes", rawApp(t, func(c net.Conn) {
-		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large")
-		} // and closes with a reset: much is unread
-	}))
+	r.publish("notes", rawApp(t, tooLargeApp))
 	upload := strings.Repeat("x", 4<<20)
 	b := r.signedIn("notes", bobID, true)
 	for i := range 60 {

@@ -271,7 +271,8 @@ func (v *visitor2) step(kind byte) {
 	}
 }
 
-// mayBeLate is called before a header block for a stream, which may have been reset. One
+// mayBeLate is called before a header block for a stream, which may have been reset, or is
+// about to be, because its answer was whole before the request. One
 // that was not opened is now: it is not opened again, as nothing may come of that.
 func (v *visitor2) mayBeLate(id uint32) {
 	if id == v.next {
@@ -280,7 +281,7 @@ func (v *visitor2) mayBeLate(id uint32) {
 	}
 	v.watch.note(func() {
 		s := v.streams[id]
-		v.late = v.late || v.rushed || s != nil && strings.Contains(s.end, "reset")
+		v.late = v.late || v.rushed || s != nil && s.end != ""
 	})
 }
 

@@ -47,7 +47,8 @@ type Conn struct {
 	waiting []*stream     // for one of them to end, the oldest first
 	idle    int64         // since when there is no stream
 	held    int           // bytes of all streams
-	given   chan struct{} // told when some were given back; nil while nobody waits
+	stuck   int           // of them, those of streams that wait for a window
+	given   chan struct{} // told when some were given back, or are stuck; nil while nobody waits
 	in0     inflow        // of the connection
 	lately  lately        // streams that were reset
 	resets  budget        // of streams that come to nothing

@@ -61,7 +61,7 @@ func TestLateFramesAreBounded(t *testing.T) {
 		t.Parallel()
 		v := meet(t, own, forbidden)
 		for i := range uint32(limits.Streams + 1) {
-			v.ask(1+2*i, "POST", "/", false)
+			v.ask(1+2*i, "POST", "", false)
 			v.reset(1 + 2*i)
 		}
 		v.trailers(3)

@@ -22,7 +22,8 @@ func (h *head) size() int {
 }
 
 // hold has the connection hold the head of a new stream, and what an answer to it takes. While
-// it has its share, nothing more is read of it.
+// it has its share, it is read no further, as long as some of it may come free without that:
+// streams that wait for a window are in the visitor's hand.
 func (c *Conn) hold(id uint32, head int) (held int, err error) {
 	if c.memory == nil {
 		return 0, nil
@@ -30,14 +31,13 @@ func (c *Conn) hold(id uint32, head int) (held int, err error) {
 	held = head + limits.HeldAnswer
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.held > 0 && c.held+held > limits.HeldPerConn && c.over == nil {
-		c.kick()
-		c.given = make(chan struct{}, 1)
-		inTime := c.wait(c.given, limits.HeaderTimeout)
-		c.given = nil
-		if !inTime {
+	for inTime := true; c.held+held > limits.HeldPerConn && c.over == nil; c.given = nil {
+		if !inTime || c.held <= c.stuck {
 			return 0, streamError(id, frames.ErrCodeRefusedStream)
 		}
+		c.kick()
+		c.given = make(chan struct{}, 1)
+		inTime = c.wait(c.given, limits.HeaderTimeout)
 	}
 	c.held += held
 	c.mu.Unlock()

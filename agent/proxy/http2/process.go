@@ -317,6 +317,9 @@ func (c *Conn) close(st *stream, why error) {
 	if st.deadline != nil {
 		st.deadline.Stop()
 	}
+	if st.lingers != nil {
+		st.lingers.Stop()
+	}
 	if st.queued {
 		st.queued = false
 		c.queue = slices.DeleteFunc(c.queue, func(q *stream) bool { return q == st })

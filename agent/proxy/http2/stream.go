@@ -45,6 +45,7 @@ type stream struct {
 	held     int   // bytes of c.held
 	wake     chan struct{}
 	deadline *time.Timer // of writes; nil for none
+	lingers  *time.Timer // until the visitor is told to send no more; nil until the answer is whole
 	trailer  http.Header // what came of those announced
 }
 
@@ -119,7 +120,7 @@ func (st *stream) done() {
 	c := st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !st.closed { // a handler that ended its goroutine
+	if !st.closed && st.lingers == nil { // a handler that ended its goroutine
 		c.reset(st.id, frames.ErrCodeInternal, st, errClosed)
 	}
 	st.give(0)
@@ -158,6 +159,12 @@ func (st *stream) await() {
 	if st.wake == nil {
 		st.wake = make(chan struct{}, 1)
 	}
+	stuck := st.held
+	c.stuck += stuck
+	defer func() { c.stuck -= stuck }()
+	if c.given != nil {
+		signal(c.given)
+	}
 	most := limits.Stall
 	if st.ours {
 		most = limits.StallOurs
@@ -186,18 +193,34 @@ func (c *Conn) wait(signal <-chan struct{}, d time.Duration) bool {
 }
 
 // endLocal is called when the answer is whole, in out. A visitor who still sends is told
-// that nobody reads it. mu is held.
+// that nobody reads it, but not at once: what they send is dropped for a moment in which they
+// can see the answer, for curl 7.88 forgets it once the stream is reset. mu is held.
 func (st *stream) endLocal() {
+	c := st.c
 	if st.remote {
-		st.c.close(st, errClosed)
+		c.close(st, errClosed)
 		return
 	}
-	st.c.reset(st.id, frames.ErrCodeNo, st, errClosed)
+	st.body.drop(errClosed)
+	st.ctx.Cancel()
+	st.lingers = time.AfterFunc(limits.Lingering, func() {
+		defer c.caught()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !st.closed {
+			c.reset(st.id, frames.ErrCodeNo, st, errClosed)
+			c.kick()
+		}
+	})
 }
 
 // endRemote is called when the visitor has said all. mu is held.
 func (st *stream) endRemote() {
 	st.remote = true
+	if st.lingers != nil {
+		st.c.close(st, errClosed)
+		return
+	}
 	if st.length >= 0 && st.got != st.length {
 		st.body.end(errDeclared)
 		return

@@ -178,6 +178,38 @@ func TestStalledStream(t *testing.T) {
 	}
 }
 
+// Who still sends when the answer is whole is told to stop a moment later, and not at all
+// where that was all; what comes meanwhile is dropped, up to the stream's window.
+func TestEarlyAnswerLingers(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{false, true} {
+		inTime(t, []string{own}, false, http.HandlerFunc(forbidden), func(t *testing.T, v *visitor) {
+			begun := time.Now()
+			v.ask(1, "POST", "/", false)
+			v.head(1)
+			v.WriteData(1, false, make([]byte, 10_000))
+			v.WriteData(1, ends, make([]byte, 10_000))
+			time.Sleep(limits.Parting)
+			v.ask(3, "GET", "/", true)
+			for f := range v.frames {
+				switch f := f.(type) {
+				case *frames.RSTStreamFrame:
+					if f.ErrCode != frames.ErrCodeNo || ends {
+						t.Errorf("%v, where the visitor had ended: %v", f, ends)
+					}
+					ends = true
+				case *headFrame:
+					if took := time.Since(begun); !ends || took < limits.Lingering || f.StreamID != 3 {
+						t.Errorf("after %v: %v; the visitor was told: %v", took, f, ends)
+					}
+					return
+				}
+			}
+			t.Error("the connection ended")
+		})
+	}
+}
+
 // A visitor who reads nothing at all loses the connection.
 func TestWriteStall(t *testing.T) {
 	t.Parallel()
