@@ -99,6 +99,7 @@ async function computer(name, porchlight, browser, proxy, roots) {
       NO_PROXY: '',
       SSL_CERT_FILE: bundle,
       GIT_SSL_CAINFO: bundle,
+      CURL_CA_BUNDLE: bundle,
       REQUESTS_CA_BUNDLE: bundle,
       GIT_TERMINAL_PROMPT: '0',
       GIT_CONFIG_NOSYSTEM: '1',
