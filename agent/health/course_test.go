@@ -465,6 +465,35 @@ func TestOnePageIsNotTheApp(t *testing.T) {
 	}
 }
 
+// Weakness: what answered with an error when it was asked, as it started, was told to do
+// so for as long as nobody ran doctor, though visitors had its pages.
+// Checked: when a visitor is answered it is asked again, not sooner than a minute after,
+// and ten where it refuses.
+func TestAnErrorThatIsOver(t *testing.T) {
+	t.Parallel()
+	for status, after := range map[int64]time.Duration{http.StatusServiceUnavailable: time.Minute, http.StatusForbidden: 10 * time.Minute} {
+		h, app := build(t), count(t)
+		app.status.Store(status)
+		h.set("a", app.port, agentapi.AppOptions{})
+		if got := h.Probe(t.Context(), "a"); !got.HealthNote || h.awaited.Load() != 1 {
+			t.Fatalf("%d: %+v, %d answers awaited", status, got, h.awaited.Load())
+		}
+		app.status.Store(http.StatusOK)
+		asked := app.asked.Load()
+		h.later(after - 10*time.Second)
+		h.Answered("a")
+		if h.Await(t.Context(), "a"); app.asked.Load() != asked {
+			t.Errorf("%d: asked too soon", status)
+		}
+		h.later(10 * time.Second)
+		h.Answered("a") // has the clock looked at
+		programs.Eventually(t, "it is asked again", func() bool { return !h.Of("a").HealthNote })
+		if got := h.Of("a"); app.asked.Load() != asked+1 || got.HealthStatus != 0 {
+			t.Errorf("%d: asked %d times, %+v", status, app.asked.Load()-asked, got)
+		}
+	}
+}
+
 // TestAPageThatIsTooSlow: where the time that a page waits for ended it, the option that
 // is about it is named, longer than it is now.
 func TestAPageThatIsTooSlow(t *testing.T) {

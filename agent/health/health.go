@@ -226,16 +226,21 @@ func (h *Health) request(id string, owner bool) {
 	defer h.mu.Unlock()
 	e := h.entryOf(id)
 	e.learnt.options(app, e.shown())
-	h.schedule(e, owner)
+	if owner {
+		h.schedule(e, 0)
+	} else {
+		h.schedule(e, pause)
+	}
 }
 
-// schedule has Run ask an app, if the owner wants that of any. mu is held.
-func (h *Health) schedule(e *entry, owner bool) {
+// schedule has Run ask an app, not sooner than a time after it was asked last, if the
+// owner wants that of any. mu is held.
+func (h *Health) schedule(e *entry, after time.Duration) {
 	if !h.cfg.On() {
 		return
 	}
 	due := h.cfg.Now()
-	if next := e.asked.Add(pause); !owner && !e.asked.IsZero() && next.After(due) {
+	if next := e.asked.Add(after); !e.asked.IsZero() && next.After(due) {
 		due = next
 	}
 	if e.due.IsZero() || due.Before(e.due) {

@@ -36,6 +36,7 @@ type house struct {
 	changes broadcast.Signal
 	off     atomic.Bool
 	ahead   atomic.Int64 // of the clock, in ns
+	awaited atomic.Int64 // how often the next answer to a visitor was asked for
 
 	mu     sync.Mutex
 	apps   map[string]health.App        // those that visitors can open; guarded by mu
@@ -71,6 +72,8 @@ func build(t *testing.T) *house {
 			defer h.mu.Unlock()
 			return h.socket
 		},
+		AwaitAnswer: func(string) { h.awaited.Add(1) },
+
 		On:      func() bool { return !h.off.Load() },
 		Changes: &h.changes,
 		Now:     func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },

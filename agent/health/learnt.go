@@ -122,7 +122,7 @@ func (h *Health) Compared(id string, kind agentapi.Compared, status int) {
 	news := e.learnt.answered(kind, status)
 	if now := h.cfg.Now(); unwanted(status) && e.learnt.kinds[kind].status != 0 && now.Sub(e.taught) >= pauseTaught {
 		e.taught = now
-		h.schedule(e, false)
+		h.schedule(e, pause)
 	}
 	if news {
 		h.cfg.Changes.Raise()

@@ -26,7 +26,7 @@ func (h *Health) Failed(id, state, detail string) {
 	e.last, e.well = &agentapi.AppError{At: v.at.UTC(), Text: v.detail, Words: v.said}, time.Time{}
 	if onePage := v.state == agentapi.HealthSilent || v.state == agentapi.HealthWrong; onePage && h.cfg.On() {
 		e.suspect = v
-		h.schedule(e, false)
+		h.schedule(e, pause)
 	} else {
 		e.met = v
 	}
@@ -57,6 +57,13 @@ func (h *Health) Answered(id string) {
 	if e.probed.state == agentapi.HealthUnknown || mayRecover(e.probed) {
 		e.probed = answers(app, 0)
 		e.probed.at = h.cfg.Now()
+	}
+	// Whether an error is still its first page, only that page tells.
+	switch {
+	case e.probed.note && unwanted(e.probed.status):
+		h.schedule(e, pauseTaught)
+	case e.probed.note:
+		h.schedule(e, pause)
 	}
 	h.cfg.Changes.Raise()
 }
@@ -107,7 +114,7 @@ func (h *Health) Listening(id string, listening bool) {
 	case !ok:
 	case listening:
 		e.probed, e.met = verdict{}, verdict{}
-		h.schedule(e, false)
+		h.schedule(e, pause)
 	default:
 		e = h.entryOf(id)
 		e.probed, e.met = nothing(app), verdict{}

@@ -88,7 +88,7 @@ func (h *Health) ask(ctx context.Context, id string) {
 		socket = h.cfg.Socket(app)
 	}
 	if h.conclude(id, app, socket, r, ok) {
-		if mayRecover(r.verdict) && h.cfg.AwaitAnswer != nil {
+		if (mayRecover(r.verdict) || r.note) && h.cfg.AwaitAnswer != nil {
 			h.cfg.AwaitAnswer(id)
 		}
 		h.cfg.Log.Info("asked an app", "app", id, "health", string(r.state))
