@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 
@@ -31,6 +32,8 @@ func (p *Proxy) passOn(w http.ResponseWriter, res *http.Response, conn *appConn,
 		_ = http.NewResponseController(w).Flush() // who is gone needs no trailers
 	}
 	if len(res.Trailer) == announced {
+		// Not one that never came: over HTTP/2 net/http waits for its value without end.
+		maps.DeleteFunc(res.Trailer, func(_ string, values []string) bool { return len(values) == 0 })
 		addHeader(h, res.Trailer)
 		return
 	}

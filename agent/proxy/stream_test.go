@@ -263,6 +263,28 @@ func TestResponseTrailers(t *testing.T) {
 	}
 }
 
+// Weakness: over HTTP/2 with --http go, the answer of an app that announces a trailer
+// and sends none had no end.
+func TestTrailerThatNeverComes(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"own", "go"} {
+		r := newRig(t, func(c *proxy.Config) { c.HTTP = way })
+		r.app("notes", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "Declared")
+			io.WriteString(w, "body")
+		})
+		for _, http2 := range []bool{false, true} {
+			b := r.signedIn("notes", bobID, http2)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			res, body := b.read(b.request("GET", origin+"/", nil).WithContext(ctx))
+			cancel()
+			if res.StatusCode != 200 || body != "body" || len(res.Trailer["Declared"]) != 0 {
+				t.Errorf("%s, http2=%v: %s %q %v", way, http2, res.Status, body, res.Trailer)
+			}
+		}
+	}
+}
+
 // Weakness seen elsewhere (Pomerium#1279, Home Assistant#56760): streams and
 // WebSockets outlive the access they were opened with.
 // Attack: hold an upload, a slow answer, an event stream, a WebSocket and a
