@@ -120,7 +120,7 @@ type Relay struct {
 	now        func() time.Time
 	door       *door
 	auth       *door // HTTP connections to the auth host
-	heads      *door // what strangers' hold of heads, see head.go
+	heads      *door // what strangers hold of heads, see head.go
 	knownHeads *door
 	visitors   *bySource
 	ramp       *ramp
