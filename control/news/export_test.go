@@ -26,7 +26,7 @@ func (n *News) RefuseOnce() {
 	n.routes.Lock()
 	defer n.routes.Unlock()
 	n.reload = func(*server.Options) error {
-		n.reload = n.server.ReloadOptions
+		n.reload = n.server.Load().ReloadOptions
 		return errors.New("not now")
 	}
 }

@@ -102,7 +102,7 @@ func (n *News) all() (runs []string) {
 // heard over it: each says what it listens to before anything else. Without a way the own
 // server answers at once that nobody listens.
 func (n *News) reached(begun time.Time) (runs []string) {
-	routes, err := n.server.Routez(nil)
+	routes, err := n.server.Load().Routez(nil)
 	if err != nil {
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -45,8 +46,8 @@ type Config struct {
 	Listen string
 	// TLS is for both sides of every connection between nodes. It must require
 	// and verify the other side's certificate. It is asked every second: another one is
-	// for connections from then on.
-	TLS func() *tls.Config
+	// for connections from then on, and those of before end where over has risen.
+	TLS func() (mutual *tls.Config, over int)
 	// Heard is called with computers that another node changed. It must not
 	// block.
 	Heard func(computers []string)
@@ -65,15 +66,17 @@ type Node struct {
 type News struct {
 	cfg    Config
 	log    *slog.Logger
-	server *server.Server // nil before Listen
-	client *nats.Conn     // nil before Listen
-	secret string         // of the client, known to this process alone
-	wake   chan struct{}  // has room for one: there is something to tell
+	server atomic.Pointer[server.Server] // nil before Listen
+	client *nats.Conn                    // nil before Listen
+	secret string                        // of the client, known to this process alone
+	wake   chan struct{}                 // has room for one: there is something to tell
 
 	routes sync.Mutex                  // held while the server is told of other addresses
 	known  []string                    // those it was told, sorted; guarded by routes
 	wanted []string                    // those it should be told; guarded by routes
 	tls    *tls.Config                 // what it was told; guarded by routes
+	over   int                         // of the connections that there are; guarded by routes
+	closed bool                        // guarded by routes
 	reload func(*server.Options) error // tells it; nil before Listen
 
 	questions chan *nats.Msg // of other nodes, for tunnels
@@ -98,7 +101,7 @@ func New(cfg Config) (*News, error) {
 		return nil, fmt.Errorf("news: %q is not an address to listen on", cfg.Listen)
 	case !validName(cfg.Node) || !validName(cfg.Run):
 		return nil, errors.New("news: the node or its run has no usable name")
-	case cfg.TLS == nil || !verifiesBoth(cfg.TLS()):
+	case cfg.TLS == nil || !verifiesBoth(cfg.TLS):
 		return nil, errors.New("news: the TLS configuration does not verify both sides")
 	case cfg.Heard == nil || cfg.Log == nil:
 		return nil, errors.New("news: Heard and Log are required")
@@ -110,19 +113,25 @@ func New(cfg Config) (*News, error) {
 	}, nil
 }
 
-func verifiesBoth(c *tls.Config) bool {
+func verifiesBoth(of func() (*tls.Config, int)) bool {
+	c, _ := of()
 	return c != nil && c.ClientAuth == tls.RequireAndVerifyClientCert && !c.InsecureSkipVerify
 }
 
 // Listen opens the port for other nodes and begins to hear them. Close must be
 // called afterwards, also when it failed.
 func (n *News) Listen() (err error) {
-	n.tls = n.cfg.TLS()
-	if n.server, err = startServer(n.cfg, n.tls, n.secret, n.log); err != nil {
+	n.routes.Lock()
+	n.tls, n.over = n.cfg.TLS()
+	if err = n.startServer(); err == nil {
+		host, _, _ := net.SplitHostPort(n.cfg.Listen) // New has looked at it
+		n.cfg.Listen = net.JoinHostPort(host, strconv.Itoa(n.server.Load().ClusterAddr().Port))
+	}
+	n.routes.Unlock()
+	if err != nil {
 		return err
 	}
-	n.reload = n.server.ReloadOptions
-	n.client, err = nats.Connect("", nats.InProcessServer(n.server), nats.UserInfo(clientName, n.secret),
+	n.client, err = nats.Connect("", nats.InProcessServer(n), nats.UserInfo(clientName, n.secret),
 		nats.NoEcho(), nats.MaxReconnects(-1), nats.ReconnectWait(beatEvery/10),
 		nats.ReconnectHandler(func(*nats.Conn) { n.miss("the connection to the own server was lost") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { n.miss(err.Error()) }))
@@ -138,11 +147,37 @@ func (n *News) Listen() (err error) {
 	return nil
 }
 
-// Address is the host:port at which other nodes reach this one, after Listen.
-func (n *News) Address() string {
-	host, _, _ := net.SplitHostPort(n.cfg.Listen) // New has looked at it
-	return net.JoinHostPort(host, strconv.Itoa(n.server.ClusterAddr().Port))
+// startServer begins what listens. routes is held.
+func (n *News) startServer() error {
+	s, err := startServer(n.cfg, n.tls, n.secret, n.log)
+	if err != nil {
+		return err
+	}
+	n.server.Store(s)
+	n.known, n.reload = nil, s.ReloadOptions
+	return nil
 }
+
+// InProcessConn is how the own client reaches the server, also one that began anew.
+func (n *News) InProcessConn() (net.Conn, error) { return n.server.Load().InProcessConn() }
+
+// beginAnew ends every connection to other nodes, and listens at the same address: some
+// may be of a node that is none any more. What is missed meanwhile is read from the store.
+// routes is held.
+func (n *News) beginAnew(mutual *tls.Config, over int) error {
+	before := n.server.Load()
+	before.Shutdown()
+	before.WaitForShutdown()
+	n.tls = mutual
+	if err := n.startServer(); err != nil {
+		return err
+	}
+	n.over = over
+	return nil
+}
+
+// Address is the host:port at which other nodes reach this one, after Listen.
+func (n *News) Address() string { return n.cfg.Listen }
 
 // Run tells the others what there is to tell, until ctx ends; then the last of it
 // is sent and the port closed.
@@ -179,9 +214,12 @@ func (n *News) Close() error {
 		_ = n.client.FlushTimeout(closeWait) // what is lost is read from the store
 		n.client.Close()
 	}
-	if n.server != nil {
-		n.server.Shutdown()
-		n.server.WaitForShutdown()
+	n.routes.Lock()
+	defer n.routes.Unlock()
+	n.closed = true
+	if s := n.server.Load(); s != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
 	}
 	return nil
 }
@@ -206,7 +244,17 @@ func (n *News) Know(nodes []Node) {
 // route tells the server of the addresses wanted and of another TLS configuration, if it
 // does not know them; what fails is tried again at the next beat. routes is held.
 func (n *News) route() {
-	mutual := n.cfg.TLS()
+	mutual, over := n.cfg.TLS()
+	if n.closed {
+		return
+	}
+	if over != n.over {
+		n.log.Info("the nodes are known by another secret: connections for news begin anew")
+		if err := n.beginAnew(mutual, over); err != nil {
+			n.log.Warn("listening for the news of other nodes failed", "err", err)
+			return
+		}
+	}
 	if slices.Equal(n.wanted, n.known) && mutual == n.tls {
 		return
 	}

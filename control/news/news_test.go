@@ -32,12 +32,18 @@ type node struct {
 	stop  func()
 }
 
-func secured(t *testing.T, secret, name string) func() *tls.Config {
+func secured(t *testing.T, secret, name string) func() (*tls.Config, int) {
 	t.Helper()
 	c, err := relay.NewsTLS(func() ([][]byte, error) { return [][]byte{[]byte(secret)}, nil }, name, "127.0.0.1", time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+func mutual(t *testing.T, secret, name string) *tls.Config {
+	t.Helper()
+	c, _ := secured(t, secret, name)()
 	return c
 }
 
@@ -267,7 +273,7 @@ func member(t *testing.T, secret string, to ...*node) *nats.Conn {
 		Cluster: server.ClusterOpts{Name: "porchlight", Host: "127.0.0.1", Port: server.RANDOM_PORT, PoolSize: 1},
 	}
 	if secret != "" {
-		opts.Cluster.TLSConfig = secured(t, secret, "evil")()
+		opts.Cluster.TLSConfig = mutual(t, secret, "evil")
 	}
 	for _, n := range to {
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: n.Address()})
@@ -377,13 +383,13 @@ func TestStrangersAreRefused(t *testing.T) {
 	// The port itself: without a certificate, and with one of another authority.
 	for what, config := range map[string]*tls.Config{
 		"no certificate":                 {InsecureSkipVerify: true},
-		"a certificate of another one's": {InsecureSkipVerify: true, GetClientCertificate: secured(t, "the secret of some other control plane's nodes", "one")().GetClientCertificate},
+		"a certificate of another one's": {InsecureSkipVerify: true, GetClientCertificate: mutual(t, "the secret of some other control plane's nodes", "one").GetClientCertificate},
 	} {
 		if err := handshake(t, one.Address(), config); err == nil {
 			t.Errorf("%s: the port takes it", what)
 		}
 	}
-	ours := secured(t, ourSecret, "two")()
+	ours := mutual(t, ourSecret, "two")
 	ours.ServerName = "127.0.0.1"
 	if err := handshake(t, one.Address(), ours); err != nil {
 		t.Errorf("a node of ours is refused: %v", err)
@@ -442,14 +448,14 @@ func TestConfigVerifiesBothSides(t *testing.T) {
 	for what, change := range map[string]func(*news.Config){
 		"no TLS": func(c *news.Config) { c.TLS = nil },
 		"clients unasked": func(c *news.Config) {
-			lax := c.TLS().Clone()
+			lax := mutual(t, ourSecret, "one").Clone()
 			lax.ClientAuth = tls.NoClientCert
-			c.TLS = func() *tls.Config { return lax }
+			c.TLS = func() (*tls.Config, int) { return lax, 0 }
 		},
 		"servers unasked": func(c *news.Config) {
-			lax := c.TLS().Clone()
+			lax := mutual(t, ourSecret, "one").Clone()
 			lax.InsecureSkipVerify = true
-			c.TLS = func() *tls.Config { return lax }
+			c.TLS = func() (*tls.Config, int) { return lax, 0 }
 		},
 		"a name":     func(c *news.Config) { c.Node = "a b" },
 		"an address": func(c *news.Config) { c.Listen = "7543" },

@@ -31,11 +31,11 @@ func TestNewsGoesOverToAnotherSecret(t *testing.T) {
 	}
 	for i, name := range []string{"one", "two", "three"} {
 		set(i, ourSecret)
-		mutual, err := relay.NewsTLS(func() ([][]byte, error) { return *rings[i].Load(), nil }, name, "127.0.0.1", time.Now)
+		config, err := relay.NewsTLS(func() ([][]byte, error) { return *rings[i].Load(), nil }, name, "127.0.0.1", time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		nodes = append(nodes, open(t, name, func(c *news.Config) { c.TLS = mutual }))
+		nodes = append(nodes, open(t, name, func(c *news.Config) { c.TLS = config }))
 	}
 	meet(t, nodes...)
 	thief := member(t, ourSecret, nodes...)
@@ -75,13 +75,13 @@ func TestNewsGoesOverToAnotherSecret(t *testing.T) {
 		_, err := listening.NextMsg(3 * time.Second)
 		return err != nil
 	})
-	config := secured(t, ourSecret, "one")().Clone()
+	config := mutual(t, ourSecret, "one").Clone()
 	config.InsecureSkipVerify = true
 	if err := handshake(t, nodes[1].Address(), config); err == nil {
 		t.Error("the old copy is let in")
 	}
 	if err := handshake(t, nodes[1].Address(), &tls.Config{
-		InsecureSkipVerify: true, GetClientCertificate: secured(t, fresh, "two")().GetClientCertificate,
+		InsecureSkipVerify: true, GetClientCertificate: mutual(t, fresh, "two").GetClientCertificate,
 	}); err != nil {
 		t.Errorf("a node with the new secret is refused: %v", err)
 	}

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -87,6 +86,7 @@ type peerTLS struct {
 	cert  *tls.Certificate
 	made  time.Time
 	held  map[net.Conn]*x509.Certificate // connections that end with an authority
+	over  int                            // how often an authority has ended
 }
 
 // Secrets are at least 32 bytes each, which all nodes know and nobody else. The first is
@@ -114,6 +114,7 @@ func (p *peerTLS) renewed() error {
 	if err == nil && len(p.all) > 0 && slices.EqualFunc(secrets, p.all, func(s []byte, a *authority) bool { return bytes.Equal(s, a.secret) }) {
 		return nil
 	}
+	before := p.all
 	p.all, p.pool, p.cert, p.cache = nil, x509.NewCertPool(), nil, tls.NewLRUClientSessionCache(sessionsKept)
 	for _, secret := range secrets {
 		var a *authority
@@ -122,6 +123,9 @@ func (p *peerTLS) renewed() error {
 		}
 		p.all = append(p.all, a)
 		p.pool.AddCert(a.cert)
+	}
+	if slices.ContainsFunc(before, func(a *authority) bool { return !p.trusts(a.cert) }) {
+		p.over++
 	}
 	for conn, by := range p.held {
 		if !p.trusts(by) {
@@ -141,15 +145,10 @@ func (p *peerTLS) trusts(cert *x509.Certificate) bool {
 }
 
 // hold has a connection, whose other side was verified, end with the authority that knows
-// it. It is forgotten when it has ended otherwise.
+// it; release must be called when it has ended.
 func (p *peerTLS) hold(conn net.Conn, state tls.ConnectionState) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for other := range p.held {
-		if closedHere(other) {
-			delete(p.held, other)
-		}
-	}
 	if len(state.VerifiedChains) == 0 {
 		return errors.New("its certificate was not verified")
 	}
@@ -162,14 +161,10 @@ func (p *peerTLS) hold(conn net.Conn, state tls.ConnectionState) error {
 	return nil
 }
 
-// closedHere says whether a connection of the system is closed at this side.
-func closedHere(conn net.Conn) bool {
-	c, ok := conn.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := c.SyscallConn()
-	return err != nil || raw.Control(func(uintptr) {}) != nil
+func (p *peerTLS) release(conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.held, conn)
 }
 
 // certificate is this node's, made anew every day.
@@ -260,8 +255,8 @@ func peerName(state tls.ConnectionState) (string, error) {
 // NewsTLS is for both sides of the connections on which nodes tell each other news
 // (package news): each shows that it is a node, and who calls that it has reached
 // the host it called. It is to be asked again and again: another configuration is for new
-// connections, and those by a secret that has ended are closed.
-func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() *tls.Config, error) {
+// connections, and where over has risen those of before must end.
+func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() (mutual *tls.Config, over int), error) {
 	p, err := newPeerTLS(secrets, node, now)
 	if err != nil {
 		return nil, err
@@ -269,13 +264,15 @@ func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() *
 	p.hosts = []string{host}
 	var mu sync.Mutex
 	var last *tls.Config
-	return func() *tls.Config {
+	return func() (*tls.Config, int) {
 		mu.Lock()
 		defer mu.Unlock()
 		if pool, _ := p.known(); last == nil || last.RootCAs != pool {
 			last = p.news()
 		}
-		return last
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return last, p.over
 	}, nil
 }
 
@@ -284,11 +281,5 @@ func (p *peerTLS) news() *tls.Config {
 	c.NextProtos, c.RootCAs = []string{newsALPN}, c.ClientCAs
 	c.SessionTicketsDisabled = true // a resumed one would be known by what has ended
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() }
-	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		one := p.server()
-		one.NextProtos, one.SessionTicketsDisabled = c.NextProtos, true
-		one.VerifyConnection = func(state tls.ConnectionState) error { return p.hold(hello.Conn, state) }
-		return one, nil
-	}
 	return c
 }

@@ -222,6 +222,7 @@ func (r *Relay) giveKey(life context.Context, raw net.Conn, secure *tls.Conn, de
 	if err := r.peerTLS.hold(raw, state); err != nil {
 		return err
 	}
+	defer r.peerTLS.release(raw)
 	key, err := exportVoucherKey(state, from, r.cfg.Node, r.now())
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // copyOf is what a copy of a store knows that was made now.
 type copyOf struct {
 	seal  func(purpose, text string) string
-	nodes func() *tls.Config
+	nodes *tls.Config
 }
 
 func stolen(t *testing.T, svc *control.Service) copyOf {
@@ -30,7 +30,8 @@ func stolen(t *testing.T, svc *control.Service) copyOf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return copyOf{svc.Keys.Seal, config}
+	mutual, _ := config()
+	return copyOf{svc.Keys.Seal, mutual}
 }
 
 // takenAt says whether a port speaks to a node of the copy: news says something by itself,
@@ -43,7 +44,7 @@ func (c copyOf) takenAt(t *testing.T, address, protocol string) bool {
 	}
 	defer raw.Close()
 	_ = raw.SetDeadline(time.Now().Add(programs.Patience))
-	config := c.nodes().Clone()
+	config := c.nodes.Clone()
 	config.InsecureSkipVerify, config.NextProtos = true, []string{protocol} // a thief takes whom it finds
 	n, err := tls.Client(raw, config).Read(make([]byte, 1))
 	if err != nil && isTimeout(err) {
