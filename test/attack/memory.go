@@ -61,6 +61,13 @@ var hoards = []hoard{
 			writeHead(f, uint32(2*i+1), e.block(fields), true)
 		}
 	}},
+	{"bodies of one byte", func(f *http2.Framer, e *encoder, host, path string) {
+		for i := range streams {
+			id := uint32(2*i + 1)
+			writeHead(f, id, e.block([]hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: host}, {Name: ":path", Value: path}}), false)
+			_ = f.WriteData(id, false, []byte("x"))
+		}
+	}},
 	{"long fields that do not end", func(f *http2.Framer, e *encoder, host, path string) {
 		block := e.block([]hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: "x", Value: strings.Repeat("x", 900<<10)}})
 		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:1<<10]})

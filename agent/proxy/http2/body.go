@@ -196,12 +196,17 @@ func (b *body) Close() error {
 	c := b.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	b.close()
+	return nil
+}
+
+// close is Close. mu is held.
+func (b *body) close() {
 	if !b.closed {
 		b.closed = true
 		b.empty()
 		signal(b.wake)
 	}
-	return nil
 }
 
 // setDeadline has reads fail from then on; never for zero.

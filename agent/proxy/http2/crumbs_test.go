@@ -26,9 +26,11 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 	for _, c := range []struct {
 		what         string
 		crumbs, most int
+		body         bool // of one byte
 	}{
-		{"beyond what may be", 257, 3 << 20},
-		{"within", 15, 3 << 20},
+		{"beyond what may be", 257, 3 << 20, false},
+		{"within", 15, 3 << 20, false},
+		{"a body", 1, 3 << 20, true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			came := make(chan struct{}, limits.Streams)
@@ -50,11 +52,16 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 				if i == 0 {
 					block = append(start, bytes.Repeat([]byte{0xbe}, c.crumbs-1)...)
 				}
-				v.WriteHeaders(frames.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block, EndStream: true, EndHeaders: true})
+				v.WriteHeaders(frames.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block, EndStream: !c.body, EndHeaders: true})
+				if c.body {
+					v.WriteData(uint32(2*i+1), false, []byte("x"))
+				}
 			}
 			for range limits.Streams {
 				<-came
 			}
+			v.WritePing(false, [8]byte{1})
+			v.next(func(f frames.Frame) bool { _, ok := f.(*frames.PingFrame); return ok })
 			if kept := inUse() - before; kept > int64(c.most) {
 				t.Errorf("%d requests keep %d KiB", limits.Streams, kept>>10)
 			}

@@ -145,8 +145,8 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// DropHead lets go of the request's header and target: the answer is the handler's own, and
-// may wait for a visitor who does not take it, limits.StallOurs.
+// DropHead lets go of the request's header, target and body: the answer is the handler's own,
+// and may wait for a visitor who does not take it, limits.StallOurs.
 func (w *response) DropHead() {
 	st := w.st
 	st.ours = true
@@ -156,6 +156,9 @@ func (w *response) DropHead() {
 	st.c.mu.Lock()
 	defer st.c.mu.Unlock()
 	st.give(limits.HeldAnswer)
+	if st.body != nil {
+		st.body.close()
+	}
 }
 
 func (w *response) WriteString(p string) (int, error) { return w.Write([]byte(p)) }
