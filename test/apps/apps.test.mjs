@@ -18,6 +18,7 @@ import manifest from './apps/manifest.mjs'
 import next from './apps/next.mjs'
 import nginx from './apps/nginx.mjs'
 import programs from './apps/programs.mjs'
+import rails from './apps/rails.mjs'
 import reactrouter from './apps/reactrouter.mjs'
 import sveltekit from './apps/sveltekit.mjs'
 import vite from './apps/vite.mjs'
@@ -27,7 +28,7 @@ import wordpress from './apps/wordpress.mjs'
 import { startHouse } from './house.mjs'
 import { Stage } from './stage.mjs'
 
-const apps = [nginx, vite, https, git, grpc, sveltekit, reactrouter, webpack, next, ...frameworks, wordpress, ...jupyter, ...home, webdav, caldav, ...programs, manifest]
+const apps = [nginx, vite, https, git, grpc, sveltekit, reactrouter, webpack, next, ...frameworks, rails, wordpress, ...jupyter, ...home, webdav, caldav, ...programs, manifest]
 const wanted = process.env.PORCHLIGHT_APPS ?? ''
 const headings = wanted.split(',')
 const chosen = apps.filter((app) => !wanted || (wanted === 'quick' ? app.quick : headings.includes(app.heading)))
