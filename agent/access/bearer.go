@@ -122,24 +122,36 @@ func (b *Bearer) passedBefore(authorization string) (token string, passed *verif
 // secret between visitor and agent even when it is worth nothing any more.
 func OwnToken(authorization string) (token string, ours bool) {
 	fields := strings.Fields(authorization)
-	if len(fields) != 2 || !strings.EqualFold(fields[0], "bearer") {
+	if len(fields) != 2 || !strings.EqualFold(fields[0], "bearer") || !ownToken(fields[1]) {
 		return "", false
 	}
-	parts := strings.Split(fields[1], ".")
+	return fields[1], true
+}
+
+// HoldsToken says whether such a token stands anywhere in an Authorization value, after
+// another scheme or in place of one.
+func HoldsToken(authorization string) bool {
+	for word := range strings.FieldsFuncSeq(authorization, func(r rune) bool { return strings.ContainsRune(" \t,;:=\"'<>", r) }) {
+		if ownToken(word) {
+			return true
+		}
+	}
+	return false
+}
+
+func ownToken(token string) bool {
+	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return "", false
+		return false
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return "", false
+		return false
 	}
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	if json.Unmarshal(payload, &claims) != nil || claims.Issuer != controlapi.TokenIssuer {
-		return "", false
-	}
-	return fields[1], true
+	return json.Unmarshal(payload, &claims) == nil && claims.Issuer == controlapi.TokenIssuer
 }
 
 // verify judges a token, and what it said when it passed before, or nil.

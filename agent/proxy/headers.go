@@ -39,7 +39,7 @@ func strip(h http.Header) {
 	if values, ok := h["Authorization"]; ok {
 		kept := values[:0]
 		for _, v := range values {
-			if !ourBearer(v) && !access.HoldsPassword(v) {
+			if !access.HoldsToken(v) && !access.HoldsPassword(v) {
 				kept = append(kept, v)
 			}
 		}

@@ -142,6 +142,11 @@ func TestOurSecretsStayHere(t *testing.T) {
 	if !strings.Contains(raw, "\r\nCookie: a=1;  b=\"2;3\"\r\n") || !strings.Contains(raw, "\r\nCookie: c=4\r\n") {
 		t.Errorf("other cookies were changed:\n%s", raw)
 	}
+	for _, elsewhere := range []string{"token " + token, token, "Bearer x, Bearer " + token, "Bearer x " + token, `Token token="` + token + `"`, "token:" + token, "<" + token + ">"} {
+		if raw := send("Cookie: " + session + "\r\nAuthorization: " + elsewhere + "\r\n"); strings.Contains(raw, "Authorization") {
+			t.Errorf("a token reached the app:\n%s", raw)
+		}
+	}
 	raw = send("Cookie: " + session + "\r\nCookie: odd , =;;x\r\nAuthorization: Bearer the-app's-own\r\n")
 	if !strings.Contains(raw, "\r\nAuthorization: Bearer the-app's-own\r\n") || !strings.Contains(raw, "\r\nCookie: odd , =;;x\r\n") {
 		t.Errorf("what is the app's was changed:\n%s", raw)

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"porchlight/agent/access"
 )
 
 // maxReturn is the longest path and query a visitor is brought back to, in
@@ -142,12 +140,4 @@ func safeReturn(target string) string {
 // isOurs says whether a decoded path is ours on every host.
 func isOurs(path string) bool {
 	return strings.HasPrefix(path, ourPath) || path == strings.TrimSuffix(ourPath, "/")
-}
-
-// ourBearer says whether an Authorization value is an access token of the
-// control plane, valid or not: such a token never reaches an app. An app's own
-// bearer tokens do.
-func ourBearer(value string) bool {
-	_, ours := access.OwnToken(value)
-	return ours
 }
