@@ -16,6 +16,7 @@ var (
 	paceStranger = bounds.Bucket{Size: 200, Refill: 50 * time.Millisecond} // requests of one user
 	paceProgram  = bounds.Bucket{Size: 30, Refill: 2 * time.Second}        // gifts of one process
 	pacePrograms = bounds.Bucket{Size: 60, Refill: time.Second}            // and of all
+	paceUnknown  = bounds.Bucket{Size: 30, Refill: 2 * time.Second}        // one user's removals of nobody
 )
 
 // maxPaced bounds the users, and the processes, that are remembered.
@@ -26,6 +27,7 @@ type paces struct {
 	strangers *bounds.Buckets[string] // by user
 	programs  *bounds.Buckets[string] // by process
 	all       *bounds.Buckets[struct{}]
+	unknown   *bounds.Buckets[string] // by user
 }
 
 func newPaces() paces {
@@ -33,6 +35,7 @@ func newPaces() paces {
 		strangers: bounds.NewBuckets[string](paceStranger, maxPaced),
 		programs:  bounds.NewBuckets[string](paceProgram, maxPaced),
 		all:       bounds.NewBuckets[struct{}](pacePrograms, 1),
+		unknown:   bounds.NewBuckets[string](paceUnknown, maxPaced),
 	}
 }
 
@@ -91,4 +94,25 @@ func (a *API) slowChange(by people.Actor) error {
 		Code: agentapi.CodeTooMany, RetryAfter: max(own, all),
 		Message: "Programs let people in too often. Wait a moment and try again.",
 	}
+}
+
+// takes carries out what takes access away, for which nobody waits. An id that this
+// computer does not know is asked for at the control plane, in the turn of other changes:
+// that is paced, but for somebody who was invited a moment ago.
+func (a *API) takes(r *http.Request, by people.Actor, accountID string, take func() (any, error)) (any, error) {
+	if _, known := a.cfg.People.Row(accountID); known || by.Owner {
+		return take()
+	}
+	user := a.callerOf(r).UserID
+	if wait := a.paces.unknown.Take(time.Now(), user); wait > 0 {
+		return nil, &agentapi.Error{
+			Code: agentapi.CodeTooMany, RetryAfter: wait,
+			Message: "Programs name people whom this computer does not know too often. Wait a moment and try again.",
+		}
+	}
+	out, err := take()
+	if err == nil {
+		a.paces.unknown.GiveBack(user)
+	}
+	return out, err
 }

@@ -77,7 +77,7 @@ func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
 	if req.Granted {
 		return a.paced(r, by, change)
 	}
-	return change()
+	return a.takes(r, by, req.AccountID, change)
 }
 
 func (a *API) remove(r *http.Request, by people.Actor) (any, error) {
@@ -86,7 +86,7 @@ func (a *API) remove(r *http.Request, by people.Actor) (any, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	return a.cfg.People.Remove(r.Context(), by, req)
+	return a.takes(r, by, req.AccountID, func() (any, error) { return a.cfg.People.Remove(r.Context(), by, req) })
 }
 
 // holdSeconds reads how long the owner wants a change held, 0 where it does not say. In

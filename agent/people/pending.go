@@ -63,6 +63,13 @@ func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int
 		heldUntil = c.At.Add(hold)
 	}
 	p.pending[c.ID] = pending{PendingChange: c, unwritten: err != nil, heldUntil: heldUntil}
+	if err == nil && hold == 0 { // one that is held may be taken back
+		for _, twin := range p.pending {
+			if twin.Sent && twin.Deny() == c.Deny() {
+				p.lift(twin) // the new one stands for it: a program may ask without end
+			}
+		}
+	}
 	return closed, heldUntil, err
 }
 
