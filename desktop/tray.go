@@ -21,13 +21,19 @@ const (
 	// the owner aimed at what it said before.
 	ignoreFor = 500 * time.Millisecond
 
-	// level is how long a line has to be there before lines are made below it.
+	// level is how long a line has to be there before lines are made below it, the panel
+	// running meanwhile (see knows).
 	// GTK panels drop, for good, what is below a line they do not know yet as one
 	// that opens a menu.
 	level = 800 * time.Millisecond
 	// levelAnew is the same for a panel that has just started: it has much else to
 	// do, and on a busy machine was seen to know no line after level.
 	levelAnew = 2500 * time.Millisecond
+
+	// sluggish is how long a panel takes to answer that does not read the menu just now.
+	sluggish = level / 2
+	// levelMost ends the waiting for one that is never quicker.
+	levelMost = time.Minute
 )
 
 // tray shows menus in the panel. systray can append lines and hide them, and can
@@ -40,6 +46,7 @@ type tray struct {
 	log  *slog.Logger
 	icon func(state string) (template, regular []byte)
 	do   func(action) // called on a goroutine of its own
+	ping func()       // returns when the panel has answered; nil where none reads the menu by itself
 
 	next  chan menu     // the latest menu not yet applied; holds one
 	made  chan struct{} // closed when the menu can be read
@@ -51,6 +58,8 @@ type tray struct {
 	lines               []*trayLine
 	level               time.Duration // level, or levelAnew once another panel read the menu
 	unfinished          bool          // lines are missing whose turn has not come
+	asked               bool          // the panel was, in this apply
+	reads               time.Time     // since when the panel does, after it did not
 	shownIcon, shownTip string
 }
 
@@ -146,7 +155,7 @@ func (t *tray) apply(m menu) {
 		t.shownTip = tip
 		systray.SetTooltip(tip)
 	}
-	t.shown, t.unfinished = m, false
+	t.shown, t.unfinished, t.asked = m, false, false
 	t.lines = t.fill(nil, t.lines, m.lines)
 }
 
@@ -164,10 +173,9 @@ func (t *tray) draw(icon string) {
 
 // fill has the places below a line, or of the menu itself, show lines.
 func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLine {
-	early := under != nil && time.Since(under.since) < t.level
 	for i, l := range lines {
 		if i == len(places) {
-			if early {
+			if under != nil && !t.knows(under) {
 				t.unfinished = true
 				break
 			}
@@ -189,6 +197,27 @@ func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLi
 		}
 	}
 	return places
+}
+
+// knows says whether the panel can be trusted to know a line as one that opens a menu: it
+// has been there for long enough in which the panel ran. One that stalls reads everything
+// at once afterwards, and drops what is below lines it meets with it.
+func (t *tray) knows(l *trayLine) bool {
+	there := time.Since(l.since)
+	if there < t.level || there < levelMost && time.Since(t.reads) < t.level {
+		return false
+	}
+	if t.asked || t.ping == nil || there >= levelMost {
+		return true
+	}
+	t.asked = true
+	asked := time.Now()
+	t.ping()
+	if time.Since(asked) < sluggish {
+		return true
+	}
+	t.reads = time.Now()
+	return false
 }
 
 // place appends one.

@@ -1,6 +1,7 @@
 package desktop
 
 import (
+	"context"
 	"os"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ func (t *tray) start() (end func()) {
 	}
 	systray.SetTitle("Porchlight") // also how panels remember the icon's place
 	systray.SetTooltip("Porchlight")
+	t.ping = pingPanel
 	start, stop := systray.RunWithExternalLoop(t.build, nil)
 	start()
 	ending, kept := make(chan struct{}), make(chan struct{})
@@ -53,6 +55,19 @@ func (t *tray) start() (end func()) {
 			<-t.made
 			stop()
 		})
+	}
+}
+
+// trayWatcher is the name of the panel's part that shows icons.
+const trayWatcher = "org.kde.StatusNotifierWatcher"
+
+// pingPanel asks the panel for something that it answers between reading the menu and
+// drawing it. What was sent to it before, it has by then.
+func pingPanel() {
+	ctx, cancel := context.WithTimeout(context.Background(), levelAnew)
+	defer cancel()
+	if conn, err := dbus.SessionBus(); err == nil {
+		_ = conn.Object(trayWatcher, "/StatusNotifierWatcher").CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", dbus.FlagNoAutoStart, trayWatcher, "ProtocolVersion").Err
 	}
 }
 
@@ -90,8 +105,7 @@ func (t *tray) keep(ending <-chan struct{}) {
 // watchPanels has the menu made anew whenever a panel begins to show icons. It
 // returns false when ending is closed, and true when the bus goes away.
 func (t *tray) watchPanels(conn *dbus.Conn, ending <-chan struct{}) bool {
-	const watcher = "org.kde.StatusNotifierWatcher"
-	match := []dbus.MatchOption{dbus.WithMatchSender("org.freedesktop.DBus"), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, watcher)}
+	match := []dbus.MatchOption{dbus.WithMatchSender("org.freedesktop.DBus"), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, trayWatcher)}
 	if err := conn.AddMatchSignal(match...); err != nil {
 		t.log.Warn("another panel will not be noticed", "err", err)
 	}
@@ -109,7 +123,7 @@ func (t *tray) watchPanels(conn *dbus.Conn, ending <-chan struct{}) bool {
 				signals = nil
 				continue
 			}
-			if s.Name != "org.freedesktop.DBus.NameOwnerChanged" || len(s.Body) < 3 || s.Body[0] != watcher {
+			if s.Name != "org.freedesktop.DBus.NameOwnerChanged" || len(s.Body) < 3 || s.Body[0] != trayWatcher {
 				continue
 			}
 			if owner, _ := s.Body[2].(string); owner != "" {

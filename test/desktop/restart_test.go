@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
 )
 
 // kill ends a part of the desktop as a crash would, and waits until it is gone.
@@ -137,4 +140,48 @@ func TestBusRestart(t *testing.T) {
 	p.revokeByMouse("diary", "Diary")
 	open.over(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
 	p.quit()
+}
+
+// Weakness: a panel that did not run for a moment while it read the menu lost for good what
+// was below its lines: the app made those by its own clock.
+// Checked: held from when it hears of the icon, before its first look at the menu, the panel
+// draws every submenu later.
+func TestPanelThatStalls(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.approved("notes", "Notes", webApp(t, "notes"))
+	p.quit()
+	var panel uint32
+	if err := s.bus.BusObject().Call("org.freedesktop.DBus.GetConnectionUnixProcessID", 0, "org.kde.StatusNotifierWatcher").Store(&panel); err != nil || panel == 0 {
+		t.Fatalf("whose panel it is: %d, %v", panel, err)
+	}
+	listener, err := dbus.Connect(s.busAddress())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if err := listener.BusObject().Call("org.freedesktop.DBus.AddMatch", 0, "type='method_call',member='RegisterStatusNotifierItem',eavesdrop='true'").Err; err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan *dbus.Message, 64)
+	listener.Eavesdrop(heard) // answers too, from now on
+	p.start(p.args...)
+	for registered, late := false, time.After(patience); !registered; {
+		select {
+		case message := <-heard:
+			registered = message.Headers[dbus.FieldMember].Value() == "RegisterStatusNotifierItem"
+		case <-late:
+			t.Fatal("the panel hears of no icon")
+		}
+	}
+	if err := syscall.Kill(int(panel), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Second) // for so long it does not run
+	if err := syscall.Kill(int(panel), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.trayShows("Notes > Revoke > Yes, revoke Notes", true)
+	p.revokeByMouse("notes", "Notes")
 }
