@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"sync"
 	"time"
 
@@ -15,23 +16,27 @@ import (
 // The head of a request is kept in memory until it is answered, and an answer waits for whoever
 // does not take it. So what connections to the auth host hold of these has a door of its own: for
 // each heldPart of it a connection takes a place there, and the one of a stranger goes that has
-// held some for the longest time where there is none. Those of somebody known have as much for
-// themselves.
+// held some for the longest time where there is none. Those of somebody known have room
+// of their own.
 const (
-	smallHead     = 4 << 10  // bytes for which nobody needs a place
-	smallKnown    = 64 << 10 // and nobody who is known: each waiting sync of an older version is a request
-	heldPart      = 32 << 10
-	heldInAll     = 32 << 20 // by strangers, and as much by others
-	heldPerSource = 4 << 20
+	smallHead  = 4 << 10  // bytes for which nobody needs a place
+	smallKnown = 64 << 10 // and nobody who is known: each waiting sync of an older version is a request
+	heldPart   = 20 << 10
+	// heldByStrangers and heldByKnown are 64 MiB together, of which one stranger's address has 4.
+	heldByStrangers = 800 * heldPart
+	heldByKnown     = 2400 * heldPart
+	heldPerSource   = 200 * heldPart
 	// partingHead is how long one that goes has to let go of what it held.
 	partingHead = time.Second
+	// collectEvery is how often the memory of those that went is looked for at most.
+	collectEvery = 100 * time.Millisecond
 )
 
 func newHeadDoor(l Limits) *door {
 	if l.AuthConnectionsPerSource >= l.AuthConnections {
-		return newDoor(heldInAll/heldPart, heldInAll/heldPart) // all come from one address, a load balancer's
+		return newDoor(heldByStrangers/heldPart, heldByStrangers/heldPart) // all come from one address, a load balancer's
 	}
-	return newDoor(heldInAll/heldPart, heldPerSource/heldPart)
+	return newDoor(heldByStrangers/heldPart, heldPerSource/heldPart)
 }
 
 // head counts what an HTTP connection holds of requests that are not answered: over HTTP/1.1
@@ -50,12 +55,13 @@ type head struct {
 	serving bool // what comes now is a request's body
 	known   bool
 	closed  bool
+	gone    chan struct{} // closed when the connection is
 	parts   []*newcomer   // at the door for what is held
 	empty   chan struct{} // closed when nothing is held any more; nil while nobody waits for that
 }
 
 func newHead(r *Relay, conn net.Conn, source netip.Prefix, place *newcomer) *head {
-	return &head{relay: r, conn: conn, source: source, place: place}
+	return &head{relay: r, conn: conn, source: source, place: place, gone: make(chan struct{})}
 }
 
 // await begins the wait for a first request.
@@ -99,13 +105,29 @@ func (h *head) Take(n int) bool {
 		}
 		select {
 		case <-other.conn.(*head).emptied():
+		case <-h.gone: // it has to let go itself, for which others wait
+			ok = false
 		case <-time.After(partingHead):
 		}
 	}
 	if !ok {
 		h.Give(n)
 	}
+	if len(sent) > 0 {
+		h.relay.collect()
+	}
 	return ok
+}
+
+// collect has the memory of those that went be found, before as much is taken again: the
+// garbage collector lets it grow with how fast it comes.
+func (r *Relay) collect() {
+	r.collecting.Lock()
+	defer r.collecting.Unlock()
+	if time.Since(r.collected) >= collectEvery {
+		runtime.GC()
+		r.collected = time.Now()
+	}
 }
 
 // hold is Take; sent have to go, and where it is false n has to be given back.
@@ -217,6 +239,9 @@ func (h *head) over() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.first.Stop()
+	if !h.closed {
+		close(h.gone)
+	}
 	h.closed = true
 	if !h.serving && h.h2 == nil {
 		h.bytes = 0

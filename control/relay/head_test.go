@@ -99,7 +99,7 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 		}
 		return c
 	}
-	const each, sources = fewestPerSource * heldPart, heldInAll / heldPart / fewestPerSource
+	const each, sources = fewestPerSource * heldPart, heldByStrangers / heldPart / fewestPerSource
 	known := come(0, true)
 	if !known.head.Take(each) {
 		t.Fatal("there is no room for the first")
@@ -115,16 +115,17 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 		if !c.head.Take(each) {
 			t.Fatalf("there is no room for the %dth", i)
 		}
-		if places := r.heads.inside(); places > heldInAll/heldPart {
+		if places := r.heads.inside(); places > heldByStrangers/heldPart {
 			t.Fatalf("%d places are taken", places)
 		}
 	}
 	if !strangers[0].gone.Load() || strangers[1].closed.Load() || known.closed.Load() {
 		t.Error("not the oldest stranger went, or it still holds something")
 	}
-	for i := range sources {
-		if c := come(101+i, true); c.head.Take(each) != (i < sources-1) {
-			t.Errorf("room for the %dth that is known: %t", i, i == sources-1)
+	const others = heldByKnown/heldPart/fewestPerSource - 1
+	for i := range others + 1 {
+		if c := come(101+i, true); c.head.Take(each) != (i < others) {
+			t.Errorf("room for the %dth that is known: %t", i, i == others)
 		}
 	}
 	if known.closed.Load() || strangers[sources].closed.Load() {

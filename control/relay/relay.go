@@ -133,6 +133,9 @@ type Relay struct {
 	http2      *http2.Server // and for HTTP/2
 	toHTTP     *handover
 
+	collecting sync.Mutex // protects collected, and is held meanwhile
+	collected  time.Time
+
 	mostFiles int          // open files, beyond which strangers get none
 	crowdedAt atomic.Int64 // when they last were as many, in nanoseconds
 
@@ -192,7 +195,7 @@ func New(cfg Config) (*Relay, error) {
 		auth:  newDoor(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
 		heads: newHeadDoor(cfg.Limits),
 		// Of those who are known, who come by whatever addresses.
-		knownHeads: newDoor(heldInAll/heldPart, heldInAll/heldPart),
+		knownHeads: newDoor(heldByKnown/heldPart, heldByKnown/heldPart),
 		visitors:   newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
 		ramp:       newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
 		routes:     newRoutes(cfg.Limits),

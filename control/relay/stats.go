@@ -10,7 +10,7 @@ type Stats struct {
 	Parked   int // idle data connections
 	Visitors int // visits waiting or under way
 	LetIn    int // addresses for which places are kept
-	Held     int // bytes of heads, and for their answers, at the auth host; in parts of 32 KiB
+	Held     int // bytes of heads, and for their answers, at the auth host; in parts of 20 KiB
 
 	Visits      uint64            // joined to a data connection
 	BytesUp     uint64            // of finished visits, visitor to agent

@@ -108,7 +108,7 @@ var (
 	descParked      = relayMetric("parked_connections", "Idle data connections.")
 	descVisitors    = relayMetric("visitors", "Visits waiting or under way.")
 	descKnown       = relayMetric("known_addresses", "Addresses let in by computers lately, for which places are kept.")
-	descHeld        = relayMetric("held_bytes", "Bytes of heads of requests to the auth host, and for their answers, that are held; in parts of 32 KiB.")
+	descHeld        = relayMetric("held_bytes", "Bytes of heads of requests to the auth host, and for their answers, that are held; in parts of 20 KiB.")
 	descVisits      = relayMetric("visits_total", "Visits joined to a data connection.")
 	descBytesUp     = relayMetric("bytes_up_total", "Bytes of finished visits, visitor to agent.")
 	descBytesDown   = relayMetric("bytes_down_total", "Bytes of finished visits, agent to visitor.")
