@@ -298,6 +298,7 @@ func (a *Agent) makeAPI() {
 		Try:         a.try,
 		Examine:     a.examine,
 		HTTP:        a.proxy.HTTP,
+		Crowded:     a.proxy.Crowded,
 		Update:      a.update.Update,
 		Log:         a.cfg.Log.With("part", "api"),
 	})

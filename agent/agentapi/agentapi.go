@@ -298,6 +298,9 @@ type OwnerState struct {
 	// connections that the own code has lost by a fault of its own since the start.
 	HTTP       string `json:"http,omitempty"`
 	HTTPBroken int    `json:"httpBroken,omitempty"`
+	// Crowded is when visitors last had all the connections or the memory they may have;
+	// nil while they never had.
+	Crowded *time.Time `json:"crowded,omitempty"`
 	// DarkSince is when the owner closed everything; nil when they have not.
 	DarkSince *time.Time `json:"darkSince,omitempty"`
 	// Here counts the people who have something open now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/oneline"
@@ -59,6 +60,15 @@ func HTTP(broken int) []Finding {
 	}
 	return []Finding{Said("requests", wrong, text,
 		"Its log says where. Until that is mended, start Porchlight with --http go, which has the Go library read them (porchlight agent --http go, or porchlight-desktop --http go).")}
+}
+
+// Crowded tells that visitors had all they may have, within the last hour.
+func Crowded(at *time.Time) []Finding {
+	if at == nil || time.Since(*at) > time.Hour {
+		return nil
+	}
+	return []Finding{Said("requests", note, words.Of("Within the last hour visitors had all the connections or all the memory that they may have; the oldest ones who had not signed in were turned away."),
+		"Whoever is signed in has places kept. Its log names the network that took the most.")}
 }
 
 // Users tells of other users of this computer who wait for an answer.

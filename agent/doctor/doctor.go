@@ -116,7 +116,7 @@ func (p Patient) checks() []check {
 		checks = append(checks, func(ctx context.Context) []Finding { return App(ctx, app, p.Ask) })
 	}
 	return append(checks, func(context.Context) []Finding {
-		return slices.Concat(HTTP(p.State.HTTPBroken), Users(p.State.Users), Mails(p.State.Undelivered))
+		return slices.Concat(HTTP(p.State.HTTPBroken), Crowded(p.State.Crowded), Users(p.State.Users), Mails(p.State.Undelivered))
 	})
 }
 

@@ -63,6 +63,11 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 	if a.cfg.HTTP != nil {
 		state.HTTP, state.HTTPBroken = a.cfg.HTTP()
 	}
+	if a.cfg.Crowded != nil {
+		if at := a.cfg.Crowded(); !at.IsZero() {
+			state.Crowded = &at
+		}
+	}
 	if until, ok := a.cfg.Access.AccessUntil(); ok && connection.Away {
 		state.AccessUntil = &until
 	}

@@ -96,6 +96,8 @@ type Config struct {
 	// HTTP says what reads visitors' requests, and how often that failed by itself; nil
 	// where nobody visits.
 	HTTP func() (way string, broken int)
+	// Crowded is when visitors last had all they may have; zero for never. Nil as HTTP.
+	Crowded func() time.Time
 	// Update is what is known of newer versions; nil where nobody asks.
 	Update func() *agentapi.Update
 	Log    *slog.Logger // discarded when nil

@@ -169,6 +169,7 @@ type Proxy struct {
 	checking atomic.Pointer[check] // the newest look at a browser's trust; nil for none
 
 	broken       atomic.Int64 // see HTTP
+	crowded      atomic.Int64 // see Crowded; Unix seconds
 	hinted       sync.Map     // app id → struct{}: OnHint was told
 	failing      sync.Map     // app id → bool: has not answered since it failed; true: nobody was there
 	failingCount atomic.Int64 // entries of failing
@@ -215,7 +216,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	return gate.Serve(ctx, ln, gate.Config{
 		TLS: p.config.TLS, Handler: p, HTTP: p.config.HTTP, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
 		CutOff: func() { p.config.Access.CloseAll() }, Refused: p.refusedTLS, Log: p.log,
-		Broken: func(any) { p.broken.Add(1) },
+		Broken: func(any) { p.broken.Add(1) }, Crowded: func() { p.crowded.Store(p.now().Unix()) },
 	})
 }
 
@@ -223,6 +224,15 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 // failed by a fault of ours; each time has cost a visitor their connection.
 func (p *Proxy) HTTP() (way string, broken int) {
 	return cmp.Or(p.config.HTTP, gate.DefaultHTTP), int(p.broken.Load())
+}
+
+// Crowded is when visitors last had all the connections or the memory they may have; zero for
+// never.
+func (p *Proxy) Crowded() time.Time {
+	if at := p.crowded.Load(); at != 0 {
+		return time.Unix(at, 0)
+	}
+	return time.Time{}
 }
 
 // OpenLink makes a link that signs the owner in at one app, or at the launcher

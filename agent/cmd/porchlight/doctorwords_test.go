@@ -105,6 +105,8 @@ func TestDoctorWords(t *testing.T) {
 	troubled.Certificate = &agentapi.Certificate{Problem: "notes.maya.porch.example has no certificate: the authority does not answer."}
 	say("an app has no certificate", doctor.App(t.Context(), troubled, answers)[1])
 	say("our own reading of requests failed", append(doctor.HTTP(1), doctor.HTTP(3)...)...)
+	crowded := time.Now()
+	say("visitors had all they may have", doctor.Crowded(&crowded)...)
 	say("another user asks", doctor.Users([]agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}, {ID: "34", Standing: agentapi.UserDenied}})...)
 	if err := os.WriteFile(filepath.Join(dir, "agent.db"), nil, 0o600); err != nil {
 		t.Fatal(err)

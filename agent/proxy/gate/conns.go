@@ -27,6 +27,7 @@ import (
 type conns struct {
 	most   int
 	within time.Duration // for a first request that is let through
+	full   func()        // nil for nobody to be told
 	log    *slog.Logger
 
 	mu      sync.Mutex
@@ -70,9 +71,9 @@ type Conn struct {
 	release func() // nil while nothing is held
 }
 
-func newConns(files int, within time.Duration, log *slog.Logger) *conns {
+func newConns(files int, within time.Duration, full func(), log *slog.Logger) *conns {
 	return &conns{
-		most: max(2*limits.LeastPerSource, min(limits.Conns, limits.Share(files, limits.ConnsShare))), within: within, log: log,
+		most: max(2*limits.LeastPerSource, min(limits.Conns, limits.Share(files, limits.ConnsShare))), within: within, full: full, log: log,
 		sources: map[netip.Prefix]int{}, heldBy: map[netip.Prefix]int{}, refused: Refusals{},
 	}
 }
@@ -118,8 +119,11 @@ func (s *conns) place(c *Conn) (out *Conn, ok bool) {
 
 // logRefusal says in the log which limit was reached. mu is held.
 func (s *conns) logRefusal(limit string, source netip.Prefix) {
+	if s.full != nil {
+		s.full()
+	}
 	if refused, log := s.refused.Count(limit, time.Now()); log {
-		s.log.Warn("too many connections of visitors: new ones are refused or take the place of those nobody has signed in on",
+		s.log.Warn("visitors have all the connections or the memory they may have: new ones are refused or take the place of those nobody has signed in on",
 			"limit", limit, "source", source, "open", s.open, "refused", refused)
 	}
 }

@@ -15,7 +15,7 @@ func TestHandshakesRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
-		f := newFront(nil, &tls.Config{}, newConns(1000, time.Minute, log), nil, log)
+		f := newFront(nil, &tls.Config{}, newConns(1000, time.Minute, nil, log), nil, log)
 		for range 3 {
 			var visitors []net.Conn
 			for range 3 * mostResting {

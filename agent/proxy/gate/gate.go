@@ -56,6 +56,9 @@ type Config struct {
 	// Broken is told of a panic or an inconsistency of our own way, which has cost
 	// somebody a connection; nil for not.
 	Broken func(what any)
+	// Crowded is told when visitors have all they may have, of connections or memory; it must
+	// not wait. Nil for not.
+	Crowded func()
 	// Refused is told the name in each handshake that the other side ended because it
 	// did not take the certificate; nil for not.
 	Refused func(serverName string)
@@ -73,7 +76,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	if c.LetInWithin <= 0 {
 		c.LetInWithin = limits.LetIn
 	}
-	front := newFront(ln, conf, newConns(c.Files, c.LetInWithin, c.Log), c.Refused, c.Log)
+	front := newFront(ln, conf, newConns(c.Files, c.LetInWithin, c.Crowded, c.Log), c.Refused, c.Log)
 	var handlers sync.WaitGroup
 	srv := newServer(base, conf, c.Log)
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

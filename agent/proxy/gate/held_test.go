@@ -23,7 +23,8 @@ func (c fromConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 
 // the longest time gives way, never one on whom somebody was let in, who has a part kept.
 func TestHeld(t *testing.T) {
 	t.Parallel()
-	s := newConns(100_000, time.Hour, slog.New(slog.DiscardHandler))
+	full := 0
+	s := newConns(100_000, time.Hour, func() { full++ }, slog.New(slog.DiscardHandler))
 	server := http2.New(http2.Config{})
 	add := func(ip byte) *Conn {
 		t.Helper()
@@ -60,9 +61,15 @@ func TestHeld(t *testing.T) {
 	if !taken(first, limits.HeldPerSource/4) || !taken(second, limits.HeldPerSource/4) {
 		t.Fatal("a source may not hold its share")
 	}
+	if full != 0 {
+		t.Error("it is told to be full, and is not")
+	}
 	third := add(1)
 	if !taken(third, 1, first) || let.closed || second.closed {
 		t.Error("the oldest of the source does not give way")
+	}
+	if full == 0 {
+		t.Error("nobody is told that it is full")
 	}
 	third.Give(1)
 	if !taken(second, 1) {

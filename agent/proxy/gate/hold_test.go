@@ -14,7 +14,7 @@ func TestHold(t *testing.T) {
 	raw, other := net.Pipe()
 	defer raw.Close()
 	defer other.Close()
-	c := newConns(1000, time.Minute, slog.New(slog.DiscardHandler)).add(raw)
+	c := newConns(1000, time.Minute, nil, slog.New(slog.DiscardHandler)).add(raw)
 	released := map[string]int{}
 	hold := func(what string) { c.Hold(what, func() { released[what]++ }) }
 	if c.Holds("one") || !(*Conn)(nil).Holds("one") {

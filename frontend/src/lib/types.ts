@@ -808,6 +808,8 @@ export interface OwnerState {
   /** By label. */
   apps: OwnerApp[];
   connecting?: Connecting;
+  /** When visitors last had all the connections or the memory they may have. */
+  crowded?: string;
   /** When the owner closed everything. */
   darkSince?: string;
   engineVersion: string;
