@@ -116,7 +116,9 @@ func (p *People) fold(undo *store.Undo, apps []engine.App) []engine.App {
 	if err != nil {
 		p.cfg.Log.Error("a notice could not be told together with another", "err", err)
 	}
-	if !ok {
+	// One that tells of several people, as before a restart, stays.
+	ofOne := func(n agentapi.Notice) bool { return n.ID == id && n.Undo }
+	if !ok || !slices.ContainsFunc(p.cfg.Apps.Notices(), ofOne) {
 		return apps
 	}
 	undo.Join(id, before)

@@ -175,7 +175,7 @@ func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 			continue
 		}
 		if k.Kind == n.Kind && k.Text == n.Text && !MustStay(k, seen) {
-			return dropNotice(tx, k.ID)
+			return dropOlder(tx, k)
 		}
 		ofPeople = append(ofPeople, k)
 	}
@@ -226,7 +226,16 @@ func dropOldest(tx *bolt.Tx, notices []agentapi.Notice, seen uint64) (dropped bo
 	if i < 0 {
 		return false, nil
 	}
-	return true, dropNotice(tx, notices[i].ID)
+	return true, dropOlder(tx, notices[i])
+}
+
+// dropOlder makes room for another notice. What one that tells of several people can be
+// undone by stays; see forgetUndos.
+func dropOlder(tx *bolt.Tx, n agentapi.Notice) error {
+	if n.Undo {
+		return dropNotice(tx, n.ID)
+	}
+	return tx.Bucket(noticesBucket).Delete(noticeKey(n.ID))
 }
 
 // SeenNotices is the id of the newest notice that the owner has seen; ok is false

@@ -174,3 +174,30 @@ func TestOneNoticeOfMany(t *testing.T) {
 		t.Error("the newest of many cannot be undone, or all can")
 	}
 }
+
+// Weakness: of two notices that say alike how much was taken from how many, the former
+// went with the Undo of whoever was the last of its people.
+// Checked: that can be undone after it, too.
+func TestAlikeNoticesOfMany(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	var last uint64
+	for _, who := range []string{"bob", "carol", "dave", "erin"} {
+		text, with := "took Notes from "+who, []uint64(nil)
+		if who == "carol" || who == "erin" {
+			text, with = "took access away 2 times, from 2 people", []uint64{last}
+		}
+		notices, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityWithdrawn, Text: text}, &Undo{Kind: agentapi.ActivityWithdrawn, AccountID: who}, with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last = notices[len(notices)-1].ID; who == "carol" {
+			saw(t, s, notices)
+		}
+	}
+	for id, who := range []string{"bob", "carol", "dave", "erin"} {
+		if got := undoable(t, s, uint64(id+1)); got != who {
+			t.Errorf("notice %d undoes %q, want %s", id+1, got, who)
+		}
+	}
+}
