@@ -22,10 +22,10 @@ const (
 	smallHead  = 4 << 10  // bytes for which nobody needs a place
 	smallKnown = 64 << 10 // and nobody who is known: each waiting sync of an older version is a request
 	heldPart   = 20 << 10
-	// heldByStrangers and heldByKnown are 63 MiB together, of which one stranger's address has 3.
+	// heldByStrangers and heldByKnown are 63 MiB together.
 	heldByStrangers = 480 * heldPart
 	heldByKnown     = 2720 * heldPart
-	heldPerSource   = 160 * heldPart
+	heldPerSource   = heldByStrangers // all the cookies of a browser take a third of it
 	// partingHead is how long one that goes has to let go of what it held.
 	partingHead = time.Second
 	// collectEvery is how often the memory of those that went is looked for at most.
