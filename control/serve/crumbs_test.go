@@ -54,7 +54,7 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 				}
 			}
 			measured := false
-			for begun, ended := 0, 0; ended == 0; {
+			for begun, ended := 0, 0; ended < streams; {
 				f, err := frames.ReadFrame()
 				if err != nil {
 					t.Fatalf("%d answers began and %d streams were reset: %v", begun, ended, err)
