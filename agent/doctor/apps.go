@@ -67,8 +67,8 @@ func Crowded(at *time.Time) []Finding {
 	if at == nil || time.Since(*at) > time.Hour {
 		return nil
 	}
-	return []Finding{Said("requests", note, words.Of("Within the last hour visitors had all the connections or all the memory that they may have; the oldest ones who had not signed in were turned away."),
-		"Whoever is signed in has places kept. Its log names the network that took the most.")}
+	return []Finding{Said("requests", note, words.Of("Within the last hour visitors, or one network of them, had all the connections or all the memory that they may have, and some were turned away."),
+		"Whoever is signed in has places kept. Its log names the limit, and a network that met it.")}
 }
 
 // Users tells of other users of this computer who wait for an answer.

@@ -38,7 +38,7 @@ var germanDoctor = map[string]string{
 	"The certificate of %s has ended, so browsers cannot open it. Porchlight is having it renewed.":                                          "Das Zertifikat von %s ist abgelaufen, darum können Browser es nicht öffnen. Porchlight lässt es erneuern.",
 
 	// An app that waits.
-	"Within the last hour visitors had all the connections or all the memory that they may have; the oldest ones who had not signed in were turned away.":       "In der letzten Stunde hatten Besucher alle Verbindungen oder allen Speicher, die sie haben dürfen; die ältesten, die nicht angemeldet waren, wurden abgewiesen.",
+	"Within the last hour visitors, or one network of them, had all the connections or all the memory that they may have, and some were turned away.":           "In der letzten Stunde hatten Besucher, oder die eines Netzes, alle Verbindungen oder allen Speicher, die sie haben dürfen, und einige wurden abgewiesen.",
 	"Porchlight's own reading of visitors' requests has failed once since it was started; one connection was lost.":                                             "Porchlights eigenes Lesen der Anfragen von Besuchern ist seit dem Start einmal gescheitert; eine Verbindung ging dabei verloren.",
 	"Porchlight's own reading of visitors' requests has failed %[1]s times since it was started; each time one connection was lost.":                            "Porchlights eigenes Lesen der Anfragen von Besuchern ist seit dem Start %[1]s-mal gescheitert; jedes Mal ging eine Verbindung verloren.",
 	"%[1]s waits for you: it wants an address for port %[2]s.":                                                                                                  "%[1]s wartet auf Sie: Die App bittet um eine Adresse für Port %[2]s.",
