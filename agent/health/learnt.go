@@ -100,7 +100,7 @@ func (l *learnt) added(v verdict) verdict {
 // compares is what an app refused, in words.
 var compares = map[agentapi.Compared]string{
 	agentapi.ComparedForm:      "a form that its own page sent",
-	agentapi.ComparedWebSocket: "a WebSocket of its own page",
+	agentapi.ComparedWebSocket: "a WebSocket", // with whatever Origin, or none
 	agentapi.ComparedCall:      "a call of its own page",
 }
 

@@ -140,7 +140,7 @@ func TestHealthTellsWhatVisitorsMeet(t *testing.T) {
 		"signin":      {app: compares(401, hostOf), met: 401, before: "(status 401) and takes what is sent to localhost", cure: localhost, then: 200},
 		"misdirected": {app: behind(compares(421, hostOf)), path: "ui/", met: 421, before: "(status 421) and takes what is sent to localhost", cure: localhost, then: 200},
 		"forbidden":   {app: behind(compares(403, hostOf)), path: "ui/", met: 403, before: "(status 403) and takes what is sent to localhost", cure: localhost, then: 200},
-		"sockets":     {app: compares(403, originOf("webSocket")), way: "socket", met: 403, after: "refused a WebSocket of its own page (status 403). It may compare addresses", cure: localhost, then: 200},
+		"sockets":     {app: compares(403, originOf("webSocket")), way: "socket", met: 403, after: "refused a WebSocket (status 403). It may compare addresses", cure: localhost, then: 200},
 		"forms":       {app: compares(400, originOf("form")), way: "form", met: 400, after: "refused a form that its own page sent (status 400). It may compare addresses", cure: localhost, then: 200},
 		"e500":        {app: always(500), met: 500, before: "an error as its first page (status 500)"},
 		"e503":        {app: always(503), met: 503, before: "an error as its first page (status 503)"},

@@ -45,7 +45,7 @@ var germanAgent = map[string]string{
 	"It answers, and refuses %[1]s all the same (status %[2]s). To call it by another name did not help: it has to be told its address itself, in its own settings.": "Sie antwortet und weist %[1]s trotzdem ab (Status %[2]s). Ein anderer Name half nicht: Ihre Adresse muss in ihren eigenen Einstellungen stehen.",
 	"It answers, and refused %[1]s (status %[2]s). It may compare addresses: the option to call it localhost may help.":                                              "Sie antwortet und wies %[1]s ab (Status %[2]s). Vielleicht vergleicht sie Adressen: Die Option, sie localhost zu nennen, kann helfen.",
 	"a form that its own page sent":               "ein Formular ihrer eigenen Seite",
-	"a WebSocket of its own page":                 "einen WebSocket ihrer eigenen Seite",
+	"a WebSocket":                                 "einen WebSocket",
 	"a call of its own page":                      "einen Aufruf ihrer eigenen Seite",
 	"It did not answer a page within %s seconds.": "Sie beantwortete eine Seite nicht binnen %s Sekunden.",
 	"It did not answer a page within %[1]s seconds. To have pages wait longer, type: porchlight options %[2]s --first-byte %[3]s":    "Sie beantwortete eine Seite nicht binnen %[1]s Sekunden. Damit Seiten länger warten, geben Sie ein: porchlight options %[2]s --first-byte %[3]s",
