@@ -56,15 +56,16 @@ func looksOf(label string) [2]string {
 }
 
 // resembled is the label of another approved app that a request's label could be taken
-// for, or empty. mu is held.
-func (a *Apps) resembled(app *App) string {
+// for, the first of several, or empty. mu is held.
+func (a *Apps) resembled(app *App) (label string) {
 	for _, other := range a.shown.Load().byLabel {
 		if other.Name == app.Name || other.ID == "" {
 			continue
 		}
-		if other.looks[0] == app.looks[0] || other.looks[1] == app.looks[1] {
-			return other.Label
+		alike := other.looks[0] == app.looks[0] || other.looks[1] == app.looks[1]
+		if alike && (label == "" || other.Label < label) {
+			label = other.Label
 		}
 	}
-	return ""
+	return label
 }
