@@ -56,16 +56,15 @@ func looksOf(label string) [2]string {
 }
 
 // resembled is the label of another approved app that a request's label could be taken
-// for, the first of several, or empty. mu is held.
-func (a *Apps) resembled(app *App) (label string) {
+// for, or empty. mu is held.
+func (a *Apps) resembled(app *App) string {
 	for _, other := range a.shown.Load().byLabel {
 		if other.Name == app.Name || other.ID == "" {
 			continue
 		}
-		alike := other.looks[0] == app.looks[0] || other.looks[1] == app.looks[1]
-		if alike && (label == "" || other.Label < label) {
-			label = other.Label
+		if other.looks[0] == app.looks[0] || other.looks[1] == app.looks[1] {
+			return other.Label
 		}
 	}
-	return label
+	return ""
 }

@@ -49,24 +49,6 @@ func TestLookAlikesAreTold(t *testing.T) {
 	}
 }
 
-// Of several that it could be taken for the owner is told one, and the same with each look:
-// the card and the notification would change otherwise.
-func TestOneOfSeveralLooks(t *testing.T) {
-	t.Parallel()
-	h := openHost(t)
-	for i, label := range []string{"Nоtes", "Notes", "Notеs", "Nоtеs"} {
-		h.live(t, []string{"a", "b", "c", "d"}[i], label, 8000+i)
-	}
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "other", Label: "Νotes", LocalPort: 9000})))
-	for range 100 {
-		for _, app := range h.apps.OwnerApps(nil) {
-			if app.Name == "other" && app.Resembles != "Notes" {
-				t.Fatalf("it could be taken for %+q", app.Resembles)
-			}
-		}
-	}
-}
-
 // A request holds no look, as it holds no label.
 func TestRequestsAreNotTakenForEachOther(t *testing.T) {
 	t.Parallel()
