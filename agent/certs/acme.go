@@ -66,7 +66,7 @@ type ACME struct {
 	refused   map[string]refusal
 	unrenewed map[string]time.Time // whose renewal fails, by name: when the certificate ends
 	managed   map[string]struct{}  // names the library renews
-	since     map[string]time.Time // when each that has a certificate first had one
+	since     map[string]time.Time // when each that has a public certificate first had one
 }
 
 var _ Reporter = (*ACME)(nil)

@@ -11,16 +11,18 @@ import (
 // everywhere trust, as far as this directory knows; false for one that has none, and for
 // each of an authority that the owner named: it may be one of their own.
 func (a *ACME) PublicSince(name string) (since time.Time, is bool) {
-	if a.cfg.Directory != "" && a.cfg.Directory != certmagic.LetsEncryptProductionCA {
-		return time.Time{}, false
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	since, is = a.since[normal(name)]
 	return since, is
 }
 
-// firstHad is when a name first had a certificate, which the directory remembers
+// public says whether the certificates are of an authority that browsers trust.
+func (a *ACME) public() bool {
+	return a.cfg.Directory == "" || a.cfg.Directory == certmagic.LetsEncryptProductionCA
+}
+
+// firstHad is when a name first had a public certificate, which the directory remembers
 // across renewals: now, where it does not.
 func (a *ACME) firstHad(name string) time.Time {
 	now := a.cfg.Now()

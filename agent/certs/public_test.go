@@ -52,5 +52,15 @@ func TestPublicSince(t *testing.T) {
 			}
 			stop()
 		}
+		// What another authority gave before does not count.
+		dir = t.TempDir()
+		_, stop = run(certmagic.LetsEncryptStagingCA)
+		time.Sleep(40 * day)
+		stop()
+		a, stop = run("")
+		if since, is := a.PublicSince(name); !is || time.Since(since) > time.Minute {
+			t.Errorf("after another authority: %v, %v", since, is)
+		}
+		stop()
 	})
 }

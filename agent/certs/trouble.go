@@ -25,7 +25,7 @@ type refusal struct {
 // note keeps how a try ended.
 func (a *ACME) note(name string, err error) {
 	var since time.Time
-	if err == nil {
+	if err == nil && a.public() {
 		since = a.firstHad(name)
 	}
 	a.mu.Lock()
@@ -34,7 +34,9 @@ func (a *ACME) note(name string, err error) {
 	a.managed[name] = struct{}{}
 	if err == nil {
 		delete(a.refused, name)
-		a.since[name] = since
+		if a.public() {
+			a.since[name] = since
+		}
 	} else {
 		r.rest = min(max(2*r.rest, firstRest), lastRest)
 		r.err, r.again = err, a.cfg.Now().Add(r.rest)
