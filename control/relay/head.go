@@ -70,6 +70,9 @@ func (h *head) await() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.first = time.AfterFunc(h.relay.cfg.FirstRequest, func() { _ = h.Close() })
+	if h.closed { // it had to go just now
+		h.first.Stop()
+	}
 }
 
 // LetIn says of a request to the auth host that whoever sent it is known: by a device
@@ -238,7 +241,9 @@ func (h *head) Close() error {
 func (h *head) over() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.first.Stop()
+	if h.first != nil {
+		h.first.Stop()
+	}
 	if !h.closed {
 		close(h.gone)
 	}

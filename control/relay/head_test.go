@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"porchlight/test/programs"
 )
@@ -131,6 +132,21 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 	if known.closed.Load() || strangers[sources].closed.Load() {
 		t.Error("somebody went for one who is known")
 	}
+}
+
+// One that has to go just when its wait for a request begins takes nothing with it.
+func TestGoesBeforeItWaits(t *testing.T) {
+	t.Parallel()
+	r := newRelay(t, func(c *Config) { c.FirstRequest = time.Hour })
+	h := newHead(r, nil, netip.Prefix{}, &newcomer{})
+	h.over()
+	h.await()
+	if h.first.Stop() {
+		t.Error("it is waited for still")
+	}
+	h.begin() // of what had come with the handshake
+	h.end()
+	h.over()
 }
 
 // Bodies are no heads: what a request sends after its head takes no place.
