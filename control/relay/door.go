@@ -15,9 +15,11 @@ import (
 // goes after all others.
 type door struct {
 	total, perSource int
+	mostKept         int // those beyond go as others do
 
 	mu        sync.Mutex // protects what follows, and the places of every newcomer
 	count     int        // those that are kept, too
+	kept      int        // of these
 	newcomers line       // without those that are kept
 	sources   map[netip.Prefix]*ofSource
 	closed    bool
@@ -52,7 +54,7 @@ type newcomer struct {
 }
 
 func newDoor(total, perSource int) *door {
-	return &door{total: total, perSource: perSource, sources: make(map[netip.Prefix]*ofSource)}
+	return &door{total: total, perSource: perSource, mostKept: total, sources: make(map[netip.Prefix]*ofSource)}
 }
 
 // enter lets a connection in; leave must be called after it. sent is the one that
@@ -112,12 +114,13 @@ func (d *door) becomes(c *newcomer, conn io.Closer) {
 	}
 }
 
-// keep has c stay until it leaves, whoever comes.
+// keep has c stay until it leaves, whoever comes, unless too many do.
 func (d *door) keep(c *newcomer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.inAll != nil {
+	if c.inAll != nil && d.kept < d.mostKept {
 		c.kept = true
+		d.kept++
 		d.unlist(c)
 	}
 }
@@ -204,7 +207,9 @@ func (d *door) enlist(c *newcomer) {
 }
 
 func (d *door) remove(c *newcomer) *newcomer {
-	if !c.kept {
+	if c.kept {
+		d.kept--
+	} else {
 		d.unlist(c)
 	}
 	c.kept = false

@@ -201,6 +201,8 @@ func New(cfg Config) (*Relay, error) {
 		routes:     newRoutes(cfg.Limits),
 		toHTTP:     newHandover(),
 	}
+	// Whoever signed in once is known, so the last places are of those who are here now.
+	r.auth.mostKept -= min(1024, cfg.Limits.AuthConnections/4)
 	files := filelimit.Limit()
 	r.mostFiles = files - kept(files)
 	r.tls.NextProtos = []string{controlapi.TunnelALPN, tunnelwire.DataALPN, "h2", "http/1.1"}

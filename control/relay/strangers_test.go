@@ -182,3 +182,28 @@ func TestKeptOnesGoForNobody(t *testing.T) {
 		t.Errorf("%d are here", d.count)
 	}
 }
+
+// Known ones, of whom one person may have as many as they like, leave places for others.
+func TestKeptOnesLeavePlaces(t *testing.T) {
+	t.Parallel()
+	r := newRelay(t, func(c *Config) { c.Limits.AuthConnections, c.Limits.AuthConnectionsPerSource = 8, 8 })
+	source := sourceOf(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)})
+	for range 2 {
+		var all []*newcomer
+		for range 8 {
+			c, sent, ok := r.auth.enter(nil, source)
+			if sent != nil || !ok {
+				t.Fatalf("%d have no place", len(all)+1)
+			}
+			r.auth.keep(c)
+			all = append(all, c)
+		}
+		last, sent, ok := r.auth.enter(nil, source)
+		if !ok || sent != all[6] {
+			t.Fatal("the oldest that is not kept did not go for one more")
+		}
+		for _, c := range append(all, last) {
+			r.auth.leave(c)
+		}
+	}
+}
