@@ -28,8 +28,11 @@ const (
 	heldPerSource   = heldByStrangers // all the cookies of a browser take a third of it
 	// partingHead is how long one that goes has to let go of what it held.
 	partingHead = time.Second
-	// collectEvery is how often the memory of those that went is looked for at most.
+	// collectEvery is how long, at least, there is between two looks for the memory of those
+	// that went, and collectShare how many times longer than the look before it took: strangers
+	// have others go as often as they like.
 	collectEvery = 10 * time.Millisecond
+	collectShare = 10
 )
 
 func newHeadDoor(l Limits) *door {
@@ -127,9 +130,9 @@ func (h *head) Take(n int) bool {
 func (r *Relay) collect() {
 	r.collecting.Lock()
 	defer r.collecting.Unlock()
-	if time.Since(r.collected) >= collectEvery {
+	if began := time.Now(); began.After(r.collectNext) {
 		runtime.GC()
-		r.collected = time.Now()
+		r.collectNext = time.Now().Add(max(collectEvery, collectShare*time.Since(began)))
 	}
 }
 

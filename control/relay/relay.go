@@ -133,8 +133,8 @@ type Relay struct {
 	http2      *http2.Server // and for HTTP/2
 	toHTTP     *handover
 
-	collecting sync.Mutex // protects collected, and is held meanwhile
-	collected  time.Time
+	collecting  sync.Mutex // protects collectNext, and is held meanwhile
+	collectNext time.Time
 
 	mostFiles int          // open files, beyond which strangers get none
 	crowdedAt atomic.Int64 // when they last were as many, in nanoseconds
