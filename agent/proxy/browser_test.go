@@ -47,8 +47,11 @@ func (r *rig) browser(http2 bool) *browser {
 // heedless has a browser over HTTP/2 send heads longer than the other side announces, as
 // browsers do and Go does not.
 func (b *browser) heedless() {
+	//lint:ignore SA1019 that of net/http takes no connection whose bytes are changed on the way
 	tr := &http2.Transport{
+		//lint:ignore SA1019 as above
 		DisableCompression: true,
+		//lint:ignore SA1019 as above
 		DialTLSContext: func(ctx context.Context, network, _ string, _ *tls.Config) (net.Conn, error) {
 			dialer := tls.Dialer{Config: &tls.Config{RootCAs: b.r.roots, ServerName: sni, NextProtos: []string{"h2"}}}
 			conn, err := dialer.DialContext(ctx, network, b.r.addr)
@@ -58,6 +61,7 @@ func (b *browser) heedless() {
 			return programs.Heedless(conn)
 		},
 	}
+	//lint:ignore SA1019 as above
 	b.r.t.Cleanup(tr.CloseIdleConnections)
 	b.client.Transport = tr
 }

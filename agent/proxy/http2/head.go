@@ -205,8 +205,15 @@ func (h *head) takePseudo(f hpack.HeaderField) {
 }
 
 // block reads a header block, of which f is the first frame.
-func (c *Conn) block(f *frames.HeadersFrame) error {
+func (c *Conn) block(f *frames.HeadersFrame) (err error) {
 	h, id := &c.head, f.StreamID
+	defer func() {
+		if _, ends := err.(frames.StreamError); err != nil && !ends {
+			// Nothing is decoded any more. The field that did not end is let go of here, for
+			// the connection waits for its visitor to see why it ends.
+			h.decoder = c.newDecoder()
+		}
+	}()
 	h.reset()
 	part, ended := f.HeaderBlockFragment(), f.HeadersEnded()
 	taken, memory := 0, c.memory

@@ -14,7 +14,7 @@ import (
 // decoded is what comes of blocks one after the other on a connection.
 func decoded(blocks [][]byte, plainer func([]byte) []byte) (fields []hpack.HeaderField, failed int) {
 	decoder := hpack.NewDecoder(limits.HeaderTable, func(f hpack.HeaderField) { fields = append(fields, f) })
-	decoder.SetMaxStringLength(limits.Refused)
+	decoder.SetMaxStringLength(limits.String)
 	for i, block := range blocks {
 		if _, err := decoder.Write(plainer(bytes.Clone(block))); err != nil {
 			return fields, i + 1

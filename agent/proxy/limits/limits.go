@@ -9,10 +9,11 @@ import "time"
 
 // Heads.
 const (
-	Header  = 64 << 10 // bytes of a head, over HTTP/2 as RFC 9113, section 6.5.2, counts; more is 431
-	Fields  = 200      // header fields, trailers included; more is 431
-	Refused = 1 << 20  // bytes of a head that are read, and not kept, to answer it with 431
-	Short   = 1 << 10  // bytes that are kept of a head that is refused, of the fields Telling
+	Header  = 64 << 10  // bytes of a head, over HTTP/2 as RFC 9113, section 6.5.2, counts; more is 431
+	Fields  = 200       // header fields, trailers included; more is 431
+	Refused = 1 << 20   // bytes of a head that are read, and not kept, to answer it with 431
+	String  = 256 << 10 // bytes of one field over HTTP/2, which its decoder keeps until it ends; a longer one ends the connection
+	Short   = 1 << 10   // bytes that are kept of a head that is refused, of the fields Telling
 )
 
 // Telling are the fields that tell a browser's page load from anything else.
