@@ -27,6 +27,8 @@ var needNoStore = map[string]bool{
 	"GET " + controlapi.PathPublicKey:     true, // checks tokens, and opens nothing
 	"OPTIONS " + controlapi.PathPublicKey: true,
 	"GET " + controlapi.PathDiscovery:     true,
+	"GET " + controlapi.PathKeySet:        true,
+	"OPTIONS " + controlapi.PathKeySet:    true,
 	"OPTIONS " + controlapi.PathDiscovery: true,
 	"GET /healthz":                        true,
 	"GET /.well-known/security.txt":       true,
