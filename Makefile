@@ -13,7 +13,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build cli desktop frontend test check attack soak bench load profile against demo clean \
+.PHONY: help run build cli desktop frontend lines test check attack soak bench load profile against demo clean \
         setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
@@ -73,6 +73,9 @@ test-h2spec: ## HTTP/2 conformance of the proxy, beside a bare net/http server
 
 spec: setup-cli ## the promises of docs/interface.md with the tests that show them, written to test/promises.txt too
 	@build/spec.sh
+
+lines: ## how much Go and how many words there are, beside b3fb5d69; kept in docs/measured/lines.md
+	@go run ./test/lines -since b3fb5d69 -keep docs/measured/lines.md
 
 test-frontend: frontend ## types, logic, and the page in Chromium
 	cd frontend && npm run check && npm test && npm run test:built
