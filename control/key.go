@@ -47,6 +47,17 @@ type storedKeys struct {
 	// Marks is the first Sealing there was, for what is kept for longer than a rotation
 	// takes: see core.mark. Absent while there was no other.
 	Marks []byte `json:"marks,omitempty"`
+	// Rotations counts the rotations, so that no node's clock decides which keys are the
+	// newer ones. Absent in rows of before it was kept.
+	Rotations uint64 `json:"rotations,omitempty"`
+}
+
+// olderThan says whether k was stored before other.
+func (k storedKeys) olderThan(other storedKeys) bool {
+	if k.Rotations != other.Rotations {
+		return k.Rotations < other.Rotations
+	}
+	return k.Signing[0].CreatedAt.Before(other.Signing[0].CreatedAt)
 }
 
 type storedKey struct {
@@ -179,7 +190,7 @@ func (s *Keys) Rotate(ctx context.Context) error {
 func (s *Keys) RotateNow(ctx context.Context) error {
 	made, sealing := newStoredKey(s.now()), newSealing()
 	return s.replace(ctx, func(_ *txn, kept *storedKeys, _ *keyRing) error {
-		*kept = storedKeys{Signing: []storedKey{made}, Sealing: sealing, Marks: kept.Marks}
+		*kept = storedKeys{Signing: []storedKey{made}, Sealing: sealing, Marks: kept.Marks, Rotations: kept.Rotations}
 		return nil
 	})
 }
@@ -196,6 +207,7 @@ func (s *Keys) replace(ctx context.Context, change func(*txn, *storedKeys, *keyR
 			return nil, err
 		}
 		kept.Marks = ring.marks
+		kept.Rotations++
 		if err := change(tx, &kept, ring); err != nil {
 			return nil, err
 		}
@@ -224,8 +236,7 @@ func (s *Keys) readAgain(stored storedKeys) {
 		return
 	}
 	before := s.keyRing.Load()
-	older := stored.Signing[0].CreatedAt.Before(before.stored.Signing[0].CreatedAt)
-	if ring.signing[0].public == before.signing[0].public || older && time.Since(before.since) < lookEvery {
+	if ring.signing[0].public == before.signing[0].public || stored.olderThan(before.stored) && time.Since(before.since) < lookEvery {
 		return
 	}
 	if s.keyRing.CompareAndSwap(before, ring) {
