@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -128,15 +129,24 @@ func OwnToken(authorization string) (token string, ours bool) {
 	return fields[1], true
 }
 
-// HoldsToken says whether such a token stands anywhere in an Authorization value, after
-// another scheme or in place of one.
+// HoldsToken says whether such a token stands anywhere in an Authorization value: after
+// another scheme, in place of one, or as user or password of Basic, in base64.
 func HoldsToken(authorization string) bool {
-	for word := range strings.FieldsFuncSeq(authorization, func(r rune) bool { return strings.ContainsRune(" \t,;:=\"'<>", r) }) {
+	for word := range tokenWords(authorization) {
 		if ownToken(word) {
 			return true
 		}
+		for inner := range tokenWords(string(decodeLoosely([]byte(word)))) {
+			if ownToken(inner) {
+				return true
+			}
+		}
 	}
 	return false
+}
+
+func tokenWords(value string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune(" \t,;:=\"'<>", r) })
 }
 
 func ownToken(token string) bool {

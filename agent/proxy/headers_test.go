@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"encoding/base64"
 	"io"
 	"net/http"
 	"slices"
@@ -142,7 +143,8 @@ func TestOurSecretsStayHere(t *testing.T) {
 	if !strings.Contains(raw, "\r\nCookie: a=1;  b=\"2;3\"\r\n") || !strings.Contains(raw, "\r\nCookie: c=4\r\n") {
 		t.Errorf("other cookies were changed:\n%s", raw)
 	}
-	for _, elsewhere := range []string{"token " + token, token, "Bearer x, Bearer " + token, "Bearer x " + token, `Token token="` + token + `"`, "token:" + token, "<" + token + ">"} {
+	for _, elsewhere := range []string{"token " + token, token, "Bearer x, Bearer " + token, "Bearer x " + token, `Token token="` + token + `"`, "token:" + token, "<" + token + ">",
+		basic("u", token)[1], basic(token, "")[1], "Basic YTpi, " + basic("ü", token)[1], "Basic " + base64.RawURLEncoding.EncodeToString([]byte("u:"+token+"\n"))} {
 		if raw := send("Cookie: " + session + "\r\nAuthorization: " + elsewhere + "\r\n"); strings.Contains(raw, "Authorization") {
 			t.Errorf("a token reached the app:\n%s", raw)
 		}
