@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var (
@@ -122,7 +123,8 @@ func deadLinks(root, page, text string) (dead []string) {
 	return dead
 }
 
-// Decisions are found by their date and by the code they are about.
+// Decisions are found by their date and by the code they are about; few and short, so
+// that they are read. What only says how something behaves belongs to its code.
 func TestDecisionsHaveADateAndAPlace(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/decisions.md")
@@ -133,11 +135,15 @@ func TestDecisionsHaveADateAndAPlace(t *testing.T) {
 	for _, found := range regexp.MustCompile(`(?m)^\[([^\]]+)\]: `).FindAllStringSubmatch(string(raw), -1) {
 		defined[found[1]] = true
 	}
+	entries := 0
 	entry := regexp.MustCompile(`^- 20\d\d-[01]\d-[0-3]\d · \S.*[.:] (\[[^\]]+\] ?)+$`)
 	for line := range strings.Lines(string(raw)) {
 		line = strings.TrimSpace(line)
 		if !strings.HasPrefix(line, "- ") {
 			continue
+		}
+		if entries++; utf8.RuneCountInString(line) > 400 {
+			t.Errorf("more than 400 characters: %.60s…", line)
 		}
 		if !entry.MatchString(line) {
 			t.Errorf("no decision of the form \"- 2026-01-31 · What was decided, and why. [code]\": %.60s…", line)
@@ -147,6 +153,9 @@ func TestDecisionsHaveADateAndAPlace(t *testing.T) {
 				t.Errorf("[%s] leads nowhere: %.60s…", place[1], line)
 			}
 		}
+	}
+	if entries == 0 || entries > 80 {
+		t.Errorf("%d decisions, want 1 to 80: take one out for one that comes", entries)
 	}
 }
 
