@@ -108,6 +108,12 @@ func TestApprovedIsTold(t *testing.T) {
 	}
 	agent.status = agentapi.StatusLive
 	agent.url = "https://notes.maya.localhost"
+	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost" {
+		t.Errorf("nothing was seen listening, and the note says %q", n.body)
+	}
+	heard := pending("notes", "Notes", 3000)
+	heard.Listener.Program = "node"
+	a.state = stateOf(heard)
 	n, err := a.carryOut(t.Context(), act)
 	if err != nil || n.title != "Notes is on" || n.body != "notes.maya.localhost. Only you can open it." {
 		t.Errorf("%+v, %v", n, err)

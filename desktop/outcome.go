@@ -30,7 +30,7 @@ func (a *app) approved(act action, app agentapi.Approved) note {
 	switch {
 	case app.Does().Ails(), app.Does().HealthNote:
 		n.body = isolate(app.HealthDetail)
-	case !before.Network && (act.verb == doApproveAlone || before.OpenToCount == 0):
+	case before.Listens() && !before.Network && (act.verb == doApproveAlone || before.OpenToCount == 0):
 		n.body = say("%s. Only you can open it.", host)
 	default:
 		n.body = host

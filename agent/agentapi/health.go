@@ -84,6 +84,15 @@ func (a OwnerApp) Ailment() string {
 	return ""
 }
 
+// Listens says whether something was seen listening for an app. Where nothing was,
+// nobody knows yet whether other computers in the network will be able to open it.
+func (a OwnerApp) Listens() bool {
+	if a.Status == StatusLive {
+		return a.Answering && a.Health != HealthNothing
+	}
+	return a.Listener != (Listener{})
+}
+
 // Sentence is HealthDetail of an app called so.
 func (h AppHealth) Sentence(called string) string {
 	if rest, ok := strings.CutPrefix(h.HealthDetail, "It "); ok {

@@ -135,10 +135,13 @@ func onceClicked(unread, all int) string {
 	return fmt.Sprintf(", %d of them%s.", unread, strings.TrimPrefix(invitation, ","))
 }
 
-// onlyYou is who else opens an app, or that nobody does, where that is so.
-func onlyYou(others string, in agentapi.InNetwork) string {
-	if others != "" || in.Network {
+// onlyYou is who else opens an app, or that nobody does, as far as that is known.
+func onlyYou(others string, app agentapi.OwnerApp) string {
+	switch {
+	case others != "" || app.Network:
 		return others
+	case !app.Listens():
+		return "At its address, only you can open it."
 	}
 	return "Only you can open it."
 }
@@ -161,7 +164,10 @@ func sayApproved(term *terminal, app agentapi.OwnerApp, unread int, pub agentapi
 	default:
 		who += " can open it again" + onceClicked(unread, app.OpenToCount)
 	}
-	who = onlyYou(who, app.InNetwork)
+	if pub.Does().Health == agentapi.HealthNothing {
+		app.Listener, app.Answering = agentapi.Listener{}, false
+	}
+	who = onlyYou(who, app)
 	if pub.URL == "" {
 		term.line("%s is approved. It gets its address once this computer is connected. %s", app.Name, who)
 	} else {

@@ -258,7 +258,7 @@ func (s *sharing) tell(ctx context.Context) error {
 	if who != "" {
 		who += " can open it, too" + onceClicked(invitedTo(ctx, s.client, app), app.OpenToCount)
 	}
-	if who = onlyYou(who, app.InNetwork); who != "" {
+	if who = onlyYou(who, app); who != "" {
 		who += " "
 	}
 	sayNetwork(s.c.terminal, app.InNetwork)

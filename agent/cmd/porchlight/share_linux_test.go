@@ -262,6 +262,7 @@ func TestShareOtherListeners(t *testing.T) {
 	s := startAgent(t)
 	p := inProcess(t, s.dir, "share", "9", "--name", "later").onPipes()
 	p.says("Nothing listens there yet")
+	p.says("At its address, only you can open it.") // not what the network will be able to
 	p.says("Ctrl-C takes it off")
 	p.stops(syscall.SIGINT)
 	if os.Geteuid() != 0 {

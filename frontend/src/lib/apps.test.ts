@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hostOf, publishCommand, shelve, shut, urlOf } from './apps';
+import { hostOf, onlyYours, publishCommand, shelve, shut, urlOf } from './apps';
 import { account, app } from './samples';
 
 const names = (apps: readonly { name: string }[]) => apps.map(({ name }) => name);
@@ -53,3 +53,14 @@ test('the command shown is one line, and names the agent where it is not at the 
   expect(publishCommand('127.0.0.1:8765')).toBe('porchlight publish notes --label Notes --port 3000');
   expect(publishCommand('127.0.0.1:9000')).toBe('porchlight publish notes --label Notes --port 3000 --api 127.0.0.1:9000');
 });
+
+// Weakness: "only you" was promised of a port where nothing listened yet, which the network could open later.
+test.each([
+  [{ listener: { program: 'node' } }, true],
+  [{ answering: false }, false],
+  [{ health: 'nothing' }, false],
+  [{ network: true }, false],
+  [{ openToCount: 1 }, false],
+  [{ status: 'pending', listener: { user: 'maya' } }, true],
+  [{ status: 'pending' }, false],
+] as const)('%j: only yours is known: %s', (more, known) => expect(onlyYours(app('a', more))).toBe(known));

@@ -1,4 +1,5 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
+import { ailmentOf } from './health';
 import { fold, inOrder } from './labels';
 import { strings } from './strings';
 import type { Account, AppOptions, OwnerApp } from './types';
@@ -14,6 +15,15 @@ interface Shelves {
   waiting: OwnerApp[];
   on: OwnerApp[];
   off: OwnerApp[];
+}
+
+/**
+ * Whether it is known that nobody else can open an app: what other computers in the network
+ * will be able to shows only when something listens.
+ */
+export function onlyYours(app: OwnerApp): boolean {
+  const listens = app.status === 'live' ? ailmentOf(app) !== 'nothing' : !!(app.listener.program || app.listener.pid || app.listener.user);
+  return app.openToCount === 0 && !app.network && listens;
 }
 
 /** Sorts a snapshot's apps into the three sections, those matching query only. */

@@ -154,7 +154,7 @@ export const ofStart = {
       system: 'the system',
     },
 
-    shared: (label: string, host: string, network: boolean): Sentence => [{ name: label }, host ? ` is on, at ${host}.${network ? '' : ' Only you can open it.'}` : ' is approved. It gets its address once this computer is connected.'],
+    shared: (label: string, host: string, only: boolean): Sentence => [{ name: label }, host ? ` is on, at ${host}.${only ? ' Only you can open it.' : ''}` : ' is approved. It gets its address once this computer is connected.'],
   },
 
   /** Settings about it. */

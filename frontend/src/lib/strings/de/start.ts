@@ -156,7 +156,7 @@ export const ofStart: Spoken<typeof english> = {
       system: 'das System',
     },
 
-    shared: (label, host, network) => [{ name: label }, host ? ` ist an, unter ${host}.${network ? '' : ' Nur Sie können es öffnen.'}` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
+    shared: (label, host, only) => [{ name: label }, host ? ` ist an, unter ${host}.${only ? ' Nur Sie können es öffnen.' : ''}` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
   },
 
   titles: 'Programme nach Titel und Symbol fragen',
