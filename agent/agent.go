@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
@@ -37,7 +38,6 @@ import (
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
-	"porchlight/agent/timeline"
 	"porchlight/agent/tunnel"
 	"porchlight/agent/update"
 	"porchlight/agent/upstream"
@@ -56,6 +56,7 @@ type Agent struct {
 	unfollow  func()            // ends what remote learns by changes; nil without a control plane
 	settings  *settings.Settings
 	requests  *requests.Log
+	activity  *activity.Log
 	access    *access.Access
 	apps      *engine.Apps
 	users     *engine.Users
@@ -121,8 +122,15 @@ func (a *Agent) listen() error {
 }
 
 func (a *Agent) makeAccess() (err error) {
+	a.activity = activity.New(activity.Config{
+		Store:        a.store,
+		Changes:      a.changes,
+		Now:          a.cfg.Now,
+		OnFirstVisit: a.tellFirstVisit,
+		Log:          a.cfg.Log.With("part", "activity"),
+	})
 	if a.settings, err = settings.New(a.store, a.changes, func() {
-		a.access.AddActivity(agentapi.Activity{Kind: agentapi.ActivitySettings, Owner: true})
+		a.activity.Add(agentapi.Activity{Kind: agentapi.ActivitySettings, Owner: true})
 	}); err != nil {
 		return err
 	}
@@ -131,9 +139,8 @@ func (a *Agent) makeAccess() (err error) {
 		Settings: a.settings,
 		Changes:  a.changes,
 		Now:      a.cfg.Now,
+		Activity: a.activity,
 		Log:      a.cfg.Log.With("part", "access"),
-
-		OnFirstVisit: a.tellFirstVisit,
 	})
 	return err
 }
@@ -158,7 +165,7 @@ func (a *Agent) makeEngine() (err error) {
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
 		OnReached:   a.reached,
-		Happened:    a.access.AddActivity,
+		Happened:    a.activity.Add,
 		OnListening: func(appID string, listening bool) { a.health.Listening(appID, listening) },
 		Changes:     a.changes,
 		Log:         a.cfg.Log.With("part", "engine"),
@@ -173,11 +180,12 @@ func (a *Agent) makeEngine() (err error) {
 
 func (a *Agent) makePeople() (err error) {
 	cfg := people.Config{
-		Apps:    a.apps,
-		Access:  a.access,
-		Store:   a.store,
-		Changes: a.changes,
-		Log:     a.cfg.Log.With("part", "people"),
+		Apps:     a.apps,
+		Access:   a.access,
+		Activity: a.activity,
+		Store:    a.store,
+		Changes:  a.changes,
+		Log:      a.cfg.Log.With("part", "people"),
 
 		DisplayName: a.settings.DisplayName,
 		Language:    a.settings.Language,
@@ -229,6 +237,7 @@ func (a *Agent) makeProxy() error {
 	a.proxy, err = proxy.New(proxy.Config{
 		Apps:     appLookup{a},
 		Access:   a.access,
+		Activity: a.activity,
 		Root:     func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
 		AuthURL:  a.authURL,
 		Redeem:   a.redeem,
@@ -272,6 +281,7 @@ func (a *Agent) makeAPI() {
 	a.api = localapi.New(localapi.Config{
 		Settings:    a.settings,
 		Access:      a.access,
+		Activity:    a.activity,
 		Apps:        a.apps,
 		Requests:    a.requests,
 		Health:      a.health,
@@ -280,7 +290,6 @@ func (a *Agent) makeAPI() {
 		Server:      a.cfg.Server,
 		Users:       a.users,
 		People:      a.people,
-		Timeline:    timeline.New(a.access, a.apps, a.people),
 		Info: agentapi.EngineInfo{
 			EngineVersion: Version,
 			Protocol:      agentapi.Protocol,
@@ -310,6 +319,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent is up", "api", a.cfg.Server.Addr(), "data", a.cfg.DataDir)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.awaitReady(ctx) })
+	g.Go(func() error { return a.activity.Run(ctx) })
 	g.Go(func() error { return a.access.Run(ctx) })
 	g.Go(func() error { return a.apps.Run(ctx) })
 	g.Go(func() error { return a.health.Run(ctx) })

@@ -19,7 +19,7 @@ import (
 const serverAwayAfter = time.Minute
 
 // AddActivity keeps a line of what happened.
-func (a *Agent) AddActivity(line agentapi.Activity) { a.access.AddActivity(line) }
+func (a *Agent) AddActivity(line agentapi.Activity) { a.activity.Add(line) }
 
 // happenedElsewhere writes down what people did between two snapshots of one computer.
 // What was taken away here before the second was written down then.

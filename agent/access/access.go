@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"porchlight/agent/activity"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
@@ -44,10 +45,8 @@ type Config struct {
 	// SinceBoot is how long this computer has run, asleep or awake; as the system
 	// says when nil.
 	SinceBoot func() time.Duration
-	// OnFirstVisit is called when a member has opened an app for the first time; nil
-	// when nobody wants to know.
-	OnFirstVisit func(store.Visited)
-	Log          *slog.Logger // discarded when nil
+	Activity  *activity.Log // nil where what happens is not kept
+	Log       *slog.Logger  // discarded when nil
 }
 
 // Access is safe for concurrent use. Run must be running for sessions to slide
@@ -57,9 +56,8 @@ type Access struct {
 	settings *settings.Settings
 	changes  *broadcast.Signal
 	now      func() time.Time
+	activity *activity.Log // or nil
 	log      *slog.Logger
-
-	onFirstVisit func(store.Visited) // or nil
 
 	// writing is locked while a change is stored and decides, so that what is stored last
 	// is what decides. It guards contactSaved, silenceSaved and ends too. What takes access
@@ -76,15 +74,13 @@ type Access struct {
 	mark       atomic.Pointer[mark] // the control plane's silence; nil before the first snapshot
 	clock      controlClock
 	ends       ends
-	endsWake   broadcast.Signal                  // Run is to look whether a share has ended
-	contacts   atomic.Uint64                     // see Contacts
-	clockAhead atomic.Int64                      // time.Duration; see SetClockAhead
-	clients    atomic.Pointer[map[string]string] // never nil; see NameClients
+	endsWake   broadcast.Signal // Run is to look whether a share has ended
+	contacts   atomic.Uint64    // see Contacts
+	clockAhead atomic.Int64     // time.Duration; see SetClockAhead
 
 	sessions sessions
 	links    links
 	live     live
-	activity activity
 }
 
 // state is immutable once it is published.
@@ -108,7 +104,7 @@ type person struct {
 
 // New reads the last snapshot and the deny records from the store.
 func New(c Config) (*Access, error) {
-	a := &Access{store: c.Store, settings: c.Settings, changes: c.Changes, now: c.Now, log: c.Log, onFirstVisit: c.OnFirstVisit}
+	a := &Access{store: c.Store, settings: c.Settings, changes: c.Changes, now: c.Now, activity: c.Activity, log: c.Log}
 	if a.now == nil {
 		a.now = time.Now
 	}
@@ -122,8 +118,6 @@ func New(c Config) (*Access, error) {
 	if err := errors.Join(a.loadTime(), a.loadEnded()); err != nil {
 		return nil, err
 	}
-	a.clients.Store(&map[string]string{})
-	a.activity.visits = map[visitKey]time.Time{}
 	a.sessions.cache = map[store.SessionKey]*session{}
 	a.sessions.unsaved = map[store.SessionKey]time.Time{}
 	a.links.open = map[[32]byte]link{}

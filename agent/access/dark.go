@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -37,7 +38,7 @@ func (a *Access) GoDark() (agentapi.Closed, error) {
 	}
 	took := int(time.Since(began).Milliseconds())
 	if !again {
-		a.AddActivity(agentapi.Activity{At: since, Kind: agentapi.ActivityDark, Owner: true, Closed: closed})
+		a.activity.Add(agentapi.Activity{At: since, Kind: agentapi.ActivityDark, Owner: true, Closed: closed})
 	}
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: took}, nil
 }
@@ -54,10 +55,19 @@ func (a *Access) LightUp() error {
 	was := a.DarkSince()
 	a.swap(func(next *state) (changed bool) { next.dark = nil; return true })
 	if was != nil {
-		a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityLight, Owner: true})
+		a.activity.Add(agentapi.Activity{Kind: agentapi.ActivityLight, Owner: true})
 	}
 	a.changes.Raise()
 	return nil
+}
+
+// UndoOf is how to take back that everything was closed, which a line of activity is
+// about, while it is.
+func (a *Access) UndoOf(line agentapi.Activity) func(context.Context) error {
+	if !line.Owner || line.Kind != agentapi.ActivityDark || a.DarkSince() == nil {
+		return nil
+	}
+	return func(context.Context) error { return a.LightUp() }
 }
 
 // DarkSince is when the owner closed everything; nil when they have not.

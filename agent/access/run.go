@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Run writes the last use of sessions and what happened to the disk, removes what is
-// over, ends access when the control plane has been silent for too long and shares when
+// Run writes the last use of sessions to the disk, removes those that are over, ends access when the control plane has been silent for too long and shares when
 // their end has come, and raises the signal when the number of live connections changes.
 // It blocks until ctx ends.
 func (a *Access) Run(ctx context.Context) error {
@@ -20,10 +19,9 @@ func (a *Access) Run(ctx context.Context) error {
 	defer flush.Stop()
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
-	report := stoppedTimer() // armed only between reports
+	report := time.NewTimer(time.Hour) // armed only between reports
+	report.Stop()
 	defer report.Stop()
-	write := stoppedTimer() // armed while lines of activity gather
-	defer write.Stop()
 	expiry := time.NewTimer(a.untilExpiry())
 	defer expiry.Stop()
 	ending := time.NewTimer(a.endShares())
@@ -32,15 +30,11 @@ func (a *Access) Run(ctx context.Context) error {
 	defer cancelMayEnd()
 	counted, cancelCounted := a.live.wake.Subscribe()
 	defer cancelCounted()
-	gathered, cancelGathered := a.activity.wake.Subscribe()
-	defer cancelGathered()
 	changed, cancelChanged := a.changes.Subscribe()
 	defer cancelChanged()
-	connections, happened := counted, gathered // nil while each is waited for
+	connections := counted // nil while report is waited for
 	failStatic := a.failStatic()
 	a.sweepSessions()
-	a.sweepActivity()
-	a.flushActivity() // what happened before Run listened
 	for {
 		select {
 		case <-connections:
@@ -49,15 +43,8 @@ func (a *Access) Run(ctx context.Context) error {
 			report.Reset(reportGap)
 		case <-report.C:
 			connections = counted
-		case <-happened:
-			happened = nil
-			write.Reset(writeEvery)
-		case <-write.C:
-			a.flushActivity()
-			happened = gathered
 		case <-flush.C:
 			a.flushSessions()
-			a.flushActivity() // what the disk did not take before
 			a.observe(a.now())
 			a.keepSilence(keepEvery)
 			a.expire() // the clock may have been set meanwhile
@@ -79,10 +66,8 @@ func (a *Access) Run(ctx context.Context) error {
 			expiry.Reset(a.untilExpiry())
 		case <-sweep.C:
 			a.sweepSessions()
-			a.sweepActivity()
 		case <-ctx.Done():
 			a.flushSessions()
-			a.flushActivity()
 			a.observe(a.now())
 			a.keepSilence(0)
 			a.keepTime()
@@ -112,10 +97,4 @@ func (a *Access) expire() {
 		a.log.Warn("the control plane has been away too long, connections closed", "closed", n)
 		a.changes.Raise()
 	}
-}
-
-func stoppedTimer() *time.Timer {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return t
 }

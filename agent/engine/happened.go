@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+
 	"porchlight/agent/agentapi"
 )
 
@@ -59,5 +61,18 @@ func (a *Apps) tellHappened(lines ...agentapi.Activity) {
 	}
 	for _, line := range lines {
 		a.cfg.Happened(line)
+	}
+}
+
+// UndoOf is how to take back a pause that a line of activity is about, where that is
+// still as it was left.
+func (a *Apps) UndoOf(line agentapi.Activity) func(context.Context) error {
+	app, ok := a.Lookup(line.Name)
+	if !line.Owner || line.Kind != agentapi.ActivityPaused || !ok || !app.Paused || app.Status != agentapi.StatusLive {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		_, err := a.Resume(ctx, line.Name)
+		return err
 	}
 }

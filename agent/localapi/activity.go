@@ -1,11 +1,13 @@
 package localapi
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 )
@@ -28,7 +30,7 @@ func (a *API) activity(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.cfg.Access.Activity(limit)
+	return a.cfg.Activity.Lines(limit)
 }
 
 func (a *API) activityPage(r *http.Request) (any, error) {
@@ -50,7 +52,7 @@ func (a *API) activityPage(r *http.Request) (any, error) {
 	if max(len(q.App), len(q.Email), len(q.Search)) > maxSearch {
 		return nil, invalid("That is too long to search for.")
 	}
-	return a.cfg.Timeline.Page(q)
+	return a.cfg.Activity.Page(q, a.undoOf)
 }
 
 // undoActivity takes back what a line is about.
@@ -59,7 +61,17 @@ func (a *API) undoActivity(r *http.Request) (any, error) {
 	if err != nil || id == 0 {
 		return nil, nothingHere()
 	}
-	return done, a.cfg.Timeline.Undo(r.Context(), id)
+	return done, a.cfg.Activity.Undo(r.Context(), id, a.undoOf)
+}
+
+// undoOf asks the rooms that decide.
+func (a *API) undoOf(line agentapi.Activity) func(context.Context) error {
+	for _, room := range []activity.Undo{a.cfg.People.UndoOf, a.cfg.Apps.UndoOf, a.cfg.Access.UndoOf} {
+		if undo := room(line); undo != nil {
+			return undo
+		}
+	}
+	return nil
 }
 
 func activityLimit(values url.Values, most int) (int, error) {
@@ -74,4 +86,4 @@ func activityLimit(values url.Values, most int) (int, error) {
 	return n, nil
 }
 
-func (a *API) clearActivity(*http.Request) (any, error) { return done, a.cfg.Access.ClearActivity() }
+func (a *API) clearActivity(*http.Request) (any, error) { return done, a.cfg.Activity.Clear() }

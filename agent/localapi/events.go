@@ -55,7 +55,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		OutboxSize:      a.outboxSize(ctx),
 		DarkSince:       a.cfg.Access.DarkSince(),
 		Connecting:      a.connecting(),
-		ActivityVersion: a.cfg.Access.ActivityVersion(),
+		ActivityVersion: a.cfg.Activity.Version(),
 		Update:          a.update(),
 		Language:        a.cfg.Settings.Get().Language,
 		Locked:          len(a.server.ownerSecretHash()) == 0,

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
@@ -29,7 +30,6 @@ import (
 	"porchlight/agent/people"
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
-	"porchlight/agent/timeline"
 	"porchlight/internal/words"
 )
 
@@ -60,10 +60,10 @@ type Config struct {
 	Server   *Server // that the agent is behind
 	Settings *settings.Settings
 	Access   *access.Access
+	Activity *activity.Log
 	Apps     *engine.Apps
 	Users    *engine.Users
 	People   *people.People
-	Timeline *timeline.Timeline
 	// Requests are what visitors asked; nil where none are kept.
 	Requests *requests.Log
 	// Health is how apps do; nil where nothing is known.

@@ -122,7 +122,7 @@ func TestActivityRoutes(t *testing.T) {
 		t.Errorf("at first: %v, %v", lines, err)
 	}
 	for i := range 3 {
-		r.access.AddActivity(agentapi.Activity{Email: "bob@example.com", App: fmt.Sprint("App ", i), Kind: agentapi.ActivityOpened})
+		r.activity.Add(agentapi.Activity{Email: "bob@example.com", App: fmt.Sprint("App ", i), Kind: agentapi.ActivityOpened})
 	}
 	if lines, err := owner.Activity(ctx, 2); err != nil || len(lines) != 2 || lines[0].App != "App 2" || lines[0].At.IsZero() {
 		t.Errorf("%+v, %v", lines, err)

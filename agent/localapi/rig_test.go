@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/ownersecret"
@@ -26,7 +27,6 @@ import (
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
-	"porchlight/agent/timeline"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
 	"porchlight/test/programs"
@@ -69,6 +69,7 @@ type rig struct {
 	certificate func(string) *agentapi.Certificate // nil: tells nothing
 	people      *people.People
 	access      *access.Access
+	activity    *activity.Log
 	requests    *requests.Log
 	settings    *settings.Settings
 	users       *engine.Users
@@ -185,6 +186,7 @@ func (r *rig) serve(t testing.TB) {
 	}
 	r.addr, r.socket = r.server.Addr(), r.server.OwnerSocket()
 	own := r.server.open.Addr().(*net.TCPAddr).Port
+	r.activity = activity.New(activity.Config{Store: kept, Changes: r.outside.changes})
 	r.apps, err = engine.NewApps(engine.AppsConfig{
 		Store: kept,
 		Root: func() engine.Root {
@@ -196,7 +198,7 @@ func (r *rig) serve(t testing.TB) {
 			return agentapi.Listener{Program: "notesd", User: "maya", UserID: "1000"}
 		},
 		OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
-		Happened: func(line agentapi.Activity) { r.access.AddActivity(line) },
+		Happened: r.activity.Add,
 		Changes:  r.outside.changes,
 	})
 	if err != nil {
@@ -209,12 +211,12 @@ func (r *rig) serve(t testing.TB) {
 		t.Fatal(err)
 	}
 	r.requests = requests.New(r.settings.Requests, r.apps.Has)
-	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: r.outside.changes})
+	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: r.outside.changes, Activity: r.activity})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.people, err = people.New(people.Config{
-		Control: r.control, Apps: r.apps, Access: r.access, Store: kept, Changes: r.outside.changes,
+		Control: r.control, Apps: r.apps, Access: r.access, Activity: r.activity, Store: kept, Changes: r.outside.changes,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -225,6 +227,7 @@ func (r *rig) serve(t testing.TB) {
 		Users:       r.users,
 		Settings:    r.settings,
 		Access:      r.access,
+		Activity:    r.activity,
 		Requests:    r.requests,
 		Info:        info,
 		Connection:  r.outside.standing,
@@ -232,7 +235,6 @@ func (r *rig) serve(t testing.TB) {
 		MakeLink:    r.outside.makeLink,
 		Outbox:      r.outside.outbox,
 		People:      r.people,
-		Timeline:    timeline.New(r.access, r.apps, r.people),
 		Log:         log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -91,7 +91,7 @@ func TestActivityPages(t *testing.T) {
 		{Email: "bob@example.com", App: "Notes", Kind: agentapi.ActivityClient, By: "Pocket"},
 		{Kind: agentapi.ActivityServerAway, What: "porch.example"},
 	} {
-		r.access.AddActivity(line)
+		r.activity.Add(line)
 	}
 	for want, q := range map[string]agentapi.ActivityQuery{
 		"server-away, client Notes, opened Photos, opened Notes, approved Notes": {},

@@ -18,11 +18,11 @@ import (
 func (p *People) happened(line agentapi.Activity, who controlapi.Person, apps []engine.App) {
 	line.At, line.Email, line.AccountID = p.cfg.Now().UTC(), who.Email, who.AccountID
 	if len(apps) == 0 {
-		p.cfg.Access.AddActivity(line)
+		p.cfg.Activity.Add(line)
 	}
 	for _, app := range apps {
 		line.App, line.Name, line.Until = app.Label, app.Name, who.Until[app.ID]
-		p.cfg.Access.AddActivity(line)
+		p.cfg.Activity.Add(line)
 	}
 }
 
@@ -109,7 +109,7 @@ func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlap
 	}
 	write := func(kind string, g controlapi.Grant) {
 		if !over(g) {
-			p.cfg.Access.AddActivity(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
+			p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
 		}
 	}
 	for _, g := range controlapi.FoldGrants(now) {
@@ -124,7 +124,7 @@ func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlap
 	}
 	for _, g := range gone {
 		for _, kind := range []string{agentapi.ActivityClientIn, agentapi.ActivityClientOut} {
-			p.cfg.Access.AddActivity(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
+			p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
 		}
 	}
 }
@@ -134,30 +134,4 @@ func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlap
 func (p *People) Row(accountID string) (controlapi.Person, bool) {
 	_, known := p.inSnapshot(accountID)
 	return p.asKnownHere(accountID), known
-}
-
-// Held says whether TakeBack can give back an app, or with no label the whole computer.
-func (p *People) Held(accountID, label string) bool {
-	c := store.PendingChange{AccountID: accountID}
-	if label != "" {
-		app, ok := p.cfg.Apps.ByLabel(label)
-		if !ok {
-			return false
-		}
-		c.AppID = app.ID
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, kept := range p.pending {
-		if kept.held() && kept.Deny() == c.Deny() {
-			return true
-		}
-	}
-	return false
-}
-
-// CanUndo says whether Undo can take back what a notice is about.
-func (p *People) CanUndo(noticeID uint64) bool {
-	_, _, ok, err := p.cfg.Store.UndoOf(noticeID)
-	return ok && err == nil
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/store"
@@ -184,7 +185,7 @@ func (m *holdMachine) start(t rapid.TB) {
 	}
 	if err == nil {
 		m.people, err = New(Config{
-			Control: m.control, Apps: m.apps, Access: m.access, Store: m.kept, Now: clock, Changes: &m.changes, Away: func() bool { return m.control.down },
+			Control: m.control, Apps: m.apps, Access: m.access, Activity: activity.New(activity.Config{Store: m.kept}), Store: m.kept, Now: clock, Changes: &m.changes, Away: func() bool { return m.control.down },
 		})
 	}
 	if err != nil {

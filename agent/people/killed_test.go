@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/people"
@@ -48,7 +49,7 @@ func household(t *testing.T, dir, computer string, opts ...store.Option) (*peopl
 			{AccountID: "ann", Email: "ann@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Epoch: 1},
 		},
 	})
-	p, err := people.New(people.Config{Control: unreachable{}, Apps: apps, Access: a, Store: s})
+	p, err := people.New(people.Config{Control: unreachable{}, Apps: apps, Access: a, Activity: activity.New(activity.Config{Store: s}), Store: s})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func (p *People) happenedToKnock(knock agentapi.Knock, ask controlapi.AnswerKnoc
 	case controlapi.KnockNever:
 		line.Kind = agentapi.ActivityKnockMuted
 	}
-	p.cfg.Access.AddActivity(line)
+	p.cfg.Activity.Add(line)
 }
 
 // forgetKnock leaves a knock out until the snapshot does.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/store"
@@ -63,6 +64,7 @@ type Config struct {
 	NoControl words.Sentence
 	Apps      *engine.Apps
 	Access    *access.Access
+	Activity  *activity.Log
 	Store     *store.Store
 	// DisplayName is what the owner calls themselves to people they invite; nil for
 	// nothing.

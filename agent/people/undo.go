@@ -202,7 +202,7 @@ func named(apps []engine.App) any {
 // of is taken back, and nothing that the owner has done since.
 func (p *People) UndoNotice(ctx context.Context, id uint64) error {
 	several := slices.ContainsFunc(p.cfg.Apps.Notices(), func(n agentapi.Notice) bool { return n.ID == id && !n.Undo })
-	if several && p.CanUndo(id) {
+	if several && p.canUndo(id) {
 		return agentapi.Errorf(agentapi.CodeConflict, "This tells of several people. Activity has an Undo for each.")
 	}
 	return p.Undo(ctx, id)

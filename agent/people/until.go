@@ -102,7 +102,7 @@ func (p *People) tellEnd(all []access.Ended) {
 		ended.Apps = append(ended.Apps, label)
 		ended.Closed += e.Closed
 		ended.Doubtful = ended.Doubtful || e.Doubtful
-		p.cfg.Access.AddActivity(agentapi.Activity{
+		p.cfg.Activity.Add(agentapi.Activity{
 			At: at, Kind: agentapi.ActivityEnded, Email: e.Email, AccountID: e.AccountID, App: label, Until: e.Until, Closed: e.Closed,
 		})
 	}
@@ -160,7 +160,7 @@ func (p *People) tellClock() {
 	if _, err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: agentapi.NoticeClock, Text: text.String(), Words: words.Text{text}}, nil); err != nil {
 		p.cfg.Log.Error("the owner could not be told of a clock that is ahead", "err", err)
 	}
-	p.cfg.Access.AddActivity(agentapi.Activity{At: at, Kind: agentapi.ActivityClockAhead})
+	p.cfg.Activity.Add(agentapi.Activity{At: at, Kind: agentapi.ActivityClockAhead})
 }
 
 // roughly is a duration in words, in its largest unit.

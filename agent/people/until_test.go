@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/people"
@@ -271,7 +272,7 @@ func TestUntilWaitsForTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := people.New(people.Config{Control: unreachable{}, Apps: apps, Access: a, Store: db})
+	p, err := people.New(people.Config{Control: unreachable{}, Apps: apps, Access: a, Activity: activity.New(activity.Config{Store: db}), Store: db})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func (p *People) readGrants(ctx context.Context) error {
 	for _, g := range grants {
 		names[g.ID], names[g.ClientID] = g.ClientName, g.ClientName
 	}
-	p.cfg.Access.NameClients(names)
+	p.cfg.Activity.NameClients(names)
 	if !first {
 		p.clientsChanged(before, grants, gone)
 	}
@@ -245,7 +245,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	if closed.Uncertain = !certain && closed.Closed == 0; closed.Uncertain {
 		return closed, nil // nothing is known to have happened
 	}
-	p.cfg.Access.AddActivity(agentapi.Activity{
+	p.cfg.Activity.Add(agentapi.Activity{
 		Kind: agentapi.ActivityClientOut, Owner: true, Email: grant.Email, AccountID: grant.AccountID, What: grant.ClientName, Closed: closed.Closed,
 	})
 	p.cfg.Changes.Raise()

@@ -47,7 +47,7 @@ func (p *People) Disconnect(d agentapi.DisconnectRequest) (agentapi.Closed, erro
 	closed, err := p.cfg.Access.Disconnect(d.AccountID, d.GrantID)
 	took := p.cfg.Now().Sub(began)
 	if about.Closed = closed; closed > 0 {
-		p.cfg.Access.AddActivity(about)
+		p.cfg.Activity.Add(about)
 	}
 	p.cfg.Changes.Raise()
 	if err != nil {

@@ -49,7 +49,7 @@ func (p *Proxy) byPassword(r *http.Request, at place) (id access.Identity, prese
 
 // happened has the activity count an attempt that was refused.
 func (p *Proxy) happened(kind string, at place, who access.Identity) {
-	p.config.Access.AddActivity(agentapi.Activity{Kind: kind, Email: who.Email, AccountID: who.AccountID, App: at.app.Label, Name: at.app.Name})
+	p.config.Activity.Add(agentapi.Activity{Kind: kind, Email: who.Email, AccountID: who.AccountID, App: at.app.Label, Name: at.app.Name})
 }
 
 // wrongPassword answers an app password that is worth nothing here.

@@ -122,7 +122,7 @@ func TestPasswordLetsIn(t *testing.T) {
 		}
 	}
 	var kinds []string
-	seen, err := r.access.Activity(10)
+	seen, err := r.activity.Lines(10)
 	for _, line := range seen {
 		kinds = append(kinds, fmt.Sprint(line.Kind, " ", line.By, line.Count))
 	}

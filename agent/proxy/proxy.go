@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/requests"
@@ -82,9 +83,10 @@ type Authenticator interface {
 
 // Config of New. Fields without a remark are required.
 type Config struct {
-	Apps   Apps
-	Access *access.Access
-	Root   func() Root
+	Apps     Apps
+	Access   *access.Access
+	Activity *activity.Log
+	Root     func() Root
 	// AuthURL of the control plane, https://host[:port] without a path; empty
 	// while this computer is not connected.
 	AuthURL func() string
@@ -177,7 +179,7 @@ type Proxy struct {
 
 // New checks the configuration and starts nothing.
 func New(c Config) (*Proxy, error) {
-	if c.Apps == nil || c.Access == nil || c.Root == nil || c.AuthURL == nil || c.Redeem == nil || c.TLS == nil {
+	if c.Apps == nil || c.Access == nil || c.Activity == nil || c.Root == nil || c.AuthURL == nil || c.Redeem == nil || c.TLS == nil {
 		return nil, errors.New("proxy: Apps, Access, Root, AuthURL, Redeem and TLS are required")
 	}
 	if len(c.Instance) != 8 || len(c.Key) < 32 {

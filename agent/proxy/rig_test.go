@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/proxy"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
@@ -78,11 +79,12 @@ func certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 // plane that signs in whoever is asked for, and the app notes, which says hello
 // until a test has another in its place.
 type rig struct {
-	t      testing.TB
-	access *access.Access
-	proxy  *proxy.Proxy
-	addr   string
-	roots  *x509.CertPool
+	t        testing.TB
+	access   *access.Access
+	activity *activity.Log
+	proxy    *proxy.Proxy
+	addr     string
+	roots    *x509.CertPool
 
 	redeems atomic.Int64 // calls to the control plane
 	stop    func()
@@ -117,7 +119,8 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.access, err = access.New(access.Config{Store: db, Now: r.now})
+	r.activity = activity.New(activity.Config{Store: db, Now: r.now})
+	r.access, err = access.New(access.Config{Store: db, Activity: r.activity, Now: r.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +129,7 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 		controlapi.Person{AccountID: bobID, Email: "bob@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{"id-notes"}, Epoch: 1},
 	)
 	c := proxy.Config{
-		Apps: r, Access: r.access, Now: r.now,
+		Apps: r, Access: r.access, Activity: r.activity, Now: r.now,
 		Root:      func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
 		AuthURL:   func() string { return authURL },
 		Redeem:    r.redeem,

@@ -6,8 +6,11 @@ import (
 	"strings"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
 	"porchlight/internal/words"
 )
 
@@ -265,7 +268,10 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id acce
 	if id.PasswordID != "" && !v.on.Holds(id.PasswordID) {
 		v.on.Hold(id.PasswordID, p.config.Access.Rest(id, at.app.ID, v.on.Abort))
 	}
-	p.config.Access.Opened(id, v.decision.Email, v.at.app.ID, v.at.app.Label)
+	p.config.Activity.Opened(activity.Visit{
+		Visited: store.Visited{AccountID: id.AccountID, AppID: v.at.app.ID, Email: v.decision.Email, Label: v.at.app.Label},
+		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID,
+	})
 	p.forward(w, r, v)
 	return nil, false
 }

@@ -28,6 +28,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/certs"
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
@@ -320,7 +321,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	key := make([]byte, 32)
 	rand.Read(key)
 	p, err := proxy.New(proxy.Config{
-		Apps: apps, Access: acc,
+		Apps: apps, Access: acc, Activity: activity.New(activity.Config{Store: db}),
 		Root:    func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
 		AuthURL: func() string { return "https://control.porch.test" },
 		Redeem: func(context.Context, controlapi.Redeem) (controlapi.Visitor, error) {

@@ -108,6 +108,11 @@ var rules = []rule{
 		allow: []string{"agent/agentapi"},
 	},
 	{
+		why:  "what happened is kept below the rooms where it happens",
+		from: "agent/activity", to: "agent",
+		allow: []string{"agent/agentapi", "agent/store", "agent/activity"},
+	},
+	{
 		why:  "what listens is read from the system and asked of the listener; which apps there are, it is told",
 		from: "agent/listening", to: "agent",
 		allow: []string{"agent/agentapi", "agent/procinfo", "agent/upstream"},

@@ -1,12 +1,11 @@
-package access_test
+package activity_test
 
 import (
 	"slices"
 	"testing"
 
-	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/store"
-	"porchlight/control/controlapi"
 )
 
 // A member's first visit of an app is told once in the life of the data directory, and
@@ -21,15 +20,13 @@ func TestFirstVisitIsToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer kept.Close()
-		who, err := access.New(access.Config{Store: kept, OnFirstVisit: func(v store.Visited) { told = append(told, v.Email+" "+v.Label) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		who.SetSnapshot(controlapi.Snapshot{Version: "1", People: []controlapi.Person{{AccountID: "maya", Email: "maya@example.com", Role: controlapi.RoleOwner, Status: controlapi.PersonActive}}})
+		lines := activity.New(activity.Config{Store: kept, OnFirstVisit: func(v store.Visited) { told = append(told, v.Email+" "+v.Label) }})
 		for _, v := range visits {
-			who.Opened(access.Identity{AccountID: v[0]}, v[0]+"@example.com", v[1], v[2])
+			one := visit(v[0], v[1], v[2])
+			one.Owner = v[0] == "maya"
+			lines.Opened(one)
 		}
-		if _, err := who.Activity(10); err != nil { // which waits until all is written
+		if _, err := lines.Lines(10); err != nil { // which waits until all is written
 			t.Fatal(err)
 		}
 	}

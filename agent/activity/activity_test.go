@@ -1,7 +1,8 @@
-package access_test
+package activity_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -10,39 +11,76 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"porchlight/agent/access"
+	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func openStore(t *testing.T, dir string) *store.Store {
+	t.Helper()
+	db, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// start runs a until stop is called.
+func start(t *testing.T, a *activity.Log) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// visit is a request of somebody for an app.
+func visit(account, appID, label string) activity.Visit {
+	return activity.Visit{Visited: store.Visited{AccountID: account, AppID: appID, Email: account + "@example.com", Label: label}}
+}
 
 // One line for each person and app and visit, however many requests it has; a
 // visit lasts until half an hour goes by without one. What was written survives
 // a restart.
 func TestActivity(t *testing.T) {
 	t.Parallel()
-	dir, c := t.TempDir(), newClock()
-	a, db := open(t, dir, c)
-	visit := func(id access.Identity, app string) { a.Opened(id, id.AccountID+"@example.com", "id-"+app, app) }
-	browser, remote := access.Identity{AccountID: "bob"}, access.Identity{AccountID: "bob", GrantID: "g1", ClientID: "c1"}
-	named := access.Identity{AccountID: "bob", GrantID: "g2", ClientID: "c2"}
+	dir, now := t.TempDir(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	db := openStore(t, dir)
+	a := activity.New(activity.Config{Store: db, Now: clock})
+	browser := visit("bob", "id-notes", "notes")
+	remote, named := browser, browser
+	remote.GrantID, remote.ClientID = "g1", "c1"
+	named.GrantID, named.ClientID = "g2", "c2"
 	for range 50 {
-		visit(browser, "notes")
-		c.advance(20 * time.Minute)
+		a.Opened(browser)
+		now = now.Add(20 * time.Minute)
 	}
-	visit(browser, "photos")
-	visit(access.Identity{AccountID: "maya"}, "notes")
-	visit(remote, "notes")
-	visit(remote, "notes")
-	visit(named, "notes")
+	a.Opened(visit("bob", "id-photos", "photos"))
+	a.Opened(visit("maya", "id-notes", "notes"))
+	a.Opened(remote)
+	a.Opened(remote)
+	a.Opened(named)
 	a.NameClients(map[string]string{"g2": "Pocket", "c2": "Pocket"}) // its grant is read only now
-	c.advance(30 * time.Minute)
-	visit(browser, "notes")
-	a.AddActivity(agentapi.Activity{Email: "eve@example.com", App: "notes", Kind: agentapi.ActivityInvited, By: "Wiki"})
+	now = now.Add(30 * time.Minute)
+	a.Opened(browser)
+	a.Add(agentapi.Activity{Email: "eve@example.com", App: "notes", Kind: agentapi.ActivityInvited, By: "Wiki"})
 	want := "eve@example.com notes invited Wiki|bob@example.com notes opened |bob@example.com notes client Pocket|bob@example.com notes client c1|" +
 		"maya@example.com notes opened |bob@example.com photos opened |bob@example.com notes opened |"
 	check := func(what string) {
 		t.Helper()
-		lines, err := a.Activity(100)
+		lines, err := a.Lines(100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,17 +96,17 @@ func TestActivity(t *testing.T) {
 		}
 	}
 	check("at once")
-	if few, err := a.Activity(2); err != nil || len(few) != 2 || few[0].By != "Wiki" {
+	if few, err := a.Lines(2); err != nil || len(few) != 2 || few[0].By != "Wiki" {
 		t.Errorf("two lines: %+v, %v", few, err)
 	}
 	db.Close()
-	a, _ = open(t, dir, c)
+	a = activity.New(activity.Config{Store: openStore(t, dir), Now: clock})
 	check("after a restart")
-	c.advance(90*24*time.Hour - 15*time.Minute)
-	a.AddActivity(agentapi.Activity{Email: "late@example.com", App: "notes", Kind: agentapi.ActivityOpened})
+	now = now.Add(90*24*time.Hour - 15*time.Minute)
+	a.Add(agentapi.Activity{Email: "late@example.com", App: "notes", Kind: agentapi.ActivityOpened})
 	want = "late@example.com notes opened |eve@example.com notes invited Wiki|bob@example.com notes opened |"
 	check("when the first visits are 90 days old")
-	if err := a.ClearActivity(); err != nil {
+	if err := a.Clear(); err != nil {
 		t.Fatal(err)
 	}
 	want = ""
@@ -80,31 +118,31 @@ func TestActivityIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		a := activity.New(activity.Config{Store: openStore(t, t.TempDir()), Log: slog.New(slog.NewTextHandler(&log, nil))})
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {
 				for j := range 2000 {
-					a.Opened(access.Identity{AccountID: fmt.Sprint(i, " ", j)}, "x@example.com", notes, "Notes")
+					a.Opened(visit(fmt.Sprint(i, " ", j), "id-notes", "Notes"))
 				}
 			})
 		}
 		all.Wait()
-		if n := access.Visits(a); n != 8192 {
+		if n := activity.Visits(a); n != 8192 {
 			t.Errorf("%d visits are remembered", n)
 		}
-		running(t, a)
+		t.Cleanup(start(t, a))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		lines, err := a.Activity(store.MaxActivity)
+		lines, err := a.Lines(store.MaxActivity)
 		if err != nil || len(lines) != 1024 || !strings.Contains(log.String(), fmt.Sprint("lines_dropped=", 8*2000-1024)) {
 			t.Errorf("%d lines, %v, logged %s", len(lines), err, log.String())
 		}
 		// Room again, also for visits that were not remembered.
 		time.Sleep(2 * time.Hour)
-		a.Opened(bobsBrowser, "bob@example.com", notes, "Notes")
-		a.Opened(bobsBrowser, "bob@example.com", notes, "Notes")
-		if lines, err = a.Activity(store.MaxActivity); err != nil || len(lines) != 1025 {
+		a.Opened(visit("bob", "id-notes", "Notes"))
+		a.Opened(visit("bob", "id-notes", "Notes"))
+		if lines, err = a.Lines(store.MaxActivity); err != nil || len(lines) != 1025 {
 			t.Errorf("%d lines, %v", len(lines), err)
 		}
 	})
@@ -114,37 +152,41 @@ func TestActivityIsBounded(t *testing.T) {
 func TestActivityIsFlushedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	db := openStore(t, t.TempDir())
-	a := newAccess(t, access.Config{Store: db})
+	a := activity.New(activity.Config{Store: db})
 	stop := start(t, a)
-	a.Opened(bobsBrowser, "bob@example.com", notes, "Notes")
+	a.Opened(visit("bob", "id-notes", "Notes"))
 	stop()
 	if lines, err := db.Activity(10); err != nil || len(lines) != 1 || lines[0].Email != "bob@example.com" {
 		t.Errorf("%+v, %v", lines, err)
 	}
 }
 
-// A decision is on the disk when AddActivity returns, with every visit before it; what
+// A decision is on the disk when Add returns, with every visit before it; what
 // strangers cause, and visits, take no room from decisions.
 func TestDecisionsAreKeptAtOnce(t *testing.T) {
 	t.Parallel()
 	db := openStore(t, t.TempDir())
-	a := newAccess(t, access.Config{Store: db})
+	a := activity.New(activity.Config{Store: db})
 	for i := range 3000 {
-		a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityOpened, Email: fmt.Sprint(i)})
-		a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityTurnedAway, Email: fmt.Sprint(i)})
+		a.Add(agentapi.Activity{Kind: agentapi.ActivityOpened, Email: fmt.Sprint(i)})
+		a.Add(agentapi.Activity{Kind: agentapi.ActivityTurnedAway, Email: fmt.Sprint(i)})
 	}
-	before := a.ActivityVersion()
+	who, err := access.New(access.Config{Store: db, Activity: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := a.Version()
 	if lines, err := db.Activity(10); err != nil || len(lines) != 0 {
 		t.Errorf("%d lines before, %v", len(lines), err)
 	}
-	if _, err := a.GoDark(); err != nil {
+	if _, err := who.GoDark(); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := db.Activity(5000)
 	if err != nil || len(lines) != 1024+2 || lines[0].Kind != agentapi.ActivityDark || !lines[0].Owner {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
-	if a.ActivityVersion() == before {
+	if a.Version() == before {
 		t.Error("nothing tells that there are more")
 	}
 	for _, l := range lines {
@@ -154,12 +196,12 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 	}
 	// Dark again is no other decision, and neither is light that is.
 	for range 2 {
-		if _, err := a.GoDark(); err != nil {
+		if _, err := who.GoDark(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
-		if err := a.LightUp(); err != nil {
+		if err := who.LightUp(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,23 +213,24 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 // 100,000 refused attempts push nothing out: they are a line of each kind an hour.
 func TestFloodOfRefusals(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	a, db := open(t, t.TempDir(), c)
-	a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityApproved, Owner: true})
-	a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityOpened})
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	db := openStore(t, t.TempDir())
+	a := activity.New(activity.Config{Store: db, Now: func() time.Time { return now }})
+	a.Add(agentapi.Activity{Kind: agentapi.ActivityApproved, Owner: true})
+	a.Add(agentapi.Activity{Kind: agentapi.ActivityOpened})
 	kinds := []string{agentapi.ActivityKnocked, agentapi.ActivityTurnedAway, agentapi.ActivityPasswordRefused}
 	for range 4 {
 		for i := range 25_000 {
-			a.AddActivity(agentapi.Activity{Kind: kinds[i%3], Email: fmt.Sprint(i, "@x"), App: fmt.Sprint("app ", i%7)})
+			a.Add(agentapi.Activity{Kind: kinds[i%3], Email: fmt.Sprint(i, "@x"), App: fmt.Sprint("app ", i%7)})
 			if i%5000 == 0 {
-				if _, err := a.Activity(1); err != nil { // brings what waits to the store
+				if _, err := a.Lines(1); err != nil { // brings what waits to the store
 					t.Fatal(err)
 				}
 			}
 		}
-		c.advance(time.Hour)
+		now = now.Add(time.Hour)
 	}
-	lines, err := a.Activity(store.MaxActivity)
+	lines, err := a.Lines(store.MaxActivity)
 	total := 0
 	for _, l := range lines {
 		total += l.Count

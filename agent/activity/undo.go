@@ -1,0 +1,102 @@
+package activity
+
+import (
+	"context"
+
+	"porchlight/agent/agentapi"
+)
+
+// maxBack is how many of the newest decisions can be undone.
+const maxBack = 1000
+
+// Undo is how to take back what a line is about, as the room says that decides it; nil
+// where that would not restore exactly what was.
+type Undo func(line agentapi.Activity) func(context.Context) error
+
+// Page is a part of what happened, with what can be undone marked.
+func (l *Log) Page(q agentapi.ActivityQuery, undo Undo) (agentapi.ActivityPage, error) {
+	latest, err := l.latest()
+	if err != nil {
+		return agentapi.ActivityPage{}, err
+	}
+	page, err := l.page(q)
+	for i, line := range page.Lines {
+		page.Lines[i].Undo = latest[line.ID] && undo(line) != nil
+	}
+	return page, err
+}
+
+// Undo takes back what one line is about. It refuses with CodeConflict what it would not
+// restore exactly.
+func (l *Log) Undo(ctx context.Context, id uint64, undo Undo) error {
+	latest, err := l.latest()
+	if err != nil {
+		return err
+	}
+	if latest[id] {
+		page, err := l.page(agentapi.ActivityQuery{Before: id + 1, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(page.Lines) == 1 && page.Lines[0].ID == id {
+			if back := undo(page.Lines[0]); back != nil {
+				return back(ctx)
+			}
+		}
+	}
+	return agentapi.Errorf(agentapi.CodeConflict, "This cannot be undone any more: something about it has changed since.")
+}
+
+// latest are the ids of the decisions after which nothing was decided about the same
+// thing.
+func (l *Log) latest() (map[uint64]bool, error) {
+	page, err := l.page(agentapi.ActivityQuery{Group: agentapi.GroupDecisions, Limit: maxBack})
+	if err != nil {
+		return nil, err
+	}
+	latest, newest, judged := map[uint64]bool{}, map[string]agentapi.Activity{}, map[string]bool{}
+	for _, line := range page.Lines { // newest first
+		subject, within := subjectOf(line)
+		since, later := newest[subject]
+		_, ended := newest[within]
+		latest[line.ID] = subject != "" && !later && !ended
+		switch {
+		case subject != "" && !later:
+			newest[subject] = line
+		case later && !ended && !judged[subject]:
+			// Who is invited once more had the app: to take it away is not what was before.
+			judged[subject] = true
+			if since.Owner && since.Kind == agentapi.ActivityInvited && gives(line.Kind) {
+				latest[since.ID] = false
+			}
+		}
+	}
+	return latest, nil
+}
+
+// gives says whether somebody has an app after a line of this kind.
+func gives(kind string) bool {
+	switch kind {
+	case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityUntil, agentapi.ActivityRestored:
+		return true
+	}
+	return false
+}
+
+// subjectOf is what a line decides about, and the larger thing that it is within.
+func subjectOf(line agentapi.Activity) (subject, within string) {
+	switch line.Kind {
+	case agentapi.ActivityPaused, agentapi.ActivityResumed, agentapi.ActivityApproved, agentapi.ActivityRevoked, agentapi.ActivityStopped:
+		return "app " + line.Name, ""
+	case agentapi.ActivityDark, agentapi.ActivityLight:
+		return "dark", ""
+	case agentapi.ActivityRemoved, agentapi.ActivityLeft:
+		return "person " + line.AccountID, ""
+	case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityUntil, agentapi.ActivityEnded, agentapi.ActivityRestored:
+		if line.App == "" {
+			return "person " + line.AccountID, ""
+		}
+		return "person " + line.AccountID + "\n" + line.App, "person " + line.AccountID
+	}
+	return "", ""
+}

@@ -1,0 +1,84 @@
+package activity
+
+import (
+	"cmp"
+	"maps"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+const (
+	// visitWindow is how long somebody may do nothing in an app before opening
+	// it again is another line of activity.
+	visitWindow = 30 * time.Minute
+
+	maxVisits = 8192 // visits under way that are remembered
+)
+
+// visitKey is somebody at an app: by browser, or by a remote client.
+type visitKey struct{ account, app, client string }
+
+// Visit is somebody at an app that has the label now.
+type Visit struct {
+	store.Visited
+	Owner             bool   // of this computer
+	GrantID, ClientID string // of a remote client; empty for everybody else
+}
+
+// Opened notes a request that goes on to an app. The first of a visit becomes a line.
+func (l *Log) Opened(v Visit) {
+	key := visitKey{v.AccountID, v.AppID, v.ClientID}
+	now := l.cfg.Now()
+	l.mu.Lock()
+	last, seen := l.visits[key]
+	ongoing := seen && now.Sub(last).Abs() < visitWindow
+	if seen || len(l.visits) < maxVisits || l.forget(now) {
+		l.visits[key] = now
+	}
+	// Whether it is a member's first of that app is on the disk, for which a request never
+	// waits: it is looked at with the next flush.
+	if !ongoing && !v.Owner && v.GrantID == "" && l.cfg.OnFirstVisit != nil && len(l.began) < maxUnwritten {
+		l.began = append(l.began, v.Visited)
+	}
+	l.mu.Unlock()
+	if ongoing {
+		return
+	}
+	line := agentapi.Activity{At: now, Email: v.Email, App: v.Label, Kind: agentapi.ActivityOpened}
+	if v.GrantID != "" {
+		line.Kind, line.By = agentapi.ActivityClient, cmp.Or((*l.clients.Load())[v.GrantID], v.ClientID)
+	}
+	l.Add(line)
+}
+
+// NameClients tells the names of the remote clients, by the id of a grant and by their
+// client_id, by which one is shown that has no name.
+func (l *Log) NameClients(names map[string]string) { l.clients.Store(&names) }
+
+// forget drops the visits that are over and says whether there is room now.
+// mu is held.
+func (l *Log) forget(now time.Time) bool {
+	maps.DeleteFunc(l.visits, func(_ visitKey, last time.Time) bool { return now.Sub(last).Abs() >= visitWindow })
+	return len(l.visits) < maxVisits
+}
+
+// tellFirstVisits tells of the first visits among those that began. writing is held,
+// and the lines of these visits are not written yet.
+func (l *Log) tellFirstVisits() {
+	l.mu.Lock()
+	began := l.began
+	l.began = nil
+	l.mu.Unlock()
+	if len(began) == 0 {
+		return
+	}
+	first, err := l.cfg.Store.FirstVisits(began)
+	if err != nil {
+		l.cfg.Log.Error("whether a visit was somebody's first could not be told", "err", err)
+	}
+	for _, visit := range first {
+		l.cfg.OnFirstVisit(visit)
+	}
+}
