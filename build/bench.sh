@@ -5,7 +5,7 @@
 #   build/bench.sh PART [profile]      PART: all, agent, relay, tunnel, control, desktop, growth
 #
 # Rows go to out/bench/results.json, and on a quiet machine the tables and plots of
-# docs/performance.md are written. With profile, each process of ours leaves a profile
+# docs/measured/bench.md are written. With profile, each process of ours leaves a profile
 # of its processor time in out/bench/profiles instead, of one round. The part desktop has
 # none: it starts the programs as people have them.
 set -euo pipefail
@@ -34,4 +34,4 @@ if [ "${2:-}" = profile ]; then
 	ls "$out/profiles"
 	exit
 fi
-"$out/bench" -part "$part" -tools "$out" -wait 3m -out "$out/results.json" -docs docs/performance.md
+"$out/bench" -part "$part" -tools "$out" -wait 3m -out "$out/results.json" -docs docs/measured/bench.md

@@ -125,7 +125,7 @@ func checkKept(t *testing.T, s settings, r *results, p part) {
 // The document has a place for each part.
 func TestDocumentHasEveryPart(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/performance.md")
+	text, err := os.ReadFile("../../docs/measured/bench.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@
 //
 // `make bench` installs what is compared with and runs all parts. A run of whole
 // parts leaves its rows in out/bench/results.json, and on a quiet machine writes
-// docs/performance.md. The same program, called with a role, is the app, an
+// docs/measured/bench.md. The same program, called with a role, is the app, an
 // authoriser or our own side, each in a process of its own.
 package main
 

@@ -9,7 +9,7 @@
 //	go run ./test/load [-part cost] [-quick] [-computers 1,10,100] [-nodes 1,2,3]
 //
 // `make load` runs all parts and keeps their rows in out/load/results.json; on a quiet
-// machine it writes docs/performance.md. README.md says how to use one part alone.
+// machine it writes docs/measured/load.md. README.md says how to use one part alone.
 package main
 
 import (

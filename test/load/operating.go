@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// operating writes what operators choose machines by into operating.md beside the
-// document, from the tables that the document has of every part: the two say the same.
+// operating writes what operators choose machines by into operating.md, one
+// folder above the document, from the document's tables of every part: the two say the
+// same.
 func operating(file string) error {
 	rows, err := tables(file)
 	if err != nil {
 		return err
 	}
-	beside := filepath.Join(filepath.Dir(file), "operating.md")
-	return errors.Join(between(beside, "load-sizing", sizing(rows)), between(beside, "load-failover", failover(rows)))
+	paper := filepath.Join(filepath.Dir(file), "..", "operating.md")
+	return errors.Join(between(paper, "load-sizing", sizing(rows)), between(paper, "load-failover", failover(rows)))
 }
 
 // tables are the rows of all tables of the load model in the document, as they are printed.
