@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.tools/go/bin:$(CURDIR)/.tools/node/node_modules/.bin:$
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION ?= $(shell build/version.sh)
 LDFLAGS := -s -w -X porchlight/agent.Version=$(VERSION) -X main.Version=$(VERSION)
 TAGS    := desktop,production,webkit2_41
 # As the programs are built: what checks and tests compile is then compiled once.

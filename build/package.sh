@@ -45,7 +45,7 @@ for program in "${programs[@]}"; do
 		"$stage/bin/$program" licenses | sed '/^ \{20,\}Apache License$/,$d; s/^/ /; s/^ *$/ ./'
 	} >"$stage/copyright.$program"
 	{
-		printf '%s (%s) stable; urgency=medium\n\n  * See the history of the source.\n\n' "$program" "$version"
+		printf '%s (%s) stable; urgency=medium\n\n  * See CHANGELOG.md of the source.\n\n' "$program" "$version"
 		printf ' -- The Porchlight authors <porchlight@porchlight.invalid>  %s\n' "$(date -u -R -d "@$SOURCE_DATE_EPOCH")"
 	} | gzip -9n >"$stage/changelog.$program.gz"
 done

@@ -1,27 +1,29 @@
 #!/bin/sh
-# Prints what `git describe --tags --always --dirty` says as a version of Debian's, or
-# as the numbers alone that Windows and macOS want. Debian's begins with a digit, and
-# what is before a version sorts before it:
+# Prints the version of this tree, which is that in VERSION, with the commit where that is
+# not the one of the tag; or a version as Debian writes it, or as the numbers alone that
+# Windows and macOS want. What is before a version sorts before it in Debian:
 #
-#                      debian             numbers
-#   v1.2.3             1.2.3              1.2.3
-#   v1.2.3-rc.1        1.2.3~rc.1         1.2.3
-#   v1.2.3-4-gabc1234  1.2.3+4.gabc1234   1.2.3
-#   abc1234            0+gabc1234         0.0.0    a clone without tags
-#   unknown            0+gunknown         0.0.0    no clone at all
+#                         debian                numbers
+#   1.2.3-rc.1            1.2.3~rc.1            1.2.3
+#   1.2.3                 1.2.3                 1.2.3
+#   1.2.3+gabc1234.dirty  1.2.3+gabc1234.dirty  1.2.3
 #
-# usage: build/version.sh debian|numbers DESCRIBED
+# usage: build/version.sh [debian|numbers VERSION]
 set -eu
-case $2 in
-v[0-9]* | [0-9]*.*) version=${2#v} ;;
-*) version= ;;
-esac
-case $1 in
+case ${1:-} in
+'')
+	cd "$(dirname "$0")/.."
+	version=$(cat VERSION)
+	commit=$(git describe --always --dirty --exclude '*' 2>/dev/null || true) # none without a clone
+	tag=$(git describe --exact-match --match "v$version" --dirty 2>/dev/null || true)
+	[ "$tag" != "v$version" ] || commit=
+	printf '%s\n' "$version${commit:++g$(printf %s "$commit" | tr - .)}"
+	;;
 debian)
-	printf '%s\n' "${version:-0+g$2}" | sed -E 's/-dirty$/+dirty/; s/-([0-9]+)-g([0-9a-f]+)/+\1.g\2/; s/-/~/; s/-/./g'
+	printf '%s\n' "$2" | sed 's/-/~/; s/-/./g'
 	;;
 numbers)
-	printf '%s\n' "${version:-0.0.0}" | sed 's/[^0-9.].*//'
+	printf '%s\n' "$2" | sed 's/[^0-9.].*//'
 	;;
 *)
 	echo "say debian or numbers, not '$1'" >&2

@@ -10,10 +10,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/semver"
 )
 
-// TestNames: whatever tags a clone has, the version is one that Debian takes, the
-// packer keeps it as it stands, and a later one sorts later.
+// TestNames: whatever is built, the version is one that Debian takes, the packer keeps it
+// as it stands, and a later one sorts later. This tree's begins with what VERSION says.
 func TestNames(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the packages are Debian's, and its tools judge them")
@@ -32,16 +34,22 @@ func TestNames(t *testing.T) {
 	nfpm := filepath.Join(t.TempDir(), "nfpm")
 	run(nil, "go", "build", "-modfile=build/tools/go.mod", "-o", nfpm, "github.com/goreleaser/nfpm/v2/cmd/nfpm")
 
+	named, err := os.ReadFile(filepath.Join(root, "VERSION"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := run(nil, "build/version.sh")
+	if v := strings.TrimSpace(string(named)); own != v && !strings.HasPrefix(own, v+"+g") || !semver.IsValid("v"+own) {
+		t.Errorf("this tree is version %s, and VERSION says %s", own, v)
+	}
 	before := ""
 	for _, c := range []struct{ described, version, numbers string }{ // the earlier one first
-		{"1234567", "0+g1234567", "0.0.0"}, // a clone without tags
-		{"abc1234-dirty", "0+gabc1234+dirty", "0.0.0"},
-		{"unknown", "0+gunknown", "0.0.0"}, // no clone at all
-		{"v1.2.3-rc.1", "1.2.3~rc.1", "1.2.3"},
-		{"v1.2.3", "1.2.3", "1.2.3"},
-		{"v1.2.3-4-gabc1234", "1.2.3+4.gabc1234", "1.2.3"},
-		{"v1.2.3-4-gabc1234-dirty", "1.2.3+4.gabc1234+dirty", "1.2.3"},
-		{"v1.3", "1.3", "1.3"},
+		{"0.1.0+gabc1234", "0.1.0+gabc1234", "0.1.0"},
+		{"0.1.0+gabc1234.dirty", "0.1.0+gabc1234.dirty", "0.1.0"},
+		{"1.2.3-rc.1", "1.2.3~rc.1", "1.2.3"},
+		{"1.2.3-rc.1+gabc1234", "1.2.3~rc.1+gabc1234", "1.2.3"},
+		{"1.2.3", "1.2.3", "1.2.3"},
+		{"1.2.3+gabc1234", "1.2.3+gabc1234", "1.2.3"},
 	} {
 		version := run(nil, "build/version.sh", "debian", c.described)
 		if numbers := run(nil, "build/version.sh", "numbers", c.described); numbers != c.numbers {
