@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 	"porchlight/desktop/ui"
 )
 
@@ -113,7 +114,7 @@ func (a *app) whyNot(act action, err error) string {
 		err = errSilent
 	}
 	a.log.Warn("could not do what was clicked", "verb", string(act.verb), "app", act.name, "err", err)
-	return errorInWords(err).Error()
+	return language.ErrorInWords(err).Error()
 }
 
 // carryOut also returns the note that tells what came of it: whatever gives or ends
@@ -122,7 +123,7 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	switch act.verb {
 	case doCopy:
 		if err = a.copy(act.text); err == nil {
-			done = note{key: keyCopied, title: say("Copied"), body: act.text, life: glance}
+			done = note{key: keyCopied, title: language.Say("Copied"), body: act.text, life: glance}
 		}
 		return done, err
 	case doOpen:
@@ -142,7 +143,7 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	if act.person != "" || act.verb == doAnswer {
 		return a.carryOutFor(ctx, c, act)
 	}
-	label := isolate(shorten(act.label))
+	label := language.Named(act.label)
 	var closed agentapi.Closed
 	switch act.verb {
 	case doApprove:
@@ -165,20 +166,20 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 		err = c.LightUp(ctx)
 	case doUndo:
 		if err = c.UndoNotice(ctx, act.notice); err == nil {
-			done = note{key: keyNotice(act.notice), kind: kindCapability, title: say("Undone"), body: act.text, click: action{verb: doShow, view: viewPeople}}
+			done = note{key: keyNotice(act.notice), kind: kindCapability, title: language.Say("Undone"), body: act.text, click: action{verb: doShow, view: viewPeople}}
 		}
 	case doPause:
 		closed, err = c.Pause(ctx, act.name)
-		done = ended(act, say("%s is paused", label), closed)
+		done = ended(act, language.Say("%s is paused", label), closed)
 	case doRevoke:
 		closed, err = c.Revoke(ctx, act.name)
-		done = ended(act, say("%s is revoked", label), closed)
+		done = ended(act, language.Say("%s is revoked", label), closed)
 	case doRevokeGrant:
 		closed, err = c.RevokeGrant(ctx, act.name)
-		done = ended(act, say("%s is let in no more", label), closed)
+		done = ended(act, language.Say("%s is let in no more", label), closed)
 	case doDark:
 		closed, err = c.GoDark(ctx)
-		done = ended(act, say("Dark: nobody can open anything"), closed)
+		done = ended(act, language.Say("Dark: nobody can open anything"), closed)
 	}
 	if err != nil {
 		return note{}, err
@@ -189,39 +190,39 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 func failed(v verb) string {
 	switch v {
 	case doCopy:
-		return say("The address was not copied")
+		return language.Say("The address was not copied")
 	case doOpen:
-		return say("The app could not be opened")
+		return language.Say("The app could not be opened")
 	case doRevokeGrant:
-		return say("The connected app was not revoked")
+		return language.Say("The connected app was not revoked")
 	case doUndo, doGiveBack, doTakeBack:
-		return say("It was not undone")
+		return language.Say("It was not undone")
 	case doAllowUser, doDenyUser:
-		return say("The user was not answered")
+		return language.Say("The user was not answered")
 	case doDark:
-		return say("Porchlight did not go dark")
+		return language.Say("Porchlight did not go dark")
 	case doLight:
-		return say("Porchlight did not light up again")
+		return language.Say("Porchlight did not light up again")
 	case doLogin:
-		return say("Starting at login was not changed")
+		return language.Say("Starting at login was not changed")
 	case doSecretFile:
-		return say("The owner secret was not kept")
+		return language.Say("The owner secret was not kept")
 	case doAnswer:
-		return say("The answer was not given")
+		return language.Say("The answer was not given")
 	case doDisconnect:
-		return say("Nobody was disconnected")
+		return language.Say("Nobody was disconnected")
 	case doRemove, doTake:
-		return say("Nothing was taken away")
+		return language.Say("Nothing was taken away")
 	case doGive, doProlong:
-		return say("Nothing was given")
+		return language.Say("Nothing was given")
 	case doApprove, doApproveAlone:
-		return say("The app was not approved")
+		return language.Say("The app was not approved")
 	case doDeny:
-		return say("The app was not denied")
+		return language.Say("The app was not denied")
 	case doPause:
-		return say("The app was not paused")
+		return language.Say("The app was not paused")
 	case doResume:
-		return say("The app was not resumed")
+		return language.Say("The app was not resumed")
 	}
-	return say("The app was not revoked")
+	return language.Say("The app was not revoked")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 
 // carryOutFor does what is about one person.
 func (a *app) carryOutFor(ctx context.Context, c client, act action) (note, error) {
-	who, app := isolate(shorten(act.label)), isolate(shorten(act.app))
+	who, app := language.Named(act.label), language.Named(act.app)
 	held := agentapi.HeldChange{AccountID: act.person, App: act.app}
 	done := note{key: a.keyOnce(), click: action{verb: doShow, view: viewPeople}}
 	switch act.verb {
@@ -32,22 +33,22 @@ func (a *app) carryOutFor(ctx context.Context, c client, act action) (note, erro
 		return a.disconnected(act, closed), err
 	case doRemove:
 		got, err := c.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: act.person, HoldSeconds: heldFor})
-		done.title, done.body = say("%s is removed", who), say("Can't open anything any more. %s", closedWords(closedBy(got)))
+		done.title, done.body = language.Say("%s is removed", who), language.Say("Can't open anything any more. %s", language.ClosedWords(closedBy(got)))
 		return a.undoable(done, got, action{verb: doGiveBack, person: act.person, label: act.label}), err
 	case doTake:
 		got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app, HoldSeconds: heldFor})
-		done.title, done.body = say("%[1]s can't open %[2]s any more", who, app), closedWords(closedBy(got))
+		done.title, done.body = language.Say("%[1]s can't open %[2]s any more", who, app), language.ClosedWords(closedBy(got))
 		return a.undoable(done, got, action{verb: doGiveBack, person: act.person, label: act.label, app: act.app}), err
 	case doGive:
 		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app, Granted: true})
-		done.title, done.body = say("%[1]s may open %[2]s", who, app), a.hostOfLabel(act.app)
+		done.title, done.body = language.Say("%[1]s may open %[2]s", who, app), a.hostOfLabel(act.app)
 		done.buttons = a.linkAndUndo(act)
 		return done, err
 	case doProlong:
 		return a.prolong(ctx, c, act)
 	case doGiveBack:
 		_, err := c.UndoHeld(ctx, held)
-		done.title, done.body, done.life = say("Undone"), say("%s can open what they could before.", who), glance
+		done.title, done.body, done.life = language.Say("Undone"), language.Say("%s can open what they could before.", who), glance
 		return done, err
 	case doTakeBack:
 		return done, a.takeBack(ctx, c, act, &done)
@@ -58,7 +59,7 @@ func (a *app) carryOutFor(ctx context.Context, c client, act action) (note, erro
 // undoable offers to take back what is held, for as long as it is.
 func (a *app) undoable(done note, got agentapi.PersonChanged, undo action) note {
 	if got.HeldUntil != nil {
-		done.buttons, done.life = []button{{say("Undo"), undo}}, undoFor
+		done.buttons, done.life = []button{{language.Say("Undo"), undo}}, undoFor
 	}
 	return done
 }
@@ -70,11 +71,11 @@ func closedBy(got agentapi.PersonChanged) agentapi.Closed {
 // disconnected offers what the owner may have meant: those who were disconnected can
 // come back.
 func (a *app) disconnected(act action, closed agentapi.Closed) note {
-	who, apps := isolate(shorten(act.label)), strings.Split(act.app, "\n")
-	done := note{key: a.keyOnce(), title: say("%s is disconnected", who), body: closedWords(closed), click: action{verb: doShow, view: viewActivity}}
+	who, apps := language.Named(act.label), strings.Split(act.app, "\n")
+	done := note{key: a.keyOnce(), title: language.Say("%s is disconnected", who), body: language.ClosedWords(closed), click: action{verb: doShow, view: viewActivity}}
 	if s, _ := a.snapshot(); act.label != s.Account.Email && act.grant == "" {
-		done.body = say("%[1]s They may still open %[2]s.", done.body, isolate(shorten(language().List(apps, 3))))
-		done.buttons = []button{{say("Remove"), removeOf(act.person, act.label)}}
+		done.body = language.Say("%[1]s They may still open %[2]s.", done.body, language.Named(language.Spoken().List(apps, 3)))
+		done.buttons = []button{{language.Say("Remove"), removeOf(act.person, act.label)}}
 	}
 	return done
 }
@@ -85,21 +86,21 @@ func (a *app) answerKnock(ctx context.Context, c client, act action) (note, erro
 	if err != nil {
 		return note{}, err
 	}
-	who, app := isolate(shorten(act.label)), isolate(shorten(got.App))
+	who, app := language.Named(act.label), language.Named(got.App)
 	done := note{key: a.keyOnce(), life: undoFor, click: action{verb: doShow, view: viewPeople}}
 	back := action{verb: doTakeBack, person: act.person, label: act.label, app: got.App, name: got.Status}
 	switch act.text {
 	case agentapi.KnockToday:
-		done.title = say("%[1]s may open %[2]s until midnight", who, app)
+		done.title = language.Say("%[1]s may open %[2]s until midnight", who, app)
 	case agentapi.KnockAlways:
-		done.title = say("%[1]s may open %[2]s", who, app)
+		done.title = language.Say("%[1]s may open %[2]s", who, app)
 	case agentapi.KnockNever:
-		return note{key: a.keyOnce(), title: say("%s is not heard any more", who), body: say("Until you invite them."), life: glance, click: done.click}, nil
+		return note{key: a.keyOnce(), title: language.Say("%s is not heard any more", who), body: language.Say("Until you invite them."), life: glance, click: done.click}, nil
 	default:
-		return note{key: a.keyOnce(), title: say("%s is not let in", who), body: say("You won't hear of it for 30 days."), life: glance, click: done.click}, nil
+		return note{key: a.keyOnce(), title: language.Say("%s is not let in", who), body: language.Say("You won't hear of it for 30 days."), life: glance, click: done.click}, nil
 	}
-	done.body = say("Their page goes on by itself.")
-	done.buttons = []button{{say("Undo"), back}}
+	done.body = language.Say("Their page goes on by itself.")
+	done.buttons = []button{{language.Say("Undo"), back}}
 	return done, nil
 }
 
@@ -112,16 +113,16 @@ func (a *app) takeBack(ctx context.Context, c client, act action, done *note) er
 	if err == nil && act.name == agentapi.PersonPending && alone {
 		_, err = c.Remove(ctx, act.person)
 	}
-	done.title, done.life = say("Undone"), glance
-	done.body = say("%[1]s can't open %[2]s.", isolate(shorten(act.label)), isolate(shorten(act.app)))
+	done.title, done.life = language.Say("Undone"), glance
+	done.body = language.Say("%[1]s can't open %[2]s.", language.Named(act.label), language.Named(act.app))
 	return err
 }
 
 // prolong gives apps that have ended for a week more, one after the other. Where one
 // fails, the note names those that were given before it and the rest.
 func (a *app) prolong(ctx context.Context, c client, act action) (note, error) {
-	apps, until := strings.Split(act.app, "\n"), endOfDay(time.Now(), 7)
-	named := func(apps []string) string { return isolate(shorten(language().List(apps, 3))) }
+	apps, until := strings.Split(act.app, "\n"), language.EndOfDay(time.Now(), 7)
+	list := func(apps []string) string { return language.Named(language.Spoken().List(apps, 3)) }
 	given, life, missing := apps, glance, ""
 	for i, app := range apps {
 		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: app, Granted: true, Until: until.Format(time.RFC3339)})
@@ -129,12 +130,12 @@ func (a *app) prolong(ctx context.Context, c client, act action) (note, error) {
 			return note{}, err
 		}
 		if err != nil {
-			given, life, missing = apps[:i], 0, say("Not given: %[1]s. %[2]s", named(apps[i:]), a.whyNot(act, err))
+			given, life, missing = apps[:i], 0, language.Say("Not given: %[1]s. %[2]s", list(apps[i:]), a.whyNot(act, err))
 			break
 		}
 	}
 	return note{
-		key: a.keyOnce(), title: say("%[1]s may open %[2]s until %[3]s", isolate(shorten(act.label)), named(given), lastDayOf(until, time.Now())),
+		key: a.keyOnce(), title: language.Say("%[1]s may open %[2]s until %[3]s", language.Named(act.label), list(given), language.LastDayOf(until, time.Now())),
 		body: missing, life: life, click: action{verb: doShow, view: viewPeople},
 	}, nil
 }
@@ -144,10 +145,10 @@ func (a *app) linkAndUndo(act action) (out []button) {
 	s, _ := a.snapshot()
 	for _, app := range s.Apps {
 		if app.Label == act.app && app.Host != "" {
-			out = append(out, button{say("Copy link"), copyOf(app, s.Account.Host)})
+			out = append(out, button{language.Say("Copy link"), copyOf(app, s.Account.Host)})
 		}
 	}
-	return append(out, button{say("Undo"), action{verb: doTakeBack, person: act.person, label: act.label, app: act.app}})
+	return append(out, button{language.Say("Undo"), action{verb: doTakeBack, person: act.person, label: act.label, app: act.app}})
 }
 
 // hostOfLabel is the address of the app that is called so.
@@ -155,7 +156,7 @@ func (a *app) hostOfLabel(label string) string {
 	s, _ := a.snapshot()
 	for _, app := range s.Apps {
 		if app.Label == label {
-			return hostOf(app, s.Account.Host)
+			return language.HostOf(app, s.Account.Host)
 		}
 	}
 	return ""

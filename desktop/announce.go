@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 )
 
 const (
@@ -159,8 +160,8 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 	k := kindOf(last)
 	if !a.mayTell(k, len(untold)) {
 		c.show = append(c.show, note{
-			key: keyNotices, kind: k, title: manyNotices(untold), body: say("The last one: %s", last.Text),
-			buttons: []button{{say("Show"), action{verb: doShow, view: viewOf(k)}}},
+			key: keyNotices, kind: k, title: manyNotices(untold), body: language.Say("The last one: %s", last.Text),
+			buttons: []button{{language.Say("Show"), action{verb: doShow, view: viewOf(k)}}},
 			click:   action{verb: doShow, view: viewOf(k)},
 		})
 		return
@@ -172,10 +173,10 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 		}
 		aboutSomebody(&shown, n, a.now())
 		if n.Undo {
-			shown.buttons = []button{{say("Undo"), action{verb: doUndo, notice: n.ID, text: n.Text}}}
+			shown.buttons = []button{{language.Say("Undo"), action{verb: doUndo, notice: n.ID, text: n.Text}}}
 		}
 		if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {
-			shown.buttons = []button{{say("Allow"), allowUser(s.Users[i])}, {say("No"), denyUser(s.Users[i])}}
+			shown.buttons = []button{{language.Say("Allow"), allowUser(s.Users[i])}, {language.Say("No"), denyUser(s.Users[i])}}
 		}
 		c.show = append(c.show, shown)
 	}
@@ -183,9 +184,9 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 
 func manyNotices(untold []agentapi.Notice) string {
 	if len(untold) == 1 {
-		return say("Another change")
+		return language.Say("Another change")
 	}
-	return sayCount(len(untold), "%d change", "%d changes")
+	return language.Count(len(untold), "%d change", "%d changes")
 }
 
 // viewOf is where the window shows what a note is about.
@@ -221,23 +222,23 @@ func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 	if len(untold) > 0 && !a.mayTell(kindClient, len(untold)) {
 		var names []string
 		for _, g := range untold[:min(len(untold), maxNotes)] {
-			names = append(names, isolate(shorten(g.ClientName)))
+			names = append(names, language.Named(g.ClientName))
 		}
 		c.show = append(c.show, note{
-			key: keyClients, kind: kindClient, title: sayCount(len(untold), "%d connected app was let in", "%d connected apps were let in"),
-			body: listed(names, len(untold)), buttons: []button{{say("Show"), show}}, click: show,
+			key: keyClients, kind: kindClient, title: language.Count(len(untold), "%d connected app was let in", "%d connected apps were let in"),
+			body: listed(names, len(untold)), buttons: []button{{language.Say("Show"), show}}, click: show,
 		})
 		return
 	}
 	for _, g := range untold {
-		name := isolate(shorten(g.ClientName))
-		body := say("You allowed it to open your apps, as you. Connected apps lists it.")
+		name := language.Named(g.ClientName)
+		body := language.Say("You allowed it to open your apps, as you. Connected apps lists it.")
 		if g.Email != s.Account.Email {
-			body = say("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", isolate(shorten(g.Email)))
+			body = language.Say("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", language.Named(g.Email))
 		}
 		c.show = append(c.show, note{
-			key: "grant-" + g.ID, kind: kindClient, title: say("%s was let in", name), body: body,
-			click: show, buttons: []button{{say("Show"), show}, {say("Revoke"), action{verb: doRevokeGrant, name: g.ID, label: g.ClientName}}},
+			key: "grant-" + g.ID, kind: kindClient, title: language.Say("%s was let in", name), body: body,
+			click: show, buttons: []button{{language.Say("Show"), show}, {language.Say("Revoke"), action{verb: doRevokeGrant, name: g.ID, label: g.ClientName}}},
 		})
 	}
 }
@@ -262,12 +263,12 @@ func (a *announcer) trouble(c *changes, s agentapi.OwnerState) {
 		c.lookAgain(left)
 	default:
 		a.troubleShown = true
-		title := say("Your apps may be out of reach")
+		title := language.Say("Your apps may be out of reach")
 		if s.AccessUntil != nil {
-			title = say("Porchlight cannot reach its server")
+			title = language.Say("Porchlight cannot reach its server")
 		}
 		c.show = append(c.show, note{key: keyTrouble, kind: kindConnection, title: title, body: s.Trouble,
-			click: action{verb: doShow, view: viewHealth}, buttons: []button{{say("Health"), action{verb: doShow, view: viewHealth}}}})
+			click: action{verb: doShow, view: viewHealth}, buttons: []button{{language.Say("Health"), action{verb: doShow, view: viewHealth}}}})
 	}
 }
 
@@ -287,7 +288,7 @@ func (a *announcer) mayTell(k kind, n int) bool {
 // listed is "A, B, C and 4 more.", of all names that there are.
 func listed(names []string, all int) string {
 	if rest := all - len(names); rest > 0 {
-		names = append(names, sayCount(rest, "%d more", "%d more"))
+		names = append(names, language.Count(rest, "%d more", "%d more"))
 	}
-	return language().And(names...) + "."
+	return language.Spoken().And(names...) + "."
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 )
 
 var compareNotes = cmp.AllowUnexported(note{}, action{}, seen{}, button{})
@@ -227,7 +228,7 @@ func TestAnotherUserAsks(t *testing.T) {
 		t.Error(diff)
 	}
 	m := menuOf(s, false)
-	if do := lineOf(t, m.lines, "User "+named("alice")+" wants in", "Allow").do; do.verb != doAllowUser || do.name != "1001" || m.icon != iconWaiting {
+	if do := lineOf(t, m.lines, "User "+language.Named("alice")+" wants in", "Allow").do; do.verb != doAllowUser || do.name != "1001" || m.icon != iconWaiting {
 		t.Errorf("the menu does %+v, icon %s", do, m.icon)
 	}
 	s.Users[0].Standing = agentapi.UserDenied

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 )
 
 // knocksAtMost is the shortest time between two notes about many people who knock.
@@ -55,30 +56,30 @@ func (a *announcer) knocks(c *changes, s agentapi.OwnerState) {
 	a.manyKnocks, a.knocksAt = true, a.now()
 	show := action{verb: doShow, view: viewApps}
 	newest := s.Knocks[len(s.Knocks)-1]
-	body := say("The newest: %s.", isolate(shorten(newest.Email)))
+	body := language.Say("The newest: %s.", language.Named(newest.Email))
 	if newest.App != "" {
-		body = say("The newest: %[1]s, for %[2]s.", isolate(shorten(newest.Email)), isolate(shorten(newest.App)))
+		body = language.Say("The newest: %[1]s, for %[2]s.", language.Named(newest.Email), language.Named(newest.App))
 	}
 	c.show = append(c.show, note{
-		key: keyKnocks, kind: kindKnock, title: sayCount(len(s.Knocks), "%d person would like your apps", "%d people would like your apps"),
-		body: body, buttons: []button{{say("Show"), show}}, click: show,
+		key: keyKnocks, kind: kindKnock, title: language.Count(len(s.Knocks), "%d person would like your apps", "%d people would like your apps"),
+		body: body, buttons: []button{{language.Say("Show"), show}}, click: show,
 	})
 }
 
 func knockNote(k agentapi.Knock) note {
-	n := note{key: keyKnock(k.ID), kind: kindKnock, title: knockTitle(k), click: action{verb: doShow, view: viewApps}}
-	n.body = say("Signed in with this address, waiting on the page. Today ends at midnight.")
+	n := note{key: keyKnock(k.ID), kind: kindKnock, title: language.KnockTitle(k), click: action{verb: doShow, view: viewApps}}
+	n.body = language.Say("Signed in with this address, waiting on the page. Today ends at midnight.")
 	n.buttons = []button{
-		{say("Today"), answerOf(k, agentapi.KnockToday)},
-		{say("Always"), answerOf(k, agentapi.KnockAlways)},
-		{say("No"), answerOf(k, agentapi.KnockNo)},
+		{language.Say("Today"), answerOf(k, agentapi.KnockToday)},
+		{language.Say("Always"), answerOf(k, agentapi.KnockAlways)},
+		{language.Say("No"), answerOf(k, agentapi.KnockNo)},
 	}
 	if k.App == "" {
-		n.body = say("Signed in with this address, waiting on the page.")
-		n.buttons = []button{{say("Invite…"), action{verb: doShow, view: viewInvite, name: k.Email}}, n.buttons[2]}
+		n.body = language.Say("Signed in with this address, waiting on the page.")
+		n.buttons = []button{{language.Say("Invite…"), action{verb: doShow, view: viewInvite, name: k.Email}}, n.buttons[2]}
 	}
 	if !k.Known {
-		n.body += " " + say("Not known to this computer so far.")
+		n.body += " " + language.Say("Not known to this computer so far.")
 	}
 	return n
 }
@@ -88,28 +89,28 @@ func aboutSomebody(shown *note, n agentapi.Notice, now time.Time) {
 	switch {
 	case n.Ended != nil:
 		e := n.Ended
-		who, apps := isolate(shorten(e.Email)), isolate(shorten(language().List(e.Apps, 3)))
-		shown.title = say("%[1]s ended for %[2]s", apps, who)
-		shown.body = say("It was until %s.", lastDayOf(e.Until, now))
+		who, apps := language.Named(e.Email), language.Named(language.Spoken().List(e.Apps, 3))
+		shown.title = language.Say("%[1]s ended for %[2]s", apps, who)
+		shown.body = language.Say("It was until %s.", language.LastDayOf(e.Until, now))
 		if e.Closed > 0 {
-			shown.body += " " + sayCount(e.Closed, "%d connection closed.", "%d connections closed.")
+			shown.body += " " + language.Count(e.Closed, "%d connection closed.", "%d connections closed.")
 		}
 		if e.Doubtful {
 			shown.body = n.Text
 		}
 		shown.click = action{verb: doShow, view: viewPeople}
 		shown.buttons = []button{
-			{say("A week more"), action{verb: doProlong, person: e.AccountID, label: e.Email, app: strings.Join(e.Apps, "\n")}},
-			{say("Show"), shown.click},
+			{language.Say("A week more"), action{verb: doProlong, person: e.AccountID, label: e.Email, app: strings.Join(e.Apps, "\n")}},
+			{language.Say("Show"), shown.click},
 		}
 	case n.Visitor != nil:
 		v := n.Visitor
-		shown.title = say("%[1]s opened %[2]s for the first time", isolate(shorten(v.Email)), isolate(shorten(v.App)))
-		shown.body = say("At %s.", momentOf(n.At, now))
+		shown.title = language.Say("%[1]s opened %[2]s for the first time", language.Named(v.Email), language.Named(v.App))
+		shown.body = language.Say("At %s.", language.MomentOf(n.At, now))
 		shown.click = action{verb: doShow, view: viewActivity}
 		shown.buttons = []button{
-			{say("Show"), shown.click},
-			{say("Disconnect"), action{verb: doDisconnect, person: v.AccountID, label: v.Email, app: v.App}},
+			{language.Say("Show"), shown.click},
+			{language.Say("Disconnect"), action{verb: doDisconnect, person: v.AccountID, label: v.Email, app: v.App}},
 		}
 	}
 }
@@ -133,12 +134,12 @@ func (a *announcer) account(c *changes, s agentapi.OwnerState) {
 		return
 	}
 	n := note{
-		key: keyAccount, title: say("This computer is connected"), body: say("Its address is %s.", now.Host),
+		key: keyAccount, title: language.Say("This computer is connected"), body: language.Say("Its address is %s.", now.Host),
 		click:   action{verb: doShow, view: viewApps},
-		buttons: []button{{say("Copy link"), action{verb: doCopy, text: now.URL}}, {say("Invite…"), action{verb: doShow, view: viewInvite}}},
+		buttons: []button{{language.Say("Copy link"), action{verb: doCopy, text: now.URL}}, {language.Say("Invite…"), action{verb: doShow, view: viewInvite}}},
 	}
 	if now.Local {
-		n.title, n.body = say("This computer is disconnected"), say("Your apps can be opened on this computer alone, under %s.", now.Host)
+		n.title, n.body = language.Say("This computer is disconnected"), language.Say("Your apps can be opened on this computer alone, under %s.", now.Host)
 		n.buttons = n.buttons[:1]
 	}
 	if !slices.ContainsFunc(s.Apps, isLive) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 )
 
 // requests tells the owner about apps that want an address: each by itself while they
@@ -38,9 +39,9 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 		// They come and go: one note for all of them, which stays as it is.
 		a.grouped, a.groupedAt, a.flood = len(loud), a.now(), true
 		c.show = append(c.show, note{
-			key: keyRequests, kind: kindRequest, title: say("Apps keep asking for an address"),
-			body:    say("The menu lists those that wait."),
-			buttons: []button{{say("Show"), action{verb: doShow, view: viewApps}}},
+			key: keyRequests, kind: kindRequest, title: language.Say("Apps keep asking for an address"),
+			body:    language.Say("The menu lists those that wait."),
+			buttons: []button{{language.Say("Show"), action{verb: doShow, view: viewApps}}},
 			click:   action{verb: doShow, view: viewApps},
 		})
 	}
@@ -119,32 +120,32 @@ func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
 	a.grouped, a.groupedAt, a.flood = len(loud), a.now(), false
 	var labels []string
 	for _, app := range loud[:maxNotes] {
-		labels = append(labels, isolate(shorten(app.Label)))
+		labels = append(labels, language.Named(app.Label))
 	}
 	c.show = append(c.show, note{
-		key: keyRequests, kind: kindRequest, title: sayCount(len(loud), "%d app wants an address", "%d apps want an address"), body: listed(labels, len(loud)),
-		buttons: []button{{say("Show"), action{verb: doShow, view: viewApps}}},
+		key: keyRequests, kind: kindRequest, title: language.Count(len(loud), "%d app wants an address", "%d apps want an address"), body: listed(labels, len(loud)),
+		buttons: []button{{language.Say("Show"), action{verb: doShow, view: viewApps}}},
 		click:   action{verb: doShow, view: viewApps},
 	})
 }
 
 func requestNote(app agentapi.OwnerApp, rootHost string) note {
-	body := []string{fmt.Sprintf("%s, %s.", hostOf(app, rootHost), whoListens(app))}
-	if changed := app.Changed(named); !changed.IsZero() {
-		body = []string{language().Tell(changed), say("Nobody can open it until you decide.")}
+	body := []string{fmt.Sprintf("%s, %s.", language.HostOf(app, rootHost), language.WhoListens(app))}
+	if changed := app.Changed(language.Named); !changed.IsZero() {
+		body = []string{language.Spoken().Tell(changed), language.Say("Nobody can open it until you decide.")}
 	}
-	if by := askedBy(app); by != "" {
+	if by := language.AskedBy(app); by != "" {
 		body = append(body, by)
 	}
-	if alike := app.Alike(named); !alike.IsZero() {
-		body = append(body, language().Tell(alike))
+	if alike := app.Alike(language.Named); !alike.IsZero() {
+		body = append(body, language.Spoken().Tell(alike))
 	}
-	buttons := []button{{say("Approve"), approveOf(app)}}
-	if others := app.Others(named); !others.IsZero() {
-		body = append(body, say("If you approve it, %s can open it again.", others))
-		buttons = append(buttons, button{say("Approve for me alone"), aloneOf(app)})
+	buttons := []button{{language.Say("Approve"), approveOf(app)}}
+	if others := app.Others(language.Named); !others.IsZero() {
+		body = append(body, language.Say("If you approve it, %s can open it again.", others))
+		buttons = append(buttons, button{language.Say("Approve for me alone"), aloneOf(app)})
 	} else if app.ApprovedListener == nil && !app.Network {
-		body = append(body, say("Only you could open it."))
+		body = append(body, language.Say("Only you could open it."))
 	}
 	if app.Network {
 		body = append(body, app.NetworkDetail)
@@ -152,9 +153,9 @@ func requestNote(app agentapi.OwnerApp, rootHost string) note {
 	return note{
 		key:     keyRequest(app.Name),
 		kind:    kindRequest,
-		title:   wants(app),
+		title:   language.Wants(app),
 		body:    strings.Join(body, " "),
-		buttons: append(buttons, button{say("Deny"), action{verb: doDeny, name: app.Name}}),
+		buttons: append(buttons, button{language.Say("Deny"), action{verb: doDeny, name: app.Name}}),
 		click:   action{verb: doShow, view: viewApps},
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"porchlight/agent/openlink"
 	"porchlight/assets"
 	"porchlight/desktop/clipboard"
+	"porchlight/desktop/language"
 	"porchlight/desktop/ui"
 	"porchlight/internal/words"
 )
@@ -112,10 +113,11 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 			&ui.Desk{Desktop: deskInWords{a.desk}},
 			ui.NewShell(ui.Around{
 				Version: version,
-				Copy:    func(text string) error { return errorInWords(a.copy(text)) },
-				Browse:  func(ctx context.Context, url string) error { return errorInWords(browse(ctx, url)) },
+				Copy:    func(text string) error { return language.ErrorInWords(a.copy(text)) },
+				Browse:  func(ctx context.Context, url string) error { return language.ErrorInWords(browse(ctx, url)) },
 				State:   func() agentapi.OwnerState { s, _ := a.snapshot(); return s },
-				Wanted:  a.wanted, Speech: speech, Looks: a.appearance,
+				Wanted:  a.wanted, Looks: a.appearance,
+				Speech: func() ui.Speech { return ui.Speech{Language: language.Spoken().Tag(), Locale: words.Locale()} },
 			}),
 		},
 	})
@@ -127,7 +129,7 @@ func (a *app) present(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		a.tray.run(ctx, func() menu { return emptyMenu(iconOff, say("Quitting…"), a.atLogin()) })
+		a.tray.run(ctx, func() menu { return emptyMenu(iconOff, language.Say("Quitting…"), a.atLogin()) })
 	})
 	wg.Go(func() {
 		coalesce(ctx, a.newWindowState, func() {
@@ -167,8 +169,8 @@ func raise(signal chan struct{}) {
 
 // onState takes a snapshot of the agent.
 func (a *app) onState(s agentapi.OwnerState) {
-	speak(s.Language)
-	s = inWords(s)
+	language.Speak(s.Language)
+	s = language.InWords(s)
 	a.mu.Lock()
 	a.state, a.known, a.unanswered = s, true, false
 	a.mu.Unlock()
@@ -208,9 +210,9 @@ func (a *app) draw() {
 	}
 	switch _, err := a.agent(); {
 	case errors.Is(err, errSilent):
-		a.tray.set(emptyMenu(iconTrouble, say("Porchlight is not answering"), a.atLogin()))
+		a.tray.set(emptyMenu(iconTrouble, language.Say("Porchlight is not answering"), a.atLogin()))
 	default:
-		a.tray.set(emptyMenu(iconOff, say("Starting…"), a.atLogin()))
+		a.tray.set(emptyMenu(iconOff, language.Say("Starting…"), a.atLogin()))
 	}
 }
 
@@ -240,7 +242,7 @@ func (a *app) snapshot() (agentapi.OwnerState, bool) {
 	defer a.mu.Unlock()
 	s := a.state
 	if a.unanswered {
-		s.Trouble, s.TroubleWords = say("Porchlight is not answering. Its process may be stopped or busy. This is how things were."), nil
+		s.Trouble, s.TroubleWords = language.Say("Porchlight is not answering. Its process may be stopped or busy. This is how things were."), nil
 	}
 	return s, a.known
 }
@@ -262,13 +264,13 @@ func (a *app) agent() (client, error) {
 func (a *app) call(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
 	c, err := a.agent()
 	if err != nil {
-		return nil, errorInWords(err)
+		return nil, language.ErrorInWords(err)
 	}
 	answer, err := c.Call(ctx, method, path, body)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errSilent
 	}
-	return answerInWords(answer), errorInWords(err)
+	return language.AnswerInWords(answer), language.ErrorInWords(err)
 }
 
 // open opens an app in the owner's browser by a one-time link. Trust that is still to be

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"porchlight/agent/ownersecret"
+	"porchlight/desktop/language"
 	"porchlight/internal/words"
 )
 
@@ -16,17 +17,17 @@ var (
 func (a *app) onSecretless(why error) {
 	reason, n := errLockedKeychain, note{
 		key:     keyKeychain,
-		title:   say("Your keychain is locked"),
-		body:    say("Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain."),
-		buttons: []button{{say("Unlock"), action{verb: doUnlock}}},
+		title:   language.Say("Your keychain is locked"),
+		body:    language.Say("Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain."),
+		buttons: []button{{language.Say("Unlock"), action{verb: doUnlock}}},
 		click:   action{verb: doShow},
 	}
 	if errors.Is(why, ownersecret.ErrUnavailable) {
 		reason, n = errNoKeychain, note{
 			key:     keyKeychain,
-			title:   say("There is no keychain here"),
-			body:    say("Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read."),
-			buttons: []button{{say("Keep it in a file"), action{verb: doSecretFile}}},
+			title:   language.Say("There is no keychain here"),
+			body:    language.Say("Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read."),
+			buttons: []button{{language.Say("Keep it in a file"), action{verb: doSecretFile}}},
 			click:   action{verb: doShow},
 		}
 	}
@@ -52,10 +53,10 @@ func (f *frame) withoutSecret(why error) {
 	f.trouble = append([]string{f.status}, f.trouble...)
 	f.trouble = f.trouble[:min(len(f.trouble), maxTrouble)]
 	if errors.Is(why, errNoKeychain) {
-		f.status = say("There is no keychain here")
-		f.secret = line{text: say("Keep the owner secret in a file"), do: action{verb: doSecretFile}}
+		f.status = language.Say("There is no keychain here")
+		f.secret = line{text: language.Say("Keep the owner secret in a file"), do: action{verb: doSecretFile}}
 		return
 	}
-	f.status = say("Your keychain is locked")
-	f.secret = line{text: say("Unlock…"), do: action{verb: doUnlock}}
+	f.status = language.Say("Your keychain is locked")
+	f.secret = line{text: language.Say("Unlock…"), do: action{verb: doUnlock}}
 }

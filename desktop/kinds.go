@@ -1,6 +1,9 @@
 package desktop
 
-import "porchlight/agent/agentapi"
+import (
+	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
+)
 
 // kind of a notification, as the owner's settings switch them off one by one
 // (agentapi.Settings.Quiet); "" cannot be switched off.
@@ -47,21 +50,21 @@ func kindOf(n agentapi.Notice) kind {
 func titleOf(n agentapi.Notice, apps []agentapi.OwnerApp) string {
 	switch n.Kind {
 	case agentapi.NoticeAccepted:
-		return say("An invitation was accepted")
+		return language.Say("An invitation was accepted")
 	case agentapi.ActivityInvited:
-		return say("An app invited someone")
+		return language.Say("An app invited someone")
 	case agentapi.ActivityGiven:
-		return say("An app let someone in")
+		return language.Say("An app let someone in")
 	case agentapi.ActivityWithdrawn:
-		return say("An app took access away")
+		return language.Say("An app took access away")
 	case agentapi.ActivityRemoved:
-		return say("An app removed someone")
+		return language.Say("An app removed someone")
 	case agentapi.NoticeUser:
-		return say("Another user of this computer asks")
+		return language.Say("Another user of this computer asks")
 	}
 	for _, app := range apps {
 		if app.Name == n.App {
-			return isolate(shorten(app.Label))
+			return language.Named(app.Label)
 		}
 	}
 	return "Porchlight"

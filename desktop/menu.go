@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 )
 
 // How many of a kind the menu lists before "and N more…".
@@ -113,10 +114,10 @@ func drawn(p picture) menu {
 	requests, apps := sorted(p.Apps)
 	asking := slices.DeleteFunc(slices.Clone(p.Users), func(u agentapi.LocalUser) bool { return u.Standing != agentapi.UserAsks })
 	f := frame{
-		address: line{text: shorten(p.Account.Host), do: action{verb: doCopy, text: p.Account.URL}},
-		people:  line{text: say("People…"), do: action{verb: doShow, view: viewPeople}},
+		address: line{text: language.Shorten(p.Account.Host), do: action{verb: doCopy, text: p.Account.URL}},
+		people:  line{text: language.Say("People…"), do: action{verb: doShow, view: viewPeople}},
 		clients: clientsOf(p.Grants),
-		add:     line{text: say("Add an app…"), do: action{verb: doShow, view: viewAdd}},
+		add:     line{text: language.Say("Add an app…"), do: action{verb: doShow, view: viewAdd}},
 		quit:    quitOf(p),
 	}
 	waiting := len(requests) + len(asking) + len(p.Knocks)
@@ -124,7 +125,7 @@ func drawn(p picture) menu {
 	f.waits(p, requests, asking)
 	f.here(p)
 	if len(apps) > 0 {
-		f.appsHead = say("Apps")
+		f.appsHead = language.Say("Apps")
 	}
 	for _, a := range apps[:min(len(apps), maxApps)] {
 		f.apps = append(f.apps, appOf(p, a))
@@ -132,7 +133,7 @@ func drawn(p picture) menu {
 	f.moreApps = more(len(apps)-maxApps, viewApps)
 	f.lights(p)
 	if on := slices.ContainsFunc(apps, isLive); on && p.secret == nil && p.AccessUntil == nil {
-		f.invite = line{text: say("Invite someone…"), do: action{verb: doShow, view: viewInvite}}
+		f.invite = line{text: language.Say("Invite someone…"), do: action{verb: doShow, view: viewInvite}}
 	}
 	if p.share.port != 0 && p.secret == nil {
 		f.share = shareOf(p.share)
@@ -142,7 +143,7 @@ func drawn(p picture) menu {
 	}
 	m := f.draw(p.atLogin)
 	if m.tip = m.status(); waiting > 0 {
-		m.tip = say("%[1]s, %[2]d waiting", m.tip, waiting)
+		m.tip = language.Say("%[1]s, %[2]d waiting", m.tip, waiting)
 	}
 	return m
 }
@@ -152,8 +153,8 @@ func isLive(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive }
 // emptyMenu is the menu while there is no snapshot: starting, stopping.
 func emptyMenu(icon, status string, atLogin bool) menu {
 	m := frame{
-		icon: icon, status: shorten(status),
-		people: line{text: say("People…"), do: action{verb: doShow, view: viewPeople}}, clients: clientsOf(nil),
+		icon: icon, status: language.Shorten(status),
+		people: line{text: language.Say("People…"), do: action{verb: doShow, view: viewPeople}}, clients: clientsOf(nil),
 		quit: quitOf(picture{}),
 	}.draw(atLogin)
 	m.tip = m.status()
@@ -193,8 +194,8 @@ func (f frame) draw(atLogin bool) menu {
 	lines = append(lines, f.moreHere, separator, line{text: f.appsHead})
 	lines = append(lines, padded(f.apps, maxApps, anApp())...)
 	lines = append(lines, f.moreApps, f.share, f.add, separator, f.invite, f.people, f.clients, separator, f.dark,
-		line{text: say("Open Porchlight"), do: action{verb: doShow}},
-		line{text: say("Start at login"), do: action{verb: doLogin, on: !atLogin}, mark: marked(atLogin)},
+		line{text: language.Say("Open Porchlight"), do: action{verb: doShow}},
+		line{text: language.Say("Start at login"), do: action{verb: doLogin, on: !atLogin}, mark: marked(atLogin)},
 		separator, f.quit[0], f.quit[1])
 	return menu{icon: f.icon, lines: lines}
 }
@@ -203,12 +204,12 @@ func (f frame) draw(atLogin bool) menu {
 func (f *frame) lights(p picture) {
 	switch {
 	case p.DarkSince != nil:
-		f.light = line{text: say("Light up again"), do: action{verb: doLight}}
+		f.light = line{text: language.Say("Light up again"), do: action{verb: doLight}}
 	case slices.ContainsFunc(p.Apps, isLive):
-		f.dark = line{text: say("Go dark"), do: action{verb: doDark}}
+		f.dark = line{text: language.Say("Go dark"), do: action{verb: doDark}}
 	}
 	if p.Trouble != "" {
-		f.health = line{text: say("Health…"), do: action{verb: doShow, view: viewHealth}}
+		f.health = line{text: language.Say("Health…"), do: action{verb: doShow, view: viewHealth}}
 	}
 }
 
@@ -272,5 +273,5 @@ func more(n int, view string) line {
 	if n <= 0 {
 		return line{}
 	}
-	return line{text: say("and %d more…", n), do: action{verb: doShow, view: view}}
+	return line{text: language.Say("and %d more…", n), do: action{verb: doShow, view: view}}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 	"porchlight/internal/words"
 )
 
@@ -22,29 +23,29 @@ func question(title string, about []string, answers [3]line, last line) line {
 
 // requestOf is the submenu of one waiting request.
 func requestOf(a agentapi.OwnerApp, rootHost string) line {
-	about := []string{shorten(hostOf(a, rootHost)), shorten(upperFirst(whoListens(a)))}
-	if changed := a.Changed(named); !changed.IsZero() {
-		about = append(about[:1], wrap(language().Tell(changed))...)
+	about := []string{language.Shorten(language.HostOf(a, rootHost)), language.Shorten(language.UpperFirst(language.WhoListens(a)))}
+	if changed := a.Changed(language.Named); !changed.IsZero() {
+		about = append(about[:1], language.Wrap(language.Spoken().Tell(changed))...)
 	}
-	if by := askedBy(a); by != "" {
+	if by := language.AskedBy(a); by != "" {
 		about = append(about, by)
 	}
-	if alike := a.Alike(named); !alike.IsZero() {
-		about = append(about, wrap(language().Tell(alike))...)
+	if alike := a.Alike(language.Named); !alike.IsZero() {
+		about = append(about, language.Wrap(language.Spoken().Tell(alike))...)
 	}
 	if a.Network {
-		about = append(about, wrap(a.NetworkDetail)...)
+		about = append(about, language.Wrap(a.NetworkDetail)...)
 	}
 	var alone line
-	if others := a.Others(named); !others.IsZero() {
-		about = append(about, wrap(say("%s can open it again.", others))...)
-		alone = line{text: say("Approve for me alone"), do: aloneOf(a)}
+	if others := a.Others(language.Named); !others.IsZero() {
+		about = append(about, language.Wrap(language.Say("%s can open it again.", others))...)
+		alone = line{text: language.Say("Approve for me alone"), do: aloneOf(a)}
 	}
-	return question(wants(a), about, [3]line{
-		{text: say("Approve"), do: approveOf(a)},
+	return question(language.Wants(a), about, [3]line{
+		{text: language.Say("Approve"), do: approveOf(a)},
 		alone,
-		{text: say("Deny"), do: action{verb: doDeny, name: a.Name}},
-	}, line{text: say("Details…"), do: action{verb: doShow, view: viewApps, name: a.Name}})
+		{text: language.Say("Deny"), do: action{verb: doDeny, name: a.Name}},
+	}, line{text: language.Say("Details…"), do: action{verb: doShow, view: viewApps, name: a.Name}})
 }
 
 func approveOf(a agentapi.OwnerApp) action {
@@ -58,14 +59,14 @@ func aloneOf(a agentapi.OwnerApp) action {
 
 // userOf is the submenu of another user of this computer whose program wants in.
 func userOf(u agentapi.LocalUser) line {
-	name := isolate(shortenTo(u.Name, maxWords/2))
-	return question(say("User %s wants in", name), []string{
-		say("A program of that user wants to see"),
-		say("and change who may open your apps."),
+	name := language.Beside(u.Name)
+	return question(language.Say("User %s wants in", name), []string{
+		language.Say("A program of that user wants to see"),
+		language.Say("and change who may open your apps."),
 	}, [3]line{
-		{text: say("Allow"), do: allowUser(u)},
-		{text: say("Don't allow"), do: denyUser(u)},
-	}, line{text: say("Details…"), do: action{verb: doShow, view: viewSettings}})
+		{text: language.Say("Allow"), do: allowUser(u)},
+		{text: language.Say("Don't allow"), do: denyUser(u)},
+	}, line{text: language.Say("Details…"), do: action{verb: doShow, view: viewSettings}})
 }
 
 func allowUser(u agentapi.LocalUser) action {
@@ -85,10 +86,10 @@ func (f *frame) waits(p picture, requests []agentapi.OwnerApp, asking []agentapi
 	case all == 0:
 		return
 	case p.secret != nil:
-		f.waitingHead = sayCount(all, "%d waits for you: unlock to answer", "%d wait for you: unlock to answer")
+		f.waitingHead = language.Count(all, "%d waits for you: unlock to answer", "%d wait for you: unlock to answer")
 		return
 	}
-	f.waitingHead = say("Waiting for you")
+	f.waitingHead = language.Say("Waiting for you")
 	asking = asking[:min(len(asking), maxAsking)]
 	room := maxRequests - len(asking)
 	knocks := p.Knocks[:min(len(p.Knocks), max(room-len(requests), room/2))]
@@ -108,67 +109,67 @@ func (f *frame) waits(p picture, requests []agentapi.OwnerApp, asking []agentapi
 // appOf is the submenu of one approved app. Nobody can open one that is paused,
 // or any in the dark, the owner included: Open is greyed then and says why.
 func appOf(p picture, a agentapi.OwnerApp) line {
-	label := isolate(shorten(a.Label))
+	label := language.Named(a.Label)
 	var open, pause, invite line
 	if isLive(a) {
 		open = openOf(p, a)
-		pause = line{text: say("Pause"), do: action{verb: doPause, name: a.Name, label: a.Label}}
+		pause = line{text: language.Say("Pause"), do: action{verb: doPause, name: a.Name, label: a.Label}}
 		if p.secret == nil && p.AccessUntil == nil {
-			invite = line{text: say("Invite someone…"), do: action{verb: doShow, view: viewInvite, name: a.Name}}
+			invite = line{text: language.Say("Invite someone…"), do: action{verb: doShow, view: viewInvite, name: a.Name}}
 		}
 	}
 	if a.Paused || !isLive(a) { // by the owner, or by its own doing
-		pause = line{text: say("Resume"), do: action{verb: doResume, name: a.Name, label: a.Label}}
+		pause = line{text: language.Say("Resume"), do: action{verb: doResume, name: a.Name, label: a.Label}}
 	}
 	inNetwork := line{sub: []line{}}
 	if a.Network {
-		inNetwork.text = say("Other computers can open it directly")
-		for _, text := range wrap(a.NetworkDetail) {
+		inNetwork.text = language.Say("Other computers can open it directly")
+		for _, text := range language.Wrap(a.NetworkDetail) {
 			inNetwork.sub = append(inNetwork.sub, line{text: text})
 		}
 	}
 	return line{text: label + appStanding(a), sub: []line{
 		open,
-		{text: say("Copy link"), do: copyOf(a, p.Account.Host)},
+		{text: language.Say("Copy link"), do: copyOf(a, p.Account.Host)},
 		separator,
 		inNetwork,
 		mayOpen(p, a),
 		invite,
 		separator,
 		pause,
-		confirmed(say("Revoke"), say("Yes, revoke %s", label), action{verb: doRevoke, name: a.Name, label: a.Label},
-			say("The address goes away."), say("Who may open it is forgotten.")),
+		confirmed(language.Say("Revoke"), language.Say("Yes, revoke %s", label), action{verb: doRevoke, name: a.Name, label: a.Label},
+			language.Say("The address goes away."), language.Say("Who may open it is forgotten.")),
 	}}
 }
 
 func openOf(p picture, a agentapi.OwnerApp) line {
 	switch {
 	case p.DarkSince != nil:
-		return line{text: say("Open: not while dark")}
+		return line{text: language.Say("Open: not while dark")}
 	case a.Paused:
-		return line{text: say("Open: not while paused")}
+		return line{text: language.Say("Open: not while paused")}
 	}
-	return line{text: say("Open"), do: action{verb: doOpen, name: a.Name}}
+	return line{text: language.Say("Open"), do: action{verb: doOpen, name: a.Name}}
 }
 
 func copyOf(a agentapi.OwnerApp, rootHost string) action {
-	return action{verb: doCopy, name: a.Name, text: "https://" + hostOf(a, rootHost)}
+	return action{verb: doCopy, name: a.Name, text: "https://" + language.HostOf(a, rootHost)}
 }
 
 func appStanding(a agentapi.OwnerApp) string {
 	switch {
 	case a.Status != agentapi.StatusLive:
-		return say(": off")
+		return language.Say(": off")
 	case a.Paused:
-		return say(": paused")
+		return language.Say(": paused")
 	case a.URL == "":
-		return say(": no address yet")
+		return language.Say(": no address yet")
 	case a.Ailment() != "":
-		return ": " + language().Tell(words.Plain(a.Ailment()))
+		return ": " + language.Spoken().Tell(words.Plain(a.Ailment()))
 	case len(a.Here) >= agentapi.MaxNamed:
-		return say(": %d or more here now", agentapi.MaxNamed)
+		return language.Say(": %d or more here now", agentapi.MaxNamed)
 	case len(a.Here) > 0:
-		return say(": %d here now", len(a.Here))
+		return language.Say(": %d here now", len(a.Here))
 	}
 	return ""
 }
@@ -176,20 +177,20 @@ func appStanding(a agentapi.OwnerApp) string {
 // shareOf leads to the window, where the owner sees the program before it is shared.
 func shareOf(o offer) line {
 	port := strconv.Itoa(o.port)
-	return line{text: say("Share what runs on port %s…", port), do: action{verb: doShow, view: viewAdd, name: port}}
+	return line{text: language.Say("Share what runs on port %s…", port), do: action{verb: doShow, view: viewAdd, name: port}}
 }
 
 // clientsOf is the submenu of the connected apps; hidden while there is none.
 func clientsOf(grants []agentapi.Grant) line {
 	var l line
 	if len(grants) > 0 {
-		l.text = say("Connected apps")
+		l.text = language.Say("Connected apps")
 	}
 	for _, g := range grants[:min(len(grants), maxClients)] {
 		l.sub = append(l.sub, clientOf(g))
 	}
 	l.sub = padded(l.sub, maxClients, aClient())
-	last := line{text: say("Connected apps…"), do: action{verb: doShow, view: viewClients}}
+	last := line{text: language.Say("Connected apps…"), do: action{verb: doShow, view: viewClients}}
 	if rest := len(grants) - maxClients; rest > 0 {
 		last = more(rest, viewClients)
 	}
@@ -198,10 +199,10 @@ func clientsOf(grants []agentapi.Grant) line {
 }
 
 func clientOf(g agentapi.Grant) line {
-	name := isolate(shortenTo(g.ClientName, maxWords/2))
-	return confirmed(say("%[1]s, as %[2]s", name, isolate(shortenTo(g.Email, maxWords/2))), say("Yes, revoke %s", name),
+	name := language.Beside(g.ClientName)
+	return confirmed(language.Say("%[1]s, as %[2]s", name, language.Beside(g.Email)), language.Say("Yes, revoke %s", name),
 		action{verb: doRevokeGrant, name: g.ID, label: g.ClientName},
-		say("It stops working within seconds."), say("It can be allowed again later."))
+		language.Say("It stops working within seconds."), language.Say("It can be allowed again later."))
 }
 
 // confirmed asks once, without a window: the consequence, then the yes.

@@ -7,36 +7,26 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 )
-
-// half is how much of a line a name may take that stands beside another one.
-const half = maxWords / 2
 
 // knockOf is the submenu of somebody who asks to be let in. Who asks for no app in
 // particular is answered by an invitation.
 func knockOf(k agentapi.Knock, p picture) line {
-	about := []string{say("Signed in with this address"), say("Waiting on the page since %s", momentOf(k.At, p.now))}
+	about := []string{language.Say("Signed in with this address"), language.Say("Waiting on the page since %s", language.MomentOf(k.At, p.now))}
 	if !k.Known {
-		about = append(about, say("Not known to this computer so far"))
+		about = append(about, language.Say("Not known to this computer so far"))
 	}
 	answers := [3]line{
-		{text: say("Today, until midnight"), do: answerOf(k, agentapi.KnockToday)},
-		{text: say("Always"), do: answerOf(k, agentapi.KnockAlways)},
-		{text: say("No"), do: answerOf(k, agentapi.KnockNo)},
+		{text: language.Say("Today, until midnight"), do: answerOf(k, agentapi.KnockToday)},
+		{text: language.Say("Always"), do: answerOf(k, agentapi.KnockAlways)},
+		{text: language.Say("No"), do: answerOf(k, agentapi.KnockNo)},
 	}
 	if k.App == "" {
-		answers[0] = line{text: say("Invite…"), do: action{verb: doShow, view: viewInvite, name: k.Email}}
+		answers[0] = line{text: language.Say("Invite…"), do: action{verb: doShow, view: viewInvite, name: k.Email}}
 		answers[1] = line{}
 	}
-	return question(knockTitle(k), about, answers, line{text: say("Never ask again"), do: answerOf(k, agentapi.KnockNever)})
-}
-
-func knockTitle(k agentapi.Knock) string {
-	email := isolate(shorten(k.Email))
-	if k.App == "" {
-		return say("%s would like to open something", email)
-	}
-	return say("%[1]s would like %[2]s", email, isolate(shortenTo(k.App, half)))
+	return question(language.KnockTitle(k), about, answers, line{text: language.Say("Never ask again"), do: answerOf(k, agentapi.KnockNever)})
 }
 
 func answerOf(k agentapi.Knock, answer string) action {
@@ -48,7 +38,7 @@ func (f *frame) here(p picture) {
 	if len(p.visitors) == 0 {
 		return
 	}
-	f.hereHead = say("Here now")
+	f.hereHead = language.Say("Here now")
 	for _, v := range p.visitors[max(0, len(p.visitors)-maxHere):] { // those who came last
 		f.visitors = append(f.visitors, visitorOf(p, v))
 	}
@@ -58,22 +48,22 @@ func (f *frame) here(p picture) {
 // visitorOf is the submenu of somebody who has something open: what ends it for now,
 // and what ends it for good. The owner can only be disconnected.
 func visitorOf(p picture, v agentapi.Visitor) line {
-	apps := shortenTo(language().List(v.Apps, 3), half)
+	apps := language.Beside(language.Spoken().List(v.Apps, 3))
 	var one, all line
 	switch {
 	case v.GrantID != "":
-		name := isolate(shortenTo(v.ClientName, half))
-		all = line{text: say("Revoke %s", name), do: action{verb: doRevokeGrant, name: v.GrantID, label: v.ClientName}}
+		name := language.Beside(v.ClientName)
+		all = line{text: language.Say("Revoke %s", name), do: action{verb: doRevokeGrant, name: v.GrantID, label: v.ClientName}}
 	case v.AccountID != "" && v.Email != p.Account.Email:
 		if len(v.Apps) == 1 {
-			one = line{text: say("Remove from %s", isolate(shortenTo(v.Apps[0], half))), do: takeOf(v.AccountID, v.Email, v.Apps[0])}
+			one = line{text: language.Say("Remove from %s", language.Beside(v.Apps[0])), do: takeOf(v.AccountID, v.Email, v.Apps[0])}
 		}
-		all = line{text: say("Remove from everything"), do: removeOf(v.AccountID, v.Email)}
+		all = line{text: language.Say("Remove from everything"), do: removeOf(v.AccountID, v.Email)}
 	}
-	return line{text: say("%[1]s: %[2]s", whoIs(p, v), isolate(apps)), sub: []line{
-		{text: sayCount(v.Connections, "%d connection open", "%d connections open")},
+	return line{text: language.Say("%[1]s: %[2]s", whoIs(p, v), apps), sub: []line{
+		{text: language.Count(v.Connections, "%d connection open", "%d connections open")},
 		separator,
-		{text: say("Disconnect, they may come back"), do: disconnectOf(v)},
+		{text: language.Say("Disconnect, they may come back"), do: disconnectOf(v)},
 		one,
 		all,
 	}}
@@ -81,14 +71,14 @@ func visitorOf(p picture, v agentapi.Visitor) line {
 
 // whoIs names a visitor: a person, or a connected app of theirs.
 func whoIs(p picture, v agentapi.Visitor) string {
-	who := isolate(shorten(v.Email))
+	who := language.Named(v.Email)
 	if v.Email == p.Account.Email && v.Email != "" {
-		who = say("You")
+		who = language.Say("You")
 	}
 	if v.GrantID == "" {
 		return who
 	}
-	return say("%[1]s, through %[2]s", shortenTo(who, half), isolate(shortenTo(v.ClientName, half)))
+	return language.Say("%[1]s, through %[2]s", language.Beside(who), language.Beside(v.ClientName))
 }
 
 func disconnectOf(v agentapi.Visitor) action {
@@ -111,7 +101,7 @@ func giveOf(account, email, app string) action {
 // might: a click gives or takes it. Those who may come first. What varies in number
 // comes last, so the way to all of them stands above.
 func mayOpen(p picture, a agentapi.OwnerApp) line {
-	l := line{text: say("Who may open it")}
+	l := line{text: language.Say("Who may open it")}
 	people := candidates(p.people, a.Label)
 	may := 0
 	for _, one := range people {
@@ -123,13 +113,13 @@ func mayOpen(p picture, a agentapi.OwnerApp) line {
 		may = a.OpenToCount
 	}
 	var all line
-	head := line{text: say("Only you so far")}
+	head := line{text: language.Say("Only you so far")}
 	switch {
 	case len(people) > maxTicks:
-		head.text = say("%[1]d of %[2]d people may open it", may, len(people))
-		all = line{text: say("All %d people…", len(people)), do: action{verb: doShow, view: viewApps, name: a.Name}}
+		head.text = language.Say("%[1]d of %[2]d people may open it", may, len(people))
+		all = line{text: language.Say("All %d people…", len(people)), do: action{verb: doShow, view: viewApps, name: a.Name}}
 	case may > 0:
-		head.text = say("Only you and those with a tick")
+		head.text = language.Say("Only you and those with a tick")
 	}
 	l.sub = []line{head, all}
 	if !isLive(a) {
@@ -161,19 +151,19 @@ func candidates(people []agentapi.Person, label string) []agentapi.Person {
 }
 
 func tickOf(p picture, a agentapi.OwnerApp, one agentapi.Person) line {
-	email := isolate(shorten(one.Email))
+	email := language.Named(one.Email)
 	if !slices.Contains(one.Apps, a.Label) {
 		return line{text: email, mark: markOff, do: giveOf(one.AccountID, one.Email, a.Label)}
 	}
 	text := email
 	if until, ends := one.Until[a.Label]; ends {
-		text = say("%[1]s, until %[2]s", text, lastDayOf(until, p.now))
+		text = language.Say("%[1]s, until %[2]s", text, language.LastDayOf(until, p.now))
 	}
 	switch {
 	case slices.Contains(a.Here, one.Email):
-		text = say("%s, here now", text)
+		text = language.Say("%s, here now", text)
 	case one.Status == agentapi.PersonPending:
-		text = say("%s, invited", text)
+		text = language.Say("%s, invited", text)
 	}
 	return line{text: text, mark: markOn, do: takeOf(one.AccountID, one.Email, a.Label)}
 }
@@ -184,18 +174,18 @@ func quitOf(p picture) (quit [2]line) {
 	quit[1].sub = []line{}
 	own := p.Mode == "" || p.Mode == agentapi.ModeDesktop
 	if !own || len(p.visitors) == 0 {
-		quit[0] = line{text: say("Quit Porchlight"), do: action{verb: doQuit}}
+		quit[0] = line{text: language.Say("Quit Porchlight"), do: action{verb: doQuit}}
 		return quit
 	}
 	sub := make([]line, maxHere+2)
-	sub[0].text = say("%s cut off:", whoIsCut(p.visitors))
+	sub[0].text = language.Say("%s cut off:", whoIsCut(p.visitors))
 	for i, v := range p.visitors[:min(len(p.visitors), maxHere)] {
-		sub[i+1].text = fmt.Sprintf("%s: %s", whoIs(p, v), isolate(shortenTo(language().List(v.Apps, 3), half)))
+		sub[i+1].text = fmt.Sprintf("%s: %s", whoIs(p, v), language.Beside(language.Spoken().List(v.Apps, 3)))
 	}
-	sub[maxHere+1].text = say("Your apps keep running.")
-	quit[1] = line{text: say("Quit Porchlight"), sub: append(sub, separator,
-		line{text: say("Yes, quit Porchlight"), do: action{verb: doQuit}},
-		line{text: say("Go dark instead"), do: action{verb: doDark}},
+	sub[maxHere+1].text = language.Say("Your apps keep running.")
+	quit[1] = line{text: language.Say("Quit Porchlight"), sub: append(sub, separator,
+		line{text: language.Say("Yes, quit Porchlight"), do: action{verb: doQuit}},
+		line{text: language.Say("Go dark instead"), do: action{verb: doDark}},
 	)}
 	return quit
 }
@@ -212,13 +202,13 @@ func whoIsCut(visitors []agentapi.Visitor) string {
 	}
 	var who []string
 	if people > 0 {
-		who = append(who, sayCount(people, "%d person", "%d people"))
+		who = append(who, language.Count(people, "%d person", "%d people"))
 	}
 	if clients > 0 {
-		who = append(who, sayCount(clients, "%d connected app", "%d connected apps"))
+		who = append(who, language.Count(clients, "%d connected app", "%d connected apps"))
 	}
 	if people+clients == 1 {
-		return say("%s is", who[0])
+		return language.Say("%s is", who[0])
 	}
-	return say("%s are", language().And(who...))
+	return language.Say("%s are", language.Spoken().And(who...))
 }

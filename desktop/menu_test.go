@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 	"porchlight/test/golden"
 )
 
@@ -345,43 +345,6 @@ func pictureOf(dark bool) (p picture) {
 	return p
 }
 
-// Whatever a program calls itself, a line of the menu stays one short line.
-func FuzzShorten(f *testing.F) {
-	for _, s := range []string{"", "Notes", "a\nb", strings.Repeat("é", 200), "\u202eabc", "a\u2029b", "\xff\xfe"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		got := shorten(s)
-		if n := utf8.RuneCountInString(got); n > maxWords {
-			t.Fatalf("%d characters", n)
-		}
-		if strings.ContainsAny(got, "\r\n\t\x00\x1b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c") {
-			t.Fatalf("control characters in %q", got)
-		}
-	})
-}
-
-func TestWhoListens(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		listener agentapi.Listener
-		want     string
-	}{
-		{agentapi.Listener{PID: 7, Program: "python3", User: "maya"}, "port 8010: python3, run by maya"},
-		{agentapi.Listener{PID: 7, Program: "python3"}, "port 8010: python3"},
-		{agentapi.Listener{User: "www-data"}, "port 8010: run by www-data"},
-		{agentapi.Listener{Program: "\u202emaya yb nur ,x", User: "bob"}, "port 8010: maya yb nur ,x, run by bob"},
-		{agentapi.Listener{Program: "מחברת", User: "bob"}, "port 8010: \u200e\u2068מחברת\u2069, run by bob"},
-		{agentapi.Listener{}, "port 8010: no program seen there"},
-	} {
-		app := pending("paperless", "Paperless", 8010)
-		app.Listener = c.listener
-		if got := whoListens(app); got != c.want {
-			t.Errorf("%+v: %q, want %q", c.listener, got, c.want)
-		}
-	}
-}
-
 func TestMenuSaysWhoseTheAgentIs(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[agentapi.Mode]string{
@@ -422,7 +385,7 @@ func TestAnotherUsersProgramIsShown(t *testing.T) {
 		"Notes was approved for a program that could not be seen; now a program of nobody listens on port 8000.": func(a *agentapi.OwnerApp) { a.ApprovedListener = &agentapi.Listener{} },
 		"": func(a *agentapi.OwnerApp) { a.ApprovedListener = nil },
 	} {
-		if got := with(app, change).ListenerChange(named); got != want {
+		if got := with(app, change).ListenerChange(language.Named); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"porchlight/assets"
+	"porchlight/desktop/language"
 )
 
 const (
@@ -69,7 +70,7 @@ func (n *notifications) show(ctx context.Context, what note) error {
 	body := literalBody(what.body, slices.Contains(can, "body-markup"))
 	actions := []string{}
 	if slices.Contains(can, "actions") {
-		actions = append(actions, "default", say("Open Porchlight"))
+		actions = append(actions, "default", language.Say("Open Porchlight"))
 		for i, b := range what.buttons {
 			actions = append(actions, strconv.Itoa(i), b.text)
 		}

@@ -10,6 +10,7 @@ import (
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/trust"
 	"porchlight/desktop/autostart"
+	"porchlight/desktop/language"
 	"porchlight/desktop/ui"
 	"porchlight/internal/words"
 )
@@ -52,7 +53,7 @@ func (p *preferences) trusted(ctx context.Context) ui.Trust {
 	}
 	trusted, err := authority.Trusted(ctx)
 	if err != nil {
-		return ui.Trust{Problem: sentence(errorInWords(err))}
+		return ui.Trust{Problem: language.Sentence(language.ErrorInWords(err))}
 	}
 	return ui.Trust{Possible: true, Trusted: trusted}
 }
@@ -186,15 +187,6 @@ func program() (string, error) {
 // asSentence is an error that was written as part of a sentence, as one.
 type asSentence struct{ error }
 
-func (e asSentence) Error() string { return sentence(e.error) }
+func (e asSentence) Error() string { return language.Sentence(e.error) }
 
 func (e asSentence) Unwrap() error { return e.error }
-
-// sentence makes a sentence of an error that was written as part of one.
-func sentence(err error) string {
-	text := upperFirst(err.Error())
-	if text == "" || text[len(text)-1] == '.' {
-		return text
-	}
-	return text + "."
-}

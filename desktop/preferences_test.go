@@ -98,17 +98,3 @@ func TestAnImageStartsAtLogin(t *testing.T) {
 		t.Errorf("%q, %v", path, err)
 	}
 }
-
-func TestErrorsReachTheOwnerAsSentences(t *testing.T) {
-	t.Parallel()
-	for said, want := range map[string]string{
-		"the store cannot be used": "The store cannot be used.",
-		"Done already.":            "Done already.",
-		"":                         "",
-		"été":                      "Été.",
-	} {
-		if got := sentence(errors.New(said)); got != want {
-			t.Errorf("sentence(%q) = %q, want %q", said, got, want)
-		}
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 	"porchlight/internal/words"
 )
 
@@ -19,8 +20,8 @@ import (
 // never said through the catalogue. It changes the process' language, so it runs beside
 // no other test.
 func TestEverythingIsSaid(t *testing.T) {
-	defer spoken.Store(spoken.Load())
-	speak(words.Pseudo.Tag())
+	defer language.Speak(language.Spoken().Tag())
+	language.Speak(words.Pseudo.Tag())
 	state := everyday()
 	state.Apps = append(state.Apps, hasChanged(), ofAnotherUser(), with(live("x", "X", 9), func(a *agentapi.OwnerApp) { a.Health = agentapi.HealthHTTPS }))
 	state.Users = []agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}}
@@ -44,7 +45,7 @@ func TestEverythingIsSaid(t *testing.T) {
 		said = append(said, failed(v))
 	}
 	for _, err := range []error{errSilent, errNoKeychain, fmt.Errorf("around: %w", errLockedKeychain), agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", "Notes"), words.Errorf("Porchlight cannot start: %w", errors.New("0x7"))} {
-		said = append(said, errorInWords(err).Error())
+		said = append(said, language.ErrorInWords(err).Error())
 	}
 	given := stringsIn(t, people, state)
 	for _, text := range said {
@@ -145,16 +146,4 @@ func without(given []string, text string) string {
 		}
 	}
 	return regexp.MustCompile(`[\w-]+(\.[\w-]+)+(:\d+)?`).ReplaceAllString(text, "")
-}
-
-// TestNewerVersionsInWords: why nobody knows of a newer version is told in the language of
-// the screen.
-func TestNewerVersionsInWords(t *testing.T) {
-	defer spoken.Store(spoken.Load())
-	speak(words.German.Tag())
-	why := words.Of("the manifest has expired")
-	s := agentapi.OwnerState{Update: &agentapi.Update{Problem: why.String(), Words: words.Text{why}}}
-	if got := inWords(s).Update.Problem; got != "das Manifest ist abgelaufen" || s.Update.Problem != why.String() {
-		t.Errorf("said %q of %q", got, s.Update.Problem)
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/instance"
+	"porchlight/desktop/language"
 	"porchlight/internal/words"
 )
 
@@ -39,7 +40,7 @@ func run(o startOptions, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	speak("")
+	language.Speak("")
 	held, err := instance.Acquire(o.data)
 	if errors.Is(err, instance.ErrTaken) {
 		if err = askToShow(ctx, o); err == nil {
@@ -143,7 +144,7 @@ func askToShow(ctx context.Context, o startOptions) error {
 // refuse shows why the app ends, for an owner who started it from a menu and
 // has no terminal.
 func refuse(ctx context.Context, logger *slog.Logger, why error) {
-	if err := lastWords(ctx, logger, note{key: keyTrouble, title: say("Porchlight could not go on"), body: errorInWords(why).Error(), urgent: true}); err != nil {
+	if err := lastWords(ctx, logger, note{key: keyTrouble, title: language.Say("Porchlight could not go on"), body: language.ErrorInWords(why).Error(), urgent: true}); err != nil {
 		logger.Debug("the reason could not be shown", "err", err)
 	}
 }

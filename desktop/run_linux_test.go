@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"porchlight/desktop/instance"
+	"porchlight/desktop/language"
+	"porchlight/internal/words"
 )
 
 // Why the app cannot even begin is said in the system's language. The language is the
 // process', so this runs beside no other test.
 func TestRefusalIsInTheSystemsLanguage(t *testing.T) {
-	defer spoken.Store(spoken.Load())
-	spoken.Store(nil)
+	defer language.Speak(language.Spoken().Tag())
+	language.Speak(words.English.Tag())
 	defer log.SetFlags(log.Flags())
 	defer log.SetOutput(log.Writer())
 	t.Setenv("LC_ALL", "de_AT.UTF-8")
@@ -28,10 +30,10 @@ func TestRefusalIsInTheSystemsLanguage(t *testing.T) {
 	if code := run(startOptions{data: filepath.Join(file, "data")}, io.Discard); code != 1 {
 		t.Fatalf("exit code %d", code)
 	}
-	if tag := language().Tag(); tag != "de" {
+	if tag := language.Spoken().Tag(); tag != "de" {
 		t.Errorf("it was said in %q", tag)
 	}
-	if _, err := instance.Acquire(filepath.Join(file, "data")); !strings.HasPrefix(errorInWords(err).Error(), "Porchlight kann sein Datenverzeichnis") {
-		t.Errorf("it was said: %v", errorInWords(err))
+	if _, err := instance.Acquire(filepath.Join(file, "data")); !strings.HasPrefix(language.ErrorInWords(err).Error(), "Porchlight kann sein Datenverzeichnis") {
+		t.Errorf("it was said: %v", language.ErrorInWords(err))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 	"porchlight/desktop/ui"
 )
 
@@ -15,8 +16,8 @@ func (a *app) hidden() {
 		return
 	}
 	a.tell(note{
-		key: keyStays, title: say("Porchlight stays on"), body: say("Its lamp is in the menu bar. Your apps can still be opened."),
-		click: action{verb: doShow}, buttons: []button{{say("Quit"), action{verb: doQuit}}},
+		key: keyStays, title: language.Say("Porchlight stays on"), body: language.Say("Its lamp is in the menu bar. Your apps can still be opened."),
+		click: action{verb: doShow}, buttons: []button{{language.Say("Quit"), action{verb: doQuit}}},
 	})
 }
 
@@ -99,6 +100,6 @@ func (a *app) runWindow(ctx context.Context) {
 			return
 		}
 		a.log.Error(err.Error())
-		a.tellToolkitGone(note{key: keyTrouble, title: say("Porchlight cannot open its window"), body: errorInWords(err).Error()})
+		a.tellToolkitGone(note{key: keyTrouble, title: language.Say("Porchlight cannot open its window"), body: language.ErrorInWords(err).Error()})
 	}
 }

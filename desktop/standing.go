@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 )
 
 // lit says whether visitors can use an app: the window lights the same ones.
@@ -13,21 +14,21 @@ func lit(a agentapi.OwnerApp) bool { return isLive(a) && !a.Paused && a.Ailment(
 func standing(p picture, waiting int) (icon, status string, trouble []string) {
 	on := slices.ContainsFunc(p.Apps, func(a agentapi.OwnerApp) bool { return isLive(a) && !a.Paused })
 	someLit := slices.ContainsFunc(p.Apps, lit)
-	icon, status = iconOff, say("No app is on")
+	icon, status = iconOff, language.Say("No app is on")
 	switch {
 	case p.DarkSince != nil:
-		status = say("Dark since %s", momentOf(*p.DarkSince, p.now))
+		status = language.Say("Dark since %s", language.MomentOf(*p.DarkSince, p.now))
 	case p.AccessUntil != nil, p.Account.Host != "" && !p.Account.Connected && p.Trouble == "":
-		status = say("Reconnecting…")
+		status = language.Say("Reconnecting…")
 		if someLit {
 			icon = iconReady
 		}
 	case someLit && p.Here > 0:
-		icon, status = iconConnected, sayCount(p.Here, "On. %d person here now", "On. %d people here now")
+		icon, status = iconConnected, language.Count(p.Here, "On. %d person here now", "On. %d people here now")
 	case someLit:
-		icon, status = iconReady, say("On. Nobody here now")
+		icon, status = iconReady, language.Say("On. Nobody here now")
 	case on:
-		status = say("No app answers")
+		status = language.Say("No app answers")
 	}
 	status = elsewhereWords(status, p.Mode)
 	if waiting > 0 {
@@ -36,7 +37,7 @@ func standing(p picture, waiting int) (icon, status string, trouble []string) {
 	if p.Trouble == "" {
 		return icon, status, nil
 	}
-	if trouble = wrap(p.Trouble); p.DarkSince == nil && p.AccessUntil == nil {
+	if trouble = language.Wrap(p.Trouble); p.DarkSince == nil && p.AccessUntil == nil {
 		status, trouble = trouble[0], trouble[1:]
 	}
 	return iconTrouble, status, trouble[:min(len(trouble), maxTrouble)]
@@ -47,9 +48,9 @@ func standing(p picture, waiting int) (icon, status string, trouble []string) {
 func elsewhereWords(status string, mode agentapi.Mode) string {
 	switch mode {
 	case agentapi.ModeHeadless:
-		return say("%s, in another process", status)
+		return language.Say("%s, in another process", status)
 	case agentapi.ModeBundled:
-		return say("%s, brought along by an app", status)
+		return language.Say("%s, brought along by an app", status)
 	}
 	return status
 }

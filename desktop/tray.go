@@ -10,6 +10,7 @@ import (
 	"fyne.io/systray"
 
 	"porchlight/assets"
+	"porchlight/desktop/language"
 )
 
 const (
@@ -90,7 +91,7 @@ func (t *tray) set(m menu) {
 
 // build makes the menu's lines; systray calls it once, when it is ready for them.
 func (t *tray) build() {
-	m := emptyMenu(iconOff, say("Starting…"), false)
+	m := emptyMenu(iconOff, language.Say("Starting…"), false)
 	// What is waiting already is the first menu anybody sees.
 	select {
 	case m = <-t.next:

@@ -19,6 +19,7 @@ import (
 	"github.com/wailsapp/wails/v2/pkg/runtime"
 
 	"porchlight/assets"
+	"porchlight/desktop/language"
 	"porchlight/frontend"
 	"porchlight/internal/words"
 )
@@ -221,7 +222,7 @@ func (w *wailsWindow) place(name string) (string, error) {
 	}()
 	home, _ := os.UserHomeDir() // without one, where the program was started
 	path, err := runtime.SaveFileDialog(ctx, runtime.SaveDialogOptions{
-		Title: say("Export what Porchlight keeps"), DefaultDirectory: home, DefaultFilename: name, CanCreateDirectories: true,
+		Title: language.Say("Export what Porchlight keeps"), DefaultDirectory: home, DefaultFilename: name, CanCreateDirectories: true,
 	})
 	if err != nil {
 		return "", words.Errorf("Porchlight cannot ask where to save. On the command line it is: porchlight export FILE. (%w)", err)

@@ -54,6 +54,11 @@ var rules = []rule{
 		from: "desktop", to: "control",
 	},
 	{
+		why:  "words are said below whoever shows them",
+		from: "desktop/language", to: "",
+		allow: []string{"agent/agentapi", "desktop/language", "internal/words"},
+	},
+	{
 		why:  "the wire types of the loopback API are a leaf, but for how agent.json is written and a sentence travels",
 		from: "agent/agentapi", to: "",
 		allow: []string{"agent/agentapi", "internal/durable", "internal/words"},

@@ -1,4 +1,7 @@
-package desktop
+// Package language is what menu, notifications and window say, in the owner's language:
+// sentences, days, and the names of apps and people, cut to one line that nobody outside
+// can turn around. It decides nothing.
+package language
 
 import (
 	"encoding/json"
@@ -8,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"porchlight/agent/agentapi"
-	"porchlight/desktop/ui"
 	"porchlight/internal/words"
 )
 
@@ -16,8 +18,8 @@ import (
 // its locale is.
 var spoken atomic.Pointer[words.Language]
 
-// speak chooses the language: what the owner prefers, a tag, or else the system's.
-func speak(preferred string) {
+// Speak chooses the language: what the owner prefers, a tag, or else the system's.
+func Speak(preferred string) {
 	l, ok := words.Named(preferred)
 	if !ok {
 		l = words.System()
@@ -25,29 +27,26 @@ func speak(preferred string) {
 	spoken.Store(&l)
 }
 
-// language is the one chosen; English before.
-func language() words.Language {
+// Spoken is the one chosen; English before.
+func Spoken() words.Language {
 	if l := spoken.Load(); l != nil {
 		return *l
 	}
 	return words.English
 }
 
-// say says a sentence to the owner.
-func say(sentence string, args ...any) string { return language().Say(sentence, args...) }
+// Say says a sentence to the owner.
+func Say(sentence string, args ...any) string { return Spoken().Say(sentence, args...) }
 
-// sayCount says a sentence about n of something; see words.Language.Count.
-func sayCount(n int, one, many string, more ...any) string {
-	return language().Count(n, one, many, more...)
+// Count says a sentence about n of something; see words.Language.Count.
+func Count(n int, one, many string, more ...any) string {
+	return Spoken().Count(n, one, many, more...)
 }
 
-// speech is what the window speaks: the same.
-func speech() ui.Speech { return ui.Speech{Language: language().Tag(), Locale: words.Locale()} }
-
-// inWords is a state with what the agent says in the language of the screen: menu,
+// InWords is a state with what the agent says in the language of the screen: menu,
 // notifications and window show it as it is here.
-func inWords(s agentapi.OwnerState) agentapi.OwnerState {
-	l := language()
+func InWords(s agentapi.OwnerState) agentapi.OwnerState {
+	l := Spoken()
 	if l == words.English {
 		return s
 	}
@@ -84,18 +83,18 @@ func inWords(s agentapi.OwnerState) agentapi.OwnerState {
 	return s
 }
 
-// errorInWords is an error in the language of the screen: a refusal of the agent, or a
+// ErrorInWords is an error in the language of the screen: a refusal of the agent, or a
 // sentence of the desktop's own.
-func errorInWords(err error) error {
-	if err == nil || language() == words.English {
+func ErrorInWords(err error) error {
+	if err == nil || Spoken() == words.English {
 		return err
 	}
 	if refusal, ok := errors.AsType[*agentapi.Error](err); ok {
 		in := *refusal
-		in.Message = language().Or(refusal.Words, refusal.Message)
+		in.Message = Spoken().Or(refusal.Words, refusal.Message)
 		return &in
 	}
-	return inItsWords{language().Or(words.InWords(err), err.Error()), err}
+	return inItsWords{Spoken().Or(words.InWords(err), err.Error()), err}
 }
 
 // inItsWords is an error as the screen says it.
@@ -104,7 +103,7 @@ type inItsWords struct {
 	error
 }
 
-func (s inItsWords) Error() string { return sentence(errors.New(s.text)) }
+func (s inItsWords) Error() string { return Sentence(errors.New(s.text)) }
 
 func (s inItsWords) Unwrap() error { return s.error }
 
@@ -131,10 +130,10 @@ func mayTell(raw string) bool {
 	return strings.Contains(raw, wordsOf+`"`) || slices.ContainsFunc(sentences, func(name string) bool { return strings.Contains(raw, `"`+name+`"`) })
 }
 
-// answerInWords is an answer of the agent with each text that came with its words said in
+// AnswerInWords is an answer of the agent with each text that came with its words said in
 // the language of the screen.
-func answerInWords(raw json.RawMessage) json.RawMessage {
-	if language() == words.English || !mayTell(string(raw)) {
+func AnswerInWords(raw json.RawMessage) json.RawMessage {
+	if Spoken() == words.English || !mayTell(string(raw)) {
 		return raw
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -143,7 +142,7 @@ func answerInWords(raw json.RawMessage) json.RawMessage {
 	if decoder.Decode(&all) != nil {
 		return raw
 	}
-	tellWithin(language(), all)
+	tellWithin(Spoken(), all)
 	out, err := json.Marshal(all)
 	if err != nil {
 		return raw

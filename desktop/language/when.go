@@ -1,4 +1,4 @@
-package desktop
+package language
 
 import (
 	"slices"
@@ -16,17 +16,17 @@ func dayOf(t, now time.Time) string {
 	days := daysBetween(now, t)
 	switch {
 	case days == 0:
-		return say("today")
+		return Say("today")
 	case days == 1:
-		return say("tomorrow")
+		return Say("tomorrow")
 	case days == -1:
-		return say("yesterday")
+		return Say("yesterday")
 	case days > 1 && days <= 6:
 		return weekday(t.Weekday())
 	case t.Year() != now.Year():
-		return language().DayOfYear(t)
+		return Spoken().DayOfYear(t)
 	}
-	return language().Day(t)
+	return Spoken().Day(t)
 }
 
 func daysBetween(from, to time.Time) int {
@@ -37,31 +37,31 @@ func daysBetween(from, to time.Time) int {
 func weekday(d time.Weekday) string {
 	switch d {
 	case time.Monday:
-		return say("Monday")
+		return Say("Monday")
 	case time.Tuesday:
-		return say("Tuesday")
+		return Say("Tuesday")
 	case time.Wednesday:
-		return say("Wednesday")
+		return Say("Wednesday")
 	case time.Thursday:
-		return say("Thursday")
+		return Say("Thursday")
 	case time.Friday:
-		return say("Friday")
+		return Say("Friday")
 	case time.Saturday:
-		return say("Saturday")
+		return Say("Saturday")
 	}
-	return say("Sunday")
+	return Say("Sunday")
 }
 
-// lastDayOf is the day a share that ends at t can still be used: one that ends at
+// LastDayOf is the day a share that ends at t can still be used: one that ends at
 // midnight ends with the day before.
-func lastDayOf(t, now time.Time) string { return dayOf(t.Add(-time.Second), now) }
+func LastDayOf(t, now time.Time) string { return dayOf(t.Add(-time.Second), now) }
 
-// momentOf is a time of day, with its day where that is not today.
-func momentOf(t, now time.Time) string {
+// MomentOf is a time of day, with its day where that is not today.
+func MomentOf(t, now time.Time) string {
 	if daysBetween(now.Local(), t.Local()) == 0 {
 		return clockOf(t)
 	}
-	return say("%[1]s, %[2]s", dayOf(t, now), clockOf(t))
+	return Say("%[1]s, %[2]s", dayOf(t, now), clockOf(t))
 }
 
 // clockOf is a time of day as the desktop's locale writes it.
@@ -84,8 +84,8 @@ func twelveHours() bool {
 	return sure >= textlang.High && slices.Contains(twelve, region.String())
 }
 
-// endOfDay is the midnight that ends the day which is so many days from now.
-func endOfDay(now time.Time, days int) time.Time {
+// EndOfDay is the midnight that ends the day which is so many days from now.
+func EndOfDay(now time.Time, days int) time.Time {
 	now = now.Local()
 	return time.Date(now.Year(), now.Month(), now.Day()+days+1, 0, 0, 0, 0, now.Location())
 }
