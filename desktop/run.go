@@ -174,7 +174,7 @@ func newAgentRunner(o startOptions, logger *slog.Logger, a *app) *agentRunner {
 			})
 		},
 		dial:     func(socket, secret string) client { return agentapi.NewOwner(socket, secret) },
-		other:    func(ctx context.Context) (*elsewhere, error) { return findElsewhere(ctx, o.data) },
+		other:    func(ctx context.Context) (*elsewhere, error) { return findElsewhere(ctx, o.data, o.api) },
 		onClient: a.onClient,
 		onState:  a.onState,
 
@@ -184,11 +184,17 @@ func newAgentRunner(o startOptions, logger *slog.Logger, a *app) *agentRunner {
 }
 
 // findElsewhere looks for an agent that serves the data directory in another
-// process: one without a screen, whose owner secret is in a file.
-func findElsewhere(ctx context.Context, dataDir string) (*elsewhere, error) {
+// process: one without a screen, whose owner secret is in a file. Another user's, which
+// has the place that this one would take, is an error.
+func findElsewhere(ctx context.Context, dataDir, api string) (*elsewhere, error) {
 	found, err := host.Find(ctx, dataDir, "")
-	if err != nil || found == nil || found.PID == os.Getpid() {
+	switch {
+	case err != nil:
 		return nil, err
+	case found == nil:
+		return nil, host.Theirs(ctx, api)
+	case found.PID == os.Getpid():
+		return nil, nil
 	}
 	secret, err := ownersecret.File(dataDir).Get(ctx)
 	if errors.Is(err, ownersecret.ErrNotFound) {

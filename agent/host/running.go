@@ -5,10 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"os/user"
 	"path/filepath"
+	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 )
+
+// theirsWithin bounds the wait for another user's Porchlight to say that it is one.
+const theirsWithin = 4 * time.Second
 
 // Found is a Porchlight that runs already.
 type Found struct {
@@ -50,6 +57,29 @@ func Find(ctx context.Context, dataDir, api string) (*Found, error) {
 		return nil, err
 	}
 	return nil, nil // nothing there, or no Porchlight: the start will say what
+}
+
+// Theirs tells of a Porchlight at an address that another user of this computer runs; nil
+// where there is none.
+func Theirs(ctx context.Context, address string) error {
+	me, err := user.Current()
+	at, bad := netip.ParseAddrPort(address)
+	if err != nil || bad != nil {
+		return nil
+	}
+	socket := procinfo.ListenerSocket(at.Addr(), int(at.Port()))
+	if socket.UserID == me.Uid {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, theirsWithin)
+	defer cancel()
+	switch _, err := agentapi.New(address).Status(ctx); {
+	case err != nil:
+		return nil
+	case socket.User == "":
+		return agentapi.Errorf(agentapi.CodeForbidden, "Porchlight runs on this computer as another user, who decides here: ask them.")
+	}
+	return agentapi.Errorf(agentapi.CodeForbidden, "Porchlight runs on this computer as %s, who decides here: ask them.", socket.User)
 }
 
 // Connected says whether dataDir is that of a computer connected to a control

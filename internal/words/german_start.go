@@ -24,6 +24,8 @@ var germanStart = map[string]string{
 	"what was under way did not end in time":                                                                                        "was noch lief, endete nicht rechtzeitig",
 
 	// Where it listens.
+	"Porchlight runs on this computer as %s, who decides here: ask them.":                          "Auf diesem Computer läuft Porchlight als %s. Diese Person entscheidet hier: Fragen Sie sie.",
+	"Porchlight runs on this computer as another user, who decides here: ask them.":                "Auf diesem Computer läuft Porchlight als ein anderer Benutzer. Diese Person entscheidet hier: Fragen Sie sie.",
 	"cannot listen for the owner: %s":                                                              "für den Besitzer lässt sich kein Socket öffnen: %s",
 	"cannot make %s an absolute path: %s":                                                          "der volle Pfad von %s lässt sich nicht bestimmen: %s",
 	"\"%s\" is not an address of the form %s":                                                      "„%s“ ist keine Adresse der Form %s",

@@ -6,17 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/doctor"
+	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
-	"porchlight/agent/procinfo"
 	"porchlight/internal/commandline"
 )
 
@@ -139,22 +136,10 @@ func (l *location) orTheirs(ctx context.Context, err error) error {
 // theirs tells of an agent at the usual address that another user of this computer runs;
 // nil where there is none.
 func (l *location) theirs(ctx context.Context) error {
-	address := cmp.Or(l.given(), agentapi.DefaultAddress)
-	me, err := user.Current()
-	at, bad := netip.ParseAddrPort(address)
-	if l.chosen() || err != nil || bad != nil {
+	if l.chosen() {
 		return nil
 	}
-	socket := procinfo.ListenerSocket(at.Addr(), int(at.Port()))
-	if socket.UserID == me.Uid {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, doctor.Within)
-	defer cancel()
-	if _, err := agentapi.New(address).Status(ctx); err != nil {
-		return nil
-	}
-	return agentapi.Errorf(agentapi.CodeForbidden, "Porchlight runs on this computer as %s, who decides here: ask them.", cmp.Or(socket.User, "another user"))
+	return host.Theirs(ctx, cmp.Or(l.given(), agentapi.DefaultAddress))
 }
 
 func keychainSecret(ctx context.Context, dataDir string) (string, error) {
