@@ -62,7 +62,7 @@ func (a *Agent) ordersName(name string) bool {
 		return false
 	}
 	label, below := strings.CutSuffix(name, "."+root)
-	if name == root || below && label == "portal" {
+	if name == root || below && label == controlapi.Portal {
 		return true
 	}
 	app, ok := a.apps.Lookup(label)

@@ -106,13 +106,11 @@ func (n Naming) ValidShortName(name string) error {
 		return refuse(controlapi.CodeInvalid,
 			"A computer's name has 1 to 63 characters: lower-case letters, digits and hyphens.")
 	}
-	if isReserved(name) || name+"."+n.Domain == n.AuthHost {
+	if controlapi.Reserved(name) || name+"."+n.Domain == n.AuthHost {
 		return controlapi.Refuse(controlapi.CodeInvalid, words.Of(`The name "%s" is reserved. Choose another one.`, name))
 	}
 	return nil
 }
-
-func isReserved(name string) bool { return name == "www" || name == "portal" }
 
 // serviceNames are the mailboxes and services of RFC 2142, names that programs
 // look up by themselves in the domain they are in, and names that a person would

@@ -157,7 +157,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 func (s *core) hostIsApps(tx kv.Tx, c computer, appID, host string) (bool, error) {
 	root := s.computer(c).Host
 	if appID == "" {
-		return host == root || host == "portal."+root, nil
+		return host == root || host == controlapi.Portal+"."+root, nil
 	}
 	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	if err != nil {

@@ -19,22 +19,28 @@ type Listening struct {
 	// Network is true where other machines can open the port as it is, without
 	// Porchlight: it is not only on a loopback address.
 	Network bool `json:"network"`
+	// NotOffered says why nobody is offered to share it, one of the NotOffered words;
+	// empty where it is offered.
+	NotOffered string `json:"notOffered,omitempty"`
+	// Looks is true where Look may ask it without having been told to for this port.
+	Looks bool `json:"looks"`
+	MeantFor
+	// Since is when it was first seen to listen; the newest came last.
+	Since time.Time `json:"since"`
+}
+
+// MeantFor is what a port is meant for, as the engine decides it.
+type MeantFor struct {
 	// Published is true where a live app is at this port. App is its name, or that of
 	// the app that asks for the port, or was approved for it and only the owner opened;
 	// Status is how that one stands. Both are empty for none.
 	Published bool   `json:"published"`
 	App       string `json:"app,omitempty"`
 	Status    Status `json:"status,omitempty"`
-	// NotOffered says why nobody is offered to share it, one of the NotOffered words;
-	// empty where it is offered.
-	NotOffered string `json:"notOffered,omitempty"`
-	// Looks is true where Look may ask it without having been told to for this port.
-	Looks bool `json:"looks"`
-	// Name and Label are what it could be shared as: free, and fit to be an app's.
+	// Name and Label are that app's; else what it could be shared as: free, and fit to
+	// be an app's.
 	Name  string `json:"name"`
 	Label string `json:"label"`
-	// Since is when it was first seen to listen; the newest came last.
-	Since time.Time `json:"since"`
 }
 
 // Why a port is not offered.

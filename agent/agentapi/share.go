@@ -3,6 +3,7 @@ package agentapi
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -17,6 +18,7 @@ type PortSeen struct {
 	Listener  Listener `json:"listener"`
 	// Own is true when that is a program of the owner, or nobody.
 	Own bool `json:"own"`
+	MeantFor
 	InNetwork
 }
 
@@ -45,9 +47,10 @@ type Shared struct {
 	Anew bool `json:"anew"`
 }
 
-// Port looks at a local port.
-func (c *Client) Port(ctx context.Context, port int) (PortSeen, error) {
-	return call[PortSeen](ctx, c, http.MethodGet, "/owner/ports/"+strconv.Itoa(port), nil)
+// Port looks at a local port. A new app is named after the folder, where that is not
+// empty and gives a name, and else after the program.
+func (c *Client) Port(ctx context.Context, port int, folder string) (PortSeen, error) {
+	return call[PortSeen](ctx, c, http.MethodGet, "/owner/ports/"+strconv.Itoa(port)+"?"+url.Values{"folder": {folder}}.Encode(), nil)
 }
 
 // Share puts a port at an address.

@@ -5,15 +5,33 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 )
 
 // maxSuggested is the longest name that is suggested, in characters: people read it
 // aloud. Room is left for a number.
 const maxSuggested = 30
 
-// Suggest makes a name and a label, which a new app may have now, of the first text
-// that gives any. The name is of the first text that has letters or digits of a name.
+// Suggest makes a name and a label that a new app may have now.
 func (a *Apps) Suggest(texts ...string) (name, label string) {
+	root, shown := a.cfg.Root(), a.shown.Load()
+	labels := map[string]bool{}
+	for _, app := range shown.byLabel {
+		labels[app.folded] = true
+		if was := app.kept.Approved; was != nil {
+			labels[foldLabel(was.Label)] = true
+		}
+	}
+	return Suggest(func(name, label string) bool {
+		_, taken := shown.byName[name]
+		return taken || name == root.Name || labels[foldLabel(label)]
+	}, texts...)
+}
+
+// Suggest makes a name and a label of the first text that gives any, with the first
+// number with which they are not taken. The name is of the first text that has letters
+// or digits of a name.
+func Suggest(taken func(name, label string) bool, texts ...string) (name, label string) {
 	for _, text := range texts {
 		clean, err := cleanLabel(text)
 		if err != nil {
@@ -32,30 +50,12 @@ func (a *Apps) Suggest(texts ...string) (name, label string) {
 	if label == "" {
 		label = name
 	}
-	return a.free(name, label)
-}
-
-// free adds the first number with which neither name nor label is another app's.
-func (a *Apps) free(name, label string) (string, string) {
-	root, shown := a.cfg.Root(), a.shown.Load()
-	labels := map[string]bool{}
-	for _, app := range shown.byLabel {
-		labels[app.folded] = true
-		if was := app.kept.Approved; was != nil {
-			labels[foldLabel(was.Label)] = true
-		}
+	tryName, tryLabel := name, label
+	for n := 2; controlapi.Reserved(tryName) || taken(tryName, tryLabel); n++ {
+		number := strconv.Itoa(n)
+		tryName, tryLabel = name+"-"+number, label+" "+number
 	}
-	for n := 1; ; n++ {
-		tryName, tryLabel := name, label
-		if n > 1 {
-			number := strconv.Itoa(n)
-			tryName, tryLabel = name+"-"+number, label+" "+number
-		}
-		_, taken := shown.byName[tryName]
-		if !taken && checkName(tryName, root) == nil && !labels[foldLabel(tryLabel)] {
-			return tryName, tryLabel
-		}
-	}
+	return tryName, tryLabel
 }
 
 // asName is a text as a name: lower-case letters, digits, and single hyphens for all

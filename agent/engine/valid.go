@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 )
 
 // maxLabel is the longest label, in characters.
@@ -28,7 +29,7 @@ func checkName(name string, root Root) error {
 		return agentapi.Errorf(agentapi.CodeInvalid,
 			"An app's name has 1 to 63 characters: lower-case letters a to z, digits and hyphens. It becomes the first part of its address.")
 	}
-	if name == "www" || name == "portal" || name == root.Name {
+	if controlapi.Reserved(name) || name == root.Name {
 		return agentapi.Errorf(agentapi.CodeInvalid, "The name %q is reserved. Choose another one.", name)
 	}
 	return nil

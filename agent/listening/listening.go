@@ -9,6 +9,7 @@ package listening
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/netip"
 	"slices"
@@ -27,16 +28,12 @@ const (
 	maxListed = 2000
 )
 
-// App is one that a port is meant for.
-type App struct {
-	Name, Label string
-	Status      agentapi.Status
-}
-
 // Config of New. All of it is required.
 type Config struct {
 	// App is the app that a port is meant for; false for none.
-	App func(port int) (App, bool)
+	App func(port int) (agentapi.AppSummary, bool)
+	// Seen is who listens on a port.
+	Seen func(ctx context.Context, port int) (agentapi.PortSeen, error)
 	// Suggest makes a free name and label out of the first text that gives any.
 	Suggest func(texts ...string) (name, label string)
 	// OwnPorts are Porchlight's own.
@@ -166,14 +163,28 @@ func (l *Listening) entry(one listener, who procinfo.Process, since time.Time) a
 		Own: one.UserID != "" && one.UserID == l.cfg.Me, Network: one.network,
 	}
 	out.NotOffered = l.notOffered(one.port, who.Program)
-	if app, ok := l.cfg.App(one.port); ok {
-		out.App, out.Status, out.Published = app.Name, app.Status, app.Status == agentapi.StatusLive
-		out.Name, out.Label = app.Name, app.Label
-	} else {
-		out.Name, out.Label = l.cfg.Suggest(named(who.Program), portLabel(one.port))
-	}
+	out.MeantFor = l.meantFor(one.port, named(who.Program), portLabel(one.port))
 	out.Looks = l.cfg.Titles() && out.Own && !out.Published && out.NotOffered == ""
 	return out
+}
+
+// Port is who listens on one port, and what it is meant for. A new app is named after
+// the folder its owner is in, where that gives a name.
+func (l *Listening) Port(ctx context.Context, port int, folder string) (agentapi.PortSeen, error) {
+	seen, err := l.cfg.Seen(ctx, port)
+	if err == nil {
+		seen.MeantFor = l.meantFor(port, folder, named(seen.Listener.Program), portLabel(port))
+	}
+	return seen, err
+}
+
+// meantFor suggests what a new app is called by the first text that gives a name.
+func (l *Listening) meantFor(port int, texts ...string) agentapi.MeantFor {
+	if app, ok := l.cfg.App(port); ok {
+		return agentapi.MeantFor{Published: app.Status == agentapi.StatusLive, App: app.Name, Status: app.Status, Name: app.Name, Label: app.Label}
+	}
+	name, label := l.cfg.Suggest(texts...)
+	return agentapi.MeantFor{Name: name, Label: label}
 }
 
 // ours are programs of Porchlight, which may run more than once.

@@ -29,15 +29,15 @@ func me() string { return strconv.Itoa(os.Getuid()) }
 // rig is what listens, as the owner is told of it.
 type rig struct {
 	*listening.Listening
-	apps   map[int]listening.App
+	apps   map[int]agentapi.AppSummary
 	titles atomic.Bool
 }
 
 func newRig(own ...int) *rig {
-	r := &rig{apps: map[int]listening.App{}}
+	r := &rig{apps: map[int]agentapi.AppSummary{}}
 	r.titles.Store(true)
 	r.Listening = listening.New(listening.Config{
-		App: func(port int) (listening.App, bool) { app, ok := r.apps[port]; return app, ok },
+		App: func(port int) (agentapi.AppSummary, bool) { app, ok := r.apps[port]; return app, ok },
 		Suggest: func(texts ...string) (string, string) {
 			for _, text := range texts {
 				if text != "" {
@@ -90,19 +90,19 @@ func TestList(t *testing.T) {
 	}
 	defer six.Close()
 	r := newRig(own)
-	r.apps[live] = listening.App{Name: "notes", Label: "Notes", Status: agentapi.StatusLive}
-	r.apps[pending] = listening.App{Name: "photos", Label: "Photos", Status: agentapi.StatusPending}
+	r.apps[live] = agentapi.AppSummary{Name: "notes", Label: "Notes", Status: agentapi.StatusLive}
+	r.apps[pending] = agentapi.AppSummary{Name: "photos", Label: "Photos", Status: agentapi.StatusPending}
 
 	for what, want := range map[string]struct {
 		port int
 		agentapi.Listening
 	}{
-		"a program of ours": {port, agentapi.Listening{Own: true, Looks: true, Label: "Listening.test"}},
-		"our own port":      {own, agentapi.Listening{Own: true, NotOffered: agentapi.NotOfferedOwn, Label: "Listening.test"}},
-		"a live app":        {live, agentapi.Listening{Own: true, Published: true, App: "notes", Status: agentapi.StatusLive, Label: "Notes"}},
-		"one that asks":     {pending, agentapi.Listening{Own: true, Looks: true, App: "photos", Status: agentapi.StatusPending, Label: "Photos"}},
-		"on every address":  {wide.Addr().(*net.TCPAddr).Port, agentapi.Listening{Own: true, Looks: true, Network: true, Label: "Listening.test"}},
-		"on [::1] alone":    {six.Addr().(*net.TCPAddr).Port, agentapi.Listening{Own: true, Looks: true, Label: "Listening.test"}},
+		"a program of ours": {port, agentapi.Listening{Own: true, Looks: true, MeantFor: agentapi.MeantFor{Label: "Listening.test"}}},
+		"our own port":      {own, agentapi.Listening{Own: true, NotOffered: agentapi.NotOfferedOwn, MeantFor: agentapi.MeantFor{Label: "Listening.test"}}},
+		"a live app":        {live, agentapi.Listening{Own: true, MeantFor: agentapi.MeantFor{Published: true, App: "notes", Status: agentapi.StatusLive, Label: "Notes"}}},
+		"one that asks":     {pending, agentapi.Listening{Own: true, Looks: true, MeantFor: agentapi.MeantFor{App: "photos", Status: agentapi.StatusPending, Label: "Photos"}}},
+		"on every address":  {wide.Addr().(*net.TCPAddr).Port, agentapi.Listening{Own: true, Looks: true, Network: true, MeantFor: agentapi.MeantFor{Label: "Listening.test"}}},
+		"on [::1] alone":    {six.Addr().(*net.TCPAddr).Port, agentapi.Listening{Own: true, Looks: true, MeantFor: agentapi.MeantFor{Label: "Listening.test"}}},
 	} {
 		var got agentapi.Listening
 		var ok bool

@@ -3,6 +3,8 @@ package local
 import (
 	"os/user"
 	"strings"
+
+	"porchlight/control"
 )
 
 // shortNameFallback is the computer's name where the login name gives none.
@@ -35,8 +37,7 @@ func shortName(login string) string {
 		name = name[:63]
 	}
 	name = strings.Trim(name, "-")
-	switch name {
-	case "", "www", "portal", authLabel:
+	if (control.Naming{Domain: domain, AuthHost: authHost}).ValidShortName(name) != nil {
 		return shortNameFallback
 	}
 	return name

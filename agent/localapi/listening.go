@@ -9,9 +9,6 @@ import (
 // What listens on this computer, for the owner to choose from.
 
 func (a *API) listening(*http.Request) (any, error) {
-	if a.cfg.Listening == nil {
-		return []agentapi.Listening{}, nil
-	}
 	return a.cfg.Listening.List(), nil
 }
 
@@ -22,11 +19,8 @@ func (a *API) look(r *http.Request) (any, error) {
 	if f.has("asked") {
 		look.Asked = f.truth("asked")
 	}
-	switch {
-	case f.err != nil:
+	if f.err != nil {
 		return nil, f.err
-	case a.cfg.Listening == nil:
-		return nil, nothingHere()
 	}
 	return a.cfg.Listening.Look(r.Context(), look)
 }

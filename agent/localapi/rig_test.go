@@ -22,6 +22,7 @@ import (
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/listening"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/people"
 	"porchlight/agent/requests"
@@ -222,13 +223,20 @@ func (r *rig) serve(t testing.TB) {
 		t.Fatal(err)
 	}
 	r.api = New(Config{
-		Apps:        r.apps,
-		Server:      r.server,
-		Users:       r.users,
-		Settings:    r.settings,
-		Access:      r.access,
-		Activity:    r.activity,
-		Requests:    r.requests,
+		Apps:     r.apps,
+		Server:   r.server,
+		Users:    r.users,
+		Settings: r.settings,
+		Access:   r.access,
+		Activity: r.activity,
+		Requests: r.requests,
+		Listening: listening.New(listening.Config{
+			App: func(port int) (agentapi.AppSummary, bool) {
+				app, ok := r.apps.OnPort(port, func(string) int { return 0 })
+				return agentapi.AppSummary{Name: app.Name, Label: app.Label, Status: app.Status}, ok
+			},
+			Seen: r.apps.PortSeen, Suggest: r.apps.Suggest, OwnPorts: []int{own}, Titles: r.settings.Titles,
+		}),
 		Info:        info,
 		Connection:  r.outside.standing,
 		Certificate: r.certificate,

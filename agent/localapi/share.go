@@ -15,7 +15,7 @@ func (a *API) port(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, nothingHere()
 	}
-	return a.cfg.Apps.PortSeen(r.Context(), port)
+	return a.cfg.Listening.Port(r.Context(), port, r.URL.Query().Get("folder"))
 }
 
 func (a *API) share(r *http.Request) (any, error) {

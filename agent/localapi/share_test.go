@@ -14,9 +14,12 @@ func TestShare(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	owner := r.owner()
-	seen, err := owner.Port(t.Context(), 8000)
-	if err != nil || !seen.Listening || seen.Listener.Program != "notesd" {
+	seen, err := owner.Port(t.Context(), 8000, "My Shop")
+	if err != nil || !seen.Listening || seen.Listener.Program != "notesd" || seen.App != "" || seen.Name != "my-shop" || seen.Label != "My Shop" {
 		t.Fatalf("%+v, %v", seen, err)
+	}
+	if seen, err := owner.Port(t.Context(), 8000, ""); err != nil || seen.Name != "notesd" {
+		t.Errorf("without a folder: %+v, %v", seen, err)
 	}
 	share := agentapi.Share{Seen: agentapi.Seen{Label: "Shop", LocalPort: 8000, Program: &seen.Listener.Program, User: &seen.Listener.User}}
 	if _, err := owner.Share(t.Context(), "shop", share); agentapi.CodeOf(err) != agentapi.CodeForbidden {
@@ -26,6 +29,9 @@ func TestShare(t *testing.T) {
 	pub, err := owner.Share(t.Context(), "shop", share)
 	if err != nil || pub.Status != agentapi.StatusLive || pub.URL == "" {
 		t.Fatalf("%+v, %v", pub, err)
+	}
+	if seen, err := owner.Port(t.Context(), 8000, "My Shop"); err != nil || !seen.Published || seen.App != "shop" || seen.Name != "shop" || seen.Label != "Shop" {
+		t.Errorf("the port of a live app: %+v, %v", seen, err)
 	}
 	state, err := owner.State(t.Context())
 	if err != nil || len(state.Apps) != 1 || state.Apps[0].Shared == nil || !state.Apps[0].Shared.Anew || state.Apps[0].Shared.PID != os.Getpid() {

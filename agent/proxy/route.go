@@ -141,7 +141,7 @@ func (p *Proxy) find(r *http.Request, host string) (place, *answer) {
 	switch {
 	case ok && name == "":
 		return place{root: root, host: host, origin: originOf("", root)}, nil
-	case ok && name == "portal":
+	case ok && name == controlapi.Portal:
 		home := http.RedirectHandler(originOf("", root)+"/", http.StatusPermanentRedirect)
 		return place{}, &answer{serve: home.ServeHTTP}
 	}

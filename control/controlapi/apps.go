@@ -6,6 +6,12 @@ import (
 	"encoding/json"
 )
 
+// Portal is the label under a computer's root host where the launcher is found, too.
+const Portal = "portal"
+
+// Reserved says whether a label is that of no app and of no computer (P10).
+func Reserved(label string) bool { return label == "www" || label == Portal }
+
 // App is an approved app as reported to the control plane.
 type App struct {
 	ID    string `json:"id"`

@@ -83,7 +83,7 @@ func withProgram(ctx context.Context, client *agentapi.Client, app agentapi.Owne
 	if app.Status != agentapi.StatusPending || app.Listener.Program != "" {
 		return app
 	}
-	if seen, err := client.Port(ctx, app.LocalPort); err == nil && seen.Listener.UserID == app.Listener.UserID {
+	if seen, err := client.Port(ctx, app.LocalPort, ""); err == nil && seen.Listener.UserID == app.Listener.UserID {
 		app.Listener = seen.Listener
 	}
 	return app

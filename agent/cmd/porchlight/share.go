@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -88,7 +90,7 @@ func unshareCommand(c cli) *cobra.Command {
 
 func (s *sharing) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.label, "label", "", "name that people see (default: its name)")
+	f.StringVar(&s.label, "label", "", "name that people see (default: that of its app, the directory or the program)")
 	f.BoolVar(&s.keep, "keep", false, "leave it at its address at the end")
 	f.BoolVar(&s.yes, "yes", false, "share it even if it is a program of another user of this computer")
 }
@@ -163,7 +165,7 @@ func (s *sharing) show(ctx context.Context) error {
 
 // putOn puts the port at its address, as it was printed.
 func (s *sharing) putOn(ctx context.Context) (err error) {
-	if s.seen, err = s.client.Port(ctx, s.port); err != nil {
+	if s.seen, err = s.client.Port(ctx, s.port, directoryName()); err != nil {
 		return err
 	}
 	state, err := s.client.State(ctx)
@@ -173,9 +175,11 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 	named := s.name != ""
 	before, found := s.choose(state)
 	what := agentapi.OwnerApp{AppSummary: agentapi.AppSummary{Label: s.label, LocalPort: s.port}, Listener: s.seen.Listener}
+	self, suffix := s.c.typed()
 	switch {
+	case found && before.Status == agentapi.StatusPending:
+		return fmt.Errorf("%s; it waits for your approval. Type: %s approve %s%s", whatAsks(withProgram(ctx, s.client, before)), self, before.Name, suffix)
 	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && procinfo.Runs(before.Shared.PID):
-		self, suffix := s.c.typed()
 		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name. If it is another program by now, type: %s unshare %s%s", s.name, before.Shared.PID, self, s.name, suffix)
 	case found && !named && before.Shared == nil && before.Status == agentapi.StatusLive && before.Label == s.label:
 		s.c.line("%s is on already, and stays on at the end.", whatAsks(before))
@@ -201,42 +205,33 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 	return err
 }
 
-// choose settles name and label, and returns the app that has the name already. An
-// app that was approved for the port has the one it had.
+// choose settles name and label, and returns the app that has the name already. Where
+// none is given, the engine has said what the port is meant for.
 func (s *sharing) choose(state agentapi.OwnerState) (before agentapi.OwnerApp, found bool) {
-	if s.name == "" {
-		if before, found = onPort(state.Apps, s.port); found {
-			s.name = before.Name
-		}
-	} else if app, err := appIn(state, s.name); err == nil {
-		before, found = app, true
+	name, label := s.name, s.name
+	if name == "" {
+		name, label = s.seen.Name, s.seen.Label
 	}
-	if s.name == "" {
-		s.name = suggestName(state, s.seen.Listener)
-	}
-	if s.label == "" && found {
-		s.label = before.Label
-	}
-	if s.label == "" {
-		s.label = s.name
-	}
-	return before, found
+	s.name = name
+	before, err := appIn(state, name)
+	s.label = cmp.Or(s.label, before.Label, label)
+	return before, err == nil
 }
 
-// onPort finds the app that a port is meant for where no name is given: the live one;
-// else one that was approved for it and that only the owner opens, because what listens
-// there by now may be something else, and is not for the people of that app.
-func onPort(apps []agentapi.OwnerApp, port int) (found agentapi.OwnerApp, ok bool) {
-	for _, app := range apps {
-		switch {
-		case app.LocalPort != port || app.ApprovedAt == nil || app.Status == agentapi.StatusPending:
-		case app.Status == agentapi.StatusLive:
-			return app, true
-		case !ok && app.OpenToCount == 0:
-			found, ok = app, true
-		}
+// directoryName is what the working directory is called; empty for the home directory
+// and for the root, which say nothing of an app.
+func directoryName() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
 	}
-	return found, ok
+	if home, err := os.UserHomeDir(); err == nil && filepath.Clean(home) == dir {
+		return ""
+	}
+	if base := filepath.Base(dir); base != string(filepath.Separator) && base != filepath.VolumeName(dir) {
+		return base
+	}
+	return ""
 }
 
 // tell says where it is by now, and who gets in.

@@ -47,7 +47,7 @@ func TestShareFromNothing(t *testing.T) {
 	p.says("Ctrl-C takes it off")
 	p.signal(syscall.SIGPIPE) // as when a visitor has left before the answer was whole
 	said := p.output()
-	if !strings.Contains(said, "Sharing my-shop on port "+port) || !strings.Contains(said, "https://my-shop.") || strings.Contains(said, "▀") {
+	if !strings.Contains(said, "Sharing My.Shop on port "+port) || !strings.Contains(said, "https://my-shop.") || strings.Contains(said, "▀") {
 		t.Errorf("it said:\n%s", said)
 	}
 	link := onceLink.FindString(said)
@@ -172,6 +172,49 @@ func TestShareOfAPortIsNotForEarlierPeople(t *testing.T) {
 	p.stops(syscall.SIGINT)
 }
 
+// Weakness (HO4): the command line named apps by itself, and made a second one of a port
+// that a program had asked for.
+// Checked: whatever folder it is typed in, the port leads to the request that waits; a new
+// app has the name that the window would give it.
+func TestShareOfAPortThatAProgramAskedFor(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	_, port := anApp(t, http.HandlerFunc(greets))
+	s.ok("publish", "gallery", "--label", "Gallery", "--port", port)
+	folder := func(name string, args ...string) *process {
+		p := inProcess(t, s.dir, args...)
+		p.Dir = filepath.Join(filepath.Dir(p.Dir), name)
+		if err := os.Mkdir(p.Dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return p.onPipes()
+	}
+	const long = "My Photo Site 2026 with a very long working title"
+	for _, name := range []string{long, "work"} {
+		p := folder(name, "share", port)
+		p.says("Gallery on port " + port)
+		p.says("waits for your approval")
+		p.says(" approve gallery")
+		p.ends(1)
+	}
+	if apps := s.state().Apps; len(apps) != 1 || apps[0].Name != "gallery" || apps[0].Status != agentapi.StatusPending {
+		t.Errorf("%+v", apps)
+	}
+	s.ok("approve", "gallery")
+	p := folder(long, "share", port)
+	p.says("is on already")
+	p.stops(syscall.SIGINT)
+	_, other := anApp(t, http.HandlerFunc(greets))
+	p = folder(long, "share", other)
+	p.says("Sharing " + long + " on port " + other)
+	p.says("Ctrl-C takes it off")
+	s.isSharedBy("my-photo-site-2026-with-a-very", p)
+	p.stops(syscall.SIGINT)
+	if apps := s.state().Apps; len(apps) != 1 || apps[0].Status != agentapi.StatusLive {
+		t.Errorf("afterwards: %+v", apps)
+	}
+}
+
 // A share that the owner ended elsewhere, and whose name another has by now, leaves
 // that one alone at its end.
 func TestShareEndsNoOther(t *testing.T) {
@@ -223,17 +266,17 @@ func TestShareWithoutTheOwnerSecret(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	_, port := anApp(t, http.HandlerFunc(greets))
-	guest := func() *process {
-		p := inProcess(t, s.dir, "share", port, "--name", "shop")
+	guest := func(name ...string) *process {
+		p := inProcess(t, s.dir, append([]string{"share", port}, name...)...)
 		p.Env = append(p.Env, "XDG_CONFIG_HOME="+t.TempDir())
 		return p.onPipes()
 	}
 	p := guest()
-	p.says("waits for the owner")
+	p.says("My.Shop on port " + port + " waits for the owner: in the menu bar, or by: porchlight approve my-shop")
 	p.stops(syscall.SIGINT)
 	p.says("withdrawn")
 	s.hasNoApps()
-	p = guest()
+	p = guest("--name", "shop")
 	p.says("waits for the owner")
 	s.ok("approve", "shop")
 	p.says("https://shop.")
@@ -241,13 +284,13 @@ func TestShareWithoutTheOwnerSecret(t *testing.T) {
 	if app := s.ownerApp("shop"); app.Status != agentapi.StatusStopped {
 		t.Errorf("afterwards: %+v", app)
 	}
-	p = guest()
+	p = guest("--name", "shop")
 	p.says("https://shop.")
 	p.stops(syscall.SIGTERM)
 	// A change of what was approved may be denied, too.
 	s.ok("settings", "--ask-again")
 	_, port = anApp(t, http.HandlerFunc(greets))
-	p = guest()
+	p = guest("--name", "shop")
 	p.says("waits for the owner")
 	s.ok("deny", "shop")
 	p.ends(1)

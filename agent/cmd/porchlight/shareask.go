@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 )
 
 // Sharing without the owner secret is publishing: the owner is asked elsewhere.
@@ -19,20 +23,20 @@ func (s *sharing) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var known agentapi.OwnerState
-	for _, app := range before.Apps { // the live ones: of others only the owner knows
-		known.Apps = append(known.Apps, agentapi.OwnerApp{AppSummary: app})
-	}
+	label := s.name
 	if s.name == "" {
-		s.name = suggestName(known, agentapi.Listener{})
+		s.name, label = engine.Suggest(func(name, label string) bool {
+			// Of those that are not live only the owner knows.
+			return name == before.Name || slices.ContainsFunc(before.Apps, func(a agentapi.AppSummary) bool {
+				return a.Name == name || strings.EqualFold(a.Label, label)
+			})
+		}, directoryName(), "Port "+strconv.Itoa(s.port))
 	}
 	had := slices.IndexFunc(before.Apps, func(a agentapi.AppSummary) bool { return a.Name == s.name })
 	if s.label == "" && had >= 0 {
 		s.label = before.Apps[had].Label
 	}
-	if s.label == "" {
-		s.label = s.name
-	}
+	s.label = cmp.Or(s.label, label)
 	if s.pub, err = client.Publish(context.WithoutCancel(ctx), agentapi.PublishRequest{Name: s.name, Label: s.label, LocalPort: s.port}); err != nil {
 		return err
 	}
