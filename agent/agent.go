@@ -40,7 +40,6 @@ import (
 	"porchlight/agent/store"
 	"porchlight/agent/tunnel"
 	"porchlight/agent/update"
-	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
 	"porchlight/internal/words"
@@ -148,7 +147,7 @@ func (a *Agent) makeAccess() (err error) {
 func (a *Agent) makeEngine() (err error) {
 	a.apps, err = engine.NewApps(engine.AppsConfig{
 		Store:        a.store,
-		Root:         func() engine.Root { c := a.computer(); return engine.Root{Name: c.Name, Host: c.Host} },
+		Root:         a.root,
 		OwnPorts:     a.ownPorts,
 		AskAgain:     a.settings.AskAgain,
 		Listener:     listener,
@@ -235,10 +234,10 @@ func (a *Agent) makeProxy() error {
 	}
 	a.certs = a.makeCertificates()
 	a.proxy, err = proxy.New(proxy.Config{
-		Apps:     appLookup{a},
+		Apps:     a.apps,
 		Access:   a.access,
 		Activity: a.activity,
-		Root:     func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
+		Root:     a.root,
 		AuthURL:  a.authURL,
 		Redeem:   a.redeem,
 		TLS:      certs.TLSConfig(a.certs),
@@ -247,18 +246,14 @@ func (a *Agent) makeProxy() error {
 		Local:    a.local(),
 		Public:   a.publicSince,
 		HTTP:     a.cfg.HTTP,
-		List:     a.liveApps,
+		List:     a.apps.List,
 
 		DisplayName: a.settings.DisplayName,
 
-		Bearer: access.NewBearer(a.access),
-		Listener: func(app proxy.App, at upstream.Target, peer agentapi.Listener) bool {
-			return a.apps.Welcomes(app.Name, at, peer)
-		},
-		ShowedKey: func(ctx context.Context, app proxy.App, key string) bool { return a.apps.ShowedKey(ctx, app.Name, key) },
-		Elsewhere: func(ctx context.Context, app proxy.App, dead upstream.Target) bool {
-			return a.apps.Elsewhere(ctx, app.Name, dead)
-		},
+		Bearer:    access.NewBearer(a.access),
+		Welcomes:  a.apps.Welcomes,
+		ShowedKey: a.apps.ShowedKey,
+		Elsewhere: a.apps.Elsewhere,
 		OnAppDown: func(appID string) { a.apps.SetAnswering(appID, false) },
 		OnAppUp:   func(appID string) { a.apps.SetAnswering(appID, true) },
 		Requests:  a.requests,

@@ -4,46 +4,21 @@ import (
 	"net"
 	"os/user"
 	"runtime"
-	"slices"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/procinfo"
-	"porchlight/agent/proxy"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
 )
 
-// How the published apps look to the proxy, which carries visitors to them, and who
-// listens on their ports.
+// The address of the apps, and who listens on their ports.
 
-// appLookup is the engine as the proxy sees it.
-type appLookup struct{ *Agent }
-
-func (l appLookup) Lookup(name string) (proxy.App, bool) {
-	app, ok := l.apps.Lookup(name)
-	return l.proxied(app), ok
-}
-
-func (a *Agent) liveApps() []proxy.App {
-	var live []proxy.App
-	for _, app := range a.apps.List() {
-		if p := a.proxied(app); p.Live && !p.Paused {
-			live = append(live, p)
-		}
-	}
-	return live
-}
-
-// proxied is an app as the proxy sees it. One whose port has become ours is not
-// reachable: its approval was for another program.
-func (a *Agent) proxied(app engine.App) proxy.App {
-	live := app.Status == agentapi.StatusLive && !slices.Contains(a.ownPorts, app.Port)
-	return proxy.App{
-		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Address: app.Address, Key: app.Key, Live: live,
-		Paused: app.Paused, Options: app.Options, Formers: app.Formers, User: app.User,
-	}
+// root is the address that everything is published under.
+func (a *Agent) root() engine.Root {
+	c := a.computer()
+	return engine.Root{Name: c.Name, Host: c.Host}
 }
 
 // labels are the labels of the approved apps, by id.

@@ -52,7 +52,7 @@ func (a *Agent) gone(id string) {
 func (a *Agent) asked(id string) (health.App, bool) {
 	app, ok := a.apps.ByID(id)
 	host := a.computer().Host
-	if !ok || host == "" || app.Paused || !a.proxied(app).Live {
+	if !ok || host == "" || app.Paused || !app.Live {
 		return health.App{}, false
 	}
 	return health.App{ID: id, Host: app.Name + "." + host, Target: app.Target(), Options: app.Options}, true

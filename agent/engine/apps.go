@@ -80,16 +80,18 @@ type AppsConfig struct {
 	Log     *slog.Logger     // discarded when nil
 }
 
-// App is a published app or a request for one.
+// App is a published app or a request for one, as everybody sees it. It is made after each
+// change, and never changed.
 type App struct {
-	ID      string // random, from the first approval on
-	Name    string
-	Label   string
+	ID      string // random, from the first approval on; what access is given to
+	Name    string // sub-address
+	Label   string // shown name
 	Port    int
 	Address string // upstream.IPv6, or empty for IPv4: where it listens
 	Key     string // the key it showed over HTTPS, of one whose key is pinned
 	Status  agentapi.Status
-	Paused  bool // closed to everybody by the owner
+	Live    bool // at its address: one whose port has become ours was approved for another program
+	Paused  bool // closed to everybody by the owner, and live all the same
 	Options agentapi.AppOptions
 	Formers []string // ids of the apps that had the name before
 	User    string   // whose programs it was approved for, by the system's own id; empty when not known

@@ -150,6 +150,26 @@ func TestApprovedPortBecameOurs(t *testing.T) {
 	}
 }
 
+// Weakness: an app was approved on a port that a later start of Porchlight itself
+// listens on, so that its visitors reach the loopback API, or go round for ever.
+// Checked: such an app is not live to anybody who would send it something.
+func TestPortThatBecameOursIsNotServed(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	h.live(t, "notes", "Notes", 8443)
+	h.live(t, "wiki", "Wiki", 8000)
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8001})))
+	h.apps.cfg.OwnPorts = []int{8765, 8443}
+	h.apps.mu.Lock()
+	h.apps.swap() // as at the start
+	h.apps.mu.Unlock()
+	for name, live := range map[string]bool{"notes": false, "wiki": true, "asks": false} {
+		if app, ok := h.apps.Lookup(name); !ok || app.Live != live {
+			t.Errorf("%s: %+v", name, app)
+		}
+	}
+}
+
 // TestNothingIsKeptOfAppsThatAreGone: the proxy may tell of one a moment later.
 func TestNothingIsKeptOfAppsThatAreGone(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func (a *Apps) ShowedKey(ctx context.Context, name, key string) bool {
 }
 
 // Target is where the app is reached.
-func (app App) Target() upstream.Target {
+func (app *App) Target() upstream.Target {
 	return upstream.Of(app.Address, app.Port, app.Key, app.Options)
 }
 

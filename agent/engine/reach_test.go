@@ -63,13 +63,13 @@ func twinHost(t interface {
 	return h, w
 }
 
-func (h *host) notes(t *testing.T) App {
+func (h *host) notes(t *testing.T) *App {
 	t.Helper()
 	app, ok := h.apps.Lookup("notes")
 	if !ok {
 		t.Fatal("there is no app")
 	}
-	return app
+	return &app
 }
 
 func askNotes(t *testing.T, h *host) agentapi.Publication {

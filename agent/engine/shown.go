@@ -28,7 +28,7 @@ func (a *Apps) swap() {
 		if row.App == nil {
 			continue
 		}
-		app := appOf(row.App)
+		app := a.appOf(row.App)
 		app.Formers = a.formers[name]
 		if before != nil && before.byName[name].Label == app.Label {
 			app.folded, app.looks = before.byName[name].folded, before.byName[name].looks
@@ -43,10 +43,10 @@ func (a *Apps) swap() {
 	a.shown.Store(next)
 }
 
-func appOf(app *store.App) App {
+func (a *Apps) appOf(app *store.App) App {
 	shown := App{
 		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Address: app.Address, Key: app.Key, Status: app.Status,
-		Paused: app.Paused, Options: app.Options, kept: app,
+		Live: app.Status == agentapi.StatusLive && !slices.Contains(a.cfg.OwnPorts, app.LocalPort), Paused: app.Paused, Options: app.Options, kept: app,
 	}
 	if app.ApprovedFor != nil {
 		shown.User = app.ApprovedFor.ID

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
@@ -90,9 +91,9 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 	status("no sync for a day", 503)
 	r.access.Touch()
 	status("in touch again", 200)
-	r.change("notes", func(a *proxy.App) { a.Live = false })
+	r.change("notes", func(a *engine.App) { a.Live = false })
 	status("stopped", 404)
-	r.change("notes", func(a *proxy.App) { a.Live, a.ID = true, "id-other" })
+	r.change("notes", func(a *engine.App) { a.Live, a.ID = true, "id-other" })
 	status("the name taken by another app", 401)
 }
 
@@ -100,10 +101,10 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 type changing struct {
 	proxy.Apps
 	looks  atomic.Int64
-	change func(*proxy.App) // from the second look on
+	change func(*engine.App) // from the second look on
 }
 
-func (c *changing) Lookup(name string) (proxy.App, bool) {
+func (c *changing) Lookup(name string) (engine.App, bool) {
 	app, ok := c.Apps.Lookup(name)
 	if change := c.change; change != nil && c.looks.Add(1) > 1 {
 		change(&app)
@@ -117,9 +118,9 @@ func (c *changing) Lookup(name string) (proxy.App, bool) {
 // Checked: the app of now is not reached on the strength of the one of before.
 func TestAppChangesUnderARequest(t *testing.T) {
 	t.Parallel()
-	for what, change := range map[string]func(*proxy.App){
-		"stopped":                       func(a *proxy.App) { a.Live = false },
-		"its name taken by another app": func(a *proxy.App) { a.ID = "id-other" },
+	for what, change := range map[string]func(*engine.App){
+		"stopped":                       func(a *engine.App) { a.Live = false },
+		"its name taken by another app": func(a *engine.App) { a.ID = "id-other" },
 	} {
 		apps := &changing{}
 		r := newRig(t, func(c *proxy.Config) { apps.Apps, c.Apps = c.Apps, apps })
@@ -177,9 +178,9 @@ func TestUnpublishedNamesTellNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.app("stopped", hello)
-	r.change("stopped", func(a *proxy.App) { a.Live = false })
+	r.change("stopped", func(a *engine.App) { a.Live = false })
 	r.publish("pending", 1)
-	r.change("pending", func(a *proxy.App) { a.Live, a.ID = false, "" })
+	r.change("pending", func(a *engine.App) { a.Live, a.ID = false, "" })
 	b := r.browser(false)
 	for _, path := range []string{"/", "/x?y", "/.porchlight/me", "/.porchlight/callback?state=x", "/.porchlight/open?token=x", "/.porchlight/sign-out", "/.porchlight/style.css"} {
 		var first string
@@ -282,7 +283,7 @@ func TestLauncher(t *testing.T) {
 	t.Parallel()
 	var r *rig
 	r = newRig(t, func(c *proxy.Config) {
-		c.List = func() (all []proxy.App) {
+		c.List = func() (all []engine.App) {
 			for _, name := range []string{"diary", "notes", "photos"} {
 				if a, ok := r.Lookup(name); ok {
 					all = append(all, a)
@@ -294,8 +295,8 @@ func TestLauncher(t *testing.T) {
 	for _, name := range []string{"diary", "notes", "photos"} {
 		r.publish(name, 1)
 	}
-	r.change("photos", func(a *proxy.App) { a.Live = false })
-	r.change("notes", func(a *proxy.App) { a.Label = "<script>alert(1)</script>" })
+	r.change("photos", func(a *engine.App) { a.Live = false })
+	r.change("notes", func(a *engine.App) { a.Label = "<script>alert(1)</script>" })
 	b := r.browser(true)
 	if res, _ := b.get("https://portal." + rootHost + "/x"); res.StatusCode != 308 || res.Header.Get("Location") != "https://"+rootHost+"/" {
 		t.Errorf("%s %v", res.Status, res.Header)
@@ -363,10 +364,10 @@ func TestRefusalsAreNotCutOff(t *testing.T) {
 		churn := func() { r.sync() }
 		at(churn)
 		status("not granted", other, "diary", 403)
-		r.change("notes", func(app *proxy.App) { app.Paused = true })
+		r.change("notes", func(app *engine.App) { app.Paused = true })
 		at(func() { r.access.CloseApp("id-notes") })
 		status("paused", bob, "notes", 503)
-		r.change("notes", func(app *proxy.App) { app.Paused = false })
+		r.change("notes", func(app *engine.App) { app.Paused = false })
 		at(churn)
 		status("granted", bob, "notes", 200)
 		at(func() {

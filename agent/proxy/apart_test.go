@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/agent/proxy"
+	"porchlight/agent/engine"
 )
 
 // Weakness: apps of one computer, and computers of one domain, are one site, and
@@ -65,7 +65,7 @@ func TestPagesOfOthersLoadNothing(t *testing.T) {
 			}
 		}
 		for allowed, want := range map[bool]int{false: c.plain, true: c.allowed} {
-			r.change("notes", func(a *proxy.App) { a.Options.AllowCrossOrigin = allowed })
+			r.change("notes", func(a *engine.App) { a.Options.AllowCrossOrigin = allowed })
 			if res, body := b.fetch(c.method, origin+"/", header...); res.StatusCode != want {
 				t.Errorf("%s, allowed=%v: %s, want %d\n%s", c.what, allowed, res.Status, want, body)
 			}
@@ -115,7 +115,7 @@ func TestAnswersAreKeptApart(t *testing.T) {
 		}
 	}
 	send = nil
-	r.change("notes", func(a *proxy.App) { a.Options.AllowCrossOrigin = true })
+	r.change("notes", func(a *engine.App) { a.Options.AllowCrossOrigin = true })
 	if res, _ := b.fetch("GET", origin+"/"); len(res.Header[csp]) != 0 || len(res.Header[corp]) != 0 {
 		t.Errorf("an app whose siblings may show it: %v", res.Header)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy/limits"
 	"porchlight/agent/upstream"
 	"porchlight/internal/socket"
@@ -51,7 +52,7 @@ type pool struct {
 	at        upstream.Target
 }
 
-func poolOf(app *App) pool { return pool{app.ID, app.User, app.target()} }
+func poolOf(app *engine.App) pool { return pool{app.ID, app.User, app.Target()} }
 
 // String is a host and port for net/http, which keeps connections by it.
 func (p pool) String() string {
@@ -67,34 +68,36 @@ func (p pool) String() string {
 // to nobody else. Where nobody takes it, the app may have moved.
 func (p *Proxy) dialApp(ctx context.Context, protocols ...string) (net.Conn, error) {
 	v := ctx.Value(visitKey{}).(*visit)
-	at := v.at.app.target()
+	at := v.at.app.Target()
 	conn, err := at.Dial(ctx, p.checks(v, at), protocols...)
 	if err == nil || p.config.Elsewhere == nil || !upstream.Refused(err) {
 		return conn, err
 	}
-	var now App
+	var now engine.App
 	moved := false
 	live := v.judge(func() (live bool) {
-		moved = p.config.Elsewhere(ctx, v.at.app, at)
+		moved = p.config.Elsewhere(ctx, v.at.app.Name, at)
 		now, live = p.lookup(v.at.app.Name)
 		return live
 	})
 	if !live || !moved || now.ID != v.at.app.ID {
 		return nil, err
 	}
-	at = now.target()
+	at = now.Target()
 	return at.Dial(ctx, p.checks(v, at), protocols...)
 }
 
 // checks say whether a connection for a visit may carry anything.
 func (p *Proxy) checks(v *visit, at upstream.Target) (c upstream.Checks) {
-	if p.config.Listener != nil {
+	if p.config.Welcomes != nil {
 		c.Peer = func(peer agentapi.Listener) bool {
-			return v.judge(func() bool { return p.config.Listener(v.at.app, at, peer) })
+			return v.judge(func() bool { return p.config.Welcomes(v.at.app.Name, at, peer) })
 		}
 	}
 	if p.config.ShowedKey != nil {
-		c.Key = func(key string) bool { return v.judge(func() bool { return p.config.ShowedKey(v, v.at.app, key) }) }
+		c.Key = func(key string) bool {
+			return v.judge(func() bool { return p.config.ShowedKey(v, v.at.app.Name, key) })
+		}
 	}
 	return c
 }

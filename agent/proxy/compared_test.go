@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 )
 
@@ -23,7 +24,7 @@ func TestWhatAnAppMayCompare(t *testing.T) {
 	app.status = http.StatusForbidden
 	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
 	for _, o := range []agentapi.AppOptions{{}, {LocalhostHost: true}, {H2C: true}} {
-		r.change("notes", func(a *proxy.App) { a.Options = o })
+		r.change("notes", func(a *engine.App) { a.Options = o })
 		for _, http2 := range []bool{false, true} {
 			b := r.signedIn("notes", bobID, http2)
 			for _, c := range []struct {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"porchlight/agent/engine"
 )
 
 // Pages of other origins. Two kinds may send requests here: those of OAuth clients,
@@ -94,7 +96,7 @@ func dropCORS(h http.Header) {
 }
 
 // siblingOrigin says whether an origin is that of a live app of this computer.
-func (p *Proxy) siblingOrigin(origin string, root Root) bool {
+func (p *Proxy) siblingOrigin(origin string, root engine.Root) bool {
 	name, ok := strings.CutSuffix(strings.TrimPrefix(origin, "https://"), "."+root.Host)
 	if !ok {
 		return false

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"porchlight/agent/access"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 )
 
@@ -171,7 +172,7 @@ func TestAllowCrossOrigin(t *testing.T) {
 	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Origin", sibling}
 	preflight := []string{"Origin", sibling, "Access-Control-Request-Method", "DELETE"}
 	for _, allowed := range []bool{false, true} {
-		r.change("notes", func(a *proxy.App) { a.Options.AllowCrossOrigin = allowed })
+		r.change("notes", func(a *engine.App) { a.Options.AllowCrossOrigin = allowed })
 		want := map[bool][3]int{false: {403, 403, 204}, true: {200, 200, 204}}[allowed]
 		post, _ := b.fetch("POST", notes, "Origin", sibling)
 		socket, _ := h1.fetch("GET", notes, upgrade...)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/agent/proxy"
+	"porchlight/agent/engine"
 )
 
 // "Te: trailers" has a request go by the ReverseProxy, which is how these tests have
@@ -87,7 +87,7 @@ func TestDirectRequestsAreTheSame(t *testing.T) {
 func TestConnectionTakesNothingOfOurs(t *testing.T) {
 	t.Parallel()
 	r, b, rec := recordedVisitor(t, false)
-	r.change("notes", func(a *proxy.App) { a.Options.IdentityHeader, a.Options.Forwarded = "X-My-App-Login", true })
+	r.change("notes", func(a *engine.App) { a.Options.IdentityHeader, a.Options.Forwarded = "X-My-App-Login", true })
 	ours := []string{"X-Service-User", "X-Service-Email", "X-Service-Role", "X-My-App-Login", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"}
 	for i, way := range []string{"X-Direct", reverseHeader} {
 		c := r.raw(sni, strings.Join([]string{

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"porchlight/agent/engine"
 )
 
 // A name that is given to another app keeps its origin, and a browser keeps what
@@ -42,7 +44,7 @@ func (p *Proxy) markApp(h http.Header, appID string) {
 }
 
 // clearFormer has a browser that was with a former app clear what it kept of it.
-func (p *Proxy) clearFormer(h http.Header, r *http.Request, app *App) {
+func (p *Proxy) clearFormer(h http.Header, r *http.Request, app *engine.App) {
 	owners := p.config.Access.FormerOwner()
 	if len(app.Formers) == 0 && !owners {
 		return

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/agent/proxy"
+	"porchlight/agent/engine"
 	"porchlight/control/controlapi"
 )
 
@@ -47,9 +47,9 @@ func TestClearFormer(t *testing.T) {
 		cleared("the first app, without cookies", with(), false)
 
 		// Nothing is known of who had the name before: so after an upgrade.
-		r.change("notes", func(app *proxy.App) { app.ID = "id-new" })
+		r.change("notes", func(app *engine.App) { app.ID = "id-new" })
 		cleared("another app, none known before", with(cookie, mark), false)
-		r.change("notes", func(app *proxy.App) { app.Formers = []string{"id-older", "id-notes"} })
+		r.change("notes", func(app *engine.App) { app.Formers = []string{"id-older", "id-notes"} })
 
 		cleared("a session of the former app", with(cookie), true)
 		signedOut := with(mark)
@@ -76,7 +76,7 @@ func TestClearFormer(t *testing.T) {
 		cleared("the new app, its mark lost", with(cookie), false)
 		cleared("the new app, its session lost", with(mark), false)
 		cleared("the new app, both lost", with(), false)
-		r.change("notes", func(app *proxy.App) { app.Label = "Better notes" })
+		r.change("notes", func(app *engine.App) { app.Label = "Better notes" })
 		cleared("an update", b, false)
 		req := b.request("POST", notes+"/.porchlight/sign-out", nil, "Origin", notes, "Accept", "text/html")
 		res = b.do(req)
@@ -98,7 +98,7 @@ func TestClearFormer(t *testing.T) {
 func TestClearFormerKeepsSessionsAlive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.change("notes", func(app *proxy.App) { app.Formers = []string{"id-older"} })
+	r.change("notes", func(app *engine.App) { app.Formers = []string{"id-older"} })
 	b := r.signedIn("notes", bobID, false)
 	delete(b.cookies, mark)
 	r.advance(61 * time.Minute)

@@ -18,6 +18,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/upstream"
 )
@@ -40,7 +41,7 @@ func (p *Proxy) newReverse() *httputil.ReverseProxy {
 }
 
 // patienceWith an app is how long a page waits for its first word.
-func (p *Proxy) patienceWith(app *App) time.Duration {
+func (p *Proxy) patienceWith(app *engine.App) time.Duration {
 	if app.Options.FirstByte > 0 {
 		return time.Duration(app.Options.FirstByte) * time.Second
 	}
@@ -225,7 +226,7 @@ func (at *place) compared(r *http.Request) agentapi.Compared {
 
 // suggestPublicAddress tells of an app whose answers show that it does not know its
 // public address, told it or not.
-func (p *Proxy) suggestPublicAddress(app *App) {
+func (p *Proxy) suggestPublicAddress(app *engine.App) {
 	if p.config.OnHint == nil {
 		return
 	}

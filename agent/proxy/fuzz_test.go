@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"porchlight/agent/engine"
 )
 
 // A return target never leads off the host, by the rules of the standard
@@ -159,7 +161,7 @@ func FuzzToPublic(f *testing.F) {
 	}
 	const public = "https://notes.maya.test"
 	f.Fuzz(func(t *testing.T, value string) {
-		at := &place{app: App{Port: 3000}, host: "notes.maya.test", origin: public}
+		at := &place{app: engine.App{Port: 3000}, host: "notes.maya.test", origin: public}
 		for _, n := range naming {
 			n.in(value, func(address string) string {
 				to, _ := at.public(address)
@@ -185,7 +187,7 @@ func FuzzToPublic(f *testing.F) {
 
 // Most answers name no address, and to look for one costs them nothing.
 func TestToPublicOfMostAnswersIsFree(t *testing.T) {
-	at := &place{app: App{Port: 3000}, host: "notes.maya.test", origin: "https://notes.maya.test"}
+	at := &place{app: engine.App{Port: 3000}, host: "notes.maya.test", origin: "https://notes.maya.test"}
 	h := http.Header{"Content-Type": {"text/html"}, "Content-Length": {"5"}, "Etag": {"x"}}
 	if n := testing.AllocsPerRun(100, func() { at.toPublic(h) }); n != 0 {
 		t.Errorf("%v allocations", n)

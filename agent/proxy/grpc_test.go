@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/proxy"
+	"porchlight/agent/engine"
 )
 
 // talk answers each message with who sent it, and ends with a status of its own.
@@ -53,7 +53,7 @@ func TestGRPCTalks(t *testing.T) {
 	go func() { served <- app.Serve(ln) }()
 	t.Cleanup(func() { app.Stop(); <-served })
 	r.publish("notes", ln.Addr().(*net.TCPAddr).Port)
-	r.change("notes", func(a *proxy.App) { a.Options.Upstream = agentapi.UpstreamH2C })
+	r.change("notes", func(a *engine.App) { a.Options.Upstream = agentapi.UpstreamH2C })
 	b := r.signedIn("notes", bobID, true)
 
 	conn, err := grpc.NewClient("passthrough:///"+r.addr, grpc.WithAuthority(sni),

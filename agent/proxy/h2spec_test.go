@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/proxy/gate"
 )
@@ -28,7 +29,7 @@ func TestH2Spec(t *testing.T) {
 	var r *rig
 	r = newRig(t, func(c *proxy.Config) {
 		c.HTTP = gate.Own
-		c.Root = func() proxy.Root { return proxy.Root{Name: "maya", Host: "localhost:" + portOf(t, r.addr)} }
+		c.Root = func() engine.Root { return engine.Root{Name: "maya", Host: "localhost:" + portOf(t, r.addr)} }
 	})
 	bare := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet && req.Method != http.MethodHead { // as the proxy's own asset

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
 )
@@ -205,7 +206,7 @@ func TestAppsSetCookiesForThemselvesOnly(t *testing.T) {
 func TestIdentityHeaderValues(t *testing.T) {
 	t.Parallel()
 	r, b, rec := recordedVisitor(t, true)
-	r.change("notes", func(a *proxy.App) { a.Label = "Größe\r\nX-Service-Role: owner\x00" })
+	r.change("notes", func(a *engine.App) { a.Label = "Größe\r\nX-Service-Role: owner\x00" })
 	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Email = "bøb@example.com" })...)
 	if res, body := b.fetch("GET", origin+"/a%2Fb/?x=%zz;y&z"); res.StatusCode != 200 {
 		t.Fatalf("%s %s", res.Status, body)

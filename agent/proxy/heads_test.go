@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/agent/proxy"
+	"porchlight/agent/engine"
 )
 
 // many are header lines of fields that no app knows.
@@ -156,7 +156,7 @@ func TestFieldBoundIsTheVisitors(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		r := newRig(t)
 		r.app("notes", func(w http.ResponseWriter, req *http.Request) { io.Copy(io.Discard, req.Body) })
-		r.change("notes", func(a *proxy.App) { a.Options.Forwarded = true })
+		r.change("notes", func(a *engine.App) { a.Options.Forwarded = true })
 		b := r.signedIn("notes", bobID, http2)
 		for n, want := range map[int]int{195: 200, 196: 431} { // and Host, User-Agent, Cookie, the body's length, Accept-Encoding
 			req := b.request("POST", origin+"/", strings.NewReader("hi"), "User-Agent", "test", "Accept-Encoding", "identity")
@@ -295,7 +295,7 @@ func TestHostIsNormalised(t *testing.T) {
 	r := newRig(t)
 	rec := newRecorder(t)
 	r.publish("notes", rec.port)
-	r.change("notes", func(app *proxy.App) { app.Options.Forwarded = true })
+	r.change("notes", func(app *engine.App) { app.Options.Forwarded = true })
 	b := r.signedIn("notes", bobID, false)
 	for _, host := range []string{sni, sni + ":", sni + ":443", "NOTES." + strings.ToUpper(rootHost), "Notes." + rootHost + ":"} {
 		for _, method := range []string{"GET", "DELETE"} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 )
 
@@ -43,7 +44,7 @@ func TestKeepsToHTTPS(t *testing.T) {
 			}
 			r := newRig(t, func(config *proxy.Config) {
 				config.Local = c.local
-				config.Root = func() proxy.Root { return proxy.Root{Name: "maya", Host: root} }
+				config.Root = func() engine.Root { return engine.Root{Name: "maya", Host: root} }
 				config.Public = func(string) (time.Time, bool) { return config.Now().Add(-c.age), c.age >= 0 }
 			})
 			r.app("notes", func(w http.ResponseWriter, q *http.Request) {
@@ -54,7 +55,7 @@ func TestKeepsToHTTPS(t *testing.T) {
 					w.Header().Set("Trailer", "X") // the other way
 				}
 			})
-			r.change("notes", func(a *proxy.App) { a.Options.NoHSTS = c.noHSTS })
+			r.change("notes", func(a *engine.App) { a.Options.NoHSTS = c.noHSTS })
 			told := func(want string, res *http.Response, _ string) {
 				t.Helper()
 				if got := res.Header["Strict-Transport-Security"]; !slices.Equal(got, list(want)) || res.StatusCode == http.StatusMisdirectedRequest {
@@ -80,10 +81,10 @@ func TestKeepsToHTTPS(t *testing.T) {
 				}
 				res, body = in.fetch("GET", app+"/", "Expect", "100-continue", "Te", "trailers") // by net/http
 				told(c.app, res, body)
-				r.change("notes", func(a *proxy.App) { a.Paused = true })
+				r.change("notes", func(a *engine.App) { a.Paused = true })
 				res, body = in.fetch("GET", app+"/")
 				told(c.ours, res, body)
-				r.change("notes", func(a *proxy.App) { a.Paused = false })
+				r.change("notes", func(a *engine.App) { a.Paused = false })
 			}
 		})
 	}

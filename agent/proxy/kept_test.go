@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/upstream"
 )
@@ -260,7 +261,7 @@ func TestNothingIsLeftInTLSForTheNext(t *testing.T) {
 			})
 			r := newRig(t)
 			r.publish("notes", port)
-			r.change("notes", func(a *proxy.App) { a.Options.Upstream = "https" })
+			r.change("notes", func(a *engine.App) { a.Options.Upstream = "https" })
 			b := r.signedIn("notes", bobID, false)
 			for i := range 4 {
 				if res, body := b.fetch("GET", origin+"/"); strings.Contains(body, "planted") || res.StatusCode > 204 {
@@ -290,7 +291,7 @@ func TestWhatIsSaidOnAcceptIsHeard(t *testing.T) {
 	} {
 		said := make(chan struct{}, 9)
 		r := newRig(t, func(c *proxy.Config) { // which is asked before a byte goes out
-			c.Listener = func(proxy.App, upstream.Target, agentapi.Listener) bool { <-said; return true }
+			c.Welcomes = func(string, upstream.Target, agentapi.Listener) bool { <-said; return true }
 		})
 		r.publish("notes", rawApp(t, func(c net.Conn) {
 			io.WriteString(c, tt.said)

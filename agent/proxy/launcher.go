@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"porchlight/agent/access"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy/gate"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
@@ -41,12 +42,12 @@ func (p *Proxy) serveLauncher(h http.Header, r *http.Request, at place) *answer 
 }
 
 // opens are the live apps that somebody may open.
-func (p *Proxy) opens(id access.Identity) (may []App) {
+func (p *Proxy) opens(id access.Identity) (may []engine.App) {
 	if p.config.List == nil {
 		return nil
 	}
 	for _, app := range p.config.List() {
-		if app.Live && p.config.Access.Decide(id, app.ID).Allowed {
+		if app.Live && !app.Paused && p.config.Access.Decide(id, app.ID).Allowed {
 			may = append(may, app)
 		}
 	}
@@ -54,7 +55,7 @@ func (p *Proxy) opens(id access.Identity) (may []App) {
 }
 
 // launcher lists what a visitor may open; the owner's are all that are live.
-func (p *Proxy) launcher(at place, id access.Identity, d access.Decision, apps []App) *answer {
+func (p *Proxy) launcher(at place, id access.Identity, d access.Decision, apps []engine.App) *answer {
 	a := &answer{
 		Status: http.StatusOK, Launcher: true, Host: at.shown(), Title: words.Of("%s", at.shown()), Email: d.Email,
 		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/upstream"
 )
@@ -66,19 +67,19 @@ func (e *eavesdropper) bytes() string {
 // also when many come at once.
 func TestS2NoByteReachesAnotherUser(t *testing.T) {
 	t.Parallel()
-	for way, options := range map[string]func(*proxy.App){
-		"HTTP/1": func(*proxy.App) {},
-		"h2c":    func(app *proxy.App) { app.Options.H2C = true },
+	for way, options := range map[string]func(*engine.App){
+		"HTTP/1": func(*engine.App) {},
+		"h2c":    func(app *engine.App) { app.Options.H2C = true },
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			var r *rig
 			var asked atomic.Int64
 			r = newRig(t, func(c *proxy.Config) {
-				c.Listener = func(app proxy.App, _ upstream.Target, _ agentapi.Listener) bool {
+				c.Welcomes = func(_ string, _ upstream.Target, _ agentapi.Listener) bool {
 					asked.Add(1)
-					r.change("notes", func(a *proxy.App) { a.Live = false }) // as the engine does
-					r.access.CloseApp(app.ID)
+					r.change("notes", func(a *engine.App) { a.Live = false }) // as the engine does
+					r.access.CloseApp("id-notes")
 					return false
 				}
 			})
@@ -106,7 +107,7 @@ func TestS2NoByteReachesAnotherUser(t *testing.T) {
 				},
 			}
 			for _, ask := range asks {
-				r.change("notes", func(a *proxy.App) { a.Live = true })
+				r.change("notes", func(a *engine.App) { a.Live = true })
 				before := asked.Load()
 				ask()
 				if asked.Load() == before {
@@ -130,11 +131,11 @@ func TestEveryStrangersVisitorGetsAPage(t *testing.T) {
 	var all sync.WaitGroup
 	all.Add(visitors)
 	r = newRig(t, func(c *proxy.Config) {
-		c.Listener = func(app proxy.App, _ upstream.Target, _ agentapi.Listener) bool {
+		c.Welcomes = func(_ string, _ upstream.Target, _ agentapi.Listener) bool {
 			all.Done()
 			all.Wait()
-			r.change("notes", func(a *proxy.App) { a.Live = false })
-			r.access.CloseApp(app.ID)
+			r.change("notes", func(a *engine.App) { a.Live = false })
+			r.access.CloseApp("id-notes")
 			return false
 		}
 	})
@@ -169,7 +170,7 @@ func TestEveryStrangersVisitorGetsAPage(t *testing.T) {
 func TestNobodyListensAnyMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *proxy.Config) {
-		c.Listener = func(proxy.App, upstream.Target, agentapi.Listener) bool { return false }
+		c.Welcomes = func(string, upstream.Target, agentapi.Listener) bool { return false }
 	})
 	gone := newEavesdropper(t)
 	r.publish("notes", gone.port)
@@ -190,7 +191,7 @@ func TestAccessEndsWhileTheListenerIsLookedAt(t *testing.T) {
 	t.Parallel()
 	var r *rig
 	r = newRig(t, func(c *proxy.Config) {
-		c.Listener = func(app proxy.App, _ upstream.Target, _ agentapi.Listener) bool {
+		c.Welcomes = func(_ string, _ upstream.Target, _ agentapi.Listener) bool {
 			r.setPeople(r.person(bobID, nil)...)
 			return true
 		}
@@ -217,7 +218,7 @@ func TestConnectionsAreOfOneAppAndUser(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	r := newRig(t, func(c *proxy.Config) {
-		c.Listener = func(proxy.App, upstream.Target, agentapi.Listener) bool { asked.Add(1); return true }
+		c.Welcomes = func(string, upstream.Target, agentapi.Listener) bool { asked.Add(1); return true }
 	})
 	srv := r.app("notes", func(http.ResponseWriter, *http.Request) {})
 	r.publish("wiki", srv.Listener.Addr().(*net.TCPAddr).Port)
@@ -226,7 +227,7 @@ func TestConnectionsAreOfOneAppAndUser(t *testing.T) {
 		name, user string
 		fresh      int64
 	}{{"notes", "", 1}, {"wiki", "", 1}, {"notes", "1001", 1}} {
-		r.change(step.name, func(app *proxy.App) { app.User = step.user })
+		r.change(step.name, func(app *engine.App) { app.User = step.user })
 		for _, way := range []string{"GET", "POST"} { // both ways to the app
 			before := asked.Load()
 			if res, body := owner[step.name].fetch(way, "https://"+step.name+"."+rootHost+"/", "Origin", "https://"+step.name+"."+rootHost); res.StatusCode != http.StatusOK {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 )
 
@@ -234,9 +235,9 @@ func TestMalformedAnswers(t *testing.T) {
 	owner := r.signedIn("notes", ownerID, false)
 	for _, c := range malformed {
 		app.say(c.says, c.ends)
-		r.change("notes", func(a *proxy.App) { a.Options.FirstByte = 0 })
+		r.change("notes", func(a *engine.App) { a.Options.FirstByte = 0 })
 		if c.state == agentapi.HealthSilent {
-			r.change("notes", func(a *proxy.App) { a.Options.FirstByte = 1 })
+			r.change("notes", func(a *engine.App) { a.Options.FirstByte = 1 })
 		}
 		for _, way := range []struct {
 			name, method string
@@ -417,7 +418,7 @@ func TestAnotherProtocolThanItsOwn(t *testing.T) {
 		{h2c, agentapi.UpstreamHTTPS, "it did not answer with TLS, and was spoken to with"},
 	} {
 		r.publish("notes", c.port)
-		r.change("notes", func(a *proxy.App) { a.Options.Upstream = c.upstream })
+		r.change("notes", func(a *engine.App) { a.Options.Upstream = c.upstream })
 		for _, method := range []string{"GET", "POST"} {
 			res, body := b.fetch(method, origin+"/", "Origin", origin)
 			if c.reason == "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 )
 
@@ -14,10 +15,10 @@ import (
 // the host says, and are of no app's host. It says who shares what is there.
 func TestLauncherIsInstallable(t *testing.T) {
 	t.Parallel()
-	apps := []proxy.App{{ID: "id-notes", Name: "notes", Label: "Notes", Live: true}}
+	apps := []engine.App{{ID: "id-notes", Name: "notes", Label: "Notes", Live: true}}
 	called := ""
 	r := newRig(t, func(c *proxy.Config) {
-		c.List = func() []proxy.App { return apps }
+		c.List = func() []engine.App { return apps }
 		c.DisplayName = func() string { return called }
 	})
 	root := "https://" + rootHost

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/proxy"
+	"porchlight/agent/engine"
 )
 
 // fickle is an app that closes each connection a moment after an answer on it, at the
@@ -91,7 +91,7 @@ func TestNothingIsLostOrDoneTwice(t *testing.T) {
 				port = at.Port
 			}
 			r.publish("notes", port)
-			r.change("notes", func(a *proxy.App) { a.Options = tt.options })
+			r.change("notes", func(a *engine.App) { a.Options = tt.options })
 			b := r.signedIn("notes", bobID, true)
 			asks := []struct{ method, body, key string }{
 				{"POST", "a=b", ""},
@@ -134,7 +134,7 @@ func TestNothingIsDoneTwiceOverHTTP2(t *testing.T) {
 	var heads atomic.Int64
 	r := newRig(t)
 	r.publish("notes", rawApp(t, func(conn net.Conn) { resetEach(conn, &heads) }))
-	r.change("notes", func(a *proxy.App) { a.Options.Upstream = agentapi.UpstreamH2C })
+	r.change("notes", func(a *engine.App) { a.Options.Upstream = agentapi.UpstreamH2C })
 	b := r.signedIn("notes", bobID, false)
 	for _, method := range []string{"POST", "DELETE"} {
 		for _, body := range []string{"", "a=b"} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 )
 
@@ -22,7 +23,7 @@ func TestForwardedHeadersAreOurs(t *testing.T) {
 	r := newRig(t)
 	rec := newRecorder(t)
 	r.publish("notes", rec.port)
-	r.change("notes", func(a *proxy.App) { a.Options.Forwarded = true })
+	r.change("notes", func(a *engine.App) { a.Options.Forwarded = true })
 	b := r.signedIn("notes", bobID, false)
 	res, body := b.fetch("GET", origin+"/", "X-Forwarded-For", "203.0.113.9", "X_Forwarded_Proto", "http", "X-Forwarded-Host", "evil.test", "X-Forwarded-Prefix", "/x")
 	if res.StatusCode != 200 {
@@ -59,7 +60,7 @@ func TestOwnIdentityHeader(t *testing.T) {
 		{"Cookie", "", ""},
 		{"bad name", "", ""},
 	} {
-		r.change("notes", func(a *proxy.App) { a.Options.IdentityHeader, a.Options.IdentityValue = c.header, c.value })
+		r.change("notes", func(a *engine.App) { a.Options.IdentityHeader, a.Options.IdentityValue = c.header, c.value })
 		before := len(rec.requests())
 		body, w := io.Pipe()
 		req := b.request("POST", origin+"/", body, "Connection", "X-My-App-Login, X-Remote-User")
@@ -134,7 +135,7 @@ func TestH2C(t *testing.T) {
 	srv.Start()
 	t.Cleanup(srv.Close)
 	r.publish("notes", srv.Listener.Addr().(*net.TCPAddr).Port)
-	r.change("notes", func(a *proxy.App) { a.Options.H2C = true })
+	r.change("notes", func(a *engine.App) { a.Options.H2C = true })
 
 	b := r.signedIn("notes", bobID, true)
 	in, w := io.Pipe()
@@ -251,7 +252,7 @@ func TestFirstByteIsAnAppsOwn(t *testing.T) {
 		io.WriteString(w, "the report")
 	}
 	r.app("notes", slow)
-	r.change("notes", func(a *proxy.App) { a.Options.FirstByte = agentapi.MaxFirstByte })
+	r.change("notes", func(a *engine.App) { a.Options.FirstByte = agentapi.MaxFirstByte })
 	b := r.signedIn("notes", bobID, true)
 	got := make(chan string, 1)
 	req := b.request("GET", origin+"/report", nil, "Sec-Fetch-Mode", "navigate", "Accept", "text/html")
@@ -268,7 +269,7 @@ func TestFirstByteIsAnAppsOwn(t *testing.T) {
 	}()
 	<-asked
 	// The one patience runs out after the other has begun, and would have as well.
-	r.change("notes", func(a *proxy.App) { a.Options.FirstByte = 0 })
+	r.change("notes", func(a *engine.App) { a.Options.FirstByte = 0 })
 	if res, body := b.get(origin + "/report"); res.StatusCode != 504 {
 		t.Errorf("without the option: %s %s", res.Status, body)
 	}

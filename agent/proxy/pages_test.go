@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
@@ -72,7 +73,7 @@ func TestAppNotAnswering(t *testing.T) {
 	}
 	srv := httptest.NewServer(http.HandlerFunc(hello))
 	defer srv.Close()
-	r.change("notes", func(a *proxy.App) { a.Port = srv.Listener.Addr().(*net.TCPAddr).Port })
+	r.change("notes", func(a *engine.App) { a.Port = srv.Listener.Addr().(*net.TCPAddr).Port })
 	for range 2 {
 		if res, _ := b.get(notes); res.StatusCode != 200 {
 			t.Errorf("the app is back: %s", res.Status)
@@ -121,7 +122,7 @@ func TestPagesShowThePort(t *testing.T) {
 	t.Parallel()
 	const withPort = rootHost + ":8443"
 	r := newRig(t, func(c *proxy.Config) {
-		c.Root = func() proxy.Root { return proxy.Root{Name: "maya", Host: withPort} }
+		c.Root = func() engine.Root { return engine.Root{Name: "maya", Host: withPort} }
 	})
 	r.publish("notes", programs.FreePort(t))
 	for path, name := range map[string]string{
@@ -146,7 +147,7 @@ func TestPagesRunNothing(t *testing.T) {
 	r := newRig(t)
 	r.publish("notes", programs.FreePort(t))
 	r.publish("diary", programs.FreePort(t))
-	r.change("notes", func(a *proxy.App) { a.Label = `<script>alert(1)</script>"'&` })
+	r.change("notes", func(a *engine.App) { a.Label = `<script>alert(1)</script>"'&` })
 	anybody := r.browser(true)
 	bob := r.signedIn("notes", bobID, true)
 	diary := r.signedIn("diary", bobID, true)

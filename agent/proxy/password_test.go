@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
 )
@@ -149,11 +150,11 @@ func TestPasswordDecidedAsEverybody(t *testing.T) {
 		}
 	}
 	want("as it is", 200, "")
-	r.change("notes", func(app *proxy.App) { app.Paused = true })
+	r.change("notes", func(app *engine.App) { app.Paused = true })
 	want("paused", 503, "paused")
-	r.change("notes", func(app *proxy.App) { app.Paused, app.Live = false, false })
+	r.change("notes", func(app *engine.App) { app.Paused, app.Live = false, false })
 	want("stopped", 404, "")
-	r.change("notes", func(app *proxy.App) { app.Live = true })
+	r.change("notes", func(app *engine.App) { app.Live = true })
 	if _, err := r.access.GoDark(); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +375,7 @@ func TestPasswordFromOtherSites(t *testing.T) {
 	if res, _ := b.fetch("GET", origin+"/.porchlight/me", append(basic(bobsMail, bobsPassword), "Sec-Fetch-Site", "cross-site")...); res.StatusCode != 403 {
 		t.Errorf("me, to a page elsewhere: %s", res.Status)
 	}
-	r.change("notes", func(app *proxy.App) { app.Options.AllowCrossOrigin = true })
+	r.change("notes", func(app *engine.App) { app.Options.AllowCrossOrigin = true })
 	if res, _ := b.fetch("POST", origin+"/", append(basic(bobsMail, bobsPassword), "Origin", sibling, "Sec-Fetch-Site", "same-site")...); res.StatusCode != 200 {
 		t.Errorf("a sibling that may: %s", res.Status)
 	}
@@ -461,8 +462,8 @@ func TestWrongPasswordsAreBounded(t *testing.T) {
 // A launcher leads to the page of the app passwords of its computer.
 func TestLauncherLeadsToPasswords(t *testing.T) {
 	t.Parallel()
-	apps := []proxy.App{{ID: "id-notes", Name: "notes", Label: "Notes", Live: true}}
-	r := newRig(t, func(c *proxy.Config) { c.List = func() []proxy.App { return apps } })
+	apps := []engine.App{{ID: "id-notes", Name: "notes", Label: "Notes", Live: true}}
+	r := newRig(t, func(c *proxy.Config) { c.List = func() []engine.App { return apps } })
 	b := r.browser(true)
 	b.signIn("https://"+rootHost+"/", bobID)
 	const link = `<a href="` + authURL + `/account/passwords?computer=maya">App passwords</a>`

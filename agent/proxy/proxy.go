@@ -29,6 +29,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/requests"
 	"porchlight/agent/upstream"
@@ -37,41 +38,10 @@ import (
 	"porchlight/internal/filelimit"
 )
 
-// App is a published app as far as a visitor's request needs to know it.
-type App struct {
-	ID    string // random, what access is given to; never empty when Live
-	Name  string // sub-address
-	Label string // shown name
-	Port  int    // of Address
-	// Address of this computer that it listens on: upstream.IPv6, or empty for IPv4.
-	Address string
-	// Key it showed over HTTPS, of an app whose key is pinned; empty while none was.
-	Key  string
-	Live bool
-	// Paused keeps everybody out of a live app, the owner included.
-	Paused bool
-	// Options are the owner's choices for this app; zero is the default.
-	Options agentapi.AppOptions
-	// Formers are the ids of the apps that had the name before.
-	Formers []string
-	// User is whose programs may listen for it, by the system's own id; empty when
-	// that is not known.
-	User string
-}
-
-// target is where the app is reached.
-func (a *App) target() upstream.Target { return upstream.Of(a.Address, a.Port, a.Key, a.Options) }
-
-// Apps finds published apps. Lookup is called several times a request, from
-// any goroutine.
+// Apps finds published apps; *engine.Apps is one. Lookup is called several times a
+// request, from any goroutine.
 type Apps interface {
-	Lookup(name string) (App, bool)
-}
-
-// Root is the address everything is published under.
-type Root struct {
-	Name string // the customer's short name
-	Host string // root host, with the port unless it is 443
+	Lookup(name string) (engine.App, bool)
 }
 
 // Authenticator is tried before the session cookie. present is false when the
@@ -86,7 +56,7 @@ type Config struct {
 	Apps     Apps
 	Access   *access.Access
 	Activity *activity.Log
-	Root     func() Root
+	Root     func() engine.Root
 	// AuthURL of the control plane, https://host[:port] without a path; empty
 	// while this computer is not connected.
 	AuthURL func() string
@@ -103,20 +73,20 @@ type Config struct {
 	Public func(host string) (since time.Time, is bool)
 	// DisplayName is what the owner calls themselves, or empty; nil for nothing.
 	DisplayName func() string
-	// List returns all live apps, for the launcher; nil: the launcher lists none.
-	List func() []App
+	// List returns all apps, for the launcher; nil: the launcher lists none.
+	List func() []engine.App
 	// Bearer authenticates by access token; nil: only cookies do.
 	Bearer Authenticator
-	// Listener says whether whoever listens on an app's port now may be sent what
+	// Welcomes says whether whoever listens on an app's port now may be sent what
 	// visitors send. It is asked once a new connection to it stands and before a
 	// byte goes out; nil: anybody may.
-	Listener func(app App, at upstream.Target, peer agentapi.Listener) bool
+	Welcomes func(name string, at upstream.Target, peer agentapi.Listener) bool
 	// ShowedKey says whether an app whose key is pinned may show this one, which is not
 	// App.Key; nil: it may not.
-	ShowedKey func(ctx context.Context, app App, key string) bool
+	ShowedKey func(ctx context.Context, name, key string) bool
 	// Elsewhere is asked when nobody takes a connection where an app was, and says
 	// whether looking it up again shows another place; nil: it never does.
-	Elsewhere func(ctx context.Context, app App, dead upstream.Target) bool
+	Elsewhere func(ctx context.Context, name string, dead upstream.Target) bool
 	// OnAppDown and OnAppUp are called when an app stops and starts answering,
 	// once for each change; nil for not.
 	OnAppDown, OnAppUp func(appID string)
@@ -241,7 +211,7 @@ func (p *Proxy) Crowded() time.Time {
 // for an empty name, once, within a minute. The caller has checked that it is the
 // owner who asks.
 func (p *Proxy) OpenLink(name string) (link string, expires time.Time, err error) {
-	var app App // the launcher's is zero
+	var app engine.App // the launcher's is zero
 	if name != "" {
 		var live bool
 		if app, live = p.lookup(name); !live {
@@ -256,7 +226,7 @@ func (p *Proxy) OpenLink(name string) (link string, expires time.Time, err error
 }
 
 // originOf an app's host; of the root host for an empty name.
-func originOf(name string, root Root) string {
+func originOf(name string, root engine.Root) string {
 	if name == "" {
 		return "https://" + root.Host
 	}

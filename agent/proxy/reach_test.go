@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/upstream"
 	"porchlight/test/programs"
@@ -47,7 +48,7 @@ func mirror(w http.ResponseWriter, r *http.Request) {
 }
 
 // reached has notes be a server on a listener, as the options say.
-func (r *rig) reached(ln net.Listener, handler http.HandlerFunc, secure bool, change func(*proxy.App)) *httptest.Server {
+func (r *rig) reached(ln net.Listener, handler http.HandlerFunc, secure bool, change func(*engine.App)) *httptest.Server {
 	r.t.Helper()
 	srv := httptest.NewUnstartedServer(handler)
 	srv.Listener.Close()
@@ -121,7 +122,7 @@ func TestEveryUpstream(t *testing.T) {
 				tt.options.Upstream = "unix:" + tt.address
 			}
 			r := newRig(t)
-			r.reached(listenAt(t, tt.network, tt.address), mirror, tt.secure, func(app *proxy.App) { app.Options, app.Address = tt.options, tt.on })
+			r.reached(listenAt(t, tt.network, tt.address), mirror, tt.secure, func(app *engine.App) { app.Options, app.Address = tt.options, tt.on })
 			for _, http2 := range []bool{false, true} {
 				b := r.signedIn("notes", bobID, http2)
 				for range 2 { // on a new connection, and on a kept one
@@ -153,7 +154,7 @@ func TestEveryUpstream(t *testing.T) {
 func TestGRPCOverTLS(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.reached(listenAt(t, "tcp4", "127.0.0.1:0"), mirror, true, func(app *proxy.App) { app.Options.Upstream = "https" })
+	r.reached(listenAt(t, "tcp4", "127.0.0.1:0"), mirror, true, func(app *engine.App) { app.Options.Upstream = "https" })
 	b := r.signedIn("notes", bobID, true)
 	for kind, proto := range map[string]string{
 		"application/grpc": "HTTP/2.0", "application/grpc+proto; x=y": "HTTP/2.0", "application/grpc-web": "HTTP/1.1", "text/plain": "HTTP/1.1",
@@ -172,20 +173,20 @@ func TestPinnedKey(t *testing.T) {
 	var kept sync.Map
 	var r *rig
 	r = newRig(t, func(c *proxy.Config) {
-		c.ShowedKey = func(_ context.Context, app proxy.App, key string) bool {
+		c.ShowedKey = func(_ context.Context, name, key string) bool {
 			asked.Add(1)
-			if was, had := kept.LoadOrStore(app.Name, key); had && was != key {
-				r.change("notes", func(a *proxy.App) { a.Live = false }) // as the engine does
-				r.access.CloseApp(app.ID)
+			if was, had := kept.LoadOrStore(name, key); had && was != key {
+				r.change("notes", func(a *engine.App) { a.Live = false }) // as the engine does
+				r.access.CloseApp("id-notes")
 				return false
 			}
-			r.change("notes", func(a *proxy.App) { a.Key = key })
+			r.change("notes", func(a *engine.App) { a.Key = key })
 			return true
 		}
 	})
 	var requests atomic.Int64
 	answer := func(w http.ResponseWriter, req *http.Request) { requests.Add(1); mirror(w, req) }
-	pinned := func(app *proxy.App) { app.Options.Upstream, app.Options.Pin = "https", true }
+	pinned := func(app *engine.App) { app.Options.Upstream, app.Options.Pin = "https", true }
 	address := programs.FreeAddress(t)
 	first := r.reached(listenAt(t, "tcp4", address), answer, true, pinned)
 	b := r.signedIn("notes", bobID, false)
@@ -218,7 +219,7 @@ func TestPinnedKey(t *testing.T) {
 	t.Cleanup(second.Close)
 	before := requests.Load()
 	for _, method := range []string{"GET", "POST"} {
-		r.change("notes", func(a *proxy.App) { a.Live = true })
+		r.change("notes", func(a *engine.App) { a.Live = true })
 		if res, body := b.fetch(method, origin+"/secret", "Origin", origin); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s\n%s", method, res.Status, body)
 		}
@@ -235,17 +236,17 @@ func TestMovedToTheOtherAddress(t *testing.T) {
 	var r *rig
 	var asked atomic.Int64
 	r = newRig(t, func(c *proxy.Config) {
-		c.Elsewhere = func(_ context.Context, app proxy.App, dead upstream.Target) bool {
+		c.Elsewhere = func(_ context.Context, _ string, dead upstream.Target) bool {
 			asked.Add(1)
 			if dead.Address != "" {
 				return false
 			}
-			r.change("notes", func(a *proxy.App) { a.Address = upstream.IPv6 })
+			r.change("notes", func(a *engine.App) { a.Address = upstream.IPv6 })
 			return true
 		}
 	})
 	six := net.JoinHostPort("::1", strconv.Itoa(programs.FreePort(t))) // nobody has it at the other address
-	r.reached(listenAt(t, "tcp6", six), mirror, false, func(app *proxy.App) { app.Address = "" })
+	r.reached(listenAt(t, "tcp6", six), mirror, false, func(app *engine.App) { app.Address = "" })
 	b := r.signedIn("notes", bobID, false)
 	for _, method := range []string{"POST", "GET"} {
 		if res, body := b.fetch(method, origin+"/", "Origin", origin); res.StatusCode != http.StatusOK || !strings.HasPrefix(body, "HTTP/1.1 "+method) {
@@ -265,7 +266,7 @@ func TestASocketThatIsRefusedGetsNothing(t *testing.T) {
 	dir := socketDir(t)
 	real := filepath.Join(dir, "app.sock")
 	r := newRig(t)
-	r.reached(listenAt(t, "unix", real), func(w http.ResponseWriter, req *http.Request) { heard.Add(1); mirror(w, req) }, false, func(app *proxy.App) { app.Options.Upstream = "unix:" + real })
+	r.reached(listenAt(t, "unix", real), func(w http.ResponseWriter, req *http.Request) { heard.Add(1); mirror(w, req) }, false, func(app *engine.App) { app.Options.Upstream = "unix:" + real })
 	b := r.signedIn("notes", bobID, false)
 	if res, body := b.get(origin + "/"); res.StatusCode != http.StatusOK {
 		t.Fatalf("%s\n%s", res.Status, body)
@@ -280,7 +281,7 @@ func TestASocketThatIsRefusedGetsNothing(t *testing.T) {
 	for what, at := range map[string]string{
 		"a link": filepath.Join(dir, "link.sock"), "a link on the way": filepath.Join(dir, "around", "app.sock"), "nothing": filepath.Join(dir, "none.sock"),
 	} {
-		r.change("notes", func(a *proxy.App) { a.Options.Upstream = "unix:" + at })
+		r.change("notes", func(a *engine.App) { a.Options.Upstream = "unix:" + at })
 		for _, method := range []string{"GET", "POST"} {
 			if res, _ := b.fetch(method, origin+"/", "Origin", origin); res.StatusCode != http.StatusBadGateway {
 				t.Errorf("%s, %s: %s", what, method, res.Status)

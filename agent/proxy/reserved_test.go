@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 )
 
@@ -62,7 +63,7 @@ func TestHeadersOfOtherProxies(t *testing.T) {
 				b := r.signedIn("notes", bobID, http2)
 				for what, spelled := range spellings {
 					for _, own := range []string{"", "Remote-User", "x_email"} {
-						r.change("notes", func(a *proxy.App) { a.Options.IdentityHeader = own })
+						r.change("notes", func(a *engine.App) { a.Options.IdentityHeader = own })
 						sendForged(t, b, rec, spelled, own, what)
 					}
 				}
@@ -118,7 +119,7 @@ func TestIdentityByEachName(t *testing.T) {
 	t.Parallel()
 	r, b, rec := recordedVisitor(t, false)
 	for _, name := range append(otherProxies, sentByPages...) {
-		r.change("notes", func(a *proxy.App) { a.Options.IdentityHeader = name })
+		r.change("notes", func(a *engine.App) { a.Options.IdentityHeader = name })
 		before := len(rec.requests())
 		if res, text := b.read(b.request("GET", origin+"/", nil, name, "forged")); res.StatusCode != 200 {
 			t.Fatalf("%s: %s %s", name, res.Status, text)

@@ -25,6 +25,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
@@ -92,7 +93,7 @@ type rig struct {
 
 	mu        sync.Mutex
 	clock     time.Duration // ahead of the real clock
-	apps      map[string]proxy.App
+	apps      map[string]engine.App
 	codes     map[string]visit // issued and not redeemed
 	redeemErr error
 	down, up  []string
@@ -114,7 +115,7 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, roots: ca.Pool(), apps: map[string]proxy.App{}, codes: map[string]visit{}}
+	r := &rig{t: t, roots: ca.Pool(), apps: map[string]engine.App{}, codes: map[string]visit{}}
 	db, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	)
 	c := proxy.Config{
 		Apps: r, Access: r.access, Activity: r.activity, Now: r.now,
-		Root:      func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
+		Root:      func() engine.Root { return engine.Root{Name: "maya", Host: rootHost} },
 		AuthURL:   func() string { return authURL },
 		Redeem:    r.redeem,
 		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
@@ -181,7 +182,7 @@ func (r *rig) advance(d time.Duration) {
 	r.clock += d
 }
 
-func (r *rig) Lookup(name string) (proxy.App, bool) {
+func (r *rig) Lookup(name string) (engine.App, bool) {
 	r.mu.Lock()
 	on := r.onLookup
 	r.mu.Unlock()
@@ -196,15 +197,15 @@ func (r *rig) Lookup(name string) (proxy.App, bool) {
 
 // publish makes an app live at a port; the name becomes "id-name" and the label
 // its title.
-func (r *rig) publish(name string, port int) proxy.App {
-	app := proxy.App{ID: "id-" + name, Name: name, Label: strings.ToUpper(name[:1]) + name[1:], Port: port, Live: true}
+func (r *rig) publish(name string, port int) engine.App {
+	app := engine.App{ID: "id-" + name, Name: name, Label: strings.ToUpper(name[:1]) + name[1:], Port: port, Live: true}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.apps[name] = app
 	return app
 }
 
-func (r *rig) change(name string, fn func(*proxy.App)) {
+func (r *rig) change(name string, fn func(*engine.App)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	app := r.apps[name]

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
@@ -237,7 +238,7 @@ func TestRoomIsLeft(t *testing.T) {
 		"the visitor leaves": func(_ *rig, _ *hanging, cancel func()) { cancel() },
 		"the app breaks off": func(_ *rig, stuck *hanging, _ func()) { stuck.CloseClientConnections() },
 		"the app is withdrawn": func(r *rig, _ *hanging, _ func()) {
-			r.change("stuck", func(a *proxy.App) { a.Live = false }) // or a client that tries again is back
+			r.change("stuck", func(a *engine.App) { a.Live = false }) // or a client that tries again is back
 			r.access.CloseApp("id-stuck")
 		},
 		"access is taken away": func(r *rig, _ *hanging, _ func()) {

@@ -8,6 +8,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
@@ -31,10 +32,10 @@ const (
 	pathTouch   = ourPath + "icon-touch.png"
 )
 
-// place is what a host name stands for: an app, or the launcher (App is zero).
+// place is what a host name stands for: an app, or the launcher (app is zero).
 type place struct {
-	app    App
-	root   Root
+	app    engine.App
+	root   engine.Root
 	host   string // without port
 	origin string // https://host[:port]
 }
@@ -154,7 +155,7 @@ func (p *Proxy) find(r *http.Request, host string) (place, *answer) {
 
 // labelOf cuts the root host off a host name: "" is the root host itself. ok is
 // false for names that are not directly under it.
-func labelOf(host string, root Root) (name string, ok bool) {
+func labelOf(host string, root engine.Root) (name string, ok bool) {
 	rootHost := withoutPort(root.Host)
 	if rootHost == "" {
 		return "", false
@@ -171,7 +172,7 @@ func labelOf(host string, root Root) (name string, ok bool) {
 }
 
 // lookup finds a live app.
-func (p *Proxy) lookup(name string) (App, bool) {
+func (p *Proxy) lookup(name string) (engine.App, bool) {
 	app, ok := p.config.Apps.Lookup(name)
 	return app, ok && app.Live && app.ID != ""
 }

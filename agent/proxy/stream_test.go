@@ -18,6 +18,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
@@ -308,7 +309,7 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 			return n
 		},
 		"app stopped": func(r *rig, _ *browser) int {
-			r.change("notes", func(a *proxy.App) { a.Live = false })
+			r.change("notes", func(a *engine.App) { a.Live = false })
 			return r.access.CloseApp("id-notes")
 		},
 		"signed out": func(r *rig, b *browser) int {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 )
 
 // Two names stand for an app: the public one, which visitors know, and its own, which
@@ -29,7 +30,7 @@ var naming = [...]struct {
 }{{"Location", wholeField}, {"Content-Location", wholeField}, {"Refresh", inRefresh}, {"Link", inLink}}
 
 // ownHost is the Host an app is sent in place of the public one; empty for not.
-func ownHost(app *App) string {
+func ownHost(app *engine.App) string {
 	switch {
 	case app.Options.HostHeader != "":
 		return app.Options.HostHeader
@@ -40,7 +41,7 @@ func ownHost(app *App) string {
 }
 
 // ownScheme is that of the address an app has on this computer.
-func ownScheme(app *App) string {
+func ownScheme(app *engine.App) string {
 	if app.Options.Scheme() == agentapi.UpstreamHTTPS {
 		return "https"
 	}

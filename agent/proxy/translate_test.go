@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 )
 
@@ -155,7 +156,7 @@ func TestAnswersLeadToThePublicAddress(t *testing.T) {
 		{"an app asked as localhost", agentapi.AppOptions{LocalhostHost: true}, h2, "GET"},
 		{"an app spoken to in HTTP/2", agentapi.AppOptions{H2C: true}, h2, "GET"},
 	} {
-		r.change("notes", func(a *proxy.App) { a.Options = way.options })
+		r.change("notes", func(a *engine.App) { a.Options = way.options })
 		for _, c := range outward {
 			app.say(c.field, "/first", strings.ReplaceAll(c.says, "PORT", port))
 			var body io.Reader
@@ -177,7 +178,7 @@ func TestPublicPortInAnswers(t *testing.T) {
 	t.Parallel()
 	const public = "https://notes.maya.porch.test:8443"
 	r, app, port := saying(t, func(c *proxy.Config) {
-		c.Root = func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost + ":8443"} }
+		c.Root = func() engine.Root { return engine.Root{Name: "maya", Host: rootHost + ":8443"} }
 	})
 	b := r.browser(false)
 	b.signIn(public+"/", bobID)
@@ -215,7 +216,7 @@ func TestRequestsNameTheAppsOwnAddress(t *testing.T) {
 		{agentapi.AppOptions{HostHeader: "nas.home:5000"}, "nas.home:5000", "http://nas.home:5000"},
 		{agentapi.AppOptions{HostHeader: "nas.home"}, "nas.home", "http://nas.home"},
 	} {
-		r.change("notes", func(a *proxy.App) { a.Options = c.options })
+		r.change("notes", func(a *engine.App) { a.Options = c.options })
 		for _, b := range []*browser{h1, h2} {
 			for _, method := range []string{"GET", "POST", "MOVE"} {
 				for _, v := range []struct{ referer, want string }{
@@ -260,7 +261,7 @@ func TestFixedHostIsTurnedBack(t *testing.T) {
 	t.Parallel()
 	r, app, port := saying(t)
 	b := r.signedIn("notes", bobID, false)
-	r.change("notes", func(a *proxy.App) { a.Options.HostHeader = "nas.home:5000" })
+	r.change("notes", func(a *engine.App) { a.Options.HostHeader = "nas.home:5000" })
 	for to, want := range map[string]string{
 		"http://nas.home:5000/x":            origin + "/x",
 		"http://NAS.home:" + port + "/x":    origin + "/x",
@@ -316,7 +317,7 @@ func TestOwnAddressByHTTPS(t *testing.T) {
 		{agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS, LocalhostHost: true}, fmt.Sprint("https://localhost:", port)},
 		{agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS, HostHeader: "nas.home"}, "https://nas.home"},
 	} {
-		r.change("notes", func(a *proxy.App) { a.Options = c.options })
+		r.change("notes", func(a *engine.App) { a.Options = c.options })
 		app.say("Location", c.own+"/next")
 		res, text := b.fetch("POST", origin+"/", "Origin", origin, "Referer", origin+"/a")
 		if res.StatusCode != 201 || res.Header.Get("Location") != origin+"/next" {
@@ -339,7 +340,7 @@ func TestWebSocketsNameTheAppsOwnAddress(t *testing.T) {
 		heard <- [2]string{req.Host, req.Header.Get("Origin")}
 		echo(w, req)
 	})
-	r.change("notes", func(a *proxy.App) { a.Options.LocalhostHost = true })
+	r.change("notes", func(a *engine.App) { a.Options.LocalhostHost = true })
 	c, _, err := b.dial("wss://notes."+rootHost+"/hmr", "Origin", origin)
 	if err != nil {
 		t.Fatal(err)
@@ -370,7 +371,7 @@ func TestPublicAddressIsTold(t *testing.T) {
 		{agentapi.AppOptions{PublicAddress: true, LocalhostHost: true}, []string{"Host: notes." + rootHost, "Proto: https"}},
 		{agentapi.AppOptions{PublicAddress: true, Forwarded: true}, []string{"For: 127.0.0.1", "Host: notes." + rootHost, "Proto: https"}},
 	} {
-		r.change("notes", func(a *proxy.App) { a.Options = c.options })
+		r.change("notes", func(a *engine.App) { a.Options = c.options })
 		before := len(rec.requests())
 		if res, text := b.fetch("GET", origin+"/", "X-Forwarded-Proto", "http", "X-Forwarded-Host", "evil.test", "X-Forwarded-For", "203.0.113.9"); res.StatusCode != 200 {
 			t.Fatalf("%s %s", res.Status, text)
@@ -428,7 +429,7 @@ func TestPublicAddressIsSuggested(t *testing.T) {
 	b := r.signedIn("notes", bobID, false)
 	ask := func(location string, o agentapi.AppOptions) {
 		t.Helper()
-		r.change("notes", func(a *proxy.App) { a.Options = o })
+		r.change("notes", func(a *engine.App) { a.Options = o })
 		app.say("Location", location)
 		if res, text := b.fetch("GET", origin+"/"); res.StatusCode != 201 {
 			t.Fatalf("%s %s", res.Status, text)

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/proxy/gate"
 )
@@ -63,7 +64,7 @@ type wayApps struct {
 	port int
 }
 
-func (a wayApps) Lookup(name string) (proxy.App, bool) {
+func (a wayApps) Lookup(name string) (engine.App, bool) {
 	app, ok := a.Apps.Lookup(name)
 	app.Port = a.port
 	return app, ok

@@ -30,6 +30,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
 	"porchlight/agent/certs"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
@@ -177,9 +178,9 @@ func (c oneCertificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, 
 func (c oneCertificate) Serves(name string) bool { return name == host }
 
 // manyApps are published at one port, by their names.
-type manyApps map[string]proxy.App
+type manyApps map[string]engine.App
 
-func (apps manyApps) Lookup(name string) (proxy.App, bool) {
+func (apps manyApps) Lookup(name string) (engine.App, bool) {
 	app, ok := apps[name]
 	return app, ok
 }
@@ -191,7 +192,7 @@ func scale(n, port int) (apps manyApps, people []controlapi.Person) {
 	ids := []string{"app"}
 	for i := 1; i < n; i++ {
 		id := fmt.Sprint("app-", i)
-		apps[id] = proxy.App{ID: id, Name: id, Label: id, Port: port, Live: true}
+		apps[id] = engine.App{ID: id, Name: id, Label: id, Port: port, Live: true}
 		ids = append(ids, id)
 	}
 	for i := range n {
@@ -322,7 +323,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	rand.Read(key)
 	p, err := proxy.New(proxy.Config{
 		Apps: apps, Access: acc, Activity: activity.New(activity.Config{Store: db}),
-		Root:    func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
+		Root:    func() engine.Root { return engine.Root{Name: "maya", Host: rootHost} },
 		AuthURL: func() string { return "https://control.porch.test" },
 		Redeem: func(context.Context, controlapi.Redeem) (controlapi.Visitor, error) {
 			return controlapi.Visitor{}, io.EOF
