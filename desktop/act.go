@@ -7,91 +7,24 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 	"porchlight/desktop/ui"
+	"porchlight/desktop/verbs"
 )
-
-// verb is what a line of the menu, or a button of a notification, does.
-type verb string
-
-const (
-	doNothing      verb = ""
-	doCopy         verb = "copy"
-	doApprove      verb = "approve"
-	doApproveAlone verb = "approve-alone" // and take it from everybody else
-	doDeny         verb = "deny"
-	doOpen         verb = "open"
-	doPause        verb = "pause"
-	doResume       verb = "resume"
-	doRevoke       verb = "revoke"
-	doAllowUser    verb = "allow-user" // of this computer
-	doDenyUser     verb = "deny-user"
-	doRevokeGrant  verb = "revoke-client"
-	doUndo         verb = "undo"       // what a notice is about
-	doAnswer       verb = "answer"     // somebody who knocks
-	doDisconnect   verb = "disconnect" // what somebody has open
-	doRemove       verb = "remove"     // a person, from everything
-	doTake         verb = "take"       // an app from a person
-	doGive         verb = "give"       // an app to a person
-	doProlong      verb = "prolong"    // apps of a person that have ended, by a week
-	doGiveBack     verb = "give-back"  // what doRemove or doTake took, while it is held
-	doTakeBack     verb = "take-back"  // what doGive or doAnswer gave
-	doDark         verb = "dark"
-	doLight        verb = "light"
-	doUnlock       verb = "unlock"      // have the keychain ask for its password
-	doSecretFile   verb = "secret-file" // keep the owner secret in one
-	doLogin        verb = "login"       // start at login
-	doShow         verb = "show"        // the window
-	doQuit         verb = "quit"
-)
-
-// action is a verb with its object.
-type action struct {
-	verb  verb
-	name  string // the app's, or the id of a grant or a user
-	label string // what the owner calls it
-	// seen is what the owner was looking at when approving: a request that
-	// changed since is not what they meant.
-	seen   seen
-	text   string // what doCopy copies; the answer of doAnswer
-	person string // account id of whom it is about; label is their address
-	app    string // label of the app it is about; of several, one a line
-	grant  string // of doDisconnect: the connected app, not the browsers
-	view   string // where doShow opens the window, name being what of it; empty: where it was
-	notice uint64 // of doUndo
-	on     bool   // of doLogin
-}
-
-// seen is the part of a request an approval depends on. The agent compares it with
-// what is there when the approval arrives.
-type seen struct {
-	label   string
-	port    int
-	program string
-	user    string
-}
-
-func seenOf(a agentapi.OwnerApp) seen {
-	return seen{label: a.Label, port: a.LocalPort, program: a.Listener.Program, user: a.Listener.User}
-}
-
-func (s seen) wire() agentapi.Seen {
-	return agentapi.Seen{Label: s.label, LocalPort: s.port, Program: &s.program, User: &s.user}
-}
 
 // perform does what was clicked, in the tray or on a notification.
-func (a *app) perform(act action) {
+func (a *app) perform(act verbs.Action) {
 	ctx, cancel := context.WithTimeout(a.ctx, patience)
 	defer cancel()
-	switch act.verb {
-	case doNothing:
+	switch act.Verb {
+	case verbs.Nothing:
 		return
-	case doQuit:
+	case verbs.Quit:
 		a.quit()
 		return
-	case doShow:
-		if act.view == viewAdd {
-			a.dismiss(act.name)
+	case verbs.Show:
+		if act.View == verbs.ViewAdd {
+			a.dismiss(act.Name)
 		}
-		a.showPlace(ui.Place{View: act.view, Argument: act.name})
+		a.showPlace(ui.Place{View: act.View, Argument: act.Name})
 		return
 	}
 	done, err := a.carryOut(ctx, act)
@@ -99,85 +32,85 @@ func (a *app) perform(act action) {
 	case a.ctx.Err() != nil:
 	case err != nil:
 		body := a.whyNot(act, err)
-		if act.verb == doCopy {
-			body += "\n" + act.text
+		if act.Verb == verbs.Copy {
+			body += "\n" + act.Text
 		}
-		a.tell(note{key: keyFailed, title: failed(act.verb), body: body, click: action{verb: doShow}})
+		a.tell(note{key: keyFailed, title: failed(act.Verb), body: body, click: verbs.Action{Verb: verbs.Show}})
 	case done.title != "":
 		a.tellUnlessQuiet(ctx, done)
 	}
 }
 
 // whyNot is why something that was clicked was not done.
-func (a *app) whyNot(act action, err error) string {
+func (a *app) whyNot(act verbs.Action, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errSilent
 	}
-	a.log.Warn("could not do what was clicked", "verb", string(act.verb), "app", act.name, "err", err)
+	a.log.Warn("could not do what was clicked", "verb", string(act.Verb), "app", act.Name, "err", err)
 	return language.ErrorInWords(err).Error()
 }
 
 // carryOut also returns the note that tells what came of it: whatever gives or ends
 // access, and what the menu does not show by itself.
-func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
-	switch act.verb {
-	case doCopy:
-		if err = a.copy(act.text); err == nil {
-			done = note{key: keyCopied, title: language.Say("Copied"), body: act.text, life: glance}
+func (a *app) carryOut(ctx context.Context, act verbs.Action) (done note, err error) {
+	switch act.Verb {
+	case verbs.Copy:
+		if err = a.copy(act.Text); err == nil {
+			done = note{key: keyCopied, title: language.Say("Copied"), body: act.Text, life: glance}
 		}
 		return done, err
-	case doOpen:
-		return note{}, a.open(ctx, act.name)
-	case doLogin:
-		return note{}, a.desk.StartAtLogin(act.on)
-	case doUnlock:
+	case verbs.Open:
+		return note{}, a.open(ctx, act.Name)
+	case verbs.Login:
+		return note{}, a.desk.StartAtLogin(act.On)
+	case verbs.Unlock:
 		a.unlockKeychain()
 		return note{}, nil
-	case doSecretFile:
+	case verbs.SecretFile:
 		return note{}, a.desk.KeepInFile()
 	}
 	c, err := a.agent()
 	if err != nil {
 		return note{}, err
 	}
-	if act.person != "" || act.verb == doAnswer {
+	if act.Person != "" || act.Verb == verbs.Answer {
 		return a.carryOutFor(ctx, c, act)
 	}
-	label := language.Named(act.label)
+	label := language.Named(act.Label)
 	var closed agentapi.Closed
-	switch act.verb {
-	case doApprove:
+	switch act.Verb {
+	case verbs.Approve:
 		var pub agentapi.Approved
-		pub, err = c.ApproveSeen(ctx, act.name, act.seen.wire())
+		pub, err = c.ApproveSeen(ctx, act.Name, act.Seen.Wire())
 		done = a.approved(act, pub)
-	case doApproveAlone:
+	case verbs.ApproveAlone:
 		var pub agentapi.Approved
-		pub, err = c.ApproveAlone(ctx, act.name, act.seen.wire())
+		pub, err = c.ApproveAlone(ctx, act.Name, act.Seen.Wire())
 		done = a.approved(act, pub)
-	case doDeny:
-		_, err = c.Deny(ctx, act.name)
-	case doAllowUser:
-		_, err = c.AllowUser(ctx, act.name)
-	case doDenyUser:
-		_, err = c.DenyUser(ctx, act.name)
-	case doResume:
-		err = c.Resume(ctx, act.name)
-	case doLight:
+	case verbs.Deny:
+		_, err = c.Deny(ctx, act.Name)
+	case verbs.AllowUser:
+		_, err = c.AllowUser(ctx, act.Name)
+	case verbs.DenyUser:
+		_, err = c.DenyUser(ctx, act.Name)
+	case verbs.Resume:
+		err = c.Resume(ctx, act.Name)
+	case verbs.Light:
 		err = c.LightUp(ctx)
-	case doUndo:
-		if err = c.UndoNotice(ctx, act.notice); err == nil {
-			done = note{key: keyNotice(act.notice), kind: kindCapability, title: language.Say("Undone"), body: act.text, click: action{verb: doShow, view: viewPeople}}
+	case verbs.Undo:
+		if err = c.UndoNotice(ctx, act.Notice); err == nil {
+			done = note{key: keyNotice(act.Notice), kind: kindCapability, title: language.Say("Undone"), body: act.Text, click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
 		}
-	case doPause:
-		closed, err = c.Pause(ctx, act.name)
+	case verbs.Pause:
+		closed, err = c.Pause(ctx, act.Name)
 		done = ended(act, language.Say("%s is paused", label), closed)
-	case doRevoke:
-		closed, err = c.Revoke(ctx, act.name)
+	case verbs.Revoke:
+		closed, err = c.Revoke(ctx, act.Name)
 		done = ended(act, language.Say("%s is revoked", label), closed)
-	case doRevokeGrant:
-		closed, err = c.RevokeGrant(ctx, act.name)
+	case verbs.RevokeGrant:
+		closed, err = c.RevokeGrant(ctx, act.Name)
 		done = ended(act, language.Say("%s is let in no more", label), closed)
-	case doDark:
+	case verbs.Dark:
 		closed, err = c.GoDark(ctx)
 		done = ended(act, language.Say("Dark: nobody can open anything"), closed)
 	}
@@ -187,41 +120,41 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	return done, nil
 }
 
-func failed(v verb) string {
+func failed(v verbs.Verb) string {
 	switch v {
-	case doCopy:
+	case verbs.Copy:
 		return language.Say("The address was not copied")
-	case doOpen:
+	case verbs.Open:
 		return language.Say("The app could not be opened")
-	case doRevokeGrant:
+	case verbs.RevokeGrant:
 		return language.Say("The connected app was not revoked")
-	case doUndo, doGiveBack, doTakeBack:
+	case verbs.Undo, verbs.GiveBack, verbs.TakeBack:
 		return language.Say("It was not undone")
-	case doAllowUser, doDenyUser:
+	case verbs.AllowUser, verbs.DenyUser:
 		return language.Say("The user was not answered")
-	case doDark:
+	case verbs.Dark:
 		return language.Say("Porchlight did not go dark")
-	case doLight:
+	case verbs.Light:
 		return language.Say("Porchlight did not light up again")
-	case doLogin:
+	case verbs.Login:
 		return language.Say("Starting at login was not changed")
-	case doSecretFile:
+	case verbs.SecretFile:
 		return language.Say("The owner secret was not kept")
-	case doAnswer:
+	case verbs.Answer:
 		return language.Say("The answer was not given")
-	case doDisconnect:
+	case verbs.Disconnect:
 		return language.Say("Nobody was disconnected")
-	case doRemove, doTake:
+	case verbs.Remove, verbs.Take:
 		return language.Say("Nothing was taken away")
-	case doGive, doProlong:
+	case verbs.Give, verbs.Prolong:
 		return language.Say("Nothing was given")
-	case doApprove, doApproveAlone:
+	case verbs.Approve, verbs.ApproveAlone:
 		return language.Say("The app was not approved")
-	case doDeny:
+	case verbs.Deny:
 		return language.Say("The app was not denied")
-	case doPause:
+	case verbs.Pause:
 		return language.Say("The app was not paused")
-	case doResume:
+	case verbs.Resume:
 		return language.Say("The app was not resumed")
 	}
 	return language.Say("The app was not revoked")

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
 const (
@@ -21,43 +22,43 @@ const (
 )
 
 // carryOutFor does what is about one person.
-func (a *app) carryOutFor(ctx context.Context, c client, act action) (note, error) {
-	who, app := language.Named(act.label), language.Named(act.app)
-	held := agentapi.HeldChange{AccountID: act.person, App: act.app}
-	done := note{key: a.keyOnce(), click: action{verb: doShow, view: viewPeople}}
-	switch act.verb {
-	case doAnswer:
+func (a *app) carryOutFor(ctx context.Context, c client, act verbs.Action) (note, error) {
+	who, app := language.Named(act.Label), language.Named(act.App)
+	held := agentapi.HeldChange{AccountID: act.Person, App: act.App}
+	done := note{key: a.keyOnce(), click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
+	switch act.Verb {
+	case verbs.Answer:
 		return a.answerKnock(ctx, c, act)
-	case doDisconnect:
-		closed, err := c.DisconnectVisitor(ctx, agentapi.DisconnectRequest{AccountID: act.person, GrantID: act.grant})
+	case verbs.Disconnect:
+		closed, err := c.DisconnectVisitor(ctx, agentapi.DisconnectRequest{AccountID: act.Person, GrantID: act.Grant})
 		return a.disconnected(act, closed), err
-	case doRemove:
-		got, err := c.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: act.person, HoldSeconds: heldFor})
+	case verbs.Remove:
+		got, err := c.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: act.Person, HoldSeconds: heldFor})
 		done.title, done.body = language.Say("%s is removed", who), language.Say("Can't open anything any more. %s", language.ClosedWords(closedBy(got)))
-		return a.undoable(done, got, action{verb: doGiveBack, person: act.person, label: act.label}), err
-	case doTake:
-		got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app, HoldSeconds: heldFor})
+		return a.undoable(done, got, verbs.Action{Verb: verbs.GiveBack, Person: act.Person, Label: act.Label}), err
+	case verbs.Take:
+		got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: act.App, HoldSeconds: heldFor})
 		done.title, done.body = language.Say("%[1]s can't open %[2]s any more", who, app), language.ClosedWords(closedBy(got))
-		return a.undoable(done, got, action{verb: doGiveBack, person: act.person, label: act.label, app: act.app}), err
-	case doGive:
-		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app, Granted: true})
-		done.title, done.body = language.Say("%[1]s may open %[2]s", who, app), a.hostOfLabel(act.app)
+		return a.undoable(done, got, verbs.Action{Verb: verbs.GiveBack, Person: act.Person, Label: act.Label, App: act.App}), err
+	case verbs.Give:
+		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: act.App, Granted: true})
+		done.title, done.body = language.Say("%[1]s may open %[2]s", who, app), a.hostOfLabel(act.App)
 		done.buttons = a.linkAndUndo(act)
 		return done, err
-	case doProlong:
+	case verbs.Prolong:
 		return a.prolong(ctx, c, act)
-	case doGiveBack:
+	case verbs.GiveBack:
 		_, err := c.UndoHeld(ctx, held)
 		done.title, done.body, done.life = language.Say("Undone"), language.Say("%s can open what they could before.", who), glance
 		return done, err
-	case doTakeBack:
+	case verbs.TakeBack:
 		return done, a.takeBack(ctx, c, act, &done)
 	}
 	return note{}, nil
 }
 
 // undoable offers to take back what is held, for as long as it is.
-func (a *app) undoable(done note, got agentapi.PersonChanged, undo action) note {
+func (a *app) undoable(done note, got agentapi.PersonChanged, undo verbs.Action) note {
 	if got.HeldUntil != nil {
 		done.buttons, done.life = []button{{language.Say("Undo"), undo}}, undoFor
 	}
@@ -70,26 +71,26 @@ func closedBy(got agentapi.PersonChanged) agentapi.Closed {
 
 // disconnected offers what the owner may have meant: those who were disconnected can
 // come back.
-func (a *app) disconnected(act action, closed agentapi.Closed) note {
-	who, apps := language.Named(act.label), strings.Split(act.app, "\n")
-	done := note{key: a.keyOnce(), title: language.Say("%s is disconnected", who), body: language.ClosedWords(closed), click: action{verb: doShow, view: viewActivity}}
-	if s, _ := a.snapshot(); act.label != s.Account.Email && act.grant == "" {
+func (a *app) disconnected(act verbs.Action, closed agentapi.Closed) note {
+	who, apps := language.Named(act.Label), strings.Split(act.App, "\n")
+	done := note{key: a.keyOnce(), title: language.Say("%s is disconnected", who), body: language.ClosedWords(closed), click: verbs.Action{Verb: verbs.Show, View: verbs.ViewActivity}}
+	if s, _ := a.snapshot(); act.Label != s.Account.Email && act.Grant == "" {
 		done.body = language.Say("%[1]s They may still open %[2]s.", done.body, language.Named(language.Spoken().List(apps, 3)))
-		done.buttons = []button{{language.Say("Remove"), removeOf(act.person, act.label)}}
+		done.buttons = []button{{language.Say("Remove"), verbs.RemoveOf(act.Person, act.Label)}}
 	}
 	return done
 }
 
 // answerKnock answers somebody who asked to be let in.
-func (a *app) answerKnock(ctx context.Context, c client, act action) (note, error) {
-	got, err := c.AnswerKnock(ctx, act.name, act.text)
+func (a *app) answerKnock(ctx context.Context, c client, act verbs.Action) (note, error) {
+	got, err := c.AnswerKnock(ctx, act.Name, act.Text)
 	if err != nil {
 		return note{}, err
 	}
-	who, app := language.Named(act.label), language.Named(got.App)
-	done := note{key: a.keyOnce(), life: undoFor, click: action{verb: doShow, view: viewPeople}}
-	back := action{verb: doTakeBack, person: act.person, label: act.label, app: got.App, name: got.Status}
-	switch act.text {
+	who, app := language.Named(act.Label), language.Named(got.App)
+	done := note{key: a.keyOnce(), life: undoFor, click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
+	back := verbs.Action{Verb: verbs.TakeBack, Person: act.Person, Label: act.Label, App: got.App, Name: got.Status}
+	switch act.Text {
 	case agentapi.KnockToday:
 		done.title = language.Say("%[1]s may open %[2]s until midnight", who, app)
 	case agentapi.KnockAlways:
@@ -106,26 +107,26 @@ func (a *app) answerKnock(ctx context.Context, c client, act action) (note, erro
 
 // takeBack undoes a yes: an invitation that nobody has accepted so far is withdrawn
 // as a whole, unless they were invited to something else as well.
-func (a *app) takeBack(ctx context.Context, c client, act action, done *note) error {
-	got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app})
+func (a *app) takeBack(ctx context.Context, c client, act verbs.Action, done *note) error {
+	got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: act.App})
 	who := got.Person // may be as they were before the yes, which this computer has not heard of
 	alone := who.Status == agentapi.PersonRemoved || who.Status == agentapi.PersonPending && len(who.Apps) == 0
-	if err == nil && act.name == agentapi.PersonPending && alone {
-		_, err = c.Remove(ctx, act.person)
+	if err == nil && act.Name == agentapi.PersonPending && alone {
+		_, err = c.Remove(ctx, act.Person)
 	}
 	done.title, done.life = language.Say("Undone"), glance
-	done.body = language.Say("%[1]s can't open %[2]s.", language.Named(act.label), language.Named(act.app))
+	done.body = language.Say("%[1]s can't open %[2]s.", language.Named(act.Label), language.Named(act.App))
 	return err
 }
 
 // prolong gives apps that have ended for a week more, one after the other. Where one
 // fails, the note names those that were given before it and the rest.
-func (a *app) prolong(ctx context.Context, c client, act action) (note, error) {
-	apps, until := strings.Split(act.app, "\n"), language.EndOfDay(time.Now(), 7)
+func (a *app) prolong(ctx context.Context, c client, act verbs.Action) (note, error) {
+	apps, until := strings.Split(act.App, "\n"), language.EndOfDay(time.Now(), 7)
 	list := func(apps []string) string { return language.Named(language.Spoken().List(apps, 3)) }
 	given, life, missing := apps, glance, ""
 	for i, app := range apps {
-		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: app, Granted: true, Until: until.Format(time.RFC3339)})
+		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: app, Granted: true, Until: until.Format(time.RFC3339)})
 		if err != nil && i == 0 {
 			return note{}, err
 		}
@@ -135,20 +136,20 @@ func (a *app) prolong(ctx context.Context, c client, act action) (note, error) {
 		}
 	}
 	return note{
-		key: a.keyOnce(), title: language.Say("%[1]s may open %[2]s until %[3]s", language.Named(act.label), list(given), language.LastDayOf(until, time.Now())),
-		body: missing, life: life, click: action{verb: doShow, view: viewPeople},
+		key: a.keyOnce(), title: language.Say("%[1]s may open %[2]s until %[3]s", language.Named(act.Label), list(given), language.LastDayOf(until, time.Now())),
+		body: missing, life: life, click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople},
 	}, nil
 }
 
 // linkAndUndo are the next steps after somebody was given an app.
-func (a *app) linkAndUndo(act action) (out []button) {
+func (a *app) linkAndUndo(act verbs.Action) (out []button) {
 	s, _ := a.snapshot()
 	for _, app := range s.Apps {
-		if app.Label == act.app && app.Host != "" {
-			out = append(out, button{language.Say("Copy link"), copyOf(app, s.Account.Host)})
+		if app.Label == act.App && app.Host != "" {
+			out = append(out, button{language.Say("Copy link"), verbs.CopyOf(app, language.HostOf(app, s.Account.Host))})
 		}
 	}
-	return append(out, button{language.Say("Undo"), action{verb: doTakeBack, person: act.person, label: act.label, app: act.app}})
+	return append(out, button{language.Say("Undo"), verbs.Action{Verb: verbs.TakeBack, Person: act.Person, Label: act.Label, App: act.App}})
 }
 
 // hostOfLabel is the address of the app that is called so.

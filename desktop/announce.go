@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
 const (
@@ -43,13 +44,13 @@ type note struct {
 	// life is how long it stays on the screen; 0 leaves that to the system.
 	life time.Duration
 	// click is what happens when the note itself is clicked.
-	click action
+	click verbs.Action
 }
 
 // button of a note.
 type button struct {
 	text string
-	do   action
+	do   verbs.Action
 }
 
 const (
@@ -100,7 +101,7 @@ type told struct {
 }
 
 type toldRequest struct {
-	seen    seen
+	seen    verbs.Seen
 	at      time.Time
 	waiting bool // still asked for in the last snapshot
 	shown   bool // has a note of its own
@@ -161,22 +162,22 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 	if !a.mayTell(k, len(untold)) {
 		c.show = append(c.show, note{
 			key: keyNotices, kind: k, title: manyNotices(untold), body: language.Say("The last one: %s", last.Text),
-			buttons: []button{{language.Say("Show"), action{verb: doShow, view: viewOf(k)}}},
-			click:   action{verb: doShow, view: viewOf(k)},
+			buttons: []button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: viewOf(k)}}},
+			click:   verbs.Action{Verb: verbs.Show, View: viewOf(k)},
 		})
 		return
 	}
 	for _, n := range untold {
 		shown := note{
 			key: keyNotice(n.ID), kind: kindOf(n), title: titleOf(n, s.Apps), body: n.Text,
-			click: action{verb: doShow, view: viewOf(kindOf(n))},
+			click: verbs.Action{Verb: verbs.Show, View: viewOf(kindOf(n))},
 		}
 		aboutSomebody(&shown, n, a.now())
 		if n.Undo {
-			shown.buttons = []button{{language.Say("Undo"), action{verb: doUndo, notice: n.ID, text: n.Text}}}
+			shown.buttons = []button{{language.Say("Undo"), verbs.Action{Verb: verbs.Undo, Notice: n.ID, Text: n.Text}}}
 		}
 		if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {
-			shown.buttons = []button{{language.Say("Allow"), allowUser(s.Users[i])}, {language.Say("No"), denyUser(s.Users[i])}}
+			shown.buttons = []button{{language.Say("Allow"), verbs.AllowOf(s.Users[i])}, {language.Say("No"), verbs.DenyOf(s.Users[i])}}
 		}
 		c.show = append(c.show, shown)
 	}
@@ -193,13 +194,13 @@ func manyNotices(untold []agentapi.Notice) string {
 func viewOf(k kind) string {
 	switch k {
 	case kindInvitation, kindCapability:
-		return viewPeople
+		return verbs.ViewPeople
 	case kindClient:
-		return viewClients
+		return verbs.ViewClients
 	case kindRequest: // of another user
-		return viewSettings
+		return verbs.ViewSettings
 	}
-	return viewApps
+	return verbs.ViewApps
 }
 
 // grants announces clients that somebody let in.
@@ -218,7 +219,7 @@ func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 		}
 	}
 	a.told.grant = newest
-	show := action{verb: doShow, view: viewClients}
+	show := verbs.Action{Verb: verbs.Show, View: verbs.ViewClients}
 	if len(untold) > 0 && !a.mayTell(kindClient, len(untold)) {
 		var names []string
 		for _, g := range untold[:min(len(untold), maxNotes)] {
@@ -238,7 +239,7 @@ func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 		}
 		c.show = append(c.show, note{
 			key: "grant-" + g.ID, kind: kindClient, title: language.Say("%s was let in", name), body: body,
-			click: show, buttons: []button{{language.Say("Show"), show}, {language.Say("Revoke"), action{verb: doRevokeGrant, name: g.ID, label: g.ClientName}}},
+			click: show, buttons: []button{{language.Say("Show"), show}, {language.Say("Revoke"), verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName}}},
 		})
 	}
 }
@@ -268,7 +269,7 @@ func (a *announcer) trouble(c *changes, s agentapi.OwnerState) {
 			title = language.Say("Porchlight cannot reach its server")
 		}
 		c.show = append(c.show, note{key: keyTrouble, kind: kindConnection, title: title, body: s.Trouble,
-			click: action{verb: doShow, view: viewHealth}, buttons: []button{{language.Say("Health"), action{verb: doShow, view: viewHealth}}}})
+			click: verbs.Action{Verb: verbs.Show, View: verbs.ViewHealth}, buttons: []button{{language.Say("Health"), verbs.Action{Verb: verbs.Show, View: verbs.ViewHealth}}}})
 	}
 }
 

@@ -11,9 +11,10 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
-var compareNotes = cmp.AllowUnexported(note{}, action{}, seen{}, button{})
+var compareNotes = cmp.AllowUnexported(note{}, verbs.Action{}, verbs.Seen{}, button{})
 
 func noticesOf(kind string, ids ...uint64) agentapi.OwnerState {
 	s := stateOf(live("notes", "Diary", 3000))
@@ -42,7 +43,7 @@ func TestNoticesAreToldOnce(t *testing.T) {
 	t.Parallel()
 	a := newAnnouncer(told{notice: 4}, time.Now)
 	c := a.next(noticesOf("renamed", 4, 6, 5), loud)
-	click := action{verb: doShow, view: viewApps}
+	click := verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}
 	want := []note{
 		{key: "notice-5", kind: kindChanged, title: "Diary", body: "Text 5.", click: click},
 		{key: "notice-6", kind: kindChanged, title: "Diary", body: "Text 6.", click: click},
@@ -69,8 +70,8 @@ func TestWhatAProgramDidCanBeUndone(t *testing.T) {
 	c := newAnnouncer(told{}, time.Now).next(s, loud)
 	want := []note{{
 		key: "notice-7", kind: kindCapability, title: "An app invited someone", body: "wiki invited bob@example.com to Notes.",
-		buttons: []button{{"Undo", action{verb: doUndo, notice: 7, text: "wiki invited bob@example.com to Notes."}}},
-		click:   action{verb: doShow, view: viewPeople},
+		buttons: []button{{"Undo", verbs.Action{Verb: verbs.Undo, Notice: 7, Text: "wiki invited bob@example.com to Notes."}}},
+		click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople},
 	}}
 	if diff := cmp.Diff(want, c.show, compareNotes); diff != "" {
 		t.Error(diff)
@@ -143,10 +144,10 @@ func TestConnectedAppsAreToldOnce(t *testing.T) {
 	}
 	s.Grants = append(s.Grants, grant("new", noon))
 	c := a.next(s, loud)
-	if len(c.show) != 1 || c.show[0].key != "grant-new" || c.show[0].title != "Client new was let in" || !strings.HasPrefix(c.show[0].body, "bob@example.com allowed it") || c.show[0].click.view != viewClients {
+	if len(c.show) != 1 || c.show[0].key != "grant-new" || c.show[0].title != "Client new was let in" || !strings.HasPrefix(c.show[0].body, "bob@example.com allowed it") || c.show[0].click.View != verbs.ViewClients {
 		t.Errorf("%+v", c.show)
 	}
-	if buttons := c.show[0].buttons; len(buttons) != 2 || buttons[1].do != (action{verb: doRevokeGrant, name: "new", label: "Client new"}) {
+	if buttons := c.show[0].buttons; len(buttons) != 2 || buttons[1].do != (verbs.Action{Verb: verbs.RevokeGrant, Name: "new", Label: "Client new"}) {
 		t.Errorf("its buttons: %+v", c.show[0].buttons)
 	}
 	// The owner's own is told as theirs.
@@ -219,16 +220,16 @@ func TestAnotherUserAsks(t *testing.T) {
 	want := []note{{
 		key: "notice-8", kind: kindRequest, title: "Another user of this computer asks", body: "A program of alice wants in.",
 		buttons: []button{
-			{"Allow", action{verb: doAllowUser, name: "1001", label: "alice"}},
-			{"No", action{verb: doDenyUser, name: "1001", label: "alice"}},
+			{"Allow", verbs.Action{Verb: verbs.AllowUser, Name: "1001", Label: "alice"}},
+			{"No", verbs.Action{Verb: verbs.DenyUser, Name: "1001", Label: "alice"}},
 		},
-		click: action{verb: doShow, view: viewSettings},
+		click: verbs.Action{Verb: verbs.Show, View: verbs.ViewSettings},
 	}}
 	if diff := cmp.Diff(want, c.show, compareNotes); diff != "" {
 		t.Error(diff)
 	}
 	m := menuOf(s, false)
-	if do := lineOf(t, m.lines, "User "+language.Named("alice")+" wants in", "Allow").do; do.verb != doAllowUser || do.name != "1001" || m.icon != iconWaiting {
+	if do := lineOf(t, m.lines, "User "+language.Named("alice")+" wants in", "Allow").do; do.Verb != verbs.AllowUser || do.Name != "1001" || m.icon != iconWaiting {
 		t.Errorf("the menu does %+v, icon %s", do, m.icon)
 	}
 	s.Users[0].Standing = agentapi.UserDenied

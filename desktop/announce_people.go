@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
 // knocksAtMost is the shortest time between two notes about many people who knock.
@@ -54,7 +55,7 @@ func (a *announcer) knocks(c *changes, s agentapi.OwnerState) {
 		a.knocked[k.ID] = false
 	}
 	a.manyKnocks, a.knocksAt = true, a.now()
-	show := action{verb: doShow, view: viewApps}
+	show := verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}
 	newest := s.Knocks[len(s.Knocks)-1]
 	body := language.Say("The newest: %s.", language.Named(newest.Email))
 	if newest.App != "" {
@@ -67,16 +68,16 @@ func (a *announcer) knocks(c *changes, s agentapi.OwnerState) {
 }
 
 func knockNote(k agentapi.Knock) note {
-	n := note{key: keyKnock(k.ID), kind: kindKnock, title: language.KnockTitle(k), click: action{verb: doShow, view: viewApps}}
+	n := note{key: keyKnock(k.ID), kind: kindKnock, title: language.KnockTitle(k), click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}
 	n.body = language.Say("Signed in with this address, waiting on the page. Today ends at midnight.")
 	n.buttons = []button{
-		{language.Say("Today"), answerOf(k, agentapi.KnockToday)},
-		{language.Say("Always"), answerOf(k, agentapi.KnockAlways)},
-		{language.Say("No"), answerOf(k, agentapi.KnockNo)},
+		{language.Say("Today"), verbs.AnswerOf(k, agentapi.KnockToday)},
+		{language.Say("Always"), verbs.AnswerOf(k, agentapi.KnockAlways)},
+		{language.Say("No"), verbs.AnswerOf(k, agentapi.KnockNo)},
 	}
 	if k.App == "" {
 		n.body = language.Say("Signed in with this address, waiting on the page.")
-		n.buttons = []button{{language.Say("Invite…"), action{verb: doShow, view: viewInvite, name: k.Email}}, n.buttons[2]}
+		n.buttons = []button{{language.Say("Invite…"), verbs.Action{Verb: verbs.Show, View: verbs.ViewInvite, Name: k.Email}}, n.buttons[2]}
 	}
 	if !k.Known {
 		n.body += " " + language.Say("Not known to this computer so far.")
@@ -98,19 +99,19 @@ func aboutSomebody(shown *note, n agentapi.Notice, now time.Time) {
 		if e.Doubtful {
 			shown.body = n.Text
 		}
-		shown.click = action{verb: doShow, view: viewPeople}
+		shown.click = verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}
 		shown.buttons = []button{
-			{language.Say("A week more"), action{verb: doProlong, person: e.AccountID, label: e.Email, app: strings.Join(e.Apps, "\n")}},
+			{language.Say("A week more"), verbs.Action{Verb: verbs.Prolong, Person: e.AccountID, Label: e.Email, App: strings.Join(e.Apps, "\n")}},
 			{language.Say("Show"), shown.click},
 		}
 	case n.Visitor != nil:
 		v := n.Visitor
 		shown.title = language.Say("%[1]s opened %[2]s for the first time", language.Named(v.Email), language.Named(v.App))
 		shown.body = language.Say("At %s.", language.MomentOf(n.At, now))
-		shown.click = action{verb: doShow, view: viewActivity}
+		shown.click = verbs.Action{Verb: verbs.Show, View: verbs.ViewActivity}
 		shown.buttons = []button{
 			{language.Say("Show"), shown.click},
-			{language.Say("Disconnect"), action{verb: doDisconnect, person: v.AccountID, label: v.Email, app: v.App}},
+			{language.Say("Disconnect"), verbs.Action{Verb: verbs.Disconnect, Person: v.AccountID, Label: v.Email, App: v.App}},
 		}
 	}
 }
@@ -135,8 +136,8 @@ func (a *announcer) account(c *changes, s agentapi.OwnerState) {
 	}
 	n := note{
 		key: keyAccount, title: language.Say("This computer is connected"), body: language.Say("Its address is %s.", now.Host),
-		click:   action{verb: doShow, view: viewApps},
-		buttons: []button{{language.Say("Copy link"), action{verb: doCopy, text: now.URL}}, {language.Say("Invite…"), action{verb: doShow, view: viewInvite}}},
+		click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
+		buttons: []button{{language.Say("Copy link"), verbs.Action{Verb: verbs.Copy, Text: now.URL}}, {language.Say("Invite…"), verbs.Action{Verb: verbs.Show, View: verbs.ViewInvite}}},
 	}
 	if now.Local {
 		n.title, n.body = language.Say("This computer is disconnected"), language.Say("Your apps can be opened on this computer alone, under %s.", now.Host)

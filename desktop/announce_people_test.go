@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/verbs"
 )
 
 func knocking(n int) agentapi.OwnerState {
@@ -27,7 +28,7 @@ func TestKnocksAreAsked(t *testing.T) {
 		t.Fatalf("%+v", c.show)
 	}
 	for i, want := range []string{agentapi.KnockToday, agentapi.KnockAlways, agentapi.KnockNo} {
-		if do := c.show[0].buttons[i].do; do != (action{verb: doAnswer, name: "0", person: "acc0", label: "p0@example.com", app: "Notes", text: want}) {
+		if do := c.show[0].buttons[i].do; do != (verbs.Action{Verb: verbs.Answer, Name: "0", Person: "acc0", Label: "p0@example.com", App: "Notes", Text: want}) {
 			t.Errorf("button %d does %+v", i, do)
 		}
 	}
@@ -67,11 +68,11 @@ func TestNoticesAboutSomebody(t *testing.T) {
 		t.Fatalf("%+v", show)
 	}
 	if n := show[0]; n.title != "Photos ended for lena@example.com" || n.body != "It was until yesterday. 1 connection closed." || n.kind != kindEnded ||
-		n.buttons[0].do != (action{verb: doProlong, person: "lena", label: "lena@example.com", app: "Photos"}) {
+		n.buttons[0].do != (verbs.Action{Verb: verbs.Prolong, Person: "lena", Label: "lena@example.com", App: "Photos"}) {
 		t.Errorf("%+v", n)
 	}
 	if n := show[1]; n.title != "bob@example.com opened Notes for the first time" || n.body != "At 12:00." || n.kind != kindVisit ||
-		n.buttons[1].do != (action{verb: doDisconnect, person: "bob", label: "bob@example.com", app: "Notes"}) {
+		n.buttons[1].do != (verbs.Action{Verb: verbs.Disconnect, Person: "bob", Label: "bob@example.com", App: "Notes"}) {
 		t.Errorf("%+v", n)
 	}
 }
@@ -86,7 +87,7 @@ func TestConnectingIsTold(t *testing.T) {
 		t.Errorf("at the first start: %v", got)
 	}
 	c := a.next(away, loud)
-	if len(c.show) != 1 || c.show[0].body != "Its address is maya.porch.example." || c.show[0].buttons[1].do.view != viewInvite {
+	if len(c.show) != 1 || c.show[0].body != "Its address is maya.porch.example." || c.show[0].buttons[1].do.View != verbs.ViewInvite {
 		t.Errorf("%+v", c.show)
 	}
 	if got := step(newAnnouncer(a.told, time.Now), away); got != nil {

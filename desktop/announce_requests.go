@@ -8,6 +8,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
 // requests tells the owner about apps that want an address: each by itself while they
@@ -41,8 +42,8 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 		c.show = append(c.show, note{
 			key: keyRequests, kind: kindRequest, title: language.Say("Apps keep asking for an address"),
 			body:    language.Say("The menu lists those that wait."),
-			buttons: []button{{language.Say("Show"), action{verb: doShow, view: viewApps}}},
-			click:   action{verb: doShow, view: viewApps},
+			buttons: []button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}},
+			click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
 		})
 	}
 	if !one {
@@ -68,11 +69,11 @@ func (a *announcer) compare(s agentapi.OwnerState) (loud, untold []agentapi.Owne
 		waiting[app.Name] = true
 		loud = append(loud, app)
 		was, known := a.requested[app.Name]
-		changed := known && was.waiting && was.seen != seenOf(app)
+		changed := known && was.waiting && was.seen != verbs.SeenOf(app)
 		again := known && !was.waiting && now.Sub(was.at) >= askedAgain
 		if !known || changed || again {
 			untold = append(untold, app)
-			a.requested[app.Name] = toldRequest{seen: seenOf(app), at: now, waiting: true, shown: was.shown}
+			a.requested[app.Name] = toldRequest{seen: verbs.SeenOf(app), at: now, waiting: true, shown: was.shown}
 		} else if !was.waiting {
 			was.waiting = true // asked again too soon: the menu shows it, no note
 			a.requested[app.Name] = was
@@ -124,8 +125,8 @@ func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
 	}
 	c.show = append(c.show, note{
 		key: keyRequests, kind: kindRequest, title: language.Count(len(loud), "%d app wants an address", "%d apps want an address"), body: listed(labels, len(loud)),
-		buttons: []button{{language.Say("Show"), action{verb: doShow, view: viewApps}}},
-		click:   action{verb: doShow, view: viewApps},
+		buttons: []button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}},
+		click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
 	})
 }
 
@@ -140,10 +141,10 @@ func requestNote(app agentapi.OwnerApp, rootHost string) note {
 	if alike := app.Alike(language.Named); !alike.IsZero() {
 		body = append(body, language.Spoken().Tell(alike))
 	}
-	buttons := []button{{language.Say("Approve"), approveOf(app)}}
+	buttons := []button{{language.Say("Approve"), verbs.ApproveOf(app)}}
 	if others := app.Others(language.Named); !others.IsZero() {
 		body = append(body, language.Say("If you approve it, %s can open it again.", others))
-		buttons = append(buttons, button{language.Say("Approve for me alone"), aloneOf(app)})
+		buttons = append(buttons, button{language.Say("Approve for me alone"), verbs.AloneOf(app)})
 	} else if app.ApprovedListener == nil && !app.Network {
 		body = append(body, language.Say("Only you could open it."))
 	}
@@ -155,7 +156,7 @@ func requestNote(app agentapi.OwnerApp, rootHost string) note {
 		kind:    kindRequest,
 		title:   language.Wants(app),
 		body:    strings.Join(body, " "),
-		buttons: append(buttons, button{language.Say("Deny"), action{verb: doDeny, name: app.Name}}),
-		click:   action{verb: doShow, view: viewApps},
+		buttons: append(buttons, button{language.Say("Deny"), verbs.Action{Verb: verbs.Deny, Name: app.Name}}),
+		click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/verbs"
 )
 
 func loud() quiet { return nil }
@@ -43,8 +44,8 @@ func TestRequestNoteWording(t *testing.T) {
 		t.Errorf("%q / %q", n.title, n.body)
 	}
 	// What a button does is pinned as well as what it says.
-	if len(n.buttons) != 2 || n.buttons[0].text != "Approve" || n.buttons[0].do.verb != doApprove || n.buttons[0].do.name != "paperless" || n.buttons[0].do.seen.port != 8010 ||
-		n.buttons[1] != (button{"Deny", action{verb: doDeny, name: "paperless"}}) || n.click.verb != doShow {
+	if len(n.buttons) != 2 || n.buttons[0] != (button{"Approve", verbs.ApproveOf(pending("paperless", "Paperless", 8010))}) ||
+		n.buttons[1] != (button{"Deny", verbs.Action{Verb: verbs.Deny, Name: "paperless"}}) || n.click.Verb != verbs.Show {
 		t.Errorf("buttons %+v, click %+v", n.buttons, n.click)
 	}
 }

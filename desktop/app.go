@@ -27,6 +27,7 @@ import (
 	"porchlight/desktop/clipboard"
 	"porchlight/desktop/language"
 	"porchlight/desktop/ui"
+	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
 )
 
@@ -99,7 +100,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	}
 	a.desk = desk{prefer, a}
 	a.tray = newTray(log, func() assets.Panel { return s.get().panel() }, a.perform)
-	a.notes = newNotifications(log, func(act action) { go a.perform(act) })
+	a.notes = newNotifications(log, func(act verbs.Action) { go a.perform(act) })
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,
 		onStart: func(ctx context.Context) {
@@ -281,7 +282,7 @@ func (a *app) open(ctx context.Context, name string) error {
 		return err
 	}
 	if s, _ := a.snapshot(); s.Account.Local && a.waitsFor() == nil && a.desk.offersTrust(ctx) {
-		a.showPlace(ui.Place{View: viewTrust, Argument: name})
+		a.showPlace(ui.Place{View: verbs.ViewTrust, Argument: name})
 		return nil
 	}
 	link, err := c.Open(ctx, name)

@@ -15,6 +15,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
+	"porchlight/desktop/verbs"
 )
 
 // approving is an agent that keeps what it was asked to approve.
@@ -65,18 +66,18 @@ func TestAskingAgain(t *testing.T) {
 	for _, c := range []struct {
 		app  agentapi.OwnerApp
 		body string
-		want []verb
+		want []verbs.Verb
 	}{
-		{alike, "notes.maya.localhost, port 3000: python3, run by maya. Its name looks like that of another app, Nоtes. Only you could open it.", []verb{doApprove, doDeny}},
-		{asked, "notes.maya.localhost, port 3000: python3, run by maya. Only you could open it.", []verb{doApprove, doDeny}},
-		{open, "notes.maya.localhost, port 3000: python3, run by maya. Other computers can open port 3000.", []verb{doApprove, doDeny}},
+		{alike, "notes.maya.localhost, port 3000: python3, run by maya. Its name looks like that of another app, Nоtes. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Deny}},
+		{asked, "notes.maya.localhost, port 3000: python3, run by maya. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Deny}},
+		{open, "notes.maya.localhost, port 3000: python3, run by maya. Other computers can open port 3000.", []verbs.Verb{verbs.Approve, verbs.Deny}},
 		{again, "notes.maya.localhost, port 3000: python3, run by maya. Asked for by eve, another user. If you approve it, ben@example.com and 2 others can open it again.",
-			[]verb{doApprove, doApproveAlone, doDeny}},
+			[]verbs.Verb{verbs.Approve, verbs.ApproveAlone, verbs.Deny}},
 	} {
 		n := requestNote(c.app, "maya.localhost")
-		var offered []verb
+		var offered []verbs.Verb
 		for _, b := range n.buttons {
-			offered = append(offered, b.do.verb)
+			offered = append(offered, b.do.Verb)
 		}
 		if n.title != "Notes has changed" || n.body != c.body || !slices.Equal(offered, c.want) {
 			t.Errorf("%q: %q, offers %v", n.title, n.body, offered)
@@ -86,7 +87,7 @@ func TestAskingAgain(t *testing.T) {
 		offered = nil
 		for _, l := range menu.sub {
 			said.WriteString(l.text + " ")
-			if v := l.do.verb; v != doNothing && v != doShow {
+			if v := l.do.Verb; v != verbs.Nothing && v != verbs.Show {
 				offered = append(offered, v)
 			}
 		}
@@ -102,7 +103,7 @@ func TestApprovedIsTold(t *testing.T) {
 	t.Parallel()
 	agent := &approving{status: agentapi.StatusPending}
 	a := &app{client: agent, known: true}
-	act := approveOf(pending("notes", "Notes", 3000))
+	act := verbs.ApproveOf(pending("notes", "Notes", 3000))
 	if n, err := a.carryOut(t.Context(), act); err != nil || n.title != "Notes is approved" || !strings.Contains(n.body, "once this computer is connected") {
 		t.Errorf("%+v, %v", n, err)
 	}
@@ -118,7 +119,7 @@ func TestApprovedIsTold(t *testing.T) {
 	if err != nil || n.title != "Notes is on" || n.body != "notes.maya.localhost. Only you can open it." {
 		t.Errorf("%+v, %v", n, err)
 	}
-	next := []action{{verb: doOpen, name: "notes"}, {verb: doCopy, name: "notes", text: agent.url}, {verb: doShow, view: viewInvite, name: "notes"}}
+	next := []verbs.Action{{Verb: verbs.Open, Name: "notes"}, {Verb: verbs.Copy, Name: "notes", Text: agent.url}, {Verb: verbs.Show, View: verbs.ViewInvite, Name: "notes"}}
 	if got := actionsOf(n); !slices.Equal(got, next) {
 		t.Errorf("the next steps are %+v", got)
 	}
@@ -146,7 +147,7 @@ func TestApprovedIsTold(t *testing.T) {
 }
 
 // actionsOf is what a note's buttons do.
-func actionsOf(n note) (all []action) {
+func actionsOf(n note) (all []verbs.Action) {
 	for _, b := range n.buttons {
 		all = append(all, b.do)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
+	"porchlight/desktop/verbs"
 )
 
 // atOpen answers with one list of visitors after the other, the last again and again.
@@ -70,7 +71,7 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 
 func gathers(agent client, s agentapi.OwnerState) *app {
 	a := &app{client: agent, state: s, known: true, dismissed: map[int]time.Time{}, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
-	a.tray = newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(action) {})
+	a.tray = newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(verbs.Action) {})
 	return a
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/verbs"
 )
 
 // asked is an agent that keeps what it was asked to do.
@@ -55,15 +56,15 @@ func (c *asked) UndoNotice(_ context.Context, id uint64) error {
 // What is clicked is what is done, and nothing else.
 func TestCarryOut(t *testing.T) {
 	t.Parallel()
-	for _, v := range []verb{doApprove, doApproveAlone, doDeny, doPause, doResume, doRevoke, doRevokeGrant, doAllowUser, doDenyUser, doDark, doLight, doUndo} {
+	for _, v := range []verbs.Verb{verbs.Approve, verbs.ApproveAlone, verbs.Deny, verbs.Pause, verbs.Resume, verbs.Revoke, verbs.RevokeGrant, verbs.AllowUser, verbs.DenyUser, verbs.Dark, verbs.Light, verbs.Undo} {
 		agent := &asked{}
 		a := &app{client: agent, known: true}
-		act, want := action{verb: v, name: "notes", label: "Notes"}, string(v)+" notes"
+		act, want := verbs.Action{Verb: v, Name: "notes", Label: "Notes"}, string(v)+" notes"
 		switch v {
-		case doDark, doLight:
-			act, want = action{verb: v}, string(v)+" "
-		case doUndo:
-			act, want = action{verb: v, notice: 7}, "undo 7"
+		case verbs.Dark, verbs.Light:
+			act, want = verbs.Action{Verb: v}, string(v)+" "
+		case verbs.Undo:
+			act, want = verbs.Action{Verb: v, Notice: 7}, "undo 7"
 		}
 		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.calls, []string{want}) {
 			t.Errorf("%s: the agent was asked to %q, %v", v, agent.calls, err)
@@ -88,7 +89,7 @@ func (c *fullAfter) SetAccess(_ context.Context, r agentapi.AccessRequest) (agen
 // nothing was, and the first was given all the same.
 func TestProlongSaysWhatWasGiven(t *testing.T) {
 	t.Parallel()
-	act := action{verb: doProlong, person: "lena", label: "lena@example.com", app: "Photos\nWiki\nNotes"}
+	act := verbs.Action{Verb: verbs.Prolong, Person: "lena", Label: "lena@example.com", App: "Photos\nWiki\nNotes"}
 	for most, want := range []struct{ title, body string }{
 		{},
 		{"may open Photos until", "Not given: Wiki and Notes. This computer has given out as many apps as it can."},
@@ -132,7 +133,7 @@ func TestUndoOfAYesLeavesEarlierInvitations(t *testing.T) {
 		if left == nil {
 			want = append(want, "remove bob")
 		}
-		act := action{verb: doTakeBack, person: "bob", label: "bob@example.com", app: "Notes", name: agentapi.PersonPending}
+		act := verbs.Action{Verb: verbs.TakeBack, Person: "bob", Label: "bob@example.com", App: "Notes", Name: agentapi.PersonPending}
 		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.calls, want) {
 			t.Errorf("invited to %v: the agent was asked to %q, %v", left, agent.calls, err)
 		}

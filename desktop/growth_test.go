@@ -14,6 +14,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
+	"porchlight/desktop/verbs"
 )
 
 // manyDays is what an owner's computer goes through: apps come, ask, are opened,
@@ -48,7 +49,7 @@ func manyDays(n int) agentapi.OwnerState {
 // the announcer remembers, and no goroutine. (What the panel is sent of it is
 // measured by the desktop tests.) It is alone: it counts what the process holds.
 func TestTenThousandStatesLeaveNothing(t *testing.T) {
-	tr := newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(action) {})
+	tr := newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(verbs.Action) {})
 	tr.build()
 	t.Cleanup(systray.ResetMenu) // which ends the goroutines of all lines
 	now := noon

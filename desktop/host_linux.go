@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/desktop/session"
 )
 
 // trayHost says whether a panel shows tray icons. Stock GNOME has none.
 func trayHost() bool {
-	if !hasSessionBus() {
+	if !session.HasBus() {
 		return false
 	}
 	conn, err := dbus.ConnectSessionBus()

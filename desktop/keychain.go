@@ -5,6 +5,7 @@ import (
 
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
 )
 
@@ -19,16 +20,16 @@ func (a *app) onSecretless(why error) {
 		key:     keyKeychain,
 		title:   language.Say("Your keychain is locked"),
 		body:    language.Say("Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain."),
-		buttons: []button{{language.Say("Unlock"), action{verb: doUnlock}}},
-		click:   action{verb: doShow},
+		buttons: []button{{language.Say("Unlock"), verbs.Action{Verb: verbs.Unlock}}},
+		click:   verbs.Action{Verb: verbs.Show},
 	}
 	if errors.Is(why, ownersecret.ErrUnavailable) {
 		reason, n = errNoKeychain, note{
 			key:     keyKeychain,
 			title:   language.Say("There is no keychain here"),
 			body:    language.Say("Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read."),
-			buttons: []button{{language.Say("Keep it in a file"), action{verb: doSecretFile}}},
-			click:   action{verb: doShow},
+			buttons: []button{{language.Say("Keep it in a file"), verbs.Action{Verb: verbs.SecretFile}}},
+			click:   verbs.Action{Verb: verbs.Show},
 		}
 	}
 	a.mu.Lock()
@@ -54,9 +55,9 @@ func (f *frame) withoutSecret(why error) {
 	f.trouble = f.trouble[:min(len(f.trouble), maxTrouble)]
 	if errors.Is(why, errNoKeychain) {
 		f.status = language.Say("There is no keychain here")
-		f.secret = line{text: language.Say("Keep the owner secret in a file"), do: action{verb: doSecretFile}}
+		f.secret = line{text: language.Say("Keep the owner secret in a file"), do: verbs.Action{Verb: verbs.SecretFile}}
 		return
 	}
 	f.status = language.Say("Your keychain is locked")
-	f.secret = line{text: language.Say("Unlock…"), do: action{verb: doUnlock}}
+	f.secret = line{text: language.Say("Unlock…"), do: verbs.Action{Verb: verbs.Unlock}}
 }

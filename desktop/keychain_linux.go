@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/desktop/session"
 )
 
 // keychainLocked says whether the keyring is locked, without raising the
@@ -13,7 +15,7 @@ import (
 // reader of the keychain finds out.
 func keychainLocked(ctx context.Context) bool {
 	const service, root = "org.freedesktop.secrets", "/org/freedesktop/secrets"
-	if !hasSessionBus() {
+	if !session.HasBus() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

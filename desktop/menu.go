@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
 // How many of a kind the menu lists before "and N more…".
@@ -34,19 +35,6 @@ const (
 	iconTrouble   = "trouble"
 )
 
-// Views of the window, by the page's own names.
-const (
-	viewApps     = "apps"
-	viewAdd      = "add"
-	viewPeople   = "people"
-	viewInvite   = "invite"
-	viewClients  = "clients"
-	viewActivity = "activity"
-	viewSettings = "settings"
-	viewHealth   = "health"
-	viewTrust    = "trust" // before an app is opened
-)
-
 // menu is everything the tray shows, drawn from one picture. The tray can
 // append lines and hide them, but not move a separator. So a place in a menu is
 // a separator always or never: everything that may be absent has a place, with
@@ -62,7 +50,7 @@ type menu struct {
 // neither an action nor lines below it.
 type line struct {
 	text string
-	do   action
+	do   verbs.Action
 	mark mark
 	sub  []line // not nil, if empty, where lines may come to be below it
 	rule bool   // a separator
@@ -114,10 +102,10 @@ func drawn(p picture) menu {
 	requests, apps := sorted(p.Apps)
 	asking := slices.DeleteFunc(slices.Clone(p.Users), func(u agentapi.LocalUser) bool { return u.Standing != agentapi.UserAsks })
 	f := frame{
-		address: line{text: language.Shorten(p.Account.Host), do: action{verb: doCopy, text: p.Account.URL}},
-		people:  line{text: language.Say("People…"), do: action{verb: doShow, view: viewPeople}},
+		address: line{text: language.Shorten(p.Account.Host), do: verbs.Action{Verb: verbs.Copy, Text: p.Account.URL}},
+		people:  line{text: language.Say("People…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}},
 		clients: clientsOf(p.Grants),
-		add:     line{text: language.Say("Add an app…"), do: action{verb: doShow, view: viewAdd}},
+		add:     line{text: language.Say("Add an app…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewAdd}},
 		quit:    quitOf(p),
 	}
 	waiting := len(requests) + len(asking) + len(p.Knocks)
@@ -130,10 +118,10 @@ func drawn(p picture) menu {
 	for _, a := range apps[:min(len(apps), maxApps)] {
 		f.apps = append(f.apps, appOf(p, a))
 	}
-	f.moreApps = more(len(apps)-maxApps, viewApps)
+	f.moreApps = more(len(apps)-maxApps, verbs.ViewApps)
 	f.lights(p)
 	if on := slices.ContainsFunc(apps, isLive); on && p.secret == nil && p.AccessUntil == nil {
-		f.invite = line{text: language.Say("Invite someone…"), do: action{verb: doShow, view: viewInvite}}
+		f.invite = line{text: language.Say("Invite someone…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewInvite}}
 	}
 	if p.share.port != 0 && p.secret == nil {
 		f.share = shareOf(p.share)
@@ -154,7 +142,7 @@ func isLive(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive }
 func emptyMenu(icon, status string, atLogin bool) menu {
 	m := frame{
 		icon: icon, status: language.Shorten(status),
-		people: line{text: language.Say("People…"), do: action{verb: doShow, view: viewPeople}}, clients: clientsOf(nil),
+		people: line{text: language.Say("People…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}, clients: clientsOf(nil),
 		quit: quitOf(picture{}),
 	}.draw(atLogin)
 	m.tip = m.status()
@@ -194,8 +182,8 @@ func (f frame) draw(atLogin bool) menu {
 	lines = append(lines, f.moreHere, separator, line{text: f.appsHead})
 	lines = append(lines, padded(f.apps, maxApps, anApp())...)
 	lines = append(lines, f.moreApps, f.share, f.add, separator, f.invite, f.people, f.clients, separator, f.dark,
-		line{text: language.Say("Open Porchlight"), do: action{verb: doShow}},
-		line{text: language.Say("Start at login"), do: action{verb: doLogin, on: !atLogin}, mark: marked(atLogin)},
+		line{text: language.Say("Open Porchlight"), do: verbs.Action{Verb: verbs.Show}},
+		line{text: language.Say("Start at login"), do: verbs.Action{Verb: verbs.Login, On: !atLogin}, mark: marked(atLogin)},
 		separator, f.quit[0], f.quit[1])
 	return menu{icon: f.icon, lines: lines}
 }
@@ -204,12 +192,12 @@ func (f frame) draw(atLogin bool) menu {
 func (f *frame) lights(p picture) {
 	switch {
 	case p.DarkSince != nil:
-		f.light = line{text: language.Say("Light up again"), do: action{verb: doLight}}
+		f.light = line{text: language.Say("Light up again"), do: verbs.Action{Verb: verbs.Light}}
 	case slices.ContainsFunc(p.Apps, isLive):
-		f.dark = line{text: language.Say("Go dark"), do: action{verb: doDark}}
+		f.dark = line{text: language.Say("Go dark"), do: verbs.Action{Verb: verbs.Dark}}
 	}
 	if p.Trouble != "" {
-		f.health = line{text: language.Say("Health…"), do: action{verb: doShow, view: viewHealth}}
+		f.health = line{text: language.Say("Health…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewHealth}}
 	}
 }
 
@@ -273,5 +261,5 @@ func more(n int, view string) line {
 	if n <= 0 {
 		return line{}
 	}
-	return line{text: language.Say("and %d more…", n), do: action{verb: doShow, view: view}}
+	return line{text: language.Say("and %d more…", n), do: verbs.Action{Verb: verbs.Show, View: view}}
 }

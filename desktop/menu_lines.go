@@ -5,6 +5,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
 )
 
@@ -39,22 +40,13 @@ func requestOf(a agentapi.OwnerApp, rootHost string) line {
 	var alone line
 	if others := a.Others(language.Named); !others.IsZero() {
 		about = append(about, language.Wrap(language.Say("%s can open it again.", others))...)
-		alone = line{text: language.Say("Approve for me alone"), do: aloneOf(a)}
+		alone = line{text: language.Say("Approve for me alone"), do: verbs.AloneOf(a)}
 	}
 	return question(language.Wants(a), about, [3]line{
-		{text: language.Say("Approve"), do: approveOf(a)},
+		{text: language.Say("Approve"), do: verbs.ApproveOf(a)},
 		alone,
-		{text: language.Say("Deny"), do: action{verb: doDeny, name: a.Name}},
-	}, line{text: language.Say("Details…"), do: action{verb: doShow, view: viewApps, name: a.Name}})
-}
-
-func approveOf(a agentapi.OwnerApp) action {
-	return action{verb: doApprove, name: a.Name, label: a.Label, seen: seenOf(a)}
-}
-
-// aloneOf is approveOf that takes the app from everybody else.
-func aloneOf(a agentapi.OwnerApp) action {
-	return action{verb: doApproveAlone, name: a.Name, label: a.Label, seen: seenOf(a)}
+		{text: language.Say("Deny"), do: verbs.Action{Verb: verbs.Deny, Name: a.Name}},
+	}, line{text: language.Say("Details…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps, Name: a.Name}})
 }
 
 // userOf is the submenu of another user of this computer whose program wants in.
@@ -64,17 +56,9 @@ func userOf(u agentapi.LocalUser) line {
 		language.Say("A program of that user wants to see"),
 		language.Say("and change who may open your apps."),
 	}, [3]line{
-		{text: language.Say("Allow"), do: allowUser(u)},
-		{text: language.Say("Don't allow"), do: denyUser(u)},
-	}, line{text: language.Say("Details…"), do: action{verb: doShow, view: viewSettings}})
-}
-
-func allowUser(u agentapi.LocalUser) action {
-	return action{verb: doAllowUser, name: u.ID, label: u.Name}
-}
-
-func denyUser(u agentapi.LocalUser) action {
-	return action{verb: doDenyUser, name: u.ID, label: u.Name}
+		{text: language.Say("Allow"), do: verbs.AllowOf(u)},
+		{text: language.Say("Don't allow"), do: verbs.DenyOf(u)},
+	}, line{text: language.Say("Details…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewSettings}})
 }
 
 // waits lists what waits for the owner: other users, apps and people. Strangers can
@@ -103,7 +87,7 @@ func (f *frame) waits(p picture, requests []agentapi.OwnerApp, asking []agentapi
 	for _, u := range asking {
 		f.waiting = append(f.waiting, userOf(u))
 	}
-	f.moreWaiting = more(all-len(f.waiting), viewApps)
+	f.moreWaiting = more(all-len(f.waiting), verbs.ViewApps)
 }
 
 // appOf is the submenu of one approved app. Nobody can open one that is paused,
@@ -113,13 +97,13 @@ func appOf(p picture, a agentapi.OwnerApp) line {
 	var open, pause, invite line
 	if isLive(a) {
 		open = openOf(p, a)
-		pause = line{text: language.Say("Pause"), do: action{verb: doPause, name: a.Name, label: a.Label}}
+		pause = line{text: language.Say("Pause"), do: verbs.Action{Verb: verbs.Pause, Name: a.Name, Label: a.Label}}
 		if p.secret == nil && p.AccessUntil == nil {
-			invite = line{text: language.Say("Invite someone…"), do: action{verb: doShow, view: viewInvite, name: a.Name}}
+			invite = line{text: language.Say("Invite someone…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewInvite, Name: a.Name}}
 		}
 	}
 	if a.Paused || !isLive(a) { // by the owner, or by its own doing
-		pause = line{text: language.Say("Resume"), do: action{verb: doResume, name: a.Name, label: a.Label}}
+		pause = line{text: language.Say("Resume"), do: verbs.Action{Verb: verbs.Resume, Name: a.Name, Label: a.Label}}
 	}
 	inNetwork := line{sub: []line{}}
 	if a.Network {
@@ -130,14 +114,14 @@ func appOf(p picture, a agentapi.OwnerApp) line {
 	}
 	return line{text: label + appStanding(a), sub: []line{
 		open,
-		{text: language.Say("Copy link"), do: copyOf(a, p.Account.Host)},
+		{text: language.Say("Copy link"), do: verbs.CopyOf(a, language.HostOf(a, p.Account.Host))},
 		separator,
 		inNetwork,
 		mayOpen(p, a),
 		invite,
 		separator,
 		pause,
-		confirmed(language.Say("Revoke"), language.Say("Yes, revoke %s", label), action{verb: doRevoke, name: a.Name, label: a.Label},
+		confirmed(language.Say("Revoke"), language.Say("Yes, revoke %s", label), verbs.Action{Verb: verbs.Revoke, Name: a.Name, Label: a.Label},
 			language.Say("The address goes away."), language.Say("Who may open it is forgotten.")),
 	}}
 }
@@ -149,11 +133,7 @@ func openOf(p picture, a agentapi.OwnerApp) line {
 	case a.Paused:
 		return line{text: language.Say("Open: not while paused")}
 	}
-	return line{text: language.Say("Open"), do: action{verb: doOpen, name: a.Name}}
-}
-
-func copyOf(a agentapi.OwnerApp, rootHost string) action {
-	return action{verb: doCopy, name: a.Name, text: "https://" + language.HostOf(a, rootHost)}
+	return line{text: language.Say("Open"), do: verbs.Action{Verb: verbs.Open, Name: a.Name}}
 }
 
 func appStanding(a agentapi.OwnerApp) string {
@@ -177,7 +157,7 @@ func appStanding(a agentapi.OwnerApp) string {
 // shareOf leads to the window, where the owner sees the program before it is shared.
 func shareOf(o offer) line {
 	port := strconv.Itoa(o.port)
-	return line{text: language.Say("Share what runs on port %s…", port), do: action{verb: doShow, view: viewAdd, name: port}}
+	return line{text: language.Say("Share what runs on port %s…", port), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewAdd, Name: port}}
 }
 
 // clientsOf is the submenu of the connected apps; hidden while there is none.
@@ -190,9 +170,9 @@ func clientsOf(grants []agentapi.Grant) line {
 		l.sub = append(l.sub, clientOf(g))
 	}
 	l.sub = padded(l.sub, maxClients, aClient())
-	last := line{text: language.Say("Connected apps…"), do: action{verb: doShow, view: viewClients}}
+	last := line{text: language.Say("Connected apps…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewClients}}
 	if rest := len(grants) - maxClients; rest > 0 {
-		last = more(rest, viewClients)
+		last = more(rest, verbs.ViewClients)
 	}
 	l.sub = append(l.sub, last)
 	return l
@@ -201,12 +181,12 @@ func clientsOf(grants []agentapi.Grant) line {
 func clientOf(g agentapi.Grant) line {
 	name := language.Beside(g.ClientName)
 	return confirmed(language.Say("%[1]s, as %[2]s", name, language.Beside(g.Email)), language.Say("Yes, revoke %s", name),
-		action{verb: doRevokeGrant, name: g.ID, label: g.ClientName},
+		verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName},
 		language.Say("It stops working within seconds."), language.Say("It can be allowed again later."))
 }
 
 // confirmed asks once, without a window: the consequence, then the yes.
-func confirmed(title, yes string, do action, consequence ...string) line {
+func confirmed(title, yes string, do verbs.Action, consequence ...string) line {
 	l := line{text: title}
 	for _, c := range consequence {
 		l.sub = append(l.sub, line{text: c})

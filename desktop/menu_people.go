@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
 // knockOf is the submenu of somebody who asks to be let in. Who asks for no app in
@@ -18,19 +18,15 @@ func knockOf(k agentapi.Knock, p picture) line {
 		about = append(about, language.Say("Not known to this computer so far"))
 	}
 	answers := [3]line{
-		{text: language.Say("Today, until midnight"), do: answerOf(k, agentapi.KnockToday)},
-		{text: language.Say("Always"), do: answerOf(k, agentapi.KnockAlways)},
-		{text: language.Say("No"), do: answerOf(k, agentapi.KnockNo)},
+		{text: language.Say("Today, until midnight"), do: verbs.AnswerOf(k, agentapi.KnockToday)},
+		{text: language.Say("Always"), do: verbs.AnswerOf(k, agentapi.KnockAlways)},
+		{text: language.Say("No"), do: verbs.AnswerOf(k, agentapi.KnockNo)},
 	}
 	if k.App == "" {
-		answers[0] = line{text: language.Say("Invite…"), do: action{verb: doShow, view: viewInvite, name: k.Email}}
+		answers[0] = line{text: language.Say("Invite…"), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewInvite, Name: k.Email}}
 		answers[1] = line{}
 	}
-	return question(language.KnockTitle(k), about, answers, line{text: language.Say("Never ask again"), do: answerOf(k, agentapi.KnockNever)})
-}
-
-func answerOf(k agentapi.Knock, answer string) action {
-	return action{verb: doAnswer, name: k.ID, person: k.AccountID, label: k.Email, app: k.App, text: answer}
+	return question(language.KnockTitle(k), about, answers, line{text: language.Say("Never ask again"), do: verbs.AnswerOf(k, agentapi.KnockNever)})
 }
 
 // here lists who has something open.
@@ -42,7 +38,7 @@ func (f *frame) here(p picture) {
 	for _, v := range p.visitors[max(0, len(p.visitors)-maxHere):] { // those who came last
 		f.visitors = append(f.visitors, visitorOf(p, v))
 	}
-	f.moreHere = more(len(p.visitors)-maxHere, viewActivity)
+	f.moreHere = more(len(p.visitors)-maxHere, verbs.ViewActivity)
 }
 
 // visitorOf is the submenu of somebody who has something open: what ends it for now,
@@ -53,17 +49,17 @@ func visitorOf(p picture, v agentapi.Visitor) line {
 	switch {
 	case v.GrantID != "":
 		name := language.Beside(v.ClientName)
-		all = line{text: language.Say("Revoke %s", name), do: action{verb: doRevokeGrant, name: v.GrantID, label: v.ClientName}}
+		all = line{text: language.Say("Revoke %s", name), do: verbs.Action{Verb: verbs.RevokeGrant, Name: v.GrantID, Label: v.ClientName}}
 	case v.AccountID != "" && v.Email != p.Account.Email:
 		if len(v.Apps) == 1 {
-			one = line{text: language.Say("Remove from %s", language.Beside(v.Apps[0])), do: takeOf(v.AccountID, v.Email, v.Apps[0])}
+			one = line{text: language.Say("Remove from %s", language.Beside(v.Apps[0])), do: verbs.TakeOf(v.AccountID, v.Email, v.Apps[0])}
 		}
-		all = line{text: language.Say("Remove from everything"), do: removeOf(v.AccountID, v.Email)}
+		all = line{text: language.Say("Remove from everything"), do: verbs.RemoveOf(v.AccountID, v.Email)}
 	}
 	return line{text: language.Say("%[1]s: %[2]s", whoIs(p, v), apps), sub: []line{
 		{text: language.Count(v.Connections, "%d connection open", "%d connections open")},
 		separator,
-		{text: language.Say("Disconnect, they may come back"), do: disconnectOf(v)},
+		{text: language.Say("Disconnect, they may come back"), do: verbs.DisconnectOf(v)},
 		one,
 		all,
 	}}
@@ -79,22 +75,6 @@ func whoIs(p picture, v agentapi.Visitor) string {
 		return who
 	}
 	return language.Say("%[1]s, through %[2]s", language.Beside(who), language.Beside(v.ClientName))
-}
-
-func disconnectOf(v agentapi.Visitor) action {
-	return action{verb: doDisconnect, person: v.AccountID, label: v.Email, grant: v.GrantID, app: strings.Join(v.Apps, "\n")}
-}
-
-func removeOf(account, email string) action {
-	return action{verb: doRemove, person: account, label: email}
-}
-
-func takeOf(account, email, app string) action {
-	return action{verb: doTake, person: account, label: email, app: app}
-}
-
-func giveOf(account, email, app string) action {
-	return action{verb: doGive, person: account, label: email, app: app}
 }
 
 // mayOpen has a tick for each of the people who may open an app, and for those who
@@ -117,7 +97,7 @@ func mayOpen(p picture, a agentapi.OwnerApp) line {
 	switch {
 	case len(people) > maxTicks:
 		head.text = language.Say("%[1]d of %[2]d people may open it", may, len(people))
-		all = line{text: language.Say("All %d people…", len(people)), do: action{verb: doShow, view: viewApps, name: a.Name}}
+		all = line{text: language.Say("All %d people…", len(people)), do: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps, Name: a.Name}}
 	case may > 0:
 		head.text = language.Say("Only you and those with a tick")
 	}
@@ -153,7 +133,7 @@ func candidates(people []agentapi.Person, label string) []agentapi.Person {
 func tickOf(p picture, a agentapi.OwnerApp, one agentapi.Person) line {
 	email := language.Named(one.Email)
 	if !slices.Contains(one.Apps, a.Label) {
-		return line{text: email, mark: markOff, do: giveOf(one.AccountID, one.Email, a.Label)}
+		return line{text: email, mark: markOff, do: verbs.GiveOf(one.AccountID, one.Email, a.Label)}
 	}
 	text := email
 	if until, ends := one.Until[a.Label]; ends {
@@ -165,7 +145,7 @@ func tickOf(p picture, a agentapi.OwnerApp, one agentapi.Person) line {
 	case one.Status == agentapi.PersonPending:
 		text = language.Say("%s, invited", text)
 	}
-	return line{text: text, mark: markOn, do: takeOf(one.AccountID, one.Email, a.Label)}
+	return line{text: text, mark: markOn, do: verbs.TakeOf(one.AccountID, one.Email, a.Label)}
 }
 
 // quitOf is what quits: at once where nobody is cut off by it, and else after saying
@@ -174,7 +154,7 @@ func quitOf(p picture) (quit [2]line) {
 	quit[1].sub = []line{}
 	own := p.Mode == "" || p.Mode == agentapi.ModeDesktop
 	if !own || len(p.visitors) == 0 {
-		quit[0] = line{text: language.Say("Quit Porchlight"), do: action{verb: doQuit}}
+		quit[0] = line{text: language.Say("Quit Porchlight"), do: verbs.Action{Verb: verbs.Quit}}
 		return quit
 	}
 	sub := make([]line, maxHere+2)
@@ -184,8 +164,8 @@ func quitOf(p picture) (quit [2]line) {
 	}
 	sub[maxHere+1].text = language.Say("Your apps keep running.")
 	quit[1] = line{text: language.Say("Quit Porchlight"), sub: append(sub, separator,
-		line{text: language.Say("Yes, quit Porchlight"), do: action{verb: doQuit}},
-		line{text: language.Say("Go dark instead"), do: action{verb: doDark}},
+		line{text: language.Say("Yes, quit Porchlight"), do: verbs.Action{Verb: verbs.Quit}},
+		line{text: language.Say("Go dark instead"), do: verbs.Action{Verb: verbs.Dark}},
 	)}
 	return quit
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"porchlight/desktop/verbs"
 )
 
 // String draws the menu as the golden files keep it.
@@ -31,15 +33,15 @@ func write(b *strings.Builder, depth int, lines []line) {
 			continue
 		}
 		fmt.Fprintf(b, "%s%s", indent, text)
-		if l.do.verb != doNothing {
-			words := []string{string(l.do.verb)}
-			for _, s := range []string{l.do.name, l.do.person, l.do.app, l.do.grant, l.do.text, l.do.view} {
+		if l.do.Verb != verbs.Nothing {
+			words := []string{string(l.do.Verb)}
+			for _, s := range []string{l.do.Name, l.do.Person, l.do.App, l.do.Grant, l.do.Text, l.do.View} {
 				if s != "" {
 					words = append(words, s)
 				}
 			}
-			if l.do.verb == doLogin {
-				words = append(words, fmt.Sprint(l.do.on))
+			if l.do.Verb == verbs.Login {
+				words = append(words, fmt.Sprint(l.do.On))
 			}
 			fmt.Fprintf(b, "  [%s]", strings.Join(words, " "))
 		}

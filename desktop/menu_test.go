@@ -11,6 +11,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 	"porchlight/test/golden"
 )
 
@@ -278,14 +279,14 @@ func TestAilments(t *testing.T) {
 		if got := appStanding(one); got != ": paused" {
 			t.Errorf("%q, paused: %q", h, got)
 		}
-		n := (&app{}).approved(action{verb: doApprove, label: "App a"}, agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &one.AppHealth})
+		n := (&app{}).approved(verbs.Action{Verb: verbs.Approve, Label: "App a"}, agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &one.AppHealth})
 		if n.title != "App a is on" || strings.Contains(n.body, one.HealthDetail) != (want != "") {
 			t.Errorf("%q: told %+v", h, n)
 		}
 	}
 	noted := doing("a", agentapi.HealthAnswers)
 	noted.HealthNote = true
-	n := (&app{}).approved(action{verb: doApprove, label: "App a"}, agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &noted.AppHealth})
+	n := (&app{}).approved(verbs.Action{Verb: verbs.Approve, Label: "App a"}, agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &noted.AppHealth})
 	if !strings.Contains(n.body, noted.HealthDetail) || appStanding(noted) != "" {
 		t.Errorf("one that answers with an error to everybody: told %+v, standing %q", n, appStanding(noted))
 	}
@@ -297,7 +298,7 @@ func TestOpenIsOfferedWhereItOpens(t *testing.T) {
 	notes := live("notes", "Notes", 3000)
 	paused := with(notes, func(a *agentapi.OwnerApp) { a.Paused = true })
 	stopped := with(notes, func(a *agentapi.OwnerApp) { a.Status = agentapi.StatusStopped })
-	open := action{verb: doOpen, name: "notes"}
+	open := verbs.Action{Verb: verbs.Open, Name: "notes"}
 	for _, c := range []struct {
 		app  agentapi.OwnerApp
 		dark bool
@@ -320,13 +321,13 @@ func TestOpenIsOfferedWhereItOpens(t *testing.T) {
 func TestWhatIsOffCanBeResumed(t *testing.T) {
 	t.Parallel()
 	notes := live("notes", "Notes", 3000)
-	resume := line{text: "Resume", do: action{verb: doResume, name: "notes", label: "Notes"}}
+	resume := line{text: "Resume", do: verbs.Action{Verb: verbs.Resume, Name: "notes", Label: "Notes"}}
 	for _, c := range []struct {
 		status agentapi.Status
 		paused bool
 		want   line
 	}{
-		{agentapi.StatusLive, false, line{text: "Pause", do: action{verb: doPause, name: "notes", label: "Notes"}}},
+		{agentapi.StatusLive, false, line{text: "Pause", do: verbs.Action{Verb: verbs.Pause, Name: "notes", Label: "Notes"}}},
 		{agentapi.StatusLive, true, resume},
 		{agentapi.StatusStopped, false, resume},
 		{agentapi.StatusStopped, true, resume},

@@ -20,6 +20,8 @@ import (
 
 	"porchlight/assets"
 	"porchlight/desktop/language"
+	"porchlight/desktop/session"
+	"porchlight/desktop/verbs"
 )
 
 const (
@@ -35,7 +37,7 @@ const (
 // because systray closes the shared one.
 type notifications struct {
 	log  *slog.Logger
-	do   func(action)
+	do   func(verbs.Action)
 	icon dbus.Variant
 
 	mu    sync.Mutex // protects what follows
@@ -49,7 +51,7 @@ type shownNote struct {
 	note   note
 }
 
-func newNotifications(log *slog.Logger, do func(action)) *notifications {
+func newNotifications(log *slog.Logger, do func(verbs.Action)) *notifications {
 	return &notifications{log: log, do: do, icon: imageData(assets.AppIconSmall), shown: map[string]*shownNote{}}
 }
 
@@ -166,7 +168,7 @@ func (n *notifications) connect() error {
 	if n.conn != nil && n.conn.Connected() {
 		return nil
 	}
-	if !hasSessionBus() {
+	if !session.HasBus() {
 		return errors.New("there is no session bus")
 	}
 	conn, err := dbus.ConnectSessionBus()
@@ -232,7 +234,7 @@ func (n *notifications) heard(s *dbus.Signal) {
 
 // lastWords is a note of a program that ends.
 func lastWords(ctx context.Context, log *slog.Logger, what note) error {
-	n := newNotifications(log, func(action) {})
+	n := newNotifications(log, func(verbs.Action) {})
 	defer n.close()
 	return n.show(ctx, what)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/desktop/verbs"
 )
 
 // Weakness: GNOME and Plasma send a token for the window before they tell of a click, and
@@ -28,9 +30,9 @@ func TestClicksAfterOtherSignals(t *testing.T) {
 		"a click after its end":    {[]*dbus.Signal{closed, token, click}, 0},
 		"a click of somebody else": {[]*dbus.Signal{{Sender: ":1.9", Name: click.Name, Body: click.Body}}, 0},
 	} {
-		var done []action
-		n := newNotifications(slog.New(slog.DiscardHandler), func(act action) { done = append(done, act) })
-		deny := action{verb: doDeny, name: "notes"}
+		var done []verbs.Action
+		n := newNotifications(slog.New(slog.DiscardHandler), func(act verbs.Action) { done = append(done, act) })
+		deny := verbs.Action{Verb: verbs.Deny, Name: "notes"}
 		n.shown["request-notes"] = &shownNote{id: 3, sender: ":1.7", note: note{buttons: []button{{"Deny", deny}}}}
 		for _, s := range c.heard {
 			n.heard(s)

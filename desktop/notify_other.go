@@ -9,12 +9,13 @@ import (
 	"github.com/gen2brain/beeep"
 
 	"porchlight/assets"
+	"porchlight/desktop/verbs"
 )
 
 // notifications by the window's toolkit.
 type notifications = toolkitNotes
 
-func newNotifications(log *slog.Logger, do func(action)) *notifications {
+func newNotifications(log *slog.Logger, do func(verbs.Action)) *notifications {
 	return newToolkitNotes(log, do, literalNote)
 }
 

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"porchlight/desktop/verbs"
 )
 
 // Notifications by the window's toolkit, as macOS and Windows have them. This half of it
@@ -50,7 +52,7 @@ var errNoNotes = errors.New("this system lets Porchlight show no notifications; 
 // toolkitNotes shows notes by a toolkit that starts later than the first note, or never.
 type toolkitNotes struct {
 	log *slog.Logger
-	do  func(action)
+	do  func(verbs.Action)
 	// literal writes a text so that nothing on its way reads it as anything else.
 	literal func(string) string
 	// run is part of every id: a note of an earlier run may still be on the screen.
@@ -66,7 +68,7 @@ type toolkitNotes struct {
 	last    int
 }
 
-func newToolkitNotes(log *slog.Logger, do func(action), literal func(string) string) *toolkitNotes {
+func newToolkitNotes(log *slog.Logger, do func(verbs.Action), literal func(string) string) *toolkitNotes {
 	return &toolkitNotes{
 		log: log, do: do, literal: literal, run: rand.Text()[:10],
 		shown: map[string]note{}, ids: map[string]string{}, sets: map[string]bool{},
@@ -197,7 +199,7 @@ func (n *toolkitNotes) heard(id, what string) {
 	i, err := strconv.Atoi(what)
 	switch {
 	case !ok:
-		n.do(action{verb: doShow})
+		n.do(verbs.Action{Verb: verbs.Show})
 	case what == actionDefault:
 		n.do(found.click)
 	case err == nil && i >= 0 && i < len(found.buttons):

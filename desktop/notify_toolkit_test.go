@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"porchlight/desktop/verbs"
 )
 
 // screen is a toolkit's notification service, and what was done by clicks on it.
@@ -15,13 +17,13 @@ type screen struct {
 	sets    map[string][]string // buttons, by the id of their set
 	sent    []string            // id, set, title and body, with lines between
 	removed []string
-	did     []action
+	did     []verbs.Action
 	fails   error
 }
 
 func newScreen(literal func(string) string) *screen {
 	s := &screen{sets: map[string][]string{}}
-	s.toolkitNotes = newToolkitNotes(slog.New(slog.DiscardHandler), func(a action) { s.did = append(s.did, a) }, literal)
+	s.toolkitNotes = newToolkitNotes(slog.New(slog.DiscardHandler), func(a verbs.Action) { s.did = append(s.did, a) }, literal)
 	return s
 }
 
@@ -52,17 +54,17 @@ func (s *screen) lastSent() (id string, buttons []string) {
 
 var asks = note{
 	key: "request-notes", title: "Notes asks for an address", body: "python3 on port 8000",
-	click: action{verb: doShow, view: viewApps},
+	click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
 	buttons: []button{
-		{"Approve", action{verb: doApprove, name: "notes"}},
-		{"Deny", action{verb: doDeny, name: "notes"}},
+		{"Approve", verbs.Action{Verb: verbs.Approve, Name: "notes"}},
+		{"Deny", verbs.Action{Verb: verbs.Deny, Name: "notes"}},
 	},
 }
 
 // A button does what it says, once; a click on the note itself what the note is about.
 func TestToolkitButtons(t *testing.T) {
 	t.Parallel()
-	for what, want := range map[string]verb{"0": doApprove, "1": doDeny, actionDefault: doShow} {
+	for what, want := range map[string]verbs.Verb{"0": verbs.Approve, "1": verbs.Deny, actionDefault: verbs.Show} {
 		s := newScreen(asShown)
 		s.start()
 		id, buttons := s.shows(t, asks)
@@ -71,7 +73,7 @@ func TestToolkitButtons(t *testing.T) {
 		}
 		s.heard(id, what)
 		s.heard(id, what)
-		if len(s.did) != 2 || s.did[0].verb != want || s.did[1] != (action{verb: doShow}) {
+		if len(s.did) != 2 || s.did[0].Verb != want || s.did[1] != (verbs.Action{Verb: verbs.Show}) {
 			t.Errorf("%s did %+v", what, s.did)
 		}
 	}
@@ -94,7 +96,7 @@ func TestToolkitNotesOutOfDate(t *testing.T) {
 	s.start()
 	first, _ := s.shows(t, asks)
 	again := asks
-	again.buttons = []button{{"Approve", action{verb: doApprove, name: "notes", seen: seen{port: 9000}}}}
+	again.buttons = []button{{"Approve", verbs.ApproveOf(pending("notes", "Notes", 9000))}}
 	second, _ := s.shows(t, again)
 	if first == second || !slices.Equal(s.removed, []string{first}) {
 		t.Errorf("%s, then %s; removed %q", first, second, s.removed)
@@ -106,7 +108,7 @@ func TestToolkitNotesOutOfDate(t *testing.T) {
 	earlier.start()
 	id, _ := earlier.shows(t, asks)
 	s.heard(id, "0")
-	if len(s.did) != 3 || slices.ContainsFunc(s.did, func(a action) bool { return a != action{verb: doShow} }) {
+	if len(s.did) != 3 || slices.ContainsFunc(s.did, func(a verbs.Action) bool { return a != verbs.Action{Verb: verbs.Show} }) {
 		t.Errorf("they did %+v", s.did)
 	}
 	if !slices.Equal(s.removed, []string{first, second}) {
@@ -144,7 +146,7 @@ func TestToolkitNotesWait(t *testing.T) {
 	gone.serve(nil)
 	gone.drop(t.Context(), asks.key)
 	gone.heard(id, "0")
-	if err := gone.show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(gone.did) != 1 || gone.did[0] != (action{verb: doShow}) {
+	if err := gone.show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(gone.did) != 1 || gone.did[0] != (verbs.Action{Verb: verbs.Show}) {
 		t.Errorf("after the service went: %v, did %+v", err, gone.did)
 	}
 	broken := newScreen(asShown)
@@ -169,14 +171,14 @@ func TestToolkitKeepsFewNotes(t *testing.T) {
 	s.removed = nil
 	var sent []string
 	for i := range maxShown + 20 {
-		id, _ := s.shows(t, note{key: fmt.Sprint("n", i), click: action{verb: doShow, view: viewApps}})
+		id, _ := s.shows(t, note{key: fmt.Sprint("n", i), click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}})
 		sent = append(sent, id)
 	}
 	if len(s.shown) != maxShown || len(s.ids) != maxShown || !slices.Equal(s.removed, sent[:20]) {
 		t.Errorf("%d and %d are kept; removed %q", len(s.shown), len(s.ids), s.removed)
 	}
 	s.heard(sent[20], actionDefault)
-	if len(s.did) != 1 || s.did[0].view != viewApps {
+	if len(s.did) != 1 || s.did[0].View != verbs.ViewApps {
 		t.Errorf("a click on the oldest that is kept did %+v", s.did)
 	}
 }
@@ -211,7 +213,7 @@ func TestNotesAreHarmless(t *testing.T) {
 	}
 	s := newScreen(harmless)
 	s.start()
-	id, buttons := s.shows(t, note{key: "k", title: "<b>", body: strings.Repeat("$", 5000), buttons: []button{{`"Approve"`, action{}}}})
+	id, buttons := s.shows(t, note{key: "k", title: "<b>", body: strings.Repeat("$", 5000), buttons: []button{{`"Approve"`, verbs.Action{}}}})
 	if got := strings.Split(s.sent[0], "\n"); got[0] != id || got[2] != "‹b›" || len([]rune(got[3])) != maxNoteText || strings.ContainsAny(got[3], "$") || buttons[0] != "″Approve″" {
 		t.Errorf("sent %q with %q", got, buttons)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
 // keyOnce is a key that no other note has.
@@ -13,9 +14,9 @@ func (a *app) keyOnce() string { return fmt.Sprintf("done-%d", a.noted.Add(1)) }
 
 // approved is the note about an app that is on now, with what the owner does next.
 // Who can open it is what the snapshot said of the request.
-func (a *app) approved(act action, app agentapi.Approved) note {
-	label := language.Named(act.label)
-	n := note{key: keyApproved, kind: kindRequest, click: action{verb: doShow, view: viewApps, name: act.name}}
+func (a *app) approved(act verbs.Action, app agentapi.Approved) note {
+	label := language.Named(act.Label)
+	n := note{key: keyApproved, kind: kindRequest, click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps, Name: act.Name}}
 	if app.Status == agentapi.StatusPending {
 		n.title, n.body = language.Say("%s is approved", label), language.Say("It gets its address once this computer is connected.")
 		return n
@@ -23,15 +24,15 @@ func (a *app) approved(act action, app agentapi.Approved) note {
 	host := strings.TrimPrefix(app.URL, "https://")
 	n.title = language.Say("%s is on", label)
 	n.buttons = []button{
-		{language.Say("Open"), action{verb: doOpen, name: act.name}},
-		{language.Say("Copy link"), action{verb: doCopy, name: act.name, text: app.URL}},
-		{language.Say("Invite…"), action{verb: doShow, view: viewInvite, name: act.name}},
+		{language.Say("Open"), verbs.Action{Verb: verbs.Open, Name: act.Name}},
+		{language.Say("Copy link"), verbs.Action{Verb: verbs.Copy, Name: act.Name, Text: app.URL}},
+		{language.Say("Invite…"), verbs.Action{Verb: verbs.Show, View: verbs.ViewInvite, Name: act.Name}},
 	}
-	before := a.seenApp(act.name)
+	before := a.seenApp(act.Name)
 	switch {
 	case app.Does().Ails(), app.Does().HealthNote:
 		n.body = language.Isolate(app.HealthDetail)
-	case before.Listens() && !before.Network && (act.verb == doApproveAlone || before.OpenToCount == 0):
+	case before.Listens() && !before.Network && (act.Verb == verbs.ApproveAlone || before.OpenToCount == 0):
 		n.body = language.Say("%s. Only you can open it.", host)
 	default:
 		n.body = host
@@ -58,15 +59,15 @@ func (a *app) seenApp(name string) agentapi.OwnerApp {
 
 // ended tells that access ended, and what that closed. A later one takes an
 // earlier one's place: only the last is news.
-func ended(act action, title string, closed agentapi.Closed) note {
-	n := note{key: keyEnded, kind: kindAccess, title: title, body: language.ClosedWords(closed), click: action{verb: doShow, view: viewApps}}
-	switch act.verb {
-	case doDark:
-		n.buttons = []button{{language.Say("Light up again"), action{verb: doLight}}}
-	case doPause:
-		n.buttons = []button{{language.Say("Resume"), action{verb: doResume, name: act.name, label: act.label}}}
-	case doRevokeGrant:
-		n.click.view = viewClients
+func ended(act verbs.Action, title string, closed agentapi.Closed) note {
+	n := note{key: keyEnded, kind: kindAccess, title: title, body: language.ClosedWords(closed), click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}
+	switch act.Verb {
+	case verbs.Dark:
+		n.buttons = []button{{language.Say("Light up again"), verbs.Action{Verb: verbs.Light}}}
+	case verbs.Pause:
+		n.buttons = []button{{language.Say("Resume"), verbs.Action{Verb: verbs.Resume, Name: act.Name, Label: act.Label}}}
+	case verbs.RevokeGrant:
+		n.click.View = verbs.ViewClients
 	}
 	return n
 }

@@ -12,6 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
 )
 
@@ -41,7 +42,7 @@ func TestEverythingIsSaid(t *testing.T) {
 			said = append(said, b.text)
 		}
 	}
-	for v := range verbs() {
+	for _, v := range []verbs.Verb{verbs.Copy, verbs.Approve, verbs.Deny, verbs.Open, verbs.Pause, verbs.Resume, verbs.Revoke, verbs.AllowUser, verbs.RevokeGrant, verbs.Undo, verbs.Answer, verbs.Disconnect, verbs.Remove, verbs.Give, verbs.Dark, verbs.Light, verbs.SecretFile, verbs.Login} {
 		said = append(said, failed(v))
 	}
 	for _, err := range []error{errSilent, errNoKeychain, fmt.Errorf("around: %w", errLockedKeychain), agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", "Notes"), words.Errorf("Porchlight cannot start: %w", errors.New("0x7"))} {
@@ -102,17 +103,9 @@ func notesOf(p picture) (all []note) {
 		all = append(all, knockNote(k))
 	}
 	for _, closed := range []agentapi.Closed{{}, {Closed: 1, Milliseconds: 400}, {Closed: 2, Milliseconds: 3}} {
-		all = append(all, ended(action{verb: doDark}, "", closed), ended(action{verb: doPause, label: "Notes"}, "", closed))
+		all = append(all, ended(verbs.Action{Verb: verbs.Dark}, "", closed), ended(verbs.Action{Verb: verbs.Pause, Label: "Notes"}, "", closed))
 	}
 	return all
-}
-
-func verbs() map[verb]bool {
-	out := map[verb]bool{}
-	for _, v := range []verb{doCopy, doApprove, doDeny, doOpen, doPause, doResume, doRevoke, doAllowUser, doRevokeGrant, doUndo, doAnswer, doDisconnect, doRemove, doGive, doDark, doLight, doSecretFile, doLogin} {
-		out[v] = true
-	}
-	return out
 }
 
 func textsOf(lines []line) (out []string) {

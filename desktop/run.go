@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/instance"
 	"porchlight/desktop/language"
+	"porchlight/desktop/session"
 	"porchlight/internal/words"
 )
 
@@ -31,7 +32,7 @@ func run(o startOptions, stderr io.Writer) int {
 	log.SetFlags(0)
 	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
 
-	if !hasDisplay() && !hasSessionBus() {
+	if !session.HasDisplay() && !session.HasBus() {
 		fmt.Fprintln(stderr, "There is no desktop session here, so nobody could see or answer a request. On a computer without a screen, run: porchlight agent --local")
 		return 1
 	}

@@ -6,6 +6,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 	"porchlight/desktop/ui"
+	"porchlight/desktop/verbs"
 )
 
 // hidden is told that the owner has closed the window. The first time that needs a
@@ -17,7 +18,7 @@ func (a *app) hidden() {
 	}
 	a.tell(note{
 		key: keyStays, title: language.Say("Porchlight stays on"), body: language.Say("Its lamp is in the menu bar. Your apps can still be opened."),
-		click: action{verb: doShow}, buttons: []button{{language.Say("Quit"), action{verb: doQuit}}},
+		click: verbs.Action{Verb: verbs.Show}, buttons: []button{{language.Say("Quit"), verbs.Action{Verb: verbs.Quit}}},
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"porchlight/assets"
+	"porchlight/desktop/verbs"
 )
 
 // Without cgo macOS has neither tray nor window: enough to check the rest of
@@ -16,12 +17,12 @@ const windowFirst = false
 
 type tray struct{ other chan struct{} }
 
-func newTray(*slog.Logger, func() assets.Panel, func(action)) *tray {
+func newTray(*slog.Logger, func() assets.Panel, func(verbs.Action)) *tray {
 	return &tray{other: make(chan struct{}, 1)}
 }
 
-func (*tray) set(menu)                {}
-func (*tray) run(ctx context.Context) { <-ctx.Done() }
+func (*tray) set(menu)                               {}
+func (*tray) run(ctx context.Context, _ func() menu) { <-ctx.Done() }
 
 func (*tray) watchOpening(ctx context.Context, _ func()) { <-ctx.Done() }
 

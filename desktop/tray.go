@@ -11,6 +11,7 @@ import (
 
 	"porchlight/assets"
 	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
 )
 
 const (
@@ -46,8 +47,8 @@ const (
 type tray struct {
 	log  *slog.Logger
 	icon func(state string) (template, regular []byte)
-	do   func(action) // called on a goroutine of its own
-	ping func()       // returns when the panel has answered; nil where none reads the menu by itself
+	do   func(verbs.Action) // called on a goroutine of its own
+	ping func()             // returns when the panel has answered; nil where none reads the menu by itself
 
 	next  chan menu     // the latest menu not yet applied; holds one
 	made  chan struct{} // closed when the menu can be read
@@ -65,7 +66,7 @@ type tray struct {
 }
 
 // newTray starts nothing; do is called for every click.
-func newTray(log *slog.Logger, panel func() assets.Panel, do func(action)) *tray {
+func newTray(log *slog.Logger, panel func() assets.Panel, do func(verbs.Action)) *tray {
 	return &tray{
 		log:  log,
 		icon: func(state string) ([]byte, []byte) { return trayIcon(state, panel()) },

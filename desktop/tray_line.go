@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"fyne.io/systray"
+
+	"porchlight/desktop/verbs"
 )
 
 // trayLine is one line; each has a goroutine that waits for clicks, because
@@ -21,7 +23,7 @@ type trayLine struct {
 	sub                      []*trayLine
 
 	mu      sync.Mutex
-	act     action
+	act     verbs.Action
 	changed time.Time // when act came to be another
 }
 
@@ -46,7 +48,7 @@ func (l *trayLine) set(to line) {
 		return
 	}
 	l.mean(to.do, time.Now())
-	if disabled := to.do.verb == doNothing && len(to.sub) == 0; disabled != l.disabled {
+	if disabled := to.do.Verb == verbs.Nothing && len(to.sub) == 0; disabled != l.disabled {
 		l.disabled = disabled
 		if disabled {
 			l.item.Disable()
@@ -84,8 +86,8 @@ func (l *trayLine) hide() {
 // clicked there is not on the screen any more.
 func (l *trayLine) forget(now time.Time) {
 	l.mu.Lock()
-	if l.act.verb != doNothing {
-		l.act, l.changed = action{}, now
+	if l.act.Verb != verbs.Nothing {
+		l.act, l.changed = verbs.Action{}, now
 	}
 	l.mu.Unlock()
 	for _, below := range l.sub {
@@ -95,7 +97,7 @@ func (l *trayLine) forget(now time.Time) {
 	}
 }
 
-func (l *trayLine) mean(act action, now time.Time) {
+func (l *trayLine) mean(act verbs.Action, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.act == act {
@@ -103,7 +105,7 @@ func (l *trayLine) mean(act action, now time.Time) {
 	}
 	// A line that meant nothing for a while could not be aimed at. A request that
 	// changed counts as another one: approving is about what was read.
-	if l.act.verb != doNothing || now.Sub(l.changed) < ignoreFor {
+	if l.act.Verb != verbs.Nothing || now.Sub(l.changed) < ignoreFor {
 		l.changed = now
 	}
 	l.act = act
@@ -111,7 +113,7 @@ func (l *trayLine) mean(act action, now time.Time) {
 
 // clicked returns what a click now means; false where the line has meant it for
 // too short a time.
-func (l *trayLine) clicked(now time.Time) (action, bool) {
+func (l *trayLine) clicked(now time.Time) (verbs.Action, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.act, now.Sub(l.changed) >= ignoreFor

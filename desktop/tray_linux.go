@@ -12,6 +12,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"porchlight/assets"
+	"porchlight/desktop/session"
 )
 
 // literal keeps a menu from reading an underscore as the mark of a shortcut.
@@ -31,7 +32,7 @@ func trayIcon(state string, panel assets.Panel) (template, regular []byte) {
 // systray closes the bus connection it shares with the rest of the process, and
 // panics when it had none: end comes last, and only where there is a bus.
 func (t *tray) start() (end func()) {
-	if !hasSessionBus() {
+	if !session.HasBus() {
 		t.log.Warn("there is no session bus, so there is no tray icon")
 		return func() {}
 	}

@@ -5,6 +5,8 @@ package desktop
 import (
 	"testing"
 	"time"
+
+	"porchlight/desktop/verbs"
 )
 
 // A line that is hidden is not on the screen any more: a click that was on its way
@@ -14,11 +16,11 @@ func TestHiddenLinesDoNothing(t *testing.T) {
 	at := time.Unix(1000, 0)
 	below := &trayLine{}
 	l := &trayLine{sub: []*trayLine{nil, below}}
-	l.mean(action{verb: doOpen, name: "notes"}, at)
-	below.mean(action{verb: doRevoke, name: "notes"}, at)
+	l.mean(verbs.Action{Verb: verbs.Open, Name: "notes"}, at)
+	below.mean(verbs.Action{Verb: verbs.Revoke, Name: "notes"}, at)
 	l.set(line{})
 	for _, hidden := range []*trayLine{l, below} {
-		if act, _ := hidden.clicked(at.Add(time.Hour)); act.verb != doNothing {
+		if act, _ := hidden.clicked(at.Add(time.Hour)); act.Verb != verbs.Nothing {
 			t.Errorf("a hidden line still does %+v", act)
 		}
 	}
@@ -28,8 +30,7 @@ func TestHiddenLinesDoNothing(t *testing.T) {
 // another app at that moment, the click is nobody's.
 func TestClickOnALineThatJustChanged(t *testing.T) {
 	t.Parallel()
-	notes := action{verb: doApprove, name: "notes"}
-	photos := action{verb: doApprove, name: "photos"}
+	notes, photos := verbs.ApproveOf(pending("notes", "Notes", 3000)), verbs.ApproveOf(pending("photos", "Photos", 3001))
 	l := &trayLine{}
 	at := time.Unix(1000, 0)
 
@@ -45,13 +46,12 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// The same app with another port is another request: nobody has read it yet.
-	moved := photos
-	moved.seen.port = 1234
+	moved := verbs.ApproveOf(pending("photos", "Photos", 1234))
 	l.mean(moved, at.Add(ignoreFor))
 	if _, ok := l.clicked(at.Add(2*ignoreFor - 1)); ok {
 		t.Fatal("a click meant for one port approved another")
 	}
-	if act, ok := l.clicked(at.Add(2 * ignoreFor)); !ok || act.seen.port != 1234 {
+	if act, ok := l.clicked(at.Add(2 * ignoreFor)); !ok || act != moved {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// Drawn again as it was: there is nothing new to read.
@@ -67,13 +67,13 @@ func TestClickOnALineThatCameBackForSomebodyElse(t *testing.T) {
 	t.Parallel()
 	l := &trayLine{}
 	at := time.Unix(1000, 0)
-	l.mean(removeOf("bob", "bob@example.com"), at)
+	l.mean(verbs.RemoveOf("bob", "bob@example.com"), at)
 	l.forget(at.Add(time.Second))
-	l.mean(removeOf("carol", "carol@example.com"), at.Add(time.Second+applyEvery))
+	l.mean(verbs.RemoveOf("carol", "carol@example.com"), at.Add(time.Second+applyEvery))
 	if act, ok := l.clicked(at.Add(time.Second + applyEvery + ignoreFor - 1)); ok {
 		t.Fatalf("a click meant for Bob did %+v", act)
 	}
-	if act, ok := l.clicked(at.Add(time.Second + applyEvery + ignoreFor)); !ok || act.person != "carol" {
+	if act, ok := l.clicked(at.Add(time.Second + applyEvery + ignoreFor)); !ok || act.Person != "carol" {
 		t.Fatalf("after a moment: %+v %v", act, ok)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/verbs"
 )
 
 // stoppable is an agent whose process can be stopped: connections are taken and
@@ -61,7 +62,7 @@ func TestWhileTheAgentIsSilent(t *testing.T) {
 	if m := menuOf(s, false); !known || m.icon != iconTrouble || m.status() != "Porchlight is not answering." {
 		t.Errorf("%s, %q", m.icon, m.status())
 	}
-	if _, err := a.carryOut(t.Context(), action{verb: doRevoke, name: "notes"}); !errors.Is(err, errSilent) {
+	if _, err := a.carryOut(t.Context(), verbs.Action{Verb: verbs.Revoke, Name: "notes"}); !errors.Is(err, errSilent) {
 		t.Errorf("revoking: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"porchlight/assets"
 	"porchlight/desktop/language"
+	"porchlight/desktop/session"
 	"porchlight/frontend"
 	"porchlight/internal/words"
 )
@@ -48,7 +49,7 @@ func newWindow(log *slog.Logger, opts windowOptions) window {
 }
 
 func (w *wailsWindow) run() (err error) {
-	if !hasDisplay() {
+	if !session.HasDisplay() {
 		return errNoDisplay
 	}
 	dark, ok := startToolkit(w.opts.onLooks)

@@ -1,4 +1,5 @@
-package desktop
+// Package session says what of a desktop there is around the process.
+package session
 
 import (
 	"os"
@@ -6,13 +7,13 @@ import (
 	"strings"
 )
 
-// hasDisplay says whether a window can be opened.
-func hasDisplay() bool { return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" }
+// HasDisplay says whether a window can be opened.
+func HasDisplay() bool { return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" }
 
-// hasSessionBus says whether there is a desktop session to talk to. It has to be
+// HasBus says whether there is a desktop session to talk to. It has to be
 // asked before anything connects: without an address the D-Bus library would
 // start a bus of its own that nobody else is on.
-func hasSessionBus() bool {
+func HasBus() bool {
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
 		return !strings.HasPrefix(address, "autolaunch:")
 	}
