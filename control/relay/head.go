@@ -53,6 +53,7 @@ type head struct {
 
 	mu      sync.Mutex  // protects what follows
 	first   *time.Timer // closes one that asks for nothing
+	parting *time.Timer // closes one that said goodbye; nil before
 	bytes   int
 	running int  // requests
 	serving bool // what comes now is a request's body
@@ -227,11 +228,16 @@ func (h *head) end() {
 // that a request that comes just now is sent again on another.
 func (h *head) Close() error {
 	h.mu.Lock()
-	idle := h.running == 0 && h.bytes == 0
+	closed, idle := h.closed, h.h2 != nil && h.running == 0 && h.bytes == 0
+	if idle && !closed && h.parting == nil {
+		h.parting = time.AfterFunc(partingHead, func() { _ = h.conn.Close() })
+	}
 	h.mu.Unlock()
-	if h.h2 != nil && idle {
+	if closed {
+		return nil // it may have given way already, once for each of its places
+	}
+	if idle {
 		h.h2.Leave()
-		time.AfterFunc(partingHead, func() { _ = h.conn.Close() })
 		return nil
 	}
 	if h.h2 != nil {
@@ -244,8 +250,10 @@ func (h *head) Close() error {
 func (h *head) over() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.first != nil {
-		h.first.Stop()
+	for _, timer := range []*time.Timer{h.first, h.parting} { // each holds all that is left of it
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	if !h.closed {
 		close(h.gone)

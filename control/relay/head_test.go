@@ -149,6 +149,34 @@ func TestGoesBeforeItWaits(t *testing.T) {
 	h.over()
 }
 
+// Weakness: a connection that had given way by one of its places gave way by the next again,
+// and the timer of its goodbye kept all that it had for a second: of those who come as fast
+// as they go, hundreds. Checked: no timer keeps one that is closed.
+func TestNoTimerKeepsOneThatIsGone(t *testing.T) {
+	t.Parallel()
+	r := newRelay(t, func(c *Config) { c.FirstRequest = time.Hour })
+	goes := func(h *head) { _ = h.Close() }
+	for what, ends := range map[string][]func(h *head){
+		"closed, and gave way again": {(*head).over, goes},
+		"said goodbye, and closed":   {goes, (*head).over},
+	} {
+		conn, visitor := net.Pipe()
+		h := newHead(r, conn, netip.Prefix{}, &newcomer{})
+		h.h2 = r.http2.NewConn(t.Context(), conn)
+		h.await()
+		for _, end := range ends {
+			end(h)
+		}
+		for _, timer := range []*time.Timer{h.first, h.parting} {
+			if timer != nil && timer.Stop() {
+				t.Errorf("%s: a timer keeps it", what)
+			}
+		}
+		_, _ = conn.Close(), visitor.Close()
+	}
+	r.http2.Close()
+}
+
 // Bodies are no heads: what a request sends after its head takes no place.
 func TestBodiesTakeNoPlaceForHeads(t *testing.T) {
 	t.Parallel()
