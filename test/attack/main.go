@@ -49,7 +49,7 @@ var parts = []part{
 	{"floods", attackFloods, 29, 29},
 	{"files", attackFiles, 14, 14},
 	{"sign-in", attackSignIn, 4 * ofEach, 4 * ofEach},
-	{"memory", attackMemory, 15, 14},
+	{"memory", attackMemory, 15, 15},
 	{"kills", attackKills, 100, 12},
 	{"damages", attackDamages, 35, 35},
 }
