@@ -17,15 +17,6 @@ func TestDocumentationQuotesItsPrograms(t *testing.T) {
 	}
 }
 
-// The unit in docs/operating.md is the one that the package brings.
-func TestDocumentationQuotesItsUnit(t *testing.T) {
-	t.Parallel()
-	unit := read(t, "../../build/linux/porchlight-control.service")
-	if !strings.Contains(read(t, "../../docs/operating.md"), "```ini\n"+unit+"```\n") {
-		t.Error("docs/operating.md does not quote build/linux/porchlight-control.service as it is")
-	}
-}
-
 func read(t testing.TB, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
