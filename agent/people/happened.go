@@ -78,9 +78,9 @@ func (p *People) namedApps(ids ...string) []engine.App {
 }
 
 // cameAndWent are the grants that ended before any reading had them. mu is held.
-func (p *People) cameAndWent(now []controlapi.Grant, ended []controlapi.RevokedGrant) (gone []controlapi.RevokedGrant) {
+func (p *People) cameAndWent(before, now []controlapi.Grant, ended []controlapi.RevokedGrant) (gone []controlapi.RevokedGrant) {
 	at := time.Now()
-	for _, g := range slices.Concat(p.grants, now) {
+	for _, g := range slices.Concat(before, now) {
 		p.grantsSeen[g.ID] = at
 	}
 	for _, g := range ended {
@@ -127,6 +127,34 @@ func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlap
 			p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
 		}
 	}
+}
+
+// keptClients are the grants that the last run of an agent told of; false where none did
+// on this computer.
+func (p *People) keptClients(computer string) ([]controlapi.Grant, bool) {
+	kept, err := p.cfg.Store.Clients()
+	if err != nil {
+		p.cfg.Log.Warn("what is kept of remote clients cannot be read", "err", err)
+	}
+	return kept.Grants, err == nil && computer != "" && kept.Computer == computer
+}
+
+// keepClients keeps the grants that clientsChanged told of, for the next start.
+func (p *People) keepClients(computer string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := slices.Clone(p.grants)
+	for i := range now {
+		now[i].LastUsedAt = time.Time{} // which nothing is told of
+	}
+	if computer == "" || p.clientsKept != nil && slices.Equal(now, p.clientsKept) {
+		return
+	}
+	if err := p.cfg.Store.SaveClients(store.Clients{Computer: computer, Grants: now}); err != nil {
+		p.cfg.Log.Warn("the remote clients could not be kept", "err", err)
+		return
+	}
+	p.clientsKept = now
 }
 
 // Row is a person as they are here now; false for somebody the last snapshot does not

@@ -128,6 +128,8 @@ type People struct {
 	grantsAsked, grantsFrom int
 	grantsSeen              map[string]time.Time // guarded by mu: when one was last read, or its end told; see cameAndWent
 
+	clientsKept []controlapi.Grant // guarded by mu: as keepClients wrote them; nil before it did
+
 	answered map[string]bool // guarded by mu: ids of knocks answered here, that the snapshot still has
 
 	clockTold bool // of Run's goroutine: the owner was told that this computer's clock is ahead

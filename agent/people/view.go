@@ -196,8 +196,14 @@ func (p *People) readGrants(ctx context.Context) error {
 		return nil
 	}
 	same := slices.Equal(grants, p.grants)
-	first, before := p.grantsV == "", p.grants
-	gone := p.cameAndWent(grants, snapshot.RevokedGrants)
+	known, before := p.grantsV != "", p.grants
+	if !known {
+		before, known = p.keptClients(snapshot.Computer.ID)
+	}
+	gone := p.cameAndWent(before, grants, snapshot.RevokedGrants)
+	if p.grantsV == "" {
+		gone = nil // told of before this start, as far as it is known
+	}
 	p.grants, p.grantsV, p.grantsFrom = grants, snapshot.Version, asked
 	p.mu.Unlock()
 	names := make(map[string]string, 2*len(grants))
@@ -205,9 +211,10 @@ func (p *People) readGrants(ctx context.Context) error {
 		names[g.ID], names[g.ClientID] = g.ClientName, g.ClientName
 	}
 	p.cfg.Activity.NameClients(names)
-	if !first {
+	if known {
 		p.clientsChanged(before, grants, gone)
 	}
+	p.keepClients(snapshot.Computer.ID)
 	if !same {
 		p.cfg.Changes.Raise()
 	}
