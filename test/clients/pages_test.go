@@ -165,13 +165,12 @@ func TestRemoteClientRuns(t *testing.T) {
 		file: "../../docs/remote-client.md",
 		here: []string{"~/.local/share/porchlight", h.data, "--data DIR", "--data " + filepath.Join(h.data, "control")},
 		left: map[string]string{
-			"export AUTH_URL":     "TestReaders gives each program a client of its own in these variables",
-			"mkdir -p reader-go":  "it fetches a module from the internet; TestReaders runs the program with the version of go.mod",
-			"mkdir -p reader-js":  "it fetches a package from the internet; TestReaders runs the program with that of package-lock.json",
-			"sudo apt update":     "build/setup.sh test has installed it; TestReaders runs the program, and has the person answer",
-			"bash reader.sh":      "TestReaders runs it, and has the person answer",
-			"#!/usr/bin/env bash": "it is the program itself",
-			"curl --user":         "it asks for an app password; test/e2e/passwords.test.mjs makes one in a browser and has curl use it",
+			"export AUTH_URL":    "TestReaders gives each program a client of its own in these variables",
+			"mkdir -p reader-go": "it fetches a module from the internet; TestReaders runs the program with the version of go.mod",
+			"mkdir -p reader-js": "it fetches a package from the internet; TestReaders runs the program with that of package-lock.json",
+			"sudo apt update":    "build/setup.sh test has installed it; TestReaders runs the program, and has the person answer",
+			"bash reader.sh":     "TestReaders runs it, and has the person answer",
+			"curl --user":        "it asks for an app password; test/e2e/passwords.test.mjs makes one in a browser and has curl use it",
 		},
 	}.typed(t, h)
 }
