@@ -119,17 +119,12 @@ func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 	c.read = frames.NewFramer(nil, c.in)
 	c.read.SetMaxReadFrameSize(limits.Frame)
 	c.read.SetReuseFrames()
-	c.head.decoder = c.newDecoder()
+	c.head.decoder = hpack.NewDecoder(limits.HeaderTable, c.head.take)
+	c.head.decoder.SetMaxStringLength(limits.String)
 	c.write = frames.NewFramer(sink{c}, nil)
 	c.encoder = hpack.NewEncoder(&c.coded)
 	c.encoder.SetMaxDynamicTableSizeLimit(limits.HeaderTable)
 	return c
-}
-
-func (c *Conn) newDecoder() *hpack.Decoder {
-	d := hpack.NewDecoder(limits.HeaderTable, c.head.take)
-	d.SetMaxStringLength(limits.String)
-	return d
 }
 
 const (

@@ -30,6 +30,7 @@ var (
 type head struct {
 	decoder *hpack.Decoder
 	known   known
+	unended []byte // a field that has not ended
 
 	fields   []field // without the pseudo-fields
 	pseudo   pseudo
@@ -205,15 +206,9 @@ func (h *head) takePseudo(f hpack.HeaderField) {
 }
 
 // block reads a header block, of which f is the first frame.
-func (c *Conn) block(f *frames.HeadersFrame) (err error) {
+func (c *Conn) block(f *frames.HeadersFrame) error {
 	h, id := &c.head, f.StreamID
-	defer func() {
-		if _, ends := err.(frames.StreamError); err != nil && !ends {
-			// Nothing is decoded any more. The field that did not end is let go of here, for
-			// the connection waits for its visitor to see why it ends.
-			h.decoder = c.newDecoder()
-		}
-	}()
+	defer h.letGo()
 	h.reset()
 	part, ended := f.HeaderBlockFragment(), f.HeadersEnded()
 	taken, memory := 0, c.memory
@@ -237,14 +232,14 @@ func (c *Conn) block(f *frames.HeadersFrame) (err error) {
 			return connError(frames.ErrCodeEnhanceYourCalm)
 		}
 		if !ended && memory != nil {
-			// The decoder keeps a field that does not end, in a buffer that doubles and leaves
-			// the former ones behind.
+			// A field that does not end is in a buffer that doubles and leaves the former
+			// ones behind.
 			if !memory.Take(5 * len(part)) {
 				return connError(frames.ErrCodeEnhanceYourCalm)
 			}
 			taken += 5 * len(part)
 		}
-		if _, err := h.decoder.Write(part); err != nil {
+		if !h.decode(part, ended) {
 			return connError(frames.ErrCodeCompression)
 		}
 		if ended {

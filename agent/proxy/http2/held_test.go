@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"weak"
 
 	frames "golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"porchlight/agent/proxy/limits"
 )
@@ -93,37 +96,55 @@ func inUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Checked: what a long header list took is not kept for the connection's life.
+// Checked: what a long header list took, or a long field that came in parts, is not kept for
+// the connection's life.
 func TestLongListsAreForgotten(t *testing.T) { // alone, for it measures the memory of all
 	const conns, most = 20, 200 << 10
 	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	var visitors []*visitor
-	for range conns {
-		visitors = append(visitors, meet(t, own, h))
-	}
-	before := inUse()
-	for _, v := range visitors {
-		block := append(bytes.Clone(v.encode(":method", "HEAD", ":scheme", "https", ":authority", "a", ":path", "/", "a", "")), bytes.Repeat([]byte{0xbe}, 25_000)...)
-		v.WriteHeaders(frames.HeadersFrameParam{StreamID: 1, BlockFragment: block[:limits.Frame], EndStream: true})
-		v.WriteContinuation(1, true, block[limits.Frame:])
-		v.WritePing(false, [8]byte{1})
-		answered, ponged := false, false
-		for !answered || !ponged {
-			switch f := (<-v.frames).(type) {
-			case nil:
-				t.Fatal(v.err)
-			case *headFrame:
-				answered = true
-				if status := f.value(":status"); status != "431" {
-					t.Fatal(status)
+	start := []string{":method", "HEAD", ":scheme", "https", ":authority", "a", ":path", "/", "a"}
+	for what, all := range map[string][]byte{
+		"a list":  append(encode(append(start, "")...), bytes.Repeat([]byte{0xbe}, 25_000)...),
+		"a field": encode(append(start, strings.Repeat("~", limits.String-1))...),
+	} {
+		var visitors []*visitor
+		for range conns {
+			visitors = append(visitors, meet(t, own, h))
+		}
+		before := inUse()
+		for _, v := range visitors {
+			v.WriteHeaders(frames.HeadersFrameParam{StreamID: 1, BlockFragment: all[:limits.Frame], EndStream: true})
+			for part := range slices.Chunk(all[limits.Frame:], limits.Frame) {
+				v.WriteContinuation(1, len(part) < limits.Frame, part)
+			}
+			v.WritePing(false, [8]byte{1})
+			answered, ponged := false, false
+			for !answered || !ponged {
+				switch f := (<-v.frames).(type) {
+				case nil:
+					t.Fatal(v.err)
+				case *headFrame:
+					answered = true
+					if status := f.value(":status"); status != "431" {
+						t.Fatal(status)
+					}
+				case *frames.PingFrame:
+					ponged = true
 				}
-			case *frames.PingFrame:
-				ponged = true
 			}
 		}
+		if each := (inUse() - before) / conns; each > most {
+			t.Errorf("%s: a connection keeps %d bytes, want %d at most", what, each, most)
+		}
+		runtime.KeepAlive(visitors)
 	}
-	if each := (inUse() - before) / conns; each > most {
-		t.Errorf("a connection keeps %d bytes, want %d at most", each, most)
+}
+
+// encode is the header block of a connection's first request.
+func encode(fields ...string) []byte {
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	for i := 0; i < len(fields); i += 2 {
+		_ = e.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // into memory
 	}
-	runtime.KeepAlive(visitors)
+	return block.Bytes()
 }

@@ -61,35 +61,45 @@ type coded struct{ length, text, end int }
 // come again as they are. It finds none in a block that it cannot read to its end.
 func longCoded(block []byte) (found coded) {
 	for at := 0; at < len(block); {
-		first := block[at]
-		bits, strings := 0, 1
-		switch {
-		case first&0x80 != 0: // indexed
-			bits, strings = 7, 0
-		case first&0xc0 == 0x40: // to be indexed
-			bits = 6
-		case first&0xe0 == 0x20: // the table's size
-			bits, strings = 5, 0
-		default:
-			bits = 4
-		}
-		index, next, ok := number(block, at, bits)
-		if ok && strings > 0 && index == 0 { // the name is a string, too
-			_, next, ok = stringAt(block, next)
-		}
-		var value coded
-		if ok && strings > 0 {
-			value, next, ok = stringAt(block, next)
-		}
+		value, next, ok := fieldAt(block, at)
 		if !ok {
 			return coded{}
 		}
-		if size := value.end - value.text; bits == 4 && size >= leastKnown && size <= mostKnown && size > found.end-found.text {
+		out := block[at]&0xe0 == 0
+		if size := value.end - value.text; out && size >= leastKnown && size <= mostKnown && size > found.end-found.text {
 			found = value
 		}
 		at = next
 	}
 	return found
+}
+
+// fieldAt reads where a field, or what sets the table's size, ends, and where its value is
+// when that is coded.
+func fieldAt(block []byte, at int) (value coded, next int, ok bool) {
+	if at == len(block) {
+		return coded{}, 0, false
+	}
+	first := block[at]
+	bits, strings := 0, 1
+	switch {
+	case first&0x80 != 0: // indexed
+		bits, strings = 7, 0
+	case first&0xc0 == 0x40: // to be indexed
+		bits = 6
+	case first&0xe0 == 0x20: // the table's size
+		bits, strings = 5, 0
+	default:
+		bits = 4
+	}
+	index, next, ok := number(block, at, bits)
+	if ok && strings > 0 && index == 0 { // the name is a string, too
+		_, next, ok = stringAt(block, next)
+	}
+	if ok && strings > 0 {
+		value, next, ok = stringAt(block, next)
+	}
+	return value, next, ok
 }
 
 // stringAt reads where a string is. One that is not coded has no place.
@@ -114,13 +124,13 @@ func number(block []byte, at, bits int) (n, next int, ok bool) {
 	if n = int(block[at]) & most; n < most {
 		return n, at + 1, true
 	}
-	for shift := 0; shift <= 21; shift += 7 {
+	for shift := 0; shift < 63; shift += 7 { // as the decoder has it
 		if at++; at >= len(block) {
 			return 0, 0, false
 		}
 		n += int(block[at]&0x7f) << shift
 		if block[at]&0x80 == 0 {
-			return n, at + 1, true
+			return n, at + 1, n >= 0
 		}
 	}
 	return 0, 0, false

@@ -26,8 +26,29 @@ func decoded(blocks [][]byte, plainer func([]byte) []byte) (fields []hpack.Heade
 	return fields, 0
 }
 
+// decodedInParts is decoded of blocks that come in parts of n bytes.
+func decodedInParts(blocks [][]byte, n int) (fields []hpack.HeaderField, failed int) {
+	h := head{decoder: hpack.NewDecoder(limits.HeaderTable, func(f hpack.HeaderField) { fields = append(fields, f) })}
+	h.decoder.SetMaxStringLength(limits.String)
+	for i, block := range blocks {
+		h.decoder.SetEmitEnabled(true)
+		for len(block) > n {
+			part := bytes.Clone(block[:n])
+			if block = block[n:]; !h.decode(part, false) {
+				return fields, i + 1
+			}
+			clear(part) // the next frame is read into its place
+		}
+		if !h.decode(bytes.Clone(block), true) || h.decoder.Close() != nil {
+			return fields, i + 1
+		}
+		h.letGo()
+	}
+	return fields, 0
+}
+
 // FuzzKnown holds that a connection which knows strings reads the same of all blocks as
-// one that knows none.
+// one that knows none, and as one that reads them in parts.
 func FuzzKnown(f *testing.F) {
 	token := func(name, value string) []byte {
 		var b bytes.Buffer
@@ -48,6 +69,7 @@ func FuzzKnown(f *testing.F) {
 	f.Add(first, first[:len(first)-20])
 	f.Add(append([]byte{0x3f, 0xe1, 0x1f}, first...), []byte{0x10, 0x7f, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Add([]byte("\x0f\x08\xff\x00"+strings.Repeat("\xff", 127)), first)
+	f.Add([]byte("\x00\x7f\x82\x80\x80\x80\x80\x00x\x01y"), []byte("\x00\x01x\x7f\x80\x80\x80\x80\x80\x80\x80\x80\x7f"))
 	f.Fuzz(func(t *testing.T, one, other []byte) {
 		blocks := [][]byte{one, one, one, other, one, other, other, other, one}
 		var k known
@@ -55,6 +77,12 @@ func FuzzKnown(f *testing.F) {
 		want, wantFailed := decoded(blocks, func(b []byte) []byte { return b })
 		if failed != wantFailed || !slices.Equal(got, want) {
 			t.Errorf("knowing strings, %q (failed at %d)\nelse %q (failed at %d)", got, failed, want, wantFailed)
+		}
+		for _, n := range []int{1, 7, 1 + len(other)/2} {
+			got, failed := decodedInParts(blocks, n)
+			if failed != wantFailed || !slices.Equal(got, want) {
+				t.Errorf("in parts of %d, %q (failed at %d)\nelse %q (failed at %d)", n, got, failed, want, wantFailed)
+			}
 		}
 	})
 }
