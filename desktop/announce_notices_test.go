@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"porchlight/agent/agentapi"
-	"porchlight/desktop/language"
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 var compareNotes = cmp.AllowUnexported(note{}, verbs.Action{}, verbs.Seen{}, button{})
 
 func noticesOf(kind string, ids ...uint64) agentapi.OwnerState {
-	s := stateOf(live("notes", "Diary", 3000))
+	s := owner.State(owner.Live("notes", "Diary", 3000))
 	for _, id := range ids {
 		s.Notices = append(s.Notices, agentapi.Notice{ID: id, Kind: kind, App: "notes", Text: fmt.Sprintf("Text %d.", id)})
 	}
@@ -65,7 +65,7 @@ func TestNoticesAreToldOnce(t *testing.T) {
 // What a program did through the capability comes with a way back.
 func TestWhatAProgramDidCanBeUndone(t *testing.T) {
 	t.Parallel()
-	s := stateOf()
+	s := owner.State()
 	s.Notices = []agentapi.Notice{{ID: 7, Kind: agentapi.ActivityInvited, Text: "wiki invited bob@example.com to Notes.", Undo: true}}
 	c := newAnnouncer(told{}, time.Now).next(s, loud)
 	want := []note{{
@@ -82,7 +82,7 @@ func TestWhatAProgramDidCanBeUndone(t *testing.T) {
 // then by one note.
 func TestNoticesThatKeepComing(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	a := newAnnouncer(told{}, func() time.Time { return now })
 	keys := map[string]int{}
 	for id := range uint64(100) {
@@ -98,14 +98,14 @@ func TestNoticesThatKeepComing(t *testing.T) {
 
 func TestEveryKindCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
-	s := stateOf(pending("paperless", "Paperless", 8010))
+	s := owner.State(owner.Pending("paperless", "Paperless", 8010))
 	for i, k := range []string{"renamed", agentapi.NoticeAccepted, agentapi.ActivityRemoved} {
 		s.Notices = append(s.Notices, agentapi.Notice{ID: uint64(i + 1), Kind: k, Text: k})
 	}
-	s.Grants = []agentapi.Grant{{ID: "g", ClientName: "Pocket Notes", Email: "bob@example.com", CreatedAt: noon}}
+	s.Grants = []agentapi.Grant{{ID: "g", ClientName: "Pocket Notes", Email: "bob@example.com", CreatedAt: owner.Noon}}
 	s.Trouble = "Out."
 	kinds := func(off ...kind) (kinds []string) {
-		now := noon
+		now := owner.Noon
 		a := newAnnouncer(told{}, func() time.Time { return now })
 		q := quiet{}
 		for _, k := range off {
@@ -132,17 +132,17 @@ func TestEveryKindCanBeSwitchedOff(t *testing.T) {
 
 func TestConnectedAppsAreToldOnce(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	grant := func(id string, at time.Time) agentapi.Grant {
 		return agentapi.Grant{ID: id, ClientName: "Client " + id, Email: "bob@example.com", CreatedAt: at}
 	}
-	s := stateOf()
-	s.Grants = []agentapi.Grant{grant("old", noon.Add(-stale)), grant("known", noon.Add(-time.Hour))}
-	a := newAnnouncer(told{grant: noon.Add(-time.Hour)}, func() time.Time { return now })
+	s := owner.State()
+	s.Grants = []agentapi.Grant{grant("old", owner.Noon.Add(-stale)), grant("known", owner.Noon.Add(-time.Hour))}
+	a := newAnnouncer(told{grant: owner.Noon.Add(-time.Hour)}, func() time.Time { return now })
 	if got := step(a, s); got != nil {
 		t.Errorf("known ones: %v", got)
 	}
-	s.Grants = append(s.Grants, grant("new", noon))
+	s.Grants = append(s.Grants, grant("new", owner.Noon))
 	c := a.next(s, loud)
 	if len(c.show) != 1 || c.show[0].key != "grant-new" || c.show[0].title != "Client new was let in" || !strings.HasPrefix(c.show[0].body, "bob@example.com allowed it") || c.show[0].click.View != verbs.ViewClients {
 		t.Errorf("%+v", c.show)
@@ -152,13 +152,13 @@ func TestConnectedAppsAreToldOnce(t *testing.T) {
 	}
 	// The owner's own is told as theirs.
 	own := s
-	own.Grants = append(own.Grants[:2:2], grant("mine", noon.Add(time.Second)))
+	own.Grants = append(own.Grants[:2:2], grant("mine", owner.Noon.Add(time.Second)))
 	own.Grants[2].Email = own.Account.Email
-	b := newAnnouncer(told{grant: noon}, func() time.Time { return now })
+	b := newAnnouncer(told{grant: owner.Noon}, func() time.Time { return now })
 	if c := b.next(own, loud); len(c.show) != 1 || !strings.HasPrefix(c.show[0].body, "You allowed it to open your apps") {
 		t.Errorf("the owner's own: %+v", c.show)
 	}
-	if got := step(a, s); got != nil || !a.told.grant.Equal(noon) {
+	if got := step(a, s); got != nil || !a.told.grant.Equal(owner.Noon) {
 		t.Errorf("again: %v, remembers %v", got, a.told.grant)
 	}
 	// One that was revoked meanwhile is no news.
@@ -167,23 +167,23 @@ func TestConnectedAppsAreToldOnce(t *testing.T) {
 		t.Errorf("revoked: %v", got)
 	}
 	for i := range 5 {
-		s.Grants = append(s.Grants, grant(fmt.Sprint(i), noon.Add(time.Minute)))
+		s.Grants = append(s.Grants, grant(fmt.Sprint(i), owner.Noon.Add(time.Minute)))
 	}
-	now = noon.Add(time.Minute)
+	now = owner.Noon.Add(time.Minute)
 	if c := a.next(s, loud); len(c.show) != 1 || c.show[0].title != "5 connected apps were let in" || c.show[0].body != "Client 0, Client 1, Client 2 and 2 more." {
 		t.Errorf("many: %+v", c.show)
 	}
 	// The first start ever does not tell of what is long known.
-	if got := step(newAnnouncer(told{}, func() time.Time { return noon.Add(2 * stale) }), s); got != nil {
+	if got := step(newAnnouncer(told{}, func() time.Time { return owner.Noon.Add(2 * stale) }), s); got != nil {
 		t.Errorf("first start: %v", got)
 	}
 }
 
 func TestTroubleIsToldWhenItLasts(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	a := newAnnouncer(told{}, func() time.Time { return now })
-	trouble, fine := stateOf(), stateOf()
+	trouble, fine := owner.State(), owner.State()
 	trouble.Trouble = "The relay cannot be reached."
 	for i, c := range []struct {
 		s     agentapi.OwnerState
@@ -208,12 +208,12 @@ func TestTroubleIsToldWhenItLasts(t *testing.T) {
 	}
 }
 
-// S1: another user of the computer is asked about in the notification and in the
-// menu, until the owner answered.
+// S1: another user of the computer is asked about in the notification, until the owner
+// answered.
 func TestAnotherUserAsks(t *testing.T) {
 	t.Parallel()
 	alice := agentapi.LocalUser{ID: "1001", Name: "alice", Standing: agentapi.UserAsks}
-	s := stateOf()
+	s := owner.State()
 	s.Users = []agentapi.LocalUser{alice}
 	s.Notices = []agentapi.Notice{{ID: 8, Kind: agentapi.NoticeUser, User: "1001", Text: "A program of alice wants in."}}
 	c := newAnnouncer(told{}, time.Now).next(s, loud)
@@ -228,15 +228,8 @@ func TestAnotherUserAsks(t *testing.T) {
 	if diff := cmp.Diff(want, c.show, compareNotes); diff != "" {
 		t.Error(diff)
 	}
-	m := menuOf(s, false)
-	if do := lineOf(t, m.lines, "User "+language.Named("alice")+" wants in", "Allow").do; do.Verb != verbs.AllowUser || do.Name != "1001" || m.icon != iconWaiting {
-		t.Errorf("the menu does %+v, icon %s", do, m.icon)
-	}
 	s.Users[0].Standing = agentapi.UserDenied
 	if c := newAnnouncer(told{}, time.Now).next(s, loud); len(c.show) != 1 || c.show[0].buttons != nil {
 		t.Errorf("after the answer: %+v", c.show)
-	}
-	if m := menuOf(s, false); m.icon == iconWaiting {
-		t.Error("after the answer somebody waits")
 	}
 }

@@ -143,7 +143,7 @@ func (a *announcer) account(c *changes, s agentapi.OwnerState) {
 		n.title, n.body = language.Say("This computer is disconnected"), language.Say("Your apps can be opened on this computer alone, under %s.", now.Host)
 		n.buttons = n.buttons[:1]
 	}
-	if !slices.ContainsFunc(s.Apps, isLive) {
+	if !slices.ContainsFunc(s.Apps, func(app agentapi.OwnerApp) bool { return app.Status == agentapi.StatusLive }) {
 		n.buttons = n.buttons[:1]
 	}
 	c.show = append(c.show, n)

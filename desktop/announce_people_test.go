@@ -8,12 +8,13 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 func knocking(n int) agentapi.OwnerState {
-	s := stateOf()
+	s := owner.State()
 	for i := range n {
-		s.Knocks = append(s.Knocks, agentapi.Knock{ID: fmt.Sprint(i), AccountID: fmt.Sprintf("acc%d", i), Email: fmt.Sprintf("p%d@example.com", i), App: "Notes", At: noon, Known: true})
+		s.Knocks = append(s.Knocks, agentapi.Knock{ID: fmt.Sprint(i), AccountID: fmt.Sprintf("acc%d", i), Email: fmt.Sprintf("p%d@example.com", i), App: "Notes", At: owner.Noon, Known: true})
 	}
 	return s
 }
@@ -21,7 +22,7 @@ func knocking(n int) agentapi.OwnerState {
 // A knock is asked once, answered by its buttons, and taken back when it is over.
 func TestKnocksAreAsked(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	a := newAnnouncer(told{server: ownServer}, func() time.Time { return now })
 	c := a.next(knocking(1), loud)
 	if len(c.show) != 1 || c.show[0].title != "p0@example.com would like Notes" {
@@ -58,12 +59,12 @@ func TestKnocksAreAsked(t *testing.T) {
 // What is about one person names them, and offers what one does next.
 func TestNoticesAboutSomebody(t *testing.T) {
 	t.Parallel()
-	s := stateOf()
+	s := owner.State()
 	s.Notices = []agentapi.Notice{
-		{ID: 1, At: noon, Kind: agentapi.NoticeEnded, Text: "…", Ended: &agentapi.EndedShare{AccountID: "lena", Email: "lena@example.com", Apps: []string{"Photos"}, Until: noon.Add(-12 * time.Hour), Closed: 1}},
-		{ID: 2, At: noon, Kind: agentapi.NoticeFirstVisit, Text: "…", Visitor: &agentapi.FirstVisit{AccountID: "bob", Email: "bob@example.com", App: "Notes"}},
+		{ID: 1, At: owner.Noon, Kind: agentapi.NoticeEnded, Text: "…", Ended: &agentapi.EndedShare{AccountID: "lena", Email: "lena@example.com", Apps: []string{"Photos"}, Until: owner.Noon.Add(-12 * time.Hour), Closed: 1}},
+		{ID: 2, At: owner.Noon, Kind: agentapi.NoticeFirstVisit, Text: "…", Visitor: &agentapi.FirstVisit{AccountID: "bob", Email: "bob@example.com", App: "Notes"}},
 	}
-	show := newAnnouncer(told{server: ownServer}, func() time.Time { return noon }).next(s, loud).show
+	show := newAnnouncer(told{server: ownServer}, func() time.Time { return owner.Noon }).next(s, loud).show
 	if len(show) != 2 {
 		t.Fatalf("%+v", show)
 	}
@@ -80,10 +81,10 @@ func TestNoticesAboutSomebody(t *testing.T) {
 // Connecting and disconnecting are told with the address, and neither at a start.
 func TestConnectingIsTold(t *testing.T) {
 	t.Parallel()
-	away := stateOf(live("notes", "Notes", 3000))
+	away := owner.State(owner.Live("notes", "Notes", 3000))
 	away.Account.Local, away.Account.Host, away.Account.AuthURL = false, "maya.porch.example", "https://control.porch.example"
 	a := newAnnouncer(told{}, time.Now)
-	if got := step(a, stateOf()); got != nil {
+	if got := step(a, owner.State()); got != nil {
 		t.Errorf("at the first start: %v", got)
 	}
 	c := a.next(away, loud)
@@ -93,7 +94,7 @@ func TestConnectingIsTold(t *testing.T) {
 	if got := step(newAnnouncer(a.told, time.Now), away); got != nil {
 		t.Errorf("at the next start: %v", got)
 	}
-	if c := a.next(stateOf(), loud); len(c.show) != 1 || c.show[0].title != "This computer is disconnected" {
+	if c := a.next(owner.State(), loud); len(c.show) != 1 || c.show[0].title != "This computer is disconnected" {
 		t.Errorf("%+v", c.show)
 	}
 }

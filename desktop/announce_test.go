@@ -8,6 +8,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 func loud() quiet { return nil }
@@ -29,13 +30,9 @@ func said(c changes) []string {
 	return out
 }
 
-func stateOf(apps ...agentapi.OwnerApp) agentapi.OwnerState {
-	return agentapi.OwnerState{Account: account(), Apps: apps}
-}
-
 func TestRequestNoteWording(t *testing.T) {
 	t.Parallel()
-	show := newAnnouncer(told{}, time.Now).next(stateOf(pending("paperless", "Paperless", 8010)), loud).show
+	show := newAnnouncer(told{}, time.Now).next(owner.State(owner.Pending("paperless", "Paperless", 8010)), loud).show
 	if len(show) != 1 {
 		t.Fatalf("%d notes", len(show))
 	}
@@ -44,7 +41,7 @@ func TestRequestNoteWording(t *testing.T) {
 		t.Errorf("%q / %q", n.title, n.body)
 	}
 	// What a button does is pinned as well as what it says.
-	if len(n.buttons) != 2 || n.buttons[0] != (button{"Approve", verbs.ApproveOf(pending("paperless", "Paperless", 8010))}) ||
+	if len(n.buttons) != 2 || n.buttons[0] != (button{"Approve", verbs.ApproveOf(owner.Pending("paperless", "Paperless", 8010))}) ||
 		n.buttons[1] != (button{"Deny", verbs.Action{Verb: verbs.Deny, Name: "paperless"}}) || n.click.Verb != verbs.Show {
 		t.Errorf("buttons %+v, click %+v", n.buttons, n.click)
 	}
@@ -52,12 +49,12 @@ func TestRequestNoteWording(t *testing.T) {
 
 func TestRequestsAreToldOnce(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	a := newAnnouncer(told{}, func() time.Time { return now })
-	p := pending("paperless", "Paperless", 8010)
+	p := owner.Pending("paperless", "Paperless", 8010)
 	moved := p
 	moved.LocalPort = 9999
-	quiet := pending("quiet", "Quiet", 1)
+	quiet := owner.Pending("quiet", "Quiet", 1)
 	quiet.Quiet = true
 
 	for i, c := range []struct {
@@ -65,13 +62,13 @@ func TestRequestsAreToldOnce(t *testing.T) {
 		wait time.Duration
 		want []string
 	}{
-		{stateOf(p, quiet, live("notes", "Notes", 3000)), 0, []string{"+request-paperless"}},
-		{stateOf(p, quiet), 0, nil},
-		{stateOf(moved), 0, []string{"+request-paperless"}}, // what is asked for changed: replaced
-		{stateOf(), 0, []string{"-request-paperless"}},      // decided elsewhere, or withdrawn
-		{stateOf(p), time.Second, nil},                      // asks again at once: no second note
-		{stateOf(), 0, nil},
-		{stateOf(p), askedAgain, []string{"+request-paperless"}},
+		{owner.State(p, quiet, owner.Live("notes", "Notes", 3000)), 0, []string{"+request-paperless"}},
+		{owner.State(p, quiet), 0, nil},
+		{owner.State(moved), 0, []string{"+request-paperless"}}, // what is asked for changed: replaced
+		{owner.State(), 0, []string{"-request-paperless"}},      // decided elsewhere, or withdrawn
+		{owner.State(p), time.Second, nil},                      // asks again at once: no second note
+		{owner.State(), 0, nil},
+		{owner.State(p), askedAgain, []string{"+request-paperless"}},
 	} {
 		now = now.Add(c.wait)
 		if got := step(a, c.s); !slices.Equal(got, c.want) {
@@ -82,11 +79,11 @@ func TestRequestsAreToldOnce(t *testing.T) {
 
 func TestManyRequestsBecomeOneNote(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	a := newAnnouncer(told{}, func() time.Time { return now })
 	var apps []agentapi.OwnerApp
 	for i := range 300 {
-		apps = append(apps, pending(fmt.Sprintf("a%03d", i), fmt.Sprintf("A %03d", i), 7000+i))
+		apps = append(apps, owner.Pending(fmt.Sprintf("a%03d", i), fmt.Sprintf("A %03d", i), 7000+i))
 	}
 	for i, c := range []struct {
 		n    int
@@ -103,11 +100,11 @@ func TestManyRequestsBecomeOneNote(t *testing.T) {
 		{0, 0, nil},
 	} {
 		now = now.Add(c.wait)
-		if got := step(a, stateOf(apps[:c.n]...)); !slices.Equal(got, c.want) {
+		if got := step(a, owner.State(apps[:c.n]...)); !slices.Equal(got, c.want) {
 			t.Errorf("step %d: %v, want %v", i, got, c.want)
 		}
 	}
-	all := newAnnouncer(told{}, time.Now).next(stateOf(apps...), loud)
+	all := newAnnouncer(told{}, time.Now).next(owner.State(apps...), loud)
 	if len(all.show) != 1 || all.show[0].title != "300 apps want an address" || all.show[0].body != "A 000, A 001, A 002 and 297 more." {
 		t.Errorf("%+v", all.show)
 	}
@@ -116,19 +113,19 @@ func TestManyRequestsBecomeOneNote(t *testing.T) {
 // While the count is behind, the announcer asks to look again in time.
 func TestTheCountIsPutRightLater(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	a := newAnnouncer(told{}, func() time.Time { return now })
 	var apps []agentapi.OwnerApp
 	for i := range 20 {
-		apps = append(apps, pending(fmt.Sprintf("a%d", i), "A", 7000+i))
+		apps = append(apps, owner.Pending(fmt.Sprintf("a%d", i), "A", 7000+i))
 	}
-	a.next(stateOf(apps[:10]...), loud)
-	c := a.next(stateOf(apps...), loud)
+	a.next(owner.State(apps[:10]...), loud)
+	c := a.next(owner.State(apps...), loud)
 	if len(c.show) != 0 || c.again != recount {
 		t.Fatalf("%+v", c)
 	}
 	now = now.Add(c.again)
-	if c = a.next(stateOf(apps...), loud); len(c.show) != 1 || c.show[0].title != "20 apps want an address" || c.again != 0 {
+	if c = a.next(owner.State(apps...), loud); len(c.show) != 1 || c.show[0].title != "20 apps want an address" || c.again != 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -136,11 +133,11 @@ func TestTheCountIsPutRightLater(t *testing.T) {
 // A program that asks, withdraws, and asks under another name, for ever.
 func TestRequestsThatComeAndGo(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	a := newAnnouncer(told{}, func() time.Time { return now })
 	single, flood := 0, 0
 	for i := range 600 { // five minutes
-		for _, n := range a.next(stateOf(pending(fmt.Sprintf("n%d", i), "N", 1)), loud).show {
+		for _, n := range a.next(owner.State(owner.Pending(fmt.Sprintf("n%d", i), "N", 1)), loud).show {
 			if n.key == keyRequests {
 				flood++
 			} else {
@@ -148,7 +145,7 @@ func TestRequestsThatComeAndGo(t *testing.T) {
 			}
 		}
 		now = now.Add(250 * time.Millisecond)
-		a.next(stateOf(), loud)
+		a.next(owner.State(), loud)
 		now = now.Add(250 * time.Millisecond)
 	}
 	if single > 5*maxAMinute || single < maxAMinute || flood < 1 || flood > 5 {
@@ -156,7 +153,7 @@ func TestRequestsThatComeAndGo(t *testing.T) {
 	}
 	// Once there is peace, the note about them goes away.
 	now = now.Add(time.Minute)
-	if c := a.next(stateOf(), loud); !slices.Contains(c.drop, keyRequests) || c.again != 0 {
+	if c := a.next(owner.State(), loud); !slices.Contains(c.drop, keyRequests) || c.again != 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -164,13 +161,13 @@ func TestRequestsThatComeAndGo(t *testing.T) {
 // A program that asks under ever new names must not grow what is remembered.
 func TestAnnouncerForgets(t *testing.T) {
 	t.Parallel()
-	now := noon
+	now := owner.Noon
 	a := newAnnouncer(told{}, func() time.Time { return now })
 	for i := range 1000 {
-		a.next(stateOf(pending(fmt.Sprintf("n%d", i), "N", 1)), loud)
+		a.next(owner.State(owner.Pending(fmt.Sprintf("n%d", i), "N", 1)), loud)
 		now = now.Add(askedAgain)
 	}
-	a.next(stateOf(), loud)
+	a.next(owner.State(), loud)
 	if len(a.requested) > 1 {
 		t.Errorf("remembers %d requests that are gone", len(a.requested))
 	}

@@ -26,6 +26,7 @@ import (
 	"porchlight/assets"
 	"porchlight/desktop/clipboard"
 	"porchlight/desktop/language"
+	"porchlight/desktop/menu"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
@@ -70,8 +71,8 @@ type app struct {
 	mu     sync.Mutex // protects what follows
 	client client     // nil until the agent can be asked
 	reason error      // why there is no client
-	// secretless is why the client can only look and take away: errLockedKeychain
-	// or errNoKeychain; nil for no such reason.
+	// secretless is why the client can only look and take away: ownersecret.ErrLocked
+	// or ErrUnavailable; nil for no such reason.
 	secretless error
 	state      agentapi.OwnerState
 	known      bool // state is from the agent
@@ -130,7 +131,7 @@ func (a *app) present(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		a.tray.run(ctx, func() menu { return emptyMenu(iconOff, language.Say("Quitting…"), a.atLogin()) })
+		a.tray.run(ctx, func() menu.Menu { return menu.Empty(menu.IconOff, language.Say("Quitting…"), a.atLogin()) })
 	})
 	wg.Go(func() {
 		coalesce(ctx, a.newWindowState, func() {
@@ -203,17 +204,17 @@ func (a *app) draw() {
 	defer a.drawing.Unlock()
 	if s, known := a.snapshot(); known {
 		beside := a.besides()
-		a.tray.set(drawn(picture{
-			OwnerState: s, people: beside.people, visitors: beside.visitors, share: beside.share,
-			secret: a.waitsFor(), atLogin: a.atLogin(), now: time.Now(),
+		a.tray.set(menu.Draw(menu.Picture{
+			OwnerState: s, People: beside.people, Visitors: beside.visitors, Share: beside.share,
+			Secret: a.waitsFor(), AtLogin: a.atLogin(), Now: time.Now(),
 		}))
 		return
 	}
 	switch _, err := a.agent(); {
 	case errors.Is(err, errSilent):
-		a.tray.set(emptyMenu(iconTrouble, language.Say("Porchlight is not answering"), a.atLogin()))
+		a.tray.set(menu.Empty(menu.IconTrouble, language.Say("Porchlight is not answering"), a.atLogin()))
 	default:
-		a.tray.set(emptyMenu(iconOff, language.Say("Starting…"), a.atLogin()))
+		a.tray.set(menu.Empty(menu.IconOff, language.Say("Starting…"), a.atLogin()))
 	}
 }
 

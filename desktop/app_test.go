@@ -16,6 +16,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 // approving is an agent that keeps what it was asked to approve.
@@ -36,12 +37,12 @@ func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Se
 // The owner approves what they saw: all of it is sent, and the agent compares it.
 func TestApprovingSendsWhatWasSeen(t *testing.T) {
 	t.Parallel()
-	asked := pending("notes", "Notes", 3000)
-	act := lineOf(t, []line{requestOf(asked, "maya.localhost")}, "Notes wants an address", "Approve").do
+	asked := owner.Pending("notes", "Notes", 3000)
+	act := verbs.ApproveOf(asked)
 	other := asked
 	other.Listener.Program = "sshd" // by now, which is the agent's to judge
 	agent := &approving{}
-	a := &app{client: agent, state: stateOf(other), known: true}
+	a := &app{client: agent, state: owner.State(other), known: true}
 	if _, err := a.carryOut(t.Context(), act); err != nil {
 		t.Fatal(err)
 	}
@@ -50,60 +51,12 @@ func TestApprovingSendsWhatWasSeen(t *testing.T) {
 	}
 }
 
-// An app that asks again keeps its people: menu and notification say whose it would
-// be again, and offer to take it from them.
-func TestAskingAgain(t *testing.T) {
-	t.Parallel()
-	asked := pending("notes", "Notes", 3000)
-	asked.ApprovedAt = &noon
-	again := asked
-	again.OpenTo, again.OpenToCount = []string{"ben@example.com", "cy@example.com"}, 3
-	again.AskedBy = "eve"
-	open := asked
-	open.InNetwork = agentapi.InNetwork{Network: true, NetworkDetail: "Other computers can open port 3000."}
-	alike := asked
-	alike.Resembles = "Nоtes"
-	for _, c := range []struct {
-		app  agentapi.OwnerApp
-		body string
-		want []verbs.Verb
-	}{
-		{alike, "notes.maya.localhost, port 3000: python3, run by maya. Its name looks like that of another app, Nоtes. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Deny}},
-		{asked, "notes.maya.localhost, port 3000: python3, run by maya. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Deny}},
-		{open, "notes.maya.localhost, port 3000: python3, run by maya. Other computers can open port 3000.", []verbs.Verb{verbs.Approve, verbs.Deny}},
-		{again, "notes.maya.localhost, port 3000: python3, run by maya. Asked for by eve, another user. If you approve it, ben@example.com and 2 others can open it again.",
-			[]verbs.Verb{verbs.Approve, verbs.ApproveAlone, verbs.Deny}},
-	} {
-		n := requestNote(c.app, "maya.localhost")
-		var offered []verbs.Verb
-		for _, b := range n.buttons {
-			offered = append(offered, b.do.Verb)
-		}
-		if n.title != "Notes has changed" || n.body != c.body || !slices.Equal(offered, c.want) {
-			t.Errorf("%q: %q, offers %v", n.title, n.body, offered)
-		}
-		var said strings.Builder
-		menu := requestOf(c.app, "maya.localhost")
-		offered = nil
-		for _, l := range menu.sub {
-			said.WriteString(l.text + " ")
-			if v := l.do.Verb; v != verbs.Nothing && v != verbs.Show {
-				offered = append(offered, v)
-			}
-		}
-		alone := len(c.want) > 2
-		if menu.text != n.title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone || strings.Contains(said.String(), "Other computers can open port 3000.") != c.app.Network || strings.Contains(said.String(), "Its name looks like that of another app, Nоtes.") != (c.app.Resembles != "") {
-			t.Errorf("%q says %s, offers %v", menu.text, said.String(), offered)
-		}
-	}
-}
-
 // An approval is answered by the address, who can open it, and what comes next.
 func TestApprovedIsTold(t *testing.T) {
 	t.Parallel()
 	agent := &approving{status: agentapi.StatusPending}
 	a := &app{client: agent, known: true}
-	act := verbs.ApproveOf(pending("notes", "Notes", 3000))
+	act := verbs.ApproveOf(owner.Pending("notes", "Notes", 3000))
 	if n, err := a.carryOut(t.Context(), act); err != nil || n.title != "Notes is approved" || !strings.Contains(n.body, "once this computer is connected") {
 		t.Errorf("%+v, %v", n, err)
 	}
@@ -112,9 +65,9 @@ func TestApprovedIsTold(t *testing.T) {
 	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost" {
 		t.Errorf("nothing was seen listening, and the note says %q", n.body)
 	}
-	heard := pending("notes", "Notes", 3000)
+	heard := owner.Pending("notes", "Notes", 3000)
 	heard.Listener.Program = "node"
-	a.state = stateOf(heard)
+	a.state = owner.State(heard)
 	n, err := a.carryOut(t.Context(), act)
 	if err != nil || n.title != "Notes is on" || n.body != "notes.maya.localhost. Only you can open it." {
 		t.Errorf("%+v, %v", n, err)
@@ -123,26 +76,17 @@ func TestApprovedIsTold(t *testing.T) {
 	if got := actionsOf(n); !slices.Equal(got, next) {
 		t.Errorf("the next steps are %+v", got)
 	}
-	shared := live("notes", "Notes", 3000)
+	shared := owner.Live("notes", "Notes", 3000)
 	shared.OpenToCount = 1
-	a.state = stateOf(shared)
+	a.state = owner.State(shared)
 	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost" {
 		t.Errorf("others may open it, and the note says %q", n.body)
 	}
-	open := live("notes", "Notes", 3000)
+	open := owner.Live("notes", "Notes", 3000)
 	open.InNetwork = agentapi.InNetwork{Network: true, NetworkDetail: "Other computers can open port 3000."}
-	a.state = stateOf(open)
+	a.state = owner.State(open)
 	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost\nOther computers can open port 3000." {
 		t.Errorf("the network opens it, and the note says %q", n.body)
-	}
-	var shown []string
-	for _, l := range appOf(picture{OwnerState: a.state}, open).sub {
-		if strings.HasPrefix(l.text, "Other computers") {
-			shown = append(shown, l.sub[0].text)
-		}
-	}
-	if want := []string{"Other computers can open port 3000."}; !slices.Equal(shown, want) {
-		t.Errorf("the menu shows %q", shown)
 	}
 }
 
@@ -245,5 +189,24 @@ func TestWishWhileTheWindowIsMade(t *testing.T) {
 	a.showWished()
 	if w.shown != 2 {
 		t.Errorf("shown %d times after another wish", w.shown)
+	}
+}
+
+// An app that ails, or answers with an error to everybody, is on all the same, and the
+// note says what is known of it.
+func TestApprovedSaysWhatAils(t *testing.T) {
+	t.Parallel()
+	for h, known := range map[agentapi.Health]bool{
+		agentapi.HealthUnknown: false, agentapi.HealthAnswers: false, agentapi.HealthNothing: true, agentapi.HealthRefuses: true, agentapi.HealthHTTPS: true,
+		agentapi.HealthH2C: true, agentapi.HealthSilent: true, agentapi.HealthWrong: true, "of a later version": true,
+	} {
+		for _, noted := range []bool{false, true} {
+			one := owner.Doing("a", h)
+			one.HealthNote = noted
+			n := (&app{}).approved(verbs.Action{Verb: verbs.Approve, Label: "App a"}, agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &one.AppHealth})
+			if n.title != "App a is on" || strings.Contains(n.body, one.HealthDetail) != (known || noted) {
+				t.Errorf("%q: told %+v", h, n)
+			}
+		}
 	}
 }

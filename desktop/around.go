@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/menu"
 )
 
 // lookEvery is the shortest time between two looks at what listens on this computer, but
@@ -22,7 +23,7 @@ const lookEvery = 5 * time.Second
 type around struct {
 	people   []agentapi.Person
 	visitors []agentapi.Visitor // in the order they came
-	share    offer
+	share    menu.Offer
 }
 
 // gatherer keeps what around was made from; one goroutine uses it.
@@ -147,14 +148,14 @@ func inTurn(before, now []agentapi.Visitor) []agentapi.Visitor {
 
 // toShare is the newest program of the owner's own that listens and has no address,
 // and that they have not looked at in the menu already. It is called with mu held.
-func (a *app) toShare(all []agentapi.Listening) (newest offer) {
+func (a *app) toShare(all []agentapi.Listening) (newest menu.Offer) {
 	var since time.Time
 	for _, l := range all {
 		if !l.Own || l.Published || l.App != "" || l.NotOffered != "" || a.dismissed[l.Port].Equal(l.Since) {
 			continue
 		}
-		if newest.port == 0 || l.Since.After(since) {
-			newest, since = offer{port: l.Port, program: l.Program, since: l.Since}, l.Since
+		if newest.Port == 0 || l.Since.After(since) {
+			newest, since = menu.Offer{Port: l.Port, Program: l.Program, Since: l.Since}, l.Since
 		}
 	}
 	return newest
@@ -164,13 +165,13 @@ func (a *app) toShare(all []agentapi.Listening) (newest offer) {
 func (a *app) dismiss(port string) {
 	a.mu.Lock()
 	share := a.around.share
-	offered := share.port != 0 && strconv.Itoa(share.port) == port
+	offered := share.Port != 0 && strconv.Itoa(share.Port) == port
 	if offered {
 		if len(a.dismissed) >= 100 {
 			clear(a.dismissed)
 		}
-		a.dismissed[share.port] = share.since
-		a.around.share = offer{}
+		a.dismissed[share.Port] = share.Since
+		a.around.share = menu.Offer{}
 	}
 	a.mu.Unlock()
 	if offered {

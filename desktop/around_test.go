@@ -10,7 +10,9 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
+	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 // atOpen answers with one list of visitors after the other, the last again and again.
@@ -42,9 +44,9 @@ func (c *atOpen) Visitors(context.Context) ([]agentapi.Visitor, error) {
 // was read in between is not what stays in the menu.
 func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 	t.Parallel()
-	notes := live("notes", "Notes", 3000)
+	notes := owner.Live("notes", "Notes", 3000)
 	notes.Here = []string{"bob@example.com"}
-	s := stateOf(notes)
+	s := owner.State(notes)
 	s.Here = 1
 	bob := []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", Apps: []string{"Notes"}, Connections: 1}}
 	for name, lists := range map[string][][]agentapi.Visitor{"back again": {nil, bob}, "there at once": {bob}, "never": {nil}} {
@@ -80,18 +82,18 @@ func gathers(agent client, s agentapi.OwnerState) *app {
 func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
 	t.Parallel()
 	agent := &atOpen{lists: [][]agentapi.Visitor{nil}}
-	a := gathers(agent, stateOf())
+	a := gathers(agent, owner.State())
 	var g gatherer
 	a.gather(t.Context(), &g)
 	agent.listen = []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Since: time.Now()}}
 	a.gather(t.Context(), &g)
-	if got := a.besides().share.port; got != 0 {
+	if got := a.besides().share.Port; got != 0 {
 		t.Errorf("looked twice within %v, at %d", lookEvery, got)
 	}
 	a.menuOpened()
 	<-a.newAround
 	a.gather(t.Context(), &g)
-	if got := a.besides().share.port; got != 3000 {
+	if got := a.besides().share.Port; got != 3000 {
 		t.Errorf("the menu offers %d", got)
 	}
 }
@@ -101,7 +103,7 @@ func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
 // Checked: it goes at once, and stays away for as long as the program runs.
 func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 	t.Parallel()
-	s := stateOf()
+	s := owner.State()
 	runs := func(port int) agentapi.Listening {
 		return agentapi.Listening{Port: port, Program: "node", Own: true, Since: time.Now()}
 	}
@@ -134,14 +136,14 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 	s.Here = 1
 	a.state = s
 	a.gather(t.Context(), &g)
-	if got := a.besides().share; got.port != 0 {
+	if got := a.besides().share; got.Port != 0 {
 		t.Errorf("it is offered again: %+v", got)
 	}
 }
 
-func offers(m menu, port int) bool {
+func offers(m menu.Menu, port int) bool {
 	text := fmt.Sprintf("Share what runs on port %d…", port)
-	return slices.ContainsFunc(m.lines, func(l line) bool { return l.text == text })
+	return slices.ContainsFunc(m.Lines, func(l menu.Line) bool { return l.Text == text })
 }
 
 // Weakness: time ran out while the menu's lists were asked for; one that had come was
@@ -151,7 +153,7 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	t.Parallel()
 	bob := agentapi.Person{AccountID: "b", Email: "bob@example.com"}
 	agent := &atOpen{lists: [][]agentapi.Visitor{nil}, members: []agentapi.Person{bob}}
-	s := stateOf()
+	s := owner.State()
 	a := gathers(agent, s)
 	var g gatherer
 	a.gather(t.Context(), &g)

@@ -12,44 +12,44 @@ import (
 	"porchlight/desktop/verbs"
 )
 
-// asked is an agent that keeps what it was asked to do.
-type asked struct {
+// obedient is an agent that keeps what it was asked to do.
+type obedient struct {
 	client
 	calls []string
 }
 
-func (c *asked) note(call string) error { c.calls = append(c.calls, call); return nil }
+func (c *obedient) note(call string) error { c.calls = append(c.calls, call); return nil }
 
-func (c *asked) ApproveSeen(_ context.Context, name string, _ agentapi.Seen) (agentapi.Approved, error) {
+func (c *obedient) ApproveSeen(_ context.Context, name string, _ agentapi.Seen) (agentapi.Approved, error) {
 	return agentapi.Approved{}, c.note("approve " + name)
 }
-func (c *asked) ApproveAlone(_ context.Context, name string, _ agentapi.Seen) (agentapi.Approved, error) {
+func (c *obedient) ApproveAlone(_ context.Context, name string, _ agentapi.Seen) (agentapi.Approved, error) {
 	return agentapi.Approved{}, c.note("approve-alone " + name)
 }
-func (c *asked) Deny(_ context.Context, name string) (agentapi.Denied, error) {
+func (c *obedient) Deny(_ context.Context, name string) (agentapi.Denied, error) {
 	return agentapi.Denied{OK: true}, c.note("deny " + name)
 }
-func (c *asked) Pause(_ context.Context, name string) (agentapi.Closed, error) {
+func (c *obedient) Pause(_ context.Context, name string) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("pause " + name)
 }
-func (c *asked) Resume(_ context.Context, name string) error { return c.note("resume " + name) }
-func (c *asked) Revoke(_ context.Context, name string) (agentapi.Closed, error) {
+func (c *obedient) Resume(_ context.Context, name string) error { return c.note("resume " + name) }
+func (c *obedient) Revoke(_ context.Context, name string) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("revoke " + name)
 }
-func (c *asked) RevokeGrant(_ context.Context, id string) (agentapi.Closed, error) {
+func (c *obedient) RevokeGrant(_ context.Context, id string) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("revoke-client " + id)
 }
-func (c *asked) AllowUser(_ context.Context, id string) (agentapi.LocalUser, error) {
+func (c *obedient) AllowUser(_ context.Context, id string) (agentapi.LocalUser, error) {
 	return agentapi.LocalUser{}, c.note("allow-user " + id)
 }
-func (c *asked) DenyUser(_ context.Context, id string) (agentapi.LocalUser, error) {
+func (c *obedient) DenyUser(_ context.Context, id string) (agentapi.LocalUser, error) {
 	return agentapi.LocalUser{}, c.note("deny-user " + id)
 }
-func (c *asked) GoDark(context.Context) (agentapi.Closed, error) {
+func (c *obedient) GoDark(context.Context) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("dark ")
 }
-func (c *asked) LightUp(context.Context) error { return c.note("light ") }
-func (c *asked) UndoNotice(_ context.Context, id uint64) error {
+func (c *obedient) LightUp(context.Context) error { return c.note("light ") }
+func (c *obedient) UndoNotice(_ context.Context, id uint64) error {
 	return c.note(fmt.Sprintf("undo %d", id))
 }
 
@@ -57,7 +57,7 @@ func (c *asked) UndoNotice(_ context.Context, id uint64) error {
 func TestCarryOut(t *testing.T) {
 	t.Parallel()
 	for _, v := range []verbs.Verb{verbs.Approve, verbs.ApproveAlone, verbs.Deny, verbs.Pause, verbs.Resume, verbs.Revoke, verbs.RevokeGrant, verbs.AllowUser, verbs.DenyUser, verbs.Dark, verbs.Light, verbs.Undo} {
-		agent := &asked{}
+		agent := &obedient{}
 		a := &app{client: agent, known: true}
 		act, want := verbs.Action{Verb: v, Name: "notes", Label: "Notes"}, string(v)+" notes"
 		switch v {
@@ -74,7 +74,7 @@ func TestCarryOut(t *testing.T) {
 
 // fullAfter is an agent that gives so many apps, and refuses the next.
 type fullAfter struct {
-	asked
+	obedient
 	most int
 }
 
@@ -110,7 +110,7 @@ func TestProlongSaysWhatWasGiven(t *testing.T) {
 
 // whoKnocked is an agent that serves what is taken back from somebody invited.
 type whoKnocked struct {
-	asked
+	obedient
 	left []string // labels they are still invited to
 }
 

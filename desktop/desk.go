@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/agent/export"
+	"porchlight/agent/ownersecret"
 	"porchlight/desktop/autostart"
 	"porchlight/desktop/ui"
 )
@@ -43,16 +44,16 @@ func (d desk) Panel(panel string) error {
 func (d desk) Preferences() ui.Preferences {
 	out := d.preferences.Preferences()
 	switch err := d.app.waitsFor(); {
-	case errors.Is(err, errNoKeychain):
+	case errors.Is(err, ownersecret.ErrUnavailable):
 		out.SecretKept = "nowhere"
-	case errors.Is(err, errLockedKeychain):
+	case errors.Is(err, ownersecret.ErrLocked):
 		out.SecretKept = "locked"
 	}
 	return out
 }
 
 func (d desk) KeepInFile() error {
-	if !errors.Is(d.app.waitsFor(), errNoKeychain) {
+	if !errors.Is(d.app.waitsFor(), ownersecret.ErrUnavailable) {
 		return nil // a keychain came first
 	}
 	if err := d.preferences.KeepInFile(); err != nil {

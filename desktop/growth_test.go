@@ -14,17 +14,19 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
+	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 // manyDays is what an owner's computer goes through: apps come, ask, are opened,
 // leave, under names old and new; the same n is the same moment.
 func manyDays(n int) agentapi.OwnerState {
-	s := everyday()
+	s := owner.Everyday()
 	s.Seq = uint64(n)
 	s.Here = n % 7
 	for i := range n / 10 % 20 {
-		s.Apps = append(s.Apps, with(live(fmt.Sprintf("app%d", i), fmt.Sprintf("App %d of %d", i, n/100), 6000+i), func(a *agentapi.OwnerApp) {
+		s.Apps = append(s.Apps, owner.With(owner.Live(fmt.Sprintf("app%d", i), fmt.Sprintf("App %d of %d", i, n/100), 6000+i), func(a *agentapi.OwnerApp) {
 			a.Paused, a.Answering = n%50 == 0, n%30 != 0
 			for j := range (n/10 + i) % agentapi.MaxNamed {
 				a.Here = append(a.Here, fmt.Sprintf("person%d@example.com", j))
@@ -33,14 +35,14 @@ func manyDays(n int) agentapi.OwnerState {
 		}))
 	}
 	for i := range n % 8 {
-		s.Apps = append(s.Apps, pending(fmt.Sprintf("req%d", n+i), "Request", 7000+i))
+		s.Apps = append(s.Apps, owner.Pending(fmt.Sprintf("req%d", n+i), "Request", 7000+i))
 	}
 	for i := range n / 10 % 14 {
-		s.Grants = append(s.Grants, agentapi.Grant{ID: fmt.Sprint(n + i), ClientName: "Client", Email: "bob@example.com", CreatedAt: noon.Add(time.Duration(n) * time.Second)})
+		s.Grants = append(s.Grants, agentapi.Grant{ID: fmt.Sprint(n + i), ClientName: "Client", Email: "bob@example.com", CreatedAt: owner.Noon.Add(time.Duration(n) * time.Second)})
 	}
 	s.Notices = []agentapi.Notice{{ID: uint64(n), Kind: agentapi.ActivityInvited, Text: fmt.Sprint(n)}}
 	if n%11 == 0 {
-		s.Trouble = silence
+		s.Trouble = owner.Silence
 	}
 	return s
 }
@@ -52,12 +54,12 @@ func TestTenThousandStatesLeaveNothing(t *testing.T) {
 	tr := newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(verbs.Action) {})
 	tr.build()
 	t.Cleanup(systray.ResetMenu) // which ends the goroutines of all lines
-	now := noon
+	now := owner.Noon
 	an := newAnnouncer(told{}, func() time.Time { return now })
 	live := func(from, to int) (heap uint64, goroutines int) {
 		for n := from; n < to; n++ {
 			s := manyDays(n)
-			tr.apply(menuOf(s, n%2 == 0))
+			tr.apply(menu.Draw(menu.Picture{OwnerState: s, AtLogin: n%2 == 0, Now: owner.Noon}))
 			an.next(s, loud)
 			now = now.Add(time.Second)
 		}

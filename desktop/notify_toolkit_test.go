@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 // screen is a toolkit's notification service, and what was done by clicks on it.
@@ -96,7 +97,7 @@ func TestToolkitNotesOutOfDate(t *testing.T) {
 	s.start()
 	first, _ := s.shows(t, asks)
 	again := asks
-	again.buttons = []button{{"Approve", verbs.ApproveOf(pending("notes", "Notes", 9000))}}
+	again.buttons = []button{{"Approve", verbs.ApproveOf(owner.Pending("notes", "Notes", 9000))}}
 	second, _ := s.shows(t, again)
 	if first == second || !slices.Equal(s.removed, []string{first}) {
 		t.Errorf("%s, then %s; removed %q", first, second, s.removed)

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
 	"porchlight/desktop/language"
+	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
+	"porchlight/test/owner"
 )
 
 // TestEverythingIsSaid has the menu and the notifications speak the pseudo-locale, in
@@ -23,18 +26,22 @@ import (
 func TestEverythingIsSaid(t *testing.T) {
 	defer language.Speak(language.Spoken().Tag())
 	language.Speak(words.Pseudo.Tag())
-	state := everyday()
-	state.Apps = append(state.Apps, hasChanged(), ofAnotherUser(), with(live("x", "X", 9), func(a *agentapi.OwnerApp) { a.Health = agentapi.HealthHTTPS }))
+	state := owner.Everyday()
+	state.Apps = append(state.Apps, hasChanged(), ofAnotherUser(), owner.With(owner.Live("x", "X", 9), func(a *agentapi.OwnerApp) { a.Health = agentapi.HealthHTTPS }))
 	state.Users = []agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}}
-	people := peopled(20)
+	people := menu.Picture{Now: owner.Noon, Share: menu.Offer{Port: 8000, Program: "python3"}}
+	people.OwnerState, people.People, people.Visitors = owner.Peopled(20)
 	people.OwnerState.Apps, people.Users = append(people.Apps, state.Apps[len(state.Apps)-3:]...), state.Users
-	until := noon.Add(30 * time.Hour)
-	dark := change(state, func(s *agentapi.OwnerState) { s.DarkSince = &until })
-	away := change(state, func(s *agentapi.OwnerState) { s.AccessUntil = &until })
+	until := owner.Noon.Add(30 * time.Hour)
+	dark := owner.Change(state, func(s *agentapi.OwnerState) { s.DarkSince = &until })
+	away := owner.Change(state, func(s *agentapi.OwnerState) { s.AccessUntil = &until })
 
 	said := []string{}
-	for _, m := range []menu{drawn(people), menuOf(state, true), menuOf(dark, false), menuOf(away, false), menuOf(agentapi.OwnerState{Account: account()}, false), menuWithout(state, errNoKeychain), menuWithout(state, errLockedKeychain)} {
-		said = append(said, textsOf(m.lines)...)
+	pictures := []menu.Picture{people, {OwnerState: state, AtLogin: true}, {OwnerState: dark}, {OwnerState: away}, {OwnerState: agentapi.OwnerState{Account: owner.Account()}}, {OwnerState: state, Secret: ownersecret.ErrUnavailable}, {OwnerState: state, Secret: ownersecret.ErrLocked}}
+	for _, p := range pictures {
+		p.Now = owner.Noon
+		m := menu.Draw(p)
+		said = append(said, textsOf(m.Lines)...)
 	}
 	for _, n := range notesOf(people) {
 		said = append(said, n.title, n.body)
@@ -45,7 +52,7 @@ func TestEverythingIsSaid(t *testing.T) {
 	for _, v := range []verbs.Verb{verbs.Copy, verbs.Approve, verbs.Deny, verbs.Open, verbs.Pause, verbs.Resume, verbs.Revoke, verbs.AllowUser, verbs.RevokeGrant, verbs.Undo, verbs.Answer, verbs.Disconnect, verbs.Remove, verbs.Give, verbs.Dark, verbs.Light, verbs.SecretFile, verbs.Login} {
 		said = append(said, failed(v))
 	}
-	for _, err := range []error{errSilent, errNoKeychain, fmt.Errorf("around: %w", errLockedKeychain), agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", "Notes"), words.Errorf("Porchlight cannot start: %w", errors.New("0x7"))} {
+	for _, err := range []error{errSilent, fmt.Errorf("around: %w", errSilent), agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", "Notes"), words.Errorf("Porchlight cannot start: %w", errors.New("0x7"))} {
 		said = append(said, language.ErrorInWords(err).Error())
 	}
 	given := stringsIn(t, people, state)
@@ -60,30 +67,30 @@ func TestEverythingIsSaid(t *testing.T) {
 }
 
 func hasChanged() agentapi.OwnerApp {
-	return with(pending("wiki", "Wiki", 7000), func(a *agentapi.OwnerApp) {
-		a.ApprovedAt, a.ApprovedListener, a.Listener = &noon, &agentapi.Listener{User: "maya"}, agentapi.Listener{User: "eve", Program: "nc"}
+	return owner.With(owner.Pending("wiki", "Wiki", 7000), func(a *agentapi.OwnerApp) {
+		a.ApprovedAt, a.ApprovedListener, a.Listener = &owner.Noon, &agentapi.Listener{User: "maya"}, agentapi.Listener{User: "eve", Program: "nc"}
 		a.OpenTo, a.OpenToCount = []string{"bob@example.com"}, 3
 	})
 }
 
 func ofAnotherUser() agentapi.OwnerApp {
-	return with(pending("todo", "Todo", 7001), func(a *agentapi.OwnerApp) { a.AskedBy, a.Listener = "www-data", agentapi.Listener{User: "www-data"} })
+	return owner.With(owner.Pending("todo", "Todo", 7001), func(a *agentapi.OwnerApp) { a.AskedBy, a.Listener = "www-data", agentapi.Listener{User: "www-data"} })
 }
 
 // notesOf are notifications of every kind.
-func notesOf(p picture) (all []note) {
+func notesOf(p menu.Picture) (all []note) {
 	p.Notices = []agentapi.Notice{
-		{ID: 1, At: noon, Kind: agentapi.NoticeEnded, Ended: &agentapi.EndedShare{Email: "bob@example.com", AccountID: "bob", Apps: []string{"Notes"}, Until: noon, Closed: 2}},
-		{ID: 2, At: noon, Kind: agentapi.NoticeFirstVisit, Visitor: &agentapi.FirstVisit{Email: "bob@example.com", AccountID: "bob", App: "Notes"}},
+		{ID: 1, At: owner.Noon, Kind: agentapi.NoticeEnded, Ended: &agentapi.EndedShare{Email: "bob@example.com", AccountID: "bob", Apps: []string{"Notes"}, Until: owner.Noon, Closed: 2}},
+		{ID: 2, At: owner.Noon, Kind: agentapi.NoticeFirstVisit, Visitor: &agentapi.FirstVisit{Email: "bob@example.com", AccountID: "bob", App: "Notes"}},
 	}
 	for i, kind := range []string{agentapi.NoticeAccepted, agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved, agentapi.NoticeUser} {
-		p.Notices = append(p.Notices, agentapi.Notice{ID: uint64(i + 3), At: noon, Kind: kind})
+		p.Notices = append(p.Notices, agentapi.Notice{ID: uint64(i + 3), At: owner.Noon, Kind: kind})
 	}
 	for i := range p.Grants {
-		p.Grants[i].CreatedAt = noon
+		p.Grants[i].CreatedAt = owner.Noon
 	}
 	for _, server := range []string{"https://porch.example", "own"} {
-		now := noon
+		now := owner.Noon
 		a := newAnnouncer(told{server: server}, func() time.Time { return now })
 		all = append(all, a.next(p.OwnerState, func() quiet { return nil }).show...)
 		p.Trouble = words.Pseudo.Say("The server does not know this computer any more. Connect it again.")
@@ -94,7 +101,7 @@ func notesOf(p picture) (all []note) {
 	for _, n := range p.Notices { // together they are told as one
 		s := p.OwnerState
 		s.Notices = []agentapi.Notice{n}
-		all = append(all, newAnnouncer(told{}, func() time.Time { return noon }).next(s, func() quiet { return nil }).show...)
+		all = append(all, newAnnouncer(told{}, func() time.Time { return owner.Noon }).next(s, func() quiet { return nil }).show...)
 	}
 	for _, app := range p.Apps {
 		all = append(all, requestNote(app, p.Account.Host))
@@ -108,19 +115,19 @@ func notesOf(p picture) (all []note) {
 	return all
 }
 
-func textsOf(lines []line) (out []string) {
+func textsOf(lines []menu.Line) (out []string) {
 	for _, l := range lines {
-		if l.text != "" {
-			out = append(append(out, l.text), textsOf(l.sub)...)
+		if l.Text != "" {
+			out = append(append(out, l.Text), textsOf(l.Sub)...)
 		}
 	}
 	return out
 }
 
 // stringsIn are all texts of a picture, the longest first.
-func stringsIn(t *testing.T, p picture, s agentapi.OwnerState) (out []string) {
+func stringsIn(t *testing.T, p menu.Picture, s agentapi.OwnerState) (out []string) {
 	t.Helper()
-	raw, err := json.Marshal([]any{p.OwnerState, p.people, p.visitors, p.share, s})
+	raw, err := json.Marshal([]any{p.OwnerState, p.People, p.Visitors, p.Share, s})
 	if err != nil {
 		t.Fatal(err)
 	}

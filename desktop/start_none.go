@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"porchlight/assets"
+	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
 )
 
@@ -21,8 +22,8 @@ func newTray(*slog.Logger, func() assets.Panel, func(verbs.Action)) *tray {
 	return &tray{other: make(chan struct{}, 1)}
 }
 
-func (*tray) set(menu)                               {}
-func (*tray) run(ctx context.Context, _ func() menu) { <-ctx.Done() }
+func (*tray) set(menu.Menu)                               {}
+func (*tray) run(ctx context.Context, _ func() menu.Menu) { <-ctx.Done() }
 
 func (*tray) watchOpening(ctx context.Context, _ func()) { <-ctx.Done() }
 

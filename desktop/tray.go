@@ -11,6 +11,7 @@ import (
 
 	"porchlight/assets"
 	"porchlight/desktop/language"
+	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
 )
 
@@ -50,13 +51,13 @@ type tray struct {
 	do   func(verbs.Action) // called on a goroutine of its own
 	ping func()             // returns when the panel has answered; nil where none reads the menu by itself
 
-	next  chan menu     // the latest menu not yet applied; holds one
-	made  chan struct{} // closed when the menu can be read
-	anew  chan struct{} // holds one: another panel reads the menu now
-	other chan struct{} // holds one: the icon is to be drawn for another panel
+	next  chan menu.Menu // the latest menu not yet applied; holds one
+	made  chan struct{}  // closed when the menu can be read
+	anew  chan struct{}  // holds one: another panel reads the menu now
+	other chan struct{}  // holds one: the icon is to be drawn for another panel
 
 	// Set before made is closed, changed by run only.
-	shown               menu
+	shown               menu.Menu
 	lines               []*trayLine
 	level               time.Duration // level, or levelAnew once another panel read the menu
 	unfinished          bool          // lines are missing whose turn has not come
@@ -73,7 +74,7 @@ func newTray(log *slog.Logger, panel func() assets.Panel, do func(verbs.Action))
 		do:   do,
 
 		level: level,
-		next:  make(chan menu, 1),
+		next:  make(chan menu.Menu, 1),
 		made:  make(chan struct{}),
 		anew:  make(chan struct{}, 1),
 		other: make(chan struct{}, 1),
@@ -82,7 +83,7 @@ func newTray(log *slog.Logger, panel func() assets.Panel, do func(verbs.Action))
 
 // set has m shown soon; of several in quick succession only the last one is.
 // It must be called from one goroutine at a time.
-func (t *tray) set(m menu) {
+func (t *tray) set(m menu.Menu) {
 	select {
 	case <-t.next:
 	default:
@@ -92,7 +93,7 @@ func (t *tray) set(m menu) {
 
 // build makes the menu's lines; systray calls it once, when it is ready for them.
 func (t *tray) build() {
-	m := emptyMenu(iconOff, language.Say("Starting…"), false)
+	m := menu.Empty(menu.IconOff, language.Say("Starting…"), false)
 	// What is waiting already is the first menu anybody sees.
 	select {
 	case m = <-t.next:
@@ -103,7 +104,7 @@ func (t *tray) build() {
 }
 
 // run applies menus until ctx ends, and then the last one.
-func (t *tray) run(ctx context.Context, last func() menu) {
+func (t *tray) run(ctx context.Context, last func() menu.Menu) {
 	select {
 	case <-ctx.Done():
 		return
@@ -148,17 +149,17 @@ func (t *tray) watchOpening(ctx context.Context, opened func()) {
 	}
 }
 
-func (t *tray) apply(m menu) {
-	if m.icon != t.shownIcon {
-		t.shownIcon = m.icon
-		t.draw(m.icon)
+func (t *tray) apply(m menu.Menu) {
+	if m.Icon != t.shownIcon {
+		t.shownIcon = m.Icon
+		t.draw(m.Icon)
 	}
-	if tip := "Porchlight: " + m.tip; tip != t.shownTip {
+	if tip := "Porchlight: " + m.Tip; tip != t.shownTip {
 		t.shownTip = tip
 		systray.SetTooltip(tip)
 	}
 	t.shown, t.unfinished, t.asked = m, false, false
-	t.lines = t.fill(nil, t.lines, m.lines)
+	t.lines = t.fill(nil, t.lines, m.Lines)
 }
 
 // draw sets the icon. systray panics there while the session bus is away, after
@@ -174,7 +175,7 @@ func (t *tray) draw(icon string) {
 }
 
 // fill has the places below a line, or of the menu itself, show lines.
-func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLine {
+func (t *tray) fill(under *trayLine, places []*trayLine, lines []menu.Line) []*trayLine {
 	for i, l := range lines {
 		if i == len(places) {
 			if under != nil && !t.knows(under) {
@@ -184,12 +185,12 @@ func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLi
 			places = append(places, t.place(under, l))
 		}
 		place := places[i]
-		if l.rule || place == nil { // which never is one and then the other, as a test holds
+		if l.Rule || place == nil { // which never is one and then the other, as a test holds
 			continue
 		}
 		// From the inside out: a submenu is complete before it can be opened.
-		if len(l.sub) > 0 {
-			place.sub = t.fill(place, place.sub, l.sub)
+		if len(l.Sub) > 0 {
+			place.sub = t.fill(place, place.sub, l.Sub)
 		}
 		place.set(l)
 	}
@@ -223,17 +224,17 @@ func (t *tray) knows(l *trayLine) bool {
 }
 
 // place appends one.
-func (t *tray) place(under *trayLine, l line) *trayLine {
+func (t *tray) place(under *trayLine, l menu.Line) *trayLine {
 	switch {
-	case l.rule && under == nil:
+	case l.Rule && under == nil:
 		systray.AddSeparator()
 		return nil
-	case l.rule:
+	case l.Rule:
 		under.item.AddSeparator()
 		return nil
-	case l.mark != noMark && under == nil:
+	case l.Mark != menu.NoMark && under == nil:
 		return t.line(systray.AddMenuItemCheckbox("", "", false))
-	case l.mark != noMark:
+	case l.Mark != menu.NoMark:
 		return t.line(under.item.AddSubMenuItemCheckbox("", "", false))
 	}
 	var item *systray.MenuItem
@@ -242,7 +243,7 @@ func (t *tray) place(under *trayLine, l line) *trayLine {
 	} else {
 		item = under.item.AddSubMenuItem("", "")
 	}
-	if l.sub != nil {
+	if l.Sub != nil {
 		// The first line below is what tells the panel that there is a menu, and the
 		// one that it may drop: it is never shown.
 		item.AddSubMenuItem("", "").Hide()

@@ -8,6 +8,7 @@ import (
 
 	"fyne.io/systray"
 
+	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
 )
 
@@ -42,13 +43,13 @@ func (t *tray) line(item *systray.MenuItem) *trayLine {
 }
 
 // set shows what the line says and does, or hides it where it says nothing.
-func (l *trayLine) set(to line) {
-	if to.text == "" {
+func (l *trayLine) set(to menu.Line) {
+	if to.Text == "" {
 		l.hide()
 		return
 	}
-	l.mean(to.do, time.Now())
-	if disabled := to.do.Verb == verbs.Nothing && len(to.sub) == 0; disabled != l.disabled {
+	l.mean(to.Do, time.Now())
+	if disabled := to.Do.Verb == verbs.Nothing && len(to.Sub) == 0; disabled != l.disabled {
 		l.disabled = disabled
 		if disabled {
 			l.item.Disable()
@@ -56,7 +57,7 @@ func (l *trayLine) set(to line) {
 			l.item.Enable()
 		}
 	}
-	if checked := to.mark == markOn; checked != l.checked {
+	if checked := to.Mark == menu.MarkOn; checked != l.checked {
 		l.checked = checked
 		if checked {
 			l.item.Check()
@@ -64,9 +65,9 @@ func (l *trayLine) set(to line) {
 			l.item.Uncheck()
 		}
 	}
-	if to.text != l.text {
-		l.text = to.text
-		l.item.SetTitle(literal(to.text))
+	if to.Text != l.text {
+		l.text = to.Text
+		l.item.SetTitle(literal(to.Text))
 	}
 	if !l.shown {
 		l.shown = true

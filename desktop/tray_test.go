@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 // A line that is hidden is not on the screen any more: a click that was on its way
@@ -18,7 +20,7 @@ func TestHiddenLinesDoNothing(t *testing.T) {
 	l := &trayLine{sub: []*trayLine{nil, below}}
 	l.mean(verbs.Action{Verb: verbs.Open, Name: "notes"}, at)
 	below.mean(verbs.Action{Verb: verbs.Revoke, Name: "notes"}, at)
-	l.set(line{})
+	l.set(menu.Line{})
 	for _, hidden := range []*trayLine{l, below} {
 		if act, _ := hidden.clicked(at.Add(time.Hour)); act.Verb != verbs.Nothing {
 			t.Errorf("a hidden line still does %+v", act)
@@ -30,7 +32,7 @@ func TestHiddenLinesDoNothing(t *testing.T) {
 // another app at that moment, the click is nobody's.
 func TestClickOnALineThatJustChanged(t *testing.T) {
 	t.Parallel()
-	notes, photos := verbs.ApproveOf(pending("notes", "Notes", 3000)), verbs.ApproveOf(pending("photos", "Photos", 3001))
+	notes, photos := verbs.ApproveOf(owner.Pending("notes", "Notes", 3000)), verbs.ApproveOf(owner.Pending("photos", "Photos", 3001))
 	l := &trayLine{}
 	at := time.Unix(1000, 0)
 
@@ -46,7 +48,7 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// The same app with another port is another request: nobody has read it yet.
-	moved := verbs.ApproveOf(pending("photos", "Photos", 1234))
+	moved := verbs.ApproveOf(owner.Pending("photos", "Photos", 1234))
 	l.mean(moved, at.Add(ignoreFor))
 	if _, ok := l.clicked(at.Add(2*ignoreFor - 1)); ok {
 		t.Fatal("a click meant for one port approved another")

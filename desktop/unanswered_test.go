@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
 )
 
 // stoppable is an agent whose process can be stopped: connections are taken and
@@ -57,10 +59,10 @@ func TestAStoppedAgentIsNoticed(t *testing.T) {
 // once instead of waiting.
 func TestWhileTheAgentIsSilent(t *testing.T) {
 	t.Parallel()
-	a := &app{state: everyday(), known: true, client: &stoppable{}, unanswered: true}
+	a := &app{state: owner.Everyday(), known: true, client: &stoppable{}, unanswered: true}
 	s, known := a.snapshot()
-	if m := menuOf(s, false); !known || m.icon != iconTrouble || m.status() != "Porchlight is not answering." {
-		t.Errorf("%s, %q", m.icon, m.status())
+	if m := menu.Draw(menu.Picture{OwnerState: s, Now: owner.Noon}); !known || m.Icon != menu.IconTrouble || m.Lines[0].Text != "Porchlight is not answering." {
+		t.Errorf("%s, %q", m.Icon, m.Lines[0].Text)
 	}
 	if _, err := a.carryOut(t.Context(), verbs.Action{Verb: verbs.Revoke, Name: "notes"}); !errors.Is(err, errSilent) {
 		t.Errorf("revoking: %v", err)

@@ -33,10 +33,8 @@ var germanErrors = map[string]string{
 	"No file manager could be opened. The directory is %s.":               "Es ließ sich kein Dateimanager öffnen. Das Verzeichnis ist %s.",
 
 	// Keychain.
-	"Your keychain is locked. Porchlight goes on when you unlock it.": "Der Schlüsselbund ist gesperrt. Porchlight macht weiter, wenn Sie ihn entsperren.",
-	"No keychain answers here, and Porchlight keeps its owner secret in one. Install one (gnome-keyring, KWallet or KeePassXC) and Porchlight goes on by itself, or have the secret kept in a file only you can read.": "Hier antwortet kein Schlüsselbund, und in einem bewahrt Porchlight das Besitzergeheimnis auf. Installieren Sie einen (gnome-keyring, KWallet oder KeePassXC), dann macht Porchlight von selbst weiter, oder lassen Sie es in einer Datei aufbewahren, die nur Sie lesen können.",
-	"Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read.":                                                 "In einem bewahrt Porchlight das Geheimnis auf, das Sie zum Besitzer macht. Installieren Sie einen, dann macht Porchlight von selbst weiter, oder lassen Sie es in einer Datei aufbewahren, die nur Sie lesen können.",
-	"Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain.":                                                                                                           "Die Apps laufen weiter, und Zugang nehmen geht. Zum Genehmigen, Einladen und Öffnen entsperren Sie den Schlüsselbund.",
+	"Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read.": "In einem bewahrt Porchlight das Geheimnis auf, das Sie zum Besitzer macht. Installieren Sie einen, dann macht Porchlight von selbst weiter, oder lassen Sie es in einer Datei aufbewahren, die nur Sie lesen können.",
+	"Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain.":                                                           "Die Apps laufen weiter, und Zugang nehmen geht. Zum Genehmigen, Einladen und Öffnen entsperren Sie den Schlüsselbund.",
 	"Unlock":            "Entsperren",
 	"Keep it in a file": "In einer Datei aufbewahren",
 

@@ -1,4 +1,4 @@
-package desktop
+package menu
 
 import (
 	"slices"
@@ -7,32 +7,39 @@ import (
 	"porchlight/desktop/language"
 )
 
-// lit says whether visitors can use an app: the window lights the same ones.
-func lit(a agentapi.OwnerApp) bool { return isLive(a) && !a.Paused && a.Ailment() == "" }
+// The five drawings of the tray icon. Trouble outranks waiting, then connected,
+// ready, off.
+const (
+	IconOff       = "off"
+	IconReady     = "ready"
+	IconConnected = "connected"
+	IconWaiting   = "waiting"
+	IconTrouble   = "trouble"
+)
 
 // standing says how things are: the icon, the status line, and what is wrong.
-func standing(p picture, waiting int) (icon, status string, trouble []string) {
+func standing(p Picture, waiting int) (icon, status string, trouble []string) {
 	on := slices.ContainsFunc(p.Apps, func(a agentapi.OwnerApp) bool { return isLive(a) && !a.Paused })
 	someLit := slices.ContainsFunc(p.Apps, lit)
-	icon, status = iconOff, language.Say("No app is on")
+	icon, status = IconOff, language.Say("No app is on")
 	switch {
 	case p.DarkSince != nil:
-		status = language.Say("Dark since %s", language.MomentOf(*p.DarkSince, p.now))
+		status = language.Say("Dark since %s", language.MomentOf(*p.DarkSince, p.Now))
 	case p.AccessUntil != nil, p.Account.Host != "" && !p.Account.Connected && p.Trouble == "":
 		status = language.Say("Reconnecting…")
 		if someLit {
-			icon = iconReady
+			icon = IconReady
 		}
 	case someLit && p.Here > 0:
-		icon, status = iconConnected, language.Count(p.Here, "On. %d person here now", "On. %d people here now")
+		icon, status = IconConnected, language.Count(p.Here, "On. %d person here now", "On. %d people here now")
 	case someLit:
-		icon, status = iconReady, language.Say("On. Nobody here now")
+		icon, status = IconReady, language.Say("On. Nobody here now")
 	case on:
 		status = language.Say("No app answers")
 	}
 	status = elsewhereWords(status, p.Mode)
 	if waiting > 0 {
-		icon = iconWaiting
+		icon = IconWaiting
 	}
 	if p.Trouble == "" {
 		return icon, status, nil
@@ -40,7 +47,7 @@ func standing(p picture, waiting int) (icon, status string, trouble []string) {
 	if trouble = language.Wrap(p.Trouble); p.DarkSince == nil && p.AccessUntil == nil {
 		status, trouble = trouble[0], trouble[1:]
 	}
-	return iconTrouble, status, trouble[:min(len(trouble), maxTrouble)]
+	return IconTrouble, status, trouble[:min(len(trouble), maxTrouble)]
 }
 
 // elsewhereWords says that the agent is not this process's: quitting the menu

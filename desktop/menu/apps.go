@@ -1,0 +1,148 @@
+package menu
+
+import (
+	"strconv"
+	"sync"
+
+	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
+	"porchlight/internal/words"
+)
+
+// requestOf is the submenu of one waiting request.
+func requestOf(a agentapi.OwnerApp, rootHost string) Line {
+	about := []string{language.Shorten(language.HostOf(a, rootHost)), language.Shorten(language.UpperFirst(language.WhoListens(a)))}
+	if changed := a.Changed(language.Named); !changed.IsZero() {
+		about = append(about[:1], language.Wrap(language.Spoken().Tell(changed))...)
+	}
+	if by := language.AskedBy(a); by != "" {
+		about = append(about, by)
+	}
+	if alike := a.Alike(language.Named); !alike.IsZero() {
+		about = append(about, language.Wrap(language.Spoken().Tell(alike))...)
+	}
+	if a.Network {
+		about = append(about, language.Wrap(a.NetworkDetail)...)
+	}
+	var alone Line
+	if others := a.Others(language.Named); !others.IsZero() {
+		about = append(about, language.Wrap(language.Say("%s can open it again.", others))...)
+		alone = Line{Text: language.Say("Approve for me alone"), Do: verbs.AloneOf(a)}
+	}
+	return question(language.Wants(a), about, [3]Line{
+		{Text: language.Say("Approve"), Do: verbs.ApproveOf(a)},
+		alone,
+		{Text: language.Say("Deny"), Do: verbs.Action{Verb: verbs.Deny, Name: a.Name}},
+	}, Line{Text: language.Say("Details…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps, Name: a.Name}})
+}
+
+// userOf is the submenu of another user of this computer whose program wants in.
+func userOf(u agentapi.LocalUser) Line {
+	name := language.Beside(u.Name)
+	return question(language.Say("User %s wants in", name), []string{
+		language.Say("A program of that user wants to see"),
+		language.Say("and change who may open your apps."),
+	}, [3]Line{
+		{Text: language.Say("Allow"), Do: verbs.AllowOf(u)},
+		{Text: language.Say("Don't allow"), Do: verbs.DenyOf(u)},
+	}, Line{Text: language.Say("Details…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewSettings}})
+}
+
+// appOf is the submenu of one approved app. Nobody can open one that is paused,
+// or any in the dark, the owner included: Open is greyed then and says why.
+func appOf(p Picture, a agentapi.OwnerApp) Line {
+	label := language.Named(a.Label)
+	var open, pause, invite Line
+	if isLive(a) {
+		open = openOf(p, a)
+		pause = Line{Text: language.Say("Pause"), Do: verbs.Action{Verb: verbs.Pause, Name: a.Name, Label: a.Label}}
+		if p.Secret == nil && p.AccessUntil == nil {
+			invite = Line{Text: language.Say("Invite someone…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewInvite, Name: a.Name}}
+		}
+	}
+	if a.Paused || !isLive(a) { // by the owner, or by its own doing
+		pause = Line{Text: language.Say("Resume"), Do: verbs.Action{Verb: verbs.Resume, Name: a.Name, Label: a.Label}}
+	}
+	inNetwork := Line{Sub: []Line{}}
+	if a.Network {
+		inNetwork.Text = language.Say("Other computers can open it directly")
+		for _, text := range language.Wrap(a.NetworkDetail) {
+			inNetwork.Sub = append(inNetwork.Sub, Line{Text: text})
+		}
+	}
+	return Line{Text: label + appStanding(a), Sub: []Line{
+		open,
+		{Text: language.Say("Copy link"), Do: verbs.CopyOf(a, language.HostOf(a, p.Account.Host))},
+		separator,
+		inNetwork,
+		mayOpen(p, a),
+		invite,
+		separator,
+		pause,
+		confirmed(language.Say("Revoke"), language.Say("Yes, revoke %s", label), verbs.Action{Verb: verbs.Revoke, Name: a.Name, Label: a.Label},
+			language.Say("The address goes away."), language.Say("Who may open it is forgotten.")),
+	}}
+}
+
+func openOf(p Picture, a agentapi.OwnerApp) Line {
+	switch {
+	case p.DarkSince != nil:
+		return Line{Text: language.Say("Open: not while dark")}
+	case a.Paused:
+		return Line{Text: language.Say("Open: not while paused")}
+	}
+	return Line{Text: language.Say("Open"), Do: verbs.Action{Verb: verbs.Open, Name: a.Name}}
+}
+
+func appStanding(a agentapi.OwnerApp) string {
+	switch {
+	case a.Status != agentapi.StatusLive:
+		return language.Say(": off")
+	case a.Paused:
+		return language.Say(": paused")
+	case a.URL == "":
+		return language.Say(": no address yet")
+	case a.Ailment() != "":
+		return ": " + language.Spoken().Tell(words.Plain(a.Ailment()))
+	case len(a.Here) >= agentapi.MaxNamed:
+		return language.Say(": %d or more here now", agentapi.MaxNamed)
+	case len(a.Here) > 0:
+		return language.Say(": %d here now", len(a.Here))
+	}
+	return ""
+}
+
+// shareOf leads to the window, where the owner sees the program before it is shared.
+func shareOf(o Offer) Line {
+	port := strconv.Itoa(o.Port)
+	return Line{Text: language.Say("Share what runs on port %s…", port), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewAdd, Name: port}}
+}
+
+// clientsOf is the submenu of the connected apps; hidden while there is none.
+func clientsOf(grants []agentapi.Grant) Line {
+	var l Line
+	if len(grants) > 0 {
+		l.Text = language.Say("Connected apps")
+	}
+	for _, g := range grants[:min(len(grants), maxClients)] {
+		l.Sub = append(l.Sub, clientOf(g))
+	}
+	l.Sub = padded(l.Sub, maxClients, aClient())
+	last := Line{Text: language.Say("Connected apps…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewClients}}
+	if rest := len(grants) - maxClients; rest > 0 {
+		last = more(rest, verbs.ViewClients)
+	}
+	l.Sub = append(l.Sub, last)
+	return l
+}
+
+// aClient is the shape of clientOf; see aRequest.
+var aClient = sync.OnceValue(func() Line { return blank(clientOf(agentapi.Grant{})) })
+
+func clientOf(g agentapi.Grant) Line {
+	name := language.Beside(g.ClientName)
+	return confirmed(language.Say("%[1]s, as %[2]s", name, language.Beside(g.Email)), language.Say("Yes, revoke %s", name),
+		verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName},
+		language.Say("It stops working within seconds."), language.Say("It can be allowed again later."))
+}
