@@ -63,7 +63,7 @@ func (w *lettingGo) letGo() {
 		return
 	}
 	w.done = true
-	w.r.Header, w.r.URL, w.r.RequestURI, w.r.Form, w.r.PostForm = http.Header{}, &url.URL{Path: "/"}, "/", nil, nil
+	w.r.Header, w.r.Trailer, w.r.URL, w.r.RequestURI, w.r.Form, w.r.PostForm = http.Header{}, nil, &url.URL{Path: "/"}, "/", nil, nil
 	for below := w.ResponseWriter; ; {
 		switch own := below.(type) {
 		case interface{ DropHead() }: // of HTTP/2

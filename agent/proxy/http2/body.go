@@ -204,6 +204,7 @@ func (b *body) Close() error {
 func (b *body) close() {
 	if !b.closed {
 		b.closed = true
+		b.st.trailer = nil
 		b.empty()
 		signal(b.wake)
 	}

@@ -3,6 +3,7 @@ package http2_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -66,6 +67,64 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 				t.Errorf("%d requests keep %d KiB", limits.Streams, kept>>10)
 			}
 		})
+	}
+}
+
+// Weakness: nothing counted trailers, of a connection up to 16 MiB.
+// Checked: while an answer of ours waits none are kept, whether they were read, or came before
+// it or after.
+func TestTrailersTakeNoMemory(t *testing.T) { // alone, for it measures the memory of all
+	const each, size, most = 12, 2000, 3 << 20 // and 250 of these, 6 MB
+	for _, when := range []string{"read", "before", "after"} {
+		came, answer := make(chan struct{}, limits.Streams), make(chan struct{})
+		theirs, ours := tcp(t)
+		stop := serve(t, own, theirs, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if when == "read" {
+				io.Copy(io.Discard, r.Body)
+				if n := len(r.Trailer["X-A"]); n != each {
+					t.Errorf("%d trailers", n)
+				}
+			}
+			<-answer
+			w.(interface{ DropHead() }).DropHead()
+			fmt.Fprint(w, "an answer of ours")
+			came <- struct{}{}
+		}))
+		v := visit(t, ours, false, frames.Setting{ID: frames.SettingInitialWindowSize, Val: 0})
+		ponged := func() {
+			v.WritePing(false, [8]byte{1})
+			v.next(func(f frames.Frame) bool { _, ok := f.(*frames.PingFrame); return ok })
+		}
+		answered := func() {
+			close(answer)
+			for range limits.Streams {
+				<-came
+			}
+		}
+		before := inUse()
+		for i := range limits.Streams {
+			v.ask(uint32(2*i+1), "POST", "/", false, "trailer", "x-a")
+		}
+		if when == "after" {
+			answered()
+		}
+		for i := range limits.Streams {
+			var trailers []string
+			for n := range each {
+				trailers = append(trailers, "x-a", fmt.Sprintf("%0*d", size, each*i+n))
+			}
+			v.WriteHeaders(frames.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: v.encode(trailers...), EndStream: true, EndHeaders: true})
+		}
+		ponged()
+		if when != "after" {
+			answered()
+			ponged()
+		}
+		if kept := inUse() - before; kept > most {
+			t.Errorf("%s: %d requests keep %d KiB", when, limits.Streams, kept>>10)
+		}
+		ours.Close()
+		stop()
 	}
 }
 

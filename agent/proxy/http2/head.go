@@ -461,6 +461,7 @@ func (st *stream) announce() {
 		}
 	}
 	delete(r.Header, "Trailer")
+	st.trails = r.Trailer != nil
 }
 
 // notHTTP2 says what of a request belongs to HTTP/1.1 only; empty for nothing.

@@ -1,6 +1,8 @@
 package http2_test
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"testing"
 
@@ -93,4 +95,24 @@ func TestLateFramesAreBounded(t *testing.T) {
 		v.trailers(1)
 		v.refused(frames.ErrCodeProtocol)
 	})
+}
+
+// A handler has the request to itself, and may write another in its place while trailers come.
+func TestTrailersOfARequestThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	replaced := make(chan string, limits.Streams)
+	v := meet(t, own, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		*r = *r.WithContext(context.WithValue(r.Context(), t, t))
+		io.Copy(io.Discard, r.Body)
+		replaced <- r.Trailer.Get("X-A")
+	}))
+	for i := range limits.Streams {
+		v.ask(uint32(2*i+1), "POST", "/", false, "trailer", "x-a")
+		v.WriteHeaders(frames.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: v.encode("x-a", "it"), EndStream: true, EndHeaders: true})
+	}
+	for range limits.Streams {
+		if got := <-replaced; got != "it" {
+			t.Errorf("the trailer is %q", got)
+		}
+	}
 }

@@ -72,6 +72,7 @@ func (st *stream) give(but int) {
 
 // Admit says that the request's memory counts as the handler's.
 func (w *response) Admit() {
+	w.st.admitted = true
 	c := w.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

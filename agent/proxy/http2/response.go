@@ -145,14 +145,18 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// DropHead lets go of the request's header, target and body: the answer is the handler's own,
-// and may wait for a visitor who does not take it, limits.StallOurs.
+// DropHead lets go of the request's header, target and body, and of trailers that none reads
+// on for an app: the answer is the handler's own, and may wait for a visitor who does not take
+// it, limits.StallOurs.
 func (w *response) DropHead() {
 	st := w.st
 	st.ours = true
 	st.maps = &headers{in: http.Header{}, out: st.maps.out}
 	st.room.url = url.URL{Path: "/"}
 	st.request.Header, st.request.URL, st.request.RequestURI = st.maps.in, &st.room.url, "/"
+	if !st.admitted {
+		st.request.Trailer = nil
+	}
 	st.c.mu.Lock()
 	defer st.c.mu.Unlock()
 	st.give(limits.HeldAnswer)

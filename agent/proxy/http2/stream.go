@@ -25,6 +25,7 @@ type stream struct {
 	handler http.Handler
 	length  int64 // of the body, as the head says; -1: it does not
 	body    *body // nil where the head was all
+	trails  bool  // trailers are said to come; the handler has the request itself
 
 	ctx  lazy.Context
 	room struct { // one piece of memory for all of a stream
@@ -33,6 +34,7 @@ type stream struct {
 	}
 	response response // touched by the handler's goroutine only
 	ours     bool     // see response.DropHead; touched by the handler's goroutine only
+	admitted bool     // see response.Admit; touched by the handler's goroutine only
 	maps     *headers // of request and response; nil once they are another's
 
 	// Guarded by c.mu:
@@ -236,13 +238,16 @@ func (st *stream) processTrailer(h *head, ended bool) error {
 	if !ended || h.pseudo.has != 0 || h.cut {
 		return streamError(st.id, frames.ErrCodeProtocol)
 	}
-	if st.request.Trailer != nil {
-		st.trailer = http.Header{}
+	if st.trails {
+		trailer := http.Header{}
 		for _, f := range h.fields {
 			if !httpguts.ValidTrailerHeader(f.name) {
 				return streamError(st.id, frames.ErrCodeProtocol)
 			}
-			st.trailer[f.name] = append(st.trailer[f.name], f.value)
+			trailer[f.name] = append(trailer[f.name], f.value)
+		}
+		if !st.body.closed {
+			st.trailer = trailer
 		}
 	}
 	st.endRemote()
