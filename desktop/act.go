@@ -3,9 +3,11 @@ package desktop
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
 )
@@ -35,8 +37,8 @@ func (a *app) perform(act verbs.Action) {
 		if act.Verb == verbs.Copy {
 			body += "\n" + act.Text
 		}
-		a.tell(note{key: keyFailed, title: failed(act.Verb), body: body, click: verbs.Action{Verb: verbs.Show}})
-	case done.title != "":
+		a.tell(notes.Note{Key: notes.KeyFailed, Title: failed(act.Verb), Body: body, Click: verbs.Action{Verb: verbs.Show}})
+	case done.Title != "":
 		a.tellUnlessQuiet(ctx, done)
 	}
 }
@@ -52,26 +54,26 @@ func (a *app) whyNot(act verbs.Action, err error) string {
 
 // carryOut also returns the note that tells what came of it: whatever gives or ends
 // access, and what the menu does not show by itself.
-func (a *app) carryOut(ctx context.Context, act verbs.Action) (done note, err error) {
+func (a *app) carryOut(ctx context.Context, act verbs.Action) (done notes.Note, err error) {
 	switch act.Verb {
 	case verbs.Copy:
 		if err = a.copy(act.Text); err == nil {
-			done = note{key: keyCopied, title: language.Say("Copied"), body: act.Text, life: glance}
+			done = notes.Note{Key: notes.KeyCopied, Title: language.Say("Copied"), Body: act.Text, Life: glance}
 		}
 		return done, err
 	case verbs.Open:
-		return note{}, a.open(ctx, act.Name)
+		return notes.Note{}, a.open(ctx, act.Name)
 	case verbs.Login:
-		return note{}, a.desk.StartAtLogin(act.On)
+		return notes.Note{}, a.desk.StartAtLogin(act.On)
 	case verbs.Unlock:
 		a.unlockKeychain()
-		return note{}, nil
+		return notes.Note{}, nil
 	case verbs.SecretFile:
-		return note{}, a.desk.KeepInFile()
+		return notes.Note{}, a.desk.KeepInFile()
 	}
 	c, err := a.agent()
 	if err != nil {
-		return note{}, err
+		return notes.Note{}, err
 	}
 	if act.Person != "" || act.Verb == verbs.Answer {
 		return a.carryOutFor(ctx, c, act)
@@ -82,11 +84,11 @@ func (a *app) carryOut(ctx context.Context, act verbs.Action) (done note, err er
 	case verbs.Approve:
 		var pub agentapi.Approved
 		pub, err = c.ApproveSeen(ctx, act.Name, act.Seen.Wire())
-		done = a.approved(act, pub)
+		done = notes.Approved(act, a.seenApp(act.Name), pub)
 	case verbs.ApproveAlone:
 		var pub agentapi.Approved
 		pub, err = c.ApproveAlone(ctx, act.Name, act.Seen.Wire())
-		done = a.approved(act, pub)
+		done = notes.Approved(act, a.seenApp(act.Name), pub)
 	case verbs.Deny:
 		_, err = c.Deny(ctx, act.Name)
 	case verbs.AllowUser:
@@ -99,23 +101,23 @@ func (a *app) carryOut(ctx context.Context, act verbs.Action) (done note, err er
 		err = c.LightUp(ctx)
 	case verbs.Undo:
 		if err = c.UndoNotice(ctx, act.Notice); err == nil {
-			done = note{key: keyNotice(act.Notice), kind: kindCapability, title: language.Say("Undone"), body: act.Text, click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
+			done = notes.Note{Key: notes.KeyNotice(act.Notice), Kind: agentapi.KindCapability, Title: language.Say("Undone"), Body: act.Text, Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
 		}
 	case verbs.Pause:
 		closed, err = c.Pause(ctx, act.Name)
-		done = ended(act, language.Say("%s is paused", label), closed)
+		done = notes.Ended(act, language.Say("%s is paused", label), closed)
 	case verbs.Revoke:
 		closed, err = c.Revoke(ctx, act.Name)
-		done = ended(act, language.Say("%s is revoked", label), closed)
+		done = notes.Ended(act, language.Say("%s is revoked", label), closed)
 	case verbs.RevokeGrant:
 		closed, err = c.RevokeGrant(ctx, act.Name)
-		done = ended(act, language.Say("%s is let in no more", label), closed)
+		done = notes.Ended(act, language.Say("%s is let in no more", label), closed)
 	case verbs.Dark:
 		closed, err = c.GoDark(ctx)
-		done = ended(act, language.Say("Dark: nobody can open anything"), closed)
+		done = notes.Ended(act, language.Say("Dark: nobody can open anything"), closed)
 	}
 	if err != nil {
-		return note{}, err
+		return notes.Note{}, err
 	}
 	return done, nil
 }
@@ -158,4 +160,18 @@ func failed(v verbs.Verb) string {
 		return language.Say("The app was not resumed")
 	}
 	return language.Say("The app was not revoked")
+}
+
+// keyOnce is a key that no other note has.
+func (a *app) keyOnce() string { return fmt.Sprintf("done-%d", a.noted.Add(1)) }
+
+// seenApp is an app as the snapshot has it.
+func (a *app) seenApp(name string) agentapi.OwnerApp {
+	s, _ := a.snapshot()
+	for _, app := range s.Apps {
+		if app.Name == name {
+			return app
+		}
+	}
+	return agentapi.OwnerApp{}
 }

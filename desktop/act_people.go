@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 )
 
@@ -22,10 +23,10 @@ const (
 )
 
 // carryOutFor does what is about one person.
-func (a *app) carryOutFor(ctx context.Context, c client, act verbs.Action) (note, error) {
+func (a *app) carryOutFor(ctx context.Context, c client, act verbs.Action) (notes.Note, error) {
 	who, app := language.Named(act.Label), language.Named(act.App)
 	held := agentapi.HeldChange{AccountID: act.Person, App: act.App}
-	done := note{key: a.keyOnce(), click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
+	done := notes.Note{Key: a.keyOnce(), Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
 	switch act.Verb {
 	case verbs.Answer:
 		return a.answerKnock(ctx, c, act)
@@ -34,33 +35,33 @@ func (a *app) carryOutFor(ctx context.Context, c client, act verbs.Action) (note
 		return a.disconnected(act, closed), err
 	case verbs.Remove:
 		got, err := c.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: act.Person, HoldSeconds: heldFor})
-		done.title, done.body = language.Say("%s is removed", who), language.Say("Can't open anything any more. %s", language.ClosedWords(closedBy(got)))
+		done.Title, done.Body = language.Say("%s is removed", who), language.Say("Can't open anything any more. %s", language.ClosedWords(closedBy(got)))
 		return a.undoable(done, got, verbs.Action{Verb: verbs.GiveBack, Person: act.Person, Label: act.Label}), err
 	case verbs.Take:
 		got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: act.App, HoldSeconds: heldFor})
-		done.title, done.body = language.Say("%[1]s can't open %[2]s any more", who, app), language.ClosedWords(closedBy(got))
+		done.Title, done.Body = language.Say("%[1]s can't open %[2]s any more", who, app), language.ClosedWords(closedBy(got))
 		return a.undoable(done, got, verbs.Action{Verb: verbs.GiveBack, Person: act.Person, Label: act.Label, App: act.App}), err
 	case verbs.Give:
 		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: act.App, Granted: true})
-		done.title, done.body = language.Say("%[1]s may open %[2]s", who, app), a.hostOfLabel(act.App)
-		done.buttons = a.linkAndUndo(act)
+		done.Title, done.Body = language.Say("%[1]s may open %[2]s", who, app), a.hostOfLabel(act.App)
+		done.Buttons = a.linkAndUndo(act)
 		return done, err
 	case verbs.Prolong:
 		return a.prolong(ctx, c, act)
 	case verbs.GiveBack:
 		_, err := c.UndoHeld(ctx, held)
-		done.title, done.body, done.life = language.Say("Undone"), language.Say("%s can open what they could before.", who), glance
+		done.Title, done.Body, done.Life = language.Say("Undone"), language.Say("%s can open what they could before.", who), glance
 		return done, err
 	case verbs.TakeBack:
 		return done, a.takeBack(ctx, c, act, &done)
 	}
-	return note{}, nil
+	return notes.Note{}, nil
 }
 
 // undoable offers to take back what is held, for as long as it is.
-func (a *app) undoable(done note, got agentapi.PersonChanged, undo verbs.Action) note {
+func (a *app) undoable(done notes.Note, got agentapi.PersonChanged, undo verbs.Action) notes.Note {
 	if got.HeldUntil != nil {
-		done.buttons, done.life = []button{{language.Say("Undo"), undo}}, undoFor
+		done.Buttons, done.Life = []notes.Button{{Text: language.Say("Undo"), Do: undo}}, undoFor
 	}
 	return done
 }
@@ -71,85 +72,85 @@ func closedBy(got agentapi.PersonChanged) agentapi.Closed {
 
 // disconnected offers what the owner may have meant: those who were disconnected can
 // come back.
-func (a *app) disconnected(act verbs.Action, closed agentapi.Closed) note {
+func (a *app) disconnected(act verbs.Action, closed agentapi.Closed) notes.Note {
 	who, apps := language.Named(act.Label), strings.Split(act.App, "\n")
-	done := note{key: a.keyOnce(), title: language.Say("%s is disconnected", who), body: language.ClosedWords(closed), click: verbs.Action{Verb: verbs.Show, View: verbs.ViewActivity}}
+	done := notes.Note{Key: a.keyOnce(), Title: language.Say("%s is disconnected", who), Body: language.ClosedWords(closed), Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewActivity}}
 	if s, _ := a.snapshot(); act.Label != s.Account.Email && act.Grant == "" {
-		done.body = language.Say("%[1]s They may still open %[2]s.", done.body, language.Named(language.Spoken().List(apps, 3)))
-		done.buttons = []button{{language.Say("Remove"), verbs.RemoveOf(act.Person, act.Label)}}
+		done.Body = language.Say("%[1]s They may still open %[2]s.", done.Body, language.Named(language.Spoken().List(apps, 3)))
+		done.Buttons = []notes.Button{{Text: language.Say("Remove"), Do: verbs.RemoveOf(act.Person, act.Label)}}
 	}
 	return done
 }
 
 // answerKnock answers somebody who asked to be let in.
-func (a *app) answerKnock(ctx context.Context, c client, act verbs.Action) (note, error) {
+func (a *app) answerKnock(ctx context.Context, c client, act verbs.Action) (notes.Note, error) {
 	got, err := c.AnswerKnock(ctx, act.Name, act.Text)
 	if err != nil {
-		return note{}, err
+		return notes.Note{}, err
 	}
 	who, app := language.Named(act.Label), language.Named(got.App)
-	done := note{key: a.keyOnce(), life: undoFor, click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
+	done := notes.Note{Key: a.keyOnce(), Life: undoFor, Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
 	back := verbs.Action{Verb: verbs.TakeBack, Person: act.Person, Label: act.Label, App: got.App, Name: got.Status}
 	switch act.Text {
 	case agentapi.KnockToday:
-		done.title = language.Say("%[1]s may open %[2]s until midnight", who, app)
+		done.Title = language.Say("%[1]s may open %[2]s until midnight", who, app)
 	case agentapi.KnockAlways:
-		done.title = language.Say("%[1]s may open %[2]s", who, app)
+		done.Title = language.Say("%[1]s may open %[2]s", who, app)
 	case agentapi.KnockNever:
-		return note{key: a.keyOnce(), title: language.Say("%s is not heard any more", who), body: language.Say("Until you invite them."), life: glance, click: done.click}, nil
+		return notes.Note{Key: a.keyOnce(), Title: language.Say("%s is not heard any more", who), Body: language.Say("Until you invite them."), Life: glance, Click: done.Click}, nil
 	default:
-		return note{key: a.keyOnce(), title: language.Say("%s is not let in", who), body: language.Say("You won't hear of it for 30 days."), life: glance, click: done.click}, nil
+		return notes.Note{Key: a.keyOnce(), Title: language.Say("%s is not let in", who), Body: language.Say("You won't hear of it for 30 days."), Life: glance, Click: done.Click}, nil
 	}
-	done.body = language.Say("Their page goes on by itself.")
-	done.buttons = []button{{language.Say("Undo"), back}}
+	done.Body = language.Say("Their page goes on by itself.")
+	done.Buttons = []notes.Button{{Text: language.Say("Undo"), Do: back}}
 	return done, nil
 }
 
 // takeBack undoes a yes: an invitation that nobody has accepted so far is withdrawn
 // as a whole, unless they were invited to something else as well.
-func (a *app) takeBack(ctx context.Context, c client, act verbs.Action, done *note) error {
+func (a *app) takeBack(ctx context.Context, c client, act verbs.Action, done *notes.Note) error {
 	got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: act.App})
 	who := got.Person // may be as they were before the yes, which this computer has not heard of
 	alone := who.Status == agentapi.PersonRemoved || who.Status == agentapi.PersonPending && len(who.Apps) == 0
 	if err == nil && act.Name == agentapi.PersonPending && alone {
 		_, err = c.Remove(ctx, act.Person)
 	}
-	done.title, done.life = language.Say("Undone"), glance
-	done.body = language.Say("%[1]s can't open %[2]s.", language.Named(act.Label), language.Named(act.App))
+	done.Title, done.Life = language.Say("Undone"), glance
+	done.Body = language.Say("%[1]s can't open %[2]s.", language.Named(act.Label), language.Named(act.App))
 	return err
 }
 
 // prolong gives apps that have ended for a week more, one after the other. Where one
 // fails, the note names those that were given before it and the rest.
-func (a *app) prolong(ctx context.Context, c client, act verbs.Action) (note, error) {
+func (a *app) prolong(ctx context.Context, c client, act verbs.Action) (notes.Note, error) {
 	apps, until := strings.Split(act.App, "\n"), language.EndOfDay(time.Now(), 7)
 	list := func(apps []string) string { return language.Named(language.Spoken().List(apps, 3)) }
 	given, life, missing := apps, glance, ""
 	for i, app := range apps {
 		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: app, Granted: true, Until: until.Format(time.RFC3339)})
 		if err != nil && i == 0 {
-			return note{}, err
+			return notes.Note{}, err
 		}
 		if err != nil {
 			given, life, missing = apps[:i], 0, language.Say("Not given: %[1]s. %[2]s", list(apps[i:]), a.whyNot(act, err))
 			break
 		}
 	}
-	return note{
-		key: a.keyOnce(), title: language.Say("%[1]s may open %[2]s until %[3]s", language.Named(act.Label), list(given), language.LastDayOf(until, time.Now())),
-		body: missing, life: life, click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople},
+	return notes.Note{
+		Key: a.keyOnce(), Title: language.Say("%[1]s may open %[2]s until %[3]s", language.Named(act.Label), list(given), language.LastDayOf(until, time.Now())),
+		Body: missing, Life: life, Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople},
 	}, nil
 }
 
 // linkAndUndo are the next steps after somebody was given an app.
-func (a *app) linkAndUndo(act verbs.Action) (out []button) {
+func (a *app) linkAndUndo(act verbs.Action) (out []notes.Button) {
 	s, _ := a.snapshot()
 	for _, app := range s.Apps {
 		if app.Label == act.App && app.Host != "" {
-			out = append(out, button{language.Say("Copy link"), verbs.CopyOf(app, language.HostOf(app, s.Account.Host))})
+			out = append(out, notes.Button{Text: language.Say("Copy link"), Do: verbs.CopyOf(app, language.HostOf(app, s.Account.Host))})
 		}
 	}
-	return append(out, button{language.Say("Undo"), verbs.Action{Verb: verbs.TakeBack, Person: act.Person, Label: act.Label, App: act.App}})
+	return append(out, notes.Button{Text: language.Say("Undo"), Do: verbs.Action{Verb: verbs.TakeBack, Person: act.Person, Label: act.Label, App: act.App}})
 }
 
 // hostOfLabel is the address of the app that is called so.

@@ -27,6 +27,7 @@ import (
 	"porchlight/desktop/clipboard"
 	"porchlight/desktop/language"
 	"porchlight/desktop/menu"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
@@ -48,7 +49,7 @@ type app struct {
 	desk     desk
 	atLogin  func() bool // whether Porchlight starts when the owner logs in
 	tray     *tray
-	notes    *notifications
+	notes    *notes.Notifications
 	window   window
 
 	ctx        context.Context // ends with the app; for clicks, which come with none
@@ -101,11 +102,11 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	}
 	a.desk = desk{prefer, a}
 	a.tray = newTray(log, func() assets.Panel { return s.get().panel() }, a.perform)
-	a.notes = newNotifications(log, func(act verbs.Action) { go a.perform(act) })
+	a.notes = notes.New(log, func(act verbs.Action) { go a.perform(act) })
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,
 		onStart: func(ctx context.Context) {
-			go a.startNotes(ctx)
+			go a.notes.Begin(ctx)
 			a.toolkitStarted()
 		},
 		onHide:  func() { go a.hidden() },
@@ -225,7 +226,7 @@ func (a *app) onClient(c client) {
 	a.mu.Unlock()
 	if waited {
 		a.changed()
-		go a.notes.drop(a.ctx, keyKeychain)
+		go a.notes.Drop(a.ctx, notes.KeyKeychain)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
@@ -57,19 +58,19 @@ func TestApprovedIsTold(t *testing.T) {
 	agent := &approving{status: agentapi.StatusPending}
 	a := &app{client: agent, known: true}
 	act := verbs.ApproveOf(owner.Pending("notes", "Notes", 3000))
-	if n, err := a.carryOut(t.Context(), act); err != nil || n.title != "Notes is approved" || !strings.Contains(n.body, "once this computer is connected") {
+	if n, err := a.carryOut(t.Context(), act); err != nil || n.Title != "Notes is approved" || !strings.Contains(n.Body, "once this computer is connected") {
 		t.Errorf("%+v, %v", n, err)
 	}
 	agent.status = agentapi.StatusLive
 	agent.url = "https://notes.maya.localhost"
-	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost" {
-		t.Errorf("nothing was seen listening, and the note says %q", n.body)
+	if n, _ := a.carryOut(t.Context(), act); n.Body != "notes.maya.localhost" {
+		t.Errorf("nothing was seen listening, and the note says %q", n.Body)
 	}
 	heard := owner.Pending("notes", "Notes", 3000)
 	heard.Listener.Program = "node"
 	a.state = owner.State(heard)
 	n, err := a.carryOut(t.Context(), act)
-	if err != nil || n.title != "Notes is on" || n.body != "notes.maya.localhost. Only you can open it." {
+	if err != nil || n.Title != "Notes is on" || n.Body != "notes.maya.localhost. Only you can open it." {
 		t.Errorf("%+v, %v", n, err)
 	}
 	next := []verbs.Action{{Verb: verbs.Open, Name: "notes"}, {Verb: verbs.Copy, Name: "notes", Text: agent.url}, {Verb: verbs.Show, View: verbs.ViewInvite, Name: "notes"}}
@@ -79,21 +80,21 @@ func TestApprovedIsTold(t *testing.T) {
 	shared := owner.Live("notes", "Notes", 3000)
 	shared.OpenToCount = 1
 	a.state = owner.State(shared)
-	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost" {
-		t.Errorf("others may open it, and the note says %q", n.body)
+	if n, _ := a.carryOut(t.Context(), act); n.Body != "notes.maya.localhost" {
+		t.Errorf("others may open it, and the note says %q", n.Body)
 	}
 	open := owner.Live("notes", "Notes", 3000)
 	open.InNetwork = agentapi.InNetwork{Network: true, NetworkDetail: "Other computers can open port 3000."}
 	a.state = owner.State(open)
-	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost\nOther computers can open port 3000." {
-		t.Errorf("the network opens it, and the note says %q", n.body)
+	if n, _ := a.carryOut(t.Context(), act); n.Body != "notes.maya.localhost\nOther computers can open port 3000." {
+		t.Errorf("the network opens it, and the note says %q", n.Body)
 	}
 }
 
 // actionsOf is what a note's buttons do.
-func actionsOf(n note) (all []verbs.Action) {
-	for _, b := range n.buttons {
-		all = append(all, b.do)
+func actionsOf(n notes.Note) (all []verbs.Action) {
+	for _, b := range n.Buttons {
+		all = append(all, b.Do)
 	}
 	return all
 }
@@ -189,24 +190,5 @@ func TestWishWhileTheWindowIsMade(t *testing.T) {
 	a.showWished()
 	if w.shown != 2 {
 		t.Errorf("shown %d times after another wish", w.shown)
-	}
-}
-
-// An app that ails, or answers with an error to everybody, is on all the same, and the
-// note says what is known of it.
-func TestApprovedSaysWhatAils(t *testing.T) {
-	t.Parallel()
-	for h, known := range map[agentapi.Health]bool{
-		agentapi.HealthUnknown: false, agentapi.HealthAnswers: false, agentapi.HealthNothing: true, agentapi.HealthRefuses: true, agentapi.HealthHTTPS: true,
-		agentapi.HealthH2C: true, agentapi.HealthSilent: true, agentapi.HealthWrong: true, "of a later version": true,
-	} {
-		for _, noted := range []bool{false, true} {
-			one := owner.Doing("a", h)
-			one.HealthNote = noted
-			n := (&app{}).approved(verbs.Action{Verb: verbs.Approve, Label: "App a"}, agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &one.AppHealth})
-			if n.title != "App a is on" || strings.Contains(n.body, one.HealthDetail) != (known || noted) {
-				t.Errorf("%q: told %+v", h, n)
-			}
-		}
 	}
 }

@@ -102,8 +102,8 @@ func TestProlongSaysWhatWasGiven(t *testing.T) {
 		if (err != nil) != (most == 0) {
 			t.Errorf("%d given: %v", most, err)
 		}
-		if !strings.Contains(done.title, want.title) || !strings.HasPrefix(done.body, want.body) || (want.body == "") != (done.body == "") {
-			t.Errorf("%d given: it says %q, %q", most, done.title, done.body)
+		if !strings.Contains(done.Title, want.title) || !strings.HasPrefix(done.Body, want.body) || (want.body == "") != (done.Body == "") {
+			t.Errorf("%d given: it says %q, %q", most, done.Title, done.Body)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package desktop
 import (
 	"context"
 	"os/exec"
+
 	"porchlight/internal/words"
 )
 

@@ -5,8 +5,9 @@ package desktop
 import (
 	"context"
 	"os/exec"
-	"porchlight/internal/words"
 	"runtime"
+
+	"porchlight/internal/words"
 )
 
 // showFiles opens a directory in the file manager.

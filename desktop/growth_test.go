@@ -15,6 +15,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
 	"porchlight/desktop/menu"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
@@ -55,12 +56,12 @@ func TestTenThousandStatesLeaveNothing(t *testing.T) {
 	tr.build()
 	t.Cleanup(systray.ResetMenu) // which ends the goroutines of all lines
 	now := owner.Noon
-	an := newAnnouncer(told{}, func() time.Time { return now })
+	an := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
 	live := func(from, to int) (heap uint64, goroutines int) {
 		for n := from; n < to; n++ {
 			s := manyDays(n)
 			tr.apply(menu.Draw(menu.Picture{OwnerState: s, AtLogin: n%2 == 0, Now: owner.Noon}))
-			an.next(s, loud)
+			an.Next(s, func() []string { return nil })
 			now = now.Add(time.Second)
 		}
 		var m runtime.MemStats

@@ -5,25 +5,26 @@ import (
 
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/language"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 )
 
 // onSecretless has the owner asked for what the engine waits for.
 func (a *app) onSecretless(why error) {
-	reason, n := "Your keychain is locked. Porchlight goes on when you unlock it.", note{
-		key:     keyKeychain,
-		title:   language.Say("Your keychain is locked"),
-		body:    language.Say("Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain."),
-		buttons: []button{{language.Say("Unlock"), verbs.Action{Verb: verbs.Unlock}}},
-		click:   verbs.Action{Verb: verbs.Show},
+	reason, n := "Your keychain is locked. Porchlight goes on when you unlock it.", notes.Note{
+		Key:     notes.KeyKeychain,
+		Title:   language.Say("Your keychain is locked"),
+		Body:    language.Say("Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain."),
+		Buttons: []notes.Button{{Text: language.Say("Unlock"), Do: verbs.Action{Verb: verbs.Unlock}}},
+		Click:   verbs.Action{Verb: verbs.Show},
 	}
 	if errors.Is(why, ownersecret.ErrUnavailable) {
-		reason, n = "No keychain answers here, and Porchlight keeps its owner secret in one. Install one (gnome-keyring, KWallet or KeePassXC) and Porchlight goes on by itself, or have the secret kept in a file only you can read.", note{
-			key:     keyKeychain,
-			title:   language.Say("There is no keychain here"),
-			body:    language.Say("Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read."),
-			buttons: []button{{language.Say("Keep it in a file"), verbs.Action{Verb: verbs.SecretFile}}},
-			click:   verbs.Action{Verb: verbs.Show},
+		reason, n = "No keychain answers here, and Porchlight keeps its owner secret in one. Install one (gnome-keyring, KWallet or KeePassXC) and Porchlight goes on by itself, or have the secret kept in a file only you can read.", notes.Note{
+			Key:     notes.KeyKeychain,
+			Title:   language.Say("There is no keychain here"),
+			Body:    language.Say("Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read."),
+			Buttons: []notes.Button{{Text: language.Say("Keep it in a file"), Do: verbs.Action{Verb: verbs.SecretFile}}},
+			Click:   verbs.Action{Verb: verbs.Show},
 		}
 	}
 	a.mu.Lock()

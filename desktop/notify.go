@@ -2,14 +2,17 @@ package desktop
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
+
+	"porchlight/desktop/notes"
 )
 
 // announcing notifies the owner until ctx ends.
 func (a *app) announcing(ctx context.Context) {
 	kept := a.settings.get()
-	an := newAnnouncer(told{notice: kept.LastNotice, grant: kept.LastGrant, server: kept.Server}, time.Now)
+	an := notes.NewAnnouncer(notes.Told{Notice: kept.LastNotice, Grant: kept.LastGrant, Server: kept.Server}, time.Now)
 	again := time.AfterFunc(time.Hour, func() { raise(a.newNoteState) })
 	defer again.Stop()
 	coalesce(ctx, a.newNoteState, func() {
@@ -21,34 +24,34 @@ func (a *app) announcing(ctx context.Context) {
 
 // announce shows the notifications the snapshot calls for, and returns when to
 // look again at the latest; 0 for when there is a new one.
-func (a *app) announce(ctx context.Context, an *announcer) (again time.Duration) {
+func (a *app) announce(ctx context.Context, an *notes.Announcer) (again time.Duration) {
 	s, known := a.snapshot()
 	if !known {
 		return 0
 	}
-	before := an.told
-	c := an.next(s, sync.OnceValue(func() quiet { return a.quietKinds(ctx) }))
-	for _, key := range c.drop {
-		a.notes.drop(ctx, key)
+	before := an.Told
+	c := an.Next(s, sync.OnceValue(func() []string { return a.quietKinds(ctx) }))
+	for _, key := range c.Drop {
+		a.notes.Drop(ctx, key)
 	}
-	for _, n := range c.show {
-		if err := a.notes.show(ctx, n); err != nil {
-			a.log.Warn("a notification could not be shown", "about", n.key, "err", err)
+	for _, n := range c.Show {
+		if err := a.notes.Show(ctx, n); err != nil {
+			a.log.Warn("a notification could not be shown", "about", n.Key, "err", err)
 		}
 	}
-	if an.told != before {
+	if an.Told != before {
 		if err := a.settings.change(func(v *settingsValues) {
-			v.LastNotice, v.LastGrant, v.Server = an.told.notice, an.told.grant, an.told.server
+			v.LastNotice, v.LastGrant, v.Server = an.Told.Notice, an.Told.Grant, an.Told.Server
 		}); err != nil {
 			a.log.Warn("settings were not saved", "err", err)
 		}
 	}
-	return c.again
+	return c.Again
 }
 
 // quietKinds are those the owner does not want to hear of; none where that
 // cannot be asked: too much is better than nothing.
-func (a *app) quietKinds(ctx context.Context) quiet {
+func (a *app) quietKinds(ctx context.Context) []string {
 	c, err := a.agent()
 	if err != nil {
 		return nil
@@ -60,25 +63,25 @@ func (a *app) quietKinds(ctx context.Context) quiet {
 		a.log.Warn("cannot tell which notifications the owner wants", "err", err)
 		return nil
 	}
-	return quietOf(s)
+	return s.Quiet
 }
 
 // tell shows a note that is not about a snapshot.
-func (a *app) tell(n note) {
+func (a *app) tell(n notes.Note) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), patience)
 	defer cancel()
-	if err := a.notes.show(ctx, n); err != nil {
-		a.log.Warn("a notification could not be shown", "about", n.key, "err", err)
+	if err := a.notes.Show(ctx, n); err != nil {
+		a.log.Warn("a notification could not be shown", "about", n.Key, "err", err)
 		return
 	}
-	if n.life > 0 && len(n.buttons) > 0 { // its buttons do nothing any more then
-		time.AfterFunc(n.life, func() { a.notes.drop(a.ctx, n.key) })
+	if n.Life > 0 && len(n.Buttons) > 0 { // its buttons do nothing any more then
+		time.AfterFunc(n.Life, func() { a.notes.Drop(a.ctx, n.Key) })
 	}
 }
 
 // tellUnlessQuiet is tell, where the owner wants to hear of the kind.
-func (a *app) tellUnlessQuiet(ctx context.Context, n note) {
-	if n.kind == "" || !a.quietKinds(ctx)[n.kind] {
+func (a *app) tellUnlessQuiet(ctx context.Context, n notes.Note) {
+	if n.Kind == "" || !slices.Contains(a.quietKinds(ctx), n.Kind) {
 		a.tell(n)
 	}
 }

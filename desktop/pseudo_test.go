@@ -14,6 +14,7 @@ import (
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/language"
 	"porchlight/desktop/menu"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
 	"porchlight/test/owner"
@@ -44,9 +45,9 @@ func TestEverythingIsSaid(t *testing.T) {
 		said = append(said, textsOf(m.Lines)...)
 	}
 	for _, n := range notesOf(people) {
-		said = append(said, n.title, n.body)
-		for _, b := range n.buttons {
-			said = append(said, b.text)
+		said = append(said, n.Title, n.Body)
+		for _, b := range n.Buttons {
+			said = append(said, b.Text)
 		}
 	}
 	for _, v := range []verbs.Verb{verbs.Copy, verbs.Approve, verbs.Deny, verbs.Open, verbs.Pause, verbs.Resume, verbs.Revoke, verbs.AllowUser, verbs.RevokeGrant, verbs.Undo, verbs.Answer, verbs.Disconnect, verbs.Remove, verbs.Give, verbs.Dark, verbs.Light, verbs.SecretFile, verbs.Login} {
@@ -78,7 +79,7 @@ func ofAnotherUser() agentapi.OwnerApp {
 }
 
 // notesOf are notifications of every kind.
-func notesOf(p menu.Picture) (all []note) {
+func notesOf(p menu.Picture) (all []notes.Note) {
 	p.Notices = []agentapi.Notice{
 		{ID: 1, At: owner.Noon, Kind: agentapi.NoticeEnded, Ended: &agentapi.EndedShare{Email: "bob@example.com", AccountID: "bob", Apps: []string{"Notes"}, Until: owner.Noon, Closed: 2}},
 		{ID: 2, At: owner.Noon, Kind: agentapi.NoticeFirstVisit, Visitor: &agentapi.FirstVisit{Email: "bob@example.com", AccountID: "bob", App: "Notes"}},
@@ -91,26 +92,30 @@ func notesOf(p menu.Picture) (all []note) {
 	}
 	for _, server := range []string{"https://porch.example", "own"} {
 		now := owner.Noon
-		a := newAnnouncer(told{server: server}, func() time.Time { return now })
-		all = append(all, a.next(p.OwnerState, func() quiet { return nil }).show...)
+		a := notes.NewAnnouncer(notes.Told{Server: server}, func() time.Time { return now })
+		all = append(all, a.Next(p.OwnerState, func() []string { return nil }).Show...)
 		p.Trouble = words.Pseudo.Say("The server does not know this computer any more. Connect it again.")
-		a.next(p.OwnerState, func() quiet { return nil })
-		now = now.Add(2 * lasting)
-		all = append(all, a.next(p.OwnerState, func() quiet { return nil }).show...)
+		a.Next(p.OwnerState, func() []string { return nil })
+		now = now.Add(2 * time.Minute)
+		all = append(all, a.Next(p.OwnerState, func() []string { return nil }).Show...)
 	}
 	for _, n := range p.Notices { // together they are told as one
 		s := p.OwnerState
 		s.Notices = []agentapi.Notice{n}
-		all = append(all, newAnnouncer(told{}, func() time.Time { return owner.Noon }).next(s, func() quiet { return nil }).show...)
+		all = append(all, notes.NewAnnouncer(notes.Told{}, func() time.Time { return owner.Noon }).Next(s, func() []string { return nil }).Show...)
 	}
-	for _, app := range p.Apps {
-		all = append(all, requestNote(app, p.Account.Host))
+	for _, app := range p.Apps { // and so are requests
+		s := p.OwnerState
+		s.Apps = []agentapi.OwnerApp{app}
+		all = append(all, notes.NewAnnouncer(notes.Told{}, time.Now).Next(s, func() []string { return nil }).Show...)
 	}
 	for _, k := range p.Knocks {
-		all = append(all, knockNote(k))
+		s := p.OwnerState
+		s.Knocks = []agentapi.Knock{k}
+		all = append(all, notes.NewAnnouncer(notes.Told{}, time.Now).Next(s, func() []string { return nil }).Show...)
 	}
 	for _, closed := range []agentapi.Closed{{}, {Closed: 1, Milliseconds: 400}, {Closed: 2, Milliseconds: 3}} {
-		all = append(all, ended(verbs.Action{Verb: verbs.Dark}, "", closed), ended(verbs.Action{Verb: verbs.Pause, Label: "Notes"}, "", closed))
+		all = append(all, notes.Ended(verbs.Action{Verb: verbs.Dark}, "", closed), notes.Ended(verbs.Action{Verb: verbs.Pause, Label: "Notes"}, "", closed))
 	}
 	return all
 }

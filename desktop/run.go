@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/instance"
 	"porchlight/desktop/language"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/session"
 	"porchlight/internal/words"
 )
@@ -76,7 +77,7 @@ func run(o startOptions, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		refuse(context.Background(), logger, err)
 	}
-	a.notes.close()
+	a.notes.Close()
 	if err != nil {
 		return 1
 	}
@@ -145,7 +146,7 @@ func askToShow(ctx context.Context, o startOptions) error {
 // refuse shows why the app ends, for an owner who started it from a menu and
 // has no terminal.
 func refuse(ctx context.Context, logger *slog.Logger, why error) {
-	if err := lastWords(ctx, logger, note{key: keyTrouble, title: language.Say("Porchlight could not go on"), body: language.ErrorInWords(why).Error(), urgent: true}); err != nil {
+	if err := notes.LastWords(ctx, logger, notes.Note{Key: notes.KeyTrouble, Title: language.Say("Porchlight could not go on"), Body: language.ErrorInWords(why).Error(), Urgent: true}); err != nil {
 		logger.Debug("the reason could not be shown", "err", err)
 	}
 }

@@ -9,15 +9,16 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 	"porchlight/desktop/menu"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
 
 // asked is a request as a notification and the menu have it.
-func asked(t *testing.T, app agentapi.OwnerApp) (note, menu.Line) {
+func asked(t *testing.T, app agentapi.OwnerApp) (notes.Note, menu.Line) {
 	t.Helper()
 	s := owner.State(app)
-	show := newAnnouncer(told{}, time.Now).next(s, func() quiet { return nil }).show
+	show := notes.NewAnnouncer(notes.Told{}, time.Now).Next(s, func() []string { return nil }).Show
 	lines := menu.Draw(menu.Picture{OwnerState: s, Now: owner.Noon}).Lines
 	i := slices.IndexFunc(lines, func(l menu.Line) bool { return l.Text == language.Wants(app) })
 	if len(show) != 1 || i < 0 {
@@ -52,11 +53,11 @@ func TestAskingAgain(t *testing.T) {
 	} {
 		n, asks := asked(t, c.app)
 		var offered []verbs.Verb
-		for _, b := range n.buttons {
-			offered = append(offered, b.do.Verb)
+		for _, b := range n.Buttons {
+			offered = append(offered, b.Do.Verb)
 		}
-		if n.title != "Notes has changed" || n.body != c.body || !slices.Equal(offered, c.want) {
-			t.Errorf("%q: %q, offers %v", n.title, n.body, offered)
+		if n.Title != "Notes has changed" || n.Body != c.body || !slices.Equal(offered, c.want) {
+			t.Errorf("%q: %q, offers %v", n.Title, n.Body, offered)
 		}
 		var said strings.Builder
 		offered = nil
@@ -67,7 +68,7 @@ func TestAskingAgain(t *testing.T) {
 			}
 		}
 		alone := len(c.want) > 2
-		if asks.Text != n.title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone || strings.Contains(said.String(), "Other computers can open port 3000.") != c.app.Network || strings.Contains(said.String(), "Its name looks like that of another app, Nоtes.") != (c.app.Resembles != "") {
+		if asks.Text != n.Title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone || strings.Contains(said.String(), "Other computers can open port 3000.") != c.app.Network || strings.Contains(said.String(), "Its name looks like that of another app, Nоtes.") != (c.app.Resembles != "") {
 			t.Errorf("%q says %s, offers %v", asks.Text, said.String(), offered)
 		}
 	}
@@ -82,7 +83,7 @@ func TestAnotherUsersProgramIsShown(t *testing.T) {
 	app.ApprovedListener = &agentapi.Listener{User: "ada", Program: "python3"}
 	const want = "Notes was approved for ada; now a program of nobody listens on port 8000."
 	n, asks := asked(t, app)
-	if body := n.body; !strings.HasPrefix(body, want) || strings.Contains(body, "Only you") {
+	if body := n.Body; !strings.HasPrefix(body, want) || strings.Contains(body, "Only you") {
 		t.Errorf("the notification says %q", body)
 	}
 	var lines []string

@@ -5,6 +5,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
 )
@@ -16,9 +17,9 @@ func (a *app) hidden() {
 	if a.settings.get().Closed || a.settings.change(func(v *settingsValues) { v.Closed = true }) != nil {
 		return
 	}
-	a.tell(note{
-		key: keyStays, title: language.Say("Porchlight stays on"), body: language.Say("Its lamp is in the menu bar. Your apps can still be opened."),
-		click: verbs.Action{Verb: verbs.Show}, buttons: []button{{language.Say("Quit"), verbs.Action{Verb: verbs.Quit}}},
+	a.tell(notes.Note{
+		Key: notes.KeyStays, Title: language.Say("Porchlight stays on"), Body: language.Say("Its lamp is in the menu bar. Your apps can still be opened."),
+		Click: verbs.Action{Verb: verbs.Show}, Buttons: []notes.Button{{Text: language.Say("Quit"), Do: verbs.Action{Verb: verbs.Quit}}},
 	})
 }
 
@@ -101,6 +102,9 @@ func (a *app) runWindow(ctx context.Context) {
 			return
 		}
 		a.log.Error(err.Error())
-		a.tellToolkitGone(note{key: keyTrouble, title: language.Say("Porchlight cannot open its window"), body: language.ErrorInWords(err).Error()})
+		n := notes.Note{Key: notes.KeyTrouble, Title: language.Say("Porchlight cannot open its window"), Body: language.ErrorInWords(err).Error()}
+		if !a.notes.ToolkitGone(a.ctx, n) {
+			a.tell(n)
+		}
 	}
 }

@@ -4,6 +4,7 @@ package desktop
 
 import (
 	"log/slog"
+
 	"porchlight/internal/words"
 )
 

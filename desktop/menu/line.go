@@ -1,9 +1,10 @@
 package menu
 
 import (
+	"slices"
+
 	"porchlight/desktop/language"
 	"porchlight/desktop/verbs"
-	"slices"
 )
 
 // How many of a kind the menu lists before "and N more…".

@@ -1,8 +1,9 @@
 package menu
 
 import (
-	"porchlight/agent/agentapi"
 	"time"
+
+	"porchlight/agent/agentapi"
 )
 
 // Picture is all that a menu is drawn from.

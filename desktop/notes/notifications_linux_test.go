@@ -1,4 +1,4 @@
-package desktop
+package notes
 
 import (
 	"log/slog"
@@ -31,9 +31,9 @@ func TestClicksAfterOtherSignals(t *testing.T) {
 		"a click of somebody else": {[]*dbus.Signal{{Sender: ":1.9", Name: click.Name, Body: click.Body}}, 0},
 	} {
 		var done []verbs.Action
-		n := newNotifications(slog.New(slog.DiscardHandler), func(act verbs.Action) { done = append(done, act) })
+		n := New(slog.New(slog.DiscardHandler), func(act verbs.Action) { done = append(done, act) })
 		deny := verbs.Action{Verb: verbs.Deny, Name: "notes"}
-		n.shown["request-notes"] = &shownNote{id: 3, sender: ":1.7", note: note{buttons: []button{{"Deny", deny}}}}
+		n.shown["request-notes"] = &shownNote{id: 3, sender: ":1.7", note: Note{Buttons: []Button{{"Deny", deny}}}}
 		for _, s := range c.heard {
 			n.heard(s)
 		}

@@ -1,4 +1,4 @@
-package desktop
+package notes
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 // requests tells the owner about apps that want an address: each by itself while they
 // are few, with one note while they are many, and that they keep coming where they
 // come and go.
-func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
+func (a *Announcer) requests(c *Changes, s agentapi.OwnerState) {
 	loud, untold := a.compare(s)
 	for name, was := range a.requested {
 		if !was.waiting && was.shown {
-			c.drop = append(c.drop, keyRequest(name))
+			c.Drop = append(c.Drop, keyRequest(name))
 			was.shown = false
 			a.requested[name] = was
 		}
@@ -28,22 +28,22 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 		a.tellMany(c, loud)
 		return
 	}
-	one := len(untold) > 0 && a.mayTell(kindRequest, len(untold))
+	one := len(untold) > 0 && a.mayTell(agentapi.KindRequest, len(untold))
 	calmIn := time.Minute - a.now().Sub(a.groupedAt)
 	switch {
 	case a.flood && calmIn > 0:
 		c.lookAgain(calmIn)
 	case a.grouped > 0 && (one || len(untold) == 0):
-		c.drop = append(c.drop, keyRequests)
+		c.Drop = append(c.Drop, keyRequests)
 		a.grouped, a.flood = 0, false
 	case len(untold) > 0 && !one && a.grouped == 0:
 		// They come and go: one note for all of them, which stays as it is.
 		a.grouped, a.groupedAt, a.flood = len(loud), a.now(), true
-		c.show = append(c.show, note{
-			key: keyRequests, kind: kindRequest, title: language.Say("Apps keep asking for an address"),
-			body:    language.Say("The menu lists those that wait."),
-			buttons: []button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}},
-			click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
+		c.Show = append(c.Show, Note{
+			Key: keyRequests, Kind: agentapi.KindRequest, Title: language.Say("Apps keep asking for an address"),
+			Body:    language.Say("The menu lists those that wait."),
+			Buttons: []Button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}},
+			Click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
 		})
 	}
 	if !one {
@@ -53,13 +53,13 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 		was := a.requested[app.Name]
 		was.shown = true
 		a.requested[app.Name] = was
-		c.show = append(c.show, requestNote(app, s.Account.Host))
+		c.Show = append(c.Show, requestNote(app, s.Account.Host))
 	}
 }
 
 // compare returns the requests that may be announced, those that wait longest first,
 // and which of them were not announced before.
-func (a *announcer) compare(s agentapi.OwnerState) (loud, untold []agentapi.OwnerApp) {
+func (a *Announcer) compare(s agentapi.OwnerState) (loud, untold []agentapi.OwnerApp) {
 	now := a.now()
 	waiting := map[string]bool{}
 	for _, app := range s.Apps {
@@ -93,7 +93,7 @@ func (a *announcer) compare(s agentapi.OwnerState) (loud, untold []agentapi.Owne
 
 // forget drops requests that are long gone: a program may ask under ever new
 // names.
-func (a *announcer) forget() {
+func (a *Announcer) forget() {
 	for name, was := range a.requested {
 		if !was.waiting && a.now().Sub(was.at) >= askedAgain {
 			delete(a.requested, name)
@@ -103,10 +103,10 @@ func (a *announcer) forget() {
 
 // tellMany has one note speak of all of them, and keeps its count right, though
 // not by the second.
-func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
+func (a *Announcer) tellMany(c *Changes, loud []agentapi.OwnerApp) {
 	for name, was := range a.requested {
 		if was.shown {
-			c.drop = append(c.drop, keyRequest(name))
+			c.Drop = append(c.Drop, keyRequest(name))
 			was.shown = false
 			a.requested[name] = was
 		}
@@ -123,14 +123,14 @@ func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
 	for _, app := range loud[:maxNotes] {
 		labels = append(labels, language.Named(app.Label))
 	}
-	c.show = append(c.show, note{
-		key: keyRequests, kind: kindRequest, title: language.Count(len(loud), "%d app wants an address", "%d apps want an address"), body: listed(labels, len(loud)),
-		buttons: []button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}},
-		click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
+	c.Show = append(c.Show, Note{
+		Key: keyRequests, Kind: agentapi.KindRequest, Title: language.Count(len(loud), "%d app wants an address", "%d apps want an address"), Body: listed(labels, len(loud)),
+		Buttons: []Button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}},
+		Click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
 	})
 }
 
-func requestNote(app agentapi.OwnerApp, rootHost string) note {
+func requestNote(app agentapi.OwnerApp, rootHost string) Note {
 	body := []string{fmt.Sprintf("%s, %s.", language.HostOf(app, rootHost), language.WhoListens(app))}
 	if changed := app.Changed(language.Named); !changed.IsZero() {
 		body = []string{language.Spoken().Tell(changed), language.Say("Nobody can open it until you decide.")}
@@ -141,22 +141,22 @@ func requestNote(app agentapi.OwnerApp, rootHost string) note {
 	if alike := app.Alike(language.Named); !alike.IsZero() {
 		body = append(body, language.Spoken().Tell(alike))
 	}
-	buttons := []button{{language.Say("Approve"), verbs.ApproveOf(app)}}
+	buttons := []Button{{language.Say("Approve"), verbs.ApproveOf(app)}}
 	if others := app.Others(language.Named); !others.IsZero() {
 		body = append(body, language.Say("If you approve it, %s can open it again.", others))
-		buttons = append(buttons, button{language.Say("Approve for me alone"), verbs.AloneOf(app)})
+		buttons = append(buttons, Button{language.Say("Approve for me alone"), verbs.AloneOf(app)})
 	} else if app.ApprovedListener == nil && !app.Network {
 		body = append(body, language.Say("Only you could open it."))
 	}
 	if app.Network {
 		body = append(body, app.NetworkDetail)
 	}
-	return note{
-		key:     keyRequest(app.Name),
-		kind:    kindRequest,
-		title:   language.Wants(app),
-		body:    strings.Join(body, " "),
-		buttons: append(buttons, button{language.Say("Deny"), verbs.Action{Verb: verbs.Deny, Name: app.Name}}),
-		click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
+	return Note{
+		Key:     keyRequest(app.Name),
+		Kind:    agentapi.KindRequest,
+		Title:   language.Wants(app),
+		Body:    strings.Join(body, " "),
+		Buttons: append(buttons, Button{language.Say("Deny"), verbs.Action{Verb: verbs.Deny, Name: app.Name}}),
+		Click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
 	}
 }

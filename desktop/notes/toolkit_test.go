@@ -1,4 +1,4 @@
-package desktop
+package notes
 
 import (
 	"errors"
@@ -40,9 +40,9 @@ func (s *screen) start() {
 }
 
 // shows puts a note on the screen and returns its id and buttons.
-func (s *screen) shows(t *testing.T, n note) (id string, buttons []string) {
+func (s *screen) shows(t *testing.T, n Note) (id string, buttons []string) {
 	t.Helper()
-	if err := s.show(t.Context(), n); err != nil {
+	if err := s.Show(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	return s.lastSent()
@@ -53,10 +53,10 @@ func (s *screen) lastSent() (id string, buttons []string) {
 	return parts[0], s.sets[parts[1]]
 }
 
-var asks = note{
-	key: "request-notes", title: "Notes asks for an address", body: "python3 on port 8000",
-	click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
-	buttons: []button{
+var asks = Note{
+	Key: "request-notes", Title: "Notes asks for an address", Body: "python3 on port 8000",
+	Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
+	Buttons: []Button{
 		{"Approve", verbs.Action{Verb: verbs.Approve, Name: "notes"}},
 		{"Deny", verbs.Action{Verb: verbs.Deny, Name: "notes"}},
 	},
@@ -97,13 +97,13 @@ func TestToolkitNotesOutOfDate(t *testing.T) {
 	s.start()
 	first, _ := s.shows(t, asks)
 	again := asks
-	again.buttons = []button{{"Approve", verbs.ApproveOf(owner.Pending("notes", "Notes", 9000))}}
+	again.Buttons = []Button{{"Approve", verbs.ApproveOf(owner.Pending("notes", "Notes", 9000))}}
 	second, _ := s.shows(t, again)
 	if first == second || !slices.Equal(s.removed, []string{first}) {
 		t.Errorf("%s, then %s; removed %q", first, second, s.removed)
 	}
 	s.heard(first, "0")
-	s.drop(t.Context(), asks.key)
+	s.Drop(t.Context(), asks.Key)
 	s.heard(second, "0")
 	earlier := newScreen(asShown)
 	earlier.start()
@@ -122,12 +122,12 @@ func TestToolkitNotesWait(t *testing.T) {
 	t.Parallel()
 	s := newScreen(asShown)
 	for i := range maxWaiting + 3 {
-		if err := s.show(t.Context(), note{key: fmt.Sprint("n", i), title: fmt.Sprint("Note ", i)}); err != nil {
+		if err := s.Show(t.Context(), Note{Key: fmt.Sprint("n", i), Title: fmt.Sprint("Note ", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_ = s.show(t.Context(), note{key: "n5", title: "Note 5, again"})
-	s.drop(t.Context(), "n6")
+	_ = s.Show(t.Context(), Note{Key: "n5", Title: "Note 5, again"})
+	s.Drop(t.Context(), "n6")
 	s.start()
 	if len(s.sent) != maxWaiting-1 || !strings.Contains(s.sent[len(s.sent)-1], "Note 5, again") {
 		t.Errorf("shown: %q", s.sent)
@@ -136,24 +136,24 @@ func TestToolkitNotesWait(t *testing.T) {
 		t.Errorf("shown: %q", s.sent)
 	}
 	refused := newScreen(asShown)
-	_ = refused.show(t.Context(), asks)
+	_ = refused.Show(t.Context(), asks)
 	refused.serve(nil)
-	if err := refused.show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(refused.waiting) != 0 {
+	if err := refused.Show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(refused.waiting) != 0 {
 		t.Errorf("without a service: %v, %d wait", err, len(refused.waiting))
 	}
 	gone := newScreen(asShown) // with a note on it
 	gone.start()
 	id, _ := gone.shows(t, asks)
 	gone.serve(nil)
-	gone.drop(t.Context(), asks.key)
+	gone.Drop(t.Context(), asks.Key)
 	gone.heard(id, "0")
-	if err := gone.show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(gone.did) != 1 || gone.did[0] != (verbs.Action{Verb: verbs.Show}) {
+	if err := gone.Show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(gone.did) != 1 || gone.did[0] != (verbs.Action{Verb: verbs.Show}) {
 		t.Errorf("after the service went: %v, did %+v", err, gone.did)
 	}
 	broken := newScreen(asShown)
 	broken.fails = errors.New("no")
 	broken.start()
-	if err := broken.show(t.Context(), asks); err == nil || len(broken.shown) != 0 {
+	if err := broken.Show(t.Context(), asks); err == nil || len(broken.shown) != 0 {
 		t.Errorf("a service that fails: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestToolkitKeepsFewNotes(t *testing.T) {
 	s.removed = nil
 	var sent []string
 	for i := range maxShown + 20 {
-		id, _ := s.shows(t, note{key: fmt.Sprint("n", i), click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}})
+		id, _ := s.shows(t, Note{Key: fmt.Sprint("n", i), Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}})
 		sent = append(sent, id)
 	}
 	if len(s.shown) != maxShown || len(s.ids) != maxShown || !slices.Equal(s.removed, sent[:20]) {
@@ -214,7 +214,7 @@ func TestNotesAreHarmless(t *testing.T) {
 	}
 	s := newScreen(harmless)
 	s.start()
-	id, buttons := s.shows(t, note{key: "k", title: "<b>", body: strings.Repeat("$", 5000), buttons: []button{{`"Approve"`, verbs.Action{}}}})
+	id, buttons := s.shows(t, Note{Key: "k", Title: "<b>", Body: strings.Repeat("$", 5000), Buttons: []Button{{`"Approve"`, verbs.Action{}}}})
 	if got := strings.Split(s.sent[0], "\n"); got[0] != id || got[2] != "‹b›" || len([]rune(got[3])) != maxNoteText || strings.ContainsAny(got[3], "$") || buttons[0] != "″Approve″" {
 		t.Errorf("sent %q with %q", got, buttons)
 	}

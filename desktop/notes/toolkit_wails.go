@@ -1,6 +1,6 @@
 //go:build production && (windows || (darwin && cgo))
 
-package desktop
+package notes
 
 import (
 	"context"
@@ -10,28 +10,29 @@ import (
 	"github.com/wailsapp/wails/v2/pkg/runtime"
 )
 
-// startNotes has notes shown by Wails from now on. On macOS its owner may have to be asked
+// Begin has notes shown by Wails from now on. On macOS its owner may have to be asked
 // first, which can take minutes, so it is to be called on a goroutine of its own.
-func (a *app) startNotes(ctx context.Context) {
-	if err := wailsNotes(ctx, a.notes); err != nil {
-		a.log.Warn("there are no notifications; the menu and the window have the same", "err", err)
-		a.notes.serve(nil)
+func (n *Notifications) Begin(ctx context.Context) {
+	if err := n.byWails(ctx); err != nil {
+		n.log.Warn("there are no notifications; the menu and the window have the same", "err", err)
+		n.serve(nil)
 	}
 }
 
-// tellToolkitGone shows a note by other means than the toolkit, which is gone, and has nobody
+// ToolkitGone shows a note by other means than the toolkit, which is gone, and has nobody
 // wait for notes that will never be shown. The main goroutine does not wait for the programs
 // that may have to show this one.
-func (a *app) tellToolkitGone(n note) {
-	a.notes.serve(nil)
+func (n *Notifications) ToolkitGone(ctx context.Context, what Note) bool {
+	n.serve(nil)
 	go func() {
-		if err := lastWords(a.ctx, a.log, n); err != nil {
-			a.log.Warn("a notification could not be shown", "about", n.key, "err", err)
+		if err := LastWords(ctx, n.log, what); err != nil {
+			n.log.Warn("a notification could not be shown", "about", what.Key, "err", err)
 		}
 	}()
+	return true
 }
 
-func wailsNotes(ctx context.Context, notes *notifications) error {
+func (n *Notifications) byWails(ctx context.Context) error {
 	if !runtime.IsNotificationAvailable(ctx) {
 		return errNoNotes
 	}
@@ -47,12 +48,12 @@ func wailsNotes(ctx context.Context, notes *notifications) error {
 	}
 	runtime.OnNotificationResponse(ctx, func(r runtime.NotificationResult) {
 		if r.Error != nil {
-			notes.log.Warn("a click on a notification could not be read", "err", r.Error)
+			n.log.Warn("a click on a notification could not be read", "err", r.Error)
 			return
 		}
-		notes.heard(r.Response.ID, r.Response.ActionIdentifier)
+		n.heard(r.Response.ID, r.Response.ActionIdentifier)
 	})
-	notes.serve(&noteService{
+	n.serve(&noteService{
 		register: func(set string, buttons []string) error {
 			category := runtime.NotificationCategory{ID: set}
 			for i, text := range buttons {

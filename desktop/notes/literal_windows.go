@@ -1,4 +1,4 @@
-package desktop
+package notes
 
 // literalNote: the library puts a note's text into XML, and into a script where that
 // fails, and escapes it in neither.

@@ -1,4 +1,4 @@
-package desktop
+package notes_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
@@ -23,13 +24,13 @@ func knocking(n int) agentapi.OwnerState {
 func TestKnocksAreAsked(t *testing.T) {
 	t.Parallel()
 	now := owner.Noon
-	a := newAnnouncer(told{server: ownServer}, func() time.Time { return now })
-	c := a.next(knocking(1), loud)
-	if len(c.show) != 1 || c.show[0].title != "p0@example.com would like Notes" {
-		t.Fatalf("%+v", c.show)
+	a := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return now })
+	c := a.Next(knocking(1), loud)
+	if len(c.Show) != 1 || c.Show[0].Title != "p0@example.com would like Notes" {
+		t.Fatalf("%+v", c.Show)
 	}
 	for i, want := range []string{agentapi.KnockToday, agentapi.KnockAlways, agentapi.KnockNo} {
-		if do := c.show[0].buttons[i].do; do != (verbs.Action{Verb: verbs.Answer, Name: "0", Person: "acc0", Label: "p0@example.com", App: "Notes", Text: want}) {
+		if do := c.Show[0].Buttons[i].Do; do != (verbs.Action{Verb: verbs.Answer, Name: "0", Person: "acc0", Label: "p0@example.com", App: "Notes", Text: want}) {
 			t.Errorf("button %d does %+v", i, do)
 		}
 	}
@@ -44,12 +45,12 @@ func TestKnocksAreAsked(t *testing.T) {
 		t.Errorf("many: %v", got)
 	}
 	now = now.Add(10 * time.Second)
-	if c := a.next(knocking(13), loud); len(c.show) != 0 || c.again != 50*time.Second {
+	if c := a.Next(knocking(13), loud); len(c.Show) != 0 || c.Again != 50*time.Second {
 		t.Errorf("one more, too soon: %+v", c)
 	}
 	now = now.Add(time.Minute)
-	if c := a.next(knocking(13), loud); len(c.show) != 1 || c.show[0].title != "13 people would like your apps" {
-		t.Errorf("later: %+v", c.show)
+	if c := a.Next(knocking(13), loud); len(c.Show) != 1 || c.Show[0].Title != "13 people would like your apps" {
+		t.Errorf("later: %+v", c.Show)
 	}
 	if got := step(a, knocking(0)); !slices.Equal(got, []string{"-knocks"}) {
 		t.Errorf("over: %v", got)
@@ -64,16 +65,16 @@ func TestNoticesAboutSomebody(t *testing.T) {
 		{ID: 1, At: owner.Noon, Kind: agentapi.NoticeEnded, Text: "…", Ended: &agentapi.EndedShare{AccountID: "lena", Email: "lena@example.com", Apps: []string{"Photos"}, Until: owner.Noon.Add(-12 * time.Hour), Closed: 1}},
 		{ID: 2, At: owner.Noon, Kind: agentapi.NoticeFirstVisit, Text: "…", Visitor: &agentapi.FirstVisit{AccountID: "bob", Email: "bob@example.com", App: "Notes"}},
 	}
-	show := newAnnouncer(told{server: ownServer}, func() time.Time { return owner.Noon }).next(s, loud).show
+	show := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon }).Next(s, loud).Show
 	if len(show) != 2 {
 		t.Fatalf("%+v", show)
 	}
-	if n := show[0]; n.title != "Photos ended for lena@example.com" || n.body != "It was until yesterday. 1 connection closed." || n.kind != kindEnded ||
-		n.buttons[0].do != (verbs.Action{Verb: verbs.Prolong, Person: "lena", Label: "lena@example.com", App: "Photos"}) {
+	if n := show[0]; n.Title != "Photos ended for lena@example.com" || n.Body != "It was until yesterday. 1 connection closed." || n.Kind != agentapi.KindEnded ||
+		n.Buttons[0].Do != (verbs.Action{Verb: verbs.Prolong, Person: "lena", Label: "lena@example.com", App: "Photos"}) {
 		t.Errorf("%+v", n)
 	}
-	if n := show[1]; n.title != "bob@example.com opened Notes for the first time" || n.body != "At 12:00." || n.kind != kindVisit ||
-		n.buttons[1].do != (verbs.Action{Verb: verbs.Disconnect, Person: "bob", Label: "bob@example.com", App: "Notes"}) {
+	if n := show[1]; n.Title != "bob@example.com opened Notes for the first time" || n.Body != "At 12:00." || n.Kind != agentapi.KindVisit ||
+		n.Buttons[1].Do != (verbs.Action{Verb: verbs.Disconnect, Person: "bob", Label: "bob@example.com", App: "Notes"}) {
 		t.Errorf("%+v", n)
 	}
 }
@@ -83,18 +84,18 @@ func TestConnectingIsTold(t *testing.T) {
 	t.Parallel()
 	away := owner.State(owner.Live("notes", "Notes", 3000))
 	away.Account.Local, away.Account.Host, away.Account.AuthURL = false, "maya.porch.example", "https://control.porch.example"
-	a := newAnnouncer(told{}, time.Now)
+	a := notes.NewAnnouncer(notes.Told{}, time.Now)
 	if got := step(a, owner.State()); got != nil {
 		t.Errorf("at the first start: %v", got)
 	}
-	c := a.next(away, loud)
-	if len(c.show) != 1 || c.show[0].body != "Its address is maya.porch.example." || c.show[0].buttons[1].do.View != verbs.ViewInvite {
-		t.Errorf("%+v", c.show)
+	c := a.Next(away, loud)
+	if len(c.Show) != 1 || c.Show[0].Body != "Its address is maya.porch.example." || c.Show[0].Buttons[1].Do.View != verbs.ViewInvite {
+		t.Errorf("%+v", c.Show)
 	}
-	if got := step(newAnnouncer(a.told, time.Now), away); got != nil {
+	if got := step(notes.NewAnnouncer(a.Told, time.Now), away); got != nil {
 		t.Errorf("at the next start: %v", got)
 	}
-	if c := a.next(owner.State(), loud); len(c.show) != 1 || c.show[0].title != "This computer is disconnected" {
-		t.Errorf("%+v", c.show)
+	if c := a.Next(owner.State(), loud); len(c.Show) != 1 || c.Show[0].Title != "This computer is disconnected" {
+		t.Errorf("%+v", c.Show)
 	}
 }

@@ -1,4 +1,4 @@
-package desktop
+package notes
 
 import (
 	"context"
@@ -61,8 +61,8 @@ type toolkitNotes struct {
 	mu      sync.Mutex // protects what follows
 	service *noteService
 	refused bool            // there will be no service
-	waiting []note          // for it, the newest last
-	shown   map[string]note // by id
+	waiting []Note          // for it, the newest last
+	shown   map[string]Note // by id
 	ids     map[string]string
 	sets    map[string]bool // sets of buttons that the service knows
 	last    int
@@ -71,7 +71,7 @@ type toolkitNotes struct {
 func newToolkitNotes(log *slog.Logger, do func(verbs.Action), literal func(string) string) *toolkitNotes {
 	return &toolkitNotes{
 		log: log, do: do, literal: literal, run: rand.Text()[:10],
-		shown: map[string]note{}, ids: map[string]string{}, sets: map[string]bool{},
+		shown: map[string]Note{}, ids: map[string]string{}, sets: map[string]bool{},
 	}
 }
 
@@ -87,22 +87,22 @@ func (n *toolkitNotes) serve(service *noteService) {
 	}
 	for _, what := range n.waiting {
 		if err := n.put(what); err != nil {
-			n.log.Warn("a notification could not be shown", "about", what.key, "err", err)
+			n.log.Warn("a notification could not be shown", "about", what.Key, "err", err)
 		}
 	}
 	n.waiting = nil
 }
 
-// show shows a note, in place of an earlier one with the same key.
-func (n *toolkitNotes) show(_ context.Context, what note) error {
+// Show shows a note, in place of an earlier one with the same key.
+func (n *toolkitNotes) Show(_ context.Context, what Note) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.put(what)
 }
 
 // put is show. The caller holds mu.
-func (n *toolkitNotes) put(what note) error {
-	n.forget(what.key)
+func (n *toolkitNotes) put(what Note) error {
+	n.forget(what.Key)
 	switch {
 	case n.refused:
 		return errNoNotes
@@ -111,31 +111,31 @@ func (n *toolkitNotes) put(what note) error {
 		n.waiting = n.waiting[max(0, len(n.waiting)-maxWaiting):]
 		return nil
 	}
-	set, err := n.setOf(what.buttons)
+	set, err := n.setOf(what.Buttons)
 	if err != nil {
 		return err
 	}
 	n.last++
 	id := fmt.Sprintf("%s-%012d", n.run, n.last) // so that the oldest is the least
-	if err := n.service.send(id, set, n.text(what.title), n.text(what.body)); err != nil {
+	if err := n.service.send(id, set, n.text(what.Title), n.text(what.Body)); err != nil {
 		return fmt.Errorf("the notification was not shown: %w", err)
 	}
-	n.shown[id], n.ids[what.key] = what, id
+	n.shown[id], n.ids[what.Key] = what, id
 	if len(n.shown) > maxShown {
 		oldest := slices.Min(slices.Collect(maps.Keys(n.shown)))
-		n.forget(n.shown[oldest].key)
+		n.forget(n.shown[oldest].Key)
 	}
 	return nil
 }
 
 // setOf is the id of a note's buttons, made known; empty for none. The caller holds mu.
-func (n *toolkitNotes) setOf(buttons []button) (string, error) {
+func (n *toolkitNotes) setOf(buttons []Button) (string, error) {
 	if len(buttons) == 0 {
 		return "", nil
 	}
 	texts := make([]string, len(buttons))
 	for i, b := range buttons {
-		texts[i] = n.text(b.text)
+		texts[i] = n.text(b.Text)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	set := hex.EncodeToString(sum[:8])
@@ -157,8 +157,8 @@ func (n *toolkitNotes) text(text string) string {
 	return n.literal(text)
 }
 
-// drop takes a note away that is out of date.
-func (n *toolkitNotes) drop(_ context.Context, key string) {
+// Drop takes a note away that is out of date.
+func (n *toolkitNotes) Drop(_ context.Context, key string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.forget(key)
@@ -168,7 +168,7 @@ func (n *toolkitNotes) drop(_ context.Context, key string) {
 // holds mu.
 func (n *toolkitNotes) forget(key string) {
 	for i, what := range n.waiting {
-		if what.key == key {
+		if what.Key == key {
 			n.waiting = append(n.waiting[:i:i], n.waiting[i+1:]...)
 			break
 		}
@@ -189,7 +189,7 @@ func (n *toolkitNotes) heard(id, what string) {
 	found, ok := n.shown[id]
 	if ok {
 		delete(n.shown, id)
-		delete(n.ids, found.key)
+		delete(n.ids, found.Key)
 		n.service.remove(id)
 	}
 	n.mu.Unlock()
@@ -201,9 +201,9 @@ func (n *toolkitNotes) heard(id, what string) {
 	case !ok:
 		n.do(verbs.Action{Verb: verbs.Show})
 	case what == actionDefault:
-		n.do(found.click)
-	case err == nil && i >= 0 && i < len(found.buttons):
-		n.do(found.buttons[i].do)
+		n.do(found.Click)
+	case err == nil && i >= 0 && i < len(found.Buttons):
+		n.do(found.Buttons[i].Do)
 	}
 }
 

@@ -1,4 +1,4 @@
-package desktop
+package notes
 
 import (
 	"bytes"
@@ -32,10 +32,10 @@ const (
 	notifyPatience = 2 * time.Second
 )
 
-// notifications speaks the Desktop Notifications protocol itself: buttons, and
+// Notifications speaks the Desktop Notifications protocol itself: buttons, and
 // what is clicked, go through no library. It has a bus connection of its own,
 // because systray closes the shared one.
-type notifications struct {
+type Notifications struct {
 	log  *slog.Logger
 	do   func(verbs.Action)
 	icon dbus.Variant
@@ -48,15 +48,16 @@ type notifications struct {
 type shownNote struct {
 	id     uint32
 	sender string // unique name of the service that showed it
-	note   note
+	note   Note
 }
 
-func newNotifications(log *slog.Logger, do func(verbs.Action)) *notifications {
-	return &notifications{log: log, do: do, icon: imageData(assets.AppIconSmall), shown: map[string]*shownNote{}}
+// New shows nothing yet; do is called for every click.
+func New(log *slog.Logger, do func(verbs.Action)) *Notifications {
+	return &Notifications{log: log, do: do, icon: imageData(assets.AppIconSmall), shown: map[string]*shownNote{}}
 }
 
-// show shows a note, in place of an earlier one with the same key.
-func (n *notifications) show(ctx context.Context, what note) error {
+// Show shows a note, in place of an earlier one with the same key.
+func (n *Notifications) Show(ctx context.Context, what Note) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.connect(); err != nil {
@@ -69,16 +70,16 @@ func (n *notifications) show(ctx context.Context, what note) error {
 	if err := service.CallWithContext(ctx, notifyName+".GetCapabilities", 0).Store(&can); err != nil {
 		return fmt.Errorf("nobody shows notifications: %w", err)
 	}
-	body := literalBody(what.body, slices.Contains(can, "body-markup"))
+	body := literalBody(what.Body, slices.Contains(can, "body-markup"))
 	actions := []string{}
 	if slices.Contains(can, "actions") {
 		actions = append(actions, "default", language.Say("Open Porchlight"))
-		for i, b := range what.buttons {
-			actions = append(actions, strconv.Itoa(i), b.text)
+		for i, b := range what.Buttons {
+			actions = append(actions, strconv.Itoa(i), b.Text)
 		}
 	}
 	urgency := byte(1)
-	if what.urgent {
+	if what.Urgent {
 		urgency = 2
 	}
 	hints := map[string]dbus.Variant{
@@ -93,14 +94,14 @@ func (n *notifications) show(ctx context.Context, what note) error {
 		return err
 	}
 	var replaces uint32
-	if was := n.shown[what.key]; was != nil && was.sender == owner {
+	if was := n.shown[what.Key]; was != nil && was.sender == owner {
 		replaces = was.id
 	}
 	stays := int32(-1) // as long as the service thinks
-	if what.life > 0 {
-		stays = int32(what.life.Milliseconds())
+	if what.Life > 0 {
+		stays = int32(what.Life.Milliseconds())
 	}
-	call := service.CallWithContext(ctx, notifyName+".Notify", 0, "Porchlight", replaces, "", what.title, body, actions, hints, stays)
+	call := service.CallWithContext(ctx, notifyName+".Notify", 0, "Porchlight", replaces, "", what.Title, body, actions, hints, stays)
 	var id uint32
 	if err := call.Store(&id); err != nil {
 		return fmt.Errorf("the notification was not shown: %w", err)
@@ -108,7 +109,7 @@ func (n *notifications) show(ctx context.Context, what note) error {
 	if owner, err = n.owner(ctx); err != nil {
 		return err
 	}
-	n.shown[what.key] = &shownNote{id: id, sender: owner, note: what}
+	n.shown[what.Key] = &shownNote{id: id, sender: owner, note: what}
 	return nil
 }
 
@@ -128,7 +129,7 @@ func literalBody(body string, markup bool) string {
 
 // owner is the unique name of the service that shows notifications now. It is
 // called with mu held.
-func (n *notifications) owner(ctx context.Context) (name string, err error) {
+func (n *Notifications) owner(ctx context.Context) (name string, err error) {
 	err = n.conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, notifyName).Store(&name)
 	if err != nil {
 		return "", fmt.Errorf("the notification service went away: %w", err)
@@ -136,8 +137,8 @@ func (n *notifications) owner(ctx context.Context) (name string, err error) {
 	return name, nil
 }
 
-// drop takes a note away that is out of date.
-func (n *notifications) drop(ctx context.Context, key string) {
+// Drop takes a note away that is out of date.
+func (n *Notifications) Drop(ctx context.Context, key string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	was := n.shown[key]
@@ -153,8 +154,8 @@ func (n *notifications) drop(ctx context.Context, key string) {
 	}
 }
 
-// close ends the connection. Notes on the screen stay until they time out.
-func (n *notifications) close() {
+// Close ends the connection. Notes on the screen stay until they time out.
+func (n *Notifications) Close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.conn != nil {
@@ -164,7 +165,7 @@ func (n *notifications) close() {
 }
 
 // connect is called with mu held.
-func (n *notifications) connect() error {
+func (n *Notifications) connect() error {
 	if n.conn != nil && n.conn.Connected() {
 		return nil
 	}
@@ -199,7 +200,7 @@ const (
 )
 
 // heard acts on a click, once for each note.
-func (n *notifications) heard(s *dbus.Signal) {
+func (n *Notifications) heard(s *dbus.Signal) {
 	if s.Name != noteClicked && s.Name != noteClosed || len(s.Body) < 2 {
 		return
 	}
@@ -226,17 +227,17 @@ func (n *notifications) heard(s *dbus.Signal) {
 	}
 	name, _ := s.Body[1].(string)
 	if name == "default" {
-		n.do(found.note.click)
-	} else if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(found.note.buttons) {
-		n.do(found.note.buttons[i].do)
+		n.do(found.note.Click)
+	} else if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(found.note.Buttons) {
+		n.do(found.note.Buttons[i].Do)
 	}
 }
 
-// lastWords is a note of a program that ends.
-func lastWords(ctx context.Context, log *slog.Logger, what note) error {
-	n := newNotifications(log, func(verbs.Action) {})
-	defer n.close()
-	return n.show(ctx, what)
+// LastWords is a note of a program that ends.
+func LastWords(ctx context.Context, log *slog.Logger, what Note) error {
+	n := New(log, func(verbs.Action) {})
+	defer n.Close()
+	return n.Show(ctx, what)
 }
 
 // imageData is a picture as the image-data hint has it.

@@ -1,4 +1,4 @@
-package desktop
+package notes_test
 
 import (
 	"fmt"
@@ -7,24 +7,25 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
 
-func loud() quiet { return nil }
+func loud() []string { return nil }
 
 // step feeds one snapshot and returns what was said.
-func step(a *announcer, s agentapi.OwnerState) []string {
-	return said(a.next(s, loud))
+func step(a *notes.Announcer, s agentapi.OwnerState) []string {
+	return said(a.Next(s, loud))
 }
 
 // said is what is told and what is taken back, as "+key" and "-key".
-func said(c changes) []string {
+func said(c notes.Changes) []string {
 	var out []string
-	for _, n := range c.show {
-		out = append(out, "+"+n.key)
+	for _, n := range c.Show {
+		out = append(out, "+"+n.Key)
 	}
-	for _, k := range c.drop {
+	for _, k := range c.Drop {
 		out = append(out, "-"+k)
 	}
 	return out
@@ -32,25 +33,25 @@ func said(c changes) []string {
 
 func TestRequestNoteWording(t *testing.T) {
 	t.Parallel()
-	show := newAnnouncer(told{}, time.Now).next(owner.State(owner.Pending("paperless", "Paperless", 8010)), loud).show
+	show := notes.NewAnnouncer(notes.Told{}, time.Now).Next(owner.State(owner.Pending("paperless", "Paperless", 8010)), loud).Show
 	if len(show) != 1 {
 		t.Fatalf("%d notes", len(show))
 	}
 	n := show[0]
-	if n.title != "Paperless wants an address" || n.body != "paperless.maya.localhost:8443, port 8010: python3, run by maya. Only you could open it." {
-		t.Errorf("%q / %q", n.title, n.body)
+	if n.Title != "Paperless wants an address" || n.Body != "paperless.maya.localhost:8443, port 8010: python3, run by maya. Only you could open it." {
+		t.Errorf("%q / %q", n.Title, n.Body)
 	}
 	// What a button does is pinned as well as what it says.
-	if len(n.buttons) != 2 || n.buttons[0] != (button{"Approve", verbs.ApproveOf(owner.Pending("paperless", "Paperless", 8010))}) ||
-		n.buttons[1] != (button{"Deny", verbs.Action{Verb: verbs.Deny, Name: "paperless"}}) || n.click.Verb != verbs.Show {
-		t.Errorf("buttons %+v, click %+v", n.buttons, n.click)
+	if len(n.Buttons) != 2 || n.Buttons[0] != (notes.Button{Text: "Approve", Do: verbs.ApproveOf(owner.Pending("paperless", "Paperless", 8010))}) ||
+		n.Buttons[1] != (notes.Button{Text: "Deny", Do: verbs.Action{Verb: verbs.Deny, Name: "paperless"}}) || n.Click.Verb != verbs.Show {
+		t.Errorf("buttons %+v, click %+v", n.Buttons, n.Click)
 	}
 }
 
 func TestRequestsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	now := owner.Noon
-	a := newAnnouncer(told{}, func() time.Time { return now })
+	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
 	p := owner.Pending("paperless", "Paperless", 8010)
 	moved := p
 	moved.LocalPort = 9999
@@ -68,7 +69,7 @@ func TestRequestsAreToldOnce(t *testing.T) {
 		{owner.State(), 0, []string{"-request-paperless"}},      // decided elsewhere, or withdrawn
 		{owner.State(p), time.Second, nil},                      // asks again at once: no second note
 		{owner.State(), 0, nil},
-		{owner.State(p), askedAgain, []string{"+request-paperless"}},
+		{owner.State(p), time.Minute, []string{"+request-paperless"}},
 	} {
 		now = now.Add(c.wait)
 		if got := step(a, c.s); !slices.Equal(got, c.want) {
@@ -80,7 +81,7 @@ func TestRequestsAreToldOnce(t *testing.T) {
 func TestManyRequestsBecomeOneNote(t *testing.T) {
 	t.Parallel()
 	now := owner.Noon
-	a := newAnnouncer(told{}, func() time.Time { return now })
+	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
 	var apps []agentapi.OwnerApp
 	for i := range 300 {
 		apps = append(apps, owner.Pending(fmt.Sprintf("a%03d", i), fmt.Sprintf("A %03d", i), 7000+i))
@@ -94,7 +95,7 @@ func TestManyRequestsBecomeOneNote(t *testing.T) {
 		{12, 0, []string{"+requests", "-request-a000", "-request-a001"}},
 		{12, 0, nil},
 		{40, 0, nil}, // the count on it is kept right, not by the second
-		{300, recount - 1, nil},
+		{300, 3*time.Second - 1, nil},
 		{300, 1, []string{"+requests"}},
 		{3, 0, []string{"-requests"}},
 		{0, 0, nil},
@@ -104,9 +105,9 @@ func TestManyRequestsBecomeOneNote(t *testing.T) {
 			t.Errorf("step %d: %v, want %v", i, got, c.want)
 		}
 	}
-	all := newAnnouncer(told{}, time.Now).next(owner.State(apps...), loud)
-	if len(all.show) != 1 || all.show[0].title != "300 apps want an address" || all.show[0].body != "A 000, A 001, A 002 and 297 more." {
-		t.Errorf("%+v", all.show)
+	all := notes.NewAnnouncer(notes.Told{}, time.Now).Next(owner.State(apps...), loud)
+	if len(all.Show) != 1 || all.Show[0].Title != "300 apps want an address" || all.Show[0].Body != "A 000, A 001, A 002 and 297 more." {
+		t.Errorf("%+v", all.Show)
 	}
 }
 
@@ -114,18 +115,18 @@ func TestManyRequestsBecomeOneNote(t *testing.T) {
 func TestTheCountIsPutRightLater(t *testing.T) {
 	t.Parallel()
 	now := owner.Noon
-	a := newAnnouncer(told{}, func() time.Time { return now })
+	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
 	var apps []agentapi.OwnerApp
 	for i := range 20 {
 		apps = append(apps, owner.Pending(fmt.Sprintf("a%d", i), "A", 7000+i))
 	}
-	a.next(owner.State(apps[:10]...), loud)
-	c := a.next(owner.State(apps...), loud)
-	if len(c.show) != 0 || c.again != recount {
+	a.Next(owner.State(apps[:10]...), loud)
+	c := a.Next(owner.State(apps...), loud)
+	if len(c.Show) != 0 || c.Again != 3*time.Second {
 		t.Fatalf("%+v", c)
 	}
-	now = now.Add(c.again)
-	if c = a.next(owner.State(apps...), loud); len(c.show) != 1 || c.show[0].title != "20 apps want an address" || c.again != 0 {
+	now = now.Add(c.Again)
+	if c = a.Next(owner.State(apps...), loud); len(c.Show) != 1 || c.Show[0].Title != "20 apps want an address" || c.Again != 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -134,41 +135,26 @@ func TestTheCountIsPutRightLater(t *testing.T) {
 func TestRequestsThatComeAndGo(t *testing.T) {
 	t.Parallel()
 	now := owner.Noon
-	a := newAnnouncer(told{}, func() time.Time { return now })
+	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
 	single, flood := 0, 0
 	for i := range 600 { // five minutes
-		for _, n := range a.next(owner.State(owner.Pending(fmt.Sprintf("n%d", i), "N", 1)), loud).show {
-			if n.key == keyRequests {
+		for _, n := range a.Next(owner.State(owner.Pending(fmt.Sprintf("n%d", i), "N", 1)), loud).Show {
+			if n.Key == "requests" {
 				flood++
 			} else {
 				single++
 			}
 		}
 		now = now.Add(250 * time.Millisecond)
-		a.next(owner.State(), loud)
+		a.Next(owner.State(), loud)
 		now = now.Add(250 * time.Millisecond)
 	}
-	if single > 5*maxAMinute || single < maxAMinute || flood < 1 || flood > 5 {
+	if single > 5*6 || single < 6 || flood < 1 || flood > 5 {
 		t.Errorf("in five minutes %d requests were told one by one, and %d times that they keep coming", single, flood)
 	}
 	// Once there is peace, the note about them goes away.
 	now = now.Add(time.Minute)
-	if c := a.next(owner.State(), loud); !slices.Contains(c.drop, keyRequests) || c.again != 0 {
+	if c := a.Next(owner.State(), loud); !slices.Contains(c.Drop, "requests") || c.Again != 0 {
 		t.Errorf("%+v", c)
-	}
-}
-
-// A program that asks under ever new names must not grow what is remembered.
-func TestAnnouncerForgets(t *testing.T) {
-	t.Parallel()
-	now := owner.Noon
-	a := newAnnouncer(told{}, func() time.Time { return now })
-	for i := range 1000 {
-		a.next(owner.State(owner.Pending(fmt.Sprintf("n%d", i), "N", 1)), loud)
-		now = now.Add(askedAgain)
-	}
-	a.next(owner.State(), loud)
-	if len(a.requested) > 1 {
-		t.Errorf("remembers %d requests that are gone", len(a.requested))
 	}
 }

@@ -1,0 +1,158 @@
+package notes
+
+import (
+	"slices"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
+	"porchlight/desktop/verbs"
+)
+
+// Next looks at a snapshot. What is of a quiet kind counts as told; q is asked
+// only where there is something to tell.
+func (a *Announcer) Next(s agentapi.OwnerState, q func() []string) Changes {
+	var c Changes
+	a.requests(&c, s)
+	a.knocks(&c, s)
+	a.account(&c, s)
+	a.notices(&c, s, q)
+	a.grants(&c, s)
+	a.trouble(&c, s)
+	c.Show = slices.DeleteFunc(c.Show, func(n Note) bool { return slices.Contains(q(), n.Kind) })
+	slices.Sort(c.Drop)
+	return c
+}
+
+func (a *Announcer) notices(c *Changes, s agentapi.OwnerState, q func() []string) {
+	var untold []agentapi.Notice
+	newest := a.Told.Notice
+	for _, n := range s.Notices {
+		if n.ID <= a.Told.Notice {
+			continue
+		}
+		newest = max(newest, n.ID)
+		if !slices.Contains(q(), kindOf(n)) {
+			untold = append(untold, n)
+		}
+	}
+	a.Told.Notice = newest
+	if len(untold) == 0 {
+		return
+	}
+	slices.SortFunc(untold, func(x, y agentapi.Notice) int { return int(int64(x.ID) - int64(y.ID)) })
+	last := untold[len(untold)-1]
+	k := kindOf(last)
+	if !a.mayTell(k, len(untold)) {
+		c.Show = append(c.Show, Note{
+			Key: keyNotices, Kind: k, Title: manyNotices(untold), Body: language.Say("The last one: %s", last.Text),
+			Buttons: []Button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: viewOf(k)}}},
+			Click:   verbs.Action{Verb: verbs.Show, View: viewOf(k)},
+		})
+		return
+	}
+	for _, n := range untold {
+		shown := Note{
+			Key: KeyNotice(n.ID), Kind: kindOf(n), Title: titleOf(n, s.Apps), Body: n.Text,
+			Click: verbs.Action{Verb: verbs.Show, View: viewOf(kindOf(n))},
+		}
+		aboutSomebody(&shown, n, a.now())
+		if n.Undo {
+			shown.Buttons = []Button{{language.Say("Undo"), verbs.Action{Verb: verbs.Undo, Notice: n.ID, Text: n.Text}}}
+		}
+		if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {
+			shown.Buttons = []Button{{language.Say("Allow"), verbs.AllowOf(s.Users[i])}, {language.Say("No"), verbs.DenyOf(s.Users[i])}}
+		}
+		c.Show = append(c.Show, shown)
+	}
+}
+
+func manyNotices(untold []agentapi.Notice) string {
+	if len(untold) == 1 {
+		return language.Say("Another change")
+	}
+	return language.Count(len(untold), "%d change", "%d changes")
+}
+
+// viewOf is where the window shows what a note is about.
+func viewOf(k string) string {
+	switch k {
+	case agentapi.KindInvitation, agentapi.KindCapability:
+		return verbs.ViewPeople
+	case agentapi.KindClient:
+		return verbs.ViewClients
+	case agentapi.KindRequest: // of another user
+		return verbs.ViewSettings
+	}
+	return verbs.ViewApps
+}
+
+// grants announces clients that somebody let in.
+func (a *Announcer) grants(c *Changes, s agentapi.OwnerState) {
+	var untold []agentapi.Grant
+	newest := a.Told.Grant
+	for _, g := range s.Grants {
+		if !g.CreatedAt.After(a.Told.Grant) {
+			continue
+		}
+		if g.CreatedAt.After(newest) {
+			newest = g.CreatedAt
+		}
+		if a.now().Sub(g.CreatedAt) < stale {
+			untold = append(untold, g)
+		}
+	}
+	a.Told.Grant = newest
+	show := verbs.Action{Verb: verbs.Show, View: verbs.ViewClients}
+	if len(untold) > 0 && !a.mayTell(agentapi.KindClient, len(untold)) {
+		var names []string
+		for _, g := range untold[:min(len(untold), maxNotes)] {
+			names = append(names, language.Named(g.ClientName))
+		}
+		c.Show = append(c.Show, Note{
+			Key: keyClients, Kind: agentapi.KindClient, Title: language.Count(len(untold), "%d connected app was let in", "%d connected apps were let in"),
+			Body: listed(names, len(untold)), Buttons: []Button{{language.Say("Show"), show}}, Click: show,
+		})
+		return
+	}
+	for _, g := range untold {
+		name := language.Named(g.ClientName)
+		body := language.Say("You allowed it to open your apps, as you. Connected apps lists it.")
+		if g.Email != s.Account.Email {
+			body = language.Say("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", language.Named(g.Email))
+		}
+		c.Show = append(c.Show, Note{
+			Key: "grant-" + g.ID, Kind: agentapi.KindClient, Title: language.Say("%s was let in", name), Body: body,
+			Click: show, Buttons: []Button{{language.Say("Show"), show}, {language.Say("Revoke"), verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName}}},
+		})
+	}
+}
+
+// trouble announces what keeps visitors out once it has lasted, and takes that back
+// when it is over.
+func (a *Announcer) trouble(c *Changes, s agentapi.OwnerState) {
+	if s.Trouble == "" {
+		if a.troubleShown {
+			c.Drop = append(c.Drop, KeyTrouble)
+		}
+		a.since, a.troubleShown = time.Time{}, false
+		return
+	}
+	now := a.now()
+	if a.since.IsZero() {
+		a.since = now
+	}
+	switch left := lasting - now.Sub(a.since); {
+	case a.troubleShown:
+	case left > 0:
+		c.lookAgain(left)
+	default:
+		a.troubleShown = true
+		title := language.Say("Your apps may be out of reach")
+		if s.AccessUntil != nil {
+			title = language.Say("Porchlight cannot reach its server")
+		}
+		c.Show = append(c.Show, Note{Key: KeyTrouble, Kind: agentapi.KindConnection, Title: title, Body: s.Trouble,
+			Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewHealth}, Buttons: []Button{{language.Say("Health"), verbs.Action{Verb: verbs.Show, View: verbs.ViewHealth}}}})
+	}
+}

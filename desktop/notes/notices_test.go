@@ -1,0 +1,232 @@
+package notes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"porchlight/agent/agentapi"
+	"porchlight/desktop/notes"
+	"porchlight/desktop/verbs"
+	"porchlight/test/owner"
+)
+
+var compareNotes = cmp.AllowUnexported(verbs.Seen{})
+
+func noticesOf(kind string, ids ...uint64) agentapi.OwnerState {
+	s := owner.State(owner.Live("notes", "Diary", 3000))
+	for _, id := range ids {
+		s.Notices = append(s.Notices, agentapi.Notice{ID: id, Kind: kind, App: "notes", Text: fmt.Sprintf("Text %d.", id)})
+	}
+	return s
+}
+
+// An approval at a terminal has a kind of its own, so that nobody loses it with the
+// changes of apps they do not want to hear of.
+func TestApprovalsAtATerminalAreTold(t *testing.T) {
+	t.Parallel()
+	a := notes.NewAnnouncer(notes.Told{}, time.Now)
+	c := a.Next(noticesOf(agentapi.NoticeApproved, 1), func() []string { return []string{agentapi.KindChanged} })
+	if len(c.Show) != 1 || c.Show[0].Kind != agentapi.KindApproved || c.Show[0].Title != "Diary" || c.Show[0].Body != "Text 1." {
+		t.Errorf("%+v", c.Show)
+	}
+	a = notes.NewAnnouncer(notes.Told{}, time.Now)
+	if c := a.Next(noticesOf(agentapi.NoticeApproved, 1), func() []string { return []string{agentapi.KindApproved} }); len(c.Show) != 0 {
+		t.Errorf("a quiet kind: %+v", c.Show)
+	}
+}
+
+func TestNoticesAreToldOnce(t *testing.T) {
+	t.Parallel()
+	a := notes.NewAnnouncer(notes.Told{Notice: 4}, time.Now)
+	c := a.Next(noticesOf("renamed", 4, 6, 5), loud)
+	click := verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}
+	want := []notes.Note{
+		{Key: "notice-5", Kind: agentapi.KindChanged, Title: "Diary", Body: "Text 5.", Click: click},
+		{Key: "notice-6", Kind: agentapi.KindChanged, Title: "Diary", Body: "Text 6.", Click: click},
+	}
+	if diff := cmp.Diff(want, c.Show, compareNotes); diff != "" {
+		t.Error(diff)
+	}
+	if got := step(a, noticesOf("renamed", 4, 6, 5)); got != nil {
+		t.Errorf("told again: %v", got)
+	}
+	if a.Told.Notice != 6 {
+		t.Errorf("remembers %d", a.Told.Notice)
+	}
+	if got := step(a, noticesOf("renamed", 4, 5, 6, 7, 8, 9, 10)); !slices.Equal(got, []string{"+notices"}) {
+		t.Errorf("four at once: %v", got)
+	}
+}
+
+// What a program did through the capability comes with a way back.
+func TestWhatAProgramDidCanBeUndone(t *testing.T) {
+	t.Parallel()
+	s := owner.State()
+	s.Notices = []agentapi.Notice{{ID: 7, Kind: agentapi.ActivityInvited, Text: "wiki invited bob@example.com to Notes.", Undo: true}}
+	c := notes.NewAnnouncer(notes.Told{}, time.Now).Next(s, loud)
+	want := []notes.Note{{
+		Key: "notice-7", Kind: agentapi.KindCapability, Title: "An app invited someone", Body: "wiki invited bob@example.com to Notes.",
+		Buttons: []notes.Button{{Text: "Undo", Do: verbs.Action{Verb: verbs.Undo, Notice: 7, Text: "wiki invited bob@example.com to Notes."}}},
+		Click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople},
+	}}
+	if diff := cmp.Diff(want, c.Show, compareNotes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A program that changes one thing after the other is told of a few times, and
+// then by one note.
+func TestNoticesThatKeepComing(t *testing.T) {
+	t.Parallel()
+	now := owner.Noon
+	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
+	keys := map[string]int{}
+	for id := range uint64(100) {
+		for _, n := range a.Next(noticesOf(agentapi.ActivityGiven, id+1), loud).Show {
+			keys[strings.TrimRight(n.Key, "0123456789")]++
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	if keys["notice-"] != 6 || keys["notices"] != 94 {
+		t.Errorf("told %v", keys) // those with the same key take one another's place
+	}
+}
+
+func TestEveryKindCanBeSwitchedOff(t *testing.T) {
+	t.Parallel()
+	s := owner.State(owner.Pending("paperless", "Paperless", 8010))
+	for i, k := range []string{"renamed", agentapi.NoticeAccepted, agentapi.ActivityRemoved} {
+		s.Notices = append(s.Notices, agentapi.Notice{ID: uint64(i + 1), Kind: k, Text: k})
+	}
+	s.Grants = []agentapi.Grant{{ID: "g", ClientName: "Pocket Notes", Email: "bob@example.com", CreatedAt: owner.Noon}}
+	s.Trouble = "Out."
+	kinds := func(off ...string) (kinds []string) {
+		now := owner.Noon
+		a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
+		show := a.Next(s, func() []string { return off }).Show
+		now = now.Add(time.Minute)
+		for _, n := range append(show, a.Next(s, func() []string { return off }).Show...) {
+			kinds = append(kinds, n.Kind)
+		}
+		slices.Sort(kinds)
+		return kinds
+	}
+	all := kinds()
+	if want := []string{"capability", "changed", "client", "connection", "invitation", "request"}; !slices.Equal(all, want) {
+		t.Fatalf("told of %v, want %v", all, want)
+	}
+	for _, k := range all {
+		if got := kinds(k); slices.Contains(got, k) || len(got) != len(all)-1 {
+			t.Errorf("without %s: %v", k, got)
+		}
+	}
+}
+
+func TestConnectedAppsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	now := owner.Noon
+	grant := func(id string, at time.Time) agentapi.Grant {
+		return agentapi.Grant{ID: id, ClientName: "Client " + id, Email: "bob@example.com", CreatedAt: at}
+	}
+	s := owner.State()
+	s.Grants = []agentapi.Grant{grant("old", owner.Noon.Add(-24*time.Hour)), grant("known", owner.Noon.Add(-time.Hour))}
+	a := notes.NewAnnouncer(notes.Told{Grant: owner.Noon.Add(-time.Hour)}, func() time.Time { return now })
+	if got := step(a, s); got != nil {
+		t.Errorf("known ones: %v", got)
+	}
+	s.Grants = append(s.Grants, grant("new", owner.Noon))
+	c := a.Next(s, loud)
+	if len(c.Show) != 1 || c.Show[0].Key != "grant-new" || c.Show[0].Title != "Client new was let in" || !strings.HasPrefix(c.Show[0].Body, "bob@example.com allowed it") || c.Show[0].Click.View != verbs.ViewClients {
+		t.Errorf("%+v", c.Show)
+	}
+	if buttons := c.Show[0].Buttons; len(buttons) != 2 || buttons[1].Do != (verbs.Action{Verb: verbs.RevokeGrant, Name: "new", Label: "Client new"}) {
+		t.Errorf("its buttons: %+v", c.Show[0].Buttons)
+	}
+	// The owner's own is told as theirs.
+	own := s
+	own.Grants = append(own.Grants[:2:2], grant("mine", owner.Noon.Add(time.Second)))
+	own.Grants[2].Email = own.Account.Email
+	b := notes.NewAnnouncer(notes.Told{Grant: owner.Noon}, func() time.Time { return now })
+	if c := b.Next(own, loud); len(c.Show) != 1 || !strings.HasPrefix(c.Show[0].Body, "You allowed it to open your apps") {
+		t.Errorf("the owner's own: %+v", c.Show)
+	}
+	if got := step(a, s); got != nil || !a.Told.Grant.Equal(owner.Noon) {
+		t.Errorf("again: %v, remembers %v", got, a.Told.Grant)
+	}
+	// One that was revoked meanwhile is no news.
+	s.Grants = s.Grants[:1]
+	if got := step(a, s); got != nil {
+		t.Errorf("revoked: %v", got)
+	}
+	for i := range 5 {
+		s.Grants = append(s.Grants, grant(fmt.Sprint(i), owner.Noon.Add(time.Minute)))
+	}
+	now = owner.Noon.Add(time.Minute)
+	if c := a.Next(s, loud); len(c.Show) != 1 || c.Show[0].Title != "5 connected apps were let in" || c.Show[0].Body != "Client 0, Client 1, Client 2 and 2 more." {
+		t.Errorf("many: %+v", c.Show)
+	}
+	// The first start ever does not tell of what is long known.
+	if got := step(notes.NewAnnouncer(notes.Told{}, func() time.Time { return owner.Noon.Add(48 * time.Hour) }), s); got != nil {
+		t.Errorf("first start: %v", got)
+	}
+}
+
+func TestTroubleIsToldWhenItLasts(t *testing.T) {
+	t.Parallel()
+	now := owner.Noon
+	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
+	trouble, fine := owner.State(), owner.State()
+	trouble.Trouble = "The relay cannot be reached."
+	for i, c := range []struct {
+		s     agentapi.OwnerState
+		wait  time.Duration
+		want  []string
+		again time.Duration
+	}{
+		{trouble, 0, nil, time.Minute},
+		{trouble, 20 * time.Second, nil, time.Minute - 20*time.Second},
+		{fine, 20 * time.Second, nil, 0},
+		{trouble, time.Minute, nil, time.Minute}, // it begins anew
+		{trouble, time.Minute, []string{"+trouble"}, 0},
+		{trouble, time.Minute, nil, 0},
+		{fine, 0, []string{"-trouble"}, 0},
+		{fine, 0, nil, 0},
+	} {
+		now = now.Add(c.wait)
+		got := a.Next(c.s, loud)
+		if keys := said(got); !slices.Equal(keys, c.want) || got.Again != c.again {
+			t.Errorf("step %d: %v again in %v, want %v in %v", i, keys, got.Again, c.want, c.again)
+		}
+	}
+}
+
+// S1: another user of the computer is asked about in the notification, until the owner
+// answered.
+func TestAnotherUserAsks(t *testing.T) {
+	t.Parallel()
+	alice := agentapi.LocalUser{ID: "1001", Name: "alice", Standing: agentapi.UserAsks}
+	s := owner.State()
+	s.Users = []agentapi.LocalUser{alice}
+	s.Notices = []agentapi.Notice{{ID: 8, Kind: agentapi.NoticeUser, User: "1001", Text: "A program of alice wants in."}}
+	c := notes.NewAnnouncer(notes.Told{}, time.Now).Next(s, loud)
+	want := []notes.Note{{
+		Key: "notice-8", Kind: agentapi.KindRequest, Title: "Another user of this computer asks", Body: "A program of alice wants in.",
+		Buttons: []notes.Button{
+			{Text: "Allow", Do: verbs.Action{Verb: verbs.AllowUser, Name: "1001", Label: "alice"}},
+			{Text: "No", Do: verbs.Action{Verb: verbs.DenyUser, Name: "1001", Label: "alice"}},
+		},
+		Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewSettings},
+	}}
+	if diff := cmp.Diff(want, c.Show, compareNotes); diff != "" {
+		t.Error(diff)
+	}
+	s.Users[0].Standing = agentapi.UserDenied
+	if c := notes.NewAnnouncer(notes.Told{}, time.Now).Next(s, loud); len(c.Show) != 1 || c.Show[0].Buttons != nil {
+		t.Errorf("after the answer: %+v", c.Show)
+	}
+}
