@@ -1,4 +1,4 @@
-// Command limits writes docs/limits.md: the bounds that stand in the code, with what their
+// Command limits writes docs/measured/limits.md: the bounds that stand in the code, with what their
 // comments say of them.
 package main
 
@@ -43,11 +43,11 @@ var bound = regexp.MustCompile(`^(?i:max|most|keep)|(Life|Most|PerSource)$`)
 const head = `# Limits
 
 Written from the code by ` + "`go generate ./build/limits`" + `: bounds on what others can have of a program, with what their comments say
-and tests that name them. What they are for is in [security.md](security.md#what-a-connection-may-cost), what an operator can set
-in [operating.md](operating.md#limits).
+and tests that name them. What they are for is in [security.md](../security.md#what-a-connection-may-cost), what an operator can set
+in [operating.md](../operating.md#limits).
 `
 
-//go:generate go run porchlight/build/limits ../../docs/limits.md
+//go:generate go run porchlight/build/limits ../../docs/measured/limits.md
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "limits: want the file to write")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// docs/limits.md says what the code does. Of its tests it says two at most, and those are
+// docs/measured/limits.md says what the code does. Of its tests it says two at most, and those are
 // looked for: a test that comes is no reason to write the page anew.
 func TestThePageSaysWhatTheCodeDoes(t *testing.T) {
 	t.Parallel()
@@ -17,7 +17,7 @@ func TestThePageSaysWhatTheCodeDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	had, err := os.ReadFile(filepath.Join(root, "docs", "limits.md"))
+	had, err := os.ReadFile(filepath.Join(root, "docs", "measured", "limits.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestThePageSaysWhatTheCodeDoes(t *testing.T) {
 	}
 	tests := regexp.MustCompile(`(?m)\|[^|]*\|$`)
 	if tests.ReplaceAllString(want, "") != tests.ReplaceAllString(string(had), "") {
-		t.Error("docs/limits.md is of another day: go generate ./build/limits")
+		t.Error("docs/measured/limits.md is of another day: go generate ./build/limits")
 	}
 	in := &source{root: root}
 	if err := in.readTests(); err != nil {
