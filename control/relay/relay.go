@@ -45,6 +45,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -231,7 +232,7 @@ func New(cfg Config) (*Relay, error) {
 // newHTTPServer serves the auth host. Connections arrive at it decrypted.
 func newHTTPServer(cfg Config) *http.Server {
 	return &http.Server{
-		Handler:           countHeads(cfg.Handler),
+		Handler:           countHeads(logPanics(cfg.Handler, cfg.Log)),
 		ConnContext:       withHead,
 		ReadHeaderTimeout: 10 * time.Second,
 		// A handler that holds its answer back sets deadlines of its own.
@@ -241,6 +242,24 @@ func newHTTPServer(cfg Config) *http.Server {
 		MaxHeaderBytes: maxHead,
 		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
+}
+
+// logPanics is next whose panics are told with where they came from, and cost no other request
+// of the connection.
+func logPanics(next http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		defer func() {
+			what := recover()
+			if what == nil {
+				return
+			}
+			if what != http.ErrAbortHandler { //nolint:errorlint // a panic is no chain of errors
+				log.Error("a request met a fault of ours", "fault", fmt.Sprint(what), "stack", string(debug.Stack()))
+			}
+			panic(http.ErrAbortHandler)
+		}()
+		next.ServeHTTP(w, req)
+	})
 }
 
 // within has next's requests over HTTP/2 arrive, and their answers be taken, within the

@@ -2,14 +2,18 @@ package relay
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,5 +209,45 @@ func TestKeptOnesLeavePlaces(t *testing.T) {
 		for _, c := range append(all, last) {
 			r.auth.leave(c)
 		}
+	}
+}
+
+// Weakness: a fault of ours in one request ended all others of its HTTP/2 connection, and the
+// log did not say where it was. Checked: the connection goes on, and the log does.
+func TestAFaultCostsOneRequest(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	_, addr := serveRelay(t, func(c *Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+		c.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/fault" {
+				panic("planted")
+			}
+		})
+	}, nil)
+	client, connections := clientFrom(t, "127.0.0.1", addr, true), 0
+	count := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
+		if !c.Reused {
+			connections++
+		}
+	}})
+	for _, path := range []string{"/", "/fault", "/"} {
+		req, err := http.NewRequestWithContext(count, http.MethodGet, "https://"+testAuthHost+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if (err != nil) != (path == "/fault") {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	if connections != 1 {
+		t.Errorf("%d connections", connections)
+	}
+	if got := log.String(); !strings.Contains(got, "fault=planted") || !strings.Contains(got, "strangers_test.go") {
+		t.Errorf("the log says %s", got)
 	}
 }
