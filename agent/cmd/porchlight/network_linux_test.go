@@ -47,6 +47,7 @@ func TestOpenInNetwork(t *testing.T) {
 	}
 	p := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
 	p.says(said)
+	p.says("Nobody but this computer reaches that address") // which other computers pass by
 	p.stops(syscall.SIGINT)
 
 	app.Close()

@@ -262,7 +262,7 @@ func (s *sharing) tell(ctx context.Context) error {
 		s.c.line("To open it yourself, once, within a minute: %s", link.URL)
 	}
 	if state.Account.Local {
-		s.c.line("Nobody but this computer reaches it; for an address that others reach: %s connect URL%s", self, suffix)
+		s.c.line("Nobody but this computer reaches that address; for one that others reach: %s connect URL%s", self, suffix)
 		sayWarning(ctx, s.c)
 	}
 	if app.Paused {
