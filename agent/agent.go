@@ -149,13 +149,13 @@ func (a *Agent) makeEngine() (err error) {
 		Store:        a.store,
 		Root:         a.root,
 		OwnPorts:     a.ownPorts,
-		AskAgain:     a.settings.AskAgain,
+		AskAgain:     func() bool { return a.settings.Get().AskAgain },
 		Listener:     listener,
 		ListenerUser: listenerUser,
 		Answers:      answers,
 		Listens:      listens,
 		Network:      listening.Network,
-		Own:          func(user string) bool { return procinfo.Own(user) || a.settings.TrustEverybody() },
+		Own:          func(user string) bool { return procinfo.Own(user) || a.settings.Get().TrustEverybody },
 		UserName:     procinfo.UserName,
 		Me:           me(),
 		OnGone: func(appID string) agentapi.Closed {
@@ -172,10 +172,12 @@ func (a *Agent) makeEngine() (err error) {
 	if err != nil {
 		return err
 	}
-	a.requests = requests.New(a.settings.Requests, a.apps.Has)
+	a.requests = requests.New(func() bool { return a.settings.Get().Requests }, a.apps.Has)
 	a.users, err = engine.NewUsers(a.store, a.apps, a.cfg.Server.Registry())
 	return err
 }
+
+func (a *Agent) displayName() string { return a.settings.Get().DisplayName }
 
 func (a *Agent) makePeople() (err error) {
 	cfg := people.Config{
@@ -186,7 +188,7 @@ func (a *Agent) makePeople() (err error) {
 		Changes:  a.changes,
 		Log:      a.cfg.Log.With("part", "people"),
 
-		DisplayName: a.settings.DisplayName,
+		DisplayName: a.displayName,
 		Language:    a.settings.Language,
 	}
 	if a.cfg.ComputerID != "" {
@@ -248,7 +250,7 @@ func (a *Agent) makeProxy() error {
 		HTTP:     a.cfg.HTTP,
 		List:     a.apps.List,
 
-		DisplayName: a.settings.DisplayName,
+		DisplayName: a.displayName,
 
 		Bearer:    access.NewBearer(a.access),
 		Welcomes:  a.apps.Welcomes,

@@ -145,7 +145,7 @@ func (a *Agent) approvedApps() []controlapi.App {
 
 // knocksFrom is from whom the owner takes knocks.
 func (a *Agent) knocksFrom() controlapi.KnocksFrom {
-	if a.settings.StrangersKnock() {
+	if a.settings.Get().StrangersKnock {
 		return controlapi.KnocksFromEverybody
 	}
 	return controlapi.KnocksFromKnown

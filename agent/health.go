@@ -25,7 +25,7 @@ func (a *Agent) makeHealth() error {
 			_, socket := listenerUser(app.Target)
 			return socket
 		},
-		On:      a.settings.Probe,
+		On:      func() bool { return a.settings.Get().Probe },
 		Changes: a.changes,
 		Log:     a.cfg.Log.With("part", "health"),
 	})

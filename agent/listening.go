@@ -17,7 +17,7 @@ func (a *Agent) makeListening() error {
 		Suggest:  a.apps.Suggest,
 		OwnPorts: a.ownPorts,
 		Me:       me().ID,
-		Titles:   a.settings.Titles,
+		Titles:   func() bool { return a.settings.Get().Titles },
 	})
 	return nil
 }

@@ -165,7 +165,7 @@ func TestFailStaticSetting(t *testing.T) {
 		}
 		set := func(hours int) {
 			t.Helper()
-			if _, err := chosen.Set(agentapi.Settings{FailStaticHours: hours}); err != nil {
+			if _, err := chosen.Change(func(s *agentapi.Settings) { s.FailStaticHours = hours }); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -16,8 +14,7 @@ import (
 )
 
 // AppOptions are the owner's choices for one app. False or empty is the default. This
-// is the one table of them: the loopback API and the command line read the names, the
-// types and the help from the fields, see Options.
+// is the one table of them, see Field.
 type AppOptions struct {
 	// Forwarded adds X-Forwarded-For, -Proto and -Host of our own, true ones.
 	Forwarded bool `json:"forwarded" help:"add true X-Forwarded-For, -Proto and -Host"`
@@ -32,7 +29,7 @@ type AppOptions struct {
 	// Empty for none.
 	IdentityHeader string `json:"identityHeader" help:"also say who the visitor is in this header, like X-Remote-User; '' for none"`
 	// IdentityValue is what IdentityHeader carries: IdentityEmail or IdentityID.
-	IdentityValue string `json:"identityValue" help:"what that header carries: email or id"`
+	IdentityValue string `json:"identityValue" default:"email" help:"what that header carries: email or id"`
 	// AllowCrossOrigin lets pages of other apps show this one in a frame, load
 	// from it, send it requests and open WebSockets, with a visitor's cookie.
 	AllowCrossOrigin bool `json:"allowCrossOrigin" help:"let pages of other apps send requests and open WebSockets with a visitor's sign-in"`
@@ -79,38 +76,8 @@ const (
 	IdentityID    = "id"
 )
 
-// Option describes a field of AppOptions.
-type Option struct {
-	Name    string // in JSON
-	Help    string // what it does, in a few words
-	Default any    // false for one that is on or off, "" for a text, 0 for a whole number
-	field   int    // of AppOptions
-}
-
-// Flag is the option on the command line: localhostHost is --localhost-host.
-func (o Option) Flag() string {
-	var b strings.Builder
-	for _, c := range o.Name {
-		if c >= 'A' && c <= 'Z' {
-			b.WriteByte('-')
-		}
-		b.WriteRune(unicode.ToLower(c))
-	}
-	return b.String()
-}
-
 // Options are the fields of AppOptions, in their order.
-var Options = func() (all []Option) {
-	for i, field := range reflect.VisibleFields(reflect.TypeFor[AppOptions]()) {
-		all = append(all, Option{
-			Name: field.Tag.Get("json"), Help: field.Tag.Get("help"), Default: reflect.Zero(field.Type).Interface(), field: i,
-		})
-	}
-	return all
-}()
-
-// Of is the option's value among others.
-func (o Option) Of(all AppOptions) any { return reflect.ValueOf(all).Field(o.field).Interface() }
+var Options = fieldsOf[AppOptions]()
 
 // Checked returns options as they are kept, with what follows from the owner's
 // choice filled in. Its errors are sentences.
@@ -149,11 +116,6 @@ func (o AppOptions) Checked() (AppOptions, error) {
 // leaves the others; null is the default: PATCH /owner/apps/{name}/options.
 func (c *Client) ChangeOptions(ctx context.Context, name string, change map[string]any) (AppOptions, error) {
 	return call[AppOptions](ctx, c, http.MethodPatch, appPath(name, "options"), change)
-}
-
-// SetOptions replaces the options of an app: PUT /owner/apps/{name}/options.
-func (c *Client) SetOptions(ctx context.Context, name string, o AppOptions) (AppOptions, error) {
-	return call[AppOptions](ctx, c, http.MethodPut, appPath(name, "options"), o)
 }
 
 // maxIdentityHeader is the longest AppOptions.IdentityHeader, in bytes.

@@ -32,58 +32,6 @@ func (c *Client) LightUp(ctx context.Context) error {
 	return err
 }
 
-// Settings of the owner that the agent keeps.
-type Settings struct {
-	// FailStaticHours is how long people keep their access while the control
-	// plane is away, 0 to 24.
-	FailStaticHours int `json:"failStaticHours"`
-	// AskAgain has a change of an app's port wait for the owner again.
-	AskAgain bool `json:"askAgain"`
-	// TrustEverybody has programs of every user of this computer count as the
-	// owner's own.
-	TrustEverybody bool `json:"trustEverybody"`
-	// Probe has the agent ask approved apps for their first page, to tell how they
-	// do. It is on until the owner says otherwise.
-	Probe bool `json:"probe"`
-	// Requests has the last requests of visitors kept in memory, for the owner to
-	// see. It is on until the owner says otherwise; off forgets them.
-	Requests bool `json:"requests"`
-	// Titles has the agent ask programs of the owner for their titles and icons while
-	// the owner chooses what to share. It is on until the owner says otherwise.
-	Titles bool `json:"titles"`
-	// StrangersKnock lets people who are unknown to this computer ask to be let in.
-	// It is off until the owner says otherwise.
-	StrangersKnock bool `json:"strangersKnock"`
-	// DisplayName is what the owner calls themselves to people they invite, beside
-	// their mail address and never in place of it; empty for the address alone. At
-	// most 60 characters, without @ and dots.
-	DisplayName string `json:"displayName"`
-	// Language is the tag of the one the owner is told things in, and whoever they
-	// invite; empty for that of the desktop.
-	Language string `json:"language"`
-	// UpdateAddress is asked once a day whether there is a newer version, and UpdateKey is
-	// the public key that signs there, in base64. Both are empty until the owner names
-	// them, and it is then the address that the operator of their server names, if any;
-	// NoAddress is the owner's wish for none.
-	UpdateAddress string `json:"updateAddress"`
-	UpdateKey     string `json:"updateKey"`
-	// Quiet holds the names of the Kinds that raise no notification.
-	Quiet []string `json:"quiet"`
-}
-
-// Settings is GET /owner/settings.
-func (c *Client) Settings(ctx context.Context) (Settings, error) {
-	return call[Settings](ctx, c, http.MethodGet, "/owner/settings", nil)
-}
-
-// SetSettings replaces them: PUT /owner/settings.
-func (c *Client) SetSettings(ctx context.Context, s Settings) (Settings, error) {
-	if s.Quiet == nil {
-		s.Quiet = []string{}
-	}
-	return call[Settings](ctx, c, http.MethodPut, "/owner/settings", s)
-}
-
 // ConnectRequest is the body of POST /owner/connect.
 type ConnectRequest struct {
 	URL  string `json:"url"`            // of the control plane

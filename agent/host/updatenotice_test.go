@@ -55,15 +55,13 @@ func TestUpdateNoticeOfTheServer(t *testing.T) {
 			if err != nil || settings.UpdateAddress != "" {
 				t.Fatalf("the owner's settings are %+v, %v", settings, err)
 			}
-			settings.UpdateAddress = agentapi.NoAddress
-			if _, err := owner.SetSettings(t.Context(), settings); err != nil {
+			if _, err := owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": agentapi.NoAddress}); err != nil {
 				t.Fatal(err)
 			}
 			if got := update(); got != nil {
 				t.Errorf("the owner wants none, and it tells %+v", got)
 			}
-			settings.UpdateAddress = ""
-			if _, err := owner.SetSettings(t.Context(), settings); err != nil {
+			if _, err := owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": nil}); err != nil {
 				t.Fatal(err)
 			}
 			if err := owner.Disconnect(t.Context()); err != nil {

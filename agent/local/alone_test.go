@@ -19,7 +19,7 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 	h := startHouse(t)
 	ctx := t.Context()
 	address := h.publish(t)
-	if _, err := h.owner.SetSettings(ctx, agentapi.Settings{FailStaticHours: 24, AskAgain: true}); err != nil {
+	if _, err := h.owner.ChangeSettings(ctx, map[string]any{"askAgain": true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.owner.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}); err != nil {

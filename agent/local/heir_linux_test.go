@@ -317,12 +317,7 @@ func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
 	other := newHeir(t, 0)
 	trust := func(on bool) {
 		t.Helper()
-		settings, err := h.owner.Settings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		settings.TrustEverybody = on
-		if _, err := h.owner.SetSettings(t.Context(), settings); err != nil {
+		if _, err := h.owner.ChangeSettings(t.Context(), map[string]any{"trustEverybody": on}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -66,12 +66,7 @@ func startHouseWith(t testing.TB, change func(*Config)) *house {
 // asksApps has the agent ask apps how they do, or not.
 func (h *house) asksApps(t testing.TB, on bool) {
 	t.Helper()
-	settings, err := h.owner.Settings(t.Context())
-	if err == nil {
-		settings.Probe = on
-		_, err = h.owner.SetSettings(t.Context(), settings)
-	}
-	if err != nil {
+	if _, err := h.owner.ChangeSettings(t.Context(), map[string]any{"probe": on}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -228,11 +228,11 @@ var causes = []cause{
 			for _, o := range s.held { // five hours are within a day
 				o.mustBeOpen(t)
 			}
-			_, err := s.house.owner.SetSettings(t.Context(), agentapi.Settings{FailStaticHours: 4})
+			_, err := s.house.owner.ChangeSettings(t.Context(), map[string]any{"failStaticHours": 4})
 			return agentapi.Closed{Closed: len(traffics) + 2}, err
 		},
 		undo: func(t *testing.T, s *scene) error {
-			_, err := s.house.owner.SetSettings(t.Context(), agentapi.Settings{FailStaticHours: 6})
+			_, err := s.house.owner.ChangeSettings(t.Context(), map[string]any{"failStaticHours": 6})
 			return err
 		},
 	},

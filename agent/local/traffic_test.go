@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
 )
 
@@ -189,7 +188,7 @@ func TestTrafficTrailersLikeGRPC(t *testing.T) {
 	srv.Start()
 	h.serves(t, srv)
 	address := h.publish(t)
-	if _, err := h.owner.SetOptions(t.Context(), "notes", agentapi.AppOptions{H2C: true}); err != nil {
+	if _, err := h.owner.ChangeOptions(t.Context(), "notes", map[string]any{"h2c": true}); err != nil {
 		t.Fatal(err)
 	}
 	body, w := io.Pipe()

@@ -42,7 +42,7 @@ func TestOwnerVerbsInTheWrongState(t *testing.T) {
 		verb := want.verb
 		q := request{method: "POST", socket: true, secret: r.secret}
 		if verb == "options" {
-			q.method, q.body = "PUT", options
+			q.method, q.body = "PATCH", options
 		}
 		for name, status := range map[string]int{"nothing": want.unknown, "wiki": want.waiting, "notes": want.live} {
 			if status == 0 {

@@ -1,7 +1,6 @@
 package localapi
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 
@@ -97,44 +96,10 @@ func (a *API) open(r *http.Request) (any, error) {
 	return agentapi.OpenLink{URL: url, ExpiresAt: expires}, nil
 }
 
-// setOptions changes the options named and leaves the others: a client need not know
-// all there are. PATCH is a merge patch (RFC 7396), in which null is the default.
-func (a *API) setOptions(r *http.Request) (any, error) {
-	change, err := readOptions(r)
+func (a *API) changeOptions(r *http.Request) (any, error) {
+	change, err := readChange[agentapi.AppOptions](r, agentapi.Options)
 	if err != nil {
 		return nil, err
 	}
 	return a.cfg.Apps.ChangeOptions(r.Context(), r.PathValue("name"), change)
-}
-
-// readOptions returns what the body does to options. encoding/json leaves what is
-// not there as it is; a default is written into the patch first.
-func readOptions(r *http.Request) (func(*agentapi.AppOptions), error) {
-	names := make([]string, len(agentapi.Options))
-	for i, o := range agentapi.Options {
-		names[i] = o.Name
-	}
-	f := readFields(r, names...)
-	patch := map[string]any{}
-	for _, o := range agentapi.Options {
-		switch {
-		case !f.has(o.Name):
-		case string(f.raw[o.Name]) == "null" && r.Method == http.MethodPatch:
-			patch[o.Name] = o.Default
-		case o.Default == false:
-			patch[o.Name] = f.truth(o.Name)
-		case o.Default == 0:
-			patch[o.Name] = f.integer(o.Name)
-		default:
-			patch[o.Name] = f.text(o.Name)
-		}
-	}
-	if f.err != nil {
-		return nil, f.err
-	}
-	merge, err := json.Marshal(patch)
-	if err != nil {
-		return nil, err
-	}
-	return func(o *agentapi.AppOptions) { _ = json.Unmarshal(merge, o) }, nil // cannot fail: types are checked above
 }

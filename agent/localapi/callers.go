@@ -176,7 +176,7 @@ func (s *Server) caller(p procinfo.Process) engine.Caller {
 		return engine.Caller{}
 	}
 	api := s.current.Load()
-	return engine.Caller{UserID: p.UserID, Stranger: api == nil || !api.cfg.Settings.TrustEverybody()}
+	return engine.Caller{UserID: p.UserID, Stranger: api == nil || !api.cfg.Settings.Get().TrustEverybody}
 }
 
 // letIn refuses programs of users whom the owner has not let in, and has the

@@ -74,6 +74,45 @@ func parseFields(raw []byte, known ...string) *fields {
 	return &fields{raw: found}
 }
 
+// readChange returns what a body does to a table of the owner's choices. It is a merge
+// patch (RFC 7396): what is not named stays as it is, because a client need not know all
+// there are, and null is the default. encoding/json leaves what is not there as it is; a
+// default is written into the patch first.
+func readChange[T any](r *http.Request, table []agentapi.Field) (func(*T), error) {
+	names := make([]string, len(table))
+	for i, one := range table {
+		names[i] = one.Name
+	}
+	f := readFields(r, names...)
+	patch := map[string]any{}
+	for _, one := range table {
+		if !f.has(one.Name) {
+			continue
+		}
+		if patch[one.Name] = one.Default; string(f.raw[one.Name]) == "null" {
+			continue
+		}
+		switch one.Default.(type) {
+		case bool:
+			patch[one.Name] = f.truth(one.Name)
+		case int:
+			patch[one.Name] = f.integer(one.Name)
+		case string:
+			patch[one.Name] = f.text(one.Name)
+		case []string:
+			patch[one.Name] = f.texts(one.Name)
+		}
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	merge, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	return func(to *T) { _ = json.Unmarshal(merge, to) }, nil // cannot fail: types are checked above
+}
+
 // has says whether a field is there.
 func (f *fields) has(name string) bool { return f.raw[name] != nil }
 

@@ -184,8 +184,7 @@ var routes = []route{
 	{"POST", "/owner/apps/{name}/unmute", tierOwner, (*API).unmute},
 	{"POST", "/owner/apps/{name}/pause", tierTake, (*API).pause},
 	{"POST", "/owner/apps/{name}/resume", tierOwner, (*API).resume},
-	{"PATCH", "/owner/apps/{name}/options", tierOwner, (*API).setOptions},
-	{"PUT", "/owner/apps/{name}/options", tierOwner, (*API).setOptions},
+	{"PATCH", "/owner/apps/{name}/options", tierOwner, (*API).changeOptions},
 	{"GET", "/owner/people", tierTake, (*API).ownerPeople},
 	{"POST", "/owner/people/invite", tierOwner, byOwner((*API).invite)},
 	{"POST", "/owner/people/invitations", tierOwner, (*API).inviteAll},
@@ -217,7 +216,7 @@ var routes = []route{
 	{"POST", "/owner/users/{id}/deny", tierTake, (*API).denyUser},
 	{"DELETE", "/owner/users/{id}", tierOwner, (*API).forgetUser},
 	{"GET", "/owner/settings", tierTake, (*API).settings},
-	{"PUT", "/owner/settings", tierOwner, (*API).setSettings},
+	{"PATCH", "/owner/settings", tierOwner, (*API).changeSettings},
 }
 
 // New starts nothing; see Run.

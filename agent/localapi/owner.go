@@ -41,44 +41,12 @@ func (a *API) lightUp(*http.Request) (any, error) { return done, a.cfg.Access.Li
 
 func (a *API) settings(*http.Request) (any, error) { return a.cfg.Settings.Get(), nil }
 
-// setSettings replaces the settings. Every field has to be there: one that was
-// forgotten would quietly become its default. What came later than the first version
-// stays as it is when it is not named.
-func (a *API) setSettings(r *http.Request) (any, error) {
-	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "probe", "requests", "titles", "strangersKnock", "displayName", "language", "updateAddress", "updateKey", "quiet")
-	s := agentapi.Settings{FailStaticHours: f.integer("failStaticHours"), AskAgain: f.truth("askAgain")}
-	now := a.cfg.Settings.Get()
-	for _, later := range []struct {
-		name      string
-		kept, set *bool
-	}{
-		{"trustEverybody", &now.TrustEverybody, &s.TrustEverybody},
-		{"probe", &now.Probe, &s.Probe},
-		{"requests", &now.Requests, &s.Requests},
-		{"strangersKnock", &now.StrangersKnock, &s.StrangersKnock},
-		{"titles", &now.Titles, &s.Titles},
-	} {
-		if *later.set = *later.kept; f.has(later.name) {
-			*later.set = f.truth(later.name)
-		}
+func (a *API) changeSettings(r *http.Request) (any, error) {
+	change, err := readChange[agentapi.Settings](r, agentapi.SettingFields)
+	if err != nil {
+		return nil, err
 	}
-	for _, later := range []struct {
-		name      string
-		kept, set *string
-	}{
-		{"displayName", &now.DisplayName, &s.DisplayName},
-		{"language", &now.Language, &s.Language},
-		{"updateAddress", &now.UpdateAddress, &s.UpdateAddress},
-		{"updateKey", &now.UpdateKey, &s.UpdateKey},
-	} {
-		if *later.set = *later.kept; f.has(later.name) {
-			*later.set = f.text(later.name)
-		}
-	}
-	if s.Quiet = f.texts("quiet"); f.err != nil {
-		return nil, f.err
-	}
-	s, err := a.cfg.Settings.Set(s)
+	s, err := a.cfg.Settings.Change(change)
 	if err == nil {
 		a.cfg.Requests.Forget()
 	}

@@ -48,7 +48,7 @@ func TestPauseAndDark(t *testing.T) {
 		t.Errorf("resume: %v", err)
 	}
 	options := agentapi.AppOptions{Forwarded: true, IdentityHeader: "X-Remote-User", IdentityValue: agentapi.IdentityID}
-	if got, err := owner.SetOptions(ctx, "notes", options); err != nil || got != options || changed("options").Apps[0].Options != options {
+	if got, err := owner.ChangeOptions(ctx, "notes", map[string]any{"forwarded": true, "identityHeader": "X-Remote-User", "identityValue": "id"}); err != nil || got != options || changed("options").Apps[0].Options != options {
 		t.Errorf("options: %+v, %v", got, err)
 	}
 	if closed, err := owner.GoDark(ctx); err != nil || !closed.OK {
@@ -69,7 +69,7 @@ func TestPauseAndDark(t *testing.T) {
 	for what, err := range map[string]error{
 		"pause":   func() error { _, err := owner.Pause(ctx, "nothing"); return err }(),
 		"resume":  owner.Resume(ctx, "nothing"),
-		"options": func() error { _, err := owner.SetOptions(ctx, "nothing", options); return err }(),
+		"options": func() error { _, err := owner.ChangeOptions(ctx, "nothing", map[string]any{"h2c": true}); return err }(),
 	} {
 		if agentapi.CodeOf(err) != agentapi.CodeNotFound {
 			t.Errorf("%s of an app that is not there: %v", what, err)
@@ -150,11 +150,12 @@ func TestBodies(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.approved(t, "notes", "Notes")
-	put := func(path, body string) response {
-		return r.send(t, request{method: "PUT", path: path, body: body, socket: true, secret: r.secret})
+	patch := func(path, body string) response {
+		return r.send(t, request{method: "PATCH", path: path, body: body, socket: true, secret: r.secret})
 	}
 	full := noOptions(t)
 	const options, settings = "/owner/apps/notes/options", "/owner/settings"
+	const key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 	for _, c := range []struct {
 		path, body string
 		status     int
@@ -165,7 +166,6 @@ func TestBodies(t *testing.T) {
 		{options, strings.Replace(full, `"identityHeader":""`, `"identityHeader":"Remote-User"`, 1), 200, `"identityValue":"email"`},
 		{options, strings.Replace(full, `"h2c":false`, `"h2c":"true"`, 1), 400, "h2c"},
 		{options, strings.Replace(full, `"h2c"`, `"H2C"`, 1), 400, "h2c"},
-		{options, strings.Replace(full, `"h2c":false`, `"h2c":null`, 1), 400, "h2c"},
 		{options, strings.Replace(full, `"h2c":false`, `"h2c":true,"h2c":false`, 1), 400, "twice"},
 		{options, strings.Replace(full, `"identityHeader":""`, `"identityHeader":5`, 1), 400, "identityHeader"},
 		{options, strings.Replace(full, `"identityHeader":""`, `"identityHeader":"Cookie"`, 1), 400, "Cookie"},
@@ -174,34 +174,27 @@ func TestBodies(t *testing.T) {
 		{options, `{"forwarded":true,"laterOption":5}`, 200, strings.NewReplacer(`"forwarded":false`, `"forwarded":true`, `"h2c":false`, `"h2c":true`).Replace(full)},
 		{options, `{}`, 200, `"h2c":true`},
 		{options, `[]`, 400, "object"},
-		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"probe":true,"requests":true,"titles":true,"strangersKnock":false,"displayName":"","language":"","updateAddress":"","updateKey":"","quiet":[]}`},
-		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":true,"quiet":[]}`, 200, `"trustEverybody":true`},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"trustEverybody":true`}, // stays
-		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":1,"quiet":[]}`, 400, "trustEverybody"},
-		{settings, `{"failStaticHours":5,"askAgain":true,"displayName":"Maya","quiet":[]}`, 200, `"displayName":"Maya"`},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"displayName":"Maya"`}, // stays
-		{settings, `{"failStaticHours":5,"askAgain":true,"displayName":"maya@example.com","quiet":[]}`, 400, "neither an @ nor a dot"},
-		{settings, `{"failStaticHours":5,"askAgain":true,"probe":false,"quiet":[]}`, 200, `"probe":false`},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"probe":false`}, // stays
-		{settings, `{"failStaticHours":5,"askAgain":true,"titles":false,"quiet":[]}`, 200, `"titles":false`},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"titles":false`}, // stays
-		{settings, `{"failStaticHours":5,"askAgain":true,"titles":1,"quiet":[]}`, 400, "titles"},
-		{settings, `{"failStaticHours":5,"askAgain":true,"probe":1,"quiet":[]}`, 400, "probe"},
-		{settings, `{"failStaticHours":5,"askAgain":true,"requests":false,"quiet":[]}`, 200, `"requests":false`},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"requests":false`}, // stays
-		{settings, `{"failStaticHours":5,"askAgain":true,"requests":"yes","quiet":[]}`, 400, "requests"},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":["renamed"]}`, 200, `"quiet":["renamed"]`},
-		{settings, `{"askAgain":true,"quiet":[]}`, 400, "failStaticHours"},
-		{settings, `{"failStaticHours":5,"quiet":[]}`, 400, "askAgain"},
-		{settings, `{"failStaticHours":5,"askAgain":true}`, 400, "quiet"},
-		{settings, `{"failStaticHours":25,"askAgain":true,"quiet":[]}`, 400, "24"},
-		{settings, `{"failStaticHours":-1,"askAgain":true,"quiet":[]}`, 400, "24"},
-		{settings, `{"failStaticHours":1.5,"askAgain":true,"quiet":[]}`, 400, "whole number"},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":"renamed"}`, 400, "quiet"},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[1]}`, 400, "quiet"},
-		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":["UP"]}`, 400, "UP"},
+		{settings, `{"failStaticHours":5}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"probe":true,"requests":true,"titles":true,"strangersKnock":false,"displayName":"","language":"","updateAddress":"","updateKey":"","quiet":[]}`},
+		{settings, `{"askAgain":true,"trustEverybody":true,"probe":false,"requests":false,"titles":false,"displayName":"Maya","quiet":["access"]}`, 200, `{"failStaticHours":5,"askAgain":true,"trustEverybody":true,"probe":false,"requests":false,"titles":false,"strangersKnock":false,"displayName":"Maya","language":"","updateAddress":"","updateKey":"","quiet":["access"]}`},
+		{settings, `{"failStaticHours":null,"probe":null,"displayName":null,"quiet":null}`, 200, `{"failStaticHours":24,"askAgain":true,"trustEverybody":true,"probe":true,"requests":false,"titles":false,"strangersKnock":false,"displayName":"","language":"","updateAddress":"","updateKey":"","quiet":[]}`},
+		{settings, `{"failStaticHours":5,"laterSetting":{}}`, 200, `"requests":false`},
+		{settings, `{"updateAddress":"https://porch.example/update.json","updateKey":"` + key + `"}`, 200, key},
+		{settings, `{"updateAddress":"none"}`, 200, `"updateAddress":"none","updateKey":""`}, // which goes with its address
+		{settings, `{"updateKey":"` + key + `"}`, 400, "address"},
+		{settings, `{"trustEverybody":1}`, 400, "trustEverybody"},
+		{settings, `{"displayName":"maya@example.com"}`, 400, "neither an @ nor a dot"},
+		{settings, `{"titles":1}`, 400, "titles"},
+		{settings, `{"probe":1}`, 400, "probe"},
+		{settings, `{"requests":"yes"}`, 400, "requests"},
+		{settings, `{"quiet":["renamed"]}`, 200, `"quiet":["renamed"]`},
+		{settings, `{"failStaticHours":25}`, 400, "24"},
+		{settings, `{"failStaticHours":-1}`, 400, "24"},
+		{settings, `{"failStaticHours":1.5}`, 400, "whole number"},
+		{settings, `{"quiet":"renamed"}`, 400, "quiet"},
+		{settings, `{"quiet":[1]}`, 400, "quiet"},
+		{settings, `{"quiet":["UP"],"askAgain":false}`, 400, "UP"},
 	} {
-		got := put(c.path, c.body)
+		got := patch(c.path, c.body)
 		if got.status != c.status || !strings.Contains(got.body, c.want) {
 			t.Errorf("%s %s: %d %s", c.path, c.body, got.status, got.body)
 		}
@@ -213,6 +206,29 @@ func TestBodies(t *testing.T) {
 	got := r.send(t, request{method: "GET", path: settings, socket: true, secret: r.secret})
 	if err := json.Unmarshal([]byte(got.body), &kept); err != nil || kept.FailStaticHours != 5 || !kept.AskAgain {
 		t.Errorf("kept: %s", got.body)
+	}
+}
+
+// Weakness (HO6): settings were replaced whole, so of two tools that changed different ones
+// at one moment one lost.
+// Checked: both win, however often they meet.
+func TestTwoToolsChangeSettings(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	owner, ended := r.owner(), make(chan error)
+	for n := range 20 {
+		on, name := n%2 == 0, fmt.Sprintf("Maya %d", n)
+		for _, change := range []map[string]any{{"askAgain": on}, {"displayName": name}} {
+			go func() { _, err := owner.ChangeSettings(t.Context(), change); ended <- err }()
+		}
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if got, err := owner.Settings(t.Context()); err != nil || got.AskAgain != on || got.DisplayName != name {
+			t.Fatalf("%d: %+v, %v", n, got, err)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func (a *API) requestsOf(app string, after uint64) agentapi.VisitorRequests {
 			names[known.ID] = known.Name
 		}
 	}
-	answer := agentapi.VisitorRequests{On: a.cfg.Settings.Requests()}
+	answer := agentapi.VisitorRequests{On: a.cfg.Settings.Get().Requests}
 	answer.Requests, answer.Seq = a.cfg.Requests.Since(after, names)
 	return answer
 }

@@ -67,16 +67,13 @@ func TestRequests(t *testing.T) {
 	if _, err := r.owner().Requests(t.Context(), "nobody", 0, 0); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("of no app: %v", err)
 	}
-	settings := r.settings.Get()
-	settings.Requests = false
-	if _, err := r.owner().SetSettings(t.Context(), settings); err != nil {
+	if _, err := r.owner().ChangeSettings(t.Context(), map[string]any{"requests": false}); err != nil {
 		t.Fatal(err)
 	}
 	if off := ask("", 0, agentapi.MaxWait); off.On || len(off.Requests) != 0 {
 		t.Errorf("off: %+v", off)
 	}
-	settings.Requests = true
-	if _, err := r.owner().SetSettings(t.Context(), settings); err != nil {
+	if _, err := r.owner().ChangeSettings(t.Context(), map[string]any{"requests": nil}); err != nil {
 		t.Fatal(err)
 	}
 	if again := ask("", 0, 0); !again.On || len(again.Requests) != 0 {

@@ -211,7 +211,7 @@ func (r *rig) serve(t testing.TB) {
 	if r.settings, err = settings.New(kept, r.outside.changes, nil); err != nil {
 		t.Fatal(err)
 	}
-	r.requests = requests.New(r.settings.Requests, r.apps.Has)
+	r.requests = requests.New(func() bool { return r.settings.Get().Requests }, r.apps.Has)
 	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: r.outside.changes, Activity: r.activity})
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func (r *rig) serve(t testing.TB) {
 				app, ok := r.apps.OnPort(port, func(string) int { return 0 })
 				return agentapi.AppSummary{Name: app.Name, Label: app.Label, Status: app.Status}, ok
 			},
-			Seen: r.apps.PortSeen, Suggest: r.apps.Suggest, OwnPorts: []int{own}, Titles: r.settings.Titles,
+			Seen: r.apps.PortSeen, Suggest: r.apps.Suggest, OwnPorts: []int{own}, Titles: func() bool { return true },
 		}),
 		Info:        info,
 		Connection:  r.outside.standing,

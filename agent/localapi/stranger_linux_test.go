@@ -332,7 +332,7 @@ func TestS1EverybodyTrusted(t *testing.T) {
 	r := start(t)
 	nobody := r.stranger(t)
 	r.approved(t, "notes", "Notes")
-	if _, err := r.owner().SetSettings(t.Context(), agentapi.Settings{FailStaticHours: 24, TrustEverybody: true}); err != nil {
+	if _, err := r.owner().ChangeSettings(t.Context(), map[string]any{"trustEverybody": true}); err != nil {
 		t.Fatal(err)
 	}
 	me := fmt.Sprintf(`{"appId":"org.example.notes","pid":%d}`, os.Getpid())

@@ -235,12 +235,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 func TestWithdrawnWhileAskingAgain(t *testing.T) {
 	t.Parallel()
 	r, id := startWithBob(t, "Notes")
-	settings, err := r.owner.Settings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings.AskAgain = true
-	if _, err := r.owner.SetSettings(t.Context(), settings); err != nil {
+	if _, err := r.owner.ChangeSettings(t.Context(), map[string]any{"askAgain": true}); err != nil {
 		t.Fatal(err)
 	}
 	pub, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 9000})

@@ -15,12 +15,7 @@ func TestInviteAll(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.publish(t, "notes", "Notes")
-	settings, err := r.owner.Settings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings.DisplayName = "Maya"
-	if _, err := r.owner.SetSettings(t.Context(), settings); err != nil {
+	if _, err := r.owner.ChangeSettings(t.Context(), map[string]any{"displayName": "Maya"}); err != nil {
 		t.Fatal(err)
 	}
 	id := r.invited(t, true, "Notes")

@@ -143,12 +143,7 @@ func TestKnockOfAStranger(t *testing.T) {
 	}
 	strangers := func(on bool) {
 		t.Helper()
-		settings, err := r.owner.Settings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		settings.StrangersKnock = on
-		if _, err := r.owner.SetSettings(t.Context(), settings); err != nil {
+		if _, err := r.owner.ChangeSettings(t.Context(), map[string]any{"strangersKnock": on}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,7 +26,7 @@ type Settings struct {
 	changes *broadcast.Signal
 	changed func() // nil for not
 
-	saving sync.Mutex // held while the settings are replaced
+	saving sync.Mutex // held while the settings are changed
 	now    atomic.Pointer[agentapi.Settings]
 }
 
@@ -39,12 +39,9 @@ const (
 // New reads the stored settings. changes is raised after they were replaced, and changed
 // called when they are others now; nil when nobody follows them.
 func New(kept *store.Store, changes *broadcast.Signal, changed func()) (*Settings, error) {
-	chosen, ok, err := kept.Settings()
+	chosen, err := kept.Settings()
 	if err != nil {
 		return nil, err
-	}
-	if !ok {
-		chosen = agentapi.Settings{FailStaticHours: maxHours, Probe: true, Requests: true, Titles: true, Quiet: []string{}}
 	}
 	s := &Settings{store: kept, changes: changes, changed: changed}
 	s.now.Store(&chosen)
@@ -63,24 +60,6 @@ func (s *Settings) FailStatic() time.Duration {
 	return time.Duration(s.now.Load().FailStaticHours) * time.Hour
 }
 
-// AskAgain says whether an app whose port changed waits for the owner again.
-func (s *Settings) AskAgain() bool { return s.now.Load().AskAgain }
-
-// TrustEverybody says whether other users of this computer count as the owner.
-func (s *Settings) TrustEverybody() bool { return s.now.Load().TrustEverybody }
-
-// Probe says whether apps may be asked how they do.
-func (s *Settings) Probe() bool { return s.now.Load().Probe }
-
-// Requests says whether visitors' requests are kept for the owner to see.
-func (s *Settings) Requests() bool { return s.now.Load().Requests }
-
-// StrangersKnock says whether people unknown to this computer may ask to be let in.
-func (s *Settings) StrangersKnock() bool { return s.now.Load().StrangersKnock }
-
-// DisplayName is what the owner calls themselves to people they invite, or empty.
-func (s *Settings) DisplayName() string { return s.now.Load().DisplayName }
-
 // Update is the address of the update notice and the key that signs there as the owner
 // named them, see agentapi.Settings.UpdateAddress.
 func (s *Settings) Update() controlapi.UpdateNotice {
@@ -96,23 +75,25 @@ func (s *Settings) Language() words.Language {
 	return words.System()
 }
 
-// Titles says whether programs may be asked for their titles and icons while the owner
-// chooses what to share.
-func (s *Settings) Titles() bool { return s.now.Load().Titles }
-
-// Set replaces the settings and returns them as they are kept. They are in force
-// when it returns.
-func (s *Settings) Set(chosen agentapi.Settings) (agentapi.Settings, error) {
-	chosen, err := clean(chosen)
+// Change changes the settings and returns them as they are kept: of two changes at a time
+// none is lost. They are in force when it returns.
+func (s *Settings) Change(change func(*agentapi.Settings)) (agentapi.Settings, error) {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	was, next := s.Get(), s.Get()
+	change(&next)
+	if next.UpdateKey == was.UpdateKey && (next.UpdateAddress == "" || next.UpdateAddress == agentapi.NoAddress) {
+		next.UpdateKey = "" // it was the address's that goes
+	}
+	next, err := clean(next)
 	if err != nil {
 		return agentapi.Settings{}, err
 	}
-	s.saving.Lock()
-	defer s.saving.Unlock()
-	if err := s.store.SaveSettings(chosen); err != nil {
+	if err := s.store.SaveSettings(next); err != nil {
 		return agentapi.Settings{}, fmt.Errorf("keep the settings: %w", err)
 	}
-	if was := s.now.Swap(&chosen); s.changed != nil && !reflect.DeepEqual(*was, chosen) {
+	s.now.Store(&next)
+	if s.changed != nil && !reflect.DeepEqual(was, next) {
 		s.changed()
 	}
 	s.changes.Raise()

@@ -57,7 +57,7 @@ func TestSettings(t *testing.T) {
 		"a long kind":               {Quiet: []string{strings.Repeat("a", 41)}},
 		"many kinds":                {Quiet: strings.Fields(kinds(51))},
 	} {
-		if _, err := s.Set(bad); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+		if _, err := s.Change(func(s *agentapi.Settings) { *s = bad }); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -65,20 +65,22 @@ func TestSettings(t *testing.T) {
 		t.Errorf("refusals changed something: %s, %d", got, len(changed))
 	}
 	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false Titles:false StrangersKnock:true DisplayName:Maya Language:de UpdateAddress: UpdateKey: Quiet:[access request]}"
-	got, err := s.Set(agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, StrangersKnock: true, DisplayName: " Maya ", Language: "de", Quiet: []string{"request", "access", "request"}})
-	if err != nil || fmt.Sprintf("%+v", got) != want || s.FailStatic() != 3*time.Hour || s.Probe() || s.Requests() || !s.StrangersKnock() || !s.AskAgain() || !s.TrustEverybody() || len(changed) != 1 {
+	got, err := s.Change(func(s *agentapi.Settings) {
+		*s = agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, StrangersKnock: true, DisplayName: " Maya ", Language: "de", Quiet: []string{"request", "access", "request"}}
+	})
+	if err != nil || fmt.Sprintf("%+v", got) != want || s.FailStatic() != 3*time.Hour || len(changed) != 1 {
 		t.Errorf("%+v, %v, %d told", got, err, len(changed))
 	}
 	got.Quiet[0] = "not mine to change"
 	db.Close()
-	if _, err := s.Set(agentapi.Settings{}); err == nil || fmt.Sprintf("%+v", s.Get()) != want {
+	if _, err := s.Change(func(s *agentapi.Settings) { s.AskAgain = false }); err == nil || fmt.Sprintf("%+v", s.Get()) != want {
 		t.Errorf("settings that were not kept are in force: %v", err)
 	}
 	s, _ = open(t, dir, nil)
 	if got := fmt.Sprintf("%+v", s.Get()); got != want {
 		t.Errorf("after a restart: %s", got)
 	}
-	if got, err = s.Set(agentapi.Settings{}); err != nil || got.Quiet == nil {
+	if got, err = s.Change(func(s *agentapi.Settings) { *s = agentapi.Settings{} }); err != nil || got.Quiet == nil {
 		t.Errorf("zero hours: %+v, %v", got, err)
 	}
 }

@@ -19,21 +19,21 @@ var (
 	updateKey        = []byte("update")
 )
 
-// Settings returns what the owner chose; ok is false when they never did.
-func (s *Store) Settings() (settings agentapi.Settings, ok bool, err error) {
+// Settings returns what the owner chose. What they never did, or an earlier version wrote
+// nothing of, is the default.
+func (s *Store) Settings() (settings agentapi.Settings, err error) {
+	settings = agentapi.DefaultSettings()
 	err = s.view(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(settingsBucket).Get(ownerSettingsKey)
 		if raw == nil {
 			return nil
 		}
-		settings.Probe, settings.Requests, settings.Titles = true, true, true // on where an earlier version wrote nothing of them
 		if err := json.Unmarshal(raw, &settings); err != nil {
 			return fmt.Errorf("the stored settings are damaged: %w", err)
 		}
-		ok = true
 		return nil
 	})
-	return settings, ok, err
+	return settings, err
 }
 
 // Update returns what is known of newer versions, by the words of whoever keeps it; nil

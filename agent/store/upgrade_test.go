@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,8 +63,8 @@ func TestFirstDatabaseOpens(t *testing.T) {
 	if in, err := s.Instance(); err != nil || in.ID != "22ba28da" || len(in.Key) != 32 {
 		t.Errorf("the directory calls itself %q, %v", in.ID, err)
 	}
-	if _, ok, err := s.Settings(); ok || err != nil {
-		t.Errorf("settings nobody chose, %v", err)
+	if got, err := s.Settings(); err != nil || !reflect.DeepEqual(got, agentapi.DefaultSettings()) {
+		t.Errorf("settings nobody chose: %+v, %v", got, err)
 	}
 	if since, err := s.DarkSince(); since != nil || err != nil {
 		t.Errorf("dark since %v, %v", since, err)
@@ -152,8 +153,8 @@ func TestOlderSettingsKeepWhatIsOn(t *testing.T) {
 	if err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }); err != nil {
 		t.Fatal(err)
 	}
-	got, ok, err := s.Settings()
-	if err != nil || !ok || !got.Requests || !got.Probe || got.FailStaticHours != 4 || !got.AskAgain {
-		t.Errorf("%+v, %v, %v", got, ok, err)
+	got, err := s.Settings()
+	if err != nil || !got.Requests || !got.Probe || !got.Titles || got.FailStaticHours != 4 || !got.AskAgain {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

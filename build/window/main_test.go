@@ -28,16 +28,18 @@ func TestWhatIsWrittenDownIsUpToDate(t *testing.T) {
 	}
 }
 
-// An option that the agent tells of can be changed, too.
-func TestEveryOptionCanBeChanged(t *testing.T) {
+// An option or setting that the agent tells of can be changed, too.
+func TestEveryChoiceCanBeChanged(t *testing.T) {
 	t.Parallel()
 	spec, err := read(loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch := spec.Paths.Value("/owner/apps/{name}/options").Patch.RequestBody.Value.Content["application/json"].Schema.Value
-	if all := ordered(spec.Components.Schemas["AppOptions"].Value.Properties); !slices.Equal(ordered(patch.Properties), all) {
-		t.Errorf("of %q can be changed %q", all, ordered(patch.Properties))
+	for path, schema := range map[string]string{"/owner/apps/{name}/options": "AppOptions", "/owner/settings": "Settings"} {
+		patch := spec.Paths.Value(path).Patch.RequestBody.Value.Content["application/json"].Schema.Value
+		if all := ordered(spec.Components.Schemas[schema].Value.Properties); !slices.Equal(ordered(patch.Properties), all) {
+			t.Errorf("%s: of %q can be changed %q", path, all, ordered(patch.Properties))
+		}
 	}
 }
 

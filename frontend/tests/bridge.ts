@@ -271,10 +271,10 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   },
 
   settings: () => settings,
-  setSettings: (value) => {
-    settings = { ...settings, ...value };
+  changeSettings: (value) => {
+    settings = { ...settings, ...(value as Partial<Settings>) };
     if (!settings.requests) requested = [];
-    if (value.language !== undefined) {
+    if (value.language != null) {
       sessionStorage.setItem('language', value.language); // as the program around the page remembers it
       set({ language: value.language });
     }

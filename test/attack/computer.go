@@ -79,15 +79,8 @@ func (s *stage) startComputer(ctx context.Context, data string, more ...string) 
 // publish asks for an address for an app and has the owner approve it. The agent asks no
 // app how it does: whatever comes to one comes from a visitor.
 func (c *computer) publish(ctx context.Context, name, label string, port int) (host string, err error) {
-	settings, err := c.owner.Settings(ctx)
-	if err != nil {
+	if _, err := c.owner.ChangeSettings(ctx, map[string]any{"probe": false}); err != nil {
 		return "", err
-	}
-	if settings.Probe {
-		settings.Probe = false
-		if _, err := c.owner.SetSettings(ctx, settings); err != nil {
-			return "", err
-		}
 	}
 	if _, err := c.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: label, LocalPort: port}); err != nil {
 		return "", err

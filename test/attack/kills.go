@@ -50,13 +50,13 @@ var changes = []change{
 		return err
 	}},
 	{"options", func(ctx context.Context, c *computer, h *house, n int) error {
-		_, err := c.owner.SetOptions(ctx, appName(n-3), agentapi.AppOptions{Forwarded: true})
+		_, err := c.owner.ChangeOptions(ctx, appName(n-3), map[string]any{"forwarded": true})
 		h.forwarded[appName(n-3)] = true
 		return err
 	}},
 	{"settings", func(ctx context.Context, c *computer, h *house, n int) error {
 		h.hours = n % 25
-		_, err := c.owner.SetSettings(ctx, agentapi.Settings{FailStaticHours: h.hours})
+		_, err := c.owner.ChangeSettings(ctx, map[string]any{"failStaticHours": h.hours})
 		return err
 	}},
 	{"remove", func(ctx context.Context, c *computer, h *house, n int) error {

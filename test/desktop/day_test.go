@@ -5,8 +5,6 @@ package desktop
 import (
 	"os"
 	"testing"
-
-	"porchlight/agent/agentapi"
 )
 
 // TestDayOfEvents prints what the program holds, with no window, after a day in
@@ -37,7 +35,7 @@ func TestDayOfEvents(t *testing.T) {
 		case 2:
 			_, err = bob.Open(ctx, address)
 		case 3:
-			_, err = owner.SetOptions(ctx, "notes", agentapi.AppOptions{Forwarded: n%8 == 3})
+			_, err = owner.ChangeOptions(ctx, "notes", map[string]any{"forwarded": n%8 == 3})
 		}
 		if err != nil {
 			t.Fatalf("event %d: %v", n, err)

@@ -41,7 +41,7 @@ var harmless = map[string]string{
 	"revokeGrant":       `{"id":"none"}`,
 	"revokePassword":    `{"id":"none"}`,
 	"seeNotices":        `{"id":1}`,
-	"setSettings":       `{"failStaticHours":24,"askAgain":false,"trustEverybody":false,"quiet":[]}`,
+	"changeSettings":    `{"failStaticHours":24}`,
 	"share":             `{"name":"nothing","label":"Nothing","localPort":1,"program":"","user":"nobody","listening":true}`,
 	"tryAddress":        `{"name":"nothing"}`,
 	"undoActivity":      `{"id":1}`,

@@ -32,18 +32,7 @@ flag that is not given stays as it is.`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
 	f := cmd.Flags()
-	for _, o := range agentapi.Options {
-		switch {
-		case o.Default == false:
-			f.Bool(o.Flag(), false, o.Help)
-		case o.Default == 0:
-			f.Int(o.Flag(), 0, o.Help)
-		case o.Name == "identityValue":
-			f.String(o.Flag(), agentapi.IdentityEmail, o.Help)
-		default:
-			f.String(o.Flag(), "", o.Help)
-		}
-	}
+	addFlags(f, agentapi.Options)
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.AppOptions, error) {
 		state, err := client.State(ctx)
 		if err != nil {
@@ -53,7 +42,7 @@ flag that is not given stays as it is.`,
 		if err != nil {
 			return agentapi.AppOptions{}, err
 		}
-		change := given(f)
+		change := given(f, agentapi.Options)
 		header, named := change["identityHeader"]
 		if !named {
 			header = app.Options.IdentityHeader
@@ -68,21 +57,39 @@ flag that is not given stays as it is.`,
 	}, func(now agentapi.AppOptions, _ []string) error { return showOptions(c.terminal, now) })
 }
 
-// given is what the flags that were given change, by the options' names in JSON.
-func given(f *pflag.FlagSet) map[string]any {
+// addFlags makes a flag of each field of a table.
+func addFlags(f *pflag.FlagSet, table []agentapi.Field) {
+	for _, one := range table {
+		switch usual := one.Default.(type) {
+		case bool:
+			f.Bool(one.Flag(), usual, one.Help)
+		case int:
+			f.Int(one.Flag(), usual, one.Help)
+		case string:
+			f.String(one.Flag(), usual, one.Help)
+		case []string:
+			f.StringSlice(one.Flag(), usual, one.Help)
+		}
+	}
+}
+
+// given is what the flags that were given change, by the fields' names in JSON.
+func given(f *pflag.FlagSet, table []agentapi.Field) map[string]any {
 	change := map[string]any{}
-	for _, o := range agentapi.Options {
-		flag := o.Flag()
+	for _, one := range table {
+		flag := one.Flag()
 		if !f.Changed(flag) {
 			continue
 		}
-		switch o.Default {
-		case false:
-			change[o.Name], _ = f.GetBool(flag)
-		case 0:
-			change[o.Name], _ = f.GetInt(flag)
-		default:
-			change[o.Name], _ = f.GetString(flag)
+		switch one.Default.(type) {
+		case bool:
+			change[one.Name], _ = f.GetBool(flag)
+		case int:
+			change[one.Name], _ = f.GetInt(flag)
+		case string:
+			change[one.Name], _ = f.GetString(flag)
+		case []string:
+			change[one.Name], _ = f.GetStringSlice(flag)
 		}
 	}
 	return change

@@ -3,20 +3,18 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
 )
 
 func settingsCommand(c cli) *cobra.Command {
-	var want agentapi.Settings
 	versions := ""
 	cmd := &cobra.Command{
 		Use:   "settings",
@@ -37,90 +35,53 @@ shown; a flag that is not given stays as it is.
   porchlight settings --titles=false              ask no program for its title while you choose what to share
   porchlight settings --strangers-knock           people you have never invited may ask to be let in
   porchlight settings --quiet access,changed`,
-		Args:    commandline.Exactly(),
-		PreRunE: func(*cobra.Command, []string) error { return checkQuiet(want.Quiet) },
+		Args: commandline.Exactly(),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			quiet, err := cmd.Flags().GetStringSlice("quiet")
+			return errors.Join(err, checkQuiet(quiet))
+		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&want.FailStaticHours, "fail-static-hours", 24, "hours people keep their access while the control plane is away, 0 to 24")
-	f.BoolVar(&want.AskAgain, "ask-again", false, "have an app that changes its port wait for your approval")
-	f.BoolVar(&want.TrustEverybody, "trust-everybody", false, "have programs of every user of this computer count as your own")
-	f.BoolVar(&want.Probe, "probe", true, "ask approved apps for their first page, to tell you how they do")
-	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
-	f.StringVar(&want.DisplayName, "display-name", "", "what people you invite read beside your address; '' for the address alone")
-	f.StringVar(&want.UpdateAddress, "update-address", "", "https:// address that says once a day whether there is a newer version; none for nowhere, '' for what your server's operator names")
-	f.StringVar(&want.UpdateKey, "update-key", "", "public key that signs there, in base64; named together with the address")
-	f.StringVar(&want.Language, "language", "", "language of menu, window, notifications and of the mails to those you invite: en, de; '' for that of the desktop")
-	f.BoolVar(&want.Titles, "titles", true, "ask programs of yours for title and icon while you choose what to share")
-	f.BoolVar(&want.StrangersKnock, "strangers-knock", false, "let people you have never invited ask to be let in")
-	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Settings, error) {
-		now, err := client.Settings(ctx)
-		if err != nil {
-			return now, err
+	addFlags(f, agentapi.SettingFields)
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (now agentapi.Settings, err error) {
+		change := given(f, agentapi.SettingFields)
+		if len(change) == 0 {
+			now, err = client.Settings(ctx)
+		} else {
+			now, err = client.ChangeSettings(ctx, change)
 		}
-		next := now
-		f.Visit(func(flag *pflag.Flag) {
-			if set := settingOf[flag.Name]; set != nil {
-				set(&next, want)
-			}
-		})
-		if !reflect.DeepEqual(next, now) {
-			if next, err = client.SetSettings(ctx, next); err != nil {
-				return now, err
-			}
-		}
-		if asJSON, _ := cmd.Flags().GetBool("json"); !asJSON {
+		if asJSON, _ := f.GetBool("json"); err == nil && !asJSON {
 			// The settings are as they are, also where nobody can say this beside them.
 			if state, err := client.State(ctx); err == nil {
 				versions = newerVersions(state.Update)
 			}
 		}
-		return next, nil
+		return now, err
 	}, func(now agentapi.Settings, _ []string) error {
-		quiet := "none"
-		if len(now.Quiet) > 0 {
-			quiet = strings.Join(now.Quiet, ", ")
+		for _, setting := range agentapi.SettingFields {
+			if setting.Says != "" {
+				c.line(setting.Says, saidOf(setting, now))
+			}
 		}
-		c.line("People keep their access for %d hours while the control plane is away.", now.FailStaticHours)
-		c.line("An app that changes its port asks again: %s.", onOff(now.AskAgain))
-		c.line("Everybody on this computer is trusted: %s.", onOff(now.TrustEverybody))
-		c.line("Apps are asked how they do: %s.", onOff(now.Probe))
-		c.line("What visitors ask is kept in memory for you to see: %s.", onOff(now.Requests))
-		name := "none, your address alone"
-		if now.DisplayName != "" {
-			name = printable(now.DisplayName)
-		}
-		c.line("Your name, as people you invite read it: %s.", name)
 		if versions != "" {
 			c.line("%s", versions)
 		}
-		c.line("Language: %s.", cmp.Or(now.Language, "that of the desktop"))
-		c.line("Programs are asked for titles and icons while you choose what to share: %s.", onOff(now.Titles))
-		c.line("People you have never invited may ask to be let in: %s.", onOff(now.StrangersKnock))
-		c.line("Kept quiet, without a notification: %s.", quiet)
 		return nil
 	})
 }
 
-// settingOf is what each flag sets, from what it was given.
-var settingOf = map[string]func(to *agentapi.Settings, want agentapi.Settings){
-	"fail-static-hours": func(to *agentapi.Settings, want agentapi.Settings) { to.FailStaticHours = want.FailStaticHours },
-	"ask-again":         func(to *agentapi.Settings, want agentapi.Settings) { to.AskAgain = want.AskAgain },
-	"trust-everybody":   func(to *agentapi.Settings, want agentapi.Settings) { to.TrustEverybody = want.TrustEverybody },
-	"probe":             func(to *agentapi.Settings, want agentapi.Settings) { to.Probe = want.Probe },
-	"requests":          func(to *agentapi.Settings, want agentapi.Settings) { to.Requests = want.Requests },
-	"display-name":      func(to *agentapi.Settings, want agentapi.Settings) { to.DisplayName = want.DisplayName },
-	"language":          func(to *agentapi.Settings, want agentapi.Settings) { to.Language = want.Language },
-	"titles":            func(to *agentapi.Settings, want agentapi.Settings) { to.Titles = want.Titles },
-	"strangers-knock":   func(to *agentapi.Settings, want agentapi.Settings) { to.StrangersKnock = want.StrangersKnock },
-	"quiet":             func(to *agentapi.Settings, want agentapi.Settings) { to.Quiet = want.Quiet },
-	"update-key":        func(to *agentapi.Settings, want agentapi.Settings) { to.UpdateKey = want.UpdateKey },
-	"update-address": func(to *agentapi.Settings, want agentapi.Settings) {
-		// Flags are gone through by name, so a key that is given comes after this.
-		if to.UpdateAddress = want.UpdateAddress; want.UpdateAddress == "" || want.UpdateAddress == agentapi.NoAddress {
-			to.UpdateKey = ""
-		}
-	},
+// saidOf is how a setting is, as its sentence says it.
+func saidOf(setting agentapi.Field, now agentapi.Settings) string {
+	switch value := setting.Of(now).(type) {
+	case bool:
+		return onOff(value)
+	case string:
+		return cmp.Or(printable(value), setting.None)
+	case []string:
+		return cmp.Or(strings.Join(value, ", "), setting.None)
+	default:
+		return fmt.Sprint(value)
+	}
 }
 
 // newerVersions says where newer versions are asked for, and what was learnt there.

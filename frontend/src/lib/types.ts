@@ -42,6 +42,11 @@ export interface Operations {
     takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; noHsts?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
     gives: AppOptions;
   };
+  /** Change settings. */
+  changeSettings: {
+    takes: { askAgain?: boolean | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
+    gives: Settings;
+  };
   /** Forget all of it. */
   clearActivity: {
     takes: {};
@@ -201,11 +206,6 @@ export interface Operations {
   seeNotices: {
     takes: { id: number };
     gives: Done;
-  };
-  /** Replace the settings. */
-  setSettings: {
-    takes: { askAgain: boolean; displayName?: string; failStaticHours: number; language?: '' | 'en' | 'de'; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; titles?: boolean; trustEverybody?: boolean; updateAddress?: string; updateKey?: string };
-    gives: Settings;
   };
   /** What the owner chose. */
   settings: {
@@ -916,27 +916,29 @@ export interface Sentence {
 }
 
 export interface Settings {
+  /** An app that changes its port waits for the owner. */
   askAgain: boolean;
-  /** What the owner calls themselves to people they invite, beside their address. Left out it stays as it is. */
+  /** What the owner calls themselves to people they invite, beside their address. */
   displayName: string;
+  /** Hours for which people keep their access while the control plane is away. */
   failStaticHours: number;
-  /** What the owner is told things in, and whoever they invite; empty for the language of the desktop. Left out it stays as it is. */
+  /** What the owner is told things in, and whoever they invite; empty for the language of the desktop. */
   language: '' | 'en' | 'de';
-  /** Approved apps are asked for their first page. Left out it stays as it is. */
+  /** Approved apps are asked for their first page. */
   probe: boolean;
   /** Kinds of notifications that are not raised. */
   quiet: string[];
-  /** Visitors' requests are kept in memory for the owner to see. Left out it stays as it is; off forgets them. */
+  /** Visitors' requests are kept in memory for the owner to see; off forgets them. */
   requests: boolean;
-  /** People unknown to this computer may ask to be let in. Left out it stays as it is. */
+  /** People unknown to this computer may ask to be let in. */
   strangersKnock: boolean;
-  /** Programs of the owner are asked for titles and icons while the owner chooses what to share. Left out it stays as it is. */
+  /** Programs of the owner are asked for titles and icons while the owner chooses what to share. */
   titles: boolean;
-  /** Programs of every user of this computer count as the owner's own. Left out it stays as it is. */
+  /** Programs of every user of this computer count as the owner's own. */
   trustEverybody: boolean;
-  /** An https:// address that is asked once a day whether there is a newer version; empty for the one that the server's operator names, if any, and none for nowhere. Left out it stays as it is. */
+  /** An https:// address that is asked once a day whether there is a newer version; empty for the one that the server's operator names, if any, and none for nowhere. */
   updateAddress: string;
-  /** The public key that signs there, in base64; named together with the address. Left out it stays as it is. */
+  /** The public key that signs there, in base64; named together with the address, and gone with it. */
   updateKey: string;
 }
 

@@ -45,5 +45,5 @@ test('whether strangers may ask is a setting', async () => {
   const page = await open({ scene: 'connected' });
   await page.getByRole('navigation').getByRole('button', { name: 'Settings' }).click();
   await page.getByRole('switch', { name: 'Strangers may ask to be let in' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([expect.objectContaining({ strangersKnock: true })]);
+  await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([expect.objectContaining({ strangersKnock: true })]);
 });

@@ -18,8 +18,6 @@ export const ofKnocks = {
     answering: 'Answering…',
     more: (n: number) => `${count(n, 'more person asks', 'more people ask')}`,
     showAll: 'Show all',
-    setting: 'Strangers may ask to be let in',
-    settingText: 'People you have never invited can ask too. Off, only those you know can.',
   },
   toastKnock: {
     today: (email: string, label: string): Sentence => [{ name: email }, ' can open ', { name: label }, ' until midnight. Their page goes on by itself.'],

@@ -156,8 +156,4 @@ export const ofStart = {
 
     shared: (label: string, host: string, only: boolean): Sentence => [{ name: label }, host ? ` is on, at ${host}.${only ? ' Only you can open it.' : ''}` : ' is approved. It gets its address once this computer is connected.'],
   },
-
-  /** Settings about it. */
-  titles: 'Ask programs for titles and icons',
-  titlesText: 'While Add an app is open, your own programs are asked for their first page and an icon, so that you know them by more than a port.',
 } as const;

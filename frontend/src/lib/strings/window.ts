@@ -1,4 +1,5 @@
 /* The words of the window around them: its frame, what it tells in passing, the settings, the first start. */
+import type { Toggle } from '../settings';
 import { count, listed, number, type Sentence } from '../sentence';
 
 /** " 3 connections closed.", or nothing where none were open. */
@@ -197,13 +198,29 @@ export const ofWindow = {
     failStatic: 'When the server can’t be reached',
     failStaticText: 'People you know keep their access for this long. New sign-ins wait.',
     hours: (n: number) => (n === 0 ? 'Nobody keeps access' : count(n, 'hour', 'hours')),
-    askAgain: 'Ask me again when an app moves',
-    askAgainText: 'An app that comes back on another port waits for you.',
     apps: 'Your apps',
-    probe: 'Ask them how they do',
-    probeText: 'An approved app is asked for its first page when it changes, so that you hear what is wrong before a visitor does.',
-    requests: 'Keep what visitors ask of them',
-    requestsText: 'Method, path, answer and who asked, of the last 500 requests of each app. In memory alone, never what is sent or answered. Turning it off forgets them.',
+    /** Switches of what is on or off, by the section where they stand. */
+    toggles: {
+      apps: {
+        probe: ['Ask them how they do', 'An approved app is asked for its first page when it changes, so that you hear what is wrong before a visitor does.'],
+        titles: [
+          'Ask programs for titles and icons',
+          'While Add an app is open, your own programs are asked for their first page and an icon, so that you know them by more than a port.',
+        ],
+        requests: [
+          'Keep what visitors ask of them',
+          'Method, path, answer and who asked, of the last 500 requests of each app. In memory alone, never what is sent or answered. Turning it off forgets them.',
+        ],
+      },
+      safety: {
+        askAgain: ['Ask me again when an app moves', 'An app that comes back on another port waits for you.'],
+        trustEverybody: [
+          'Everybody on this computer is trusted',
+          'Programs of its other users count as yours: they take addresses over, and see and change who may open your apps.',
+        ],
+        strangersKnock: ['Strangers may ask to be let in', 'People you have never invited can ask too. Off, only those you know can.'],
+      },
+    } satisfies Record<'apps' | 'safety', Partial<Record<Toggle, [title: string, text: string]>>>,
     secret: 'Owner secret',
     /** By where it is kept. */
     secrets: {
@@ -248,8 +265,6 @@ export const ofWindow = {
     launcher: 'The page of your apps',
     yourAccount: 'Your account at the server',
     copyVersions: 'Copy versions',
-    everybody: 'Everybody on this computer is trusted',
-    everybodyText: 'Programs of its other users count as yours: they take addresses over, and see and change who may open your apps.',
     users: 'Other users of this computer',
     user: { asks: 'A program of this user wants to see and change who may open your apps.', allowed: 'Programs of this user see and change who may open your apps.', denied: 'Programs of this user stay out, and you are not asked again.' } as Record<string, string>,
     allowUser: 'Allow',

@@ -20,8 +20,6 @@ export const ofKnocks: Spoken<typeof english> = {
     answering: 'Antwortet…',
     more: (n) => `${count(n, 'weitere Person klopft an', 'weitere klopfen an')}`,
     showAll: 'Alle zeigen',
-    setting: 'Fremde dürfen anklopfen',
-    settingText: 'Auch wer nie eingeladen war, kann fragen. Aus: nur, wen Sie kennen.',
   },
   toastKnock: {
     today: (email, label) => [{ name: email }, ' kann ', { name: label }, ' bis Mitternacht öffnen. Die Seite geht von selbst weiter.'],

@@ -158,7 +158,4 @@ export const ofStart: Spoken<typeof english> = {
 
     shared: (label, host, only) => [{ name: label }, host ? ` ist an, unter ${host}.${only ? ' Nur Sie können es öffnen.' : ''}` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
   },
-
-  titles: 'Programme nach Titel und Symbol fragen',
-  titlesText: 'Solange „App hinzufügen“ offen ist, werden Ihre eigenen Programme nach ihrer ersten Seite und einem Symbol gefragt, damit Sie sie an mehr als einem Port erkennen.',
 };

@@ -194,13 +194,31 @@ export const ofWindow: Spoken<typeof english> = {
     failStatic: 'Wenn der Server nicht erreichbar ist',
     failStaticText: 'So lange behalten bekannte Personen ihren Zugang. Neue Anmeldungen warten.',
     hours: (n) => (n === 0 ? 'Niemand behält Zugang' : count(n, 'Stunde', 'Stunden')),
-    askAgain: 'Wieder fragen, wenn eine App umzieht',
-    askAgainText: 'Eine App, die an einem anderen Port wiederkommt, wartet auf Sie.',
     apps: 'Ihre Apps',
-    probe: 'Fragen, wie es ihnen geht',
-    probeText: 'Eine genehmigte App wird bei Änderungen nach ihrer ersten Seite gefragt, damit Sie vor Besuchern erfahren, was nicht stimmt.',
-    requests: 'Merken, was Besucher sie fragen',
-    requestsText: 'Methode, Pfad, Antwort und wer gefragt hat, von den letzten 500 Anfragen jeder App. Nur im Speicher, nie was gesendet oder geantwortet wird. Ausschalten vergisst sie.',
+    toggles: {
+      apps: {
+        probe: [
+          'Fragen, wie es ihnen geht',
+          'Eine genehmigte App wird bei Änderungen nach ihrer ersten Seite gefragt, damit Sie vor Besuchern erfahren, was nicht stimmt.',
+        ],
+        titles: [
+          'Programme nach Titel und Symbol fragen',
+          'Solange „App hinzufügen“ offen ist, werden Ihre eigenen Programme nach ihrer ersten Seite und einem Symbol gefragt, damit Sie sie an mehr als einem Port erkennen.',
+        ],
+        requests: [
+          'Merken, was Besucher sie fragen',
+          'Methode, Pfad, Antwort und wer gefragt hat, von den letzten 500 Anfragen jeder App. Nur im Speicher, nie was gesendet oder geantwortet wird. Ausschalten vergisst sie.',
+        ],
+      },
+      safety: {
+        askAgain: ['Wieder fragen, wenn eine App umzieht', 'Eine App, die an einem anderen Port wiederkommt, wartet auf Sie.'],
+        trustEverybody: [
+          'Allen auf diesem Computer wird vertraut',
+          'Programme anderer Benutzer zählen wie Ihre: Sie übernehmen Adressen, und sie sehen und ändern, wer Ihre Apps öffnen darf.',
+        ],
+        strangersKnock: ['Fremde dürfen anklopfen', 'Auch wer nie eingeladen war, kann fragen. Aus: nur, wen Sie kennen.'],
+      },
+    },
     secret: 'Geheimnis des Besitzers',
     secrets: {
       keychain: 'Im Schlüsselbund des Systems.',
@@ -244,8 +262,6 @@ export const ofWindow: Spoken<typeof english> = {
     launcher: 'Die Seite Ihrer Apps',
     yourAccount: 'Ihr Konto beim Server',
     copyVersions: 'Versionen kopieren',
-    everybody: 'Allen auf diesem Computer wird vertraut',
-    everybodyText: 'Programme anderer Benutzer zählen wie Ihre: Sie übernehmen Adressen, und sie sehen und ändern, wer Ihre Apps öffnen darf.',
     users: 'Andere Benutzer dieses Computers',
     user: {
       asks: 'Ein Programm dieses Benutzers möchte sehen und ändern, wer Ihre Apps öffnen darf.',
