@@ -124,7 +124,7 @@ soak: setup-test cli race desktop ## the long runs: every parser fuzzed for 30 s
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web
 	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./agent/local
-	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./desktop
+	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./desktop/tray
 	PORCHLIGHT_SOAK=1 test/desktop/run.sh -run 'AttachedAgentIsStopped|Day'
 
 PART ?= all

@@ -23,13 +23,14 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/openlink"
-	"porchlight/assets"
 	"porchlight/desktop/clipboard"
 	"porchlight/desktop/language"
 	"porchlight/desktop/menu"
 	"porchlight/desktop/notes"
+	"porchlight/desktop/tray"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
+	"porchlight/internal/broadcast"
 	"porchlight/internal/words"
 )
 
@@ -48,7 +49,8 @@ type app struct {
 	settings *settings
 	desk     desk
 	atLogin  func() bool // whether Porchlight starts when the owner logs in
-	tray     *tray
+	tray     *tray.Tray
+	show     func(menu.Menu) // in the tray
 	notes    *notes.Notifications
 	window   window
 
@@ -101,13 +103,17 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		newNoteState:   make(chan struct{}, 1),
 	}
 	a.desk = desk{prefer, a}
-	a.tray = newTray(log, func() assets.Panel { return s.get().panel() }, a.perform)
+	a.tray = tray.New(log, func() string { return s.get().Panel }, a.perform)
+	a.show = a.tray.Set
 	a.notes = notes.New(log, func(act verbs.Action) { go a.perform(act) })
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,
 		onStart: func(ctx context.Context) {
 			go a.notes.Begin(ctx)
-			a.toolkitStarted()
+			a.tray.OnLoop()
+			if windowFirst {
+				a.showWished()
+			}
 		},
 		onHide:  func() { go a.hidden() },
 		onLooks: a.desktopLooks,
@@ -132,7 +138,7 @@ func (a *app) present(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		a.tray.run(ctx, func() menu.Menu { return menu.Empty(menu.IconOff, language.Say("Quitting…"), a.atLogin()) })
+		a.tray.Run(ctx, func() menu.Menu { return menu.Empty(menu.IconOff, language.Say("Quitting…"), a.atLogin()) })
 	})
 	wg.Go(func() {
 		coalesce(ctx, a.newWindowState, func() {
@@ -143,7 +149,7 @@ func (a *app) present(ctx context.Context) {
 	})
 	wg.Go(func() { a.announcing(ctx) })
 	wg.Go(func() { a.gathering(ctx) })
-	wg.Go(func() { a.tray.watchOpening(ctx, a.menuOpened) })
+	wg.Go(func() { a.tray.WatchOpening(ctx, a.menuOpened) })
 }
 
 // coalesce calls fn after each signal, never more often than presentEvery.
@@ -160,13 +166,6 @@ func coalesce(ctx context.Context, signal <-chan struct{}, fn func()) {
 			return
 		case <-time.After(presentEvery):
 		}
-	}
-}
-
-func raise(signal chan struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
 	}
 }
 
@@ -194,9 +193,9 @@ func (a *app) onUnanswered(unanswered bool) {
 // changed has everything that shows the state show it.
 func (a *app) changed() {
 	a.draw()
-	raise(a.newAround)
-	raise(a.newWindowState)
-	raise(a.newNoteState)
+	broadcast.Raise(a.newAround)
+	broadcast.Raise(a.newWindowState)
+	broadcast.Raise(a.newNoteState)
 }
 
 // draw has the tray show how things are now.
@@ -205,7 +204,7 @@ func (a *app) draw() {
 	defer a.drawing.Unlock()
 	if s, known := a.snapshot(); known {
 		beside := a.besides()
-		a.tray.set(menu.Draw(menu.Picture{
+		a.show(menu.Draw(menu.Picture{
 			OwnerState: s, People: beside.people, Visitors: beside.visitors, Share: beside.share,
 			Secret: a.waitsFor(), AtLogin: a.atLogin(), Now: time.Now(),
 		}))
@@ -213,9 +212,9 @@ func (a *app) draw() {
 	}
 	switch _, err := a.agent(); {
 	case errors.Is(err, errSilent):
-		a.tray.set(menu.Empty(menu.IconTrouble, language.Say("Porchlight is not answering"), a.atLogin()))
+		a.show(menu.Empty(menu.IconTrouble, language.Say("Porchlight is not answering"), a.atLogin()))
 	default:
-		a.tray.set(menu.Empty(menu.IconOff, language.Say("Starting…"), a.atLogin()))
+		a.show(menu.Empty(menu.IconOff, language.Say("Starting…"), a.atLogin()))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/menu"
+	"porchlight/internal/broadcast"
 )
 
 // lookEvery is the shortest time between two looks at what listens on this computer, but
@@ -41,7 +42,7 @@ func (a *app) gathering(ctx context.Context) {
 
 func (a *app) menuOpened() {
 	a.opened.Store(true)
-	raise(a.newAround)
+	broadcast.Raise(a.newAround)
 }
 
 func (a *app) gather(ctx context.Context, g *gatherer) {
@@ -99,7 +100,7 @@ func (a *app) askAgain(g *gatherer, same bool) {
 	}
 	g.missed++
 	g.visitors = ""
-	raise(a.newAround)
+	broadcast.Raise(a.newAround)
 }
 
 // sameVisitors says whether as many people have the same apps open in both.

@@ -3,15 +3,12 @@ package desktop
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/assets"
 	"porchlight/desktop/menu"
-	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
 
@@ -51,7 +48,7 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 	bob := []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", Apps: []string{"Notes"}, Connections: 1}}
 	for name, lists := range map[string][][]agentapi.Visitor{"back again": {nil, bob}, "there at once": {bob}, "never": {nil}} {
 		agent := &atOpen{lists: lists}
-		a := gathers(agent, s)
+		a, _ := gathers(agent, s)
 		var g gatherer
 		for again := true; again; {
 			a.gather(t.Context(), &g)
@@ -71,10 +68,11 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 	}
 }
 
-func gathers(agent client, s agentapi.OwnerState) *app {
+func gathers(agent client, s agentapi.OwnerState) (*app, <-chan menu.Menu) {
 	a := &app{client: agent, state: s, known: true, dismissed: map[int]time.Time{}, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
-	a.tray = newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(verbs.Action) {})
-	return a
+	drawn := make(chan menu.Menu, 16)
+	a.show = func(m menu.Menu) { drawn <- m }
+	return a, drawn
 }
 
 // A program was started and the menu opened moments after another look: the line that
@@ -82,7 +80,7 @@ func gathers(agent client, s agentapi.OwnerState) *app {
 func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
 	t.Parallel()
 	agent := &atOpen{lists: [][]agentapi.Visitor{nil}}
-	a := gathers(agent, owner.State())
+	a, _ := gathers(agent, owner.State())
 	var g gatherer
 	a.gather(t.Context(), &g)
 	agent.listen = []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Since: time.Now()}}
@@ -108,19 +106,19 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 		return agentapi.Listening{Port: port, Program: "node", Own: true, Since: time.Now()}
 	}
 	agent := &atOpen{lists: [][]agentapi.Visitor{nil}, listen: []agentapi.Listening{runs(3000)}}
-	a := gathers(agent, s)
+	a, drawn := gathers(agent, s)
 	var g gatherer
 	opened := func() {
 		a.menuOpened()
 		a.gather(t.Context(), &g)
 	}
 	opened()
-	if !offers(<-a.tray.next, 3000) {
+	if !offers(<-drawn, 3000) {
 		t.Fatal("it is not offered")
 	}
 	a.dismiss("3000")
 	select {
-	case m := <-a.tray.next:
+	case m := <-drawn:
 		if offers(m, 3000) {
 			t.Error("the menu still offers what was looked at")
 		}
@@ -129,7 +127,7 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 	}
 	agent.listen = append(agent.listen, runs(3001))
 	opened()
-	if !offers(<-a.tray.next, 3001) {
+	if !offers(<-drawn, 3001) {
 		t.Fatal("the other one is not offered")
 	}
 	agent.meanwhile = func() { a.dismiss("3001") }
@@ -154,7 +152,7 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	bob := agentapi.Person{AccountID: "b", Email: "bob@example.com"}
 	agent := &atOpen{lists: [][]agentapi.Visitor{nil}, members: []agentapi.Person{bob}}
 	s := owner.State()
-	a := gathers(agent, s)
+	a, _ := gathers(agent, s)
 	var g gatherer
 	a.gather(t.Context(), &g)
 	if got := a.besides().people; len(got) != 1 {

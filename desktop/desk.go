@@ -9,6 +9,7 @@ import (
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/autostart"
 	"porchlight/desktop/ui"
+	"porchlight/internal/broadcast"
 )
 
 // startsAtLogin says whether this program starts when the owner logs in;
@@ -37,7 +38,7 @@ func (d desk) StartAtLogin(on bool) error {
 }
 
 func (d desk) Panel(panel string) error {
-	defer raise(d.app.tray.other)
+	defer d.app.tray.Redraw()
 	return d.preferences.Panel(panel)
 }
 
@@ -59,7 +60,7 @@ func (d desk) KeepInFile() error {
 	if err := d.preferences.KeepInFile(); err != nil {
 		return err
 	}
-	raise(d.app.chosenFile)
+	broadcast.Raise(d.app.chosenFile)
 	return nil
 }
 

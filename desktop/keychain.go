@@ -7,6 +7,7 @@ import (
 	"porchlight/desktop/language"
 	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
+	"porchlight/internal/broadcast"
 )
 
 // onSecretless has the owner asked for what the engine waits for.
@@ -38,6 +39,6 @@ func (a *app) onSecretless(why error) {
 // unlockKeychain has the keychain ask for its password, where that is waited for.
 func (a *app) unlockKeychain() {
 	if a.waitsFor() != nil {
-		raise(a.unlock)
+		broadcast.Raise(a.unlock)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"porchlight/desktop/notes"
+	"porchlight/internal/broadcast"
 )
 
 // announcing notifies the owner until ctx ends.
 func (a *app) announcing(ctx context.Context) {
 	kept := a.settings.get()
 	an := notes.NewAnnouncer(notes.Told{Notice: kept.LastNotice, Grant: kept.LastGrant, Server: kept.Server}, time.Now)
-	again := time.AfterFunc(time.Hour, func() { raise(a.newNoteState) })
+	again := time.AfterFunc(time.Hour, func() { broadcast.Raise(a.newNoteState) })
 	defer again.Stop()
 	coalesce(ctx, a.newNoteState, func() {
 		if in := a.announce(ctx, an); in > 0 {

@@ -20,6 +20,8 @@ import (
 	"porchlight/desktop/language"
 	"porchlight/desktop/notes"
 	"porchlight/desktop/session"
+	"porchlight/desktop/tray"
+	"porchlight/internal/broadcast"
 	"porchlight/internal/words"
 )
 
@@ -68,7 +70,10 @@ func run(o startOptions, stderr io.Writer) int {
 		logger.Warn("Porchlight was moved, and does not start at login any more", "err", err)
 	}
 	a := newApp(ctx, quit, logger, kept, prefer, agent.Version)
-	end := a.startTray()
+	if windowFirst {
+		broadcast.Raise(a.wantWindow)
+	}
+	end := a.tray.Start() // before everything else: it is what an owner waits for
 	// Last of all, and after the agent: it closes the bus connection that the
 	// keychain uses too.
 	defer end()
@@ -129,7 +134,7 @@ func (a *app) showAtStart(hidden bool) {
 	case hidden:
 	case !a.settings.get().Welcomed:
 		a.showWindow() // an icon alone says nothing to somebody who sees it for the first time
-	case !trayHost():
+	case !tray.Hosted():
 		a.log.Info("no panel shows tray icons here, so the window opens instead; the icon appears when a panel does")
 		a.showWindow()
 	}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"porchlight/assets"
 	"porchlight/internal/durable"
 	"porchlight/internal/words"
 )
@@ -96,17 +95,4 @@ func (s *settings) change(fn func(*settingsValues)) error {
 	}
 	s.values = next
 	return nil
-}
-
-// panel is what the tray icon is drawn on.
-func (v settingsValues) panel() assets.Panel {
-	switch v.Panel {
-	case "light":
-		return assets.OnLight
-	case "dark":
-		return assets.OnDark
-	case "outline":
-		return anyPanel
-	}
-	return defaultPanel()
 }

@@ -8,6 +8,7 @@ import (
 	"porchlight/desktop/notes"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
+	"porchlight/internal/broadcast"
 )
 
 // hidden is told that the owner has closed the window. The first time that needs a
@@ -41,7 +42,7 @@ func (a *app) showWindow() {
 		a.wish(false)
 		return
 	}
-	raise(a.wantWindow)
+	broadcast.Raise(a.wantWindow)
 }
 
 // wish says whether the window is to be shown as soon as it is made.

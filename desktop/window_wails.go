@@ -115,6 +115,7 @@ func (w *wailsWindow) started(ctx context.Context) {
 		endLoop(ctx)
 		return
 	}
+	windowHidden() // which it is until it is shown
 	w.opts.onStart(ctx)
 }
 

@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/remote"
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 	"porchlight/internal/words"
 )
 
@@ -160,7 +161,7 @@ func (h *Host) await(e *remote.Enrolment, waiting agentapi.Connecting, c connect
 		}
 		h.server.Changes().Raise()
 		if err == nil {
-			raise(h.switched)
+			broadcast.Raise(h.switched)
 		}
 	}()
 	h.server.Changes().Raise()
@@ -208,7 +209,7 @@ func (h *Host) adopt(ctx context.Context, c connection, credential string, clien
 		h.mu.Lock()
 		h.adopting = ""
 		h.mu.Unlock()
-		raise(h.toEnd)
+		broadcast.Raise(h.toEnd)
 	}()
 	if err := h.kept.update(func(k *connections) { k.end(c, time.Now()) }); err != nil {
 		return giveBack(err)
@@ -305,9 +306,9 @@ func (h *Host) Disconnect(ctx context.Context) error {
 	defer cancel()
 	if err := h.endOne(ending, *c); err != nil {
 		h.log.Warn("the control plane is told later that this computer has left", "err", err)
-		raise(h.toEnd)
+		broadcast.Raise(h.toEnd)
 	}
-	raise(h.switched)
+	broadcast.Raise(h.switched)
 	return nil
 }
 

@@ -32,6 +32,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/localapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/internal/broadcast"
 	"porchlight/internal/words"
 )
 
@@ -166,7 +167,7 @@ func (h *Host) Run(ctx context.Context) error {
 	h.mu.Lock()
 	h.ctx = ctx
 	h.mu.Unlock()
-	raise(h.toEnd) // what an earlier run left undone
+	broadcast.Raise(h.toEnd) // what an earlier run left undone
 	// The server ends last: a program that connects meanwhile is told, and does not find
 	// the address free while the data directory is still in use.
 	answering, silence := context.WithCancel(context.WithoutCancel(ctx))
@@ -324,13 +325,6 @@ func (h *Host) storeKind() string {
 	return storeFile
 }
 
-func raise(signal chan struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
-	}
-}
-
 // SetOwnerSecret brings an owner secret that could not be had at the start, and says
 // whether secrets are kept in the keychain from now on. Nobody is disconnected for
 // it; only a computer whose device credential is there too gets another agent.
@@ -340,7 +334,7 @@ func (h *Host) SetOwnerSecret(hash []byte, keychain bool) {
 	h.mu.Unlock()
 	h.server.SetOwnerSecretHash(hash)
 	if c := h.kept.get().Current; c != nil && c.Store == storeKeychain {
-		raise(h.unlocked)
+		broadcast.Raise(h.unlocked)
 	}
 }
 

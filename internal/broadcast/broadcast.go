@@ -53,9 +53,14 @@ func (s *Signal) Raise() {
 		return
 	}
 	for _, ch := range *listeners {
-		select {
-		case ch <- struct{}{}:
-		default:
-		}
+		Raise(ch)
+	}
+}
+
+// Raise puts a signal into a channel that holds one, unless there is one. It never blocks.
+func Raise(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
 	}
 }

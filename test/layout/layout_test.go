@@ -74,6 +74,11 @@ var rules = []rule{
 		allow: []string{"agent/agentapi", "assets", "desktop/language", "desktop/notes", "desktop/session", "desktop/verbs"},
 	},
 	{
+		why:  "the tray shows what it is given, and knows neither the agent nor what a click does",
+		from: "desktop/tray", to: "",
+		allow: []string{"assets", "desktop/language", "desktop/menu", "desktop/session", "desktop/tray", "desktop/verbs", "internal/broadcast"},
+	},
+	{
 		why:  "the wire types of the loopback API are a leaf, but for how agent.json is written and a sentence travels",
 		from: "agent/agentapi", to: "",
 		allow: []string{"agent/agentapi", "internal/durable", "internal/words"},

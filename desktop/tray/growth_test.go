@@ -1,6 +1,6 @@
 //go:build !darwin && !windows
 
-package desktop
+package tray
 
 import (
 	"fmt"
@@ -13,7 +13,6 @@ import (
 	"fyne.io/systray"
 
 	"porchlight/agent/agentapi"
-	"porchlight/assets"
 	"porchlight/desktop/menu"
 	"porchlight/desktop/notes"
 	"porchlight/desktop/verbs"
@@ -52,12 +51,12 @@ func manyDays(n int) agentapi.OwnerState {
 // the announcer remembers, and no goroutine. (What the panel is sent of it is
 // measured by the desktop tests.) It is alone: it counts what the process holds.
 func TestTenThousandStatesLeaveNothing(t *testing.T) {
-	tr := newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(verbs.Action) {})
+	tr := New(slog.New(slog.DiscardHandler), func() string { return "dark" }, func(verbs.Action) {})
 	tr.build()
 	t.Cleanup(systray.ResetMenu) // which ends the goroutines of all lines
 	now := owner.Noon
 	an := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
-	live := func(from, to int) (heap uint64, goroutines int) {
+	grow := func(from, to int) (heap uint64, goroutines int) {
 		for n := from; n < to; n++ {
 			s := manyDays(n)
 			tr.apply(menu.Draw(menu.Picture{OwnerState: s, AtLogin: n%2 == 0, Now: owner.Noon}))
@@ -72,17 +71,17 @@ func TestTenThousandStatesLeaveNothing(t *testing.T) {
 		return m.HeapAlloc, runtime.NumGoroutine()
 	}
 	// As far as every line there can be is made.
-	live(1, 300)
+	grow(1, 300)
 	for tr.unfinished {
 		time.Sleep(level) // until the next lines may be made
-		live(280, 300)
+		grow(280, 300)
 	}
-	heap, goroutines := live(300, 1000)
+	heap, goroutines := grow(300, 1000)
 	states := 2000
 	if os.Getenv("PORCHLIGHT_SOAK") != "" {
 		states = 10000
 	}
-	heapThen, goroutinesThen := live(1000, 1000+states)
+	heapThen, goroutinesThen := grow(1000, 1000+states)
 	t.Logf("heap %d KiB, and %d KiB after %d states; goroutines %d and %d", heap>>10, heapThen>>10, states, goroutines, goroutinesThen)
 	if goroutinesThen != goroutines {
 		t.Errorf("%d goroutines became %d", goroutines, goroutinesThen)

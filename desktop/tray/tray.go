@@ -1,6 +1,7 @@
 //go:build !darwin || cgo
 
-package desktop
+// Package tray shows menus in the panel, with the icon, and hands on what is clicked.
+package tray
 
 import (
 	"context"
@@ -9,10 +10,10 @@ import (
 
 	"fyne.io/systray"
 
-	"porchlight/assets"
 	"porchlight/desktop/language"
 	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
+	"porchlight/internal/broadcast"
 )
 
 const (
@@ -45,7 +46,7 @@ const (
 // before the panel reads it; those below an app when it first has one.
 //
 // systray's state is global: one tray per process.
-type tray struct {
+type Tray struct {
 	log  *slog.Logger
 	icon func(state string) (template, regular []byte)
 	do   func(verbs.Action) // called on a goroutine of its own
@@ -66,11 +67,12 @@ type tray struct {
 	shownIcon, shownTip string
 }
 
-// newTray starts nothing; do is called for every click.
-func newTray(log *slog.Logger, panel func() assets.Panel, do func(verbs.Action)) *tray {
-	return &tray{
+// New starts nothing; panel is what the owner chose, see panelOf, and do is called for
+// every click.
+func New(log *slog.Logger, panel func() string, do func(verbs.Action)) *Tray {
+	return &Tray{
 		log:  log,
-		icon: func(state string) ([]byte, []byte) { return trayIcon(state, panel()) },
+		icon: func(state string) ([]byte, []byte) { return trayIcon(state, panelOf(panel())) },
 		do:   do,
 
 		level: level,
@@ -81,9 +83,9 @@ func newTray(log *slog.Logger, panel func() assets.Panel, do func(verbs.Action))
 	}
 }
 
-// set has m shown soon; of several in quick succession only the last one is.
+// Set has m shown soon; of several in quick succession only the last one is.
 // It must be called from one goroutine at a time.
-func (t *tray) set(m menu.Menu) {
+func (t *Tray) Set(m menu.Menu) {
 	select {
 	case <-t.next:
 	default:
@@ -91,8 +93,11 @@ func (t *tray) set(m menu.Menu) {
 	t.next <- m
 }
 
+// Redraw has the icon drawn anew, for another panel.
+func (t *Tray) Redraw() { broadcast.Raise(t.other) }
+
 // build makes the menu's lines; systray calls it once, when it is ready for them.
-func (t *tray) build() {
+func (t *Tray) build() {
 	m := menu.Empty(menu.IconOff, language.Say("Starting…"), false)
 	// What is waiting already is the first menu anybody sees.
 	select {
@@ -103,8 +108,8 @@ func (t *tray) build() {
 	close(t.made)
 }
 
-// run applies menus until ctx ends, and then the last one.
-func (t *tray) run(ctx context.Context, last func() menu.Menu) {
+// Run applies menus until ctx ends, and then the last one.
+func (t *Tray) Run(ctx context.Context, last func() menu.Menu) {
 	select {
 	case <-ctx.Done():
 		return
@@ -137,8 +142,8 @@ func (t *tray) run(ctx context.Context, last func() menu.Menu) {
 	}
 }
 
-// watchOpening calls opened whenever the menu is opened, as far as panels tell.
-func (t *tray) watchOpening(ctx context.Context, opened func()) {
+// WatchOpening calls opened whenever the menu is opened, as far as panels tell.
+func (t *Tray) WatchOpening(ctx context.Context, opened func()) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -149,7 +154,7 @@ func (t *tray) watchOpening(ctx context.Context, opened func()) {
 	}
 }
 
-func (t *tray) apply(m menu.Menu) {
+func (t *Tray) apply(m menu.Menu) {
 	if m.Icon != t.shownIcon {
 		t.shownIcon = m.Icon
 		t.draw(m.Icon)
@@ -164,7 +169,7 @@ func (t *tray) apply(m menu.Menu) {
 
 // draw sets the icon. systray panics there while the session bus is away, after
 // it has kept the icon, and shows it when the bus is back.
-func (t *tray) draw(icon string) {
+func (t *Tray) draw(icon string) {
 	defer func() {
 		if r := recover(); r != nil {
 			t.log.Warn("the icon cannot be drawn now", "cause", r)
@@ -175,7 +180,7 @@ func (t *tray) draw(icon string) {
 }
 
 // fill has the places below a line, or of the menu itself, show lines.
-func (t *tray) fill(under *trayLine, places []*trayLine, lines []menu.Line) []*trayLine {
+func (t *Tray) fill(under *trayLine, places []*trayLine, lines []menu.Line) []*trayLine {
 	for i, l := range lines {
 		if i == len(places) {
 			if under != nil && !t.knows(under) {
@@ -205,7 +210,7 @@ func (t *tray) fill(under *trayLine, places []*trayLine, lines []menu.Line) []*t
 // knows says whether the panel can be trusted to know a line as one that opens a menu: it
 // has been there for long enough in which the panel ran. One that stalls reads everything
 // at once afterwards, and drops what is below lines it meets with it.
-func (t *tray) knows(l *trayLine) bool {
+func (t *Tray) knows(l *trayLine) bool {
 	there := time.Since(l.since)
 	if there < t.level || there < levelMost && time.Since(t.reads) < t.level {
 		return false
@@ -224,7 +229,7 @@ func (t *tray) knows(l *trayLine) bool {
 }
 
 // place appends one.
-func (t *tray) place(under *trayLine, l menu.Line) *trayLine {
+func (t *Tray) place(under *trayLine, l menu.Line) *trayLine {
 	switch {
 	case l.Rule && under == nil:
 		systray.AddSeparator()
@@ -249,4 +254,19 @@ func (t *tray) place(under *trayLine, l menu.Line) *trayLine {
 		item.AddSubMenuItem("", "").Hide()
 	}
 	return t.line(item)
+}
+
+// line has a line's clicks waited for.
+func (t *Tray) line(item *systray.MenuItem) *trayLine {
+	l := &trayLine{item: item, since: time.Now(), shown: true}
+	go func() {
+		for range item.ClickedCh {
+			if act, ok := l.clicked(time.Now()); ok {
+				t.do(act)
+			} else {
+				t.log.Info("a click on a menu line that had just changed was ignored")
+			}
+		}
+	}()
+	return l
 }

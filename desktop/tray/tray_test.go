@@ -1,15 +1,20 @@
 //go:build !darwin || cgo
 
-package desktop
+package tray
 
 import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
+	"porchlight/assets"
 	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A line that is hidden is not on the screen any more: a click that was on its way
 // there does nothing, and neither does one on a line below it.
@@ -77,5 +82,15 @@ func TestClickOnALineThatCameBackForSomebodyElse(t *testing.T) {
 	}
 	if act, ok := l.clicked(at.Add(time.Second + applyEvery + ignoreFor)); !ok || act.Person != "carol" {
 		t.Fatalf("after a moment: %+v %v", act, ok)
+	}
+}
+
+// What the owner chose is what the icon is drawn for.
+func TestPanelAsChosen(t *testing.T) {
+	t.Parallel()
+	for chosen, want := range map[string]assets.Panel{"light": assets.OnLight, "dark": assets.OnDark, "outline": anyPanel, "": defaultPanel()} {
+		if got := panelOf(chosen); got != want {
+			t.Errorf("%q: drawn for %v, want %v", chosen, got, want)
+		}
 	}
 }

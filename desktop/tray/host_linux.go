@@ -1,4 +1,4 @@
-package desktop
+package tray
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"porchlight/desktop/session"
 )
 
-// trayHost says whether a panel shows tray icons. Stock GNOME has none.
-func trayHost() bool {
+// Hosted says whether a panel shows tray icons. Stock GNOME has none.
+func Hosted() bool {
 	if !session.HasBus() {
 		return false
 	}

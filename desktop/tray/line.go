@@ -1,6 +1,6 @@
 //go:build !darwin || cgo
 
-package desktop
+package tray
 
 import (
 	"sync"
@@ -26,20 +26,6 @@ type trayLine struct {
 	mu      sync.Mutex
 	act     verbs.Action
 	changed time.Time // when act came to be another
-}
-
-func (t *tray) line(item *systray.MenuItem) *trayLine {
-	l := &trayLine{item: item, since: time.Now(), shown: true}
-	go func() {
-		for range item.ClickedCh {
-			if act, ok := l.clicked(time.Now()); ok {
-				t.do(act)
-			} else {
-				t.log.Info("a click on a menu line that had just changed was ignored")
-			}
-		}
-	}()
-	return l
 }
 
 // set shows what the line says and does, or hides it where it says nothing.

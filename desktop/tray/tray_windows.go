@@ -1,4 +1,4 @@
-package desktop
+package tray
 
 import (
 	"runtime"
@@ -18,9 +18,9 @@ func trayIcon(state string, panel assets.Panel) (template, regular []byte) {
 	return ico, ico
 }
 
-// start runs the tray on a thread of its own, away from the window's: both have
+// Start runs the tray on a thread of its own, away from the window's: both have
 // a message loop.
-func (t *tray) start() (end func()) {
+func (t *Tray) Start() (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -1,4 +1,4 @@
-package desktop
+package tray
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"porchlight/assets"
 	"porchlight/desktop/session"
+	"porchlight/internal/broadcast"
 )
 
 // literal keeps a menu from reading an underscore as the mark of a shortcut.
@@ -28,10 +29,10 @@ func trayIcon(state string, panel assets.Panel) (template, regular []byte) {
 	return nil, assets.TrayPNG(state, size, panel)
 }
 
-// start puts the tray on the session bus and returns what takes it away again.
+// Start puts the tray on the session bus and returns what takes it away again.
 // systray closes the bus connection it shares with the rest of the process, and
 // panics when it had none: end comes last, and only where there is a bus.
-func (t *tray) start() (end func()) {
+func (t *Tray) Start() (end func()) {
 	if !session.HasBus() {
 		t.log.Warn("there is no session bus, so there is no tray icon")
 		return func() {}
@@ -78,7 +79,7 @@ const busAgain = time.Second
 // keep puts the tray on the bus again when that was restarted, which systray does
 // not, and has the menu made anew for another panel. It returns when ending is
 // closed.
-func (t *tray) keep(ending <-chan struct{}) {
+func (t *Tray) keep(ending <-chan struct{}) {
 	lost := false
 	for {
 		conn, err := dbus.SessionBus() // the one systray uses, or a new one
@@ -87,7 +88,7 @@ func (t *tray) keep(ending <-chan struct{}) {
 				t.log.Info("the session bus is back, and the tray with it")
 				start, _ := systray.RunWithExternalLoop(func() {}, nil)
 				start()
-				raise(t.anew)
+				broadcast.Raise(t.anew)
 			}
 			lost = true
 			if !t.watchPanels(conn, ending) {
@@ -105,7 +106,7 @@ func (t *tray) keep(ending <-chan struct{}) {
 
 // watchPanels has the menu made anew whenever a panel begins to show icons. It
 // returns false when ending is closed, and true when the bus goes away.
-func (t *tray) watchPanels(conn *dbus.Conn, ending <-chan struct{}) bool {
+func (t *Tray) watchPanels(conn *dbus.Conn, ending <-chan struct{}) bool {
 	match := []dbus.MatchOption{dbus.WithMatchSender("org.freedesktop.DBus"), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, trayWatcher)}
 	if err := conn.AddMatchSignal(match...); err != nil {
 		t.log.Warn("another panel will not be noticed", "err", err)
@@ -128,7 +129,7 @@ func (t *tray) watchPanels(conn *dbus.Conn, ending <-chan struct{}) bool {
 				continue
 			}
 			if owner, _ := s.Body[2].(string); owner != "" {
-				raise(t.anew)
+				broadcast.Raise(t.anew)
 			}
 		}
 	}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package desktop
-
-// trayHost says whether a panel shows tray icons.
-func trayHost() bool { return true }
