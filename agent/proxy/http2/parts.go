@@ -1,11 +1,18 @@
 package http2
 
-import "porchlight/agent/proxy/limits"
+import (
+	"slices"
+
+	"porchlight/agent/proxy/limits"
+)
 
 // decode gives the decoder the fields that have ended: the room it makes for one that has not
 // would stay as long as the connection does.
 func (h *head) decode(part []byte, ended bool) (ok bool) {
 	if len(h.unended) > 0 {
+		if size := len(h.unended) + len(part); size > cap(h.unended) {
+			h.unended = slices.Grow(h.unended, size) // to twice the size, for append would leave more behind
+		}
 		h.unended = append(h.unended, part...)
 		part = h.unended
 	}
