@@ -160,12 +160,12 @@ func (a *Agent) makeEngine() (err error) {
 		Me:           me(),
 		OnGone: func(appID string) agentapi.Closed {
 			defer a.requests.Forget() // what was asked of an app that is gone for good
-			defer a.gone(appID)
+			defer a.health.Gone(appID)
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
 		OnReached:   a.reached,
 		Happened:    a.activity.Add,
-		OnListening: func(appID string, listening bool) { a.health.Listening(appID, listening) },
+		OnListening: func(app engine.App, listening bool) { a.health.Listening(app, listening) },
 		Changes:     a.changes,
 		Log:         a.cfg.Log.With("part", "engine"),
 	})
@@ -252,20 +252,16 @@ func (a *Agent) makeProxy() error {
 
 		DisplayName: a.displayName,
 
-		Bearer:    access.NewBearer(a.access),
-		Welcomes:  a.apps.Welcomes,
-		ShowedKey: a.apps.ShowedKey,
-		Elsewhere: a.apps.Elsewhere,
-		OnAppDown: func(appID string) { a.apps.SetAnswering(appID, false) },
-		OnAppUp:   func(appID string) { a.apps.SetAnswering(appID, true) },
-		Requests:  a.requests,
-		OnFailure: func(appID, state, detail string) { a.health.Failed(appID, state, detail) },
-		OnAnswer:  func(appID string) { a.health.Answered(appID) },
-		OnHint:    func(appID, option string) { a.health.Hint(appID, option) },
-		OnCompared: func(appID string, kind agentapi.Compared, status int) {
-			a.health.Compared(appID, kind, status)
-		},
-		Log: a.cfg.Log.With("part", "proxy"),
+		Bearer:     access.NewBearer(a.access),
+		Welcomes:   a.apps.Welcomes,
+		ShowedKey:  a.apps.ShowedKey,
+		Elsewhere:  a.apps.Elsewhere,
+		OnFailed:   a.health.Failed,
+		OnAnswered: a.health.Answered,
+		OnHint:     a.health.Hint,
+		OnCompared: a.health.Compared,
+		Requests:   a.requests,
+		Log:        a.cfg.Log.With("part", "proxy"),
 	})
 	return err
 }

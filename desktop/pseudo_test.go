@@ -28,7 +28,8 @@ func TestEverythingIsSaid(t *testing.T) {
 	defer language.Speak(language.Spoken().Tag())
 	language.Speak(words.Pseudo.Tag())
 	state := owner.Everyday()
-	state.Apps = append(state.Apps, hasChanged(), ofAnotherUser(), owner.With(owner.Live("x", "X", 9), func(a *agentapi.OwnerApp) { a.Health = agentapi.HealthHTTPS }))
+	state.Apps = append(state.Apps, hasChanged(), ofAnotherUser(), owner.With(owner.Live("x", "X", 9), func(a *agentapi.OwnerApp) { a.Ailment = "speaks HTTPS" }))
+	state = language.InWords(state)
 	state.Users = []agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}}
 	people := menu.Picture{Now: owner.Noon, Share: menu.Offer{Port: 8000, Program: "python3"}}
 	people.OwnerState, people.People, people.Visitors = owner.Peopled(20)

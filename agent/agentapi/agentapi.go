@@ -156,9 +156,8 @@ type OwnerApp struct {
 	// Resembles is the label of an approved app that the label of a request could be
 	// taken for, as one with a Cyrillic letter in it; empty for none.
 	Resembles string `json:"resembles,omitempty"`
-	// Answering is false when nobody listens on LocalPort, or the program that does
-	// accepted no connection the last time a visitor came.
-	Answering bool `json:"answering"`
+	// Lit is true while visitors can use the app.
+	Lit bool `json:"lit"`
 	// Quiet is true for a request that must not raise a notification: it was
 	// denied less than ten minutes ago, or twice.
 	Quiet bool `json:"quiet"`

@@ -36,6 +36,9 @@ const (
 // AppHealth is how an approved app does.
 type AppHealth struct {
 	Health Health `json:"health"`
+	// Ailment says in a few words what keeps visitors from it while it is on; empty for
+	// nothing that is known.
+	Ailment string `json:"ailment,omitempty"`
 	// HealthDetail is a sentence about it, for the owner; empty while nothing is
 	// known.
 	HealthDetail string `json:"healthDetail"`
@@ -65,30 +68,11 @@ type AppError struct {
 	Words words.Text `json:"textWords,omitempty"`
 }
 
-// Ailment says in a few words what keeps visitors from an app that is on; empty for
-// nothing that is known.
-func (a OwnerApp) Ailment() string {
-	switch a.Health {
-	case HealthRefuses:
-		return "refuses its address"
-	case HealthHTTPS:
-		return "speaks HTTPS"
-	case HealthH2C:
-		return "speaks HTTP/2"
-	case HealthWrong:
-		return "answers wrongly"
-	}
-	if a.Ails() || !a.Answering {
-		return "not answering"
-	}
-	return ""
-}
-
 // Listens says whether something was seen listening for an app. Where nothing was,
 // nobody knows yet whether other computers in the network will be able to open it.
 func (a OwnerApp) Listens() bool {
 	if a.Status == StatusLive {
-		return a.Answering && a.Health != HealthNothing
+		return a.Health != HealthNothing
 	}
 	return a.Listener != (Listener{})
 }
@@ -120,7 +104,7 @@ func (a Approved) Does() AppHealth {
 }
 
 // Ails says that visitors do not get what they came for.
-func (h AppHealth) Ails() bool { return h.Health != HealthUnknown && h.Health != HealthAnswers }
+func (h AppHealth) Ails() bool { return h.Ailment != "" }
 
 // Probe asks a live app for its first page, at most once a minute, and returns what
 // is known of it then: POST /owner/apps/{name}/probe.

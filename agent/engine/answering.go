@@ -6,9 +6,7 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// Whether an app answers is read from its port: that nobody listens there shows
-// without a visitor. An app that listens and accepts no connection is noticed only
-// when somebody opens it.
+// That nobody listens for an app shows without a visitor.
 
 const (
 	// portsEvery is the least time between two looks at all ports: the owner's state
@@ -19,7 +17,7 @@ const (
 	portsFor = 300 * time.Millisecond
 )
 
-// lookAtPorts sees who of the live apps has nobody listening, and has the program of a
+// lookAtPorts tells which of the live apps somebody listens for, and has the program of a
 // request looked for that was not found yet: by its name the owner decides.
 func (a *Apps) lookAtPorts() {
 	if a.cfg.Listens == nil {
@@ -39,7 +37,9 @@ func (a *Apps) lookAtPorts() {
 			continue
 		}
 		listening := a.cfg.Listens(app.Target())
-		a.noteListening(name, app, listening)
+		if a.cfg.OnListening != nil {
+			a.cfg.OnListening(app, listening)
+		}
 		if !listening && app.Options.Socket() == "" && a.cfg.Listens(app.Target().Other()) {
 			a.lookLater(look{name: name, port: app.Port, moved: true})
 		}
@@ -48,64 +48,6 @@ func (a *Apps) lookAtPorts() {
 		}
 	}
 	a.lookedAt, a.lookedAll = time.Now(), now
-}
-
-// noteListening notes whether anybody listens for an app, unless it has changed
-// since it was looked up. A program that has just begun to listen counts as answering.
-func (a *Apps) noteListening(name string, seen App, listening bool) {
-	if a.setListening(name, seen, listening) && a.cfg.OnListening != nil {
-		a.cfg.OnListening(seen.ID, listening)
-	}
-}
-
-// setListening is false for an app that has changed.
-func (a *Apps) setListening(name string, seen App, listening bool) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	row := a.rows[name]
-	if row.App == nil || row.App.ID != seen.ID || row.App.LocalPort != seen.Port || row.App.Address != seen.Address || row.App.Status != agentapi.StatusLive {
-		return false
-	}
-	_, was := a.dead[seen.ID]
-	switch {
-	case !listening:
-		a.dead[seen.ID] = struct{}{}
-	case was:
-		delete(a.dead, seen.ID)
-		delete(a.unanswered, seen.ID)
-	}
-	return true
-}
-
-// SetAnswering notes whether an app accepted the last connection. Where nobody listens
-// on its port, that is noted instead, and ends when somebody listens again.
-func (a *Apps) SetAnswering(appID string, answering bool) {
-	app, live := a.ByID(appID)
-	if !answering && live && a.cfg.Listens != nil && !a.cfg.Listens(app.Target()) {
-		a.noteListening(app.Name, app, false)
-		a.cfg.Changes.Raise()
-		return
-	}
-	a.mu.Lock()
-	before := a.answers(appID)
-	if answering {
-		delete(a.unanswered, appID)
-		delete(a.dead, appID)
-	} else if live {
-		a.unanswered[appID] = struct{}{}
-	}
-	changed := before != a.answers(appID)
-	a.mu.Unlock()
-	if changed {
-		a.cfg.Changes.Raise()
-	}
-}
-
-// answers is what is known of an app. mu is held.
-func (a *Apps) answers(id string) bool {
-	_, failed := a.unanswered[id]
-	_, dead := a.dead[id]
-	return !failed && !dead
 }
 
 // ByID finds an approved app, and is false where there is none. It takes no lock.

@@ -84,10 +84,6 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 	} else {
 		a.rows[name] = out.stored
 	}
-	if out.Gone != "" {
-		delete(a.unanswered, out.Gone)
-		delete(a.dead, out.Gone)
-	}
 	if out.Gone != "" || out.App == nil {
 		a.looked.Delete(name)
 	}

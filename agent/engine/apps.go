@@ -71,7 +71,7 @@ type AppsConfig struct {
 	// called with each look at whether anybody listens for an app that is on. nil for
 	// not.
 	OnReached   func(appID string, byOwner bool)
-	OnListening func(appID string, listening bool)
+	OnListening func(app App, listening bool)
 	// Happened keeps what changed, for the owner to read; nil for not.
 	Happened func(agentapi.Activity)
 	// Changes is raised after anything changed; nil when nobody follows it.
@@ -106,14 +106,12 @@ type Apps struct {
 	cfg   AppsConfig
 	shown atomic.Pointer[shown] // replaced while mu is held, never changed
 
-	mu         sync.Mutex
-	rows       map[string]stored    // guarded by mu
-	formers    map[string][]string  // guarded by mu; see App.Formers
-	notices    []agentapi.Notice    // guarded by mu, oldest first
-	seen       uint64               // guarded by mu: id of the newest the owner has seen
-	unanswered map[string]struct{}  // guarded by mu: ids of apps that did not answer a visitor
-	dead       map[string]struct{}  // guarded by mu: ids of apps whose port nobody listens on
-	asked      map[string]time.Time // guarded by mu: when a request for the name last rang, see remember
+	mu      sync.Mutex
+	rows    map[string]stored    // guarded by mu
+	formers map[string][]string  // guarded by mu; see App.Formers
+	notices []agentapi.Notice    // guarded by mu, oldest first
+	seen    uint64               // guarded by mu: id of the newest the owner has seen
+	asked   map[string]time.Time // guarded by mu: when a request for the name last rang, see remember
 
 	lookFor time.Duration // lookFor outside the tests
 
@@ -141,7 +139,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Apps{cfg: cfg, rows: map[string]stored{}, formers: kept.Formers, notices: kept.Notices, unanswered: map[string]struct{}{}, dead: map[string]struct{}{}, asked: map[string]time.Time{},
+	a := &Apps{cfg: cfg, rows: map[string]stored{}, formers: kept.Formers, notices: kept.Notices, asked: map[string]time.Time{},
 		lookFor: lookFor, looks: make(chan look, maxLooks)}
 	for name, app := range kept.Apps {
 		a.rows[name] = stored{App: &app}

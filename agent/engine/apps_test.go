@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -170,70 +171,32 @@ func TestPortThatBecameOursIsNotServed(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptOfAppsThatAreGone: the proxy may tell of one a moment later.
-func TestNothingIsKeptOfAppsThatAreGone(t *testing.T) {
-	t.Parallel()
-	h := openHost(t)
-	ctx := t.Context()
-	h.live(t, "notes", "Notes", 8000)
-	app, _ := h.apps.Lookup("notes")
-	h.apps.SetAnswering(app.ID, false)
-	must(t, second(h.apps.Revoke(ctx, "notes")))
-	h.apps.SetAnswering(app.ID, false)
-	h.apps.mu.Lock()
-	defer h.apps.mu.Unlock()
-	if len(h.apps.unanswered) != 0 {
-		t.Errorf("kept as silent: %v", h.apps.unanswered)
-	}
-}
-
-// TestDeadPortIsSeenWithoutAVisitor: whoever looks is told that nobody listens,
-// and that somebody does again; a visitor who failed meanwhile changes nothing.
+// TestDeadPortIsSeenWithoutAVisitor: with each look whoever follows is told whether
+// somebody listens, and not more often than every two seconds while the apps are the same.
 func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	there := map[int]bool{8000: true}
-	looks := 0
-	h.apps.cfg.Listens = func(at upstream.Target) bool {
-		if at.Address != "" {
-			return false
-		}
-		looks++
-		return there[at.Port]
-	}
+	h.apps.cfg.Listens = func(at upstream.Target) bool { return at.Address == "" && there[at.Port] }
+	told := map[string]bool{}
+	h.apps.cfg.OnListening = func(app App, listening bool) { told[app.Name] = listening }
 	h.live(t, "notes", "Notes", 8000)
 	h.live(t, "wiki", "Wiki", 8001)
-	answering := func() [2]bool {
-		all := h.apps.OwnerApps(nil)
-		return [2]bool{all[0].Answering, all[1].Answering}
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8002})))
+	look := func(want map[string]bool, when string) {
+		t.Helper()
+		clear(told)
+		if h.apps.OwnerApps(nil); !maps.Equal(told, want) {
+			t.Errorf("%s: told %v, want %v", when, told, want)
+		}
 	}
-	if is := answering(); is != [2]bool{true, false} {
-		t.Fatalf("at first: %v", is)
-	}
+	look(map[string]bool{"notes": true, "wiki": false}, "at first")
 	there[8000], there[8001] = false, true
-	if is, n := answering(), looks; is != [2]bool{true, false} || n != 2 {
-		t.Errorf("a moment later: %v after %d looks; a state is made for every connection", is, n)
-	}
-	app, _ := h.apps.Lookup("notes")
-	h.apps.SetAnswering(app.ID, false) // a visitor came
+	look(map[string]bool{}, "a moment later; a state is made for every connection")
 	h.apps.lookedAt = h.apps.lookedAt.Add(-portsEvery)
-	if is := answering(); is != [2]bool{false, true} {
-		t.Errorf("looked again: %v", is)
-	}
-	there[8000] = true
-	h.apps.lookedAt = h.apps.lookedAt.Add(-portsEvery)
-	if is := answering(); is != [2]bool{true, true} {
-		t.Errorf("both listen: %v", is)
-	}
-	h.apps.SetAnswering(app.ID, false) // it listens, and takes no connection
-	h.apps.lookedAt = h.apps.lookedAt.Add(-portsEvery)
-	if is := answering(); is != [2]bool{false, true} {
-		t.Errorf("one hangs: %v", is)
-	}
-	h.apps.SetAnswering(app.ID, true)
-	if is := answering(); is != [2]bool{true, true} {
-		t.Errorf("it answered: %v", is)
-	}
+	look(map[string]bool{"notes": false, "wiki": true}, "looked again")
+	must(t, second(h.apps.Pause(t.Context(), "wiki")))
+	look(map[string]bool{"notes": false, "wiki": true}, "paused meanwhile")
 }
 
 func TestEveryChangeIsTold(t *testing.T) {
@@ -252,9 +215,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 	must(t, second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	<-changed
 	app, _ := h.apps.Lookup("notes")
-	h.apps.SetAnswering(app.ID, false)
-	<-changed
-	if apps := h.apps.OwnerApps(map[string]int{app.ID: 2}); apps[0].Answering || apps[0].Connections != 2 {
+	if apps := h.apps.OwnerApps(map[string]int{app.ID: 2}); apps[0].Connections != 2 {
 		t.Errorf("%+v", apps[0])
 	}
 }

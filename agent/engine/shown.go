@@ -145,7 +145,6 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 			AppSummary:  a.summary(row.App),
 			Listener:    row.App.Listener,
 			ListensOn:   cmp.Or(row.App.Address, upstream.IPv4),
-			Answering:   a.answers(row.App.ID),
 			Quiet:       row.App.Quiet,
 			RequestedAt: row.App.RequestedAt,
 			ApprovedAt:  row.App.ApprovedAt,

@@ -219,7 +219,7 @@ func TestNoClickForgetsAKeyThatIsKept(t *testing.T) {
 	for key, offered := range map[string]bool{"": true, "kept": false} {
 		h, app := build(t), count(t)
 		a := h.set("a", app.port, agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS, Pin: true})
-		a.Target.Key = key
+		a.Key = key
 		h.change(func() { h.apps["a"] = a })
 		h.Ask("a")
 		got := h.Await(t.Context(), "a")
@@ -237,9 +237,8 @@ func TestAddressesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	h, app := build(t), count(t)
 	rename := func(n int) {
-		a := h.set("a", app.port, agentapi.AppOptions{})
-		a.Host = fmt.Sprintf("notes.maya%d.example.net", n)
-		h.change(func() { h.apps["a"] = a })
+		h.set("a", app.port, agentapi.AppOptions{})
+		h.change(func() { h.root = fmt.Sprintf("maya%d.example.net", n) })
 		h.Renamed("a")
 		h.Await(t.Context(), "a")
 	}
@@ -266,7 +265,7 @@ func TestClosedBetweenTwoQuestions(t *testing.T) {
 	var asked atomic.Int64
 	port := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		h.change(func() { delete(h.apps, "a"); h.paused["a"] = true })
+		h.pause("a")
 		w.WriteHeader(http.StatusForbidden) // has it asked as localhost
 	}), nil)
 	h.set("a", port, agentapi.AppOptions{})
@@ -308,11 +307,11 @@ func TestGone(t *testing.T) {
 	h, app := build(t), count(t)
 	h.set("a", app.port, agentapi.AppOptions{})
 	h.Probe(t.Context(), "a")
-	h.change(func() { delete(h.apps, "a"); h.paused["a"] = true })
+	h.pause("a")
 	if h.Gone("a"); h.Of("a").Health != agentapi.HealthAnswers {
 		t.Errorf("paused: %+v", h.Of("a"))
 	}
-	h.change(func() { delete(h.paused, "a") })
+	h.change(func() { delete(h.apps, "a") })
 	if h.Gone("a"); h.Of("a").Health != agentapi.HealthUnknown {
 		t.Errorf("revoked: %+v", h.Of("a"))
 	}

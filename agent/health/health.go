@@ -13,9 +13,11 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
 	"porchlight/internal/words"
@@ -38,42 +40,37 @@ const (
 	turnFor = 500 * time.Millisecond
 )
 
-// App is a live app as it is asked.
-type App struct {
-	ID      string
-	Host    string // the public one, with the port unless it is 443
-	Target  upstream.Target
-	Options agentapi.AppOptions
+// asked is an app that visitors can open, as it is asked.
+type asked struct {
+	engine.App
+	host string // the public one, with the port unless it is 443
 }
 
 // same says whether two are asked the same. A key that an app shows is kept when it is
 // asked first, and makes no other question.
-func (a App) same(b App) bool {
-	a.Target.Key, b.Target.Key = "", ""
-	return a == b
+func (a asked) same(b asked) bool {
+	at, other := a.Target(), b.Target()
+	at.Key, other.Key = "", ""
+	return a.ID == b.ID && a.host == b.host && at == other && a.Options == b.Options
 }
 
 // toldAddress says whether the app is told its public address.
-func (a App) toldAddress() bool { return a.Options.PublicAddress || a.Options.Forwarded }
+func (a asked) toldAddress() bool { return a.Options.PublicAddress || a.Options.Forwarded }
 
 // Config of New. Fields without a remark are required.
 type Config struct {
-	// Find returns an app that visitors can open, by its id: live, not paused, with
-	// an address.
-	Find func(id string) (App, bool)
-	// Live says whether an app is approved and on, paused or not.
-	Live func(id string) bool
-	// Checks say who may be asked in an app's place.
-	Checks func(context.Context, App) upstream.Checks
-	// Moved says of an app that nobody listens for whether it is found elsewhere now,
-	// where Find says by the time it returns; nil for never.
-	Moved func(context.Context, App) bool
-	// Socket is the number of the socket that listens for an app, another one after
+	// Find returns an approved app by its id, and Root is where they all are.
+	Find func(id string) (engine.App, bool)
+	Root func() engine.Root
+	// Welcomes, ShowedKey and Elsewhere are the engine's: who may be asked in an app's
+	// place, and whether one that nobody listens for is found elsewhere, where Find says
+	// by the time it returns. nil for anybody, and for never.
+	Welcomes  func(name string, at upstream.Target, peer agentapi.Listener) bool
+	ShowedKey func(ctx context.Context, name, key string) bool
+	Elsewhere func(ctx context.Context, name string, dead upstream.Target) bool
+	// Socket is the number of the socket that listens where an app is, another one after
 	// it was started again; 0 where there is none to be had. nil for always.
-	Socket func(App) uint64
-	// AwaitAnswer has Answered called when a visitor is answered by an app that was
-	// found not to answer; nil for not.
-	AwaitAnswer func(id string)
+	Socket func(at upstream.Target) uint64
 	// On says whether apps may be asked.
 	On func() bool
 	// Changes is raised when the health of an app changed; nil when nobody follows.
@@ -93,6 +90,8 @@ type Health struct {
 	mu   sync.Mutex
 	apps map[string]*entry    // by id, of live apps only; guarded by mu
 	gone map[string]time.Time // by id: when apps that are not on now were asked last; guarded by mu
+
+	awaited atomic.Int64 // apps whose next answer to a visitor is news; written while mu is held
 }
 
 // entry is what is known of one app. Health.mu guards it.
@@ -101,12 +100,14 @@ type entry struct {
 	met     verdict // what a visitor met after that; none: zero
 	suspect verdict // what a visitor met at one page, until the first page is asked for; none: zero
 	learnt  learnt
+	hinted  bool // told of by Hint, since something about it changed
+	awaits  bool // its next answer to a visitor is news
 	last    *agentapi.AppError
 	well    time.Time     // when it answered after that; zero: not yet
 	taught  time.Time     // when visitors' answers last had the app asked
 	asked   time.Time     // when a probe last reached the app
 	renamed time.Time     // when another address last had it asked at once
-	about   App           // what that probe asked
+	about   asked         // what that probe asked
 	socket  uint64        // and of whom
 	due     time.Time     // when the next probe is; zero: none
 	running bool          // a probe
@@ -134,10 +135,10 @@ func New(cfg Config) *Health {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Socket == nil {
-		cfg.Socket = func(App) uint64 { return 0 }
+		cfg.Socket = func(upstream.Target) uint64 { return 0 }
 	}
-	if cfg.Moved == nil {
-		cfg.Moved = func(context.Context, App) bool { return false }
+	if cfg.Elsewhere == nil {
+		cfg.Elsewhere = func(context.Context, string, upstream.Target) bool { return false }
 	}
 	return &Health{
 		cfg: cfg, wake: make(chan struct{}, 1), askFor: askFor, bodyFor: bodyFor,
@@ -155,7 +156,7 @@ func (h *Health) Of(id string) agentapi.AppHealth {
 	}
 	v := e.shown()
 	out := agentapi.AppHealth{
-		Health: v.state, HealthDetail: v.detail, HealthWords: v.said, HealthOption: v.option,
+		Health: v.state, Ailment: ailments[v.state], HealthDetail: v.detail, HealthWords: v.said, HealthOption: v.option,
 		HealthStatus: v.status, HealthNote: v.note,
 	}
 	if e.well.IsZero() || h.cfg.Now().Sub(e.well) < remembered {
@@ -180,6 +181,30 @@ func (e *entry) shown() verdict {
 func (e *entry) explained() bool {
 	known := e.probed.option != nil && e.probed.state != agentapi.HealthAnswers
 	return known && (e.met.state == agentapi.HealthWrong || e.met.state == agentapi.HealthSilent)
+}
+
+// find returns an app that visitors can open: live, not paused, with an address.
+func (h *Health) find(id string) (asked, bool) {
+	app, ok := h.cfg.Find(id)
+	root := h.cfg.Root().Host
+	return asked{app, app.Name + "." + root}, ok && app.Live && !app.Paused && root != ""
+}
+
+// on says whether an app is approved and on, paused or not.
+func (h *Health) on(id string) (engine.App, bool) {
+	app, ok := h.cfg.Find(id)
+	return app, ok && app.Status == agentapi.StatusLive
+}
+
+// await notes whether the next answer of an app to a visitor is news. mu is held.
+func (h *Health) await(e *entry, news bool) {
+	switch {
+	case news && !e.awaits:
+		h.awaited.Add(1)
+	case !news && e.awaits:
+		h.awaited.Add(-1)
+	}
+	e.awaits = news
 }
 
 // entryOf returns what is known of a live app, made where there is none. mu is held.
@@ -218,13 +243,14 @@ func (h *Health) Renamed(id string) {
 }
 
 func (h *Health) request(id string, owner bool) {
-	app, ok := h.cfg.Find(id)
+	app, ok := h.find(id)
 	if !ok {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.entryOf(id)
+	e.hinted = false // what is there now may know its address
 	e.learnt.options(app, e.shown())
 	if owner {
 		h.schedule(e, 0)
@@ -282,15 +308,15 @@ func (h *Health) Await(ctx context.Context, id string) agentapi.AppHealth {
 // Probe is Await for somebody who wants to know now: it has the app asked, but for
 // one that was less than a minute ago and is still the same.
 func (h *Health) Probe(ctx context.Context, id string) agentapi.AppHealth {
-	if app, ok := h.cfg.Find(id); ok && h.cfg.On() && h.stale(app) {
+	if app, ok := h.find(id); ok && h.cfg.On() && h.stale(app) {
 		h.Ask(id)
 	}
 	return h.Await(ctx, id)
 }
 
 // stale says whether what is known of an app is too old to be told.
-func (h *Health) stale(app App) bool {
-	socket := h.cfg.Socket(app)
+func (h *Health) stale(app asked) bool {
+	socket := h.cfg.Socket(app.Target())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.apps[app.ID]
@@ -304,13 +330,18 @@ func (h *Health) stale(app App) bool {
 }
 
 // Gone forgets an app that is not on any more, but for when it was asked: it would be
-// asked each time that it comes back. One that is paused is on.
+// asked each time that it comes back. Of one that is on all the same, paused or at another
+// port, what is known is kept until the next answer.
 func (h *Health) Gone(id string) {
-	if h.cfg.Live(id) {
-		return
-	}
+	_, on := h.on(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if on {
+		e := h.entryOf(id)
+		e.hinted = false
+		h.await(e, true)
+		return
+	}
 	now := h.cfg.Now()
 	maps.DeleteFunc(h.gone, func(_ string, asked time.Time) bool { return now.Sub(asked) >= pause })
 	e := h.apps[id]
@@ -323,6 +354,7 @@ func (h *Health) Gone(id string) {
 	if !e.asked.IsZero() {
 		h.gone[id] = e.asked
 	}
+	h.await(e, false)
 	e.end()
 	delete(h.apps, id)
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/health"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
@@ -28,7 +29,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const host = "notes.maya.example.net"
+const (
+	root = "maya.example.net"
+	host = "notes." + root
+)
 
 // house is the rest of an agent: which apps there are, and what the owner chose.
 type house struct {
@@ -36,11 +40,10 @@ type house struct {
 	changes broadcast.Signal
 	off     atomic.Bool
 	ahead   atomic.Int64 // of the clock, in ns
-	awaited atomic.Int64 // how often the next answer to a visitor was asked for
 
 	mu     sync.Mutex
-	apps   map[string]health.App        // those that visitors can open; guarded by mu
-	paused map[string]bool              // live all the same; guarded by mu
+	apps   map[string]engine.App        // approved ones, by id; guarded by mu
+	root   string                       // guarded by mu
 	peer   func(agentapi.Listener) bool // nil: anybody; guarded by mu
 	socket uint64                       // that listens; guarded by mu
 }
@@ -48,31 +51,30 @@ type house struct {
 // build has apps asked for longer than outside the tests: a busy machine may need it.
 func build(t *testing.T) *house {
 	t.Helper()
-	h := &house{apps: map[string]health.App{}, paused: map[string]bool{}}
+	h := &house{apps: map[string]engine.App{}, root: root}
 	h.Health = health.New(health.Config{
-		Find: func(id string) (health.App, bool) {
+		Find: func(id string) (engine.App, bool) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			app, ok := h.apps[id]
 			return app, ok
 		},
-		Live: func(id string) bool {
+		Root: func() engine.Root {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			_, ok := h.apps[id]
-			return ok || h.paused[id]
+			return engine.Root{Name: "maya", Host: h.root}
 		},
-		Checks: func(context.Context, health.App) upstream.Checks {
+		Welcomes: func(_ string, _ upstream.Target, peer agentapi.Listener) bool {
 			h.mu.Lock()
-			defer h.mu.Unlock()
-			return upstream.Checks{Peer: h.peer}
+			allowed := h.peer
+			h.mu.Unlock()
+			return allowed == nil || allowed(peer)
 		},
-		Socket: func(health.App) uint64 {
+		Socket: func(upstream.Target) uint64 {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			return h.socket
 		},
-		AwaitAnswer: func(string) { h.awaited.Add(1) },
 
 		On:      func() bool { return !h.off.Load() },
 		Changes: &h.changes,
@@ -90,10 +92,15 @@ func build(t *testing.T) *house {
 func (h *house) impatient() { h.AskFor(2*time.Second, 500*time.Millisecond) }
 
 // set has visitors reach an app.
-func (h *house) set(id string, port int, o agentapi.AppOptions) health.App {
-	app := health.App{ID: id, Host: host, Target: upstream.Of("", port, "", o), Options: o}
+func (h *house) set(id string, port int, o agentapi.AppOptions) engine.App {
+	app := engine.App{ID: id, Name: "notes", Status: agentapi.StatusLive, Live: true, Port: port, Options: o}
 	h.change(func() { h.apps[id] = app })
 	return app
+}
+
+// pause closes an app to everybody.
+func (h *house) pause(id string) {
+	h.change(func() { app := h.apps[id]; app.Paused = true; h.apps[id] = app })
 }
 
 func (h *house) change(f func()) {

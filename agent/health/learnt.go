@@ -28,7 +28,7 @@ type compared struct {
 
 // options notes what an app's options are now, before which v was told of it. The
 // evidence is looked at again after one that was suggested was taken.
-func (l *learnt) options(app App, v verdict) {
+func (l *learnt) options(app asked, v verdict) {
 	suggested := v.option[optionPublicAddress] != nil
 	l.told = app.toldAddress() && (l.told || suggested)
 	l.unaware, l.vain = l.unaware && !app.toldAddress(), l.vain && app.toldAddress()
@@ -111,7 +111,7 @@ func (h *Health) Compared(id string, kind agentapi.Compared, status int) {
 	if status >= 400 && !unwanted(status) {
 		return
 	}
-	app, ok := h.cfg.Find(id)
+	app, ok := h.find(id)
 	if !ok {
 		return
 	}

@@ -136,10 +136,10 @@ func TestAnOptionThatDidNotHelp(t *testing.T) {
 	t.Run("told its address, by what visitors got", func(t *testing.T) {
 		h, app := build(t), count(t)
 		take(h, app.port, agentapi.AppOptions{})
-		h.Hint("a", "publicAddress")
+		h.Hint("a")
 		take(h, app.port, told)
 		tells(h, false, "taken")
-		h.Hint("a", "publicAddress")
+		h.Hint("a")
 		tells(h, true, "the same again")
 		take(h, app.port, agentapi.AppOptions{})
 		tells(h, false, "given back")
@@ -161,7 +161,7 @@ func TestAnOptionThatDidNotHelp(t *testing.T) {
 	t.Run("told its address from the first", func(t *testing.T) {
 		h, app := build(t), count(t)
 		take(h, app.port, told)
-		h.Hint("a", "publicAddress")
+		h.Hint("a")
 		tells(h, false, "nobody suggested it")
 	})
 }
@@ -174,7 +174,7 @@ func TestLearntIsForgotten(t *testing.T) {
 	h.Compared("a", agentapi.ComparedForm, 403)
 	h.Gone("a")
 	h.set("a", app.port, agentapi.AppOptions{})
-	h.Listening("a", true)
+	h.Listening(h.apps["a"], true)
 	h.Ask("a")
 	programs.Eventually(t, "it is asked again", func() bool { return h.Await(t.Context(), "a").Health == agentapi.HealthAnswers })
 	if got := h.Of("a"); got.HealthOption != nil {

@@ -4,27 +4,30 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/upstream"
 	"porchlight/internal/words"
 )
 
 // What visitors met, and what the system says of the ports.
 
-// Failed notes that a visitor's request to an app failed: state and detail are those
-// of upstream.Explain. One page that is slow or broken says nothing of the app: its state
+// Failed notes why a visitor's request to an app failed; down is true where nobody took
+// the connection. One page that is slow or broken says nothing of the app: its state
 // changes when the first page does so, too, for which it is asked.
-func (h *Health) Failed(id, state, detail string) {
-	app, ok := h.cfg.Find(id)
+func (h *Health) Failed(id string, why upstream.Failure, down bool) {
+	app, ok := h.find(id)
 	if !ok {
 		return // it was closed meanwhile, which is no failure of its own
 	}
-	v := failed(app, agentapi.Health(state), detail)
+	v := failed(app, why.State, why.Detail)
 	v.at = h.cfg.Now()
 	h.mu.Lock()
 	e := h.entryOf(id)
+	h.await(e, true)
 	told := e.shown()
 	news := e.last == nil || e.last.Text != v.detail
 	e.last, e.well = &agentapi.AppError{At: v.at.UTC(), Text: v.detail, Words: v.said}, time.Time{}
-	if onePage := v.state == agentapi.HealthSilent || v.state == agentapi.HealthWrong; onePage && h.cfg.On() {
+	if onePage := v.state == agentapi.HealthSilent || v.state == agentapi.HealthWrong; onePage && !down && h.cfg.On() {
 		e.suspect = v
 		h.schedule(e, pause)
 	} else {
@@ -37,17 +40,21 @@ func (h *Health) Failed(id, state, detail string) {
 	}
 }
 
-// Answered notes that an app answered a visitor after it had failed, or was found
-// not to answer.
+// Answered notes that an app answered a visitor. It is called for each answer, and is news
+// after one that failed, or where the app was found not to answer.
 func (h *Health) Answered(id string) {
-	app, ok := h.cfg.Find(id)
-	if !ok {
+	if h.awaited.Load() == 0 {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.apps[id]
-	if e == nil {
+	if e == nil || !e.awaits {
+		return
+	}
+	h.await(e, false)
+	app, ok := h.find(id)
+	if !ok {
 		return
 	}
 	e.met = verdict{}
@@ -78,46 +85,46 @@ func mayRecover(v verdict) bool {
 	return false
 }
 
-// Hint notes that an app's answers show that one of its options should be on, or is and
-// does not help.
-func (h *Health) Hint(id, option string) {
-	app, ok := h.cfg.Find(id)
-	if !ok || option != optionPublicAddress {
-		return
-	}
+// Hint notes that an app's answer shows that it does not know its public address, told it
+// or not. It is called for each such answer.
+func (h *Health) Hint(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.entryOf(id)
-	if app.toldAddress() {
-		e.learnt.vain = true
-		h.cfg.Changes.Raise()
+	if e := h.apps[id]; e != nil && e.hinted {
 		return
 	}
-	if e.learnt.unaware = true; e.probed.state == agentapi.HealthUnknown {
+	app, ok := h.find(id)
+	if !ok {
+		return
+	}
+	e := h.entryOf(id)
+	e.hinted = true
+	switch e.learnt.unaware = e.learnt.unaware || !app.toldAddress(); {
+	case app.toldAddress():
+		e.learnt.vain = true
+	case e.probed.state == agentapi.HealthUnknown:
 		e.probed = verdict{state: agentapi.HealthAnswers, detail: unaware, said: words.Text{words.Plain(unaware)}, at: h.cfg.Now()}
 	}
 	h.cfg.Changes.Raise()
 }
 
-// Listening notes whether anybody listens for an app. It is called for every look,
-// and raises no signal: whoever looks is about to show what is known.
-func (h *Health) Listening(id string, listening bool) {
+// Listening notes whether anybody listens for an app, unless that has changed since it was
+// seen. It is called for every look, and raises no signal: whoever looks is about to show
+// what is known.
+func (h *Health) Listening(seen engine.App, listening bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.apps[id]
+	e := h.apps[seen.ID]
 	dead := e != nil && e.shown().state == agentapi.HealthNothing
-	if listening != dead {
-		return
-	}
-	app, ok := h.cfg.Find(id)
+	app, ok := h.on(seen.ID)
 	switch {
-	case !ok:
+	case listening != dead, !ok, app.Target() != seen.Target():
 	case listening:
 		e.probed, e.met = verdict{}, verdict{}
 		h.schedule(e, pause)
 	default:
-		e = h.entryOf(id)
-		e.probed, e.met = nothing(app), verdict{}
+		e = h.entryOf(seen.ID)
+		e.probed, e.met = nothing(asked{App: app}), verdict{}
 		e.probed.at = h.cfg.Now()
 	}
 }

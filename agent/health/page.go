@@ -37,7 +37,7 @@ func (p *prober) get(ctx context.Context, t upstream.Target, host, path string) 
 	req.Header = http.Header{"User-Agent": {userAgent}, "Accept": {"*/*"}}
 	if p.app.toldAddress() {
 		req.Header["X-Forwarded-Proto"] = []string{"https"}
-		req.Header["X-Forwarded-Host"] = []string{p.app.Host}
+		req.Header["X-Forwarded-Host"] = []string{p.app.host}
 	}
 	ask := p.askHTTP1
 	if t.Scheme == agentapi.UpstreamH2C {

@@ -40,7 +40,7 @@ type result struct {
 
 // prober asks one app once.
 type prober struct {
-	app     App
+	app     asked
 	checks  upstream.Checks
 	bodyFor time.Duration
 	sent    bool
@@ -49,7 +49,7 @@ type prober struct {
 // probe asks for the first page as visitors do, one redirect of the app to itself
 // included, and where that is refused or fails, looks whether one of the options would
 // help: as localhost, with TLS, in HTTP/2.
-func (h *Health) probe(ctx context.Context, app App, checks upstream.Checks) result {
+func (h *Health) probe(ctx context.Context, app asked, checks upstream.Checks) result {
 	ctx, cancel := context.WithTimeout(ctx, h.askFor)
 	defer cancel()
 	p := &prober{app: app, checks: checks, bodyFor: h.bodyFor}
@@ -74,7 +74,7 @@ func (p *prober) judge(ctx context.Context) (v verdict, told bool) {
 	case timedOut(err) || why.State == agentapi.HealthSilent:
 		return silent(p.app), true
 	}
-	if p.app.Target.Scheme == agentapi.UpstreamHTTPS && !p.agrees(ctx, "http/1.1") && p.agrees(ctx, "h2") {
+	if p.app.Target().Scheme == agentapi.UpstreamHTTPS && !p.agrees(ctx, "http/1.1") && p.agrees(ctx, "h2") {
 		return answersRPC(p.app), true
 	}
 	if scheme, ok := p.otherScheme(ctx); ok {
@@ -102,12 +102,12 @@ func unwanted(status int) bool {
 // first asks for the first page: where that leads to another one of the app, as / does to
 // /login, that one is what visitors see.
 func (p *prober) first(ctx context.Context, host string) (page, error) {
-	got, err := p.get(ctx, p.app.Target, host, "/")
+	got, err := p.get(ctx, p.app.Target(), host, "/")
 	if err != nil {
 		return got, err
 	}
 	if to := p.onward(got); to != "" {
-		if next, err := p.get(ctx, p.app.Target, host, to); err == nil {
+		if next, err := p.get(ctx, p.app.Target(), host, to); err == nil {
 			got.status, got.start = next.status, append(append(got.start, '\n'), next.start...)
 		}
 	}
@@ -121,8 +121,8 @@ func (p *prober) onward(got page) string {
 	if err != nil || got.status < 300 || got.status > 399 || len(got.header["Location"]) != 1 {
 		return ""
 	}
-	port := ":" + strconv.Itoa(p.app.Target.Port)
-	own := []string{"", p.app.Host, p.host(), "localhost" + port, "127.0.0.1" + port, "[::1]" + port}
+	port := ":" + strconv.Itoa(p.app.Port)
+	own := []string{"", p.app.host, p.host(), "localhost" + port, "127.0.0.1" + port, "[::1]" + port}
 	path := (&url.URL{Path: "/"}).ResolveReference(to).RequestURI()
 	absolute := to.Host != "" && (to.Scheme == "" || to.Scheme == "http" || to.Scheme == "https")
 	if !slices.Contains(own, strings.ToLower(to.Host)) || !absolute && to.Scheme != "" || path == "/" || len(path) > maxPath {
@@ -136,7 +136,7 @@ func (p *prober) onward(got page) string {
 // compiles, did not refuse that one. Servers that speak TLS answer 400 to whoever does
 // not.
 func (p *prober) refused(ctx context.Context, got page) verdict {
-	if p.host() == p.app.Host {
+	if p.host() == p.app.host {
 		local, err := p.first(ctx, p.localhost())
 		switch {
 		case err == nil && !refusal(local.status):
@@ -145,7 +145,7 @@ func (p *prober) refused(ctx context.Context, got page) verdict {
 			return refuses(p.app, got.status, "does not refuse")
 		}
 	}
-	if got.status == http.StatusBadRequest && p.app.Target.Plain() && p.speaksTLS(ctx) {
+	if got.status == http.StatusBadRequest && p.app.Target().Plain() && p.speaksTLS(ctx) {
 		return speaks(p.app, agentapi.UpstreamHTTPS)
 	}
 	return p.answered(got)
@@ -155,9 +155,9 @@ func (p *prober) refused(ctx context.Context, got page) verdict {
 func (p *prober) answered(got page) verdict {
 	v := answers(p.app, got.status)
 	to, err := url.Parse(got.header.Get("Location"))
-	toOwn := err == nil && strings.EqualFold(to.Host, p.app.Host)
+	toOwn := err == nil && strings.EqualFold(to.Host, p.app.host)
 	onward := toOwn && to.Scheme == "https" && (strings.Trim(to.RequestURI(), "/") != "" || len(got.header["Set-Cookie"]) > 0)
-	unknown := toOwn && !onward || names(got.start, "http://"+p.app.Host)
+	unknown := toOwn && !onward || names(got.start, "http://"+p.app.host)
 	if p.app.toldAddress() {
 		v.vain = unknown
 	} else if unknown && !v.note {
@@ -224,7 +224,7 @@ func (p *prober) host() string {
 	case o.LocalhostHost:
 		return p.localhost()
 	}
-	return p.app.Host
+	return p.app.host
 }
 
-func (p *prober) localhost() string { return "localhost:" + strconv.Itoa(p.app.Target.Port) }
+func (p *prober) localhost() string { return "localhost:" + strconv.Itoa(p.app.Port) }

@@ -72,25 +72,22 @@ func (h *Health) take() (id string, next time.Time) {
 // ask probes one app and notes the result, unless the app is another by then, or
 // gone: what was asked is what is told.
 func (h *Health) ask(ctx context.Context, id string) {
-	app, ok := h.cfg.Find(id)
+	app, ok := h.find(id)
 	var r result
 	if ok = ok && h.cfg.On(); ok {
 		r = h.probe(ctx, app, h.checks(ctx, app))
 		r.at = h.cfg.Now()
-		if r.state == agentapi.HealthNothing && h.cfg.Moved(ctx, app) {
+		if r.state == agentapi.HealthNothing && h.cfg.Elsewhere(ctx, app.Name, app.Target()) {
 			h.Changed(id)
 		}
-		now, still := h.cfg.Find(id)
+		now, still := h.find(id)
 		ok = still && now.same(app) && r.told && ctx.Err() == nil
 	}
 	socket := uint64(0)
 	if ok {
-		socket = h.cfg.Socket(app)
+		socket = h.cfg.Socket(app.Target())
 	}
 	if h.conclude(id, app, socket, r, ok) {
-		if (mayRecover(r.verdict) || r.note) && h.cfg.AwaitAnswer != nil {
-			h.cfg.AwaitAnswer(id)
-		}
 		h.cfg.Log.Info("asked an app", "app", id, "health", string(r.state))
 		h.cfg.Changes.Raise()
 	}
@@ -99,19 +96,20 @@ func (h *Health) ask(ctx context.Context, id string) {
 
 // checks are those of a visitor's connection, and that the app is still asked the same:
 // a probe makes several connections, and the owner may pause the app between two.
-func (h *Health) checks(ctx context.Context, app App) upstream.Checks {
-	c := h.cfg.Checks(ctx, app)
-	peer := c.Peer
+func (h *Health) checks(ctx context.Context, app asked) (c upstream.Checks) {
 	c.Peer = func(l agentapi.Listener) bool {
-		now, ok := h.cfg.Find(app.ID)
-		return ok && now.same(app) && h.cfg.On() && (peer == nil || peer(l))
+		now, ok := h.find(app.ID)
+		return ok && now.same(app) && h.cfg.On() && (h.cfg.Welcomes == nil || h.cfg.Welcomes(app.Name, app.Target(), l))
+	}
+	if h.cfg.ShowedKey != nil {
+		c.Key = func(key string) bool { return h.cfg.ShowedKey(ctx, app.Name, key) }
 	}
 	return c
 }
 
 // conclude notes what a probe found; it is false where nothing changed that anybody
 // is told.
-func (h *Health) conclude(id string, app App, socket uint64, r result, told bool) bool {
+func (h *Health) conclude(id string, app asked, socket uint64, r result, told bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.apps[id]
@@ -131,6 +129,9 @@ func (h *Health) conclude(id string, app App, socket uint64, r result, told bool
 			e.met = e.suspect
 		}
 		e.suspect = verdict{}
+		if mayRecover(r.verdict) || r.note {
+			h.await(e, true)
+		}
 		if r.state == agentapi.HealthAnswers && e.well.IsZero() {
 			e.well = h.cfg.Now()
 		}

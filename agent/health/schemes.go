@@ -15,7 +15,7 @@ import (
 
 // otherScheme finds the protocol an app speaks that is not the one it was asked in.
 func (p *prober) otherScheme(ctx context.Context) (scheme string, ok bool) {
-	asked := p.app.Target.Scheme
+	asked := p.app.Target().Scheme
 	plain := false
 	if asked != agentapi.UpstreamHTTP && asked != "" {
 		got, err := p.get(ctx, p.in(agentapi.UpstreamHTTP), p.host(), "/")
@@ -35,7 +35,7 @@ func (p *prober) otherScheme(ctx context.Context) (scheme string, ok bool) {
 
 // in is the app's target with another protocol.
 func (p *prober) in(scheme string) upstream.Target {
-	t := p.app.Target
+	t := p.app.Target()
 	t.Scheme, t.Pin, t.Key = scheme, false, ""
 	return t
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/upstream"
 	"porchlight/test/programs"
 )
 
@@ -26,12 +28,12 @@ func TestWhatVisitorsMeet(t *testing.T) {
 		}
 		return got
 	}
-	h.Failed("a", "wrong", "It answered with two lengths.")
+	h.Failed("a", upstream.Failure{State: "wrong", Detail: "It answered with two lengths."}, false)
 	shows("", "there is no such app")
 	h.set("a", app.port, agentapi.AppOptions{})
 	changed, cancel := h.changes.Subscribe()
 	defer cancel()
-	h.Failed("a", "https", "It answered with TLS.")
+	h.Failed("a", upstream.Failure{State: "https", Detail: "It answered with TLS."}, false)
 	if got := shows("https", "a visitor's answer was bad"); got.LastError == nil || got.LastError.Text != got.HealthDetail {
 		t.Errorf("%+v", got)
 	}
@@ -44,16 +46,79 @@ func TestWhatVisitorsMeet(t *testing.T) {
 	if got := shows("answers", "the next was good"); got.LastError == nil {
 		t.Error("the last error is forgotten")
 	}
-	h.Failed("a", "https", "It answered with TLS.")
+	h.Failed("a", upstream.Failure{State: "https", Detail: "It answered with TLS."}, false)
 	if got := shows("https", "TLS"); got.HealthOption["upstream"] != "https" {
 		t.Errorf("%+v", got)
 	}
 	h.Probe(t.Context(), "a")
 	shows("answers", "asked anew")
-	h.Listening("a", false)
+	h.Listening(h.apps["a"], false)
 	shows("nothing", "nobody listens")
 	h.Answered("a")
 	shows("answers", "somebody answers")
+}
+
+// That nobody took a visitor's connection is told at once, whatever the app said when it
+// was asked, until it answers: that is no matter of one page.
+func TestNobodyTookTheConnection(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	h.set("a", app.port, agentapi.AppOptions{})
+	h.Probe(t.Context(), "a")
+	hangs := upstream.Failure{State: agentapi.HealthSilent, Detail: "It takes no connections."}
+	h.Failed("a", hangs, true)
+	if got := h.Of("a"); got.Health != agentapi.HealthSilent || got.Ailment != "not answering" {
+		t.Errorf("%+v", got)
+	}
+	h.Listening(h.apps["a"], true) // that it listens was never in doubt
+	if got := h.Of("a"); got.Ailment == "" {
+		t.Errorf("somebody looked: %+v", got)
+	}
+	h.Answered("a")
+	if got := h.Of("a"); got.Health != agentapi.HealthAnswers || got.Ailment != "" {
+		t.Errorf("it answered: %+v", got)
+	}
+}
+
+// The first answer after a failure is news, or after one was waited for, and no other;
+// nothing is kept of apps that are gone.
+func TestTheFirstAnswerIsNews(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	h.off.Store(true)
+	h.set("a", 1, agentapi.AppOptions{})
+	changed, cancel := h.changes.Subscribe()
+	defer cancel()
+	news := func(want bool, when string) {
+		t.Helper()
+		h.Answered("a")
+		got := false
+		select {
+		case <-changed:
+			got = true
+		default:
+		}
+		if got != want {
+			t.Errorf("%s: told %t", when, got)
+		}
+	}
+	fail := func() { h.Failed("a", upstream.Failure{State: agentapi.HealthWrong, Detail: "No."}, false); <-changed }
+	news(false, "never failed")
+	fail()
+	news(true, "failed")
+	news(false, "again")
+	h.pause("a")
+	h.Gone("a")
+	h.set("a", 1, agentapi.AppOptions{})
+	news(true, "paused and back")
+	fail()
+	h.change(func() { delete(h.apps, "a") })
+	h.Gone("a")
+	h.set("a", 1, agentapi.AppOptions{})
+	news(false, "gone and back")
+	if n := h.Awaited(); n != 0 {
+		t.Errorf("%d apps are waited for", n)
+	}
 }
 
 // Weakness: one slow or broken page coloured the whole app, until the next visitor was
@@ -81,7 +146,7 @@ func TestOnePageIsNotTheApp(t *testing.T) {
 		h.set("a", port, agentapi.AppOptions{})
 		h.Probe(t.Context(), "a")
 		h.later(time.Minute)
-		h.Failed("a", string(state), "It broke off.")
+		h.Failed("a", upstream.Failure{State: state, Detail: "It broke off."}, false)
 		got := h.Await(t.Context(), "a")
 		if got.Health != agentapi.HealthAnswers || got.LastError == nil || asked.Load() != 2 {
 			t.Errorf("%s, and / answers: %+v, asked %d times", state, got, asked.Load())
@@ -95,19 +160,19 @@ func TestOnePageIsNotTheApp(t *testing.T) {
 			t.Errorf("%s: after an hour of good answers, %+v", state, last)
 		}
 		broken.Store(true)
-		h.Failed("a", string(state), "It broke off.")
+		h.Failed("a", upstream.Failure{State: state, Detail: "It broke off."}, false)
 		if got := h.Await(t.Context(), "a"); got.Health != state || got.LastError == nil || got.HealthDetail != got.LastError.Text {
 			t.Errorf("%s, as / is: %+v", state, got)
 		}
 		// Within a minute of that it is not asked again for the next visitor.
 		before := asked.Load()
-		h.Failed("a", string(state), "It broke off.")
+		h.Failed("a", upstream.Failure{State: state, Detail: "It broke off."}, false)
 		if h.Await(t.Context(), "a"); asked.Load() != before {
 			t.Errorf("%s: asked at once again", state)
 		}
 		h.off.Store(true)
 		h.Answered("a")
-		h.Failed("a", string(state), "It broke off.")
+		h.Failed("a", upstream.Failure{State: state, Detail: "It broke off."}, false)
 		if got := h.Of("a"); got.Health != state {
 			t.Errorf("%s, and it may not be asked: %+v", state, got)
 		}
@@ -127,7 +192,6 @@ func TestAnErrorThatIsOver(t *testing.T) {
 		if got := h.Probe(t.Context(), "a"); !got.HealthNote {
 			t.Fatalf("%d: %+v", status, got)
 		}
-		programs.Eventually(t, "an answer is awaited", func() bool { return h.awaited.Load() == 1 })
 		app.status.Store(http.StatusOK)
 		asked := app.asked.Load()
 		h.later(after - 10*time.Second)
@@ -156,7 +220,7 @@ func TestAPageThatIsTooSlow(t *testing.T) {
 	} {
 		h, app := build(t), count(t)
 		h.set("a", app.port, agentapi.AppOptions{FirstByte: now})
-		h.Failed("a", "silent", "It did not answer in time.")
+		h.Failed("a", upstream.Failure{State: "silent", Detail: "It did not answer in time."}, false)
 		if got := h.Of("a"); got.LastError == nil || got.LastError.Text != want {
 			t.Errorf("%d: %+v", now, got.LastError)
 		}
@@ -171,11 +235,11 @@ func TestTheReasonOutlastsVisits(t *testing.T) {
 	h := build(t)
 	h.set("a", serve(t, status(403, 200), nil), agentapi.AppOptions{})
 	h.Probe(t.Context(), "a")
-	h.Failed("a", "silent", "It did not answer in time.")
+	h.Failed("a", upstream.Failure{State: "silent", Detail: "It did not answer in time."}, false)
 	if got := h.Of("a"); got.Health != agentapi.HealthRefuses || got.LastError == nil {
 		t.Errorf("%+v", got)
 	}
-	h.Failed("a", "nothing", "Nothing listens there.")
+	h.Failed("a", upstream.Failure{State: "nothing", Detail: "Nothing listens there."}, false)
 	if got := h.Of("a"); got.Health != agentapi.HealthNothing {
 		t.Errorf("%+v", got)
 	}
@@ -190,7 +254,7 @@ func TestListening(t *testing.T) {
 	t.Parallel()
 	h := build(t)
 	h.set("a", programs.FreePort(t), agentapi.AppOptions{})
-	h.Listening("a", true)
+	h.Listening(h.apps["a"], true)
 	if got := h.Of("a"); got.Health != agentapi.HealthUnknown {
 		t.Errorf("not asked, and %+v", got)
 	}
@@ -199,7 +263,18 @@ func TestListening(t *testing.T) {
 	}
 	app := count(t)
 	h.set("a", app.port, agentapi.AppOptions{})
-	h.Listening("a", true)
+	h.pause("a")
+	h.Listening(h.apps["a"], true)
+	h.Listening(engine.App{ID: "a", Port: 1}, false) // as it was before
+	if got := h.Of("a"); got.Health != agentapi.HealthUnknown {
+		t.Errorf("paused, and somebody listens: %+v", got)
+	}
+	h.Listening(h.apps["a"], false)
+	if got := h.Of("a"); got.Ailment != "not answering" {
+		t.Errorf("paused, and nobody listens any more: %+v", got)
+	}
+	h.set("a", app.port, agentapi.AppOptions{})
+	h.Listening(h.apps["a"], true)
 	if got := h.Await(t.Context(), "a"); got.Health != agentapi.HealthAnswers || app.asked.Load() != 1 {
 		t.Errorf("%+v, asked %d times", got, app.asked.Load())
 	}
@@ -211,8 +286,7 @@ func TestHint(t *testing.T) {
 	t.Parallel()
 	h, app := build(t), count(t)
 	h.set("a", app.port, agentapi.AppOptions{})
-	h.Hint("a", "publicAddress")
-	h.Hint("a", "another")
+	h.Hint("a")
 	if got := h.Of("a"); got.Health != agentapi.HealthAnswers || got.HealthOption["publicAddress"] != true {
 		t.Errorf("%+v", got)
 	}
@@ -223,6 +297,16 @@ func TestHint(t *testing.T) {
 	h.Ask("a")
 	if got := h.Await(t.Context(), "a"); got.Health != agentapi.HealthAnswers || got.HealthOption != nil {
 		t.Errorf("told: %+v", got)
+	}
+	changed, cancel := h.changes.Subscribe()
+	defer cancel()
+	h.Hint("a")
+	<-changed
+	h.Hint("a")
+	select {
+	case <-changed:
+		t.Error("told of each answer")
+	default:
 	}
 }
 

@@ -13,6 +13,16 @@ import (
 
 // What the owner reads of each state, and the change of options that helps.
 
+// ailments are what keeps visitors from an app, in a few words.
+var ailments = map[agentapi.Health]string{
+	agentapi.HealthNothing: "not answering",
+	agentapi.HealthRefuses: "refuses its address",
+	agentapi.HealthHTTPS:   "speaks HTTPS",
+	agentapi.HealthH2C:     "speaks HTTP/2",
+	agentapi.HealthSilent:  "not answering",
+	agentapi.HealthWrong:   "answers wrongly",
+}
+
 // optionPublicAddress is the option that tells an app its public address.
 const optionPublicAddress = "publicAddress"
 
@@ -44,9 +54,9 @@ func saying(state agentapi.Health, s words.Sentence) verdict {
 // answers is told of any answer; status is of one that is an error, or 0. Where every
 // visitor meets that error the owner is told so; that an app has a sign-in of its own, or
 // no first page, is said and as it should be.
-func answers(app App, status int) verdict {
-	v := saying(agentapi.HealthAnswers, words.Of("It answers %s.", where(app.Target)))
-	switch at, code := where(app.Target), strconv.Itoa(status); {
+func answers(app asked, status int) verdict {
+	v := saying(agentapi.HealthAnswers, words.Of("It answers %s.", where(app.Target())))
+	switch at, code := where(app.Target()), strconv.Itoa(status); {
 	case status == http.StatusUnauthorized:
 		v = saying(v.state, words.Of("It answers %[1]s, and asks for a sign-in of its own (status %[2]s).", at, code))
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
@@ -64,26 +74,26 @@ func answers(app App, status int) verdict {
 }
 
 // answersRPC is told of an app that speaks HTTP/2 alone over TLS, in which gRPC reaches it.
-func answersRPC(app App) verdict {
-	return saying(agentapi.HealthAnswers, words.Of("It answers gRPC %s. Browsers get no page, for it speaks HTTP/2 alone.", where(app.Target)))
+func answersRPC(app asked) verdict {
+	return saying(agentapi.HealthAnswers, words.Of("It answers gRPC %s. Browsers get no page, for it speaks HTTP/2 alone.", where(app.Target())))
 }
 
-func nothing(app App) verdict {
-	return saying(agentapi.HealthNothing, words.Of("It does not answer %s: nothing listens there.", where(app.Target)))
+func nothing(app asked) verdict {
+	return saying(agentapi.HealthNothing, words.Of("It does not answer %s: nothing listens there.", where(app.Target())))
 }
 
 // refuses is told of an app that does otherwise with what is sent to localhost.
-func refuses(app App, status int, does string) verdict {
+func refuses(app asked, status int, does string) verdict {
 	v := saying(agentapi.HealthRefuses, words.Of("It refuses what is sent to %[1]s (status %[2]s) and %[3]s what is sent to localhost: the option to call it localhost helps.",
-		app.Host, strconv.Itoa(status), words.Plain(does)))
+		app.host, strconv.Itoa(status), words.Plain(does)))
 	v.option = localhostHost
 	return v
 }
 
 // speaks is told of an app that speaks another protocol than it is asked in.
-func speaks(app App, scheme string) verdict {
+func speaks(app asked, scheme string) verdict {
 	// Told by %[1]s, what it speaks, %[2]s, where, and %[3]s, what it is asked in.
-	said := []any{words.Plain(nameOf(scheme)), where(app.Target), words.Plain(nameOf(app.Target.Scheme))}
+	said := []any{words.Plain(nameOf(scheme)), where(app.Target()), words.Plain(nameOf(app.Target().Scheme))}
 	state := agentapi.HealthWrong
 	switch scheme {
 	case agentapi.UpstreamHTTPS:
@@ -91,7 +101,7 @@ func speaks(app App, scheme string) verdict {
 	case agentapi.UpstreamH2C:
 		state = agentapi.HealthH2C
 	}
-	if app.Target.Pin && app.Target.Key != "" {
+	if app.Target().Pin && app.Target().Key != "" {
 		// Who has the key no longer answers: turning that off is not for one click.
 		return saying(state, words.Of("It speaks %[1]s %[2]s, and is asked in %[3]s, with a key that is kept: see which program listens before you no longer keep it.", said...))
 	}
@@ -110,8 +120,8 @@ func speaks(app App, scheme string) verdict {
 
 // speaking is the change of options after which an app is asked in a protocol; nil
 // where there is none.
-func speaking(app App, scheme string) map[string]any {
-	if app.Target.Socket != "" {
+func speaking(app asked, scheme string) map[string]any {
+	if app.Target().Socket != "" {
 		if scheme == agentapi.UpstreamHTTPS {
 			return nil
 		}
@@ -138,18 +148,18 @@ func nameOf(scheme string) string {
 }
 
 // silent is told of an app that took the connection of a probe and said nothing.
-func silent(app App) verdict {
+func silent(app asked) verdict {
 	return saying(agentapi.HealthSilent, words.Of("It takes connections %[1]s and does not answer a request within %[2]s seconds: it may be starting, or hang.",
-		where(app.Target), strconv.Itoa(int(askFor.Seconds()))))
+		where(app.Target()), strconv.Itoa(int(askFor.Seconds()))))
 }
 
 // failed is what is told by the words of upstream.Explain.
-func failed(app App, state agentapi.Health, detail string) verdict {
+func failed(app asked, state agentapi.Health, detail string) verdict {
 	switch state {
 	case agentapi.HealthNothing:
 		return nothing(app)
 	case agentapi.HealthSilent:
-		name, _, _ := strings.Cut(app.Host, ".")
+		name, _, _ := strings.Cut(app.host, ".")
 		return saying(state, app.Options.WaitLonger(name))
 	case agentapi.HealthHTTPS:
 		return speaks(app, agentapi.UpstreamHTTPS)

@@ -44,7 +44,7 @@ func TestAppOfEachAddress(t *testing.T) {
 			h := startHouse(t)
 			end, start := h.mortalOn(t, first)
 			get := h.theOwner(t, h.publish(t))
-			if app := h.standing(t, agentapi.StatusLive); app.ListensOn != first || app.Listener.UserID == "" || !app.Answering {
+			if app := h.standing(t, agentapi.StatusLive); app.ListensOn != first || app.Listener.UserID == "" || app.Ailment != "" {
 				t.Errorf("the owner sees it on %s: %+v", app.ListensOn, app)
 			}
 			end()

@@ -71,7 +71,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 	if until, ok := a.cfg.Access.AccessUntil(); ok && connection.Away {
 		state.AccessUntil = &until
 	}
-	a.addHealth(state.Apps)
+	a.addHealth(&state)
 	a.addPeople(&state)
 	raw, err := json.Marshal(state)
 	if err != nil {

@@ -9,14 +9,17 @@ import (
 // How apps do, as agent/health knows it.
 
 // addHealth fills it in for the apps of a state.
-func (a *API) addHealth(apps []agentapi.OwnerApp) {
-	if a.cfg.Health == nil {
-		return
-	}
-	for i := range apps {
-		if app, ok := a.cfg.Apps.Lookup(apps[i].Name); ok && app.Status == agentapi.StatusLive {
-			apps[i].AppHealth = a.cfg.Health.Of(app.ID)
+func (a *API) addHealth(state *agentapi.OwnerState) {
+	for i := range state.Apps {
+		out := &state.Apps[i]
+		app, ok := a.cfg.Apps.Lookup(out.Name)
+		if !ok || out.Status != agentapi.StatusLive {
+			continue
 		}
+		if a.cfg.Health != nil {
+			out.AppHealth = a.cfg.Health.Of(app.ID)
+		}
+		out.Lit = !out.Paused && state.DarkSince == nil && out.Ailment == ""
 	}
 }
 

@@ -41,11 +41,14 @@ func TestPauseAndDark(t *testing.T) {
 	if closed, err := owner.Pause(ctx, "notes"); err != nil || !closed.OK || closed.Closed != 2 {
 		t.Errorf("pause: %+v, %v", closed, err)
 	}
-	if s := changed("pause"); !s.Apps[0].Paused || s.Apps[0].Status != agentapi.StatusLive {
+	if s := changed("pause"); !s.Apps[0].Paused || s.Apps[0].Lit || s.Apps[0].Status != agentapi.StatusLive {
 		t.Errorf("paused: %+v", s.Apps[0])
 	}
-	if err := owner.Resume(ctx, "notes"); err != nil || changed("resume").Apps[0].Paused {
+	if err := owner.Resume(ctx, "notes"); err != nil {
 		t.Errorf("resume: %v", err)
+	}
+	if s := changed("resume"); s.Apps[0].Paused || !s.Apps[0].Lit {
+		t.Errorf("resumed: %+v", s.Apps[0])
 	}
 	options := agentapi.AppOptions{Forwarded: true, IdentityHeader: "X-Remote-User", IdentityValue: agentapi.IdentityID}
 	if got, err := owner.ChangeOptions(ctx, "notes", map[string]any{"forwarded": true, "identityHeader": "X-Remote-User", "identityValue": "id"}); err != nil || got != options || changed("options").Apps[0].Options != options {
@@ -54,7 +57,7 @@ func TestPauseAndDark(t *testing.T) {
 	if closed, err := owner.GoDark(ctx); err != nil || !closed.OK {
 		t.Errorf("dark: %+v, %v", closed, err)
 	}
-	if s := changed("dark"); s.DarkSince == nil || time.Since(*s.DarkSince) > time.Minute {
+	if s := changed("dark"); s.DarkSince == nil || s.Apps[0].Lit || time.Since(*s.DarkSince) > time.Minute {
 		t.Errorf("dark since %v", s.DarkSince)
 	}
 	r.end()

@@ -113,56 +113,9 @@ func (b *answerBody) Read(into []byte) (int, error) {
 // appFailed tells the owner why a visitor got no answer of an app, or half a one. down
 // says that nobody was there at all.
 func (p *Proxy) appFailed(v *visit, why upstream.Failure, down bool) {
-	id := v.at.app.ID
 	v.note.failed(why.Sentence())
 	p.log.Debug("an app failed", "app", v.at.app.Name, "why", why.Sentence()) // nothing it said: that may be a secret
-	if _, failing := p.failing.LoadOrStore(id, down); !failing {
-		p.failingCount.Add(1)
-	} else {
-		down = down && p.failing.CompareAndSwap(id, false, true)
-	}
-	if down && p.config.OnAppDown != nil {
-		p.config.OnAppDown(id)
-	}
-	if p.config.OnFailure != nil {
-		p.config.OnFailure(id, string(why.State), why.Detail)
-	}
-}
-
-// AwaitAnswer has OnAnswer called at the next answer of an app that was found, without
-// a visitor, not to answer.
-func (p *Proxy) AwaitAnswer(appID string) {
-	if _, failing := p.failing.LoadOrStore(appID, false); !failing {
-		p.failingCount.Add(1)
-	}
-}
-
-// Forget forgets how an app did that visitors cannot open any more: whoever OnAppDown
-// and OnHint tell has forgotten it, too.
-func (p *Proxy) Forget(appID string) {
-	p.HintAgain(appID)
-	if _, failing := p.failing.LoadAndDelete(appID); failing {
-		p.failingCount.Add(-1)
-	}
-}
-
-// HintAgain has OnHint called anew for an app whose options changed.
-func (p *Proxy) HintAgain(appID string) { p.hinted.Delete(appID) }
-
-// appAnswered tells of the first answer after a failure.
-func (p *Proxy) appAnswered(id string) {
-	if p.failingCount.Load() == 0 {
-		return
-	}
-	down, was := p.failing.LoadAndDelete(id)
-	if !was {
-		return
-	}
-	p.failingCount.Add(-1)
-	if down == true && p.config.OnAppUp != nil {
-		p.config.OnAppUp(id)
-	}
-	if p.config.OnAnswer != nil {
-		p.config.OnAnswer(id)
+	if p.config.OnFailed != nil {
+		p.config.OnFailed(v.at.app.ID, why, down)
 	}
 }

@@ -164,7 +164,9 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 		// Over HTTP/2 a length says that so much comes, and none of these has a body.
 		delete(res.Header, "Content-Length")
 	}
-	p.appAnswered(v.at.app.ID)
+	if p.config.OnAnswered != nil {
+		p.config.OnAnswered(v.at.app.ID)
+	}
 	p.cleanResponse(res.Header, v.at.host)
 	p.keepToHTTPS(res.Header, &v.at)
 	if v.client {
@@ -174,8 +176,8 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 	if v.id.ByBrowser() && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
 		keepApart(res.Header)
 	}
-	if v.at.toPublic(res.Header) || v.at.leadsNowhere(r, res) {
-		p.suggestPublicAddress(&v.at.app)
+	if (v.at.toPublic(res.Header) || v.at.leadsNowhere(r, res)) && p.config.OnHint != nil {
+		p.config.OnHint(v.at.app.ID)
 	}
 	if v.compared != "" && p.config.OnCompared != nil {
 		p.config.OnCompared(v.at.app.ID, v.compared, res.StatusCode)
@@ -222,17 +224,6 @@ func (at *place) compared(r *http.Request) agentapi.Compared {
 		return agentapi.ComparedForm
 	}
 	return agentapi.ComparedCall
-}
-
-// suggestPublicAddress tells of an app whose answers show that it does not know its
-// public address, told it or not.
-func (p *Proxy) suggestPublicAddress(app *engine.App) {
-	if p.config.OnHint == nil {
-		return
-	}
-	if _, told := p.hinted.LoadOrStore(app.ID, struct{}{}); !told {
-		p.config.OnHint(app.ID, "publicAddress")
-	}
 }
 
 // interim cleans the headers of 1xx answers, which a ReverseProxy passes on by

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"html"
 	"io"
 	"log"
@@ -17,6 +18,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
+	"porchlight/agent/upstream"
 )
 
 // What an answer that cannot be used comes to for the visitor.
@@ -227,7 +229,9 @@ func TestMalformedAnswers(t *testing.T) {
 	type told struct{ app, state, detail string }
 	failures := make(chan told, 10)
 	r := newRig(t, func(c *proxy.Config) {
-		c.OnFailure = func(appID, state, detail string) { failures <- told{appID, state, detail} }
+		c.OnFailed = func(appID string, why upstream.Failure, _ bool) {
+			failures <- told{appID, string(why.State), why.Detail}
+		}
 	})
 	app, port := newTalker(t)
 	r.publish("notes", port)
@@ -320,56 +324,35 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// The owner is told of each failure, and of the first answer after one. That nobody
-// was there is told apart, until the app answers again, or is forgotten.
+// Each failure is told, and each answer. That nobody was there is told apart.
 func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var told []string
-	tell := func(what string) { mu.Lock(); defer mu.Unlock(); told = append(told, what) }
+	var told string
 	r := newRig(t, func(c *proxy.Config) {
-		c.OnFailure = func(_, state, _ string) { tell(state) }
-		c.OnAnswer = func(string) { tell("answer") }
-		c.OnAppDown = func(string) { tell("down") }
-		c.OnAppUp = func(string) { tell("up") }
+		c.OnFailed = func(_ string, why upstream.Failure, down bool) { told += fmt.Sprintf("%s, down: %t", why.State, down) }
+		c.OnAnswered = func(string) { told += "answer" }
 	})
 	app, port := newTalker(t)
 	b := r.signedIn("notes", bobID, false)
-	const fine, forget = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", -1
+	const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 	for _, step := range []struct {
 		port       int
 		says, want string
 	}{
-		{port, fine, ""},
-		{1, "", "down nothing"},
-		{1, "", "nothing"},
-		{port, "no", "wrong"},
-		{1, "", "nothing"},
-		{port, fine, "up answer"},
-		{port, fine, ""},
-		{port, "no", "wrong"},
-		{1, "", "down nothing"},
-		{port, fine, "up answer"},
-		{port, "\x15", "https"},
 		{port, fine, "answer"},
-		{1, "", "down nothing"},
-		{forget, "", ""},
-		{port, fine, ""},
-		{1, "", "down nothing"},
+		{port, fine, "answer"},
+		{1, "", "nothing, down: true"},
+		{1, "", "nothing, down: true"},
+		{port, "no", "wrong, down: false"},
+		{port, "\x15", "https, down: false"},
+		{port, fine, "answer"},
 	} {
-		if step.port == forget {
-			r.proxy.Forget("id-notes")
-			continue
-		}
+		told = "" // whoever writes it has answered by the time fetch returns
 		app.say(step.says, closes)
 		r.publish("notes", step.port)
-		b.fetch("GET", origin+"/")
-		mu.Lock()
-		if got := strings.Join(told, " "); got != step.want {
-			t.Errorf("%d %q: told %q, want %q", step.port, step.says, got, step.want)
+		if b.fetch("GET", origin+"/"); told != step.want {
+			t.Errorf("%d %q: told %q, want %q", step.port, step.says, told, step.want)
 		}
-		told = nil
-		mu.Unlock()
 	}
 }
 
@@ -380,7 +363,7 @@ func TestAnotherProtocolThanItsOwn(t *testing.T) {
 	type told struct{ state, detail string }
 	failures := make(chan told, 10)
 	r := newRig(t, func(c *proxy.Config) {
-		c.OnFailure = func(_, state, detail string) { failures <- told{state, detail} }
+		c.OnFailed = func(_ string, why upstream.Failure, _ bool) { failures <- told{string(why.State), why.Detail} }
 	})
 	fine := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") })
 	serve := func(h2c, secure bool) int {

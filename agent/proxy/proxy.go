@@ -22,7 +22,6 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -87,18 +86,14 @@ type Config struct {
 	// Elsewhere is asked when nobody takes a connection where an app was, and says
 	// whether looking it up again shows another place; nil: it never does.
 	Elsewhere func(ctx context.Context, name string, dead upstream.Target) bool
-	// OnAppDown and OnAppUp are called when an app stops and starts answering,
-	// once for each change; nil for not.
-	OnAppDown, OnAppUp func(appID string)
-	// OnFailure is called for each request that an app did not answer, or not to its
-	// end: state and detail are those of upstream.Explain. OnAnswer is called when it
-	// answers for the first time after that. nil for not.
-	OnFailure func(appID, state, detail string)
-	OnAnswer  func(appID string)
-	// OnHint is called when the answers of an app show that one of its options, named
-	// as in JSON, should be on, or is and does not help: once for each app and option,
-	// until HintAgain or Forget. nil for not.
-	OnHint func(appID, option string)
+	// OnFailed is called for each request that an app did not answer, or not to its end;
+	// down is true where nobody took the connection. OnAnswered is called for each that it
+	// answered. nil for not.
+	OnFailed   func(appID string, why upstream.Failure, down bool)
+	OnAnswered func(appID string)
+	// OnHint is called for each answer that shows that the app does not know its public
+	// address, told it or not. nil for not.
+	OnHint func(appID string)
 	// OnCompared is called for each answer to a request that had the app's own address in
 	// its Origin, or asked for a WebSocket: an app may compare that with what it is called.
 	// nil for not.
@@ -140,11 +135,8 @@ type Proxy struct {
 	own      ownVisits             // of this computer to itself
 	checking atomic.Pointer[check] // the newest look at a browser's trust; nil for none
 
-	broken       atomic.Int64 // see HTTP
-	crowded      atomic.Int64 // see Crowded; Unix seconds
-	hinted       sync.Map     // app id → struct{}: OnHint was told
-	failing      sync.Map     // app id → bool: has not answered since it failed; true: nobody was there
-	failingCount atomic.Int64 // entries of failing
+	broken  atomic.Int64 // see HTTP
+	crowded atomic.Int64 // see Crowded; Unix seconds
 }
 
 // New checks the configuration and starts nothing.

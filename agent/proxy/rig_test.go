@@ -96,7 +96,6 @@ type rig struct {
 	apps      map[string]engine.App
 	codes     map[string]visit // issued and not redeemed
 	redeemErr error
-	down, up  []string
 	people    []controlapi.Person
 	revoked   []controlapi.RevokedGrant
 	keys      []string // PEM
@@ -131,15 +130,13 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	)
 	c := proxy.Config{
 		Apps: r, Access: r.access, Activity: r.activity, Now: r.now,
-		Root:      func() engine.Root { return engine.Root{Name: "maya", Host: rootHost} },
-		AuthURL:   func() string { return authURL },
-		Redeem:    r.redeem,
-		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
-		Instance:  instance,
-		Key:       bytes.Repeat([]byte{7}, 32),
-		HTTP:      os.Getenv("PORCHLIGHT_HTTP"), // the way in; the default when empty
-		OnAppDown: func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.down = append(r.down, id) },
-		OnAppUp:   func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.up = append(r.up, id) },
+		Root:     func() engine.Root { return engine.Root{Name: "maya", Host: rootHost} },
+		AuthURL:  func() string { return authURL },
+		Redeem:   r.redeem,
+		TLS:      &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
+		Instance: instance,
+		Key:      bytes.Repeat([]byte{7}, 32),
+		HTTP:     os.Getenv("PORCHLIGHT_HTTP"), // the way in; the default when empty
 	}
 	for _, o := range options {
 		o(&c)

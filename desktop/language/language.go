@@ -67,6 +67,7 @@ func InWords(s agentapi.OwnerState) agentapi.OwnerState {
 	}
 	s.Apps = slices.Clone(s.Apps)
 	for i, app := range s.Apps {
+		s.Apps[i].Ailment = l.Tell(words.Plain(app.Ailment))
 		s.Apps[i].HealthDetail = tellText(l, app.HealthWords, app.HealthDetail)
 		s.Apps[i].NetworkDetail = tellText(l, app.NetworkWords, app.NetworkDetail)
 		if last := app.LastError; last != nil {

@@ -7,7 +7,6 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 	"porchlight/desktop/verbs"
-	"porchlight/internal/words"
 )
 
 // requestOf is the submenu of one waiting request.
@@ -103,8 +102,8 @@ func appStanding(a agentapi.OwnerApp) string {
 		return language.Say(": paused")
 	case a.URL == "":
 		return language.Say(": no address yet")
-	case a.Ailment() != "":
-		return ": " + language.Spoken().Tell(words.Plain(a.Ailment()))
+	case a.Ailment != "":
+		return ": " + a.Ailment
 	case len(a.Here) >= agentapi.MaxNamed:
 		return language.Say(": %d or more here now", agentapi.MaxNamed)
 	case len(a.Here) > 0:

@@ -102,9 +102,9 @@ func TestIconOrder(t *testing.T) {
 	t.Parallel()
 	busy := owner.Live("notes", "Notes", 3000)
 	busy.Connections = 1
-	dead := owner.With(owner.Live("notes", "Notes", 3000), func(a *agentapi.OwnerApp) { a.Answering = false })
+	dead := owner.With(owner.Live("notes", "Notes", 3000), func(a *agentapi.OwnerApp) { a.Ailment = "not answering" })
 	stopped := owner.Live("notes", "Notes", 3000)
-	stopped.Status = agentapi.StatusStopped
+	stopped.Status, stopped.Lit = agentapi.StatusStopped, false
 	paused := owner.With(owner.Live("p", "P", 4), func(a *agentapi.OwnerApp) { a.Paused = true })
 	of := func(here int, apps ...agentapi.OwnerApp) agentapi.OwnerState {
 		return agentapi.OwnerState{Here: here, Apps: apps}
@@ -118,10 +118,10 @@ func TestIconOrder(t *testing.T) {
 		{menu.IconOff, "No app is on", of(1, stopped)},
 		{menu.IconOff, "No app answers", of(1, dead)},
 		{menu.IconOff, "No app is on", of(1, paused)},
-		{menu.IconOff, "No app answers", of(0, owner.Doing("a", agentapi.HealthHTTPS), owner.Doing("b", agentapi.HealthSilent))},
-		{menu.IconReady, "On. Nobody here now", of(0, owner.Doing("a", agentapi.HealthHTTPS), owner.Doing("b", agentapi.HealthAnswers))},
-		{menu.IconOff, "No app answers", of(1, owner.Doing("a", agentapi.HealthWrong))},
-		{menu.IconReady, "On. Nobody here now", of(0, owner.Doing("a", agentapi.HealthWrong), owner.Live("b", "B", 2))},
+		{menu.IconOff, "No app answers", of(0, owner.Doing("a", "speaks HTTPS"), owner.Doing("b", "not answering"))},
+		{menu.IconReady, "On. Nobody here now", of(0, owner.Doing("a", "speaks HTTPS"), owner.Doing("b", ""))},
+		{menu.IconOff, "No app answers", of(1, owner.Doing("a", "answers wrongly"))},
+		{menu.IconReady, "On. Nobody here now", of(0, owner.Doing("a", "answers wrongly"), owner.Live("b", "B", 2))},
 		{menu.IconReady, "On. Nobody here now", of(0, owner.Live("a", "A", 1))},
 		{menu.IconConnected, "On. 1 person here now", of(1, busy, owner.Live("a", "A", 1))},
 		{menu.IconConnected, "On. 2 people here now", of(2, busy, paused)},
@@ -172,11 +172,7 @@ func appLine(t *testing.T, a agentapi.OwnerApp, dark bool) menu.Line {
 // What keeps visitors from an app stands behind its name.
 func TestAilments(t *testing.T) {
 	t.Parallel()
-	for h, want := range map[agentapi.Health]string{
-		agentapi.HealthUnknown: "", agentapi.HealthAnswers: "", agentapi.HealthNothing: ": not answering",
-		agentapi.HealthRefuses: ": refuses its address", agentapi.HealthHTTPS: ": speaks HTTPS", agentapi.HealthH2C: ": speaks HTTP/2",
-		agentapi.HealthSilent: ": not answering", agentapi.HealthWrong: ": answers wrongly", "of a later version": ": not answering",
-	} {
+	for h, want := range map[string]string{"": "", "not answering": ": not answering", "of a later version": ": of a later version"} {
 		one := owner.Doing("a", h)
 		one.HealthNote = want == "" // an error to everybody is no ailment
 		if got := appLine(t, one, false).Text; got != "App a"+want {

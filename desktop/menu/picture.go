@@ -26,6 +26,3 @@ type Offer struct {
 }
 
 func isLive(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive }
-
-// lit says whether visitors can use an app: the window lights the same ones.
-func lit(a agentapi.OwnerApp) bool { return isLive(a) && !a.Paused && a.Ailment() == "" }

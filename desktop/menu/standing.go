@@ -20,7 +20,7 @@ const (
 // standing says how things are: the icon, the status line, and what is wrong.
 func standing(p Picture, waiting int) (icon, status string, trouble []string) {
 	on := slices.ContainsFunc(p.Apps, func(a agentapi.OwnerApp) bool { return isLive(a) && !a.Paused })
-	someLit := slices.ContainsFunc(p.Apps, lit)
+	someLit := slices.ContainsFunc(p.Apps, func(a agentapi.OwnerApp) bool { return a.Lit })
 	icon, status = IconOff, language.Say("No app is on")
 	switch {
 	case p.DarkSince != nil:

@@ -14,10 +14,7 @@ import (
 // note says what is known of it.
 func TestApprovedSaysWhatAils(t *testing.T) {
 	t.Parallel()
-	for h, known := range map[agentapi.Health]bool{
-		agentapi.HealthUnknown: false, agentapi.HealthAnswers: false, agentapi.HealthNothing: true, agentapi.HealthRefuses: true, agentapi.HealthHTTPS: true,
-		agentapi.HealthH2C: true, agentapi.HealthSilent: true, agentapi.HealthWrong: true, "of a later version": true,
-	} {
+	for h, known := range map[string]bool{"": false, "not answering": true, "of a later version": true} {
 		for _, noted := range []bool{false, true} {
 			one := owner.Doing("a", h)
 			one.HealthNote = noted

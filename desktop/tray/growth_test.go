@@ -27,7 +27,10 @@ func manyDays(n int) agentapi.OwnerState {
 	s.Here = n % 7
 	for i := range n / 10 % 20 {
 		s.Apps = append(s.Apps, owner.With(owner.Live(fmt.Sprintf("app%d", i), fmt.Sprintf("App %d of %d", i, n/100), 6000+i), func(a *agentapi.OwnerApp) {
-			a.Paused, a.Answering = n%50 == 0, n%30 != 0
+			a.Paused = n%50 == 0
+			if n%30 == 0 {
+				a.Ailment = "not answering"
+			}
 			for j := range (n/10 + i) % agentapi.MaxNamed {
 				a.Here = append(a.Here, fmt.Sprintf("person%d@example.com", j))
 			}

@@ -6,7 +6,7 @@
  */
 import type { AppHealth, AppPassword, Desk, Examination, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
 import { nothing } from './nothing';
-import { app, asked, grant, lastSeq, local, long, mail, minutesAgo, type More, numberLower, options, person, request, scenes, someActivity, someGrants, somePeople, someRequests, waiting } from './scenes';
+import { ailmentOf, app, asked, grant, lastSeq, local, long, mail, minutesAgo, type More, numberLower, options, person, request, scenes, someActivity, someGrants, somePeople, someRequests, told, waiting } from './scenes';
 
 const address = new URLSearchParams(location.search);
 
@@ -51,7 +51,7 @@ let desktop = '';
 
 function emit() {
   state = { ...state, seq: state.seq + 1 };
-  const wire = JSON.stringify(state);
+  const wire = JSON.stringify(told(state));
   for (const fn of subscribers.state ?? []) (fn as (state: OwnerState) => void)(JSON.parse(wire));
 }
 function set(more: More<OwnerState>) {
@@ -146,14 +146,14 @@ let trust: TrustCheck['state'][] = ['opened', 'proven']; // as the check goes on
 
 /** Those that change something; the others have nothing to tell. */
 const operations: { [Name in keyof Operations]?: (values: Operations[Name]['takes']) => Operations[Name]['gives'] | Promise<Operations[Name]['gives']> } = {
-  ownerState: () => state,
+  ownerState: () => told(state),
   approve: ({ name, alone, ...seen }) => {
     const { label, localPort, listener: { program = '', user = '' } } = byName(name);
     if (seen.label !== label || seen.localPort !== localPort || seen.program !== program || seen.user !== user) throw new Error('The request has changed meanwhile.');
     const host = `${name}.${state.account.host}`;
     const does = doing.get(name) ?? { health: 'answers' };
     change(name, { ...does, status: 'live', host, url: `https://${host}`, ...(alone ? { openTo: [], openToCount: 0 } : {}) });
-    return { ...does, status: 'live', host, url: `https://${host}` };
+    return { ...does, ...ailmentOf(does), status: 'live', host, url: `https://${host}` };
   },
   deny: ({ name }) => {
     const muted = byName(name).denials > 0;
@@ -177,7 +177,7 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   },
   probe: ({ name }) => {
     const { health, healthDetail, healthNote, healthAt } = byName(name);
-    return { health, healthDetail, ...(healthNote && { healthNote }), ...(healthAt && { healthAt }) };
+    return { health, healthDetail, ...ailmentOf({ health }), ...(healthNote && { healthNote }), ...(healthAt && { healthAt }) };
   },
   tryAddress: ({ name }) => ({ at: new Date().toISOString(), host: `${name}.${state.account.host}`, works: true, milliseconds: 84, text: '', ...trying.get(name) }),
   examine: () => examined(),

@@ -2,7 +2,7 @@
  * What the window can be shown: each scene is a state of the agent, and what is asked
  * for besides. bridge.ts has it lived in.
  */
-import type { Activity, Mail, OwnerApp, OwnerState, Person, Preferences, VisitorRequest } from '../src/lib/types';
+import type { Activity, Health, Mail, OwnerApp, OwnerState, Person, Preferences, VisitorRequest } from '../src/lib/types';
 import { nothing } from './nothing';
 
 /** Some of it; undefined takes away. */
@@ -18,16 +18,29 @@ const connected = { ...local, email: 'maya@example.com', host: 'maya.porch.examp
 
 export const options = nothing.changeOptions;
 export const app = (name: string, label: string, localPort: number, more: More<OwnerApp> = {}): OwnerApp => ({
-  name, label, localPort, status: 'live', listener: { pid: 48211, program: 'node', user: 'maya' }, listensOn: '127.0.0.1', network: false, answering: true, health: 'answers', healthDetail: '',
+  name, label, localPort, status: 'live', listener: { pid: 48211, program: 'node', user: 'maya' }, listensOn: '127.0.0.1', network: false, lit: true, health: 'answers', healthDetail: '',
   quiet: false, denials: 0, requestedAt: minutesAgo(600), approvedAt: minutesAgo(60 * 24 * 50), connections: 0, here: [], paused: false, options: { ...options },
   openTo: [], openToCount: 0, certificate: { notAfter: minutesAgo(-60 * 24 * 60), renewsAfter: minutesAgo(-60 * 24 * 30), problem: '' }, ...more,
 }) as OwnerApp;
 export const request = (name: string, label: string, localPort: number, more: More<OwnerApp> = {}) =>
   app(name, label, localPort, { status: 'pending', approvedAt: undefined, requestedAt: minutesAgo(1), listener: { pid: 48211, program: 'python3', user: 'maya' }, ...more });
 
+const dead = (port: number) => ({ health: 'nothing', healthDetail: `It does not answer on port ${port}: nothing listens there.` }) as const;
+
+/** What the agent says in a few words of how an app does. */
+const ailments: Partial<Record<Health, string>> = {
+  nothing: 'not answering', silent: 'not answering', refuses: 'refuses its address', https: 'speaks HTTPS', h2c: 'speaks HTTP/2', wrong: 'answers wrongly',
+};
+export const ailmentOf = ({ health = '' }: { health?: Health }) => (ailments[health] ? { ailment: ailments[health] } : {});
+/** A state as the agent tells it, with what follows from the rest. */
+export const told = (state: OwnerState): OwnerState => ({
+  ...state,
+  apps: state.apps.map((one) => ({ ...one, ailment: '', ...ailmentOf(one), lit: one.status === 'live' && !one.paused && !state.darkSince && !ailments[one.health] })),
+});
+
 const few = () => [
   app('draft', 'Blog draft', 4321, { status: 'revoked' }),
-  app('home', 'Home Assistant', 8123, { answering: false, certificate: { problem: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' } }),
+  app('home', 'Home Assistant', 8123, { ...dead(8123), certificate: { problem: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' } }),
   app('notes', 'Notes', 3000, { connections: 2, here: ['carla.nunes@example.org', 'maya@example.com'], openTo: ['anna@example.com', 'bob@example.com', 'carla.nunes@example.org', 'kenji.watanabe@example.jp'], openToCount: 5 }),
   request('paperless', 'Paperless', 8010),
   app('photos', 'Photos', 2342, { certificate: undefined, openTo: ['carla.nunes@example.org', 'anna@example.com'], openToCount: 2 }),
@@ -44,7 +57,7 @@ const many = () => [
   ),
   ...Array.from({ length: 200 }, (_, i) =>
     app(i === 0 ? 'planning-board-northern-region-partners-volunteers-2026-27-live' : `app-${i}`, labels[i] ?? `App ${i}`, 30000 + i, {
-      answering: i % 7 !== 1, ...(i % 11 === 3 ? { health: 'https', healthDetail: 'It speaks HTTPS.', healthOption: { upstream: 'https' } } : {}), connections: i === 0 ? 5000 : i % 3, status: i % 50 === 49 ? 'revoked' : 'live',
+      ...(i % 7 === 1 ? dead(30000 + i) : {}), ...(i % 11 === 3 ? { health: 'https', healthDetail: 'It speaks HTTPS.', healthOption: { upstream: 'https' } } : {}), connections: i === 0 ? 5000 : i % 3, status: i % 50 === 49 ? 'revoked' : 'live',
     }),
   ),
 ];
@@ -62,7 +75,7 @@ const ailing = () => [
   app('board', 'Board', 3001, { health: 'refuses', healthDetail: 'It refuses what is sent to board.maya.porch.example (status 403) and takes what is sent to localhost: the option to call it localhost helps.', healthOption: { localhostHost: true }, healthAt: minutesAgo(2), openTo: ['anna@example.com', 'bob@example.com'], openToCount: 2 }),
   app('cluster', 'Cluster', 8443, { health: 'https', healthDetail: 'It speaks HTTPS on port 8443, and is asked in HTTP: the option to reach it over HTTPS helps.', healthOption: { upstream: 'https' }, healthAt: minutesAgo(0), lastError: { at: minutesAgo(3), text: 'It speaks HTTPS on port 8443, and is asked in HTTP.' } }),
   app('flow', 'Flow', 50051, { health: 'h2c', healthDetail: 'It speaks HTTP/2 without TLS on port 50051, and is asked in HTTP: the option to speak HTTP/2 to it helps.', healthOption: { upstream: 'h2c' }, healthAt: minutesAgo(70) }),
-  app('gone', 'Gone', 3002, { health: 'nothing', answering: false, healthDetail: 'It does not answer on port 3002: nothing listens there.', healthAt: minutesAgo(1) }),
+  app('gone', 'Gone', 3002, { ...dead(3002), healthAt: minutesAgo(1) }),
   app('notes', 'Notes', 3000),
   app('shop', long, 8081, { health: 'answers', healthDetail: 'It answers, and writes http:// into addresses of its own: the option to tell it its address helps.', healthOption: { publicAddress: true }, healthAt: minutesAgo(4) }),
   app('slow', 'Slow', 3003, { health: 'silent', healthDetail: 'It takes connections on port 3003 and does not answer a request within 2 seconds: it may be starting, or hang.', healthAt: minutesAgo(5), connections: 1, here: ['bob@example.com'], lastError: { at: minutesAgo(5), text: 'It did not answer within 60 seconds.' } }),

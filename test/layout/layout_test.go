@@ -147,9 +147,9 @@ var rules = []rule{
 		from: "agent/engine", to: "agent/localapi",
 	},
 	{
-		why:  "how an app does is asked of the app and told to whoever shows it; which apps there are, it is told",
+		why:  "how an app does is asked of the app and told to whoever shows it; which apps there are, the engine says",
 		from: "agent/health", to: "agent",
-		allow: []string{"agent/agentapi", "agent/upstream", "agent/health"},
+		allow: []string{"agent/agentapi", "agent/engine", "agent/upstream", "agent/health"},
 	},
 	{
 		why:  "doctor asks what a stranger could ask, and is told the rest",

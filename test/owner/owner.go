@@ -25,7 +25,6 @@ func Pending(name, label string, port int) agentapi.OwnerApp {
 	return agentapi.OwnerApp{
 		AppSummary:  agentapi.AppSummary{Name: name, Label: label, LocalPort: port, Status: agentapi.StatusPending},
 		Listener:    agentapi.Listener{PID: 4711, Program: "python3", User: "maya"},
-		Answering:   true,
 		RequestedAt: Noon,
 	}
 }
@@ -35,13 +34,14 @@ func Live(name, label string, port int) agentapi.OwnerApp {
 	a.Status, a.Host = agentapi.StatusLive, name+".maya.localhost:8443"
 	a.URL = "https://" + a.Host
 	at := Noon
-	a.ApprovedAt = &at
+	a.ApprovedAt, a.Lit = &at, true
 	return a
 }
 
 // With changes an app.
 func With(a agentapi.OwnerApp, change func(*agentapi.OwnerApp)) agentapi.OwnerApp {
 	change(&a)
+	a.Lit = a.Status == agentapi.StatusLive && !a.Paused && a.Ailment == ""
 	return a
 }
 
@@ -49,7 +49,7 @@ func With(a agentapi.OwnerApp, change func(*agentapi.OwnerApp)) agentapi.OwnerAp
 func Everyday() agentapi.OwnerState {
 	return agentapi.OwnerState{Account: Account(), Here: 3, Apps: []agentapi.OwnerApp{
 		With(Live("draft", "Blog draft", 4321), func(a *agentapi.OwnerApp) { a.Paused = true }),
-		With(Live("home", "Home Assistant", 8123), func(a *agentapi.OwnerApp) { a.Answering = false }),
+		With(Live("home", "Home Assistant", 8123), func(a *agentapi.OwnerApp) { a.Ailment = "not answering" }),
 		With(Live("notes", "Notes", 3000), func(a *agentapi.OwnerApp) {
 			a.Connections = 4
 			a.Here = []string{"carla.nunes@example.org", "maya@example.com"}
@@ -139,9 +139,9 @@ func Peopled(more int) (s agentapi.OwnerState, people []agentapi.Person, visitor
 	return s, people, visitors
 }
 
-// Doing is a live app of which it is known how it does.
-func Doing(name string, h agentapi.Health) agentapi.OwnerApp {
-	return With(Live(name, "App "+name, 3000), func(a *agentapi.OwnerApp) { a.Health, a.HealthDetail = h, "It does "+string(h)+"." })
+// Doing is a live app from which something keeps visitors, or nothing.
+func Doing(name, ailment string) agentapi.OwnerApp {
+	return With(Live(name, "App "+name, 3000), func(a *agentapi.OwnerApp) { a.Ailment, a.HealthDetail = ailment, "It is "+ailment+"." })
 }
 
 // State has these apps, and no more.

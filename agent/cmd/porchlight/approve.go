@@ -165,7 +165,7 @@ func sayApproved(term *terminal, app agentapi.OwnerApp, unread int, pub agentapi
 		who += " can open it again" + onceClicked(unread, app.OpenToCount)
 	}
 	if pub.Does().Health == agentapi.HealthNothing {
-		app.Listener, app.Answering = agentapi.Listener{}, false
+		app.Listener, app.Health = agentapi.Listener{}, agentapi.HealthNothing
 	}
 	who = onlyYou(who, app)
 	if pub.URL == "" {

@@ -155,7 +155,11 @@ func healths(port int) []agentapi.AppHealth {
 	at := time.Date(2026, 11, 22, 10, 30, 0, 0, time.Local)
 	failed := &agentapi.AppError{At: at, Text: "It answered with two lengths."}
 	h := func(state agentapi.Health, detail string, option map[string]any) agentapi.AppHealth {
-		return agentapi.AppHealth{Health: state, HealthDetail: strings.ReplaceAll(detail, "PORT", fmt.Sprint(port)), HealthOption: option, HealthAt: &at}
+		ailment := "ails"
+		if state == agentapi.HealthUnknown || state == agentapi.HealthAnswers {
+			ailment = ""
+		}
+		return agentapi.AppHealth{Health: state, Ailment: ailment, HealthDetail: strings.ReplaceAll(detail, "PORT", fmt.Sprint(port)), HealthOption: option, HealthAt: &at}
 	}
 	wrongly := h(agentapi.HealthWrong, "It answered with two lengths.", nil)
 	wrongly.LastError = failed

@@ -141,9 +141,9 @@ func statusWord(a agentapi.OwnerApp) string {
 		return "approved, no address yet"
 	}
 	if a.Shared != nil {
-		return cmp.Or(a.Ailment(), "on, shared")
+		return cmp.Or(a.Ailment, "on, shared")
 	}
-	return cmp.Or(a.Ailment(), "on")
+	return cmp.Or(a.Ailment, "on")
 }
 
 // sayShared says where an app comes from that is shared from a terminal.

@@ -57,7 +57,6 @@ test('the command shown is one line, and names the agent where it is not at the 
 // Weakness: "only you" was promised of a port where nothing listened yet, which the network could open later.
 test.each([
   [{ listener: { program: 'node' } }, true],
-  [{ answering: false }, false],
   [{ health: 'nothing' }, false],
   [{ network: true }, false],
   [{ openToCount: 1 }, false],

@@ -1,5 +1,4 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
-import { ailmentOf } from './health';
 import { fold, inOrder } from './labels';
 import { strings } from './strings';
 import type { Account, AppOptions, OwnerApp } from './types';
@@ -22,7 +21,7 @@ interface Shelves {
  * will be able to shows only when something listens.
  */
 export function onlyYours(app: OwnerApp): boolean {
-  const listens = app.status === 'live' ? ailmentOf(app) !== 'nothing' : !!(app.listener.program || app.listener.pid || app.listener.user);
+  const listens = app.status === 'live' ? app.health !== 'nothing' : !!(app.listener.program || app.listener.pid || app.listener.user);
   return app.openToCount === 0 && !app.network && listens;
 }
 

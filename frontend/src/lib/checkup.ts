@@ -2,8 +2,8 @@
  * What the Health page tells: what the snapshot knows by itself, and what was found by
  * looking. Pure functions; the page carries out what helps.
  */
-import { ailmentOf, suggestionOf } from './health';
-import { plain } from './sentence';
+import { suggestionOf } from './health';
+import { capital, plain } from './sentence';
 import { strings } from './strings';
 import { dayOf } from './time';
 import type { Examination, Finding, OwnerApp, OwnerState, Preferences } from './types';
@@ -37,9 +37,9 @@ export function checkup(snapshot: OwnerState, preferences: Preferences | undefin
 
 function known(snapshot: OwnerState, preferences: Preferences | undefined): Line[] {
   const live = snapshot.apps.filter((app) => app.status === 'live' && !app.paused);
-  const ailing = live.filter((app) => ailmentOf(app));
+  const ailing = live.filter(({ ailment }) => ailment);
   const lines: Line[] = [...connection(snapshot), ...keychain(snapshot, preferences), ...live.flatMap(certificate), ...ailing.map(ailingApp), ...live.filter(noted).map(notedApp)];
-  const fine = live.filter((app) => !ailmentOf(app) && !noted(app));
+  const fine = live.filter((app) => !app.ailment && !noted(app));
   const words = strings.checkup;
   if (fine.length > 0) lines.push({ key: 'apps', state: 'ok', title: words.apps, text: plain(words.named(fine.map((app) => app.label))) });
   const ends = live.flatMap((app) => (app.certificate?.notAfter && !app.certificate.problem ? [app.certificate.notAfter] : [])).sort();
@@ -81,13 +81,13 @@ function ailingApp(app: OwnerApp): Line {
   const words = strings.checkup;
   const suggestion = suggestionOf(app);
   return {
-    key: `app ${app.name}`, state: 'wrong', title: plain(words.ails(app.label, strings.health.states[ailmentOf(app)!])), text: app.healthDetail || strings.app.notAnsweringWhy(app.localPort),
+    key: `app ${app.name}`, state: 'wrong', title: plain(words.ails(app.label, capital(app.ailment ?? ''))), text: app.healthDetail,
     fix: suggestion ? { label: suggestion.words.button, is: { does: 'suggestion', app } } : { label: words.pause, is: { does: 'pause', app } },
   };
 }
 
 /** Whether an app answers, and visitors do not get what they came for. */
-const noted = (app: OwnerApp): boolean => !ailmentOf(app) && (app.healthNote === true || suggestionOf(app) !== undefined);
+const noted = (app: OwnerApp): boolean => !app.ailment && (app.healthNote === true || suggestionOf(app) !== undefined);
 
 function notedApp(app: OwnerApp): Line {
   const suggestion = suggestionOf(app);

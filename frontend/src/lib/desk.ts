@@ -6,7 +6,7 @@ import { getContext, setContext } from 'svelte';
 import { hostOf, seenOf } from './apps';
 import { Asked } from './asked.svelte';
 import type { Bridge, Operation, Takes } from './bridge';
-import { ailmentOf, suggestionOf } from './health';
+import { suggestionOf } from './health';
 import type { Owner } from './state.svelte';
 import type { Go } from './places';
 import type { Sentence } from './sentence';
@@ -58,7 +58,7 @@ export class Desk {
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
         const open = { label: strings.app.open, run: () => void this.open(app) };
-        if (now.healthNote || ailmentOf({ health: now.health ?? '', answering: true })) return this.#offerHelp(app, now);
+        if (now.healthNote || now.ailment) return this.#offerHelp(app, now);
         this.toasts.show(strings.toast.approved(app.label, host, this.#whoOpens(app, alone)), this.owner.snapshot?.darkSince ? undefined : open);
       },
     );

@@ -1,21 +1,6 @@
 import { expect, test } from 'vitest';
-import { ailmentOf, isLit, reachAt, reachBy, reachOf, suggestionOf } from './health';
-import { app, options } from './samples';
-
-test.each([
-  ['', true, undefined],
-  ['', false, 'nothing'],
-  ['answers', true, undefined],
-  ['answers', false, 'nothing'], // it stopped since it was asked
-  ['https', true, 'https'],
-  ['silent', false, 'silent'],
-] as const)('%j, answering %s, ails %s', (health, answering, ailment) => expect(ailmentOf({ health, answering })).toBe(ailment));
-
-test('only what visitors reach is lit', () => {
-  expect(isLit(app('notes'))).toBe(true);
-  for (const [more, dark] of [[{ health: 'refuses' }], [{ paused: true }], [{ status: 'revoked' }], [{ answering: false }], [{}, true]] as const)
-    expect(isLit(app('notes', more), dark)).toBe(false);
-});
+import { reachAt, reachBy, reachOf, suggestionOf } from './health';
+import { options } from './samples';
 
 test.each([
   [{ upstream: 'https' }, 'Reach it over HTTPS'],

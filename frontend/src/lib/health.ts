@@ -1,20 +1,6 @@
-/* How an app does, as the window shows it: what ails it, and what would help. Pure functions. */
+/* What would help an app, as the window shows it. Pure functions. */
 import { strings } from './strings';
-import type { AppOptions, ChangedOptions, Health, OwnerApp } from './types';
-
-/** A state of an app that visitors cannot use. */
-export type Ailment = Exclude<Health, '' | 'answers'>;
-
-/** What keeps visitors from an app that is on, as far as is known. */
-export function ailmentOf(app: Pick<OwnerApp, 'health' | 'answering'>): Ailment | undefined {
-  if (app.health && app.health !== 'answers') return app.health;
-  return app.answering ? undefined : 'nothing';
-}
-
-/** Whether an app's tile is lit: visitors reach it now. */
-export function isLit(app: OwnerApp, dark = false): boolean {
-  return app.status === 'live' && !app.paused && !dark && !ailmentOf(app);
-}
+import type { AppOptions, ChangedOptions, OwnerApp } from './types';
 
 /** A change of options that the agent suggests, in words. */
 interface Suggestion {

@@ -25,7 +25,7 @@ export function asked(answers: Answers): Ask & Mock {
 }
 
 export const app = (name: string, more: Partial<OwnerApp> = {}): OwnerApp => ({
-  name, label: name, localPort: 3000, status: 'live', health: 'answers', healthDetail: '', network: false, listener: {}, listensOn: '127.0.0.1', answering: true, quiet: false, denials: 0,
+  name, label: name, localPort: 3000, status: 'live', health: 'answers', healthDetail: '', network: false, listener: {}, listensOn: '127.0.0.1', lit: true, quiet: false, denials: 0,
   requestedAt: '2026-11-21T10:00:00Z', connections: 0, here: [], paused: false, options, openTo: [], openToCount: 0, ...more,
 });
 

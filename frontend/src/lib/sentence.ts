@@ -25,6 +25,9 @@ export function plain(sentence: Sentence): string {
 /** Numbers as the window's locale writes them. */
 export const number = { format: (n: number): string => made('number', (locale) => new Intl.NumberFormat(locale)).format(n) };
 
+/** What the agent says in a few words, where it stands alone. */
+export const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
+
 export function count(n: number, one: string, many: string): string {
   return `${number.format(n)} ${n === 1 ? one : many}`;
 }

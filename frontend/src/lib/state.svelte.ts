@@ -4,7 +4,6 @@
  * waits for the next snapshot.
  */
 import type { Bridge } from './bridge';
-import { isLit } from './health';
 import { strings } from './strings';
 import type { OwnerState } from './types';
 
@@ -46,7 +45,7 @@ export class Owner {
   });
   /** Something of the owner's can be opened right now. */
   readonly lit = $derived(
-    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => isLit(app)),
+    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.lit),
   );
 
   readonly #bridge: Pick<Bridge, 'ask' | 'onState'>;

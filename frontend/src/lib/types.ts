@@ -378,6 +378,8 @@ export interface AppError {
 }
 
 export interface AppHealth {
+  /** In a few words, what keeps visitors from it while it is on. */
+  ailment?: string;
   health: Health;
   /** When that was learnt. */
   healthAt?: string;
@@ -445,6 +447,7 @@ export interface AppSummary {
 
 /** An app that was just approved. It has an address once the computer has, and a health once that is known. */
 export interface Approved {
+  ailment?: string;
   health?: Health;
   healthAt?: string;
   healthDetail?: string;
@@ -742,8 +745,8 @@ export interface Notice {
 }
 
 export interface OwnerApp {
-  /** False when nobody listens on localPort, or whoever does took no connection of the last visitor. */
-  answering: boolean;
+  /** In a few words, what keeps visitors from it while it is on. */
+  ailment?: string;
   approvedAt?: string;
   /** Whom the app was approved for, of one that waits because a program of another user listens now; without user where that could not be seen. */
   approvedListener?: Listener;
@@ -772,6 +775,8 @@ export interface OwnerApp {
   listener: Listener;
   /** The address of this computer that listener listens on. */
   listensOn: '127.0.0.1' | '::1';
+  /** Visitors can use it. */
+  lit: boolean;
   localPort: number;
   name: string;
   /** Other computers in the network can open localPort as it is, without signing in. */

@@ -1,6 +1,6 @@
 /* The words about apps: asking for an address, what is on, how each does and is reached. */
 import type { Toggle } from '../apps';
-import type { Ailment, Reach } from '../health';
+import type { Reach } from '../health';
 import { count, number, type Sentence } from '../sentence';
 
 /** How many people a snapshot names of each app (Named in loopback.yaml). */
@@ -168,7 +168,6 @@ export const ofApps = {
     saving: 'Saving…',
     noAddress: 'No address yet',
     noAddressWhy: 'It gets its address once this computer is connected.',
-    notAnsweringWhy: (port: number) => `Nothing on port ${port} takes connections.`,
     off: 'Off',
     offWhy: 'The app took itself off. It is on again as soon as it asks, or when you resume it.',
     lastError: 'Last error a visitor met',
@@ -180,14 +179,6 @@ export const ofApps = {
   /** How an app does when it is asked. */
   health: {
     title: 'How it does',
-    states: {
-      nothing: 'Not answering',
-      silent: 'Not answering',
-      refuses: 'Refuses its address',
-      https: 'Speaks HTTPS',
-      h2c: 'Speaks HTTP/2',
-      wrong: 'Answers wrongly',
-    } satisfies Record<Ailment, string>,
     better: 'It could do better',
     noted: 'It answers, and not as it should',
     tryNow: 'Try now',

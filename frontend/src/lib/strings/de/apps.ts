@@ -163,7 +163,6 @@ export const ofApps: Spoken<typeof english> = {
     saving: 'Wird gesichert…',
     noAddress: 'Noch keine Adresse',
     noAddressWhy: 'Sie bekommt ihre Adresse, sobald dieser Computer verbunden ist.',
-    notAnsweringWhy: (port) => `An Port ${port} nimmt kein Programm Verbindungen an.`,
     off: 'Aus',
     offWhy: 'Die App hat sich selbst abgemeldet. Sie ist wieder an, sobald sie fragt oder Sie sie fortsetzen.',
     lastError: 'Letzter Fehler, den ein Besucher sah',
@@ -173,14 +172,6 @@ export const ofApps: Spoken<typeof english> = {
 
   health: {
     title: 'Wie es ihr geht',
-    states: {
-      nothing: 'Antwortet nicht',
-      silent: 'Antwortet nicht',
-      refuses: 'Weist ihre Adresse ab',
-      https: 'Spricht HTTPS',
-      h2c: 'Spricht HTTP/2',
-      wrong: 'Antwortet falsch',
-    },
     noted: 'Sie antwortet, aber nicht, wie sie sollte',
     better: 'Es ginge besser',
     tryNow: 'Jetzt prüfen',
