@@ -188,6 +188,10 @@ func stageCA(dataDir string, files []archive.File) (install func() error, drop f
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%s exists already, and agents trust it: restore into an empty data directory", dir)
 	}
+	err = os.MkdirAll(dataDir, 0o700) // beside a database, nothing has made it on a new machine
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot restore the certificate authority: %w", err)
+	}
 	staged, err := os.MkdirTemp(dataDir, ".ca-*") // 0700
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot restore the certificate authority: %w", err)

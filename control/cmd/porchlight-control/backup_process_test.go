@@ -146,6 +146,11 @@ func TestBackupAndRestore(t *testing.T) {
 	s.stop()
 
 	t.Log("into PostgreSQL and out again")
+	beside := []string{"--postgres", pgtest.Database(t), "--domain", "porch.test", "--data", filepath.Join(t.TempDir(), "on a new machine")}
+	ok(t, append([]string{"restore", file}, beside...)...)
+	if got := ok(t, append([]string{"ca"}, beside...)...); got != pem {
+		t.Errorf("the authority beside a database: %s", got)
+	}
 	db := pgtest.Database(t)
 	ok(t, "import", file, "--postgres", db)
 	has(before, "--postgres", db, "--domain", "porch.test")
