@@ -37,6 +37,7 @@ import (
 	"porchlight/agent/remote"
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
+	"porchlight/agent/sleep"
 	"porchlight/agent/store"
 	"porchlight/agent/tunnel"
 	"porchlight/agent/update"
@@ -70,6 +71,7 @@ type Agent struct {
 	api       *localapi.API
 
 	certs     certs.Reporter
+	names     certs.Names
 	acme      *certs.ACME      // nil where certificates are not ordered
 	certified broadcast.Signal // how a certificate that is ordered is has changed
 	ownPorts  []int            // that no app may be served from
@@ -332,7 +334,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		g.Go(func() error { return a.tunnel.Run(ctx) })
 		g.Go(func() error { return a.watchTunnel(ctx) })
 		g.Go(func() error { return a.watchServer(ctx) })
-		g.Go(func() error { return watchSleep(ctx, clockSet(ctx), ownClocks, a.woke) })
+		g.Go(func() error { return sleep.Watch(ctx, a.woke) })
 		g.Go(func() error { return a.proxy.Serve(ctx, a.tunnel.Listener()) })
 	}
 	err := g.Wait()

@@ -128,7 +128,7 @@ func (a *Agent) watchCertificates(ctx context.Context) error {
 	seen := map[string]certs.State{}
 	for {
 		now := map[string]certs.State{}
-		for _, name := range a.orderedNames() {
+		for _, name := range a.names.Ordered() {
 			state, known := a.certs.State(name)
 			before, was := seen[name]
 			switch {

@@ -228,7 +228,7 @@ func checkApps(apps []controlapi.App) error {
 	}
 	ids, names := make(map[string]bool, len(apps)), make(map[string]bool, len(apps))
 	for _, a := range apps {
-		if !appIDPattern.MatchString(a.ID) || !dnsLabelPattern.MatchString(a.Name) || controlapi.Reserved(a.Name) || !validText(a.Label, maxLabel) {
+		if !appIDPattern.MatchString(a.ID) || !controlapi.ValidLabel(a.Name) || controlapi.Reserved(a.Name) || !validText(a.Label, maxLabel) {
 			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 visible characters on one line.")
 		}
 		if ids[a.ID] || names[a.Name] {

@@ -22,9 +22,7 @@ const (
 )
 
 var (
-	// dnsLabelPattern is of names, of apps and of computers: both become labels of a host.
-	dnsLabelPattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
-	appIDPattern    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	appIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	// platformPattern accepts any GOOS.
 	platformPattern = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 )

@@ -105,7 +105,7 @@ func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client
 	switch {
 	case !platformPattern.MatchString(r.Platform):
 		return controlapi.EnrolStarted{}, refuse(controlapi.CodeInvalid, "The request to connect does not name the computer's system.")
-	case len(r.Apps) > MaxApps || slices.ContainsFunc(r.Apps, func(a string) bool { return !dnsLabelPattern.MatchString(a) }):
+	case len(r.Apps) > MaxApps || slices.ContainsFunc(r.Apps, func(a string) bool { return !controlapi.ValidLabel(a) }):
 		return controlapi.EnrolStarted{}, refuse(controlapi.CodeInvalid, "The request to connect names an app that cannot be published.")
 	}
 	if s.cfg.ValidShortName(r.Name) == nil && !slices.Contains(r.Apps, r.Name) {

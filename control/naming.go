@@ -69,7 +69,7 @@ func isHostName(name string) bool {
 		return false
 	}
 	for label := range strings.SplitSeq(name, ".") {
-		if !dnsLabelPattern.MatchString(label) {
+		if !controlapi.ValidLabel(label) {
 			return false
 		}
 	}
@@ -102,7 +102,7 @@ const (
 // own host is reserved as well. A computer that is new may not take every name
 // that is valid: see takeName.
 func (n Naming) ValidShortName(name string) error {
-	if !dnsLabelPattern.MatchString(name) {
+	if !controlapi.ValidLabel(name) {
 		return refuse(controlapi.CodeInvalid,
 			"A computer's name has 1 to 63 characters: lower-case letters, digits and hyphens.")
 	}

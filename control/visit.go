@@ -95,7 +95,7 @@ func (s *Visits) Parse(rawQuery string) (VisitRequest, error) {
 func (s *core) placeFormed(short, appID, host string) bool {
 	root := s.cfg.withPort(short + "." + s.cfg.Domain)
 	name, below := strings.CutSuffix(host, "."+root)
-	return s.cfg.ValidShortName(short) == nil && (host == root || below && dnsLabelPattern.MatchString(name)) &&
+	return s.cfg.ValidShortName(short) == nil && (host == root || below && controlapi.ValidLabel(name)) &&
 		(appID == "" || appIDPattern.MatchString(appID))
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,15 +16,9 @@ import (
 // maxLabel is the longest label, in characters.
 const maxLabel = 100
 
-var namePattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
-
-// ValidName says whether name has the form of a sub-address (P9). Whether it is
-// reserved (P10) is another question.
-func ValidName(name string) bool { return namePattern.MatchString(name) }
-
 // checkName refuses names that can never be an app's.
 func checkName(name string, root Root) error {
-	if !ValidName(name) {
+	if !controlapi.ValidLabel(name) {
 		return agentapi.Errorf(agentapi.CodeInvalid,
 			"An app's name has 1 to 63 characters: lower-case letters a to z, digits and hyphens. It becomes the first part of its address.")
 	}

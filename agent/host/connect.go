@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/engine"
 	"porchlight/agent/remote"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
@@ -109,7 +108,7 @@ func (h *Host) mayConnect(origin, name string) error {
 	if c := h.kept.get().Current; c != nil && h.agent().HasControlPlane() {
 		return agentapi.Errorf(agentapi.CodeConflict, "This computer is connected to %s already. Disconnect it first: porchlight disconnect", c.AuthURL)
 	}
-	if name != "" && !engine.ValidName(name) {
+	if name != "" && !controlapi.ValidLabel(name) {
 		return agentapi.Errorf(agentapi.CodeInvalid, "A computer's name has 1 to 63 characters: lower-case letters a to z, digits and hyphens. %q cannot be one.", name)
 	}
 	if slices.Contains(h.agent().ApprovedNames(), name) {

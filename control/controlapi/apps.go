@@ -4,10 +4,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 )
 
 // Portal is the label under a computer's root host where the launcher is found, too.
 const Portal = "portal"
+
+// A label is the name of an app or of a computer: both become labels of a host (P9).
+var labelPattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+
+// ValidLabel says whether a label has the form of one. Whether it is reserved is another
+// question.
+func ValidLabel(label string) bool { return labelPattern.MatchString(label) }
 
 // Reserved says whether a label is that of no app and of no computer (P10).
 func Reserved(label string) bool { return label == "www" || label == Portal }

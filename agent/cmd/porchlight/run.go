@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"porchlight/agent/engine"
 	"porchlight/agent/procinfo"
+	"porchlight/control/controlapi"
 	"porchlight/internal/commandline"
 )
 
@@ -42,7 +42,7 @@ exit code is that of this command; Ctrl-C ends the program, too.`,
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
 				return commandline.Usagef("run takes the NAME of an address, --, and the command to run")
 			}
-			if !engine.ValidName(args[0]) {
+			if !controlapi.ValidLabel(args[0]) {
 				return commandline.Usagef("%.80q cannot be part of an address: a name has 1 to 63 lower-case letters a to z, digits and hyphens", args[0])
 			}
 			return nil

@@ -1,4 +1,7 @@
-package agent
+// Package sleep tells when this computer wakes up, and how long it slept. It shows as a
+// wall clock that went further than the one that only runs while the computer does, on
+// any system and without asking a desktop. What follows from it is for others.
+package sleep
 
 import (
 	"context"
@@ -23,10 +26,13 @@ func ownClocks() (wall, running time.Time) {
 	return now.Round(0), now
 }
 
-// watchSleep calls woke as soon as the computer wakes up, with how long it slept,
-// until ctx ends. Sleep shows as a wall clock that went further than the one that
-// only runs while the computer does, on any system and without asking a desktop.
-func watchSleep(ctx context.Context, set <-chan struct{}, read clocks, woke func(time.Duration)) error {
+// Watch calls woke as soon as the computer wakes up, with how long it slept, until ctx
+// ends. A clock that was set looks like sleep.
+func Watch(ctx context.Context, woke func(time.Duration)) error {
+	return watch(ctx, clockSet(ctx), ownClocks, woke)
+}
+
+func watch(ctx context.Context, set <-chan struct{}, read clocks, woke func(time.Duration)) error {
 	every := wakeLook
 	if set != nil {
 		every = wakeTold
@@ -47,17 +53,6 @@ func watchSleep(ctx context.Context, set <-chan struct{}, read clocks, woke func
 		}
 		wall, running = wallNow, runningNow
 	}
-}
-
-// woke has shares end whose time came while the computer slept, and tunnel and sync look
-// after their connections: the relay will have given these up, and to wait until their
-// silence shows would keep visitors out. A clock that was set looks like sleep, and costs
-// one question to the relay.
-func (a *Agent) woke(gap time.Duration) {
-	a.log.Info("the computer seems to have slept; looking after the connections", "for", gap.Round(time.Second))
-	a.access.Woke()
-	a.tunnel.Wake()
-	a.remote.Wake()
 }
 
 // asleep is how much longer the wall clock says it was than the monotonic clock

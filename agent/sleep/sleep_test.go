@@ -1,4 +1,4 @@
-package agent
+package sleep
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestWakesOnce(t *testing.T) {
 		var woke []time.Duration
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- watchSleep(ctx, nil, read, func(gap time.Duration) { woke = append(woke, gap) }) }()
+		go func() { ended <- watch(ctx, nil, read, func(gap time.Duration) { woke = append(woke, gap) }) }()
 		for _, total := range []time.Duration{0, time.Hour, time.Hour, 3 * time.Hour} {
 			synctest.Wait()
 			sleptFor.Store(int64(total))

@@ -1,0 +1,58 @@
+package certs
+
+import (
+	"strings"
+
+	"porchlight/control/controlapi"
+)
+
+// Names says which names of a computer have certificates. Every field is required.
+type Names struct {
+	// Root is the root host without a port, empty before it is known.
+	Root func() string
+	// Apps are the names of all apps, and Live says which of them are live.
+	Apps func() []string
+	Live func(app string) bool
+	// Reached says whether a relay sends visitors: the authority comes that way, too.
+	Reached func() bool
+}
+
+// Serves says whether TLS is answered for a host name: the root host and one label
+// below it. Whether an app is there is for the page to say, not for the handshake.
+func (n Names) Serves(name string) bool {
+	label, below := n.below(name)
+	return below && (label == "" || controlapi.ValidLabel(label))
+}
+
+// MayOrder says whether a certificate may be ordered for a name: of the root host, the
+// launcher, and live apps only. An authority issues so many a week, so strangers must
+// not choose the names.
+func (n Names) MayOrder(name string) bool {
+	label, below := n.below(name)
+	return below && (label == "" || label == controlapi.Portal || n.Live(label))
+}
+
+// Ordered are the names that are to have a certificate before a visitor comes.
+func (n Names) Ordered() []string {
+	root := n.Root()
+	if root == "" || !n.Reached() {
+		return nil
+	}
+	names := []string{root}
+	for _, app := range n.Apps() {
+		if n.Live(app) {
+			names = append(names, app+"."+root)
+		}
+	}
+	return names
+}
+
+// below is what stands before the root host in a name: nothing in its own.
+func (n Names) below(name string) (label string, ok bool) {
+	root := n.Root()
+	if root == "" || name == root {
+		return "", root != ""
+	}
+	label, ok = strings.CutSuffix(name, "."+root)
+	return label, ok && label != ""
+}
