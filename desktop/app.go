@@ -27,6 +27,7 @@ import (
 	"porchlight/desktop/language"
 	"porchlight/desktop/menu"
 	"porchlight/desktop/notes"
+	"porchlight/desktop/page"
 	"porchlight/desktop/tray"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
@@ -52,7 +53,7 @@ type app struct {
 	tray     *tray.Tray
 	show     func(menu.Menu) // in the tray
 	notes    *notes.Notifications
-	window   window
+	window   page.Window
 
 	ctx        context.Context // ends with the app; for clicks, which come with none
 	quit       context.CancelFunc
@@ -106,18 +107,18 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	a.tray = tray.New(log, func() string { return s.get().Panel }, a.perform)
 	a.show = a.tray.Set
 	a.notes = notes.New(log, func(act verbs.Action) { go a.perform(act) })
-	a.window = newWindow(log, windowOptions{
-		startHidden: windowFirst,
-		onStart: func(ctx context.Context) {
+	a.window = page.New(log, page.Options{
+		StartHidden: page.First,
+		OnStart: func(ctx context.Context) {
 			go a.notes.Begin(ctx)
 			a.tray.OnLoop()
-			if windowFirst {
+			if page.First {
 				a.showWished()
 			}
 		},
-		onHide:  func() { go a.hidden() },
-		onLooks: a.desktopLooks,
-		bind: []any{
+		OnHide:  func() { go a.hidden() },
+		OnLooks: a.desktopLooks,
+		Bind: []any{
 			ui.NewAgent(a.call),
 			&ui.Desk{Desktop: deskInWords{a.desk}},
 			ui.NewShell(ui.Around{
@@ -143,7 +144,7 @@ func (a *app) present(ctx context.Context) {
 	wg.Go(func() {
 		coalesce(ctx, a.newWindowState, func() {
 			if s, known := a.snapshot(); known {
-				a.window.emit("state", s)
+				a.window.Emit("state", s)
 			}
 		})
 	})
@@ -301,7 +302,7 @@ func browse(ctx context.Context, address string) error {
 // copy puts a text on the clipboard: through the window's toolkit while the
 // window is on the screen, otherwise without one.
 func (a *app) copy(text string) error {
-	if a.window.copy(text) {
+	if a.window.Copy(text) {
 		return nil
 	}
 	return clipboard.Copy(a.ctx, text)

@@ -15,6 +15,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/notes"
+	"porchlight/desktop/page"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
@@ -160,12 +161,12 @@ func TestSettings(t *testing.T) {
 
 // lateWindow is made while somebody asks for it.
 type lateWindow struct {
-	window
+	page.Window
 	made  func()
 	shown int
 }
 
-func (w *lateWindow) show() bool {
+func (w *lateWindow) Show() bool {
 	if made := w.made; made != nil {
 		w.made = nil
 		made()

@@ -3,7 +3,7 @@ package desktop
 // desktopLooks notes that the desktop is dark or light now, and has the page ask.
 func (a *app) desktopLooks(dark bool) {
 	if before := a.darkDesktop.Swap(&dark); before != nil && *before != dark {
-		go a.window.emit("looks", nil) // toolkits call from their own thread
+		go a.window.Emit("looks", nil) // toolkits call from their own thread
 	}
 }
 

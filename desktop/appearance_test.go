@@ -1,14 +1,18 @@
 package desktop
 
-import "testing"
+import (
+	"testing"
+
+	"porchlight/desktop/page"
+)
 
 // notedWindow is a window that passes on what the page is told.
 type notedWindow struct {
-	window
+	page.Window
 	events chan string
 }
 
-func (t notedWindow) emit(name string, _ any) { t.events <- name }
+func (t notedWindow) Emit(name string, _ any) { t.events <- name }
 
 // The window looks as the owner chose, or else as the desktop does; the page is told
 // when that changes.

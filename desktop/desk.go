@@ -85,7 +85,7 @@ func (d desk) Export() (saved string, err error) {
 	if err != nil {
 		return "", err
 	}
-	path, err := d.app.window.place(export.FileName(now))
+	path, err := d.app.window.Place(export.FileName(now))
 	if err != nil || path == "" {
 		return "", err
 	}

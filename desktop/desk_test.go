@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/page"
 	"porchlight/desktop/ui"
 )
 
@@ -30,13 +31,13 @@ func (k keeper) Passwords(context.Context) ([]agentapi.AppPassword, error) { ret
 
 // asksWhere is a window whose owner answers where to save something.
 type asksWhere struct {
-	window
+	page.Window
 	path  string
 	err   error
 	names []string // what it would be called, each time
 }
 
-func (w *asksWhere) place(name string) (string, error) {
+func (w *asksWhere) Place(name string) (string, error) {
 	w.names = append(w.names, name)
 	return w.path, w.err
 }

@@ -19,6 +19,7 @@ import (
 	"porchlight/desktop/instance"
 	"porchlight/desktop/language"
 	"porchlight/desktop/notes"
+	"porchlight/desktop/page"
 	"porchlight/desktop/session"
 	"porchlight/desktop/tray"
 	"porchlight/internal/broadcast"
@@ -70,7 +71,7 @@ func run(o startOptions, stderr io.Writer) int {
 		logger.Warn("Porchlight was moved, and does not start at login any more", "err", err)
 	}
 	a := newApp(ctx, quit, logger, kept, prefer, agent.Version)
-	if windowFirst {
+	if page.First {
 		broadcast.Raise(a.wantWindow)
 	}
 	end := a.tray.Start() // before everything else: it is what an owner waits for

@@ -38,7 +38,7 @@ func (a *app) settle() {
 // showWindow brings the window to the front, and has it made first if needed.
 func (a *app) showWindow() {
 	a.wish(true) // before show, for the window may be made right after it
-	if a.window.show() {
+	if a.window.Show() {
 		a.wish(false)
 		return
 	}
@@ -60,7 +60,7 @@ func (a *app) showPlace(place ui.Place) {
 		a.mu.Unlock()
 	}
 	a.showWindow()
-	a.window.emit("show", nil)
+	a.window.Emit("show", nil)
 }
 
 // wanted is the place last asked for, once: see ui.Shell.Wanted.
@@ -79,14 +79,14 @@ func (a *app) showWished() {
 	a.wished = false
 	a.mu.Unlock()
 	if wished {
-		a.window.show()
+		a.window.Show()
 	}
 }
 
 // runWindow makes the window when it is first wanted. It returns when ctx ends.
 // It must be called on the main goroutine.
 func (a *app) runWindow(ctx context.Context) {
-	stop := context.AfterFunc(ctx, a.window.quit)
+	stop := context.AfterFunc(ctx, a.window.Quit)
 	defer stop()
 	for {
 		select {
@@ -94,7 +94,7 @@ func (a *app) runWindow(ctx context.Context) {
 			return
 		case <-a.wantWindow:
 		}
-		err := a.window.run()
+		err := a.window.Run()
 		if ctx.Err() != nil {
 			return
 		}

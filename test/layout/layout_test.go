@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -77,6 +78,11 @@ var rules = []rule{
 		why:  "the tray shows what it is given, and knows neither the agent nor what a click does",
 		from: "desktop/tray", to: "",
 		allow: []string{"assets", "desktop/language", "desktop/menu", "desktop/session", "desktop/tray", "desktop/verbs", "internal/broadcast"},
+	},
+	{
+		why:  "the window shows what it is given, and knows neither the agent nor what its page may call",
+		from: "desktop/page", to: "",
+		allow: []string{"assets", "desktop/language", "desktop/page", "desktop/session", "frontend", "internal/words"},
 	},
 	{
 		why:  "the wire types of the loopback API are a leaf, but for how agent.json is written and a sentence travels",
@@ -206,8 +212,8 @@ func TestImportDirections(t *testing.T) {
 					t.Errorf("%s imports %s: %s", p.ImportPath, imported, r.why)
 				}
 			}
-			if isGUI(imported) && !under(p.ImportPath, "desktop") {
-				t.Errorf("%s imports %s: only the desktop knows a screen", p.ImportPath, imported)
+			if isGUI(imported) && !slices.ContainsFunc(screens, func(room string) bool { return under(p.ImportPath, room) }) {
+				t.Errorf("%s imports %s: only %v know a screen", p.ImportPath, imported, screens)
 			}
 		}
 	}
@@ -290,6 +296,9 @@ func under(path, dir string) bool {
 	dir = module + "/" + dir
 	return path == dir || strings.HasPrefix(path, dir+"/")
 }
+
+// screens are the rooms that know a toolkit.
+var screens = []string{"desktop/notes", "desktop/page", "desktop/tray"}
 
 func isGUI(path string) bool {
 	for _, p := range []string{"github.com/wailsapp/wails", "fyne.io/systray"} {

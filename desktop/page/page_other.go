@@ -1,6 +1,6 @@
 //go:build production && !linux
 
-package desktop
+package page
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 //go:build production && cgo
 
-package desktop
+package page
 
 /*
 #cgo pkg-config: gtk+-3.0

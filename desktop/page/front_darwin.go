@@ -1,6 +1,6 @@
 //go:build cgo
 
-package desktop
+package page
 
 /*
 #cgo CFLAGS: -x objective-c
@@ -18,9 +18,9 @@ static void set_policy(int regular) {
 */
 import "C"
 
-// windowFirst: on macOS the window's event loop is the tray's too, so the window
+// First: on macOS the window's event loop is the tray's too, so the window
 // is made at once, hidden, and the tray once the loop runs.
-const windowFirst = true
+const First = true
 
 func windowShown()  { C.set_policy(1) }
 func windowHidden() { C.set_policy(0) }

@@ -1,6 +1,6 @@
 //go:build production && (windows || cgo)
 
-package desktop
+package page
 
 import (
 	"context"
@@ -34,7 +34,7 @@ const loading = time.Second
 // memory back, and started again by the next show.
 type wailsWindow struct {
 	log  *slog.Logger
-	opts windowOptions
+	opts Options
 
 	mu       sync.Mutex
 	ctx      context.Context // of Wails; nil before startup and after shutdown
@@ -44,15 +44,15 @@ type wailsWindow struct {
 	placing  bool // the owner is being asked where to save something
 }
 
-func newWindow(log *slog.Logger, opts windowOptions) window {
-	return &wailsWindow{log: log, opts: opts, hidden: opts.startHidden}
+func New(log *slog.Logger, opts Options) Window {
+	return &wailsWindow{log: log, opts: opts, hidden: opts.StartHidden}
 }
 
-func (w *wailsWindow) run() (err error) {
+func (w *wailsWindow) Run() (err error) {
 	if !session.HasDisplay() {
 		return errNoDisplay
 	}
-	dark, ok := startToolkit(w.opts.onLooks)
+	dark, ok := startToolkit(w.opts.OnLooks)
 	if !ok {
 		return errNoToolkit
 	}
@@ -74,9 +74,9 @@ func (w *wailsWindow) run() (err error) {
 		MinWidth:           720,
 		MinHeight:          480,
 		BackgroundColour:   background,
-		StartHidden:        w.opts.startHidden,
+		StartHidden:        w.opts.StartHidden,
 		AssetServer:        &assetserver.Options{Assets: frontend.Dist},
-		Bind:               w.opts.bind,
+		Bind:               w.opts.Bind,
 		Logger:             wailsLog{w.log},
 		LogLevelProduction: logger.WARNING,
 		OnStartup:          w.started,
@@ -116,7 +116,7 @@ func (w *wailsWindow) started(ctx context.Context) {
 		return
 	}
 	windowHidden() // which it is until it is shown
-	w.opts.onStart(ctx)
+	w.opts.OnStart(ctx)
 }
 
 // loaded is called whenever the page is there: at first, and each time it was
@@ -147,11 +147,11 @@ func (w *wailsWindow) closing(ctx context.Context) (prevent bool) {
 	runtime.WindowHide(ctx)
 	windowHidden()
 	endPage()
-	w.opts.onHide()
+	w.opts.OnHide()
 	return true
 }
 
-func (w *wailsWindow) show() bool {
+func (w *wailsWindow) Show() bool {
 	w.mu.Lock()
 	ctx, hidden := w.ctx, w.hidden
 	if ctx == nil {
@@ -188,7 +188,7 @@ func (w *wailsWindow) toFront(ctx context.Context) {
 	}
 }
 
-func (w *wailsWindow) emit(name string, data any) {
+func (w *wailsWindow) Emit(name string, data any) {
 	w.mu.Lock()
 	ctx, hidden := w.ctx, w.hidden
 	w.mu.Unlock()
@@ -197,14 +197,14 @@ func (w *wailsWindow) emit(name string, data any) {
 	}
 }
 
-func (w *wailsWindow) copy(text string) bool {
+func (w *wailsWindow) Copy(text string) bool {
 	w.mu.Lock()
 	ctx, hidden := w.ctx, w.hidden
 	w.mu.Unlock()
 	return ctx != nil && !hidden && runtime.ClipboardSetText(ctx, text) == nil
 }
 
-func (w *wailsWindow) place(name string) (string, error) {
+func (w *wailsWindow) Place(name string) (string, error) {
 	w.mu.Lock()
 	ctx, hidden, busy := w.ctx, w.hidden, w.placing
 	if ctx != nil && !hidden && !busy {
@@ -232,7 +232,7 @@ func (w *wailsWindow) place(name string) (string, error) {
 	return path, nil
 }
 
-func (w *wailsWindow) quit() {
+func (w *wailsWindow) Quit() {
 	w.mu.Lock()
 	w.quitting = true
 	ctx := w.ctx

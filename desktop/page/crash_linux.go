@@ -1,6 +1,6 @@
 //go:build production && cgo
 
-package desktop
+package page
 
 // #include <gtk/gtk.h>
 import "C"
