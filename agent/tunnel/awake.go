@@ -7,8 +7,7 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// A computer where something is open is awake: it beats every second by the relays that
-// can carry its sync, because while the network is open one way only a withdrawal would not
+// A computer where something is open is awake: it beats every second, because while the network is open one way only a withdrawal would not
 // reach what a visitor has open. One where nothing is open sleeps, and beats seldom, also
 // while visitors keep connections: what is asked next is decided anew, and wakes it.
 
@@ -44,7 +43,7 @@ func (t *Tunnel) visitedLately() bool {
 // awake looks whether something is open, or was lately. Before pulse starts session
 // calls it, then pulse alone, as nextPing.
 func (s *session) awake() bool {
-	if !s.syncs || s.tunnel.cfg.Near {
+	if s.tunnel.cfg.Near {
 		return false
 	}
 	open := s.tunnel.cfg.Open()
@@ -67,7 +66,7 @@ func (s *session) serves() {
 
 // wakes is readable when something is opened that the session is to wake up for.
 func (s *session) wakes() <-chan struct{} {
-	if !s.syncs || s.tunnel.cfg.Near || s.often.Load() {
+	if s.tunnel.cfg.Near || s.often.Load() {
 		return nil // nextPing looks; an app that is asked all the time wakes nobody each time
 	}
 	return s.opened
@@ -76,12 +75,9 @@ func (s *session) wakes() <-chan struct{} {
 // nextPing notes when the session pings next, and says how long that is: at the same
 // moments as the other slot's, so that the processor wakes up once for both.
 func (s *session) nextPing() time.Duration {
-	every, often := tunnelwire.PingEvery, s.awake()
-	switch {
-	case often:
+	every, often := tunnelwire.BeatAsleep, s.awake()
+	if often {
 		every = tunnelwire.BeatAwake
-	case s.syncs:
-		every = tunnelwire.BeatAsleep
 	}
 	if was := s.often.Swap(often); often && !was {
 		_ = s.listen() // or an error ends read
@@ -108,13 +104,10 @@ func (s *session) listen() error {
 
 // silence is how long the relay may say nothing.
 func (s *session) silence(often bool) time.Duration {
-	switch {
-	case often:
+	if often {
 		return tunnelwire.SilenceAwake + time.Duration(s.slow.Load())
-	case s.syncs:
-		return tunnelwire.SilenceAsleep
 	}
-	return tunnelwire.GiveUpAfter
+	return tunnelwire.SilenceAsleep
 }
 
 // probeWait is how long the relay has to answer when it is asked whether it is there.
@@ -123,9 +116,7 @@ func (s *session) probeWait() time.Duration { return probeWait + time.Duration(s
 func (s *session) ping() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	sent := int64(time.Since(s.tunnel.began))
-	s.asked.Store(sent)
-	return s.write(tunnelwire.Frame{Type: tunnelwire.Ping, Awake: s.often.Load(), Sent: sent})
+	return s.write(tunnelwire.Frame{Type: tunnelwire.Ping, Awake: s.often.Load(), Sent: int64(time.Since(s.tunnel.began))})
 }
 
 // answered notes how long the relay took to answer: three times as much longer it may be
@@ -146,11 +137,7 @@ func (s *session) pong(f tunnelwire.Frame) {
 	default:
 	}
 	now := time.Now()
-	sent := f.Sent
-	if sent == 0 { // a relay of before
-		sent = s.asked.Load()
-	}
-	took := max(0, now.Sub(s.tunnel.began)-time.Duration(sent))
+	took := max(0, now.Sub(s.tunnel.began)-time.Duration(f.Sent))
 	if !s.stoodStill() { // otherwise that is what it took
 		s.answered(took)
 	}

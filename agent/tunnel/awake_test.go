@@ -24,8 +24,7 @@ import (
 // piped is a relay at the other end of pipes, by the clock of the test's bubble: it
 // answers pings, until it is silent, and can bring a visitor.
 type piped struct {
-	protocol string
-	config   *tls.Config
+	config *tls.Config
 
 	mu      sync.Mutex // protects what follows
 	pings   []time.Time
@@ -34,7 +33,6 @@ type piped struct {
 	broken  bool          // one said so, and the next was late
 	silent  bool          // what it says is lost, and what it hears arrives
 	delay   time.Duration // of the way to it, for its answers
-	former  bool          // it does not say which ping it answers
 	control *tls.Conn
 	key     *tunnelwire.HeaderKey
 	ticket  *tunnelwire.Ticket // a data connection is to come
@@ -162,9 +160,6 @@ func (p *piped) serve(conn *tls.Conn) error {
 		}
 		p.pings = append(p.pings, time.Now())
 		pong := tunnelwire.Frame{Type: tunnelwire.Pong, Sent: f.Sent}
-		if p.former {
-			pong.Sent = 0
-		}
 		silent, delay := p.silent, p.delay
 		p.mu.Unlock()
 		if !silent {
@@ -251,7 +246,7 @@ func (p *piped) start(t *testing.T, near bool) (tun *tunnel.Tunnel, stop func())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.config = &tls.Config{Certificates: []tls.Certificate{*certificate}, NextProtos: []string{p.protocol}}
+	p.config = &tls.Config{Certificates: []tls.Certificate{*certificate}, NextProtos: []string{controlapi.TunnelALPN}}
 	tun, err = tunnel.New(tunnel.Config{
 		Relays: listOf("a relay"), Credential: func() string { return credential }, RootCAs: ca.Pool(), Dial: p.dial, Near: near,
 		Open: p.anyOpen, Opened: p.changes.Subscribe,
@@ -317,22 +312,20 @@ func everyAt(pings []time.Time, every, in time.Duration) bool {
 // passes bytes one way only; and a connection on which nothing was asked counted as a
 // visit. Checked by the bubble's clock: every second while something is open and for a
 // while after, every 15 s otherwise; a relay that falls silent is left for a new
-// connection in less than 3 s, or 40 s, and in 3 s of who asks meanwhile. An older relay,
-// and one in the same process, are spared the beats.
+// connection in less than 3 s, or 40 s, and in 3 s of who asks meanwhile. One in the
+// same process is spared the beats.
 func TestBeats(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		protocol      string
 		near          bool
 		awake, asleep time.Duration
 		notices       [2]time.Duration // awake, asleep
 	}{
-		"of now":              {controlapi.TunnelSyncALPN, false, time.Second, 15 * time.Second, [2]time.Duration{3 * time.Second, 41 * time.Second}},
-		"older":               {controlapi.TunnelALPN, false, 10 * time.Second, 10 * time.Second, [2]time.Duration{26 * time.Second, 26 * time.Second}},
-		"in the same process": {controlapi.TunnelSyncALPN, true, 15 * time.Second, 15 * time.Second, [2]time.Duration{41 * time.Second, 41 * time.Second}},
+		"of now":              {false, time.Second, 15 * time.Second, [2]time.Duration{3 * time.Second, 41 * time.Second}},
+		"in the same process": {true, 15 * time.Second, 15 * time.Second, [2]time.Duration{41 * time.Second, 41 * time.Second}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &piped{protocol: c.protocol}
+			p := &piped{}
 			tun, stop := p.start(t, c.near)
 			beats := func(when string, every time.Duration) {
 				t.Helper()
@@ -394,7 +387,7 @@ func TestBeats(t *testing.T) {
 func TestWaitOfBeforeDoesNotStand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		p := &piped{}
 		_, stop := p.start(t, false)
 		goOn := make(chan struct{})
 		p.mu.Lock()
@@ -424,7 +417,7 @@ func TestWaitOfBeforeDoesNotStand(t *testing.T) {
 func TestInUseCountsAsVisited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		p := &piped{}
 		tun, stop := p.start(t, false)
 		visitor := p.visit(t, tun)
 		done := p.opens()

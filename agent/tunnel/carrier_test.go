@@ -18,16 +18,15 @@ func TestCarrier(t *testing.T) {
 		want     int // -1 for none
 	}{
 		"none":                   {[]*session{}, -1},
-		"of an older relay":      {[]*session{{ctx: t.Context()}, {ctx: t.Context(), syncs: true}}, 1},
-		"one has ended":          {[]*session{{ctx: ended, syncs: true}, {ctx: t.Context(), syncs: true}}, 1},
-		"one failed":             {[]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(time.Second)}}, {ctx: t.Context(), syncs: true}}, 1},
-		"both failed":            {[]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(2)}}, {ctx: t.Context(), syncs: true, sync: syncing{failed: ago(time.Second)}}}, 1},
-		"the first drains":       {[]*session{{ctx: t.Context(), syncs: true, draining: true}, {ctx: t.Context(), syncs: true, sync: syncing{failed: ago(1)}}}, 1},
-		"the second drains":      {[]*session{{ctx: t.Context(), syncs: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), syncs: true, draining: true}}, 0},
-		"both drain":             {[]*session{{ctx: t.Context(), syncs: true, draining: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), syncs: true, draining: true}}, 1},
-		"only one, which drains": {[]*session{nil, {ctx: t.Context(), syncs: true, draining: true}}, 1},
-		"only an extra one":      {[]*session{nil, nil, {ctx: t.Context(), syncs: true}}, -1},
-		"one carries it":         {[]*session{{ctx: t.Context(), syncs: true}, {ctx: t.Context(), syncs: true, sync: syncing{under: true, failed: ago(1)}}}, 1},
+		"one has ended":          {[]*session{{ctx: ended}, {ctx: t.Context()}}, 1},
+		"one failed":             {[]*session{{ctx: t.Context(), sync: syncing{failed: ago(time.Second)}}, {ctx: t.Context()}}, 1},
+		"both failed":            {[]*session{{ctx: t.Context(), sync: syncing{failed: ago(2)}}, {ctx: t.Context(), sync: syncing{failed: ago(time.Second)}}}, 1},
+		"the first drains":       {[]*session{{ctx: t.Context(), draining: true}, {ctx: t.Context(), sync: syncing{failed: ago(1)}}}, 1},
+		"the second drains":      {[]*session{{ctx: t.Context(), sync: syncing{failed: ago(1)}}, {ctx: t.Context(), draining: true}}, 0},
+		"both drain":             {[]*session{{ctx: t.Context(), draining: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), draining: true}}, 1},
+		"only one, which drains": {[]*session{nil, {ctx: t.Context(), draining: true}}, 1},
+		"only an extra one":      {[]*session{nil, nil, {ctx: t.Context()}}, -1},
+		"one carries it":         {[]*session{{ctx: t.Context()}, {ctx: t.Context(), sync: syncing{under: true, failed: ago(1)}}}, 1},
 	} {
 		tun := &Tunnel{}
 		copy(tun.sessions[:], c.sessions)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,12 +59,10 @@ type session struct {
 	probes chan struct{}   // has room for one: make sure the relay is there
 	pongs  chan struct{}   // has room for one: it has answered a ping
 
-	syncs  bool // the connection can carry the sync
 	sync   syncing
 	opened <-chan struct{} // readable after something was opened, or was done with
 	served time.Time       // when something was seen open last; pulse's own, see awake.go
 	often  atomic.Bool     // the next ping follows after BeatAwake, and pings say so
-	asked  atomic.Int64    // when the last ping was written, in nanoseconds since the tunnel began
 	took   time.Duration   // what the last answer took, the welcome at first; read's own, see answered
 	slow   atomic.Int64    // how much longer the relay may say nothing because it is slow, in nanoseconds
 	due    atomic.Int64    // when the next ping is, in nanoseconds since the tunnel began
@@ -111,7 +108,6 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		probes: make(chan struct{}, 1),
 		pongs:  make(chan struct{}, 1),
 		news:   make(chan struct{}, 1),
-		syncs:  conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
 		sync:   syncing{answers: make(chan answer, 1)},
 		took:   w.took,
 	}
@@ -154,7 +150,7 @@ type welcomed struct {
 
 // open connects to relay, as an extra one or not, and waits to be welcomed.
 func (t *Tunnel) open(ctx context.Context, relay controlapi.Relay, instance string, extra bool) (*welcomed, error) {
-	conn, err := t.connect(ctx, relay, t.reachWait(), controlapi.TunnelSyncALPN, controlapi.TunnelALPN)
+	conn, err := t.connect(ctx, relay, t.reachWait(), controlapi.TunnelALPN)
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +168,9 @@ func (t *Tunnel) open(ctx context.Context, relay controlapi.Relay, instance stri
 	return w, nil
 }
 
-// connect opens a TLS connection to relay for one of these protocols, the first that it
-// speaks. Its address must answer within reach.
-func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, reach time.Duration, protocols ...string) (*tls.Conn, error) {
+// connect opens a TLS connection to relay for one protocol. Its address must answer within
+// reach.
+func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, reach time.Duration, protocol string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
 	reaching, reached := context.WithTimeout(ctx, reach)
@@ -186,16 +182,16 @@ func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, reach time
 	secure := tls.Client(conn, &tls.Config{
 		ServerName: relay.ServerName,
 		RootCAs:    t.cfg.RootCAs,
-		NextProtos: protocols,
+		NextProtos: []string{protocol},
 		MinVersion: tls.VersionTLS13, // its exporter is bound to the whole handshake
 	})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("agree on TLS with the relay: %w", err)
 	}
-	if got := secure.ConnectionState().NegotiatedProtocol; !slices.Contains(protocols, got) {
+	if got := secure.ConnectionState().NegotiatedProtocol; got != protocol {
 		_ = secure.Close()
-		return nil, fmt.Errorf("what answers at the relay's address does not speak %s", protocols[0])
+		return nil, fmt.Errorf("what answers at the relay's address does not speak %s", protocol)
 	}
 	return secure, nil
 }

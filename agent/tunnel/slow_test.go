@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestStandingStillIsNotTheRelaysSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		p := &piped{}
 		tun, stop := p.start(t, false)
 		visitor := p.visit(t, tun)
 		defer p.opens()()
@@ -48,7 +47,7 @@ func TestStandingStillIsNotTheRelaysSilence(t *testing.T) {
 func TestSlowAnswerIsNotWaitedForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		p := &piped{}
 		_, stop := p.start(t, false)
 		time.Sleep(5 * time.Second)
 		p.answersIn(10 * time.Second)
@@ -72,23 +71,20 @@ func TestSlowAnswerIsNotWaitedForEver(t *testing.T) {
 // after further pings only what was left over a second: a relay that takes some seconds for
 // each answer was given up and connected to anew for as long as something was open.
 // Checked: it is kept, also after a Wake and where an answer comes later still; one that
-// becomes slow is connected to once more and then kept; a former one, which does not say
-// what it answers, is kept as long as each takes the same. Silence of
+// becomes slow is connected to once more and then kept. Silence of
 // a slow one is noticed in less than 15 s, and of one that is fast again in less than 3.
 func TestSlowRelayIsKept(t *testing.T) {
 	t.Parallel()
 	const slow = 6 * time.Second
 	for name, c := range map[string]struct {
 		first       time.Duration // what its answers take at the beginning
-		former      bool
 		connections int
 	}{
-		"slow":         {slow, false, 1},
-		"former":       {slow, true, 1},
-		"becomes slow": {10 * time.Millisecond, false, 2},
+		"slow":         {slow, 1},
+		"becomes slow": {10 * time.Millisecond, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &piped{protocol: controlapi.TunnelSyncALPN, delay: c.first, former: c.former}
+			p := &piped{delay: c.first}
 			defer p.opens()()
 			tun, stop := p.start(t, false)
 			defer stop()
@@ -97,11 +93,9 @@ func TestSlowRelayIsKept(t *testing.T) {
 			time.Sleep(time.Minute)
 			tun.Wake()
 			time.Sleep(time.Minute)
-			if !c.former {
-				p.answersIn(10 * time.Second) // as where one is lost and sent again
-				time.Sleep(time.Minute)
-				p.answersIn(slow)
-			}
+			p.answersIn(10 * time.Second) // as where one is lost and sent again
+			time.Sleep(time.Minute)
+			p.answersIn(slow)
 			if n := p.connections(); n != c.connections {
 				t.Errorf("%s: connected to %d times", name, n)
 			}

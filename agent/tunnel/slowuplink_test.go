@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"porchlight/agent/tunnel"
-	"porchlight/control/controlapi"
 )
 
 // slow is a connection with an uplink of so many bytes a second and all the room that is
@@ -61,7 +60,7 @@ func (c *slow) Close() error {
 func TestNamingVisitsKeepsNoSlowUplinkAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &piped{protocol: controlapi.TunnelSyncALPN}
+		p := &piped{}
 		tun, stop := p.start(t, false)
 		const most = tunnel.AbortedMost
 		for range most {

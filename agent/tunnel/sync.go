@@ -50,7 +50,7 @@ func (t *Tunnel) SyncedBy() (now, soon bool, changed <-chan struct{}) {
 	defer t.mu.Unlock()
 	for _, s := range t.sessions[:slots] {
 		if s != nil {
-			now, soon = now || s.syncs, false
+			now, soon = true, false
 		}
 	}
 	return now, soon, t.changed
@@ -90,7 +90,7 @@ func (t *Tunnel) carrier() (carrier *session) {
 	defer t.mu.Unlock()
 	var failed time.Time // the carrier's
 	for _, s := range t.sessions[:slots] {
-		if s == nil || !s.syncs || s.ctx.Err() != nil {
+		if s == nil || s.ctx.Err() != nil {
 			continue
 		}
 		under, at := s.sync.state()
@@ -110,7 +110,7 @@ func (t *Tunnel) mayCarry(refused *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	other := t.sessions[1-refused.slot]
-	if other == nil || other == refused || !other.syncs || other.draining || other.ctx.Err() != nil {
+	if other == nil || other == refused || other.draining || other.ctx.Err() != nil {
 		return false
 	}
 	_, failed := other.sync.state()

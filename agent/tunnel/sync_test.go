@@ -142,24 +142,6 @@ func TestSyncOverTheTunnel(t *testing.T) {
 	}
 }
 
-// An agent is told where no connection carries the sync: the relay is of an older
-// version, or gone.
-func TestOlderRelayCarriesNoSync(t *testing.T) {
-	t.Parallel()
-	w := start(t, options{})
-	w.connected(true)
-	if now, soon, _ := w.tunnel.SyncedBy(); now || soon {
-		t.Error("a relay that knows nothing of syncs is asked for one")
-	}
-	if err := w.tunnel.Sync(t.Context(), "", nil); !errors.Is(err, tunnel.ErrNoSync) {
-		t.Error(err)
-	}
-	if err := echo(w.mustVisit("maya.localhost"), []byte("as ever")); err != nil {
-		t.Error(err)
-	}
-	programs.Eventually(t, "it parks as ever", func() bool { return w.relay.Stats().Parked >= 4 })
-}
-
 // pair are two relays, connected, and which of them carries the sync.
 type pair struct {
 	*world

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,7 @@ func startRelay(t *testing.T, addr string, log *slog.Logger, change func(*relay.
 			_, _ = io.WriteString(w, r.Proto+" "+r.Host+r.URL.Path)
 		}),
 		Authenticate: authenticate, Node: "node-1", Grace: time.Second, Log: log,
+		Sync: func(string, netip.Addr, string, func([]byte) error, func(error)) func() { return func() {} },
 	}
 	if change != nil {
 		change(&cfg)

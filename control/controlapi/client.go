@@ -159,6 +159,7 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Authorization", "Bearer "+c.Credential)
+	req.Header.Set(HeaderProtocol, Protocol)
 	return req, nil
 }
 

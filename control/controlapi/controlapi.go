@@ -26,10 +26,17 @@ const (
 	PathPublicKey = "/auth/pubkey"    // GET, no authentication: PublicKey
 	PathKeySet    = "/auth/jwks.json" // GET, no authentication: KeySet
 	PathVisit     = "/visit"          // where a browser without a session is sent
-	TunnelALPN    = "porchlight-tunnel/1"
-	// TunnelSyncALPN is TunnelALPN with the sync on the control connection.
-	TunnelSyncALPN = "porchlight-tunnel/2"
+	TunnelALPN    = "porchlight-tunnel/3"
 )
+
+// What agents of before version 0.1.0 speak, which are told to update: TunnelsBefore, and
+// HTTP without Protocol in the header HeaderProtocol.
+const (
+	HeaderProtocol = "Porchlight-Protocol"
+	Protocol       = "1"
+)
+
+var TunnelsBefore = []string{"porchlight-tunnel/2", "porchlight-tunnel/1"}
 
 // Query parameters of PathVisit, which follow RFC 6749 and RFC 7636: the agent
 // sends a visitor's browser there with a code challenge (S256) and a state, and
@@ -280,6 +287,16 @@ func (e *Error) Sentence() words.Sentence {
 func Refuse(code string, sentence words.Sentence) *Error {
 	return &Error{Code: code, Message: sentence.String(), Words: sentence}
 }
+
+// Outdated is what an agent of before version 0.1.0 is told. Under this code those pass the
+// sentence on to their owner, keep what they have not told yet, and leave a control plane
+// alone for as long as it asks.
+func Outdated() *Error {
+	return &Error{Code: CodeTooMany, Message: SayOutdated, RetryAfter: mostObeyed}
+}
+
+// SayOutdated is its sentence.
+const SayOutdated = "This server needs Porchlight 0.1.0 or later. Update Porchlight on this computer; everything on it stays."
 
 // Unwrap returns what kept a Client from getting an answer, or nil.
 func (e *Error) Unwrap() error { return e.cause }

@@ -426,7 +426,7 @@ func handshake(t *testing.T, addr string, config *tls.Config) error {
 	}
 	defer raw.Close()
 	_ = raw.SetDeadline(time.Now().Add(programs.Patience))
-	config.NextProtos = []string{"porchlight-news/1"}
+	config.NextProtos = []string{"porchlight-news/2"}
 	secure := tls.Client(raw, config)
 	if err := secure.Handshake(); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"slices"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -17,7 +18,7 @@ const handshakeWait = 10 * time.Second
 // names.
 func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided func()) {
 	source := sourceOf(conn.RemoteAddr())
-	agent := p.hello.offers(controlapi.TunnelALPN) || p.hello.offers(controlapi.TunnelSyncALPN)
+	agent := p.hello.offers(controlapi.TunnelALPN) || slices.ContainsFunc(controlapi.TunnelsBefore, p.hello.offers)
 	if agent && (r.draining.Load() || !r.ramp.take(source)) {
 		// Told apart before the handshake, which is what a storm of agents costs.
 		r.counters.deferredCount.Add(1)
@@ -41,18 +42,18 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		_ = prefixed.Close()
 		return
 	}
-	switch secure.ConnectionState().NegotiatedProtocol {
-	case controlapi.TunnelALPN, controlapi.TunnelSyncALPN:
+	switch protocol := secure.ConnectionState().NegotiatedProtocol; {
+	case protocol == controlapi.TunnelALPN, slices.Contains(controlapi.TunnelsBefore, protocol):
 		prefixed.uncount() // tunnels have a limit of their own
 		r.control(life, secure, decided)
-	case tunnelwire.DataALPN:
+	case protocol == tunnelwire.DataALPN:
 		prefixed.uncount() // bounded by the tickets
 		r.parkSecure(secure, decided)
 	default:
 		decided()
 		h := newHead(r, prefixed, source, place)
 		prefixed.head = h
-		if secure.ConnectionState().NegotiatedProtocol == "h2" {
+		if protocol == "h2" {
 			h.h2 = r.http2.NewConn(withHead(life, secure), holder{secure, h})
 			h.await()
 			r.wg.Go(h.h2.Serve) // on a stack that no handshake has grown

@@ -84,12 +84,11 @@ func (d *directory) reachedAt(node string) (address string, ok bool) {
 // makeRoom has extra sessions leave where there is no room for s, unless s is one: those of
 // its own computer first, whose visitors come by s from now on. mu is held.
 func (t *routes) makeRoom(s *session) (left []*session, ok bool) {
-	tunnels, files := t.limits.room(s.extra)
-	tunnels, files = tunnels-t.tunnels-1, files-t.files-t.limits.filesOf(s.syncs) // beside s
-	enough := func() bool { return tunnels >= 0 && files >= 0 }
+	tunnels := t.limits.room(s.extra) - t.tunnels - 1 // beside s
+	enough := func() bool { return tunnels >= 0 }
 	leaves := func(old *session) {
 		if old.extra && !enough() && !slices.Contains(left, old) {
-			left, tunnels, files = append(left, old), tunnels+1, files+t.limits.filesOf(old.syncs)
+			left, tunnels = append(left, old), tunnels+1
 		}
 	}
 	if c := t.byID[s.computer.ID]; c != nil && !s.extra {

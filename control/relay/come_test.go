@@ -137,7 +137,7 @@ func TestWhereAnAgentComes(t *testing.T) {
 // none leaves where that is of no use.
 func TestThoseWhoComeLeaveRoom(t *testing.T) {
 	t.Parallel()
-	routes := newRoutes(Limits{Tunnels: 8, PoolMin: 4}.For(1 << 16))
+	routes := newRoutes(Limits{Tunnels: 8}.For(1 << 16))
 	enters := func(s *session) (left []*session, ok bool) {
 		s.host = s.computer.ID
 		left, err := routes.add(s, 0)
@@ -146,12 +146,12 @@ func TestThoseWhoComeLeaveRoom(t *testing.T) {
 	named := func(name string) controlapi.Computer { return controlapi.Computer{ID: name} }
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for i, name := range names {
-		if _, ok := enters(&session{computer: named(name), instance: "extra", extra: true, syncs: true}); ok != (i < 6) {
+		if _, ok := enters(&session{computer: named(name), instance: "extra", extra: true}); ok != (i < 6) {
 			t.Errorf("extra one %d is let in: %v", i, ok)
 		}
 	}
 	for i, name := range []string{"home", "another", "d", "one", "more", "and", "more of", "them"} {
-		left, ok := enters(&session{computer: named(name), instance: "slot", syncs: true})
+		left, ok := enters(&session{computer: named(name), instance: "slot"})
 		if !ok || len(left) != min(1, i/2) || name == "d" && left[0].computer.ID != "d" {
 			t.Errorf("%s is let in: %v, and %d leave", name, ok, len(left))
 		}
@@ -161,22 +161,8 @@ func TestThoseWhoComeLeaveRoom(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := enters(&session{computer: named("too many"), syncs: true}); ok || routes.tunnels != 8 || routes.files != 8 || len(routes.extras) != 0 {
-		t.Errorf("what is left is not for others: %d tunnels, %d files, %d extra", routes.tunnels, routes.files, len(routes.extras))
-	}
-
-	routes = newRoutes(Limits{Tunnels: 8, PoolMin: 4}.For(1 << 16))
-	routes.limits.tunnelFiles = 8
-	enters(&session{computer: named("comes"), extra: true, syncs: true})
-	enters(&session{computer: named("older")})
-	if left, ok := enters(&session{computer: named("another older one")}); ok || len(left) > 0 || len(routes.extras) != 1 {
-		t.Errorf("one that takes six files is let in: %v; %d leave", ok, len(left))
-	}
-	if left, ok := enters(&session{computer: named("home"), syncs: true}); !ok || len(left) > 0 {
-		t.Errorf("there is room for one more: %v, %d leave", ok, len(left))
-	}
-	if left, ok := enters(&session{computer: named("home 2"), syncs: true}); !ok || len(left) != 1 || routes.files != 8 {
-		t.Errorf("files are given back: %v, %d leave, %d are taken", ok, len(left), routes.files)
+	if _, ok := enters(&session{computer: named("too many")}); ok || routes.tunnels != 8 || len(routes.extras) != 0 {
+		t.Errorf("what is left is not for others: %d tunnels, %d extra", routes.tunnels, len(routes.extras))
 	}
 }
 
@@ -185,7 +171,7 @@ func TestThoseWhoComeLeaveRoom(t *testing.T) {
 func TestThoseWhoComeAreToldToLeave(t *testing.T) {
 	t.Parallel()
 	_, addr := serveRelay(t, func(c *Config) { c.Limits.Tunnels = 2 }, nil)
-	extra := connectAgentSaying(t, controlapi.TunnelALPN, dial(t, addr), addr, tunnelwire.Frame{Credential: "credential-of-kim", Instance: "kim", Extra: true})
+	extra := connectAgentSaying(t, dial(t, addr), addr, tunnelwire.Frame{Credential: "credential-of-kim", Instance: "kim", Extra: true})
 	connectAgent(t, addr, "maya")
 	connectAgent(t, addr, "noor")
 	for f := range extra.frames {

@@ -83,7 +83,6 @@ func realAgent(t *testing.T, name string, nodes ...node) (stop func()) {
 // was told before.
 func (n node) comesBack(t *testing.T, hello []byte) {
 	t.Helper()
-	programs.Eventually(t, "connections are parked", func() bool { return n.Stats().Parked >= n.cfg.Limits.PoolMin })
 	conn := visit(t, n.addr, hello)
 	receives(t, conn, string(hello))
 	_ = conn.Close()

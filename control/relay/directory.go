@@ -59,11 +59,15 @@ type nodeRow struct {
 	Peer     string           `json:"peer"`
 	Relay    controlapi.Relay `json:"relay"`
 	Draining bool             `json:"draining,omitempty"`
-	// News is where this node hears news; earlier versions hear none.
-	News string `json:"news,omitempty"`
-	// Version is of its program; those that have no news do not tell it.
-	Version string `json:"version,omitempty"`
+	// News is where this node hears news, if it does.
+	News    string `json:"news,omitempty"`
+	Version string `json:"version,omitempty"` // of its program
+	// Protocol is what it speaks with other nodes; 0 before version 0.1.0.
+	Protocol int `json:"protocol,omitempty"`
 }
+
+// nodeProtocol is what this version's nodes speak with each other.
+const nodeProtocol = 1
 
 type tunnelRow struct {
 	Run   string    `json:"run"`
@@ -111,6 +115,7 @@ type directory struct {
 	unreached map[string]time.Time // nodes that could not be reached, by run, and until when
 	renewed   bool                 // this run wrote its row
 	namesake  string               // the run of another relay with this node's name
+	refused   []string             // the runs of nodes of before version 0.1.0
 	draining  bool
 }
 
@@ -119,7 +124,7 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 	if tell == nil {
 		tell = func() {}
 	}
-	self := nodeRow{Node: node, Run: cmp.Or(p.Run, rand.Text()), Peer: p.Address, Relay: p.Relay, Version: p.Version}
+	self := nodeRow{Node: node, Run: cmp.Or(p.Run, rand.Text()), Peer: p.Address, Relay: p.Relay, Version: p.Version, Protocol: nodeProtocol}
 	others := p.Neighbours
 	if others == nil {
 		others = func([]Neighbour) {}
@@ -268,6 +273,22 @@ func (d *directory) warnOfNamesake(nodes []nodeRow) {
 	}
 }
 
+// refuseBefore leaves out the nodes of before version 0.1.0, which this one does not work
+// with: they get neither visitors nor computers from here. mu is held.
+func (d *directory) refuseBefore(nodes []nodeRow) []nodeRow {
+	before := d.refused
+	d.refused = nil
+	return slices.DeleteFunc(nodes, func(n nodeRow) bool {
+		if n.Protocol >= nodeProtocol || n.Node == d.self.Node { // whose row is that of its last run
+			return false
+		}
+		if d.refused = append(d.refused, n.Run); !slices.Contains(before, n.Run) {
+			d.log.Error("a node of a version before 0.1.0 uses this database, and is refused: it gets no visitors and no computers from here; stop it, and start this version in its place", "node", n.Node, "address", n.Peer)
+		}
+		return true
+	})
+}
+
 // withdraw deletes this node's row, and with it all its tunnels.
 func (d *directory) withdraw(ctx context.Context) error {
 	return d.store.Update(ctx, func(tx kv.Tx) error {
@@ -311,6 +332,7 @@ func (d *directory) readNodes(ctx context.Context, along kv.Rows, looked func(kv
 	if d.now().Before(d.patience) {
 		nodes = withMissing(nodes, d.nodes)
 	}
+	nodes = d.refuseBefore(nodes)
 	d.warnOfNamesake(nodes)
 	changed := !slices.Equal(d.nodes, nodes)
 	d.nodes, d.seenAt, d.away, d.failed = nodes, d.now(), false, 0

@@ -184,7 +184,7 @@ func TestAskingIsBounded(t *testing.T) {
 		t.Cleanup(func() { _ = l.Close() })
 		err = store.Update(t.Context(), func(tx kv.Tx) error {
 			name := fmt.Sprintf("silent%d", i)
-			return putRow(tx, keyNodes+name, nodeRow{Node: name, Run: name, Peer: l.Addr().String()}, lease)
+			return putRow(tx, keyNodes+name, nodeRow{Node: name, Run: name, Peer: l.Addr().String(), Protocol: nodeProtocol}, lease)
 		})
 		if err != nil {
 			t.Fatal(err)

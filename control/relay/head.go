@@ -20,7 +20,7 @@ import (
 // of their own.
 const (
 	smallHead  = 4 << 10  // bytes for which nobody needs a place
-	smallKnown = 64 << 10 // and nobody who is known: each waiting sync of an older version is a request
+	smallKnown = 64 << 10 // and nobody who is known: each waiting sync is a request
 	heldPart   = 20 << 10
 	// heldByStrangers and heldByKnown are 63 MiB together.
 	heldByStrangers = 480 * heldPart

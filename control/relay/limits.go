@@ -37,13 +37,10 @@ type Limits struct {
 	// The same holds for the other limits by source.
 	HandshakesPerSource int
 	// Tunnels is how many control connections may be open. A computer takes one file
-	// while nobody visits it, and those of PoolMin then; one of an older version takes
-	// those always, and one for its sync, and is let in as far as three quarters of the
-	// files suffice. Default 16,384, or half of the files.
+	// while nobody visits it, and those of PoolMin then. Default 16,384, or half of the files.
 	Tunnels int
-	// AuthConnections is how many HTTP connections to the auth host may be open;
-	// each agent of an older version holds one for its sync. Default as many as there can
-	// be of those, and Handshakes.
+	// AuthConnections is how many HTTP connections to the auth host may be open. Default
+	// 8,192, or a quarter of the files.
 	AuthConnections int
 	// AuthConnectionsPerSource of them, by IPv4 address or IPv6 /64. Default 1,024.
 	AuthConnectionsPerSource int
@@ -59,8 +56,6 @@ type Limits struct {
 	// is for a relay behind a load balancer.
 	AdmitPerSecondPerSource int
 	RampUp                  time.Duration
-
-	tunnelFiles int // that control connections and what they park at least may take
 }
 
 // kept is how many of files are not for strangers: health, metrics,
@@ -99,8 +94,6 @@ func (l Limits) For(files int) Limits {
 	set(&l.PoolMin, 4, all, 256)
 	set(&l.PoolMax, 256, all, all)
 	l.PoolMax = max(l.PoolMax, l.PoolMin)
-	l.tunnelFiles = files * 3 / 4
-
 	wanted := set(&l.Visitors, 16<<10, files/2/2, files*3/4/2)
 	setPart(&l.VisitorsPerSource, max(32, l.Visitors/8), l.Visitors, wanted)
 	set(&l.VisitorsPerComputer, max(64, l.Visitors/4), l.Visitors, l.Visitors)
@@ -108,8 +101,8 @@ func (l Limits) For(files int) Limits {
 	set(&l.WaitingPerComputer, 1024, all, all)
 	wanted = set(&l.Handshakes, 4096, files/8, files/2)
 	setPart(&l.HandshakesPerSource, 1024, l.Handshakes, wanted)
-	older := min(set(&l.Tunnels, 16<<10, files/2, files*3/4), files/2/l.filesOf(false)) // that cannot sleep
-	wanted = set(&l.AuthConnections, older+4096, older+min(4096, files/8), files*3/4)
+	set(&l.Tunnels, 16<<10, files/2, files*3/4)
+	wanted = set(&l.AuthConnections, 8192, files/4, files*3/4)
 	setPart(&l.AuthConnectionsPerSource, 1024, l.AuthConnections, wanted)
 	wanted = set(&l.AdmitPerSecond, 500, all, all)
 	setPart(&l.AdmitPerSecondPerSource, max(fewestPerSecond, l.AdmitPerSecond/10), l.AdmitPerSecond, wanted)
@@ -119,23 +112,14 @@ func (l Limits) For(files int) Limits {
 	return l
 }
 
-// filesOf is how many files a computer takes while nobody visits it: one that sleeps its
-// control connection, another its sync and those parked for visitors, too.
-func (l Limits) filesOf(sleeps bool) int {
-	if sleeps {
-		return 1
-	}
-	return 2 + l.PoolMin
-}
-
-// room is how many control connections there may be, and files for them. Of both the last
-// quarter is not for computers that have other connections: strangers can have those come, and
-// they leave the other three where others need them.
-func (l Limits) room(extra bool) (tunnels, files int) {
+// room is how many control connections there may be. The last quarter is not for computers
+// that have other connections: strangers can have those come, and they leave the other three
+// where others need them.
+func (l Limits) room(extra bool) int {
 	if extra {
-		return l.Tunnels - l.Tunnels/4, l.tunnelFiles - l.tunnelFiles/4
+		return l.Tunnels - l.Tunnels/4
 	}
-	return l.Tunnels, l.tunnelFiles
+	return l.Tunnels
 }
 
 // shared counts visitors within a part of Visitors, of which one source may have

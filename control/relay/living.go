@@ -10,9 +10,9 @@ import (
 // Living is a node of a store, as it says of itself.
 type Living struct {
 	Node    string
-	Version string // of its program; empty where that is of before nodes had news
+	Version string // of its program
+	Before  bool   // that is of before version 0.1.0
 	Address string // where agents reach it
-	News    bool   // it hears news
 	// Draining says that it is about to end.
 	Draining bool
 }
@@ -28,7 +28,7 @@ func LivingNodes(tx kv.Tx) ([]Living, error) {
 	}
 	var all []Living
 	for _, n := range rows {
-		all = append(all, Living{Node: n.Node, Version: n.Version, Address: n.Relay.Address, News: n.News != "", Draining: n.Draining})
+		all = append(all, Living{Node: n.Node, Version: n.Version, Before: n.Protocol < nodeProtocol, Address: n.Relay.Address, Draining: n.Draining})
 	}
 	return all, nil
 }

@@ -30,7 +30,7 @@ const (
 
 	peerHere    = 1 // the tunnel is here
 	peerUnknown = 2 // it is not, any more
-	peerRefused = 3 // the voucher is not good here; nodes of before close instead
+	peerRefused = 3 // the voucher is not good here
 
 	peerDial      = 2 * time.Second
 	peerHandshake = 5 * time.Second
@@ -133,7 +133,6 @@ type peerStream struct {
 	stream        // raw itself, or the TLS on it
 	raw           *net.TCPConn
 	remote, local net.Addr
-	givesKeys     bool   // the node takes vouchers
 	from          string // the node that passes the visitor on, where it is taken over
 }
 
@@ -185,7 +184,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	for node := range found.each(tried) {
 		var peer *peerStream
 		if peer, err = r.offer(round, found.sure, node, conn, p); err == nil {
-			if peer.givesKeys {
+			if !peer.plain() {
 				r.wantKey(life, node)
 			}
 			f := &flow{visitor: withoutHeader(conn), agent: withoutHeader(peer), passed: true}
@@ -281,7 +280,6 @@ func (r *Relay) callSecurely(ctx context.Context, node nodeRow, conn stream, p *
 	secure := tls.Client(raw, r.peerTLS.client(node.Node))
 	peer := &peerStream{stream: secure, raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
 	if err = secure.HandshakeContext(limited); err == nil {
-		peer.givesKeys = secure.ConnectionState().NegotiatedProtocol == peerALPN2
 		err = peer.ask(ctx, appendPeerRequest(nil, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()), p.bytes()), peerAnswer)
 	}
 	if err != nil {

@@ -267,7 +267,7 @@ func TestDeadNode(t *testing.T) {
 	now := &clock{now: time.Now()}
 	store := sharedStore(t, now.Now)
 	err := store.Update(t.Context(), func(tx kv.Tx) error {
-		gone := nodeRow{Node: "gone", Run: "r", Peer: programs.FreeAddress(t), Relay: controlapi.Relay{Address: "gone.example:443"}}
+		gone := nodeRow{Node: "gone", Run: "r", Peer: programs.FreeAddress(t), Relay: controlapi.Relay{Address: "gone.example:443"}, Protocol: nodeProtocol}
 		return errors.Join(putRow(tx, keyNodes+"gone", gone, lease),
 			putRow(tx, keyTunnels+"maya.localhost/gone", tunnelRow{Run: "r", Since: now.Now()}, tunnelLife),
 			// Of the node's run before that one.

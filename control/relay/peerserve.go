@@ -69,7 +69,7 @@ func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func(
 	case peerKeyALPN:
 		p.release()
 		return r.giveKey(life, conn, secure, decided)
-	case peerALPN, peerALPN2:
+	case peerALPN:
 	default:
 		return fmt.Errorf("it speaks %q", got)
 	}

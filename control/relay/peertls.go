@@ -26,11 +26,10 @@ import (
 // when its secret has ended, and neither are its connections. Certificates live in memory
 // only.
 const (
-	peerALPN  = "porchlight-peer/1" // a visitor
-	peerALPN2 = "porchlight-peer/2" // the same; and the other side takes vouchers
-	// peerKeyALPN is for a key to make vouchers with.
-	peerKeyALPN    = "porchlight-peer-key/1"
-	newsALPN       = "porchlight-news/1"
+	// Those before had lower numbers, up to version 0.1.0.
+	peerALPN       = "porchlight-peer/3"     // a visitor
+	peerKeyALPN    = "porchlight-peer-key/2" // a key to make vouchers with
+	newsALPN       = "porchlight-news/2"
 	peerSuffix     = ".peer.porchlight.internal"
 	peerSecretSize = 32 // bytes, at least
 
@@ -218,7 +217,7 @@ func (p *peerTLS) known() (*x509.CertPool, tls.ClientSessionCache) {
 func (p *peerTLS) server() *tls.Config {
 	pool, _ := p.known()
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN2, peerALPN, peerKeyALPN}, Time: p.now,
+		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN, peerKeyALPN}, Time: p.now,
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
@@ -228,7 +227,7 @@ func (p *peerTLS) server() *tls.Config {
 func (p *peerTLS) client(node string) *tls.Config {
 	pool, cache := p.known()
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN2, peerALPN}, Time: p.now,
+		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN}, Time: p.now,
 		RootCAs: pool, ServerName: node + peerSuffix, ClientSessionCache: cache,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
 	}

@@ -58,7 +58,7 @@ import (
 	"porchlight/internal/filelimit"
 )
 
-// Config of a Relay. AuthHost, TLS, Handler and Authenticate are required.
+// Config of a Relay. AuthHost, TLS, Handler, Authenticate and Sync are required.
 type Config struct {
 	// AuthHost is the host name, without a port, whose TLS ends here.
 	AuthHost string
@@ -83,8 +83,7 @@ type Config struct {
 	// snapshot of another version; with nil, first and once, where the agent has the
 	// newest. over is called when it cannot go on; the agent is told the error where that
 	// is a *controlapi.Error. Neither is called after stop has returned, and neither may
-	// call stop. The relay does not know what a snapshot says. nil where agents ask over
-	// HTTPS only.
+	// call stop. The relay does not know what a snapshot says.
 	Sync func(credential string, client netip.Addr, version string, tell func(snapshot []byte) error, over func(error)) (stop func())
 	// Node is this relay's name, told to agents for their logs.
 	Node string
@@ -165,8 +164,8 @@ func New(cfg Config) (*Relay, error) {
 	switch {
 	case normalName(cfg.AuthHost) == "":
 		return nil, errors.New("relay: the auth host is not a host name")
-	case cfg.TLS == nil || cfg.Handler == nil || cfg.Authenticate == nil:
-		return nil, errors.New("relay: TLS, Handler and Authenticate are required")
+	case cfg.TLS == nil || cfg.Handler == nil || cfg.Authenticate == nil || cfg.Sync == nil:
+		return nil, errors.New("relay: TLS, Handler, Authenticate and Sync are required")
 	}
 	cfg.AuthHost, cfg.Domain = normalName(cfg.AuthHost), normalName(cfg.Domain)
 	cfg.Limits = cfg.Limits.WithDefaults()
@@ -206,10 +205,7 @@ func New(cfg Config) (*Relay, error) {
 	r.auth.mostKept -= min(1024, cfg.Limits.AuthConnections/4)
 	files := filelimit.Limit()
 	r.mostFiles = files - kept(files)
-	r.tls.NextProtos = []string{controlapi.TunnelALPN, tunnelwire.DataALPN, "h2", "http/1.1"}
-	if cfg.Sync != nil {
-		r.tls.NextProtos = append([]string{controlapi.TunnelSyncALPN}, r.tls.NextProtos...)
-	}
+	r.tls.NextProtos = append([]string{controlapi.TunnelALPN, tunnelwire.DataALPN, "h2", "http/1.1"}, controlapi.TunnelsBefore...)
 	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
 	r.http = newHTTPServer(cfg)
 	r.http2 = http2.New(http2.Config{Handler: within(r.http.Handler), TooLong: cfg.TooLong, Log: cfg.Log})

@@ -76,6 +76,7 @@ func newRelay(t *testing.T, change func(*Config)) *Relay {
 			}
 			return controlapi.Computer{ID: name, Host: name + ".localhost:8443"}, nil
 		},
+		Sync: func(string, netip.Addr, string, func([]byte) error, func(error)) func() { return func() {} },
 	}
 	if change != nil {
 		change(&cfg)
@@ -176,27 +177,28 @@ func connectAgent(t *testing.T, addr, name string) *agent {
 	return connectAgentOver(t, dial(t, addr), addr, name)
 }
 
-// connectSyncingAgent connects one whose control connection carries the sync.
-func connectSyncingAgent(t *testing.T, addr, name string) *agent {
+// connectSleepingAgent connects one that nobody visited lately.
+func connectSleepingAgent(t *testing.T, addr, name string) *agent {
 	t.Helper()
-	return connectAgentBy(t, controlapi.TunnelSyncALPN, dial(t, addr), addr, name)
+	return connectAgentSaying(t, dial(t, addr), addr, helloOf(name))
+}
+
+func helloOf(name string) tunnelwire.Frame {
+	return tunnelwire.Frame{Credential: "credential-of-" + name, Instance: "test of " + name}
 }
 
 // connectAgentOver connects an agent by conn, whose data connections go to addr.
 func connectAgentOver(t *testing.T, conn net.Conn, addr, name string) *agent {
 	t.Helper()
-	return connectAgentBy(t, controlapi.TunnelALPN, conn, addr, name)
+	hello := helloOf(name)
+	hello.Visited = true
+	return connectAgentSaying(t, conn, addr, hello)
 }
 
-func connectAgentBy(t *testing.T, protocol string, conn net.Conn, addr, name string) *agent {
-	t.Helper()
-	return connectAgentSaying(t, protocol, conn, addr, tunnelwire.Frame{Credential: "credential-of-" + name, Instance: "test of " + name})
-}
-
-func connectAgentSaying(t *testing.T, protocol string, conn net.Conn, addr string, hello tunnelwire.Frame) *agent {
+func connectAgentSaying(t *testing.T, conn net.Conn, addr string, hello tunnelwire.Frame) *agent {
 	t.Helper()
 	a := &agent{t: t, addr: addr, tickets: make(chan tunnelwire.Ticket, 4096), frames: make(chan tunnelwire.Frame, 1024)}
-	a.control = tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{protocol}})
+	a.control = tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{controlapi.TunnelALPN}})
 	if err := a.control.Handshake(); err != nil {
 		t.Fatal(err)
 	}

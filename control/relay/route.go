@@ -31,7 +31,6 @@ type routes struct {
 	visitors int
 	tunnels  int               // sessions in all
 	extras   map[*session]bool // those of them that leave where there is no room for another
-	files    int               // that they take at least, see Limits.filesOf
 	kicks    uint64            // raised by every kick
 	aborted  bool              // by abortAll: no flow begins any more
 	quiet    chan struct{}     // closed when the last visitor leaves, if somebody waits
@@ -131,7 +130,6 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 func (t *routes) count(sign int, sessions ...*session) {
 	for _, s := range sessions {
 		t.tunnels += sign
-		t.files += sign * t.limits.filesOf(s.syncs)
 		switch {
 		case sign < 0:
 			delete(t.extras, s)

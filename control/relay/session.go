@@ -21,6 +21,8 @@ const (
 	securePool
 )
 
+var errBefore = errors.New("an agent of before version 0.1.0, which was told to update")
+
 // lookAgain is the last part of an agent's time, see heard.
 const lookAgain = time.Second
 
@@ -40,7 +42,6 @@ type session struct {
 	key      *tunnelwire.HeaderKey
 
 	credential string
-	syncs      bool          // the connection carries the sync
 	extra      bool          // the agent has others, and came for visitors
 	line       *bySource     // visitors waiting for a data connection
 	done       chan struct{} // closed by end
@@ -127,6 +128,10 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 	if hello.Type != tunnelwire.Hello || hello.Credential == "" || hello.Instance == "" || len(hello.Instance) > 64 {
 		return refuse(tunnelwire.CodeProtocol, "The first frame is not a hello.", 0, errors.New("no hello"))
 	}
+	if state.NegotiatedProtocol != controlapi.TunnelALPN {
+		before := controlapi.Outdated()
+		return refuse(tunnelwire.CodeProtocol, before.Message, int(before.RetryAfter.Seconds()), errBefore)
+	}
 	ctx, cancel := context.WithTimeout(life, tunnelwire.HelloWait)
 	defer cancel()
 	for {
@@ -182,18 +187,15 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host string, hello tunnelwire.Frame, key *tunnelwire.HeaderKey) *session {
 	s := &session{
 		relay: r, computer: computer, host: host, instance: hello.Instance, conn: conn, key: key,
-		credential: hello.Credential, extra: hello.Extra, syncs: conn.ConnectionState().NegotiatedProtocol == controlapi.TunnelSyncALPN,
+		credential: hello.Credential, extra: hello.Extra,
 		line:    r.cfg.Limits.shared(r.cfg.Limits.WaitingPerComputer),
 		done:    make(chan struct{}),
-		silence: tunnelwire.GiveUpAfter,
+		silence: tunnelwire.SilenceAsleep,
 		writing: true, // the welcome comes first
 		ticked:  true,
 	}
-	if s.syncs {
-		s.silence = tunnelwire.SilenceAsleep
-	}
 	s.pools[plainPool] = pool{most: r.cfg.Limits.PoolMax}
-	if !s.syncs || hello.Visited {
+	if hello.Visited {
 		s.pools[plainPool].wake(r.cfg.Limits.PoolMin)
 		s.visited = r.now()
 	}
@@ -272,11 +274,9 @@ func (s *session) readFrame(from *heard) error {
 func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 	switch f.Type {
 	case tunnelwire.Ping:
-		switch {
-		case s.syncs && f.Awake:
+		s.silence = tunnelwire.SilenceAsleep
+		if f.Awake {
 			s.silence = tunnelwire.HeardAwake
-		case s.syncs:
-			s.silence = tunnelwire.SilenceAsleep
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -291,9 +291,6 @@ func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 	case tunnelwire.Aborted:
 		s.relay.routes.abortNamed(s, f.Tickets)
 	case tunnelwire.Sync:
-		if !s.syncs {
-			return false, errNoSync
-		}
 		s.ask(f.Version)
 	}
 	return false, nil
@@ -376,9 +373,7 @@ func (s *session) end(farewell ...tunnelwire.Frame) {
 		s.clock.Stop()
 	}
 	s.nudge()
-	if s.syncs {
-		s.follow()
-	}
+	s.follow()
 	s.mu.Unlock()
 	close(s.done)
 	s.relay.routes.remove(s)

@@ -10,10 +10,7 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-var (
-	errNoSync   = errors.New("relay: a sync on a connection that carries none")
-	errSnapshot = errors.New("relay: the snapshot is too large")
-)
+var errSnapshot = errors.New("relay: the snapshot is too large")
 
 // syncing is what a session knows of the sync it carries. What its computer is told are
 // bytes here; of several snapshots that wait the newest is told.

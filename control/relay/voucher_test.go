@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
 
-	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
 
@@ -198,69 +195,6 @@ func TestPassingOnWithoutVoucher(t *testing.T) {
 		t.Error("a key whose voucher was refused is used")
 	}
 	programs.Eventually(t, "the refusal is counted", func() bool { return two.Stats().VouchersRefused["key"] == 1 })
-}
-
-// A node of the version before knows neither keys nor vouchers: visitors go to it and
-// come from it inside TLS, and it is asked for nothing else.
-func TestNodesOfTheVersionBefore(t *testing.T) {
-	t.Parallel()
-	store := sharedStore(t, nil)
-	older, err := newPeerTLS(always(peerSecret), "older", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	err = store.Update(t.Context(), func(tx kv.Tx) error {
-		row := nodeRow{Node: "older", Run: "r", Peer: l.Addr().String(), Relay: controlapi.Relay{Address: "older.example:443"}}
-		return errors.Join(putRow(tx, keyNodes+"older", row, lease),
-			putRow(tx, keyTunnels+"maya.localhost/older", tunnelRow{Run: "r", Since: time.Now()}, tunnelLife))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	one := serveNode(t, store, "one", nil)
-	one.sees(t, 2)
-	config := older.server()
-	config.NextProtos = []string{peerALPN}
-	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
-	for range 2 {
-		visitor := visit(t, one.addr, hello)
-		raw, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn := tls.Server(raw, config)
-		request := make([]byte, peerHead+len(hello))
-		if _, err := io.ReadFull(conn, request); err != nil || !bytes.Equal(request[peerHead:], hello) {
-			t.Fatalf("%x, %v", request, err)
-		}
-		if _, err := conn.Write([]byte{peerHere}); err != nil {
-			t.Fatal(err)
-		}
-		exchange(t, conn, visitor, "from the older node")
-		_ = raw.Close()
-	}
-	one.vouchers.mu.Lock()
-	asked := len(one.vouchers.got)
-	one.vouchers.mu.Unlock()
-	if asked > 0 || one.Stats().PassedPlain > 0 {
-		t.Errorf("%d keys were asked for", asked)
-	}
-
-	from := older.client("one")
-	from.NextProtos = []string{peerALPN}
-	conn := tls.Client(dial(t, one.peer), from)
-	source := netip.MustParseAddrPort("192.0.2.7:4711")
-	if _, err := conn.Write(appendPeerRequest(nil, source, source, recordHello(t, &tls.Config{ServerName: "bert.localhost"}))); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, []byte{peerUnknown}) {
-		t.Errorf("from the older node: %x, %v", got, err)
-	}
 }
 
 func TestVoucherNumbers(t *testing.T) {

@@ -192,7 +192,7 @@ func (s *session) rest() (rests bool, until time.Duration) {
 		p := &s.pools[i]
 		s.resting = s.resting && !p.paused && len(p.waiting) == 0 && p.target == p.least && len(p.idle) == p.target && p.low == p.target
 	}
-	if s.syncs && s.pools[plainPool].least > 0 {
+	if s.pools[plainPool].least > 0 {
 		until = max(tick, tunnelwire.AsleepAfter-s.relay.now().Sub(s.visited))
 	}
 	return s.resting, until
@@ -213,8 +213,8 @@ func (s *session) tick() {
 		}
 	}
 	s.ticks++
-	// Where files are short, an agent that can sleep does.
-	asleep := s.syncs && (crowded || now.Sub(s.visited) >= tunnelwire.AsleepAfter)
+	// Where files are short, agents sleep.
+	asleep := crowded || now.Sub(s.visited) >= tunnelwire.AsleepAfter
 	for i := range s.pools {
 		s.pools[i].paused, s.pools[i].room = false, 0
 		if asleep {

@@ -55,7 +55,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tunnel := askOf(t, n, roots, controlapi.TunnelSyncALPN, "")
+	tunnel := askOf(t, n, roots, controlapi.TunnelALPN, "")
 	send := func(f tunnelwire.Frame) {
 		t.Helper()
 		if err := tunnelwire.WriteFrame(tunnel, f); err != nil {

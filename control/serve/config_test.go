@@ -29,8 +29,6 @@ func TestLimitsRefused(t *testing.T) {
 		"--limit-visitors-per-address 65 is more":     limited(relay.Limits{Visitors: 64, VisitorsPerSource: 65}),
 		"more than --limit-handshakes, which is 4096": limited(relay.Limits{HandshakesPerSource: 5000}),
 		"more than --limit-admissions, which is 500":  limited(relay.Limits{AdmitPerSecondPerSource: 501}),
-		"of an older version holds a connection":      limited(relay.Limits{AuthConnections: 100}),
-		"than --limit-computers, which is 30000":      limited(relay.Limits{Tunnels: 30_000, AuthConnections: 20_000}),
 		`"10.0.0.0/33" is no network`:                 limited(relay.Limits{}, "10.0.0.0/33"),
 		`"balancer" is no network`:                    limited(relay.Limits{}, "10.0.0.1", "balancer"),
 		`"::ffff:10.0.0.0/100" is no network`:         limited(relay.Limits{}, "::ffff:10.0.0.0/100"),

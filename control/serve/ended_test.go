@@ -50,10 +50,10 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 	addrs, _ := n.Addrs()
 
 	// tunnel opens one and returns the relay's first answer.
-	tunnel := func(protocol, credential string) (*tls.Conn, tunnelwire.Frame) {
+	tunnel := func(credential string) (*tls.Conn, tunnelwire.Frame) {
 		t.Helper()
 		conn, err := tls.Dial("tcp", addrs[0], &tls.Config{
-			RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{protocol},
+			RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{controlapi.TunnelALPN},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -98,39 +98,35 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 			return n.service.Computers.Remove(t.Context(), a.ID, "maya")
 		},
 	} {
-		for _, protocol := range []string{controlapi.TunnelALPN, controlapi.TunnelSyncALPN} {
-			e, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
+		e, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, f := tunnel(e.Credential)
+		if f.Type != tunnelwire.Welcome {
+			t.Fatalf("%s: the tunnel is answered with %+v", name, f)
+		}
+		if s := synced(t, conn); s.Computer != e.Computer || s.Change == 0 || s.Line == "" {
+			t.Errorf("it is told %+v", s)
+		}
+		if err := end(e.Credential); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for refused := false; ; {
+			f, err := tunnelwire.ReadFrame(conn)
 			if err != nil {
-				t.Fatal(err)
-			}
-			conn, f := tunnel(protocol, e.Credential)
-			if f.Type != tunnelwire.Welcome {
-				t.Fatalf("%s: the tunnel is answered with %+v", name, f)
-			}
-			if protocol == controlapi.TunnelSyncALPN {
-				if s := synced(t, conn); s.Computer != e.Computer || s.Change == 0 || s.Line == "" {
-					t.Errorf("it is told %+v", s)
+				if !refused || !errors.Is(err, io.EOF) {
+					t.Errorf("%s: the tunnel ended with %v, told why: %t", name, err, refused)
 				}
+				break
 			}
-			if err := end(e.Credential); err != nil {
-				t.Fatalf("%s: %v", name, err)
+			if len(f.Part) > 0 {
+				t.Errorf("%s: it is told another snapshot", name)
 			}
-			for refused := false; ; {
-				f, err := tunnelwire.ReadFrame(conn)
-				if err != nil {
-					if !refused || !errors.Is(err, io.EOF) {
-						t.Errorf("%s: the tunnel ended with %v, told why: %t", name, err, refused)
-					}
-					break
-				}
-				if len(f.Part) > 0 {
-					t.Errorf("%s: it is told another snapshot", name)
-				}
-				refused = refused || f.Type == tunnelwire.Refused && f.Code == tunnelwire.CodeUnauthorized
-			}
-			if _, f := tunnel(protocol, e.Credential); f.Type != tunnelwire.Refused || f.Code != tunnelwire.CodeUnauthorized {
-				t.Errorf("%s: opened again, it is answered with %+v", name, f)
-			}
+			refused = refused || f.Type == tunnelwire.Refused && f.Code == tunnelwire.CodeUnauthorized
+		}
+		if _, f := tunnel(e.Credential); f.Type != tunnelwire.Refused || f.Code != tunnelwire.CodeUnauthorized {
+			t.Errorf("%s: opened again, it is answered with %+v", name, f)
 		}
 	}
 }

@@ -38,13 +38,13 @@ var LimitSettings = []limitSetting{
 		func(l *relay.Limits) *int { return &l.VisitorsPerComputer }, limitVisitors},
 	{limitVisitors + perAddress, "of them from one address (default an eighth of --limit-visitors)",
 		func(l *relay.Limits) *int { return &l.VisitorsPerSource }, limitVisitors},
-	{limitComputer, "computers connected at a time, one open file each while nobody visits, five then, and six of an older version (default 16384, or half of the files)",
+	{limitComputer, "computers connected at a time, one open file each while nobody visits, five then (default 16384, or half of the files)",
 		func(l *relay.Limits) *int { return &l.Tunnels }, ""},
 	{limitHalfOpen, "connections at a time that have not said yet what they want (default 4096, or an eighth of the files)",
 		func(l *relay.Limits) *int { return &l.Handshakes }, ""},
 	{limitHalfOpen + perAddress, "of them from one address (default 1024, but half of them at most)",
 		func(l *relay.Limits) *int { return &l.HandshakesPerSource }, limitHalfOpen},
-	{limitAuth, "connections to the auth host at a time; each computer of an older version holds one (default --limit-computers and --limit-handshakes)",
+	{limitAuth, "connections to the auth host at a time (default 8192, or a quarter of the files)",
 		func(l *relay.Limits) *int { return &l.AuthConnections }, ""},
 	{limitAuth + perAddress, "of them from one address (default 1024, but half of them at most)",
 		func(l *relay.Limits) *int { return &l.AuthConnectionsPerSource }, limitAuth},
@@ -68,9 +68,6 @@ func (c *Config) completeLimits(files int) error {
 		case given > 0 && s.within != "" && given > in[s.within]:
 			return fmt.Errorf("--%s %d is more than --%s, which is %d", s.Name, given, s.within, in[s.within])
 		}
-	}
-	if in[limitAuth] < in[limitComputer] {
-		return fmt.Errorf("--%s %d is less than --%s, which is %d, and each computer of an older version holds a connection to the auth host", limitAuth, in[limitAuth], limitComputer, in[limitComputer])
 	}
 	fitting := c.Limits.For(files)
 	for _, s := range LimitSettings {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"porchlight/control/admin"
@@ -41,8 +42,8 @@ type UpgradeStep struct {
 type UpgradeNode struct {
 	Node          string `json:"node"`
 	Version       string `json:"version,omitempty"` // none: it is of before nodes told it
+	Before        bool   `json:"before,omitempty"`  // it is of before version 0.1.0
 	TunnelAddress string `json:"tunnelAddress"`
-	News          bool   `json:"news"` // it is told news, and needs no rows for it
 	Draining      bool   `json:"draining,omitempty"`
 }
 
@@ -81,7 +82,7 @@ func (u *Upgrade) readNodes(tx kv.Tx) error {
 	nodes, err := relay.LivingNodes(tx)
 	u.Nodes = u.Nodes[:0]
 	for _, n := range nodes {
-		u.Nodes = append(u.Nodes, UpgradeNode{n.Node, n.Version, n.Address, n.News, n.Draining})
+		u.Nodes = append(u.Nodes, UpgradeNode{n.Node, n.Version, n.Before, n.Address, n.Draining})
 	}
 	return err
 }
@@ -170,8 +171,8 @@ func (u *Upgrade) nodesSay() (says []string) {
 			version = "an earlier version"
 		}
 		s := fmt.Sprintf("Node %s (%s) lives and runs %s.", n.Node, n.TunnelAddress, version)
-		if !n.News {
-			s += " It has no news of the others: while it lives, all nodes write to the store where tunnels are."
+		if n.Before {
+			s += " That is before 0.1.0, which does not run beside this version."
 		}
 		if n.Draining {
 			s += " It is about to end."
@@ -198,7 +199,7 @@ func (u *Upgrade) next() (safe bool, next string) {
 			others = append(others, n.Node)
 		}
 	}
-	stopsAll := false
+	stopsAll := slices.ContainsFunc(u.Nodes, func(n UpgradeNode) bool { return n.Before })
 	for _, m := range u.Migrations {
 		stopsAll = stopsAll || !m.Beside
 	}

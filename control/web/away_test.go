@@ -237,6 +237,7 @@ func (b *browser) call(t *testing.T, rt route, c called) answer {
 		req = b.request(method, path, strings.NewReader(string(body)))
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Authorization", "Bearer "+b.owner.Credential)
+		req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	case method == http.MethodPost:
 		form := url.Values{}
 		for i := 0; i < len(c.fields); i += 2 {

@@ -224,6 +224,9 @@ func (h *handler) enrol(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSONUpTo(maxAsk, w, r, &body); err != nil {
 		return err
 	}
+	if isBefore(r) {
+		return controlapi.Outdated()
+	}
 	started, err := h.svc.Enrolment.Begin(r.Context(), body, clientAddr(r))
 	if err != nil {
 		return err
@@ -236,6 +239,9 @@ func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
 	var body controlapi.EnrolPoll
 	if err := readJSONUpTo(maxAsk, w, r, &body); err != nil {
 		return err
+	}
+	if isBefore(r) { // the code for which it waits no longer
+		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: controlapi.SayOutdated}
 	}
 	enrolled, err := h.svc.Enrolment.Poll(r.Context(), body.DeviceCode)
 	if err != nil {

@@ -82,6 +82,9 @@ func (a *syncAnswer) beats(every time.Duration) (stop func()) {
 // sync waits with the answer until the computer's snapshot is another one than the
 // agent has, as controlapi.Snapshot describes.
 func (h *handler) sync(w http.ResponseWriter, r *http.Request) error {
+	if isBefore(r) {
+		return h.device(nil)(w, r)
+	}
 	has := strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-None-Match")), "W/"), `"`)
 	a := &syncAnswer{w: w, out: http.NewResponseController(w)}
 	watch, snapshot, err := func() (*control.Watch, controlapi.Snapshot, error) {

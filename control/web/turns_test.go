@@ -74,6 +74,7 @@ func TestEveryRequestHasItsTurn(t *testing.T) {
 		turns := store.of(func() {
 			req := r.browser().request(tt.method, tt.path, strings.NewReader(tt.body))
 			req.Header.Set("Authorization", "Bearer "+r.owner.Credential)
+			req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 			req.Header.Set("Content-Type", "application/json")
 			r.browser().do(req)
 		})

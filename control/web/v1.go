@@ -21,6 +21,9 @@ func bearer(r *http.Request) string {
 	return credential
 }
 
+// isBefore says whether an agent is of before version 0.1.0.
+func isBefore(r *http.Request) bool { return r.Header.Get(controlapi.HeaderProtocol) == "" }
+
 // deviceHandler serves a computer whose credential is good.
 type deviceHandler func(http.ResponseWriter, *http.Request, controlapi.Computer) error
 
@@ -42,6 +45,9 @@ func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWrit
 			return err
 		}
 		h.letIn(r)
+		if isBefore(r) && r.Method != http.MethodDelete { // it may still leave
+			return controlapi.Outdated()
+		}
 		ctx := kv.WithTries(r.Context(), "computer "+computer.ID)
 		if visits { // its visitors must not keep the computer's own from the store
 			ctx = kv.WithTurn(r.Context(), "visits "+computer.ID)

@@ -91,6 +91,7 @@ func TestWaitingSyncOutlastsTheServersTimeouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+r.owner.Credential)
+	req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	req.Header.Set("If-None-Match", strconv.Quote(version.Version))
 	resp, err := server.Client().Do(req)
 	if err != nil {
@@ -156,6 +157,7 @@ func TestSyncBeat(t *testing.T) {
 		w := &timedWriter{head: http.Header{}, start: time.Now()}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, controlapi.PathSync, nil)
 		req.Header.Set("Authorization", "Bearer "+owner.Credential)
+		req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 		req.Header.Set("If-None-Match", `W/"`+first.Version+`"`)
 		New(svc, Config{}).ServeHTTP(w, req)
 		if len(w.at) != 14 { // 0, 2, … 24 and the answer at 25
@@ -266,6 +268,7 @@ func TestBodies(t *testing.T) {
 		req := b.request(http.MethodPut, controlapi.PathApps, strings.NewReader(tt.body))
 		req.Header.Set("Content-Type", tt.kind)
 		req.Header.Set("Authorization", "Bearer "+r.owner.Credential)
+		req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 		if a := b.do(req); a.StatusCode != tt.status {
 			t.Errorf("%s: %s %s", name, a.Status, a.body)
 		}

@@ -68,6 +68,7 @@ func (c *plane) v1(ctx context.Context, method, path, credential string, body an
 	req.Header.Set("Content-Type", "application/json")
 	if credential != "" {
 		req.Header.Set("Authorization", "Bearer "+credential)
+		req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	}
 	browser := visitor.New(c.roots)
 	defer browser.Close()

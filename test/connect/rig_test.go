@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
@@ -259,6 +260,7 @@ func (w *world) ask(path, credential string) int {
 		w.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+credential)
+	req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	resp, err := browser.Do(req)
 	if err != nil {
 		w.t.Fatal(err)

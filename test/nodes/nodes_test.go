@@ -245,7 +245,7 @@ func TestVisitorsAndNodes(t *testing.T) {
 	programs.Eventually(t, "a visitor at node two of a computer at node one", reach(two))
 	_ = conn.Close()
 
-	t.Log("a node of an earlier version comes")
+	t.Log("a node of before version 0.1.0 comes")
 	if n := tunnelRows(t, database); n != 0 {
 		t.Errorf("%d tunnels are in the database, and every node has news", n)
 	}
@@ -258,7 +258,12 @@ func TestVisitorsAndNodes(t *testing.T) {
 	if err := earlier.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("relay-node/old", []byte(row), time.Hour) }); err != nil {
 		t.Fatal(err)
 	}
-	programs.Eventually(t, "it can read where tunnels are", func() bool { return tunnelRows(t, database) > 0 })
+	if _, err := one.Logs(t.Context(), `a version before 0\.1\.0 uses this database, and is refused.*"node":"old"`); err != nil {
+		t.Error(err)
+	}
+	if !both() || tunnelRows(t, database) != 0 {
+		t.Errorf("agents are told of %v, and %d tunnels are in the database", relays(), tunnelRows(t, database))
+	}
 }
 
 // tunnelRows is how many rows of a database say where a tunnel is.

@@ -11,26 +11,42 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 	"porchlight/test/upgrade"
 	"porchlight/test/visitor"
 )
 
-// TestAgentOf15e3b3f: the program of 15e3b3f connects a computer to this version's
-// server, is visited, hears within seconds that a person is gone, and is there again
-// when the server has been restarted.
-func TestAgentOf15e3b3f(t *testing.T) {
+// TestProgramsOfBefore: an agent of before version 0.1.0, connected to a server of then and
+// visited, is told to update once the server is this version's, as is who connects anew. It
+// tries seldom meanwhile and lets its owner remove a person. With this version's program in
+// its place, on the same data directory, everything works again, and the person is gone.
+func TestProgramsOfBefore(t *testing.T) {
 	t.Parallel()
 	before := os.Getenv("PORCHLIGHT_BEFORE")
 	if before == "" {
-		t.Skip("it runs the agent of 15e3b3f, which `make test-before` builds from this clone's history")
+		t.Skip("it runs programs of before 0.1.0, which `make test-before` builds from this clone's history")
 	}
+	// How often each tries in its first minute, at most. 15e3b3f heeds no Retry-After but the
+	// relay's: three loops of its wait up to 30 s each, and begin sooner.
+	for version, tries := range map[string]int{"15e3b3f": 60, "c3b4a6fe": 12} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			isToldToUpdate(t, filepath.Join(before, version), tries)
+		})
+	}
+}
+
+func isToldToUpdate(t *testing.T, before string, tries int) {
+	t.Helper()
 	const owner, ben = "maya@example.net", "ben@example.com"
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -47,7 +63,8 @@ func TestAgentOf15e3b3f(t *testing.T) {
 		}
 		return string(out)
 	}
-	control, old := filepath.Join(bin, "porchlight-control"), filepath.Join(before, "porchlight")
+	control, program := filepath.Join(bin, "porchlight-control"), filepath.Join(bin, "porchlight")
+	oldControl, old := filepath.Join(before, "porchlight-control"), filepath.Join(before, "porchlight")
 	says := func(p *programs.Process, pattern string) []string {
 		t.Helper()
 		found, err := p.Says(t.Context(), pattern)
@@ -56,12 +73,12 @@ func TestAgentOf15e3b3f(t *testing.T) {
 		}
 		return found
 	}
-	serve := []string{"serve", "--data", in("control"), "--domain", upgrade.Domain, "--log-level", "warn", "--grace", "1s",
+	serve := []string{"serve", "--data", in("control"), "--domain", upgrade.Domain, "--log-level", "debug", "--grace", "1s",
 		"--outbox", in("mails"), "--listen", programs.FreeAddress(t)}
-	server := programs.Begin(t, run(control, serve...))
+	server := programs.Begin(t, run(oldControl, serve...))
 	at := says(server, `control plane at (\S+), listening`)[1]
-	ok(control, "account", "add", owner, "--data", in("control"))
-	authority := ok(control, "ca", "--data", in("control"))
+	ok(oldControl, "account", "add", owner, "--data", in("control"))
+	authority := ok(oldControl, "ca", "--data", in("control"))
 	if err := os.WriteFile(in("authority.pem"), []byte(authority), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +91,9 @@ func TestAgentOf15e3b3f(t *testing.T) {
 	defer app.Close()
 
 	// It connects.
-	says(programs.Begin(t, run(old, "agent", "--api", "127.0.0.1:0", "--control", at, "--ca", in("authority.pem"))), "Stop with Ctrl-C")
+	serveApps := []string{"agent", "--api", "127.0.0.1:0"}
+	agent := programs.Begin(t, run(old, append(serveApps, "--control", at, "--ca", in("authority.pem"))...))
+	says(agent, "Stop with Ctrl-C")
 	connect := programs.Begin(t, run(old, "connect", at, "--ca", in("authority.pem"), "--json"))
 	var waiting agentapi.Connecting
 	if err := json.Unmarshal([]byte(says(connect, `(?s)^(\{.*?\n\})`)[1]), &waiting); err != nil {
@@ -137,17 +156,67 @@ func TestAgentOf15e3b3f(t *testing.T) {
 		}
 	}
 
-	// It hears that ben is gone, from the server.
-	ok(control, "account", "remove", ben, "--data", in("control"))
-	gone := time.Now()
-	programs.Eventually(t, "ben is not let in", func() bool { return !strings.HasPrefix(sees(ben), "hello") })
-	t.Logf("ben was not let in any more %v after", time.Since(gone))
+	var people agentapi.People
+	if err := json.Unmarshal([]byte(ok(old, "people", "list", "--json")), &people); err != nil {
+		t.Fatal(err)
+	}
 
-	// It comes back.
+	// The server is replaced.
 	server.Stop()
 	server = programs.Begin(t, run(control, serve...))
 	says(server, `control plane at (\S+), listening`)
+	logs := func(p *programs.Process, pattern string) {
+		t.Helper()
+		if _, err := p.Logs(t.Context(), pattern); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sentence := regexp.QuoteMeta(controlapi.SayOutdated)
+	logs(agent, `control plane does not answer.*`+sentence)
+	logs(agent, `not connected to the relay.*`+sentence)
+	refused := func() int {
+		log := server.Stderr()
+		return len(regexp.MustCompile(`"route":"/v1/[^"]*","took":\d+,"ok":false`).FindAllString(log, -1)) + strings.Count(log, "before version 0.1.0")
+	}
+	first := refused()
+	time.Sleep(time.Minute) // nothing else says how many a minute there are
+	if n := refused() - first; n > tries || first > tries {
+		t.Errorf("it tried %d times before it was noticed, and %d times in the minute after:\n%s", first, n, agent.Stderr())
+	} else {
+		t.Logf("it tried %d times before it was noticed, and %d times in the minute after", first, n)
+	}
+	if out, err := run(old, "people", "invite", "eva@example.net", "--app", "Notes").CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
+		t.Errorf("its owner reads %q, %v", out, err)
+	}
+	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == ben })
+	if i < 0 {
+		t.Fatalf("people: %+v", people)
+	}
+	out, err := run(old, "people", "remove", people.Members[i].AccountID).CombinedOutput() // done here, told later
+	t.Logf("removing ben: %s, %v", out, err)
+
+	// Who connects anew is told, too.
+	anew := func(program string, args ...string) *exec.Cmd {
+		return run(program, append(args, "--data", in("anew"))...)
+	}
+	says(programs.Begin(t, anew(old, "agent", "--api", "127.0.0.1:0", "--control", at, "--ca", in("authority.pem"))), "Stop with Ctrl-C")
+	if out, err := anew(old, "connect", at, "--ca", in("authority.pem")).CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
+		t.Errorf("who connects reads %q, %v", out, err)
+	}
+
+	// It is replaced, too.
+	if code := agent.Stop(); code != 0 {
+		t.Errorf("the agent of before ended with %d", code)
+	}
+	says(programs.Begin(t, run(program, serveApps...)), "Stop with Ctrl-C")
+	ok(program, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(app.Listener.Addr().(*net.TCPAddr).Port))
 	programs.Eventually(t, "the owner is let in again", func() bool { return sees(owner) == "hello "+owner })
-	ok(control, "account", "add", "eva@example.net", "--data", in("control"))
-	ok(old, "people", "invite", "eva@example.net", "--app", "Notes") // it still has its say
+	programs.Eventually(t, "the server knows that ben is removed", func() bool {
+		err := json.Unmarshal([]byte(ok(program, "people", "list", "--json")), &people)
+		return err == nil && !slices.ContainsFunc(people.Members, func(p agentapi.Person) bool { return p.Email == ben && p.Status != agentapi.PersonRemoved })
+	})
+	if body := sees(ben); strings.HasPrefix(body, "hello") {
+		t.Errorf("ben, who was removed, sees %q", body)
+	}
+	ok(program, "people", "invite", "eva@example.net", "--app", "Notes")
 }

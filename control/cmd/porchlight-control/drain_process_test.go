@@ -39,6 +39,7 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+added.Credential)
+	r.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	r.Header.Set("If-None-Match", strconv.Quote(snapshot.Version))
 	held, err := s.browser(pem).Do(r) // its head comes at once
 	if err != nil {

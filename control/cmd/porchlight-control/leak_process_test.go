@@ -86,7 +86,7 @@ func TestAfterALeak(t *testing.T) {
 				if err := json.Unmarshal(it.Value, &row); err != nil {
 					return err
 				}
-				ports[row.Peer], ports[row.News] = "porchlight-peer-key/1", "porchlight-news/1"
+				ports[row.Peer], ports[row.News] = "porchlight-peer-key/2", "porchlight-news/2"
 			}
 			return err
 		})

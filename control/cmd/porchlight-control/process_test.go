@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/controlapi"
 	"porchlight/control/mail"
 	"porchlight/control/serve"
 	"porchlight/internal/commandline"
@@ -60,6 +61,7 @@ func TestServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+credential)
+		r.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 		r.Header.Set("Content-Type", "application/json")
 		resp, err := c.Do(r)
 		if err != nil {

@@ -73,7 +73,7 @@ func TestUpgradeCheckOfADatabase(t *testing.T) {
 	node := func(name, version string, draining bool) map[string]any {
 		row := map[string]any{"node": name, "run": "r", "peer": "127.0.0.1:1", "relay": map[string]any{"address": name + ":443"}, "draining": draining}
 		if version != "" {
-			row["version"], row["news"] = version, "127.0.0.1:2"
+			row["version"], row["news"], row["protocol"] = version, "127.0.0.1:2", 1
 		}
 		return row
 	}
@@ -85,9 +85,10 @@ func TestUpgradeCheckOfADatabase(t *testing.T) {
 		says string // in the sentences or in what is next
 	}{
 		{"nobody lives", map[string]any{"schema": nil}, true, "Format 1: the rows are given the number of their format; nodes of the version before go on"},
-		{"one lives", map[string]any{one: node("one", "", false)}, true, "start this program as another node first"},
+		{"one of before lives", map[string]any{one: node("one", "", false)}, false, "stop all of them"},
+		{"one lives", map[string]any{one: node("one", "v1", false)}, true, "start this program as another node first"},
 		{"two live", map[string]any{two: node("two", "v2", false)}, true, "Replace one node, one for one"},
-		{"one of them is old", nil, true, "Node one (one:443) lives and runs an earlier version. It has no news"},
+		{"one of them is of before", map[string]any{one: node("one", "", false)}, false, "Node one (one:443) lives and runs an earlier version. That is before 0.1.0"},
 		{"one is going away", map[string]any{one: node("one", "v1", true)}, false, "Wait until one has ended"},
 		{"somebody migrates", map[string]any{lease: map[string]any{"holder": "h", "by": "elsewhere, process 7"}}, false, "elsewhere, process 7"},
 		{"the rows are of later", map[string]any{lease: nil, "schema": 9}, false, "A newer version of Porchlight wrote these rows: they have format 9"},
@@ -147,7 +148,20 @@ func TestUpgradeCheckOfNodes(t *testing.T) {
 		u, code = check(t, "--postgres", db)
 		return len(u.Nodes) == 2
 	})
-	if code != 0 || !u.Store.Shared || u.Nodes[0].Node != "one" || !u.Nodes[1].News || u.Nodes[1].Version != version {
+	if code != 0 || !u.Store.Shared || u.Nodes[0].Node != "one" || u.Nodes[1].Before || u.Nodes[1].Version != version {
 		t.Errorf("exit %d, %s", code, fmt.Sprintf("%+v", u))
+	}
+
+	store, err := kv.Open(t.Context(), db, kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("relay-node/old", []byte(`{"node":"old","run":"r"}`), time.Hour) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, code = check(t, "--postgres", db); code != 1 || len(u.Nodes) != 3 || !u.Nodes[0].Before || !strings.Contains(strings.Join(u.Says, " "), "does not run beside") || !strings.Contains(u.Next, "stop all of them") {
+		t.Errorf("beside one of before 0.1.0: exit %d, %+v", code, u)
 	}
 }

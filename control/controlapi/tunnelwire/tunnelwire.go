@@ -14,14 +14,14 @@
 // what they carry is the visitor's TLS; they run inside TLS (ALPN DataALPN) where
 // a ticket asks for that or the network passes nothing else.
 //
-// With controlapi.TunnelSyncALPN the control connection carries the sync, too: the
+// The control connection carries the sync, too: the
 // agent's Sync frame says which snapshot it has, and Synced frames bring each other one
 // from then on, in parts, between which other frames find their place. What is in a
 // snapshot only agent and control plane know. A computer where nothing is open beats
 // seldom, and one that nobody visits parks nothing.
 //
 // A relay that another one passes many visitors on to says so (Come), and the agent comes
-// to that one, too. Agents and relays of before do not know it and go on as they did.
+// to that one, too.
 //
 // A visit that the agent aborts has its data connection reset. Where the network had gone
 // under that one, Aborted names the visit on a control connection that was made since.
@@ -48,17 +48,8 @@ const (
 	KeySize       = 32
 )
 
-// Timing both sides keep. A side that reads nothing on the control connection
-// for GiveUpAfter gives it up; the agent sends a Ping every PingEvery and the relay
-// answers each.
-const (
-	PingEvery   = 10 * time.Second
-	GiveUpAfter = 25 * time.Second
-	HelloWait   = 10 * time.Second // from connecting to Welcome
-	TicketLife  = 60 * time.Second
-)
-
-// The same with the sync on the control connection. An agent where visitors have
+// Timing both sides keep. The agent sends Pings, its beats, and the relay answers each; a
+// side that hears nothing for its time gives the connection up. An agent where visitors have
 // something open beats every BeatAwake, and gives the relay up after SilenceAwake and the
 // time that an answer takes. Another agent beats every BeatAsleep, and both sides then wait
 // for SilenceAsleep. The relay gives an agent whose last Ping said Awake up after
@@ -66,6 +57,9 @@ const (
 // than usual where it stood still), and TCP has sent again what was lost four times. A
 // computer that nobody visited for AsleepAfter parks no data connection.
 const (
+	HelloWait  = 10 * time.Second // from connecting to Welcome
+	TicketLife = 60 * time.Second
+
 	BeatAwake     = time.Second
 	SilenceAwake  = 2500 * time.Millisecond
 	BeatAsleep    = 15 * time.Second
@@ -149,7 +143,7 @@ type Frame struct {
 	// Awake says in Ping that the next one follows after BeatAwake.
 	Awake bool `json:"awake,omitempty"`
 	// Sent in Ping is when, by a clock of the agent's own, and Pong gives it back: a slow
-	// answer comes after further pings. Relays of before give nothing back.
+	// answer comes after further pings.
 	Sent int64 `json:"sent,omitempty"`
 	// Version is that of the snapshot the agent has; empty for none.
 	Version string `json:"version,omitempty"`

@@ -1,0 +1,94 @@
+package relay
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/kv"
+)
+
+// Agents of before version 0.1.0 are told to update by the frame that they read, under a
+// code with which they wait minutes, whether or not their credential is good.
+func TestTunnelsOfBeforeAreToldToUpdate(t *testing.T) {
+	t.Parallel()
+	r, addr := serveRelay(t, nil, nil)
+	for _, protocol := range []string{"porchlight-tunnel/1", "porchlight-tunnel/2"} {
+		for _, credential := range []string{"credential-of-maya", "unknown"} {
+			conn := tls.Client(dial(t, addr), &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{protocol}})
+			if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: credential, Instance: "a/0"}); err != nil {
+				t.Fatal(err)
+			}
+			f, err := tunnelwire.ReadFrame(conn)
+			wait := time.Duration(f.RetryAfter) * time.Second
+			if err != nil || f.Type != tunnelwire.Refused || f.Code != tunnelwire.CodeProtocol || f.Message != controlapi.SayOutdated || wait < 2*time.Minute {
+				t.Errorf("%s is answered with %+v, %v", protocol, f, err)
+			}
+		}
+	}
+	if !strings.Contains(controlapi.SayOutdated, "0.1.0") || r.Stats().Sessions != 0 {
+		t.Errorf("%q, %d sessions", controlapi.SayOutdated, r.Stats().Sessions)
+	}
+}
+
+// A node of before version 0.1.0, whose row says nothing of what it speaks, is refused with
+// a sentence in the log, once: its tunnel is not looked for, no computer is sent to it, and
+// what it passes on is not taken.
+func TestNodesOfBeforeAreRefused(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	before, err := newPeerTLS(always(peerSecret), "before", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	err = store.Update(t.Context(), func(tx kv.Tx) error {
+		row := nodeRow{Node: "before", Run: "r", Peer: l.Addr().String(), Relay: controlapi.Relay{Address: "before.example:443"}}
+		return errors.Join(putRow(tx, keyNodes+"before", row, lease),
+			putRow(tx, keyTunnels+"maya.localhost/before", tunnelRow{Run: "r", Since: time.Now()}, tunnelLife))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log logLines
+	one := serveNode(t, store, "one", func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	two := serveNode(t, store, "two", nil)
+	one.sees(t, 2)
+	for range 3 {
+		one.lookAround(t.Context())
+	}
+	if n := strings.Count(log.String(), "of a version before 0.1.0 uses this database, and is refused"); n != 1 {
+		t.Errorf("the log says %d times that it is refused:\n%s", n, log.String())
+	}
+	if relays := one.RelaysFor("computer"); len(relays) != 2 || slices.ContainsFunc(relays, func(r controlapi.Relay) bool { return r.Address == "before.example:443" }) {
+		t.Errorf("agents are sent to %v", relays)
+	}
+	visitor := visit(t, one.addr, recordHello(t, &tls.Config{ServerName: "maya.localhost"}))
+	if _, err := io.ReadAll(visitor); err != nil {
+		t.Error(err)
+	}
+	_ = l.(*net.TCPListener).SetDeadline(time.Now())
+	if conn, err := l.Accept(); err == nil {
+		_ = conn.Close()
+		t.Error("a visitor is passed on to it")
+	}
+	for _, protocol := range []string{"porchlight-peer/1", "porchlight-peer/2", "porchlight-peer-key/1"} {
+		config := before.client("two")
+		config.NextProtos = []string{protocol}
+		if err := tls.Client(dial(t, two.peer), config).Handshake(); err == nil {
+			t.Errorf("%s is spoken with it", protocol)
+		}
+	}
+}
