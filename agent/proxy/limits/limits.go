@@ -56,7 +56,7 @@ const (
 // to answer them.
 const (
 	Held          = 32 << 20 // in all
-	HeldKept      = 16 << 20 // of these, for connections on which somebody was let in
+	HeldKept      = 20 << 20 // of these, for connections on which somebody was let in
 	HeldPerSource = 4 << 20
 	HeldPerConn   = 1 << 20 // then the visitor is read no further until some are answered
 	// HeldAnswer is what an answer of ours may take while it waits: a stack, a page, a buffer.
