@@ -17,12 +17,13 @@ import (
 // state is made anew for every connection that comes or goes.
 type shown struct {
 	byName  map[string]App
-	byLabel []App // by label as labels are compared, then by name
+	names   map[string]string // of the approved apps, by id
+	byLabel []App             // by label as labels are compared, then by name
 }
 
 // swap makes the rows what is shown. mu is held, or nobody else knows a yet.
 func (a *Apps) swap() {
-	next := &shown{byName: make(map[string]App, len(a.rows))}
+	next := &shown{byName: make(map[string]App, len(a.rows)), names: map[string]string{}}
 	before := a.shown.Load()
 	for name, row := range a.rows {
 		if row.App == nil {
@@ -36,6 +37,9 @@ func (a *Apps) swap() {
 			app.folded, app.looks = foldLabel(app.Label), looksOf(app.Label)
 		}
 		next.byName[name] = app
+		if app.ID != "" {
+			next.names[app.ID] = name
+		}
 	}
 	next.byLabel = slices.SortedFunc(maps.Values(next.byName), func(x, y App) int {
 		return cmp.Or(cmp.Compare(x.folded, y.folded), cmp.Compare(x.Name, y.Name))
@@ -60,9 +64,16 @@ func (a *Apps) Lookup(name string) (App, bool) {
 	return app, ok
 }
 
+// ByID finds an approved app, and is false where there is none. It takes no lock.
+func (a *Apps) ByID(id string) (App, bool) {
+	shown := a.shown.Load()
+	app, ok := shown.byName[shown.names[id]]
+	return app, ok
+}
+
 // Has says whether there is an approved app of an id. It takes no lock.
 func (a *Apps) Has(id string) bool {
-	_, ok := a.ByID(id)
+	_, ok := a.shown.Load().names[id]
 	return ok
 }
 

@@ -6,7 +6,7 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// That nobody listens for an app shows without a visitor.
+// Who listens for the apps shows without a visitor.
 
 const (
 	// portsEvery is the least time between two looks at all ports: the owner's state
@@ -48,14 +48,4 @@ func (a *Apps) lookAtPorts() {
 		}
 	}
 	a.lookedAt, a.lookedAll = time.Now(), now
-}
-
-// ByID finds an approved app, and is false where there is none. It takes no lock.
-func (a *Apps) ByID(id string) (App, bool) {
-	for _, app := range a.shown.Load().byLabel {
-		if app.ID == id && id != "" {
-			return app, true
-		}
-	}
-	return App{}, false
 }
