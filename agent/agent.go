@@ -75,8 +75,7 @@ type Agent struct {
 	acme      *certs.ACME      // nil where certificates are not ordered
 	certified broadcast.Signal // how a certificate that is ordered is has changed
 	ownPorts  []int            // that no app may be served from
-	tried     tried
-	ready     chan struct{} // see Ready
+	ready     chan struct{}    // see Ready
 }
 
 // New opens the data directory and has the server listen; it starts nothing, see
@@ -299,8 +298,7 @@ func (a *Agent) makeAPI() {
 		MakeLink:    a.proxy.OpenLink,
 		Outbox:      a.cfg.Outbox,
 		OutboxSize:  a.cfg.OutboxSize,
-		Try:         a.try,
-		Examine:     a.examine,
+		Tries:       a.makeTries(),
 		HTTP:        a.proxy.HTTP,
 		Crowded:     a.proxy.Crowded,
 		Update:      a.update.Update,

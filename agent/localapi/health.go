@@ -61,20 +61,20 @@ func (a *API) try(r *http.Request) (any, error) {
 	if err := a.cfg.Apps.Opens(name); err != nil {
 		return nil, err
 	}
-	if a.cfg.Try == nil {
+	if a.cfg.Tries == nil {
 		return nil, errNoTries
 	}
-	return a.cfg.Try(r.Context(), name), nil
+	return a.cfg.Tries.Address(r.Context(), name), nil
 }
 
 // examine looks at everything between a visitor and the apps.
 func (a *API) examine(r *http.Request) (any, error) {
-	if a.cfg.Examine == nil {
+	if a.cfg.Tries == nil {
 		return nil, errNoTries
 	}
 	state, err := a.state(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	return a.cfg.Examine(r.Context(), state)
+	return a.cfg.Tries.Everything(r.Context(), state)
 }

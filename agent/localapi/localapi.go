@@ -24,6 +24,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
 	"porchlight/agent/listening"
@@ -89,10 +90,8 @@ type Config struct {
 	// them without reading them; both are nil where the control plane is elsewhere.
 	Outbox     func(ctx context.Context) ([]agentapi.Mail, error)
 	OutboxSize func(ctx context.Context) (int, error)
-	// Try goes the way of a visitor to an app's address, and Examine looks at everything
-	// between a visitor and the apps; nil where neither can be.
-	Try     func(ctx context.Context, name string) agentapi.TriedAddress
-	Examine func(ctx context.Context, state agentapi.OwnerState) (agentapi.Examination, error)
+	// Tries are of what is between a visitor and the apps; nil where nothing can be tried.
+	Tries *doctor.Tries
 	// HTTP says what reads visitors' requests, and how often that failed by itself; nil
 	// where nobody visits.
 	HTTP func() (way string, broken int)

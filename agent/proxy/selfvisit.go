@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // This computer's own visits, by which its owner learns whether an address works: out
@@ -31,12 +34,8 @@ const exporter = "EXPORTER-porchlight-own-visit"
 // maxOwnVisits is how many may be under way.
 const maxOwnVisits = 8
 
-var (
-	// ErrElsewhere is of a visit that another program answered, or had in its hands.
-	ErrElsewhere = errors.New("the visit came out elsewhere")
-	// ErrBusy is of one too many at a time.
-	ErrBusy = errors.New("too many visits are under way")
-)
+// errElsewhere is of a visit that another program answered, or had in its hands.
+var errElsewhere = errors.New("the visit came out elsewhere")
 
 // ownVisits are those under way.
 type ownVisits struct {
@@ -92,15 +91,20 @@ func (p *Proxy) visited(r *http.Request) *answer {
 }
 
 // Visit goes to an app's address, or to the launcher's for an empty name, by a transport
-// of the caller's, and returns how long the answer took. It is bounded by ctx alone.
+// of the caller's, and returns how long the answer took. It is bounded by ctx alone. What
+// this computer itself finds wrong is a *words.Failure for its owner.
 func (p *Proxy) Visit(ctx context.Context, name string, transport http.RoundTripper) (time.Duration, error) {
 	number, ok := p.own.begin()
 	if !ok {
-		return 0, ErrBusy
+		return 0, words.Errorf("Too much is being tried at once. Try again in a moment.")
 	}
 	took, mine, err := p.visit(ctx, name, number, transport)
 	if theirs := p.own.end(number); err == nil && subtle.ConstantTimeCompare(mine, theirs) != 1 {
-		err = ErrElsewhere
+		err = errElsewhere
+	}
+	if errors.Is(err, errElsewhere) {
+		host := strings.TrimPrefix(originOf(name, p.config.Root()), "https://")
+		err = words.Errorf("What answers at %s is not this computer, or somebody in between reads along: a program that looks into encrypted connections, for one.", host)
 	}
 	return took, err
 }
@@ -120,7 +124,7 @@ func (p *Proxy) visit(ctx context.Context, name, number string, transport http.R
 	took = time.Since(began)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
-		return took, nil, ErrElsewhere
+		return took, nil, errElsewhere
 	}
 	keys, err = keysOf(resp.TLS)
 	return took, keys, err
@@ -129,7 +133,7 @@ func (p *Proxy) visit(ctx context.Context, name, number string, transport http.R
 // keysOf a connection, the same at both of its ends.
 func keysOf(state *tls.ConnectionState) ([]byte, error) {
 	if state == nil {
-		return nil, ErrElsewhere
+		return nil, errElsewhere
 	}
 	return state.ExportKeyingMaterial(exporter, nil, 32)
 }
