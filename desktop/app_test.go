@@ -14,15 +14,17 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/menu"
 	"porchlight/desktop/notes"
 	"porchlight/desktop/page"
+	"porchlight/desktop/runner"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
 
 // approving is an agent that keeps what it was asked to approve.
 type approving struct {
-	client
+	runner.Client
 	name   string
 	seen   agentapi.Seen
 	status agentapi.Status
@@ -190,5 +192,19 @@ func TestWishWhileTheWindowIsMade(t *testing.T) {
 	a.showWished()
 	if w.shown != 2 {
 		t.Errorf("shown %d times after another wish", w.shown)
+	}
+}
+
+// While the agent does not answer, the menu says so, and a click is answered at
+// once instead of waiting.
+func TestWhileTheAgentIsSilent(t *testing.T) {
+	t.Parallel()
+	a := &app{state: owner.Everyday(), known: true, client: struct{ runner.Client }{}, unanswered: true}
+	s, known := a.snapshot()
+	if m := menu.Draw(menu.Picture{OwnerState: s, Now: owner.Noon}); !known || m.Icon != menu.IconTrouble || m.Lines[0].Text != "Porchlight is not answering." {
+		t.Errorf("%s, %q", m.Icon, m.Lines[0].Text)
+	}
+	if _, err := a.carryOut(t.Context(), verbs.Action{Verb: verbs.Revoke, Name: "notes"}); !errors.Is(err, errSilent) {
+		t.Errorf("revoking: %v", err)
 	}
 }

@@ -9,12 +9,13 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/menu"
+	"porchlight/desktop/runner"
 	"porchlight/test/owner"
 )
 
 // atOpen answers with one list of visitors after the other, the last again and again.
 type atOpen struct {
-	client
+	runner.Client
 	lists     [][]agentapi.Visitor
 	asked     int
 	listen    []agentapi.Listening
@@ -68,7 +69,7 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 	}
 }
 
-func gathers(agent client, s agentapi.OwnerState) (*app, <-chan menu.Menu) {
+func gathers(agent runner.Client, s agentapi.OwnerState) (*app, <-chan menu.Menu) {
 	a := &app{client: agent, state: s, known: true, dismissed: map[int]time.Time{}, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
 	drawn := make(chan menu.Menu, 16)
 	a.show = func(m menu.Menu) { drawn <- m }

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/runner"
 	"porchlight/desktop/verbs"
 )
 
 // obedient is an agent that keeps what it was asked to do.
 type obedient struct {
-	client
+	runner.Client
 	calls []string
 }
 

@@ -10,12 +10,13 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/page"
+	"porchlight/desktop/runner"
 	"porchlight/desktop/ui"
 )
 
 // keeper is an agent that keeps next to nothing.
 type keeper struct {
-	client
+	runner.Client
 	err error
 }
 

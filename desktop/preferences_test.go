@@ -7,7 +7,25 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/agent/ownersecret"
 )
+
+// fakeFile keeps a secret, or not.
+type fakeFile struct {
+	ownersecret.Store
+	secret string
+	err    error
+}
+
+func (f *fakeFile) Get(context.Context) (string, error) {
+	if f.secret == "" && f.err == nil {
+		return "", ownersecret.ErrNotFound
+	}
+	return f.secret, f.err
+}
+
+func (f *fakeFile) Set(_ context.Context, secret string) error { f.secret = secret; return nil }
 
 func preferencesIn(t *testing.T, dir string) *preferences {
 	t.Helper()
@@ -15,7 +33,7 @@ func preferencesIn(t *testing.T, dir string) *preferences {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &preferences{settings: kept, dataDir: dir, inFile: &memoryStore{}}
+	return &preferences{settings: kept, dataDir: dir, inFile: &fakeFile{}}
 }
 
 func TestPreferencesAreKept(t *testing.T) {
@@ -52,15 +70,15 @@ func TestAFileThatCannotBeKeptIsNotChosen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := preferencesIn(t, dir)
-	file := p.inFile.(*memoryStore)
-	file.fail(errors.New("the disk is full"))
+	file := p.inFile.(*fakeFile)
+	file.err = errors.New("the disk is full")
 	if err := p.KeepInFile(); err == nil || err.Error() != "The disk is full." {
 		t.Errorf("chosen, with %v", err)
 	}
 	if again := preferencesIn(t, dir).Preferences(); again.SecretKept != "keychain" {
 		t.Errorf("after a restart %+v", again)
 	}
-	file.fail(nil)
+	file.err = nil
 	if err := p.KeepInFile(); err != nil || file.secret == "" {
 		t.Errorf("with room again: %v, the secret is %d bytes", err, len(file.secret))
 	}

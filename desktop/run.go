@@ -13,21 +13,16 @@ import (
 	"time"
 
 	"porchlight/agent"
-	"porchlight/agent/agentapi"
-	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/instance"
 	"porchlight/desktop/language"
 	"porchlight/desktop/notes"
 	"porchlight/desktop/page"
+	"porchlight/desktop/runner"
 	"porchlight/desktop/session"
 	"porchlight/desktop/tray"
 	"porchlight/internal/broadcast"
-	"porchlight/internal/words"
 )
-
-// firstPartyApp is the appId the desktop's engine reports (GET /engine/info).
-const firstPartyApp = "app.porchlight.desktop"
 
 // run is the life of one start; it returns the exit code.
 func run(o startOptions, stderr io.Writer) int {
@@ -113,9 +108,12 @@ func runParts(ctx context.Context, quit func(), o startOptions, a *app, held *in
 	go func() { defer close(presented); a.present(ctx) }()
 	ended := make(chan error, 1)
 	go func() {
-		e := newAgentRunner(o, a.log, a)
-		e.onStart = func() { a.showAtStart(o.hidden) }
-		ended <- e.run(ctx)
+		ended <- runner.New(runner.Options{
+			Log: a.log, DataDir: o.data, API: o.api, HTTPS: o.https, HTTP: o.http, SecretFile: o.secretFile,
+			Unlock: a.unlock, ChosenFile: a.chosenFile,
+			OnStart: func() { a.showAtStart(o.hidden) }, OnClient: a.onClient, OnState: a.onState,
+			OnSecretless: a.onSecretless, OnUnanswered: a.onUnanswered,
+		}).Run(ctx)
 		quit() // whatever ended it, there is nothing left to show
 	}()
 	a.runWindow(ctx)
@@ -155,61 +153,4 @@ func refuse(ctx context.Context, logger *slog.Logger, why error) {
 	if err := notes.LastWords(ctx, logger, notes.Note{Key: notes.KeyTrouble, Title: language.Say("Porchlight could not go on"), Body: language.ErrorInWords(why).Error(), Urgent: true}); err != nil {
 		logger.Debug("the reason could not be shown", "err", err)
 	}
-}
-
-func newAgentRunner(o startOptions, logger *slog.Logger, a *app) *agentRunner {
-	var secrets, inFile ownersecret.Store = ownersecret.Keychain(o.data), ownersecret.File(o.data)
-	if o.secretFile {
-		secrets = inFile
-		logger.Info("the owner secret is kept in a file, as asked for")
-	}
-	return &agentRunner{
-		log:         logger,
-		secrets:     secrets,
-		inFile:      inFile,
-		chosenFile:  a.chosenFile,
-		locked:      keychainLocked,
-		unlockEvery: 2 * time.Second,
-		askFor:      askFor,
-		unlock:      a.unlock,
-		probeEvery:  probeEvery,
-		probeFor:    probeFor,
-		make: func(ctx context.Context, desk, hash []byte, keychain bool) (*host.Host, error) {
-			return host.New(ctx, host.Config{
-				DataDir: o.data, API: o.api, Local: true, HTTPS: o.https,
-				Mode: agentapi.ModeDesktop, FirstPartyApp: firstPartyApp, HTTP: o.http,
-				OwnerSecretHash: hash, DeskSecretHash: desk, Keychain: keychain, Log: logger,
-			})
-		},
-		dial:     func(socket, secret string) client { return agentapi.NewOwner(socket, secret) },
-		other:    func(ctx context.Context) (*elsewhere, error) { return findElsewhere(ctx, o.data, o.api) },
-		onClient: a.onClient,
-		onState:  a.onState,
-
-		onSecretless: a.onSecretless,
-		onUnanswered: a.onUnanswered,
-	}
-}
-
-// findElsewhere looks for an agent that serves the data directory in another
-// process: one without a screen, whose owner secret is in a file. Another user's, which
-// has the place that this one would take, is an error.
-func findElsewhere(ctx context.Context, dataDir, api string) (*elsewhere, error) {
-	found, err := host.Find(ctx, dataDir, "")
-	switch {
-	case err != nil:
-		return nil, err
-	case found == nil:
-		return nil, host.Theirs(ctx, api)
-	case found.PID == os.Getpid():
-		return nil, nil
-	}
-	secret, err := ownersecret.File(dataDir).Get(ctx)
-	if errors.Is(err, ownersecret.ErrNotFound) {
-		secret, err = ownersecret.Keychain(dataDir).Get(ctx)
-	}
-	if err != nil {
-		return nil, words.Errorf("Porchlight already runs here (%s, pid %d), and the owner secret to attach to it is not to be had. Quit it, and start Porchlight again. (%w)", string(found.Mode), found.PID, err)
-	}
-	return &elsewhere{socket: found.OwnerSocket, secret: secret}, nil
 }

@@ -85,6 +85,11 @@ var rules = []rule{
 		allow: []string{"assets", "desktop/language", "desktop/page", "desktop/session", "frontend", "internal/words"},
 	},
 	{
+		why:  "an agent is run, or found, without knowing what shows it",
+		from: "desktop/runner", to: "desktop",
+		allow: []string{"desktop/runner", "desktop/session"},
+	},
+	{
 		why:  "the wire types of the loopback API are a leaf, but for how agent.json is written and a sentence travels",
 		from: "agent/agentapi", to: "",
 		allow: []string{"agent/agentapi", "internal/durable", "internal/words"},

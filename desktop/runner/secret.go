@@ -1,4 +1,4 @@
-package desktop
+package runner
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type answer struct {
 
 // ask reads the owner secret, and makes it at the first start. A locked keychain
 // puts the question for its password on the screen.
-func (e *agentRunner) ask(ctx context.Context) <-chan answer {
+func (e *Runner) ask(ctx context.Context) <-chan answer {
 	answers, secrets := make(chan answer, 1), e.secrets
 	go func() {
 		secret, err := ownersecret.Ensure(ctx, secrets)
@@ -43,10 +43,10 @@ func secretless(err error) error {
 // awaitSecret waits until the keychain gives the secret, or the owner chooses to
 // keep it in a file. asked is what is under way, nil for nothing. The answer is
 // empty when ctx ended first.
-func (e *agentRunner) awaitSecret(ctx context.Context, why error, asked <-chan answer) answer {
+func (e *Runner) awaitSecret(ctx context.Context, why error, asked <-chan answer) answer {
 	why = secretless(why)
 	if asked == nil || e.locked(ctx) {
-		e.onSecretless(why)
+		e.OnSecretless(why)
 	} else {
 		why = nil // it is slow, and nobody has to do anything so far
 	}
@@ -59,11 +59,11 @@ func (e *agentRunner) awaitSecret(ctx context.Context, why error, asked <-chan a
 			return answer{}
 		case got = <-asked:
 			asked = nil
-		case <-e.chosenFile:
+		case <-e.ChosenFile:
 			e.secrets = e.inFile
 			asked = e.ask(ctx)
 			continue
-		case <-e.unlock:
+		case <-e.Unlock:
 			if asked == nil { // else the question is on the screen
 				asked = e.ask(ctx)
 			}
@@ -88,7 +88,7 @@ func (e *agentRunner) awaitSecret(ctx context.Context, why error, asked <-chan a
 		}
 		if now != why {
 			why = now
-			e.onSecretless(why)
+			e.OnSecretless(why)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package desktop
+package runner
 
 import (
 	"bytes"
@@ -87,7 +87,7 @@ func (m made) serves(t *testing.T) bool {
 
 // fakeClient's event stream breaks after each snapshot.
 type fakeClient struct {
-	client
+	Client
 	secret string
 }
 
@@ -100,7 +100,7 @@ func (f fakeClient) Events(ctx context.Context, fn func(agentapi.OwnerState)) er
 
 // bench is an engine with everything around it replaced.
 type bench struct {
-	*agentRunner
+	*Runner
 	store   *memoryStore
 	started chan made
 	choose  chan struct{}
@@ -125,21 +125,29 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		states:  make(chan agentapi.OwnerState, 64),
 		result:  make(chan error, 1),
 	}
-	b.agentRunner = &agentRunner{
-		log:          slog.New(slog.DiscardHandler),
-		secrets:      store,
-		unlockEvery:  time.Millisecond,
-		probeEvery:   time.Hour,
-		onUnanswered: func(bool) {},
+	b.Runner = &Runner{
+		Options: Options{
+			Log: slog.New(slog.DiscardHandler), Unlock: b.unlock, ChosenFile: b.choose,
+			OnUnanswered: func(bool) {},
+			OnStart:      func() {},
+			OnSecretless: func(why error) { b.without <- why },
+			OnClient:     func(Client) {},
+			OnState: func(s agentapi.OwnerState) {
+				select {
+				case b.states <- s:
+				default:
+				}
+			},
+		},
+		secrets:     store,
+		unlockEvery: time.Millisecond,
 		locked: func(context.Context) bool {
 			store.mu.Lock()
 			defer store.mu.Unlock()
 			return errors.Is(store.err, ownersecret.ErrLocked)
 		},
-		inFile:     &memoryStore{},
-		chosenFile: b.choose,
-		askFor:     time.Minute,
-		unlock:     b.unlock,
+		inFile: &memoryStore{},
+		askFor: time.Minute,
 		make: func(ctx context.Context, desk, owner []byte, keychain bool) (*host.Host, error) {
 			h, err := host.New(ctx, host.Config{
 				DataDir: dir, API: api, Mode: agentapi.ModeDesktop,
@@ -150,17 +158,8 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 			}
 			return h, err
 		},
-		dial:         func(_, secret string) client { c := fakeClient{secret: secret}; b.clients <- c; return c },
-		other:        func(context.Context) (*elsewhere, error) { return nil, nil },
-		onStart:      func() {},
-		onSecretless: func(why error) { b.without <- why },
-		onClient:     func(client) {},
-		onState: func(s agentapi.OwnerState) {
-			select {
-			case b.states <- s:
-			default:
-			}
-		},
+		dial:  func(_, secret string) Client { c := fakeClient{secret: secret}; b.clients <- c; return c },
+		other: func(context.Context) (*elsewhere, error) { return nil, nil },
 	}
 	return b
 }
@@ -170,7 +169,7 @@ func (b *bench) run(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	ended := make(chan struct{})
-	go func() { defer close(ended); b.result <- b.agentRunner.run(ctx) }()
+	go func() { defer close(ended); b.result <- b.Runner.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 }
 
@@ -240,7 +239,7 @@ func TestSlowKeychainHoldsNothingUp(t *testing.T) {
 	store := &memoryStore{}
 	b := newBench(t, store)
 	b.askFor = time.Millisecond
-	b.agentRunner.locked = func(context.Context) bool { return true }
+	b.Runner.locked = func(context.Context) bool { return true }
 	store.mu.Lock() // no answer so far
 	b.run(t)
 	a, c := <-b.started, <-b.clients
@@ -288,7 +287,7 @@ func TestNoKeychain(t *testing.T) {
 			if c.keychain {
 				kept = store
 			}
-			keychain := b.agentRunner.secrets != b.agentRunner.inFile
+			keychain := b.Runner.secrets != b.Runner.inFile
 			if _, known := a.opens(t, client.secret); client.secret != kept.secret || !known || keychain != c.keychain {
 				t.Errorf("client has %q, the store %q, the agent knows it: %v (keychain %v)", client.secret, kept.secret, known, keychain)
 			}
@@ -340,7 +339,7 @@ func TestStartsThatFail(t *testing.T) {
 
 // lastingClient's event stream lasts until it is ended.
 type lastingClient struct {
-	client
+	Client
 	ended chan struct{}
 }
 
@@ -369,7 +368,7 @@ func TestAttachesToAnotherProcess(t *testing.T) {
 	}
 	dial := b.dial
 	dialled := make(chan elsewhere, 8)
-	b.dial = func(socket, secret string) client {
+	b.dial = func(socket, secret string) Client {
 		if socket != "theirs" {
 			return dial(socket, secret)
 		}
@@ -377,7 +376,7 @@ func TestAttachesToAnotherProcess(t *testing.T) {
 		return lastingClient{ended: ended}
 	}
 	var starts atomic.Int32
-	b.onStart = func() { starts.Add(1) }
+	b.OnStart = func() { starts.Add(1) }
 	b.run(t)
 	if got := <-dialled; got.secret != "their secret" {
 		t.Errorf("attached with %+v", got)

@@ -1,10 +1,8 @@
-package desktop
+package runner
 
 import (
 	"context"
 	"time"
-
-	"porchlight/agent/agentapi"
 )
 
 const (
@@ -15,15 +13,10 @@ const (
 	probeFor   = 1500 * time.Millisecond
 )
 
-// prober is what is asked of an agent to see whether it answers.
-type prober interface {
-	EngineInfo(ctx context.Context) (agentapi.EngineInfo, error)
-}
-
 // watch looks after an agent of another process until ctx ends. An agent of this
 // process needs none: nobody is left to look once it has stopped.
-func (e *agentRunner) watch(ctx context.Context, c prober) {
-	tick := time.NewTicker(e.probeEvery)
+func watch(ctx context.Context, c prober, onUnanswered func(bool)) {
+	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -31,12 +24,12 @@ func (e *agentRunner) watch(ctx context.Context, c prober) {
 			return
 		case <-tick.C:
 		}
-		probing, cancel := context.WithTimeout(ctx, e.probeFor)
+		probing, cancel := context.WithTimeout(ctx, probeFor)
 		_, err := c.EngineInfo(probing)
 		late := probing.Err() != nil
 		cancel()
 		if ctx.Err() == nil {
-			e.onUnanswered(err != nil && late)
+			onUnanswered(err != nil && late)
 		}
 	}
 }
