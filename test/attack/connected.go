@@ -45,12 +45,15 @@ func (c *plane) trust(ctx context.Context) (pem string, err error) {
 
 // newTenant makes an account, connects a computer of that name with an app, and
 // signs its owner in at the app.
-func (c *plane) newTenant(ctx context.Context, name, authority string) (*tenant, error) {
+func (c *plane) newTenant(ctx context.Context, name string) (*tenant, error) {
+	authority, err := c.trust(ctx)
+	if err != nil {
+		return nil, err
+	}
 	t := &tenant{plane: c, email: name + "@example.net", browser: visitor.New(c.roots)}
 	if err := c.cli(ctx, nil, "account", "add", t.email); err != nil {
 		return nil, err
 	}
-	var err error
 	if t.computer, err = c.s.startComputer(ctx, filepath.Join(c.s.dir, name)); err != nil {
 		return nil, err
 	}

@@ -100,12 +100,8 @@ func (f *fullAgent) start(ctx context.Context, s *stage) (err error) {
 		return err
 	}
 	f.road.open(p.listen)
-	authority, err := p.trust(ctx)
-	if err != nil {
-		return err
-	}
 	s.agentFiles = f.files
-	if f.tenant, err = p.newTenant(ctx, "maya", authority); err != nil {
+	if f.tenant, err = p.newTenant(ctx, "maya"); err != nil {
 		return err
 	}
 	f.mails = p.mails

@@ -108,11 +108,7 @@ func attackMemory(ctx context.Context, s *stage, t *tally) error {
 	if err != nil {
 		return err
 	}
-	authority, err := p.trust(ctx)
-	if err != nil {
-		return err
-	}
-	maya, err := p.newTenant(ctx, "maya", authority)
+	maya, err := p.newTenant(ctx, "maya")
 	if err != nil {
 		return err
 	}
@@ -222,19 +218,17 @@ func (at *hoarded) send(ctx context.Context, all []byte, source int) int64 {
 
 // ownerVisits is a visit of the owner on a connection of its own.
 func (c *computer) ownerVisits(b *backend) func(context.Context) error {
-	return func(ctx context.Context) error {
-		got, err := c.exchange(ctx, b.host, "GET /owner HTTP/1.1\r\nHost: "+b.host+"\r\nCookie: "+b.cookie+"\r\nConnection: close\r\n\r\n")
-		if err == nil && (len(got) != 1 || got[0].status != http.StatusOK) {
-			err = fmt.Errorf("%.200v", got)
-		}
-		return err
-	}
+	return c.visits(b.host, "GET /owner HTTP/1.1\r\nHost: "+b.host+"\r\nCookie: "+b.cookie+"\r\nConnection: close\r\n\r\n")
 }
 
 // strangerVisits is somebody who opens the page of signing in.
 func (c *computer) strangerVisits(host string) func(context.Context) error {
+	return c.visits(host, "GET /signin HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
+}
+
+func (c *computer) visits(host, request string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		got, err := c.exchange(ctx, host, "GET /signin HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
+		got, err := c.exchange(ctx, host, request)
 		if err == nil && (len(got) != 1 || got[0].status != http.StatusOK) {
 			err = fmt.Errorf("%.200v", got)
 		}

@@ -90,11 +90,7 @@ func signInBeside(ctx context.Context, s *stage, t *tally, whose, crowdAt string
 	if err != nil {
 		return err
 	}
-	authority, err := p.trust(ctx)
-	if err != nil {
-		return err
-	}
-	maya, err := p.newTenant(ctx, "maya", authority)
+	maya, err := p.newTenant(ctx, "maya")
 	if err != nil {
 		return err
 	}

@@ -23,15 +23,11 @@ func attackTenants(ctx context.Context, s *stage, t *tally) error {
 	if err != nil {
 		return err
 	}
-	authority, err := c.trust(ctx)
+	maya, err := c.newTenant(ctx, "maya")
 	if err != nil {
 		return err
 	}
-	maya, err := c.newTenant(ctx, "maya", authority)
-	if err != nil {
-		return err
-	}
-	anna, err := c.newTenant(ctx, "anna", authority)
+	anna, err := c.newTenant(ctx, "anna")
 	if err != nil {
 		return err
 	}
