@@ -62,9 +62,9 @@ func (c *plane) v1(ctx context.Context, method, path, credential string, body an
 		return 0, "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	if credential != "" {
 		req.Header.Set("Authorization", "Bearer "+credential)
-		req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	}
 	browser := visitor.New(c.roots)
 	defer browser.Close()
