@@ -54,7 +54,7 @@ type Process interface {
 }
 
 // Registry keeps which apps are attached to this engine (docs/interface.md,
-// States of a registration) and the capability they get. Nothing of it is stored:
+// Registrations) and the capability they get. Nothing of it is stored:
 // it lasts as long as the engine's run.
 //
 // A registration is one appId with one pid, of one user: the same two registered by

@@ -29,6 +29,11 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	measured, err := filepath.Glob(filepath.Join(root, "docs", "measured", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, measured...)
 	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(page)
 		if err != nil {
