@@ -82,8 +82,9 @@ type Agent struct {
 // Run. The errors are sentences for the owner. Call Close when Run is not going to
 // be called.
 //
-// The parts are made in one order, in which each needs only those before it. What
-// an earlier one has to learn of a later one, it learns by a.changes.
+// The parts are made in one order, in which each needs only those before it. What an
+// earlier one has to learn of a later one, it learns by a.changes; what it has to call of
+// one is in later.go, and nowhere else.
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), changes: cfg.Server.Changes(), ready: make(chan struct{})}
 	for _, step := range []func() error{
@@ -159,16 +160,12 @@ func (a *Agent) makeEngine() (err error) {
 		Own:          func(user string) bool { return procinfo.Own(user) || a.settings.Get().TrustEverybody },
 		UserName:     procinfo.UserName,
 		Me:           me(),
-		OnGone: func(appID string) agentapi.Closed {
-			defer a.requests.Forget() // what was asked of an app that is gone for good
-			defer a.health.Gone(appID)
-			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
-		},
-		OnReached:   a.reached,
-		Happened:    a.activity.Add,
-		OnListening: func(app engine.App, listening bool) { a.health.Listening(app, listening) },
-		Changes:     a.changes,
-		Log:         a.cfg.Log.With("part", "engine"),
+		OnGone:       a.gone,
+		OnReached:    a.reached,
+		Happened:     a.activity.Add,
+		OnListening:  a.looked,
+		Changes:      a.changes,
+		Log:          a.cfg.Log.With("part", "engine"),
 	})
 	if err != nil {
 		return err

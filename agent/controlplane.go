@@ -46,7 +46,7 @@ func (a *Agent) makeConnection() (err error) {
 			a.access.SetClockAhead(ahead)
 			a.access.Touch()
 		},
-		OnUnknown: func() { a.remote.Doubt() },
+		OnUnknown: a.doubt,
 		Log:       a.cfg.Log.With("part", "tunnel"),
 	})
 	if err != nil {
@@ -74,21 +74,6 @@ func (a *Agent) makeConnection() (err error) {
 func (a *Agent) relays() []controlapi.Relay {
 	snapshot := a.access.Snapshot()
 	return slices.Concat(snapshot.Relays, snapshot.SpareRelays)
-}
-
-// takeSnapshot swaps who may open what and has the tunnel look at the relays.
-func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
-	before, here := a.access.Snapshot(), a.people.TakenHere()
-	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
-		a.log.Info("access ended elsewhere", "connections_closed", closed)
-	}
-	if a.computer() != before.Computer {
-		a.log.Info("this computer's address", "url", a.computer().URL)
-	}
-	a.tellAccepted(before, snapshot)
-	a.happenedElsewhere(before, snapshot, here)
-	a.addressChanged(before.Computer, a.computer())
-	a.tunnel.Relist()
 }
 
 // connectionChanged tells the owner's side at once, and again when what lasts

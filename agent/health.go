@@ -26,15 +26,6 @@ func (a *Agent) makeHealth() error {
 	return nil
 }
 
-// reached has an app asked that visitors reach otherwise than before.
-func (a *Agent) reached(id string, byOwner bool) {
-	if byOwner {
-		a.health.Ask(id)
-	} else {
-		a.health.Changed(id)
-	}
-}
-
 // addressChanged has every app asked by its new address, before a visitor does.
 func (a *Agent) addressChanged(before, now controlapi.Computer) {
 	if now.Host == before.Host || now.Host == "" {

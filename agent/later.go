@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+	"porchlight/internal/words"
+)
+
+// What a part calls of one that is made after it. These are circles of what happens, and
+// none of what a part needs to be made: the engine closes, asks and forgets an app that
+// others know of by the engine alone, the sync needs the tunnel that doubts it, and the
+// people the sync that tells of them. Nothing of it is called before Run, when all are
+// there: no part starts anything, and the API answers nobody.
+
+// gone closes what is open to an app whose route is gone, and has forgotten what is
+// known of it.
+func (a *Agent) gone(appID string) agentapi.Closed {
+	defer a.requests.Forget() // what was asked of an app that is gone for good
+	defer a.health.Gone(appID)
+	return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
+}
+
+// reached has an app asked that visitors reach otherwise than before.
+func (a *Agent) reached(id string, byOwner bool) {
+	if byOwner {
+		a.health.Ask(id)
+	} else {
+		a.health.Changed(id)
+	}
+}
+
+// looked has the look at whether anybody listens for an app count.
+func (a *Agent) looked(app engine.App, listening bool) { a.health.Listening(app, listening) }
+
+// doubt has the sync find out whether this computer is still known.
+func (a *Agent) doubt() { a.remote.Doubt() }
+
+// takeSnapshot swaps who may open what and has the tunnel look at the relays.
+func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
+	before, here := a.access.Snapshot(), a.people.TakenHere()
+	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
+		a.log.Info("access ended elsewhere", "connections_closed", closed)
+	}
+	if a.computer() != before.Computer {
+		a.log.Info("this computer's address", "url", a.computer().URL)
+	}
+	a.tellAccepted(before, snapshot)
+	a.happenedElsewhere(before, snapshot, here)
+	a.addressChanged(before.Computer, a.computer())
+	a.tunnel.Relist()
+}
+
+// tellFirstVisit has the owner told that somebody opened an app for the first time.
+func (a *Agent) tellFirstVisit(v store.Visited) {
+	text := words.Of("%[1]s opened %[2]s for the first time.", v.Email, v.Label)
+	notice := agentapi.Notice{
+		At: time.Now().UTC(), Kind: agentapi.NoticeFirstVisit,
+		Text:    text.String(),
+		Words:   words.Text{text},
+		Visitor: &agentapi.FirstVisit{AccountID: v.AccountID, Email: v.Email, App: v.Label},
+	}
+	if _, err := a.apps.Tell(notice, nil); err != nil {
+		a.log.Error("the owner could not be told of a first visit", "err", err)
+	}
+}
