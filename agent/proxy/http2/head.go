@@ -29,7 +29,6 @@ var (
 // in x/net/http2's frame.go, and newWriterAndRequest in its server.go.
 type head struct {
 	decoder *hpack.Decoder
-	known   known
 	unended []byte // a field that has not ended
 
 	fields   []field // without the pseudo-fields
@@ -59,7 +58,7 @@ type pseudo struct {
 const hasStatus = 1 << 5
 
 func (h *head) reset() {
-	*h = head{decoder: h.decoder, known: h.known, fields: h.fields[:0], left: limits.Header, trailers: limits.Header}
+	*h = head{decoder: h.decoder, fields: h.fields[:0], left: limits.Header, trailers: limits.Header}
 	h.decoder.SetEmitEnabled(true)
 }
 
@@ -218,9 +217,6 @@ func (c *Conn) block(f *frames.HeadersFrame) error {
 		if memory != nil {
 			defer func() { memory.Give(taken) }()
 		}
-	}
-	if ended {
-		part = h.known.plainer(part)
 	}
 	for n, size := 0, 0; ; n++ {
 		// A block beyond all bounds, or what follows once it was found invalid, is not

@@ -41,10 +41,62 @@ func (h *head) letGo() {
 // wholeFields is how much of a block are fields that end in it.
 func wholeFields(block []byte) (at int) {
 	for {
-		_, next, ok := fieldAt(block, at)
+		next, ok := fieldEnd(block, at)
 		if !ok {
 			return at
 		}
 		at = next
 	}
+}
+
+// fieldEnd is where a field, or what sets the table's size, ends (RFC 7541, section 6).
+func fieldEnd(block []byte, at int) (end int, ok bool) {
+	if at == len(block) {
+		return 0, false
+	}
+	first := block[at]
+	bits, value := 4, true
+	switch {
+	case first&0x80 != 0: // indexed
+		bits, value = 7, false
+	case first&0xc0 == 0x40: // to be indexed
+		bits = 6
+	case first&0xe0 == 0x20: // the table's size
+		bits, value = 5, false
+	}
+	index, end, ok := number(block, at, bits)
+	if ok && value && index == 0 { // the name is a string, too
+		end, ok = stringEnd(block, end)
+	}
+	if ok && value {
+		end, ok = stringEnd(block, end)
+	}
+	return end, ok
+}
+
+func stringEnd(block []byte, at int) (end int, ok bool) {
+	size, text, ok := number(block, at, 7)
+	return text + size, ok && size <= len(block)-text
+}
+
+// number reads an integer whose first bits are in a byte with others (RFC 7541, section
+// 5.1). One that is too large for anything here is not ok.
+func number(block []byte, at, bits int) (n, next int, ok bool) {
+	if at >= len(block) {
+		return 0, 0, false
+	}
+	most := 1<<bits - 1
+	if n = int(block[at]) & most; n < most {
+		return n, at + 1, true
+	}
+	for shift := 0; shift < 63; shift += 7 { // as the decoder has it
+		if at++; at >= len(block) {
+			return 0, 0, false
+		}
+		n += int(block[at]&0x7f) << shift
+		if block[at]&0x80 == 0 {
+			return n, at + 1, n >= 0
+		}
+	}
+	return 0, 0, false
 }
