@@ -106,15 +106,15 @@ func (h *head) Take(n int) bool {
 	sent, ok := h.hold(n)
 	for _, other := range sent {
 		h.relay.dismiss(other, limitHeads)
-		if other.conn == h {
-			ok = false
-			continue
+		if ok = ok && other.conn != h; !ok {
+			continue // with nothing to wait for
 		}
 		select {
 		case <-other.conn.(*head).emptied():
 		case <-h.gone: // it has to let go itself, for which others wait
 			ok = false
 		case <-time.After(partingHead):
+			ok = false
 		}
 	}
 	if !ok {
@@ -175,7 +175,7 @@ func (h *head) fill() (sent []*newcomer, ok bool) {
 
 // places is how many it needs. mu is held.
 func (h *head) places() int {
-	if h.bytes <= smallHead || h.closed || h.known && h.bytes <= smallKnown {
+	if h.bytes <= smallHead || h.known && h.bytes <= smallKnown {
 		return 0
 	}
 	return (h.bytes + heldPart - 1) / heldPart

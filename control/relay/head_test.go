@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"porchlight/test/programs"
@@ -132,6 +133,39 @@ func TestHeldByStrangersGivesWay(t *testing.T) {
 	if known.closed.Load() || strangers[sources].closed.Load() {
 		t.Error("somebody went for one who is known")
 	}
+}
+
+// Weakness: a connection that was closed held nothing any more, by the count, while its request
+// was answered still; and who took its place had room although it had not let go.
+// Checked: it has its places until then, and who comes waits for a second and is refused.
+func TestAClosedOneHoldsUntilItLetsGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelay(t, nil)
+		come := func() *head {
+			h := newHead(r, nil, netip.Prefix{}, &newcomer{})
+			h.await()
+			h.begin()
+			return h
+		}
+		closed, next := come(), come()
+		if !closed.Take(heldByStrangers) {
+			t.Fatal("there is no room for the first")
+		}
+		closed.over()
+		if held := r.heads.inside(); held != heldByStrangers/heldPart {
+			t.Errorf("it has %d places", held)
+		}
+		if began := time.Now(); next.Take(2*heldPart) || time.Since(began) != partingHead {
+			t.Errorf("there is room after %v", time.Since(began))
+		}
+		closed.end()
+		if held := r.heads.inside(); held != 0 || !next.Take(heldPart) {
+			t.Errorf("%d places are taken once it let go, or there is no room", held)
+		}
+		next.over()
+		next.end()
+	})
 }
 
 // One that has to go just when its wait for a request begins takes nothing with it.
