@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/constant"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -69,7 +68,6 @@ func write(root string) (string, error) {
 	if err := in.readTests(); err != nil {
 		return "", err
 	}
-	in.others = importer.ForCompiler(in.fset, "source", nil)
 	var page strings.Builder
 	page.WriteString(head)
 	for _, room := range rooms {
@@ -92,14 +90,13 @@ func write(root string) (string, error) {
 	return page.String(), nil
 }
 
-// source reads packages of this module, and others through others.
+// source reads packages of this module.
 type source struct {
-	root   string
-	fset   *token.FileSet
-	others types.Importer
-	known  map[string]*types.Package
-	info   *types.Info
-	tests  map[string][]string // of the constants they name, by folder and name
+	root  string
+	fset  *token.FileSet
+	known map[string]*types.Package
+	info  *types.Info
+	tests map[string][]string // of the constants they name, by folder and name
 }
 
 // readTests notes which constants the repository's tests name.
@@ -183,8 +180,8 @@ func (in *source) check(dir string, files []*ast.File) (*types.Package, error) {
 	return pkg, nil
 }
 
-// Import is for what constants are made of: this module's packages and the standard
-// library's time. Others are empty.
+// Import is for what constants are made of: this module's packages, and of the standard
+// library the units of time. Others are empty.
 func (in *source) Import(name string) (*types.Package, error) {
 	if pkg := in.known[name]; pkg != nil {
 		return pkg, nil
@@ -199,10 +196,24 @@ func (in *source) Import(name string) (*types.Package, error) {
 			pkg, err = in.check(dir, files)
 		}
 	} else if name == "time" {
-		pkg, err = in.others.Import(name)
+		addDurations(pkg)
 	}
 	in.known[name] = pkg
 	return pkg, err
+}
+
+func addDurations(time *types.Package) {
+	name := types.NewTypeName(token.NoPos, time, "Duration", nil)
+	duration := types.NewNamed(name, types.Typ[types.Int64], nil)
+	time.Scope().Insert(name)
+	for unit, of := range units {
+		time.Scope().Insert(types.NewConst(token.NoPos, time, unit, duration, constant.MakeInt64(int64(of))))
+	}
+}
+
+var units = map[string]time.Duration{
+	"Nanosecond": time.Nanosecond, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond,
+	"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
 }
 
 // rows writes what a group of constants bounds, of those that say something.
