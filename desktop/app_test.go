@@ -9,13 +9,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/menu"
-	"porchlight/desktop/notes"
 	"porchlight/desktop/page"
 	"porchlight/desktop/runner"
 	"porchlight/desktop/verbs"
@@ -25,16 +23,13 @@ import (
 // approving is an agent that keeps what it was asked to approve.
 type approving struct {
 	runner.Client
-	name   string
-	seen   agentapi.Seen
-	status agentapi.Status
-	url    string
-	health agentapi.AppHealth
+	name string
+	seen agentapi.Seen
 }
 
 func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Seen) (agentapi.Approved, error) {
 	c.name, c.seen = name, seen
-	return agentapi.Approved{Publication: agentapi.Publication{Status: c.status, URL: c.url}, AppHealth: &c.health}, nil
+	return agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive, URL: "https://notes.maya.localhost"}, AppHealth: &agentapi.AppHealth{}}, nil
 }
 
 // The owner approves what they saw: all of it is sent, and the agent compares it.
@@ -46,59 +41,13 @@ func TestApprovingSendsWhatWasSeen(t *testing.T) {
 	other.Listener.Program = "sshd" // by now, which is the agent's to judge
 	agent := &approving{}
 	a := &app{client: agent, state: owner.State(other), known: true}
-	if _, err := a.carryOut(t.Context(), act); err != nil {
-		t.Fatal(err)
+	n, err := a.carryOut(t.Context(), act)
+	if err != nil || n.Body != "notes.maya.localhost. Only you can open it." {
+		t.Fatalf("%+v, %v", n, err)
 	}
 	if agent.name != "notes" || !reflect.DeepEqual(agent.seen, agentapi.SeenOf(asked)) || *agent.seen.Program != "python3" || *agent.seen.User != "maya" {
 		t.Errorf("approved %s as %+v", agent.name, agent.seen)
 	}
-}
-
-// An approval is answered by the address, who can open it, and what comes next.
-func TestApprovedIsTold(t *testing.T) {
-	t.Parallel()
-	agent := &approving{status: agentapi.StatusPending}
-	a := &app{client: agent, known: true}
-	act := verbs.ApproveOf(owner.Pending("notes", "Notes", 3000))
-	if n, err := a.carryOut(t.Context(), act); err != nil || n.Title != "Notes is approved" || !strings.Contains(n.Body, "once this computer is connected") {
-		t.Errorf("%+v, %v", n, err)
-	}
-	agent.status = agentapi.StatusLive
-	agent.url = "https://notes.maya.localhost"
-	if n, _ := a.carryOut(t.Context(), act); n.Body != "notes.maya.localhost" {
-		t.Errorf("nothing was seen listening, and the note says %q", n.Body)
-	}
-	heard := owner.Pending("notes", "Notes", 3000)
-	heard.Listener.Program = "node"
-	a.state = owner.State(heard)
-	n, err := a.carryOut(t.Context(), act)
-	if err != nil || n.Title != "Notes is on" || n.Body != "notes.maya.localhost. Only you can open it." {
-		t.Errorf("%+v, %v", n, err)
-	}
-	next := []verbs.Action{{Verb: verbs.Open, Name: "notes"}, {Verb: verbs.Copy, Name: "notes", Text: agent.url}, {Verb: verbs.Show, View: verbs.ViewInvite, Name: "notes"}}
-	if got := actionsOf(n); !slices.Equal(got, next) {
-		t.Errorf("the next steps are %+v", got)
-	}
-	shared := owner.Live("notes", "Notes", 3000)
-	shared.OpenToCount = 1
-	a.state = owner.State(shared)
-	if n, _ := a.carryOut(t.Context(), act); n.Body != "notes.maya.localhost" {
-		t.Errorf("others may open it, and the note says %q", n.Body)
-	}
-	open := owner.Live("notes", "Notes", 3000)
-	open.InNetwork = agentapi.InNetwork{Network: true, NetworkDetail: "Other computers can open port 3000."}
-	a.state = owner.State(open)
-	if n, _ := a.carryOut(t.Context(), act); n.Body != "notes.maya.localhost\nOther computers can open port 3000." {
-		t.Errorf("the network opens it, and the note says %q", n.Body)
-	}
-}
-
-// actionsOf is what a note's buttons do.
-func actionsOf(n notes.Note) (all []verbs.Action) {
-	for _, b := range n.Buttons {
-		all = append(all, b.Do)
-	}
-	return all
 }
 
 func TestCommandLine(t *testing.T) {

@@ -46,7 +46,7 @@ type Mark int
 
 const (
 	NoMark Mark = iota
-	MarkOff
+	markOff
 	MarkOn
 )
 
@@ -55,7 +55,7 @@ func marked(on bool) Mark {
 	if on {
 		return MarkOn
 	}
-	return MarkOff
+	return markOff
 }
 
 var separator = Line{Rule: true}

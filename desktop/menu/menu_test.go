@@ -114,26 +114,26 @@ func TestIconOrder(t *testing.T) {
 		status string
 		s      agentapi.OwnerState
 	}{
-		{menu.IconOff, "No app is on", of(0)},
-		{menu.IconOff, "No app is on", of(1, stopped)},
-		{menu.IconOff, "No app answers", of(1, dead)},
-		{menu.IconOff, "No app is on", of(1, paused)},
-		{menu.IconOff, "No app answers", of(0, owner.Doing("a", "speaks HTTPS"), owner.Doing("b", "not answering"))},
-		{menu.IconReady, "On. Nobody here now", of(0, owner.Doing("a", "speaks HTTPS"), owner.Doing("b", ""))},
-		{menu.IconOff, "No app answers", of(1, owner.Doing("a", "answers wrongly"))},
-		{menu.IconReady, "On. Nobody here now", of(0, owner.Doing("a", "answers wrongly"), owner.Live("b", "B", 2))},
-		{menu.IconReady, "On. Nobody here now", of(0, owner.Live("a", "A", 1))},
-		{menu.IconConnected, "On. 1 person here now", of(1, busy, owner.Live("a", "A", 1))},
-		{menu.IconConnected, "On. 2 people here now", of(2, busy, paused)},
-		{menu.IconWaiting, "On. 2 people here now", of(2, busy, owner.Pending("b", "B", 2))},
-		{menu.IconWaiting, "No app is on", of(0, owner.Pending("b", "B", 2))},
-		{menu.IconTrouble, "Out.", owner.Change(of(2, busy, owner.Pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.Trouble = "Out." })},
-		{menu.IconOff, "Dark since 12:00", owner.Change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince = &owner.Noon })},
-		{menu.IconWaiting, "Dark since 12:00", owner.Change(of(0, busy, owner.Pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.DarkSince = &owner.Noon })},
-		{menu.IconTrouble, "Dark since 12:00", owner.Change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince, s.Trouble = &owner.Noon, "Out." })},
-		{menu.IconReady, "Reconnecting…", owner.Change(of(1, busy), func(s *agentapi.OwnerState) { s.AccessUntil = &owner.Noon })},
-		{menu.IconReady, "Reconnecting…", owner.Change(of(1, busy), func(s *agentapi.OwnerState) { s.Account = owner.Account(); s.Account.Connected = false })},
-		{menu.IconTrouble, "Reconnecting…", owner.Change(of(1, busy), func(s *agentapi.OwnerState) { s.AccessUntil, s.Trouble = &owner.Noon, "Out." })},
+		{"off", "No app is on", of(0)},
+		{"off", "No app is on", of(1, stopped)},
+		{"off", "No app answers", of(1, dead)},
+		{"off", "No app is on", of(1, paused)},
+		{"off", "No app answers", of(0, owner.Doing("a", "speaks HTTPS"), owner.Doing("b", "not answering"))},
+		{"ready", "On. Nobody here now", of(0, owner.Doing("a", "speaks HTTPS"), owner.Doing("b", ""))},
+		{"off", "No app answers", of(1, owner.Doing("a", "answers wrongly"))},
+		{"ready", "On. Nobody here now", of(0, owner.Doing("a", "answers wrongly"), owner.Live("b", "B", 2))},
+		{"ready", "On. Nobody here now", of(0, owner.Live("a", "A", 1))},
+		{"connected", "On. 1 person here now", of(1, busy, owner.Live("a", "A", 1))},
+		{"connected", "On. 2 people here now", of(2, busy, paused)},
+		{"waiting", "On. 2 people here now", of(2, busy, owner.Pending("b", "B", 2))},
+		{"waiting", "No app is on", of(0, owner.Pending("b", "B", 2))},
+		{"trouble", "Out.", owner.Change(of(2, busy, owner.Pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.Trouble = "Out." })},
+		{"off", "Dark since 12:00", owner.Change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince = &owner.Noon })},
+		{"waiting", "Dark since 12:00", owner.Change(of(0, busy, owner.Pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.DarkSince = &owner.Noon })},
+		{"trouble", "Dark since 12:00", owner.Change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince, s.Trouble = &owner.Noon, "Out." })},
+		{"ready", "Reconnecting…", owner.Change(of(1, busy), func(s *agentapi.OwnerState) { s.AccessUntil = &owner.Noon })},
+		{"ready", "Reconnecting…", owner.Change(of(1, busy), func(s *agentapi.OwnerState) { s.Account = owner.Account(); s.Account.Connected = false })},
+		{"trouble", "Reconnecting…", owner.Change(of(1, busy), func(s *agentapi.OwnerState) { s.AccessUntil, s.Trouble = &owner.Noon, "Out." })},
 	} {
 		if m := menuOf(c.s, false); m.Icon != c.want || m.Lines[0].Text != c.status {
 			t.Errorf("icon %q, %q; want %q, %q (%+v)", m.Icon, m.Lines[0].Text, c.want, c.status, c.s)
@@ -255,11 +255,11 @@ func TestAnotherUserIsInTheMenu(t *testing.T) {
 	s := owner.State()
 	s.Users = []agentapi.LocalUser{alice}
 	m := menuOf(s, false)
-	if do := lineOf(t, m.Lines, "User alice wants in", "Allow").Do; do != verbs.AllowOf(alice) || m.Icon != menu.IconWaiting {
+	if do := lineOf(t, m.Lines, "User alice wants in", "Allow").Do; do != verbs.AllowOf(alice) || m.Icon != "waiting" {
 		t.Errorf("the menu does %+v, icon %s", do, m.Icon)
 	}
 	s.Users[0].Standing = agentapi.UserDenied
-	if m := menuOf(s, false); m.Icon == menu.IconWaiting {
+	if m := menuOf(s, false); m.Icon == "waiting" {
 		t.Error("after the answer somebody waits")
 	}
 }

@@ -121,7 +121,7 @@ func candidates(people []agentapi.Person, label string) []agentapi.Person {
 func tickOf(p Picture, a agentapi.OwnerApp, one agentapi.Person) Line {
 	email := language.Named(one.Email)
 	if !slices.Contains(one.Apps, a.Label) {
-		return Line{Text: email, Mark: MarkOff, Do: verbs.GiveOf(one.AccountID, one.Email, a.Label)}
+		return Line{Text: email, Mark: markOff, Do: verbs.GiveOf(one.AccountID, one.Email, a.Label)}
 	}
 	text := email
 	if until, ends := one.Until[a.Label]; ends {

@@ -27,7 +27,14 @@ func write(b *strings.Builder, depth int, lines []menu.Line) {
 		case l.Text == "":
 			continue
 		}
-		text := map[menu.Mark]string{menu.MarkOn: "[x] ", menu.MarkOff: "[ ] "}[l.Mark] + l.Text
+		text := l.Text
+		switch l.Mark {
+		case menu.NoMark:
+		case menu.MarkOn:
+			text = "[x] " + text
+		default:
+			text = "[ ] " + text
+		}
 		if len(l.Sub) > 0 {
 			fmt.Fprintf(b, "%s%s >\n", indent, text)
 			write(b, depth+1, l.Sub)

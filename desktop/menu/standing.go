@@ -11,9 +11,9 @@ import (
 // ready, off.
 const (
 	IconOff       = "off"
-	IconReady     = "ready"
-	IconConnected = "connected"
-	IconWaiting   = "waiting"
+	iconReady     = "ready"
+	iconConnected = "connected"
+	iconWaiting   = "waiting"
 	IconTrouble   = "trouble"
 )
 
@@ -28,18 +28,18 @@ func standing(p Picture, waiting int) (icon, status string, trouble []string) {
 	case p.AccessUntil != nil, p.Account.Host != "" && !p.Account.Connected && p.Trouble == "":
 		status = language.Say("Reconnecting…")
 		if someLit {
-			icon = IconReady
+			icon = iconReady
 		}
 	case someLit && p.Here > 0:
-		icon, status = IconConnected, language.Count(p.Here, "On. %d person here now", "On. %d people here now")
+		icon, status = iconConnected, language.Count(p.Here, "On. %d person here now", "On. %d people here now")
 	case someLit:
-		icon, status = IconReady, language.Say("On. Nobody here now")
+		icon, status = iconReady, language.Say("On. Nobody here now")
 	case on:
 		status = language.Say("No app answers")
 	}
 	status = elsewhereWords(status, p.Mode)
 	if waiting > 0 {
-		icon = IconWaiting
+		icon = iconWaiting
 	}
 	if p.Trouble == "" {
 		return icon, status, nil

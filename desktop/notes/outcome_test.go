@@ -1,6 +1,7 @@
 package notes_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,39 @@ import (
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 )
+
+// An approval is answered by the address, who can open it, and what comes next.
+func TestApproved(t *testing.T) {
+	t.Parallel()
+	const url, detail = "https://notes.maya.localhost", "Other computers can open port 3000."
+	asked := owner.Pending("notes", "Notes", 3000)
+	told := func(status agentapi.Status, change func(*agentapi.OwnerApp)) notes.Note {
+		return notes.Approved(verbs.ApproveOf(asked), owner.With(asked, change), agentapi.Approved{Publication: agentapi.Publication{Status: status, URL: url}, AppHealth: &agentapi.AppHealth{}})
+	}
+	if n := told(agentapi.StatusPending, func(*agentapi.OwnerApp) {}); n.Title != "Notes is approved" || !strings.Contains(n.Body, "once this computer is connected") {
+		t.Errorf("%+v", n)
+	}
+	for want, change := range map[string]func(*agentapi.OwnerApp){
+		"notes.maya.localhost. Only you can open it.": func(*agentapi.OwnerApp) {},
+		"notes.maya.localhost":                        func(a *agentapi.OwnerApp) { a.OpenToCount = 1 },
+		"notes.maya.localhost\n" + detail:             func(a *agentapi.OwnerApp) { a.Network, a.NetworkDetail = true, detail },
+	} {
+		n := told(agentapi.StatusLive, change)
+		if n.Title != "Notes is on" || n.Body != want {
+			t.Errorf("%q: %q, want %q", n.Title, n.Body, want)
+		}
+		var next []verbs.Action
+		for _, b := range n.Buttons {
+			next = append(next, b.Do)
+		}
+		if !slices.Equal(next, []verbs.Action{{Verb: verbs.Open, Name: "notes"}, {Verb: verbs.Copy, Name: "notes", Text: url}, {Verb: verbs.Show, View: verbs.ViewInvite, Name: "notes"}}) {
+			t.Errorf("the next steps are %+v", next)
+		}
+	}
+	if n := told(agentapi.StatusLive, func(a *agentapi.OwnerApp) { a.Listener = agentapi.Listener{} }); n.Body != "notes.maya.localhost" {
+		t.Errorf("nothing was seen listening, and the note says %q", n.Body)
+	}
+}
 
 // An app that ails, or answers with an error to everybody, is on all the same, and the
 // note says what is known of it.
