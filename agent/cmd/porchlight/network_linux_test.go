@@ -51,6 +51,21 @@ func TestOpenInNetwork(t *testing.T) {
 	p.stops(syscall.SIGINT)
 
 	app.Close()
+	p = inProcess(t, s.dir, "share", port, "--name", "late").onPipes()
+	p.says("At its address, only you can open it.")
+	p.says("Ctrl-C takes it off")
+	everywhere, err = net.Listen("tcp", "0.0.0.0:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := &http.Server{Handler: http.HandlerFunc(greets)}
+	go late.Serve(everywhere)
+	t.Cleanup(func() { late.Close() })
+	s.browse(onceLink.FindString(p.output()))
+	p.says(said) // as soon as somebody has come
+	p.stops(syscall.SIGINT)
+	late.Close()
+
 	here, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		t.Fatal(err)

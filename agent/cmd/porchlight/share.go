@@ -54,7 +54,7 @@ func shareCommand(c cli) *cobra.Command {
 for what.
 
 What is shared is printed first: the port, the program, and its user. Only you can
-open it, and whom you invite. When Porchlight is not running, it runs in here until
+open its address, and whom you invite. When Porchlight is not running, it runs in here until
 then; without the owner secret, the menu bar is asked first.
 
 At the end everything is as it was: a name that was not there before is revoked. An
@@ -297,6 +297,7 @@ func (s *sharing) follow(ctx context.Context) error {
 		err := followRequests(ctx, s.client, s.name, s.asked, func(q agentapi.VisitorRequest) error {
 			s.asked = q.Seq
 			s.c.request(q, false)
+			s.seeLate(ctx)
 			return nil
 		})
 		switch {
@@ -314,6 +315,18 @@ func (s *sharing) follow(ctx context.Context) error {
 		if err := s.awaitAgent(ctx); err != nil {
 			return err
 		}
+	}
+}
+
+// seeLate tells of what began to listen after it was shared that other computers can open
+// it, once somebody has come.
+func (s *sharing) seeLate(ctx context.Context) {
+	if s.seen.Listening {
+		return
+	}
+	if seen, err := s.client.Port(ctx, s.port, directoryName()); err == nil {
+		s.seen = seen
+		sayNetwork(s.c.terminal, seen.InNetwork)
 	}
 }
 
