@@ -193,13 +193,14 @@ type house struct {
 	ear *json.Decoder
 }
 
-// openHouse starts one.
-func openHouse() (*house, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+// openHouse starts one in a program, or in this one.
+func openHouse(program string) (h *house, err error) {
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
 	}
-	h := &house{cmd: exec.Command(self)}
+	h = &house{cmd: exec.Command(program)}
 	h.cmd.Env = append(os.Environ(), roleVariable+"=1")
 	h.cmd.Stderr = os.Stderr
 	if h.in, err = h.cmd.StdinPipe(); err != nil {

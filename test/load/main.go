@@ -37,7 +37,7 @@ type settings struct {
 	distance  time.Duration // of the database in the part herd; 0 for both
 	window    time.Duration // for which something is looked at
 	patience  time.Duration // for all computers to be there
-	before    string        // of the part upgrade: the commit that nodes are of first
+	before    string        // of the part upgrade: the commit that computers and nodes are of first
 	programs  string        // where porchlight-control is; empty: it is built
 	out, docs string        // where rows and tables go; empty for nowhere
 	wait      time.Duration // for the machine to become quiet
@@ -96,7 +96,7 @@ func parse(args []string) (settings, error) {
 	f.Func("nodes", "cost: how many nodes, as 1,2,3", numbers(&s.clusters))
 	f.IntVar(&s.herd, "herd", 0, "herd: how many computers come back")
 	f.DurationVar(&s.distance, "away", 0, "herd: how far the database is away, in round trips; 10 ms and 50 ms unless given, and 10 ms with -quick")
-	f.StringVar(&s.before, "before", "15e3b3f", "upgrade: the commit that nodes are of first")
+	f.StringVar(&s.before, "before", "c3b4a6fe", "upgrade: the commit of before 0.1.0 that computers and nodes are of")
 	f.DurationVar(&s.window, "window", 0, "for how long something is looked at")
 	f.DurationVar(&s.patience, "patience", 0, "how long computers may take to be there")
 	f.StringVar(&s.programs, "programs", "", "directory with porchlight-control; empty to build it")

@@ -110,7 +110,7 @@ func (w *world) nodeCutOff(ctx context.Context, r *results, cut time.Duration) e
 // nodeDrains while a balancer, or a name server, looks at /readyz twice a second. The
 // node is started again then.
 func (w *world) nodeDrains(ctx context.Context, r *results) error {
-	b := newBalancer(0)
+	b := &balancer{client: &http.Client{Timeout: time.Second}}
 	b.look(w.running)
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -130,42 +130,26 @@ func (w *world) nodeDrains(ctx context.Context, r *results) error {
 	})
 }
 
-// balancer knows which nodes are ready, and have been for long enough.
+// balancer knows which nodes are ready.
 type balancer struct {
 	client *http.Client
-	long   time.Duration
 	mu     sync.Mutex
-	since  map[string]time.Time // guarded by mu: nodes that are ready, by their address
-	ready  []string             // guarded by mu
-}
-
-func newBalancer(long time.Duration) *balancer {
-	return &balancer{client: &http.Client{Timeout: time.Second}, long: long, since: map[string]time.Time{}}
+	ready  []string // guarded by mu
 }
 
 func (b *balancer) look(nodes []*node) {
-	is := map[string]bool{}
+	var ready []string
 	for _, n := range nodes {
 		if res, err := b.client.Get(n.ready()); err == nil {
 			_ = res.Body.Close()
-			is[n.address] = res.StatusCode == http.StatusOK
+			if res.StatusCode == http.StatusOK {
+				ready = append(ready, n.address)
+			}
 		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ready = nil
-	for _, n := range nodes {
-		if !is[n.address] {
-			delete(b.since, n.address)
-			continue
-		}
-		if b.since[n.address].IsZero() {
-			b.since[n.address] = time.Now()
-		}
-		if time.Since(b.since[n.address]) >= b.long {
-			b.ready = append(b.ready, n.address)
-		}
-	}
+	b.ready = ready
 }
 
 func (b *balancer) node() string {

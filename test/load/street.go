@@ -75,7 +75,7 @@ func (w *world) populate(ctx context.Context, n int) error {
 	for i := first; i < n; {
 		to := min(n, (i/perHouse+1)*perHouse)
 		if i/perHouse == len(w.houses) {
-			h, err := openHouse()
+			h, err := openHouse(w.shape.houses)
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,25 +11,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"porchlight/control/controlapi"
 )
 
-const (
-	// settles is how long a node is ready before visitors are sent to it, as balancers
-	// wait for a few good answers: nodes have to learn of each other.
-	settles = 6 * time.Second
-	// forgets is how long after the last node of before nobody counts on it any more.
-	forgets = 3 * time.Second
-)
+// triesAMinute is how often a computer of before may ask for its sync once it was told to
+// update: it waits five minutes, and a part of them begin to wait in the time looked at.
+const triesAMinute = 2
 
 var errNoHistory = errors.New("is not in this clone, so the version of before cannot be built: git fetch --unshallow")
 
-// upgrade replaces three nodes of an earlier version by those of this one, one after the
-// other, while visitors come, and goes back.
+// upgrade has computers and nodes of before version 0.1.0 meet nodes of this one: they are
+// told to update, do not storm, and are all there once they are replaced.
 func upgrade(ctx context.Context, s settings, r *results) error {
 	dir, err := buildBefore(ctx, s.before)
 	if errors.Is(err, errNoHistory) && s.part == "all" {
@@ -42,14 +36,14 @@ func upgrade(ctx context.Context, s settings, r *results) error {
 	}
 	defer os.RemoveAll(dir)
 	old := filepath.Join(dir, "porchlight-control")
-	w, err := openWorld(ctx, s, shape{nodes: 3, drain: 3 * time.Second, program: old})
+	w, err := openWorld(ctx, s, shape{nodes: 3, drain: 3 * time.Second, program: old, houses: filepath.Join(dir, "load")})
 	if err != nil {
 		return err
 	}
 	return errors.Join(w.upgrades(ctx, r, old), w.close())
 }
 
-// buildBefore builds the server of a commit, in a directory of its own.
+// buildBefore builds the server and this program of a commit, in a directory of its own.
 func buildBefore(ctx context.Context, commit string) (dir string, err error) {
 	if exec.CommandContext(ctx, "git", "cat-file", "-e", commit+"^{commit}").Run() != nil {
 		return "", fmt.Errorf("the commit %s %w", commit, errNoHistory)
@@ -58,7 +52,7 @@ func buildBefore(ctx context.Context, commit string) (dir string, err error) {
 		return "", err
 	}
 	tree := filepath.Join(dir, "tree")
-	build := exec.CommandContext(ctx, "sh", "-ec", `mkdir "$2" && git archive "$1" | tar -x -C "$2" && cd "$2" && go build -trimpath -o .. ./control/cmd/porchlight-control`, "sh", commit, tree)
+	build := exec.CommandContext(ctx, "sh", "-ec", `mkdir "$2" && git archive "$1" | tar -x -C "$2" && cd "$2" && go build -trimpath -o .. ./control/cmd/porchlight-control ./test/load`, "sh", commit, tree)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("building %s: %w\n%s", commit, err, out), os.RemoveAll(dir))
 	}
@@ -77,68 +71,88 @@ func (w *world) upgrades(ctx context.Context, r *results, old string) error {
 	if err != nil {
 		return err
 	}
-	r.atLeast(fmt.Sprintf("%d computers, 3 nodes of %s, %d visits a second", n, w.before, visitsASec), there, float64(len(is.Back)), float64(n))
-	b := newBalancer(settles)
-	for len(b.admitted()) < len(w.running) {
-		b.look(w.running)
-		if err := rest(ctx, time.Second/4); err != nil {
+	r.atLeast(fmt.Sprintf("%d computers and 3 nodes of %s", n, w.before), there, float64(len(is.Back)), float64(n))
+
+	for _, node := range w.running { // all of them, before the first of this version
+		node.Signal(syscall.SIGTERM)
+		node.Wait()
+	}
+	if _, err := w.tell(order{Mark: true}); err != nil {
+		return err
+	}
+	for _, node := range w.running {
+		node.program = w.program
+		if err := w.start(ctx, node); err != nil {
 			return err
 		}
 	}
-	if err := w.awaitTunnels(ctx, r, "before the first is replaced"); err != nil {
+	is, err = w.awaitTold(ctx)
+	if err != nil {
 		return err
 	}
-	if err := w.replaceEach(ctx, r, b, w.running, "new", w.program); err != nil {
+	name, told := "3 nodes of this version", 0.0
+	if strings.Contains(is.Trouble, controlapi.SayOutdated) {
+		told = 1
+	}
+	r.atLeast(name, "computers of before are told to update", told, 1)
+	if is, err = w.tell(order{Mark: true}); err != nil {
 		return err
 	}
-	if err := w.withoutRows(ctx, r); err != nil {
+	if err := rest(ctx, time.Minute); err != nil {
 		return err
 	}
-	back := w.running
-	if w.quick { // the first is what new nodes have to get on with
-		back = back[:1]
+	if is, err = w.tell(order{}); err != nil {
+		return err
 	}
-	return w.replaceEach(ctx, r, b, back, w.before, old)
+	r.atMost(name, "computers of before there", float64(len(is.Back)), 0)
+	r.atMost(name, "syncs tried a minute, each", float64(is.Tried)/float64(n), triesAMinute)
+
+	for _, h := range w.houses {
+		if err := h.stop(); err != nil {
+			return err
+		}
+	}
+	homes := len(w.homes)
+	w.houses, w.shape.houses, w.homes = nil, "", nil
+	if err := w.populate(ctx, homes); err != nil {
+		return err
+	}
+	if is, err = w.await(ctx); err != nil {
+		return err
+	}
+	r.atLeast("and the computers, too", there, float64(len(is.Back)), float64(n))
+	return w.refusesBefore(ctx, r, old)
 }
 
-// replaceEach puts another program in the place of that of each of some nodes, while
-// visitors come.
-func (w *world) replaceEach(ctx context.Context, r *results, b *balancer, nodes []*node, called, program string) error {
-	looking, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop()
-	wg.Go(func() {
-		for rest(looking, time.Second/2) == nil {
-			b.look(w.running)
+// awaitTold waits until a sync of every house was answered by a refusal.
+func (w *world) awaitTold(ctx context.Context) (report, error) {
+	return w.awaitAll(ctx, func(r report) int {
+		if strings.Contains(r.Trouble, controlapi.SayOutdated) {
+			return r.Computers
 		}
+		return -1
 	})
-	for i, n := range nodes {
-		if called == "new" {
-			if err := w.mayUpgrade(ctx); err != nil {
-				return err
-			}
-		}
-		name := fmt.Sprintf("%s replaced by %s, %d of 3 are", n.name, called, i+1)
-		err := w.visitedWhile(ctx, r, name, 0, b.node, func(ctx context.Context) error {
-			n.Signal(syscall.SIGTERM)
-			n.Wait()
-			n.program = program
-			if err := w.start(ctx, n); err != nil {
-				return err
-			}
-			if err := rest(ctx, settles+w.window/4); err != nil {
-				return err
-			}
-			is, err := w.await(ctx)
-			r.atLeast(name, there, float64(is.Welcomed), float64(len(w.homes)))
-			return errors.Join(err, w.awaitTunnels(ctx, r, name))
-		})
-		if err != nil {
+}
+
+// refusesBefore puts a node of before beside those of this version.
+func (w *world) refusesBefore(ctx context.Context, r *results, old string) error {
+	last := w.running[len(w.running)-1]
+	last.Signal(syscall.SIGTERM)
+	last.Wait()
+	last.program = old
+	if err := w.start(ctx, last); err != nil {
+		return err
+	}
+	for _, node := range w.running[:len(w.running)-1] {
+		if _, err := node.Logs(ctx, "a version before 0\\.1\\.0 uses this database, and is refused"); err != nil {
 			return err
 		}
 	}
-	return nil
+	is, err := w.await(ctx)
+	r.atLeast("beside one node of "+w.before, there, float64(len(is.Back)), float64(len(w.homes)))
+	tunnels, metricErr := last.metric("porchlight_relay_tunnels")
+	r.atMost("beside one node of "+w.before, "tunnels there", tunnels, 0)
+	return errors.Join(err, metricErr)
 }
 
 // awaitTunnels waits until every computer is at two nodes again: who has one tunnel is
@@ -178,71 +192,4 @@ func (n *node) metric(name string) (value float64, err error) {
 		}
 	}
 	return 0, fmt.Errorf("%s does not tell %s", n.name, name)
-}
-
-func (b *balancer) admitted() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ready
-}
-
-// mayUpgrade asks the new program.
-func (w *world) mayUpgrade(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, w.program, "upgrade", "--check", "--json", "--postgres", w.database)
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("upgrade --check: %w\n%s", err, out)
-	}
-	var u struct {
-		Next string `json:"next"`
-	}
-	if err := json.Unmarshal(out, &u); err != nil {
-		return err
-	}
-	w.says("upgrade --check: %s", u.Next)
-	return nil
-}
-
-// withoutRows counts what nodes write and ask while nobody does anything, once no node of
-// before is there.
-func (w *world) withoutRows(ctx context.Context, r *results) error {
-	if err := rest(ctx, forgets); err != nil {
-		return err
-	}
-	newest := func() (at string, err error) {
-		conn, err := pgx.Connect(ctx, w.database)
-		if err != nil {
-			return "", err
-		}
-		defer conn.Close(ctx)
-		return at, conn.QueryRow(ctx, `select coalesce(max(xmin::text::bigint), 0)::text from kv where key >= 'relay-tunnel/' and key < 'relay-tunnel0'`).Scan(&at)
-	}
-	before, err := newest()
-	if err != nil {
-		return err
-	}
-	used, err := w.during(ctx, func() error {
-		// Computers come and go, which rows would tell of.
-		if err := w.populate(ctx, len(w.homes)+10); err != nil {
-			return err
-		}
-		_, err := w.await(ctx)
-		return errors.Join(err, rest(ctx, forgets))
-	})
-	if err != nil {
-		return err
-	}
-	after, err := newest()
-	if err != nil {
-		return err
-	}
-	written := 0.0
-	if after != before {
-		written = 1
-	}
-	r.atMost("all nodes are new, and 10 computers came", "rows of tunnels were written", written, 0)
-	w.says("%.1f statements a second meanwhile", used.statements/used.took.Seconds())
-	used, err = w.during(ctx, func() error { return rest(ctx, w.window) })
-	r.add("all nodes are new, and everybody sleeps", "statements a second, 3 nodes", used.statements/used.took.Seconds())
-	return err
 }

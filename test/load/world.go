@@ -75,6 +75,7 @@ type shape struct {
 	pinned  bool          // the first computer uses the first node alone, and can lose its network
 	drain   time.Duration // how long a node that is asked to end still takes visitors
 	program string        // that nodes are started with; empty for this version's
+	houses  string        // the program that computers run in; empty for this one
 }
 
 // openWorld starts PostgreSQL whose commits wait for the disk, and nodes.
