@@ -158,12 +158,11 @@ func credentialTurn(ctx context.Context, hash string) context.Context {
 // authenticate is Authenticate for the credential with this hash.
 func (s *Agents) authenticate(ctx context.Context, hash string) (controlapi.Computer, error) {
 	rows := kv.Rows{Keys: []string{keyCredential(hash)}}
-	hint, known := s.hints.get(hash)
-	if known {
-		rows.Keys = append(rows.Keys, keyComputer(hint.computer))
+	if id, known := s.hints.get(hash); known {
+		rows.Keys = append(rows.Keys, keyComputer(id))
 	}
 	c, err := viewedOf(ctx, s.core, rows, func(tx kv.Tx) (computer, error) { return computerByCredential(tx, hash) })
-	s.hints.learn(hash, c.ID, hint.clients, s.now(), err)
+	s.hints.learn(hash, c.ID, s.now(), err)
 	return s.computer(c), err
 }
 

@@ -50,18 +50,6 @@ func (c client) shown() Client {
 	return Client{ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt}
 }
 
-// origins are the web origins of the redirect URIs, each once and in order; none is no nil.
-func (c client) origins() []string {
-	out := []string{}
-	for _, uri := range c.RedirectURIs {
-		if origin := webOrigin(uri); origin != "" {
-			out = append(out, origin)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 // Credentials are what a client authenticates with.
 type Credentials struct{ ID, Secret string }
 

@@ -215,10 +215,10 @@ func ok[T any](t testing.TB) func(T, error) T {
 // Snapshot is that of a computer whose credential the test does not have.
 func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
 	reading := s.reading(computerID)
-	return viewedOf(ctx, s.core, snapshotRows(computerID, nil), func(tx kv.Tx) (out controlapi.Snapshot, err error) {
+	return viewedOf(ctx, s.core, snapshotRows(computerID), func(tx kv.Tx) (out controlapi.Snapshot, err error) {
 		c, err := find[computer](tx, keyComputer(computerID), credentialUnknown())
 		if err == nil {
-			out, _, err = reading.snapshot(tx, c)
+			out, err = reading.snapshot(tx, c)
 		}
 		return out, err
 	})

@@ -57,9 +57,6 @@ type grant struct {
 	// Dropped says that a grant ended without anybody's wish: there were too many
 	// of its client, or its code was used twice.
 	Dropped bool `json:"dropped,omitempty"`
-	// Origins are the client's web origins, which never change: so a snapshot needs no row
-	// of a client. Nil in a row of an earlier version, until the grant is used.
-	Origins []string `json:"origins"`
 }
 
 // samePurpose says whether two grants are shown, and revoked, as one.

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -18,20 +17,19 @@ type hints struct {
 }
 
 type hint struct {
-	computer string   // whose it is, which never changes
-	clients  []string // whose rows its last snapshot took
+	computer string // whose it is, which never changes
 	at       time.Time
 }
 
-func (h *hints) get(hash string) (hint, bool) {
+func (h *hints) get(hash string) (computerID string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, ok := h.byHash[hash]
-	return found, ok
+	return found.computer, ok
 }
 
 // learn keeps what was found with a credential. One that is refused is forgotten.
-func (h *hints) learn(hash, computerID string, clients []string, now time.Time, err error) {
+func (h *hints) learn(hash, computerID string, now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, known := h.byHash[hash]
@@ -46,5 +44,5 @@ func (h *hints) learn(hash, computerID string, clients []string, now time.Time, 
 	case !known:
 		bounds.MakeRoom(h.byHash, devicePaceSize, func(old hint) bool { return now.Sub(old.at) > deviceKept })
 	}
-	h.byHash[hash] = hint{computer: computerID, clients: slices.Clone(clients), at: now}
+	h.byHash[hash] = hint{computer: computerID, at: now}
 }

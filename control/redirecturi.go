@@ -1,17 +1,13 @@
 package control
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Redirect URIs are checked when a client is added, and only then: an
@@ -135,61 +131,4 @@ func RedirectSource(redirectURI string) string {
 		return u.Scheme + "://" + u.Host
 	}
 	return u.Scheme + ":"
-}
-
-// clientOrigins are the web origins of the clients that hold a grant for a computer: its
-// agent lets pages of these, and of no others, use an access token from a browser. They are
-// in order and each is there once, as are the clients that had to be asked for, because their
-// grants do not have them. Each grant read is told to see.
-func clientOrigins(tx kv.Tx, computerID string, see func(grant)) (out, clients []string, err error) {
-	err = eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
-		see(g)
-		out = append(out, g.Origins...)
-		if g.Origins == nil {
-			clients = append(clients, g.ClientID)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	slices.Sort(clients)
-	clients = slices.Compact(clients)
-	for some := range slices.Chunk(clients, kv.MaxKeys) {
-		keys := make([]string, len(some))
-		for i, id := range some {
-			keys[i] = keyClient(id)
-		}
-		values, err := tx.GetAll(keys...)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, value := range values {
-			var c client
-			if value == nil {
-				continue
-			}
-			if err := json.Unmarshal(value, &c); err != nil {
-				return nil, nil, fmt.Errorf("decoding %T: %w", c, err)
-			}
-			out = append(out, c.origins()...)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), clients, nil
-}
-
-// webOrigin is a redirect URI's origin as a browser writes it (RFC 6454, section
-// 6.2), without the port its scheme implies; empty for a private scheme, which
-// has no pages. Grants keep it.
-func webOrigin(redirectURI string) string {
-	u, err := url.Parse(redirectURI)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return ""
-	}
-	host := u.Host
-	if u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
-		host = u.Hostname()
-	}
-	return u.Scheme + "://" + host
 }

@@ -72,9 +72,6 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (T
 			return accessEnded()
 		}
 		g.RefreshHash = nextHash
-		if g.Origins == nil {
-			g.Origins = client.origins()
-		}
 		return tx.putGrant(g)
 	})
 	if errors.Is(err, errReplay) {

@@ -19,8 +19,7 @@ import (
 //
 // Credential, computer and all that the snapshot holds are read by one statement and
 // of one moment: with PostgreSQL one round trip for a computer that this node knows
-// (see hints), and two for one that it does not. Of grants that an earlier version made and
-// that were not refreshed since, the clients' rows are a third then.
+// (see hints), and two for one that it does not.
 func (s *Agents) Sync(ctx context.Context, credential string, client netip.Addr) (watch *Watch, out controlapi.Snapshot, err error) {
 	return s.sync(ctx, credential, client, nil)
 }
@@ -53,8 +52,8 @@ func (s *Agents) SyncAgain(ctx context.Context, credential string, watch *Watch)
 // computerOf is whose credential has this hash, if it is good: to be looked at again
 // with whatever is decided.
 func (s *Agents) computerOf(ctx context.Context, hash string) (id string, err error) {
-	if hint, ok := s.hints.get(hash); ok {
-		return hint.computer, nil
+	if id, ok := s.hints.get(hash); ok {
+		return id, nil
 	}
 	return viewedOf(ctx, s.core, kv.Rows{Keys: []string{keyCredential(hash)}}, func(tx kv.Tx) (string, error) {
 		return find[string](tx, keyCredential(hash), credentialUnknown())
@@ -64,11 +63,9 @@ func (s *Agents) computerOf(ctx context.Context, hash string) (id string, err er
 // read is the snapshot for the computer with this id, if the credential with this hash
 // is its own.
 func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot, error) {
-	hint, _ := s.hints.get(hash)
-	rows := snapshotRows(id, hint.clients)
+	rows := snapshotRows(id)
 	rows.Keys = append(rows.Keys, keyCredential(hash))
 	reading := s.reading(id)
-	var clients []string
 	out, err := viewedOf(ctx, s.core, rows, func(tx kv.Tx) (out controlapi.Snapshot, err error) {
 		c, err := computerByCredential(tx, hash)
 		if err == nil && c.ID != id {
@@ -77,17 +74,15 @@ func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot
 		if err != nil {
 			return out, err
 		}
-		out, clients, err = reading.snapshot(tx, c)
-		return out, err
+		return reading.snapshot(tx, c)
 	})
-	s.hints.learn(hash, id, clients, s.now(), err)
+	s.hints.learn(hash, id, s.now(), err)
 	return out, err
 }
 
-// snapshotRows are the rows of a snapshot, with those of the clients whose grants do not
-// say enough, as far as they are known.
-func snapshotRows(computerID string, clients []string) kv.Rows {
-	rows := kv.Rows{
+// snapshotRows are the rows of a snapshot.
+func snapshotRows(computerID string) kv.Rows {
+	return kv.Rows{
 		Keys: []string{keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID)},
 		Prefixes: []string{
 			keyRevokedGrants(computerID), keyPersons(computerID), keyPasswords(computerID),
@@ -95,10 +90,6 @@ func snapshotRows(computerID string, clients []string) kv.Rows {
 		},
 		Indexes: []kv.Index{{Prefix: keyComputerGrants(computerID), Row: keyGrant("")}},
 	}
-	for _, id := range clients {
-		rows.Keys = append(rows.Keys, keyClient(id))
-	}
-	return rows
 }
 
 // relaysUsed is to how many relays an agent is connected; the others are spare.
@@ -113,16 +104,14 @@ type reading struct {
 
 func (s *Agents) reading(id string) reading { return reading{s, s.relaysFor(id), s.now()} }
 
-// snapshot is everything the agent of c needs to decide who may open what, and the
-// clients whose rows it took for that. Its version is a hash of its content, so that whatever
+// snapshot is everything the agent of c needs to decide who may open what. Its version is a hash of its content, so that whatever
 // changes it, a new relay address as well as a person, makes it another version.
-func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, clients []string, err error) {
+func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, err error) {
 	out = controlapi.Snapshot{
 		Computer:   s.computer(c),
 		PublicKeys: s.keys.Public(),
 		Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
 		Relays:     s.relays[:min(relaysUsed, len(s.relays))],
-		Ends:       true,
 
 		UpdateNotice: s.cfg.UpdateNotice,
 	}
@@ -130,18 +119,19 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, client
 		out.SpareRelays = s.relays[relaysUsed:]
 	}
 	if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID)); err != nil {
-		return out, nil, err
+		return out, err
 	}
 	grants := sha256.New()
-	out.ClientOrigins, clients, err = clientOrigins(tx, c.ID, func(g grant) {
+	err = eachGrant(tx, keyComputerGrants(c.ID), func(g grant) error {
 		fmt.Fprintf(grants, "%s %d\n", g.ID, g.IndexedAt.Unix()) // all else of a grant never changes, or with each use
 		out.Grants = hex.EncodeToString(grants.Sum(nil)[:8])
+		return nil
 	})
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	if out.Undelivered, err = mail.Undelivered(tx, c.ID); err != nil {
-		return out, nil, err
+		return out, err
 	}
 	out.People = []controlapi.Person{}
 	people := map[string]person{}
@@ -150,27 +140,27 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, client
 		return nil
 	})
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	if out.Passwords, err = snapshotPasswords(tx, c.ID, people); err != nil {
-		return out, nil, err
+		return out, err
 	}
 	if out.Knocks, out.Knocking, err = snapshotKnocks(tx, s.now, c.ID, people); err != nil {
-		return out, nil, err
+		return out, err
 	}
 	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	out.Reported = controlapi.Apps{Apps: apps, Knocks: out.Knocking}.Digest()
 	b, err := json.Marshal(out)
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	sum := sha256.Sum256(b)
 	out.Version = hex.EncodeToString(sum[:16])
 	// No content, so no part of the version.
 	out.Line = *s.line.Load()
 	out.Change, _, err = get[int64](tx, keyChange(c.ID))
-	return out, clients, err
+	return out, err
 }

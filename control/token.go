@@ -190,7 +190,7 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		}
 		g := grant{
 			ID: id, AccountID: account.ID, Email: account.Email, ClientID: client.ID, ClientName: client.Name,
-			ComputerID: c.ID, Origins: client.origins(), RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),
+			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),
 		}
 		return g, tx.putGrant(g)
 	})

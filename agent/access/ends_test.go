@@ -35,7 +35,6 @@ func ending(at time.Time) controlapi.Snapshot {
 	})
 	sum := sha256.Sum256([]byte("a password"))
 	s.Passwords = []controlapi.AppPassword{{ID: "p1", AccountID: bob, AppID: notes, Hash: base64.RawURLEncoding.EncodeToString(sum[:])}}
-	s.Ends = true
 	return s
 }
 

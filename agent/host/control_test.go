@@ -39,7 +39,10 @@ func newControl(t *testing.T) *fakeControl {
 	mux.HandleFunc("DELETE "+controlapi.PathComputer, c.admitted(c.leave))
 	mux.HandleFunc("GET "+controlapi.PathSync, c.admitted(c.sync))
 	mux.HandleFunc("/", c.admitted(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
-	server := httptest.NewUnstartedServer(mux)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(controlapi.HeaderProtocol, controlapi.Protocol)
+		mux.ServeHTTP(w, r)
+	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of those that are killed
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,9 +31,6 @@ func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest)
 	all.Name, all.Language = p.displayName(Owner), p.language()
 	were := p.asTheyWere()
 	made, err := p.cfg.Control.InviteAll(ctx, all)
-	if tooOld(err) {
-		made, err = p.oneByOne(ctx, all)
-	}
 	if err != nil {
 		return agentapi.Invitations{}, refusal(err)
 	}
@@ -86,40 +83,6 @@ func (p *People) checkAll(req *agentapi.InvitationsRequest) (apps []engine.App, 
 	return apps, p.canEnd(&req.Until)
 }
 
-// tooOld says whether a control plane has no such route: nothing else that is asked for
-// here is not found.
-func tooOld(err error) bool { return isNotFound(err) }
-
-// oneByOne invites by a control plane that knows only single invitations, and neither
-// line nor link.
-func (p *People) oneByOne(ctx context.Context, all controlapi.Invitations) (controlapi.InvitationsMade, error) {
-	switch {
-	case all.NoMail:
-		return controlapi.InvitationsMade{}, &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The server that this computer is connected to is too old for that. Have it updated, or have the invitations mailed."}
-	case all.Line != "":
-		return controlapi.InvitationsMade{}, &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The server that this computer is connected to is too old for that. Have it updated, or invite without a line of yours."}
-	}
-	var out controlapi.InvitationsMade
-	seen := map[string]bool{}
-	for _, email := range all.Emails {
-		if seen[email] {
-			continue
-		}
-		seen[email] = true
-		person, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: email, Apps: all.Apps, Until: all.Until, Language: all.Language})
-		made := controlapi.InvitationMade{Email: email, Person: &person}
-		if err != nil {
-			e, ok := errors.AsType[*controlapi.Error](err)
-			if !ok {
-				return out, err
-			}
-			made.Person, made.Refused = nil, e
-		}
-		out.Invitations = append(out.Invitations, made)
-	}
-	return out, nil
-}
-
 // invited notes and shows what the control plane made of an InviteAll.
 func (p *People) invited(made controlapi.InvitationsMade, apps []engine.App, upTo uint64) agentapi.Invitations {
 	url := ""
@@ -158,9 +121,6 @@ func (p *People) Link(ctx context.Context, req agentapi.LinkRequest) (agentapi.I
 	defer cancel()
 	link, err := p.cfg.Control.InvitationLink(ctx, controlapi.LinkWanted{AccountID: req.AccountID})
 	switch e, ok := errors.AsType[*controlapi.Error](err); {
-	case tooOld(err):
-		return agentapi.InvitationLink{}, agentapi.Errorf(agentapi.CodeInvalid,
-			"The server that this computer is connected to is too old for links to invitations. Have it updated, or send the mail again.")
 	case ok && e.Code == controlapi.CodeInvalid:
 		return agentapi.InvitationLink{}, &agentapi.Error{Code: agentapi.CodeConflict, Message: e.Message, Words: e.Words}
 	case err != nil:

@@ -65,36 +65,3 @@ func TestInviteAll(t *testing.T) {
 		}
 	}
 }
-
-// A control plane from before several were invited at once invites them one by one,
-// and for the rest it is said that the server is too old.
-func TestInviteAllByAnOlderControlPlane(t *testing.T) {
-	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	r.gate.older.Store(true)
-	req := agentapi.InvitationsRequest{Emails: []string{bobMail, "nobody", "lena@example.com", bobMail}, Apps: []string{"Notes"}}
-	made, err := r.owner.InviteAll(t.Context(), req)
-	if err != nil || len(made.Invitations) != 3 || made.Invitations[1].Error == "" {
-		t.Fatalf("%+v, %v", made, err)
-	}
-	for _, i := range []int{0, 2} {
-		if one := made.Invitations[i]; one.Error != "" || one.Link != nil || one.AccountID == "" {
-			t.Errorf("%+v", one)
-		}
-	}
-	mails := r.mails(t)
-	withLine, noMail := req, req
-	withLine.Line, noMail.NoMail = "Have a look.", true
-	for _, req := range []agentapi.InvitationsRequest{withLine, noMail} {
-		if _, err := r.owner.InviteAll(t.Context(), req); agentapi.CodeOf(err) != agentapi.CodeInvalid || !strings.Contains(err.Error(), "too old") {
-			t.Errorf("%+v: %v", req, err)
-		}
-	}
-	if _, err := r.owner.InvitationLink(t.Context(), made.Invitations[0].AccountID); !strings.Contains(err.Error(), "too old") {
-		t.Errorf("the link: %v", err)
-	}
-	if r.mails(t) != mails {
-		t.Error("a refusal mailed something")
-	}
-}

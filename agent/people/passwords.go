@@ -81,9 +81,6 @@ func (p *People) readPasswords(ctx context.Context) ([]controlapi.PasswordInfo, 
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
 	all, err := p.cfg.Control.Passwords(ctx)
-	if tooOld(err) {
-		all, err = nil, nil // it has none, either
-	}
 	if err != nil {
 		return nil, refusal(err)
 	}

@@ -77,8 +77,6 @@ type rig struct {
 type gate struct {
 	next http.Handler
 	cut  atomic.Bool
-	// older has the control plane be one that knows only single invitations.
-	older atomic.Bool
 	// on is called before each request is passed on; nil for nothing.
 	on atomic.Pointer[func(*http.Request)]
 	// syncs is held for writing while answers to syncs are held up.
@@ -167,12 +165,6 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if off := time.Duration(g.off.Load()); off != 0 {
 		w = datedWriter{w, off}
-	}
-	if path := r.URL.Path; g.older.Load() && (path == controlapi.PathPeopleInvitations || path == controlapi.PathPeopleLink) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(`{"error":"not_found","message":"There is nothing at this address."}`))
-		return
 	}
 	if on := g.on.Load(); on != nil {
 		(*on)(r)

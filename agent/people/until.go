@@ -17,8 +17,7 @@ import (
 // Shares that end. The control plane keeps the ends, and access ends what is over; this
 // is how the owner gives an end, and is told that it came.
 
-// canEnd reads an end as the owner gave it, and refuses one that would not be kept: any
-// where the control plane knows of none, which would let the person in for ever. A time
+// canEnd reads an end as the owner gave it, and refuses one that nobody would keep. A time
 // from now is one by the control plane's clock.
 func (p *People) canEnd(until *string) (err error) {
 	if *until, err = agentapi.CheckedUntil(*until, p.cfg.Access.ControlTime().Local()); err != nil {
@@ -27,18 +26,7 @@ func (p *People) canEnd(until *string) (err error) {
 	if *until == "" || *until == agentapi.UntilNever {
 		return nil
 	}
-	if err := p.connected(); err != nil {
-		return err
-	}
-	switch snapshot := p.cfg.Access.Snapshot(); {
-	case snapshot.Version == "":
-		return agentapi.Errorf(agentapi.CodeUnavailable,
-			"Porchlight has not heard from its server yet, so it cannot know that a share would end there. Try again in a moment.")
-	case snapshot.Ends:
-		return nil
-	}
-	return agentapi.Errorf(agentapi.CodeInvalid,
-		"The server that this computer is connected to is too old to end a share by itself. Have it updated, or share without an end and take access away by hand.")
+	return p.connected()
 }
 
 // appsToGive finds the app of a request, which has to be live; but the owner can change

@@ -8,12 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/agent/access"
-	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/engine"
-	"porchlight/agent/people"
-	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
 
@@ -242,44 +237,6 @@ func TestEndIsTold(t *testing.T) {
 		changed, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true, Until: "7d"})
 		return err == nil && len(changed.Person.Apps) == 2 && len(changed.Person.Until) == 1 && len(changed.Person.Ended) == 0
 	})
-}
-
-// TestUntilNeedsAControlPlaneThatKnowsIt: one that does not would let the person in for
-// ever, so nothing is given.
-func TestUntilNeedsAControlPlaneThatKnowsIt(t *testing.T) {
-	t.Parallel()
-	p, _, _ := household(t, t.TempDir(), "home") // its snapshot says nothing of ends
-	_, err := p.SetAccess(t.Context(), people.Owner, agentapi.AccessRequest{AccountID: "bob", App: "Notes", Granted: true, Until: "7d"})
-	if agentapi.CodeOf(err) != agentapi.CodeInvalid || !strings.Contains(err.Error(), "too old") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// TestUntilWaitsForTheServer: before the first snapshot nobody knows whether the control
-// plane keeps ends, and one that does not would let the person in for ever.
-func TestUntilWaitsForTheServer(t *testing.T) {
-	t.Parallel()
-	db, err := store.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	a, err := access.New(access.Config{Store: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	apps, err := engine.NewApps(engine.AppsConfig{Store: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := people.New(people.Config{Control: unreachable{}, Apps: apps, Access: a, Activity: activity.New(activity.Config{Store: db}), Store: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.SetAccess(t.Context(), people.Owner, agentapi.AccessRequest{AccountID: "bob", App: "Notes", Granted: true, Until: "7d"})
-	if agentapi.CodeOf(err) != agentapi.CodeUnavailable || !strings.Contains(err.Error(), "Try again in a moment") {
-		t.Errorf("got %v", err)
-	}
 }
 
 // TestClocksAreTold: the owner hears once that this computer's clock is ahead, and of a

@@ -221,10 +221,9 @@ func TestForgedAndOldSnapshots(t *testing.T) {
 			{"mine", "b", 0, false},
 			{"mine", "a", 9, false}, // a node that was left behind
 			{"mine", "z", 9, false}, // of before the last restart
-			{"mine", "", 0, true},   // an earlier version, which has no lines
-			{"mine", "b", 0, false}, // and no reason to forget how far b was
+			{"mine", "", 0, false},  // without a line
+			{"mine", "", 9, false},
 			{"mine", "b", 2, true},
-			{"mine", "", 9, true},
 			{"mine", "b", 1, false},
 			{"mine", "c", 1, true},
 			{"mine", "b", 9, false},

@@ -3,7 +3,7 @@
 // approved. It decides nothing about access.
 //
 // The sync is asked by the tunnel, on the connection that is there anyway, and over
-// HTTPS where none carries it: relays are not known yet, cannot be reached or are older.
+// HTTPS where none carries it: relays are not known yet, or cannot be reached.
 package remote
 
 import (
@@ -303,16 +303,11 @@ func (r *Remote) take(snapshot controlapi.Snapshot) error {
 	if own := r.cfg.ComputerID; own != "" && snapshot.Computer.ID != own {
 		return errForeign
 	}
-	if snapshot.Line == r.line && snapshot.Change < r.change || slices.Contains(r.left, snapshot.Line) {
+	if snapshot.Line == r.line && snapshot.Change < r.change || snapshot.Line == "" && r.line != "" || slices.Contains(r.left, snapshot.Line) {
 		return errOlder
 	}
-	if r.line != "" && snapshot.Line != "" && snapshot.Line != r.line {
+	if r.line != "" && snapshot.Line != r.line {
 		r.left = slices.Insert(slices.Clone(r.left[:min(len(r.left), maxLeft-1)]), 0, r.line)
-	}
-	if snapshot.Line == "" && r.line != "" {
-		// From a node of an earlier version, which does not count. What the others said
-		// holds on, also across a restart, or something older would pass next.
-		snapshot.Line, snapshot.Change = r.line, r.change
 	}
 	snapshot.Left = r.left
 	r.cfg.OnSnapshot(snapshot)

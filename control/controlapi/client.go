@@ -193,6 +193,9 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return refusal(resp, body)
 	}
+	if resp.Header.Get(HeaderProtocol) == "" {
+		return ofBefore(resp)
+	}
 	if out == nil {
 		_, err = io.Copy(io.Discard, body)
 	} else {
@@ -236,11 +239,20 @@ func refusal(resp *http.Response, body io.Reader) error {
 	if err != nil || e.Code == "" || e.Message == "" {
 		e = Refuse(CodeUnavailable, words.Of("%s gave an answer that is not a control plane's (status %s).", resp.Request.URL.Host, strconv.Itoa(resp.StatusCode)))
 	}
+	if err == nil && resp.Header.Get(HeaderProtocol) == "" {
+		return ofBefore(resp)
+	}
 	e.HTTPStatus = resp.StatusCode
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
 		e.RetryAfter = RetryAfter(seconds)
 	}
 	return e
+}
+
+// ofBefore is the refusal to work with a control plane of before version 0.1.0, which
+// ignores what it does not know: the end of a share, for one.
+func ofBefore(resp *http.Response) error {
+	return Refuse(CodeUnavailable, words.Of("%s runs a Porchlight of before 0.1.0, with which this one does not work. Ask whoever runs it to update it.", resp.Request.URL.Host))
 }
 
 // RetryAfter is how long to wait where the control plane says so in seconds: a day at

@@ -20,7 +20,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve answers a Client with a handler.
 func serve(t testing.TB, handler http.HandlerFunc) *Client {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(HeaderProtocol, Protocol)
+		handler(w, r)
+	}))
 	transport := NewTransport(nil)
 	transport.Proxy = nil
 	t.Cleanup(func() { transport.CloseIdleConnections(); server.Close() })

@@ -172,10 +172,6 @@ type Snapshot struct {
 	// SpareRelays are for when those do not answer, refuse, or are far, the likeliest
 	// first.
 	SpareRelays []Relay `json:"spareRelays,omitempty"`
-	// ClientOrigins are the web origins (scheme://host[:port]) of the redirect
-	// URIs of OAuth clients that hold a grant for this computer, in order:
-	// pages of these may use an access token from a browser.
-	ClientOrigins []string `json:"clientOrigins,omitempty"`
 	// Grants is another one whenever Grants of GET PathGrants names others, and once a day
 	// that one of them is used; empty while there are none.
 	Grants string `json:"grants,omitempty"`
@@ -191,9 +187,6 @@ type Snapshot struct {
 	// Reported is the Digest of what the agent reported last: one whose own is the same
 	// need not report it again. Empty where the control plane does not say.
 	Reported string `json:"reported,omitempty"`
-	// Ends says that this control plane knows of Person.Until. One that does not
-	// would give for ever what it is asked to give for a while.
-	Ends bool `json:"ends,omitempty"`
 	// UpdateNotice is where the operator says that a newer version is there; nil where they
 	// say it nowhere.
 	UpdateNotice *UpdateNotice `json:"updateNotice,omitempty"`

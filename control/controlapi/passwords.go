@@ -2,7 +2,6 @@ package controlapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 )
@@ -84,30 +83,18 @@ type RevokePassword struct {
 func (c *Client) Passwords(ctx context.Context) ([]PasswordInfo, error) {
 	var out Passwords
 	err := c.call(ctx, http.MethodGet, PathPasswords, nil, &out)
-	return out.Passwords, noPasswordsThere(err)
+	return out.Passwords, err
 }
 
 // MakePassword makes an app password for the owner of this computer.
 func (c *Client) MakePassword(ctx context.Context, m MakePassword) (MadePassword, error) {
 	var out MadePassword
 	err := c.call(ctx, http.MethodPost, PathPasswords, m, &out)
-	return out, noPasswordsThere(err)
+	return out, err
 }
 
 // RevokePassword ends an app password for this computer, whosever it is. The next
 // snapshot is without it.
 func (c *Client) RevokePassword(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodPost, PathPasswordsRevoke, RevokePassword{ID: id}, nil)
-}
-
-// noPasswordsThere says of a control plane from before app passwords what it
-// cannot say itself: it has nothing at these addresses.
-func noPasswordsThere(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeNotFound {
-		return &Error{
-			Code: CodeNotFound, HTTPStatus: e.HTTPStatus, cause: err,
-			Message: "The server this computer is connected to is too old for app passwords. Ask whoever runs it to update it.",
-		}
-	}
-	return err
 }

@@ -1,34 +1,30 @@
 package controlapi
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 )
 
-// A control plane from before app passwords answers as it answers every path it
-// does not know; the agent says what that means. What one with app passwords says
-// of an id that it does not know stays as it is.
-func TestControlPlaneWithoutAppPasswords(t *testing.T) {
+// A control plane of before version 0.1.0, whose answers do not say what it speaks, is not
+// worked with: it would ignore the end of a share, and what it answers to a removal is no
+// answer.
+func TestControlPlaneOfBefore(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, `{"error": "not_found", "message": "There is nothing at this address."}`)
-	})
-	_, listed := c.Passwords(t.Context())
-	_, made := c.MakePassword(t.Context(), MakePassword{App: "app1", Name: "sync"})
-	for _, err := range []error{listed, made} {
-		var e *Error
-		if !errors.As(err, &e) || e.Code != CodeNotFound || e.HTTPStatus != http.StatusNotFound || !strings.Contains(e.Message, "too old for app passwords") {
-			t.Errorf("got %v (%+v)", err, e)
+	for status, body := range map[int]string{http.StatusOK: `{}`, http.StatusNotFound: `{"error": "not_found", "message": "There is nothing at this address."}`} {
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Del(HeaderProtocol)
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		})
+		_, synced := c.Sync(t.Context(), "")
+		_, enrolled := c.Enrol(t.Context(), EnrolRequest{})
+		for _, err := range []error{synced, enrolled, c.RevokePassword(t.Context(), "x")} {
+			if e, ok := err.(*Error); !ok || e.Code != CodeUnavailable || !strings.Contains(e.Message, "before 0.1.0") {
+				t.Errorf("%d: %v", status, err)
+			}
 		}
-	}
-	var e *Error
-	if err := c.RevokePassword(t.Context(), "x"); !errors.As(err, &e) || e.Message != "There is nothing at this address." {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -193,6 +193,9 @@ func (h *handler) always(next http.Handler) http.Handler {
 			// Under localhost it would outlive this program and bind others.
 			head.Set("Strict-Transport-Security", "max-age=31536000")
 		}
+		if strings.HasPrefix(r.URL.Path, "/v1/") {
+			head.Set(controlapi.HeaderProtocol, controlapi.Protocol)
+		}
 		next.ServeHTTP(w, r)
 	})
 }
