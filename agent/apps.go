@@ -21,15 +21,6 @@ func (a *Agent) root() engine.Root {
 	return engine.Root{Name: c.Name, Host: c.Host}
 }
 
-// labels are the labels of the approved apps, by id.
-func (a *Agent) labels() map[string]string {
-	labels := map[string]string{}
-	for _, app := range a.apps.Approved() {
-		labels[app.ID] = app.Label
-	}
-	return labels
-}
-
 // listenerUser is who listens where an app is, as quickly as the system tells it: the
 // program too, where it was found before or comes with the user.
 func listenerUser(at upstream.Target) (l agentapi.Listener, socket uint64) {

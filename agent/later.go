@@ -48,8 +48,7 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 	if a.computer() != before.Computer {
 		a.log.Info("this computer's address", "url", a.computer().URL)
 	}
-	a.tellAccepted(before, snapshot)
-	a.happenedElsewhere(before, snapshot, here)
+	a.people.ChangedElsewhere(before, snapshot, here)
 	a.addressChanged(before.Computer, a.computer())
 	a.tunnel.Relist()
 }

@@ -163,6 +163,10 @@ var rules = []rule{
 		allow: []string{"agent/agentapi", "agent/engine", "agent/upstream", "agent/health"},
 	},
 	{
+		why:  "whether the computer slept is read from its clocks; what follows, others know",
+		from: "agent/sleep", to: "",
+	},
+	{
 		why:  "doctor asks what a stranger could ask, and is told the rest",
 		from: "agent/doctor", to: "agent",
 		allow: []string{"agent/agentapi", "agent/store", "agent/trust", "agent/doctor"},
