@@ -35,7 +35,7 @@ export const ailmentOf = ({ health = '' }: { health?: Health }) => (ailments[hea
 /** A state as the agent tells it, with what follows from the rest. */
 export const told = (state: OwnerState): OwnerState => ({
   ...state,
-  apps: state.apps.map((one) => ({ ...one, ailment: '', ...ailmentOf(one), lit: one.status === 'live' && !one.paused && !state.darkSince && !ailments[one.health] })),
+  apps: state.apps?.map((one) => ({ ...one, ailment: '', ...ailmentOf(one), lit: one.status === 'live' && !one.paused && !state.darkSince && !ailments[one.health] })),
 });
 
 const few = () => [

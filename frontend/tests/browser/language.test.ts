@@ -43,7 +43,7 @@ const unsaid = (page: Page) =>
     const found = new Set<string>();
     const note = (text: string | null) => {
       let plain = text ?? '';
-      for (const one of [...given, ...asItIs]) plain = plain.replaceAll(one, ' ');
+      for (const one of [...asItIs, ...given]) plain = plain.replaceAll(one, ' ');
       plain = plain.replace(/https?:\/\/\S+|\S+@\S+|[\w-]+(\.[\w-]+)+(:\d+)?/g, ' '); // addresses and hosts are put together
       if (/[aeiou]/.test(plain)) found.add(plain.trim());
     };
@@ -56,7 +56,8 @@ const unsaid = (page: Page) =>
   }, [...months, 'English', 'Deutsch', ...theAgents]);
 
 /** What the agent says: the program around the page says that in its language. And what it calls an app without a title. */
-const theAgents = ['19 GB are free.', 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.', 'Port 3000', 'Port 8000'];
+const theAgents = ['19 GB are free.', 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.', 'Port 3000', 'Port 8000',
+  'Not answering', 'Refuses its address', 'Speaks HTTPS', 'Speaks HTTP/2', 'Answers wrongly'];
 
 const months = Array.from({ length: 12 }, (_, month) => new Date(2026, month, 1).toLocaleDateString('en', { month: 'long' }));
 
