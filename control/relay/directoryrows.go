@@ -9,10 +9,9 @@ import (
 )
 
 // Nodes that have news say themselves which tunnels they hold, and nothing of that is in
-// the store. A node of an earlier version has none: it looks for tunnels in rows, and
-// tells of its own by rows. So while one of those lives, the others write and read rows,
-// too, and so they do while a node that lives is not heard for long, as when no port for
-// news is open between two of them. They stop by themselves; rows that are left run out.
+// the store. While a node that lives is not heard for long, as when no port for news is
+// open between two of them, they write and read rows, too. They stop by themselves; rows
+// that are left run out.
 
 // unheardFor is how long a node that lives is not heard before rows are needed for it:
 // one that was killed is not taken for alive as long.
@@ -30,7 +29,7 @@ func (d *directory) decideRows() {
 	})
 	switch needed := i >= 0; {
 	case needed && !d.rows:
-		d.log.Info("a relay of this service is not heard, or of an earlier version: where tunnels are is told by the database, too", "node", d.nodes[i].Node)
+		d.log.Info("a relay of this service is not heard: where tunnels are is told by the database, too", "node", d.nodes[i].Node)
 		d.rows = true
 		d.nudge()
 	case !needed && d.rows:

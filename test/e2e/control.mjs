@@ -61,7 +61,7 @@ export async function startControl(t, { args = [], env = {}, domain = 'localhost
     async call(method, pathname, body, credential) {
       const answer = await request(pathname, {
         method,
-        headers: { 'Content-Type': 'application/json', ...(credential && { Authorization: 'Bearer ' + credential }) },
+        headers: { 'Porchlight-Protocol': '1', 'Content-Type': 'application/json', ...(credential && { Authorization: 'Bearer ' + credential }) },
         body: body && JSON.stringify(body),
       })
       return { status: answer.status, body: answer.body ? JSON.parse(answer.body) : null }

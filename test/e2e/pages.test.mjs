@@ -389,7 +389,7 @@ test('the pages of the control plane', async (t) => {
   // A held sync is what makes a computer connected.
   const { version } = (await control.call('GET', '/v1/sync', null, credential)).body
   const held = new AbortController()
-  const headers = { Authorization: 'Bearer ' + credential, 'If-None-Match': `"${version}"` }
+  const headers = { Authorization: 'Bearer ' + credential, 'Porchlight-Protocol': '1', 'If-None-Match': `"${version}"` }
   const sync = control.request('/v1/sync', { headers, signal: held.signal }).catch((e) => e)
   await maya.go('/account')
   while ((await page.locator('.badge').count()) === 0) await maya.go('/account')
