@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend lines test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,7 +55,7 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 ## Trying it ----------------------------------------------------------------
 
 test: setup-test ## set everything up and run the tests, but for those below that take long
-	@build/test.sh check test-go test-frontend test-e2e test-otherway test-recipes test-clients test-attack test-h2spec test-desktop
+	@build/test.sh check test-go test-frontend test-e2e test-recipes test-clients test-attack test-h2spec test-desktop
 
 check: setup-desktop frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)
@@ -86,11 +86,6 @@ race: ## the command line and the server with the race detector, in bin/race
 test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them
 	build/raced.sh test/e2e/run.sh
 
-test-otherway: cli race ## what visitors send, with the way in that is not the default: agent/proxy, agent/local, attacks and test-e2e
-	build/otherway.sh go test -race -timeout 15m -skip '^FuzzWays' ./agent/proxy ./agent/local # those send to both ways
-	build/otherway.sh go run ./test/attack -quick -part headers,headers-h2,smuggling,fields
-	build/otherway.sh build/raced.sh test/e2e/run.sh
-
 test-recipes: cli race ## the quick ones of test-apps
 	build/raced.sh test/apps/run.sh quick
 
@@ -112,14 +107,12 @@ test-apps: setup-apps cli ## the apps of docs/recipes.md, each in local mode and
 screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
 	test/desktop/screenshots.sh
 
-soak: setup-test cli race desktop ## the long runs: every parser fuzzed for 30 s, both ways in compared for an hour and given every attack, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
+soak: setup-test cli race desktop ## the long runs: every parser fuzzed for 30 s, our reading of requests compared with net/http's for an hour, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
 	build/soak.sh fuzz
 	build/soak.sh ways
 	$(MAKE) --no-print-directory test-before
 	build/soak.sh e2e
 	go run ./test/attack
-	build/otherway.sh go run ./test/attack
-	build/otherway.sh build/soak.sh e2e
 	build/spec.sh alone
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web

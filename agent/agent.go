@@ -245,7 +245,6 @@ func (a *Agent) makeProxy() error {
 		Key:      instance.Key,
 		Local:    a.local(),
 		Public:   a.publicSince,
-		HTTP:     a.cfg.HTTP,
 		List:     a.apps.List,
 
 		DisplayName: a.displayName,
@@ -296,7 +295,7 @@ func (a *Agent) makeAPI() {
 		Outbox:      a.cfg.Outbox,
 		OutboxSize:  a.cfg.OutboxSize,
 		Tries:       a.makeTries(),
-		HTTP:        a.proxy.HTTP,
+		Broken:      a.proxy.Broken,
 		Crowded:     a.proxy.Crowded,
 		Update:      a.update.Update,
 		Log:         a.cfg.Log.With("part", "api"),

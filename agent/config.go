@@ -50,8 +50,6 @@ type Config struct {
 	// runs. Authorities is nil for those of the system alone.
 	Authorities  func() (doctor.Authorities, error)
 	OwnAuthority func() (*trust.Authority, error)
-	// HTTP is the way in of visitors' requests: proxy's, or empty for its default.
-	HTTP string
 	// OwnPorts are further local ports of Porchlight that no app may publish.
 	OwnPorts []int
 	// Outbox lists the mails kept on this computer, newest first. OutboxSize counts

@@ -61,7 +61,10 @@ func TestCommandLine(t *testing.T) {
 	if o, err := parse(nil, func(string) string { return "" }, nil); err != nil || o.api != agentapi.DefaultAddress || o.data == "" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	for _, args := range [][]string{{"--nonsense"}, {"show"}, {"--panel", "pink"}, {"--http", "nginx"}, {"--data", ""}} {
+	if o, err := parse([]string{"--http", "go"}, getenv, nil); err != nil || o.http == "" {
+		t.Errorf("of before 0.1.0: %+v, %v", o, err)
+	}
+	for _, args := range [][]string{{"--nonsense"}, {"show"}, {"--panel", "pink"}, {"--data", ""}} {
 		if _, err := parse(args, getenv, nil); err == nil || errors.Is(err, flag.ErrHelp) {
 			t.Errorf("%v: %v", args, err)
 		}
@@ -73,7 +76,7 @@ func TestCommandLine(t *testing.T) {
 	if _, err := parse([]string{"--help"}, getenv, &out); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
-	for _, option := range []string{"--data", "--api", "--https", "--hidden", "--panel", "--secret-file", "--http", "--version", "PORCHLIGHT_DATA"} {
+	for _, option := range []string{"--data", "--api", "--https", "--hidden", "--panel", "--secret-file", "--version", "PORCHLIGHT_DATA"} {
 		if !strings.Contains(out.String(), option) {
 			t.Errorf("the usage does not name %s", option)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/proxy/gate"
 )
 
 // startOptions are the command line of the desktop app.
@@ -24,7 +23,7 @@ type startOptions struct {
 	secretFile bool
 	keychain   bool   // asked for: no file, whatever was chosen before
 	panel      string // "", "dark", "light" or "outline"
-	http       string // gate.Own or gate.Go; empty: its default
+	http       string // of before 0.1.0, ignored
 	version    bool
 }
 
@@ -46,9 +45,6 @@ Usage: porchlight-desktop [options]
   --secret-file    keep the owner secret in a file only you can read, where there
                    is no keychain; --secret-file=false goes back to the keychain
                    after choosing the file in the menu
-  --http own|go    what reads visitors' requests: Porchlight's own code (own) or
-                   the Go library's server (go)
-                   (default %s)
   --version        print the version
   --help           print this
 
@@ -86,7 +82,7 @@ func parse(args []string, getenv func(string) string, out io.Writer) (startOptio
 	f.Visit(func(given *flag.Flag) { o.keychain = o.keychain || given.Name == "secret-file" && !o.secretFile })
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(out, usage, agent.DefaultDataDir(), agentapi.DefaultAddress, gate.DefaultHTTP)
+		fmt.Fprintf(out, usage, agent.DefaultDataDir(), agentapi.DefaultAddress)
 		return o, err
 	case err != nil:
 		if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
@@ -100,7 +96,7 @@ func parse(args []string, getenv func(string) string, out io.Writer) (startOptio
 	case !slices.Contains([]string{"", "dark", "light", "outline"}, o.panel):
 		return o, fmt.Errorf("--panel is dark, light or outline, not %q", o.panel)
 	}
-	return o, gate.CheckHTTP(o.http)
+	return o, nil
 }
 
 // Main is the whole program; it ends the process. Exit codes: 0 done, 1 refused,

@@ -65,6 +65,9 @@ func run(o startOptions, stderr io.Writer) int {
 	if err := prefer.followMove(); err != nil {
 		logger.Warn("Porchlight was moved, and does not start at login any more", "err", err)
 	}
+	if o.http != "" {
+		logger.Warn("--http is ignored, and can be left out: Porchlight's own code reads what visitors send")
+	}
 	a := newApp(ctx, quit, logger, kept, prefer, agent.Version)
 	if page.First {
 		broadcast.Raise(a.wantWindow)
@@ -109,7 +112,7 @@ func runParts(ctx context.Context, quit func(), o startOptions, a *app, held *in
 	ended := make(chan error, 1)
 	go func() {
 		ended <- runner.New(runner.Options{
-			Log: a.log, DataDir: o.data, API: o.api, HTTPS: o.https, HTTP: o.http, SecretFile: o.secretFile,
+			Log: a.log, DataDir: o.data, API: o.api, HTTPS: o.https, SecretFile: o.secretFile,
 			Unlock: a.unlock, ChosenFile: a.chosenFile,
 			OnStart: func() { a.showAtStart(o.hidden) }, OnClient: a.onClient, OnState: a.onState,
 			OnSecretless: a.onSecretless, OnUnanswered: a.onUnanswered,

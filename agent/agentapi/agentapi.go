@@ -293,10 +293,9 @@ type OwnerState struct {
 	Update *Update `json:"update,omitempty"`
 	// OutboxSize counts the mails kept in the local outbox.
 	OutboxSize int `json:"outboxSize"`
-	// HTTP is what reads visitors' requests: own (our code) or go. HTTPBroken counts the
-	// connections that the own code has lost by a fault of its own since the start.
-	HTTP       string `json:"http,omitempty"`
-	HTTPBroken int    `json:"httpBroken,omitempty"`
+	// HTTPBroken counts the connections of visitors that were lost by a fault of ours
+	// since the start.
+	HTTPBroken int `json:"httpBroken,omitempty"`
 	// Crowded is when visitors last had all the connections or the memory they may have;
 	// nil while they never had.
 	Crowded *time.Time `json:"crowded,omitempty"`

@@ -59,7 +59,7 @@ func HTTP(broken int) []Finding {
 		text = words.Of("Porchlight's own reading of visitors' requests has failed once since it was started; one connection was lost.")
 	}
 	return []Finding{Said("requests", wrong, text,
-		"Its log says where. Until that is mended, start Porchlight with --http go, which has the Go library read them (porchlight agent --http go, or porchlight-desktop --http go).")}
+		"Its log says where. Send those lines to whoever gave you Porchlight; visitors can try again.")}
 }
 
 // Crowded tells that visitors had all they may have, within the last hour.

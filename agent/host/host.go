@@ -65,8 +65,6 @@ type Config struct {
 
 	Mode          agentapi.Mode
 	FirstPartyApp string
-	// HTTP is the way in of visitors' requests, as in agent.Config.
-	HTTP string
 	// OnDemand has the engine stop when nothing needs it any more.
 	OnDemand        bool
 	OwnerSecretHash []byte // see localapi.ServerConfig

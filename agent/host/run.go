@@ -199,7 +199,6 @@ func (h *Host) agentConfig() agent.Config {
 		Server:        h.server,
 		Mode:          h.cfg.Mode,
 		FirstPartyApp: h.cfg.FirstPartyApp,
-		HTTP:          h.cfg.HTTP,
 		Now:           h.cfg.Now,
 		Log:           h.cfg.Log,
 		Authorities:   func() (doctor.Authorities, error) { return AuthoritiesOf(h.cfg.DataDir) },

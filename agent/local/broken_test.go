@@ -10,7 +10,6 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/doctor"
-	"porchlight/agent/proxy/gate"
 )
 
 // A fault of our own reading, met by a visitor, is counted where the owner sees it, and
@@ -18,7 +17,6 @@ import (
 func TestFaultsAreShown(t *testing.T) {
 	t.Parallel()
 	h := startHouseWith(t, func(c *Config) {
-		c.Agent.HTTP = gate.Own
 		c.Agent.Log = slog.New(planted{slog.DiscardHandler, "an app failed"})
 	})
 	h.serves(t, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,11 +35,11 @@ func TestFaultsAreShown(t *testing.T) {
 			t.Fatalf("the handler did not panic: %s", res.Status)
 		}
 		state, err := h.owner.State(t.Context())
-		if err != nil || state.HTTP != gate.Own || state.HTTPBroken != i+1 {
-			t.Errorf("%d faults of %q are shown, %v", state.HTTPBroken, state.HTTP, err)
+		if err != nil || state.HTTPBroken != i+1 {
+			t.Errorf("%d faults are shown, %v", state.HTTPBroken, err)
 		}
 		found := doctor.Examine(t.Context(), doctor.Patient{State: agentapi.OwnerState{HTTPBroken: state.HTTPBroken}})
-		if len(found) != 1 || !strings.Contains(found[0].Text, want) || !strings.Contains(found[0].Next, "porchlight agent --http go") {
+		if len(found) != 1 || !strings.Contains(found[0].Text, want) || !strings.Contains(found[0].Next, "Its log says where.") {
 			t.Errorf("doctor says %+v", found)
 		}
 	}

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"log/slog"
-	"os"
 	"sync"
 	"testing"
 
@@ -32,7 +31,6 @@ func configOf(dataDir string) Config {
 	return Config{
 		Agent: agent.Config{
 			DataDir: dataDir, Server: newServer(dataDir, "127.0.0.1:0"), Mode: agentapi.ModeHeadless, Log: slog.New(slog.DiscardHandler),
-			HTTP: os.Getenv("PORCHLIGHT_HTTP"), // the way in that is tried; empty for the default
 		},
 		HTTPS: "127.0.0.1:0",
 	}

@@ -60,8 +60,8 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		Language:        a.cfg.Settings.Get().Language,
 		Locked:          len(a.server.ownerSecretHash()) == 0,
 	}
-	if a.cfg.HTTP != nil {
-		state.HTTP, state.HTTPBroken = a.cfg.HTTP()
+	if a.cfg.Broken != nil {
+		state.HTTPBroken = a.cfg.Broken()
 	}
 	if a.cfg.Crowded != nil {
 		if at := a.cfg.Crowded(); !at.IsZero() {

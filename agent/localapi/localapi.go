@@ -92,10 +92,10 @@ type Config struct {
 	OutboxSize func(ctx context.Context) (int, error)
 	// Tries are of what is between a visitor and the apps; nil where nothing can be tried.
 	Tries *doctor.Tries
-	// HTTP says what reads visitors' requests, and how often that failed by itself; nil
-	// where nobody visits.
-	HTTP func() (way string, broken int)
-	// Crowded is when visitors last had all they may have; zero for never. Nil as HTTP.
+	// Broken is how often reading visitors' requests failed by a fault of ours; nil where
+	// nobody visits.
+	Broken func() int
+	// Crowded is when visitors last had all they may have; zero for never. Nil as Broken.
 	Crowded func() time.Time
 	// Update is what is known of newer versions; nil where nobody asks.
 	Update func() *agentapi.Update

@@ -3,16 +3,13 @@ package proxy_test
 import (
 	"sync/atomic"
 	"testing"
-
-	"porchlight/agent/proxy"
-	"porchlight/agent/proxy/gate"
 )
 
 // A panic while a request is answered, over HTTP/1.1 and then over HTTP/2: the connection
 // it came on ends, another one lives, and each is counted.
 func TestPanicCostsOneConnection(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *proxy.Config) { c.HTTP = gate.Own })
+	r := newRig(t)
 	r.app("notes", fine)
 	var left atomic.Int64 // lookups until the one that panics
 	r.onLookup = func() {
@@ -33,8 +30,8 @@ func TestPanicCostsOneConnection(t *testing.T) {
 			return err == nil && !reused
 		})
 		r.faults++
-		if way, broken := r.proxy.HTTP(); way != gate.Own || broken != r.faults {
-			t.Errorf("over HTTP/2 %v: %d faults of %s are counted, want %d", overHTTP2, broken, way, r.faults)
+		if broken := r.proxy.Broken(); broken != r.faults {
+			t.Errorf("over HTTP/2 %v: %d faults are counted, want %d", overHTTP2, broken, r.faults)
 		}
 		if reused, err := other.visit(); !reused || err != nil {
 			t.Errorf("over HTTP/2 %v: another connection lives %v: %v", overHTTP2, reused, err)

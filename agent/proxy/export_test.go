@@ -1,5 +1,19 @@
 package proxy
 
+import (
+	"context"
+	"net"
+
+	"porchlight/agent/proxy/gate"
+)
+
+// ServeByLibrary is Serve with net/http's server reading everything.
+func ServeByLibrary(p *Proxy, ctx context.Context, ln net.Listener) error {
+	c := p.gate()
+	c.ByLibrary = true
+	return gate.Serve(ctx, ln, c)
+}
+
 // IdleDirect is how many connections to apps the direct way of p keeps for the
 // next request.
 func IdleDirect(p *Proxy) int {

@@ -16,7 +16,6 @@ import (
 
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
-	"porchlight/agent/proxy/gate"
 )
 
 // h2spec finds no more to say about our way in than about a bare net/http server.
@@ -28,7 +27,6 @@ func TestH2Spec(t *testing.T) {
 	}
 	var r *rig
 	r = newRig(t, func(c *proxy.Config) {
-		c.HTTP = gate.Own
 		c.Root = func() engine.Root { return engine.Root{Name: "maya", Host: "localhost:" + portOf(t, r.addr)} }
 	})
 	bare := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -11,7 +11,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -107,8 +106,6 @@ type Config struct {
 	// DecideWithin is how long a connection has for a first request that is let
 	// through; 10 s when zero.
 	DecideWithin time.Duration
-	// HTTP is the way in, gate.Own or gate.Go; the gate's default when empty.
-	HTTP string
 	// Files is how many files this process may have open, of which visitors get
 	// their shares; what the system says when zero.
 	Files int
@@ -147,9 +144,6 @@ func New(c Config) (*Proxy, error) {
 	if len(c.Instance) != 8 || len(c.Key) < 32 {
 		return nil, errors.New("proxy: Instance must be 8 digits and Key at least 32 bytes")
 	}
-	if err := gate.CheckHTTP(c.HTTP); err != nil {
-		return nil, err
-	}
 	p := &Proxy{config: c, cookies: namesFor(c.Instance), now: c.Now, log: c.Log}
 	if p.now == nil {
 		p.now = time.Now
@@ -177,18 +171,20 @@ func New(c Config) (*Proxy, error) {
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	defer p.direct.closeIdle()
 	defer p.apps.closeIdle()
-	return gate.Serve(ctx, ln, gate.Config{
-		TLS: p.config.TLS, Handler: p, HTTP: p.config.HTTP, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
-		CutOff: func() { p.config.Access.CloseAll() }, Refused: p.refusedTLS, Log: p.log,
-		Broken: func(any) { p.broken.Add(1) }, Crowded: func() { p.crowded.Store(p.now().Unix()) },
-	})
+	return gate.Serve(ctx, ln, p.gate())
 }
 
-// HTTP says which way in is served, gate.Own or gate.Go, and how often the own one
-// failed by a fault of ours; each time has cost a visitor their connection.
-func (p *Proxy) HTTP() (way string, broken int) {
-	return cmp.Or(p.config.HTTP, gate.DefaultHTTP), int(p.broken.Load())
+func (p *Proxy) gate() gate.Config {
+	return gate.Config{
+		TLS: p.config.TLS, Handler: p, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
+		CutOff: func() { p.config.Access.CloseAll() }, Refused: p.refusedTLS, Log: p.log,
+		Broken: func(any) { p.broken.Add(1) }, Crowded: func() { p.crowded.Store(p.now().Unix()) },
+	}
 }
+
+// Broken is how often reading requests failed by a fault of ours; each time has cost a
+// visitor their connection.
+func (p *Proxy) Broken() int { return int(p.broken.Load()) }
 
 // Crowded is when visitors last had all the connections or the memory they may have; zero for
 // never.

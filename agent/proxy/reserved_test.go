@@ -8,7 +8,6 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
-	"porchlight/agent/proxy"
 )
 
 // otherProxies are names as other sign-in proxies write them, and as the proxies before
@@ -54,11 +53,11 @@ var spellings = map[string]func(string) string{
 // owner has the app learn its visitor from one of those.
 func TestHeadersOfOtherProxies(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"own", "go"} {
+	for way := range servings {
 		for _, http2 := range []bool{false, true} {
 			t.Run(way+map[bool]string{false: " h1", true: " h2"}[http2], func(t *testing.T) {
 				t.Parallel()
-				r, rec := newRig(t, func(c *proxy.Config) { c.HTTP = way }), newRecorder(t)
+				r, rec := newRigBy(t, way), newRecorder(t)
 				r.publish("notes", rec.port)
 				b := r.signedIn("notes", bobID, http2)
 				for what, spelled := range spellings {

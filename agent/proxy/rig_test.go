@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -27,7 +26,6 @@ import (
 	"porchlight/agent/activity"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
-	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/localca"
@@ -58,8 +56,8 @@ var authority = sync.OnceValues(func() (*localca.CA, error) {
 
 var certificates sync.Map // *tls.Certificate, by host
 
-// own says whether our own way in is tried, and not net/http's.
-func own() bool { return cmp.Or(os.Getenv("PORCHLIGHT_HTTP"), gate.DefaultHTTP) == gate.Own }
+// servings are by our own way in, and by net/http's server alone.
+var servings = map[string]func(*proxy.Proxy, context.Context, net.Listener) error{"own": (*proxy.Proxy).Serve, "net/http": proxy.ServeByLibrary}
 
 func certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if made, ok := certificates.Load(hello.ServerName); ok {
@@ -110,6 +108,11 @@ type visit struct {
 
 func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	t.Helper()
+	return newRigBy(t, "own", options...)
+}
+
+func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
+	t.Helper()
 	ca, err := authority()
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +139,6 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 		TLS:      &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
 		Instance: instance,
 		Key:      bytes.Repeat([]byte{7}, 32),
-		HTTP:     os.Getenv("PORCHLIGHT_HTTP"), // the way in; the default when empty
 	}
 	for _, o := range options {
 		o(&c)
@@ -152,14 +154,14 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	r.addr = ln.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served, ran := make(chan error, 1), make(chan error, 1)
-	go func() { served <- r.proxy.Serve(ctx, ln) }()
+	go func() { served <- servings[way](r.proxy, ctx, ln) }()
 	go func() { ran <- r.access.Run(ctx) }()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := errors.Join(<-served, <-ran, db.Close()); err != nil {
 			t.Errorf("stopping: %v", err)
 		}
-		if _, broken := r.proxy.HTTP(); broken != r.faults {
+		if broken := r.proxy.Broken(); broken != r.faults {
 			t.Errorf("our own way in failed %d times, want %d", broken, r.faults)
 		}
 	})

@@ -19,7 +19,6 @@ import (
 	"github.com/coder/websocket"
 
 	"porchlight/agent/engine"
-	"porchlight/agent/proxy"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
@@ -264,12 +263,12 @@ func TestResponseTrailers(t *testing.T) {
 	}
 }
 
-// Weakness: over HTTP/2 with --http go, the answer of an app that announces a trailer
-// and sends none had no end.
+// Weakness: over HTTP/2 by net/http, the answer of an app that announces a trailer and
+// sends none had no end.
 func TestTrailerThatNeverComes(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"own", "go"} {
-		r := newRig(t, func(c *proxy.Config) { c.HTTP = way })
+	for way := range servings {
+		r := newRigBy(t, way)
 		r.app("notes", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Trailer", "Declared")
 			io.WriteString(w, "body")

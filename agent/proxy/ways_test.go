@@ -54,7 +54,7 @@ func newWays(t testing.TB) *ways {
 	b := r.signedIn("notes", bobID, false)
 	session := b.cookies[cookie]
 	w := &ways{fill: strings.NewReplacer("HOST", sni, "COOKIE", cookie+"="+session)}
-	w.own, w.golang = newWay(t, r, c, gate.Own), newWay(t, r, c, gate.Go)
+	w.own, w.golang = newWay(t, r, c, false), newWay(t, r, c, true)
 	return w
 }
 
@@ -70,7 +70,7 @@ func (a wayApps) Lookup(name string) (engine.App, bool) {
 	return app, ok
 }
 
-func newWay(t testing.TB, r *rig, c proxy.Config, how string) *way {
+func newWay(t testing.TB, r *rig, c proxy.Config, byLibrary bool) *way {
 	t.Helper()
 	w := &way{app: newWayApp(t), in: make(chan net.Conn), visits: map[string]*pipeWatch{}}
 	w.conf = &tls.Config{RootCAs: r.roots, ServerName: sni, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
@@ -83,7 +83,7 @@ func newWay(t testing.TB, r *rig, c proxy.Config, how string) *way {
 	served := make(chan error, 1)
 	go func() {
 		served <- gate.Serve(ctx, chanListener{w.in, ctx}, gate.Config{
-			TLS: c.TLS, Handler: w.watched(p), HTTP: how, Files: 4096, CutOff: func() {}, Log: slog.New(slog.DiscardHandler),
+			TLS: c.TLS, Handler: w.watched(p), ByLibrary: byLibrary, Files: 4096, CutOff: func() {}, Log: slog.New(slog.DiscardHandler),
 			Broken: func(what any) { w.broken.Store(fmt.Sprint(what)) },
 		})
 	}()

@@ -47,11 +47,11 @@ type Runner struct {
 // Options of New.
 type Options struct {
 	Log *slog.Logger
-	// DataDir, API, HTTPS and HTTP are as host.Config has them.
-	DataDir, API, HTTPS, HTTP string
-	SecretFile                bool            // there is no keychain, or it is not to be asked
-	Unlock                    <-chan struct{} // has the keychain ask for its password again
-	ChosenFile                <-chan struct{} // the owner chose to keep the secret in a file
+	// DataDir, API and HTTPS are as host.Config has them.
+	DataDir, API, HTTPS string
+	SecretFile          bool            // there is no keychain, or it is not to be asked
+	Unlock              <-chan struct{} // has the keychain ask for its password again
+	ChosenFile          <-chan struct{} // the owner chose to keep the secret in a file
 
 	// OnStart is told that an agent serves: once, also where this process takes over from
 	// another.
@@ -77,7 +77,7 @@ func New(o Options) *Runner {
 		make: func(ctx context.Context, desk, hash []byte, keychain bool) (*host.Host, error) {
 			return host.New(ctx, host.Config{
 				DataDir: o.DataDir, API: o.API, Local: true, HTTPS: o.HTTPS,
-				Mode: agentapi.ModeDesktop, FirstPartyApp: firstPartyApp, HTTP: o.HTTP,
+				Mode: agentapi.ModeDesktop, FirstPartyApp: firstPartyApp,
 				OwnerSecretHash: hash, DeskSecretHash: desk, Keychain: keychain, Log: o.Log,
 			})
 		},

@@ -8,7 +8,7 @@ import net from 'node:net'
 import path from 'node:path'
 import readline from 'node:readline'
 import { startControl } from '../e2e/control.mjs'
-import { programs, runProgram, startBrowser, startPorchlight, startProcess, wayIn } from '../e2e/porchlight.mjs'
+import { programs, runProgram, startBrowser, startPorchlight, startProcess } from '../e2e/porchlight.mjs'
 
 const program = `${programs}/porchlight`
 const owner = 'maya@example.net'
@@ -32,7 +32,7 @@ async function startConnected(t, proxy) {
   const env = { ...process.env, XDG_CONFIG_HOME: path.join(control.dir, 'config'), PORCHLIGHT_DATA: data, PORCHLIGHT_API: '' }
   const porchlight = { dir: control.dir, data, ...runProgram(program, env) }
   const root = path.join(control.data, 'ca', 'root.pem')
-  await startProcess(t, program, ['agent', '--api', '127.0.0.1:0', '--control', control.authUrl, '--ca', root, ...wayIn], { env }, () =>
+  await startProcess(t, program, ['agent', '--api', '127.0.0.1:0', '--control', control.authUrl, '--ca', root], { env }, () =>
     porchlight.json('status').then(
       () => true,
       () => false,

@@ -38,9 +38,6 @@ type computer struct {
 // startComputer runs an agent on a data directory, a new one mostly, with more flags.
 func (s *stage) startComputer(ctx context.Context, data string, more ...string) (*computer, error) {
 	flags := append([]string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, more...)
-	if way := os.Getenv("PORCHLIGHT_HTTP"); way != "" { // what reads visitors' requests
-		flags = append(flags, "--http", way)
-	}
 	program := filepath.Join(s.bin, "porchlight")
 	if s.agentFiles > 0 {
 		program, flags = "sh", append([]string{"-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(s.agentFiles), program}, flags...)

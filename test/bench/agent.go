@@ -104,14 +104,13 @@ func (st *stage) startAgentPart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, proxy := range []struct{ program, way, dir, profile, cookie, bearer, password string }{
-		{st.self, st.http, st.dir, st.profileOf("agent"), oursCookie, oursBearer, oursPassword},
-		{st.before, st.beforeHTTP, filepath.Join(st.dir, "before"), "", beforeCookie, beforeBearer, ""},
+	for _, proxy := range []struct{ program, dir, profile, cookie, bearer, password string }{
+		{st.self, st.dir, st.profileOf("agent"), oursCookie, oursBearer, oursPassword},
+		{st.before, filepath.Join(st.dir, "before"), "", beforeCookie, beforeBearer, ""},
 	} {
 		if proxy.program == "" {
 			continue
 		}
-		st.env = []string{wayVariable + "=" + proxy.way}
 		is, pid, err := st.role(ctx, proxy.program, "proxy", proxy.dir, port(st.app.Addr), proxy.profile)
 		if err != nil {
 			return err

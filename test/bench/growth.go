@@ -40,6 +40,7 @@ func growthPart() part {
 }
 
 func (st *stage) startGrowthPart(ctx context.Context) error {
+	defer func() { st.env = nil }()
 	for _, n := range growth {
 		here := fmt.Sprint(st.dir, "/", n)
 		if err := st.link(here); err != nil {

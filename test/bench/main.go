@@ -54,8 +54,6 @@ type settings struct {
 	only                     string         // groups of work, joined by commas; empty for all
 	contenders               *regexp.Regexp // what the names of those measured match; nil for all
 	before                   string         // this program as an earlier version built it; empty for none
-	http                     string         // the way in of our proxy, own or go; empty for the default
-	beforeHTTP               string         // and of the earlier version's
 	verbose                  bool
 	tiny                     bool          // for the test of the parts: no browser is started
 	out                      string        // where results.json goes; empty for nowhere
@@ -75,7 +73,7 @@ func (s settings) measures(name string) bool {
 // whole reports whether everything is measured, so that the run may replace what
 // an earlier one has left.
 func (s settings) whole() bool {
-	return s.only == "" && s.contenders == nil && s.before == "" && s.http == ""
+	return s.only == "" && s.contenders == nil && s.before == ""
 }
 
 // tool is a peer of those that we build, or the one that is installed.
@@ -117,8 +115,6 @@ func main() {
 		return err
 	})
 	flag.StringVar(&s.before, "before", "", "measure the proxy of an earlier version, too: this program, built from that version")
-	flag.StringVar(&s.http, "http", "", "the way in of our proxy, own or go")
-	flag.StringVar(&s.beforeHTTP, "before-http", "", "and of the earlier version's: with -before this program itself, both ways beside each other")
 	flag.BoolVar(&s.verbose, "v", false, "print each measurement")
 	flag.StringVar(&s.out, "out", "", "write the rows of whole parts to this file")
 	flag.StringVar(&s.docs, "docs", "", "write whole parts of a quiet machine to this document")

@@ -40,9 +40,6 @@ import (
 // the one that measures.
 const roleVariable = "PORCHLIGHT_BENCH_ROLE"
 
-// wayVariable names the proxy's way in, as the agent's flag --http does.
-const wayVariable = "PORCHLIGHT_BENCH_HTTP"
-
 // scaleVariable is how many apps, people and sessions the proxy knows, of each; one
 // where there is none.
 const scaleVariable = "PORCHLIGHT_BENCH_SCALE"
@@ -330,7 +327,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		},
 		TLS:      certs.TLSConfig(oneCertificate{&pair}),
 		Instance: instance, Key: key,
-		Bearer: access.NewBearer(acc), HTTP: os.Getenv(wayVariable),
+		Bearer: access.NewBearer(acc),
 	})
 	if err != nil {
 		return err

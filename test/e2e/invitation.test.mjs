@@ -10,7 +10,7 @@ import test from 'node:test'
 import { promisify } from 'node:util'
 import { startControl } from './control.mjs'
 import { links, startMail } from './mail.mjs'
-import { programs, startBrowser, startProcess, startServer, wayIn } from './porchlight.mjs'
+import { programs, startBrowser, startProcess, startServer } from './porchlight.mjs'
 
 const run = promisify(execFile)
 const program = `${programs}/porchlight`
@@ -38,7 +38,7 @@ async function startComputer(t, control) {
     },
   }
   const root = path.join(control.data, 'ca', 'root.pem')
-  await startProcess(t, program, ['agent', '--api', '127.0.0.1:0', '--control', control.authUrl, '--ca', root, ...wayIn], { env }, async () => {
+  await startProcess(t, program, ['agent', '--api', '127.0.0.1:0', '--control', control.authUrl, '--ca', root], { env }, async () => {
     try {
       await computer.json('status')
       return true

@@ -10,7 +10,6 @@ const page = (title, script = '') => (req, res) => {
 }
 
 test('thirty large cookies of a neighbour keep nobody out', async (t) => {
-  if (process.env.PORCHLIGHT_HTTP === 'go') return t.skip('net/http ends such a connection without a page')
   const porchlight = await startPorchlight(t)
   const { host } = await porchlight.json('account')
   const domain = host.replace(/:\d+$/, '')

@@ -19,9 +19,6 @@ const run = promisify(execFile)
 const built = fileURLToPath(new URL('../../bin', import.meta.url))
 export const programs = process.env.PORCHLIGHT_PROGRAMS ?? built
 const program = `${programs}/porchlight`
-// wayIn are the flags of an agent for what reads visitors' requests: build/otherway.sh
-// has it be the one that is not the default.
-export const wayIn = process.env.PORCHLIGHT_HTTP ? ['--http', process.env.PORCHLIGHT_HTTP] : []
 
 // startPorchlight resolves once the agent serves. t is the test's context; all
 // of it ends with the test. measured takes the program that has no race detector,
@@ -30,7 +27,7 @@ export async function startPorchlight(t, { measured = false } = {}) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-e2e-'))
   const data = path.join(dir, 'data')
   const env = { ...process.env, XDG_CONFIG_HOME: path.join(dir, 'config'), PORCHLIGHT_DATA: data, PORCHLIGHT_API: '' }
-  const agent = spawn(measured ? `${built}/porchlight` : program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', '127.0.0.1:0', ...wayIn], {
+  const agent = spawn(measured ? `${built}/porchlight` : program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', '127.0.0.1:0'], {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -17,7 +17,6 @@ import (
 	"porchlight/agent/host"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
-	"porchlight/agent/proxy/gate"
 	"porchlight/internal/commandline"
 )
 
@@ -65,7 +64,8 @@ Porchlight runs already, this says so and ends with success.`,
 	f.StringVar(&o.acmeDirectory, "acme-directory", "", "ACME directory to order certificates from (default Let's Encrypt; with --ca, this computer makes its own)")
 	f.BoolVar(&o.onDemand, "on-demand", false, "stop 10 seconds after the last registered app has left")
 	f.StringVar(&o.firstParty, "first-party", "", "appId of the app that brings this Porchlight along; stops like --on-demand")
-	f.StringVar(&o.http, "http", gate.DefaultHTTP, "what reads visitors' requests: Porchlight's own code (own) or the Go library's server (go)")
+	f.StringVar(&o.http, "http", "", "ignored")
+	_ = f.MarkHidden("http") // it is there
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log everything to standard error")
 	return cmd
 }
@@ -74,8 +74,8 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 	if o.local && o.control != "" {
 		return commandline.Usagef("say --local or --control, not both")
 	}
-	if err := gate.CheckHTTP(o.http); err != nil {
-		return commandline.Usagef("%w", err)
+	if o.http != "" { // of before 0.1.0
+		fmt.Fprintln(term.err, "--http is ignored, and can be left out: Porchlight's own code reads what visitors send.")
 	}
 	dir, err := where.dataDir()
 	if err != nil {
@@ -95,7 +95,6 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 		ACMEDirectory: o.acmeDirectory,
 		Mode:          agentapi.ModeHeadless,
 		FirstPartyApp: o.firstParty,
-		HTTP:          o.http,
 		OnDemand:      o.onDemand || o.firstParty != "",
 	}
 	if o.firstParty != "" {

@@ -306,7 +306,6 @@ func TestExitCodes(t *testing.T) {
 		{absent, []string{"settings"}, commandline.ExitNotRunning, "not running"},
 		{absent, []string{"activity"}, commandline.ExitNotRunning, "not running"},
 		{absent, []string{"agent", "--local", "--control", "https://control.example.net"}, commandline.ExitUsage, "not both"},
-		{absent, []string{"agent", "--local", "--http", "nginx"}, commandline.ExitUsage, `--http is own or go, not "nginx"`},
 		{absent, []string{"agent", "--control", "http://control.example.net", "--api", "127.0.0.1:0"}, commandline.ExitRefused, "https://control.example.net"},
 		{absent, []string{"agent", "--local", "--ca", absent.dir + "/absent.pem"}, commandline.ExitRefused, "certificate authority"},
 		{absent, []string{"connect"}, commandline.ExitUsage, "URL"},
@@ -400,6 +399,31 @@ func TestStopsBesideAHangingCaller(t *testing.T) {
 	fmt.Fprintf(caller, "POST /publish HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", running.API)
 	if _, err := caller.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHTTPIsIgnored: a unit or a script of before 0.1.0 may still say what reads visitors'
+// requests. On a data directory that ran so Porchlight starts, and says once that it
+// ignores it.
+func TestHTTPIsIgnored(t *testing.T) {
+	t.Parallel()
+	s := shell{t, filepath.Join(t.TempDir(), "data")}
+	for _, flags := range [][]string{{"--http", "own"}, {"--http=go"}} {
+		ctx, stop := context.WithCancel(t.Context())
+		var o output
+		ended := make(chan int, 1)
+		go func() {
+			ended <- run(ctx, append([]string{"agent", "--local", "--data", s.dir, "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, flags...), o.terminal())
+		}()
+		programs.Eventually(t, "the agent is up", func() bool { return strings.Contains(o.stdout(), "Stop with Ctrl-C") })
+		s.state() // it serves
+		stop()
+		if code := <-ended; code != 0 || o.stderr() != "--http is ignored, and can be left out: Porchlight's own code reads what visitors send.\n" {
+			t.Errorf("%v: exit %d, and says %q", flags, code, o.stderr())
+		}
+	}
+	if _, out, _ := s.run("agent", "--help"); strings.Contains(out, "--http ") {
+		t.Errorf("it is still offered: %s", out)
 	}
 }
 

@@ -14,9 +14,8 @@ import (
 	"porchlight/internal/socket"
 )
 
-// front ends TLS before a server sees a connection. Our own way takes what it takes of
-// it; the rest goes to net/http's server: HTTP/1.1 through a strictConn, and HTTP/2 as
-// it is, for its framing has one reading.
+// front ends TLS before a server sees a connection. Our own way takes HTTP/2
+// and plain HTTP/1.1; the rest goes to net/http's server, through a strictConn.
 type front struct {
 	net.Listener
 	conf    *tls.Config
@@ -26,7 +25,7 @@ type front struct {
 	ready   chan net.Conn           // after their handshake
 	ended   chan struct{}           // closed when Accept of the listener has failed
 	err     error                   // why, set before ended is closed
-	own     *ownWay                 // nil for net/http alone
+	own     *ownWay                 // nil where tests measure it
 	next    chan *Conn              // to goroutines that have shaken hands and rest; closed when no more come
 	resting atomic.Int32            // how many do
 

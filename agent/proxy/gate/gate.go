@@ -8,7 +8,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -23,29 +22,13 @@ import (
 	"porchlight/agent/proxy/limits"
 )
 
-// The ways in: the code that reads visitors' requests.
-const (
-	Own = "own" // ours
-	Go  = "go"  // net/http's
-	// DefaultHTTP is the one of whoever chooses none.
-	DefaultHTTP = Own
-)
-
-// CheckHTTP refuses what is no way in; empty is the default.
-func CheckHTTP(way string) error {
-	switch way {
-	case "", Own, Go:
-		return nil
-	}
-	return fmt.Errorf("--http is own or go, not %q", way)
-}
-
 // Config of Serve.
 type Config struct {
 	TLS     *tls.Config // gives the certificate of each host name
 	Handler http.Handler
-	// HTTP is Own or Go; DefaultHTTP when empty.
-	HTTP string
+	// ByLibrary has net/http's server read everything, HTTP/2 too: the measure that tests
+	// hold our own code to. No program sets it.
+	ByLibrary bool
 	// Files is how many files this process may have open.
 	Files int
 	// LetInWithin is how long a connection has for a first request that is let
@@ -86,7 +69,9 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		limitBody(w, r, limits.BodyTimeout) // until there is an app to take it
 		c.Handler.ServeHTTP(w, r)
 	})
-	if cmp.Or(c.HTTP, DefaultHTTP) == Own {
+	if c.ByLibrary {
+		addHTTP2(srv)
+	} else {
 		front.own = newOwnWay(base, srv, c)
 	}
 	fronted := make(chan struct{})
@@ -138,8 +123,9 @@ func forHTTP(conf *tls.Config) *tls.Config {
 	return conf
 }
 
+// newServer makes the server of the HTTP/1.1 that is not plain.
 func newServer(base context.Context, conf *tls.Config, log *slog.Logger) *http.Server {
-	return &http.Server{
+	srv := &http.Server{
 		TLSConfig:                    conf,
 		ReadHeaderTimeout:            limits.HeaderTimeout,
 		IdleTimeout:                  limits.Idle,
@@ -149,18 +135,26 @@ func newServer(base context.Context, conf *tls.Config, log *slog.Logger) *http.S
 		ConnContext:                  withConn,
 		ConnState:                    follow,
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		HTTP2: &http.HTTP2Config{
-			// The room for a frame is taken when its first nine bytes are here.
-			MaxReadFrameSize:              limits.Frame,
-			MaxConcurrentStreams:          limits.Streams,
-			MaxDecoderHeaderTableSize:     limits.HeaderTable,
-			MaxEncoderHeaderTableSize:     limits.HeaderTable,
-			MaxReceiveBufferPerConnection: limits.Window,
-			MaxReceiveBufferPerStream:     limits.Window,
-			// A visitor who vanished without a word must not hold streams open.
-			SendPingTimeout:  limits.PingAfter,
-			PingTimeout:      limits.PingTimeout,
-			WriteByteTimeout: limits.WriteStall,
-		},
+		Protocols:                    new(http.Protocols),
+	}
+	srv.Protocols.SetHTTP1(true)
+	return srv
+}
+
+// addHTTP2 has srv speak HTTP/2 with the limits that ours has.
+func addHTTP2(srv *http.Server) {
+	srv.Protocols.SetHTTP2(true)
+	srv.HTTP2 = &http.HTTP2Config{
+		// The room for a frame is taken when its first nine bytes are here.
+		MaxReadFrameSize:              limits.Frame,
+		MaxConcurrentStreams:          limits.Streams,
+		MaxDecoderHeaderTableSize:     limits.HeaderTable,
+		MaxEncoderHeaderTableSize:     limits.HeaderTable,
+		MaxReceiveBufferPerConnection: limits.Window,
+		MaxReceiveBufferPerStream:     limits.Window,
+		// A visitor who vanished without a word must not hold streams open.
+		SendPingTimeout:  limits.PingAfter,
+		PingTimeout:      limits.PingTimeout,
+		WriteByteTimeout: limits.WriteStall,
 	}
 }

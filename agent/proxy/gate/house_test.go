@@ -22,7 +22,9 @@ import (
 // Both ways in are tried with the same bytes, in a bubble whose clock jumps: every
 // limit is waited for, and none by the clock on the wall.
 
-var ways = []string{gate.Own, gate.Go}
+const own, library = "own", "net-http"
+
+var ways = []string{own, library}
 
 const visited = "notes.porch.test"
 
@@ -80,7 +82,7 @@ func onWay(t *testing.T, way string, handler http.HandlerFunc, fn func(*house)) 
 			defer close(h.over)
 			if err := gate.Serve(ctx, h.ln, gate.Config{
 				TLS:     &tls.Config{Certificates: []tls.Certificate{*cert}},
-				Handler: handler, HTTP: way, Files: 4096, CutOff: func() {}, Log: slog.New(slog.DiscardHandler),
+				Handler: handler, ByLibrary: way == library, Files: 4096, CutOff: func() {}, Log: slog.New(slog.DiscardHandler),
 				Broken: func(what any) { t.Errorf("%s: a fault of ours: %v", way, what) },
 			}); err != nil {
 				t.Errorf("%s: %v", way, err)

@@ -56,7 +56,7 @@ func TestRestEnds(t *testing.T) {
 	for path, within := range map[string]time.Duration{
 		"/": limits.BodyTimeout + time.Second, "/close": time.Second, "/abort": time.Second,
 	} {
-		onWay(t, gate.Own, handler, func(h *house) {
+		onWay(t, own, handler, func(h *house) {
 			g := h.guest()
 			lines := []string{"Content-Length: 5"}
 			if path == "/close" {

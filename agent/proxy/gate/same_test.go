@@ -196,7 +196,7 @@ func methods(pieces []string) (all []string) {
 
 func compare(t *testing.T, pieces ...string) {
 	t.Helper()
-	own, theirs := outcomeOf(t, gate.Own, pieces...), outcomeOf(t, gate.Go, pieces...)
+	own, theirs := outcomeOf(t, own, pieces...), outcomeOf(t, library, pieces...)
 	if !reflect.DeepEqual(own, theirs) {
 		t.Errorf("%.500q:\nown %s\ngo  %s", pieces, own, theirs)
 	}

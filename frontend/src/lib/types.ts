@@ -821,9 +821,7 @@ export interface OwnerState {
   grants: Grant[];
   /** People who have something open now. */
   here: number;
-  /** What reads visitors' requests: Porchlight's own code, or the server of Go's library. */
-  http?: 'own' | 'go';
-  /** Connections that the own code has lost by a fault of its own since the start. */
+  /** Connections of visitors that were lost by a fault of Porchlight's since the start. */
   httpBroken?: number;
   /** People who ask to be let in, oldest first. */
   knocks: Knock[];
