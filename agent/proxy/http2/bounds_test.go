@@ -306,6 +306,22 @@ func TestWindows(t *testing.T) {
 	})
 }
 
+// Weakness: frames of types that an earlier reader had no parser for (CVE-2026-27141).
+// Checked: they are passed over, and the connection goes on.
+func TestUnknownFrames(t *testing.T) {
+	t.Parallel()
+	eachWay(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(t *testing.T, _ string, v *visitor) {
+		for kind := frames.FrameType(0x0a); kind <= 0x0f; kind++ {
+			v.WriteRawFrame(kind, 0, 0, nil)
+			v.WriteRawFrame(kind, 0xff, 1, []byte("x"))
+		}
+		v.ask(1, "GET", "/", true)
+		if h := v.head(1); h.value(":status") != "200" {
+			t.Errorf("%v", h.fields)
+		}
+	})
+}
+
 // Frames that no visitor sends (RFC 9113, sections 5 and 6), each with what it gets.
 func TestWrongFrames(t *testing.T) {
 	t.Parallel()
@@ -328,6 +344,14 @@ func TestWrongFrames(t *testing.T) {
 		}, protocol},
 		"an ACK of no SETTINGS": {func(v *visitor) { v.WriteSettingsAck(); v.WriteSettingsAck(); v.WriteSettingsAck() }, protocol},
 		"a setting said twice":  {func(v *visitor) { v.WriteSettings(frames.Setting{ID: 9, Val: 1}, frames.Setting{ID: 9, Val: 1}) }, protocol},
+		"101 settings": {func(v *visitor) { // CVE-2020-11080
+			var all []frames.Setting
+			for id := range frames.SettingID(101) {
+				all = append(all, frames.Setting{ID: 100 + id})
+			}
+			v.WriteSettings(all...)
+		}, protocol},
+		"a frame size of 0": {func(v *visitor) { v.WriteSettings(frames.Setting{ID: frames.SettingMaxFrameSize}) }, protocol}, // CVE-2026-33814
 		"a frame within a block": {func(v *visitor) {
 			v.WriteHeaders(frames.HeadersFrameParam{StreamID: 1, BlockFragment: v.encode("a", "b")})
 			v.WriteData(1, true, nil)

@@ -68,6 +68,7 @@ func FuzzParts(f *testing.F) {
 	f.Add(first, broken)
 	f.Add(first, first[:len(first)-20])
 	f.Add(append([]byte{0x3f, 0xe1, 0x1f}, first...), []byte{0x10, 0x7f, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte("\x5f\x03abc\x5f\x04abcd"), first) // an index of 31, which needs six bits
 	f.Add([]byte("\x0f\x08\xff\x00"+strings.Repeat("\xff", 127)), first)
 	f.Add([]byte("\x00\x7f\x82\x80\x80\x80\x80\x00x\x01y"), []byte("\x00\x01x\x7f\x80\x80\x80\x80\x80\x80\x80\x80\x7f"))
 	f.Fuzz(func(t *testing.T, one, other []byte) {
