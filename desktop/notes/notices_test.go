@@ -38,6 +38,12 @@ func TestApprovalsAtATerminalAreTold(t *testing.T) {
 	if c := a.Next(noticesOf(agentapi.NoticeApproved, 1), func() []string { return []string{agentapi.KindApproved} }); len(c.Show) != 0 {
 		t.Errorf("a quiet kind: %+v", c.Show)
 	}
+	// What is quiet makes no storm of the rest.
+	s := noticesOf("renamed", 1, 2, 3, 4)
+	s.Notices = append(s.Notices, agentapi.Notice{ID: 5, Kind: agentapi.NoticeApproved})
+	if got := said(notes.NewAnnouncer(notes.Told{}, time.Now).Next(s, func() []string { return []string{agentapi.KindChanged} })); !slices.Equal(got, []string{"+notice-5"}) {
+		t.Errorf("beside four of a quiet kind: %v", got)
+	}
 }
 
 func TestNoticesAreToldOnce(t *testing.T) {
