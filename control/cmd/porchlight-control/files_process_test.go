@@ -22,7 +22,7 @@ import (
 // Weakness: at the limit of open files a node was dead to everybody, its health,
 // its metrics and its administration included, and said nothing. Attack: open
 // connections from several addresses, some that are kept after a request and some
-// that never say anything, until there are no more files to be had. Checked:
+// that say one byte and no more, until there are no more files to be had. Checked:
 // /readyz, /metrics and the socket answer all the while, the log and the metrics
 // name the limit, the settings beyond it were lowered aloud, and who comes after
 // the flood is served.
@@ -108,6 +108,7 @@ func (f *flood) open(n int) {
 		}
 		f.conns = append(f.conns, conn)
 		if i%2 == 1 {
+			_, _ = conn.Write([]byte{0x16}) // before that the system may keep it from the server
 			continue
 		}
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
