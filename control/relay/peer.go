@@ -21,16 +21,13 @@ import (
 // has it, over a connection of its own between the two. The first node sends a
 // request (the visitor's address, the one it connected to, and its first bytes),
 // the second answers with one byte, and from then on both copy. No visitor is
-// passed on twice. The connection is plain where the first node has a key for a
-// voucher (voucher.go); else, and where a certificate authority's challenge might be
-// answered, it is TLS, in which both sides have shown that they belong to this
-// control plane.
+// passed on twice. The connection is TLS, in which both sides have shown that they
+// belong to this control plane.
 const (
 	peerHead = 2*(16+2) + 2 // bytes: two addresses with ports, and a length
 
 	peerHere    = 1 // the tunnel is here
 	peerUnknown = 2 // it is not, any more
-	peerRefused = 3 // the voucher is not good here
 
 	peerDial      = 2 * time.Second
 	peerHandshake = 5 * time.Second
@@ -130,7 +127,7 @@ func (r *Relay) touch(host string) {
 
 // peerStream is a connection between two nodes that stands for a visitor's.
 type peerStream struct {
-	stream        // raw itself, or the TLS on it
+	stream        // the TLS on raw
 	raw           *net.TCPConn
 	remote, local net.Addr
 	from          string // the node that passes the visitor on, where it is taken over
@@ -138,9 +135,6 @@ type peerStream struct {
 
 func (s *peerStream) RemoteAddr() net.Addr { return s.remote }
 func (s *peerStream) LocalAddr() net.Addr  { return s.local }
-
-// plain says that there is no TLS between the nodes.
-func (s *peerStream) plain() bool { return s.stream == stream(s.raw) }
 
 // reset ends the connection in a way that the other side does not take for the
 // end of the stream.
@@ -184,10 +178,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	for node := range found.each(tried) {
 		var peer *peerStream
 		if peer, err = r.offer(round, found.sure, node, conn, p); err == nil {
-			if !peer.plain() {
-				r.wantKey(life, node)
-			}
-			f := &flow{visitor: withoutHeader(conn), agent: withoutHeader(peer), passed: true}
+			f := &flow{visitor: withoutHeader(conn), agent: peer, passed: true}
 			if !r.routes.join(away, nil, f) {
 				peer.reset()
 				err = errSessionOver
@@ -199,9 +190,6 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 			}
 			p.release()
 			r.counters.passedOn.Add(1)
-			if peer.plain() {
-				r.counters.passedPlain.Add(1)
-			}
 			r.wg.Add(1)
 			f.ended = func(up, down int64) {
 				r.counters.bytesUp.Add(uint64(up))
@@ -242,35 +230,8 @@ func (r *Relay) offer(round context.Context, sure bool, node nodeRow, conn strea
 	return r.callPeer(ctx, node, conn, p)
 }
 
-// callPeer offers a visitor to a node, behind a voucher where it can. errUnknownHost says
-// that the tunnel is not there. A node that is silent to a voucher is busy, and not tried
-// again; where that happens often, it is found out whether TLS gets through instead.
+// callPeer offers a visitor to a node. errUnknownHost says that the tunnel is not there.
 func (r *Relay) callPeer(ctx context.Context, node nodeRow, conn stream, p *preface) (*peerStream, error) {
-	// Whoever could answer a certificate authority's challenge would get a
-	// certificate: it must not be seen between nodes.
-	if p.hello.offers(acmeALPN) {
-		return r.callSecurely(ctx, node, conn, p)
-	}
-	key := r.vouchers.keyFor(node)
-	if key == nil {
-		return r.callSecurely(ctx, node, conn, p)
-	}
-	if !key.doubted() {
-		peer, err := r.vouch(ctx, node, key, conn, p)
-		if !errors.Is(err, errRefused) && !errors.Is(err, errVoucherLost) {
-			return peer, err
-		}
-		r.log.Info("a voucher was not taken, the visitor goes inside TLS", "node", node.Node, "err", err)
-	}
-	peer, err := r.callSecurely(ctx, node, conn, p)
-	if key.doubted() && r.vouchers.judge(key, err == nil || errors.Is(err, errUnknownHost)) {
-		r.log.Info("vouchers do not get through where TLS does, visitors go inside that for a while", "node", node.Node)
-	}
-	return peer, err
-}
-
-// callSecurely offers a visitor to a node inside TLS.
-func (r *Relay) callSecurely(ctx context.Context, node nodeRow, conn stream, p *preface) (*peerStream, error) {
 	limited, cancel := context.WithTimeout(ctx, peerDial)
 	defer cancel()
 	raw, err := dialPeer(limited, node)
@@ -322,8 +283,6 @@ func (s *peerStream) ask(ctx context.Context, request []byte, wait time.Duration
 		return s.SetDeadline(time.Time{})
 	case peerUnknown:
 		return errUnknownHost
-	case peerRefused:
-		return errRefused
 	}
 	return fmt.Errorf("it answered with %d", answer[0])
 }

@@ -31,9 +31,6 @@ func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
 		decided := sync.OnceFunc(func() { <-r.peersEntering })
 		defer decided()
 		if err := r.servePeer(life, raw, decided); err != nil {
-			if r.counters.refuseVoucher(err) {
-				_, _ = conn.Write([]byte{peerRefused})
-			}
 			_ = conn.Close()
 			r.counters.peerFailures.Add(1)
 			r.log.Info("a peer's connection was refused", "from", conn.RemoteAddr().String(), "err", err)
@@ -41,36 +38,18 @@ func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
 	})
 }
 
-// servePeer takes over a visitor from another node, or gives that a key.
+// servePeer takes over a visitor from another node.
 func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func()) error {
 	if err := conn.SetDeadline(time.Now().Add(peerHandshake)); err != nil {
 		return err
 	}
-	var mark [1]byte
-	if _, err := io.ReadFull(conn, mark[:]); err != nil {
-		return err
-	}
-	p := &preface{buf: fullBuffers.Get().(*[headroom + maxPreface]byte)[:]}
-	defer p.release()
-	if mark[0] == voucherMark {
-		visitor, err := r.readVoucher(conn, p)
-		if err != nil {
-			return err
-		}
-		return r.takeOver(life, visitor, p, decided)
-	}
-	secure := tls.Server(&prefixedConn{Conn: conn, rest: mark[:]}, r.peerTLS.server())
+	secure := tls.Server(conn, r.peerTLS.server())
 	ctx, cancel := context.WithTimeout(life, peerHandshake)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return err
 	}
-	switch got := secure.ConnectionState().NegotiatedProtocol; got {
-	case peerKeyALPN:
-		p.release()
-		return r.giveKey(life, conn, secure, decided)
-	case peerALPN:
-	default:
+	if got := secure.ConnectionState().NegotiatedProtocol; got != peerALPN {
 		return fmt.Errorf("it speaks %q", got)
 	}
 	if err := secure.SetDeadline(time.Now().Add(peerAnswer)); err != nil {
@@ -80,6 +59,8 @@ func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func(
 	if err != nil {
 		return err
 	}
+	p := &preface{buf: fullBuffers.Get().(*[headroom + maxPreface]byte)[:]}
+	defer p.release()
 	visitor := &peerStream{stream: secure, raw: conn, from: from}
 	err = visitor.readRequest(p)
 	if err == io.EOF {
@@ -116,22 +97,15 @@ func (s *peerStream) readRequest(p *preface) error {
 	if _, err := io.ReadFull(s, head[:]); err != nil {
 		return err
 	}
-	n, err := s.named(head)
+	source, destination, n, err := parsePeerHead(head)
 	if err != nil {
 		return err
 	}
+	s.remote, s.local = net.TCPAddrFromAddrPort(source), net.TCPAddrFromAddrPort(destination)
 	if _, err := io.ReadFull(s, p.buf[headroom:headroom+n]); err != nil {
 		return err
 	}
 	return p.parseHello(n)
-}
-
-// named takes the visitor's addresses from a request's head, and returns how many first
-// bytes there are.
-func (s *peerStream) named(head [peerHead]byte) (int, error) {
-	source, destination, n, err := parsePeerHead(head)
-	s.remote, s.local = net.TCPAddrFromAddrPort(source), net.TCPAddrFromAddrPort(destination)
-	return n, err
 }
 
 // parseHello reads the n first bytes, which must be a whole ClientHello.

@@ -23,12 +23,10 @@ import (
 // makes from a secret in their store: whoever can read the store is a node, and
 // nobody else is. While the secret is replaced there are two such authorities for some
 // minutes. A node that has left the store's readers with an old copy is not one any more
-// when its secret has ended, and neither are its connections. Certificates live in memory
-// only.
+// when its secret has ended. Certificates live in memory only.
 const (
 	// Those before had lower numbers, up to version 0.1.0.
-	peerALPN       = "porchlight-peer/3"     // a visitor
-	peerKeyALPN    = "porchlight-peer-key/2" // a key to make vouchers with
+	peerALPN       = "porchlight-peer/3" // a visitor
 	newsALPN       = "porchlight-news/2"
 	peerSuffix     = ".peer.porchlight.internal"
 	peerSecretSize = 32 // bytes, at least
@@ -84,8 +82,7 @@ type peerTLS struct {
 	cache tls.ClientSessionCache
 	cert  *tls.Certificate
 	made  time.Time
-	held  map[net.Conn]*x509.Certificate // connections that end with an authority
-	over  int                            // how often an authority has ended
+	over  int // how often an authority has ended
 }
 
 // Secrets are at least 32 bytes each, which all nodes know and nobody else. The first is
@@ -93,14 +90,13 @@ type peerTLS struct {
 type Secrets func() ([][]byte, error)
 
 func newPeerTLS(secrets Secrets, node string, now func() time.Time) (*peerTLS, error) {
-	p := &peerTLS{node: node, secrets: secrets, now: now, held: map[net.Conn]*x509.Certificate{}}
+	p := &peerTLS{node: node, secrets: secrets, now: now}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p, p.renewed()
 }
 
-// renew goes by the secrets as they are now, and ends the connections known by one that
-// has ended.
+// renew goes by the secrets as they are now.
 func (p *peerTLS) renew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,12 +122,6 @@ func (p *peerTLS) renewed() error {
 	if slices.ContainsFunc(before, func(a *authority) bool { return !p.trusts(a.cert) }) {
 		p.over++
 	}
-	for conn, by := range p.held {
-		if !p.trusts(by) {
-			_ = conn.Close()
-			delete(p.held, conn)
-		}
-	}
 	if err == nil && len(p.all) == 0 {
 		err = errors.New("relay: the peers have no secret")
 	}
@@ -141,29 +131,6 @@ func (p *peerTLS) renewed() error {
 // trusts says whether a certificate is an authority's. mu is held.
 func (p *peerTLS) trusts(cert *x509.Certificate) bool {
 	return slices.ContainsFunc(p.all, func(a *authority) bool { return a.cert.Equal(cert) })
-}
-
-// hold has a connection, whose other side was verified, end with the authority that knows
-// it; release must be called when it has ended.
-func (p *peerTLS) hold(conn net.Conn, state tls.ConnectionState) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(state.VerifiedChains) == 0 {
-		return errors.New("its certificate was not verified")
-	}
-	chain := state.VerifiedChains[0]
-	by := chain[len(chain)-1]
-	if !p.trusts(by) {
-		return errors.New("its authority has ended")
-	}
-	p.held[conn] = by
-	return nil
-}
-
-func (p *peerTLS) release(conn net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.held, conn)
 }
 
 // certificate is this node's, made anew every day.
@@ -217,7 +184,7 @@ func (p *peerTLS) known() (*x509.CertPool, tls.ClientSessionCache) {
 func (p *peerTLS) server() *tls.Config {
 	pool, _ := p.known()
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN, peerKeyALPN}, Time: p.now,
+		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN}, Time: p.now,
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
@@ -231,14 +198,6 @@ func (p *peerTLS) client(node string) *tls.Config {
 		RootCAs: pool, ServerName: node + peerSuffix, ClientSessionCache: cache,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
-}
-
-// clientForKey is for a connection that a key comes over: both sides show their
-// certificates anew.
-func (p *peerTLS) clientForKey(node string) *tls.Config {
-	config := p.client(node)
-	config.NextProtos, config.ClientSessionCache = []string{peerKeyALPN}, nil
-	return config
 }
 
 // peerName is the node at the other end of a connection.

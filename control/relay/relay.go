@@ -27,8 +27,7 @@
 //	            it is in the store, and when; living.go for whoever looks
 //	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to,
 //	            peerserve.go taking them over, peertls.go how nodes know each other,
-//	            voucher.go and voucherkeys.go without TLS between the nodes, come.go
-//	            having the agent come to where its visitors are
+//	            come.go having the agent come to where its visitors are
 //	stats.go    what is counted; socket_*.go what the system is asked of a socket
 //
 // The relay holds no key of a computer and never sees what a visit carries:
@@ -142,8 +141,7 @@ type Relay struct {
 	directory     *directory // nil without peers
 	cutOff        atomic.Bool
 	silence       silence
-	peerTLS       *peerTLS  // nil without
-	vouchers      *vouchers // nil without
+	peerTLS       *peerTLS // nil without
 	peersEntering chan struct{}
 
 	serving  atomic.Bool
@@ -219,7 +217,6 @@ func New(cfg Config) (*Relay, error) {
 	if r.peerTLS, err = newPeerTLS(cfg.Peers.Secrets, cfg.Node, cfg.Now); err != nil {
 		return nil, err
 	}
-	r.vouchers = newVouchers()
 	r.peersEntering = make(chan struct{}, peersEntering)
 	r.directory = newDirectory(*cfg.Peers, cfg.Node, r.routes.holds, cfg.Now, cfg.Log)
 	return r, nil

