@@ -66,8 +66,7 @@ import (
 //	                                of package mail: mails kept, to be delivered, and given up
 //	mail-failed-about/COMPUTER/TIME-ID
 //	                                of package mail: whom such a mail did not reach
-//	relay-node/NODE, relay-tunnel/HOST/NODE
-//	                                of package relay: its nodes, and where tunnels are
+//	relay-node/NODE                 of package relay: its nodes
 //	acme/KEY, acme-lock/NAME        of package certstore: ACME's account, certificates
 //	                                and keys, sealed, and who has a lock
 //	schema                          of package kv: how many migrations the rows have been through

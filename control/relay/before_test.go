@@ -2,7 +2,6 @@ package relay
 
 import (
 	"crypto/tls"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -56,12 +55,12 @@ func TestNodesOfBeforeAreRefused(t *testing.T) {
 	defer l.Close()
 	err = store.Update(t.Context(), func(tx kv.Tx) error {
 		row := nodeRow{Node: "before", Run: "r", Peer: l.Addr().String(), Relay: controlapi.Relay{Address: "before.example:443"}}
-		return errors.Join(putRow(tx, keyNodes+"before", row, lease),
-			putRow(tx, keyTunnels+"maya.localhost/before", tunnelRow{Run: "r", Since: time.Now()}, tunnelLife))
+		return putRow(tx, keyNodes+"before", row, lease)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	store.hall.hold("maya.localhost", "r", true)
 	var log logLines
 	one := serveNode(t, store, "one", func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	two := serveNode(t, store, "two", nil)

@@ -19,19 +19,14 @@ import (
 	"porchlight/control/kv"
 )
 
-// The nodes of one control plane find each other, and each other's tunnels, in
-// the store they share:
+// The nodes of one control plane find each other in the store they share:
 //
-//	relay-node/NODE          nodeRow, a lease that the node renews
-//	relay-tunnel/HOST/NODE   tunnelRow: an agent's tunnel for HOST is at NODE
+//	relay-node/NODE   nodeRow, a lease that the node renews
 //
-// A tunnel's row counts only while its node's lease runs and names the same run
-// of the program, so a node that dies takes its tunnels along without anybody
-// having to clean up. Such rows are there only while they are needed: see
-// directoryrows.go.
+// Which tunnels they hold they say themselves, by news, and nothing of that is in the
+// store: a node that dies takes its tunnels along without anybody having to clean up.
 const (
-	keyNodes   = "relay-node/"
-	keyTunnels = "relay-tunnel/"
+	keyNodes = "relay-node/"
 
 	// lease is how long a node counts without renewing, and thus how long after
 	// its death others still send it visitors, whom they then turn away.
@@ -42,12 +37,11 @@ const (
 	awayFor = lease / 3
 	// lookEvery is how late another node's coming and going may be noticed.
 	lookEvery = 2 * time.Second
-	// tunnelLife is how long a tunnel's row lasts without being written again,
-	// which happens at half of it.
-	tunnelLife = 2 * time.Hour
-	// tunnelsAtOnce bounds one transaction, nodesAtOnce one read of nodes.
-	tunnelsAtOnce = 100
-	nodesAtOnce   = 64
+	// unheardFor is how long a node that lives is not heard before that is said: one that
+	// was killed is not taken for alive as long.
+	unheardFor = lease + lease/3
+	// nodesAtOnce bounds one read of nodes.
+	nodesAtOnce = 64
 
 	storeWait = 5 * time.Second
 )
@@ -69,24 +63,19 @@ type nodeRow struct {
 // nodeProtocol is what this version's nodes speak with each other.
 const nodeProtocol = 1
 
-type tunnelRow struct {
-	Run   string    `json:"run"`
-	Since time.Time `json:"since"`
-}
-
-// directory is one node's view of the others. Its run method keeps both rows and
-// view up to date.
+// directory is one node's view of the others. Its run method keeps this one's row and
+// the view up to date.
 type directory struct {
 	store     kv.Store
 	self      nodeRow
 	domain    string // with a leading dot; what is outside is never looked up
 	holds     func(host string) bool
-	news      func() string // nil without
-	tell      func()        // the nodes that agents should know have changed
+	news      func() string
+	tell      func() // the nodes that agents should know have changed
 	othersAre func([]Neighbour)
-	hold      func(host string, holds func(string) bool)                                // nil without
-	holders   func(ctx context.Context, host string, most int) (runs, without []string) // nil without
-	unheardBy func(long time.Duration) (runs []string)                                  // nil without
+	hold      func(host string, holds func(string) bool)
+	holders   func(ctx context.Context, host string, most int) (runs, without []string)
+	unheardBy func(long time.Duration) (runs []string)
 	now       func() time.Time
 	log       *slog.Logger
 
@@ -94,7 +83,6 @@ type directory struct {
 	lookedAlong func(kv.Tx, error)
 
 	wake    chan struct{} // has room for one
-	lookups chan struct{} // a place for each lookup under way
 	asks    chan struct{} // a place for each visitor other nodes are asked for
 	flight  singleflight.Group
 	looking chan struct{} // has room for one: who reads and tells who is there, as what was read later counts
@@ -104,11 +92,7 @@ type directory struct {
 	seenAt    time.Time            // when nodes was read
 	anewAt    time.Time            // when lookAnew failed last
 	anewSince time.Time            // when the read of lookAnew that is under way began
-	rows      bool                 // where tunnels are is in the store, too
 	patience  time.Time            // until when nobody is taken for gone
-	dirty     map[string]bool      // hosts whose row may be wrong
-	written   map[string]time.Time // hosts whose row this node wrote, and when
-	cache     map[string]cached    // by server name
 	last      map[string]known     // by host: for when the store is away
 	failed    int                  // lookups in a row
 	away      bool                 // the store did not answer lookups, and has not been read since
@@ -116,6 +100,7 @@ type directory struct {
 	renewed   bool                 // this run wrote its row
 	namesake  string               // the run of another relay with this node's name
 	refused   []string             // the runs of nodes of before version 0.1.0
+	notHeard  []string             // the runs of nodes that have no way to tell this one
 	draining  bool
 }
 
@@ -141,7 +126,6 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 		hold:      p.Hold,
 		holders:   p.Holders,
 		unheardBy: p.Unheard,
-		rows:      p.Holders == nil || p.Unheard == nil,
 		domain:    "." + p.Domain,
 		holds:     holds,
 		tell:      tell,
@@ -151,30 +135,15 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 		along: p.Along, lookedAlong: along,
 
 		wake:      make(chan struct{}, 1),
-		lookups:   make(chan struct{}, lookupsAtOnce),
 		looking:   make(chan struct{}, 1),
 		asks:      make(chan struct{}, asksAtOnce),
-		dirty:     make(map[string]bool),
-		written:   make(map[string]time.Time),
-		cache:     make(map[string]cached),
 		last:      make(map[string]known),
 		unreached: make(map[string]time.Time),
 	}
 }
 
 // touch says that a tunnel for host came or went.
-func (d *directory) touch(host string) {
-	if d.hold != nil {
-		d.hold(host, d.holds)
-	}
-	d.mu.Lock()
-	rows := d.rows
-	d.noteTunnel(host)
-	d.mu.Unlock()
-	if rows {
-		d.nudge()
-	}
-}
+func (d *directory) touch(host string) { d.hold(host, d.holds) }
 
 // drain asks the others to send agents elsewhere.
 func (d *directory) drain() {
@@ -191,8 +160,8 @@ func (d *directory) nudge() {
 	}
 }
 
-// run keeps rows and view until ctx ends, and then withdraws this node. What
-// fails is tried again: the rows follow what is so, not what has happened.
+// run keeps row and view until ctx ends, and then withdraws this node. What
+// fails is tried again: the row follows what is so, not what has happened.
 func (d *directory) run(ctx context.Context) {
 	const step = time.Second
 	tick := time.NewTicker(step)
@@ -209,7 +178,6 @@ func (d *directory) run(ctx context.Context) {
 				renewed, drained = now, draining
 			}
 		}
-		d.try(ctx, "telling other relays of tunnels", d.writeTunnels)
 		if now.Sub(looked) >= lookEvery-step/2 { // ticks come a little early, too
 			if d.try(ctx, "looking for other relays", d.look) {
 				looked = now
@@ -244,9 +212,7 @@ func (d *directory) renew(ctx context.Context) error {
 	d.mu.Lock()
 	row.Draining = d.draining
 	d.mu.Unlock()
-	if d.news != nil {
-		row.News = d.news()
-	}
+	row.News = d.news()
 	value, err := json.Marshal(row)
 	if err != nil {
 		return err
@@ -289,7 +255,19 @@ func (d *directory) refuseBefore(nodes []nodeRow) []nodeRow {
 	})
 }
 
-// withdraw deletes this node's row, and with it all its tunnels.
+// warnOfSilence says which nodes live and are not heard, as when no port for news is open
+// between two of them: their tunnels are found by asking them for each visitor. mu is held.
+func (d *directory) warnOfSilence() {
+	before := d.notHeard
+	d.notHeard = d.unheardBy(unheardFor)
+	for _, n := range d.others() {
+		if slices.Contains(d.notHeard, n.Run) && !slices.Contains(before, n.Run) {
+			d.log.Warn("a relay of this service lives and is not heard: is its port for news open to this one?", "node", n.Node, "address", n.News)
+		}
+	}
+}
+
+// withdraw deletes this node's row.
 func (d *directory) withdraw(ctx context.Context) error {
 	return d.store.Update(ctx, func(tx kv.Tx) error {
 		row, found, err := getRow[nodeRow](tx, keyNodes+d.self.Node)
@@ -336,11 +314,8 @@ func (d *directory) readNodes(ctx context.Context, along kv.Rows, looked func(kv
 	d.warnOfNamesake(nodes)
 	changed := !slices.Equal(d.nodes, nodes)
 	d.nodes, d.seenAt, d.away, d.failed = nodes, d.now(), false, 0
-	d.decideRows()
+	d.warnOfSilence()
 	maps.DeleteFunc(d.unreached, func(_ string, until time.Time) bool { return !d.now().Before(until) })
-	if changed {
-		clear(d.cache)
-	}
 	d.mu.Unlock()
 	if changed {
 		d.tell()
@@ -368,14 +343,6 @@ func withMissing(nodes, before []nodeRow) []nodeRow {
 	}
 	slices.SortFunc(nodes, func(a, b nodeRow) int { return strings.Compare(a.Node, b.Node) })
 	return nodes
-}
-
-func putRow(tx kv.Tx, key string, row any, ttl time.Duration) error {
-	value, err := json.Marshal(row)
-	if err != nil {
-		return err
-	}
-	return tx.Put(key, value, ttl)
 }
 
 func getRow[T any](tx kv.Tx, key string) (row T, found bool, err error) {

@@ -28,7 +28,7 @@ const (
 	failedMost = 3
 )
 
-// known is where a host's tunnel was when the store last said so.
+// known is where a host's tunnel was when a node last said so.
 type known struct {
 	node string
 	at   time.Time
@@ -44,25 +44,6 @@ func (d *directory) lookupFailed(err error) {
 	defer d.mu.Unlock()
 	d.failed++
 	d.away = d.away || d.failed >= failedMost || errors.Is(err, kv.ErrUnavailable)
-}
-
-// learn keeps what the store said about a server name, and of the host that has a
-// tunnel where it is.
-func (d *directory) learn(serverName string, nodes []nodeRow) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed = 0
-	entry := cached{nodes, d.now().Add(foundFor)}
-	if len(nodes) == 0 {
-		entry.until = d.now().Add(missingFor)
-	}
-	if len(d.cache) >= cacheMost {
-		clear(d.cache)
-	}
-	d.cache[serverName] = entry
-	if len(nodes) > 0 {
-		d.remember(serverName, nodes[0])
-	}
 }
 
 // heldBy notes that a node was asked, and has the tunnel.

@@ -3,8 +3,6 @@ package relay
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -14,23 +12,16 @@ import (
 	"porchlight/control/kv"
 )
 
-// Bounds of the lookups, which strangers cause by naming hosts.
 const (
-	lookupsAtOnce = 16
-	lookupWait    = time.Second
-	foundFor      = 2 * time.Second
-	missingFor    = time.Second
-	cacheMost     = 4096
+	// lookupWait bounds a look for nodes that strangers cause by naming hosts.
+	lookupWait = time.Second
+	// unreachedFor is how long a node that did not answer is not tried.
+	unreachedFor = 2 * time.Second
 )
 
-type cached struct {
-	nodes []nodeRow
-	until time.Time
-}
-
 // findings are the other nodes that may have a tunnel, the likeliest first. They are
-// sure where these nodes or the store have just said so, and nobody was left out: then
-// nodes that are not among them have none. That there are none at all is sure only where
+// sure where these nodes have just said so, and nobody was left out: then nodes that are
+// not among them have none. That there are none at all is sure only where
 // it was just read who is there, too.
 type findings struct {
 	nodes []nodeRow
@@ -68,8 +59,8 @@ func (f findings) nowhere() error {
 	return errNoConnection
 }
 
-// round bounds how long nodes are asked for one visitor, where the store has not named
-// them.
+// round bounds how long nodes are asked for one visitor, where they have not named
+// themselves.
 func (f findings) round(life context.Context) (context.Context, context.CancelFunc) {
 	if f.sure {
 		return life, func() {}
@@ -77,58 +68,76 @@ func (f findings) round(life context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(life, askedFor)
 }
 
-// find names the other nodes where a tunnel for a server name is, the latest
-// first. Those who have it say so themselves; where nobody does, the store is looked
-// into while rows are needed. It answers from memory where it can, and goes by what it
-// last knew where the store cannot be asked. The error is an overLimit: too many ask.
-func (d *directory) find(ctx context.Context, serverName string) (findings, error) {
+// find names the other nodes where a tunnel for a server name is, the latest first. Those
+// who have it say so themselves. Where nobody does, all are to be asked but those that are
+// known to be without it: the others were not heard, were too busy to answer, or came after
+// the question. It goes by what it last knew where the store cannot be asked who is there.
+func (d *directory) find(ctx context.Context, serverName string) findings {
 	if !strings.HasSuffix(serverName, d.domain) {
-		return findings{sure: true}, nil
+		return findings{sure: true}
 	}
 	found, without := d.ask(ctx, serverName)
 	if len(found.nodes) > 0 {
-		return found, nil
+		return found
+	}
+	known := d.lookAnew(ctx)
+	found = d.lastKnown(serverName)
+	found.nodes = slices.DeleteFunc(found.nodes, func(n nodeRow) bool { return slices.Contains(without, n.Run) })
+	found.sure = known && len(found.nodes) == 0
+	return d.reached(found)
+}
+
+const (
+	// freshFor is how old the view of the nodes may be where nobody says to have a tunnel.
+	freshFor = 200 * time.Millisecond
+	// anewWait is how long a visitor waits for a newer one: a near database answers in a few
+	// milliseconds, and one that does not is no reason to keep waiting who may be known.
+	anewWait = 300 * time.Millisecond
+)
+
+// lookAnew reads who is there, because a node that came just now may have the tunnel that
+// nobody else has, and says whether it is known: read no more than freshFor before it was
+// called. Those who ask together cause one read, and strangers who name hosts none within
+// freshFor of the last. The store may outlast the time it is given, so the read is left to
+// itself after anewWait, and nobody waits for one that is overdue.
+func (d *directory) lookAnew(ctx context.Context) (known bool) {
+	d.mu.Lock()
+	called := d.now()
+	known = called.Sub(d.seenAt) < freshFor
+	due := !known && !d.storeIsAway() && called.Sub(d.anewAt) >= freshFor
+	overdue := !d.anewSince.IsZero() && called.Sub(d.anewSince) >= anewWait
+	d.mu.Unlock()
+	if !due || overdue {
+		return known
+	}
+	looked := d.flight.DoChan("", func() (any, error) { // no server name is empty
+		d.mu.Lock()
+		d.anewSince = d.now()
+		d.mu.Unlock()
+		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), lookupWait)
+		defer cancel()
+		// Strangers cause it, so nothing is read along: that it failed would cost far larger reads.
+		err := d.readNodes(ctx, kv.Rows{}, func(kv.Tx, error) {})
+		if err != nil {
+			d.log.Warn("looking for new relays failed; those known count", "err", err)
+			d.lookupFailed(err) // so that not everybody waits for it
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.anewSince = time.Time{}
+		if err != nil {
+			d.anewAt = d.now()
+		}
+		return nil, nil
+	})
+	select {
+	case <-looked:
+	case <-time.After(anewWait):
+	case <-ctx.Done():
 	}
 	d.mu.Lock()
-	entry, ok := d.cache[serverName]
-	away, rows, others := d.storeIsAway(), d.rows, d.others()
-	d.mu.Unlock()
-	if rows { // and then these are asked by rows
-		for _, n := range others {
-			if n.News == "" {
-				without = append(without, n.Run)
-			}
-		}
-	}
-	switch {
-	case !rows:
-		return d.withoutRows(ctx, serverName, without), nil
-	case ok && d.now().Before(entry.until):
-		return d.byRows(ctx, serverName, entry.nodes, without), nil
-	case away:
-		return d.reached(d.lastKnown(serverName)), nil
-	}
-	// Strangers cause it: all lookups together have one turn.
-	ctx, cancel := context.WithTimeout(kv.WithTurn(ctx, "lookups"), lookupWait)
-	defer cancel()
-	select {
-	case d.lookups <- struct{}{}:
-		defer func() { <-d.lookups }()
-	case <-ctx.Done():
-		return findings{}, overLimit(limitLookups)
-	}
-	read, err, _ := d.flight.Do(serverName, func() (any, error) {
-		nodes, err := d.lookUp(ctx, serverName)
-		if err != nil {
-			d.log.Warn("looking for a tunnel failed; what was known last counts", "err", err)
-			d.lookupFailed(err)
-		}
-		return nodes, err
-	})
-	if err != nil {
-		return d.reached(d.lastKnown(serverName)), nil
-	}
-	return d.byRows(ctx, serverName, read.([]nodeRow), without), nil
+	defer d.mu.Unlock()
+	return called.Sub(d.seenAt) < freshFor // not by how late this goes on
 }
 
 // ask has the nodes that hold a tunnel say so. The first that does is enough, so that no
@@ -136,9 +145,6 @@ func (d *directory) find(ctx context.Context, serverName string) (findings, erro
 // goes away itself, or could not be reached a moment ago, all of them are. Nobody may
 // answer: without are then the runs that surely do not hold it.
 func (d *directory) ask(ctx context.Context, serverName string) (found findings, without []string) {
-	if d.holders == nil {
-		return findings{}, nil
-	}
 	d.mu.Lock()
 	most := min(len(d.others()), peersTried)
 	d.mu.Unlock()
@@ -165,90 +171,26 @@ func (d *directory) saying(ctx context.Context, serverName string, most int) (no
 	d.mu.Lock()
 	others := d.others()
 	d.mu.Unlock()
-	var places []place
 	for _, run := range runs {
 		if i := slices.IndexFunc(others, func(n nodeRow) bool { return n.Run == run }); i >= 0 {
-			places = append(places, place{nodeRow: others[i]})
+			nodes = append(nodes, others[i])
 		}
 	}
-	slices.SortStableFunc(places, likelier)
-	return d.reached(findings{nodes: nodesOf(places)}).nodes, len(runs) > 0, without
+	slices.SortStableFunc(nodes, func(a, b nodeRow) int { // those that go away last
+		switch {
+		case a.Draining == b.Draining:
+			return 0
+		case a.Draining:
+			return 1
+		}
+		return -1
+	})
+	return d.reached(findings{nodes: nodes}).nodes, len(runs) > 0, without
 }
 
 // others are the living nodes but this one. mu is held.
 func (d *directory) others() []nodeRow {
 	return slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Node == d.self.Node })
-}
-
-type place struct {
-	nodeRow
-	since time.Time
-}
-
-// lookUp reads which of the living nodes has the host of a server name: the name
-// itself, or what follows its first label.
-func (d *directory) lookUp(ctx context.Context, serverName string) ([]nodeRow, error) {
-	d.mu.Lock()
-	others := d.others()
-	d.mu.Unlock()
-	var places []place
-	_, parent, _ := strings.Cut(serverName, ".")
-	var keys []string
-	for _, n := range others {
-		keys = append(keys, keyTunnels+serverName+"/"+n.Node, keyTunnels+parent+"/"+n.Node)
-	}
-	if len(keys) > 0 {
-		err := d.store.View(ctx, func(tx kv.Tx) error {
-			places = nil
-			var values [][]byte
-			for some := range slices.Chunk(keys, kv.MaxKeys) {
-				found, err := tx.GetAll(some...)
-				if err != nil {
-					return err
-				}
-				values = append(values, found...)
-			}
-			for i, value := range values {
-				var row tunnelRow
-				if value == nil {
-					continue
-				}
-				if err := json.Unmarshal(value, &row); err != nil {
-					return fmt.Errorf("the row %s: %w", keys[i], err)
-				}
-				if n := others[i/2]; row.Run == n.Run {
-					places = append(places, place{n, row.Since})
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	slices.SortStableFunc(places, likelier)
-	nodes := nodesOf(places)
-	d.learn(serverName, nodes)
-	return nodes, nil
-}
-
-func nodesOf(places []place) []nodeRow {
-	nodes := make([]nodeRow, len(places))
-	for i, p := range places {
-		nodes[i] = p.nodeRow
-	}
-	return nodes
-}
-
-// likelier orders the latest first, and those that go away last.
-func likelier(a, b place) int {
-	switch {
-	case a.Draining == b.Draining:
-		return b.since.Compare(a.since)
-	case a.Draining:
-		return 1
-	}
-	return -1
 }
 
 // reached drops the nodes that could not be reached a moment ago.
@@ -263,14 +205,7 @@ func (d *directory) reached(f findings) findings {
 func (d *directory) unreachable(n nodeRow) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.unreached[n.Run] = d.now().Add(foundFor)
-}
-
-// wrong notes that what was found for a server name is so no longer.
-func (d *directory) wrong(serverName string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.cache, serverName)
+	d.unreached[n.Run] = d.now().Add(unreachedFor)
 }
 
 // relaysMost bounds what relaysFor answers.

@@ -39,8 +39,8 @@ const (
 	peersTried = 2
 )
 
-// Peers makes a relay one of several that share a store. Store, Secret, Listener,
-// Address, Relay and Domain are required.
+// Peers makes a relay one of several that share a store. Store, Secrets,
+// Listener, Address, Relay, Domain, News, Hold, Holders and Unheard are required.
 type Peers struct {
 	Store   kv.Store
 	Secrets Secrets
@@ -59,8 +59,7 @@ type Peers struct {
 	Run string
 	// Version of the program, for whoever looks which nodes live.
 	Version string
-	// News is the host:port where other nodes tell this one news; nil where it
-	// hears none.
+	// News is the host:port where other nodes tell this one news.
 	News func() string
 	// Neighbours is called with the other nodes that live, whenever they are
 	// others than before; nil for nobody.
@@ -68,8 +67,7 @@ type Peers struct {
 	// Hold tells the other nodes whether this one has the tunnel of a host, as holds says
 	// while it is called. Holders asks which of them have it: their runs, most at most,
 	// the likeliest first; where nobody says so, without are the runs that surely do not.
-	// Unheard are the runs of the nodes that live and were not heard for so long. All
-	// three are nil where the store alone says where tunnels are.
+	// Unheard are the runs of the nodes that live and were not heard for so long.
 	Hold    func(host string, holds func(host string) bool)
 	Holders func(ctx context.Context, host string, most int) (runs, without []string)
 	Unheard func(long time.Duration) (runs []string)
@@ -83,7 +81,7 @@ type Peers struct {
 // Neighbour is another node of the same control plane.
 type Neighbour struct {
 	Node, Run string
-	News      string // where it hears news; empty where it does not
+	News      string // where it hears news
 }
 
 var nodePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -98,6 +96,8 @@ func (p Peers) check(node string) error {
 		return fmt.Errorf("relay: a node with peers needs a name of small letters, digits and hyphens, not %q", node)
 	case p.Store == nil || p.Listener == nil || p.Address == "" || p.Domain == "" || p.Relay.Address == "":
 		return errors.New("relay: Peers lacks a store, a listener, an address, a domain or a relay")
+	case p.News == nil || p.Hold == nil || p.Holders == nil || p.Unheard == nil:
+		return errors.New("relay: Peers lacks news")
 	}
 	return nil
 }
@@ -149,10 +149,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	if _, passedOn := conn.(*peerStream); passedOn || r.directory == nil {
 		return errUnknownHost
 	}
-	found, err := r.directory.find(life, p.hello.serverName)
-	if err != nil {
-		return err
-	}
+	found := r.directory.find(life, p.hello.serverName)
 	if len(found.nodes) == 0 {
 		return found.nowhere()
 	}
@@ -202,7 +199,6 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 			return nil
 		}
 		if errors.Is(err, errUnknownHost) {
-			r.directory.wrong(p.hello.serverName)
 			err = errNoConnection // it was there, or may be: it is moving
 			continue
 		}

@@ -22,9 +22,9 @@
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes, splice_*.go where the kernel moves
 //	            them, aborted.go visits that the agent says it ended
-//	directory.go which tunnels other nodes have, directorylookup.go where one is,
-//	            directoryaway.go while the store is away, directoryrows.go what of
-//	            it is in the store, and when; living.go for whoever looks
+//	directory.go which other nodes there are, directorylookup.go which of them has a
+//	            tunnel, directoryaway.go while the store is away; living.go for whoever
+//	            looks
 //	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to,
 //	            peerserve.go taking them over, peertls.go how nodes know each other,
 //	            come.go having the agent come to where its visitors are
