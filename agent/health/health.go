@@ -123,6 +123,7 @@ type verdict struct {
 	vain   bool           // it is told its address, and does not know it
 	status int            // of a first page that is an error; 0: none
 	note   bool           // it answers, and visitors do not get what they came for
+	unseen bool           // no look at who listens shows that nobody answers
 	at     time.Time
 }
 

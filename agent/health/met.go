@@ -21,6 +21,7 @@ func (h *Health) Failed(id string, why upstream.Failure, down bool) {
 	}
 	v := failed(app, why.State, why.Detail)
 	v.at = h.cfg.Now()
+	v.unseen = v.unseen || !down // another user's program listens, too
 	h.mu.Lock()
 	e := h.entryOf(id)
 	h.await(e, true)
@@ -110,21 +111,24 @@ func (h *Health) Hint(id string) {
 
 // Listening notes whether anybody listens for an app, unless that has changed since it was
 // seen. It is called for every look, and raises no signal: whoever looks is about to show
-// what is known.
+// what is known. What no look shows is kept until the app is asked anew, or answers.
 func (h *Health) Listening(seen engine.App, listening bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.apps[seen.ID]
 	dead := e != nil && e.shown().state == agentapi.HealthNothing
+	unseen := dead && e.shown().unseen
 	app, ok := h.on(seen.ID)
 	switch {
-	case listening != dead, !ok, app.Target() != seen.Target():
+	case listening != dead && !unseen, !ok, app.Target() != seen.Target():
 	case listening:
-		e.probed, e.met = verdict{}, verdict{}
+		if !unseen {
+			e.probed, e.met = verdict{}, verdict{}
+		}
 		h.schedule(e, pause)
 	default:
 		e = h.entryOf(seen.ID)
 		e.probed, e.met = nothing(asked{App: app}), verdict{}
-		e.probed.at = h.cfg.Now()
+		e.probed.at, e.probed.unseen = h.cfg.Now(), false
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -78,6 +79,47 @@ func TestNobodyTookTheConnection(t *testing.T) {
 	if got := h.Of("a"); got.Health != agentapi.HealthAnswers || got.Ailment != "" {
 		t.Errorf("it answered: %+v", got)
 	}
+}
+
+// Weakness: an app that had crashed and left the file of its socket, or in whose place
+// another user's program listened, was shown on as soon as somebody looked.
+// Checked: it is not answering until it is asked anew, or answers a visitor. That the file
+// is gone and comes back shows by itself, as at a port that nobody listens on.
+func TestWhatNoLookShows(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	h.set("a", 0, agentapi.AppOptions{Upstream: "unix:" + filepath.Join(t.TempDir(), "app.sock")})
+	shows := func(want agentapi.Health, when string) {
+		t.Helper()
+		if got := h.Await(t.Context(), "a"); got.Health != want {
+			t.Errorf("%s: %+v, want %q", when, got, want)
+		}
+	}
+	h.Probe(t.Context(), "a")
+	h.off.Store(true)
+	h.Listening(h.apps["a"], true)
+	shows(agentapi.HealthNothing, "a probe was refused")
+	h.Listening(h.apps["a"], false)
+	shows(agentapi.HealthNothing, "the file is gone")
+	h.Listening(h.apps["a"], true)
+	shows(agentapi.HealthUnknown, "and is back")
+	none := upstream.Failure{State: agentapi.HealthNothing, Detail: "Nothing listens there."}
+	h.Failed("a", none, true)
+	h.Listening(h.apps["a"], true)
+	shows(agentapi.HealthNothing, "a visitor was refused")
+	h.Answered("a")
+	shows(agentapi.HealthAnswers, "a visitor was answered")
+
+	h.set("a", app.port, agentapi.AppOptions{})
+	h.Failed("a", none, true)
+	h.Listening(h.apps["a"], true)
+	shows(agentapi.HealthUnknown, "nobody listened on its port, and somebody does")
+	h.Failed("a", none, false)
+	h.Listening(h.apps["a"], true)
+	shows(agentapi.HealthNothing, "another user's program listens")
+	h.off.Store(false)
+	h.Listening(h.apps["a"], true)
+	shows(agentapi.HealthAnswers, "the app is back, and is asked")
 }
 
 // The first answer after a failure is news, or after one was waited for, and no other;

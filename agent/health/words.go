@@ -79,7 +79,9 @@ func answersRPC(app asked) verdict {
 }
 
 func nothing(app asked) verdict {
-	return saying(agentapi.HealthNothing, words.Of("It does not answer %s: nothing listens there.", where(app.Target())))
+	v := saying(agentapi.HealthNothing, words.Of("It does not answer %s: nothing listens there.", where(app.Target())))
+	v.unseen = app.Target().Socket != "" // its file outlives who listened
+	return v
 }
 
 // refuses is told of an app that does otherwise with what is sent to localhost.
