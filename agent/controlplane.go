@@ -232,9 +232,11 @@ func plain(sentence string) words.Text { return said(words.Plain(sentence)) }
 // control plane is away.
 func (a *Agent) awaySentence() words.Sentence {
 	until, ok := a.access.AccessUntil()
-	older := a.remote.State().Older
+	state := a.remote.State()
 	switch {
-	case !ok && older:
+	case !ok && state.OfBefore:
+		return words.Of("The server runs a Porchlight of before 0.1.0, with which this one does not work, so nobody can open your apps. Ask whoever runs it to update it.")
+	case !ok && state.Older:
 		return words.Of("The server tells an older state than before, which is not believed, and has for too long, so nobody can open your apps. Tell who runs it.")
 	case !ok:
 		return words.Of("The server has not answered for too long, so nobody can open your apps until it does.")
@@ -244,7 +246,10 @@ func (a *Agent) awaySentence() words.Sentence {
 	if y, m, d := time.Now().Date(); local.Day() != d || local.Month() != m || local.Year() != y {
 		at = words.Of("%[1]s on %[2]s", at, words.Day{Day: local})
 	}
-	if older {
+	switch {
+	case state.OfBefore:
+		return words.Of("The server runs a Porchlight of before 0.1.0, with which this one does not work. Ask whoever runs it to update it. Everyone keeps the access they have until %s.", at)
+	case state.Older:
 		return words.Of("The server tells an older state than before, which is not believed. Tell who runs it. Everyone keeps the access they have until %s.", at)
 	}
 	return words.Of("The server does not answer. Everyone keeps the access they have until %s.", at)

@@ -31,11 +31,27 @@ func TestTroubleTakesAMoment(t *testing.T) {
 }
 
 // Weakness: a database that failed over, or a backup that came back, tells every computer
-// what is older than before, and the owner is told that the server does not answer.
+// what is older than before, or a package update brings this version before the server's,
+// and the owner is told that the server does not answer.
 // Checked: it is said by its name, with how long people keep their access, and then that
 // this is over.
-func TestOlderStateIsTrouble(t *testing.T) {
+func TestServerThatIsNotBelievedIsTrouble(t *testing.T) {
 	t.Parallel()
+	for what, tt := range map[string]struct {
+		farAway *farAway
+		says    [2]string
+	}{
+		"an older state": {&farAway{snapshot: controlapi.Snapshot{Version: "old", Line: "a", Change: 9}},
+			[2]string{"is not believed. Tell who runs it. Everyone keeps the access", "for too long"}},
+		"a version of before": {&farAway{refusal: controlapi.OfBefore("control.example")},
+			[2]string{"of before 0.1.0, with which this one does not work. Ask whoever runs it to update it. Everyone keeps the access", "nobody can open your apps. Ask whoever runs it to update it."}},
+	} {
+		t.Run(what, func(t *testing.T) { t.Parallel(); saysTrouble(t, tt.farAway, tt.says) })
+	}
+}
+
+// saysTrouble wants what the owner is told of a control plane, at first and after access ended.
+func saysTrouble(t *testing.T, control *farAway, says [2]string) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, err := store.Open(t.TempDir())
 		if err != nil {
@@ -49,7 +65,7 @@ func TestOlderStateIsTrouble(t *testing.T) {
 		last := controlapi.Snapshot{Version: "new", Line: "a", Change: 10}
 		who.SetSnapshot(last)
 		before := remote.New(remote.Config{
-			Control: &farAway{snapshot: controlapi.Snapshot{Version: "old", Line: "a", Change: 9}}, Last: last,
+			Control: control, Last: last,
 			Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
 			Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
 			OnSnapshot: func(s controlapi.Snapshot) { t.Errorf("it is believed: %+v", s) },
@@ -61,7 +77,7 @@ func TestOlderStateIsTrouble(t *testing.T) {
 		defer func() { cancel(); <-over }()
 		a := &Agent{cfg: Config{ControlPlane: &ControlPlane{}}, remote: before, access: who}
 		time.Sleep(time.Minute)
-		for _, want := range []string{"is not believed. Tell who runs it. Everyone keeps the access", "for too long"} {
+		for _, want := range says {
 			if text := a.trouble().String(); !strings.Contains(text, want) {
 				t.Errorf("%q is not in: %s", want, text)
 			}

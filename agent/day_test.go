@@ -33,11 +33,15 @@ import (
 type farAway struct {
 	snapshot controlapi.Snapshot
 	away     atomic.Bool
+	refusal  error // of every sync; nil for none
 }
 
 func (f *farAway) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
 	if f.away.Load() {
 		return controlapi.Snapshot{}, errors.New("no route to host")
+	}
+	if f.refusal != nil {
+		return controlapi.Snapshot{}, f.refusal
 	}
 	if version != f.snapshot.Version {
 		return f.snapshot, nil

@@ -320,7 +320,10 @@ func refusal(err error) error {
 		out.Code = agentapi.CodeUnavailable
 		out.Message, out.Words = "The server does not know this computer any more. The owner has to connect it again.", words.Sentence{}
 	default:
-		return unreachable()
+		if !errors.Is(err, controlapi.ErrOfBefore) {
+			return unreachable()
+		}
+		out.Code = agentapi.CodeUnavailable
 	}
 	return out
 }

@@ -21,6 +21,8 @@ func TestRefusalsAreSaidInGerman(t *testing.T) {
 			"bob@example.com hat keine Einladung, die gilt. Laden Sie diese Person noch einmal ein."},
 		{controlapi.Refuse(controlapi.CodeUnavailable, words.Of("%s does not answer.", "control.example")),
 			"Der Server ist gerade nicht zu erreichen. Versuchen Sie es gleich noch einmal."},
+		{controlapi.OfBefore("control.example"),
+			"control.example läuft mit einem Porchlight von vor 0.1.0, mit dem dieses nicht zusammenarbeitet. Bitten Sie die Betreiber, es zu aktualisieren."},
 		{controlapi.Refuse(controlapi.CodeUnauthorized, words.Of("%s does not answer.", "control.example")),
 			"Der Server kennt diesen Computer nicht mehr. Der Besitzer muss ihn wieder verbinden."},
 	} {

@@ -81,6 +81,8 @@ type State struct {
 	Refused bool
 	// Older is true when what it tells is older than the last, and so not believed.
 	Older bool
+	// OfBefore is true when it is of before version 0.1.0, and so not worked with.
+	OfBefore bool
 	// Since is when Connected last changed.
 	Since time.Time
 }
@@ -326,7 +328,8 @@ var (
 // note keeps the state and tells about a change of it.
 func (r *Remote) note(err error) {
 	old := r.state.Load()
-	next := State{Connected: err == nil, Refused: isRefusal(err), Older: errors.Is(err, errOlder), Since: old.Since}
+	next := State{Connected: err == nil, Refused: isRefusal(err), Older: errors.Is(err, errOlder),
+		OfBefore: errors.Is(err, controlapi.ErrOfBefore), Since: old.Since}
 	if next == *old {
 		return
 	}

@@ -194,7 +194,7 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 		return refusal(resp, body)
 	}
 	if resp.Header.Get(HeaderProtocol) == "" {
-		return ofBefore(resp)
+		return OfBefore(resp.Request.URL.Host)
 	}
 	if out == nil {
 		_, err = io.Copy(io.Discard, body)
@@ -240,7 +240,7 @@ func refusal(resp *http.Response, body io.Reader) error {
 		e = Refuse(CodeUnavailable, words.Of("%s gave an answer that is not a control plane's (status %s).", resp.Request.URL.Host, strconv.Itoa(resp.StatusCode)))
 	}
 	if err == nil && resp.Header.Get(HeaderProtocol) == "" {
-		return ofBefore(resp)
+		return OfBefore(resp.Request.URL.Host)
 	}
 	e.HTTPStatus = resp.StatusCode
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
@@ -249,10 +249,15 @@ func refusal(resp *http.Response, body io.Reader) error {
 	return e
 }
 
-// ofBefore is the refusal to work with a control plane of before version 0.1.0, which
-// ignores what it does not know: the end of a share, for one.
-func ofBefore(resp *http.Response) error {
-	return Refuse(CodeUnavailable, words.Of("%s runs a Porchlight of before 0.1.0, with which this one does not work. Ask whoever runs it to update it.", resp.Request.URL.Host))
+// ErrOfBefore is what the refusal wraps to work with a control plane of before version
+// 0.1.0, which ignores what it does not know: the end of a share, for one.
+var ErrOfBefore = errors.New("a control plane of before version 0.1.0")
+
+// OfBefore is that refusal, of the control plane at host.
+func OfBefore(host string) *Error {
+	e := Refuse(CodeUnavailable, words.Of("%s runs a Porchlight of before 0.1.0, with which this one does not work. Ask whoever runs it to update it.", host))
+	e.cause = ErrOfBefore
+	return e
 }
 
 // RetryAfter is how long to wait where the control plane says so in seconds: a day at

@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -21,7 +22,7 @@ func TestControlPlaneOfBefore(t *testing.T) {
 		_, synced := c.Sync(t.Context(), "")
 		_, enrolled := c.Enrol(t.Context(), EnrolRequest{})
 		for _, err := range []error{synced, enrolled, c.RevokePassword(t.Context(), "x")} {
-			if e, ok := err.(*Error); !ok || e.Code != CodeUnavailable || !strings.Contains(e.Message, "before 0.1.0") {
+			if e, ok := err.(*Error); !ok || e.Code != CodeUnavailable || !errors.Is(err, ErrOfBefore) || !strings.Contains(e.Message, "before 0.1.0") {
 				t.Errorf("%d: %v", status, err)
 			}
 		}
