@@ -9,11 +9,11 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// BecomeComputer forgets the snapshot and every session, unless the snapshot is
-// of the computer with this id, which is empty for a computer that is connected
-// to nothing. Account ids of one control plane mean nothing at another, and a
-// session must not outlive the people it was checked against. What the owner
-// approved on this computer stays.
+// BecomeComputer forgets the snapshot, what is kept with it, and every session,
+// unless the snapshot is of the computer with this id, which is empty for a
+// computer that is connected to nothing. Account ids of one control plane mean
+// nothing at another, and a session must not outlive the people it was checked
+// against. What the owner approved on this computer stays.
 func (s *Store) BecomeComputer(id string) error {
 	var other bool
 	look := func(tx *bolt.Tx) error {
@@ -33,7 +33,7 @@ func (s *Store) BecomeComputer(id string) error {
 		if err := b.Delete(snapshotKey); err != nil {
 			return err
 		}
-		for _, key := range [][]byte{contactKey, controlTimeKey, endedKey} {
+		for _, key := range [][]byte{contactKey, silenceKey, controlTimeKey, endedKey, clientsKey} {
 			if err := b.Delete(key); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -160,6 +161,10 @@ func TestBecomeComputer(t *testing.T) {
 		if err := s.AddDenyRecord(store.DenyRecord{AccountID: "a"}); err != nil {
 			t.Fatal(err)
 		}
+		clients := store.Clients{Computer: "c1", Grants: []controlapi.Grant{{AccountID: "a", Email: "a@example.com"}}}
+		if err := errors.Join(s.SaveClients(clients), s.SaveSilence(store.Silence{Spent: time.Hour})); err != nil {
+			t.Fatal(err)
+		}
 		if err := s.BecomeComputer(id); err != nil {
 			t.Fatal(err)
 		}
@@ -169,6 +174,12 @@ func TestBecomeComputer(t *testing.T) {
 		}
 		if _, ok, err := s.Session(key); err != nil || ok != stays {
 			t.Errorf("as %q the session is there: %v, %v", id, ok, err)
+		}
+		if kept, err := s.Clients(); err != nil || (len(kept.Grants) == 1) != stays {
+			t.Errorf("as %q the remote clients are %v, %v", id, kept, err)
+		}
+		if _, ok, err := s.Silence(); err != nil || ok != stays {
+			t.Errorf("as %q the silence is there: %v, %v", id, ok, err)
 		}
 		if records, err := s.DenyRecords(); err != nil || len(records) != 1 {
 			t.Errorf("as %q the denials are %v, %v", id, records, err)
