@@ -19,7 +19,7 @@ func (a *API) addHealth(state *agentapi.OwnerState) {
 		if a.cfg.Health != nil {
 			out.AppHealth = a.cfg.Health.Of(app.ID)
 		}
-		out.Lit = !out.Paused && state.DarkSince == nil && out.Ailment == ""
+		out.Lit = app.Live && !out.Paused && state.DarkSince == nil && out.Ailment == ""
 	}
 }
 

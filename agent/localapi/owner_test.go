@@ -80,6 +80,25 @@ func TestPauseAndDark(t *testing.T) {
 	}
 }
 
+// Weakness: an app whose port Porchlight itself came to listen on, which no visitor
+// reaches, was said to be usable.
+func TestPortThatBecameOursIsNotLit(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.approved(t, "notes", "Notes")
+	lit := func(want bool) {
+		t.Helper()
+		if s, err := r.owner().State(t.Context()); err != nil || s.Apps[0].Status != agentapi.StatusLive || s.Apps[0].Lit != want {
+			t.Errorf("want lit %t: %+v, %v", want, s.Apps, err)
+		}
+	}
+	lit(true)
+	r.end()
+	r.ownPorts = []int{8000}
+	r.serve(t)
+	lit(false)
+}
+
 // Who has something open is in the state, by app and counted once.
 func TestStateSaysWhoIsHere(t *testing.T) {
 	t.Parallel()

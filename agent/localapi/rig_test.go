@@ -79,6 +79,7 @@ type rig struct {
 	outside     *outside
 	arrived     chan struct{} // gets one for each request; nil for nobody
 	log         io.Writer     // nil for the test's own
+	ownPorts    []int         // Porchlight's, besides the API's
 	headerIn    time.Duration // what the server waits for a head; 0 for as long as always
 
 	addr   string
@@ -194,7 +195,7 @@ func (r *rig) serve(t testing.TB) {
 			a := r.outside.standing().Account
 			return engine.Root{Name: a.Name, Host: a.Host}
 		},
-		OwnPorts: []int{own},
+		OwnPorts: append([]int{own}, r.ownPorts...),
 		Listener: func(upstream.Target, int) agentapi.Listener {
 			return agentapi.Listener{Program: "notesd", User: "maya", UserID: "1000"}
 		},
