@@ -170,6 +170,16 @@ test('approving sends what was shown and says who can open it then', async () =>
   expect(calls('approve')).toEqual([seen, { ...seen, alone: true }]);
 });
 
+// Weakness: "only you" was promised where nothing was seen listening, which the network could open later.
+test.each([
+  [{}, 'At its address, only you.'],
+  [{ network: true, networkDetail: 'Other computers can open it.' }, 'Other computers can open it.'],
+])('approving says of %j: %s', async (more, who) => {
+  const { desk, said } = setup({ approve: live });
+  await desk.approve(app('notes', { label: 'Notes', status: 'pending', openTo: ['ben@example.com'], openToCount: 1, ...more }), true);
+  expect(said()).toBe(`Notes is on, at notes.maya.localhost:8443. ${who}`);
+});
+
 test('an app without an address yet is not said to be on', async () => {
   const { desk, said } = setup({ approve: { status: 'pending' } });
   await desk.approve(app('notes', { label: 'Notes' }));

@@ -3,7 +3,7 @@
  * Handed to the components by context.
  */
 import { getContext, setContext } from 'svelte';
-import { hostOf, seenOf } from './apps';
+import { hostOf, onlyYours, seenOf } from './apps';
 import { Asked } from './asked.svelte';
 import type { Bridge, Operation, Takes } from './bridge';
 import { suggestionOf } from './health';
@@ -64,10 +64,11 @@ export class Desk {
     );
   }
 
-  /** Who can open an app now: with what the network can, "only you" is not said. */
+  /** Who can open an app now: "only you" is said where that is known. */
   #whoOpens(app: OwnerApp, alone: boolean): Sentence {
     const n = alone ? 0 : app.openToCount;
-    return n === 0 && app.network ? [app.networkDetail ?? ''] : strings.ask.whoCanOpen(app.openTo, n);
+    if (n > 0 || onlyYours({ ...app, openToCount: 0 })) return strings.ask.whoCanOpen(app.openTo, n);
+    return [app.network ? (app.networkDetail ?? '') : strings.app.whoNobodyHere];
   }
 
   /** Takes what the agent suggests for an app. Undo puts back what its options were. */
