@@ -193,16 +193,19 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return refusal(resp, body)
 	}
-	if resp.Header.Get(HeaderProtocol) == "" {
-		return OfBefore(resp.Request.URL.Host)
-	}
+	unasked := int64(0)
 	if out == nil {
-		_, err = io.Copy(io.Discard, body)
+		unasked, err = io.Copy(io.Discard, body)
 	} else {
 		err = json.NewDecoder(body).Decode(out) // skips the white space of the beat
 	}
-	if err != nil {
+	switch before := resp.Header.Get(HeaderProtocol) == ""; {
+	case err != nil:
 		return unavailable(req, err)
+	case before && unasked > 0:
+		return foreign(resp)
+	case before:
+		return OfBefore(resp.Request.URL.Host)
 	}
 	return nil
 }
@@ -231,15 +234,14 @@ func (l *listener) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusal reads the error of an answer; a foreign one, as a proxy in between
-// would write, is described by its status.
+// refusal reads the error of an answer.
 func refusal(resp *http.Response, body io.Reader) error {
 	e := &Error{}
 	err := json.NewDecoder(io.LimitReader(body, 64<<10)).Decode(e)
-	if err != nil || e.Code == "" || e.Message == "" {
-		e = Refuse(CodeUnavailable, words.Of("%s gave an answer that is not a control plane's (status %s).", resp.Request.URL.Host, strconv.Itoa(resp.StatusCode)))
-	}
-	if err == nil && resp.Header.Get(HeaderProtocol) == "" {
+	switch {
+	case err != nil || e.Code == "" || e.Message == "":
+		e = foreign(resp)
+	case resp.Header.Get(HeaderProtocol) == "":
 		return OfBefore(resp.Request.URL.Host)
 	}
 	e.HTTPStatus = resp.StatusCode
@@ -247,6 +249,12 @@ func refusal(resp *http.Response, body io.Reader) error {
 		e.RetryAfter = RetryAfter(seconds)
 	}
 	return e
+}
+
+// foreign describes an answer by its status that is not a control plane's, as a proxy in
+// between would write it.
+func foreign(resp *http.Response) *Error {
+	return Refuse(CodeUnavailable, words.Of("%s gave an answer that is not a control plane's (status %s).", resp.Request.URL.Host, strconv.Itoa(resp.StatusCode)))
 }
 
 // ErrOfBefore is what the refusal wraps to work with a control plane of before version

@@ -10,20 +10,35 @@ import (
 
 // A control plane of before version 0.1.0, whose answers do not say what it speaks, is not
 // worked with: it would ignore the end of a share, and what it answers to a removal is no
-// answer.
+// answer. What is no control plane's answer at all is not called one.
 func TestControlPlaneOfBefore(t *testing.T) {
 	t.Parallel()
-	for status, body := range map[int]string{http.StatusOK: `{}`, http.StatusNotFound: `{"error": "not_found", "message": "There is nothing at this address."}`} {
+	for _, tt := range []struct {
+		status int
+		body   string
+		before bool
+	}{
+		{http.StatusOK, `{}`, true},
+		{http.StatusNotFound, `{"error": "not_found", "message": "There is nothing at this address."}`, true},
+		{http.StatusOK, `<html>Sign in to the hotel's network</html>`, false},
+		{http.StatusNotFound, `{"detail": "Not Found"}`, false},
+		{http.StatusBadGateway, `{"message": "Bad gateway"}`, false},
+	} {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Del(HeaderProtocol)
-			w.WriteHeader(status)
-			io.WriteString(w, body)
+			if r.URL.Path == PathPasswordsRevoke && tt.body == `{}` {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			w.WriteHeader(tt.status)
+			io.WriteString(w, tt.body)
 		})
 		_, synced := c.Sync(t.Context(), "")
 		_, enrolled := c.Enrol(t.Context(), EnrolRequest{})
 		for _, err := range []error{synced, enrolled, c.RevokePassword(t.Context(), "x")} {
-			if e, ok := err.(*Error); !ok || e.Code != CodeUnavailable || !errors.Is(err, ErrOfBefore) || !strings.Contains(e.Message, "before 0.1.0") {
-				t.Errorf("%d: %v", status, err)
+			e, ok := err.(*Error)
+			if !ok || e.Code != CodeUnavailable || errors.Is(err, ErrOfBefore) != tt.before || strings.Contains(e.Message, "before 0.1.0") != tt.before {
+				t.Errorf("%d %s: %v", tt.status, tt.body, err)
 			}
 		}
 	}
