@@ -60,17 +60,12 @@ type Config struct {
 	// it was last asked. Neither may block.
 	Tell   func(computers []string)
 	Missed func() bool
-	// OthersAt is for a node without Tell and Missed: how the keys of the rows begin that
-	// are there while other nodes live. While any are, it looks for every change itself.
-	// Without OthersAt it sees what others change only where these leave a row about it,
-	// as those without Tell do, or by its own look every half minute.
-	OthersAt string
 	// LooksAlong says that whoever looks into the store anyhow reads Agents.Untold with
 	// it, and gives that to LookedAlong.
 	LooksAlong bool
 	// SharedStore says that other nodes write to the same store, so that waiting
 	// syncs have to look for their changes, and other nodes for those of this
-	// process where it has no Tell.
+	// process where it has no Tell: it leaves word of each in one row.
 	SharedStore bool
 	Now         func() time.Time
 	Log         *slog.Logger
@@ -172,7 +167,7 @@ func New(cfg Config) (*Service, error) {
 		Sessions:  sessions,
 		Computers: computers,
 		Enrolment: &Enrolment{s},
-		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace(), untold: untold{seen: map[string]bool{}}, sweepVersions: sweepVersionsEvery, closing: closing},
+		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace(), sweepVersions: sweepVersionsEvery, closing: closing},
 		People:    people,
 		Visits:    &Visits{s},
 		Clients:   clients,

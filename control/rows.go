@@ -32,7 +32,7 @@ import (
 //	ended/TIME/COMPUTER/ACCOUNT/APP nothing: the index of person.Ended by time
 //	membership/ACCOUNT/COMPUTER     nothing: the index of person by account
 //	version/COMPUTER                opaque, new whenever the computer's snapshot changed
-//	untold/VERSION                  nothing: a change that no node was told of, for a while
+//	untold                          the version of the last change that no node was told of
 //	change/COMPUTER                 int64: how often that was, in this line
 //	line                            opaque: names the line, see Snapshot.Line; ended by a restore
 //	session/HASH                    session
@@ -160,7 +160,7 @@ const (
 	keyEnded   = "ended/"
 
 	keyEndedCredentials = "ended-credential/"
-	keyUntold           = "untold/"
+	keyUntold           = "untold"
 	// keyLine names the line in which changes are counted: from the first start, or since
 	// rows were restored or an operator began another.
 	keyLine = "line"
@@ -217,7 +217,7 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 			refusal, err = kept.refusal, nil
 		}
 		if err == nil && len(t.touched) > 0 && s.cfg.SharedStore && s.cfg.Tell == nil {
-			err = put(t, keyUntold+version, "", untoldMemory)
+			err = put(t, keyUntold, version, 0)
 		}
 		return err
 	})

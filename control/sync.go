@@ -14,30 +14,23 @@ import (
 // A sync of each agent waits here. A change in this process wakes the syncs of the
 // computers it touched (core.update). A change by another node on a shared store is
 // told by that node (Heard), and seen by reading the version keys of the computers
-// whose syncs wait here: when something may have been missed, now and then, and all the
-// time in a node without news while others live. What tells nobody, such as a command
-// that opens the store itself, leaves a row with each change, for which the nodes look.
+// whose syncs wait here: when something may have been missed, and now and then. What
+// tells nobody, such as a command that opens the store itself, leaves the version of its
+// change in one row, at which the nodes look.
 
 const (
-	// readVersionsEvery is how late another node's change may be noticed by a node
-	// that hears no news.
+	// readVersionsEvery is how often it is asked which versions are to be read.
 	readVersionsEvery = 500 * time.Millisecond
-	// readMissedEvery is the same where something told may have been missed.
+	// readMissedEvery is how late another node's change may be noticed where the word of
+	// it may have been missed.
 	readMissedEvery = time.Second
-	// lookUntoldEvery is how often nodes look for changes that were told to nobody,
-	// and one without news for other nodes.
+	// lookUntoldEvery is how often nodes look for changes that were told to nobody.
 	lookUntoldEvery = 2 * time.Second
 	// sweepVersionsEvery is how often the version keys are read all the same, some at
 	// a time.
 	sweepVersionsEvery = 30 * time.Second
 	// versionsAtOnce are read by one statement, of a sweep every readVersionsEvery.
 	versionsAtOnce = kv.MaxRows
-	// othersLinger is how long a node without news takes others for alive after it saw
-	// them: one that ends may still finish a request.
-	othersLinger = time.Minute
-	// untoldMemory is how long nodes can learn of a change that was told to nobody. A
-	// node that did not look for so long begins a sweep at once.
-	untoldMemory = time.Minute
 )
 
 // syncsPerComputer bounds the syncs that wait for one computer. An agent that lost
@@ -193,7 +186,6 @@ type missing struct {
 	seen   map[string]string // the versions it has read, by computer
 	read   time.Time         // when it began to read them last
 	looked time.Time         // and when it looked for changes told to nobody
-	others time.Time         // when it last saw nodes of which it hears no news
 	owed   bool              // something was missed, and is not looked for yet
 	rest   []string          // whose versions a sweep has still to read
 }
@@ -206,14 +198,11 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 	}
 	if !s.cfg.LooksAlong && time.Since(m.looked) >= lookUntoldEvery {
 		m.looked = time.Now()
-		if s.lookForUntold(ctx) {
-			m.others = m.looked
-		}
+		s.lookForUntold(ctx)
 	}
 	m.owed = s.untold.take() || m.owed
 	since := time.Since(m.read)
-	others := time.Since(m.others) < othersLinger
-	all = others || m.owed && since >= readMissedEvery
+	all = m.owed && since >= readMissedEvery
 	if all {
 		s.cfg.Mail.Look(false) // the word of a mail may have been missed
 	}
@@ -231,11 +220,11 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 	return due, all
 }
 
-// untold are the changes that were told to nobody, as rows say.
+// untold is the last change that was told to nobody.
 type untold struct {
 	mu   sync.Mutex
-	seen map[string]bool // guarded by mu
-	owed bool            // guarded by mu: there are others than before, or that could not be read
+	last string // guarded by mu: its version
+	owed bool   // guarded by mu: there is another than before, or it could not be read
 }
 
 func (u *untold) take() (owed bool) {
@@ -246,49 +235,36 @@ func (u *untold) take() (owed bool) {
 }
 
 // Untold are the rows to read at least every two seconds for LookedAlong.
-func (s *Agents) Untold() kv.Rows {
-	return kv.Rows{Keys: []string{keyKeys}, Prefixes: []string{keyUntold}}
-}
+func (s *Agents) Untold() kv.Rows { return kv.Rows{Keys: []string{keyKeys, keyUntold}} }
 
 // LookedAlong takes what Untold names, from whoever reads it together with what they look
 // for themselves, or why it could not be read. The keys are among it, because nodes of
 // which one has rotated them at once do not know each other until all have read them.
 func (s *Agents) LookedAlong(tx kv.Tx, err error) {
+	var last string
 	if err == nil {
 		var stored storedKeys
 		if stored, err = find[storedKeys](tx, keyKeys, errKeysGone); err == nil {
 			s.keys.readAgain(stored)
+			last, _, err = get[string](tx, keyUntold)
 		}
 	}
 	s.untold.mu.Lock()
 	defer s.untold.mu.Unlock()
-	var anew map[string]string
-	if err == nil {
-		anew, err = eventsIn(tx, keyUntold, s.untold.seen)
+	if err != nil {
+		s.untold.owed = true
+		return
 	}
-	s.untold.owed = s.untold.owed || err != nil || len(anew) > 0
+	s.untold.owed = s.untold.owed || last != s.untold.last
+	s.untold.last = last
 }
 
-// lookForUntold is the look of a node where nobody does it along, and says whether other
-// nodes live.
-func (s *Agents) lookForUntold(ctx context.Context) (others bool) {
-	rows := s.Untold()
-	if s.cfg.OthersAt != "" {
-		rows.First = []string{s.cfg.OthersAt}
-	}
-	err := s.store.ViewOf(ctx, rows, func(tx kv.Tx) error {
-		s.LookedAlong(tx, nil)
-		if s.cfg.OthersAt == "" {
-			return nil
-		}
-		found, err := tx.Scan(s.cfg.OthersAt, "", 1)
-		others = len(found) > 0
-		return err
-	})
+// lookForUntold is the look of a node where nobody does it along.
+func (s *Agents) lookForUntold(ctx context.Context) {
+	err := s.store.ViewOf(ctx, s.Untold(), func(tx kv.Tx) error { s.LookedAlong(tx, nil); return nil })
 	if err != nil {
 		s.LookedAlong(nil, err)
 	}
-	return others
 }
 
 // runVersionReader wakes the watches of computers whose version another node raised.

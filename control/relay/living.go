@@ -17,9 +17,6 @@ type Living struct {
 	Draining bool
 }
 
-// NodesAt is how the keys of the rows begin by which nodes with peers say that they live.
-const NodesAt = keyNodes
-
 // LivingNodes reads which nodes live, by name. Only those with peers say so.
 func LivingNodes(tx kv.Tx) ([]Living, error) {
 	rows, err := livingNodes(tx)
