@@ -258,8 +258,6 @@ func TestInvitationAnswers(t *testing.T) {
 	do(link, `{}`, 400, "accountId")
 	control.refusal = &controlapi.Error{Code: controlapi.CodeInvalid, Message: "Ben has come in already."}
 	do(link, `{"accountId":"b2"}`, 409, "come in already")
-	control.refusal = &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address."}
-	do(link, `{"accountId":"b2"}`, 400, "too old")
 }
 
 // App passwords over HTTP: the shapes are the rig's to check; the password is in one
