@@ -122,10 +122,14 @@ func (a *app) besides() around {
 	return a.around
 }
 
-// versionOfVisitors changes when others have something open.
+// versionOfVisitors changes when others have something open, or have another name: a client
+// may come before the agent has heard what it is called.
 func versionOfVisitors(s agentapi.OwnerState) string {
 	var b strings.Builder
 	fmt.Fprint(&b, s.Here)
+	for _, g := range s.Grants {
+		fmt.Fprintf(&b, " %s", g.ID)
+	}
 	for _, app := range s.Apps {
 		fmt.Fprintf(&b, " %s %d %q", app.Name, app.Connections, app.Here)
 	}

@@ -69,6 +69,26 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 	}
 }
 
+// A client comes before the agent has read what it is called.
+func TestVisitorsAreReadAgainOnceTheirClientIsKnown(t *testing.T) {
+	t.Parallel()
+	notes := owner.Live("notes", "Notes", 3000)
+	notes.Here = []string{"bob@example.com"}
+	s := owner.State(notes)
+	s.Here = 1
+	bob := func(client string) []agentapi.Visitor {
+		return []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", GrantID: "g", ClientName: client, Apps: []string{"Notes"}, Connections: 1}}
+	}
+	a, _ := gathers(&atOpen{lists: [][]agentapi.Visitor{bob("c1d2"), bob("Zebra")}}, s)
+	var g gatherer
+	a.gather(t.Context(), &g)
+	a.state.Grants = []agentapi.Grant{{ID: "g", ClientName: "Zebra", Email: "bob@example.com"}}
+	a.gather(t.Context(), &g)
+	if got := a.besides().visitors; len(got) != 1 || got[0].ClientName != "Zebra" {
+		t.Errorf("here are %+v", got)
+	}
+}
+
 func gathers(agent runner.Client, s agentapi.OwnerState) (*app, <-chan menu.Menu) {
 	a := &app{client: agent, state: s, known: true, dismissed: map[int]time.Time{}, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
 	drawn := make(chan menu.Menu, 16)

@@ -13,14 +13,14 @@ func (p *People) Visitors() []agentapi.Visitor {
 	labels, _, _ := p.labels()
 	clients := map[string]string{}
 	for _, g := range p.liveGrants() {
-		clients[g.ID] = g.ClientName
+		clients[g.ClientID] = g.ClientName // a second login may be here before its grant is read
 	}
 	open := p.cfg.Access.Visitors()
 	all := make([]agentapi.Visitor, len(open))
 	for i, v := range open {
 		all[i] = agentapi.Visitor{AccountID: v.AccountID, Email: v.Email, GrantID: v.GrantID, Apps: []string{}}
 		if v.GrantID != "" {
-			all[i].ClientName = cmp.Or(clients[v.GrantID], v.ClientID)
+			all[i].ClientName = cmp.Or(clients[v.ClientID], v.ClientID)
 		}
 		for id, n := range v.Apps {
 			all[i].Connections += n
