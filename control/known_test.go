@@ -171,6 +171,7 @@ func TestOneNetworkHoldsNobodyUp(t *testing.T) {
 			if err := ask(b, fmt.Sprintf("203.0.%d.9", n%2)); err != nil {
 				t.Fatal(err)
 			}
+			b.until("the budget to be written, by the clock as it is", func() bool { return b.spentLast(budgetRecipient.of(maya)) == b.clock.Now().UnixMilli() })
 			b.clock.Add(8 * time.Minute)
 		}
 		for client, want := range map[string]bool{
@@ -193,6 +194,22 @@ func TestOneNetworkHoldsNobodyUp(t *testing.T) {
 			t.Error("half a year later the network is familiar")
 		}
 	})
+}
+
+// spentLast is when a budget was spent last, in unix milliseconds.
+func (b *bench) spentLast(s subject) (at int64) {
+	b.t.Helper()
+	err := b.store.View(b.t.Context(), func(tx kv.Tx) error {
+		w, _, err := get[window](tx, s.key)
+		if len(w) > 0 {
+			at = w[len(w)-1]
+		}
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return at
 }
 
 func (b *bench) isFamiliar(email string, client netip.Addr) (is bool, err error) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,7 +37,8 @@ func playRelay(ctx context.Context, args []string) error {
 		Authenticate: func(context.Context, string) (controlapi.Computer, error) {
 			return controlapi.Computer{ID: "bench", Host: rootHost}, nil
 		},
-		Limits: relay.Limits{Visitors: 16384, VisitorsPerComputer: 16384, VisitorsPerSource: 16384}, // all visit one computer from here
+		Sync:   func(string, netip.Addr, string, func([]byte) error, func(error)) func() { return func() {} }, // nothing is news
+		Limits: relay.Limits{Visitors: 16384, VisitorsPerComputer: 16384, VisitorsPerSource: 16384},           // all visit one computer from here
 	})
 	if err != nil {
 		return err
