@@ -32,7 +32,7 @@ type Listening struct {
 // MeantFor is what a port is meant for, as the engine decides it.
 type MeantFor struct {
 	// Published is true where a live app is at this port. App is its name, or that of
-	// the app that asks for the port, or was approved for it and only the owner opened;
+	// the app that was approved for the port and only the owner opened, or asks for it;
 	// Status is how that one stands. Both are empty for none.
 	Published bool   `json:"published"`
 	App       string `json:"app,omitempty"`

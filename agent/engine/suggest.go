@@ -77,19 +77,18 @@ func asName(text string) string {
 	return name
 }
 
-// OnPort is the app that a port is meant for: the live one; else the one that asks for
-// it; else one that was approved for it and that others cannot open, because what
-// listens there by now may be something else and is not for them. othersOpen counts
-// them by app id.
+// OnPort is the app that a port is meant for: the live one; else one that was approved
+// for it and that others cannot open, because what listens there by now may be something
+// else and is not for them; else the one that asks for it, which any program can.
+// othersOpen counts them by app id.
 func (a *Apps) OnPort(port int, othersOpen func(appID string) int) (found App, ok bool) {
 	for _, app := range a.shown.Load().byLabel {
 		switch {
 		case app.Port != port || app.Options.Socket() != "":
 		case app.Status == agentapi.StatusLive:
 			return app, true
-		case app.Status == agentapi.StatusPending:
-			found, ok = app, true
-		case !ok && othersOpen(app.ID) == 0:
+		case ok && (found.Status != agentapi.StatusPending || app.Status == agentapi.StatusPending):
+		case app.Status == agentapi.StatusPending || othersOpen(app.ID) == 0:
 			found, ok = app, true
 		}
 	}

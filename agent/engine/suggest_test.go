@@ -49,8 +49,8 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// A port is for its live app, then for the request, and for an app that is off only
-// where nobody but the owner opened it.
+// A port is for its live app, then for an app that is off where nobody but the owner
+// opened it, and only then for a request, which any program can make.
 func TestOnPort(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
@@ -68,7 +68,10 @@ func TestOnPort(t *testing.T) {
 	if _, err := d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "zebra", Label: "Zebra", LocalPort: 8000}); err != nil {
 		t.Fatal(err)
 	}
-	if app, ok := d.apps.OnPort(8000, alone); !ok || app.Name != "zebra" {
+	if app, ok := d.apps.OnPort(8000, alone); !ok || app.Name != "off" {
+		t.Errorf("off, and a request: %+v, %v", app, ok)
+	}
+	if app, ok := d.apps.OnPort(8000, shared); !ok || app.Name != "zebra" {
 		t.Errorf("a request: %+v, %v", app, ok)
 	}
 	d.live(t, "zoo", "Zoo", 8000)

@@ -178,7 +178,7 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 	self, suffix := s.c.typed()
 	switch {
 	case found && before.Status == agentapi.StatusPending:
-		return fmt.Errorf("%s; it waits for your approval. Type: %s approve %s%s", whatAsks(withProgram(ctx, s.client, before)), self, before.Name, suffix)
+		return fmt.Errorf("%[1]s; it waits for your approval. Type: %[2]s approve %[3]s%[4]s, or: %[2]s deny %[3]s%[4]s, or choose another --name", whatAsks(withProgram(ctx, s.client, before)), self, before.Name, suffix)
 	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && procinfo.Runs(before.Shared.PID):
 		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name. If it is another program by now, type: %s unshare %s%s", s.name, before.Shared.PID, self, s.name, suffix)
 	case found && !named && before.Shared == nil && before.Status == agentapi.StatusLive && before.Label == s.label:

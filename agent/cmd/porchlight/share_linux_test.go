@@ -174,8 +174,8 @@ func TestShareOfAPortIsNotForEarlierPeople(t *testing.T) {
 
 // Weakness (HO4): the command line named apps by itself, and made a second one of a port
 // that a program had asked for.
-// Checked: whatever folder it is typed in, the port leads to the request that waits; a new
-// app has the name that the window would give it.
+// Checked: whatever folder it is typed in, the port leads to the request that waits, with the
+// ways out of it; a new app has the name that the window would give it.
 func TestShareOfAPortThatAProgramAskedFor(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
@@ -195,6 +195,8 @@ func TestShareOfAPortThatAProgramAskedFor(t *testing.T) {
 		p.says("Gallery on port " + port)
 		p.says("waits for your approval")
 		p.says(" approve gallery")
+		p.says(" deny gallery")
+		p.says("another --name")
 		p.ends(1)
 	}
 	if apps := s.state().Apps; len(apps) != 1 || apps[0].Name != "gallery" || apps[0].Status != agentapi.StatusPending {

@@ -661,7 +661,7 @@ export interface Listener {
 
 /** A port on which a program takes connections now. */
 export interface Listening {
-  /** Name of that app, or of the one that asks for the port or was approved for it. */
+  /** Name of that app, or of the one that was approved for the port or asks for it. */
   app?: string;
   label: string;
   /** It may be asked for its title without a button. */
