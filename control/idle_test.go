@@ -94,6 +94,7 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 						t.Errorf("%s: not seen within %s", how, within)
 					}
 				}
+				time.Sleep(sweepVersionsEvery / 2) // no sweep is to find it
 				changes("told to nobody", b.cfg.Store, func(*Config) {}, 3*time.Second)
 				told := func(c *Config) { c.Tell = func([]string) {} } // elsewhere
 				changes("told where nobody hears it", b.cfg.Store, told, sweepVersionsEvery+time.Second)
