@@ -81,6 +81,34 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	}
 }
 
+// Weakness: a start soon after the owner ended a client told of it once more, as of
+// somebody else's doing.
+// Checked: what the next start compares with has that client no more.
+func TestAClientThatTheOwnerEndedIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.login(t, r.client(t, "Pocket Notes", "https://pocket.example/cb"))
+	r.login(t, r.client(t, "Other", "https://pocket.example/cb"))
+	rows, err := r.owner.Grants(t.Context())
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("listed %+v, %v", rows, err)
+	}
+	r.down()
+	if _, err := r.owner.RevokeGrant(t.Context(), rows[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	r.end()
+	s, err := store.Open(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	kept, err := s.Clients()
+	if err != nil || len(kept.Grants) != 1 || kept.Grants[0].ID != rows[1].ID {
+		t.Errorf("kept %+v, %v", kept.Grants, err)
+	}
+}
+
 // Weakness: with the control plane away every word that could be an id was said to have
 // been disconnected, and activity told of it.
 // Checked: of an id that was never read it is said that nobody knows, and nothing is

@@ -255,6 +255,9 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	p.cfg.Activity.Add(agentapi.Activity{
 		Kind: agentapi.ActivityClientOut, Owner: true, Email: grant.Email, AccountID: grant.AccountID, What: grant.ClientName, Closed: closed.Closed,
 	})
+	if certain { // else the list may not have been read since the start
+		p.keepClients(p.cfg.Access.Snapshot().Computer.ID)
+	}
 	p.cfg.Changes.Raise()
 	return closed, nil
 }
