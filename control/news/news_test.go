@@ -201,12 +201,12 @@ func TestOneTenantsFlood(t *testing.T) {
 	}
 	one.Tell([]string{"quiet"})
 	times := map[string]int{}
-	for times["quiet"] == 0 { // the flood took nobody's turn
+	for len(times) <= computers { // the flood took nobody's turn, in whatever order one round tells
 		select {
 		case id := <-two.heard:
 			times[id]++
 		case <-time.After(programs.Patience):
-			t.Fatal("another tenant's change is not heard")
+			t.Fatalf("%d computers are told of, another tenant's %d times", len(times), times["quiet"])
 		}
 	}
 	most := int(time.Since(begun)/(25*time.Millisecond)) + 2
@@ -214,9 +214,6 @@ func TestOneTenantsFlood(t *testing.T) {
 		if n > most {
 			t.Errorf("400 changes of the computer %s were told %d times in %v", id, n, time.Since(begun))
 		}
-	}
-	if n := len(times); n != computers+1 {
-		t.Errorf("%d computers were told of", n)
 	}
 }
 
