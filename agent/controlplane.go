@@ -205,6 +205,8 @@ func (a *Agent) trouble() words.Text {
 		return plain("The server does not know this computer any more. Connect it again.")
 	case time.Since(state.Since) < troubleAfter:
 		return nil
+	case state.OfBefore: // nor do its relays take the tunnel
+		return plain("The server runs a Porchlight of before 0.1.0, with which this one does not work, so nobody can open your apps. Ask whoever runs it to update it.")
 	case !state.Connected && a.local():
 		return plain("The part of Porchlight that gives addresses does not answer. Quit Porchlight and start it again.")
 	case !state.Connected:
@@ -232,11 +234,9 @@ func plain(sentence string) words.Text { return said(words.Plain(sentence)) }
 // control plane is away.
 func (a *Agent) awaySentence() words.Sentence {
 	until, ok := a.access.AccessUntil()
-	state := a.remote.State()
+	older := a.remote.State().Older
 	switch {
-	case !ok && state.OfBefore:
-		return words.Of("The server runs a Porchlight of before 0.1.0, with which this one does not work, so nobody can open your apps. Ask whoever runs it to update it.")
-	case !ok && state.Older:
+	case !ok && older:
 		return words.Of("The server tells an older state than before, which is not believed, and has for too long, so nobody can open your apps. Tell who runs it.")
 	case !ok:
 		return words.Of("The server has not answered for too long, so nobody can open your apps until it does.")
@@ -246,10 +246,7 @@ func (a *Agent) awaySentence() words.Sentence {
 	if y, m, d := time.Now().Date(); local.Day() != d || local.Month() != m || local.Year() != y {
 		at = words.Of("%[1]s on %[2]s", at, words.Day{Day: local})
 	}
-	switch {
-	case state.OfBefore:
-		return words.Of("The server runs a Porchlight of before 0.1.0, with which this one does not work. Ask whoever runs it to update it. Everyone keeps the access they have until %s.", at)
-	case state.Older:
+	if older {
 		return words.Of("The server tells an older state than before, which is not believed. Tell who runs it. Everyone keeps the access they have until %s.", at)
 	}
 	return words.Of("The server does not answer. Everyone keeps the access they have until %s.", at)

@@ -33,8 +33,8 @@ func TestTroubleTakesAMoment(t *testing.T) {
 // Weakness: a database that failed over, or a backup that came back, tells every computer
 // what is older than before, or a package update brings this version before the server's,
 // and the owner is told that the server does not answer.
-// Checked: it is said by its name, with how long people keep their access, and then that
-// this is over.
+// Checked: it is said by its name, with how long people keep their access where they are
+// let through, and then that this is over.
 func TestServerThatIsNotBelievedIsTrouble(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
@@ -44,7 +44,7 @@ func TestServerThatIsNotBelievedIsTrouble(t *testing.T) {
 		"an older state": {&farAway{snapshot: controlapi.Snapshot{Version: "old", Line: "a", Change: 9}},
 			[2]string{"is not believed. Tell who runs it. Everyone keeps the access", "for too long"}},
 		"a version of before": {&farAway{refusal: controlapi.OfBefore("control.example")},
-			[2]string{"of before 0.1.0, with which this one does not work. Ask whoever runs it to update it. Everyone keeps the access", "nobody can open your apps. Ask whoever runs it to update it."}},
+			[2]string{"of before 0.1.0, with which this one does not work, so nobody can open", "Ask whoever runs it to update it."}},
 	} {
 		t.Run(what, func(t *testing.T) { t.Parallel(); saysTrouble(t, tt.farAway, tt.says) })
 	}
