@@ -69,6 +69,9 @@ func startCluster(t *testing.T, listed int, o options) *cluster {
 			cfg.Peers = &relay.Peers{
 				Store: store, Secrets: func() ([][]byte, error) { return [][]byte{bytes.Repeat([]byte("s"), 32)}, nil }, Listener: between, Address: between.Addr().String(),
 				Relay: controlapi.Relay{Address: c.at[i], ServerName: authHost}, Domain: "localhost",
+				// No news: each relay asks all others who has a tunnel.
+				News: func() string { return "" }, Hold: func(string, func(string) bool) {}, Unheard: func(time.Duration) []string { return nil },
+				Holders: func(context.Context, string, int) (runs, without []string) { return nil, nil },
 			}
 		})
 	}
