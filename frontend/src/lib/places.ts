@@ -1,7 +1,9 @@
 /* Where in the window one can go. */
 
-/** A page of the window; what it looks like is in views/views.ts. */
-export type View = 'apps' | 'add' | 'people' | 'invite' | 'clients' | 'activity' | 'requests' | 'outbox' | 'settings' | 'health';
+import type { ofWindow } from './strings/window';
+
+/** A page of the window, which has its name there; what it looks like is in views/views.ts. */
+export type View = keyof typeof ofWindow.nav;
 
 /**
  * Goes to a view, and begins it anew where it shows already. The argument is what of

@@ -1,6 +1,6 @@
 /*
  * The pages of the window, in the order of the sidebar. A new one is a component, a
- * row here and its name in strings.nav.
+ * row here, and its name in strings.nav.
  */
 import type { Component, ComponentProps, Snippet } from 'svelte';
 import type { View } from '../lib/places';

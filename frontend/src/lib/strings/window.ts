@@ -24,6 +24,9 @@ export const ofWindow = {
     settings: 'Settings',
     outbox: 'Outbox',
     health: 'Health',
+  },
+
+  sidebar: {
     waiting: (n: number) => `${number.format(n)} waiting for you`,
     mails: (n: number) => count(n, 'mail', 'mails'),
   },

@@ -24,6 +24,9 @@ export const ofWindow: Spoken<typeof english> = {
     settings: 'Einstellungen',
     outbox: 'Postausgang',
     health: 'Zustand',
+  },
+
+  sidebar: {
     waiting: (n) => (n === 1 ? '1 wartet auf Sie' : `${number.format(n)} warten auf Sie`),
     mails: (n) => count(n, 'E-Mail', 'E-Mails'),
   },
