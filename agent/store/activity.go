@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,13 +71,9 @@ func (s *Store) changeActivity(fn func(visits, decisions *share) error) error {
 
 // put keeps a line under the number it has.
 func (s *share) put(line agentapi.Activity) error {
-	key := activityKey(line.ID)
+	key := numbered(line.ID)
 	line.ID, line.At = 0, line.At.UTC()
-	raw, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	return s.lines.Put(key, raw)
+	return put(s.lines, key, line)
 }
 
 // drop drops the oldest lines while old says so of a line that comes after n others
@@ -171,8 +166,6 @@ func dropActivity(visits, decisions *share, cutoff time.Time) error {
 	}
 	return decisions.drop(func(n uint64, _ []byte) bool { return n < tooMany-ofVisits })
 }
-
-func activityKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
 
 // activityAt is the time of a line; a damaged one is as old as can be.
 func activityAt(raw []byte) time.Time {

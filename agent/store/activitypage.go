@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -44,7 +43,7 @@ func (s *Store) ActivityPage(q ActivityQuery) (lines []agentapi.Activity, next u
 			}
 			var line agentapi.Activity
 			good := json.Unmarshal(raw, &line) == nil
-			line.ID = activityID(key)
+			line.ID = number(key)
 			if good && (q.Group == "" || agentapi.GroupOf(line.Kind) == q.Group) && (q.Keep == nil || q.Keep(line)) {
 				lines = append(lines, line)
 			}
@@ -79,7 +78,7 @@ func newestFirst(tx *bolt.Tx, q ActivityQuery) (r reverse) {
 		c := tx.Bucket(name).Cursor()
 		// Seek finds the first that is not before; what was asked for is before that.
 		step := c.Prev
-		if k, _ := c.Seek(activityKey(q.Before)); k == nil {
+		if k, _ := c.Seek(numbered(q.Before)); k == nil {
 			step = c.Last
 		}
 		k, raw := step()
@@ -110,11 +109,4 @@ func (r reverse) more() bool {
 		}
 	}
 	return false
-}
-
-func activityID(key []byte) uint64 {
-	if len(key) != 8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(key)
 }

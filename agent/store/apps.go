@@ -1,8 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -131,13 +129,13 @@ type AppChange struct {
 func (s *Store) Apps() (Apps, error) {
 	all := Apps{Apps: map[string]App{}, Denials: map[string]Denial{}, Formers: map[string][]string{}}
 	err := s.view(func(tx *bolt.Tx) error {
-		if err := readAll(tx.Bucket(appsBucket), all.Apps); err != nil {
+		if err := getNamed(tx.Bucket(appsBucket), all.Apps); err != nil {
 			return err
 		}
-		if err := readAll(tx.Bucket(denialsBucket), all.Denials); err != nil {
+		if err := getNamed(tx.Bucket(denialsBucket), all.Denials); err != nil {
 			return err
 		}
-		if err := readAll(tx.Bucket(formersBucket), all.Formers); err != nil {
+		if err := getNamed(tx.Bucket(formersBucket), all.Formers); err != nil {
 			return err
 		}
 		var err error
@@ -155,12 +153,11 @@ func (s *Store) Apps() (Apps, error) {
 // older one of the same kind about the same app, so that an app that keeps
 // changing cannot push the others out.
 func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
-	var notices []agentapi.Notice
-	err := s.update(func(tx *bolt.Tx) error {
-		if err := put(tx.Bucket(appsBucket), c.Name, c.App); err != nil {
+	return s.changeNotices("store the app "+c.Name, func(tx *bolt.Tx) error {
+		if err := putOrDelete(tx.Bucket(appsBucket), c.Name, c.App); err != nil {
 			return err
 		}
-		if err := put(tx.Bucket(denialsBucket), c.Name, c.Denial); err != nil {
+		if err := putOrDelete(tx.Bucket(denialsBucket), c.Name, c.Denial); err != nil {
 			return err
 		}
 		if err := addFormer(tx.Bucket(formersBucket), c.Name, c.Former); err != nil {
@@ -171,14 +168,8 @@ func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 				return err
 			}
 		}
-		var err error
-		notices, err = readNotices(tx)
-		return err
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("store the app %s: %w", c.Name, err)
-	}
-	return notices, nil
 }
 
 // maxFormers is how many former apps of a name are remembered; the oldest go
@@ -190,55 +181,16 @@ func addFormer(b *bolt.Bucket, name, id string) error {
 		return nil
 	}
 	var ids []string
-	if raw := b.Get([]byte(name)); raw != nil {
-		if err := json.Unmarshal(raw, &ids); err != nil {
-			return fmt.Errorf("the former apps of %q are damaged: %w", name, err)
-		}
+	if _, err := get(b, []byte(name), "the record of the former apps of "+name, &ids); err != nil {
+		return err
 	}
-	ids = WithFormer(ids, id)
-	return put(b, name, &ids)
+	return put(b, []byte(name), WithFormer(ids, id))
 }
 
 // WithFormer is a copy of ids with one more, as the store keeps them.
 func WithFormer(ids []string, id string) []string {
 	ids = append(slices.Clone(ids), id)
 	return ids[max(0, len(ids)-maxFormers):]
-}
-
-func readAll[T any](b *bolt.Bucket, into map[string]T) error {
-	return b.ForEach(func(k, v []byte) error {
-		var value T
-		if err := json.Unmarshal(v, &value); err != nil {
-			return fmt.Errorf("the record of %q is damaged: %w", k, err)
-		}
-		into[string(k)] = value
-		return nil
-	})
-}
-
-// put writes value under name, or removes what is there when value is nil.
-func put[T any](b *bolt.Bucket, name string, value *T) error {
-	if value == nil {
-		return b.Delete([]byte(name))
-	}
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return b.Put([]byte(name), raw)
-}
-
-func readNotices(tx *bolt.Tx) ([]agentapi.Notice, error) {
-	var notices []agentapi.Notice
-	err := tx.Bucket(noticesBucket).ForEach(func(k, v []byte) error {
-		var n agentapi.Notice
-		if err := json.Unmarshal(v, &n); err != nil {
-			return fmt.Errorf("the notice %x is damaged: %w", k, err)
-		}
-		notices = append(notices, n)
-		return nil
-	})
-	return notices, err
 }
 
 func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
@@ -265,5 +217,3 @@ func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
 	}
 	return putNotice(tx, n)
 }
-
-func noticeKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }

@@ -1,13 +1,6 @@
 package store
 
-import (
-	"encoding/json"
-	"fmt"
-
-	bolt "go.etcd.io/bbolt"
-
-	"porchlight/control/controlapi"
-)
+import "porchlight/control/controlapi"
 
 var clientsKey = []byte("clients")
 
@@ -18,25 +11,10 @@ type Clients struct {
 }
 
 // SaveClients replaces them.
-func (s *Store) SaveClients(c Clients) error {
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("encode the remote clients: %w", err)
-	}
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(snapshotBucket).Put(clientsKey, raw) })
-}
+func (s *Store) SaveClients(c Clients) error { return s.save(snapshotBucket, clientsKey, c) }
 
 // Clients returns them; of no computer where none were kept yet.
 func (s *Store) Clients() (c Clients, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		raw := tx.Bucket(snapshotBucket).Get(clientsKey)
-		if raw == nil {
-			return nil
-		}
-		if err := json.Unmarshal(raw, &c); err != nil {
-			return fmt.Errorf("the kept remote clients are damaged: %w", err)
-		}
-		return nil
-	})
+	_, err = s.load(snapshotBucket, clientsKey, "the record of the remote clients", &c)
 	return c, err
 }

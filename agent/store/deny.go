@@ -1,8 +1,6 @@
 package store
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -37,32 +35,20 @@ func (s *Store) AddDenyRecord(d DenyRecord) error {
 }
 
 func putDeny(tx *bolt.Tx, d DenyRecord) error {
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return fmt.Errorf("encode a deny record: %w", err)
-	}
 	b := tx.Bucket(denyBucket)
 	if b.Get(d.key()) != nil {
 		return nil
 	}
-	return b.Put(d.key(), raw)
+	return put(b, d.key(), d)
 }
 
-// DenyRecords returns all of them. A damaged record is an error, because to skip
-// it would give somebody access again.
+// DenyRecords returns all of them. A damaged record is an error, because to skip it
+// would give somebody access again.
 func (s *Store) DenyRecords() (all []DenyRecord, err error) {
 	err = s.view(func(tx *bolt.Tx) error { all, err = readDenyRecords(tx); return err })
 	return all, err
 }
 
-func readDenyRecords(tx *bolt.Tx) (all []DenyRecord, err error) {
-	err = tx.Bucket(denyBucket).ForEach(func(_, raw []byte) error {
-		var d DenyRecord
-		if err := json.Unmarshal(raw, &d); err != nil {
-			return fmt.Errorf("a stored deny record is damaged: %w", err)
-		}
-		all = append(all, d)
-		return nil
-	})
-	return all, err
+func readDenyRecords(tx *bolt.Tx) ([]DenyRecord, error) {
+	return getAll[DenyRecord](tx.Bucket(denyBucket), "a stored deny record")
 }

@@ -1,12 +1,6 @@
 package store
 
-import (
-	"encoding/json"
-	"fmt"
-	"time"
-
-	bolt "go.etcd.io/bbolt"
-)
+import "time"
 
 // Keys of snapshotBucket.
 var (
@@ -23,40 +17,20 @@ type Share struct {
 
 // SaveControlTime keeps what the control plane's clock was last known to show.
 func (s *Store) SaveControlTime(at time.Time) error {
-	raw, err := at.UTC().MarshalText()
-	if err != nil {
-		return fmt.Errorf("encode a time: %w", err)
-	}
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(snapshotBucket).Put(controlTimeKey, raw) })
+	return s.saveTime(snapshotBucket, controlTimeKey, at)
 }
 
 // ControlTime is what SaveControlTime kept, zero where there is nothing.
-func (s *Store) ControlTime() (at time.Time, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		if raw := tx.Bucket(snapshotBucket).Get(controlTimeKey); raw != nil {
-			return at.UnmarshalText(raw)
-		}
-		return nil
-	})
+func (s *Store) ControlTime() (time.Time, error) {
+	at, _, err := s.loadTime(snapshotBucket, controlTimeKey, "the record of the control plane's clock")
 	return at, err
 }
 
 // SaveEnded keeps of which shares the owner was told that they ended.
-func (s *Store) SaveEnded(shares []Share) error {
-	raw, err := json.Marshal(shares)
-	if err != nil {
-		return fmt.Errorf("encode which shares have ended: %w", err)
-	}
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(snapshotBucket).Put(endedKey, raw) })
-}
+func (s *Store) SaveEnded(shares []Share) error { return s.save(snapshotBucket, endedKey, shares) }
 
 // Ended is what SaveEnded kept.
 func (s *Store) Ended() (shares []Share, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		if raw := tx.Bucket(snapshotBucket).Get(endedKey); raw != nil {
-			return json.Unmarshal(raw, &shares)
-		}
-		return nil
-	})
+	_, err = s.load(snapshotBucket, endedKey, "the record of which shares have ended", &shares)
 	return shares, err
 }

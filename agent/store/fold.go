@@ -34,7 +34,7 @@ func (s *share) fold(line agentapi.Activity) (folded bool, err error) {
 				return false, nil
 			}
 			if FoldActivity(&kept, line) {
-				kept.ID = activityID(k)
+				kept.ID = number(k)
 				return true, s.put(kept)
 			}
 		}

@@ -118,7 +118,7 @@ func TestOlderActivityIsShared(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := b.Put(activityKey(id), raw); err != nil {
+			if err := b.Put(numbered(id), raw); err != nil {
 				return err
 			}
 		}

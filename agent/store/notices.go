@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,9 +81,7 @@ func (u *Undo) Join(id uint64, before Undo) {
 // It takes the place of those of with, too, which can each be undone as before; so can
 // what undo says, and the notice, which tells of all, cannot.
 func (s *Store) AddNotice(n agentapi.Notice, undo *Undo, with []uint64) ([]agentapi.Notice, error) {
-	var notices []agentapi.Notice
-	err := s.update(func(tx *bolt.Tx) error {
-		var err error
+	return s.changeNotices("store a notice", func(tx *bolt.Tx) (err error) {
 		if undo != nil {
 			for _, id := range undo.Before {
 				if err := dropNotice(tx, id); err != nil {
@@ -93,7 +90,7 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo, with []uint64) ([]agent
 			}
 		}
 		for _, id := range with {
-			if err := tx.Bucket(noticesBucket).Delete(noticeKey(id)); err != nil {
+			if err := tx.Bucket(noticesBucket).Delete(numbered(id)); err != nil {
 				return err
 			}
 		}
@@ -108,36 +105,21 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo, with []uint64) ([]agent
 			return err
 		}
 		if undo != nil {
-			raw, err := json.Marshal(undo)
-			if err != nil {
-				return err
-			}
-			if err := tx.Bucket(undoBucket).Put(noticeKey(n.ID), raw); err != nil {
+			if err := put(tx.Bucket(undoBucket), numbered(n.ID), undo); err != nil {
 				return err
 			}
 		}
-		if notices, err = readNotices(tx); err != nil {
-			return err
-		}
-		return forgetUndos(tx, notices)
+		return forgetUndos(tx)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("store a notice: %w", err)
-	}
-	return notices, nil
 }
 
 // MarkNoticeUndone notes that what a notice is about was undone, with a sentence to
 // add to its text and its words, and returns all notices, oldest first.
 func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Notice, error) {
-	var notices []agentapi.Notice
-	err := s.update(func(tx *bolt.Tx) error {
-		raw := tx.Bucket(noticesBucket).Get(noticeKey(id))
+	return s.changeNotices("mark a notice undone", func(tx *bolt.Tx) error {
 		var n agentapi.Notice
-		if raw != nil {
-			if err := json.Unmarshal(raw, &n); err != nil {
-				return fmt.Errorf("the notice %d is damaged: %w", id, err)
-			}
+		if _, err := get(tx.Bucket(noticesBucket), numbered(id), "a notice", &n); err != nil {
+			return err
 		}
 		if n.Undo { // and not one that tells of others, too
 			n.Undo, n.Text = false, n.Text+" "+said.String()
@@ -148,17 +130,8 @@ func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Not
 				return err
 			}
 		}
-		if err := tx.Bucket(undoBucket).Delete(noticeKey(id)); err != nil {
-			return err
-		}
-		var err error
-		notices, err = readNotices(tx)
-		return err
+		return tx.Bucket(undoBucket).Delete(numbered(id))
 	})
-	if err != nil {
-		return nil, fmt.Errorf("mark a notice undone: %w", err)
-	}
-	return notices, nil
 }
 
 // makeRoom drops the notice that a new one about people takes the place of, if
@@ -194,7 +167,11 @@ func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 }
 
 // forgetUndos drops the oldest ways to undo that are too many and have no notice.
-func forgetUndos(tx *bolt.Tx, notices []agentapi.Notice) error {
+func forgetUndos(tx *bolt.Tx) error {
+	notices, err := readNotices(tx)
+	if err != nil {
+		return err
+	}
 	b := tx.Bucket(undoBucket)
 	c, many := b.Cursor(), -maxUndone
 	for key, _ := c.First(); key != nil; key, _ = c.Next() {
@@ -202,7 +179,7 @@ func forgetUndos(tx *bolt.Tx, notices []agentapi.Notice) error {
 	}
 	var drop [][]byte
 	for key, _ := c.First(); key != nil && len(drop) < many; key, _ = c.Next() {
-		if !slices.ContainsFunc(notices, func(n agentapi.Notice) bool { return n.Undo && slices.Equal(noticeKey(n.ID), key) }) {
+		if !slices.ContainsFunc(notices, func(n agentapi.Notice) bool { return n.Undo && slices.Equal(numbered(n.ID), key) }) {
 			drop = append(drop, slices.Clone(key))
 		}
 	}
@@ -235,7 +212,7 @@ func dropOlder(tx *bolt.Tx, n agentapi.Notice) error {
 	if n.Undo {
 		return dropNotice(tx, n.ID)
 	}
-	return tx.Bucket(noticesBucket).Delete(noticeKey(n.ID))
+	return tx.Bucket(noticesBucket).Delete(numbered(n.ID))
 }
 
 // SeenNotices is the id of the newest notice that the owner has seen; ok is false
@@ -250,28 +227,15 @@ func (s *Store) SeenNotices() (id uint64, ok bool, err error) {
 
 // SeeNotices notes that the owner has seen the notices up to id.
 func (s *Store) SeeNotices(id uint64) error {
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(seenKey, noticeKey(id)) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(seenKey, numbered(id)) })
 }
 
-func seenNotices(tx *bolt.Tx) uint64 {
-	raw := tx.Bucket(metaBucket).Get(seenKey)
-	if len(raw) != 8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(raw)
-}
+func seenNotices(tx *bolt.Tx) uint64 { return number(tx.Bucket(metaBucket).Get(seenKey)) }
 
 // UndoOf returns how to undo what a notice is about, and the notice that stands for
 // it now; false when it was undone already, is too old, or cannot be undone.
 func (s *Store) UndoOf(id uint64) (now uint64, undo Undo, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		raw := tx.Bucket(undoBucket).Get(noticeKey(id))
-		if ok = raw != nil; ok {
-			return json.Unmarshal(raw, &undo)
-		}
-		return nil
-	})
-	if ok || err != nil {
+	if ok, err = s.load(undoBucket, numbered(id), "how to undo a notice", &undo); ok || err != nil {
 		return id, undo, ok, err
 	}
 	return s.findUndo(func(_ uint64, u Undo) bool { return slices.Contains(u.Before, id) })
@@ -299,7 +263,7 @@ func (s *Store) findUndo(is func(id uint64, u Undo) bool) (id uint64, undo Undo,
 			if err := json.Unmarshal(raw, &u); err != nil {
 				return err
 			}
-			if at := binary.BigEndian.Uint64(key); is(at, u) {
+			if at := number(key); is(at, u) {
 				id, undo, ok = at, u, true
 			}
 			return nil
@@ -320,18 +284,34 @@ func aboutPeople(kind string) bool {
 	return false
 }
 
+func readNotices(tx *bolt.Tx) ([]agentapi.Notice, error) {
+	return getAll[agentapi.Notice](tx.Bucket(noticesBucket), "a notice")
+}
+
 func putNotice(tx *bolt.Tx, n agentapi.Notice) error {
-	raw, err := json.Marshal(n)
-	if err != nil {
+	return put(tx.Bucket(noticesBucket), numbered(n.ID), n)
+}
+
+// changeNotices runs fn, which does what it is called, in one write transaction, and
+// returns the notices as they are afterwards, oldest first.
+func (s *Store) changeNotices(what string, fn func(*bolt.Tx) error) (notices []agentapi.Notice, err error) {
+	err = s.update(func(tx *bolt.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		notices, err = readNotices(tx)
 		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return tx.Bucket(noticesBucket).Put(noticeKey(n.ID), raw)
+	return notices, nil
 }
 
 // dropNotice forgets a notice, and how to undo what it is about.
 func dropNotice(tx *bolt.Tx, id uint64) error {
-	if err := tx.Bucket(undoBucket).Delete(noticeKey(id)); err != nil {
+	if err := tx.Bucket(undoBucket).Delete(numbered(id)); err != nil {
 		return err
 	}
-	return tx.Bucket(noticesBucket).Delete(noticeKey(id))
+	return tx.Bucket(noticesBucket).Delete(numbered(id))
 }

@@ -1,9 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -46,11 +43,7 @@ func (s *Store) PutPending(c PendingChange) error {
 }
 
 func putPending(tx *bolt.Tx, c PendingChange) error {
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("encode a pending change: %w", err)
-	}
-	return tx.Bucket(pendingBucket).Put(pendingKey(c.ID), raw)
+	return put(tx.Bucket(pendingBucket), numbered(c.ID), c)
 }
 
 // TakeAway stores a change and its deny record, both or neither: a record alone
@@ -69,7 +62,7 @@ func (s *Store) TakeAway(c PendingChange) error {
 // GiveBack forgets a change and its deny record, both or neither.
 func (s *Store) GiveBack(c PendingChange) error {
 	return s.update(func(tx *bolt.Tx) error {
-		if err := tx.Bucket(pendingBucket).Delete(pendingKey(c.ID)); err != nil {
+		if err := tx.Bucket(pendingBucket).Delete(numbered(c.ID)); err != nil {
 			return err
 		}
 		return tx.Bucket(denyBucket).Delete(c.Deny().key())
@@ -78,7 +71,7 @@ func (s *Store) GiveBack(c PendingChange) error {
 
 // RemovePending forgets a change. One that does not exist is no error.
 func (s *Store) RemovePending(id uint64) error {
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(pendingBucket).Delete(pendingKey(id)) })
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(pendingBucket).Delete(numbered(id)) })
 }
 
 // Pending returns all of them, by ID. A damaged one is an error: to skip it would
@@ -88,16 +81,6 @@ func (s *Store) Pending() (all []PendingChange, err error) {
 	return all, err
 }
 
-func readPending(tx *bolt.Tx) (all []PendingChange, err error) {
-	err = tx.Bucket(pendingBucket).ForEach(func(_, raw []byte) error {
-		var c PendingChange
-		if err := json.Unmarshal(raw, &c); err != nil {
-			return fmt.Errorf("a stored pending change is damaged: %w", err)
-		}
-		all = append(all, c)
-		return nil
-	})
-	return all, err
+func readPending(tx *bolt.Tx) ([]PendingChange, error) {
+	return getAll[PendingChange](tx.Bucket(pendingBucket), "a stored pending change")
 }
-
-func pendingKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }

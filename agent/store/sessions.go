@@ -34,7 +34,7 @@ func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []Se
 	}
 	err = s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(sessionsBucket)
-		if err := putSession(b, key, sess); err != nil {
+		if err := put(b, key[:], sess); err != nil {
 			return err
 		}
 		var same []seen
@@ -61,17 +61,7 @@ func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []Se
 
 // Session returns a stored session, and whether there is one.
 func (s *Store) Session(key SessionKey) (sess Session, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		raw := tx.Bucket(sessionsBucket).Get(key[:])
-		if raw == nil {
-			return nil
-		}
-		if err := json.Unmarshal(raw, &sess); err != nil {
-			return fmt.Errorf("a stored session is damaged: %w", err)
-		}
-		ok = true
-		return nil
-	})
+	ok, err = s.load(sessionsBucket, key[:], "a stored session", &sess)
 	return sess, ok, err
 }
 
@@ -80,16 +70,14 @@ func (s *Store) TouchSessions(seen map[SessionKey]time.Time) error {
 	return s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(sessionsBucket)
 		for key, at := range seen {
-			raw := b.Get(key[:])
-			if raw == nil {
+			var sess Session
+			if ok, err := get(b, key[:], "a stored session", &sess); err != nil {
+				return err
+			} else if !ok {
 				continue
 			}
-			var sess Session
-			if err := json.Unmarshal(raw, &sess); err != nil {
-				return fmt.Errorf("a stored session is damaged: %w", err)
-			}
 			sess.SeenAt = at
-			if err := putSession(b, key, sess); err != nil {
+			if err := put(b, key[:], sess); err != nil {
 				return err
 			}
 		}
@@ -131,20 +119,12 @@ func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, e
 	return deleted, err
 }
 
-func putSession(b *bolt.Bucket, key SessionKey, sess Session) error {
-	raw, err := json.Marshal(sess)
-	if err != nil {
-		return fmt.Errorf("encode a session: %w", err)
-	}
-	return b.Put(key[:], raw)
-}
-
 // eachSession calls fn for every session, or for all of one account and maybe
 // others: everybody's are looked through at each sign-in, and decoding those of
 // everybody else is most of that work. A damaged one is handed on as the zero
 // Session, which no host and no person matches and every sweep removes.
 func eachSession(b *bolt.Bucket, account string, fn func(SessionKey, Session) error) error {
-	var mention []byte // in any record of that account, as putSession encodes it
+	var mention []byte // in any record of that account, as it is written
 	if account != "" {
 		var err error
 		if mention, err = json.Marshal(account); err != nil {

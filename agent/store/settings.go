@@ -1,8 +1,6 @@
 package store
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -23,16 +21,7 @@ var (
 // nothing of, is the default.
 func (s *Store) Settings() (settings agentapi.Settings, err error) {
 	settings = agentapi.DefaultSettings()
-	err = s.view(func(tx *bolt.Tx) error {
-		raw := tx.Bucket(settingsBucket).Get(ownerSettingsKey)
-		if raw == nil {
-			return nil
-		}
-		if err := json.Unmarshal(raw, &settings); err != nil {
-			return fmt.Errorf("the stored settings are damaged: %w", err)
-		}
-		return nil
-	})
+	_, err = s.load(settingsBucket, ownerSettingsKey, "the record of the settings", &settings)
 	return settings, err
 }
 
@@ -53,29 +42,17 @@ func (s *Store) SaveUpdate(raw []byte) error {
 
 // SaveSettings replaces them.
 func (s *Store) SaveSettings(settings agentapi.Settings) error {
-	raw, err := json.Marshal(settings)
-	if err != nil {
-		return fmt.Errorf("encode the settings: %w", err)
-	}
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, raw) })
+	return s.save(settingsBucket, ownerSettingsKey, settings)
 }
 
 // DarkSince returns when the owner closed everything; nil when it is not closed.
 // A damaged record is an error: to skip it would open everything again.
-func (s *Store) DarkSince() (since *time.Time, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		raw := tx.Bucket(metaBucket).Get(darkKey)
-		if raw == nil {
-			return nil
-		}
-		var at time.Time
-		if err := at.UnmarshalText(raw); err != nil {
-			return fmt.Errorf("the record that everything is closed is damaged: %w", err)
-		}
-		since = &at
-		return nil
-	})
-	return since, err
+func (s *Store) DarkSince() (*time.Time, error) {
+	at, ok, err := s.loadTime(metaBucket, darkKey, "the record that everything is closed")
+	if !ok {
+		return nil, err
+	}
+	return &at, nil
 }
 
 // SetDark keeps that everything is closed since then; nil: that it is open.
@@ -83,9 +60,5 @@ func (s *Store) SetDark(since *time.Time) error {
 	if since == nil {
 		return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(darkKey) })
 	}
-	raw, err := since.UTC().MarshalText()
-	if err != nil {
-		return fmt.Errorf("encode a time: %w", err)
-	}
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, raw) })
+	return s.saveTime(metaBucket, darkKey, *since)
 }

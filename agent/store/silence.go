@@ -1,12 +1,6 @@
 package store
 
-import (
-	"encoding/json"
-	"fmt"
-	"time"
-
-	bolt "go.etcd.io/bbolt"
-)
+import "time"
 
 var silenceKey = []byte("silence")
 
@@ -24,25 +18,11 @@ type Silence struct {
 // SaveSilence replaces the record.
 func (s *Store) SaveSilence(sil Silence) error {
 	sil.Contact, sil.Seen = sil.Contact.UTC(), sil.Seen.UTC()
-	raw, err := json.Marshal(sil)
-	if err != nil {
-		return fmt.Errorf("encode a silence: %w", err)
-	}
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(snapshotBucket).Put(silenceKey, raw) })
+	return s.save(snapshotBucket, silenceKey, sil)
 }
 
 // Silence returns the record; ok is false when there is none.
 func (s *Store) Silence() (sil Silence, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		raw := tx.Bucket(snapshotBucket).Get(silenceKey)
-		if raw == nil {
-			return nil
-		}
-		if err := json.Unmarshal(raw, &sil); err != nil {
-			return fmt.Errorf("the record of the control plane's silence is damaged: %w", err)
-		}
-		ok = true
-		return nil
-	})
+	ok, err = s.load(snapshotBucket, silenceKey, "the record of the control plane's silence", &sil)
 	return sil, ok, err
 }

@@ -14,7 +14,7 @@ var usersBucket = []byte("users") // the system's id of a user → agentapi.Loca
 // answered, by the system's id.
 func (s *Store) Users() (map[string]agentapi.LocalUser, error) {
 	users := map[string]agentapi.LocalUser{}
-	err := s.view(func(tx *bolt.Tx) error { return readAll(tx.Bucket(usersBucket), users) })
+	err := s.view(func(tx *bolt.Tx) error { return getNamed(tx.Bucket(usersBucket), users) })
 	if err != nil {
 		return nil, fmt.Errorf("read the users of this computer: %w", err)
 	}
@@ -23,5 +23,5 @@ func (s *Store) Users() (map[string]agentapi.LocalUser, error) {
 
 // PutUser keeps how it stands with a user; nil forgets them.
 func (s *Store) PutUser(id string, user *agentapi.LocalUser) error {
-	return s.update(func(tx *bolt.Tx) error { return put(tx.Bucket(usersBucket), id, user) })
+	return s.update(func(tx *bolt.Tx) error { return putOrDelete(tx.Bucket(usersBucket), id, user) })
 }
