@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -23,11 +24,13 @@ type Agents struct {
 	keys    *Keys
 	devices *devicePace // how often they asked this node
 	hints   hints
-	untold  untold
+	untold  atomic.Bool // a change was told to nobody, and is not looked for yet
 	// sweepVersions is how often versions are read though nothing seems to be missed.
 	sweepVersions time.Duration
 	closing       <-chan struct{}
-	busy          int // looks in a row that found the store too busy; the looking goroutine owns it
+	// Of the goroutine that looks:
+	busy       int    // looks in a row that found the store too busy
+	lastUntold string // the version of the last change that was told to nobody
 }
 
 // giveCredential makes the credential with this hash the only one of a computer.

@@ -60,9 +60,6 @@ type Config struct {
 	// it was last asked. Neither may block.
 	Tell   func(computers []string)
 	Missed func() bool
-	// LooksAlong says that whoever looks into the store anyhow reads Agents.Untold with
-	// it, and gives that to LookedAlong.
-	LooksAlong bool
 	// SharedStore says that other nodes write to the same store, so that waiting
 	// syncs have to look for their changes, and other nodes for those of this
 	// process where it has no Tell: it leaves word of each in one row.

@@ -95,7 +95,7 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 					}
 				}
 				time.Sleep(sweepVersionsEvery / 2) // no sweep is to find it
-				changes("told to nobody", b.cfg.Store, func(*Config) {}, 3*time.Second)
+				changes("told to nobody", b.cfg.Store, func(*Config) {}, lookEvery+time.Second)
 				told := func(c *Config) { c.Tell = func([]string) {} } // elsewhere
 				changes("told where nobody hears it", b.cfg.Store, told, sweepVersionsEvery+time.Second)
 				stop()

@@ -17,7 +17,7 @@ const (
 	// another node's new signing key may be noticed.
 	lookEvery = 10 * time.Second
 	// dueAtOnce bounds the credentials of one look; what is left is for the next.
-	dueAtOnce = kv.MaxRows - 2
+	dueAtOnce = kv.MaxRows - 3
 	// busyLooks in a row may find the store too busy to be read.
 	busyLooks = 3
 )
@@ -58,21 +58,24 @@ func (s *Agents) look(ctx context.Context) {
 
 // checkCredentials has those look again whose credential is not good any more. With
 // nobody to look up it reads the store all the same, and what others may have changed for
-// all: the line and the keys.
+// all: the line, the keys, and the last change that was told to nobody.
 func (s *Agents) checkCredentials(ctx context.Context, due []*Watch) error {
 	ctx, cancel := context.WithTimeout(kv.First(ctx), readFor)
 	defer cancel()
-	keys := []string{keyLine, keyKeys}
+	keys := []string{keyLine, keyKeys, keyUntold}
 	for _, w := range due {
 		keys = append(keys, keyCredential(w.hash))
 	}
-	var line string
+	var line, last string
 	var stored storedKeys
 	good, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) (good []bool, err error) {
 		if line, _, err = get[string](tx, keyLine); err != nil {
 			return nil, err
 		}
 		if stored, _, err = get[storedKeys](tx, keyKeys); err != nil {
+			return nil, err
+		}
+		if last, _, err = get[string](tx, keyUntold); err != nil {
 			return nil, err
 		}
 		for _, w := range due {
@@ -92,6 +95,10 @@ func (s *Agents) checkCredentials(ctx context.Context, due []*Watch) error {
 		s.log.Info("changes are counted in another line from now on")
 	}
 	s.keys.readAgain(stored)
+	if last != s.lastUntold {
+		s.lastUntold = last
+		s.untold.Store(true)
+	}
 	for i, w := range due {
 		w.checked = s.now()
 		if !good[i] {

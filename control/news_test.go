@@ -234,36 +234,6 @@ func drain(c <-chan struct{}) {
 	}
 }
 
-// Weakness: a command that opens the store itself, as an operator's disconnect does,
-// tells no node. Checked: what it changes is seen without a sweep.
-func TestChangesThatNobodyTells(t *testing.T) {
-	t.Parallel()
-	one, two, calm := twoNodes(t, nil)
-	command, err := New(Config{Store: one.cfg.Store, Naming: one.cfg.Naming, Mail: one.cfg.Mail, SharedStore: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	added, err := one.Computers.Ensure(t.Context(), "anna@example.net", "anna")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := two.Agents.watchers.add(added.Computer.ID, nil)
-	defer w.Stop()
-	for range 3 {
-		before := calm()
-		programs.Eventually(t, "nothing is missed", func() bool { return calm() > before+3 })
-		drain(w.Changed) // seen for the first time
-		if err := command.update(t.Context(), func(tx *txn) error { return tx.touch(added.Computer.ID) }); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-w.Changed:
-		case <-time.After(programs.Patience):
-			t.Fatal("a change that nobody told was not seen")
-		}
-	}
-}
-
 // forgetful is a store that goes away after a change was kept, before it says so.
 type forgetful struct {
 	kv.Store

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Weakness: rotating replaced the signing key alone, and a copy of the store from before was
@@ -29,15 +28,9 @@ func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 	if err := b.Computers.Remove(t.Context(), account.ID, "maya"); err != nil {
 		t.Fatal(err)
 	}
-	look := func() {
-		t.Helper()
-		if err := other.store.ViewOf(t.Context(), other.Agents.Untold(), func(tx kv.Tx) error { other.Agents.LookedAlong(tx, nil); return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
 	agree := func(when string, takesOld, showsOld bool) {
 		t.Helper()
-		look()
+		other.Agents.look(t.Context())
 		for name, s := range map[string]*Service{"here": b.Service, "another node": other, "after a restart": ok[*Service](t)(New(b.cfg))} {
 			_, opens := s.Keys.Unseal("a", old.Keys.Seal("a", "text"))
 			_, taken := old.Keys.Unseal("a", s.Keys.Seal("a", "text"))
@@ -92,6 +85,26 @@ func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 			if slices.Contains(s.Keys.Public(), leaked) {
 				t.Error("a copy from the middle of a rotation signs")
 			}
+		}
+	}
+}
+
+// A node that may have missed something reads the keys at once: one that has rotated them at
+// once cannot be heard before.
+func TestKeysAreReadWhereNewsIsMissed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	missed := false
+	b.cfg.Missed = func() bool { return missed }
+	other := ok[*Service](t)(New(b.cfg))
+	if err := b.Keys.RotateNow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, missed = range []bool{false, true} {
+		m := missing{read: time.Now().Add(-readMissedEvery)}
+		other.Agents.versionsDue(t.Context(), &m)
+		if follows := other.Keys.Signing() == b.Keys.Signing(); follows != missed {
+			t.Errorf("missed: %t, and the new key is known: %t", missed, follows)
 		}
 	}
 }

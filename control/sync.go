@@ -16,7 +16,7 @@ import (
 // told by that node (Heard), and seen by reading the version keys of the computers
 // whose syncs wait here: when something may have been missed, and now and then. What
 // tells nobody, such as a command that opens the store itself, leaves the version of its
-// change in one row, at which the nodes look.
+// change in one row, which every look reads (instep.go).
 
 const (
 	// readVersionsEvery is how often it is asked which versions are to be read.
@@ -24,8 +24,6 @@ const (
 	// readMissedEvery is how late another node's change may be noticed where the word of
 	// it may have been missed.
 	readMissedEvery = time.Second
-	// lookUntoldEvery is how often nodes look for changes that were told to nobody.
-	lookUntoldEvery = 2 * time.Second
 	// sweepVersionsEvery is how often the version keys are read all the same, some at
 	// a time.
 	sweepVersionsEvery = 30 * time.Second
@@ -183,11 +181,10 @@ func (s *Agents) lookForEnded() {
 
 // missing is what the reader of versions knows of changes it may not have heard of.
 type missing struct {
-	seen   map[string]string // the versions it has read, by computer
-	read   time.Time         // when it began to read them last
-	looked time.Time         // and when it looked for changes told to nobody
-	owed   bool              // something was missed, and is not looked for yet
-	rest   []string          // whose versions a sweep has still to read
+	seen map[string]string // the versions it has read, by computer
+	read time.Time         // when it began to read them last
+	owed bool              // something was missed, and is not looked for yet
+	rest []string          // whose versions a sweep has still to read
 }
 
 // versionsDue are the computers whose version is to be read now: those of all where
@@ -196,15 +193,15 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 	if s.cfg.Missed != nil {
 		m.owed = s.cfg.Missed() || m.owed
 	}
-	if !s.cfg.LooksAlong && time.Since(m.looked) >= lookUntoldEvery {
-		m.looked = time.Now()
-		s.lookForUntold(ctx)
-	}
-	m.owed = s.untold.take() || m.owed
+	m.owed = s.untold.Swap(false) || m.owed
 	since := time.Since(m.read)
 	all = m.owed && since >= readMissedEvery
 	if all {
 		s.cfg.Mail.Look(false) // the word of a mail may have been missed
+		// A node that has rotated the keys at once is not heard before they are known here.
+		if stored, _, err := s.keysStored(ctx); err == nil {
+			s.keys.readAgain(stored)
+		}
 	}
 	if all || since >= s.sweepVersions && len(m.rest) == 0 {
 		m.read = time.Now()
@@ -218,53 +215,6 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 	}
 	m.rest = m.rest[len(due):]
 	return due, all
-}
-
-// untold is the last change that was told to nobody.
-type untold struct {
-	mu   sync.Mutex
-	last string // guarded by mu: its version
-	owed bool   // guarded by mu: there is another than before, or it could not be read
-}
-
-func (u *untold) take() (owed bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	owed, u.owed = u.owed, false
-	return owed
-}
-
-// Untold are the rows to read at least every two seconds for LookedAlong.
-func (s *Agents) Untold() kv.Rows { return kv.Rows{Keys: []string{keyKeys, keyUntold}} }
-
-// LookedAlong takes what Untold names, from whoever reads it together with what they look
-// for themselves, or why it could not be read. The keys are among it, because nodes of
-// which one has rotated them at once do not know each other until all have read them.
-func (s *Agents) LookedAlong(tx kv.Tx, err error) {
-	var last string
-	if err == nil {
-		var stored storedKeys
-		if stored, err = find[storedKeys](tx, keyKeys, errKeysGone); err == nil {
-			s.keys.readAgain(stored)
-			last, _, err = get[string](tx, keyUntold)
-		}
-	}
-	s.untold.mu.Lock()
-	defer s.untold.mu.Unlock()
-	if err != nil {
-		s.untold.owed = true
-		return
-	}
-	s.untold.owed = s.untold.owed || last != s.untold.last
-	s.untold.last = last
-}
-
-// lookForUntold is the look of a node where nobody does it along.
-func (s *Agents) lookForUntold(ctx context.Context) {
-	err := s.store.ViewOf(ctx, s.Untold(), func(tx kv.Tx) error { s.LookedAlong(tx, nil); return nil })
-	if err != nil {
-		s.LookedAlong(nil, err)
-	}
 }
 
 // runVersionReader wakes the watches of computers whose version another node raised.

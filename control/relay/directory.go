@@ -79,9 +79,6 @@ type directory struct {
 	now       func() time.Time
 	log       *slog.Logger
 
-	along       kv.Rows // to be read with every look of its own
-	lookedAlong func(kv.Tx, error)
-
 	wake    chan struct{} // has room for one
 	asks    chan struct{} // a place for each visitor other nodes are asked for
 	flight  singleflight.Group
@@ -114,10 +111,6 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 	if others == nil {
 		others = func([]Neighbour) {}
 	}
-	along := p.LookedAlong
-	if along == nil {
-		along = func(kv.Tx, error) {}
-	}
 	return &directory{
 		store:     p.Store,
 		self:      self,
@@ -131,8 +124,6 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 		tell:      tell,
 		now:       now,
 		log:       log,
-
-		along: p.Along, lookedAlong: along,
 
 		wake:      make(chan struct{}, 1),
 		looking:   make(chan struct{}, 1),
@@ -278,13 +269,8 @@ func (d *directory) withdraw(ctx context.Context) error {
 	})
 }
 
-// look reads who is there, and what is to be read along.
+// look reads who is there.
 func (d *directory) look(ctx context.Context) error {
-	return d.readNodes(ctx, d.along, d.lookedAlong)
-}
-
-// readNodes reads who is there, and gives what is read along to looked.
-func (d *directory) readNodes(ctx context.Context, along kv.Rows, looked func(kv.Tx, error)) error {
 	select {
 	case d.looking <- struct{}{}:
 		defer func() { <-d.looking }()
@@ -292,13 +278,11 @@ func (d *directory) readNodes(ctx context.Context, along kv.Rows, looked func(kv
 		return ctx.Err()
 	}
 	var nodes []nodeRow
-	err := d.store.ViewOf(ctx, along.With(kv.Rows{Prefixes: []string{keyNodes}}), func(tx kv.Tx) (err error) {
+	err := d.store.ViewOf(ctx, kv.Rows{Prefixes: []string{keyNodes}}, func(tx kv.Tx) (err error) {
 		nodes, err = livingNodes(tx)
-		looked(tx, nil)
 		return err
 	})
 	if err != nil {
-		looked(nil, err)
 		return err
 	}
 	d.mu.Lock()

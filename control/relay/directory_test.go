@@ -282,48 +282,6 @@ func TestManyNodes(t *testing.T) {
 	}
 }
 
-// What others want read goes with each look for nodes that a node does by itself, in one
-// read, and they hear when it could not be read.
-func TestReadAlong(t *testing.T) {
-	t.Parallel()
-	store := sharedStore(t, nil)
-	var errs []error
-	var found []kv.Item
-	p := Peers{Store: store, Domain: "localhost", Along: kv.Rows{Prefixes: []string{"theirs/"}}, LookedAlong: func(tx kv.Tx, err error) {
-		errs = append(errs, err)
-		if err == nil {
-			found, err = tx.Scan("theirs/", "", 9)
-			errs = append(errs, err)
-		}
-	}}
-	d := directoryOf(p, "one", time.Now, slog.New(slog.DiscardHandler))
-	if err := store.PutAll(t.Context(), 0, kv.Item{Key: "theirs/1"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(d.renew(t.Context()), d.look(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if len(found) != 1 || len(d.nodes) != 1 || store.views.Load() != 1 || errors.Join(errs...) != nil {
-		t.Errorf("found %v and nodes %v in %d reads: %v", found, d.nodes, store.views.Load(), errs)
-	}
-	store.away.Store(true)
-	errs = nil
-	if err := d.look(t.Context()); err == nil || len(errs) != 1 || errs[0] == nil {
-		t.Errorf("a read that failed: %v, and %v is told", err, errs)
-	}
-	errs = nil
-	for _, away := range []bool{true, false} { // what strangers cause reads nothing along
-		store.away.Store(away)
-		d.seenAt, d.anewAt, d.away = d.seenAt.Add(-time.Second), d.anewAt.Add(-time.Second), false
-		reads := store.views.Load()
-		d.lookAnew(t.Context())
-		_, _, _ = d.flight.Do("", func() (any, error) { return nil, nil }) // a slow read may be out still
-		if n := store.views.Load() - reads; n != 1 || len(errs) != 0 {
-			t.Errorf("away %v: a look that a visitor caused reads %d times and tells %v", away, n, errs)
-		}
-	}
-}
-
 // Two nodes with one name are told to the operator, once for each run, and a node that was
 // started again is not.
 func TestNamesakes(t *testing.T) {

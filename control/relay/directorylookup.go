@@ -116,8 +116,7 @@ func (d *directory) lookAnew(ctx context.Context) (known bool) {
 		d.mu.Unlock()
 		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), lookupWait)
 		defer cancel()
-		// Strangers cause it, so nothing is read along: that it failed would cost far larger reads.
-		err := d.readNodes(ctx, kv.Rows{}, func(kv.Tx, error) {})
+		err := d.look(ctx)
 		if err != nil {
 			d.log.Warn("looking for new relays failed; those known count", "err", err)
 			d.lookupFailed(err) // so that not everybody waits for it

@@ -71,11 +71,6 @@ type Peers struct {
 	Hold    func(host string, holds func(host string) bool)
 	Holders func(ctx context.Context, host string, most int) (runs, without []string)
 	Unheard func(long time.Duration) (runs []string)
-	// Along are rows that are read together with those of the nodes, every two seconds
-	// and by the same statement. LookedAlong gets a transaction that has them, or, with a
-	// nil one, why they could not be read; it is nil for nobody.
-	Along       kv.Rows
-	LookedAlong func(tx kv.Tx, err error)
 }
 
 // Neighbour is another node of the same control plane.

@@ -61,7 +61,6 @@ func Build(cfg Config) (*ControlPlane, error) {
 	// Both are for later, when there is a relay.
 	domain.RelaysFor = func(computerID string) []controlapi.Relay { return p.Relay.RelaysFor(computerID) }
 	domain.OnCredentialEnded = func(computerID string) { p.Relay.Kick(computerID) }
-	domain.LooksAlong = cfg.Relay.Peers != nil
 	domain.Log = cfg.Log.With("part", "control")
 	var err error
 	if p.Service, err = control.New(domain); err != nil {
@@ -88,7 +87,6 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if way.Peers != nil {
 		peers := *way.Peers
 		peers.Store, peers.Relay, peers.Domain, peers.Changed = domain.Store, here, domain.Domain, p.Service.Agents.RelaysChanged
-		peers.Along, peers.LookedAlong = p.Service.Agents.Untold(), p.Service.Agents.LookedAlong
 		peers.Secrets = p.Service.Keys.PeerSecrets
 		way.Peers = &peers
 	}
