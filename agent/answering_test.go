@@ -19,9 +19,7 @@ func TestListens(t *testing.T) {
 		if host == "::" && upstream.Refused(err) {
 			continue // a computer without IPv6
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if !listens(upstream.Target{Port: port}) {
 			t.Errorf("%s listens, and is not seen", address)
 		}

@@ -12,6 +12,7 @@ import (
 	"porchlight/agent/remote"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // TestTroubleTakesAMoment: starting and roaming are no trouble; what lasts is.
@@ -54,14 +55,10 @@ func TestServerThatIsNotBelievedIsTrouble(t *testing.T) {
 func saysTrouble(t *testing.T, control *farAway, says [2]string) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, err := store.Open(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer kept.Close()
 		who, err := access.New(access.Config{Store: kept})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		last := controlapi.Snapshot{Version: "new", Line: "a", Change: 10}
 		who.SetSnapshot(last)
 		before := remote.New(remote.Config{

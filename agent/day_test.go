@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // farAway is a control plane without a network, so that simulated time can pass:
@@ -91,9 +92,7 @@ func (mortal) Close() {}
 func dayLong(t *testing.T) func(string) (*tls.Certificate, error) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	serial := int64(0)
 	return func(name string) (*tls.Certificate, error) {
 		serial++
@@ -118,26 +117,18 @@ func dayLong(t *testing.T) func(string) (*tls.Certificate, error) {
 func TestADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, err := store.Open(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer kept.Close()
 		const bob, notes, name = "acc-bob", "id-notes", "notes.maya.test"
 		plane := &farAway{snapshot: controlapi.Snapshot{
 			Version: "v1", Computer: controlapi.Computer{ID: "c", Name: "maya", Host: "maya.test"},
 			People: []controlapi.Person{{AccountID: bob, Email: "bob@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{notes}, Epoch: 1}},
 		}}
-		if err := kept.SaveSettings(agentapi.Settings{FailStaticHours: 4}); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, kept.SaveSettings(agentapi.Settings{FailStaticHours: 4}))
 		chosen, err := settings.New(kept, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		who, err := access.New(access.Config{Store: kept, Settings: chosen})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		sync := remote.New(remote.Config{
 			Control: plane, Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
 			Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
@@ -175,9 +166,7 @@ func TestADay(t *testing.T) {
 		}
 		leave := enter()
 		first, err := keeper.Certificate(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 
 		const silentFrom, diesAt, awayFrom, backAt = 3 * time.Hour, 5 * time.Hour, 6 * time.Hour, 12 * time.Hour
 		began, died := time.Now(), false

@@ -14,6 +14,7 @@ import (
 
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: relays that a control plane names were dialled wherever they are, so that an
@@ -54,9 +55,7 @@ func TestRelaysInTheOwnNetwork(t *testing.T) {
 func TestTunnelAsksBeforeItConnects(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	asked := make(chan netip.Addr, 100)
@@ -76,9 +75,7 @@ func TestTunnelAsksBeforeItConnects(t *testing.T) {
 		},
 		Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = way.Run(ctx) }()

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // wired is a method of Agent, as its text has it: the fields it sets and uses, and the
@@ -25,18 +27,14 @@ func TestPartsNeedOnlyEarlierOnes(t *testing.T) {
 	t.Parallel()
 	methods, files := map[string]*wired{}, token.NewFileSet()
 	sources, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var order []string
 	for _, source := range sources {
 		if !strings.HasSuffix(source.Name(), ".go") || strings.HasSuffix(source.Name(), "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(files, source.Name(), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok {

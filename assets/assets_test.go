@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"image/png"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 var states = []string{"off", "ready", "connected", "waiting", "trouble"}
@@ -26,9 +28,7 @@ func TestTrayIconsHaveHardEdges(t *testing.T) {
 				}
 				seen[string(raw)] = state
 				img, err := png.Decode(bytes.NewReader(raw))
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 				if b := img.Bounds(); b.Dx() != size || b.Dy() != size {
 					t.Errorf("%s is %v, want %d pixels", state, b, size)
 				}

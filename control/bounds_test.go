@@ -10,6 +10,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // fullApps are as many apps as a computer can have, with the longest ids and
@@ -32,9 +33,7 @@ func TestTheLargestListOfAppsIsStored(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	apps := fullApps()
-	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}))
 	for _, label := range []string{strings.Repeat("<", maxLabel+1), strings.Repeat("𝄞", maxLabel+1)} {
 		apps[0].Label = label
 		err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps})
@@ -53,9 +52,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	apps := fullApps()
-	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: apps}))
 	var ids []string
 	for _, a := range apps {
 		ids = append(ids, a.ID)
@@ -96,9 +93,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	all := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 	snapshot, err := json.Marshal(all)
 	if err != nil || len(all.Passwords) != controlapi.MaxPasswordsComputer || len(snapshot) > controlapi.MaxAnswer*3/4 {
@@ -116,9 +111,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	err = b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyPerson(e.Computer.ID, fmt.Sprintf("%026d", full))) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	_, err = b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: ids[:1]})
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "Withdraw") {
 		t.Errorf("got %v", err)
@@ -158,18 +151,12 @@ func TestRemoveComputer(t *testing.T) {
 	bob := b.member(e.Computer.ID, "bob@example.com")
 	tokens := c.granted(bob, "maya")
 	b.Agents.seen.note(e.Computer.ID, b.clock.Now())
-	if err := b.Agents.writeSeen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Agents.writeSeen(t.Context()))
 	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(1)) // and is removed before it is written
 	wantRefusal(t, b.Computers.Remove(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
 	wantRefusal(t, b.Computers.Disconnect(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
-	if err := b.Computers.Remove(t.Context(), e.AccountID, "maya"); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Agents.writeSeen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, "maya"))
+	programs.Must(t, b.Agents.writeSeen(t.Context()))
 	_, err := b.Agents.Authenticate(t.Context(), e.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	_, err = c.use(tokens.Refresh)
@@ -187,9 +174,7 @@ func TestRemoveComputer(t *testing.T) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "maya")); other.Computer.ID == e.Computer.ID {
 		t.Error("the next one is the same computer")
 	}
@@ -202,9 +187,7 @@ func TestLeave(t *testing.T) {
 	e := b.owner()
 	bob := b.member(e.Computer.ID, "bob@example.com")
 	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
-	if err := b.People.Leave(t.Context(), bob.ID, "maya"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.People.Leave(t.Context(), bob.ID, "maya"))
 	if after := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID)); after.Version == before.Version {
 		t.Error("the agent is not told")
 	}
@@ -230,9 +213,7 @@ func TestSessionsPerAccount(t *testing.T) {
 	for n := range maxSessions + 5 {
 		next := newEntry()
 		err := b.update(t.Context(), func(tx *txn) error { return tx.openSession(fmt.Sprint("s", n), next.hash, e.AccountID, home) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		b.clock.Add(1e6)
 	}
 	list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID))

@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 func TestEnsureComputerAgain(t *testing.T) {
@@ -142,18 +143,14 @@ func TestSignOut(t *testing.T) {
 	if list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID)); len(list) != 3 {
 		t.Errorf("the sessions are %+v", list)
 	}
-	if err := b.Sessions.SignOut(t.Context(), tokens[0]); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Sessions.SignOut(t.Context(), tokens[0]))
 	_, err := b.Sessions.Of(t.Context(), tokens[0])
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	ok[Session](t)(b.Sessions.Of(t.Context(), tokens[1]))
 
 	watch := b.Agents.watchers.add(e.Computer.ID, nil)
 	defer watch.Stop()
-	if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Sessions.SignOutEverywhere(t.Context(), e.AccountID))
 	for _, token := range tokens {
 		_, err := b.Sessions.Of(t.Context(), token)
 		wantRefusal(t, err, controlapi.CodeUnauthorized)
@@ -250,9 +247,7 @@ func TestConnectedElsewhere(t *testing.T) {
 		b := newBench(t, func(c *Config) { c.SharedStore = shared })
 		e := b.owner()
 		b.Agents.seen.note(e.Computer.ID, b.clock.Now())
-		if err := b.Agents.writeSeen(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Agents.writeSeen(t.Context()))
 		connected := func() bool {
 			t.Helper()
 			own := ok[[]OwnComputer](t)(b.Computers.Own(t.Context(), e.AccountID))
@@ -316,9 +311,7 @@ func TestRemoveAccount(t *testing.T) {
 	_, late, _ := b.begin("bob@example.com", 2)
 
 	wantRefusal(t, b.Accounts.Remove(t.Context(), "nobody@example.com"), controlapi.CodeNotFound)
-	if err := b.Accounts.Remove(t.Context(), "bob@example.com"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Accounts.Remove(t.Context(), "bob@example.com"))
 	_, err := b.Accounts.ByEmail(t.Context(), "bob@example.com")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	_, err = b.Sessions.Of(t.Context(), in.Token)
@@ -373,9 +366,7 @@ func TestRemoveAccountWhileItConnects(t *testing.T) {
 	store.happens = func() { ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob")) }
 	wantRefusal(t, b.Accounts.Remove(t.Context(), "bob@example.com"), controlapi.CodeInvalid)
 	ok[Account](t)(b.Accounts.ByEmail(t.Context(), "bob@example.com"))
-	if err := b.Accounts.Remove(t.Context(), "bob@example.com"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Accounts.Remove(t.Context(), "bob@example.com"))
 	_, err := b.Computers.ByName(t.Context(), "bob")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 }

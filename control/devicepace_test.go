@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // public makes a bench that is not local mode's.
@@ -37,9 +38,7 @@ func TestComputersAskAsOftenAsTheyMay(t *testing.T) {
 	b := newBench(t, public)
 	maya := b.owner()
 	ben, err := b.Computers.Ensure(t.Context(), "ben@example.com", "ben")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const here = "192.0.2.7"
 	if in := b.asks(700, maya.Credential, here); in != bucketComputer.Size {
 		t.Errorf("%d requests at once got in", in)
@@ -123,9 +122,7 @@ func TestRefusedCredentialsAreBounded(t *testing.T) {
 	}
 
 	// A credential that is over loses its place at once.
-	if err := b.Agents.EndCredential(t.Context(), maya.Credential); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Agents.EndCredential(t.Context(), maya.Credential))
 	b.clock.Add(time.Hour)
 	if in := b.asks(500, maya.Credential, here); in > bucketRefused.Size+1 {
 		t.Errorf("a credential that is over was looked up %d times", in)

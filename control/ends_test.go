@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 // rowOf is a person's row as it is stored.
@@ -19,9 +20,7 @@ func (b *bench) rowOf(computer, account string) person {
 		p, _, err = get[person](tx, keyPerson(computer, account))
 		return err
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return p
 }
 
@@ -53,9 +52,7 @@ func dated(t *testing.T, change ...func(*Config)) (b *bench, id, account string)
 		row := appPassword{ID: newID(), AccountID: bob.ID, AppID: "app1", Name: "phone", Hash: hash, InvitedAt: p.InvitedAt}
 		return put(tx, keyPassword(id, bob.ID, row.ID), row, 0)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, bob.ID, "app1", rfc(b.now().Add(time.Hour))))
 	return b, id, bob.ID
 }
@@ -211,9 +208,7 @@ func TestAnEndOutlivesAnEarlierNode(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	b.clock.Add(2 * time.Hour)
 	b.ended()
 	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app2"}) || b.rows(keyEnds) != 0 {
@@ -232,9 +227,7 @@ func TestGivenAgainAsItEnds(t *testing.T) {
 		t.Fatalf("due: %+v, %v", due, err)
 	}
 	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app1", controlapi.UntilNever))
-	if err := b.update(t.Context(), func(tx *txn) error { return tx.end(due[0]) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.update(t.Context(), func(tx *txn) error { return tx.end(due[0]) }))
 	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app1", "app2"}) || len(p.Until)+len(p.Ended) != 0 {
 		t.Errorf("given for ever, it ended: %+v", p)
 	}
@@ -270,9 +263,7 @@ func TestEndsGoWithWhatTheyAreOf(t *testing.T) {
 					b.clock.Add(2 * time.Hour)
 					b.ended()
 				}
-				if err := gone(b, id, account); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, gone(b, id, account))
 				if b.rows(keyEnds)+b.rows(keyEnded) != 0 {
 					t.Errorf("indexed: %d, %d", b.rows(keyEnds), b.rows(keyEnded))
 				}

@@ -12,6 +12,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // failing is a store of which so many reads are going to fail.
@@ -106,9 +107,7 @@ func TestTheLoopWakes(t *testing.T) {
 // Weakness: a row of the index that cannot be read stood before every end, and none came.
 func TestTheLoopPassesAnOddRow(t *testing.T) {
 	whereEndsLoop(t, func(t *testing.T, l *looping) {
-		if err := l.update(t.Context(), func(tx *txn) error { return tx.Put(keyEnds+"!", []byte("{}"), 0) }); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, l.update(t.Context(), func(tx *txn) error { return tx.Put(keyEnds+"!", []byte("{}"), 0) }))
 		l.run()
 		l.pass(time.Hour)
 		l.want("at the end", "app2")

@@ -14,6 +14,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // enrolling is an enrolment under test, with the session of its owner.
@@ -258,9 +259,7 @@ func TestEnrolmentsPerAddress(t *testing.T) {
 		return err
 	}
 	for n := range 30 {
-		if err := ask(fmt.Sprintf("2001:db8::%d", n)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, ask(fmt.Sprintf("2001:db8::%d", n)))
 	}
 	err := ask("2001:db8::ffff")
 	wantRefusal(t, err, controlapi.CodeTooMany)
@@ -333,9 +332,7 @@ func TestEnrolmentReplacesWhatWasShown(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	ok[Confirmed](t)(third.confirm("study", true))
-	if err := b.Computers.Remove(t.Context(), third.session.Account.ID, "study"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Computers.Remove(t.Context(), third.session.Account.ID, "study"))
 	_, err = third.poll()
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 }
@@ -352,18 +349,12 @@ func TestEndedCredentialsReachOtherNodes(t *testing.T) {
 	cfg := b.Service.cfg
 	cfg.OnCredentialEnded = func(id string) { heard <- "there " + id }
 	there, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	e := b.owner()
-	if err := b.Agents.EndCredential(t.Context(), e.Credential); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Agents.EndCredential(t.Context(), e.Credential))
 	seenHere, seenThere := map[string]bool{}, map[string]bool{}
 	for range 3 {
-		if err := errors.Join(b.Agents.tellEnded(t.Context(), seenHere), there.Agents.tellEnded(t.Context(), seenThere)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Agents.tellEnded(t.Context(), seenHere), there.Agents.tellEnded(t.Context(), seenThere))
 	}
 	got := []string{<-heard, <-heard}
 	if want := []string{"here " + e.Computer.ID, "there " + e.Computer.ID}; !slices.Equal(got, want) || len(heard) != 0 {
@@ -398,9 +389,7 @@ func TestEnrolmentCodesAreStoredHashed(t *testing.T) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 func FuzzParseUserCode(f *testing.F) {

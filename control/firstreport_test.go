@@ -7,6 +7,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // Weakness: computers that reported for the first time together each made a row, and in
@@ -23,17 +24,13 @@ func TestFirstReportMakesNoRow(t *testing.T) {
 		err := b.store.View(t.Context(), func(tx kv.Tx) error {
 			return each(tx, "", func(key string, _ []byte) error { rows[key] = true; return nil })
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return slices.Sorted(maps.Keys(rows))
 	}
 	before := keys()
 	blank := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 	reported := controlapi.Apps{Apps: []controlapi.App{{ID: "notes", Name: "notes", Label: "Notes", Live: true}}, Knocks: controlapi.KnocksFromKnown}
-	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, reported); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Agents.PutApps(t.Context(), e.Computer.ID, reported))
 	if after := keys(); !slices.Equal(before, after) {
 		t.Errorf("rows before\n%v\nand after\n%v", before, after)
 	}
@@ -47,9 +44,7 @@ func TestFirstReportMakesNoRow(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if s := ok[controlapi.Snapshot](t)(without.Agents.Snapshot(t.Context(), older.Computer.ID)); s.Reported != blank.Reported || s.Knocking != blank.Knocking {
 		t.Errorf("without the rows %q and %q are reported, with them %q and %q", s.Reported, s.Knocking, blank.Reported, blank.Knocking)
 	}

@@ -17,6 +17,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/kv/kvtest"
 	"porchlight/control/mail"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,9 +55,7 @@ func newBench(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: newClock()}
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: b.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { store.Close() })
 	b.store = kvtest.Tell(store)
 	b.outbox = mail.NewOutbox(b.store, b.clock.Now)
@@ -107,27 +106,21 @@ func (b *bench) rows(prefix string) int {
 	err := b.store.View(b.t.Context(), func(tx kv.Tx) error {
 		return each(tx, prefix, func(string, []byte) error { n++; return nil })
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return n
 }
 
 func (b *bench) mails() []mail.Entry {
 	b.t.Helper()
 	list, err := b.outbox.List(b.t.Context(), mail.OutboxSize)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return list
 }
 
 func (b *bench) owner() controlapi.Enrolled {
 	b.t.Helper()
 	e, err := b.Computers.Ensure(b.t.Context(), "maya@example.com", "maya")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return e
 }
 
@@ -188,9 +181,7 @@ func (b *bench) begin(email string, nth int) (browser, link, code string) {
 	b.t.Helper()
 	b.clock.Add(time.Millisecond) // so that mails have an order
 	browser, err := b.SignIn.Begin(b.t.Context(), email, Browser{Client: network(nth)}, "")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	link, code = b.mailed(email, nth)
 	return browser, link, code
 }
@@ -205,9 +196,7 @@ func wantRefusal(t testing.TB, err error, code string) {
 func ok[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return v
 	}
 }

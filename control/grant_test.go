@@ -15,6 +15,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 const appRedirect = "https://pocketnotes.example/cb"
@@ -33,9 +34,7 @@ func (b *bench) registered() registered { return b.registeredAt(appRedirect) }
 func (b *bench) registeredAt(redirect string) registered {
 	b.t.Helper()
 	c, secret, err := b.Clients.Add(b.t.Context(), "Pocket Notes", []string{redirect})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return registered{b, Credentials{c.ID, secret}, redirect}
 }
 
@@ -60,9 +59,7 @@ func (c registered) granted(account Account, short string) Tokens {
 // member is an active member of maya's computer.
 func (b *bench) member(computerID, email string) Account {
 	b.t.Helper()
-	if err := b.Agents.PutApps(b.t.Context(), computerID, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}); err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, b.Agents.PutApps(b.t.Context(), computerID, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
 	return b.joined(computerID, email, "app1")
 }
 
@@ -229,9 +226,7 @@ func TestStoredRedirectURIs(t *testing.T) {
 		row.RedirectURIs = stored
 		return put(tx, keyClient(row.ID), row, 0)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, uri := range stored {
 		if _, err := b.Clients.For(t.Context(), c.ID, uri); err != nil {
 			t.Errorf("%s: %v", uri, err)
@@ -301,9 +296,7 @@ func TestGrantModel(t *testing.T) {
 					refuses(err, controlapi.CodeAccessDenied)
 					return
 				}
-				if err != nil {
-					rt.Fatal(err)
-				}
+				programs.Must(rt, err)
 				used, valid = append(used, valid), next.Refresh
 			},
 			"replay": func(rt *rapid.T) {
@@ -318,9 +311,7 @@ func TestGrantModel(t *testing.T) {
 				}
 			},
 			"revoke": func(*rapid.T) {
-				if err := b.Grants.RevokeForAccount(context.Background(), account.ID, grantID(valid)); err != nil {
-					rt.Fatal(err)
-				}
+				programs.Must(rt, b.Grants.RevokeForAccount(context.Background(), account.ID, grantID(valid)))
 				revoked = true
 			},
 			"forge": func(*rapid.T) {
@@ -352,9 +343,7 @@ func TestRotatingTheSigningKey(t *testing.T) {
 	}
 
 	other := ok[*Service](t)(New(b.cfg)) // another node on the same store
-	if err := b.Keys.Rotate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Keys.Rotate(t.Context()))
 	wantRefusal(t, b.Keys.Rotate(t.Context()), controlapi.CodeInvalid)
 	keys := b.Keys.Public()
 	if len(keys) != 2 || keys[1] != first || b.Keys.Signing() != first || !signedBy(next(), first) {
@@ -378,9 +367,7 @@ func TestRotatingTheSigningKey(t *testing.T) {
 	if got := b.Keys.Public(); len(got) != 1 || got[0] != keys[0] {
 		t.Errorf("%d keys verify", len(got))
 	}
-	if err := b.Keys.Rotate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Keys.Rotate(t.Context()))
 	restarted := ok[*Service](t)(New(b.cfg))
 	if got := restarted.Keys.Public(); len(got) != 2 || got[1] != keys[0] || !slices.Equal(got, b.Keys.Public()) {
 		t.Errorf("after a restart %d keys verify", len(got))

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 func TestGrantEnds(t *testing.T) {
@@ -75,9 +76,7 @@ func TestRefreshLooksAtThePerson(t *testing.T) {
 	bob := b.member(owner.Computer.ID, "bob@example.com")
 	tokens := c.granted(bob, "maya")
 	err := b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyPerson(owner.Computer.ID, bob.ID)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	_, err = c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 }
@@ -90,9 +89,7 @@ func TestRevokedGrantsAreToldFor720Seconds(t *testing.T) {
 	c, owner := b.registered(), b.owner()
 	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID)) // without the client's origins
 	tokens := c.granted(Account{ID: owner.AccountID}, "maya")
-	if err := b.Grants.RevokeForComputer(t.Context(), owner.Computer.ID, grantID(tokens.Refresh)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Grants.RevokeForComputer(t.Context(), owner.Computer.ID, grantID(tokens.Refresh)))
 	told := func() int {
 		s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID))
 		if (len(s.RevokedGrants) > 0) == (s.Version == before.Version) {
@@ -121,9 +118,7 @@ func TestRemovingAClientEndsItsGrants(t *testing.T) {
 	c.granted(account, "maya")
 	kept := other.granted(account, "maya")
 	open := ok[string](t)(c.code(account, "maya"))
-	if err := b.Clients.Remove(t.Context(), c.ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Clients.Remove(t.Context(), c.ID))
 	if s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID)); len(s.RevokedGrants) != 2 {
 		t.Errorf("the agent hears of %+v", s.RevokedGrants)
 	}
@@ -152,12 +147,8 @@ func TestRemovingAClientWithManyGrants(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Clients.Remove(t.Context(), c.ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, b.Clients.Remove(t.Context(), c.ID))
 	if left, told := b.rows(keyClientGrants(c.ID)), b.rows(keyRevokedGrants(owner.Computer.ID)); left != 0 || told != many {
 		t.Errorf("%d of %d grants are left, and the computer is told of %d", left, many, told)
 	}
@@ -188,9 +179,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 			if len(rows) != 2 || rows[1].ID != grantID(phone.Refresh) || !rows[1].LastUsedAt.Equal(b.clock.Now()) {
 				t.Fatalf("listed %+v", rows)
 			}
-			if err := end(b, owner, grantID(laptop.Refresh)); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, end(b, owner, grantID(laptop.Refresh)))
 			for _, tokens := range []Tokens{phone, laptop} {
 				_, err := one.use(tokens.Refresh)
 				wantRefusal(t, err, controlapi.CodeAccessDenied)
@@ -202,9 +191,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 
 			// Allowed anew; the old word comes a second time.
 			again := one.granted(account, "maya")
-			if err := end(b, owner, grantID(laptop.Refresh)); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, end(b, owner, grantID(laptop.Refresh)))
 			ok[Tokens](t)(one.use(again.Refresh))
 		})
 	}
@@ -222,9 +209,7 @@ func TestAnAppOnTwoComputersIsTwoRows(t *testing.T) {
 	if rows := ok[[]AccountGrant](t)(b.Grants.OfAccount(t.Context(), bob.ID)); len(rows) != 2 {
 		t.Errorf("listed %+v", rows)
 	}
-	if err := b.Grants.RevokeForAccount(t.Context(), bob.ID, grantID(there.Refresh)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Grants.RevokeForAccount(t.Context(), bob.ID, grantID(there.Refresh)))
 	_, err := c.use(there.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 	ok[Tokens](t)(c.use(own.Refresh))
@@ -259,9 +244,7 @@ func TestLoginsOfOneClientEndNoOther(t *testing.T) {
 		t.Errorf("%d grants", n)
 	}
 	// A login that was dropped still names its row to whoever revokes it.
-	if err := b.Grants.RevokeForAccount(t.Context(), account.ID, grantID(logins[1].Refresh)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Grants.RevokeForAccount(t.Context(), account.ID, grantID(logins[1].Refresh)))
 	_, err = busy.use(logins[len(logins)-1].Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 }
@@ -313,9 +296,7 @@ func TestLoginsFromBeforeTheBoundStay(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	b.clock.Add(time.Minute)
 	c.granted(account, "maya")
 	if n := b.rows("account-grant/" + account.ID); n != 60 {
@@ -364,12 +345,10 @@ func TestNothingIsLeftOfAUsedCode(t *testing.T) {
 	account := Account{ID: owner.AccountID}
 	left := func(code string) (row authorization) {
 		t.Helper()
-		if err := b.store.View(t.Context(), func(tx kv.Tx) (err error) {
+		programs.Must(t, b.store.View(t.Context(), func(tx kv.Tx) (err error) {
 			row, _, err = get[authorization](tx, keyAuthorization(hashOf(purposeAuthCode, code)))
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return row
 	}
 	code := ok[string](t)(c.code(account, "maya"))

@@ -14,6 +14,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 const bob = "bob@example.com"
@@ -56,9 +57,7 @@ func TestInvitationEnds(t *testing.T) {
 			if i.Owner != e.Email || i.Email != bob || len(i.Apps) != 1 || i.Apps[0].Host != "notes.maya.localhost:8443" || i.Other != "" {
 				t.Errorf("the invitation is %+v", i)
 			}
-			if err := end(b, e, p); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, end(b, e, p))
 			_, err := b.People.LookAtInvitation(t.Context(), link, "")
 			wantRefusal(t, err, controlapi.CodeNotFound)
 			_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
@@ -95,9 +94,7 @@ func TestRowsEndByTheirOwnTimes(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	b.clock.Add(invitationLife)
 	_, err = b.People.LookAtInvitation(t.Context(), link, "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
@@ -125,9 +122,7 @@ func TestInvitationOfSomebodyRevoked(t *testing.T) {
 		row.Status = controlapi.PersonRemoved
 		return tx.putPerson(e.Computer.ID, row, row)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	_, err = b.People.LookAtInvitation(t.Context(), link, "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
@@ -245,9 +240,7 @@ func TestLimitedSessionIsBounded(t *testing.T) {
 		}
 		return tx.openSession(before.id, before.hash, p.AccountID, home, only...)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	accepted := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, before.token, home))
 	err = b.store.View(t.Context(), func(tx kv.Tx) error {
 		row, found, err := get[session](tx, keySession(hashOf(purposeSession, accepted.Token)))
@@ -256,9 +249,7 @@ func TestLimitedSessionIsBounded(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 // A link that cannot be mailed is not made, and neither is the grant.
@@ -297,9 +288,7 @@ func TestInvitationLinkIsStoredHashed(t *testing.T) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 // What the owner wrote is refused in the language of their window, also where the

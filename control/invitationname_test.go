@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 func TestInvitationNames(t *testing.T) {
@@ -149,9 +150,7 @@ func (b *bench) unnamed(token string) {
 		row.Name = ""
 		return put(tx, keyInvitation(hash), row, invitationLife)
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 }
 
 // The link of the newest invitation is told again as long as it is open. One from

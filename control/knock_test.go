@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // knocker is somebody signed in before the doors of one computer.
@@ -27,9 +28,7 @@ func (b *bench) browserOf(account Account) knocker {
 	b.t.Helper()
 	next := newEntry()
 	err := b.update(b.t.Context(), func(tx *txn) error { return tx.openSession(next.id, next.hash, account.ID, home) })
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return knocker{b, ok[Session](b.t)(b.Sessions.Of(b.t.Context(), next.token))}
 }
 
@@ -82,9 +81,7 @@ func TestKnockOfAMember(t *testing.T) {
 	bob.want("at an own app", door("notes"), KnockOpen)
 	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID)).Version
 	for range 3 { // a second click asks nothing
-		if err := bob.ask(door("photos")); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, bob.ask(door("photos")))
 	}
 	bob.want("asked", door("photos"), KnockWaiting)
 	told := b.told(e)
@@ -210,9 +207,7 @@ func TestKnockOfAStranger(t *testing.T) {
 	wantRefusal(t, carla.ask(door("notes")), controlapi.CodeForbidden)
 	b.reports(e, controlapi.KnocksFromEverybody, "notes")
 	carla.want("while everybody is heard", door("notes"), KnockAsk)
-	if err := carla.ask(door("notes")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, carla.ask(door("notes")))
 	told := b.told(e)
 	if len(told) != 1 || told[0].Known {
 		t.Fatalf("the owner is told %+v", told)
@@ -228,9 +223,7 @@ func TestKnockOfAStranger(t *testing.T) {
 	mallory := b.knocker("mallory@example.org")
 	wantRefusal(t, b.Knocks.Accept(t.Context(), door("notes"), Session{ID: carla.ID, Account: mallory.Account}), controlapi.CodeNotFound)
 	for range 2 { // a second click is no error
-		if err := b.Knocks.Accept(t.Context(), door("notes"), carla.Session); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Knocks.Accept(t.Context(), door("notes"), carla.Session))
 	}
 	carla.want("accepted", door("notes"), KnockOpen)
 	elsewhere.want("accepted", door("notes"), KnockOpen)
@@ -246,9 +239,7 @@ func TestKnockInAnotherBrowser(t *testing.T) {
 	b := newBench(t)
 	e := b.knocking(controlapi.KnocksFromEverybody, "notes")
 	carla := b.knocker("carla@example.org")
-	if err := carla.ask(door("notes")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, carla.ask(door("notes")))
 	ok[controlapi.Person](t)(b.answer(e, b.told(e)[0].ID, controlapi.KnockYes, ""))
 	elsewhere := b.browserOf(carla.Account)
 	if err := elsewhere.ask(door("notes")); err != nil || len(b.told(e)) != 0 {
@@ -256,9 +247,7 @@ func TestKnockInAnotherBrowser(t *testing.T) {
 	}
 	elsewhere.want("asked", door("notes"), KnockInvited)
 	carla.want("in the first browser", door("notes"), KnockWaiting)
-	if err := b.Knocks.Accept(t.Context(), door("notes"), elsewhere.Session); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Knocks.Accept(t.Context(), door("notes"), elsewhere.Session))
 	carla.want("accepted", door("notes"), KnockOpen)
 }
 
@@ -279,9 +268,7 @@ func TestKnocksLookAlike(t *testing.T) {
 	asked := func() {
 		t.Helper()
 		for _, k := range all {
-			if err := k.ask(doors[k.Account.Email]); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, k.ask(doors[k.Account.Email]))
 		}
 	}
 	alike("at first", KnockAsk)
@@ -316,9 +303,7 @@ func TestKnocksLookAlike(t *testing.T) {
 	// Never holds for the person, no for the app.
 	b.clock.Add(time.Second)
 	for _, k := range []knocker{refused, muted} {
-		if err := k.ask(door("photos")); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, k.ask(door("photos")))
 	}
 	if told := b.told(e); len(told) != 2 || told[1].AccountID != refused.Account.ID || told[1].App != "photos" {
 		t.Errorf("the owner is told %+v", told)
@@ -333,9 +318,7 @@ func TestKnocksLookAlike(t *testing.T) {
 	program := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: muted.Account.Email, Apps: []string{"photos"}, Program: true}))
 	ok[controlapi.Person](t)(b.People.GiveByProgram(t.Context(), e.Computer.ID, program.AccountID, "photos"))
 	ok[controlapi.Person](t)(b.People.WithdrawByProgram(t.Context(), e.Computer.ID, program.AccountID, "photos"))
-	if err := muted.ask(door("notes")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, muted.ask(door("notes")))
 	if slices.ContainsFunc(b.told(e), func(k controlapi.Knock) bool { return k.AccountID == muted.Account.ID }) {
 		t.Error("after a program's invitation the owner is asked by somebody who was never to ask again")
 	}
@@ -344,9 +327,7 @@ func TestKnocksLookAlike(t *testing.T) {
 	p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: muted.Account.Email, Apps: []string{"photos"}}))
 	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), e.Computer.ID, p.AccountID, "photos"))
 	b.clock.Add(knockAgain)
-	if err := muted.ask(door("notes")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, muted.ask(door("notes")))
 	if told := b.told(e); told[len(told)-1].AccountID != muted.Account.ID {
 		t.Errorf("after the invitation the owner is told %+v", told)
 	}
@@ -362,9 +343,7 @@ func TestAYesIsAnInvitation(t *testing.T) {
 		ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: fmt.Sprintf("p%d@example.com", n), Apps: []string{"notes"}}))
 	}
 	carla := b.knocker("carla@example.org")
-	if err := carla.ask(door("notes")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, carla.ask(door("notes")))
 	id := b.told(e)[0].ID
 	_, err := b.answer(e, id, controlapi.KnockYes, "")
 	wantRefusal(t, err, controlapi.CodeTooMany)
@@ -384,9 +363,7 @@ func TestKnockAtTheLauncher(t *testing.T) {
 	bob := b.browserOf(b.joined(e.Computer.ID, "bob@example.com", "notes"))
 	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), e.Computer.ID, bob.Account.ID, "notes"))
 	bob.want("with nothing to open", launcherDoor, KnockAsk)
-	if err := bob.ask(launcherDoor); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, bob.ask(launcherDoor))
 	told := b.told(e)
 	if len(told) != 1 || told[0].App != "" {
 		t.Fatalf("the owner is told %+v", told)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Three a day a person, over all apps and computers.
@@ -16,9 +17,7 @@ func TestKnocksADay(t *testing.T) {
 	e := b.knocking(controlapi.KnocksFromKnown, "a1", "a2", "a3", "a4")
 	bob := b.browserOf(b.joined(e.Computer.ID, "bob@example.com", "a1"))
 	for _, d := range []Door{door("a2"), door("nothing"), door("a3")} {
-		if err := bob.ask(d); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, bob.ask(d))
 	}
 	bob.want("asked three times", door("a4"), KnockSpent)
 	bob.want("asked three times", door("nothing-else"), KnockSpent)
@@ -70,9 +69,7 @@ func TestAThousandKnocks(t *testing.T) {
 		t.Errorf("%d told, %d and %d rows", len(told), b.rows("knock/"), b.rows("knock-asked/"))
 	}
 	first := told[0]
-	if err := bob.ask(door("app0")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, bob.ask(door("app0")))
 	told = b.told(e)
 	if len(told) != controlapi.MaxKnocks || told[len(told)-1].Email != "bob@example.com" || told[0].ID == first.ID {
 		t.Errorf("somebody known makes it %+v", told)
@@ -131,16 +128,12 @@ func TestKnocksEnd(t *testing.T) {
 			bob, carla := b.browserOf(b.joined(e.Computer.ID, "bob@example.com", "home")), b.knocker("carla@example.org")
 			for _, k := range []knocker{carla, bob} {
 				b.clock.Add(time.Second)
-				if err := k.ask(door("notes")); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, k.ask(door("notes")))
 			}
 			told := b.told(e)
 			ok[controlapi.Person](t)(b.answer(e, told[0].ID, controlapi.KnockYes, ""))
 			carla.want("let in", door("notes"), KnockInvited)
-			if err := end(b, e, bob.Account, carla.Account); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, end(b, e, bob.Account, carla.Account))
 			if n := b.rows("knock/") + b.rows("knock-offer/"); n != 0 {
 				t.Errorf("%d rows are left", n)
 			}
@@ -159,9 +152,7 @@ func TestKnockAnswersRace(t *testing.T) {
 		b := newBench(t)
 		e := b.knocking(controlapi.KnocksFromEverybody, "notes")
 		carla := b.knocker("carla@example.org")
-		if err := carla.ask(door("notes")); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, carla.ask(door("notes")))
 		id := b.told(e)[0].ID
 		var wg sync.WaitGroup
 		errs := make([]error, 3)

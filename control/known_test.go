@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // network is the nth of many networks strangers ask from.
@@ -29,9 +30,7 @@ func TestStrangersCannotSpendAKnownBrowsersMails(t *testing.T) {
 	}
 	known := b.SignIn.Remember("", "maya@example.com")
 	for n := range 20 {
-		if err := ask(Browser{Client: network(n)}); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, ask(Browser{Client: network(n)}))
 		b.clock.Add(4 * time.Minute)
 	}
 	wantRefusal(t, ask(Browser{Client: network(99)}), controlapi.CodeTooMany)
@@ -64,9 +63,7 @@ func TestStrangersCannotSpendAKnownBrowsersMails(t *testing.T) {
 	}
 	b.clock.Add(180 * 24 * time.Hour)
 	for n := range 20 {
-		if err := ask(Browser{Client: network(n)}); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, ask(Browser{Client: network(n)}))
 		b.clock.Add(4 * time.Minute)
 	}
 	wantRefusal(t, ask(Browser{Client: home, Known: known}), controlapi.CodeTooMany)
@@ -114,9 +111,7 @@ func TestOneNetworkCannotSpendTheDay(t *testing.T) {
 		return netip.AddrFrom16(a)
 	}
 	for n := range 10 {
-		if err := ask(stranger(n)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, ask(stranger(n)))
 		b.clock.Add(8 * time.Minute)
 	}
 	err := ask(stranger(10))
@@ -168,9 +163,7 @@ func TestOneNetworkHoldsNobodyUp(t *testing.T) {
 		b.clock.Add(24 * time.Hour)
 		again := ok[*Service](t)(New(b.cfg)) // what it is familiar with is stored
 		for n := range 20 {
-			if err := ask(b, fmt.Sprintf("203.0.%d.9", n%2)); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, ask(b, fmt.Sprintf("203.0.%d.9", n%2)))
 			b.until("the budget to be written, by the clock as it is", func() bool { return b.spentLast(budgetRecipient.of(maya)) == b.clock.Now().UnixMilli() })
 			b.clock.Add(8 * time.Minute)
 		}
@@ -206,9 +199,7 @@ func (b *bench) spentLast(s subject) (at int64) {
 		}
 		return err
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return at
 }
 
@@ -229,9 +220,7 @@ func TestFamiliarNetworksAreBounded(t *testing.T) {
 	ok[Account](t)(b.Accounts.Ensure(t.Context(), bob))
 	for n := range maxFamiliar + 4 {
 		b.clock.Add(time.Second)
-		if err := b.update(t.Context(), func(tx *txn) error { return tx.noteFamiliar(bob, network(n)) }); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.update(t.Context(), func(tx *txn) error { return tx.noteFamiliar(bob, network(n)) }))
 	}
 	for n := range maxFamiliar + 4 {
 		if is := ok[bool](t)(b.isFamiliar(bob, network(n))); is != (n >= 4) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // amongOthers is a bench of a service on the internet: under localhost every name goes.
@@ -48,9 +49,7 @@ func TestNamesOfServices(t *testing.T) {
 		}
 		return put(tx, keyComputer(c.ID), c, 0)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if again, err := b.Computers.Ensure(t.Context(), "maya@example.com", "mail"); err != nil || again.Computer.ID != e.Computer.ID {
 		t.Errorf("a computer that has such a name lost it: %+v, %v", again, err)
 	}
@@ -84,9 +83,7 @@ func TestFreedNameIsKeptBack(t *testing.T) {
 	take := func(email string) (controlapi.Enrolled, error) { return b.Computers.Ensure(t.Context(), email, "nest") }
 	remove := func(e controlapi.Enrolled) {
 		t.Helper()
-		if err := b.Computers.Remove(t.Context(), e.AccountID, "nest"); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, "nest"))
 	}
 	maya := ok[controlapi.Enrolled](t)(take("maya@example.com"))
 	remove(maya)
@@ -125,12 +122,8 @@ func TestNameOfUnknownPastIsFree(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, amongOthers)
 	maya := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest"))
-	if err := b.Computers.Remove(t.Context(), maya.AccountID, "nest"); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyFormerName("nest")) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Computers.Remove(t.Context(), maya.AccountID, "nest"))
+	programs.Must(t, b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyFormerName("nest")) }))
 	if e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "nest")); e.Computer.Former {
 		t.Errorf("got %+v", e.Computer)
 	}
@@ -143,9 +136,7 @@ func TestNamesOfRemovedAccount(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, amongOthers)
 	ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest"))
-	if err := b.Accounts.Remove(t.Context(), "maya@example.com"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Accounts.Remove(t.Context(), "maya@example.com"))
 	_, err := b.Computers.Ensure(t.Context(), "bob@example.com", "nest")
 	wantRefusal(t, err, controlapi.CodeInvalid)
 	if e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest")); !e.Computer.Former {
@@ -162,9 +153,7 @@ func TestKeptNamesAreBounded(t *testing.T) {
 	for i := range maxKeptNames + 1 {
 		name = "nest-" + strings.Repeat("x", i+1)
 		e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", name))
-		if err := b.Computers.Remove(t.Context(), e.AccountID, name); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, name))
 	}
 	_, err := b.Computers.Ensure(t.Context(), "bob@example.com", "nest-x")
 	wantRefusal(t, err, controlapi.CodeInvalid)

@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // keyring is a computer with apps, its owner, and bob who may open two of them.
@@ -38,9 +39,7 @@ func (k keyring) putApps(ids ...string) {
 	for i, id := range ids {
 		apps[i] = controlapi.App{ID: id, Name: "n-" + id, Label: "The " + id, Live: true}
 	}
-	if err := k.Agents.PutApps(k.t.Context(), k.owner.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
-		k.t.Fatal(err)
-	}
+	programs.Must(k.t, k.Agents.PutApps(k.t.Context(), k.owner.Computer.ID, controlapi.Apps{Apps: apps}))
 }
 
 func (k keyring) hers() Account { return Account{ID: k.owner.AccountID, Email: k.owner.Email} }
@@ -117,9 +116,7 @@ func TestAPasswordFromMakingToRevoking(t *testing.T) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 
 	list := ok[[]controlapi.PasswordInfo](t)(k.Passwords.OfComputer(t.Context(), k.owner.Computer.ID))
 	if len(list) != 2 || list[1].ID != made.ID || list[1].Email != "bob@example.com" || list[1].Name != "calendar" || !list[0].CreatedAt.After(list[1].CreatedAt) {
@@ -137,18 +134,14 @@ func TestAPasswordFromMakingToRevoking(t *testing.T) {
 	}
 
 	k.wokenBy("a password revoked", func() {
-		if err := k.Passwords.Revoke(t.Context(), k.bob.ID, "maya", made.ID); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, k.Passwords.Revoke(t.Context(), k.bob.ID, "maya", made.ID))
 	})
 	if got := k.told(); len(got) != 1 {
 		t.Errorf("after revoking the agent hears of %v", got)
 	}
 	wantRefusal(t, k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, made.ID), controlapi.CodeNotFound)
 	k.wokenBy("a password revoked by the owner", func() {
-		if err := k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, list[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, list[0].ID))
 	})
 	if got := k.told(); len(got) != 0 || k.rows("password/") != 0 {
 		t.Errorf("left are %v", got)
@@ -228,9 +221,7 @@ func TestWhatEndsPasswords(t *testing.T) {
 			}
 			slices.Sort(want)
 			before := ok[controlapi.Snapshot](t)(k.Agents.Snapshot(t.Context(), k.owner.Computer.ID)).Version
-			if err := tt.end(k); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, tt.end(k))
 			if got := k.told(); !slices.Equal(got, want) || k.rows("password/") != len(want) {
 				t.Errorf("left are %v in %d rows, want %v", got, k.rows("password/"), want)
 			}
@@ -260,9 +251,7 @@ func TestPasswordsEndWithTheComputer(t *testing.T) {
 			k.t = t
 			k.made(k.bob, "app1")
 			k.made(k.hers(), "app1")
-			if err := end(k); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, end(k))
 			if n := k.rows("password/"); n != 0 {
 				t.Errorf("%d are left", n)
 			}
@@ -293,9 +282,7 @@ func TestTheSnapshotLooksAtThePerson(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if got, want := len(k.told()), []int{2, 1, 1, 1}[n]; got != want {
 			t.Errorf("change %d: the agent hears of %d, want %d", n, got, want)
 		}
@@ -391,9 +378,7 @@ func TestPasswordsAreBounded(t *testing.T) {
 	}
 	k.made(k.bob, "app2")
 	k.made(k.hers(), "app1")
-	if err := k.Passwords.Revoke(t.Context(), k.bob.ID, "maya", last.ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, k.Passwords.Revoke(t.Context(), k.bob.ID, "maya", last.ID))
 	k.made(k.bob, "app1")
 
 	// Others of the computer, until it has as many as it can have.
@@ -406,9 +391,7 @@ func TestPasswordsAreBounded(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	_, err = k.try(k.bob, "app2")
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "1,000") {
 		t.Errorf("the 1,001st: %v", err)

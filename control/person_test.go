@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // modelPerson is the table of docs/interface.md, States of a person, told as
@@ -70,9 +71,7 @@ func TestPersonModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run++
 		e, err := b.Computers.Ensure(b.t.Context(), fmt.Sprintf("owner%d@example.com", run), fmt.Sprintf("c%d", run))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		id, ctx := e.Computer.ID, b.t.Context()
 		live := []string{"a", "b", "c"}
 		report := func() {
@@ -80,9 +79,7 @@ func TestPersonModel(t *testing.T) {
 			for _, a := range live {
 				apps = append(apps, controlapi.App{ID: a, Name: a, Label: a, Live: true})
 			}
-			if err := b.Agents.PutApps(ctx, id, controlapi.Apps{Apps: apps}); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, b.Agents.PutApps(ctx, id, controlapi.Apps{Apps: apps}))
 		}
 		report()
 		emails := []string{fmt.Sprintf("p%d@example.com", run), fmt.Sprintf("q%d@example.com", run)}
@@ -91,17 +88,13 @@ func TestPersonModel(t *testing.T) {
 		var used modelLink
 		for _, email := range emails {
 			a, err := b.Accounts.Ensure(ctx, email)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			accounts[email], model[email] = a.ID, &modelPerson{}
 			model[email].anew()
 		}
 		version := func() string {
 			s, err := b.Agents.Snapshot(ctx, id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			return s.Version
 		}
 		anApp := rapid.SampledFrom([]string{"a", "b", "c"})
@@ -227,9 +220,7 @@ func TestPersonModel(t *testing.T) {
 				b.clock.Add(2 * time.Hour) // keeps the mail budgets out of the way
 				before := version()
 				s, err := b.Agents.Snapshot(ctx, id)
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 				if s.Version != before {
 					t.Fatalf("the version changed by itself")
 				}
@@ -299,20 +290,14 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 	look("granted and withdrawn", false)
 	invite()
 	look("invited while active", false)
-	if err := b.Sessions.SignOutEverywhere(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Sessions.SignOutEverywhere(t.Context(), account))
 	look("signed out everywhere", true)
-	if err := b.update(t.Context(), func(tx *txn) error { return tx.openSession("s1", "hash", account, home) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.update(t.Context(), func(tx *txn) error { return tx.openSession("s1", "hash", account, home) }))
 	for _, c := range []struct {
 		account, session string
 		ends             bool
 	}{{account, "s2", false}, {e.AccountID, "s1", false}, {account, "s1", true}, {account, "s1", false}} {
-		if err := b.Sessions.End(t.Context(), c.account, c.session); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Sessions.End(t.Context(), c.account, c.session))
 		look("ended session "+c.session, c.ends)
 	}
 	ok[controlapi.Person](t)(b.People.Remove(t.Context(), id, account))

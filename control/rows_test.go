@@ -11,6 +11,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // counting is a store that counts the reads of its transactions: what is a round
@@ -76,9 +77,7 @@ func TestManyRowsAreReadTogether(t *testing.T) {
 		// An index may name a row that is gone.
 		return tx.Delete(keyGrant(ids[1]))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	got := ok[map[string]string](t)(b.Agents.versions(t.Context(), append(ids, "gone")))
 	if len(got) != many+1 || got[ids[0]] == "" || got[ids[0]] == got[ids[many-1]] || got["gone"] != "" || store.reads > 3 {
 		t.Errorf("%d versions in %d reads", len(got), store.reads)

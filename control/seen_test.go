@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // seenStore counts the writes of when computers were seen, and can refuse them.
@@ -122,9 +123,7 @@ func TestSeenNeverGoesBack(t *testing.T) {
 		one.Agents.seen.note(id, early)
 		other.Agents.seen.note(id, late)
 		for _, node := range order {
-			if err := node.Agents.writeSeen(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, node.Agents.writeSeen(t.Context()))
 		}
 		if seen := b.seenAt(id); !seen.Equal(late) {
 			t.Errorf("order %d: seen at %v, want %v", n, seen, late)
@@ -146,16 +145,12 @@ func TestSeenOfWhoIsRemoved(t *testing.T) {
 	w := b.Agents.watchers.add(e.Computer.ID, &telling{agents: b.Agents, over: func(error) {}})
 	written := func() (is bool) {
 		t.Helper()
-		if err := b.Agents.writeSeen(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Agents.writeSeen(t.Context()))
 		err := b.store.View(t.Context(), func(tx kv.Tx) (err error) {
 			_, is, err = get[time.Time](tx, keyComputerSeen(e.Computer.ID))
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return is
 	}
 	b.Agents.seen.note(e.Computer.ID, b.clock.Now())
@@ -167,9 +162,7 @@ func TestSeenOfWhoIsRemoved(t *testing.T) {
 		t.Errorf("%d statements, want one to read and one to write", sent)
 	}
 	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(1))
-	if err := b.Computers.Remove(t.Context(), e.AccountID, "maya"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, "maya"))
 	written() // before the agent is told, whose sync ends by that
 	w.Stop()
 	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(2))

@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 func TestLinkSignsInOnce(t *testing.T) {
@@ -252,9 +253,7 @@ func TestMailBudgets(t *testing.T) {
 			b := newBench(t)
 			b.owner()
 			for n := range 5 {
-				if err := spend(b, email, addr(n)); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, spend(b, email, addr(n)))
 				b.clock.Add(time.Minute)
 			}
 			wantWait(t, spend(b, email, addr(9)), 10*time.Minute)
@@ -268,9 +267,7 @@ func TestMailBudgets(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
 		for n := range 20 {
-			if err := spend(b, "maya@example.com", addr(n)); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, spend(b, "maya@example.com", addr(n)))
 			b.clock.Add(time.Hour)
 		}
 		wantWait(t, spend(b, "maya@example.com", addr(99)), 4*time.Hour)
@@ -281,9 +278,7 @@ func TestMailBudgets(t *testing.T) {
 		v6 := netip.MustParsePrefix("2001:db8:1:2::/64").Addr()
 		for n := range 30 {
 			v6 = v6.Next()
-			if err := spend(b, string(rune('a'+n%26))+strings.Repeat("x", n)+"@example.com", v6); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, spend(b, string(rune('a'+n%26))+strings.Repeat("x", n)+"@example.com", v6))
 		}
 		wantWait(t, spend(b, "other@example.com", v6.Next()), time.Hour)
 		if err := spend(b, "other@example.com", netip.MustParseAddr("2001:db8:1:3::1")); err != nil {
@@ -295,9 +290,7 @@ func TestMailBudgets(t *testing.T) {
 		b := newBench(t)
 		b.run()
 		for n := range 5 {
-			if err := spend(b, "maya@example.com", addr(n)); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, spend(b, "maya@example.com", addr(n)))
 		}
 		b.until("the budget to be written", func() bool { return b.spentOn("maya@example.com") == 5 })
 		again := ok[*Service](t)(New(b.cfg))
@@ -314,16 +307,12 @@ func TestMailBudgets(t *testing.T) {
 			return err
 		}
 		for range 3 {
-			if err := invite(); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, invite())
 		}
 		wantWait(t, invite(), 15*time.Minute)
 		// Weakness: the invitations of one owner left nothing for signing in.
 		for range 2 {
-			if err := spend(b, "bob@example.com", home); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, spend(b, "bob@example.com", home))
 		}
 	})
 }
@@ -336,9 +325,7 @@ func (b *bench) spentOn(email string) int {
 		w, _, err = get[window](tx, budgetRecipient.of(email).key)
 		return err
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return len(w)
 }
 
@@ -346,9 +333,7 @@ func TestPaceStaysBounded(t *testing.T) {
 	t.Parallel()
 	p, now := newPace(), time.Now()
 	for n := range paceSize + 1000 {
-		if err := p.spend(now, budgetClient.of(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String())); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, p.spend(now, budgetClient.of(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String())))
 	}
 	if n := len(p.windows); n > paceSize {
 		t.Errorf("%d subjects are remembered", n)
@@ -364,9 +349,7 @@ func TestSignInsAnsweredAreWrittenBeforeRunReturns(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Run(ctx))
 	if n := len(b.mails()); n != 3 {
 		t.Errorf("%d mails were written", n)
 	}
@@ -399,7 +382,5 @@ func TestStoreHoldsNoSecret(t *testing.T) {
 			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // asked counts what a store elsewhere would be asked: each of these is a round trip of
@@ -96,9 +97,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	}
 
 	// What the node remembers opens nothing.
-	if err := b.Agents.EndCredential(t.Context(), e.Credential); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Agents.EndCredential(t.Context(), e.Credential))
 	wantRefusal(t, again(), controlapi.CodeUnauthorized)
 	_, _, err = b.Agents.Sync(t.Context(), e.Credential, from)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
@@ -125,9 +124,7 @@ func TestSnapshotSaysWhatWasReported(t *testing.T) {
 	}
 	put := func(r controlapi.Apps) {
 		t.Helper()
-		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, r); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Agents.PutApps(t.Context(), e.Computer.ID, r))
 	}
 	before := snapshot()
 	if before.Reported != (controlapi.Apps{}).Digest() {
@@ -154,9 +151,7 @@ func TestSnapshotSaysWhatWasReported(t *testing.T) {
 		}
 		before = after
 	}
-	if err := b.Computers.Remove(t.Context(), e.AccountID, e.Computer.Name); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, e.Computer.Name))
 	put(controlapi.Apps{Apps: []controlapi.App{notes}, Knocks: controlapi.KnocksFromKnown})
 	for _, key := range []string{keyComputerApps(e.Computer.ID), keyComputerKnocks(e.Computer.ID), keyVersion(e.Computer.ID), keyChange(e.Computer.ID)} {
 		if b.rows(key) != 0 {
@@ -212,9 +207,7 @@ func TestSnapshotSaysWhichGrantsHold(t *testing.T) {
 	tokens = ok[Tokens](t)(native.use(tokens.Refresh))
 	look("used a day later", true)
 
-	if err := b.Grants.RevokeForAccount(t.Context(), bob.ID, grantID(tokens.Refresh)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Grants.RevokeForAccount(t.Context(), bob.ID, grantID(tokens.Refresh)))
 	ended := look("revoked", true).RevokedGrants
 	if len(ended) != 1 || ended[0].ClientName != "Pocket Notes" || ended[0].Email != "bob@example.com" || ended[0].AccountID != bob.ID || ended[0].CreatedAt.IsZero() {
 		t.Errorf("%+v", ended)

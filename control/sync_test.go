@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 func TestSnapshotSaysEverything(t *testing.T) {
@@ -120,9 +121,7 @@ func TestOtherNodesChangesAreSeen(t *testing.T) {
 	watch := a.Agents.watchers.add(e.Computer.ID, nil)
 	defer watch.Stop()
 	before := ok[controlapi.Snapshot](t)(a.Agents.Snapshot(t.Context(), e.Computer.ID))
-	if err := other.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, other.Sessions.SignOutEverywhere(t.Context(), e.AccountID))
 	late := time.After(30 * time.Second)
 	for {
 		select {
@@ -233,9 +232,7 @@ func noSignInIsLost(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, <-ended)
 	if n := len(b.mails()); n != answered {
 		t.Fatalf("%d sign-ins were answered and %d refused; %d mails were written", answered, refused, n)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // listening is an agent whose control connection carries the sync.
@@ -51,16 +52,12 @@ func TestTell(t *testing.T) {
 	if again := <-b.tell(t, e.Credential, first.Version).told; !again.Unchanged || again.Version != first.Version {
 		t.Errorf("who has it is told %+v", again)
 	}
-	if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Sessions.SignOutEverywhere(t.Context(), e.AccountID))
 	next := <-l.told
 	if next.Version == first.Version || next.Line != first.Line || next.Change <= first.Change {
 		t.Errorf("after %d in %s comes %d in %s", first.Change, first.Line, next.Change, next.Line)
 	}
-	if err := b.Agents.EndCredential(t.Context(), e.Credential); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Agents.EndCredential(t.Context(), e.Credential))
 	wantRefusal(t, <-l.over, controlapi.CodeUnauthorized)
 	wantRefusal(t, <-b.tell(t, e.Credential, next.Version).over, controlapi.CodeUnauthorized)
 }
@@ -155,9 +152,7 @@ func TestCredentialsAreCheckedTogether(t *testing.T) {
 	}
 	// Another program ends one in the store, and tells nobody.
 	gone := hashOf(purposeCredential, computer[7].Credential)
-	if err := b.store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete(keyCredential(gone)) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete(keyCredential(gone)) }))
 	b.Agents.look(t.Context()) // it is looked up every ten minutes, not each time
 	b.clock.Add(checkAgainAfter + time.Second)
 	b.Agents.look(t.Context())
@@ -223,9 +218,7 @@ func TestChangeWhileAnotherIsTold(t *testing.T) {
 		last := <-l.told
 		for n := range 20 {
 			for range 1 + n%3 {
-				if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, b.Sessions.SignOutEverywhere(t.Context(), e.AccountID))
 				if n%2 == 0 {
 					synctest.Wait() // the one before is being told
 				}
@@ -397,9 +390,7 @@ func TestRestoredStoreBeginsALine(t *testing.T) {
 	if before != line() {
 		t.Error("a start makes another line")
 	}
-	if err := EndLine(t.Context(), b.cfg.Store); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, EndLine(t.Context(), b.cfg.Store))
 	if before == line() {
 		t.Error("the line goes on")
 	}
@@ -416,9 +407,7 @@ func TestNewLineWhileNodesRun(t *testing.T) {
 		return ok[controlapi.Snapshot](t)(s.Agents.Snapshot(t.Context(), e.Computer.ID)).Line
 	}
 	before := line(b.Service)
-	if err := b.Computers.BeginLine(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Computers.BeginLine(t.Context()))
 	now := line(b.Service)
 	if now == before || line(other) != before {
 		t.Errorf("%s, then %s, and at the other node %s", before, now, line(other))

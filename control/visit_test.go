@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 const callback = "https://notes.maya.localhost:8443/.porchlight/callback"
@@ -31,9 +32,7 @@ func (b *bench) reports(e controlapi.Enrolled, from controlapi.KnocksFrom, ids .
 		}
 		list = append(list, controlapi.App{ID: id, Name: name, Label: "Label of " + id, Live: true})
 	}
-	if err := b.Agents.PutApps(b.t.Context(), e.Computer.ID, controlapi.Apps{Apps: list, Knocks: from}); err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, b.Agents.PutApps(b.t.Context(), e.Computer.ID, controlapi.Apps{Apps: list, Knocks: from}))
 }
 
 func visitQuery(change ...string) string {
@@ -126,13 +125,11 @@ func TestVisitRefusesAlike(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.owner()
-	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: []controlapi.App{
+	programs.Must(t, b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: []controlapi.App{
 		{ID: "app1", Name: "notes", Label: "Notes", Live: true},
 		{ID: "app2", Name: "photos", Label: "Photos", Live: true},
 		{ID: "app3", Name: "stopped", Label: "Stopped"},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	invited := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "pending@example.com", Apps: []string{"app1"}}))
 	member := b.joined(e.Computer.ID, "member@example.com", "app1")
 	removed := b.joined(e.Computer.ID, "removed@example.com", "app1")
@@ -286,9 +283,7 @@ func TestRedeemAfterAccessEnded(t *testing.T) {
 			b.apps(e, "app1")
 			p := b.joined(e.Computer.ID, "bob@example.com", "app1")
 			code := b.codeFor(p, visitQuery())
-			if err := end(b, e.Computer.ID, p.ID); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, end(b, e.Computer.ID, p.ID))
 			_, err := b.Visits.Redeem(t.Context(), e.Computer.ID, controlapi.Redeem{Code: code, CodeVerifier: theVerifier, RedirectURI: callback})
 			wantRefusal(t, err, controlapi.CodeInvalidGrant)
 		})

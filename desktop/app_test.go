@@ -18,6 +18,7 @@ import (
 	"porchlight/desktop/runner"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
+	"porchlight/test/programs"
 )
 
 // approving is an agent that keeps what it was asked to approve.
@@ -82,9 +83,7 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	manual, err := os.ReadFile("../build/linux/porchlight-desktop.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	plain := strings.NewReplacer(`\-`, "-", `\fB`, "", `\fI`, "", `\fR`, "").Replace(string(manual))
 	for _, option := range regexp.MustCompile(`--[a-z-]+(=[a-z]+)?|\boutline\b`).FindAllString(usage, -1) {
 		if !strings.Contains(plain, option) {
@@ -97,12 +96,8 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, err := openSettings(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.change(func(v *settingsValues) { v.LastNotice, v.Panel = 7, "light" }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, s.change(func(v *settingsValues) { v.LastNotice, v.Panel = 7, "light" }))
 	info, err := os.Stat(filepath.Join(dir, settingsFile))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)

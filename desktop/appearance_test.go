@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"porchlight/desktop/page"
+	"porchlight/test/programs"
 )
 
 // notedWindow is a window that passes on what the page is told.
@@ -19,9 +20,7 @@ func (t notedWindow) Emit(name string, _ any) { t.events <- name }
 func TestLooksAsChosenOrAsTheDesktop(t *testing.T) {
 	t.Parallel()
 	s, err := openSettings(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	page := notedWindow{events: make(chan string)}
 	a := &app{settings: s, window: page}
 	expect := func(want string) {
@@ -39,8 +38,6 @@ func TestLooksAsChosenOrAsTheDesktop(t *testing.T) {
 		t.Errorf("the page is told %q", name)
 	}
 	expect("light")
-	if err := s.change(func(v *settingsValues) { v.Appearance = "dark" }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.change(func(v *settingsValues) { v.Appearance = "dark" }))
 	expect("dark")
 }

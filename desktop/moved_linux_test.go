@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"porchlight/desktop/autostart"
+	"porchlight/test/programs"
 )
 
 // The program was moved since the owner had it start at login: it still does,
 // unless the old one is there or the owner switched the entry off.
 func TestAutostartFollowsTheProgram(t *testing.T) {
 	here, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, c := range []struct {
 		name              string
 		stays, off, never bool
@@ -30,27 +29,17 @@ func TestAutostartFollowsTheProgram(t *testing.T) {
 			t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
 			old := filepath.Join(dir, "old", "porchlight-desktop")
 			if c.stays {
-				if err := os.MkdirAll(filepath.Dir(old), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(old, nil, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, os.MkdirAll(filepath.Dir(old), 0o700))
+				programs.Must(t, os.WriteFile(old, nil, 0o700))
 			}
 			if !c.off {
-				if err := autostart.Enable(old); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, autostart.Enable(old))
 			}
 			p := preferencesIn(t, dir)
 			if !c.never {
-				if err := p.settings.change(func(v *settingsValues) { v.AtLogin = old }); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, p.settings.change(func(v *settingsValues) { v.AtLogin = old }))
 			}
-			if err := p.followMove(); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, p.followMove())
 			if on, err := autostart.Enabled(here); err != nil || on != c.want {
 				t.Errorf("this program starts at login: %v, %v; want %v", on, err, c.want)
 			}

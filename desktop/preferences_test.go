@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"porchlight/agent/ownersecret"
+	"porchlight/test/programs"
 )
 
 // fakeFile keeps a secret, or not.
@@ -30,9 +31,7 @@ func (f *fakeFile) Set(_ context.Context, secret string) error { f.secret = secr
 func preferencesIn(t *testing.T, dir string) *preferences {
 	t.Helper()
 	kept, err := openSettings(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return &preferences{settings: kept, dataDir: dir, inFile: &fakeFile{}}
 }
 
@@ -43,9 +42,7 @@ func TestPreferencesAreKept(t *testing.T) {
 	if first := p.Preferences(); first.Welcomed || first.Appearance != "" || first.SecretKept != "keychain" || first.DataDir != dir {
 		t.Errorf("at first %+v", first)
 	}
-	if err := errors.Join(p.Welcomed(), p.Appearance("dark")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, p.Welcomed(), p.Appearance("dark"))
 	if err := p.Appearance("sepia"); err == nil || !strings.Contains(err.Error(), `"sepia"`) {
 		t.Errorf("an appearance there is not: %v", err)
 	}
@@ -53,9 +50,7 @@ func TestPreferencesAreKept(t *testing.T) {
 	if again := next.Preferences(); again.SecretKept != "keychain" {
 		t.Errorf("before a file is chosen %+v", again)
 	}
-	if err := next.KeepInFile(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, next.KeepInFile())
 	if again := next.Preferences(); !again.Welcomed || again.Appearance != "dark" || again.SecretKept != "file" {
 		t.Errorf("after a restart %+v", again)
 	}

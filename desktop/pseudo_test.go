@@ -18,6 +18,7 @@ import (
 	"porchlight/desktop/verbs"
 	"porchlight/internal/words"
 	"porchlight/test/owner"
+	"porchlight/test/programs"
 )
 
 // TestEverythingIsSaid has the menu and the notifications speak the pseudo-locale, in
@@ -134,9 +135,7 @@ func textsOf(lines []menu.Line) (out []string) {
 func stringsIn(t *testing.T, p menu.Picture, s agentapi.OwnerState) (out []string) {
 	t.Helper()
 	raw, err := json.Marshal([]any{p.OwnerState, p.People, p.Visitors, p.Share, s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, m := range regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`).FindAllStringSubmatch(string(raw), -1) {
 		out = append(out, m[1])
 	}

@@ -11,6 +11,7 @@ import (
 	"porchlight/desktop/instance"
 	"porchlight/desktop/language"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 // Why the app cannot even begin is said in the system's language. The language is the
@@ -24,9 +25,7 @@ func TestRefusalIsInTheSystemsLanguage(t *testing.T) {
 	t.Setenv("DISPLAY", ":nowhere")
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(file, nil, 0o600))
 	if code := run(startOptions{data: filepath.Join(file, "data")}, io.Discard); code != 1 {
 		t.Fatalf("exit code %d", code)
 	}

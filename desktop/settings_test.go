@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // A damaged file is no reason not to start, and is whole again after the next
@@ -16,9 +18,7 @@ func TestDamagedSettings(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, settingsFile)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(file, []byte(text), 0o600))
 		s, err := openSettings(dir)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -41,14 +41,10 @@ func TestSettingsThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, err := openSettings(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	// In the way, also of a test that runs as root.
 	inTheWay := filepath.Join(dir, settingsFile)
-	if err := os.Mkdir(inTheWay, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(inTheWay, 0o700))
 	dark := func(v *settingsValues) { v.Appearance = "dark" }
 	if err := s.change(dark); err == nil || !strings.HasPrefix(err.Error(), "Porchlight cannot keep its settings, so nothing was changed.") {
 		t.Errorf("it said %v", err)
@@ -56,12 +52,8 @@ func TestSettingsThatCannotBeWritten(t *testing.T) {
 	if got := s.get().Appearance; got != "" {
 		t.Errorf("the window is %q now", got)
 	}
-	if err := os.Remove(inTheWay); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.change(dark); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Remove(inTheWay))
+	programs.Must(t, s.change(dark))
 	if again, err := openSettings(dir); err != nil || again.get().Appearance != "dark" {
 		t.Errorf("the second try wrote %+v, %v", again, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,9 +65,7 @@ func open(t testing.TB, dir string, c *clock) (*access.Access, *store.Store) {
 func openStore(t testing.TB, dir string, opts ...store.Option) *store.Store {
 	t.Helper()
 	db, err := store.Open(dir, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -74,9 +73,7 @@ func openStore(t testing.TB, dir string, opts ...store.Option) *store.Store {
 func newAccess(t testing.TB, cfg access.Config) *access.Access {
 	t.Helper()
 	a, err := access.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return a
 }
 
@@ -164,14 +161,10 @@ func TestSessionsAreStoredHashed(t *testing.T) {
 	a, db := open(t, dir, c)
 	a.SetSnapshot(snapshot(nil))
 	cookie, err := a.NewSession(notes, bob, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	db.Close()
 	raw, err := os.ReadFile(filepath.Join(dir, store.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	token, _ := base64.RawURLEncoding.DecodeString(cookie)
 	for _, form := range [][]byte{token, []byte(cookie), []byte(hex.EncodeToString(token))} {
 		if bytes.Contains(raw, form) {
@@ -198,9 +191,7 @@ func TestSessions(t *testing.T) {
 	for range 20 {
 		c.advance(time.Second)
 		cookie, err := a.NewSession(notes, bob, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		cookies = append(cookies, cookie)
 	}
 	alive := 0
@@ -239,9 +230,7 @@ func TestSessions(t *testing.T) {
 	// Run sweeps at its start and writes back at its end.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := a.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, a.Run(ctx))
 	db.Close()
 	a, db = open(t, dir, c)
 	c.advance(29 * 24 * time.Hour)
@@ -296,9 +285,7 @@ func TestNothingSlipsBetweenDecisionAndRegister(t *testing.T) {
 	for round := range 60 {
 		a.SetSnapshot(snapshot(nil))
 		cookie, err := a.NewSession(notes, bob, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		id, _, _ := a.Session(cookie, notes)
 		type seen struct{ allowed, cancelled atomic.Bool }
 		var entered [16]seen
@@ -383,9 +370,7 @@ func BenchmarkSessionAndDecide(b *testing.B) {
 	a, _ := open(b, b.TempDir(), newClock())
 	a.SetSnapshot(snapshot(nil))
 	cookie, err := a.NewSession(notes, bob, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	programs.Must(b, err)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		var entry access.Open
@@ -406,9 +391,7 @@ func BenchmarkTakeAwayAmongMany(b *testing.B) {
 	a, _ := open(b, b.TempDir(), newClock())
 	a.SetSnapshot(snapshot(nil))
 	cookie, err := a.NewSession(notes, owner, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	programs.Must(b, err)
 	id, _, _ := a.Session(cookie, notes)
 	for range 4000 {
 		if d, _ := a.Enter(id, notes, func() { b.Error("closed") }); !d.Allowed {
@@ -420,8 +403,6 @@ func BenchmarkTakeAwayAmongMany(b *testing.B) {
 		if _, err := a.TakeAway(change); err != nil {
 			b.Fatal(err)
 		}
-		if err := a.GiveBack(change); err != nil {
-			b.Fatal(err)
-		}
+		programs.Must(b, a.GiveBack(change))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 const root = "maya.porch.test"
@@ -33,22 +34,16 @@ type signer struct {
 func newSigner(t testing.TB) signer {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return signer{private, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
 }
 
 func (s signer) sign(t testing.TB, claims jwt.Claims) string {
 	t.Helper()
 	token, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return token
 }
 

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 // cached is an Access with one session, and a clock that moves when it is told to.
 func cached(t *testing.T) (a *Access, cookie string, key store.SessionKey, advance func(time.Duration)) {
 	t.Helper()
 	db, err := store.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if a, err = New(Config{Store: db, Now: func() time.Time { return now }}); err != nil {

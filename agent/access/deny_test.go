@@ -8,6 +8,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: an old snapshot, or a control plane that has not heard, gives
@@ -77,9 +78,7 @@ func TestInvitedAgain(t *testing.T) {
 	if d := a.Decide(before, notes); d.Reason != access.ReasonDenied {
 		t.Errorf("while the removal stands: %+v", d)
 	}
-	if err := a.GiveBack(store.PendingChange{AccountID: bob}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, a.GiveBack(store.PendingChange{AccountID: bob}))
 	if d := a.Decide(before, notes); d.Reason != access.ReasonSessionOver {
 		t.Errorf("a session of before: %+v", d)
 	}
@@ -97,9 +96,7 @@ func TestInvitedAgain(t *testing.T) {
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Epoch = 2 }))
 	got := make(chan access.Decision)
 	go func() { got <- a.AwaitAllowed(t.Context(), now, notes) }()
-	if err := a.GiveBack(store.PendingChange{AccountID: bob}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, a.GiveBack(store.PendingChange{AccountID: bob}))
 	if d := <-got; !d.Allowed {
 		t.Errorf("after the record was lifted: %+v", d)
 	}
@@ -138,12 +135,8 @@ func TestWhatIsStoredLastDecides(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	if err := a.GiveBack(store.PendingChange{AccountID: bob}); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-again; err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, a.GiveBack(store.PendingChange{AccountID: bob}))
+	programs.Must(t, <-again)
 	kept, err := db.DenyRecords()
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("stored: %+v, %v", kept, err)

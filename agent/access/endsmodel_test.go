@@ -8,6 +8,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 // endsWorld is a computer, its control plane and the true time, told as simply as can
@@ -34,14 +35,10 @@ func (w *endsWorld) wall() time.Time { return w.control.Add(w.set) }
 
 func (w *endsWorld) start(t *rapid.T) {
 	kept, err := store.Open(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	w.kept = kept
 	w.a, err = access.New(access.Config{Store: kept, Now: w.wall, SinceBoot: func() time.Duration { return w.boot }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	w.heard, w.known, w.at = false, w.saved, w.boot
 }
 
@@ -83,9 +80,7 @@ func (w *endsWorld) setRight(*rapid.T) { w.set = 0 }
 func (w *endsWorld) leap(t *rapid.T) { w.control = w.control.Add(w.hours(t, -10, 10)) }
 
 func (w *endsWorld) restart(t *rapid.T) {
-	if err := w.kept.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, w.kept.Close())
 	w.start(t)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Whoever is known already costs no memory: a session, an access token that passed
@@ -16,9 +17,7 @@ func TestKnownVisitorsCostNoMemory(t *testing.T) {
 	snap.Computer.Host, snap.PublicKeys = root, []string{s.pem}
 	a.SetSnapshot(snap)
 	cookie, err := a.NewSession(notes, bob, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	bearer, token := access.NewBearer(a), authorized("Bearer "+s.sign(t, bobs(c.now())))
 	password := []string{basic("bob.with.a.long.name@department.example.com", bobs1)}
 	var entry access.Open

@@ -9,6 +9,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Passwords of the tests.
@@ -170,9 +171,7 @@ func TestRevokedPasswordCloses(t *testing.T) {
 	by := func(user, password string) access.Identity {
 		t.Helper()
 		id, _, err := a.Password([]string{basic(user, password)}, notes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return id
 	}
 	bobsID, mayasID := by("bob@example.com", bobs1), by("maya@example.com", mayas)
@@ -215,9 +214,7 @@ func TestRevokedPasswordCloses(t *testing.T) {
 		if _, present, err := a.Password([]string{basic("bob@example.com", bobs1)}, notes); !present || err == nil {
 			t.Errorf("it is taken without %+v", taken)
 		}
-		if err := a.GiveBack(taken); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, a.GiveBack(taken))
 	}
 
 	enter("bob's again", bobsID)
@@ -294,9 +291,7 @@ func TestConnectionThatRests(t *testing.T) {
 	a, _ := open(t, t.TempDir(), newClock())
 	a.SetSnapshot(withPasswords(nil))
 	id, _, err := a.Password([]string{basic("bob@example.com", bobs1)}, notes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	cut := 0
 	rest := func() (leave func()) { return a.Rest(id, notes, func() { cut++ }) }
 	defer rest()()

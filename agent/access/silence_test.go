@@ -15,6 +15,7 @@ import (
 	"porchlight/agent/settings"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 var bobsBrowser = access.Identity{AccountID: bob, Epoch: 1}
@@ -160,9 +161,7 @@ func TestFailStaticSetting(t *testing.T) {
 		var changes broadcast.Signal
 		db := openStore(t, t.TempDir())
 		chosen, err := settings.New(db, &changes, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		set := func(hours int) {
 			t.Helper()
 			if _, err := chosen.Change(func(s *agentapi.Settings) { s.FailStaticHours = hours }); err != nil {
@@ -210,9 +209,7 @@ func TestDark(t *testing.T) {
 	a, db := open(t, dir, c)
 	a.SetSnapshot(snapshot(nil))
 	cookie, err := a.NewSession(notes, bob, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var cut atomic.Int32
 	for _, id := range []access.Identity{bobsBrowser, {AccountID: owner, Epoch: 1}, {AccountID: bob, GrantID: "g1"}} {
 		_, leave := a.Enter(id, notes, func() { cut.Add(1) })

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Disconnecting closes what one visitor has open and nothing else, ends the
@@ -19,9 +20,7 @@ func TestDisconnect(t *testing.T) {
 	signedIn := func(account, app string) (cookie string, id access.Identity) {
 		t.Helper()
 		cookie, err := a.NewSession(app, account, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		id, _, ok := a.Session(cookie, app)
 		if !ok {
 			t.Fatal("no session")

@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,9 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func openStore(t *testing.T, dir string) *store.Store {
 	t.Helper()
 	db, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -81,9 +80,7 @@ func TestActivity(t *testing.T) {
 	check := func(what string) {
 		t.Helper()
 		lines, err := a.Lines(100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		var got strings.Builder
 		for i, l := range lines {
 			fmt.Fprintf(&got, "%s %s %s %s|", l.Email, l.App, l.Kind, l.By)
@@ -106,9 +103,7 @@ func TestActivity(t *testing.T) {
 	a.Add(agentapi.Activity{Email: "late@example.com", App: "notes", Kind: agentapi.ActivityOpened})
 	want = "late@example.com notes opened |eve@example.com notes invited Wiki|bob@example.com notes opened |"
 	check("when the first visits are 90 days old")
-	if err := a.Clear(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, a.Clear())
 	want = ""
 	check("cleared")
 }
@@ -172,9 +167,7 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 		a.Add(agentapi.Activity{Kind: agentapi.ActivityTurnedAway, Email: fmt.Sprint(i)})
 	}
 	who, err := access.New(access.Config{Store: db, Activity: a})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	before := a.Version()
 	if lines, err := db.Activity(10); err != nil || len(lines) != 0 {
 		t.Errorf("%d lines before, %v", len(lines), err)
@@ -201,9 +194,7 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := who.LightUp(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, who.LightUp())
 	}
 	if lines, err = db.Activity(5000); err != nil || len(lines) != 1024+3 || lines[0].Kind != agentapi.ActivityLight {
 		t.Errorf("%d lines, %v", len(lines), err)

@@ -6,6 +6,7 @@ import (
 
 	"porchlight/agent/activity"
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 // A member's first visit of an app is told once in the life of the data directory, and
@@ -16,9 +17,7 @@ func TestFirstVisitIsToldOnce(t *testing.T) {
 	var told []string
 	day := func(visits ...[3]string) {
 		kept, err := store.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer kept.Close()
 		lines := activity.New(activity.Config{Store: kept, OnFirstVisit: func(v store.Visited) { told = append(told, v.Email+" "+v.Label) }})
 		for _, v := range visits {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,14 +33,10 @@ func TestNotRunning(t *testing.T) {
 	t.Parallel()
 	const nobody = "127.0.0.1:1" // test/programs, which keeps ports free, needs this package
 	private := t.TempDir()
-	if err := os.Chmod(private, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(private, 0o700))
 	stale := filepath.Join(private, "owner.sock")
 	unix, err := net.Listen("unix", stale)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	unix.(*net.UnixListener).SetUnlinkOnClose(false)
 	unix.Close()
 	for what, c := range map[string]*Client{
@@ -58,9 +56,7 @@ func TestNotRunning(t *testing.T) {
 func TestStoppedAgent(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	c := New(l.Addr().String())
 	c.patience, c.giveUpAfter = 20*time.Millisecond, 20*time.Millisecond
@@ -138,14 +134,10 @@ func TestConnectionBreaks(t *testing.T) {
 func TestOwnerSecretStaysPrivate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "porchlight")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(dir, 0o700))
 	path := filepath.Join(dir, "owner.sock")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	asked := make(chan string, 1)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Header.Get(HeaderOwnerSecret)
@@ -158,13 +150,9 @@ func TestOwnerSecretStaysPrivate(t *testing.T) {
 	if _, err := NewOwner(path, "secret").Account(t.Context()); err != nil || <-asked != "secret" {
 		t.Fatalf("in a directory of ours: %v", err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(dir, 0o755))
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Symlink(dir, link))
 	for _, path := range []string{path, filepath.Join(link, "owner.sock")} {
 		if _, err := NewOwner(path, "secret").Account(t.Context()); CodeOf(err) != CodeForbidden {
 			t.Errorf("%s: %v", path, err)
@@ -202,9 +190,7 @@ func TestRunning(t *testing.T) {
 	}
 	want := Running{API: "127.0.0.1:8765", PID: 7, Protocol: Protocol, OwnerSocket: "/run/owner.sock", StartedAt: "2026-01-02T03:04:05Z"}
 	for range 2 { // the second replaces the first
-		if err := WriteRunning(dir, want); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, WriteRunning(dir, want))
 	}
 	if got, err := ReadRunning(dir); err != nil || got != want {
 		t.Errorf("read %+v, %v", got, err)
@@ -216,9 +202,7 @@ func TestRunning(t *testing.T) {
 		t.Errorf("left behind: %v, %v", files, err)
 	}
 	for range 2 { // it may be gone
-		if err := RemoveRunning(dir); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, RemoveRunning(dir))
 	}
 	for content, says := range map[string]string{
 		"":                                      "damaged",
@@ -226,9 +210,7 @@ func TestRunning(t *testing.T) {
 		"{}":                                    "damaged",
 		`{"api":"127.0.0.1:8765","protocol":2}`: "protocol 2",
 	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, []byte(content), 0o600))
 		if _, err := ReadRunning(dir); err == nil || errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want it to say %q", content, err, says)
 		}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // FuzzEventReader: any bytes end in io.EOF or an error, events come out whole
@@ -26,9 +28,7 @@ func FuzzEventReader(f *testing.F) {
 				if errors.Is(err, io.EOF) {
 					return events
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 				events = append(events, name+"\x00"+string(data))
 			}
 		}

@@ -7,22 +7,20 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // TestKindsListsEveryConstant: a kind that is not listed could not be switched off.
 func TestKindsListsEveryConstant(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "kinds.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var declared []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Kind") {
 			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			declared = append(declared, value)
 		}
 		return true

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"porchlight/internal/localca"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,9 +50,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{clock: newClock()}
 	ca, err := localca.Create(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"localhost"}, Now: r.clock.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.ca = ca
 	r.Keeper = New(Config{
 		Issue: func(name string) (*tls.Certificate, error) {
@@ -74,20 +73,14 @@ func TestCertificateIsKeptPerName(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first, err := r.Certificate("notes.maya.localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	again, err := r.Certificate("NOTES.maya.Localhost.")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if first != again {
 		t.Error("another spelling of the name made another certificate")
 	}
 	other, err := r.Certificate("photos.maya.localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if err := other.Leaf.VerifyHostname("notes.maya.localhost"); err == nil {
 		t.Error("one certificate speaks for two names")
 	}
@@ -156,9 +149,7 @@ func TestRenewal(t *testing.T) {
 	get := func() *tls.Certificate {
 		t.Helper()
 		cert, err := r.Certificate("notes.maya.localhost")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return cert
 	}
 	first := get()
@@ -201,9 +192,7 @@ func TestKeptNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	cert, err := r.ca.Issue("app-0.maya.localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	// One key for all of them: this is about the count.
 	r.cfg.Issue = func(name string) (*tls.Certificate, error) {
 		leaf := *cert.Leaf
@@ -232,9 +221,7 @@ func TestIssueMustFitTheName(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	wrong, err := r.ca.Issue("photos.maya.localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, cert := range []*tls.Certificate{nil, {}, wrong} {
 		r.cfg.Issue = func(string) (*tls.Certificate, error) { return cert, nil }
 		if got, err := r.Certificate("notes.maya.localhost"); err == nil {
@@ -248,9 +235,7 @@ func TestIssueMustFitTheName(t *testing.T) {
 func (r *rig) serve(t *testing.T) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var wg sync.WaitGroup
 	cfg := TLSConfig(r)
 	wg.Go(func() {

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/certmagic"
+
+	"porchlight/test/programs"
 )
 
 // inMemory is an authority without a network, so that simulated time can pass.
@@ -34,9 +36,7 @@ type inMemory struct {
 func newInMemory(t *testing.T, life time.Duration) *inMemory {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return &inMemory{key: key, life: life}
 }
 

@@ -1,6 +1,10 @@
 package certs
 
-import "testing"
+import (
+	"testing"
+
+	"porchlight/test/programs"
+)
 
 // TestStateOfOwnCertificates: nothing before the first visitor, the dates while
 // it serves, nothing again once it has ended and nobody came since.
@@ -14,9 +18,7 @@ func TestStateOfOwnCertificates(t *testing.T) {
 		t.Errorf("before the first visitor: %+v", s)
 	}
 	cert, err := r.Certificate(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	s, known := r.State("Notes.maya.localhost.")
 	life := cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore)
 	if !known || !s.Problem.IsZero() || !s.NotAfter.Equal(cert.Leaf.NotAfter) || s.NotAfter.Sub(s.RenewsAfter) != life/3 {

@@ -4,6 +4,8 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // TestSessionBusIsTheSessions: without a directory of the session, what is called bus in
@@ -11,9 +13,7 @@ import (
 func TestSessionBusIsTheSessions(t *testing.T) {
 	dir := t.TempDir()
 	ln, err := net.Listen("unix", filepath.Join(dir, "bus"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	t.Chdir(dir)
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")

@@ -12,6 +12,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 func tempDir(t interface {
@@ -77,7 +78,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 	h := openHost(t)
 	ctx := t.Context()
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
-	must(t, second(h.apps.Publish(ctx, Caller{}, req)), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
+	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, req)), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	app, _ := h.apps.Lookup("notes")
 	h.apps.cfg.OnGone = func(id string) agentapi.Closed {
 		if now, ok := h.apps.Lookup("notes"); ok && now.Status == agentapi.StatusLive && !now.Paused {
@@ -91,7 +92,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 	for _, end := range []func() (agentapi.Closed, error){
 		func() (agentapi.Closed, error) { return h.apps.Pause(ctx, "notes") },
 		func() (agentapi.Closed, error) {
-			must(t, second(h.apps.Publish(ctx, Caller{}, req)))
+			programs.Must(t, second(h.apps.Publish(ctx, Caller{}, req)))
 			return h.apps.Revoke(ctx, "notes")
 		},
 	} {
@@ -99,7 +100,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 			t.Fatalf("%+v, %v", closed, err)
 		}
 	}
-	must(t, second(h.apps.Publish(ctx, Caller{}, req)), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
+	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, req)), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	if again, _ := h.apps.Lookup("notes"); again.ID == app.ID {
 		t.Error("a revoked app came back with its old id, and so with its old grants")
 	}
@@ -109,14 +110,14 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	for i := range maxPending {
-		must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: fmt.Sprint("n", i), Label: "Same", LocalPort: 8000})))
+		programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: fmt.Sprint("n", i), Label: "Same", LocalPort: 8000})))
 	}
 	_, err := h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})
 	if agentapi.CodeOf(err) != agentapi.CodeTooMany {
 		t.Fatalf("%v", err)
 	}
-	must(t, second(h.apps.Deny(t.Context(), "n7")))
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})))
+	programs.Must(t, second(h.apps.Deny(t.Context(), "n7")))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})))
 }
 
 // TestApprovedAppsAreBounded: the control plane takes no longer list.
@@ -124,7 +125,7 @@ func TestApprovedAppsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	ctx := t.Context()
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "last", Label: "Last", LocalPort: 8000})))
+	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "last", Label: "Last", LocalPort: 8000})))
 	h.apps.mu.Lock() // approving them one by one takes a commit each
 	for i := range maxApproved {
 		name := fmt.Sprint("n", i)
@@ -135,8 +136,8 @@ func TestApprovedAppsAreBounded(t *testing.T) {
 	if _, err := h.apps.Approve(ctx, "last", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("one more: %v", err)
 	}
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "n7", Label: "n7", LocalPort: 8000}))) // has its place
-	must(t, second(h.apps.Revoke(ctx, "n7")), second(h.apps.Approve(ctx, "last", agentapi.Approval{})))
+	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "n7", Label: "n7", LocalPort: 8000}))) // has its place
+	programs.Must(t, second(h.apps.Revoke(ctx, "n7")), second(h.apps.Approve(ctx, "last", agentapi.Approval{})))
 }
 
 // TestApprovedPortBecameOurs: between asking and the owner's yes Porchlight may
@@ -144,7 +145,7 @@ func TestApprovedAppsAreBounded(t *testing.T) {
 func TestApprovedPortBecameOurs(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	h.apps.cfg.OwnPorts = []int{8765, 8000}
 	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("%v", err)
@@ -159,7 +160,7 @@ func TestPortThatBecameOursIsNotServed(t *testing.T) {
 	h := openHost(t)
 	h.live(t, "notes", "Notes", 8443)
 	h.live(t, "wiki", "Wiki", 8000)
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8001})))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8001})))
 	h.apps.cfg.OwnPorts = []int{8765, 8443}
 	h.apps.mu.Lock()
 	h.apps.swap() // as at the start
@@ -182,7 +183,7 @@ func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 	h.apps.cfg.OnListening = func(app App, listening bool) { told[app.Name] = listening }
 	h.live(t, "notes", "Notes", 8000)
 	h.live(t, "wiki", "Wiki", 8001)
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8002})))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8002})))
 	look := func(want map[string]bool, when string) {
 		t.Helper()
 		clear(told)
@@ -195,7 +196,7 @@ func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 	look(map[string]bool{}, "a moment later; a state is made for every connection")
 	h.apps.lookedAt = h.apps.lookedAt.Add(-portsEvery)
 	look(map[string]bool{"notes": false, "wiki": true}, "looked again")
-	must(t, second(h.apps.Pause(t.Context(), "wiki")))
+	programs.Must(t, second(h.apps.Pause(t.Context(), "wiki")))
 	look(map[string]bool{"notes": false, "wiki": true}, "paused meanwhile")
 }
 
@@ -204,15 +205,15 @@ func TestEveryChangeIsTold(t *testing.T) {
 	h := openHost(t)
 	changed, cancel := h.apps.cfg.Changes.Subscribe()
 	defer cancel()
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	<-changed
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	select {
 	case <-changed:
 		t.Error("told of a request that changed nothing")
 	default:
 	}
-	must(t, second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	programs.Must(t, second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	<-changed
 	app, _ := h.apps.Lookup("notes")
 	if apps := h.apps.OwnerApps(map[string]int{app.ID: 2}); apps[0].Connections != 2 {
@@ -251,7 +252,7 @@ func TestLabelsAsWritten(t *testing.T) {
 	want("Notes")
 	as := func(label string) {
 		t.Helper()
-		must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: label, LocalPort: 8000})))
+		programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: label, LocalPort: 8000})))
 	}
 	as(" Notes")
 	want("Notes", " Notes")
@@ -275,11 +276,11 @@ func TestAnotherProgramAfterSilence(t *testing.T) {
 	h.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) { return now, 0 }
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	now = agentapi.Listener{PID: 1, Program: "python3"}
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, req)), second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, req)), second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	now = agentapi.Listener{}
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, req)))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, req)))
 	now = agentapi.Listener{PID: 2, Program: "nc"}
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, req)))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, req)))
 	if n := h.apps.Notices(); len(n) != 1 || n[0].Kind != "program-changed" {
 		t.Errorf("notices %+v", n)
 	}
@@ -294,11 +295,11 @@ func TestAskingInALoopIsQuiet(t *testing.T) {
 	h.apps.cfg.Now = func() time.Time { return now }
 	loud := 0
 	for range 120 {
-		must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+		programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 		if !h.apps.OwnerApps(nil)[0].Quiet {
 			loud++
 		}
-		must(t, second(h.apps.Unpublish(t.Context(), Caller{}, "notes")))
+		programs.Must(t, second(h.apps.Unpublish(t.Context(), Caller{}, "notes")))
 		now = now.Add(time.Second)
 	}
 	if loud != 2 {
@@ -327,15 +328,6 @@ func FuzzCleanLabel(f *testing.F) {
 
 func second[T any](_ T, err error) error { return err }
 
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // A name remembers the apps that had it before, across a start; an app that stays,
 // whatever it changes, is never one of them.
 func TestNamesRememberFormerApps(t *testing.T) {
@@ -348,20 +340,18 @@ func TestNamesRememberFormerApps(t *testing.T) {
 		return app
 	}
 	first := live()
-	must(t, second(h.apps.Unpublish(ctx, Caller{}, "notes")), second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Better", LocalPort: 8001})))
+	programs.Must(t, second(h.apps.Unpublish(ctx, Caller{}, "notes")), second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Better", LocalPort: 8001})))
 	if app, _ := h.apps.Lookup("notes"); app.ID != first.ID || len(app.Formers) != 0 {
 		t.Errorf("an update made it another: %+v", app)
 	}
-	must(t, second(h.apps.Revoke(ctx, "notes")))
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Deny(ctx, "notes")))
+	programs.Must(t, second(h.apps.Revoke(ctx, "notes")))
+	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Deny(ctx, "notes")))
 	next := live()
 	if next.ID == first.ID || !slices.Equal(next.Formers, []string{first.ID}) {
 		t.Errorf("%+v, before it %s", next, first.ID)
 	}
 	again, err := NewApps(h.apps.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if app, _ := again.Lookup("notes"); app.ID != next.ID || !slices.Equal(app.Formers, next.Formers) {
 		t.Errorf("after a start: %+v", app)
 	}

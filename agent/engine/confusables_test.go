@@ -8,6 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: beside "Notes", another user's program asks for "Nоtes" with a Cyrillic о,
@@ -36,12 +37,12 @@ func TestLookAlikesAreTold(t *testing.T) {
 			}
 		}
 	}
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "other", Label: "Nоtes", LocalPort: 9000})))
+	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "other", Label: "Nоtes", LocalPort: 9000})))
 	h.reopen()
 	if i := slices.IndexFunc(h.apps.OwnerApps(nil), func(a agentapi.OwnerApp) bool { return a.Resembles == "Notes" }); i < 0 {
 		t.Error("it is forgotten with a restart")
 	}
-	must(t, second(h.apps.Approve(t.Context(), "other", agentapi.Approval{}))) // the owner may want it so
+	programs.Must(t, second(h.apps.Approve(t.Context(), "other", agentapi.Approval{}))) // the owner may want it so
 	for _, app := range h.apps.OwnerApps(nil) {
 		if app.Resembles != "" {
 			t.Errorf("%s has been approved", app.Name)
@@ -54,7 +55,7 @@ func TestRequestsAreNotTakenForEachOther(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	for name, label := range map[string]string{"one": "Notes", "two": "Nоtes"} {
-		must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: 9000})))
+		programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: 9000})))
 	}
 	for _, app := range h.apps.OwnerApps(nil) {
 		if app.Resembles != "" {

@@ -9,6 +9,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // The users of these tests: the agent's own, the computer's administrator, two
@@ -194,7 +195,7 @@ func TestS2ASilentHeirIsNotWelcome(t *testing.T) {
 	if pub, err := d.apps.Get("notes"); err != nil || pub.Status != agentapi.StatusPending {
 		t.Errorf("%+v, %v", pub, err)
 	}
-	must(t, second(d.apps.Deny(t.Context(), "notes")))
+	programs.Must(t, second(d.apps.Deny(t.Context(), "notes")))
 	if app := d.row(); app.Status != agentapi.StatusStopped || app.Listener.UserID != "1000" || app.ApprovedFor.ID != "1000" {
 		t.Errorf("denied: %+v", app)
 	}
@@ -214,7 +215,7 @@ func TestS2WhoTookTheConnectionListensNoMore(t *testing.T) {
 		if older {
 			old := *d.row()
 			old.ApprovedFor = nil
-			must(t, second(d.store.ChangeApp(store.AppChange{Name: "notes", App: &old})))
+			programs.Must(t, second(d.store.ChangeApp(store.AppChange{Name: "notes", App: &old})))
 			d.reopen()
 		}
 		d.dead = true
@@ -246,7 +247,7 @@ func TestApprovingTheHeir(t *testing.T) {
 	if app := d.apps.OwnerApps(nil)[0]; app.Listener != mallet || app.ApprovedListener == nil || app.ApprovedListener.User != "ada" {
 		t.Fatalf("looking again shows %+v", app)
 	}
-	must(t, second(d.apps.Approve(ctx, "notes", agentapi.Approval{})))
+	programs.Must(t, second(d.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	if app := d.apps.OwnerApps(nil)[0]; app.ApprovedListener != nil || app.Status != agentapi.StatusLive || d.row().ApprovedFor.ID != "1002" {
 		t.Fatalf("%+v", app)
 	}
@@ -292,7 +293,7 @@ func TestWhomAnApprovalIsFor(t *testing.T) {
 			_, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{})
 			switch {
 			case tt.refused && agentapi.CodeOf(err) == agentapi.CodeConflict:
-				must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{}))) // having looked again
+				programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{}))) // having looked again
 			case tt.refused || err != nil:
 				t.Errorf("%v", err)
 			case *d.row().ApprovedFor != tt.want:
@@ -313,7 +314,7 @@ func TestAnOlderApprovalIsForTheFirst(t *testing.T) {
 			d.live(t, "notes", "Notes", 8000)
 			old := *d.row()
 			old.ApprovedFor, old.Listener = nil, agentapi.Listener{PID: 3, Program: "python3", User: "ada"}
-			must(t, second(d.store.ChangeApp(store.AppChange{Name: "notes", App: &old})))
+			programs.Must(t, second(d.store.ChangeApp(store.AppChange{Name: "notes", App: &old})))
 			d.reopen()
 			d.now = first
 			if !d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
@@ -344,7 +345,7 @@ func TestAnotherProgramIsToldSilently(t *testing.T) {
 	d := openDesk(t)
 	d.publish(t, agentapi.StatusPending)
 	d.lookNow()
-	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	d.now = agentapi.Listener{PID: 9, Program: "nc", User: "ada", UserID: "1000"}
 	for range 3 {
 		if !d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
@@ -387,7 +388,7 @@ func TestI10APublicationWaitsForNoProgram(t *testing.T) {
 	if got := d.row().Listener; got != ada {
 		t.Errorf("once it is found: %+v", got)
 	}
-	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	publish(agentapi.StatusLive)
 	d.now = agentapi.Listener{PID: 9, Program: "nc", User: "ada", UserID: "1000"}
 	publish(agentapi.StatusLive)
@@ -454,7 +455,7 @@ func TestWithdrawnRequestsLeaveNothing(t *testing.T) {
 	d := openDesk(t)
 	d.publish(t, agentapi.StatusPending)
 	d.lookNow()
-	must(t, second(d.apps.Unpublish(t.Context(), Caller{}, "notes")))
+	programs.Must(t, second(d.apps.Unpublish(t.Context(), Caller{}, "notes")))
 	d.apps.looked.Range(func(name, _ any) bool {
 		t.Errorf("%v is still kept", name)
 		return true

@@ -11,6 +11,7 @@ import (
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 // model is the simplest thing that behaves like the table of docs/interface.md,
@@ -337,7 +338,7 @@ func openHost(t interface {
 // live has an app published and approved.
 func (h *host) live(t *testing.T, name, label string, port int) {
 	t.Helper()
-	must(t,
+	programs.Must(t,
 		second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: port})),
 		second(h.apps.Approve(t.Context(), name, agentapi.Approval{})),
 	)

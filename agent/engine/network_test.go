@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // A request and an app say that the network opens their port, with what their program
@@ -21,18 +22,18 @@ func TestInNetwork(t *testing.T) {
 		if !app.Network || !strings.Contains(app.NetworkDetail, "open port 8000 directly, without signing in.") || !strings.Contains(app.NetworkDetail, "http.server 8000 --bind 127.0.0.1") {
 			t.Errorf("it %s: %+v", how, app.InNetwork)
 		}
-		must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+		programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	}
 	if seen, err := d.apps.PortSeen(t.Context(), 8000); err != nil || !seen.Network {
 		t.Errorf("the port: %+v, %v", seen, err)
 	}
 	open = nil
-	must(t, second(d.apps.Pause(t.Context(), "notes"))) // a change is looked at anew
+	programs.Must(t, second(d.apps.Pause(t.Context(), "notes"))) // a change is looked at anew
 	if app := d.apps.OwnerApps(nil)[0]; app.Network || app.NetworkDetail != "" {
 		t.Errorf("here alone: %+v", app.InNetwork)
 	}
 	open = map[int]bool{8000: true}
-	must(t, second(d.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/run/notes.sock" })))
+	programs.Must(t, second(d.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/run/notes.sock" })))
 	if app := d.apps.OwnerApps(nil)[0]; app.Network {
 		t.Errorf("at a socket: %+v", app.InNetwork)
 	}

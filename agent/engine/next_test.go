@@ -6,6 +6,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 // TestNextTable is the table of docs/interface.md, States of a published app, row
@@ -135,9 +136,7 @@ func TestDenialsKeepQuiet(t *testing.T) {
 	step := func(now stored, e event) stored {
 		t.Helper()
 		out, err := next(now, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if out.App != nil {
 			out.App.Name = "notes"
 		}

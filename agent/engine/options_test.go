@@ -6,6 +6,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 // A pause is the owner's: nothing the app does opens it, it stays live for the
@@ -17,9 +18,7 @@ func TestPauseStands(t *testing.T) {
 	notes := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	must := func(_ any, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 	paused := func(want bool) {
 		t.Helper()
@@ -176,7 +175,7 @@ func TestLabelIsHeldWhileAskingAgain(t *testing.T) {
 	ctx := t.Context()
 	h.live(t, "notes", "Notes", 8000)
 	h.apps.cfg.AskAgain = func() bool { return true }
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 9000})))
+	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 9000})))
 	for _, label := range []string{"notes", "Diary"} {
 		if _, err := h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("%s: %v", label, err)

@@ -10,6 +10,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // twins are who listens on port 8000 of each address; nil for nobody.
@@ -75,9 +76,7 @@ func (h *host) notes(t *testing.T) *App {
 func askNotes(t *testing.T, h *host) agentapi.Publication {
 	t.Helper()
 	p, err := h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return p
 }
 
@@ -217,9 +216,7 @@ func TestKeys(t *testing.T) {
 	step := func(now stored, e event) stored {
 		t.Helper()
 		out, err := next(now, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return out.stored
 	}
 	if now := step(pinned(""), event{Kind: onKey, Key: "k1"}); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {

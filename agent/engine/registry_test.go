@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 	"porchlight/test/sleeper"
 )
 
@@ -350,9 +351,7 @@ func TestKilledAtRandom(t *testing.T) {
 	processes := make([]*exec.Cmd, maxRegistrants)
 	for i := range processes {
 		cmd := sleeper.Command()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		processes[i] = cmd
 		register(t, r, fmt.Sprintf("com.example.app%d", i%7), cmd.Process.Pid)
@@ -361,9 +360,7 @@ func TestKilledAtRandom(t *testing.T) {
 	rand.Shuffle(len(processes), func(i, j int) { processes[i], processes[j] = processes[j], processes[i] })
 	for _, batch := range [][]*exec.Cmd{processes[:1], processes[1:400], processes[400:999], processes[999:]} {
 		for i, cmd := range batch {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, cmd.Process.Kill())
 			if i%2 == 0 { // the others are zombies until the end of the test: dead all the same
 				_ = cmd.Wait()
 			}

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // A yes counts for what was shown: the label, the port, the program and its user.
@@ -45,7 +46,7 @@ func TestApprovingWhatIsThereNow(t *testing.T) {
 			d.now, d.dead = tt.then, tt.dead
 			_, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown})
 			if tt.says == "" {
-				must(t, err)
+				programs.Must(t, err)
 				return
 			}
 			if agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), tt.says) {
@@ -55,7 +56,7 @@ func TestApprovingWhatIsThereNow(t *testing.T) {
 				t.Fatalf("looking again shows %+v", app)
 			}
 			shown = agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
-			must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown})))
+			programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown})))
 		})
 	}
 }
@@ -74,7 +75,7 @@ func TestApprovingAfterTheRequestChangedHands(t *testing.T) {
 		t.Errorf("nobody was shown: %v", err)
 	}
 	// An older client looked at neither program nor user.
-	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}})))
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}})))
 }
 
 // Finding the program may take long; the answer does not. What was shown and is
@@ -93,7 +94,7 @@ func TestApprovingDoesNotWaitForEver(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	shown = agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
-	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown})))
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown})))
 }
 
 // Approved for the owner alone, an app has another id: whatever anybody was given
@@ -105,14 +106,14 @@ func TestApprovingForTheOwnerAlone(t *testing.T) {
 	d.apps.cfg.AskAgain = func() bool { return ask }
 	alone := func() {
 		t.Helper()
-		must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Alone: true})))
+		programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Alone: true})))
 	}
 	d.publish(t, agentapi.StatusPending)
 	alone() // the first time it is everybody's way
 	first := d.row().ID
-	must(t, second(d.apps.ChangeOptions(t.Context(), "notes", to(agentapi.AppOptions{Forwarded: true}))))
+	programs.Must(t, second(d.apps.ChangeOptions(t.Context(), "notes", to(agentapi.AppOptions{Forwarded: true}))))
 	moved := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 9000}
-	must(t, second(d.apps.Publish(t.Context(), Caller{}, moved)))
+	programs.Must(t, second(d.apps.Publish(t.Context(), Caller{}, moved)))
 	alone()
 	app := d.row()
 	if app.ID == first || app.ID == "" || app.Status != agentapi.StatusLive || app.LocalPort != 9000 || !app.Options.Forwarded {
@@ -132,8 +133,8 @@ func TestApprovingForTheOwnerAlone(t *testing.T) {
 	}
 	// Without it the people are kept.
 	moved.LocalPort = 9001
-	must(t, second(d.apps.Publish(t.Context(), Caller{}, moved)))
-	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	programs.Must(t, second(d.apps.Publish(t.Context(), Caller{}, moved)))
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	if again := d.row(); again.ID != app.ID {
 		t.Errorf("approved for all: %s, before %s", again.ID, app.ID)
 	}
@@ -148,14 +149,14 @@ func TestAskersAreNamed(t *testing.T) {
 	for name, by := range map[string]Caller{
 		"own": {}, "eves": {UserID: "1001", Stranger: true}, "hidden": {Stranger: true}, "trusted": {UserID: "1001"},
 	} {
-		must(t, second(d.apps.Publish(t.Context(), by, agentapi.PublishRequest{Name: name, Label: name, LocalPort: 8000})))
+		programs.Must(t, second(d.apps.Publish(t.Context(), by, agentapi.PublishRequest{Name: name, Label: name, LocalPort: 8000})))
 	}
 	for _, app := range d.apps.OwnerApps(nil) {
 		if want := map[string]string{"own": "", "eves": "eve", "hidden": "somebody unknown", "trusted": "eve"}[app.Name]; app.AskedBy != want {
 			t.Errorf("%s is asked for by %q, want %q", app.Name, app.AskedBy, want)
 		}
 	}
-	must(t, second(d.apps.Approve(t.Context(), "eves", agentapi.Approval{})))
+	programs.Must(t, second(d.apps.Approve(t.Context(), "eves", agentapi.Approval{})))
 	for _, app := range d.apps.OwnerApps(nil) {
 		if app.Name == "eves" && app.AskedBy != "" {
 			t.Errorf("approved, it is asked for by %q", app.AskedBy)

@@ -8,6 +8,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 func shareOf(port int, label string, l agentapi.Listener) event {
@@ -51,15 +52,11 @@ func TestShareIsPutBack(t *testing.T) {
 			}
 			second.Killed = 4711
 			again, err := next(shared.stored, second)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			for _, s := range []stored{shared.stored, again.stored} {
 				s.App.Name = "notes"
 				out, err := next(s, event{Kind: onUnshare})
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 				if out.Gone != s.App.ID {
 					t.Errorf("%s: gone %q", what, out.Gone)
 				}

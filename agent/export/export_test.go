@@ -14,6 +14,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 // kept is an agent with one of each; fails names what it refuses, and alone is one that
@@ -75,13 +76,9 @@ func (k kept) Passwords(context.Context) ([]agentapi.AppPassword, error) {
 func TestEverythingIsWritten(t *testing.T) {
 	t.Parallel()
 	d, err := Gather(t.Context(), kept{}, time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var out bytes.Buffer
-	if err := d.write(&out); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, d.write(&out))
 	for _, part := range []string{
 		`"format": "porchlight-export"`, `"version": 1`, `"exportedAt": "2026-03-04T05:06:07Z"`, `"engineVersion": "1.2.3"`,
 		`"email": "maya@example.com"`, `"label": "Notes <b>"`, `"localPort": 3000`, `"h2c": true`, `"status": "revoked"`,
@@ -124,12 +121,8 @@ func TestSavedForTheOwnerAlone(t *testing.T) {
 	if filepath.Base(path) != "porchlight-2026-03-04.json" {
 		t.Errorf("it is called %s", path)
 	}
-	if err := os.WriteFile(path, []byte("an older one"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := (Document{Format: Format}).Save(path); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, []byte("an older one"), 0o644))
+	programs.Must(t, (Document{Format: Format}).Save(path))
 	raw, err := os.ReadFile(path)
 	var back Document
 	if err != nil || json.Unmarshal(raw, &back) != nil || back.Format != Format {
@@ -141,9 +134,7 @@ func TestSavedForTheOwnerAlone(t *testing.T) {
 	// Renaming would replace it, as it would /dev/null.
 	special := filepath.Join(t.TempDir(), "special")
 	ln, err := net.Listen("unix", special)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	if err := (Document{}).Save(special); err == nil {
 		t.Error("a socket was replaced")

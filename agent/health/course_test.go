@@ -334,9 +334,7 @@ func TestStranger(t *testing.T) {
 	h := build(t)
 	h.change(func() { h.peer = func(agentapi.Listener) bool { return false } })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	got := make(chan []byte, 10)
 	go func() {
 		defer close(got)

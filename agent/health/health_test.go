@@ -148,9 +148,7 @@ func slowAsLocalhost() http.Handler {
 func raw(t *testing.T, write func(net.Conn)) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var conns sync.WaitGroup
 	t.Cleanup(conns.Wait)
 	conns.Go(func() {
@@ -185,9 +183,7 @@ func tlsOnly(s *httptest.Server) { s.StartTLS() }
 func rpc(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	s, ended := grpc.NewServer(), make(chan struct{})
 	go func() { defer close(ended); _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Stop(); <-ended })

@@ -62,9 +62,7 @@ func start(t *testing.T, cfg Config) *running {
 	// that was drawn may be another program's then.
 	cfg.HTTPS = programs.FreeAddress(t)
 	h, err := New(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Host: h, ended: make(chan struct{})}
 	go func() {
@@ -124,9 +122,7 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 	})
 
 	connecting, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if connecting.State != agentapi.ConnectWaiting || connecting.UserCode != "BCDF-GHJK" || connecting.Note == "" {
 		t.Errorf("it answered %+v", connecting)
 	}
@@ -156,9 +152,7 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 		s, err := owner.State(t.Context())
 		return err == nil && strings.HasPrefix(s.Trouble, "The server does not know this computer any more") && len(s.Apps) == 1
 	})
-	if err := owner.Disconnect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, owner.Disconnect(t.Context()))
 	programs.Eventually(t, "it is on its own", func() bool {
 		a, err := owner.Account(t.Context())
 		return err == nil && a.Connected && a.Local
@@ -281,16 +275,12 @@ func TestFindsByAddress(t *testing.T) {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	// The word of an agent that was killed, and whose port another one has now.
-	if err := agentapi.WriteRunning(elsewhere, agentapi.Running{API: h.API(), PID: os.Getpid() + 1, Protocol: agentapi.Protocol, OwnerSocket: "/gone"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, agentapi.WriteRunning(elsewhere, agentapi.Running{API: h.API(), PID: os.Getpid() + 1, Protocol: agentapi.Protocol, OwnerSocket: "/gone"}))
 	if found, err := Find(t.Context(), elsewhere, ""); found != nil || err != nil {
 		t.Errorf("by the word of one that is gone: %+v, %v", found, err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	other := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write([]byte(`{"protocol":7,"pid":1,"mode":"desktop"}`))
@@ -374,9 +364,7 @@ func TestWrongAddressesAreExplained(t *testing.T) {
 	t.Cleanup(plain.Close)
 	control := newControl(t)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(control.url, "https://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for what, tt := range map[string]struct{ url, ca, want string }{
 		"plain HTTP":    {strings.Replace(plain.URL, "http:", "https:", 1), "", "speaks plain HTTP"},
 		"nothing there": {"https://127.0.0.1:1", "", "Nothing listens at https://127.0.0.1:1."},
@@ -412,9 +400,7 @@ func TestWrongAddressesAreExplained(t *testing.T) {
 func TestDamagedConnectionIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, connectionName), []byte(`{"current":{}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, connectionName), []byte(`{"current":{}}`), 0o600))
 	if _, err := New(t.Context(), config(dir)); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("err = %v", err)
 	}
@@ -426,14 +412,10 @@ func TestDamagedConnectionIsTold(t *testing.T) {
 func TestEndingIsBounded(t *testing.T) {
 	t.Parallel()
 	f, err := openConnection(filepath.Join(t.TempDir(), connectionName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for range 2 * maxEnding {
 		one := connection{ID: newConnectionID(), AuthURL: "https://control.example.net", Store: storeFile}
-		if err := f.update(func(k *connections) { k.end(one, time.Now()) }); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, f.update(func(k *connections) { k.end(one, time.Now()) }))
 	}
 	again, err := openConnection(f.path)
 	if err != nil || len(again.get().Ending) != maxEnding {

@@ -25,15 +25,11 @@ func inKeychain(t *testing.T, dir string) {
 func connectedBy(t *testing.T, dir, store string) {
 	t.Helper()
 	f, err := openConnection(filepath.Join(dir, connectionName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	err = f.update(func(k *connections) {
 		k.Current = &connection{ID: newConnectionID(), AuthURL: "https://control.example.net", ComputerID: "c1", Name: "cellar", Host: "cellar.example.net", Store: store}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 // TestLockedKeychainKeepsTheConnection: with the keychain locked a connected
@@ -53,9 +49,7 @@ func TestLockedKeychainKeepsTheConnection(t *testing.T) {
 	}
 	// The owner chose a file instead: the owner tier opens without another start.
 	secret, err := ownersecret.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
 	if _, err := owner.State(t.Context()); agentapi.CodeOf(err) != agentapi.CodeForbidden {
 		t.Errorf("without a secret: %v", err)
@@ -79,9 +73,7 @@ func TestCredentialGone(t *testing.T) {
 	connectedBy(t, cfg.DataDir, storeFile)
 	h := start(t, cfg)
 	state, err := agentapi.NewOwner(h.OwnerSocket(), secret).State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for language, part := range map[words.Language]string{words.English: "device credential is gone", words.German: "Ausweis dieses Computers ist weg"} {
 		if said := language.TellAll(state.TroubleWords); !strings.Contains(said, part) || !strings.Contains(said, "porchlight connect https://control.example.net") {
 			t.Errorf("%s is said as %q", state.Trouble, said)
@@ -101,9 +93,7 @@ func TestUnlockingDropsNobody(t *testing.T) {
 	open := agentapi.New(h.API())
 	wiki := agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}
 	registered, err := open.Register(t.Context(), wiki)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	following, unfollow := context.WithCancel(t.Context())
 	states, ended := make(chan agentapi.OwnerState, 100), make(chan error, 1)
 	go func() {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // TestNoAgentInAServersDirectory: one directory named for the other is refused,
@@ -13,9 +15,7 @@ import (
 func TestNoAgentInAServersDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, serverFile), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, serverFile), nil, 0o600))
 	_, err := New(t.Context(), Config{DataDir: dir, API: "127.0.0.1:0", Local: true, HTTPS: "127.0.0.1:0", Mode: "headless", OwnerSecretHash: make([]byte, 32), Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "of a control plane") {
 		t.Fatalf("New: %v", err)

@@ -25,9 +25,7 @@ func TestUpdateNoticeOfTheServer(t *testing.T) {
 			update := func() *agentapi.Update {
 				t.Helper()
 				s, err := owner.State(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 				return s.Update
 			}
 			if got := update(); got != nil {
@@ -64,9 +62,7 @@ func TestUpdateNoticeOfTheServer(t *testing.T) {
 			if _, err := owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": nil}); err != nil {
 				t.Fatal(err)
 			}
-			if err := owner.Disconnect(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, owner.Disconnect(t.Context()))
 			programs.Eventually(t, "it is on its own", func() bool { return update() == nil })
 		})
 	}

@@ -80,14 +80,10 @@ func TestList(t *testing.T) {
 	live, _ := serve(t, http.NotFoundHandler())
 	pending, _ := serve(t, http.NotFoundHandler())
 	wide, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer wide.Close()
 	six, err := net.Listen("tcp6", "[::1]:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer six.Close()
 	r := newRig(own)
 	r.apps[live] = agentapi.AppSummary{Name: "notes", Label: "Notes", Status: agentapi.StatusLive}

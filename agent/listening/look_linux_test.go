@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // look asks a program of ours what it is called.
@@ -61,9 +62,7 @@ func iconOf(t *testing.T, l agentapi.Looked) image.Image {
 		return nil
 	}
 	raw, err := base64.StdEncoding.DecodeString(l.Icon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	picture, err := png.Decode(bytes.NewReader(raw))
 	if err != nil || picture.Bounds().Dx() != 64 || picture.Bounds().Dy() != 64 {
 		t.Fatalf("%v, %v", picture, err)

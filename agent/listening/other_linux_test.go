@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // otherVariable makes this binary a program of another user that listens.
@@ -45,26 +46,16 @@ func TestAnotherUsersProgram(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
 	cmd.Dir = "/"
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, cmd.Start())
 	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
 	buf := make([]byte, 16)
 	n, err := out.Read(buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	port, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r := newRig()
 	if one, ok := r.at(port); !ok || one.Own || one.Looks || one.User != "nobody" || one.NotOffered != "" {
 		t.Errorf("%+v, %v", one, ok)

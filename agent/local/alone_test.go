@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: an approved app that asks again keeps its people, so approving what has
@@ -27,13 +28,9 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 	}
 	bob := h.browser(t)
 	link, err := h.mailedLink(bobEmail)(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	page, err := bob.Open(ctx, link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if page, err = bob.Submit(ctx, page, "token", nil); err != nil || page.Status != http.StatusOK {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -70,9 +67,7 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 	bobGets(http.StatusForbidden)
 	h.await(t, func() bool {
 		people, err := h.owner.People(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, p := range people.Members {
 			if p.Email == bobEmail && len(p.Apps) > 0 {
 				return false

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: a page that says "closed" tells strangers which apps there are.
@@ -23,9 +24,7 @@ func TestTheDarkTellsNothing(t *testing.T) {
 	for _, name := range []string{"nothing.", "notes.", "photos.", "portal.", ""} {
 		for _, path := range []string{"/", "/x?y", "/.porchlight/me", "/.porchlight/callback?state=x&code=y", "/.porchlight/open?token=x", "/.porchlight/sign-out"} {
 			page, err := stranger.Open(t.Context(), "https://"+name+root+path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			body := strings.ReplaceAll(page.Body, name+strings.Split(root, ":")[0], "HOST")
 			if first == "" {
 				first = body
@@ -91,9 +90,7 @@ func TestActivityOfVisits(t *testing.T) {
 		s.remote.status(t)
 	}
 	lines, err := s.house.owner.Activity(t.Context(), 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	got := map[string]int{}
 	for _, l := range lines {
 		got[l.Email+" "+l.App+" "+l.Kind+" "+l.By]++

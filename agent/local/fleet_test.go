@@ -23,6 +23,7 @@ import (
 	"porchlight/control/wiring"
 	"porchlight/internal/localca"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 )
 
 // fleet is a control plane of two nodes on one database. Visitors and the agent are at
@@ -38,28 +39,20 @@ type fleet struct {
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	server, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { server.Close() })
 	database := server.Database(t)
 	log := slog.New(slog.DiscardHandler)
 	dir := t.TempDir()
 	ca, err := localca.Open(filepath.Join(dir, "ca"), localca.Options{Names: []string{domain}, Organisation: "A test", Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	f := &fleet{network: startNetwork(t, ln.Addr().String())}
 	port := portOf(t, ln.Addr().String())
 	node := func() (*wiring.ControlPlane, *mail.Outbox) {
 		store, err := kv.Open(t.Context(), database, kv.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		t.Cleanup(func() { store.Close() })
 		outbox := mail.NewOutbox(store, nil)
 		built, err := wiring.Build(wiring.Config{
@@ -70,9 +63,7 @@ func startFleet(t *testing.T) *fleet {
 			Tunnel: f.network.addr(),
 			Log:    log,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return built, outbox
 	}
 	p := &controlPlane{ca: ca}
@@ -80,18 +71,14 @@ func startFleet(t *testing.T) *fleet {
 	second, _ := node()
 	f.elsewhere = second.Service
 	e, err := p.Service.Computers.Ensure(t.Context(), "owner@maya."+domain, "maya")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	p.credential = e.Credential
 	cfg := configOf(filepath.Join(dir, "agent")).Agent
 	cfg.ComputerID, cfg.ControlPlane = e.Computer.ID, p.forAgent()
 	cfg.ControlPlane.Local = false // it is over a network, which can lose it
 	cfg.IssueCertificate, cfg.OwnPorts, cfg.Outbox = ca.Issue, []int{port}, p.outboxMails
 	a, err := agent.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r := &running{Local: &Local{agent: a, controlPlane: p, listeners: []net.Listener{ln}}, Server: cfg.Server}
 	r.serve(t, func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
@@ -107,7 +94,7 @@ func startFleet(t *testing.T) *fleet {
 		}
 	})
 	h := &house{running: r, controlPlane: p, open: agentapi.New(r.Addr()), owner: agentapi.NewOwner(r.OwnerSocket(), secret)}
-	h.mails = programs.Outbox(h.owner.Outbox)
+	h.mails = rig.Outbox(h.owner.Outbox)
 	f.scene = &scene{house: h, app: startHeldApp(t), held: map[string]*opened{}}
 	f.populate(t)
 	return f
@@ -127,9 +114,7 @@ type network struct {
 func startNetwork(t *testing.T, to string) *network {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	n := &network{ln: ln, to: to, lost: make(chan struct{}), open: map[net.Conn]struct{}{}}
 	var all sync.WaitGroup
 	all.Go(func() {

@@ -19,16 +19,12 @@ func TestForgetPeople(t *testing.T) {
 	owner := r.agent.Account().AccountID
 	programs.Eventually(t, "bob is invited to an app", func() bool { // which the agent's own first report takes away
 		apps := controlapi.Apps{Apps: []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}}
-		if err := r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, apps); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, apps))
 		_, err := r.controlPlane.Service.People.Invite(t.Context(), r.controlPlane.computerID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"a1"}})
 		return err == nil
 	})
 	r.allowClient(t, r.agent.Account().Email)
-	if err := r.end(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.end())
 	cfg = configOf(dir)
 	cfg.HTTPS, cfg.ForgetPeople = https, true
 	r = start(t, cfg)

@@ -169,9 +169,7 @@ func TestHealthTellsWhatVisitorsMeet(t *testing.T) {
 				t.Fatal(err)
 			}
 			does, err := h.owner.Approve(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			if !strings.Contains(does.HealthDetail, c.before) || (c.before != "") != (does.HealthNote || does.Ails()) {
 				t.Errorf("approved: %+v, want %q", does.AppHealth, c.before)
 			}
@@ -203,9 +201,7 @@ func TestHealthTellsWhatVisitorsMeet(t *testing.T) {
 				t.Helper()
 				programs.Eventually(t, when+": "+want, func() bool {
 					state, err := h.owner.State(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
+					programs.Must(t, err)
 					for _, a := range state.Apps {
 						if a.Name == name {
 							app = a.AppHealth

@@ -101,16 +101,10 @@ func newHeirAt(t *testing.T, at string) *heir {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, cmd.Start())
 	h := &heir{t: t, out: bufio.NewScanner(out), end: sync.OnceFunc(func() { in.Close(); _ = cmd.Wait() })}
 	t.Cleanup(h.end)
 	if h.port, err = strconv.Atoi(h.next()); err != nil {
@@ -140,9 +134,7 @@ func needsRoot(t *testing.T) {
 func says(t *testing.T, network, at, text string) *httptest.Server {
 	t.Helper()
 	ln, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }))
 	srv.Listener.Close()
 	srv.Listener = ln

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"porchlight/test/programs"
 )
 
 // TestHalfADrawnPortIsNotKept: the system draws a port of which somebody has the other
@@ -52,9 +54,7 @@ func inNetworkOfItsOwn(t *testing.T) bool {
 	t.Helper()
 	const variable = "PORCHLIGHT_TEST_NETWORK"
 	if os.Getenv(variable) == t.Name() {
-		if err := loopbackUp(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, loopbackUp())
 		return true
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run=^"+t.Name()+"$")

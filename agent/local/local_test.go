@@ -19,6 +19,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -30,7 +31,7 @@ type house struct {
 	owner        *agentapi.Client
 
 	port  int // of the app
-	mails *programs.Mails
+	mails *rig.Mails
 
 	listenersGone bool // the test closed the relay's listeners
 }
@@ -77,7 +78,7 @@ func (h *house) live(t testing.TB, cfg Config) {
 	h.running = start(t, cfg)
 	h.controlPlane = h.Local.controlPlane
 	h.open, h.owner = agentapi.New(h.Addr()), agentapi.NewOwner(h.OwnerSocket(), secret)
-	h.mails = programs.Outbox(h.owner.Outbox)
+	h.mails = rig.Outbox(h.owner.Outbox)
 }
 
 // publish has notes published and approved, and waits until the control plane
@@ -85,16 +86,12 @@ func (h *house) live(t testing.TB, cfg Config) {
 func (h *house) publish(t *testing.T) (address string) {
 	t.Helper()
 	pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: h.port})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if pub.Status != agentapi.StatusPending {
 		t.Fatalf("published as %q", pub.Status)
 	}
 	approved, err := h.owner.Approve(t.Context(), "notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	h.await(t, func() bool {
 		return slices.Equal(h.known(t), []string{"notes"})
 	})
@@ -105,13 +102,9 @@ func (h *house) publish(t *testing.T) (address string) {
 func (h *house) known(t *testing.T) (names []string) {
 	t.Helper()
 	account, err := h.controlPlane.Service.Accounts.ByEmail(t.Context(), h.agent.Account().Email)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	memberships, err := h.controlPlane.Service.People.Memberships(t.Context(), account.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, app := range memberships[0].Apps {
 		name, _, _ := strings.Cut(app.Host, ".")
 		names = append(names, name)
@@ -128,26 +121,20 @@ func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.
 		t.Fatal(err)
 	}
 	link, err := h.mailedLink(email)(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	_, token, _ := strings.Cut(link, "token=")
 	if _, err := h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
 	people, err := h.controlPlane.Service.People.List(ctx, h.computerID(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return people[slices.IndexFunc(people, func(p controlapi.Person) bool { return p.Email == email })]
 }
 
 func (h *house) computerID(t *testing.T) string {
 	t.Helper()
 	c, err := h.controlPlane.Service.Computers.ByName(t.Context(), h.agent.Account().Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return c.ID
 }
 
@@ -196,16 +183,12 @@ func TestNoRelayNoVisit(t *testing.T) {
 	address := h.publish(t)
 	browser := h.browser(t)
 	link, err := h.owner.Open(t.Context(), "notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if page, err := browser.Open(t.Context(), link.URL); err != nil || page.Status != http.StatusOK {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	state, err := h.owner.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if c := state.Apps[0].Certificate; c == nil || c.Problem != "" || c.NotAfter == nil || !c.NotAfter.After(time.Now()) {
 		t.Errorf("with a visitor there the owner is told %+v of the certificate", c)
 	}
@@ -245,9 +228,7 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 			url = h.publish(t)
 			browser = h.browser(t)
 			link, err := h.owner.Open(t.Context(), "notes")
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			if _, err := browser.Open(t.Context(), link.URL); err != nil {
 				t.Fatal(err)
 			}
@@ -260,9 +241,7 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 		if page.Status != http.StatusOK || page.Body != "served" {
 			t.Errorf("round %d: HTTP %d %.200s", round, page.Status, page.Body)
 		}
-		if err := h.end(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, h.end())
 		if _, err := h.open.Status(t.Context()); !errors.Is(err, agentapi.ErrNotRunning) {
 			t.Errorf("after closing, status says %v", err)
 		}
@@ -283,9 +262,7 @@ func TestOddNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		link, err := h.owner.Open(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if page, err := h.browser(t).Open(ctx, link.URL); err != nil || page.Status != http.StatusOK {
 			t.Errorf("%q: %+v, %v", name, page, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/test/programs"
 )
 
 // TestOutboxIsCounted: the number in the owner's state is that of the mails the
@@ -18,9 +19,7 @@ func TestOutboxIsCounted(t *testing.T) {
 			err := h.controlPlane.store.Update(t.Context(), func(tx kv.Tx) error {
 				return h.controlPlane.outbox.Put(tx, fmt.Sprintf("%d-%d", want, n), mail.Message{To: "bob@example.com", Subject: "s", Text: "t"})
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 		}
 		state, err := h.owner.State(t.Context())
 		if listed := len(mails(t, h)); err != nil || state.OutboxSize != want || listed != want {

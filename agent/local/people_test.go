@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // program is an app on this computer that registered.
@@ -33,26 +34,20 @@ func TestSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	wiki, err := h.owner.Approve(ctx, "wiki")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	program := h.program(t)
 	bob := h.browser(t)
 	id := ""
 	status := func(address string) int {
 		t.Helper()
 		page, err := bob.Open(ctx, address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return page.Status
 	}
 	row := func() agentapi.Person {
 		t.Helper()
 		people, err := program.People(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == bobEmail })
 		if i < 0 {
 			t.Fatalf("bob is not among %+v", people.Members)
@@ -63,9 +58,7 @@ func TestSpec(t *testing.T) {
 	accept := func(t *testing.T) {
 		t.Helper()
 		link, err := h.mailedLink(bobEmail)(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		page, err := bob.Open(ctx, link)
 		if err != nil || page.Status != http.StatusOK {
 			t.Fatalf("the invitation: %+v, %v", page, err)
@@ -122,9 +115,7 @@ func TestSpec(t *testing.T) {
 			t.Fatal(err)
 		}
 		todo, err := h.owner.Approve(ctx, "todo")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if got := status(todo.URL); got != http.StatusForbidden {
 			t.Errorf("an app published later: HTTP %d", got)
 		}
@@ -154,20 +145,14 @@ func TestSpec(t *testing.T) {
 		joined(t)
 		account := h.agent.Account()
 		body, err := json.Marshal(agentapi.InviteRequest{Email: "eve@example.com", Apps: []string{"Notes"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, path := range []string{"/v1/people/invite", "/people/invite"} {
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, account.AuthURL+path, bytes.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Origin", account.AuthURL)
 			resp, err := bob.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			resp.Body.Close()
 			if resp.StatusCode < 400 || resp.StatusCode >= 500 {
 				t.Errorf("%s: %s", path, resp.Status)
@@ -218,9 +203,7 @@ func TestSpec(t *testing.T) {
 func mails(t *testing.T, h *house) []agentapi.Mail {
 	t.Helper()
 	all, err := h.owner.Outbox(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return all
 }
 
@@ -233,9 +216,7 @@ func TestOwnerSeesGrants(t *testing.T) {
 	shown := func() []agentapi.Grant {
 		t.Helper()
 		state, err := s.house.owner.State(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return state.Grants
 	}
 	s.await(t, func() bool { return len(shown()) == 1 })

@@ -24,9 +24,7 @@ import (
 func (h *house) notices(t *testing.T) string {
 	t.Helper()
 	state, err := h.owner.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var all []string
 	for _, n := range state.Notices {
 		all = append(all, n.Text)
@@ -124,25 +122,15 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	dir, err := os.MkdirTemp("", "sock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(dir, 0o755))
 	theirs := filepath.Join(dir, "theirs")
-	if err := os.Mkdir(theirs, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(theirs, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(theirs, 0o755))
+	programs.Must(t, os.Chown(theirs, nobody, nobody))
 	at := filepath.Join(theirs, "app.sock")
 	other := newHeirAt(t, at)
-	if err := h.options(t, map[string]any{"upstream": "unix:" + at}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, h.options(t, map[string]any{"upstream": "unix:" + at}))
 	get(http.StatusNotFound, nothingHere)
 	app := h.standing(t, agentapi.StatusPending)
 	said := app.ListenerChange(strings.Clone)
@@ -164,21 +152,13 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	srv := says(t, "unix", own, "own")
 	srv.Start()
 	t.Cleanup(srv.Close)
-	if err := h.options(t, map[string]any{"upstream": "unix:" + own}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, h.options(t, map[string]any{"upstream": "unix:" + own}))
 	get(http.StatusOK, "own")
 	h.standing(t, agentapi.StatusLive)
-	if err := os.Chown(own, 65533, 65533); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.options(t, map[string]any{"upstream": "unix:" + at, "forwarded": true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chown(own, 65533, 65533))
+	programs.Must(t, h.options(t, map[string]any{"upstream": "unix:" + at, "forwarded": true}))
 	get(http.StatusOK, "heir")
-	if err := h.options(t, map[string]any{"upstream": "unix:" + own, "hostHeader": "x"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, h.options(t, map[string]any{"upstream": "unix:" + own, "hostHeader": "x"}))
 	get(http.StatusNotFound, nothingHere)
 	if app := h.standing(t, agentapi.StatusPending); app.Listener.UserID != "65533" {
 		t.Errorf("the owner sees %+v", app.Listener)
@@ -192,15 +172,11 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
 	ca, err := localca.Open(t.TempDir(), localca.Options{Names: []string{"localhost"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var srv *httptest.Server
 	start := func(body string, key int) {
 		made, err := ca.Issue(fmt.Sprintf("key-%d.localhost", key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		srv = says(t, "tcp", "127.0.0.1:"+strconv.Itoa(h.port), body)
 		srv.TLS = &tls.Config{Certificates: []tls.Certificate{*made}}
 		srv.StartTLS()
@@ -213,9 +189,7 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	if err := h.options(t, map[string]any{"pin": true}); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 		t.Errorf("pinned without HTTPS: %v", err)
 	}
-	if err := h.options(t, map[string]any{"upstream": "https", "pin": true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, h.options(t, map[string]any{"upstream": "https", "pin": true}))
 	get := h.theOwner(t, address)
 	get(http.StatusOK, "the app")
 	srv.Close()
@@ -237,9 +211,7 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	srv.Close()
 	start("the first again", 1)
 	get(http.StatusNotFound, nothingHere)
-	if err := h.options(t, map[string]any{"upstream": "auto", "pin": false}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, h.options(t, map[string]any{"upstream": "auto", "pin": false}))
 	if app := h.standing(t, agentapi.StatusPending); app.Options.Pin || app.Options.Upstream != "" {
 		t.Errorf("%+v", app.Options)
 	}
@@ -252,9 +224,7 @@ func TestNothingTouchesAnAppThatAsks(t *testing.T) {
 		h := startHouse(t)
 		port := programs.FreePort(t) // nobody has it at the other address
 		ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer ln.Close()
 		for range 3 {
 			h.asks(t, port, agentapi.StatusPending)
@@ -265,14 +235,10 @@ func TestNothingTouchesAnAppThatAsks(t *testing.T) {
 		}
 		// Its queue is in order: a connection of before would be first.
 		own, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer own.Close()
 		first, err := ln.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		first.Close()
 		if first.RemoteAddr().String() != own.LocalAddr().String() {
 			t.Errorf("%s connected to it before", first.RemoteAddr())

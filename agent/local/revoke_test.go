@@ -12,6 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -80,9 +81,7 @@ func (s *scene) populate(t *testing.T) {
 	s.browser = s.signedIn(t, s.bob, "notes", bobEmail)
 	s.photos = s.signedIn(t, s.bob, "photos", bobEmail)
 	link, err := s.house.owner.Open(ctx, "notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	owner := s.house.browser(t)
 	if page, err := owner.Open(ctx, link.URL); err != nil || page.Status != http.StatusOK {
 		t.Fatalf("the owner's link: %+v, %v", page, err)
@@ -95,9 +94,7 @@ func (s *scene) populate(t *testing.T) {
 func (s *scene) publishHeld(t *testing.T, name, label string) {
 	t.Helper()
 	_, err := s.open.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: s.app.port})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 // client is a browser's session at an app.
@@ -356,9 +353,7 @@ func (c cause) check(t *testing.T, down bool) {
 	}
 	s.openAll(t)
 	closed, err := c.act(t, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ended := 0
 	spared := func(name string) bool { return slices.Contains(c.spares, name) }
 	for _, traffic := range slices.Concat(traffics, []string{otherApp, otherPerson}) {
@@ -388,9 +383,7 @@ func (c cause) check(t *testing.T, down bool) {
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	s.await(t, func() bool { return s.browser.status(t) == http.StatusOK })
 	s.browser.hold(t, s.app, "event stream", "again").mustBeOpen(t)
 }

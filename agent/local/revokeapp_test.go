@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // endsWithin is how long a test waits for what has to end; nothing takes nearly
@@ -165,16 +167,12 @@ func (c client) dial(protocols ...string) (*tls.Conn, error) {
 func (c client) status(t testing.TB) int {
 	t.Helper()
 	conn, err := c.dial("http/1.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(endsWithin))
 	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\n%s\r\nConnection: close\r\n\r\n", c.host, c.auth)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -201,9 +199,7 @@ func (c client) hold(t testing.TB, app *heldApp, traffic, id string) *opened {
 func (c client) holdHTTP1(t testing.TB, o *opened, traffic, id string) {
 	t.Helper()
 	conn, err := c.dial("http/1.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	head, path := "GET", "/events"
 	extra := ""
@@ -265,15 +261,11 @@ func (c client) holdHTTP2(t testing.TB, o *opened, id string) {
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+c.host+"/events?"+url.QueryEscape(id), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	name, value, _ := strings.Cut(c.auth, ": ")
 	req.Header.Set(name, value)
 	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.ProtoMajor != 2 {
 		t.Fatalf("the stream is one of %s", resp.Proto)

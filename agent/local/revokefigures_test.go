@@ -11,6 +11,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 // How long it takes from the decision to the closed socket, at the visitor. The
@@ -69,9 +70,7 @@ func TestFiguresDark(t *testing.T) {
 		for _, o := range crowd {
 			<-o.gone
 		}
-		if err := s.house.owner.LightUp(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.house.owner.LightUp(t.Context()))
 	}
 	report(t, fmt.Sprintf("everything dark, until the last of %d sockets", n.sockets), took)
 }
@@ -103,9 +102,7 @@ func TestFiguresElsewhere(t *testing.T) {
 		}
 		f.network.lose()
 		began := time.Now()
-		if err := withdraw(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, withdraw())
 		for _, victim := range victims {
 			<-victim.gone
 		}
@@ -114,9 +111,7 @@ func TestFiguresElsewhere(t *testing.T) {
 			victim.awaitClosed(t)
 		}
 		took = append(took, time.Since(began))
-		if err := give(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, give())
 		f.await(t, func() bool { return f.browser.status(t) == http.StatusOK })
 	}
 	report(t, fmt.Sprintf("a withdrawal at another node, network half-open, among %d sockets", n.sockets), took)
@@ -159,9 +154,7 @@ func (s *scene) measure(t *testing.T, what string, among, trials int, act, undo 
 		if got := s.browser.status(t); got == http.StatusOK {
 			t.Errorf("%s: a new request is answered %d", what, got)
 		}
-		if err := undo(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, undo())
 		s.await(t, func() bool { return s.browser.status(t) == http.StatusOK })
 	}
 	report(t, fmt.Sprintf("%s, among %d sockets", what, among), took)

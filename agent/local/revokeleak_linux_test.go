@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"porchlight/test/programs"
 )
 
 // TestClosedConnectionsLeaveNothing: hundreds of connections of every kind (two
@@ -42,9 +44,7 @@ func TestClosedConnectionsLeaveNothing(t *testing.T) {
 				for _, o := range all {
 					o.awaitClosed(t)
 				}
-				if err := s.house.owner.Resume(t.Context(), "notes"); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, s.house.owner.Resume(t.Context(), "notes"))
 				if round == 0 {
 					first = descriptors(t)
 				}
@@ -71,8 +71,6 @@ func TestClosedConnectionsLeaveNothing(t *testing.T) {
 func descriptors(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return len(open)
 }

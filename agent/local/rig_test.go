@@ -14,6 +14,7 @@ import (
 	"porchlight/agent/localapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/control"
+	"porchlight/test/programs"
 )
 
 const secret = "a test's owner secret"
@@ -46,9 +47,7 @@ type running struct {
 func start(t testing.TB, cfg Config) *running {
 	t.Helper()
 	l, err := New(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r := &running{Local: l, Server: cfg.Agent.Server}
 	r.serve(t, l.Run)
 	return r
@@ -76,25 +75,17 @@ func (r *running) allowClient(t *testing.T, email string) (token, grantID string
 	ctx, service := t.Context(), r.controlPlane.Service
 	const back = "https://client.example/callback"
 	registered, clientSecret, err := service.Clients.Add(ctx, "Pocket Notes", []string{back})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	account, err := service.Accounts.ByEmail(ctx, email)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	verifier := oauth2.GenerateVerifier()
 	code, err := service.Grants.Authorize(ctx, control.Authorization{
 		ClientID: registered.ID, RedirectURI: back, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
 	}, account, r.agent.Account().Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	tokens, err := service.Grants.Exchange(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
 		control.Exchange{Code: code, RedirectURI: back, Verifier: verifier})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	grants, err := service.Grants.OfAccount(ctx, account.ID)
 	if err != nil || len(grants) != 1 {
 		t.Fatalf("%d grants, %v", len(grants), err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // weakness is one that was seen in a product like this one. Its test is here, a
@@ -74,14 +76,10 @@ func keptElsewhere(t *testing.T, at string) {
 	t.Helper()
 	dir, test, _ := strings.Cut(at, ":")
 	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(dir), "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if strings.Contains(string(source), "\nfunc "+test+"(t *testing.T)") {
 			t.Logf("see %s in %s", test, dir)
 			return

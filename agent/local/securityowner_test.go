@@ -10,6 +10,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: signing in leads wherever the link says. Attack: targets a browser
@@ -22,9 +23,7 @@ func openRedirect(t *testing.T, s *street) {
 	}
 	for _, target := range []string{"//evil.example/", "/%5cevil.example", "/%2f%2fevil.example", "/@evil.example", "/.porchlight/callback?code=x&state=y", "/?next=https://evil.example"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.address+"/.porchlight/sign-out", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		req.Header.Set("Origin", s.address)
 		resp, err := browser.Do(req)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -66,9 +65,7 @@ func nameTakeover(t *testing.T, s *street) {
 	bobMay := func() bool {
 		t.Helper()
 		memberships, err := s.controlPlane.Service.People.Memberships(ctx, s.bobID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return slices.ContainsFunc(memberships[0].Apps, func(a control.InvitedApp) bool { return strings.HasPrefix(a.Host, "diary.") })
 	}
 	publish("Diary", s.app.port)
@@ -115,9 +112,7 @@ func luredStranger(t *testing.T, s *street) {
 		t.Fatal(err)
 	}
 	page, err := s.browser(t).SignIn(ctx, s.address, email, s.mailedLink(email))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if page.Status != http.StatusForbidden || !strings.HasPrefix(page.URL.String(), s.agent.Account().AuthURL+"/") || strings.Contains(page.Body, "code=") {
 		t.Errorf("HTTP %d at %s:\n%s", page.Status, page.URL, page.Body)
 	}

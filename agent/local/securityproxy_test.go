@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: names are stripped exactly, and apps fold others into the same
@@ -59,9 +60,7 @@ func foreignProxyHeader(t *testing.T, s *street) {
 		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x7f\x00\x00\x01\x7f\x00\x00\x01\x00\x01\x01\xbb",
 	} {
 		c, err := controlapi.DialContext(t.Context(), "tcp", s.host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		name, _, _ := net.SplitHostPort(s.host)
 		c.SetDeadline(time.Now().Add(20 * time.Second))
 		if _, err := c.Write([]byte(preface)); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -56,9 +57,7 @@ func startStreet(t *testing.T) *street {
 func (s *street) raw(t *testing.T, host, request string) string {
 	t.Helper()
 	conn, err := controlapi.DialContext(t.Context(), "tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	name, _, _ := net.SplitHostPort(host)
 	c := tls.Client(conn, &tls.Config{RootCAs: s.controlPlane.ca.Pool(), ServerName: name})
 	defer c.Close()
@@ -95,9 +94,7 @@ type wiretap struct {
 func newWiretap(t *testing.T) *wiretap {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	w := &wiretap{port: portOf(t, ln.Addr().String())}
 	var serving sync.WaitGroup
 	t.Cleanup(func() { ln.Close(); serving.Wait() })
@@ -212,8 +209,6 @@ func (s *street) identity(t *testing.T, request string) {
 func (s *street) state(t *testing.T) agentapi.OwnerState {
 	t.Helper()
 	st, err := s.owner.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return st
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -21,9 +22,7 @@ func TestSpecVisits(t *testing.T) {
 	status := func(t *testing.T, v *visitor.Visitor, address string) int {
 		t.Helper()
 		page, err := v.Open(ctx, address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return page.Status
 	}
 
@@ -45,9 +44,7 @@ func TestSpecVisits(t *testing.T) {
 
 	t.Run("X3_owner_and_member_from_127_0_0_1", func(t *testing.T) {
 		link, err := s.owner.Open(ctx, "notes")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		maya := s.browser(t)
 		for role, open := range map[string]func() int{
 			"owner":  func() int { return status(t, maya, link.URL) },
@@ -88,9 +85,7 @@ func TestSpecVisits(t *testing.T) {
 			t.Fatal(err)
 		}
 		pub, err := s.house.owner.Approve(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return pub.URL
 	}
 	t.Run("X5_X9_a_new_app_is_for_nobody", func(t *testing.T) {
@@ -111,13 +106,9 @@ func TestSpecVisits(t *testing.T) {
 			"removed": func(ctx context.Context, name string) error { _, err := s.house.owner.Revoke(ctx, name); return err },
 		} {
 			address := published(t, what, "App that is "+what)
-			if err := step(ctx, what); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, step(ctx, what))
 			u, err := url.Parse(address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			for who, v := range map[string]*visitor.Visitor{"a member": s.bob, "nobody": s.browser(t)} {
 				if page, err := v.Open(ctx, address); err == nil && page.Status == http.StatusOK && page.URL.Host == u.Host {
 					t.Errorf("%s app, %s: %+v", what, who, page)

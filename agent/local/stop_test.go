@@ -41,9 +41,7 @@ func TestStoppedWhileStarting(t *testing.T) {
 	cfg := configOf(t.TempDir())
 	cfg.Agent.Log = slog.New(stopper{slog.DiscardHandler, "agent is up", cancel})
 	l, err := New(ctx, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if err := errors.Join(l.Run(ctx), cfg.Agent.Server.Close()); err != nil {
 		t.Fatalf("it ended with %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // serves has another app than the usual one behind the address.
@@ -32,9 +33,7 @@ func (h *house) ownersClient(t *testing.T, http2 bool) *http.Client {
 func (h *house) ownersClientAt(t *testing.T, name string, http2 bool) *http.Client {
 	t.Helper()
 	link, err := h.owner.Open(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	jar, _ := cookiejar.New(nil)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!http2)
@@ -49,9 +48,7 @@ func (h *house) ownersClientAt(t *testing.T, name string, http2 bool) *http.Clie
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Jar: jar, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Get(link.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusSeeOther {
 		t.Fatalf("the owner's link: %s", resp.Status)
@@ -71,9 +68,7 @@ func cookieLine(cookies []*http.Cookie) string {
 func send(t *testing.T, client *http.Client, method, address string, body io.Reader, header ...string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
 	}

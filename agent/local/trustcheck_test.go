@@ -13,6 +13,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // loader is a browser as far as the check of trust knows one: it has a list of
@@ -40,9 +41,7 @@ func (h *house) becomes(t *testing.T, was, want string) agentapi.TrustCheck {
 	t.Helper()
 	for {
 		c, err := h.owner.TrustCheck(t.Context(), was, 8*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if c.State != was || was == want {
 			if c.State != want {
 				t.Fatalf("%s, want %s", c.State, want)
@@ -123,9 +122,7 @@ func TestWarningsAreNoProof(t *testing.T) {
 
 	c = h.begins(t)
 	_, page, _, err := load(t, loader(t, nil, true), c.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	h.becomes(t, agentapi.CheckWaiting, agentapi.CheckOpened)
 	if _, _, _, err := load(t, strict, picture(t, page)); err == nil {
 		t.Fatal("a browser without the authority loaded the picture")
@@ -140,13 +137,9 @@ func TestCheckTellsStrangersNothing(t *testing.T) {
 	h := startHouse(t)
 	browser := loader(t, h.controlPlane.ca.Pool(), false)
 	account, err := h.owner.Account(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	_, nothing, _, err := load(t, browser, "https://nobody."+account.Host+"/.porchlight/check/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	c := h.begins(t)
 	token := c.URL[strings.LastIndexByte(c.URL, '/')+1:]
 	host, port, _ := net.SplitHostPort(c.Host)
@@ -161,9 +154,7 @@ func TestCheckTellsStrangersNothing(t *testing.T) {
 		}
 	}
 	conn, err := controlapi.DialContext(t.Context(), "tcp", account.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	other := tls.Client(conn, &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "nobody." + strings.SplitN(host, ".", 2)[1]})
 	if err := other.HandshakeContext(t.Context()); err == nil {
 		t.Errorf("port %s was trusted", port)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // TestARecordedHopShowsNoPlaintext listens between the visitor and the relay: a
@@ -23,9 +24,7 @@ func TestARecordedHopShowsNoPlaintext(t *testing.T) {
 	h := startHouse(t)
 	h.publish(t)
 	link, err := h.owner.Open(t.Context(), "notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	recorded := &recording{}
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: h.controlPlane.ca.Pool()},
@@ -35,9 +34,7 @@ func TestARecordedHopShowsNoPlaintext(t *testing.T) {
 	jar, _ := cookiejar.New(nil)
 	client := &http.Client{Jar: jar, Transport: transport}
 	resp, err := client.Get(link.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	answer, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || !strings.HasPrefix(string(answer), "notes of ") {

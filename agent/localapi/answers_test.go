@@ -13,6 +13,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // The owner's verbs on apps that are in no state for them: each answer is one
@@ -155,9 +156,7 @@ func TestPeopleAnswers(t *testing.T) {
 	r := startWith(t, func(r *rig) { r.control = control })
 	r.approved(t, "notes", "Notes")
 	registered, err := r.open().Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	program := request{header: http.Header{agentapi.HeaderCapability: {registered.Capability}}}
 	owner := request{socket: true, secret: r.secret}
 	for path, q := range map[string]request{"/people": program, "/owner/people": owner} {

@@ -22,6 +22,7 @@ import (
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // The environment of a process that is there to be killed.
@@ -101,24 +102,16 @@ type victim struct {
 func raise(t *testing.T, dir, secret string) *victim {
 	t.Helper()
 	read, written, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), crashDirVariable+"="+dir, crashSecretVariable+"="+secret)
 	cmd.ExtraFiles = []*os.File{written} // commitsFD
 	cmd.Stderr = t.Output()
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, cmd.Start())
 	v := &victim{cmd: cmd, commits: read, stdin: stdin}
 	t.Cleanup(v.kill)
 	written.Close()
@@ -127,9 +120,7 @@ func raise(t *testing.T, dir, secret string) *victim {
 		t.Fatalf("the process did not come up: %v", err)
 	}
 	var running agentapi.Running
-	if err := json.Unmarshal(line, &running); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal(line, &running))
 	v.open, v.owner = agentapi.New(running.API), agentapi.NewOwner(running.OwnerSocket, secret)
 	return v
 }
@@ -272,9 +263,7 @@ func TestP13_Killed(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	secret, err := ownersecret.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var all []*believer
 	for i := range believers {
 		all = append(all, &believer{name: fmt.Sprintf("app-%d", i), rand: rand.New(rand.NewPCG(seed, uint64(i+1)))})
@@ -390,15 +379,11 @@ func BenchmarkPublish(b *testing.B) {
 			r := start(b)
 			r.approved(b, "notes", "Notes")
 			c, err := net.Dial("tcp", r.addr)
-			if err != nil {
-				b.Fatal(err)
-			}
+			programs.Must(b, err)
 			defer c.Close()
 			post := poster(c, r.addr)
 			for i := 0; b.Loop(); i++ {
-				if err := post(bench.labels[i%len(bench.labels)]); err != nil {
-					b.Fatal(err)
-				}
+				programs.Must(b, post(bench.labels[i%len(bench.labels)]))
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"porchlight/docs/openapi"
+	"porchlight/test/programs"
 )
 
 var document = sync.OnceValues(openapi.Loopback)
@@ -16,9 +17,7 @@ var document = sync.OnceValues(openapi.Loopback)
 func described(t testing.TB) func(http.Handler) http.Handler {
 	t.Helper()
 	d, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return func(h http.Handler) http.Handler { return d.Checked(h, t.Errorf) }
 }
 
@@ -26,9 +25,7 @@ func described(t testing.TB) func(http.Handler) http.Handler {
 func TestEveryRouteIsDescribed(t *testing.T) {
 	t.Parallel()
 	d, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	tags := map[tier]string{tierOpen: "open", tierCapability: "capability", tierOwner: "owner", tierTake: "owner"}
 	var ours []string
 	for _, rt := range routes {

@@ -13,6 +13,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // follow collects the states of a stream; end stops it and returns its error.
@@ -95,9 +96,7 @@ func TestEvents(t *testing.T) {
 	// Nothing changed: the number says so, here and by GET.
 	for range 2 {
 		state, err := r.owner().State(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if state.Seq != troubled.Seq {
 			t.Errorf("the number went from %d to %d by looking", troubled.Seq, state.Seq)
 		}
@@ -129,15 +128,11 @@ func TestEventsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	before, err := r.owner().State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.end()
 	r.serve(t)
 	after, err := r.owner().State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if after.Seq <= before.Seq {
 		t.Errorf("number %d came after %d", after.Seq, before.Seq)
 	}
@@ -147,17 +142,13 @@ func TestEventsSurviveARestart(t *testing.T) {
 func (r *rig) rawStream(t *testing.T) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	c, err := net.Dial("unix", r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	if _, err := io.WriteString(c, "GET /owner/events HTTP/1.1\r\nHost: localhost\r\nX-Owner-Secret: "+r.secret+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return resp, bufio.NewReader(resp.Body)
 }
 
@@ -172,9 +163,7 @@ func TestEventsHeartbeat(t *testing.T) {
 	var lines []string
 	for range 7 {
 		line, err := body.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		lines = append(lines, line)
 	}
 	if lines[0] != "event: state\n" || !strings.HasPrefix(lines[1], `data: {"seq":`) || strings.Join(lines[2:], "") != "\n:\n\n:\n\n" {
@@ -214,9 +203,7 @@ func TestEventsForASlowReader(t *testing.T) {
 	events := 0
 	for {
 		line, err := body.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if strings.HasPrefix(line, "data: ") {
 			events++
 		}
@@ -242,9 +229,7 @@ func TestCertificatesAreToldOfLiveApps(t *testing.T) {
 			t.Fatal(err)
 		}
 		state, err := r.owner().State(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if got := state.Apps[0].Certificate; live != (got != nil) || live && got.Problem != "about notes" {
 			t.Errorf("live %v: %+v", live, got)
 		}

@@ -23,9 +23,7 @@ func TestW7_Tiers(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := r.owner().State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	wrong := strings.Repeat("A", len(r.secret))
 	rows := 0
 	for _, rt := range routes {
@@ -55,9 +53,7 @@ func TestW7_Tiers(t *testing.T) {
 		t.Fatalf("only %d rows above the open tier were tried", rows)
 	}
 	after, err := r.owner().State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if after.Seq != before.Seq {
 		t.Errorf("a refused request changed something: %+v", after)
 	}
@@ -99,9 +95,7 @@ func TestGuard(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	_, port, err := net.SplitHostPort(r.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const body = `{"name":"notes","label":"Notes","localPort":8000}`
 	h := func(name, value string) http.Header { return http.Header{name: {value}} }
 	for what, tt := range map[string]struct {
@@ -214,9 +208,7 @@ func TestRawRequests(t *testing.T) {
 		"HTTP/2 without announcement": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 403"},
 	} {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		// The server may refuse before it has read all.
 		go io.WriteString(c, tt.request)
 		got := make([]byte, len(tt.want))
@@ -230,13 +222,9 @@ func TestRawRequests(t *testing.T) {
 func TestServeRefusesOtherComputers(t *testing.T) {
 	t.Parallel()
 	everywhere, err := net.Listen("tcp", net.JoinHostPort("0.0.0.0", strconv.Itoa(programs.FreePort(t))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	owner, _, err := listenForOwner(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	server := NewServer(ServerConfig{})
 	server.open, server.owner = everywhere, owner
 	err = server.Run(t.Context())

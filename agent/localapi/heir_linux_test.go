@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"porchlight/agent/procinfo"
+	"porchlight/test/programs"
 )
 
 // Weakness S1: who sent a request was asked of the system by two addresses.
@@ -17,9 +18,7 @@ import (
 func TestS1TheNextConnectionIsAnothers(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	entry := (&Server{userOf: procinfo.CallerUser}).newEntry(ln)
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
@@ -32,14 +31,10 @@ func TestS1TheNextConnectionIsAnothers(t *testing.T) {
 			return err
 		}}
 		out, err := dialer.Dial("tcp4", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		t.Cleanup(func() { out.Close() })
 		in, err := entry.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		t.Cleanup(func() { in.Close() })
 		return out.(*net.TCPConn), in.(*called)
 	}
@@ -48,9 +43,7 @@ func TestS1TheNextConnectionIsAnothers(t *testing.T) {
 		t.Fatal(err)
 	}
 	from = out.LocalAddr().(*net.TCPAddr)
-	if err := out.SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, out.SetLinger(0))
 	out.Close()
 	_, second := connect()
 	if n, err := first.Read(make([]byte, 5)); n != 5 || err != nil {

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestListenOpenSaysWhoHoldsThePort(t *testing.T) {
 	t.Parallel()
 	l, err := listenOpen("localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	_, err = listenOpen(l.Addr().String())
 	want := fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid())
@@ -38,9 +38,7 @@ func TestListenOwner(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	l, path, err := listenForOwner(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	for name, want := range map[string]os.FileMode{path: os.ModeSocket | 0o600, filepath.Dir(path): os.ModeDir | 0o700} {
 		if info, err := os.Lstat(name); err != nil || info.Mode() != want {
@@ -60,9 +58,7 @@ func TestListenOwner(t *testing.T) {
 		c.Close()
 	}
 	other, otherPath, err := listenForOwner(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	other.Close()
 	if otherPath == path {
 		t.Error("two data directories share a socket")
@@ -82,20 +78,14 @@ func TestListenOwnerAfterAKill(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	killed, path, err := listenForOwner(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	killed.(*ownerListener).SetUnlinkOnClose(false)
-	if err := killed.(*ownerListener).UnixListener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, killed.(*ownerListener).UnixListener.Close())
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatalf("nothing was left behind: %v", err)
 	}
 	l, again, err := listenForOwner(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	if again != path {
 		t.Errorf("the socket moved from %s to %s", path, again)
@@ -118,9 +108,7 @@ func TestListenOwnerDistrustsDirectories(t *testing.T) {
 		"a file": func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
 	} {
 		dir := filepath.Join(t.TempDir(), "porchlight")
-		if err := prepare(dir); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, prepare(dir))
 		if l, err := listenOwner(dir, filepath.Join(dir, "owner.sock")); err == nil {
 			l.Close()
 			t.Errorf("a directory that is %s was used", what)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: without XDG_RUNTIME_DIR the owner's socket was in a directory of /tmp
@@ -23,31 +24,21 @@ func TestForeignDirectoryStopsNoStart(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("TMPDIR", "") // so /tmp
 	short, err := os.MkdirTemp("/tmp", "data-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(short) })
 	deep := filepath.Join(short, strings.Repeat("d", 100))
-	if err := os.Mkdir(deep, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(deep, 0o700))
 	for what, data := range map[string]string{"short path": short, "deep path": deep} {
 		t.Run(what, func(t *testing.T) {
 			foreign := socketDirs(data)[0]
 			if filepath.Dir(foreign) != "/tmp" {
 				t.Fatalf("the first choice is %s", foreign)
 			}
-			if err := os.Mkdir(foreign, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Mkdir(foreign, 0o755))
 			t.Cleanup(func() { os.RemoveAll(foreign) })
-			if err := os.Chown(foreign, 65534, 65534); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Chown(foreign, 65534, 65534))
 			l, path, err := listenForOwner(data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			defer l.Close()
 			dir := filepath.Dir(path)
 			if strings.HasPrefix(path, foreign) || len(path) > maxSocketPath {
@@ -57,9 +48,7 @@ func TestForeignDirectoryStopsNoStart(t *testing.T) {
 				t.Errorf("its own programs do not trust it: %v", err)
 			}
 			c, err := net.Dial("unix", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			c.Close()
 			if err := l.Close(); err != nil {
 				t.Error(err)

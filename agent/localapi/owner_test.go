@@ -11,6 +11,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // The owner's switches over real HTTP: what each answers, and what the owner's
@@ -23,9 +24,7 @@ func TestPauseAndDark(t *testing.T) {
 	state := func() agentapi.OwnerState {
 		t.Helper()
 		s, err := owner.State(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return s
 	}
 	seq := state().Seq
@@ -158,9 +157,7 @@ func TestActivityRoutes(t *testing.T) {
 	if got := r.send(t, request{method: "GET", path: "/owner/activity", socket: true, secret: r.secret}); got.status != 200 || !strings.Contains(got.body, `"kind":"opened"`) {
 		t.Errorf("no limit: %d %s", got.status, got.body)
 	}
-	if err := owner.ClearActivity(ctx); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, owner.ClearActivity(ctx))
 	if lines, err := owner.Activity(ctx, 10); err != nil || len(lines) != 0 {
 		t.Errorf("cleared: %v, %v", lines, err)
 	}
@@ -258,9 +255,7 @@ func TestTwoToolsChangeSettings(t *testing.T) {
 func noOptions(t *testing.T) string {
 	t.Helper()
 	raw, err := json.Marshal(agentapi.AppOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return string(raw)
 }
 

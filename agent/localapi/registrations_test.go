@@ -19,6 +19,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 	"porchlight/test/sleeper"
 )
 
@@ -45,9 +46,7 @@ func (r *rig) staying(t testing.TB, appID string, pid int) {
 	t.Cleanup(transport.CloseIdleConnections)
 	q := registering(appID, pid)
 	got, err := (&http.Client{Transport: transport}).Post("http://"+r.addr+q.path, "application/json", strings.NewReader(q.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer got.Body.Close()
 	if _, err := io.Copy(io.Discard, got.Body); err != nil || got.StatusCode != http.StatusOK {
 		t.Fatalf("registering: %s, %v", got.Status, err)
@@ -81,9 +80,7 @@ func (r *rig) await(t testing.TB, what string, shown func([]agentapi.Registrant)
 func (r *rig) registrants(t testing.TB) int {
 	t.Helper()
 	state, err := r.owner().State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return len(state.Registrants)
 }
 
@@ -101,9 +98,7 @@ func registrationRows(t *testing.T) {
 		r := start(t)
 		got := r.send(t, registering("com.example.notes", me))
 		var fields map[string]any
-		if err := json.Unmarshal([]byte(got.body), &fields); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, json.Unmarshal([]byte(got.body), &fields))
 		capability, _ := fields["capability"].(string)
 		delete(fields, "capability")
 		want := "map[appId:com.example.notes heartbeatSeconds:10 ok:true protocol:1 registrants:1]"
@@ -111,9 +106,7 @@ func registrationRows(t *testing.T) {
 			t.Errorf("%d %s, want %s and a capability of 256 bits", got.status, got.body, want)
 		}
 		state, err := r.owner().State(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if reg := state.Registrants; len(reg) != 1 || reg[0].AppID != "com.example.notes" || reg[0].PID != me || reg[0].CallerPID != me || reg[0].Program == "" || reg[0].User == "" {
 			t.Errorf("the owner sees %+v", reg)
 		}
@@ -225,18 +218,14 @@ func registrationRows(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		cmd := sleeper.Command()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, cmd.Start())
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		r.registered(t, "mine", me)
 		r.staying(t, "other", cmd.Process.Pid) // not the caller's: taken, and the caller is shown once it is found
 		r.await(t, "who called for another process", func(reg []agentapi.Registrant) bool {
 			return len(reg) == 2 && reg[1].PID == cmd.Process.Pid && reg[1].CallerPID == me && reg[1].Program != ""
 		})
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, cmd.Process.Kill())
 		began := time.Now()
 		r.awaitRegistrants(t, 1)
 		t.Logf("reaped after %v", time.Since(began).Round(time.Millisecond))
@@ -316,9 +305,7 @@ func registrationRows(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		r.serve(t)
 		if got := list(earlier); got != http.StatusForbidden {
 			t.Errorf("the capability of an earlier run: %d", got)

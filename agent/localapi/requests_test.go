@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/requests"
+	"porchlight/test/programs"
 )
 
 func (r *rig) visited(t *testing.T, app, path string) {
@@ -28,9 +29,7 @@ func TestRequests(t *testing.T) {
 	ask := func(app string, after uint64, wait int) agentapi.VisitorRequests {
 		t.Helper()
 		got, err := r.owner().Requests(t.Context(), app, after, wait)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return got
 	}
 	got := ask("", 0, 0)

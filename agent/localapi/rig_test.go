@@ -140,9 +140,7 @@ func start(t testing.TB) *rig {
 func startWith(t testing.TB, change func(*rig)) *rig {
 	t.Helper()
 	secret, err := ownersecret.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r := &rig{
 		dir:     t.TempDir(),
 		secret:  secret,
@@ -158,9 +156,7 @@ func startWith(t testing.TB, change func(*rig)) *rig {
 func (r *rig) serve(t testing.TB) {
 	t.Helper()
 	kept, err := store.Open(r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if r.log == nil {
 		r.log = t.Output()
 	}
@@ -183,9 +179,7 @@ func (r *rig) serve(t testing.TB) {
 			h.ServeHTTP(w, q)
 		})
 	}
-	if err := r.server.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.server.Listen())
 	r.addr, r.socket = r.server.Addr(), r.server.OwnerSocket()
 	own := r.server.open.Addr().(*net.TCPAddr).Port
 	r.activity = activity.New(activity.Config{Store: kept, Changes: r.outside.changes})
@@ -203,9 +197,7 @@ func (r *rig) serve(t testing.TB) {
 		Happened: r.activity.Add,
 		Changes:  r.outside.changes,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if r.users, err = engine.NewUsers(kept, r.apps, r.reg); err != nil {
 		t.Fatal(err)
 	}
@@ -214,15 +206,11 @@ func (r *rig) serve(t testing.TB) {
 	}
 	r.requests = requests.New(func() bool { return r.settings.Get().Requests }, r.apps.Has)
 	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: r.outside.changes, Activity: r.activity})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.people, err = people.New(people.Config{
 		Control: r.control, Apps: r.apps, Access: r.access, Activity: r.activity, Store: kept, Changes: r.outside.changes,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.api = New(Config{
 		Apps:     r.apps,
 		Server:   r.server,
@@ -327,9 +315,7 @@ func (r *rig) send(t testing.TB, q request) response {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, q.method, "http://"+host+q.path, strings.NewReader(q.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if q.host != "" {
 		req.Host = q.host
 	}

@@ -15,6 +15,7 @@ import (
 	"porchlight/agent/procinfo"
 	"porchlight/agent/store"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 // S9: while too many changes wait that can be undone and that the owner has not
@@ -64,9 +65,7 @@ func TestS9ChangesWaitForTheOwner(t *testing.T) {
 	if err := owner.SeeNotices(ctx, newest+1); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("seeing what is not there: %v", err)
 	}
-	if err := owner.SeeNotices(ctx, newest); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, owner.SeeNotices(ctx, newest))
 	if err := change(1001); err != nil {
 		t.Errorf("after the owner looked: %v", err)
 	}
@@ -134,9 +133,7 @@ func TestFilesOfTheAPI(t *testing.T) {
 			var first net.Conn
 			for range most {
 				c, err := l.Accept()
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 				first = cmp.Or(first, c)
 			}
 			go func() { _, _ = l.Accept() }() // it never fails

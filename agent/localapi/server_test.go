@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // another is an agent like the one before, which has left.
@@ -199,9 +200,7 @@ func nothingListens(t *testing.T) {
 	r := startWith(t, func(r *rig) { r.arrived = make(chan struct{}, 1) })
 	r.leave()
 	c, err := net.Dial("tcp", r.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer c.Close()
 	post := poster(c, r.addr)
 	waiting := make(chan error, 1)

@@ -11,6 +11,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/procinfo"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // busy is a rig with as much as a computer may have: every app approved, a few
@@ -41,9 +42,7 @@ func busy(t testing.TB) *rig {
 	r.access.SetSnapshot(snapshot)
 	for i := range 1000 {
 		_, err := r.reg.Register(engine.Caller{}, agentapi.RegisterRequest{AppID: fmt.Sprintf("com.example.app-%04d", i), PID: os.Getpid()}, func() procinfo.Process { return procinfo.Process{} })
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 	return r
 }
@@ -55,13 +54,9 @@ func TestStateIsBounded(t *testing.T) {
 	t.Parallel()
 	r := busy(t)
 	state, err := r.api.state(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	raw, err := json.Marshal(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Logf("%d KiB", len(raw)>>10)
 	if len(raw) > 1<<20 {
 		t.Errorf("an event has %d bytes", len(raw))

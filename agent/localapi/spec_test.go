@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // tookNoTime is how long closing took, which is another every time.
@@ -121,9 +122,7 @@ func TestSpec(t *testing.T) {
 		r := start(t)
 		r.send(t, publish)
 		state, err := r.owner().State(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if len(state.Apps) != 1 {
 			t.Fatalf("the owner sees %d apps", len(state.Apps))
 		}
@@ -218,9 +217,7 @@ func TestSpec(t *testing.T) {
 			}
 		}
 		state, err := r.owner().State(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if len(state.Apps) != 1 {
 			t.Errorf("something was stored: %+v", state.Apps)
 		}
@@ -251,13 +248,9 @@ func TestSpec(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		_, port, err := net.SplitHostPort(r.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		addresses, err := net.InterfaceAddrs()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		others := []string{"127.0.0.2"} // another computer's, as far as binding goes
 		for _, a := range addresses {
 			if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
@@ -340,22 +333,16 @@ func TestLiveHasAnAddress(t *testing.T) {
 	asked := func() []agentapi.Publication {
 		t.Helper()
 		polled, err := r.open().Publication(t.Context(), "notes")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		again, err := r.open().Publish(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return []agentapi.Publication{polled, again}
 	}
 	if _, err := r.open().Publish(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 	pub, err := r.owner().Approve(t.Context(), "notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, pub := range append(asked(), pub.Publication) {
 		if pub != (agentapi.Publication{Status: agentapi.StatusPending}) {
 			t.Errorf("without an address: %+v", pub)

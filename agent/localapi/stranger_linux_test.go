@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // strangerVariable has the test binary be a program of another user, which sends
@@ -129,16 +130,10 @@ func (r *rig) stranger(t *testing.T) *stranger {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close() // it ends by itself then
 		if err := cmd.Wait(); err != nil {
@@ -153,9 +148,7 @@ func (s *stranger) send(q asked) answered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	raw, err := json.Marshal(q)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	if _, err := s.in.Write(append(raw, '\n')); err != nil {
 		s.t.Fatal(err)
 	}
@@ -163,9 +156,7 @@ func (s *stranger) send(q asked) answered {
 		s.t.Fatalf("the other user's program said no more: %v", s.out.Err())
 	}
 	var a answered
-	if err := json.Unmarshal(s.out.Bytes(), &a); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, json.Unmarshal(s.out.Bytes(), &a))
 	if a.Failed != "" {
 		s.t.Fatalf("%s %s as another user: %s", q.Method, q.Path, a.Failed)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // page reads the newest lines, as "kind app*" with a star where it can be undone.
@@ -15,9 +16,7 @@ func (r *rig) page(t *testing.T, q agentapi.ActivityQuery) (lines []agentapi.Act
 		q.Limit = 100
 	}
 	page, err := r.owner().ActivityPage(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var all []string
 	for _, line := range page.Lines {
 		what := strings.TrimSpace(line.Kind + " " + line.App)
@@ -54,9 +53,7 @@ func TestUndoOfActivity(t *testing.T) {
 	lines := want("dark*, paused Notes*, approved Notes")
 	dark, paused := lines[0].ID, lines[1].ID
 	for _, id := range []uint64{dark, paused} {
-		if err := owner.UndoActivity(ctx, id); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, owner.UndoActivity(ctx, id))
 	}
 	want("resumed Notes, light, dark, paused Notes, approved Notes")
 	state, err := owner.State(ctx)
@@ -111,9 +108,7 @@ func TestActivityPages(t *testing.T) {
 	var all []string
 	for q := (agentapi.ActivityQuery{Limit: 2}); ; {
 		page, err := r.owner().ActivityPage(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, line := range page.Lines {
 			all = append(all, line.Kind)
 		}

@@ -2,7 +2,6 @@ package localapi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 // S1: registering waits for the owner's yes to the user, which is asked for once,
@@ -26,9 +26,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	users := func() []agentapi.LocalUser {
 		t.Helper()
 		users, err := owner.Users(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return users
 	}
 	for range 5 {
@@ -37,9 +35,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 		}
 	}
 	state, err := owner.State(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if n := state.Notices; len(n) != 1 || n[0].Kind != agentapi.NoticeUser || n[0].User != "65534" || !strings.Contains(n[0].Text, users()[0].Name) {
 		t.Errorf("five attempts made the notices %+v", n)
 	}
@@ -50,9 +46,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	// A capability that leaked helps nobody.
 	leaked := r.open()
 	registration, err := leaked.Register(ctx, agentapi.RegisterRequest{AppID: "org.example.mine", PID: os.Getpid()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	people := asked{Method: "GET", Path: "/people", Capability: registration.Capability}
 	if got := program.send(people); got.Status != 403 {
 		t.Errorf("another user read who may come in with a leaked capability: %d %s", got.Status, got.Body)
@@ -94,9 +88,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	if got := r.stranger(t).send(register); got.Status != 200 {
 		t.Errorf("after a restart: %d %s", got.Status, got.Body)
 	}
-	if err := r.owner().ForgetUser(ctx, "65534"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.owner().ForgetUser(ctx, "65534"))
 	if got := r.stranger(t).send(register); got.Status != 403 || r.reg.Count() != 0 {
 		t.Errorf("after forgetting: %d %s, %d registrations", got.Status, got.Body, r.reg.Count())
 	}
@@ -108,9 +100,7 @@ func TestS1TooManyUsersWait(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	for i := range 20 {
-		if err := r.users.Ask(fmt.Sprint(70000+i), fmt.Sprint("user", i)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, r.users.Ask(fmt.Sprint(70000+i), fmt.Sprint("user", i)))
 	}
 	register := asked{Method: "POST", Path: "/engine/register", Body: fmt.Sprintf(`{"appId":"org.example.theirs","pid":%d}`, os.Getpid())}
 	program := r.stranger(t)
@@ -132,9 +122,7 @@ func TestS1TooManyUsersKept(t *testing.T) {
 	r := start(t)
 	r.end()
 	file, err := bolt.Open(filepath.Join(r.dir, store.FileName), 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	err = file.Update(func(tx *bolt.Tx) error {
 		for i := range 1000 {
 			id := fmt.Sprint(70000 + i)
@@ -148,18 +136,14 @@ func TestS1TooManyUsersKept(t *testing.T) {
 		}
 		return nil
 	})
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err, file.Close())
 	r.serve(t)
 	register := asked{Method: "POST", Path: "/engine/register", Body: fmt.Sprintf(`{"appId":"org.example.theirs","pid":%d}`, os.Getpid())}
 	program := r.stranger(t)
 	if got := program.send(register); got.Status != 403 || strings.Contains(got.Body, "later") || !strings.Contains(got.Body, "forget one first") {
 		t.Errorf("%d %s", got.Status, got.Body)
 	}
-	if err := r.owner().ForgetUser(t.Context(), "70000"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.owner().ForgetUser(t.Context(), "70000"))
 	if got := program.send(register); got.Status != 403 || !strings.Contains(got.Body, "has been asked") {
 		t.Errorf("with room again: %d %s", got.Status, got.Body)
 	}

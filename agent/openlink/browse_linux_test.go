@@ -23,12 +23,8 @@ func TestConfinedBrowsers(t *testing.T) {
 		filepath.Join(exports, "chromium.desktop"):       "[Desktop Entry]\nExec=flatpak run chromium\n",
 	}
 	for path, text := range entries {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		programs.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	dirs := []string{plain, exports}
 	for id, want := range map[string]bool{
@@ -57,9 +53,7 @@ func TestBrowsersAreNamed(t *testing.T) {
 		"long.desktop":     "[Desktop Entry]\nName=" + strings.Repeat("x", 41) + "\n",
 		"none.desktop":     "[Desktop Entry]\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, id), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(filepath.Join(dir, id), []byte(text), 0o644))
 	}
 	for id, want := range map[string]string{
 		"firefox.desktop": "Firefox", "chromium.desktop": "Chromium", "brave.desktop": "Brave",
@@ -76,18 +70,14 @@ func TestLinkStaysOutOfTheCommandLine(t *testing.T) {
 	bin, runtime := t.TempDir(), t.TempDir()
 	seen := filepath.Join(bin, "seen")
 	script := "#!/bin/sh\nprintf '%s\\n' \"$@\" > " + seen + "\n"
-	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(script), 0o755))
 	t.Setenv("PATH", bin+":/usr/bin:/bin")
 	t.Setenv("DISPLAY", ":65000")
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	const secret = "s3cret-token"
 	o, err := Open(t.Context(), "https://notes.maya.localhost:8443/x?token="+secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer o.Close()
 	var args []byte
 	programs.Eventually(t, "xdg-open has begun", func() bool { // which is waited for only so long

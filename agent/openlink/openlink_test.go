@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,26 +32,18 @@ func TestPageSendsOnAndIsPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "open")
 	const link = `https://notes.maya.localhost:8443/.porchlight/owner?token=a&next=%2F"><script>x</script>`
 	u, err := url.Parse(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	name, err := write(dir, u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for path, want := range map[string]os.FileMode{name: 0o600, dir: 0o700 | os.ModeDir} {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if info.Mode() != want {
 			t.Errorf("%s is %v, want %v", path, info.Mode(), want)
 		}
 	}
 	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	m := regexp.MustCompile(`content="0; url=([^"]*)"`).FindStringSubmatch(string(raw))
 	if m == nil {
 		t.Fatalf("no refresh in %s", raw)
@@ -67,24 +61,14 @@ func TestOldPagesAreSwept(t *testing.T) {
 	dir := t.TempDir()
 	u, _ := url.Parse("https://a.example/")
 	old, err := write(dir, u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	past := time.Now().Add(-2 * lifetime)
-	if err := os.Chtimes(old, past, past); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chtimes(old, past, past))
 	other := filepath.Join(dir, "something-else")
-	if err := os.WriteFile(other, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(other, past, past); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(other, nil, 0o600))
+	programs.Must(t, os.Chtimes(other, past, past))
 	fresh, err := write(dir, u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for path, want := range map[string]bool{old: false, fresh: true, other: true} {
 		if _, err := os.Stat(path); (err == nil) != want {
 			t.Errorf("%s there: %v, want %v", path, err == nil, want)
@@ -96,9 +80,7 @@ func TestOldPagesAreSwept(t *testing.T) {
 func TestPageDirectoryMustBeADirectory(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(file, nil, 0o600))
 	u, _ := url.Parse("https://a.example/")
 	if _, err := write(filepath.Join(file, "open"), u); err == nil {
 		t.Error("wrote below a file")
@@ -108,9 +90,7 @@ func TestPageDirectoryMustBeADirectory(t *testing.T) {
 func TestWaitEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "page")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, nil, 0o600))
 	o := &Opened{page: path, gone: make(chan struct{})}
 	o.timer = time.AfterFunc(lifetime, o.remove)
 	ctx, cancel := context.WithCancel(t.Context())

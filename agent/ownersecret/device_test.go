@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestDeviceCredentialsHaveEntriesOfTheirOwn(t *testing.T) {
@@ -16,21 +18,15 @@ func TestDeviceCredentialsHaveEntriesOfTheirOwn(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 
 	owner, err := Ensure(ctx, File(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	one, two := DeviceFile(data, "one"), DeviceFile(data, "two")
 	if _, err := one.Get(ctx); !errors.Is(err, ErrNotFound) {
 		t.Fatalf("no credential was kept, and Get says %v", err)
 	}
 	for store, credential := range map[FileStore]string{one: "first-credential", two: "second-credential"} {
-		if err := store.Set(ctx, credential); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, store.Set(ctx, credential))
 	}
-	if err := two.Delete(ctx); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, two.Delete(ctx))
 	if got, err := one.Get(ctx); err != nil || got != "first-credential" {
 		t.Errorf("the first credential is %q, %v", got, err)
 	}

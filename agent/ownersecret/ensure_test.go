@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestEnsureMakesOneSecretOnly(t *testing.T) {
@@ -19,12 +21,8 @@ func TestEnsureMakesOneSecretOnly(t *testing.T) {
 	}
 	// A secret that cannot be read is not replaced.
 	path, err := s.Path()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, os.WriteFile(path, []byte("damaged"), 0o600))
 	if _, err := Ensure(context.Background(), s); !errors.Is(err, errMalformed) {
 		t.Errorf("Ensure over a damaged secret: %v", err)
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/zalando/go-keyring"
 	"go.uber.org/goleak"
+
+	"porchlight/test/programs"
 )
 
 // The keychain tests talk to a real gnome-keyring-daemon on a private bus. The
@@ -75,18 +77,12 @@ func inSession(t *testing.T, role string) {
 		}
 	}
 	dir, err := os.MkdirTemp("", "pl") // not t.TempDir: a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer os.RemoveAll(dir)
 	config := filepath.Join(dir, "bus.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, busConfig, filepath.Join(dir, "bus")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(config, fmt.Appendf(nil, busConfig, filepath.Join(dir, "bus")), 0o600))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	// env drops the address dbus-run-session hands out: the bus is to be found.
@@ -424,9 +420,7 @@ func roleNoService(ctx context.Context, conn *dbus.Conn) error {
 func TestKeychainWithoutABus(t *testing.T) {
 	dir := t.TempDir()
 	marker := filepath.Join(dir, "launched")
-	if err := os.WriteFile(filepath.Join(dir, "dbus-launch"), fmt.Appendf(nil, "#!/bin/sh\n: > %q\n", marker), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, "dbus-launch"), fmt.Appendf(nil, "#!/bin/sh\n: > %q\n", marker), 0o700))
 	t.Setenv("PATH", dir)
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	for _, address := range []string{"", "autolaunch:", "autolaunch:scope=*user"} {
@@ -449,14 +443,10 @@ func TestKeychainWithoutABus(t *testing.T) {
 // A socket that accepts and never speaks must not hold anybody up.
 func TestKeychainOnASilentBus(t *testing.T) {
 	dir, err := os.MkdirTemp("", "pl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer os.RemoveAll(dir)
 	ln, err := net.Listen("unix", filepath.Join(dir, "bus"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	t.Setenv(busVariable, "")

@@ -9,14 +9,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func newSecret(t *testing.T) string {
 	t.Helper()
 	secret, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return secret
 }
 
@@ -63,9 +63,7 @@ func TestFile(t *testing.T) {
 	}
 	first, second := newSecret(t), newSecret(t)
 	for _, want := range []string{first, second} {
-		if err := s.Set(ctx, want); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.Set(ctx, want))
 		if got, err := s.Get(ctx); err != nil || got != want {
 			t.Fatalf("Get: %v, the right secret: %v", err, got == want)
 		}
@@ -78,9 +76,7 @@ func TestFile(t *testing.T) {
 	}
 
 	path, err := s.Path()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
 		t.Errorf("beside the secret lies %v (%v)", entries, err)
 	}
@@ -91,9 +87,7 @@ func TestFile(t *testing.T) {
 			}
 		}
 	}
-	if err := s.Delete(ctx); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Delete(ctx))
 	if _, err := s.Get(ctx); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Get after Delete: %v", err)
 	}
@@ -131,16 +125,10 @@ func TestFileRefuses(t *testing.T) {
 			}
 			configure(t)
 			s := File(t.TempDir())
-			if err := s.Set(ctx, good); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, s.Set(ctx, good))
 			path, err := s.Path()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.harm(path); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
+			programs.Must(t, c.harm(path))
 			secret, err := s.Get(ctx)
 			if err == nil || secret != "" || errors.Is(err, ErrNotFound) {
 				t.Fatalf("Get: %v", err)
@@ -158,9 +146,7 @@ func TestFileRefuses(t *testing.T) {
 func TestFileStaysOutOfTheDataDirectory(t *testing.T) {
 	configure(t)
 	config, err := os.UserConfigDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, data := range []string{config, filepath.Dir(config), filepath.Join(config, "porchlight")} {
 		if err := File(data).Set(context.Background(), newSecret(t)); err == nil || !strings.Contains(err.Error(), "inside the data directory") {
 			t.Errorf("Set for %s: %v", data, err)

@@ -9,6 +9,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // left opens the data directory of an agent that has ended and returns what it
@@ -17,18 +18,12 @@ func (r *rig) left(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 	t.Helper()
 	r.end()
 	s, err := store.Open(r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer s.Close()
 	denied, err := s.DenyRecords()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	pending, err := s.Pending()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return denied, pending
 }
 
@@ -37,9 +32,7 @@ func (r *rig) left(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 func (r *rig) known(t *testing.T, email string) agentapi.Person {
 	t.Helper()
 	people, err := r.owner.People(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == email })
 	if i < 0 {
 		t.Fatalf("%s is not on the list %+v", email, people)
@@ -258,9 +251,7 @@ func TestGoneMeanwhile(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	r.down()
 	err := r.store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete("person/" + r.device.Computer.ID + "/" + id) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if changed, err := r.owner.Remove(t.Context(), id); err != nil || changed.Person.Status != agentapi.PersonRemoved {
 		t.Fatalf("removing: %+v, %v", changed, err)
 	}

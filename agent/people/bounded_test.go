@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: taking away waits for nothing, so a program that names people who do not exist
@@ -45,9 +46,7 @@ func TestTakingAwayIsBounded(t *testing.T) {
 	r.end()
 	arrive()
 	s, err := store.Open(r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer s.Close()
 	kept, err := s.Pending()
 	denied, err2 := s.DenyRecords()

@@ -12,6 +12,7 @@ import (
 	"porchlight/agent/store"
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // login is a client's grant of the owner: what one device of its holds.
@@ -27,9 +28,7 @@ func (r *rig) loginAs(t *testing.T, client control.Credentials, redirect, accoun
 	code, err := r.service.Grants.Authorize(t.Context(), control.Authorization{
 		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]),
 	}, control.Account{ID: accountID, Email: email}, "maya")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err := r.service.Grants.Exchange(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,9 +42,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	var clients []control.Credentials
 	for _, name := range []string{"Pocket Notes", "Other"} {
 		c, secret, err := r.service.Clients.Add(t.Context(), name, []string{"https://pocket.example/cb"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		clients = append(clients, control.Credentials{ID: c.ID, Secret: secret})
 	}
 	r.login(t, clients[0])
@@ -99,9 +96,7 @@ func TestAClientThatTheOwnerEndedIsToldOfOnce(t *testing.T) {
 	}
 	r.end()
 	s, err := store.Open(r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer s.Close()
 	kept, err := s.Clients()
 	if err != nil || len(kept.Grants) != 1 || kept.Grants[0].ID != rows[1].ID {
@@ -120,9 +115,7 @@ func TestRevokingWhatNobodyKnows(t *testing.T) {
 	r.publish(t, "notes", "Notes")
 	password := r.made(t, "notes", "phone")
 	c, secret, err := r.service.Clients.Add(t.Context(), "Pocket Notes", []string{"https://pocket.example/cb"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	client := control.Credentials{ID: c.ID, Secret: secret}
 	r.login(t, client)
 	known, err := r.owner.Grants(t.Context())
@@ -134,9 +127,7 @@ func TestRevokingWhatNobodyKnows(t *testing.T) {
 	atControl := func() []controlapi.Grant {
 		t.Helper()
 		all, err := r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return all
 	}
 	meanwhile := atControl()[0] // they come newest first
@@ -163,9 +154,7 @@ func TestRevokingWhatNobodyKnows(t *testing.T) {
 		}
 	}
 	lines, err := r.owner.Activity(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var written []string
 	for _, line := range lines {
 		if line.Kind == agentapi.ActivityClientOut || line.Kind == agentapi.ActivityPasswordRevoked {
@@ -186,9 +175,7 @@ func TestAnEarlierReadingOfGrantsTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	c, secret, err := r.service.Clients.Add(t.Context(), "Pocket Notes", []string{"https://pocket.example/cb"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	early := r.gate.holdAnswer(controlapi.PathGrants)
 	read := make(chan error, 1)
 	go func() {
@@ -201,9 +188,7 @@ func TestAnEarlierReadingOfGrantsTakesNothingBack(t *testing.T) {
 		t.Fatalf("listed %+v, %v", rows, err)
 	}
 	close(early.on)
-	if err := <-read; err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, <-read)
 	r.down()
 	if rows, err := r.owner.Grants(t.Context()); err != nil || len(rows) != 1 {
 		t.Errorf("listed %+v, %v", rows, err)
@@ -214,9 +199,7 @@ func TestAnEarlierReadingOfGrantsTakesNothingBack(t *testing.T) {
 func (r *rig) client(t *testing.T, name, redirect string) control.Credentials {
 	t.Helper()
 	c, secret, err := r.service.Clients.Add(t.Context(), name, []string{redirect})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return control.Credentials{ID: c.ID, Secret: secret}
 }
 
@@ -256,9 +239,7 @@ func TestW6_EveryNewClientIsListed(t *testing.T) {
 	if err != nil || grants[0].ClientName != "Moth" {
 		t.Fatalf("%+v, %v", grants, err)
 	}
-	if err := r.service.Grants.RevokeForAccount(t.Context(), bob, grants[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.service.Grants.RevokeForAccount(t.Context(), bob, grants[0].ID))
 	arrive()
 	r.toldOfClients(t, "client-in Pocket "+ownerMail, "client-in Pocket "+bobMail, "client-in Zebra native "+bobMail,
 		"client-in Other "+ownerMail, "client-in Moth "+bobMail, "client-out Moth "+bobMail)
@@ -301,12 +282,8 @@ func TestClientsWhileNoAgentRan(t *testing.T) {
 	r.toldOfClients(t, told...)
 	r.end()
 	grants, err := r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.service.Grants.RevokeForAccount(t.Context(), bob, grants[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, r.service.Grants.RevokeForAccount(t.Context(), bob, grants[0].ID))
 	r.loginAs(t, after, own, bob, bobMail)
 	r.serve(t)
 	told = append(told, "client-in After "+bobMail, "client-out Before "+bobMail)

@@ -12,6 +12,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // longHold is longer than any test: what ends it is not the clock.
@@ -37,13 +38,9 @@ func (r *rig) held(t *testing.T, id string, seconds int) agentapi.PersonChanged 
 func (r *rig) stored(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 	t.Helper()
 	killed, err := os.ReadFile(filepath.Join(r.dir, store.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	dead := &rig{dir: t.TempDir(), end: func() {}}
-	if err := os.WriteFile(filepath.Join(dead.dir, store.FileName), killed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dead.dir, store.FileName), killed, 0o600))
 	return dead.left(t)
 }
 
@@ -51,9 +48,7 @@ func (r *rig) stored(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 func (r *rig) row(t *testing.T, id string) controlapi.Person {
 	t.Helper()
 	people, err := r.service.People.List(t.Context(), r.device.Computer.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	i := slices.IndexFunc(people, func(p controlapi.Person) bool { return p.AccountID == id })
 	if i < 0 {
 		t.Fatalf("the control plane does not know %s", id)
@@ -117,9 +112,7 @@ func TestHeldIsOver(t *testing.T) {
 				seconds = 1
 			}
 			r.held(t, id, seconds)
-			if err := over(r, id); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, over(r, id))
 			r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRemoved })
 			if name == "stopped" {
 				return

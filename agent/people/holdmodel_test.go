@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 const bob = "acc-bob"
@@ -154,9 +155,7 @@ func newHoldMachine(t rapid.TB) *holdMachine {
 		if _, err = m.apps.Publish(context.Background(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err == nil {
 			_, err = m.apps.Approve(context.Background(), name, agentapi.Approval{})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		app, _ := m.apps.ByLabel(label)
 		m.ids[label] = app.ID
 		m.control.row.Apps = append(m.control.row.Apps, app.ID)
@@ -188,9 +187,7 @@ func (m *holdMachine) start(t rapid.TB) {
 			Control: m.control, Apps: m.apps, Access: m.access, Activity: activity.New(activity.Config{Store: m.kept}), Store: m.kept, Now: clock, Changes: &m.changes, Away: func() bool { return m.control.down },
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 func (m *holdMachine) close() {
@@ -259,9 +256,7 @@ func (m *holdMachine) over(due func(*taking) bool) {
 }
 
 func (m *holdMachine) settle(t *rapid.T) {
-	if err := m.people.Settle(context.Background(), agentapi.HeldChange{}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, m.people.Settle(context.Background(), agentapi.HeldChange{}))
 	m.over(func(*taking) bool { return true })
 }
 
@@ -304,9 +299,7 @@ func (m *holdMachine) sync(*rapid.T) {
 
 // kill leaves what is on the disk.
 func (m *holdMachine) kill(t *rapid.T) {
-	if err := m.kept.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, m.kept.Close())
 	m.over(func(*taking) bool { return true })
 	m.start(t)
 }

@@ -30,18 +30,12 @@ func (unreachable) Remove(ctx context.Context, _ controlapi.Remove) (controlapi.
 func household(t *testing.T, dir, computer string, opts ...store.Option) (*people.People, *store.Store, *access.Access) {
 	t.Helper()
 	s, err := store.Open(dir, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { s.Close() })
 	a, err := access.New(access.Config{Store: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	apps, err := engine.NewApps(engine.AppsConfig{Store: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	a.SetSnapshot(controlapi.Snapshot{
 		Version: "1-" + computer, Computer: controlapi.Computer{ID: computer},
 		People: []controlapi.Person{
@@ -50,9 +44,7 @@ func household(t *testing.T, dir, computer string, opts ...store.Option) (*peopl
 		},
 	})
 	p, err := people.New(people.Config{Control: unreachable{}, Apps: apps, Access: a, Activity: activity.New(activity.Config{Store: s}), Store: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return p, s, a
 }
 
@@ -89,18 +81,12 @@ func TestKilledWhileTakingAway(t *testing.T) {
 	denials := 0
 	for n, raw := range states {
 		after := t.TempDir()
-		if err := os.WriteFile(filepath.Join(after, store.FileName), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(filepath.Join(after, store.FileName), raw, 0o600))
 		_, s, _ := household(t, after, "elsewhere")
 		denied, err := s.DenyRecords()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		pending, err := s.Pending()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if len(denied) != len(pending) || len(pending) == 1 && pending[0].Computer != "home" {
 			t.Errorf("after %d commits: denied %+v, to be sent %+v", n, denied, pending)
 		}

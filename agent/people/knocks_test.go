@@ -11,6 +11,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // knock has somebody ask for an app, in the only browser they have, and waits until the
@@ -18,13 +19,9 @@ import (
 func (r *rig) knock(t *testing.T, email, name string) control.Session {
 	t.Helper()
 	account, err := r.service.Accounts.Ensure(t.Context(), email)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	session := control.Session{ID: "browser of " + email, Account: account}
-	if err := r.service.Knocks.Ask(t.Context(), r.door(t, name), session); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.service.Knocks.Ask(t.Context(), r.door(t, name), session))
 	return session
 }
 
@@ -39,9 +36,7 @@ func (r *rig) door(t *testing.T, name string) control.Door {
 		}
 		return json.Unmarshal(raw, &apps)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	i := slices.IndexFunc(apps, func(a controlapi.App) bool { return a.Name == name })
 	if i < 0 {
 		t.Fatalf("%s is not among %+v", name, apps)
@@ -99,17 +94,13 @@ func TestKnockForToday(t *testing.T) {
 		t.Errorf("a second answer: %v", err)
 	}
 	people, err := r.owner.People(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.AccountID == bob })
 	if p := people.Members[i]; !slices.Equal(p.Apps, []string{"Notes", "Photos"}) || !p.Until["Photos"].Equal(*got.Until) {
 		t.Errorf("%+v", p)
 	}
 	lines, err := r.owner.Activity(t.Context(), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var kinds []string
 	for _, line := range lines {
 		if line.Email == bobMail && line.App == "Photos" {
@@ -127,15 +118,11 @@ func TestKnockOfAStranger(t *testing.T) {
 	r := start(t)
 	r.publish(t, "notes", "Notes")
 	carla, err := r.service.Accounts.Ensure(t.Context(), "carla@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	session := control.Session{ID: "browser of carla@example.org", Account: carla}
 	stage := func() control.KnockStage {
 		standing, err := r.service.Knocks.Look(t.Context(), r.door(t, "notes"), session)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return standing.Stage
 	}
 	if got := stage(); got != control.KnockClosed {
@@ -159,9 +146,7 @@ func TestKnockOfAStranger(t *testing.T) {
 	if err != nil || got.Status != agentapi.PersonPending || got.Until != nil || r.mails(t) != 0 {
 		t.Fatalf("%+v, %v, %d mails", got, err, r.mails(t))
 	}
-	if err := r.service.Knocks.Accept(t.Context(), r.door(t, "notes"), session); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.service.Knocks.Accept(t.Context(), r.door(t, "notes"), session))
 	r.await(t, func() bool { return r.listed(t, "carla@example.org").Status == agentapi.PersonActive })
 	strangers(false) // whom the owner does not listen to does not wait
 	r.told(t, 0)

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/test/programs"
 )
 
 // made is a new app password of the owner's, by the name or label of its app.
@@ -23,9 +24,7 @@ func (r *rig) made(t *testing.T, app, name string) agentapi.MadePassword {
 func (r *rig) passwords(t *testing.T) map[string]agentapi.AppPassword {
 	t.Helper()
 	all, err := r.owner.Passwords(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	out := map[string]agentapi.AppPassword{}
 	for _, p := range all {
 		out[p.ID] = p
@@ -37,9 +36,7 @@ func (r *rig) passwords(t *testing.T) map[string]agentapi.AppPassword {
 func (r *rig) atControl(t *testing.T) int {
 	t.Helper()
 	all, err := r.service.Passwords.OfComputer(t.Context(), r.device.Computer.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return len(all)
 }
 
@@ -97,9 +94,7 @@ func TestPasswordsEndElsewhere(t *testing.T) {
 	r.publish(t, "notes", "Notes")
 	r.publish(t, "wiki", "Wiki")
 	one, two := r.made(t, "notes", "one"), r.made(t, "wiki", "two")
-	if err := r.service.Passwords.RevokeForComputer(t.Context(), r.device.Computer.ID, one.ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.service.Passwords.RevokeForComputer(t.Context(), r.device.Computer.ID, one.ID))
 	if all := r.passwords(t); len(all) != 1 || all[two.ID].Name != "two" {
 		t.Errorf("listed %+v", all)
 	}
@@ -157,9 +152,7 @@ func TestPasswordRevokedBeforeItWasSeen(t *testing.T) {
 	arrive := r.gate.holdSyncs()
 	defer arrive()
 	made, err := r.service.Passwords.MakeForOwner(t.Context(), r.device.Computer.ID, all[0].AppID, "unseen")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err := r.owner.RevokePassword(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}

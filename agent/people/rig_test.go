@@ -183,18 +183,14 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func start(t *testing.T) *rig {
 	t.Helper()
 	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { store.Close() })
 	r := &rig{store: store, outbox: mail.NewOutbox(store, nil), dir: t.TempDir()}
 	quiet := slog.New(slog.DiscardHandler)
 	r.service, err = control.New(control.Config{
 		Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443}, Mail: r.outbox, Log: quiet,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if r.device, err = r.service.Computers.Ensure(t.Context(), ownerMail, "maya"); err != nil {
 		t.Fatal(err)
 	}
@@ -224,9 +220,7 @@ func (r *rig) serve(t *testing.T) {
 		ComputerID: r.device.Computer.ID, ControlPlane: &agent.ControlPlane{AuthURL: r.server.URL, Credential: r.device.Credential, Local: true},
 		Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return server.Run(ctx) })
@@ -270,14 +264,10 @@ func (r *rig) kill(t *testing.T) {
 	t.Helper()
 	path := filepath.Join(r.dir, store.FileName)
 	killed, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.down()
 	r.end()
-	if err := os.WriteFile(path, killed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, killed, 0o600))
 }
 
 // await polls for what has no event to wait for here.
@@ -308,23 +298,17 @@ type answer struct {
 func (r *rig) call(t *testing.T, method, path, body string, capability ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.api+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	req.Close = true
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header["X-Engine-Capability"] = capability
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	out := answer{status: resp.StatusCode, header: resp.Header}
 	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&out.body); err != nil {
 		t.Fatalf("%s %s answered %s", method, path, raw)
@@ -356,9 +340,7 @@ func (r *rig) capability(t *testing.T) string {
 func (r *rig) member(t *testing.T, email string) (row agentapi.Person) {
 	t.Helper()
 	people, err := r.service.People.List(t.Context(), r.device.Computer.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, p := range people {
 		if p.Email == email {
 			return agentapi.Person{Email: p.Email, AccountID: p.AccountID, Role: string(p.Role), Status: string(p.Status), Apps: p.Apps}
@@ -371,9 +353,7 @@ func (r *rig) member(t *testing.T, email string) (row agentapi.Person) {
 func (r *rig) listed(t *testing.T, email string) agentapi.Person {
 	t.Helper()
 	people, err := r.app.People(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == email })
 	if i < 0 {
 		return agentapi.Person{}
@@ -425,9 +405,7 @@ func startWithBob(t *testing.T, apps ...string) (r *rig, id string) {
 func (r *rig) mails(t *testing.T) int {
 	t.Helper()
 	mails, err := r.outbox.List(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return len(mails)
 }
 
@@ -441,7 +419,5 @@ func (r *rig) mailsAnew(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }

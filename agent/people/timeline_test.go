@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // timeline is the newest lines of activity about people, newest first, as "kind app*" with a
@@ -14,9 +15,7 @@ import (
 func (r *rig) timeline(t *testing.T) (lines []agentapi.Activity, text string) {
 	t.Helper()
 	page, err := r.owner.ActivityPage(t.Context(), agentapi.ActivityQuery{Limit: 100, Email: bobMail})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var all []string
 	for _, line := range page.Lines {
 		what := strings.TrimSpace(fmt.Sprint(line.Kind, " ", line.App))

@@ -11,6 +11,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: a program that had let people in as often as it may, or had asked for as many
@@ -22,9 +23,7 @@ func TestM9_M10_TakingAwayNeverWaits(t *testing.T) {
 	r, bob := startWithBob(t, "Notes", "Wiki")
 	ctx := t.Context()
 	carol, err := r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	carolID := r.member(t, carol.Email).AccountID
 	capability := r.capability(t)
 	post := func(path, body string, want int) {
@@ -52,9 +51,7 @@ func TestM9_M10_TakingAwayNeverWaits(t *testing.T) {
 	post("/people/revoke", fmt.Sprintf(`{"accountId":%q}`, carolID), http.StatusOK)
 
 	state, err := r.owner.State(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	told := state.Notices[len(state.Notices)-1]
 	const says = " took access away 4 times, from 2 people. Activity lists each."
 	if n := len(state.Notices); n != 2 || told.Undo || !strings.HasSuffix(told.Text, says) { // beside the one that bob accepted
@@ -74,9 +71,7 @@ func TestM9_M10_TakingAwayNeverWaits(t *testing.T) {
 	if err != nil || page.Lines[0].App != "Wiki" || !page.Lines[0].Undo || page.Lines[1].App != "Notes" || !page.Lines[1].Undo {
 		t.Fatalf("%+v, %v", page.Lines, err)
 	}
-	if err := r.owner.UndoActivity(ctx, page.Lines[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.owner.UndoActivity(ctx, page.Lines[0].ID))
 	has("Wiki")
 	if last := r.last(t); last.Text != told.Text {
 		t.Errorf("the notice says %q", last.Text)
@@ -135,9 +130,7 @@ func TestWhatIsToldTogetherStays(t *testing.T) {
 	t.Parallel()
 	r, bob := startWithBob(t, "Notes", "Wiki")
 	carol, err := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes", "Wiki"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	carolID := r.member(t, carol.Email).AccountID
 	take := func(id, app string) {
 		t.Helper()
@@ -153,9 +146,7 @@ func TestWhatIsToldTogetherStays(t *testing.T) {
 	r.serveAndSync(t)
 	take(carolID, "Wiki")
 	state, err := r.owner.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	last := r.last(t)
 	if !strings.HasSuffix(last.Text, " took Wiki away from carol@example.com.") || !slices.ContainsFunc(state.Notices, func(n agentapi.Notice) bool { return n.ID == together.ID }) {
 		t.Errorf("%+v", state.Notices)

@@ -2,7 +2,6 @@ package people_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,15 +12,14 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 // last is the newest notice.
 func (r *rig) last(t *testing.T) agentapi.Notice {
 	t.Helper()
 	state, err := r.owner.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if len(state.Notices) == 0 {
 		t.Fatal("the owner was told nothing")
 	}
@@ -57,9 +55,7 @@ func TestToldAndUndone(t *testing.T) {
 			t.Errorf("undone twice: %v", err)
 		}
 		state, err := r.owner.State(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		i := slices.IndexFunc(state.Notices, func(o agentapi.Notice) bool { return o.ID == n.ID })
 		if i < 0 || state.Notices[i].Undo || !strings.HasSuffix(state.Notices[i].Text, " You undid that.") {
 			t.Fatalf("after undoing: %+v", state.Notices)
@@ -113,12 +109,8 @@ func TestToldAndUndone(t *testing.T) {
 
 	// What changed nothing is not told.
 	before := r.last(t)
-	if err := grant("Notes", true); err != nil {
-		t.Fatal(err)
-	}
-	if err := grant("Wiki", false); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, grant("Notes", true))
+	programs.Must(t, grant("Wiki", false))
 	if _, err := r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,9 +124,7 @@ func TestToldAndUndone(t *testing.T) {
 	}
 
 	lines, err := r.owner.Activity(ctx, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var programs, owners, others []string
 	for _, line := range slices.Backward(lines) {
 		what := strings.TrimSpace(fmt.Sprint(line.Kind, " ", line.App, strings.Repeat("+", max(line.Count, 1)-1)))
@@ -177,9 +167,7 @@ func TestUndoTakesNothingElse(t *testing.T) {
 		state, err := r.owner.State(ctx)
 		return err == nil && state.Apps[1].OpenToCount == 1
 	})
-	if err := r.owner.UndoNotice(ctx, n.ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.owner.UndoNotice(ctx, n.ID))
 	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonActive || !slices.Equal(bob.Apps, []string{"Wiki"}) {
 		t.Errorf("bob is %+v", bob)
 	}
@@ -208,9 +196,7 @@ func TestUndoKeepsThePerson(t *testing.T) {
 	id := r.listed(t, bobMail).AccountID
 	_, taken := r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes"})
 	_, given := r.app.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true})
-	if err := errors.Join(taken, given, r.owner.UndoNotice(ctx, r.last(t).ID)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, taken, given, r.owner.UndoNotice(ctx, r.last(t).ID))
 	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonActive || len(bob.Apps) != 0 {
 		t.Errorf("bob is %+v", bob)
 	}
@@ -227,17 +213,11 @@ func TestPeopleVersion(t *testing.T) {
 	look := func() seen {
 		t.Helper()
 		people, err := r.owner.People(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		raw, err := json.Marshal(people)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		state, err := r.owner.State(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return seen{state.PeopleVersion, string(raw)}
 	}
 	now := look()
@@ -273,9 +253,7 @@ func TestPeopleVersion(t *testing.T) {
 func program(t *testing.T) string {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return filepath.Base(exe)
 }
 
@@ -287,9 +265,7 @@ func TestS9AnInvitationIsNotBuried(t *testing.T) {
 	ctx := t.Context()
 	r.publish(t, "notes", "Notes")
 	carol, err := r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	carolID := r.member(t, carol.Email).AccountID
 	if _, err := r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}); err != nil {
 		t.Fatal(err)

@@ -10,15 +10,14 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // owners is a person as the owner is shown them.
 func (r *rig) owners(t *testing.T, email string) agentapi.Person {
 	t.Helper()
 	all, err := r.owner.People(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	i := slices.IndexFunc(all.Members, func(p agentapi.Person) bool { return p.Email == email })
 	if i < 0 {
 		t.Fatalf("%s is not among %+v", email, all.Members)
@@ -30,9 +29,7 @@ func (r *rig) owners(t *testing.T, email string) agentapi.Person {
 func (r *rig) gives(t *testing.T, id, app, until string) agentapi.Person {
 	t.Helper()
 	changed, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: app, Granted: true, Until: until})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return changed.Person
 }
 
@@ -247,9 +244,7 @@ func TestClocksAreTold(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	told := func(kind string) (all []agentapi.Notice) {
 		state, err := r.owner.State(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, n := range state.Notices {
 			if n.Kind == kind {
 				all = append(all, n)
@@ -308,24 +303,18 @@ func TestEndedWhileAProgramAsks(t *testing.T) {
 					<-time.After(time.Until(end) + time.Millisecond)
 				}
 			}))
-			if err := ask(r, id); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, ask(r, id))
 			r.await(t, func() bool { // given anew, and for ever
 				p := r.owners(t, bobMail)
 				return len(p.Until) == 0 && slices.Contains(p.Apps, "Notes")
 			})
 			state, err := r.owner.State(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			i := slices.IndexFunc(state.Notices, func(n agentapi.Notice) bool { return n.By != "" && n.Undo })
 			if i < 0 {
 				t.Fatalf("the owner was not told: %+v", state.Notices)
 			}
-			if err := r.owner.UndoNotice(t.Context(), state.Notices[i].ID); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, r.owner.UndoNotice(t.Context(), state.Notices[i].ID))
 			r.await(t, func() bool { return slices.Equal(r.owners(t, bobMail).Apps, []string{"Wiki"}) })
 		})
 	}

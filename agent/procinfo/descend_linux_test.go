@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // What a process has started is found however deep, and what listens on this computer's
@@ -14,16 +16,10 @@ func TestDescendantsAndTheirPorts(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("/bin/sh", "-c", "sh -c 'echo ready; read x; exit 0'; exit 0")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, cmd.Start())
 	if _, err := out.Read(make([]byte, 6)); err != nil {
 		t.Fatal(err)
 	}
@@ -34,9 +30,7 @@ func TestDescendantsAndTheirPorts(t *testing.T) {
 		t.Errorf("of ours: %v", found)
 	}
 	in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, cmd.Wait())
 	if Runs(cmd.Process.Pid) || len(Descendants(cmd.Process.Pid)) != 0 {
 		t.Error("it still runs")
 	}

@@ -3,14 +3,14 @@ package procinfo
 import (
 	"os/user"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for id, want := range map[string]bool{
 		me.Uid:       true,
 		almighty:     true,

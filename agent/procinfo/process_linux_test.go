@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"porchlight/test/programs"
 	"porchlight/test/sleeper"
 )
 
@@ -109,9 +110,7 @@ func TestBirthday(t *testing.T) {
 	if !ok {
 		t.Fatal("the child was not born")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, cmd.Process.Kill())
 	if err := h.wait(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -146,9 +145,7 @@ func TestCallsInASandbox(t *testing.T) {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
 		t.Skipf("this kernel lets nobody like us make namespaces: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if pid := cmd.Process.Pid; !Calls(pid, 1) || !Calls(pid, pid) || Calls(pid, 2) {
 		t.Errorf("process %d calls itself %d", pid, insideID(pid))
@@ -163,9 +160,7 @@ func TestCallsInASandbox(t *testing.T) {
 func TestHostileProgramName(t *testing.T) {
 	t.Parallel()
 	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for name, want := range map[string]string{
 		"a) S 1 2\n\x1b[31mb":                "a) S 1 2??[31mb",
 		"\u202esetoN (deleted)x":             "?setoN (deleted)x",
@@ -174,18 +169,12 @@ func TestHostileProgramName(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), name)
 		// By cp, so that no program started meanwhile holds the file open to write.
-		if err := exec.Command("cp", sleep, path).Run(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, exec.Command("cp", sleep, path).Run())
 		cmd := exec.Command(path, "60")
 		cmd.Args[0] = "sleep" // what a program of many names goes by
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, cmd.Start())
 		h, err := Open(cmd.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if told := shown(program(cmd.Process.Pid)); told != want {
 			t.Errorf("%q is told as %q, want %q", name, told, want)
 		}

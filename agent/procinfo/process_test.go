@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/test/programs"
 	"porchlight/test/sleeper"
 )
 
@@ -19,9 +20,7 @@ import (
 func child(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := sleeper.Command()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd
 }
@@ -32,17 +31,13 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	cmd := child(t)
 	h, err := Open(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if h.Ended() {
 		t.Error("a process that has just begun has ended")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Wait(t.Context()) }()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, cmd.Process.Kill())
 	select {
 	case err := <-ended:
 		if err != nil {
@@ -64,9 +59,7 @@ func TestWait(t *testing.T) {
 func TestWaitGivesUp(t *testing.T) {
 	t.Parallel()
 	h, err := Open(child(t).Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Wait(ctx) }()
@@ -93,9 +86,7 @@ func TestOpenNobody(t *testing.T) {
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	want := strings.TrimSuffix(filepath.Base(exe), ".exe")
 	for _, c := range []struct{ listen, network, dial string }{
 		{"127.0.0.1:0", "tcp4", "127.0.0.1"},
@@ -105,18 +96,12 @@ func TestCaller(t *testing.T) {
 		t.Run(c.listen, func(t *testing.T) {
 			ln := listen(t, "tcp", c.listen)
 			_, port, err := net.SplitHostPort(ln.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			client, err := net.Dial(c.network, net.JoinHostPort(c.dial, port))
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			defer client.Close()
 			server, err := ln.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			defer server.Close()
 			from, to := server.RemoteAddr().(*net.TCPAddr).AddrPort(), server.LocalAddr().(*net.TCPAddr).AddrPort()
 			for what, hint := range map[string]int{"without a hint": 0, "with the right one": os.Getpid(), "with a wrong one": 1, "with one that nobody has": 1 << 40} {

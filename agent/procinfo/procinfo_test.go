@@ -22,9 +22,7 @@ import (
 func TestListening(t *testing.T) {
 	t.Parallel()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	want := strings.TrimSuffix(filepath.Base(exe), ".exe")
 	for _, c := range []struct{ network, address string }{
 		{"tcp4", "127.0.0.1:0"},
@@ -81,9 +79,7 @@ func listen(t *testing.T, network, address string) net.Listener {
 	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
 		t.Skipf("IPv6 is switched off: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return ln
 }
@@ -93,14 +89,10 @@ func listen(t *testing.T, network, address string) net.Listener {
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	client, err := net.Dial("tcp4", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer client.Close()
 	if got := Listening(client.LocalAddr().(*net.TCPAddr).Port); got != (agentapi.Listener{}) {
 		t.Errorf("the port of a client is reported as listened on by %+v", got)
@@ -194,9 +186,7 @@ func FuzzParseLsof(f *testing.F) {
 // BenchmarkListening is what asking again about a known socket costs.
 func BenchmarkListening(b *testing.B) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	programs.Must(b, err)
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
 	for b.Loop() {

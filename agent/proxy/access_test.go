@@ -12,6 +12,7 @@ import (
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Default deny: without an identity nothing is reached, on no path and by no
@@ -83,9 +84,7 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 	}
 	r.setPeople(everybody...) // nothing overrides it
 	status("denied here", 403)
-	if err := r.access.GiveBack(store.PendingChange{AccountID: bobID}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.access.GiveBack(store.PendingChange{AccountID: bobID}))
 	status("allowed again", 200)
 	r.advance(24*time.Hour + time.Minute)
 	status("no sync for a day", 503)
@@ -385,9 +384,7 @@ func TestRefusalsAreNotCutOff(t *testing.T) {
 		})
 		grant("id-notes")
 		status("closed", bob, "notes", 503)
-		if err := r.access.LightUp(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, r.access.LightUp())
 		at(func() {
 			if looks == 2 {
 				r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Epoch++ })...)

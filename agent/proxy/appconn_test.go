@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // TestAppConnsAreBounded: what is idle for too long is closed, more than fits is
@@ -18,9 +19,7 @@ import (
 func TestAppConnsAreBounded(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	a := newAppConns(maxIdleConns)
 	of := func() *kept {
@@ -29,9 +28,7 @@ func TestAppConnsAreBounded(t *testing.T) {
 	open := func() (ours *appConn, theirs net.Conn) {
 		t.Helper()
 		conn, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		ours = newAppConn(conn, of())
 		if theirs, err = ln.Accept(); err != nil {
 			t.Fatal(err)

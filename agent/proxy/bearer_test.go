@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // bearerRig is a rig that takes access tokens, with the control plane's key.
@@ -31,13 +32,9 @@ func newBearerRig(t testing.TB) *bearerRig {
 	t.Helper()
 	r := &bearerRig{rig: newRig(t, func(c *proxy.Config) { c.Bearer = access.NewBearer(c.Access) })}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.key, r.keys = private, []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
 	r.sync()
 	return r
@@ -55,9 +52,7 @@ func (r *bearerRig) token(accountID string, change ...func(*controlapi.AccessCla
 		c(&claims)
 	}
 	token, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(r.key)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return token
 }
 
@@ -204,9 +199,7 @@ func (r *rig) openThree(header ...string) (wantCut func()) {
 	r.t.Helper()
 	streams := map[string]*bufio.Reader{"HTTP/1.1": r.browser(false).stream(header...), "HTTP/2": r.browser(true).stream(header...)}
 	ws, _, err := r.browser(false).dial("wss://"+sni+"/ws", header...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	r.t.Cleanup(func() { ws.CloseNow() })
 	if _, _, err := ws.Read(r.t.Context()); err != nil {
 		r.t.Fatal(err)

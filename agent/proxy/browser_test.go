@@ -102,9 +102,7 @@ func (b *browser) try(req *http.Request) (*http.Response, error) {
 func (b *browser) request(method, target string, body io.Reader, header ...string) *http.Request {
 	b.r.t.Helper()
 	req, err := http.NewRequestWithContext(b.r.t.Context(), method, target, body)
-	if err != nil {
-		b.r.t.Fatal(err)
-	}
+	programs.Must(b.r.t, err)
 	for i := 0; i < len(header); i += 2 {
 		req.Header[header[i]] = append(req.Header[header[i]], header[i+1])
 	}
@@ -183,9 +181,7 @@ func recordedVisitor(t testing.TB, http2 bool) (*rig, *browser, *recorder) {
 func (r *rig) raw(sni, bytes string) net.Conn {
 	r.t.Helper()
 	c, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	r.t.Cleanup(func() { c.Close() })
 	if _, err := io.WriteString(c, bytes); err != nil {
 		r.t.Fatal(err)

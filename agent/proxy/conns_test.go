@@ -19,6 +19,7 @@ import (
 
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // streets is a listener whose visitors come from addresses the test chooses.
@@ -73,9 +74,7 @@ func (s *streets) Addr() net.Addr { return &net.TCPAddr{} }
 func (s *streets) from(ip string) (addr string) {
 	s.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	var wg sync.WaitGroup
 	s.t.Cleanup(func() { ln.Close(); wg.Wait() })
 	from := &net.TCPAddr{IP: net.ParseIP(ip), Port: 1234}

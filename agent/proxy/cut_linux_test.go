@@ -61,9 +61,7 @@ func TestNoEndWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	r, b := newVisitor(t, false, echo)
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ln := &cuttables{Listener: inner}
 	r.serve(ln)
 	visitor := b.at(inner.Addr().String(), false)
@@ -71,9 +69,7 @@ func TestNoEndWaitsForAnother(t *testing.T) {
 	var open []*websocket.Conn
 	for range many {
 		ws, _, err := visitor.dial("wss://notes."+rootHost+"/ws", "Origin", origin)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer ws.CloseNow()
 		if _, _, err := ws.Read(t.Context()); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // Over HTTP/2 a length promises so many bytes, which an answer without a body does not
@@ -64,9 +66,7 @@ func TestEarlyAnswersReachCurl(t *testing.T) {
 	r.publish("notes", rawApp(t, tooLargeApp))
 	b := r.signedIn("notes", bobID, true)
 	file := filepath.Join(t.TempDir(), "upload")
-	if err := os.WriteFile(file, make([]byte, 50<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(file, make([]byte, 50<<20), 0o600))
 	for _, way := range []string{"--http2", "--http1.1"} {
 		for _, framing := range []string{"X-Its: length", "Transfer-Encoding: chunked"} {
 			out, err := exec.CommandContext(t.Context(), curl, "-ksS", way, "-m", "60", "--noproxy", "*", "--connect-to", "::"+r.addr, "-b", cookie+"="+b.cookies[cookie],

@@ -18,6 +18,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/test/programs"
 )
 
 // talk answers each message with who sent it, and ends with a status of its own.
@@ -46,9 +47,7 @@ func TestGRPCTalks(t *testing.T) {
 	app := grpc.NewServer()
 	app.RegisterService(&grpc.ServiceDesc{ServiceName: "porch.Test", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{desc}}, struct{}{})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- app.Serve(ln) }()
 	t.Cleanup(func() { app.Stop(); <-served })
@@ -58,29 +57,21 @@ func TestGRPCTalks(t *testing.T) {
 
 	conn, err := grpc.NewClient("passthrough:///"+r.addr, grpc.WithAuthority(sni),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.roots, ServerName: sni})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer conn.Close()
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "cookie", cookie+"="+b.cookies[cookie])
 	for range 3 {
 		stream, err := conn.NewStream(ctx, &desc, "/porch.Test/Talk")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, size := range []int{0, 1, 5000, 70_000, 1 << 20} {
 			said := strings.Repeat("x", size)
-			if err := stream.SendMsg(wrapperspb.String(said)); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, stream.SendMsg(wrapperspb.String(said)))
 			var out wrapperspb.StringValue
 			if err := stream.RecvMsg(&out); err != nil || out.Value != "bob@example.com said "+said {
 				t.Fatalf("%d bytes: %d, %v", size, len(out.Value), err)
 			}
 		}
-		if err := stream.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, stream.CloseSend())
 		err = stream.RecvMsg(new(wrapperspb.StringValue))
 		if status.Code(err) != codes.OutOfRange || fmt.Sprint(stream.Trailer().Get("x-count")) != "[5]" {
 			t.Errorf("%v, %v", err, stream.Trailer())

@@ -16,6 +16,7 @@ import (
 
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
+	"porchlight/test/programs"
 )
 
 // h2spec finds no more to say about our way in than about a bare net/http server.
@@ -76,9 +77,7 @@ func sections(cases map[string]string) (all []string) {
 func portOf(t *testing.T, addr string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return port
 }
 
@@ -107,9 +106,7 @@ func h2spec(t *testing.T, program, port string, sections ...string) (failed map[
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	if err := xml.Unmarshal(raw, &suites); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, xml.Unmarshal(raw, &suites))
 	failed = map[string]string{}
 	for _, s := range suites.Suites {
 		for _, c := range s.Cases {

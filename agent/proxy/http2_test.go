@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"porchlight/test/programs"
 )
 
 // stream sends one request over a new HTTP/2 connection, its fields exactly as
@@ -19,9 +21,7 @@ import (
 func (r *rig) stream(t *testing.T, fields []string, more func(*http2.Framer)) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(15 * time.Second))
 	var out bytes.Buffer // what follows a refusal may not be writable any more

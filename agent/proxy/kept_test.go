@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // Tests of the connections to apps: which are kept, and for whom.
@@ -224,13 +225,9 @@ func (g *glued) flush() {
 func TestNothingIsLeftInTLSForTheNext(t *testing.T) {
 	t.Parallel()
 	ca, err := authority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	made, err := ca.Issue("localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const planted = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nplanted"
 	for name, tt := range map[string]struct {
 		answer, after string

@@ -14,6 +14,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // eavesdropper listens and keeps every byte it is sent.
@@ -29,9 +30,7 @@ type eavesdropper struct {
 func newEavesdropper(t *testing.T) *eavesdropper {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	e := &eavesdropper{port: ln.Addr().(*net.TCPAddr).Port, ln: ln}
 	e.done.Go(func() {
 		for {

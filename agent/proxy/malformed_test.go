@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/upstream"
+	"porchlight/test/programs"
 )
 
 // What an answer that cannot be used comes to for the visitor.
@@ -207,14 +208,10 @@ func TestMalformedAnswersInGerman(t *testing.T) {
 		req.Header.Del("Origin")
 		owner.addCookies(req)
 		res, err := owner.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		text, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if res.StatusCode != http.StatusBadGateway || strings.Contains(html.UnescapeString(string(text)), c.reason) {
 			t.Errorf("%s: %s\n%s", c.name, res.Status, text)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/proxy"
 	"porchlight/agent/requests"
+	"porchlight/test/programs"
 )
 
 // noted is a rig whose owner wants to know what visitors ask.
@@ -75,9 +76,7 @@ func TestRequestsThatEndOtherwise(t *testing.T) {
 	})
 	b := r.signedIn("notes", bobID, false)
 	c, _, err := b.dial("wss://notes."+rootHost+"/ws?token=secret", "Origin", origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer c.CloseNow()
 	within(t, "the WebSocket is noted while it is open", func() bool { return len(lines()) == 2 })
 	if res, err := b.client.Do(func() *http.Request { q := b.request("GET", origin+"/half", nil); b.addCookies(q); return q }()); err == nil {

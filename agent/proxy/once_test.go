@@ -19,6 +19,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/test/programs"
 )
 
 // fickle is an app that closes each connection a moment after an answer on it, at the
@@ -58,13 +59,9 @@ func (f *fickle) serve(conn net.Conn) {
 func TestNothingIsLostOrDoneTwice(t *testing.T) {
 	t.Parallel()
 	ca, err := authority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	made, err := ca.Issue("localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for name, tt := range map[string]struct {
 		network string
 		options agentapi.AppOptions

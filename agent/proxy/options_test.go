@@ -14,6 +14,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
+	"porchlight/test/programs"
 )
 
 // An app may learn the visitor's address, scheme and host, when the owner says
@@ -155,9 +156,7 @@ func TestH2C(t *testing.T) {
 
 	h1 := r.signedIn("notes", bobID, false)
 	c, _, err := h1.dial("wss://notes."+rootHost+"/ws", "Origin", origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer c.CloseNow()
 	if _, _, err := c.Read(t.Context()); err != nil {
 		t.Errorf("a WebSocket beside h2c: %v", err)

@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // App passwords of the tests: Bob's and the owner's for notes, and Bob's for photos.
@@ -159,9 +160,7 @@ func TestPasswordDecidedAsEverybody(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("dark", 503, "closed everything")
-	if err := r.access.LightUp(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.access.LightUp())
 	people := r.person(bobID, func(p *controlapi.Person) { p.Apps = nil })
 	r.setPeople(people...)
 	want("withdrawn", 403, "can’t open")

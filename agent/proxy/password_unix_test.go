@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // BenchmarkWrongPassword is a wrong password over a connection that is kept. It prints
@@ -14,9 +16,7 @@ import (
 func BenchmarkWrongPassword(b *testing.B) {
 	cpu := func() time.Duration {
 		var used syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-			b.Fatal(err)
-		}
+		programs.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 		return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 	}
 	for name, http2 := range map[string]bool{"h1": false, "h2": true} {

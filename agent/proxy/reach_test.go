@@ -87,9 +87,7 @@ func socketDir(t testing.TB) string {
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -140,9 +138,7 @@ func TestEveryUpstream(t *testing.T) {
 				t.Fatalf("WebSocket: %v", err)
 			}
 			defer ws.CloseNow()
-			if err := ws.Write(t.Context(), websocket.MessageText, []byte("echo")); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, ws.Write(t.Context(), websocket.MessageText, []byte("echo")))
 			if _, said, err := ws.Read(t.Context()); err != nil || string(said) != "echo" {
 				t.Errorf("WebSocket: %q, %v", said, err)
 			}
@@ -201,17 +197,11 @@ func TestPinnedKey(t *testing.T) {
 	first.Close()
 
 	ca, err := authority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	other, err := ca.Issue("other.localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ln, err := net.Listen("tcp4", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	second := httptest.NewUnstartedServer(http.HandlerFunc(answer))
 	second.Listener.Close()
 	second.Listener, second.TLS = ln, &tls.Config{Certificates: []tls.Certificate{*other}}
@@ -271,12 +261,8 @@ func TestASocketThatIsRefusedGetsNothing(t *testing.T) {
 	if res, body := b.get(origin + "/"); res.StatusCode != http.StatusOK {
 		t.Fatalf("%s\n%s", res.Status, body)
 	}
-	if err := os.Symlink(real, filepath.Join(dir, "link.sock")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(dir, filepath.Join(dir, "around")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Symlink(real, filepath.Join(dir, "link.sock")))
+	programs.Must(t, os.Symlink(dir, filepath.Join(dir, "around")))
 	before := heard.Load()
 	for what, at := range map[string]string{
 		"a link": filepath.Join(dir, "link.sock"), "a link on the way": filepath.Join(dir, "around", "app.sock"), "nothing": filepath.Join(dir, "none.sock"),

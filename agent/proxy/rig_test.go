@@ -29,6 +29,7 @@ import (
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/localca"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -114,19 +115,13 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 	t.Helper()
 	ca, err := authority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r := &rig{t: t, roots: ca.Pool(), apps: map[string]engine.App{}, codes: map[string]visit{}}
 	db, err := store.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.activity = activity.New(activity.Config{Store: db, Now: r.now})
 	r.access, err = access.New(access.Config{Store: db, Activity: r.activity, Now: r.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.setPeople(
 		controlapi.Person{AccountID: ownerID, Email: "maya@example.com", Role: controlapi.RoleOwner, Status: controlapi.PersonActive, Epoch: 1},
 		controlapi.Person{AccountID: bobID, Email: "bob@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{"id-notes"}, Epoch: 1},
@@ -148,9 +143,7 @@ func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 	}
 	r.app("notes", hello)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.addr = ln.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served, ran := make(chan error, 1), make(chan error, 1)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // towards is a transport that finds every address at one place.
@@ -75,14 +77,10 @@ func TestOwnVisitIsNobodyElses(t *testing.T) {
 	client := &http.Client{Transport: r.towards(t, r.addr)}
 	for _, numbers := range [][]string{nil, {""}, {"AAAAAAAAAAAAAAAAAAAAAAAAAA"}, {"A", "B"}} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, origin+"/.porchlight/visit", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		req.Header["Porchlight-Visit"] = numbers
 		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusNotFound {

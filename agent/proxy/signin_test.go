@@ -14,6 +14,7 @@ import (
 
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 func hello(w http.ResponseWriter, r *http.Request) {
@@ -453,9 +454,7 @@ func TestOwnerLinkOfTheLauncher(t *testing.T) {
 	link := func() string {
 		t.Helper()
 		l, _, err := r.proxy.OpenLink("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return l
 	}
 	l, b := link(), r.browser(true)
@@ -475,9 +474,7 @@ func TestOwnerLinkOfTheLauncher(t *testing.T) {
 		t.Errorf("used twice: %s", res.Status)
 	}
 	app, _, err := r.proxy.OpenLink("notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if res, _ := b.get(strings.Replace(app, "notes.", "", 1)); res.StatusCode != 403 {
 		t.Errorf("an app's link at the launcher: %s", res.Status)
 	}

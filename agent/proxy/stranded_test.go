@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // comesStranded is a listener whose connections say that the network may have gone
@@ -50,9 +51,7 @@ func TestStrandedStreamsEndWithTheirConnection(t *testing.T) {
 				}
 			})
 			inner, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			r.serve(comesStranded{inner, stranded})
 			maya := r.signedIn("notes", ownerID, true)
 			bob = bob.at(inner.Addr().String(), true)

@@ -21,6 +21,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 func (b *browser) dial(target string, header ...string) (*websocket.Conn, *http.Response, error) {
@@ -61,9 +62,7 @@ func TestWebSocket(t *testing.T) {
 	t.Parallel()
 	r, b := newVisitor(t, false, echo)
 	c, res, err := b.dial("wss://notes."+rootHost+"/ws", "Origin", origin, "X-Service-Role", "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer c.CloseNow()
 	if c.Subprotocol() != "chat" || res.StatusCode != 101 {
 		t.Errorf("%s, subprotocol %q", res.Status, c.Subprotocol())
@@ -74,9 +73,7 @@ func TestWebSocket(t *testing.T) {
 	}
 	for _, size := range []int{0, 1, 125, 126, 65_535, 65_536, 1 << 20} {
 		sent := strings.Repeat("\x80\r\n \n", size)[:size] // no text, and lines that no request may have
-		if err := c.Write(t.Context(), websocket.MessageBinary, []byte(sent)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, c.Write(t.Context(), websocket.MessageBinary, []byte(sent)))
 		if _, got, err := c.Read(t.Context()); err != nil || string(got) != sent {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
@@ -232,9 +229,7 @@ func TestExpectContinue(t *testing.T) {
 	for err == nil && res.StatusCode == http.StatusContinue { // the app's own word, after that of whoever read the body
 		res, err = http.ReadResponse(in, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if body, err := io.ReadAll(res.Body); string(body) != "hello" {
 		t.Errorf("%s: %q %v", res.Status, body, err)
 	}
@@ -371,9 +366,7 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 			hold(h1, "PUT", "/upload", bodies)
 			hold(h2, "PUT", "/upload", bodies)
 			ws, _, err := h1.dial("wss://notes."+rootHost+"/ws", "Origin", origin)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			defer ws.CloseNow()
 			if _, _, err := ws.Read(t.Context()); err != nil {
 				t.Fatal(err)
@@ -419,9 +412,7 @@ func TestServeEndsWithOpenConnections(t *testing.T) {
 		<-req.Context().Done()
 	})
 	ws, _, err := b.dial("wss://notes." + rootHost + "/ws")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ws.CloseNow()
 	res := b.do(b.request("GET", origin+"/", nil))
 	defer res.Body.Close()

@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
+	"porchlight/test/programs"
 )
 
 // Whatever an app answers, with whatever options, that leads to its own address or
@@ -342,14 +343,10 @@ func TestWebSocketsNameTheAppsOwnAddress(t *testing.T) {
 	})
 	r.change("notes", func(a *engine.App) { a.Options.LocalhostHost = true })
 	c, _, err := b.dial("wss://notes."+rootHost+"/hmr", "Origin", origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer c.CloseNow()
 	u, err := url.Parse(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if got, want := <-heard, "localhost:"+u.Port(); got != [2]string{want, "http://" + want} {
 		t.Errorf("Host and Origin are %q, want those of %s", got, want)
 	}

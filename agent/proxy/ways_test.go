@@ -23,6 +23,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/proxy/gate"
+	"porchlight/test/programs"
 )
 
 // Two ways in read what visitors send: ours and net/http's. The same bytes go into
@@ -76,9 +77,7 @@ func newWay(t testing.TB, r *rig, c proxy.Config, byLibrary bool) *way {
 	w.conf = &tls.Config{RootCAs: r.roots, ServerName: sni, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	c.Apps = wayApps{c.Apps, w.app.port}
 	p, err := proxy.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() {
@@ -387,9 +386,7 @@ func recorded(t testing.TB, protocol string) (all []string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for line := range strings.Lines(string(text)) {
 			input, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
 			if err != nil {

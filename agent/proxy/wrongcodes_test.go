@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: a visitor without an account can have this computer ask the control
@@ -23,9 +24,7 @@ func TestWrongCodesAreBounded(t *testing.T) {
 		b := r.browser(false)
 		res, _ := b.get(origin + "/")
 		u, err := url.Parse(res.Header.Get("Location"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		res, _ = b.get(origin + controlapi.CallbackPath + "?code=wrong&state=" + u.Query().Get("state"))
 		return res.StatusCode
 	}

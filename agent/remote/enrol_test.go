@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // enroller answers polls with what it is told, the last answer again and again.
@@ -92,9 +93,7 @@ func TestEnrolmentEnds(t *testing.T) {
 			answers: []error{coded(controlapi.CodeAuthorizationPending)},
 		}
 		e, err := BeginEnrolment(t.Context(), control, controlapi.EnrolRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		began := time.Now()
 		if _, err := e.Wait(t.Context()); !errors.Is(err, ErrEnrolExpired) {
 			t.Errorf("err = %v", err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 func TestAppsAreReportedOnceForEachChange(t *testing.T) {
@@ -207,9 +208,7 @@ func TestASnapshotFromBeforeAReportIsNotBelieved(t *testing.T) {
 		h := start(t, p)
 		synctest.Wait()
 		h.set(notes)
-		if err := h.remote.Report(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, h.remote.Report(t.Context()))
 		h.set()
 		p.set(func() { p.version = "2" }) // and says that nothing is published
 		synctest.Wait()
@@ -262,9 +261,7 @@ func TestReportWithoutAnAnswerIsNotForgotten(t *testing.T) {
 		}
 		p.set(func() { p.lost = false })
 		h.set()
-		if err := h.remote.Report(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, h.remote.Report(t.Context()))
 		if last := p.reports[len(p.reports)-1]; len(last.Apps) != 0 {
 			t.Errorf("the control plane still has %+v", last.Apps)
 		}

@@ -10,19 +10,16 @@ import (
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 func open(t *testing.T, dir string, changes *broadcast.Signal) (*settings.Settings, *store.Store) {
 	t.Helper()
 	db, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	s, err := settings.New(db, changes, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return s, db
 }
 

@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // told stores a notice about people with a way to undo it.
 func told(t *testing.T, s *Store, text string) []agentapi.Notice {
 	t.Helper()
 	notices, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityInvited, Text: text}, &Undo{Kind: agentapi.ActivityInvited, AccountID: text}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return notices
 }
 
@@ -30,9 +29,7 @@ func undoable(t *testing.T, s *Store, id uint64) string {
 // saw has the owner see all notices.
 func saw(t *testing.T, s *Store, notices []agentapi.Notice) {
 	t.Helper()
-	if err := s.SeeNotices(notices[len(notices)-1].ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.SeeNotices(notices[len(notices)-1].ID))
 }
 
 // S9: whatever comes after it, an unseen notice that can be undone stays.
@@ -71,9 +68,7 @@ func TestS9FoldedNotices(t *testing.T) {
 			u.Join(id, before)
 		}
 		notices, err := s.AddNotice(agentapi.Notice{Kind: u.Kind, Text: fmt.Sprint(u)}, &u, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return notices[len(notices)-1].ID
 	}
 	bob := Undo{Kind: agentapi.ActivityInvited, AccountID: "bob", Apps: []string{"notes"}, Newcomer: true, Program: "7 python3"}
@@ -95,9 +90,7 @@ func TestS9FoldedNotices(t *testing.T) {
 			t.Errorf("%s was told with the first", what)
 		}
 	}
-	if err := s.SeeNotices(second); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.SeeNotices(second))
 	if _, got, _, _ := s.UndoOf(add(bob)); got.Times != 0 {
 		t.Error("what was seen already was told again")
 	}
@@ -188,9 +181,7 @@ func TestAlikeNoticesOfMany(t *testing.T) {
 			text, with = "took access away 2 times, from 2 people", []uint64{last}
 		}
 		notices, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityWithdrawn, Text: text}, &Undo{Kind: agentapi.ActivityWithdrawn, AccountID: who}, with)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if last = notices[len(notices)-1].ID; who == "carol" {
 			saw(t, s, notices)
 		}

@@ -1,25 +1,21 @@
 package store_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 func reopen(t *testing.T, dir string, old *store.Store) *store.Store {
 	t.Helper()
 	if old != nil {
-		if err := old.Close(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, old.Close())
 	}
 	s, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -33,9 +29,7 @@ func TestSessionRecords(t *testing.T) {
 	add := func(n byte, app, account string, seen time.Time) []store.SessionKey {
 		t.Helper()
 		dropped, err := s.AddSession(key(n), store.Session{AppID: app, AccountID: account, Epoch: 3, CreatedAt: at, SeenAt: seen}, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return dropped
 	}
 	add(1, "a", "bob", at.Add(2*time.Hour))
@@ -55,9 +49,7 @@ func TestSessionRecords(t *testing.T) {
 			}
 		}
 	}
-	if err := s.TouchSessions(map[store.SessionKey]time.Time{key(1): at.Add(9 * time.Hour), key(2): at}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.TouchSessions(map[store.SessionKey]time.Time{key(1): at.Add(9 * time.Hour), key(2): at}))
 	s = reopen(t, dir, s)
 	if got, ok, err := s.Session(key(1)); !ok || err != nil || !got.SeenAt.Equal(at.Add(9*time.Hour)) || got.Epoch != 3 || got.AccountID != "bob" || got.AppID != "a" {
 		t.Errorf("%+v %v %v", got, ok, err)
@@ -65,9 +57,7 @@ func TestSessionRecords(t *testing.T) {
 	if _, ok, _ := s.Session(key(2)); ok {
 		t.Error("touching made a dropped session again")
 	}
-	if err := s.DeleteSession(key(1)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.DeleteSession(key(1)))
 	deleted, err := s.DeleteSessions(func(x store.Session) bool { return x.AccountID == "bob" })
 	if err != nil || len(deleted) != 2 {
 		t.Errorf("%v %v", deleted, err)
@@ -87,12 +77,8 @@ func TestSnapshotRecord(t *testing.T) {
 		t.Fatalf("%v %v", ok, err)
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	if err := s.SaveSnapshot(controlapi.Snapshot{Version: "7", People: []controlapi.Person{{AccountID: "bob", Apps: []string{"a"}}}}, at); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SaveContact(at.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.SaveSnapshot(controlapi.Snapshot{Version: "7", People: []controlapi.Person{{AccountID: "bob", Apps: []string{"a"}}}}, at))
+	programs.Must(t, s.SaveContact(at.Add(time.Hour)))
 	s = reopen(t, dir, s)
 	snap, contact, ok, err := s.Snapshot()
 	if !ok || err != nil || snap.Version != "7" || len(snap.People) != 1 || snap.People[0].Apps[0] != "a" || !contact.Equal(at.Add(time.Hour)) {
@@ -106,13 +92,9 @@ func TestDenyRecords(t *testing.T) {
 	s := reopen(t, dir, nil)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, d := range []store.DenyRecord{{AccountID: "bob", At: at}, {AccountID: "bob", AppID: "a", At: at}, {GrantID: "bob", At: at}, {AccountID: "bob", At: at.Add(time.Hour)}} {
-		if err := s.AddDenyRecord(d); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.AddDenyRecord(d))
 	}
-	if err := s.GiveBack(store.PendingChange{AccountID: "bob", AppID: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.GiveBack(store.PendingChange{AccountID: "bob", AppID: "a"}))
 	s = reopen(t, dir, s)
 	all, err := s.DenyRecords()
 	if err != nil || len(all) != 2 {
@@ -152,22 +134,14 @@ func TestBecomeComputer(t *testing.T) {
 		s := reopen(t, t.TempDir(), nil)
 		key := store.SessionKey{1}
 		snap := controlapi.Snapshot{Version: "v", Computer: controlapi.Computer{ID: "c1"}}
-		if err := s.SaveSnapshot(snap, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.SaveSnapshot(snap, time.Now()))
 		if _, err := s.AddSession(key, store.Session{AccountID: "a"}, 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.AddDenyRecord(store.DenyRecord{AccountID: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.AddDenyRecord(store.DenyRecord{AccountID: "a"}))
 		clients := store.Clients{Computer: "c1", Grants: []controlapi.Grant{{AccountID: "a", Email: "a@example.com"}}}
-		if err := errors.Join(s.SaveClients(clients), s.SaveSilence(store.Silence{Spent: time.Hour})); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.BecomeComputer(id); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.SaveClients(clients), s.SaveSilence(store.Silence{Spent: time.Hour}))
+		programs.Must(t, s.BecomeComputer(id))
 		_, _, haveSnapshot, err := s.Snapshot()
 		if err != nil || haveSnapshot != stays {
 			t.Errorf("as %q the snapshot is there: %v, %v", id, haveSnapshot, err)

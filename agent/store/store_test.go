@@ -12,6 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/boltfile"
+	"porchlight/test/programs"
 )
 
 // Weakness: a database that was cut short or written over by a dying disk ends
@@ -29,20 +30,14 @@ func TestDamagedFileIsRefused(t *testing.T) {
 			ID: "id", Name: name, Label: strings.Repeat("x", 100), LocalPort: 8000, Status: agentapi.StatusLive, RequestedAt: time.Unix(1, 0).UTC(),
 		}})
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 	whole, err := os.ReadFile(filepath.Join(dir, FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	refused := 0
 	try := func(what string, content []byte) {
 		t.Helper()
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, FileName), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(filepath.Join(dir, FileName), content, 0o600))
 		s, err := Open(dir)
 		if err != nil {
 			refused++
@@ -75,15 +70,11 @@ func TestEmptyFileIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, nil, 0o600))
 	if _, err := Open(dir); !errors.Is(err, boltfile.ErrEmpty) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Remove(path))
 	if err := openDir(t, dir).Close(); err != nil {
 		t.Error(err)
 	}

@@ -15,31 +15,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 func newAuthority(t *testing.T, serial int64) *Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: fmt.Sprint("Test authority ", serial)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	path := filepath.Join(t.TempDir(), "root.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600))
 	a, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return a
 }
 
@@ -59,9 +53,7 @@ func TestTrust(t *testing.T) {
 		t.Errorf("nothing to take out: %v", err)
 	}
 	for range 2 {
-		if err := ours.Trust(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, ours.Trust(t.Context()))
 		check(t, ours, true)
 	}
 	// A verifier of certificates agrees, and for servers only.
@@ -72,27 +64,19 @@ func TestTrust(t *testing.T) {
 
 	// A second data directory's authority is another one.
 	check(t, other, false)
-	if err := other.Trust(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := ours.Distrust(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, other.Trust(t.Context()))
+	programs.Must(t, ours.Distrust(t.Context()))
 	check(t, ours, false)
 	check(t, other, true)
 
 	// Firefox is started for the first time afterwards.
 	profile := filepath.Join(home, ".mozilla", "firefox", "x7.default-release")
-	if err := os.MkdirAll(profile, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.MkdirAll(profile, 0o700))
 	if _, err := certutil(t.Context(), profile, "-N", "--empty-password"); err != nil {
 		t.Fatal(err)
 	}
 	check(t, other, false)
-	if err := other.Trust(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, other.Trust(t.Context()))
 	check(t, other, true)
 }
 
@@ -100,9 +84,7 @@ func TestTrust(t *testing.T) {
 func TestAnImpostorIsNotTrusted(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	impostor, ours := newAuthority(t, 7), newAuthority(t, 7)
-	if err := impostor.Trust(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, impostor.Trust(t.Context()))
 	check(t, ours, false)
 }
 
@@ -122,9 +104,7 @@ func TestWithoutCertutil(t *testing.T) {
 		}
 	}
 	missing("", "install the package that has it (libnss3-tools or nss-tools)")
-	if err := os.WriteFile(filepath.Join(bin, "apt"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(bin, "apt"), nil, 0o755))
 	missing("sudo apt install libnss3-tools", "'sudo apt install libnss3-tools' installs it")
 }
 
@@ -134,12 +114,8 @@ func TestAStoreThatCannotBeRead(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	profile := filepath.Join(home, ".mozilla", "firefox", "x7.default-release")
-	if err := os.MkdirAll(profile, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(profile, storeFile), []byte("no database"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.MkdirAll(profile, 0o700))
+	programs.Must(t, os.WriteFile(filepath.Join(profile, storeFile), []byte("no database"), 0o600))
 	a := newAuthority(t, 1)
 	check(t, a, false)
 	if err := a.Distrust(t.Context()); err == nil || !strings.Contains(err.Error(), profile) {

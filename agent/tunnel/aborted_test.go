@@ -98,9 +98,7 @@ func TestRelaysAreToldOfAbortedVisits(t *testing.T) {
 			})
 			w.connected(true)
 			visitor := w.mustVisit("notes.maya.localhost")
-			if err := echo(visitor, []byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, echo(visitor, []byte("x")))
 			n.lose(t)
 			w.tunnel.Wake() // so that the loss is noticed soon
 			if !early {

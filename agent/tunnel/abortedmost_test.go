@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 // Of visits that were aborted the newest are remembered, and for as long as a relay may
@@ -53,9 +54,7 @@ func TestStrangersAreNotRemembered(t *testing.T) {
 	member, stranger := come(), come()
 	member.LetIn()
 	for _, conn := range []*visitorConn{stranger, member} {
-		if err := conn.Abort(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, conn.Abort())
 	}
 	if told := tun.abortedLately(); len(told) != 1 || told[0] != member.ticket {
 		t.Errorf("%d are told", len(told))

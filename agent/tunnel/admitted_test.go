@@ -13,9 +13,7 @@ import (
 func (w *world) visitFrom(source string) error {
 	w.t.Helper()
 	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}, Timeout: wait}).Dial("tcp", w.addr)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 	w.t.Cleanup(func() { _ = conn.Close() })
 	return tls.Client(conn, visitorConfig("maya.localhost")).Handshake()
 }
@@ -35,9 +33,7 @@ func TestPlacesAreKeptForThoseLetIn(t *testing.T) {
 		_, _ = conn.Read(make([]byte, 1)) // until the visitor goes
 	}})
 	w.connected(true)
-	if err := w.visitFrom("127.0.0.2"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, w.visitFrom("127.0.0.2"))
 	crowd := func() {
 		t.Helper()
 		for _, source := range []string{"127.0.0.10", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14"} {

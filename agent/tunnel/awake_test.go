@@ -19,6 +19,7 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/broadcast"
 	"porchlight/internal/localca"
+	"porchlight/test/programs"
 )
 
 // piped is a relay at the other end of pipes, by the clock of the test's bubble: it
@@ -239,21 +240,15 @@ func (p *piped) start(t *testing.T, near bool) (tun *tunnel.Tunnel, stop func())
 	t.Helper()
 	// An authority of the bubble's time.
 	ca, err := localca.Create(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"localhost"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	certificate, err := ca.Issue(authHost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	p.config = &tls.Config{Certificates: []tls.Certificate{*certificate}, NextProtos: []string{controlapi.TunnelALPN}}
 	tun, err = tunnel.New(tunnel.Config{
 		Relays: listOf("a relay"), Credential: func() string { return credential }, RootCAs: ca.Pool(), Dial: p.dial, Near: near,
 		Open: p.anyOpen, Opened: p.changes.Subscribe,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tun.Run(ctx) }()
@@ -273,13 +268,9 @@ func (p *piped) visit(t *testing.T, tun *tunnel.Tunnel) net.Conn {
 	p.ticket = &ticket
 	control := p.control
 	p.mu.Unlock()
-	if err := tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{ticket}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{ticket}}))
 	conn, err := tun.Listener().Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return conn
 }
 

@@ -12,6 +12,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 // GoHomeAfter sets how long a tunnel that does not run yet keeps to a spare relay. None
@@ -24,9 +25,7 @@ func TestNearness(t *testing.T) {
 	t.Parallel()
 	relays := []controlapi.Relay{{Address: "a"}, {Address: "b"}, {Address: "c"}, {Address: "d"}}
 	tun, err := New(Config{Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ranked := func() (names string) {
 		tun.mu.Lock()
 		defer tun.mu.Unlock()
@@ -76,9 +75,7 @@ func TestFailedRelaysHoldNobodyUp(t *testing.T) {
 		Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" },
 		Now: func() time.Time { return now },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	refused := &refusal{tunnelwire.Frame{Code: tunnelwire.CodeUnavailable, RetryAfter: 5}}
 	fail := func(want string, why error, another bool) {
 		t.Helper()
@@ -116,9 +113,7 @@ func TestSnapshotsKeepWhatRelaysAskedFor(t *testing.T) {
 		full := controlapi.Relay{Address: "full"}
 		relays := []controlapi.Relay{full}
 		tun, err := New(Config{Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		stirs := func(when string, do func(), within time.Duration, want bool) {
 			t.Helper()
 			woken := tun.wakeups()
@@ -172,9 +167,7 @@ func TestExtraSessionsShareTheirFiles(t *testing.T) {
 			Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return nil },
 			Credential: func() string { return "x" }, Files: files,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		rooms := make(map[chan struct{}]bool)
 		for slot := range slots + extras {
 			room, _ := tun.roomOf(slot)
@@ -204,9 +197,7 @@ func TestComesSeldom(t *testing.T) {
 		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return relays },
 		Credential: func() string { return "x" }, Now: func() time.Time { return now },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	tun.inUse[1] = &relays[5]
 	tun.note(relays[6], &refusal{tunnelwire.Frame{Code: tunnelwire.CodeUnavailable, RetryAfter: 90}}, 0)
 	come := func(when string, want ...bool) {
@@ -282,9 +273,7 @@ func TestSteadyExtraSessionsComeBackSoon(t *testing.T) {
 				return nil, io.ErrUnexpectedEOF
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		slot, _ := tun.reserve(relay)
 		defer tun.visits[slot-slots].came(tun.now)()
 		tun.stay(ctx, slot, relay)

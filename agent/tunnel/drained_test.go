@@ -89,9 +89,7 @@ func TestDrainBesideASilentRelay(t *testing.T) {
 			return programs.HalfOpen{Conn: conn, Silent: &silent}, nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	w.run(options{})
 	programs.Eventually(t, "the agent is at both", func() bool { return w.relay.Stats().Sessions == 1 && other.Stats().Sessions == 1 })
 	conn := w.mustVisit("maya.localhost") // for as long as it goes on, the relay does

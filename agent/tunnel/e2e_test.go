@@ -34,9 +34,7 @@ func TestVisit(t *testing.T) {
 	}})
 	w.connected(true)
 	conn := w.mustVisit("notes.maya.localhost")
-	if err := echo(conn, []byte("good evening")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(conn, []byte("good evening")))
 	if got := <-addresses; got[0] != conn.LocalAddr().String() || got[1] != w.addr {
 		t.Errorf("the visitor's addresses came through as %v, not %v → %v", got, conn.LocalAddr(), w.addr)
 	}
@@ -85,9 +83,7 @@ func TestAuthHost(t *testing.T) {
 			},
 		}
 		answer, err := (&http.Client{Transport: transport}).Get("https://" + authHost + ":8443/path")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		body, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		want := "HTTP/1.1 control.localhost:8443/path"
@@ -100,9 +96,7 @@ func TestAuthHost(t *testing.T) {
 		transport.CloseIdleConnections()
 	}
 	answer, err := http.Get("http://" + w.addr + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	body, _ := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	if answer.StatusCode != 400 || !strings.Contains(string(body), "https://") {
@@ -177,12 +171,8 @@ func TestHalfClose(t *testing.T) {
 			if _, err := conn.Write(body); err != nil {
 				t.Fatal(err)
 			}
-			if err := conn.CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
-			if err := conn.NetConn().(*net.TCPConn).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, conn.CloseWrite())
+			programs.Must(t, conn.NetConn().(*net.TCPConn).CloseWrite())
 			got, err := io.ReadAll(conn)
 			if err != nil || string(got) != fmt.Sprintf("%x", sha256.Sum256(body)) {
 				t.Fatalf("%q, %v", got, err)
@@ -306,9 +296,7 @@ func TestSlowVisitor(t *testing.T) {
 	})
 	quick := w.mustVisit("notes.maya.localhost")
 	_, _ = quick.Write([]byte("e"))
-	if err := echo(quick, []byte("not held up")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(quick, []byte("not held up")))
 	if last > 64<<20 {
 		t.Errorf("%d bytes were taken for a visitor that reads none", last)
 	}
@@ -320,9 +308,7 @@ func TestNothingReadableOnTheWay(t *testing.T) {
 	w := start(t, options{via: func(to string) string { var addr string; box, addr = startMiddlebox(t, to, ""); return addr }})
 	w.connected(true)
 	const secret = "the-content-of-the-visit"
-	if err := echo(w.mustVisit("notes.maya.localhost"), []byte(secret)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(w.mustVisit("notes.maya.localhost"), []byte(secret)))
 	if raw, _ := box.counts(); raw == 0 || !box.saw("notes.maya.localhost") {
 		t.Fatal("the recorder did not see the data connections: it proves nothing")
 	}
@@ -333,9 +319,7 @@ func TestNothingReadableOnTheWay(t *testing.T) {
 	}
 	// A challenge's hello must not even be seen.
 	conn := w.mustVisit("maya.localhost", "acme-tls/1")
-	if err := echo(conn, []byte("challenge")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(conn, []byte("challenge")))
 	if conn.ConnectionState().NegotiatedProtocol != "acme-tls/1" || box.saw("acme-tls/1") {
 		t.Error("a hello for acme-tls/1 passed in clear between agent and relay")
 	}
@@ -349,9 +333,7 @@ func TestOnlyTLSPasses(t *testing.T) {
 			w := start(t, options{via: func(to string) string { _, addr := startMiddlebox(t, to, mode); return addr }})
 			w.connected(true)
 			conn := w.mustVisit("notes.maya.localhost")
-			if err := echo(conn, bytes.Repeat([]byte("slower "), 100_000)); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, echo(conn, bytes.Repeat([]byte("slower "), 100_000)))
 			if !strings.Contains(w.log.String(), "lets only TLS through") {
 				t.Error("the log does not say so")
 			}

@@ -48,18 +48,14 @@ type dialled struct {
 func startCluster(t *testing.T, listed int, o options) *cluster {
 	t.Helper()
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	c := &cluster{world: &world{t: t, log: &syncBuffer{}}, clock: &movedClock{}}
 	c.count = make(map[string]int)
 	log := slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for i, name := range []string{"one", "two", "three", "four"} {
 		between, err := relay.Listen(t.Context(), "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		c.at[i] = programs.FreeAddress(t)
 		c.relays[i], _, c.stops[i] = startRelay(t, c.at[i], log, func(cfg *relay.Config) {
 			cfg.Node = name
@@ -125,9 +121,7 @@ func (c *cluster) greeted() *tls.Conn {
 		return err == nil
 	})
 	c.t.Cleanup(func() { _ = conn.Close() })
-	if err := echo(conn, []byte("x")); err != nil {
-		c.t.Fatal(err)
-	}
+	programs.Must(c.t, echo(conn, []byte("x")))
 	return conn
 }
 

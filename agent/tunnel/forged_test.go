@@ -32,9 +32,7 @@ type fakeRelay struct {
 func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay, tn *tunnel.Tunnel, control *tls.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	f = &fakeRelay{t: t, listener: l, config: &tls.Config{
 		Certificates: issued(authHost),
 		NextProtos:   []string{controlapi.TunnelALPN},
@@ -65,13 +63,9 @@ func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay,
 	}
 	state := control.ConnectionState()
 	material, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	f.key = tunnelwire.NewHeaderKey(material)
-	if err := tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Welcome}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Welcome}))
 	return f, tn, control
 }
 
@@ -79,9 +73,7 @@ func (f *fakeRelay) accept() net.Conn {
 	f.t.Helper()
 	_ = f.listener.(*net.TCPListener).SetDeadline(time.Now().Add(wait))
 	conn, err := f.listener.Accept()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	programs.Must(f.t, err)
 	_ = conn.SetDeadline(time.Now().Add(wait))
 	f.t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -91,9 +83,7 @@ func (f *fakeRelay) accept() net.Conn {
 func (f *fakeRelay) data(control *tls.Conn) (net.Conn, tunnelwire.Ticket) {
 	f.t.Helper()
 	ticket := tunnelwire.NewTicket()
-	if err := tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{ticket}}); err != nil {
-		f.t.Fatal(err)
-	}
+	programs.Must(f.t, tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{ticket}}))
 	conn := f.accept()
 	var b [tunnelwire.PreambleSize]byte
 	if _, err := io.ReadFull(conn, b[:]); err != nil {
@@ -171,9 +161,7 @@ func TestRelayMustProveItself(t *testing.T) {
 		Certificates: issued("another.localhost"),
 		NextProtos:   []string{controlapi.TunnelALPN},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	tn, _ := tunnel.New(tunnel.Config{
 		Open: never, Opened: nothing,
@@ -188,9 +176,7 @@ func TestRelayMustProveItself(t *testing.T) {
 	defer wg.Wait()
 	defer cancel()
 	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer conn.Close()
 	if f, err := tunnelwire.ReadFrame(conn); err == nil {
 		t.Fatalf("the agent sent %q to a relay it cannot know", f.Type)
@@ -218,9 +204,7 @@ func TestMissingTickets(t *testing.T) {
 			}
 			open := tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{tunnelwire.NewTicket()}}
 			for _, frame := range append(frames, open) {
-				if err := tunnelwire.WriteFrame(control, frame); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, tunnelwire.WriteFrame(control, frame))
 			}
 			var first [1]byte
 			if _, err := io.ReadFull(f.accept(), first[:]); err != nil {

@@ -77,9 +77,7 @@ func TestAbortedVisitsAreLetGo(t *testing.T) {
 			if _, err := io.WriteString(conn, "x"); err != nil {
 				t.Fatal(err)
 			}
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, <-ended)
 			programs.Eventually(t, "the relay has let go", func() bool { return w.relay.Stats().Visitors == 0 })
 			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 				t.Errorf("the visitor is told %v", err)
@@ -97,9 +95,7 @@ func TestRelayRestart(t *testing.T) {
 	r, _, _ := startRelay(t, w.addr, nil, nil)
 	w.tunnel.Wake()
 	w.connected(true)
-	if err := echo(w.mustVisit("maya.localhost"), []byte("back again")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(w.mustVisit("maya.localhost"), []byte("back again")))
 	if r.Stats().Visits != 1 {
 		t.Errorf("%+v", r.Stats())
 	}
@@ -110,15 +106,11 @@ func TestDrainLetsVisitsFinish(t *testing.T) {
 	w := start(t, options{relay: func(c *relay.Config) { c.Grace = wait }})
 	w.connected(true)
 	conn := w.mustVisit("maya.localhost")
-	if err := echo(conn, []byte("before")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(conn, []byte("before")))
 	stopped := make(chan struct{})
 	go func() { w.stopRelay(); close(stopped) }()
 	w.connected(false) // the agent was told to go elsewhere
-	if err := echo(conn, []byte("while draining")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(conn, []byte("while draining")))
 	_ = conn.Close()
 	select {
 	case <-stopped:
@@ -220,9 +212,7 @@ func TestTwoRelays(t *testing.T) {
 		return first.Stats().Sessions+same.Stats().Sessions == 1 && spare.Stats().Sessions == 1
 	})
 	w.addr = spareAddr
-	if err := echo(w.mustVisit("maya.localhost"), []byte("by the spare one")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(w.mustVisit("maya.localhost"), []byte("by the spare one")))
 }
 
 // A relay whose address is silent is waited for less while there is another.
@@ -274,9 +264,7 @@ func TestBackHome(t *testing.T) {
 		Open: never, Opened: nothing,
 		Relays: listOf(home, w.addr, spareAddr), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	tunnel.GoHomeAfter(w.tunnel, 50*time.Millisecond)
 	w.run(options{})
 	programs.Eventually(t, "the spare one is used", func() bool { return spare.Stats().Sessions == 1 && w.relay.Stats().Sessions == 1 })
@@ -322,9 +310,7 @@ func TestBackHomeAfterRefusals(t *testing.T) {
 				Open: never, Opened: nothing,
 				Relays: listOf(homeAddr, secondAddr, spareAddr), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			tunnel.GoHomeAfter(w.tunnel, 20*time.Millisecond)
 			w.run(options{})
 			programs.Eventually(t, "the relay that refuses is asked again", func() bool { return asked.Load() >= 3 && spare.Stats().Sessions == 1 })

@@ -287,9 +287,7 @@ func TestSleepingComputerParksNothing(t *testing.T) {
 	visit := func() time.Duration {
 		began := time.Now()
 		conn := w.mustVisit("maya.localhost")
-		if err := echo(conn, []byte("hello")); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, echo(conn, []byte("hello")))
 		return time.Since(began)
 	}
 	first := visit()

@@ -104,13 +104,9 @@ func startRelay(t *testing.T, addr string, log *slog.Logger, change func(*relay.
 		change(&cfg)
 	}
 	r, err := relay.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	l, err := relay.Listen(t.Context(), addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Serve(ctx, l) }()
@@ -312,9 +308,7 @@ func startMiddlebox(t *testing.T, to, mode string) (*middlebox, string) {
 	t.Helper()
 	m := &middlebox{to: to, mode: mode}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {

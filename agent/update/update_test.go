@@ -19,6 +19,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 var epoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -50,9 +51,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	w := &world{t: t, key: private, changes: &broadcast.Signal{}, asked: make(chan *http.Request, 20), now: epoch,
 		allowed: func(at netip.Addr) bool { return at == here }}
 	w.server = httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -87,9 +86,7 @@ func (w *world) open() {
 		Now:       func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now },
 		Log:       slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 	w.checker = c
 }
 
@@ -133,9 +130,7 @@ func (w *world) rests(what string) {
 func (w *world) sign(version string, date, expires time.Time) []byte {
 	w.t.Helper()
 	file, err := update.Sign(update.Manifest{Version: version, Date: date, Expires: expires}, w.key)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 	return file
 }
 

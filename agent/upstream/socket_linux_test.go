@@ -26,9 +26,7 @@ func dir(t *testing.T) string {
 	if err == nil {
 		made, err = filepath.EvalSymlinks(made)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(made) })
 	return made
 }
@@ -37,9 +35,7 @@ func dir(t *testing.T) string {
 func socket(t *testing.T, path string) (heard func() int) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	total, done := 0, make(chan struct{})
 	go func() {
 		defer close(done)
@@ -67,9 +63,7 @@ func TestSocketsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	make := func(t *testing.T, path string) string {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		heard := socket(t, path)
 		t.Cleanup(func() {
 			if n := heard(); n != 0 {
@@ -80,9 +74,7 @@ func TestSocketsThatAreRefused(t *testing.T) {
 	}
 	chmod := func(t *testing.T, path string, mode os.FileMode) {
 		t.Helper()
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.Chmod(path, mode))
 	}
 	for what, tt := range map[string]struct {
 		path func(t *testing.T, in string) string
@@ -91,22 +83,16 @@ func TestSocketsThatAreRefused(t *testing.T) {
 		"as it should be": {func(t *testing.T, in string) string { return make(t, in+"/a/app.sock") }, ""},
 		"a link": {func(t *testing.T, in string) string {
 			real := make(t, in+"/app.sock")
-			if err := os.Symlink(real, in+"/link.sock"); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Symlink(real, in+"/link.sock"))
 			return in + "/link.sock"
 		}, "readlink -f"},
 		"a link on the way": {func(t *testing.T, in string) string {
 			make(t, in+"/real/app.sock")
-			if err := os.Symlink("real", in+"/around"); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Symlink("real", in+"/around"))
 			return in + "/around/app.sock"
 		}, "around is a link"},
 		"a file": {func(t *testing.T, in string) string {
-			if err := os.WriteFile(in+"/app.sock", nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.WriteFile(in+"/app.sock", nil, 0o600))
 			return in + "/app.sock"
 		}, "no socket"},
 		"a directory": {func(t *testing.T, in string) string { make(t, in+"/a/app.sock"); return in + "/a" }, "no socket"},
@@ -129,19 +115,13 @@ func TestSocketsThatAreRefused(t *testing.T) {
 		"a container's name": {func(t *testing.T, in string) string { return make(t, in+"/docker.sock") }, "container"},
 		"Porchlight's own":   {func(t *testing.T, in string) string { return make(t, in+"/porchlight-0123456789/owner.sock") }, "Porchlight itself"},
 		"a key agent's by another name": {func(t *testing.T, in string) string {
-			if err := os.Link(make(t, in+"/S.gpg-agent"), in+"/app.sock"); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Link(make(t, in+"/S.gpg-agent"), in+"/app.sock"))
 			return in + "/app.sock"
 		}, "keeps keys"},
 		"Porchlight's own, moved": {func(t *testing.T, in string) string {
 			make(t, in+"/porchlight-0123456789/owner.sock")
-			if err := os.Rename(in+"/porchlight-0123456789", in+"/apps"); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(in+"/apps/owner.sock", in+"/apps/app.sock"); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Rename(in+"/porchlight-0123456789", in+"/apps"))
+			programs.Must(t, os.Rename(in+"/apps/owner.sock", in+"/apps/app.sock"))
 			return in + "/apps/app.sock"
 		}, "Porchlight itself"},
 		"another root": {func(t *testing.T, _ string) string { return "app.sock" }, "whole path"},
@@ -151,9 +131,7 @@ func TestSocketsThatAreRefused(t *testing.T) {
 			t.Parallel()
 			conn, err := at(tt.path(t, dir(t))).Dial(t.Context(), upstream.Checks{})
 			if tt.says == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 				conn.Close()
 				return
 			}
@@ -175,18 +153,14 @@ func TestKeyAgentAtAnyPath(t *testing.T) {
 	if errors.Is(err, exec.ErrNotFound) {
 		t.Skip("ssh-agent is not installed here (openssh-client)")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	path := dir(t) + "/app.sock"
 	agent := exec.Command(program, "-D", "-a", path)
 	out, err := agent.StdoutPipe()
 	if err == nil {
 		err = agent.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer func() { agent.Process.Kill(); agent.Wait() }()
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // where it listens
 		t.Fatal(err)
@@ -243,9 +217,7 @@ func TestWhoTookTheConnectionStays(t *testing.T) {
 func listen(t *testing.T, network, address string) net.Listener {
 	t.Helper()
 	ln, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return ln
 }
@@ -261,9 +233,7 @@ func TestSocketsTheEnvironmentNames(t *testing.T) {
 		if _, is := errors.AsType[upstream.SocketError](err); !is {
 			t.Errorf("%s: %v", variable, err)
 		}
-		if err := os.Link(path, path+"-too"); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.Link(path, path+"-too"))
 		if _, err := at(path+"-too").Dial(t.Context(), upstream.Checks{}); err == nil {
 			t.Errorf("%s is dialled by another name", variable)
 		}
@@ -312,9 +282,7 @@ func TestSocketOfNobody(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(dir(t), "app.sock")
 	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	ln.Close()
 	if _, err := at(path).Dial(t.Context(), upstream.Checks{}); !upstream.Refused(err) {
@@ -331,16 +299,12 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	}
 	in := dir(t)
 	theirs := filepath.Join(in, "theirs")
-	if err := os.Mkdir(theirs, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(theirs, 0o755))
 	path := filepath.Join(theirs, "app.sock")
 	socket(t, path)
 	own := func(path string, uid int) {
 		t.Helper()
-		if err := os.Chown(path, uid, uid); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.Chown(path, uid, uid))
 	}
 	for _, tt := range []struct {
 		dir, socket int

@@ -24,9 +24,7 @@ func TestEachAddressAlone(t *testing.T) {
 		if tt.on == upstream.IPv6 && upstream.Refused(err) {
 			continue // a computer without IPv6
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		at := upstream.Of(tt.on, port, "", agentapi.AppOptions{})
 		conn, err := at.Dial(t.Context(), upstream.Checks{})
 		if err != nil {
@@ -52,9 +50,7 @@ func TestEachAddressAlone(t *testing.T) {
 func TestChecksOfTLS(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	heard := make(chan int, 1)
 	go func() {
@@ -81,9 +77,7 @@ func TestChecksOfTLS(t *testing.T) {
 	defer srv.Close()
 	port := srv.Listener.Addr().(*net.TCPAddr).Port
 	conn, err := upstream.Of("", port, "", https).Dial(t.Context(), upstream.Checks{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	key := upstream.KeyOf(conn.(*tls.Conn).ConnectionState())
 	conn.Close()
 	https.Pin = true

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // docs/measured/limits.md says what the code does. Of its tests it says two at most, and those are
@@ -14,13 +16,9 @@ func TestThePageSaysWhatTheCodeDoes(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	want, err := write(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	had, err := os.ReadFile(filepath.Join(root, "docs", "measured", "limits.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if !strings.Contains(want, "| `Idle` | 2 min | how long a connection may wait for its next request | ") {
 		t.Errorf("a limit that everybody knows is missing:\n%s", want)
 	}
@@ -29,9 +27,7 @@ func TestThePageSaysWhatTheCodeDoes(t *testing.T) {
 		t.Error("docs/measured/limits.md is of another day: go generate ./build/limits")
 	}
 	in := &source{root: root}
-	if err := in.readTests(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, in.readTests())
 	known := map[string]bool{}
 	for _, names := range in.tests {
 		for _, name := range names {

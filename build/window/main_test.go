@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 const loopback = "../../docs/openapi/loopback.yaml"
@@ -18,9 +19,7 @@ const loopback = "../../docs/openapi/loopback.yaml"
 func TestWhatIsWrittenDownIsUpToDate(t *testing.T) {
 	t.Parallel()
 	files, err := generate(loopback)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for name, want := range files {
 		if got, err := os.ReadFile(filepath.Join("../..", name)); err != nil || string(got) != string(want) {
 			t.Errorf("%s is not what docs/openapi and desktop/ui say (%v). Run: go generate ./desktop/ui", name, err)
@@ -32,9 +31,7 @@ func TestWhatIsWrittenDownIsUpToDate(t *testing.T) {
 func TestEveryChoiceCanBeChanged(t *testing.T) {
 	t.Parallel()
 	spec, err := read(loopback)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for path, schema := range map[string]string{"/owner/apps/{name}/options": "AppOptions", "/owner/settings": "Settings"} {
 		patch := spec.Paths.Value(path).Patch.RequestBody.Value.Content["application/json"].Schema.Value
 		if all := ordered(spec.Components.Schemas[schema].Value.Properties); !slices.Equal(ordered(patch.Properties), all) {
@@ -46,9 +43,7 @@ func TestEveryChoiceCanBeChanged(t *testing.T) {
 func TestMarksThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(loopback)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for what, change := range map[string][2]string{
 		"another tier":  {"operationId: publish\n", "operationId: publish\n      x-window: true\n"},
 		"events":        {"operationId: ownerEvents\n", "operationId: ownerEvents\n      x-window: true\n"},
@@ -63,9 +58,7 @@ func TestMarksThatMakeNoSense(t *testing.T) {
 		if changed == string(raw) {
 			t.Errorf("%s: nothing was changed", what)
 		}
-		if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(file, []byte(changed), 0o600))
 		if _, err := generate(file); err == nil {
 			t.Errorf("%s is taken", what)
 		}
@@ -77,9 +70,7 @@ func TestMarksThatMakeNoSense(t *testing.T) {
 func TestFieldsAreThoseOfGo(t *testing.T) {
 	t.Parallel()
 	spec, err := read(loopback)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, of := range []any{
 		agentapi.OwnerState{}, agentapi.OwnerApp{}, agentapi.Listener{}, agentapi.Certificate{}, agentapi.AppOptions{}, agentapi.Account{},
 		agentapi.Notice{}, agentapi.Grant{}, agentapi.Registrant{}, agentapi.LocalUser{}, agentapi.Connecting{}, agentapi.Person{},

@@ -18,6 +18,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,9 +28,7 @@ var naming = control.Naming{Domain: "porch.test", AuthHost: "control.porch.test"
 func newService(t *testing.T, store kv.Store) *control.Service {
 	t.Helper()
 	service, err := control.New(control.Config{Store: store, Naming: naming, Mail: mail.NewOutbox(store, nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return service
 }
 
@@ -37,9 +36,7 @@ func newService(t *testing.T, store kv.Store) *control.Service {
 func newAdmin(t *testing.T) *Admin {
 	t.Helper()
 	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	service := newService(t, store)
 	a, err := New(Config{
@@ -47,9 +44,7 @@ func newAdmin(t *testing.T) *Admin {
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return a
 }
 
@@ -57,9 +52,7 @@ func newAdmin(t *testing.T) *Admin {
 func serve(t *testing.T, a *Admin, dir string) (stop func()) {
 	t.Helper()
 	s, err := a.Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -119,9 +112,7 @@ func TestVerbs(t *testing.T) {
 		}
 		for rows, files := range map[bool]int{false: 1, true: 0} {
 			var b bytes.Buffer
-			if err := c.Backup(ctx, &b, rows); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, c.Backup(ctx, &b, rows))
 			if err := archive.Check(bytes.NewReader(b.Bytes())); err != nil {
 				t.Error(err)
 			}
@@ -130,9 +121,7 @@ func TestVerbs(t *testing.T) {
 			}
 		}
 		// A backup that cannot be finished is an error, not a short file.
-		if err := a.cfg.Store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, a.cfg.Store.Close())
 		if err := c.Backup(ctx, &bytes.Buffer{}, false); err == nil {
 			t.Error("a backup of a closed store worked")
 		}
@@ -158,9 +147,7 @@ func TestBadRequests(t *testing.T) {
 		`{"email":"a@b.example"} {}`: 400, `{"email":"` + strings.Repeat("x", bodyLimit) + `"}`: 400,
 	} {
 		resp, err := c.http.Post("http://admin/accounts", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("%.40q: %d, want %d", body, resp.StatusCode, want)
@@ -168,9 +155,7 @@ func TestBadRequests(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/": 404, "/nowhere/x": 404} {
 		resp, err := c.http.Get("http://admin" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
@@ -192,9 +177,7 @@ func TestSocket(t *testing.T) {
 		}
 		stop := serve(t, a, dir)
 		w, err := readWord(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if in := filepath.Dir(w.Socket) == dir; in != (dir == short) {
 			t.Errorf("the socket is %s", w.Socket)
 		}
@@ -206,9 +189,7 @@ func TestSocket(t *testing.T) {
 			}
 		}
 		c, err := Dial(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if _, err := c.Accounts(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -236,14 +217,10 @@ func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, socketName)
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
-	if err := writeWord(dir, word{Socket: path, PID: 1, Naming: a.cfg.Naming}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, writeWord(dir, word{Socket: path, PID: 1, Naming: a.cfg.Naming}))
 	if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Dial of a leftover: %v", err)
 	}
@@ -251,24 +228,16 @@ func TestLeftovers(t *testing.T) {
 
 	// A socket elsewhere, in a directory anybody could have made.
 	open := t.TempDir()
-	if err := os.Chmod(open, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(open, 0o777))
 	l, err = net.Listen("unix", filepath.Join(open, socketName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
-	if err := writeWord(dir, word{Socket: filepath.Join(open, socketName)}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, writeWord(dir, word{Socket: filepath.Join(open, socketName)}))
 	if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "not to be trusted") {
 		t.Errorf("Dial of a socket in an open directory: %v", err)
 	}
 
-	if err := os.WriteFile(filepath.Join(dir, wordName), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, wordName), []byte("{"), 0o600))
 	if _, err := Dial(dir); err == nil || errors.Is(err, ErrNotRunning) {
 		t.Errorf("Dial with a damaged word: %v", err)
 	}
@@ -282,9 +251,7 @@ func TestRemoving(t *testing.T) {
 		add := func(email, short string) Added {
 			t.Helper()
 			added, err := c.AddAccount(ctx, AddAccount{Email: email, Short: short})
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			return added
 		}
 		works := func(credential string) bool {
@@ -298,24 +265,18 @@ func TestRemoving(t *testing.T) {
 		names := func() (out []string) {
 			t.Helper()
 			list, err := c.Computers(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			for _, computer := range list {
 				out = append(out, computer.Name)
 			}
 			return out
 		}
 		laptop, server, other := add("anna@example.net", "laptop"), add("anna@example.net", "server"), add("ben@example.net", "other")
-		if err := c.DisconnectComputer(ctx, "laptop"); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, c.DisconnectComputer(ctx, "laptop"))
 		if works(laptop.Credential) || !works(server.Credential) || len(names()) != 3 {
 			t.Errorf("after disconnecting: %t %t %v", works(laptop.Credential), works(server.Credential), names())
 		}
-		if err := c.RemoveComputer(ctx, "server"); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, c.RemoveComputer(ctx, "server"))
 		if works(server.Credential) || len(names()) != 2 {
 			t.Errorf("after removing: %t %v", works(server.Credential), names())
 		}
@@ -324,9 +285,7 @@ func TestRemoving(t *testing.T) {
 				t.Errorf("removing %q worked", name)
 			}
 		}
-		if err := c.RemoveAccount(ctx, "Anna@Example.net"); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, c.RemoveAccount(ctx, "Anna@Example.net"))
 		if got := names(); len(got) != 1 || got[0] != "other" || !works(other.Credential) {
 			t.Errorf("after removing an account: %v", got)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // clients are an Admin asked over its socket, and within the process.
@@ -26,9 +27,7 @@ func clients(t *testing.T, test func(t *testing.T, a *Admin, c *Client)) {
 		dir := t.TempDir()
 		serve(t, a, dir)
 		c, err := Dial(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer c.Close()
 		test(t, a, c)
 	})
@@ -76,9 +75,7 @@ func TestOAuthClients(t *testing.T) {
 			t.Errorf("after the rotation: %+v %v", list, err)
 		}
 
-		if err := c.RemoveOAuthClient(ctx, made.ClientID); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, c.RemoveOAuthClient(ctx, made.ClientID))
 		if works(again) {
 			t.Error("a removed client's secret works")
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 var (
@@ -29,18 +30,12 @@ func written(t testing.TB, files []File, records []kv.Record) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := NewWriter(&b, moment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, f := range files {
-		if err := w.File(f); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, w.File(f))
 	}
 	for _, r := range records {
-		if err := w.Row(r); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, w.Row(r))
 	}
 	n, err := w.Close()
 	if err != nil || n != len(records) {
@@ -56,9 +51,7 @@ func TestThereAndBack(t *testing.T) {
 		records []kv.Record
 	}{{nil, nil}, {files, nil}, {nil, records}, {files, records}} {
 		r, err := NewReader(bytes.NewReader(written(t, c.files, c.records)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if !r.At.Equal(moment) {
 			t.Errorf("made at %v", r.At)
 		}
@@ -71,9 +64,7 @@ func TestThereAndBack(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			got = append(got, record)
 		}
 		if diff := cmp.Diff(c.records, got, cmp.Comparer(bytes.Equal)); diff != "" {
@@ -89,9 +80,7 @@ func TestThereAndBack(t *testing.T) {
 func TestHalfAnArchive(t *testing.T) {
 	t.Parallel()
 	whole := written(t, files, records[:3])
-	if err := Check(bytes.NewReader(whole)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, Check(bytes.NewReader(whole)))
 	for n := range whole {
 		if err := Check(bytes.NewReader(whole[:n])); !errors.Is(err, errDamaged) {
 			t.Fatalf("the first %d of %d bytes: %v", n, len(whole), err)
@@ -110,13 +99,9 @@ func zipped(lines string) []byte {
 func unzipped(t testing.TB, archive []byte) string {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return string(b)
 }
 
@@ -177,8 +162,6 @@ func FuzzReader(f *testing.F) {
 			got = append(got, record)
 		}
 		again := written(t, r.Files, got)
-		if err := Check(bytes.NewReader(again)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, Check(bytes.NewReader(again)))
 	})
 }

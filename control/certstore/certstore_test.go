@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,9 +31,7 @@ var (
 func memory(t *testing.T) kv.Store {
 	t.Helper()
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { store.Close() })
 	return store
 }
@@ -80,18 +79,14 @@ func keyFile(t *testing.T, others ...string) string {
 		more, readErr := os.ReadFile(other)
 		all, err = append(all, more...), errors.Join(err, readErr)
 	}
-	if err := errors.Join(err, os.WriteFile(path, all, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err, os.WriteFile(path, all, 0o600))
 	return path
 }
 
 func open(t *testing.T, store kv.Store, keys, dir string, change func(*Config)) (*Storage, error) {
 	t.Helper()
 	k, err := ReadKeys(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	cfg := Config{Store: store, Keys: k, Dir: dir, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&cfg)
@@ -102,18 +97,14 @@ func open(t *testing.T, store kv.Store, keys, dir string, change func(*Config)) 
 func mustOpen(t *testing.T, store kv.Store, keys string) *Storage {
 	t.Helper()
 	s, err := open(t, store, keys, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return s
 }
 
 func mustStore(t *testing.T, s certmagic.Storage, pairs ...string) {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
-		if err := s.Store(t.Context(), pairs[i], []byte(pairs[i+1])); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.Store(t.Context(), pairs[i], []byte(pairs[i+1])))
 	}
 }
 
@@ -168,20 +159,14 @@ func TestSealed(t *testing.T) {
 	store, dir, ctx := memory(t), t.TempDir(), t.Context()
 	old := keyFile(t)
 	s, err := open(t, store, old, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const secret = "-----BEGIN EC PRIVATE KEY-----"
 	mustStore(t, s, "acme/account.key", secret, "acme/other.key", "another")
 	mustStore(t, s.Copy(), "acme/account.key", secret)
 	loads(t, s.Copy(), "acme/account.key", secret)
 	held, err := os.ReadFile(filepath.Join(dir, "acme", "account.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Dump(ctx, func(r kv.Record) error { held = append(held, r.Value...); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, store.Dump(ctx, func(r kv.Record) error { held = append(held, r.Value...); return nil }))
 	if strings.Contains(string(held), "PRIVATE") || !strings.Contains(string(held), s.keys.ID()) {
 		t.Errorf("the store and the copy hold %s", held)
 	}
@@ -209,9 +194,7 @@ func TestSealed(t *testing.T) {
 		b, err := tx.Get("acme/acme/other.key")
 		return errors.Join(err, tx.Put("acme/acme/account.key", b, 0), tx.Put("acme/acme/third.key", []byte("{}x"), 0))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err := s.Load(ctx, "acme/account.key"); !errors.Is(err, errDamaged) {
 		t.Errorf("a value under another name: %v", err)
 	}
@@ -223,13 +206,9 @@ func TestSealed(t *testing.T) {
 	if s.Exists(ctx, "acme/account.key") || s.Exists(ctx, "acme/third.key") {
 		t.Error("what opens for nobody is still there")
 	}
-	if err := os.WriteFile(both, []byte(first), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(both, []byte(first), 0o600))
 	s, err = open(t, store, both, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	loads(t, s, "acme/other.key", "another")
 	loads(t, s.Copy(), "acme/account.key", secret)
 	if _, err := open(t, store, old, t.TempDir(), nil); !errors.Is(err, errKey) {
@@ -240,9 +219,7 @@ func TestSealed(t *testing.T) {
 func readAll(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return string(b)
 }
 
@@ -259,9 +236,7 @@ func TestFilesAreTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := with(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	loads(t, s, "certificates/ca/h/h.key", "key")
 	loads(t, s, "acme/ca/users/default/default.key", "account")
 	if all, err := s.List(t.Context(), "", true); err != nil || len(all) != 3 {
@@ -283,24 +258,18 @@ func TestKeyFilesRefused(t *testing.T) {
 		"three":    good + "\n" + readAll(t, keyFile(t)) + readAll(t, keyFile(t)),
 		"too much": good + "\n" + strings.Repeat("#", maxKeyFile),
 	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, []byte(content), 0o600))
 		_, err := ReadKeys(path)
 		if err == nil || !strings.Contains(err.Error(), "--seal-key") || strings.Contains(err.Error(), good) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := errors.Join(os.WriteFile(path, []byte("# ours\n"+good), 0o600), os.Chmod(path, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, []byte("# ours\n"+good), 0o600), os.Chmod(path, 0o644))
 	if _, err := ReadKeys(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("readable by all: %v", err)
 	}
 	// What systemd hands over can be read by a group in which nobody is.
-	if err := os.Chmod(path, 0o440); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(path, 0o440))
 	if _, err := ReadKeys(path); err != nil {
 		t.Error(err)
 	}
@@ -325,15 +294,11 @@ func TestLocks(t *testing.T) {
 			go func() { got <- s.Lock(ctx, "order") }()
 			return got
 		}
-		if err := <-locked(one); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, <-locked(one))
 		if got, err := two.TryLock(ctx, "order"); got || err != nil {
 			t.Fatalf("two nodes have one lock: %v", err)
 		}
-		if err := two.Lock(ctx, "something else"); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, two.Lock(ctx, "something else"))
 		waits := locked(two)
 		time.Sleep(10 * leaseEnds) // it works for long, and says so
 		if len(waits) > 0 {
@@ -345,15 +310,11 @@ func TestLocks(t *testing.T) {
 		}
 		end()
 		mustStore(t, one, "a", "1")
-		if err := one.Lock(ctx, "account"); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, one.Lock(ctx, "account"))
 
 		cut.cut.Store(true)
 		began := time.Now()
-		if err := <-waits; err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, <-waits)
 		if took := time.Since(began); took < leaseEnds-leaseBeat || took > leaseEnds+2*leaseBeat {
 			t.Errorf("it was taken over after %v", took)
 		}
@@ -373,16 +334,10 @@ func TestLocks(t *testing.T) {
 		if len(waits) > 0 {
 			t.Fatal("the lock that was taken over is its former holder's again")
 		}
-		if err := two.Unlock(ctx, "order"); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-waits; err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, two.Unlock(ctx, "order"))
+		programs.Must(t, <-waits)
 		// Who ends gives back what it has.
-		if err := errors.Join(one.Close(), two.Close()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, one.Close(), two.Close())
 		if got, err := two.TryLock(ctx, "order"); !got || err != nil {
 			t.Errorf("after the end of its holder: %t, %v", got, err)
 		}
@@ -440,15 +395,11 @@ func TestLockOutlivesAnOutage(t *testing.T) {
 		}
 		holders.cut.Store(true)
 		began := time.Now()
-		if err := two.Lock(t.Context(), "order"); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, two.Lock(t.Context(), "order"))
 		if took := time.Since(began); took < leaseEnds-leaseBeat || took > leaseEnds+2*leaseBeat {
 			t.Errorf("the lock of a holder that is gone was taken over after %v", took)
 		}
 		holders.cut.Store(false)
-		if err := errors.Join(one.Close(), two.Close()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, one.Close(), two.Close())
 	})
 }

@@ -20,9 +20,7 @@ import (
 func resolver(t *testing.T, addrs ...string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		answer := new(dns.Msg).SetReply(q)
 		for _, addr := range addrs {
@@ -44,17 +42,11 @@ func resolver(t *testing.T, addrs ...string) *net.Resolver {
 func silentAt(t *testing.T, ip string, port int) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = syscall.Close(fd) })
 	at := &syscall.SockaddrInet4{Port: port, Addr: netip.MustParseAddr(ip).As4()}
-	if err := syscall.Bind(fd, at); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, syscall.Bind(fd, at))
+	programs.Must(t, syscall.Listen(fd, 0))
 	for range 16 {
 		conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(netip.AddrFrom4(at.Addr), uint16(port)).String(), 200*time.Millisecond)
 		if err != nil {
@@ -72,9 +64,7 @@ func TestAddressesRace(t *testing.T) {
 	t.Parallel()
 	port := programs.FreePort(t) // at the other address, too
 	second, err := net.Listen("tcp", net.JoinHostPort("127.0.0.3", strconv.Itoa(port)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer second.Close()
 	silentAt(t, "127.0.0.2", port)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -82,9 +72,7 @@ func TestAddressesRace(t *testing.T) {
 	defer time.AfterFunc(30*time.Second, cancel).Stop()
 	dial := DialWith(&net.Dialer{Resolver: resolver(t, "127.0.0.2", "127.0.0.3")})
 	conn, err := dial(ctx, "tcp", net.JoinHostPort("relay.example.net", strconv.Itoa(port)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer conn.Close()
 	if got := conn.RemoteAddr().String(); got != second.Addr().String() {
 		t.Errorf("connected to %s", got)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // BenchmarkUpdate consumes a token and writes the next, durably: what a refresh
@@ -16,9 +18,7 @@ import (
 func BenchmarkUpdate(b *testing.B) {
 	benchmarkUpdate(b, func(b *testing.B) Store {
 		s, err := Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		programs.Must(b, err)
 		return s
 	})
 }
@@ -40,9 +40,7 @@ func benchmarkUpdate(b *testing.B, open func(*testing.B) Store) {
 					}
 					return nil
 				})
-				if err != nil {
-					b.Fatal(err)
-				}
+				programs.Must(b, err)
 			}
 			b.ResetTimer()
 			var next atomic.Int64

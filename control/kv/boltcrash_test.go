@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // The crash tests run this test binary again, as one of these roles on the
@@ -37,9 +39,7 @@ func runRole(name string) {
 func inRole(t *testing.T, role, path string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, pathVariable+"="+path)
 	cmd.Stderr = os.Stderr
@@ -91,21 +91,15 @@ func TestAcknowledgedUpdatesSurviveAKill(t *testing.T) {
 	for round := range 12 {
 		cmd := inRole(t, "writer", path)
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
+		programs.Must(t, cmd.Start())
 		killAt := 20 + rand.IntN(400)
 		var acknowledged []string
 		lines := bufio.NewScanner(out)
 		for lines.Scan() { // on after the kill: what was printed was acknowledged
 			acknowledged = append(acknowledged, lines.Text())
 			if len(acknowledged) == killAt {
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, cmd.Process.Kill())
 			}
 		}
 		err = cmd.Wait()

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestFileModes(t *testing.T) {
@@ -22,9 +24,7 @@ func TestFileModes(t *testing.T) {
 	path := filepath.Join(dir, "store.db")
 	for _, before := range []os.FileMode{0, 0o644} { // made new, then found too open
 		if before != 0 {
-			if err := os.Chmod(path, before); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Chmod(path, before))
 		}
 		s := openStore(t, path)
 		for p, want := range map[string]os.FileMode{path: 0o600, dir: 0o700} {
@@ -32,9 +32,7 @@ func TestFileModes(t *testing.T) {
 				t.Errorf("%s: %v %v, want %v", p, info.Mode(), err, want)
 			}
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.Close())
 	}
 }
 
@@ -50,9 +48,7 @@ func TestASecondOpenerIsTold(t *testing.T) {
 	if _, holder, named := strings.Cut(err.Error(), "pid "); named && !strings.HasPrefix(holder, strconv.Itoa(os.Getpid())+")") {
 		t.Errorf("second open names the wrong process: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 	s = openStore(t, path)
 	if err := errors.Join(s.Close(), s.Close()); err != nil {
 		t.Errorf("closing twice: %v", err)
@@ -74,31 +70,21 @@ func TestTornFile(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	refused := 0
 	page := os.Getpagesize()
 	for length := 1; length < len(whole); length += page/2 + 1 {
 		torn := filepath.Join(t.TempDir(), "torn.db")
-		if err := os.WriteFile(torn, whole[:length], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(torn, whole[:length], 0o600))
 		for range 2 { // the second shows that the first gave the lock back
 			s, err := Open(t.Context(), torn, Options{})
 			if err == nil {
 				n := count(t, s)
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, s.Close())
 				if n != 320 {
 					t.Fatalf("cut to %d of %d bytes it opens with %d of 320 items", length, len(whole), n)
 				}
@@ -122,9 +108,7 @@ func count(t *testing.T, s Store) (n int) {
 		n = len(items) - 1 // the version
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return n
 }
 
@@ -132,13 +116,9 @@ func TestNotAStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	noise := filepath.Join(dir, "noise.db")
-	if err := os.WriteFile(noise, bytes.Repeat([]byte("noise "), 5000), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(noise, bytes.Repeat([]byte("noise "), 5000), 0o600))
 	empty := filepath.Join(dir, "empty.db")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(empty, nil, 0o600))
 	for path, says := range map[string]string{
 		empty:                        "Restore a copy of it, or remove it to start afresh",
 		noise:                        "is damaged or not a Porchlight store",

@@ -22,9 +22,7 @@ func TestPostgresClocksApart(t *testing.T) {
 	for name, off := range map[string]time.Duration{"right": 0, "ahead": 50 * time.Minute, "behind": -50 * time.Minute} {
 		opts := Options{machine: func() time.Time { return time.Now().Add(off) }}
 		s, err := Open(ctx, db, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		stores[name], machines[name] = s, opts
 		if ahead, known := ClockAhead(s); !known || (ahead+off).Abs() > time.Minute { // as far as a busy machine can tell
@@ -47,9 +45,7 @@ func TestPostgresClocksApart(t *testing.T) {
 		err := s.Update(ctx, func(tx Tx) error {
 			return errors.Join(tx.Put(lease, nil, 40*time.Minute), tx.Put(short, nil, time.Microsecond))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for reader, s := range stores {
 			who := reader + " reads what " + writer + " wrote"
 			programs.Eventually(t, who+" until it is over", func() bool { return s.View(ctx, over(short)) == nil })
@@ -85,9 +81,7 @@ func TestPostgresThatWritesTimesAnotherWay(t *testing.T) {
 	db := pgtest.Database(t)
 	pgtest.SetClock(t, db, "'infinity'")
 	s, err := Open(t.Context(), db, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer s.Close()
 	_, err = s.Sweep(t.Context(), 1)
 	if ahead, known := ClockAhead(s); err != nil || ahead != 0 || known {
@@ -108,14 +102,10 @@ func TestPostgresClockJumps(t *testing.T) {
 	var told []time.Duration // by those who open and sweep, which is this goroutine
 	opts := Options{ClockChanged: func(was, is time.Duration) { told = append(told, was.Round(time.Hour), is.Round(time.Hour)) }}
 	s, err := Open(t.Context(), db+"&pool_max_conns=1", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer s.Close()
 	err = s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Put("a", nil, 2*time.Hour), tx.Put("b", nil, 9*time.Hour)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for i, step := range []struct {
 		ahead string
 		swept int
@@ -131,9 +121,7 @@ func TestPostgresClockJumps(t *testing.T) {
 			t.Errorf("step %d: %d rows are deleted, %v", i, n, err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 	want := []time.Duration{0, 5 * time.Hour, 5 * time.Hour, 0, 0, 5 * time.Hour, 5 * time.Hour, 12 * time.Hour}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
@@ -147,9 +135,7 @@ func TestPostgresClockSet(t *testing.T) {
 	var off time.Duration
 	off = -5 * time.Minute
 	s, err := Open(t.Context(), pgtest.Database(t), Options{machine: func() time.Time { return time.Now().Add(off) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer s.Close()
 	off = 0 // nobody else looks while nothing is called
 	_, err = s.Sweep(t.Context(), 1)
@@ -158,9 +144,7 @@ func TestPostgresClockSet(t *testing.T) {
 	}
 	then := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	told, err := Open(t.Context(), pgtest.Database(t), Options{Now: func() time.Time { return then }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer told.Close()
 	if _, err := told.Sweep(t.Context(), 1); err != nil || !Clock(told)().Equal(then) {
 		t.Errorf("%v, %v", Clock(told)(), err)

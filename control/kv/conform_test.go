@@ -8,6 +8,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/kv/kvtest"
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 func TestStoresConform(t *testing.T) {
@@ -21,9 +22,7 @@ func TestStoresConform(t *testing.T) {
 			t.Parallel()
 			kvtest.Run(t, func(t *testing.T, now func() time.Time) kv.Store {
 				s, err := kv.Open(t.Context(), url(t), kv.Options{Now: now})
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 				return s
 			})
 		})

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // line is a gate of one place, which is taken, and what is told of who waits for it.
@@ -25,9 +27,7 @@ func newLine(t *testing.T) (l *waitingLine, free func(answered bool)) {
 	l = &waitingLine{t: t, refused: map[string]error{}, closing: make(chan struct{})}
 	l.gate = newGate(1, 10*time.Second, l.closing)
 	leave, err := l.enter(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return l, leave
 }
 
@@ -113,9 +113,7 @@ func TestGateDropsWhoIsGone(t *testing.T) {
 		l.want("b")
 		for range 200 {
 			free, err := l.enter(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			ctx, leave := context.WithCancel(t.Context())
 			l.wg.Go(func() {
 				if free, err := l.enter(ctx); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // all are the rows of a store.
@@ -20,9 +21,7 @@ func all(t *testing.T, s Store) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
 	err := s.Dump(t.Context(), func(r Record) error { rows[r.Key] = string(r.Value); return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return rows
 }
 
@@ -54,9 +53,7 @@ func TestMigrations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openStore(t, url)
-			if err := s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }))
 			refusal := errors.New("no")
 			refuse := func(Tx) error { return refusal }
 			for _, c := range []struct {
@@ -91,9 +88,7 @@ func TestMigrationOfASharedStoreRunsOnce(t *testing.T) {
 	for i := range stores {
 		stores[i] = openStore(t, db)
 	}
-	if err := stores[0].Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, stores[0].Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }))
 	var together, done sync.WaitGroup
 	together.Add(len(stores))
 	for _, s := range stores {
@@ -133,18 +128,12 @@ func TestNewerStoreIsLeftAlone(t *testing.T) {
 		s := openStore(t, url)
 		newer := strconv.AppendInt(nil, int64(len(migrations)+1), 10)
 		err := s.Update(t.Context(), func(tx Tx) error { return tx.Put(versionKey, newer, 0) })
-		if err := errors.Join(err, s.Close()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err, s.Close())
 		if url == path { // too open, which a store of ours would be cured of
-			if err := os.Chmod(path, 0o640); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Chmod(path, 0o640))
 		}
 		before, err := state(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for range 2 { // the second shows that the first let go
 			_, err = Open(t.Context(), url, Options{})
 			if err == nil || !strings.HasPrefix(err.Error(), "cannot open the store") || !strings.HasSuffix(err.Error(), "Run that version, or restore a backup made before it") {

@@ -27,17 +27,13 @@ var quick = leaseTimes{beat: 50 * time.Millisecond, ends: time.Hour, again: 20 *
 func old(t *testing.T, url string) Store {
 	t.Helper()
 	s := openStore(t, url)
-	if err := s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return errors.Join(tx.Delete(versionKey), tx.Put("a", []byte("0"), 0)) }))
 	return s
 }
 
 func leaseOf(t *testing.T, s Store) (row leaseRow) {
 	t.Helper()
-	if err := s.View(t.Context(), func(tx Tx) (err error) { row, err = readLease(tx); return err }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.View(t.Context(), func(tx Tx) (err error) { row, err = readLease(tx); return err }))
 	return row
 }
 
@@ -124,18 +120,12 @@ func TestKilledInTheMiddleOfAMigration(t *testing.T) {
 	s := old(t, db)
 	cmd := inRole(t, "migrator", db)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "in the middle\n" {
 		t.Fatalf("it says %q, %v", line, err)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	rows := all(t, s)
 	if by := rows[leaseKey]; !strings.Contains(by, fmt.Sprintf("process %d", cmd.Process.Pid)) {
@@ -174,9 +164,7 @@ func TestLeaseIsGivenBack(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	other := leaseRow{Holder: "other", By: "somebody", Beat: 1}
-	if err := s.Update(t.Context(), func(tx Tx) error { return putLease(tx, other, quick) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return putLease(tx, other, quick) }))
 	if err := migrateAlone(t.Context(), s, nil, quick, nil); err != nil {
 		t.Error(err)
 	}
@@ -224,9 +212,7 @@ func TestLookChangesNothing(t *testing.T) {
 						return errors.Join(tx.Put(versionKey, []byte(c.row), 0), tx.Delete(leaseKey))
 					})
 				}
-				if err := errors.Join(err, s.Close()); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err, s.Close())
 				f, err := look()
 				want := Format{Knows: len(migrations), Due: migrations[len(migrations)-c.due:]}
 				_, _ = fmt.Sscan(c.row, &want.Rows) // none is 0

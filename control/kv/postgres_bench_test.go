@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // BenchmarkUpdatePostgres is BenchmarkUpdate on a server of its own that waits
 // for the disk at every commit.
 func BenchmarkUpdatePostgres(b *testing.B) {
 	server, err := pgtest.Start(pgtest.Options{Durable: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	programs.Must(b, err)
 	b.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			b.Error(err)
@@ -21,9 +20,7 @@ func BenchmarkUpdatePostgres(b *testing.B) {
 	})
 	benchmarkUpdate(b, func(b *testing.B) Store {
 		s, err := Open(context.Background(), server.Database(b), Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		programs.Must(b, err)
 		return s
 	})
 }

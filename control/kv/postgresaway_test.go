@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 func openPG(t *testing.T, url string) *pgStore {
@@ -26,9 +27,7 @@ func openPG(t *testing.T, url string) *pgStore {
 func startServer(t *testing.T) *pgtest.Server {
 	t.Helper()
 	server, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -46,13 +45,9 @@ func TestPostgresRestartsUnderLoad(t *testing.T) {
 	w := startWork(t, openPG(t, server.Database(t)))
 	for _, end := range []func() error{server.Kill, server.Shutdown, server.Kill} {
 		w.work(500)
-		if err := end(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, end())
 		w.forget()
-		if err := server.StartAgain(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, server.StartAgain())
 	}
 	w.work(500)
 	w.check()
@@ -83,19 +78,13 @@ type line struct {
 func newCutter(t *testing.T, direct string) (*cutter, string) {
 	t.Helper()
 	u, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	q := u.Query()
 	const name = ".s.PGSQL.5432"
 	dir := filepath.Join(t.TempDir(), "a b")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(dir, 0o700))
 	l, err := net.Listen("unix", filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	c := &cutter{Listener: l, socket: filepath.Join(q.Get("host"), name)}
 	c.wg.Go(c.serve)
 	t.Cleanup(func() {
@@ -216,9 +205,7 @@ func counted(t *testing.T, s Store) int {
 		v, err = tx.Get("counter")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return len(v) / len("mark")
 }
 
@@ -276,13 +263,9 @@ func TestPostgresCommitAnswerLost(t *testing.T) {
 	put := func(value string) error {
 		return s.Update(context.Background(), func(tx Tx) error { return tx.Put("blind", []byte(value), 0) })
 	}
-	if err := errors.Join(put("mark"), put("newer")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, put("mark"), put("newer"))
 	h := await(t, late)
-	if err := h.ask(h.sent); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, h.ask(h.sent))
 	err := watcher.View(context.Background(), func(tx Tx) error {
 		v, err := tx.Get("blind")
 		if string(v) != "newer" {
@@ -290,9 +273,7 @@ func TestPostgresCommitAnswerLost(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 func await[T any](t *testing.T, c <-chan T) (v T) {
@@ -314,13 +295,9 @@ func TestPostgresAway(t *testing.T) {
 	db := server.Database(t)
 	patient := openPG(t, db)
 	s, err := Open(ctx, db, Options{Patience: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, server.Kill())
 	get := func(tx Tx) error { _, err := tx.Get("k"); return err }
 	for what, err := range map[string]error{
 		"View":   s.View(ctx, get),
@@ -342,9 +319,7 @@ func TestPostgresAway(t *testing.T) {
 		waiting <- patient.View(ctx, func(tx Tx) error { close(began); return get(tx) })
 	}()
 	<-began
-	if err := patient.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, patient.Close())
 	if err := await(t, waiting); !errors.Is(err, ErrClosed) {
 		t.Errorf("View while the store is closed: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // Weakness: an update loses to whoever changes what it has looked at, again and
@@ -65,13 +66,9 @@ func TestPostgresNobodyIsKeptOut(t *testing.T) {
 	if err != nil || runs != conflictsPatient+1 {
 		t.Fatalf("after %d runs: %v", runs, err)
 	}
-	if err := await(t, neighbour); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, await(t, neighbour))
 	var value []byte
-	if err := ours.View(ctx, func(tx Tx) (err error) { value, err = tx.Get("hot"); return err }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, ours.View(ctx, func(tx Tx) (err error) { value, err = tx.Get("hot"); return err }))
 	if o, x := bytes.Count(value, []byte("o")), bytes.Count(value, []byte("x")); o != 1 || x != runs {
 		t.Errorf("%d of our marks and %d of %d others are there", o, x, runs)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // A process that is started while its database is down, as after a crash of the
@@ -23,9 +24,7 @@ func TestPostgresOpenWaits(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	db := server.Database(t)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, server.Kill())
 	waits := make(chan error, 100)
 	opened := make(chan error, 1)
 	go func() {
@@ -48,12 +47,8 @@ func TestPostgresOpenWaits(t *testing.T) {
 			t.Fatalf("did not wait: %v", err)
 		}
 	}
-	if err := server.StartAgain(); err != nil {
-		t.Fatal(err)
-	}
-	if err := await(t, opened); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, server.StartAgain())
+	programs.Must(t, await(t, opened))
 }
 
 // What waiting cannot mend ends at once, and so does waiting when it is told to.
@@ -76,9 +71,7 @@ func TestPostgresOpenFailuresAreSentences(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { deaf.Close() })
 	refusing := refusingServer(t, &pgproto3.ErrorResponse{Severity: "FATAL", Code: "28P01", Message: "password authentication failed"})
 	for what, tt := range map[string]struct{ url, want string }{
@@ -113,9 +106,7 @@ func TestPostgresOpenFailuresAreSentences(t *testing.T) {
 func TestPostgresOpenOfNoSuchName(t *testing.T) {
 	t.Parallel()
 	cfg, err := pgx.ParseConfig("postgres://me:hunter2@no-such-host.invalid/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	cfg.LookupFunc = func(context.Context, string) ([]string, error) {
 		return nil, &net.DNSError{Err: "no such host", Name: "no-such-host.invalid", IsNotFound: true}
 	}
@@ -133,9 +124,7 @@ func TestPostgresOpenOfNoSuchName(t *testing.T) {
 func refusingServer(t *testing.T, answer *pgproto3.ErrorResponse) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -105,9 +105,7 @@ func (w *workload) check() {
 		}
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 }
 
 // Of two servers, named in one address, the first is killed and the second, which
@@ -119,9 +117,7 @@ func TestPostgresSwitchover(t *testing.T) {
 	primary := startServer(t)
 	db := primary.Database(t)
 	standby, err := primary.Standby()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() {
 		if err := standby.Close(); err != nil {
 			t.Error(err)
@@ -130,19 +126,13 @@ func TestPostgresSwitchover(t *testing.T) {
 	both := standby.Beside(primary, db) // the one that takes no changes comes first
 	w := startWork(t, openPG(t, both))
 	w.work(300)
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, primary.Kill())
 	w.forget()
 	began := time.Now()
-	if err := standby.Exec("select pg_promote(true, 60)"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, standby.Exec("select pg_promote(true, 60)"))
 	w.work(300)
 	t.Logf("300 updates %v after the order to take over", time.Since(began).Round(time.Millisecond))
-	if err := standby.Exec("alter system set default_transaction_read_only = on", "select pg_reload_conf()"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, standby.Exec("alter system set default_transaction_read_only = on", "select pg_reload_conf()"))
 	// It hears of the setting a moment later: first for new connections, then on others.
 	programs.Eventually(t, "it takes no changes", func() bool { return standby.Exec("comment on database postgres is null") != nil })
 	for !errors.Is(err, context.DeadlineExceeded) {
@@ -157,9 +147,7 @@ func TestPostgresSwitchover(t *testing.T) {
 	if _, err := Open(t.Context(), both, Options{}); err == nil || !strings.Contains(err.Error(), "takes no changes") || !strings.Contains(err.Error(), "no server listens there") {
 		t.Errorf("two servers of which none can be used: %v", err)
 	}
-	if err := standby.Exec("alter system reset default_transaction_read_only", "select pg_reload_conf()"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, standby.Exec("alter system reset default_transaction_read_only", "select pg_reload_conf()"))
 	w.work(300)
 	w.check()
 }

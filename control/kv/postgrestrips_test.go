@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // An Update that reads what it needs with GetAll and writes is two round trips:
@@ -18,9 +19,7 @@ func TestPostgresRoundTrips(t *testing.T) {
 	t.Parallel()
 	c, through := newCutter(t, pgtest.Database(t))
 	s, err := Open(context.Background(), through+"&pool_max_conns=1", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	ctx := context.Background()
 	rotate := func() error {
@@ -66,9 +65,7 @@ func TestPostgresRoundTrips(t *testing.T) {
 		}
 		before := c.trips.Load()
 		for range 10 {
-			if err := tt.run(); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, tt.run())
 		}
 		if got := c.trips.Load() - before; got != 10*tt.want {
 			t.Errorf("%s: %d round trips in ten, want %d", tt.what, got, 10*tt.want)
@@ -96,14 +93,10 @@ func TestPostgresPlansOnce(t *testing.T) {
 		if err == nil {
 			err = s.ViewOf(t.Context(), rows, func(Tx) error { return nil })
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 	planned, err := s.pool.Query(t.Context(), "select statement from pg_prepared_statements where custom_plans > 0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	statements, err := pgx.CollectRows(planned, pgx.RowTo[string])
 	if err != nil || len(statements) > 0 {
 		t.Errorf("planned for one call: %q, %v", statements, err)
@@ -118,9 +111,7 @@ func TestPostgresConflictReadsAhead(t *testing.T) {
 	c, through := newCutter(t, database)
 	open := func(database string) Store {
 		s, err := Open(t.Context(), database, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		return s
 	}
@@ -191,9 +182,7 @@ func TestPostgresWritesTogether(t *testing.T) {
 	for _, tt := range []struct{ rows, bytes, want int }{{1, 9, 1}, {putsTogether - 1, 9, putsTogether - 1}, {putsTogether, 9, 1}, {2000, 9, 1}, {40, putsBytes / 10, 4}} {
 		tx := &pgTx{}
 		for n := range tt.rows {
-			if err := tx.Put(fmt.Sprint(n), make([]byte, tt.bytes), 0); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, tx.Put(fmt.Sprint(n), make([]byte, tt.bytes), 0))
 		}
 		batch := &pgx.Batch{}
 		if tx.queue(batch); batch.Len() != tt.want {
@@ -217,9 +206,7 @@ func TestPostgresSlowIsNotAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx, err := other.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err := tx.Exec(t.Context(), "lock table kv in access exclusive mode"); err != nil {
 		t.Fatal(err)
 	}

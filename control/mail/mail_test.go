@@ -12,6 +12,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/internal/words"
 	"porchlight/test/golden"
+	"porchlight/test/programs"
 	"porchlight/test/pseudo"
 )
 
@@ -21,9 +22,7 @@ func TestSignInMail(t *testing.T) {
 		To: "bob@example.com", Link: "https://control.example.net/signin/link?token=abc&x=1",
 		Code: "123 456", Host: "control.example.net", Minutes: 15,
 	}.Message()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if m.To != "bob@example.com" || m.Subject != "Your link to sign in" || len(m.Links) != 1 || !strings.Contains(m.Text, m.Links[0]) {
 		t.Errorf("the mail is %+v", m)
 	}
@@ -37,9 +36,7 @@ func TestMailsInGerman(t *testing.T) {
 		To: "bob@example.com", Link: "https://control.example.net/signin/link?token=abc&x=1",
 		Code: "123 456", Host: "control.example.net", Minutes: 15, Language: words.German,
 	}.Message()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	golden.Check(t, "testdata/signin-de.golden.txt", "Subject: "+in.Subject+"\n\n"+in.Text)
 	golden.Check(t, "testdata/signin-de.golden.html", in.HTML)
 	invited, err := Invitation{
@@ -47,9 +44,7 @@ func TestMailsInGerman(t *testing.T) {
 		Apps: []App{{Label: "Notes", Name: "notes", Until: time.Date(2026, 12, 5, 22, 59, 0, 0, time.UTC)}, {Label: "<b>Photos</b>", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
 		Link: "https://control.example.net/invitation?token=abc&x=1",
 	}.Message()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	golden.Check(t, "testdata/invitation-de.golden.txt", "Subject: "+invited.Subject+"\n\n"+invited.Text)
 	golden.Check(t, "testdata/invitation-de.golden.html", invited.HTML)
 }
@@ -61,17 +56,13 @@ func TestMailsAreSaid(t *testing.T) {
 		To: "bob@example.com", Link: "https://control.example.net/signin/link?token=abc&x=1",
 		Code: "123 456", Host: "control.example.net", Minutes: 15, Language: words.Pseudo,
 	}.Message()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	invited, err := Invitation{
 		To: "bob@example.com", Owner: "maya@example.com", From: "Maya", Line: "Look at this.", Language: words.Pseudo,
 		Apps: []App{{Label: "Notes", Name: "notes", Until: time.Date(2026, 12, 5, 22, 59, 0, 0, time.UTC)}, {Label: "Photos", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
 		Link: "https://control.example.net/invitation?token=abc&x=1",
 	}.Message()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, m := range []Message{in, invited} {
 		for _, said := range []string{m.Subject, m.Text, m.HTML} {
 			pseudo.Check(t, m.Subject, said, "Maya", "Look at this.", "Notes", "Photos")
@@ -84,9 +75,7 @@ func TestOutboxKeepsTheNewest(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	o := NewOutbox(store, clock)
 	for n := range OutboxSize + 50 {
@@ -94,9 +83,7 @@ func TestOutboxKeepsTheNewest(t *testing.T) {
 		err := store.Update(t.Context(), func(tx kv.Tx) error {
 			return o.Put(tx, fmt.Sprint(n), Message{To: "bob@example.com", Subject: fmt.Sprint(n), Text: "t", Links: []string{"l"}})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 	list, err := o.List(t.Context(), 1000)
 	if err != nil || len(list) != OutboxSize {
@@ -130,9 +117,7 @@ func TestOutboxKeepsTheNewest(t *testing.T) {
 func TestNothingIsKeptOfAFailedTransaction(t *testing.T) {
 	t.Parallel()
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	o := NewOutbox(store, nil)
 	err = store.Update(t.Context(), func(tx kv.Tx) error {
@@ -172,9 +157,7 @@ func TestInvitationMail(t *testing.T) {
 			To: "bob@example.com", Owner: "maya@example.com", From: written[name][0], Line: written[name][1], Apps: apps, Until: until,
 			Link: "https://control.example.net/invitation?token=abc&x=1",
 		}.Message()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if m.To != "bob@example.com" || m.ReplyTo != "maya@example.com" || len(m.Links) != 1 || !strings.Contains(m.Text, m.Links[0]) {
 			t.Errorf("%s: the mail is %+v", name, m)
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/emersion/go-message"
+
+	"porchlight/test/programs"
 )
 
 // Two nodes deliver from one store, after the server was away for an hour: every
@@ -20,9 +22,7 @@ func TestNodesShareAQueue(t *testing.T) {
 	other, err := NewSMTP(one.store, SMTPConfig{
 		Server: "smtp://" + s.Address, From: "porchlight@control.example.net", RootCAs: s.Roots, Now: one.now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	s.Stop()
 	for n := range mails {
 		one.put(fmt.Sprint(n), anInvitation(t))
@@ -44,9 +44,7 @@ func TestNodesShareAQueue(t *testing.T) {
 	arrived := map[string]int{}
 	for _, m := range s.Mails() {
 		e, err := message.Read(bytes.NewReader(m.Data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		arrived[e.Header.Get("Message-Id")]++
 	}
 	for id, n := range arrived {

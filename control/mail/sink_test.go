@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/kv"
 	"porchlight/test/mailserver"
+	"porchlight/test/programs"
 )
 
 const thePassword = "correct-horse"
@@ -28,9 +29,7 @@ func newSink(t testing.TB) *sink {
 
 func (s *sink) start(implicit bool) *sink {
 	s.t.Helper()
-	if err := s.Start(implicit); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, s.Start(implicit))
 	return s
 }
 
@@ -49,26 +48,20 @@ func newQueue(t testing.TB, s *sink, url string) *queueRig {
 	r := &queueRig{t: t, clock: &now, logs: &bytes.Buffer{}}
 	clock := func() time.Time { return *r.clock }
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { store.Close() })
 	r.store = store
 	r.SMTP, err = NewSMTP(store, SMTPConfig{
 		Server: strings.ReplaceAll(url, "ADDR", s.Address), From: "Porchlight <porchlight@control.example.net>", RootCAs: s.Roots, Now: clock,
 		Log: slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return r
 }
 
 func (r *queueRig) put(id string, m Message) {
 	r.t.Helper()
-	if err := r.store.Update(r.t.Context(), func(tx kv.Tx) error { return r.Put(tx, id, m) }); err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, r.store.Update(r.t.Context(), func(tx kv.Tx) error { return r.Put(tx, id, m) }))
 }
 
 func (r *queueRig) waiting() int { r.t.Helper(); return rows(r.t, r.store, queuePrefix) }
@@ -81,9 +74,7 @@ func rows(t testing.TB, store kv.Store, prefix string) (n int) {
 		n = len(items)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return n
 }
 
@@ -98,8 +89,6 @@ func anInvitation(t testing.TB) Message {
 		To: "bob@example.com", Owner: "maya@example.com", Until: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC),
 		Apps: []App{{Label: "Notizbücher 日記", Name: "notes"}}, Link: "https://control.example.net/invitation?token=" + strings.Repeat("abc_", 20),
 	}.Message()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return m
 }

@@ -21,6 +21,7 @@ import (
 
 	"porchlight/control/kv"
 	"porchlight/test/mailserver"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,18 +47,14 @@ func TestSMTPDelivers(t *testing.T) {
 			t.Errorf("the envelope is %s to %s", got.From, got.To[0])
 		}
 		mr, err := gomessage.CreateReader(bytes.NewReader(got.Data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		subject, err1 := mr.Header.Subject()
 		from, err2 := mr.Header.AddressList("From")
 		to, err3 := mr.Header.AddressList("To")
 		reply, err4 := mr.Header.AddressList("Reply-To")
 		date, err5 := mr.Header.Date()
 		id, err6 := mr.Header.MessageID()
-		if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err1, err2, err3, err4, err5, err6)
 		if subject != m.Subject || len(from) != 1 || from[0].Name != "Porchlight" || len(to) != 1 || to[0].Address != "bob@example.com" ||
 			len(reply) != 1 || reply[0].Address != "maya@example.com" || !date.Equal(*r.clock) || id != "id1@control.example.net" ||
 			mr.Header.Get("Auto-Submitted") != "auto-generated" {
@@ -69,14 +66,10 @@ func TestSMTPDelivers(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			kind, _, _ := p.Header.(*gomessage.InlineHeader).ContentType()
 			body, err := io.ReadAll(p.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			parts[kind] = strings.ReplaceAll(string(body), "\r\n", "\n")
 		}
 		if len(parts) != 2 || strings.TrimSpace(parts["text/plain"]) != strings.TrimSpace(m.Text) || strings.TrimSpace(parts["text/html"]) != strings.TrimSpace(m.HTML) {
@@ -108,9 +101,7 @@ func TestSMTPDownForAnHour(t *testing.T) {
 	ids := map[string]bool{}
 	for _, m := range s.Mails() {
 		e, err := message.Read(bytes.NewReader(m.Data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		ids[e.Header.Get("Message-Id")] = true
 	}
 	if len(s.Mails()) != 5 || len(ids) != 5 || r.waiting() != 0 {
@@ -134,9 +125,7 @@ func TestSMTPDownForTooLong(t *testing.T) {
 	r.put("short", short)
 	failed := func() []Failure {
 		list, err := Failures(t.Context(), r.store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return list
 	}
 	r.after(15*time.Minute - time.Second)
@@ -354,15 +343,11 @@ func TestFewLooksForMails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		memory, err := kv.Open(t.Context(), "memory:", kv.Options{Now: time.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer memory.Close()
 		store := &askedOnce{Store: memory}
 		s, err := NewSMTP(store, SMTPConfig{Server: "smtp://127.0.0.1:1", From: "porchlight@control.example.net", Now: time.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
@@ -380,9 +365,7 @@ func TestFewLooksForMails(t *testing.T) {
 			err := memory.Update(t.Context(), func(tx kv.Tx) error {
 				return putQueued(tx, id, queued{Message: anInvitation(t), PutAt: time.Now()}, due)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 		}
 		// Nothing listens there, so what is tried shows as a server that is away.
 		put("later", time.Now().Add(40*time.Second))
@@ -393,9 +376,7 @@ func TestFewLooksForMails(t *testing.T) {
 		if passes(time.Millisecond + lookAgain); s.away.Load() != 1 {
 			t.Error("it was not tried when it was due")
 		}
-		if err := memory.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete(firstKey(t, tx)) }); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, memory.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete(firstKey(t, tx)) }))
 		passes(slowestRedial)
 		away := s.away.Load()
 		put("left", time.Now())
@@ -425,9 +406,7 @@ func TestLookForMailsIsOneStatement(t *testing.T) {
 	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
 	r.deliverDue(t.Context()) // also gives up old ones, now and then
 	later := r.clock.Add(time.Hour)
-	if err := r.store.Update(t.Context(), func(tx kv.Tx) error { return putQueued(tx, "id", queued{Message: anInvitation(t)}, later) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.store.Update(t.Context(), func(tx kv.Tx) error { return putQueued(tx, "id", queued{Message: anInvitation(t)}, later) }))
 	store := &askedOnce{Store: r.store}
 	r.SMTP.store = store
 	for range 10 {

@@ -9,6 +9,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // What the server refuses for good, and what got too old, is noted for the
@@ -99,11 +100,9 @@ func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
 	for n := range failuresSize + 3 {
-		if err := r.store.Update(t.Context(), func(tx kv.Tx) error {
+		programs.Must(t, r.store.Update(t.Context(), func(tx kv.Tx) error {
 			return putFailure(tx, fmt.Sprint(n), "", Failure{To: fmt.Sprint(n), FailedAt: r.clock.Add(time.Duration(n) * time.Second)})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	list, err := Failures(t.Context(), r.store)
 	if err != nil || len(list) != failuresSize || list[0].To != fmt.Sprint(failuresSize+2) || list[failuresSize-1].To != "3" {
@@ -138,22 +137,18 @@ func TestUndeliveredIsTold(t *testing.T) {
 	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
 	list := func(computer string) (out []string) {
 		t.Helper()
-		if err := r.store.View(t.Context(), func(tx kv.Tx) (err error) {
+		programs.Must(t, r.store.View(t.Context(), func(tx kv.Tx) (err error) {
 			out, err = Undelivered(tx, computer)
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return out
 	}
 	for n := range toldSize + 3 {
 		for i, about := range []string{"one", "one", ""} {
-			if err := r.store.Update(t.Context(), func(tx kv.Tx) error {
+			programs.Must(t, r.store.Update(t.Context(), func(tx kv.Tx) error {
 				at := r.clock.Add(time.Duration(n) * time.Second)
 				return putFailure(tx, fmt.Sprint(n, i), about, Failure{To: fmt.Sprint(n / 2), FailedAt: at})
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 	}
 	if got := list("one"); len(got) == 0 || len(got) > 20 || got[0] != "11" || got[1] != "10" {
@@ -162,9 +157,7 @@ func TestUndeliveredIsTold(t *testing.T) {
 	if got := list("another"); got != nil {
 		t.Errorf("another is told of %v", got)
 	}
-	if err := r.store.Update(t.Context(), func(tx kv.Tx) error { return ForgetUndelivered(tx, "one", "11") }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.store.Update(t.Context(), func(tx kv.Tx) error { return ForgetUndelivered(tx, "one", "11") }))
 	if got := list("one"); len(got) == 0 || got[0] != "10" {
 		t.Errorf("written to anew, and told of %v", got)
 	}

@@ -25,9 +25,7 @@ type way struct {
 func openWay(t *testing.T, to string) *way {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	w := &way{Listener: l, to: to}
 	t.Cleanup(func() { _ = l.Close(); w.set(true) })
 	go func() {

@@ -35,9 +35,7 @@ type node struct {
 func secured(t *testing.T, secret, name string) func() (*tls.Config, int) {
 	t.Helper()
 	c, err := relay.NewsTLS(func() ([][]byte, error) { return [][]byte{[]byte(secret)}, nil }, name, "127.0.0.1", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return c
 }
 
@@ -65,9 +63,7 @@ func open(t *testing.T, name string, change func(*news.Config)) *node {
 	if n.News, err = news.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, n.Listen())
 	n.self = news.Node{Name: name, Run: cfg.Run, Address: n.Address()}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -276,18 +272,14 @@ func member(t *testing.T, secret string, to ...*node) *nats.Conn {
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: n.Address()})
 	}
 	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(programs.Patience) {
 		t.Fatal("the stranger's server does not start")
 	}
 	c, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -307,9 +299,7 @@ func sayUntil(t *testing.T, c *nats.Conn, message []byte, until func() bool) {
 func said(t *testing.T, from news.Node, number uint64, computers ...string) []byte {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{"node": from.Name, "run": from.Run, "number": number, "changed": computers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return b
 }
 
@@ -343,9 +333,7 @@ func TestForgedMessages(t *testing.T) {
 		large, said(t, two.self, 1<<40, ids...), said(t, two.self, 1<<40, "../x"), []byte("{"), nil,
 		said(t, one.self, 1<<40, "forged"), // in its own name
 	} {
-		if err := evil.Publish("changed", m); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, evil.Publish("changed", m))
 	}
 	// In the order of one connection, so what came before this was dropped.
 	sayUntil(t, evil, said(t, news.Node{Name: "three", Run: "r"}, 1), one.Missed)
@@ -372,9 +360,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	for _, secret := range []string{"the secret of some other control plane's nodes", "" /* no TLS at all */} {
 		stranger := member(t, secret, one)
 		for range 20 {
-			if err := stranger.Publish("changed", said(t, news.Node{Name: "x", Run: "x"}, 1, "forged")); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, stranger.Publish("changed", said(t, news.Node{Name: "x", Run: "x"}, 1, "forged")))
 		}
 	}
 	// The port itself: without a certificate, and with one of another authority.
@@ -418,9 +404,7 @@ func TestStrangersAreRefused(t *testing.T) {
 func handshake(t *testing.T, addr string, config *tls.Config) error {
 	t.Helper()
 	raw, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer raw.Close()
 	_ = raw.SetDeadline(time.Now().Add(programs.Patience))
 	config.NextProtos = []string{"porchlight-news/2"}

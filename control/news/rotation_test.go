@@ -32,17 +32,13 @@ func TestNewsGoesOverToAnotherSecret(t *testing.T) {
 	for i, name := range []string{"one", "two", "three"} {
 		set(i, ourSecret)
 		config, err := relay.NewsTLS(func() ([][]byte, error) { return *rings[i].Load(), nil }, name, "127.0.0.1", time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		nodes = append(nodes, open(t, name, func(c *news.Config) { c.TLS = config }))
 	}
 	meet(t, nodes...)
 	thief := member(t, ourSecret, nodes...)
 	listening, err := thief.SubscribeSync("changed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	told := 0
 	tell := func() {
 		t.Helper()

@@ -68,16 +68,10 @@ func TestKilledAndSilentNodes(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestChildNode$")
 			cmd.Env = append(os.Environ(), childVariable+"="+one.Address())
 			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
+			programs.Must(t, cmd.Start())
 			defer func() { _ = stdin.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 			line, err := bufio.NewReader(stdout).ReadString('\n')
 			address, ok := strings.CutPrefix(strings.TrimSpace(line), "at ")
@@ -91,9 +85,7 @@ func TestKilledAndSilentNodes(t *testing.T) {
 
 			said.take()
 			begun := time.Now()
-			if err := cmd.Process.Signal(tt.sig); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, cmd.Process.Signal(tt.sig))
 			// Nobody answering at once tells that it is forgotten; while it is only
 			// silent, each question takes its time.
 			programs.Eventually(t, "the node is forgotten", func() bool {

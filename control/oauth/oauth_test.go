@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 const goodQuery = "client_id=c&redirect_uri=https%3A%2F%2Fpocketnotes.example%2Fcb&response_type=code&state=s" +
@@ -58,9 +59,7 @@ func TestCredentials(t *testing.T) {
 		"Basic, broken percent signs": {[]string{basic("c%zz", "s")}, "", none},
 	} {
 		form, err := url.ParseQuery(tt.form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		got, err := credentials(tt.header, form)
 		if got != tt.want || (err != nil) != (tt.want == none) || err != nil && code(err) != controlapi.CodeInvalidClient {
 			t.Errorf("%s: %+v, %v", what, got, err)
@@ -91,9 +90,7 @@ func TestSentenceNamesThePart(t *testing.T) {
 		{basic, "grant_type=refresh_token&refresh_token=t&client_id=j", "client_id in the form is another"},
 	} {
 		form, err := parseForm(tt.form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		req, err := parseToken(tt.header, form)
 		if err == nil {
 			err = req.incomplete

@@ -44,9 +44,7 @@ func TestAbortedVisitsAreNamed(t *testing.T) {
 	}
 	named := func(a *agent, tickets ...tunnelwire.Ticket) {
 		t.Helper()
-		if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Aborted, Tickets: tickets}); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Aborted, Tickets: tickets}))
 		ping(t, a) // the frame before it has been handled when it is answered
 	}
 	lost, stays := visits[0], visits[1]

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // tired fails with each of its errors before it accepts.
@@ -52,9 +54,7 @@ func TestPeersListenerFails(t *testing.T) {
 		c.Peers.Listener = &tired{Listener: c.Peers.Listener, left: []syscall.Errno{syscall.EINVAL}}
 	})
 	l, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

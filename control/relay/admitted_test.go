@@ -69,11 +69,9 @@ func TestPlacesAreKeptForThoseLetInLately(t *testing.T) {
 		c.Limits.VisitorsPerComputer, c.VisitorWait = 40, longest
 	}, nil)
 	a := connectAgent(t, addr, "maya")
-	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{
+	programs.Must(t, tunnelwire.WriteFrame(a.control, tunnelwire.Frame{
 		Type: tunnelwire.Known, Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.2")},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	ping(t, a) // the frame before it has been read when it is answered
 	for i := range 4 {
 		crowd(t, r, addr, fmt.Sprintf("127.0.0.%d", 10+i), 20)
@@ -89,9 +87,7 @@ func TestPlacesAreKeptForThoseLetInLately(t *testing.T) {
 func ping(t *testing.T, a *agent) {
 	t.Helper()
 	sent := time.Now().UnixNano()
-	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Ping, Sent: sent}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Ping, Sent: sent}))
 	timeout := time.After(longest)
 	for {
 		select {

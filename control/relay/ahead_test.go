@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 // corked is a connection whose writes are kept back for a while.
@@ -46,9 +47,7 @@ func TestFramesThatComeTogether(t *testing.T) {
 	a := connectAgentOver(t, cork, addr, "maya")
 	bytesOf := func(f tunnelwire.Frame) []byte {
 		var b bytes.Buffer
-		if err := tunnelwire.WriteFrame(&b, f); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, tunnelwire.WriteFrame(&b, f))
 		return b.Bytes()
 	}
 	known := bytesOf(tunnelwire.Frame{Type: tunnelwire.Known})
@@ -103,9 +102,7 @@ func TestEndBehindAFrame(t *testing.T) {
 	cork := &corked{Conn: dial(t, addr)}
 	a := connectAgentOver(t, cork, addr, "maya")
 	cork.on = true
-	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Known}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Known}))
 	if err := errors.Join(a.control.CloseWrite(), cork.SetWriteDeadline(time.Time{})); err != nil { // it leaves one in the past
 		t.Fatal(err)
 	}

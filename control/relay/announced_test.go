@@ -26,9 +26,7 @@ func header(t testing.TB, version byte, source, destination string) []byte {
 	h := proxyproto.HeaderProxyFromAddrs(version,
 		net.TCPAddrFromAddrPort(netip.MustParseAddrPort(source)), net.TCPAddrFromAddrPort(netip.MustParseAddrPort(destination)))
 	b, err := h.Format()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return b
 }
 

@@ -13,6 +13,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // Agents of before version 0.1.0 are told to update by the frame that they read, under a
@@ -23,9 +24,7 @@ func TestTunnelsOfBeforeAreToldToUpdate(t *testing.T) {
 	for _, protocol := range []string{"porchlight-tunnel/1", "porchlight-tunnel/2"} {
 		for _, credential := range []string{"credential-of-maya", "unknown"} {
 			conn := tls.Client(dial(t, addr), &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{protocol}})
-			if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: credential, Instance: "a/0"}); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: credential, Instance: "a/0"}))
 			f, err := tunnelwire.ReadFrame(conn)
 			wait := time.Duration(f.RetryAfter) * time.Second
 			if err != nil || f.Type != tunnelwire.Refused || f.Code != tunnelwire.CodeProtocol || f.Message != controlapi.SayOutdated || wait < 2*time.Minute {
@@ -45,21 +44,15 @@ func TestNodesOfBeforeAreRefused(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
 	before, err := newPeerTLS(always(peerSecret), "before", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	err = store.Update(t.Context(), func(tx kv.Tx) error {
 		row := nodeRow{Node: "before", Run: "r", Peer: l.Addr().String(), Relay: controlapi.Relay{Address: "before.example:443"}}
 		return putRow(tx, keyNodes+"before", row, lease)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	store.hall.hold("maya.localhost", "r", true)
 	var log logLines
 	one := serveNode(t, store, "one", func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })

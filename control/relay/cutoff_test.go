@@ -43,9 +43,7 @@ func realAgent(t *testing.T, name string, nodes ...node) (stop func()) {
 		relays = append(relays, controlapi.Relay{Address: n.addr, ServerName: testAuthHost})
 	}
 	leaf, err := x509.ParseCertificate(testCertificate().Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
 	agent, err := tunnel.New(tunnel.Config{
@@ -54,9 +52,7 @@ func realAgent(t *testing.T, name string, nodes ...node) (stop func()) {
 		Credential: func() string { return "credential-of-" + name },
 		RootCAs:    roots,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = agent.Run(ctx) })

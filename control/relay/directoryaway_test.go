@@ -21,9 +21,7 @@ import (
 func turnedAway(t *testing.T, addr, name string) []byte {
 	t.Helper()
 	got, err := io.ReadAll(visit(t, addr, recordHello(t, &tls.Config{ServerName: name})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return got
 }
 
@@ -138,9 +136,7 @@ func TestSlowLookups(t *testing.T) {
 	look := func() {
 		t.Helper()
 		store.err = nil
-		if err := errors.Join(d.renew(t.Context()), d.look(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, d.renew(t.Context()), d.look(t.Context()))
 	}
 	look()
 	for range failedMost - 1 {
@@ -172,17 +168,13 @@ func TestAskingIsBounded(t *testing.T) {
 	const silent = askedMost
 	for i := range silent {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		t.Cleanup(func() { _ = l.Close() }) // who connects is answered by nobody
 		err = store.Update(t.Context(), func(tx kv.Tx) error {
 			name := fmt.Sprintf("silent%d", i)
 			return putRow(tx, keyNodes+name, nodeRow{Node: name, Run: name, Peer: l.Addr().String(), Protocol: nodeProtocol}, lease)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 	one := serveNode(t, store, "one", nil)
 	one.sees(t, silent+1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // newsNode is a directory whose news a test says.
@@ -49,9 +50,7 @@ func withNews(store kv.Store, name string) *newsNode {
 func (n *newsNode) step(t *testing.T) {
 	t.Helper()
 	for _, do := range []func(context.Context) error{n.renew, n.look} {
-		if err := do(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, do(t.Context()))
 	}
 }
 

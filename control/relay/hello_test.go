@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // recordHello returns the first bytes a real client sends.
@@ -22,14 +24,10 @@ func recordHello(t testing.TB, config *tls.Config) []byte {
 	}()
 	b := make([]byte, 64<<10)
 	n, err := server.Read(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for n < 5 || n < 5+int(b[3])<<8+int(b[4]) {
 		more, err := server.Read(b[n:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		n += more
 	}
 	return b[:n]

@@ -26,9 +26,7 @@ import (
 func dialAuth(t *testing.T, addr, protocol string) *tls.Conn {
 	t.Helper()
 	conn := tls.Client(dial(t, addr), &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{protocol}})
-	if err := conn.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, conn.Handshake())
 	return conn
 }
 
@@ -141,12 +139,7 @@ func TestSlowRequestsEnd(t *testing.T) {
 		_ = encode.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}
 	frames := http2.NewFramer(page, page)
-	if err := errors.Join(
-		frames.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}),
-		frames.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}),
-	); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, frames.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}), frames.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}))
 	for range 2 {
 		select {
 		case err := <-ended:
@@ -175,9 +168,7 @@ func TestAgentAdmittedAfterTheDrainIsEnded(t *testing.T) {
 	})
 	addr, stop, ended := serve(t, r, nil)
 	conn := dialAuth(t, addr, controlapi.TunnelALPN)
-	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}))
 	<-asked
 	stop()
 	programs.Eventually(t, "the drain is over", func() bool { r.routes.mu.Lock(); defer r.routes.mu.Unlock(); return r.routes.aborted })
@@ -232,15 +223,11 @@ func TestVisitorSentAtTheEndOfTheDrainIsServed(t *testing.T) {
 	}
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	there := dial(t, l.Addr().String())
 	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	go func() { // which waits for the other end
 		here := conn.(*net.TCPConn)
 		two.turnAway(&peerStream{stream: here, raw: here}, &preface{}, errUnknownHost)
@@ -268,9 +255,7 @@ func TestKickWhileACredentialIsLookedUp(t *testing.T) {
 		}
 	}, nil)
 	conn := dialAuth(t, addr, controlapi.TunnelALPN)
-	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}))
 	<-asked
 	r.Kick("maya")
 	close(answer)

@@ -140,9 +140,7 @@ func (s *countingStore) PutAll(ctx context.Context, ttl time.Duration, rows ...k
 func sharedStore(t testing.TB, now func() time.Time) *countingStore {
 	t.Helper()
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	return &countingStore{Store: store, hall: hall{held: map[string][]string{}}}
 }
@@ -162,9 +160,7 @@ type node struct {
 func among(t *testing.T, store *countingStore, name string) func(*Config) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return func(c *Config) {
 		c.Node = name
 		c.Peers = &Peers{
@@ -265,9 +261,7 @@ func TestVisitorsAtAnotherNode(t *testing.T) {
 		t.Fatalf("%d bytes of %d came, %v", len(whole), len(large), err)
 	}
 	exchange(t, visitor, data, "the other direction goes on")
-	if err := visitor.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, visitor.CloseWrite())
 	if rest, err := io.ReadAll(data); err != nil || len(rest) > 0 {
 		t.Fatalf("%q, %v", rest, err)
 	}
@@ -314,18 +308,14 @@ func TestDeadNode(t *testing.T) {
 		gone := nodeRow{Node: "gone", Run: "r", Peer: programs.FreeAddress(t), Relay: controlapi.Relay{Address: "gone.example:443"}, Protocol: nodeProtocol}
 		return putRow(tx, keyNodes+"gone", gone, lease)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	store.hall.hold("maya.localhost", "r", true)
 	changed := make(chan struct{}, 64)
 	one := serveNode(t, store, "one", func(c *Config) { c.Now = now.Now; c.Peers.Changed = func() { changed <- struct{}{} } })
 	one.sees(t, 2)
 	answer := func(name string) []byte {
 		got, err := io.ReadAll(visit(t, one.addr, recordHello(t, &tls.Config{ServerName: name})))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return got
 	}
 	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
@@ -345,13 +335,9 @@ func TestDeadNode(t *testing.T) {
 	// away, which the next test is about.
 	for range 2 * lease / time.Second {
 		now.advance(time.Second)
-		if err := one.directory.look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, one.directory.look(t.Context()))
 	}
-	if err := errors.Join(one.directory.renew(t.Context()), one.directory.look(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, one.directory.renew(t.Context()), one.directory.look(t.Context()))
 	if got := one.RelaysFor("maya"); len(got) != 1 || got[0].Address != "one.example:443" {
 		t.Errorf("when its lease is over, agents are told of %v", got)
 	}
@@ -386,25 +372,17 @@ func TestPeersPort(t *testing.T) {
 	store := sharedStore(t, nil)
 	two := serveNode(t, store, "two", nil)
 	own, err := newPeerTLS(always(peerSecret), "one", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	stranger, err := newPeerTLS(always(bytes.Repeat([]byte("t"), 32)), "one", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	late, err := newPeerTLS(always(peerSecret), "one", func() time.Time { return time.Now().Add(-peerCertLife - time.Hour) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err := newPeerTLS(always(peerSecret[:31]), "one", time.Now); err == nil {
 		t.Error("a short secret is taken")
 	}
 	certificate := func(p *peerTLS) []tls.Certificate {
 		c, err := p.certificate()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return []tls.Certificate{*c}
 	}
 	source := netip.MustParseAddrPort("[2001:db8::7]:4711")

@@ -10,6 +10,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 // network is a source of its own.
@@ -145,9 +146,7 @@ func TestAgentsAreToldWhenTheStoreHasRoom(t *testing.T) {
 		}
 	}, nil)
 	conn := dialAuth(t, addr, controlapi.TunnelALPN)
-	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}))
 	if f, err := tunnelwire.ReadFrame(conn); err != nil || f.Code != tunnelwire.CodeUnavailable || f.RetryAfter != 18 {
 		t.Errorf("answered with %+v, %v", f, err)
 	}

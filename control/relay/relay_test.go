@@ -82,9 +82,7 @@ func newRelay(t *testing.T, change func(*Config)) *Relay {
 		change(&cfg)
 	}
 	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return r
 }
 
@@ -92,9 +90,7 @@ func newRelay(t *testing.T, change func(*Config)) *Relay {
 func serve(t *testing.T, r *Relay, wrap func(net.Listener) net.Listener) (addr string, stop func(), ended <-chan struct{}) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	addr = l.Addr().String()
 	if wrap != nil {
 		l = wrap(l)
@@ -127,9 +123,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 func dialFrom(t *testing.T, source, addr string) *net.TCPConn {
 	t.Helper()
 	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}).Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	_ = conn.SetDeadline(time.Now().Add(longest))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn.(*net.TCPConn)
@@ -199,19 +193,13 @@ func connectAgentSaying(t *testing.T, conn net.Conn, addr string, hello tunnelwi
 	t.Helper()
 	a := &agent{t: t, addr: addr, tickets: make(chan tunnelwire.Ticket, 4096), frames: make(chan tunnelwire.Frame, 1024)}
 	a.control = tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{controlapi.TunnelALPN}})
-	if err := a.control.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, a.control.Handshake())
 	state := a.control.ConnectionState()
 	material, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	a.key = tunnelwire.NewHeaderKey(material)
 	hello.Type = tunnelwire.Hello
-	if err := tunnelwire.WriteFrame(a.control, hello); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(a.control, hello))
 	f, err := tunnelwire.ReadFrame(a.control)
 	if err != nil || f.Type != tunnelwire.Welcome {
 		t.Fatalf("%+v, %v", f, err)
@@ -258,9 +246,7 @@ func (a *agent) open(ticket tunnelwire.Ticket) *net.TCPConn {
 func (a *agent) visitor(conn net.Conn, ticket tunnelwire.Ticket) netip.AddrPort {
 	a.t.Helper()
 	head, err := headOf(conn)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	programs.Must(a.t, err)
 	return a.sourceIn(head, ticket)
 }
 

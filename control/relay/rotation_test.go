@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // ring is what nodes read from their store: secrets that change while they run.
@@ -61,9 +63,7 @@ func TestPeersGoOverToAnotherSecret(t *testing.T) {
 			}
 			hello := recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"})
 			old, err := newPeerTLS(always(oldSecret), "one", time.Now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			config := old.client("three")
 			config.InsecureSkipVerify = true //nolint:gosec // a thief takes whom it finds
 			conn := tls.Client(dial(t, nodes[2].peer), config)
@@ -84,9 +84,7 @@ func TestNobodyIsANodeWithoutASecret(t *testing.T) {
 	var r ring
 	r.set(oldSecret)
 	p, err := newPeerTLS(r.secrets, "one", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.set()
 	if !p.server().ClientCAs.Equal(x509.NewCertPool()) {
 		t.Error("somebody is known")

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"porchlight/test/programs"
 )
 
 // On a listener of ours the options are set once; this holds the kernel to
@@ -13,13 +15,9 @@ import (
 func TestAcceptedConnectionsAreWatched(t *testing.T) {
 	t.Parallel()
 	own, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	given, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for name, l := range map[string]net.Listener{"own": own, "given": given} {
 		defer l.Close()
 		client := dial(t, l.Addr().String())
@@ -27,15 +25,11 @@ func TestAcceptedConnectionsAreWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer conn.Close()
 		tuner(l)(conn)
 		raw, err := conn.(*net.TCPConn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		_ = raw.Control(func(fd uintptr) {
 			for _, option := range []struct {
 				name              string

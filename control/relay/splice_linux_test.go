@@ -17,18 +17,12 @@ import (
 func bulkPair(t *testing.T) (a, b *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	dialed, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	accepted, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { dialed.Close(); accepted.Close() })
 	return dialed.(*net.TCPConn), accepted.(*net.TCPConn)
 }
@@ -131,9 +125,7 @@ func TestBulkNearByIsNotPaced(t *testing.T) {
 				refused = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
 			})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return refused
 	}
 	unpaced := "cubic"
@@ -154,9 +146,7 @@ func TestBulkNearByIsNotPaced(t *testing.T) {
 			}
 			defer func() { bulk.close(); bulk.pipe.close() }()
 			raw, err := visitorEnd.SyscallConn()
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			var control string
 			_ = raw.Control(func(fd uintptr) {
 				control, _ = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
@@ -173,9 +163,7 @@ func TestBulkNearByIsNotPaced(t *testing.T) {
 func seenNear(t *testing.T, conn, peer *net.TCPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	one := make([]byte, 1)
 	for near := false; !near; {
 		for _, ends := range [][2]*net.TCPConn{{conn, peer}, {peer, conn}} {

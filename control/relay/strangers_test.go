@@ -26,9 +26,7 @@ import (
 func idleHTTP2(t *testing.T, from, addr string) *tls.Conn {
 	t.Helper()
 	conn := tls.Client(dialFrom(t, from, addr), &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err := conn.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, conn.Handshake())
 	_, err := io.WriteString(conn, http2.ClientPreface)
 	if err = errors.Join(err, http2.NewFramer(conn, nil).WriteSettings()); err != nil {
 		t.Fatal(err)
@@ -80,9 +78,7 @@ func TestAnIdleCrowdGivesWayAtTheAuthHost(t *testing.T) {
 	get := func(c *http.Client, path string) string {
 		t.Helper()
 		resp, err := c.Get("https://" + addr + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer resp.Body.Close()
 		said, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -233,9 +229,7 @@ func TestAFaultCostsOneRequest(t *testing.T) {
 	}})
 	for _, path := range []string{"/", "/fault", "/"} {
 		req, err := http.NewRequestWithContext(count, http.MethodGet, "https://"+testAuthHost+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		resp, err := client.Do(req)
 		if (err != nil) != (path == "/fault") {
 			t.Errorf("%s: %v", path, err)

@@ -36,9 +36,7 @@ func (a *agent) told() (snapshot []byte, last tunnelwire.Frame) {
 
 func (a *agent) send(f tunnelwire.Frame) {
 	a.t.Helper()
-	if err := tunnelwire.WriteFrame(a.control, f); err != nil {
-		a.t.Fatal(err)
-	}
+	programs.Must(a.t, tunnelwire.WriteFrame(a.control, f))
 }
 
 // untilStopped makes a Config.Sync of what tells until its context ends.
@@ -140,9 +138,7 @@ func TestAskIsNotAnsweredByTheOneBefore(t *testing.T) {
 			break
 		}
 	}
-	if err := tell([]byte("of the second")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tell([]byte("of the second")))
 	if got, last := a.told(); string(got) != "of the second" {
 		t.Errorf("told %q, %+v", got, last)
 	}
@@ -213,9 +209,7 @@ func TestSessionsEndWhileTheyAreTold(t *testing.T) {
 func TestTicketsComeBetweenParts(t *testing.T) {
 	t.Parallel()
 	s := &session{relay: newRelay(t, nil), writing: true, pending: make(map[ticketID]issued)}
-	if err := s.tell(bytes.Repeat([]byte("x"), 3*tunnelwire.MaxPart)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.tell(bytes.Repeat([]byte("x"), 3*tunnelwire.MaxPart)))
 	for i := range 3 {
 		p := &s.pools[plainPool]
 		p.waiting = append(p.waiting, make(waiter, 1))

@@ -32,9 +32,7 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 	const host, nowhere = "control.porch.test", "https://127.0.0.1:1/dir"
 	dir := t.TempDir()
 	ca, err := localca.Open(filepath.Join(dir, "ca"), localca.Options{Names: []string{host}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	certFile, keyFile, sealKey := filepath.Join(dir, "c"), filepath.Join(dir, "k"), filepath.Join(dir, "seal-key")
 	leaf := writePair(t, ca, host, certFile, keyFile)
 	if _, err := certstore.MakeKeys(sealKey); err != nil {
@@ -42,14 +40,10 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 	}
 	n := &Node{cfg: Config{DataDir: dir, SealKey: sealKey, ACMEDirectory: nowhere, Log: slog.New(slog.DiscardHandler)}, store: noDatabase{}}
 	n.cfg.AuthHost = host
-	if err := n.openACME(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, n.openACME(t.Context()))
 
 	magic, cache, err := acmeorder.New(acmeorder.Config{Storage: n.acme.shared, Directory: nowhere})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	issuer := magic.Issuers[0].IssuerKey()
 	cache.Stop()
 	for key, from := range map[string]string{
@@ -63,9 +57,7 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := n.acme.shared.Copy().Store(t.Context(), key, value); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, n.acme.shared.Copy().Store(t.Context(), key, value))
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -85,9 +77,7 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 		_ = tls.Server(there, n.acme.config()).HandshakeContext(ctx) // the visitor says how it went
 	}()
 	visitor := tls.Client(here, &tls.Config{ServerName: host, InsecureSkipVerify: true})
-	if err := visitor.HandshakeContext(ctx); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, visitor.HandshakeContext(ctx))
 	if got := n.acme.ends(); !got.Equal(leaf.NotAfter) {
 		t.Errorf("it ends %v, want %v", got, leaf.NotAfter)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/control"
+	"porchlight/test/programs"
 )
 
 // TestBehindABalancer: a node whose operator names a balancer serves what comes
@@ -24,13 +25,9 @@ func TestBehindABalancer(t *testing.T) {
 	addrs, _ := n.Addrs()
 	ask := func(header string) (string, error) {
 		conn, err := net.Dial("tcp", addrs[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 		_, _ = io.WriteString(conn, header)
 		secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost})
 		_, _ = io.WriteString(secure, "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.cfg.AuthHost+"\r\nConnection: close\r\n\r\n")

@@ -20,6 +20,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
+	"porchlight/test/programs"
 )
 
 // A node whose clock is 50 minutes behind the database's tells agents the database's time
@@ -41,26 +42,18 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 		}
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(askOf(t, n, roots, "http/1.1", "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.cfg.AuthHost+"\r\n\r\n")), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	_ = answer.Body.Close()
 	date, err := http.ParseTime(answer.Header.Get("Date"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	theirs("Date of HTTP", date)
 
 	computer, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	tunnel := askOf(t, n, roots, controlapi.TunnelALPN, "")
 	send := func(f tunnelwire.Frame) {
 		t.Helper()
-		if err := tunnelwire.WriteFrame(tunnel, f); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, tunnelwire.WriteFrame(tunnel, f))
 	}
 	send(tunnelwire.Frame{Type: tunnelwire.Hello, Credential: computer.Credential, Instance: "test"})
 	synced(t, tunnel)
@@ -76,9 +69,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	kept := &Node{cfg: n.cfg, store: n.store}
 	kept.cfg.Mail = MailConfig{}
 	outbox, err := kept.mail()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var rows []kv.Item
 	err = n.store.Update(t.Context(), func(tx kv.Tx) (err error) {
 		m := mail.Message{To: "maya@example.com", Subject: "s", Text: "t"}
@@ -92,9 +83,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	due, err := strconv.ParseInt(rows[0].Key[len("mail/"):][:16], 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	theirs("when a mail is due", time.Unix(0, due))
 	entries, err := outbox.(*mail.Outbox).List(t.Context(), 10)
 	if err != nil || len(entries) != 1 {
@@ -106,9 +95,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	ahead := func() float64 {
 		t.Helper()
 		families, err := n.health.registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, f := range families {
 			if f.GetName() == "porchlight_store_clock_ahead_seconds" {
 				return f.GetMetric()[0].GetGauge().GetValue()
@@ -152,13 +139,9 @@ func (l *lines) count(what string) int {
 func askOf(t *testing.T, n *Node, roots *x509.CertPool, protocol, ask string) *tls.Conn {
 	t.Helper()
 	conn, err := tls.Dial("tcp", n.listeners[0].Addr().String(), &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{protocol}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	if _, err := io.WriteString(conn, ask); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/relay"
+	"porchlight/test/programs"
 )
 
 func limited(l relay.Limits, proxies ...string) Config {
@@ -93,9 +94,7 @@ func TestLimitsTaken(t *testing.T) {
 	c := limited(relay.Limits{Visitors: 64, VisitorsPerSource: 64, Tunnels: 100, Handshakes: 1, HandshakesPerSource: 1},
 		"10.1.2.3/24", "192.0.2.7", "2001:db8::1")
 	for range 2 { // Complete may be called again
-		if err := c.Complete(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, c.Complete())
 	}
 	var got []string
 	for _, p := range c.proxies {
@@ -128,9 +127,7 @@ func TestLimitsFollowTheFileLimit(t *testing.T) {
 	c := limited(relay.Limits{Visitors: 5000, VisitorsPerSource: 5000, Tunnels: 900, Handshakes: 100})
 	c.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	for range 2 {
-		if err := c.completeLimits(files); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, c.completeLimits(files))
 	}
 	got := c.Limits
 	if 2*got.Visitors > ours*3/4 || got.Tunnels > ours*3/4 || got.Handshakes != 100 {
@@ -193,9 +190,7 @@ func TestWarnOfNeighbours(t *testing.T) {
 func TestNoServerInAnAgentsDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, agentFile), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, agentFile), nil, 0o600))
 	_, err := Open(t.Context(), Config{DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}})
 	if err == nil || !strings.Contains(err.Error(), "of a Porchlight agent") {
 		t.Fatalf("Open: %v", err)

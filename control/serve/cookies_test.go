@@ -104,9 +104,7 @@ func TestTooManyCookiesGetAPage(t *testing.T) {
 				transport = heedless(dial, conf)
 			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.AuthURL()+tt.path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			for name, value := range tt.fields {
 				req.Header.Set(name, value)
 			}

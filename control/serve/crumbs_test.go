@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"porchlight/control"
+	"porchlight/test/programs"
 )
 
 // Weakness: a crumb of a cookie that is in HPACK's table comes in one byte, and crumbs are
@@ -28,9 +29,7 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 	for what, crumbs := range map[string]int{"beyond what may be": 257, "within": 15} {
 		t.Run(what, func(t *testing.T) {
 			conn, err := tls.Dial("tcp", addrs[0], &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{"h2"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(time.Minute))
 			frames := http2.NewFramer(conn, conn)
@@ -49,9 +48,7 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 					_ = encoder.WriteField(hpack.HeaderField{Name: "cookie", Value: strings.Repeat("x", crumb)})
 				}
 				err := frames.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, err)
 			}
 			measured := false
 			for begun, ended := 0, 0; ended < streams; {

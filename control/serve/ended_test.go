@@ -14,15 +14,14 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 // runNode runs a node of its own authority until the test ends.
 func runNode(t *testing.T, cfg Config) (n *Node, roots *x509.CertPool) {
 	t.Helper()
 	n, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
@@ -55,20 +54,12 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 		conn, err := tls.Dial("tcp", addrs[0], &tls.Config{
 			RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{controlapi.TunnelALPN},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: credential, Instance: "test"}); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+		programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: credential, Instance: "test"}))
 		f, err := tunnelwire.ReadFrame(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return conn, f
 	}
 	transport := controlapi.NewTransport(roots)
@@ -99,9 +90,7 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 		},
 	} {
 		e, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		conn, f := tunnel(e.Credential)
 		if f.Type != tunnelwire.Welcome {
 			t.Fatalf("%s: the tunnel is answered with %+v", name, f)
@@ -134,21 +123,15 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 // synced asks for a snapshot by the tunnel, and reads it.
 func synced(t *testing.T, conn *tls.Conn) (s controlapi.Snapshot) {
 	t.Helper()
-	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Sync}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Sync}))
 	var told []byte
 	for {
 		f, err := tunnelwire.ReadFrame(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if told = append(told, f.Part...); f.Type == tunnelwire.Synced && !f.More {
 			break
 		}
 	}
-	if err := json.Unmarshal(told, &s); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal(told, &s))
 	return s
 }

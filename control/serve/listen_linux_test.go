@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"porchlight/control"
+	"porchlight/test/programs"
 )
 
 // TestListenerHandsItsOptionsOn: a node listens by relay.Listen, so that the kernel
@@ -15,34 +16,24 @@ import (
 func TestListenerHandsItsOptionsOn(t *testing.T) {
 	t.Parallel()
 	n, err := Open(t.Context(), Config{DataDir: t.TempDir(), Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer n.Close()
 	visitor, err := net.Dial("tcp", n.listeners[0].Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer visitor.Close()
 	// One that says nothing the kernel keeps to itself for a while.
 	if _, err := visitor.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := n.listeners[0].Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer conn.Close()
 	raw, err := conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	err = raw.Control(func(fd uintptr) {
 		if ms, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); err != nil || ms == 0 {
 			t.Errorf("a connection comes without its user timeout: %d ms, %v", ms, err)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }

@@ -36,13 +36,9 @@ func TestNewsOfAnotherNode(t *testing.T) {
 	for i := range 100 {
 		short := fmt.Sprintf("computer%d", i/10)
 		added, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		w, _, err := two.Agents.Sync(t.Context(), added.Credential, netip.Addr{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if _, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short); err != nil {
 			t.Fatal(err)
 		}

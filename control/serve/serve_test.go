@@ -23,6 +23,7 @@ import (
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/internal/localca"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Stopping(m)) }
@@ -33,9 +34,7 @@ func TestComplete(t *testing.T) {
 		return Config{DataDir: "d", Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:8443", ":9443"}}
 	}
 	c := base()
-	if err := c.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, c.Complete())
 	if c.AuthHost != "control.porch.test" || c.PublicPort != 8443 || c.TLS != TLSInternal || c.Grace != DefaultGrace || c.Log == nil {
 		t.Errorf("%+v", c)
 	}
@@ -98,9 +97,7 @@ func TestCompleteTakes(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer taken.Close()
 	dir := t.TempDir()
 	cfg := Config{DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Metrics: taken.Addr().String()}
@@ -109,9 +106,7 @@ func TestOpenFails(t *testing.T) {
 	}
 	cfg.Metrics = ""
 	n, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("Open of a directory in use: %v", err)
 	}
@@ -124,19 +119,13 @@ func TestOpenFails(t *testing.T) {
 func writePair(t *testing.T, ca *localca.CA, host, certFile, keyFile string) *x509.Certificate {
 	t.Helper()
 	pair, err := ca.Issue(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for path, block := range map[string]*pem.Block{
 		certFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, keyFile: {Type: "PRIVATE KEY", Bytes: key},
 	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	return pair.Leaf
 }
@@ -146,9 +135,7 @@ func writePair(t *testing.T, ca *localca.CA, host, certFile, keyFile string) *x5
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer taken.Close()
 	cfg := Config{DataDir: t.TempDir(), Naming: control.Naming{Domain: "porch.test"}, Listen: []string{taken.Addr().String()}}
 	refused := func(want string) {
@@ -166,18 +153,12 @@ func TestPortTaken(t *testing.T) {
 		t.Errorf("%d files were left behind, %v", len(left), err)
 	}
 	store, err := kv.Open(t.Context(), filepath.Join(cfg.DataDir, StoreFile), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	refused("in use by another process")
 	// As a program of before left it: with no number of its format.
 	format := kv.FormatKeys()[0]
-	if err := store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete(format) }); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete(format) }))
+	programs.Must(t, store.Close())
 	refused("another program does")
 	err = kv.Look(t.Context(), filepath.Join(cfg.DataDir, StoreFile), kv.Options{}, func(tx kv.Tx) error {
 		_, err := tx.Get(format)
@@ -193,9 +174,7 @@ func TestCertificateFiles(t *testing.T) {
 	t.Parallel()
 	const host = "control.porch.test"
 	ca, err := localca.Open(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"porch.test"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	log := slog.New(slog.DiscardHandler)
@@ -208,26 +187,20 @@ func TestCertificateFiles(t *testing.T) {
 	}
 	lastYear := func() time.Time { return time.Now().AddDate(-1, 0, 0) }
 	old, err := localca.Open(filepath.Join(t.TempDir(), "old"), localca.Options{Names: []string{"porch.test"}, Now: lastYear})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	writePair(t, old, host, certFile, keyFile)
 	if _, err := fromFiles(certFile, keyFile, host, log); err == nil || !strings.Contains(err.Error(), "expired on") {
 		t.Errorf("a certificate of last year: %v", err)
 	}
 	first := writePair(t, ca, host, certFile, keyFile)
 	c, err := fromFiles(certFile, keyFile, host, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	now := time.Now()
 	c.now = func() time.Time { return now }
 	served := func() *x509.Certificate {
 		t.Helper()
 		cert, err := c.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return cert.Leaf
 	}
 	second := writePair(t, ca, host, certFile, keyFile)
@@ -238,9 +211,7 @@ func TestCertificateFiles(t *testing.T) {
 	if !served().Equal(second) {
 		t.Error("a renewed certificate is not served")
 	}
-	if err := os.WriteFile(keyFile, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(keyFile, []byte("half"), 0o600))
 	now = now.Add(lookEvery)
 	if !served().Equal(second) {
 		t.Error("the old certificate does not outlive a broken file")
@@ -258,27 +229,19 @@ func TestCertificateOfAuthority(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { return now }
 	ca, err := localca.Open(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{host}, Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	c, err := fromAuthority(ca, host, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	c.now = clock
 	first, err := c.get(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, step := range []struct {
 		ahead time.Duration
 		same  bool
 	}{{24 * time.Hour, true}, {45 * 24 * time.Hour, true}, {70 * 24 * time.Hour, false}} {
 		now = first.Leaf.NotBefore.Add(step.ahead)
 		got, err := c.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if same := got == first; same != step.same {
 			t.Errorf("after %v: the same certificate: %t", step.ahead, same)
 		}
@@ -290,40 +253,30 @@ func TestOutboxFiles(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	now := time.Now()
 	outbox := mail.NewOutbox(store, func() time.Time { return now })
 	put := func(id, text string) {
 		t.Helper()
 		now = now.Add(time.Hour)
-		if err := store.Update(ctx, func(tx kv.Tx) error {
+		programs.Must(t, store.Update(ctx, func(tx kv.Tx) error {
 			return outbox.Put(tx, id, mail.Message{To: "anna@example.net", Subject: "Hello", Text: text})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	dir := filepath.Join(t.TempDir(), "mails")
 	log := slog.New(slog.DiscardHandler)
 	names := func() []string {
 		t.Helper()
 		found, err := filepath.Glob(filepath.Join(dir, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return found
 	}
 	open := func() *outboxFiles {
 		t.Helper()
 		o, err := newOutboxFiles(dir, outbox, log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := o.look(ctx); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
+		programs.Must(t, o.look(ctx))
 		return o
 	}
 	put("1", "one")
@@ -339,12 +292,8 @@ func TestOutboxFiles(t *testing.T) {
 	if info, err := os.Stat(names()[0]); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
-	if err := os.Remove(names()[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.look(ctx); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Remove(names()[0]))
+	programs.Must(t, o.look(ctx))
 	open()
 	if got := names(); len(got) != 1 {
 		t.Errorf("a removed mail came back: %v", got)
@@ -370,9 +319,7 @@ func TestOutboxFiles(t *testing.T) {
 func TestReady(t *testing.T) {
 	t.Parallel()
 	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	h := &health{store: store}
 	tell := func(handle http.HandlerFunc, want int, sentence string) {
@@ -393,9 +340,7 @@ func TestReady(t *testing.T) {
 	live(503, "has not issued a certificate yet")
 	certified = true
 	ask(200, "It serves.")
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, store.Close())
 	ask(503, "The store does not answer.")
 	live(200, "It serves visitors.")
 	nobody := true

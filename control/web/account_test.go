@@ -13,6 +13,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // rows are all rows of the store, budgets and times of last use aside.
@@ -33,9 +34,7 @@ func (r *rig) rows() map[string]string {
 			}
 		}
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return out
 }
 
@@ -112,9 +111,7 @@ func TestDisconnectAndRemoveOnTheDashboard(t *testing.T) {
 	}
 	// The name is still her own, and nobody comes along with it.
 	e, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if people, err := r.svc.People.List(t.Context(), e.Computer.ID); err != nil || len(people) != 1 {
 		t.Errorf("its people are %+v, %v", people, err)
 	}
@@ -229,9 +226,7 @@ func TestSignOutOtherBrowsers(t *testing.T) {
 		t.Errorf("%d others are left", got)
 	}
 	has, err := r.client().Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	b.post("/account/sessions/end", "others", "yes").to(t)
 	b.get("/account").want(t, http.StatusOK)
 	for _, who := range []*browser{second, third} {
@@ -424,13 +419,9 @@ func TestDeviceDoneNamesOnesOwnOnly(t *testing.T) {
 func TestSyncTellsOfFormerOwner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	if err := r.svc.Accounts.Remove(t.Context(), "maya@example.com"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.svc.Accounts.Remove(t.Context(), "maya@example.com"))
 	e, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya") // another account of the same address
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	c := r.client()
 	c.Credential = e.Credential
 	if s, err := c.Sync(t.Context(), ""); err != nil || !s.Computer.Former {

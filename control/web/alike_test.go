@@ -16,6 +16,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // gate is a store that can be shut for writing.
@@ -118,9 +119,7 @@ func TestKnownAndUnknownTakeTheSameTime(t *testing.T) {
 		began := time.Now()
 		resp, err := http1.PostForm(server.URL+"/signin", url.Values{"email": {emails[known][n%len(emails[known])]}})
 		spent := time.Since(began)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusSeeOther {
 			t.Fatalf("status %d", resp.StatusCode)

@@ -56,18 +56,14 @@ type called struct {
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	server, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	store, err := kv.Open(t.Context(), server.Database(t), kv.Options{Patience: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { store.Close() })
 	r := newRigOn(t, store)
 	made := time.Now()
@@ -75,9 +71,7 @@ func TestDatabaseAway(t *testing.T) {
 	routes := newHandler(r.svc, Config{}).routes
 	routes = append(routes, route{"OPTIONS", controlapi.PathToken, tierPublic, nil})
 	before := rowsOf(t, store)
-	if err := server.Shutdown(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, server.Shutdown())
 	t.Run("away", func(t *testing.T) {
 		for _, rt := range routes {
 			name := nameOf(rt)
@@ -105,9 +99,7 @@ func TestDatabaseAway(t *testing.T) {
 			})
 		}
 	})
-	if err := server.StartAgain(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, server.StartAgain())
 	programs.Eventually(t, "the database is found again", func() bool {
 		return store.View(t.Context(), func(tx kv.Tx) error { _, err := tx.Scan("", "", 1); return err }) == nil
 	})
@@ -231,9 +223,7 @@ func (b *browser) call(t *testing.T, rt route, c called) answer {
 	switch {
 	case rt.tier == tierDevice:
 		body, err := json.Marshal(c.json)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		req = b.request(method, path, strings.NewReader(string(body)))
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Authorization", "Bearer "+b.owner.Credential)
@@ -264,8 +254,6 @@ func rowsOf(t *testing.T, store kv.Store) (rows []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return rows
 }

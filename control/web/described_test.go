@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/docs/openapi"
+	"porchlight/test/programs"
 )
 
 var document = sync.OnceValues(openapi.Control)
@@ -17,9 +18,7 @@ var document = sync.OnceValues(openapi.Control)
 func described(t testing.TB, h http.Handler) http.Handler {
 	t.Helper()
 	d, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return d.Checked(h, t.Errorf)
 }
 
@@ -29,9 +28,7 @@ func described(t testing.TB, h http.Handler) http.Handler {
 func TestEveryRouteIsDescribed(t *testing.T) {
 	t.Parallel()
 	d, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var routes []string
 	for _, rt := range newHandler(newRig(t).svc, Config{}).routes {
 		switch {

@@ -13,6 +13,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // lateClock is a time that a test moves forward.
@@ -45,9 +46,7 @@ func (r *rig) ask(change ...func(*controlapi.EnrolRequest)) controlapi.EnrolStar
 		f(&req)
 	}
 	started, err := r.stranger().Enrol(r.t.Context(), req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return started
 }
 
@@ -145,16 +144,12 @@ func TestEnrolmentAcrossNodes(t *testing.T) {
 	b.signIn("maya@example.com", "/device")
 	b.post("/device", "code", started.UserCode, "name", "study", "decision", "allow").want(t, http.StatusSeeOther)
 	got, err := one.poll(started)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	at := func(r *rig) *controlapi.Client {
 		return &controlapi.Client{BaseURL: authURL, Credential: got.Credential, HTTP: &http.Client{Transport: r.transport()}}
 	}
 	_, next := waitForNext(t, at(two))
-	if err := at(one).EndCredential(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, at(one).EndCredential(t.Context()))
 	wantError(t, (<-next).err, controlapi.CodeUnauthorized)
 	late := time.After(30 * time.Second)
 	for !slices.Contains(ended.all(), got.Computer.ID) {
@@ -255,9 +250,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 	t.Parallel()
 	var ended endings
 	r := newRig(t, ended.hear)
-	if err := r.client().EndCredential(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.client().EndCredential(t.Context()))
 	if gone := ended.all(); !slices.Equal(gone, []string{r.owner.Computer.ID}) {
 		t.Errorf("told of %v", gone)
 	}

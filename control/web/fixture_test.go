@@ -33,6 +33,7 @@ import (
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/test/golden"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) {
@@ -89,9 +90,7 @@ func newRig(t testing.TB, change ...func(*control.Config)) *rig {
 func openStore(t testing.TB, url string) kv.Store {
 	t.Helper()
 	store, err := kv.Open(t.Context(), url, kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { store.Close() })
 	return store
 }
@@ -144,9 +143,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 
 func (r *rig) putApps(apps ...controlapi.App) {
 	r.t.Helper()
-	if err := r.svc.Agents.PutApps(r.t.Context(), r.owner.Computer.ID, controlapi.Apps{Apps: apps}); err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, r.svc.Agents.PutApps(r.t.Context(), r.owner.Computer.ID, controlapi.Apps{Apps: apps}))
 }
 
 // member makes an active member who may open the apps and has no session.
@@ -160,9 +157,7 @@ func (r *rig) memberOf(computerID, email string, apps ...string) controlapi.Pers
 	p := must(r.svc.People.Invite(r.t.Context(), computerID, controlapi.Invite{Email: email, Apps: apps}))
 	link := tokenOf(r.t, r.mailsNamed("", email, 1))
 	in := must(r.svc.People.AcceptInvitation(r.t.Context(), link, "", netip.Addr{}))
-	if err := r.svc.Sessions.SignOut(r.t.Context(), in.Token); err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, r.svc.Sessions.SignOut(r.t.Context(), in.Token))
 	return p
 }
 
@@ -194,9 +189,7 @@ type synced struct {
 func waitForNext(t testing.TB, c *controlapi.Client) (has controlapi.Snapshot, next <-chan synced) {
 	t.Helper()
 	has, err := c.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	waiting := make(chan synced, 1)
 	go func() {
 		s, err := c.Sync(t.Context(), has.Version)
@@ -209,9 +202,7 @@ func waitForNext(t testing.TB, c *controlapi.Client) (has controlapi.Snapshot, n
 func (r *rig) publicKey() string {
 	r.t.Helper()
 	var key controlapi.PublicKey
-	if err := json.Unmarshal([]byte(r.browser().get(controlapi.PathPublicKey).body), &key); err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, json.Unmarshal([]byte(r.browser().get(controlapi.PathPublicKey).body), &key))
 	return key.PublicKey
 }
 
@@ -224,9 +215,7 @@ type browser struct {
 
 func (r *rig) browser() *browser {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return &browser{r, &http.Client{
 		Transport: r.transport(), Jar: jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -242,14 +231,10 @@ type answer struct {
 func (b *browser) do(req *http.Request) answer {
 	b.t.Helper()
 	resp, err := b.http.Do(req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return answer{resp, string(body)}
 }
 
@@ -277,9 +262,7 @@ func (b *browser) request(method, path string, body io.Reader) *http.Request {
 		path = authURL + path
 	}
 	req, err := http.NewRequestWithContext(b.t.Context(), method, path, body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	programs.Must(b.t, err)
 	return req
 }
 
@@ -315,9 +298,7 @@ func (r *rig) mailsNamed(subject, email string, nth int) mail.Entry {
 	late := time.After(30 * time.Second)
 	for {
 		list, err := r.outbox.List(r.t.Context(), mail.OutboxSize)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		programs.Must(r.t, err)
 		var to []mail.Entry
 		for _, m := range list {
 			if m.To == email && strings.HasPrefix(m.Subject, subject) {
@@ -340,9 +321,7 @@ var codeLine = regexp.MustCompile(`Your code: (\d{3} \d{3})`)
 func tokenOf(t testing.TB, m mail.Entry) string {
 	t.Helper()
 	u, err := url.Parse(m.Links[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return u.Query().Get("token")
 }
 

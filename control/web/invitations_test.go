@@ -11,6 +11,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 const line = "The pictures from Lisbon are in. <b>Have</b> a look."
@@ -19,9 +20,7 @@ const line = "The pictures from Lisbon are in. <b>Have</b> a look."
 func (r *rig) inviteAll(emails ...string) []controlapi.InvitationMade {
 	r.t.Helper()
 	made, err := r.client().InviteAll(r.t.Context(), controlapi.Invitations{Emails: emails, Apps: []string{"app2"}, Line: line, Name: "Maya"})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return made.Invitations
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"porchlight/control"
+	"porchlight/test/programs"
 )
 
 // Weakness: after a rotation the tokens that everybody accepts did not verify with the key
@@ -25,9 +26,7 @@ func TestKeySetAcrossARotation(t *testing.T) {
 	c := r.remote(0)
 	verify := func(token string) error {
 		var set struct{ Keys []map[string]string }
-		if err := json.Unmarshal([]byte(r.browser().get("/auth/jwks.json").want(t, http.StatusOK).body), &set); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, json.Unmarshal([]byte(r.browser().get("/auth/jwks.json").want(t, http.StatusOK).body), &set))
 		_, err := jwt.Parse(token, func(token *jwt.Token) (any, error) {
 			for _, k := range set.Keys {
 				if k["kid"] == token.Header["kid"] && k["kty"] == "OKP" && k["crv"] == "Ed25519" && k["use"] == "sig" && k["alg"] == "EdDSA" {
@@ -39,9 +38,7 @@ func TestKeySetAcrossARotation(t *testing.T) {
 		return err
 	}
 	_, before := c.granted()
-	if err := r.svc.Keys.Rotate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.svc.Keys.Rotate(t.Context()))
 	clock.Add(2*time.Minute + time.Second)
 	after := c.refresh(before.RefreshToken).tokens(t)
 	if kid := func(token string) any { return claimsHeader(t, token)["kid"] }; kid(before.AccessToken) == kid(after.AccessToken) {
@@ -64,8 +61,6 @@ func TestKeySetAcrossARotation(t *testing.T) {
 func claimsHeader(t *testing.T, token string) map[string]any {
 	t.Helper()
 	parsed, _, err := jwt.NewParser().ParseUnverified(token, jwt.MapClaims{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return parsed.Header
 }

@@ -18,19 +18,18 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // knocking has the rig's computer take knocks.
 func (r *rig) knocking(from controlapi.KnocksFrom) {
 	r.t.Helper()
-	if err := r.client().PutApps(r.t.Context(), controlapi.Apps{
+	programs.Must(r.t, r.client().PutApps(r.t.Context(), controlapi.Apps{
 		Apps: []controlapi.App{
 			{ID: "app1", Name: "notes", Label: "Secret Diary", Live: true}, {ID: "app2", Name: "photos", Label: "Secret Photos", Live: true},
 			{ID: "app3", Name: "paused", Label: "Secret Draft", Live: false},
 		}, Knocks: from,
-	}); err != nil {
-		r.t.Fatal(err)
-	}
+	}))
 }
 
 // asking are those the owner is told of.

@@ -15,6 +15,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 const clientRedirect = "https://pocketnotes.example/cb?from=porchlight"
@@ -33,9 +34,7 @@ func (r *rig) remote(style oauth2.AuthStyle, redirectURIs ...string) *remote {
 		redirectURIs = []string{clientRedirect}
 	}
 	c, secret, err := r.svc.Clients.Add(r.t.Context(), "Pocket Notes", redirectURIs)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return &remote{
 		rig: r, client: c,
 		config: oauth2.Config{
@@ -112,9 +111,7 @@ type tokenAnswer struct {
 
 func (a answer) tokens(t testing.TB) (out tokenAnswer) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(a.body), &out); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal([]byte(a.body), &out))
 	return out
 }
 

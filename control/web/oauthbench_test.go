@@ -18,6 +18,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // Refresh rotations a second through HTTP without TLS, by clients that each hold
@@ -25,9 +26,7 @@ import (
 // the disk at every commit, as bolt does.
 func BenchmarkRefresh(b *testing.B) {
 	server, err := pgtest.Start(pgtest.Options{Durable: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	programs.Must(b, err)
 	b.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			b.Error(err)
@@ -62,9 +61,7 @@ func benchmarkRefresh(b *testing.B, r *rig, clients int) {
 			}
 			return nil
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		programs.Must(b, err)
 	}
 	server := httptest.NewServer(New(r.svc, Config{}))
 	defer server.Close()

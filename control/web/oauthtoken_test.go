@@ -21,6 +21,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 func specTokenResponse(t *testing.T) {
@@ -31,9 +32,7 @@ func specTokenResponse(t *testing.T) {
 	b.signIn("maya@example.com", "")
 	a := c.exchange(c.allow(b, c.authorizePath())).want(t, http.StatusOK)
 	var raw map[string]any
-	if err := json.Unmarshal([]byte(a.body), &raw); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal([]byte(a.body), &raw))
 	names := slices.Sorted(maps.Keys(raw))
 	if !slices.Equal(names, []string{"access_token", "address", "expires_in", "host", "refresh_token", "scope", "token_type"}) {
 		t.Errorf("fields %v", names)
@@ -280,9 +279,7 @@ func specRevokedGrant(t *testing.T) {
 		second := c.refresh(first.RefreshToken).want(t, http.StatusOK).tokens(t)
 		grant := claims(t, second.AccessToken)["grant"].(string)
 		watch, _, err := r.svc.Agents.Sync(t.Context(), r.owner.Credential, netip.Addr{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		revoke(b, grant)
 		for _, token := range []string{second.RefreshToken, first.RefreshToken} {
 			c.refresh(token).refused(t, http.StatusBadRequest, "access_denied")
@@ -361,9 +358,7 @@ func specClientErrors(t *testing.T) {
 	c.config.ClientSecret = must(r.svc.Clients.Rotate(t.Context(), c.client.ID))
 	c.refresh(tokens.RefreshToken, "client_secret", old).refused(t, http.StatusBadRequest, "invalid_client")
 	tokens = c.refresh(tokens.RefreshToken).want(t, http.StatusOK).tokens(t)
-	if err := r.svc.Clients.Remove(t.Context(), c.client.ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.svc.Clients.Remove(t.Context(), c.client.ID))
 	c.refresh(tokens.RefreshToken).refused(t, http.StatusBadRequest, "invalid_client")
 }
 
@@ -386,9 +381,7 @@ func specAccessToken(t *testing.T) {
 	key := must(jwt.ParseEdPublicKeyFromPEM([]byte(public)))
 	token, err := jwt.Parse(tokens.AccessToken, func(*jwt.Token) (any, error) { return key, nil }, jwt.WithValidMethods([]string{"EdDSA"}),
 		jwt.WithIssuer("service-control"), jwt.WithAudience("maya.localhost:8443"), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if token.Header["alg"] != "EdDSA" || token.Header["typ"] != "JWT" {
 		t.Errorf("header %v", token.Header)
 	}
@@ -416,9 +409,7 @@ func specAccessToken(t *testing.T) {
 	signed, signature, _ := cutLast(tokens.AccessToken, ".")
 	raw := must(jwt.NewParser().DecodeSegment(signature))
 	for name, content := range map[string][]byte{"key.pem": []byte(public), "signed": []byte(signed), "signature": raw, "forged": []byte(signed + "x")} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	verify := func(file string) error {
 		cmd := exec.CommandContext(t.Context(), openssl, "pkeyutl", "-verify", "-pubin", "-inkey", "key.pem", "-rawin", "-in", file, "-sigfile", "signature")
@@ -483,9 +474,7 @@ func TestDiscovery(t *testing.T) {
 		TokenAuth []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	a := r.browser().get("/.well-known/oauth-authorization-server").want(t, http.StatusOK)
-	if err := json.Unmarshal([]byte(a.body), &found); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal([]byte(a.body), &found))
 	if found.Issuer != r.svc.AuthURL() || found.Authorize != c.config.Endpoint.AuthURL || found.Token != c.config.Endpoint.TokenURL ||
 		found.Keys != r.svc.AuthURL()+"/auth/jwks.json" ||
 		!slices.Equal(found.Methods, []string{"S256"}) || !slices.Equal(found.TokenAuth, []string{"client_secret_basic", "client_secret_post"}) {

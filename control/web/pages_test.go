@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 // A page that cannot be made would end the program when somebody first asks for it.
 func TestEveryPageCanBeMade(t *testing.T) {
 	t.Parallel()
 	files, err := templateFiles.ReadDir("templates")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if got, want := len(pages), len(files)-1; got != want { // all but layout.html
 		t.Errorf("%d pages of %d templates", got, want)
 	}
@@ -31,16 +30,12 @@ func TestEveryPageCanBeMade(t *testing.T) {
 func TestEnterAllows(t *testing.T) {
 	t.Parallel()
 	files, err := templateFiles.ReadDir("templates")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	forms, button := regexp.MustCompile(`(?s)<form.*?</form>`), regexp.MustCompile(`<button[^>]*>`)
 	asked := 0
 	for _, f := range files {
 		raw, err := templateFiles.ReadFile("templates/" + f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, form := range forms.FindAllString(string(raw), -1) {
 			buttons := button.FindAllString(form, -1)
 			if len(buttons) < 2 {

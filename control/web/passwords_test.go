@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 var (
@@ -41,9 +42,7 @@ func (b *browser) makes(app, name string) answer {
 func (r *rig) told() []controlapi.AppPassword {
 	r.t.Helper()
 	s, err := r.client().Sync(r.t.Context(), "")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return s.Passwords
 }
 
@@ -263,9 +262,7 @@ func TestOthersPasswords(t *testing.T) {
 	}
 	r.unchanged("what is somebody else's", before)
 
-	if err := r.client().RevokePassword(t.Context(), bobs); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.client().RevokePassword(t.Context(), bobs))
 	if told := r.told(); len(told) != 1 || told[0].ID != hers {
 		t.Errorf("left are %+v", told)
 	}
@@ -295,9 +292,7 @@ func TestTheComputerMakesTheOwnersPassword(t *testing.T) {
 		_, err := c.MakePassword(t.Context(), wrong)
 		wantError(t, err, controlapi.CodeInvalid)
 	}
-	if err := c.EndCredential(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, c.EndCredential(t.Context()))
 	_, err = c.MakePassword(t.Context(), controlapi.MakePassword{App: "app1", Name: "x"})
 	wantError(t, err, controlapi.CodeUnauthorized)
 	_, err = c.Passwords(t.Context())

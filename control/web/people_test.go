@@ -11,6 +11,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 const (
@@ -32,9 +33,7 @@ func peopleRig(t testing.TB, change ...func(*control.Config)) *rig {
 func (r *rig) invite(apps ...string) controlapi.Person {
 	r.t.Helper()
 	p, err := r.client().Invite(r.t.Context(), controlapi.Invite{Email: invited, Apps: apps})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return p
 }
 
@@ -42,9 +41,7 @@ func (r *rig) invite(apps ...string) controlapi.Person {
 func (r *rig) listed() controlapi.Person {
 	r.t.Helper()
 	list, err := r.client().People(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	i := slices.IndexFunc(list.Members, func(p controlapi.Person) bool { return p.Email == invited })
 	if i < 0 {
 		return controlapi.Person{}
@@ -116,9 +113,7 @@ func specRefusalsWriteNothing(t *testing.T) {
 	r := peopleRig(t)
 	c := r.client()
 	before, err := c.People(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for name, i := range map[string]controlapi.Invite{
 		"M5 no address":       {Email: "bob", Apps: []string{"app1"}},
 		"M5 header injection": {Email: "bob@example.com\r\nBcc: eve@example.com", Apps: []string{"app1"}},
@@ -224,9 +219,7 @@ func TestInvitationSessionIsLimited(t *testing.T) {
 	if err == nil {
 		r.memberOf(other.Computer.ID, invited, "app1")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	olgas := visitPath("computer", "olga", "redirect_uri", "https://notes.olga.localhost:8443/.porchlight/callback")
 
 	r.invite("app1")
@@ -429,9 +422,7 @@ func specOnlyTheOwnersComputer(t *testing.T) {
 		}
 	}
 	other, err := r.svc.Computers.Ensure(t.Context(), "olga@example.com", "olga")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	olga := r.client()
 	olga.Credential = other.Credential
 	_, err = olga.Remove(t.Context(), controlapi.Remove{AccountID: p.AccountID})

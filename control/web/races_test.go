@@ -16,6 +16,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // onStores runs a test on a control plane above each store.
@@ -309,14 +310,10 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { bolt.Close() })
 	postgres, err := kv.Open(t.Context(), pgtest.Database(t), kv.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { postgres.Close() })
 	rigs := map[string]*rig{}
 	stores := map[string]kv.Store{"bolt": bolt, "postgres": postgres}
@@ -330,9 +327,7 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return n
 	}
 	short := []string{"signin", "authorization/", "session/", "invitation/", "grant/", "account-grant/"}
@@ -355,9 +350,7 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 		kept := count(store, "account/", "computer/", "client/", "keys")
 		for {
 			n, err := store.Sweep(t.Context(), 5)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			if n < 5 {
 				break
 			}

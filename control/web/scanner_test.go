@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // everything is what the store holds, a line for each row.
@@ -27,9 +28,7 @@ func (r *rig) everything() (out []string) {
 			}
 		}
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	return out
 }
 
@@ -49,9 +48,7 @@ func TestScannersChangeNothing(t *testing.T) {
 	invitation := r.invitations(invited, 1)
 	program := &controlapi.Client{BaseURL: authURL, HTTP: &http.Client{Transport: r.transport()}}
 	enrolment, err := program.Enrol(t.Context(), controlapi.EnrolRequest{Machine: "attic", Platform: "linux"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	c := r.remote(0)
 	links := []string{
 		signIn.Links[0], invitation.Links[0], enrolment.VerificationURI, enrolment.VerificationURIComplete,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control"
+	"porchlight/test/programs"
 )
 
 func TestAccount(t *testing.T) {
@@ -26,9 +27,7 @@ func TestAccount(t *testing.T) {
 	other.post("/signin/link", "token", tokenOf(t, r.mails("maya@example.com", 2))).to(t)
 	sync := r.client()
 	before, err := sync.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	b.post("/signout", "everywhere", "yes").to(t)
 	for _, b := range []*browser{b, other} {
 		b.get("/account").to(t)

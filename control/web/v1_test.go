@@ -18,6 +18,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/mail"
+	"porchlight/test/programs"
 )
 
 func TestSyncWakesAtOnce(t *testing.T) {
@@ -40,9 +41,7 @@ func TestWaitingSyncEndsWithTheService(t *testing.T) {
 	r := newRig(t)
 	c := r.client()
 	first, err := c.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.stop()
 	again, err := c.Sync(t.Context(), first.Version)
 	if err != nil || !again.Unchanged || again.Version != first.Version {
@@ -78,25 +77,19 @@ func TestWaitingSyncOutlastsTheServersTimeouts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	version, err := r.client().Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	server := httptest.NewUnstartedServer(New(r.svc, Config{}))
 	const bound = controlapi.SyncBeat / 2
 	server.Config.ReadTimeout, server.Config.WriteTimeout = bound, bound
 	server.Start()
 	defer server.Close()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+controlapi.PathSync, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	req.Header.Set("Authorization", "Bearer "+r.owner.Credential)
 	req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	req.Header.Set("If-None-Match", strconv.Quote(version.Version))
 	resp, err := server.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer resp.Body.Close()
 	for range 2 { // the second comes SyncBeat after the first
 		if _, err := io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
@@ -142,17 +135,11 @@ func TestSyncBeat(t *testing.T) {
 		svc, err := control.New(control.Config{
 			Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost"}, Mail: mail.NewOutbox(store, nil),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		owner, err := svc.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		watch, first, err := svc.Agents.Sync(t.Context(), owner.Credential, netip.Addr{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		watch.Stop()
 		w := &timedWriter{head: http.Header{}, start: time.Now()}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, controlapi.PathSync, nil)
@@ -183,9 +170,7 @@ func TestPutApps(t *testing.T) {
 	r := newRig(t)
 	c := r.client()
 	want := []controlapi.App{{ID: "x1", Name: "photos", Label: "Photos", Live: true}}
-	if err := c.PutApps(t.Context(), controlapi.Apps{Apps: want}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, c.PutApps(t.Context(), controlapi.Apps{Apps: want}))
 	shown := []control.InvitedApp{{Label: "Photos", Host: "photos.maya.localhost:8443"}}
 	if got := must(r.svc.People.Memberships(t.Context(), r.owner.AccountID)); !slices.Equal(got[0].Apps, shown) {
 		t.Errorf("the owner is shown %+v", got)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestAutostart(t *testing.T) {
@@ -22,9 +24,7 @@ func TestAutostart(t *testing.T) {
 		t.Errorf("nothing to disable: %v", err)
 	}
 	for range 2 {
-		if err := Enable(program); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, Enable(program))
 		check(true)
 	}
 	// An entry for a program that was moved starts nothing, and says so.
@@ -32,26 +32,16 @@ func TestAutostart(t *testing.T) {
 		t.Errorf("another program's entry counts: %v, %v", on, err)
 	}
 	path, err := entryPath()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	// What a session's own settings write when the owner switches it off there.
 	for _, line := range []string{"Hidden=true", "X-GNOME-Autostart-enabled=false"} {
-		if err := Enable(program); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, Enable(program))
 		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, append(raw, line+"\n"...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
+		programs.Must(t, os.WriteFile(path, append(raw, line+"\n"...), 0o600))
 		check(false)
 	}
-	if err := Disable(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, Disable())
 	check(false)
 }
 
@@ -66,16 +56,10 @@ func TestEntryStarts(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", dir)
 	out := filepath.Join(dir, "said")
 	program := filepath.Join(dir, "an \"odd\" $HOME `path`\\x.sh")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s' \"$0 $*\" >'"+out+".new' && mv '"+out+".new' '"+out+"'\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := Enable(program); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s' \"$0 $*\" >'"+out+".new' && mv '"+out+".new' '"+out+"'\n"), 0o700))
+	programs.Must(t, Enable(program))
 	path, err := entryPath()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if msg, err := exec.Command(launch, "launch", path).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, msg)
 	}
@@ -96,8 +80,6 @@ func await(t *testing.T, path string) string {
 		t.Fatalf("%s never came: %v", path, err)
 	}
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return string(raw)
 }

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // startX runs an X server of its own and returns its display, or skips.
@@ -18,15 +20,11 @@ func startX(t *testing.T) string {
 		}
 	}
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer r.Close()
 	cmd := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "64x64x24", "-nolisten", "tcp")
 	cmd.ExtraFiles = []*os.File{w}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, cmd.Start())
 	_ = w.Close()
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(r).ReadString('\n')
@@ -53,9 +51,7 @@ func TestOtherProgramsCanPaste(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const address = "https://notes.maya.localhost:8443"
-	if err := own(ctx, display, address); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, own(ctx, display, address))
 	// More than once, in every form a program asks for.
 	for _, target := range []string{"UTF8_STRING", "STRING", "TEXT", "text/plain", "text/plain;charset=utf-8", "UTF8_STRING"} {
 		if got := paste(t, display, target); got != address {
@@ -70,9 +66,7 @@ func TestOtherProgramsCanPaste(t *testing.T) {
 	}
 
 	// Beyond Latin-1 there is no STRING.
-	if err := own(ctx, display, "Fotos für Zoë – 写真"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, own(ctx, display, "Fotos für Zoë – 写真"))
 	if got := paste(t, display, "UTF8_STRING"); got != "Fotos für Zoë – 写真" {
 		t.Errorf("second copy = %q", got)
 	}
@@ -84,15 +78,11 @@ func TestOtherProgramsCanPaste(t *testing.T) {
 func TestCopyByAnotherProgramReplacesOurs(t *testing.T) {
 	t.Parallel()
 	display := startX(t)
-	if err := own(t.Context(), display, "ours"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, own(t.Context(), display, "ours"))
 	cmd := exec.Command("xclip", "-i", "-selection", "clipboard", "-quiet", "-loops", "1")
 	cmd.Env = append(os.Environ(), "DISPLAY="+display)
 	cmd.Stdin = strings.NewReader("theirs")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	// xclip says nothing when it owns the selection; asking until it answers is the event there is.
 	for got := "ours"; got == "ours"; {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -19,9 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func run(t *testing.T, dir string) (*Instance, <-chan struct{}) {
 	t.Helper()
 	i, err := Acquire(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	shown := make(chan struct{}, 8)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -44,9 +44,7 @@ func TestSecondStartShowsTheFirst(t *testing.T) {
 				if _, err := Acquire(dir); !errors.Is(err, ErrTaken) {
 					t.Fatalf("second Acquire: %v, want ErrTaken", err)
 				}
-				if err := AskToShow(t.Context(), dir); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, AskToShow(t.Context(), dir))
 				<-shown
 			}
 		})
@@ -63,14 +61,10 @@ func TestLockIsFreeAfterClose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	first, err := Acquire(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	first.Close()
 	second, err := Acquire(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	second.Close()
 }
 
@@ -80,9 +74,7 @@ func TestAskToShowGivesUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	i, err := Acquire(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer i.Close() // nobody runs i.Run
 	err = AskToShow(t.Context(), dir)
 	if err == nil || !strings.HasPrefix(err.Error(), "Porchlight is already running here, but does not answer") {
@@ -96,20 +88,14 @@ func TestNoiseOnTheSocketIsHarmless(t *testing.T) {
 	dir := t.TempDir()
 	_, shown := run(t, dir)
 	socket, err := os.ReadFile(filepath.Join(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, noise := range []string{"", "quit\n", strings.Repeat("x", 1000) + "\n", "\x00\xff\n"} {
 		c, err := net.Dial("unix", strings.TrimSpace(string(socket)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		_, _ = c.Write([]byte(noise)) // the other end may hang up before it read all
 		_ = c.Close()
 	}
-	if err := AskToShow(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, AskToShow(t.Context(), dir))
 	if n := len(shown); n != 1 {
 		t.Fatalf("shown %d times, want once", n)
 	}
@@ -118,9 +104,7 @@ func TestNoiseOnTheSocketIsHarmless(t *testing.T) {
 func TestUnwritableDataDirectory(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(file, nil, 0o600))
 	_, err := Acquire(filepath.Join(file, "data"))
 	if err == nil || !strings.Contains(err.Error(), "cannot create its data directory") {
 		t.Fatalf("err = %v", err)
@@ -140,9 +124,7 @@ func TestNoDirectoryOfOnesOwn(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	data := filepath.Join(t.TempDir(), strings.Repeat("d", 120))
 	first, err := socketPath(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if second, err := socketPath(data); err != nil || second == first {
 		t.Errorf("it can be foreseen: %s, %v", second, err)
 	}

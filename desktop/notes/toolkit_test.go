@@ -10,6 +10,7 @@ import (
 
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
+	"porchlight/test/programs"
 )
 
 // screen is a toolkit's notification service, and what was done by clicks on it.
@@ -42,9 +43,7 @@ func (s *screen) start() {
 // shows puts a note on the screen and returns its id and buttons.
 func (s *screen) shows(t *testing.T, n Note) (id string, buttons []string) {
 	t.Helper()
-	if err := s.Show(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Show(t.Context(), n))
 	return s.lastSent()
 }
 
@@ -122,9 +121,7 @@ func TestToolkitNotesWait(t *testing.T) {
 	t.Parallel()
 	s := newScreen(asShown)
 	for i := range maxWaiting + 3 {
-		if err := s.Show(t.Context(), Note{Key: fmt.Sprint("n", i), Title: fmt.Sprint("Note ", i)}); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.Show(t.Context(), Note{Key: fmt.Sprint("n", i), Title: fmt.Sprint("Note ", i)}))
 	}
 	_ = s.Show(t.Context(), Note{Key: "n5", Title: "Note 5, again"})
 	s.Drop(t.Context(), "n6")

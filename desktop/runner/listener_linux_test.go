@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"porchlight/test/programs"
 )
 
 func TestAgentThatStopsByItselfIsTold(t *testing.T) {
@@ -25,13 +27,9 @@ func TestAgentThatStopsByItselfIsTold(t *testing.T) {
 func loseListener(t *testing.T, address string) {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for fd := range 1 << 12 {
 		listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 		if err != nil || listens == 0 {
@@ -39,9 +37,7 @@ func loseListener(t *testing.T, address string) {
 		}
 		if at, err := unix.Getsockname(fd); err == nil {
 			if at, ok := at.(*unix.SockaddrInet4); ok && at.Port == port {
-				if err := unix.Shutdown(fd, unix.SHUT_RDWR); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, unix.Shutdown(fd, unix.SHUT_RDWR))
 				return
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // asking is what a page asks, and what of it reached the agent.
@@ -36,9 +38,7 @@ func newAsking(answer string, err error) *asking {
 func (a *asking) ask(t *testing.T, operation, values string) (json.RawMessage, error) {
 	t.Helper()
 	var given map[string]any
-	if err := json.Unmarshal([]byte(values), &given); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal([]byte(values), &given))
 	return a.agent.Ask(operation, given)
 }
 

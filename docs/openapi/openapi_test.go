@@ -7,15 +7,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestDocumentsAreValid(t *testing.T) {
 	t.Parallel()
 	for _, load := range []func() (*Document, error){Control, Loopback} {
 		d, err := load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if len(d.Operations()) < 10 {
 			t.Errorf("%s has %d operations", d.name, len(d.Operations()))
 		}
@@ -35,9 +35,7 @@ func TestDocumentsAreValid(t *testing.T) {
 func TestChecked(t *testing.T) {
 	t.Parallel()
 	d, err := Loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const json = "application/json"
 	for what, tt := range map[string]struct {
 		request string

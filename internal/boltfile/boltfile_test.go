@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
+
+	"porchlight/test/programs"
 )
 
 // Weakness: a store of which a full disk left an empty file opened as a new one,
@@ -16,9 +18,7 @@ import (
 func TestEmptyFileIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, nil, 0o600))
 	if err := Ensure(path); !errors.Is(err, ErrEmpty) {
 		t.Errorf("got %v", err)
 	}
@@ -49,9 +49,7 @@ func TestNewDatabaseIsWhole(t *testing.T) {
 		t.Errorf("there are %v, %v", left, err)
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
@@ -61,9 +59,7 @@ func TestNewDatabaseIsWhole(t *testing.T) {
 func TestEnsureLeavesFilesAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
-	if err := os.WriteFile(path, []byte("something"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, []byte("something"), 0o600))
 	if err := Ensure(path); err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // TestReplace: the file has the new content, is closed to others whatever it was
@@ -13,13 +15,9 @@ func TestReplace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kept.json")
-	if err := os.WriteFile(path, []byte("the old one, which is longer"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, []byte("the old one, which is longer"), 0o644))
 	for _, content := range []string{"new", "", "newer"} {
-		if err := Replace(path, []byte(content)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, Replace(path, []byte(content)))
 		if got, err := os.ReadFile(path); err != nil || string(got) != content {
 			t.Errorf("%q, %v, want %q", got, err, content)
 		}
@@ -36,9 +34,7 @@ func TestReplaceFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken")
-	if err := os.MkdirAll(filepath.Join(taken, "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.MkdirAll(filepath.Join(taken, "full"), 0o700))
 	if err := Replace(taken, []byte("new")); err == nil {
 		t.Error("a directory was replaced")
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 func at(t time.Time) func() time.Time { return func() time.Time { return t } }
@@ -23,9 +25,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func mustOpen(t *testing.T, dir string, opts Options) *CA {
 	t.Helper()
 	ca, err := Open(dir, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return ca
 }
 
@@ -122,9 +122,7 @@ func TestConstraintsHoldAgainstAThief(t *testing.T) {
 		}
 		change(template)
 		leaf, err := sign(template, ca.intermediate, &ca.key.PublicKey, ca.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return &tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.intermediate.Raw}, Leaf: leaf}
 	}
 	honest := forge(func(c *x509.Certificate) { c.DNSNames = []string{"notes.localhost"} })
@@ -151,9 +149,7 @@ func TestConstraintsHoldAgainstAThief(t *testing.T) {
 		DNSNames: []string{"notes.localhost"}, NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, sub.Leaf, &ca.key.PublicKey, ca.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	chain := &tls.Certificate{Certificate: [][]byte{leaf.Raw, sub.Leaf.Raw, ca.intermediate.Raw}}
 	if err := verify(ca, chain, "notes.localhost", noon); err == nil {
 		t.Error("an authority below the intermediate was accepted")
@@ -191,9 +187,7 @@ func TestOpenKeepsWhatItMade(t *testing.T) {
 		t.Error("the authority was made twice")
 	}
 	cert, err := again.Issue("notes.localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if err := verify(first, cert, "notes.localhost", noon.Add(24*time.Hour)); err != nil {
 		t.Error(err)
 	}
@@ -202,9 +196,7 @@ func TestOpenKeepsWhatItMade(t *testing.T) {
 	}
 	for name, want := range map[string]fs.FileMode{".": 0o700, RootFile: 0o644, IntermediateFile: 0o644, IntermediateKeyFile: 0o600} {
 		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if got := info.Mode().Perm(); got&^want != 0 {
 			t.Errorf("%s has mode %04o, want at most %04o", name, got, want)
 		}
@@ -215,18 +207,14 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	write := func(name, text string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 	}
 	foreign := func(name string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			other := filepath.Join(t.TempDir(), "other")
 			mustOpen(t, other, local(noon))
-			if err := os.Rename(filepath.Join(other, name), filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Rename(filepath.Join(other, name), filepath.Join(dir, name)))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -244,9 +232,7 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 		"expired":              {func(*testing.T, string) {}, local(noon.Add(2 * authorityLife)), "expires on"},
 		"made for other names": {func(*testing.T, string) {}, Options{Names: []string{"example.net"}, Now: at(noon)}, "for localhost and not for example.net"},
 		"readable by others": {func(t *testing.T, dir string) {
-			if err := os.Chmod(filepath.Join(dir, IntermediateKeyFile), 0o640); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Chmod(filepath.Join(dir, IntermediateKeyFile), 0o640))
 		}, local(noon), "could be read by others"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,17 +283,11 @@ func TestLeftoversOfACrashGo(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "ca")
 	half := filepath.Join(parent, ".ca.new-123")
-	if err := os.Mkdir(half, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(half, IntermediateKeyFile), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(half, 0o700))
+	programs.Must(t, os.WriteFile(filepath.Join(half, IntermediateKeyFile), []byte("x"), 0o600))
 	mustOpen(t, dir, local(noon))
 	entries, err := os.ReadDir(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if len(entries) != 1 || entries[0].Name() != "ca" {
 		t.Errorf("left behind: %v", entries)
 	}
@@ -333,9 +313,7 @@ func FuzzIssue(f *testing.F) {
 		f.Add(s)
 	}
 	ca, err := Create(filepath.Join(f.TempDir(), "ca"), local(noon))
-	if err != nil {
-		f.Fatal(err)
-	}
+	programs.Must(f, err)
 	f.Fuzz(func(t *testing.T, name string) {
 		cert, err := ca.Issue(name)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // Three verifiers that have nothing in common with Go's read the same chain:
@@ -29,23 +31,17 @@ func chain(t *testing.T, name string) (root, intermediate, leaf string) {
 	dir := filepath.Join(t.TempDir(), "ca")
 	ca := mustOpen(t, dir, Options{Names: []string{"localhost"}})
 	cert, err := ca.Issue("notes.maya.localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	der := cert.Certificate[0]
 	if name != "notes.maya.localhost" {
 		forged := *cert.Leaf
 		forged.DNSNames, forged.SerialNumber = []string{name}, nil
 		c, err := sign(&forged, ca.intermediate, &ca.key.PublicKey, ca.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		der = c.Raw
 	}
 	leaf = filepath.Join(dir, "leaf.pem")
-	if err := os.WriteFile(leaf, pem.EncodeToMemory(&pem.Block{Type: typeCertificate, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(leaf, pem.EncodeToMemory(&pem.Block{Type: typeCertificate, Bytes: der}), 0o600))
 	return filepath.Join(dir, RootFile), filepath.Join(dir, IntermediateFile), leaf
 }
 

@@ -12,24 +12,19 @@ import (
 	"time"
 
 	"porchlight/internal/socket"
+	"porchlight/test/programs"
 )
 
 // pair is a wrapped connection and its other end.
 func pair(t *testing.T) (wrapped net.Conn, other *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	dialled, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	taken, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { dialled.Close(); taken.Close() })
 	return socket.Wrap(dialled), taken.(*net.TCPConn)
 }
@@ -70,9 +65,7 @@ func TestWaitsEnd(t *testing.T) {
 	t.Parallel()
 	conn, other := pair(t)
 	deadline := func(set func(time.Time) error) {
-		if err := set(time.Now().Add(10 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, set(time.Now().Add(10*time.Millisecond)))
 	}
 	deadline(conn.SetReadDeadline)
 	_, err := conn.Read(make([]byte, 1))
@@ -85,9 +78,7 @@ func TestWaitsEnd(t *testing.T) {
 		t.Fatalf("of %d bytes said to be written %d came: %v", n, got, err)
 	}
 
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, conn.SetDeadline(time.Time{}))
 	failed := make(chan error)
 	go func() {
 		_, err := conn.Read(make([]byte, 1))

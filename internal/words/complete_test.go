@@ -16,6 +16,8 @@ import (
 	"testing"
 	"text/template/parse"
 	"unicode"
+
+	"porchlight/test/programs"
 )
 
 // said is a place that says a sentence.
@@ -154,9 +156,7 @@ func readRoom(t *testing.T, root string, into map[string][]said, written map[str
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 func readGo(path string, into map[string][]said, written map[string]bool, complain func(string, ...any)) error {

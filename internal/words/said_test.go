@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 func TestSay(t *testing.T) {
@@ -48,13 +49,9 @@ func TestSentencesTravel(t *testing.T) {
 	at := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
 	made := words.Of("%[1]s %[2]s %[3]s %[4]s %[5]d", "a", words.Names{Names: []string{"Notes", "Photos"}, More: 3}, words.Day{Day: at}, words.Of("%[1]s and %[2]s", "x", "y"), 8010)
 	raw, err := json.Marshal(made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var read words.Sentence
-	if err := json.Unmarshal(raw, &read); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal(raw, &read))
 	if got, want := words.German.Tell(read), "a Notes, Photos und 3 weitere 28. November x und y 8.010"; got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
@@ -125,9 +122,7 @@ func TestTemplatesEscapeWhatIsPutIn(t *testing.T) {
 	page := template.Must(template.New("").Funcs(words.German.Funcs()).Parse(
 		`<p lang="{{language}}" title="{{say "%[1]s and %[2]s" .X .X}}">{{rich "<b>%s</b>, %s" .X (rich "<i>%s</i>" .X)}}</p>{{count 2 "%d <x>" "%d <y>"}}`))
 	var b strings.Builder
-	if err := page.Execute(&b, map[string]string{"X": `<a href="x">'&`}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, page.Execute(&b, map[string]string{"X": `<a href="x">'&`}))
 	const x = "&lt;a href=&#34;x&#34;&gt;&#39;&amp;"
 	if want := `<p lang="de" title="` + x + ` und ` + x + `"><b>` + x + `</b>, <i>` + x + `</i></p>2 &lt;y&gt;`; b.String() != want {
 		t.Errorf("wrote %s\nwant  %s", b.String(), want)

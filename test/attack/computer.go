@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -32,7 +33,7 @@ type computer struct {
 	owner   *agentapi.Client
 	account agentapi.Account
 	roots   *x509.CertPool
-	mails   *programs.Mails
+	mails   *rig.Mails
 }
 
 // startComputer runs an agent on a data directory, a new one mostly, with more flags.
@@ -58,7 +59,7 @@ func (s *stage) startComputer(ctx context.Context, data string, more ...string) 
 		return nil, err
 	}
 	c := &computer{Process: p, data: data, api: running.API, open: agentapi.New(running.API), owner: agentapi.NewOwner(running.OwnerSocket, secret)}
-	c.mails = programs.Outbox(c.owner.Outbox)
+	c.mails = rig.Outbox(c.owner.Outbox)
 	if c.account, err = c.owner.Account(ctx); err != nil {
 		return nil, err
 	}

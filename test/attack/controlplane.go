@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 )
 
 // plane is a control plane on a data directory.
@@ -18,7 +19,7 @@ type plane struct {
 	*programs.Process
 	s       *stage
 	data    string
-	mails   *programs.Mails
+	mails   *rig.Mails
 	authURL string
 	listen  string
 	listens []string       // that and the others
@@ -29,7 +30,7 @@ type plane struct {
 // listen is 127.0.0.1:0, or where it listened before.
 func (s *stage) startPlane(ctx context.Context, data, listen string, more ...string) (*plane, error) {
 	mails := data + "-mails"
-	c := &plane{s: s, data: data, mails: programs.MailsIn(mails)}
+	c := &plane{s: s, data: data, mails: rig.MailsIn(mails)}
 	p, line, err := s.start(ctx, nil, filepath.Join(s.bin, "porchlight-control"), append([]string{"serve", "--data", data, "--domain", "localhost",
 		"--listen", listen, "--outbox", mails, "--log-level", "warn", "--grace", "1s"}, more...)...)
 	c.Process = p

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // TestMain lets this program play the roles that its tests start it for.
@@ -52,13 +54,9 @@ func TestEveryPart(t *testing.T) {
 				t.Skip("the programs are not built: make build")
 			}
 			dir := t.TempDir()
-			if err := writeCertificate(dir); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, writeCertificate(dir))
 			r := newResults(s, "0.10 0.20 0.30")
-			if err := p.play(t.Context(), s, dir, r); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, p.play(t.Context(), s, dir, r))
 			for _, w := range p.work {
 				checkWork(t, r, p, w)
 			}
@@ -90,20 +88,14 @@ func checkWork(t *testing.T, r *results, p part, w work) {
 func checkKept(t *testing.T, s settings, r *results, p part) {
 	const by = "by hand"
 	begin, end := "<!-- measured: "+p.name+" -->\n", "<!-- end: "+p.name+" -->\n"
-	if err := os.WriteFile(s.docs, []byte(by+"\n"+begin+"old\n"+end+by+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(s.docs, []byte(by+"\n"+begin+"old\n"+end+by+"\n"), 0o600))
 	r.about.Quiet = false
-	if err := r.keep(p); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.keep(p))
 	if text, err := os.ReadFile(s.docs); err != nil || !strings.Contains(string(text), "\nold\n") {
 		t.Errorf("the document of a machine that was not quiet: %v\n%s", err, text)
 	}
 	r.about.Quiet = true
-	if err := r.keep(p); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, r.keep(p))
 	text, err := os.ReadFile(s.docs)
 	if err != nil || strings.Contains(string(text), "\nold\n") || strings.Count(string(text), by) != 2 {
 		t.Errorf("the document: %v\n%s", err, text)
@@ -113,9 +105,7 @@ func checkKept(t *testing.T, s settings, r *results, p part) {
 		t.Errorf("goals: %v, and the document says:\n%s", judged, text)
 	}
 	raw, err := os.ReadFile(s.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var k kept
 	if err := json.Unmarshal(raw, &k); err != nil || len(k.Rows) == 0 || len(k.Rows) != len(r.rows(p)) || !k.Quiet {
 		t.Errorf("%v, quiet %v, %d rows of %d", err, k.Quiet, len(k.Rows), len(r.rows(p)))
@@ -126,9 +116,7 @@ func checkKept(t *testing.T, s settings, r *results, p part) {
 func TestDocumentHasEveryPart(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/measured/bench.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, p := range parts() {
 		for _, mark := range []string{"<!-- measured: " + p.name + " -->\n", "<!-- end: " + p.name + " -->\n"} {
 			if strings.Count(string(text), mark) != 1 {
@@ -170,9 +158,7 @@ func TestSucceeded(t *testing.T) {
 func TestCPU(t *testing.T) {
 	c := contender{pid: os.Getpid()}
 	before, err := c.cpu()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	// Whoever waits for three ticks of the kernel's count sees it grow.
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		if after, err := c.cpu(); err != nil {
@@ -203,9 +189,7 @@ func TestAFailedPageKeepsTheRest(t *testing.T) {
 	for _, err := range []error{alone{why}, why} {
 		r := &results{figures: map[measure][]float64{}}
 		dir := t.TempDir()
-		if err := writeCertificate(dir); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, writeCertificate(dir))
 		p := part{name: "agent", start: start, work: []work{does(err), rest}}
 		ended := p.play(t.Context(), tiny(t), dir, r)
 		_, kept := r.median(measure{"agent", smallH1, cpuRequest, oursCookie})

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // Each published attack that attacks.md names has a test, which is there.
@@ -13,9 +15,7 @@ func TestPublishedAttacksAreTried(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "measured", "attacks.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	there := map[string]bool{}
 	for _, dir := range []string{"", "gate", "http2"} {
 		for name := range testNames(t, filepath.Join(root, "agent", "proxy", dir)) {

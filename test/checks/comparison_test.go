@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // TestEveryCellOfTheComparisonHasItsSource: what is said of somebody else's program can be
@@ -12,9 +14,7 @@ import (
 func TestEveryCellOfTheComparisonHasItsSource(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/comparison.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	text := string(raw)
 	if !regexp.MustCompile(`Reviewed on \d{1,2} [A-Z][a-z]+ 20\d\d`).MatchString(text) {
 		t.Error("docs/comparison.md does not say when it was reviewed")

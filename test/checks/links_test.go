@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"porchlight/test/programs"
 )
 
 var (
@@ -26,13 +28,9 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	measured, err := filepath.Glob(filepath.Join(root, "docs", "measured", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	pages = append(pages, measured...)
 	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(page)
@@ -52,9 +50,7 @@ func TestInstallsKnowThePackages(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	seen := 0
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		text, err := os.ReadFile(page)
@@ -133,9 +129,7 @@ func deadLinks(root, page, text string) (dead []string) {
 func TestDecisionsHaveADateAndAPlace(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/decisions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defined := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(?m)^\[([^\]]+)\]: `).FindAllStringSubmatch(string(raw), -1) {
 		defined[found[1]] = true
@@ -179,9 +173,7 @@ func hasHeading(body, anchor string) bool {
 func TestCommentsCiteWhatIsThere(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/interface.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var headings []string
 	for _, found := range heading.FindAllStringSubmatch(string(raw), -1) {
 		headings = append(headings, found[1])
@@ -209,7 +201,5 @@ func TestCommentsCiteWhatIsThere(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // TestMakeHelpListsEveryTarget: README and CONTRIBUTING send people to make help for
@@ -14,9 +16,7 @@ import (
 func TestMakeHelpListsEveryTarget(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	phony := regexp.MustCompile(`(?m)^\.PHONY:((?:.*\\\n)*.*)$`).FindStringSubmatch(string(makefile))
 	if phony == nil {
 		t.Fatal("the Makefile has no .PHONY")
@@ -24,9 +24,7 @@ func TestMakeHelpListsEveryTarget(t *testing.T) {
 	help := exec.Command("make", "--no-print-directory", "help")
 	help.Dir = "../.."
 	out, err := help.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var listed []string
 	for line := range strings.Lines(string(out)) {
 		if f := strings.Fields(line); len(f) > 2 {

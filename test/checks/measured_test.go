@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // A table of performance.md whose first heading is empty has rows and columns of the
@@ -38,9 +40,7 @@ func (c cell) String() string { return c.row + " | " + c.column + " | " + c.valu
 // is, too, the first names several rows, each with a name of its own beside it.
 func cells(t *testing.T, page string) (all []cell) {
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var head []string
 	name := ""
 	for line := range strings.Lines(string(text)) {

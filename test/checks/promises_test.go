@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 var promise = regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\* \S`)
@@ -19,13 +21,9 @@ var promise = regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\* \S`)
 func TestEveryPromiseHasATest(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/interface.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	list, err := os.ReadFile("../promises.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, wrong := range promisesBroken(t, string(page), string(list)) {
 		t.Error(wrong)
 	}
@@ -101,15 +99,11 @@ func promisesBroken(t *testing.T, page, list string) (wrong []string) {
 func testNames(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	names := map[string]bool{}
 	for _, path := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.FuncDecl:

@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // docs/recipes.md says of each section whether `make test-apps` runs it, and that is
 // true: test/apps has an app for it, and for no section that is not there.
 func TestRecipesSayWhatIsRun(t *testing.T) {
 	page, err := os.ReadFile("../../docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	files, err := filepath.Glob("../apps/apps/*.mjs")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no apps are tried: %v", err)
@@ -24,9 +24,7 @@ func TestRecipesSayWhatIsRun(t *testing.T) {
 	var tried []string
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, heading := range regexp.MustCompile(`heading: '([^']+)'`).FindAllStringSubmatch(string(source), -1) {
 			tried = append(tried, heading[1])
 		}

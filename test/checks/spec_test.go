@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // The list of promises and tests is worth something only if build/spec.sh writes
@@ -26,9 +28,7 @@ func TestSpecSaysWhatIsMissing(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			script, err := os.ReadFile("../../build/spec.sh")
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			for path, text := range map[string]string{
 				"build/spec.sh":             string(script),
 				"docs/interface.md":         tt.page,
@@ -38,9 +38,7 @@ func TestSpecSaysWhatIsMissing(t *testing.T) {
 					"test*) printf '    --- " + tt.verdict + ": TestSpec/P1_P2_both (0.00s)\\nok  \\tporchlight/agent/a\\t0.1s\\n' ;;\nesac\n",
 			} {
 				path = filepath.Join(dir, path)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 				executable(t, path, text)
 			}
 			cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(dir, "build", "spec.sh"))

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 const (
@@ -19,15 +21,11 @@ func TestPapersAreShort(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
 	papers, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	words := 0
 	for _, paper := range append(papers, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(paper)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		name := filepath.Base(paper)
 		if name == "limits.md" {
 			continue // written from the code

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // The programs that docs/remote-client.md gives a reader are those that the tests run.
@@ -20,8 +22,6 @@ func TestDocumentationLinksItsPrograms(t *testing.T) {
 func read(t testing.TB, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return string(raw)
 }

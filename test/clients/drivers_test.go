@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // registered is an OAuth client as its developer has it, and what OAUTH_CLIENT
@@ -102,24 +104,16 @@ func program(path string) []string {
 func (h *house) start(t testing.TB, path string, client registered) *process {
 	t.Helper()
 	config, err := json.Marshal(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	args := program(path)
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Env = append(h.programEnv(), "OAUTH_CLIENT="+string(config))
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close() // ends it
 		cmd.Wait() // killed with the test's context at the latest

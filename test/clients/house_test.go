@@ -22,6 +22,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -65,9 +66,7 @@ func emptyHouse(t testing.TB) *house {
 
 	h.rootPEM = filepath.Join(h.data, "ca", "root.pem")
 	pem, err := os.ReadFile(h.rootPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	h.roots = x509.NewCertPool()
 	h.roots.AppendCertsFromPEM(pem)
 	h.browser = visitor.New(h.roots)
@@ -75,9 +74,7 @@ func emptyHouse(t testing.TB) *house {
 	h.proxy = startProxy(t)
 	h.asJSON(t, &h.account, "account")
 	running, err := agentapi.ReadRunning(h.data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	h.api = running.API
 	return h
 }
@@ -129,9 +126,7 @@ func (h *house) porchlight(t testing.TB, args ...string) []byte {
 
 func (h *house) asJSON(t testing.TB, into any, args ...string) {
 	t.Helper()
-	if err := json.Unmarshal(h.porchlight(t, append(args, "--json")...), into); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal(h.porchlight(t, append(args, "--json")...), into))
 }
 
 func (h *house) command(t testing.TB, program string, args ...string) []byte {
@@ -139,9 +134,7 @@ func (h *house) command(t testing.TB, program string, args ...string) []byte {
 	cmd := exec.Command(filepath.Join(h.bin, program), args...)
 	cmd.Env = h.env
 	out, err := programs.Output(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return out
 }
 
@@ -151,16 +144,14 @@ func (h *house) issue(t testing.TB, name, redirectURI string) registered {
 	out := registered{AuthURL: h.account.AuthURL, RedirectURI: redirectURI}
 	raw := h.command(t, "porchlight-control", "client", "add", "--data", filepath.Join(h.data, "control"),
 		"--name", name, "--redirect-uri", redirectURI, "--json")
-	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal(raw, &out))
 	return out
 }
 
 // signIn signs the owner in by a mailed link.
 func (h *house) signIn(t testing.TB) {
 	t.Helper()
-	mails := programs.Outbox(func(context.Context) (mails []agentapi.Mail, err error) {
+	mails := rig.Outbox(func(context.Context) (mails []agentapi.Mail, err error) {
 		h.asJSON(t, &mails, "outbox")
 		return mails, nil
 	})
@@ -176,9 +167,7 @@ func (h *house) signIn(t testing.TB) {
 func (h *house) allow(t testing.TB, authorize, client string) string {
 	t.Helper()
 	page, err := h.browser.Open(t.Context(), authorize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if page.Status != http.StatusOK || !strings.Contains(page.Body, client) {
 		t.Fatalf("consent: HTTP %d at %s: %s", page.Status, page.URL, page.Body)
 	}

@@ -49,9 +49,7 @@ func TestWalkRuns(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(etc, "secrets"), 0o700); err != nil { // as the package does
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(etc, "secrets", "smtp-password"), []byte("a password\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(etc, "secrets", "smtp-password"), []byte("a password\n"), 0o600))
 	page{
 		file: "../../docs/operating.md",
 		part: theWalk,
@@ -107,9 +105,7 @@ func TestBackupEveryNight(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "control.yaml")
-	if err := os.WriteFile(config, []byte("data: "+filepath.Join(dir, "data")+"\ndomain: porch.localhost\nlisten: [\"127.0.0.1:0\"]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(config, []byte("data: "+filepath.Join(dir, "data")+"\ndomain: porch.localhost\nlisten: [\"127.0.0.1:0\"]\n"), 0o600))
 	server := programs.Begin(t, exec.Command(filepath.Join(binDir(t), "porchlight-control"), "serve", "--config", config, "--public-port", "443"))
 	if _, err := server.Says(t.Context(), `listening on (\S+)`); err != nil {
 		t.Fatal(err)
@@ -148,9 +144,7 @@ func TestUnit(t *testing.T) {
 	}
 	unit := strings.ReplaceAll(read(t, "../../build/linux/porchlight-control.service"), "/usr/bin/", binDir(t)+"/")
 	file := filepath.Join(t.TempDir(), "porchlight-control.service")
-	if err := os.WriteFile(file, []byte(unit), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(file, []byte(unit), 0o644))
 	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(out), filepath.Base(file)) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -178,8 +172,6 @@ func TestRemoteClientRuns(t *testing.T) {
 // binDir is the directory of the programs under test.
 func binDir(t testing.TB) string {
 	bin, err := filepath.Abs(cmp.Or(os.Getenv("PORCHLIGHT_PROGRAMS"), "../../bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return bin
 }

@@ -27,9 +27,7 @@ func TestReaders(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	node := filepath.Join(here, "node")
 	for name, command := range map[string][]string{
 		"Go":         {goReader, "notes"},
@@ -80,16 +78,12 @@ func (r reader) wants(questions int) {
 		"CLIENT_SECRET="+r.client.ClientSecret, "REDIRECT_URI="+r.client.RedirectURI)
 	cmd.Stderr = r.t.Output()
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	paste, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	programs.Must(r.t, err)
 	asked, printed := 0, ""
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {

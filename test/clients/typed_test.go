@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // page is one whose shell blocks a reader types from top to bottom. Every block is
@@ -186,9 +188,7 @@ func lay(t *testing.T, from, to string) {
 		}
 		return
 	}
-	if err := os.WriteFile(to, []byte(read(t, from)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(to, []byte(read(t, from)), 0o600))
 }
 
 // takesConfig writes a block to the file of the settings, or has a command read it as
@@ -196,9 +196,7 @@ func lay(t *testing.T, from, to string) {
 func (h *house) takesConfig(t *testing.T, dir, block, config string) {
 	t.Helper()
 	file := cmp.Or(config, filepath.Join(dir, "control.yaml"))
-	if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(file, []byte(block), 0o600))
 	if config != "" {
 		return // who serves by it reads it
 	}
@@ -231,9 +229,7 @@ func (h *house) serve(t *testing.T, dir, block, ready string) (stop func() error
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	lines := bufio.NewScanner(out)
 	for !strings.Contains(lines.Text(), ready) {
 		if !lines.Scan() {

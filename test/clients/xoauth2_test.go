@@ -14,6 +14,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // goDriver is golang.org/x/oauth2.
@@ -72,9 +73,7 @@ func (d *goDriver) tokens(t testing.TB, ask func() (*oauth2.Token, error)) (toke
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return tokens{}, &refusal{refused.ErrorCode, refused.Response.StatusCode}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	d.token = token
 	text := func(name string) string { s, _ := token.Extra(name).(string); return s }
 	return tokens{
@@ -86,13 +85,9 @@ func (d *goDriver) tokens(t testing.TB, ask func() (*oauth2.Token, error)) (toke
 func (d *goDriver) call(t testing.TB, url string) (int, string) {
 	t.Helper()
 	resp, err := oauth2.NewClient(d.context(t), oauth2.StaticTokenSource(d.token)).Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return resp.StatusCode, string(body)
 }

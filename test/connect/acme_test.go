@@ -26,15 +26,11 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	w := newWorld(t)
 	_, portText, _ := net.SplitHostPort(w.listen)
 	port, err := strconv.Atoi(portText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	authority := pebble.Start(t)
 	authority.LookAt(port)
 	f, err := os.OpenFile(w.caFile, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err := f.Write(authority.Own); err != nil {
 		t.Fatal(err)
 	}

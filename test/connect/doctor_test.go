@@ -95,9 +95,7 @@ func TestDoctorTellsOfMailsGivenUp(t *testing.T) {
 // refusing is a mail server that knows nobody.
 func refusing(t *testing.T) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	go func() {
 		for {

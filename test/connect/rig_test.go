@@ -24,6 +24,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -53,9 +54,7 @@ func begin(t *testing.T, env []string, program string, args ...string) process {
 func (p process) says(pattern string) []string {
 	p.t.Helper()
 	found, err := p.Says(p.t.Context(), pattern)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	return found
 }
 
@@ -92,9 +91,7 @@ func newWorld(t *testing.T) *world {
 	w.ok("porchlight-control", "account", "add", owner, "--data", w.path("control"))
 	w.caFile = w.path("authority.pem")
 	pem := w.ok("porchlight-control", "ca", "--data", w.path("control"))
-	if err := os.WriteFile(w.caFile, []byte(pem), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(w.caFile, []byte(pem), 0o600))
 	w.roots = x509.NewCertPool()
 	w.roots.AppendCertsFromPEM([]byte(pem))
 	w.app = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -173,7 +170,7 @@ func (w *world) publish() {
 
 // mailed waits for the next mail there is and returns its link.
 func (w *world) mailed() func(context.Context) (string, error) {
-	mails := programs.MailsIn(w.path("mails"))
+	mails := rig.MailsIn(w.path("mails"))
 	return func(ctx context.Context) (string, error) { return mails.Link(ctx, "") }
 }
 
@@ -206,9 +203,7 @@ func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *vis
 	browser := visitor.New(w.roots)
 	defer browser.Close()
 	page, err := browser.SignIn(ctx, waiting.VerificationURLComplete, owner, w.mailed())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 	if page, err = browser.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -228,9 +223,7 @@ func (w *world) trusting() *x509.CertPool {
 	w.t.Helper()
 	roots := w.roots.Clone()
 	pem, err := os.ReadFile(w.path("data/connected-ca/root.pem"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 	roots.AppendCertsFromPEM(pem)
 	return roots
 }
@@ -244,9 +237,7 @@ func (w *world) visit(address string) *visitor.Page {
 	browser := visitor.New(w.trusting())
 	defer browser.Close()
 	page, err := browser.SignIn(ctx, address, owner, w.mailed())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 	return page
 }
 
@@ -256,15 +247,11 @@ func (w *world) ask(path, credential string) int {
 	browser := visitor.New(w.roots)
 	defer browser.Close()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.authURL+path, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 	req.Header.Set("Authorization", "Bearer "+credential)
 	req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	resp, err := browser.Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	programs.Must(w.t, err)
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, resp.Body)
 	return resp.StatusCode

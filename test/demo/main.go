@@ -24,6 +24,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -98,7 +99,7 @@ func (d *demo) visit(ctx context.Context) error {
 
 	step("It asks for a link to be mailed to %s, and clicks it.", account.Email)
 	page, err = browser.SignIn(ctx, address, account.Email, func(ctx context.Context) (string, error) {
-		return programs.Outbox(d.outbox).Link(ctx, account.Email)
+		return rig.Outbox(d.outbox).Link(ctx, account.Email)
 	})
 	if err != nil {
 		return err

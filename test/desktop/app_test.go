@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 )
 
 // program is the app under test, running in a session.
@@ -35,9 +36,9 @@ type program struct {
 	data    string
 	api     string // host:port
 	started time.Time
-	secret  string          // the owner's, once ownerTier asked for it
-	plane   *plane          // once the computer is connected to one
-	mails   *programs.Mails // those it sent, once a test asked for one
+	secret  string     // the owner's, once ownerTier asked for it
+	plane   *plane     // once the computer is connected to one
+	mails   *rig.Mails // those it sent, once a test asked for one
 }
 
 func binary(t *testing.T) string {
@@ -46,9 +47,7 @@ func binary(t *testing.T) string {
 		return p
 	}
 	p, err := filepath.Abs("../../bin/porchlight-desktop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return p
 }
 
@@ -56,9 +55,7 @@ func binary(t *testing.T) string {
 func cli(t *testing.T) string {
 	t.Helper()
 	p, err := filepath.Abs("../../bin/porchlight")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return p
 }
 
@@ -78,9 +75,7 @@ func (s *session) used(data string) {
 	if _, err := os.Stat(file); s.opts.first || err == nil {
 		return
 	}
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, os.MkdirAll(data, 0o700))
 	s.write(file, `{"welcomed": true, "trustOffered": true}`)
 }
 
@@ -96,9 +91,7 @@ func (s *session) begin(args ...string) *program {
 func (p *program) start(args ...string) {
 	p.t.Helper()
 	log, err := os.OpenFile(filepath.Join(p.dir, "app.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	defer log.Close()
 	cmd := exec.Command(binary(p.t), args...)
 	cmd.Env, cmd.Stderr = p.env, log
@@ -141,9 +134,7 @@ func (p *program) again(args ...string) {
 // signal sends the app one.
 func (p *program) signal(which syscall.Signal) {
 	p.t.Helper()
-	if err := syscall.Kill(p.pid, which); err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, syscall.Kill(p.pid, which))
 }
 
 // quit ends the app by its menu.
@@ -356,9 +347,7 @@ var privateDirty = regexp.MustCompile(`(?m)^Private_Dirty:\s+(\d+) kB`)
 func (p *program) memory() float64 {
 	syscall.Sync() // a program that was just built is dirty in the page cache, and would count
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	m := privateDirty.FindSubmatch(raw)
 	if m == nil {
 		p.t.Fatalf("no Private_Dirty in %s", raw)
@@ -403,9 +392,7 @@ func (s *session) notifications() (all []notification, err error) {
 func (s *session) timesTold(title string) (n int) {
 	s.t.Helper()
 	all, err := s.notifications()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	for _, one := range all {
 		if one.title == title {
 			n++

@@ -47,9 +47,7 @@ func (s *session) menuTime() (lines []string, took time.Duration) {
 	s.t.Helper()
 	began := time.Now()
 	_, root, err := s.trayMenu()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	return root.lines(0), time.Since(began) / 2 // which reads it twice
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -64,10 +65,8 @@ func (c *plane) connect(p *program, name string) {
 	t := c.s.t
 	t.Helper()
 	waiting, err := p.ownerTier().Connect(t.Context(), agentapi.ConnectRequest{URL: c.authURL, CA: c.ca})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.plane, p.mails = c, programs.MailsIn(c.mails)
+	programs.Must(t, err)
+	p.plane, p.mails = c, rig.MailsIn(c.mails)
 	v := p.guest()
 	page, err := v.SignIn(t.Context(), waiting.VerificationURLComplete, maya, func(context.Context) (string, error) { return p.mailed(maya), nil })
 	if err == nil {
@@ -179,9 +178,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 func (p *program) person(email string) agentapi.Person {
 	p.t.Helper()
 	people, err := p.ownerTier().People(p.t.Context())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	for _, one := range people.Members {
 		if one.Email == email {
 			return one

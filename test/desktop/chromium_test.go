@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"porchlight/test/devtools"
+	"porchlight/test/programs"
 )
 
 // chrome is a Chromium of the session; each of its tabs has cookies of its own, as another
@@ -32,9 +33,7 @@ func (s *session) startChrome() *chrome {
 		s.run(cmd)
 		return nil
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	return &chrome{s: s, client: client}
 }
 
@@ -76,9 +75,7 @@ func (t *tab) ask(method string, params map[string]any, answer any) error {
 
 func (t *tab) must(method string, params map[string]any, answer any) {
 	t.s.t.Helper()
-	if err := t.ask(method, params, answer); err != nil {
-		t.s.t.Fatal(err)
-	}
+	programs.Must(t.s.t, t.ask(method, params, answer))
 }
 
 // opens goes to an address.

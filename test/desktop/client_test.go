@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // The owner sees in the tray which remote clients hold access, is told of a
@@ -28,9 +29,7 @@ func TestW6_ClientsFromTheTray(t *testing.T) {
 	s.told("Pocket Notes was let in", "^You allowed it")
 	open := openStream(t, p.guest().Do, notes, http.Header{"Authorization": {"Bearer " + token}})
 	account, err := p.ownerTier().Account(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	clicked := s.trayClick("Connected apps > Pocket Notes, as " + account.Email + " > Yes, revoke Pocket Notes")
 	open.over(t, "Revoke of a connected app", clicked)
 	s.eventually("the client is shut out", func() error {

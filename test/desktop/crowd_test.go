@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // Three hundred requests at once: one notification on the screen, a menu of
@@ -120,9 +122,7 @@ func TestUndoOnTheNotification(t *testing.T) {
 	p.answers(bob, notes, http.StatusForbidden)
 
 	_, answer, err := p.call("POST", "/engine/register", map[string]any{"appId": "com.example.wiki", "pid": os.Getpid()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	capability, _ := answer["capability"].(string)
 	s.notified("An invitation was accepted")
 	s.notified("bob@example.com opened Photos for the first time") // and what was told so far off the screen
@@ -141,15 +141,11 @@ func TestUndoOnTheNotification(t *testing.T) {
 func (p *program) grant(capability, accountID, label string) {
 	p.t.Helper()
 	req, err := http.NewRequest("POST", "http://"+p.api+"/people/grant", strings.NewReader(fmt.Sprintf(`{"accountId":%q,"app":%q,"granted":true}`, accountID, label)))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Engine-Capability", capability)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		p.t.Fatalf("grant: %s", resp.Status)

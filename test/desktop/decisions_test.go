@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // What is denied stays off and quiet; what is paused waits for the owner.
@@ -83,9 +85,7 @@ func TestFirstSteps(t *testing.T) {
 	})
 
 	bin, err := filepath.Abs("../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	shell := exec.Command("sh", "-c", "PATH="+bin+":$PATH "+command)
 	shell.Env = s.env
 	out, err := shell.CombinedOutput()

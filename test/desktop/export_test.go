@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/agent/export"
+	"porchlight/test/programs"
 )
 
 // The window's Export asks where to, writes what the command line writes, for
@@ -53,9 +54,7 @@ func TestExportInTheWindow(t *testing.T) {
 		t.Errorf("the file: %v, %v", info, err)
 	}
 	var saved, printed export.Document
-	if err := json.Unmarshal(raw, &saved); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal(raw, &saved))
 	p.ask(&printed, "export")
 	if saved.Account.Host == "" || len(saved.Apps) != 1 || len(saved.People) != 2 || len(saved.Activity) == 0 {
 		t.Errorf("saved\n%s", raw)

@@ -25,9 +25,7 @@ func TestFirstStartRefused(t *testing.T) {
 	p.pressButton("Start")
 	p.pressButton("Trust it")
 	elsewhere := filepath.Join(s.dir, "elsewhere") // a home without the list that was changed
-	if err := os.Mkdir(elsewhere, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(elsewhere, 0o700))
 	if page := s.loads(elsewhere, s.nextLink(0)); strings.Contains(page, "This page is from this computer") {
 		t.Fatalf("it was loaded: %s", page)
 	}
@@ -117,9 +115,7 @@ func (s *session) loads(home, address string) (page string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
 	profile, err := os.MkdirTemp(s.dir, "chromium")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	cmd := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--user-data-dir="+profile, "--dump-dom", address)
 	cmd.Env = append(s.env, "HOME="+home)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -26,12 +27,8 @@ type fullHouse struct {
 func (p fullHouse) come() (leave func()) {
 	p.t.Helper()
 	film := filepath.Join(p.dir, "services", "film")
-	if err := os.WriteFile(film, nil, 0o600); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.Truncate(film, 1<<30); err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, os.WriteFile(film, nil, 0o600))
+	programs.Must(p.t, os.Truncate(film, 1<<30))
 	var open []*http.Response
 	for _, one := range []struct {
 		who     *visitor.Visitor
@@ -43,9 +40,7 @@ func (p fullHouse) come() (leave func()) {
 		{p.guest(), p.address("notes"), http.Header{"Authorization": {"Bearer " + p.token}}},
 	} {
 		req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, one.address+"/film", nil)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		programs.Must(p.t, err)
 		req.Header = one.header
 		resp, err := one.who.Do(req)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -98,9 +93,7 @@ func newFullHouse(t *testing.T, opts desk) fullHouse {
 		if err == nil && who.also != "" {
 			_, err = visitor.Open(ctx, who.also)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if who.email == carla {
 			house.carla = visitor
 		}

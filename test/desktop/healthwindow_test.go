@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // On a German desktop an owner starts for the first time, shares an app, is asked for
@@ -104,9 +106,7 @@ func (p *german) reads(what string) {
 		const copy = document.body.cloneNode(true);
 		for (const one of copy.querySelectorAll('pre, code, script, style, [id^=report]')) one.remove();
 		return copy.textContent`, "args": []string{}}, &said)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	if found := english.FindAllString(said, -1); found != nil {
 		p.t.Errorf("the page with %s says in English: %q in %s", what, found, strings.Join(strings.Fields(said), " "))
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"porchlight/test/programs"
 )
 
 // ownerSecret is what the keychain holds for Porchlight.
@@ -46,13 +48,9 @@ func (s *session) place() (at image.Point) {
 func (s *session) closeWindow() {
 	s.t.Helper()
 	id, err := strconv.ParseUint(s.shown(), 10, 32)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	conn, err := xgb.NewConnDisplay(s.display())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	defer conn.Close()
 	const name = "_NET_CLOSE_WINDOW"
 	atom, err := xproto.InternAtom(conn, true, uint16(len(name)), name).Reply()
@@ -64,9 +62,7 @@ func (s *session) closeWindow() {
 		err = xproto.SendEventChecked(conn, false, root,
 			xproto.EventMaskSubstructureNotify|xproto.EventMaskSubstructureRedirect, string(message.Bytes())).Check()
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 }
 
 // approveInWindow presses the window's one amber button with the mouse. The page
@@ -128,9 +124,7 @@ func containing(t *testing.T, dir, text string) (found string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return found
 }
 
@@ -138,9 +132,7 @@ func containing(t *testing.T, dir, text string) (found string) {
 func navigation(t *testing.T, address string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequest("GET", address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	req.Header.Set("Accept", "text/html")
 	req.Header.Set("Sec-Fetch-Mode", "navigate")
 	req.Header.Set("Sec-Fetch-Dest", "document")
@@ -153,16 +145,12 @@ var refresh = regexp.MustCompile(`content="0; url=([^"]+)"`)
 func linkIn(t *testing.T, page string) string {
 	t.Helper()
 	info, err := os.Stat(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("%s is %v", page, info.Mode())
 	}
 	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	m := refresh.FindStringSubmatch(string(raw))
 	if m == nil {
 		t.Fatalf("no link in %s", raw)

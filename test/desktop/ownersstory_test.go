@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // The whole story of an owner who has no terminal, from the first start to quitting,
@@ -281,9 +282,7 @@ func titled(t *testing.T, title string) (port int) {
 	srv := httptest.NewUnstartedServer(mux)
 	if forDocuments() != "" { // no port is taken there
 		l, err := net.Listen("tcp", map[string]string{"Notes": "127.0.0.1:3000", "Photos": "127.0.0.1:2342"}[title])
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		srv.Listener.Close()
 		srv.Listener = l
 	}

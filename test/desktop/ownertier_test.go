@@ -13,6 +13,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/local"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -24,9 +25,7 @@ func (p *program) ownerTier() *agentapi.Client {
 		p.secret = strings.TrimSpace(p.ownerSecret())
 	}
 	running, err := agentapi.ReadRunning(p.data)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	return agentapi.NewOwner(running.OwnerSocket, p.secret)
 }
 
@@ -52,9 +51,7 @@ func (p *program) guest() *visitor.Visitor {
 func (p *program) ownersBrowser(name string) *visitor.Visitor {
 	p.t.Helper()
 	link, err := p.ownerTier().Open(p.t.Context(), name)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	v := p.guest()
 	if page, err := v.Open(p.t.Context(), link.URL); err != nil || page.Status != 200 {
 		p.t.Fatalf("the owner's link: %+v, %v", page, err)
@@ -67,12 +64,10 @@ func (p *program) ownersBrowser(name string) *visitor.Visitor {
 func (p *program) mailed(to string) (link string) {
 	p.t.Helper()
 	if p.mails == nil {
-		p.mails = programs.Outbox(func(ctx context.Context) ([]agentapi.Mail, error) { return p.ownerTier().Outbox(ctx) })
+		p.mails = rig.Outbox(func(ctx context.Context) ([]agentapi.Mail, error) { return p.ownerTier().Outbox(ctx) })
 	}
 	link, err := p.mails.Link(p.t.Context(), to)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	return link
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"porchlight/test/programs"
 )
 
 // startWindowManager waits until it has taken the screen: keys pressed before
@@ -45,9 +47,7 @@ func (s *session) startDunst() {
 // picks says which button of a notification is pressed from now on.
 func (s *session) picks(button string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, "bin/pick"), []byte("#!/bin/sh\ngrep -m 1 '"+button+"'\n"), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, os.WriteFile(filepath.Join(s.dir, "bin/pick"), []byte("#!/bin/sh\ngrep -m 1 '"+button+"'\n"), 0o755))
 }
 
 func (s *session) startPanel() {
@@ -86,9 +86,7 @@ func (s *session) startPanel() {
 // asked to open.
 func (s *session) installBrowser() {
 	script := "#!/bin/sh\nprintf '%s\\n' \"$1\" >>" + s.dir + "/opened\n"
-	if err := os.WriteFile(filepath.Join(s.dir, "bin/xdg-open"), []byte(script), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, os.WriteFile(filepath.Join(s.dir, "bin/xdg-open"), []byte(script), 0o755))
 }
 
 // opened lists what the browser was asked to open.

@@ -15,6 +15,7 @@ import (
 
 	"net"
 
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -40,16 +41,12 @@ type stream struct{ ended chan time.Time }
 func openStream(t *testing.T, do func(*http.Request) (*http.Response, error), address string, header http.Header) stream {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/stream", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for name := range header {
 		req.Header.Set(name, header.Get(name))
 	}
 	resp, err := do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	body := bufio.NewReader(resp.Body)
 	if line, err := body.ReadString('\n'); err != nil || !strings.HasPrefix(line, "hello ") {
 		t.Fatalf("the stream begins with %q, %v (%s)", line, err, resp.Status)

@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"porchlight/agent/agentapi"
 	"strconv"
 	"strings"
 	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // forDocuments is where the pictures of the documentation go; empty where none are made.
@@ -112,9 +114,7 @@ func sixty(t *testing.T, gallery string) {
 			emails = append(emails, fmt.Sprintf("person-%d@example.com", i*agentapi.MaxInvited+j))
 		}
 		all, err := owner.InviteAll(ctx, agentapi.InvitationsRequest{Emails: emails, Apps: labels[:3]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if refused := all.Invitations[len(all.Invitations)-1].Error; refused != "" {
 			t.Log(refused) // what one owner may invite in a day
 			break
@@ -158,9 +158,7 @@ func (s *session) window(l look, file string) {
 	if l.fine && (file == "people" || file == "app") {
 		dir = forDocuments() // README shows them
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, os.MkdirAll(dir, 0o755))
 	s.arrange(100, 80, 900, 560)
 	s.mustTool("dunstctl", "close-all") // what was told while the scene was set
 	s.picture(filepath.Join(dir, file+"-"+l.theme+".png"), ofWindow)
@@ -207,9 +205,7 @@ func (p *owner) onPhone(phone *tab, name string) {
 	}
 	file := filepath.Join(dir, "story-"+name+".png")
 	phone.saves(file)
-	if err := os.Chmod(file, 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, os.Chmod(file, 0o644))
 	p.mustTool("convert", file, "-resize", "390x", "-crop", "390x600+0+0", "+repage", "-strip", "+dither", "-colors", "255", "PNG8:"+file)
 }
 
@@ -323,9 +319,7 @@ func (s *session) openTray() {
 func (s *session) walk(path ...string) {
 	s.t.Helper()
 	_, here, err := s.trayMenu()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	for depth, label := range path {
 		above, found := 0, false
 		for _, line := range here.kids {
@@ -371,9 +365,7 @@ func (s *session) picture(file string, part image.Rectangle) {
 		return nil
 	})
 	info, err := os.Stat(file)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	if info.Size() > int64(px)*60<<10 {
 		s.t.Errorf("%s is %d KiB, more than a page should carry", file, info.Size()>>10)
 	}

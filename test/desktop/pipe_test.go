@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"porchlight/test/programs"
 )
 
 // call is what a page asks for: an operation and its values in JSON.
@@ -130,9 +132,7 @@ func describedOperations(t *testing.T) map[string]bool {
 	marked := map[string]bool{}
 	for _, name := range []string{"loopback", "control"} {
 		spec, err := openapi3.NewLoader().LoadFromFile("../../docs/openapi/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		for _, item := range spec.Paths.Map() {
 			for _, op := range item.Operations() {
 				marked[op.OperationID] = marked[op.OperationID] || op.Extensions["x-window"] == true

@@ -19,6 +19,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/test/programs"
 )
 
 // refused starts the app where it cannot work: it ends with code 1 and one clear
@@ -53,9 +55,7 @@ func TestBusyPort(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer l.Close()
 	p := s.begin("--api", l.Addr().String())
 	refused(t, s, p, "Porchlight cannot start", l.Addr().String())
@@ -108,9 +108,7 @@ func TestNoKeychain(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 }
 
@@ -170,9 +168,7 @@ func TestKeychainUnlockedDropsNobody(t *testing.T) {
 	t.Cleanup(app.Close)
 	address := p.approved("notes", "Notes", app.Listener.Addr().(*net.TCPAddr).Port)
 	site, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	handshake := http.Header{"Origin": {"https://" + site.Host}}
 	for _, cookie := range p.ownersBrowser("notes").Cookies(site) {
 		handshake.Add("Cookie", cookie.String())
@@ -233,17 +229,13 @@ func (s *session) unlock() {
 	service := s.bus.Object("org.freedesktop.secrets", "/org/freedesktop/secrets")
 	var output dbus.Variant
 	var path dbus.ObjectPath
-	if err := service.Call("org.freedesktop.Secret.Service.OpenSession", 0, "plain", dbus.MakeVariant("")).Store(&output, &path); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, service.Call("org.freedesktop.Secret.Service.OpenSession", 0, "plain", dbus.MakeVariant("")).Store(&output, &path))
 	password := struct {
 		Session           dbus.ObjectPath
 		Parameters, Value []byte
 		ContentType       string
 	}{path, []byte{}, []byte("rigpass"), "text/plain"}
-	if err := service.Call("org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface.UnlockWithMasterPassword", 0, login, password).Err; err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, service.Call("org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface.UnlockWithMasterPassword", 0, login, password).Err)
 }
 
 func TestNoTrayHost(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/test/programs"
 )
 
 // kill ends a part of the desktop as a crash would, and waits until it is gone.
@@ -125,9 +127,7 @@ func TestBusRestart(t *testing.T) {
 	}
 	p.answers(owner, address, 200) // nobody notices elsewhere
 	open.goesOn(t, "the end of the bus")
-	if err := os.Remove(filepath.Join(s.dir, "bus")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Remove(filepath.Join(s.dir, "bus")))
 	s.runBus()
 	s.startDunst()
 	s.startPanel()
@@ -157,13 +157,9 @@ func TestPanelThatStalls(t *testing.T) {
 		t.Fatalf("whose panel it is: %d, %v", panel, err)
 	}
 	listener, err := dbus.Connect(s.busAddress())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer listener.Close()
-	if err := listener.BusObject().Call("org.freedesktop.DBus.AddMatch", 0, "type='method_call',member='RegisterStatusNotifierItem',eavesdrop='true'").Err; err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, listener.BusObject().Call("org.freedesktop.DBus.AddMatch", 0, "type='method_call',member='RegisterStatusNotifierItem',eavesdrop='true'").Err)
 	heard := make(chan *dbus.Message, 64)
 	listener.Eavesdrop(heard) // answers too, from now on
 	p.start(p.args...)
@@ -175,13 +171,9 @@ func TestPanelThatStalls(t *testing.T) {
 			t.Fatal("the panel hears of no icon")
 		}
 	}
-	if err := syscall.Kill(int(panel), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, syscall.Kill(int(panel), syscall.SIGSTOP))
 	time.Sleep(3 * time.Second) // for so long it does not run
-	if err := syscall.Kill(int(panel), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, syscall.Kill(int(panel), syscall.SIGCONT))
 	s.trayShows("Notes > Revoke > Yes, revoke Notes", true)
 	p.revokeByMouse("notes", "Notes")
 }

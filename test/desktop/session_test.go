@@ -61,16 +61,12 @@ func newSession(t *testing.T, opts desk) *session {
 	t.Helper()
 	// A short path: sockets below it must stay under 104 bytes.
 	dir, err := os.MkdirTemp("", "porch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &session{t: t, dir: dir, opts: opts, running: map[string]*programs.Process{}}
 	home := filepath.Join(dir, "home")
 	for _, d := range []string{"home/.config/dunst", "home/.config/xfce4/xfconf/xfce-perchannel-xml", "home/.local/share", "home/.cache", "run", "bin", "services"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
 	}
 	s.env = []string{
 		"HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "XDG_CONFIG_HOME=" + home + "/.config",
@@ -131,9 +127,7 @@ func (s *session) run(cmd *exec.Cmd) *programs.Process {
 func (s *session) says(p *programs.Process, pattern string) (found []string) {
 	s.t.Helper()
 	found, err := p.Says(s.t.Context(), pattern)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	return found
 }
 
@@ -158,15 +152,11 @@ func TestMain(m *testing.M) {
 func (s *session) wallpaper(rgb uint32) {
 	s.t.Helper()
 	conn, err := xgb.NewConnDisplay(s.display())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	// The server resets, colour included, when its last client leaves.
 	s.t.Cleanup(conn.Close)
 	root := xproto.Setup(conn).DefaultScreen(conn).Root
-	if err := xproto.ChangeWindowAttributesChecked(conn, root, xproto.CwBackPixel, []uint32{rgb}).Check(); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, xproto.ChangeWindowAttributesChecked(conn, root, xproto.CwBackPixel, []uint32{rgb}).Check())
 	xproto.ClearArea(conn, false, root, 0, 0, 0, 0)
 }
 
@@ -200,9 +190,7 @@ func (s *session) runBus() {
 	s.spawn("dbus-daemon", "--config-file="+filepath.Join(s.dir, "bus.conf"), "--nofork", "--print-address")
 	s.says(s.running["dbus-daemon"], `\n`) // printed once it listens
 	conn, err := dbus.Connect(s.busAddress())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	s.t.Cleanup(func() { _ = conn.Close() })
 	s.bus = conn
 }
@@ -282,9 +270,7 @@ func (s *session) tool(name string, args ...string) (string, error) {
 func (s *session) mustTool(name string, args ...string) string {
 	s.t.Helper()
 	out, err := s.tool(name, args...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	return out
 }
 
@@ -292,9 +278,7 @@ func (s *session) mustTool(name string, args ...string) string {
 func (s *session) screen() image.Image {
 	s.t.Helper()
 	img, err := png.Decode(strings.NewReader(s.mustTool("import", "-window", "root", "png:-")))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	return img
 }
 
@@ -312,7 +296,5 @@ func (s *session) shot(name string) {
 
 func (s *session) write(file, text string) {
 	s.t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, os.WriteFile(file, []byte(text), 0o600))
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/test/programs"
 )
 
 // The main job, from the first start to the last: an app asks, the owner
@@ -21,9 +23,7 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	registered := make(chan *dbus.Signal, 8)
-	if err := s.bus.AddMatchSignal(dbus.WithMatchInterface("org.kde.StatusNotifierWatcher"), dbus.WithMatchMember("StatusNotifierItemRegistered")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.bus.AddMatchSignal(dbus.WithMatchInterface("org.kde.StatusNotifierWatcher"), dbus.WithMatchMember("StatusNotifierItemRegistered")))
 	s.bus.Signal(registered)
 
 	p := s.begin()
@@ -74,9 +74,7 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 		// A stranger is sent to sign in; the owner is let in by the menu's Open.
 		visitor := p.guest()
 		resp, err := visitor.Once(navigation(t, p.address("notes")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode/100 != 3 {
 			t.Fatalf("a stranger got %s", resp.Status)

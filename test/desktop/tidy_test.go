@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"porchlight/test/programs"
 )
 
 // dress gives a tidy desktop the looks of a present one: one typeface and plain
@@ -21,9 +23,7 @@ func (s *session) dress() {
 	home := filepath.Join(s.dir, "home")
 	theme := filepath.Join(home, ".local/share/themes/Tidy/openbox-3")
 	for _, d := range []string{theme, filepath.Join(home, ".config/openbox"), filepath.Join(home, ".config/gtk-3.0")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			s.t.Fatal(err)
-		}
+		programs.Must(s.t, os.MkdirAll(d, 0o700))
 	}
 	s.write(filepath.Join(home, ".config/gtk-3.0/settings.ini"), `[Settings]
 gtk-font-name=Inter 10.5

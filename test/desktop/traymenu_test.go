@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/test/programs"
 )
 
 // node is one line of the tray's menu, as a panel reads it.
@@ -134,9 +136,7 @@ func (s *session) trayClick(path string) (clicked time.Time) {
 		return nil
 	})
 	clicked = time.Now()
-	if err := menu.Call("com.canonical.dbusmenu.Event", 0, n.id, "clicked", dbus.MakeVariant(""), uint32(clicked.Unix())).Err; err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, menu.Call("com.canonical.dbusmenu.Event", 0, n.id, "clicked", dbus.MakeVariant(""), uint32(clicked.Unix())).Err)
 	return clicked
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/test/programs"
 )
 
 // The owner cuts one person off without the window, and takes it back. What came of
@@ -71,9 +73,7 @@ func TestPeopleFromTheTray(t *testing.T) {
 // also what a program says that has ended since.
 func (s *session) menuChanges() <-chan string {
 	s.t.Helper()
-	if err := s.bus.AddMatchSignal(dbus.WithMatchInterface("com.canonical.dbusmenu"), dbus.WithMatchMember("ItemsPropertiesUpdated")); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, s.bus.AddMatchSignal(dbus.WithMatchInterface("com.canonical.dbusmenu"), dbus.WithMatchMember("ItemsPropertiesUpdated")))
 	signals, labels := make(chan *dbus.Signal, 1024), make(chan string, 1024)
 	s.bus.Signal(signals)
 	go func() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -19,9 +20,7 @@ import (
 func cookiesOf(t *testing.T, v *visitor.Visitor, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return fmt.Sprint(v.Cookies(u))
 }
 
@@ -158,9 +157,7 @@ func (p *program) refuser(who *visitor.Visitor) string {
 		return err.Error()
 	}
 	auth, err := url.Parse(account.AuthURL)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	fresh := p.guest()
 	fresh.SetCookies(auth, who.Cookies(auth))
 	page, err := fresh.Open(p.t.Context(), account.URL)
@@ -200,9 +197,7 @@ func TestDisconnectInActivity(t *testing.T) {
 	clients.goesOn(t, "disconnecting a visitor")
 	// His page would reconnect by itself, and does not get in with what it has.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if resp, err := bob.Do(req); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("his page gets %v, %v", resp, err)
 	} else {

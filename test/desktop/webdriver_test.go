@@ -58,14 +58,10 @@ func (s *session) launchDriven() *page {
 func (s *session) drive(api string, args ...string) *page {
 	s.t.Helper()
 	library, err := automation()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	so, start := filepath.Join(s.dir, "automation.so"), filepath.Join(s.dir, "bin/driven")
 	script := fmt.Sprintf("#!/bin/sh\nLD_PRELOAD=%s exec %s \"$@\" 2>>%s/app.log\n", so, binary(s.t), s.dir)
-	if err := errors.Join(os.WriteFile(so, library, 0o600), os.WriteFile(start, []byte(script), 0o700)); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, os.WriteFile(so, library, 0o600), os.WriteFile(start, []byte(script), 0o700))
 	port := strings.TrimPrefix(programs.FreeAddress(s.t), "127.0.0.1:")
 	if forDocuments() != "" {
 		port = "900" // where no program is offered for sharing
@@ -272,9 +268,7 @@ func (p *page) types(css, text string) {
 func (p *page) holdToast() {
 	p.t.Helper()
 	p.see(".toast button")
-	if err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `document.querySelector('.toast button').focus()`, "args": []string{}}, nil); err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `document.querySelector('.toast button').focus()`, "args": []string{}}, nil))
 }
 
 // view goes to one by the sidebar.

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -44,9 +45,7 @@ func TestW5_W6_Window(t *testing.T) {
 		p.press(p.named("input", "Notes"))
 		p.pressButton("Send invitation")
 		page, err := bob.Open(t.Context(), p.mailed(guest))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if page, err = bob.Submit(t.Context(), page, "token", nil); err != nil || page.Body != "notes for member" {
 			t.Fatalf("the invitation led to %+v, %v", page, err)
 		}
@@ -204,9 +203,7 @@ func (p *program) let(who *visitor.Visitor, email string, client remoteClient) (
 	if err == nil && !strings.Contains(page.Body, "Allow "+client.name) { // not signed in yet
 		page, err = who.SignIn(ctx, consent, email, func(context.Context) (string, error) { return p.mailed(email), nil })
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	var back *url.URL
 	page, err = who.Submit(ctx, page, "computer", map[string]string{"decision": "allow"})
 	if at, ok := errors.AsType[*url.Error](err); ok { // a scheme of its own, which no browser speaks
@@ -214,9 +211,7 @@ func (p *program) let(who *visitor.Visitor, email string, client remoteClient) (
 	} else if err == nil {
 		back = page.URL
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	exchange := context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: asTransport{p.guest()}})
 	tokens, err := client.Exchange(exchange, back.Query().Get("code"), oauth2.VerifierOption(verifier))
 	if err != nil {
@@ -236,9 +231,7 @@ func (p *program) asClient(token, address string) string {
 func (p *program) asProgram(address string, by func(*http.Request)) string {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	by(req)
 	resp, err := p.guest().Do(req)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"porchlight/test/programs"
 )
 
 const (
@@ -103,9 +105,7 @@ func TestOpeningFigures(t *testing.T) {
 func (p *program) opening() time.Duration {
 	p.t.Helper()
 	conn, err := xgb.NewConnDisplay(p.display())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	defer conn.Close()
 	root := xproto.Setup(conn).DefaultScreen(conn).Root
 	const name = "_NET_CLIENT_LIST"
@@ -113,9 +113,7 @@ func (p *program) opening() time.Duration {
 	if err == nil {
 		err = xproto.ChangeWindowAttributesChecked(conn, root, xproto.CwEventMask, []uint32{xproto.EventMaskPropertyChange}).Check()
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	managed := func() bool { // a panel that has just started is a window, too
 		list, err := xproto.GetProperty(conn, false, root, atom.Atom, xproto.AtomWindow, 0, 1<<10).Reply()
 		for i := 0; err == nil && i+4 <= len(list.Value); i += 4 {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // The page's process dies, of a bug or for want of memory: the page comes back
@@ -27,9 +29,7 @@ func TestPageThatDiesComesBack(t *testing.T) {
 	s.request()
 
 	first := p.webProcess()
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, syscall.Kill(first, syscall.SIGKILL))
 	s.eventually("another web process", func() error {
 		if now := p.webProcess(); now == 0 || now == first {
 			return fmt.Errorf("it is %d", now)
@@ -43,9 +43,7 @@ func TestPageThatDiesComesBack(t *testing.T) {
 
 	// Twice in a row: it comes back a little later.
 	second := p.webProcess()
-	if err := syscall.Kill(second, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, syscall.Kill(second, syscall.SIGKILL))
 	p.publish("photos", "Photos", webApp(t, "photos"))
 	s.request()
 	p.approveInWindow("photos")
@@ -91,9 +89,7 @@ func (s *session) chromium(address string, trusts bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
 	profile, err := os.MkdirTemp(s.dir, "chromium")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	cmd := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--user-data-dir="+profile, "--enable-logging=stderr", "--dump-dom", address)
 	cmd.Env = s.env

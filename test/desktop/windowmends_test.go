@@ -56,9 +56,7 @@ func TestWindowMendsApps(t *testing.T) {
 		p.see(".health.wrong")
 		p.shot("app-not-answering")
 		listener, err := net.Listen("tcp", listen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		back := httptest.NewUnstartedServer(tells("gone"))
 		_ = back.Listener.Close()
 		back.Listener = listener

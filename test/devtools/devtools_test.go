@@ -20,9 +20,7 @@ func open(t *testing.T, ctx context.Context) (c *Client, page string, browser *p
 		t.Fatal("chromium is not installed here: build/setup.sh test")
 	}
 	dir, err := os.MkdirTemp("", "devtools")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // children of a killed browser may still write there
 	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--user-data-dir="+dir)
@@ -32,9 +30,7 @@ func open(t *testing.T, ctx context.Context) (c *Client, page string, browser *p
 		browser = programs.Begin(t, cmd)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var made struct{ TargetID, SessionID string }
 	ask(t, ctx, c, "", "Target.createTarget", map[string]any{"url": "about:blank"}, &made)
 	ask(t, ctx, c, "", "Target.attachToTarget", map[string]any{"targetId": made.TargetID, "flatten": true}, &made)
@@ -43,9 +39,7 @@ func open(t *testing.T, ctx context.Context) (c *Client, page string, browser *p
 
 func ask(t *testing.T, ctx context.Context, c *Client, session, method string, params map[string]any, into any) {
 	t.Helper()
-	if err := c.Ask(ctx, session, method, params, into); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, c.Ask(ctx, session, method, params, into))
 }
 
 // pending asks a page what it answers when its function answer is called, and returns once

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"porchlight/test/programs"
 )
 
 var update = flag.Bool("update", false, "write the golden files again; read them then")
@@ -16,14 +18,10 @@ var update = flag.Bool("update", false, "write the golden files again; read them
 func Check(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs; read it, and run with -update (-want +got):\n%s", path, diff)
 	}

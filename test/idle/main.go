@@ -28,6 +28,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -109,7 +110,7 @@ type world struct {
 	bin            string
 	control, agent *programs.Process
 	backend        *httptest.Server
-	mails          *programs.Mails
+	mails          *rig.Mails
 	authURL        string
 	roots          *x509.CertPool
 	app            *url.URL
@@ -156,7 +157,7 @@ func (w *world) connect(ctx context.Context, flags []string) (err error) {
 	if err != nil {
 		return err
 	}
-	w.authURL, w.mails = said[1], programs.MailsIn(w.path("mails"))
+	w.authURL, w.mails = said[1], rig.MailsIn(w.path("mails"))
 	if _, err := programs.Output(w.command("porchlight-control", "account", "add", owner, "--data", w.path("control"))); err != nil {
 		return err
 	}

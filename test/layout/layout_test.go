@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 const module = "porchlight"
@@ -334,9 +336,7 @@ func list(t *testing.T, args ...string) []pkg {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		pkgs = append(pkgs, p)
 	}
 	if len(pkgs) == 0 {

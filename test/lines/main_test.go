@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"porchlight/test/programs"
+)
 
 func TestLines(t *testing.T) {
 	t.Parallel()
@@ -15,9 +19,7 @@ func TestLines(t *testing.T) {
 		"build/b.go":          "package b\n",
 		"agent/testdata/x.go": "no Go",
 	} {
-		if err := m.add(name, []byte(content)); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, m.add(name, []byte(content)))
 	}
 	if want := (goFiles{lines: 13, code: 9, comment: 3, funcs: 1, funcLines: 8}); m.product != want {
 		t.Errorf("product: %+v, not %+v", m.product, want)

@@ -20,7 +20,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
-	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -169,7 +169,7 @@ func (w *world) signIns(ctx context.Context, r *results) error {
 	n = min(n, len(w.homes))
 	var took []time.Duration
 	s, err := w.besides(ctx, func() error {
-		mails := programs.MailsIn(filepath.Join(w.dir, "mails"))
+		mails := rig.MailsIn(filepath.Join(w.dir, "mails"))
 		for i := range n {
 			email := w.homes[i].Name + "@example.net"
 			browser := visitor.New(w.pool())

@@ -13,9 +13,7 @@ import (
 func echoAt(t *testing.T, socket string) (said chan byte) {
 	t.Helper()
 	ln, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = ln.Close() })
 	said = make(chan byte, 16)
 	go func() {
@@ -45,9 +43,7 @@ func echoAt(t *testing.T, socket string) (said chan byte) {
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(programs.Patience)) // of an open connection
 	return conn

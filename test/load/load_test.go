@@ -57,12 +57,8 @@ func TestParts(t *testing.T) {
 			s := small()
 			s.out = filepath.Join(t.TempDir(), "results.json")
 			r := newResults(t.Context(), s).of(tt.part)
-			if err := tt.run(t.Context(), s, r); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.keep(tt.part, true); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, tt.run(t.Context(), s, r))
+			programs.Must(t, r.keep(tt.part, true))
 			k, err := readKept(s.out)
 			if err != nil || !k.Parts[tt.part].Whole {
 				t.Fatalf("%+v, %v", k.Parts, err)
@@ -113,22 +109,14 @@ func TestPaper(t *testing.T) {
 func TestOperatorsReadWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "measured"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(filepath.Join(dir, "measured"), 0o700))
 	for _, name := range []string{"measured/load.md", "operating.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
+		programs.Must(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	had, _ := os.ReadFile(filepath.Join(dir, "operating.md"))
-	if err := operating(filepath.Join(dir, "measured", "load.md")); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, operating(filepath.Join(dir, "measured", "load.md")))
 	if now, _ := os.ReadFile(filepath.Join(dir, "operating.md")); !bytes.Equal(had, now) || bytes.Contains(now, []byte("not measured")) {
 		t.Errorf("docs/operating.md does not say what docs/measured/load.md does, which is now:\n%s", now)
 	}
@@ -141,15 +129,11 @@ func TestLink(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	said := echoAt(t, socket)
 	l, err := openLink(socket, away)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	conn := dial(t, l.addr())
 	began := time.Now()
-	if err := echo(conn); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, echo(conn))
 	if took := time.Since(began); took < away {
 		t.Errorf("a round trip of %v took %v", away, took)
 	}

@@ -43,9 +43,7 @@ func TestMonitoringNamesWhatIsThere(t *testing.T) {
 	served := metrics(t)
 	asked := map[string]string{} // expressions, by who asks
 	var rules struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal(monitoring(t, "rules.yaml"), &rules); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, yaml.Unmarshal(monitoring(t, "rules.yaml"), &rules))
 	for _, group := range rules.Groups {
 		for _, r := range group.Rules {
 			asked[r.Alert] = r.Expr
@@ -55,9 +53,7 @@ func TestMonitoringNamesWhatIsThere(t *testing.T) {
 		}
 	}
 	var dashboard struct{ Panels []panel }
-	if err := json.Unmarshal(monitoring(t, "dashboard.json"), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal(monitoring(t, "dashboard.json"), &dashboard))
 	for _, p := range dashboard.Panels {
 		for i, target := range p.Targets {
 			asked[fmt.Sprint(p.Title, " ", i)] = target.Expr
@@ -92,13 +88,9 @@ func isPromQL(t *testing.T, asked map[string]string) {
 	}
 	all.Groups = []map[string]any{{"name": "all", "rules": records}}
 	raw, err := yaml.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	each := filepath.Join(t.TempDir(), "asked.yaml")
-	if err := os.WriteFile(each, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(each, raw, 0o600))
 	for _, file := range []string{filepath.Join("..", "..", "build", "monitoring", "rules.yaml"), each} {
 		if out, err := exec.Command("promtool", "check", "rules", file).CombinedOutput(); err != nil {
 			t.Errorf("promtool, of the Debian package prometheus (build/setup.sh test): %v\n%s", err, out)
@@ -111,12 +103,10 @@ func isPromQL(t *testing.T, asked map[string]string) {
 func TestCertificateAlerts(t *testing.T) {
 	t.Parallel()
 	rules, err := filepath.Abs(filepath.Join("..", "..", "build", "monitoring", "rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const day = 86400
 	file := filepath.Join(t.TempDir(), "certificate.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, `rule_files: [%q]
+	programs.Must(t, os.WriteFile(file, fmt.Appendf(nil, `rule_files: [%q]
 evaluation_interval: 5m
 tests:
   - interval: 5m
@@ -131,9 +121,7 @@ tests:
           - {value: 1, labels: '{alertname="PorchlightCertificateNotRenewed", instance="late", severity="day"}'}
           - {value: 1, labels: '{alertname="PorchlightCertificateNotRenewed", instance="over", severity="day"}'}
           - {value: 1, labels: '{alertname="PorchlightCertificateEnds", instance="over", severity="wake"}'}
-`, rules, 15*day, 13*day, day), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`, rules, 15*day, 13*day, day), 0o600))
 	if out, err := exec.Command("promtool", "test", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("promtool, of the Debian package prometheus (build/setup.sh test): %v\n%s", err, out)
 	}
@@ -142,9 +130,7 @@ tests:
 func monitoring(t *testing.T, name string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "build", "monitoring", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return raw
 }
 
@@ -156,26 +142,18 @@ func metrics(t *testing.T) string {
 		"--postgres", pgtest.Database(t), "--data", t.TempDir(), "--node", "watched", "--peer-address", "127.0.0.1:0",
 		"--smtp", "smtp://127.0.0.1:1", "--metrics", "127.0.0.1:0", "--log-level", "error", "--grace", "1s"))
 	said, err := p.Says(t.Context(), `listening on (\S+)\nMetrics and health at (\S+)\n`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{ServerName: "control.porch.test", InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	get := func(host, url string) string {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		req.Host = host
 		res, err := transport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer res.Body.Close()
 		raw, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return string(raw)
 	}
 	_, port, _ := net.SplitHostPort(said[1])

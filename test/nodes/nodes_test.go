@@ -55,9 +55,7 @@ func start(t *testing.T, name, database, dir string) *node {
 	n.Process = programs.Begin(t, exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
 		"--postgres", database, "--data", dir, "--node", name, "--peer-address", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s"))
 	said, err := n.Says(t.Context(), `listening on (\S+)\n`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	n.addr = said[1]
 	return n
 }
@@ -65,9 +63,7 @@ func start(t *testing.T, name, database, dir string) *node {
 func (n *node) run(args ...string) []byte {
 	n.t.Helper()
 	out, err := programs.Output(exec.Command(program, append(args, "--data", n.dir)...))
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	programs.Must(n.t, err)
 	return out
 }
 
@@ -89,18 +85,12 @@ func startComputer(t *testing.T, credential string, roots *x509.CertPool) *compu
 		Credential: func() string { return credential },
 		RootCAs:    roots,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"anna.porch.test"}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -219,14 +209,10 @@ func TestVisitorsAndNodes(t *testing.T) {
 
 	t.Log("a node of before version 0.1.0 comes")
 	earlier, err := kv.Open(t.Context(), database, kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer earlier.Close()
 	row := `{"node":"old","run":"r","peer":"127.0.0.1:1","relay":{"address":"127.0.0.1:1"}}`
-	if err := earlier.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("relay-node/old", []byte(row), time.Hour) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, earlier.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("relay-node/old", []byte(row), time.Hour) }))
 	if _, err := one.Logs(t.Context(), `a version before 0\.1\.0 uses this database, and is refused.*"node":"old"`); err != nil {
 		t.Error(err)
 	}

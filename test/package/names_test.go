@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/semver"
+
+	"porchlight/test/programs"
 )
 
 // TestNames: whatever is built, the version is one that Debian takes, the packer keeps it
@@ -35,9 +37,7 @@ func TestNames(t *testing.T) {
 	run(nil, "go", "build", "-modfile=build/tools/go.mod", "-o", nfpm, "github.com/goreleaser/nfpm/v2/cmd/nfpm")
 
 	named, err := os.ReadFile(filepath.Join(root, "VERSION"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	own := run(nil, "build/version.sh")
 	if v := strings.TrimSpace(string(named)); own != v && !strings.HasPrefix(own, v+"+g") || !semver.IsValid("v"+own) {
 		t.Errorf("this tree is version %s, and VERSION says %s", own, v)
@@ -64,14 +64,10 @@ func TestNames(t *testing.T) {
 		before = version
 		for config, name := range map[string]string{"nfpm": "porchlight", "nfpm-control": "porchlight-control"} {
 			settings, err := os.ReadFile(filepath.Join(root, "build", "linux", config+".yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			dir := t.TempDir()
 			without, _, _ := bytes.Cut(settings, []byte("contents:\n")) // those are not built here
-			if err := os.WriteFile(filepath.Join(dir, "nfpm.yaml"), without, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.WriteFile(filepath.Join(dir, "nfpm.yaml"), without, 0o600))
 			run([]string{"VERSION=" + version, "ARCH=arm64"}, nfpm, "package",
 				"--config", filepath.Join(dir, "nfpm.yaml"), "--packager", "deb", "--target", dir+"/")
 			made, _ := filepath.Glob(filepath.Join(dir, "*.deb"))

@@ -23,6 +23,8 @@ import (
 	"github.com/letsencrypt/pebble/v2/va"
 	"github.com/letsencrypt/pebble/v2/wfe"
 	"github.com/miekg/dns"
+
+	"porchlight/test/programs"
 )
 
 // Authority is a running Pebble. It ends with its test, whose own goroutine calls its
@@ -113,9 +115,7 @@ func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 func everyNameIsHere(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	started := make(chan struct{})
 	server := &dns.Server{Listener: l, NotifyStartedFunc: func() { close(started) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg).SetReply(q)

@@ -212,3 +212,14 @@ func Eventually(t testing.TB, what string, so func() bool) {
 		}
 	}
 }
+
+// Must ends a test where something failed.
+func Must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/upgrade"
 	"porchlight/test/visitor"
 )
@@ -58,9 +59,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	ok := func(program string, args ...string) string {
 		t.Helper()
 		out, err := programs.Output(run(program, args...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return string(out)
 	}
 	control, program := filepath.Join(bin, "porchlight-control"), filepath.Join(bin, "porchlight")
@@ -68,9 +67,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	says := func(p *programs.Process, pattern string) []string {
 		t.Helper()
 		found, err := p.Says(t.Context(), pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return found
 	}
 	serve := []string{"serve", "--data", in("control"), "--domain", upgrade.Domain, "--log-level", "debug", "--grace", "1s",
@@ -79,12 +76,10 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	at := says(server, `control plane at (\S+), listening`)[1]
 	ok(oldControl, "account", "add", owner, "--data", in("control"))
 	authority := ok(oldControl, "ca", "--data", in("control"))
-	if err := os.WriteFile(in("authority.pem"), []byte(authority), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(in("authority.pem"), []byte(authority), 0o600))
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(authority))
-	mails := programs.MailsIn(in("mails"))
+	mails := rig.MailsIn(in("mails"))
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "hello %s", r.Header.Get("X-Service-Email"))
 	}))
@@ -96,14 +91,10 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	says(agent, "Stop with Ctrl-C")
 	connect := programs.Begin(t, run(old, "connect", at, "--ca", in("authority.pem"), "--json"))
 	var waiting agentapi.Connecting
-	if err := json.Unmarshal([]byte(says(connect, `(?s)^(\{.*?\n\})`)[1]), &waiting); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal([]byte(says(connect, `(?s)^(\{.*?\n\})`)[1]), &waiting))
 	confirming := visitor.New(roots)
 	defer confirming.Close()
-	if err := upgrade.Confirm(t.Context(), confirming, waiting, owner, "cellar", mails); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, upgrade.Confirm(t.Context(), confirming, waiting, owner, "cellar", mails))
 	if code := connect.Wait(); code != 0 {
 		t.Fatalf("connect ended with %d", code)
 	}
@@ -113,13 +104,9 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	ok(old, "approve", "notes")
 	ok(old, "people", "invite", ben, "--app", "Notes")
 	var account agentapi.Account
-	if err := json.Unmarshal([]byte(ok(old, "account", "--json")), &account); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal([]byte(ok(old, "account", "--json")), &account))
 	own, err := os.ReadFile(in("data/connected-ca/root.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	roots.AppendCertsFromPEM(own)
 	notes := "https://notes." + account.Host + "/"
 	browsers := map[string]*visitor.Visitor{}
@@ -128,16 +115,12 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 		defer b.Close()
 		if who == ben {
 			link, err := mails.Link(t.Context(), ben)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			page, err := b.Open(t.Context(), link)
 			if err == nil {
 				_, err = b.Submit(t.Context(), page, "", nil)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 		} else if _, err := b.SignIn(t.Context(), notes, who, func(ctx context.Context) (string, error) { return mails.Link(ctx, who) }); err != nil {
 			t.Fatal(err)
 		}
@@ -157,9 +140,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	}
 
 	var people agentapi.People
-	if err := json.Unmarshal([]byte(ok(old, "people", "list", "--json")), &people); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal([]byte(ok(old, "people", "list", "--json")), &people))
 
 	// The server is replaced.
 	server.Stop()

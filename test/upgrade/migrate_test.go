@@ -1,7 +1,6 @@
 package upgrade_test
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -24,9 +23,7 @@ var stores = map[string]string{"agent.db": "meta/schema", "control/control.db": 
 func content(t *testing.T, path string) map[string]string {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer db.Close()
 	all := map[string]string{}
 	err = db.View(func(tx *bolt.Tx) error {
@@ -35,9 +32,7 @@ func content(t *testing.T, path string) map[string]string {
 			return b.ForEach(func(k, v []byte) error { all[string(name)+"/"+string(k)] = string(v); return nil })
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return all
 }
 
@@ -45,16 +40,12 @@ func content(t *testing.T, path string) map[string]string {
 func openBoth(t *testing.T, dir string) {
 	t.Helper()
 	agent, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	plane, err := kv.Open(t.Context(), filepath.Join(dir, "control", "control.db"), kv.Options{})
 	if err == nil {
 		err = plane.Close()
 	}
-	if err := errors.Join(err, agent.Close()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err, agent.Close())
 }
 
 // TestMigrationsOnlyAdd: everything that 15e3b3f wrote is still there, byte for
@@ -101,9 +92,7 @@ func TestKilledWhileItMigrates(t *testing.T) {
 			unpack(t, filepath.Join("testdata", "15e3b3f.tar.gz"), dir)
 			dir = filepath.Join(dir, "data")
 			// Another program may have the port of then.
-			if err := os.Remove(filepath.Join(dir, "https-port")); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.Remove(filepath.Join(dir, "https-port")))
 			path := filepath.Join(dir, name)
 			before := content(t, path)
 			cmd := exec.Command(filepath.Join(bin, args[0]), append(slices.Clone(args[1:]), filepath.Dir(path))...)
@@ -133,9 +122,7 @@ func TestKilledWhileItMigrates(t *testing.T) {
 func killAtChange(t *testing.T, cmd *exec.Cmd, path string, later time.Duration) {
 	t.Helper()
 	was, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	changed := func() bool {
 		is, err := os.Stat(path)
 		return err != nil || !is.ModTime().Equal(was.ModTime())

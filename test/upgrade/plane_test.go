@@ -96,18 +96,12 @@ func (p *plane) start(t *testing.T, data string) {
 	p.running = programs.Begin(t, exec.Command(filepath.Join(bin, "porchlight-control"), "serve", "--postgres", p.database, "--data", p.dir,
 		"--domain", upgrade.Domain, "--listen", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s"))
 	found, err := p.running.Says(t.Context(), `control plane at (\S+), listening`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	file := filepath.Join(data, "connection.json")
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	then := regexp.MustCompile(`"authUrl": *"[^"]*"`)
-	if err := os.WriteFile(file, then.ReplaceAll(raw, []byte(`"authUrl":"`+found[1]+`"`)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(file, then.ReplaceAll(raw, []byte(`"authUrl":"`+found[1]+`"`)), 0o600))
 }
 
 // stop ends it, once.

@@ -13,7 +13,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
-	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -54,7 +54,7 @@ func OAuth(k Kept) *oauth2.Config {
 }
 
 // Confirm is what the owner does in a browser to connect a computer.
-func Confirm(ctx context.Context, b *visitor.Visitor, waiting agentapi.Connecting, owner, name string, mails *programs.Mails) error {
+func Confirm(ctx context.Context, b *visitor.Visitor, waiting agentapi.Connecting, owner, name string, mails *rig.Mails) error {
 	page, err := b.SignIn(ctx, waiting.VerificationURLComplete, owner, func(ctx context.Context) (string, error) { return mails.Link(ctx, owner) })
 	if err == nil {
 		page, err = b.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode})

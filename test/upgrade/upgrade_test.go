@@ -80,9 +80,7 @@ func (h *house) works(t *testing.T) {
 		}
 	}
 	password, err := h.owner.MakePassword(t.Context(), agentapi.PasswordRequest{App: "notes", Name: "since the upgrade"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	asProgram := func(r *http.Request) { r.SetBasicAuth(h.kept.Account.Email, password.Password) }
 	if body := h.visit(t, asProgram); body != "hello "+h.kept.Account.Email {
 		t.Errorf("a program with an app password sees %q", body)
@@ -143,12 +141,8 @@ func open(t *testing.T, version string) *house {
 	unpack(t, filepath.Join("testdata", version+".tar.gz"), dir)
 	h := &house{dir: filepath.Join(dir, "data")}
 	raw, err := os.ReadFile(filepath.Join(dir, "kept.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &h.kept); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, json.Unmarshal(raw, &h.kept))
 	began := time.Now()
 	h.now = func() time.Time { return h.kept.WrittenAt.Add(time.Hour + time.Since(began)) }
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -162,9 +156,7 @@ func open(t *testing.T, version string) *house {
 	} else {
 		h.plane, err = restore(t, dir, h.now())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	h.start(t)
 	t.Cleanup(func() { h.stop() })
 	return h
@@ -179,9 +171,7 @@ func (h *house) start(t *testing.T) {
 		DataDir: h.dir, API: "127.0.0.1:0", Local: h.plane == nil, HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
 		OwnerSecretHash: ownersecret.Hash(secret), Now: h.now, Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	h.running, h.owner = running, agentapi.NewOwner(running.OwnerSocket(), secret)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -206,16 +196,12 @@ func (h *house) keepsEverything(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	account, err := h.owner.Account(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if account.AccountID != h.kept.Account.AccountID || account.Name != h.kept.Account.Name || account.Email != h.kept.Account.Email {
 		t.Errorf("the account is %+v, was %+v", account, h.kept.Account)
 	}
 	state, err := h.owner.State(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	h.keepsApps(t, state)
 	people, err := h.owner.People(ctx)
 	same(t, "people", people, h.kept.People, err)
@@ -289,9 +275,7 @@ func (h *house) publishesAgain(t *testing.T) {
 func (h *house) roots(t *testing.T) *x509.CertPool {
 	t.Helper()
 	pem, err := os.ReadFile(h.running.RootCAPath())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	if h.plane != nil {
@@ -313,26 +297,18 @@ func by(cookies map[string]string) func(*http.Request) {
 func (h *house) visit(t *testing.T, identify func(*http.Request)) string {
 	t.Helper()
 	pub, err := agentapi.New(h.running.API()).Publication(t.Context(), "notes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, pub.URL+"/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	identify(req)
 	resp, err := upgrade.Client(h.roots(t)).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer resp.Body.Close()
 	if got := resp.Header.Get("Clear-Site-Data"); got != "" {
 		t.Errorf("the first visit after the upgrade clears %s", got)
 	}
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return string(body)
 }
 
@@ -340,9 +316,7 @@ func (h *house) visit(t *testing.T, identify func(*http.Request)) string {
 func (h *house) refreshes(t *testing.T) {
 	t.Helper()
 	account, err := h.owner.Account(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	kept := h.kept
 	kept.Account.AuthURL = account.AuthURL
 	ctx := context.WithValue(t.Context(), oauth2.HTTPClient, upgrade.Client(h.roots(t)))
@@ -361,13 +335,9 @@ func (h *house) refreshes(t *testing.T) {
 func (h *house) invitationWorks(t *testing.T) {
 	t.Helper()
 	account, err := h.owner.Account(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	mails, err := h.outbox(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	i := slices.IndexFunc(mails, func(m agentapi.Mail) bool { return m.To == "carla@example.com" && len(m.Links) > 0 })
 	if i < 0 {
 		t.Fatal("the invitation's mail is gone")
@@ -377,9 +347,7 @@ func (h *house) invitationWorks(t *testing.T) {
 	// Local mode's port is part of its addresses, and is another one here.
 	link := strings.Replace(mails[i].Links[0], h.kept.Account.AuthURL, account.AuthURL, 1)
 	page, err := browser.Open(t.Context(), link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err = browser.Submit(t.Context(), page, "", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -405,35 +373,23 @@ func (h *house) outbox(t *testing.T) ([]agentapi.Mail, error) {
 func unpack(t *testing.T, archive, dir string) {
 	t.Helper()
 	f, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer f.Close()
 	zipped, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for entries := tar.NewReader(zipped); ; {
 		head, err := entries.Next()
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		to := filepath.Join(dir, strings.TrimSuffix(head.Name, "/"))
 		if head.Typeflag == tar.TypeDir {
-			if err := os.MkdirAll(to, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, os.MkdirAll(to, 0o700))
 			continue
 		}
 		raw, err := io.ReadAll(entries)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, raw, head.FileInfo().Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
+		programs.Must(t, os.WriteFile(to, raw, head.FileInfo().Mode().Perm()))
 	}
 }

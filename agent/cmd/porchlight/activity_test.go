@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // Every kind of activity that there is has words at the command line.
 func TestActivityWords(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("../../agentapi/activity.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	kinds := regexp.MustCompile(`(?m)^\tActivity\w+\s+= "([\w-]+)"`).FindAllSubmatch(source, -1)
 	if len(kinds) < 40 || len(kinds) != len(activityWords) {
 		t.Errorf("%d kinds, and words for %d", len(kinds), len(activityWords))

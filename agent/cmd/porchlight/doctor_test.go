@@ -15,6 +15,7 @@ import (
 	"porchlight/agent/doctor"
 	"porchlight/agent/local"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // TestDoctor: what works is fine, and each thing that is broken is found, said in
@@ -53,18 +54,14 @@ func TestDoctor(t *testing.T) {
 	s.ok("resume", "notes")
 	refused("Notes does not answer on port")
 	s.ok("revoke", "notes")
-	if err := os.Chmod(s.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(s.dir, 0o755))
 	refused("chmod 700 " + s.dir)
 }
 
 func TestDoctorWithoutAgent(t *testing.T) {
 	t.Parallel()
 	s := shell{t, t.TempDir()}
-	if err := os.Chmod(s.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(s.dir, 0o700))
 	code, out, errOut := s.run("doctor")
 	if code != commandline.ExitRefused || !strings.Contains(out, "Porchlight is not running here") || !strings.Contains(errOut, "one thing is wrong") {
 		t.Errorf("exit %d\nout: %s\nerr: %s", code, out, errOut)

@@ -22,6 +22,7 @@ import (
 	"porchlight/agent/store"
 	"porchlight/agent/trust"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // doctor runs it and returns what it found by check; its exit code has to follow
@@ -65,34 +66,24 @@ func (s shell) finds(check string, state agentapi.Verdict, text, next string, ar
 func TestDoctorFindsTheDataAtFault(t *testing.T) {
 	t.Parallel()
 	s := shell{t, filepath.Join(t.TempDir(), "data")}
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(s.dir, 0o700))
 	path := filepath.Join(s.dir, store.FileName)
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, nil, 0o600))
 	s.finds("agent", wrong, "not running", "porchlight agent --local", "--api", "127.0.0.1:1")
 	s.finds("store", wrong, "is empty", "rm "+path)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Remove(path))
 	if _, still := s.doctor()["store"]; still {
 		t.Error("removed, and still found empty")
 	}
 
 	damaged := filepath.Join(s.dir, "agent.json")
-	if err := os.WriteFile(damaged, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(damaged, []byte("{"), 0o600))
 	s.finds("agent", wrong, damaged+" is damaged", "Quit Porchlight where it runs, and start it again")
 
 	if os.Geteuid() != 0 {
 		t.Skip("the rest needs root: it gives the directory to another user")
 	}
-	if err := os.Chown(s.dir, 65534, -1); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chown(s.dir, 65534, -1))
 	s.finds("data", wrong, "belongs to nobody", "Run it as nobody")
 }
 
@@ -113,9 +104,7 @@ func TestDoctorFindsAFullDisk(t *testing.T) {
 func TestDoctorFindsAnotherProgram(t *testing.T) {
 	t.Parallel()
 	s := shell{t, t.TempDir()}
-	if err := os.Chmod(s.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(s.dir, 0o700))
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	const next = "Quit that program, or start Porchlight beside it with another --api"
@@ -124,9 +113,7 @@ func TestDoctorFindsAnotherProgram(t *testing.T) {
 
 	// An agent left word and is gone; another program came after it.
 	word := agentapi.Running{API: silent(t), PID: os.Getppid(), Protocol: agentapi.Protocol, OwnerSocket: "/none"}
-	if err := agentapi.WriteRunning(s.dir, word); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, agentapi.WriteRunning(s.dir, word))
 	s.finds("agent", wrong, "does not answer like Porchlight", next)
 }
 
@@ -134,9 +121,7 @@ func TestDoctorFindsAnotherProgram(t *testing.T) {
 func silent(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return ln.Addr().String()
 }
@@ -147,16 +132,10 @@ func TestDoctorFindsNoSecret(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	path, err := ownersecret.File(s.dir).Path()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, os.Chmod(path, 0o644))
 	s.finds("owner", wrong, "chmod go=", "Close the file")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Remove(path))
 	s.finds("owner", wrong, "The owner secret of", "start it again")
 }
 

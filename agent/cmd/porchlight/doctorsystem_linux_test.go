@@ -55,9 +55,7 @@ func TestDoctorFindsOtherUsers(t *testing.T) {
 	address := programs.FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	heir := nobody(t, "/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", port)
 	s := startAgent(t)
 	app := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.NotFoundHandler()}}
@@ -83,13 +81,9 @@ func TestDoctorFindsOtherUsers(t *testing.T) {
 	s.finds("app notes", fine, "answers on port", "")
 
 	running, err := agentapi.ReadRunning(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	register := nobody(t, "curl", "-sS", "http://"+running.API+"/engine/register", "-H", "Content-Type: application/json", "-d", `{"appId":"com.example.notes","pid":1}`)
-	if err := register.Run(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, register.Run())
 	s.finds("user nobody", note, "wants to register", "porchlight users allow nobody")
 	s.ok("users", "deny", "nobody")
 	if _, still := s.doctor()["user nobody"]; still {
@@ -101,18 +95,14 @@ func TestDoctorFindsOtherUsers(t *testing.T) {
 func session(t *testing.T) *dbus.Conn {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pl") // not t.TempDir: a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	config, address := filepath.Join(dir, "bus.conf"), "unix:path="+filepath.Join(dir, "bus")
-	if err := os.WriteFile(config, []byte(`<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+	programs.Must(t, os.WriteFile(config, []byte(`<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig><type>session</type><listen>`+address+`</listen><auth>EXTERNAL</auth>
 <policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy>
-</busconfig>`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+</busconfig>`), 0o600))
 	background(t, nil, "dbus-daemon", "--nofork", "--config-file="+config)
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
 	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "share"))
@@ -142,9 +132,7 @@ func waitFor(t *testing.T, conn *dbus.Conn, name string, there bool) {
 	t.Helper()
 	programs.Eventually(t, fmt.Sprintf("%s on the bus: %v", name, there), func() bool {
 		var has bool
-		if err := conn.BusObject().Call("org.freedesktop.DBus.NameHasOwner", 0, name).Store(&has); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, conn.BusObject().Call("org.freedesktop.DBus.NameHasOwner", 0, name).Store(&has))
 		return has == there
 	})
 }
@@ -168,18 +156,12 @@ func TestDoctorFindsTheDesktopAtFault(t *testing.T) {
 
 	s := startAgent(t)
 	secret, err := ownersecret.File(s.dir).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const service = "org.freedesktop.secrets"
 	stop := background(t, []byte("a test's password"), "gnome-keyring-daemon", "--components=secrets", "--foreground", "--unlock")
 	waitFor(t, conn, service, true)
-	if err := ownersecret.Keychain(s.dir).Set(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
-	if err := ownersecret.File(s.dir).Delete(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, ownersecret.Keychain(s.dir).Set(t.Context(), secret))
+	programs.Must(t, ownersecret.File(s.dir).Delete(t.Context()))
 	s.finds("owner", fine, "You are the owner", "")
 	stop()
 	waitFor(t, conn, service, false)

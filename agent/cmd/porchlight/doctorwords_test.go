@@ -23,6 +23,7 @@ import (
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
 	"porchlight/test/golden"
+	"porchlight/test/programs"
 )
 
 // TestDoctorWords keeps every sentence doctor can say, for reading them in one
@@ -83,9 +84,7 @@ func TestDoctorWords(t *testing.T) {
 	say("browsers do not trust the authority", doctor.Browsers(t.Context(), ownOf(dir)))
 	program(t, bin, "certutil", "/bin/cat "+der)
 	say("browsers trust it", doctor.Browsers(t.Context(), ownOf(dir)))
-	if err := os.WriteFile(root, []byte("nonsense"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(root, []byte("nonsense"), 0o600))
 	say("the authority's file is damaged", doctor.Browsers(t.Context(), ownOf(dir)))
 
 	notes := agentapi.AppSummary{Name: "notes", Label: "Notes", LocalPort: port, Status: agentapi.StatusLive}
@@ -108,9 +107,7 @@ func TestDoctorWords(t *testing.T) {
 	crowded := time.Now()
 	say("visitors had all they may have", doctor.Crowded(&crowded)...)
 	say("another user asks", doctor.Users([]agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}, {ID: "34", Standing: agentapi.UserDenied}})...)
-	if err := os.WriteFile(filepath.Join(dir, "agent.db"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, "agent.db"), nil, 0o600))
 	say("a mail was given up", doctor.Mails([]string{"ben@example.net"})...)
 	say("a store is empty", doctor.Stores(dir)...)
 	say("who may issue certificates", doctor.CAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234"))
@@ -179,9 +176,7 @@ func healths(port int) []agentapi.AppHealth {
 // program puts a shell script where commands are looked for.
 func program(t *testing.T, bin, name, script string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 }
 
 // keepAuthority writes a certificate where a data directory of local mode has
@@ -193,21 +188,15 @@ func keepAuthority(t *testing.T, dir string) (root, der string) {
 	srv.Close()
 	raw := srv.Certificate().Raw
 	root, der = local.RootCAPath(dir), filepath.Join(t.TempDir(), "der")
-	if err := os.MkdirAll(filepath.Dir(root), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.MkdirAll(filepath.Dir(root), 0o700))
 	for path, content := range map[string][]byte{root: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), der: raw} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, content, 0o600))
 	}
 	return root, der
 }
 
 func chmod(t *testing.T, dir string, mode os.FileMode) string {
 	t.Helper()
-	if err := os.Chmod(dir, mode); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Chmod(dir, mode))
 	return dir
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"porchlight/agent/export"
 	"porchlight/agent/ownersecret"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // TestExport: the same document on the standard output and in a file, with what
@@ -26,13 +26,9 @@ func TestExport(t *testing.T) {
 		t.Errorf("export said %q", out)
 	}
 	saved, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var printed, kept export.Document
-	if err := errors.Join(json.Unmarshal([]byte(s.ok("export")), &printed), json.Unmarshal(saved, &kept)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, json.Unmarshal([]byte(s.ok("export")), &printed), json.Unmarshal(saved, &kept))
 	for _, d := range []export.Document{printed, kept} {
 		if d.Format != export.Format || d.Account.Host == "" || len(d.Apps) != 1 || d.Apps[0].Label != "Notes" || len(d.People) < 2 {
 			t.Errorf("exported %+v", d)
@@ -46,9 +42,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("export --json answered %+v", answer)
 	}
 	secret, err := ownersecret.File(s.dir).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	// The invitation's mail is in the outbox, with the link in it.
 	for what, word := range map[string]string{"the owner secret": secret, "a link that lets in": "token"} {
 		if strings.Contains(string(saved), word) {

@@ -157,9 +157,7 @@ func TestNothingIsSentBeforeTheApproval(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var accepted, asked atomic.Int64
 	app := &httptest.Server{Listener: counting{ln, &accepted}, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)

@@ -21,9 +21,7 @@ func TestListening(t *testing.T) {
 	find := func() string {
 		t.Helper()
 		var all []json.RawMessage
-		if err := json.Unmarshal([]byte(s.ok("listening", "--json")), &all); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, json.Unmarshal([]byte(s.ok("listening", "--json")), &all))
 		for _, raw := range all {
 			var one struct{ Port int }
 			if err := json.Unmarshal(raw, &one); err == nil && strconv.Itoa(one.Port) == port {
@@ -34,9 +32,7 @@ func TestListening(t *testing.T) {
 		return ""
 	}
 	who, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var got string
 	// On a busy machine the time of one list is over before every program is found.
 	programs.Eventually(t, "the program is named", func() bool { got = find(); return strings.Contains(got, `"porchlight.test"`) })

@@ -349,9 +349,7 @@ func TestNothingSecretOnDisk(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	secret, err := ownersecret.File(s.dir).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	public := []string{"root.pem", "intermediate.pem"} // certificates
 	err = filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
@@ -376,9 +374,7 @@ func TestNothingSecretOnDisk(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 // TestStopsBesideAHangingCaller: a local program that began a request and never
@@ -389,9 +385,7 @@ func TestStopsBesideAHangingCaller(t *testing.T) {
 	t.Cleanup(func() { caller.Close() }) // after the agent has ended
 	s := startAgent(t)
 	running, err := agentapi.ReadRunning(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if caller, err = net.Dial("tcp", running.API); err != nil {
 		t.Fatal(err)
 	}

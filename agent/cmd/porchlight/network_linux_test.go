@@ -19,9 +19,7 @@ func TestOpenInNetwork(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	everywhere, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	app := httptest.NewUnstartedServer(http.HandlerFunc(greets))
 	app.Listener.Close()
 	app.Listener = everywhere
@@ -55,9 +53,7 @@ func TestOpenInNetwork(t *testing.T) {
 	p.says("At its address, only you can open it.")
 	p.says("Ctrl-C takes it off")
 	everywhere, err = net.Listen("tcp", "0.0.0.0:"+port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	late := &http.Server{Handler: http.HandlerFunc(greets)}
 	go late.Serve(everywhere)
 	t.Cleanup(func() { late.Close() })
@@ -67,9 +63,7 @@ func TestOpenInNetwork(t *testing.T) {
 	late.Close()
 
 	here, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	again := &http.Server{Handler: http.HandlerFunc(greets)}
 	go again.Serve(here)
 	t.Cleanup(func() { again.Close() })

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // Another user of the computer is told whose Porchlight it is, by every command, and
@@ -20,25 +21,15 @@ func TestAnotherUsersAgent(t *testing.T) {
 	}
 	s := startAgent(t)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	raw, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	home, err := os.MkdirTemp("", "porchlight-other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(home) })
 	program := filepath.Join(home, "porchlight")
-	if err := os.WriteFile(program, raw, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(home, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(program, raw, 0o755))
+	programs.Must(t, os.Chown(home, 65534, 65534))
 	for _, line := range []string{"apps", "approve notes", "people", "export " + filepath.Join(home, "out.zip"), "doctor", "status", "listening", "connect https://control.example", "trust", "agent --local"} {
 		cmd := exec.Command(program, append(strings.Fields(line), "--api", s.state().API)...)
 		cmd.Env = []string{asProgram + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH")}

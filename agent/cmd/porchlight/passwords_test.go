@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // visitor is a program that is no browser, on this computer: it trusts the local
@@ -24,9 +25,7 @@ import (
 func (s shell) visitor(http2 bool) *http.Client {
 	s.t.Helper()
 	root, err := os.ReadFile(filepath.Join(s.dir, "ca", "root.pem"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(root)
 	protocols := new(http.Protocols)
@@ -50,14 +49,10 @@ func (s shell) visitor(http2 bool) *http.Client {
 func fetch(t *testing.T, client *http.Client, req *http.Request) (status int, body string) {
 	t.Helper()
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return res.StatusCode, string(raw)
 }
 
@@ -80,9 +75,7 @@ func TestPasswordsWork(t *testing.T) {
 	get := func(http2 bool, user string) (int, string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "https://git."+account.Host+"/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		req.SetBasicAuth(user, password)
 		return fetch(t, s.visitor(http2), req)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -28,9 +29,7 @@ func TestPauseAndDark(t *testing.T) {
 	visit := func() *visitor.Page {
 		t.Helper()
 		page, err := browser.Open(t.Context(), address[len(address)-2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return page
 	}
 	for _, step := range []struct {
@@ -79,9 +78,7 @@ func TestPauseAndDark(t *testing.T) {
 	// PORCHLIGHT_API does; of another agent this owner knows nothing.
 	s.ok("dark")
 	running, err := agentapi.ReadRunning(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, named := range [][]string{{"status"}, {"status", "--api", running.API}} {
 		if out := s.ok(named...); !strings.Contains(out, "Everything is closed since") {
 			t.Errorf("porchlight %s: %q", strings.Join(named, " "), out)
@@ -151,15 +148,11 @@ func TestPauseAndDark(t *testing.T) {
 func trusting(t *testing.T, dir string) *visitor.Visitor {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "ca", "*.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	roots := x509.NewCertPool()
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		roots.AppendCertsFromPEM(raw)
 	}
 	v := visitor.New(roots)

@@ -12,6 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 const bob = "bob@example.com"
@@ -91,9 +92,7 @@ func TestPeopleShapes(t *testing.T) {
 		t.Errorf("grants: %v", grants)
 	}
 	running, err := agentapi.ReadRunning(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, err := agentapi.New(running.API).Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}); err != nil {
 		t.Fatal(err)
 	}

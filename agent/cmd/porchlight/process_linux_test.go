@@ -48,15 +48,11 @@ func (p *process) output() string {
 func inProcess(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	p := &process{Cmd: exec.Command(self, args...), t: t, read: make(chan struct{})}
 	p.Env = append(os.Environ(), asProgram+"=1", "PORCHLIGHT_DATA="+dir, "TERM=xterm")
 	p.Dir = filepath.Join(t.TempDir(), "My.Shop")
-	if err := os.Mkdir(p.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.Mkdir(p.Dir, 0o700))
 	return p
 }
 
@@ -75,21 +71,15 @@ func (p *process) onTerminal() *process {
 	p.t.Helper()
 	// Not blocking, so that closing it ends the reading of it.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	tty := os.NewFile(uintptr(fd), "/dev/ptmx")
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	inner, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	p.tty = tty
 	p.Stdin, p.Stdout, p.Stderr = inner, inner, inner
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -115,9 +105,7 @@ func (p *process) start() {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	if err := p.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, p.Start())
 	p.t.Cleanup(func() {
 		if p.ProcessState == nil {
 			p.Process.Kill()
@@ -148,9 +136,7 @@ func (p *process) ctrlC() {
 
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, p.Process.Signal(s))
 }
 
 // stops sends a signal, at which it ends well.

@@ -18,9 +18,7 @@ import (
 func runs(t *testing.T, dir, how, line string) *process {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	p := inProcess(t, dir, "run", "shop", "--", "/bin/sh", "-c", line)
 	p.Env = append(p.Env, "APP="+self, "PORCHLIGHT_TEST_SERVER="+how)
 	return p
@@ -79,9 +77,7 @@ func TestRunEndsWithTheProgram(t *testing.T) {
 	p.says("Ctrl-C takes it off")
 	mine := regexp.MustCompile(`mine (\d+)`).FindStringSubmatch(p.output())
 	pid, _ = strconv.Atoi(mine[1])
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	p.ends(5)
 	s.hasNoApps()
 	for program, why := range map[string]string{"/there/is/no/such/program": "no such file or directory", "nosuchprogram": "there is no program of this name on your PATH"} {

@@ -27,9 +27,7 @@ func (s shell) browse(link string) string {
 	defer client.CloseIdleConnections()
 	client.Jar, _ = cookiejar.New(nil) // never fails
 	req, err := http.NewRequestWithContext(s.t.Context(), "GET", link, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	req.Header.Set("Accept", "text/html")
 	req.Header.Set("Sec-Fetch-Mode", "navigate")
 	_, page := fetch(s.t, client, req)
@@ -98,9 +96,7 @@ func TestShareLeavesAnApprovedApp(t *testing.T) {
 func TestShareKnowsWhetherBrowsersWarn(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	s := startAgent(t)
 	_, port := anApp(t, http.HandlerFunc(greets))
@@ -184,9 +180,7 @@ func TestShareOfAPortThatAProgramAskedFor(t *testing.T) {
 	folder := func(name string, args ...string) *process {
 		p := inProcess(t, s.dir, args...)
 		p.Dir = filepath.Join(filepath.Dir(p.Dir), name)
-		if err := os.Mkdir(p.Dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.Mkdir(p.Dir, 0o700))
 		return p.onPipes()
 	}
 	const long = "My Photo Site 2026 with a very long working title"
@@ -350,15 +344,11 @@ func othersListener(t *testing.T) (port string) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	buf := make([]byte, 16)
 	n, err := out.Read(buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return strings.TrimSpace(string(buf[:n]))
 }
 

@@ -78,9 +78,7 @@ func (s shell) json(into any, args ...string) {
 func (s shell) owner() *agentapi.Client {
 	s.t.Helper()
 	client, err := (&location{data: s.dir}).owner(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	return client
 }
 
@@ -88,9 +86,7 @@ func (s shell) owner() *agentapi.Client {
 func (s shell) state() agentapi.OwnerState {
 	s.t.Helper()
 	state, err := s.owner().State(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	return state
 }
 
@@ -98,9 +94,7 @@ func (s shell) state() agentapi.OwnerState {
 func (s shell) ownerApp(name string) agentapi.OwnerApp {
 	s.t.Helper()
 	app, err := appIn(s.state(), name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	return app
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/agent/proxy/limits"
+	"porchlight/test/programs"
 )
 
 // writes is a connection that keeps what each Write brought, and fails from a
@@ -55,13 +56,9 @@ func TestGather(t *testing.T) {
 	write(limits.Record)     // does not fit beside the others
 	write(limits.Gather + 1) // fits nowhere
 	write(7)
-	if err := c.release(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, c.release())
 	write(2) // at once again
-	if err := c.release(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, c.release())
 	if !bytes.Equal(slices.Concat(w.got...), want) {
 		t.Error("the bytes are not those written, in order")
 	}

@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/proxy/gate"
 	"porchlight/internal/localca"
+	"porchlight/test/programs"
 )
 
 // Both ways in are tried with the same bytes, in a bubble whose clock jumps: every
@@ -72,9 +73,7 @@ type house struct {
 func onWay(t *testing.T, way string, handler http.HandlerFunc, fn func(*house)) {
 	t.Helper()
 	cert, err := certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		h := &house{t: t, ln: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}, stop: stop, over: make(chan struct{})}
@@ -140,9 +139,7 @@ func (h *house) arrives() *guest {
 		t: h.t, raw: mine, ours: ours, done: make(chan struct{}),
 		conn: tls.Client(mine, &tls.Config{ServerName: visited, InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}),
 	}
-	if err := g.conn.Handshake(); err != nil {
-		h.t.Fatal(err)
-	}
+	programs.Must(h.t, g.conn.Handshake())
 	return g
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/agent/proxy/limits"
+	"porchlight/test/programs"
 )
 
 // TestWritesAreFew: the head of an answer and its body leave in one write, with a length
@@ -88,9 +89,7 @@ func TestUnread(t *testing.T) {
 			for got := ""; !strings.HasSuffix(got, "fine"); {
 				buf := make([]byte, 1<<10)
 				n, err := g.conn.Read(buf)
-				if err != nil {
-					h.t.Fatal(err)
-				}
+				programs.Must(h.t, err)
 				got += string(buf[:n])
 			}
 			time.Sleep(time.Minute)

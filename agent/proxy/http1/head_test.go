@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http/httpguts"
+
+	"porchlight/test/programs"
 )
 
 // heads that are plain, and heads that are not.
@@ -98,9 +100,7 @@ func FuzzPlainHead(f *testing.F) {
 		if n == 0 || !h.parse(data[:n]) {
 			return
 		}
-		if err := sameAsTheirs(h, data); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, sameAsTheirs(h, data))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
+	"porchlight/test/programs"
 )
 
 // net/http's server ends a connection it said goodbye on a second late, which nothing can
@@ -292,9 +293,7 @@ func meet(t testing.TB, way string, h http.Handler, settings ...frames.Setting) 
 func tcp(t testing.TB) (server, client net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	accepted := make(chan net.Conn, 1)
 	go func() { c, _ := ln.Accept(); accepted <- c }()

@@ -22,9 +22,7 @@ func TestACME(t *testing.T) {
 	t.Parallel()
 	a := pebble.Start(t)
 	trust := filepath.Join(t.TempDir(), "pebble.pem")
-	if err := os.WriteFile(trust, a.Own, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(trust, a.Own, 0o600))
 	dir := t.TempDir()
 	serve := func(more ...string) *server {
 		return startWith(t, []string{"SSL_CERT_FILE=" + trust}, append(more, "--data", dir, "--tls", "acme", "--acme-directory", a.Directory)...)
@@ -36,9 +34,7 @@ func TestACME(t *testing.T) {
 	}
 	_, text, _ := net.SplitHostPort(s.addr)
 	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if _, text := fetch(t, probe(t), s.metrics+"/metrics"); strings.Contains(text, "porchlight_certificate_ends") {
 		t.Error("a certificate that is not there has an end")
 	}
@@ -90,8 +86,6 @@ func TestACME(t *testing.T) {
 			t.Errorf("taken over into the store it is another certificate, after %d orders", a.Orders())
 		}
 		s.stop()
-		if err := os.RemoveAll(filepath.Join(dir, "acme")); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.RemoveAll(filepath.Join(dir, "acme")))
 	}
 }

@@ -70,18 +70,14 @@ func (n *acmeNodes) serial(s *server) (serial string) {
 func (n *acmeNodes) rows() (all string) {
 	n.t.Helper()
 	store, err := kv.Open(n.t.Context(), "postgres:"+n.database, kv.Options{})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	programs.Must(n.t, err)
 	defer store.Close()
 	var b strings.Builder
 	err = store.Dump(n.t.Context(), func(r kv.Record) error {
 		b.WriteString(r.Key + " " + string(r.Value) + "\n")
 		return nil
 	})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	programs.Must(n.t, err)
 	return b.String()
 }
 
@@ -90,27 +86,17 @@ func (n *acmeNodes) rows() (all string) {
 func (n *acmeNodes) secrets() (forms []string) {
 	n.t.Helper()
 	store, err := kv.Open(n.t.Context(), "postgres:"+n.database, kv.Options{})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	programs.Must(n.t, err)
 	defer store.Close()
 	keys, err := certstore.ReadKeys(n.key)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	programs.Must(n.t, err)
 	sealed, err := certstore.Open(n.t.Context(), certstore.Config{Store: store, Keys: keys, Dir: n.t.TempDir()})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	programs.Must(n.t, err)
 	names, err := sealed.List(n.t.Context(), "", true)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	programs.Must(n.t, err)
 	for _, name := range names {
 		value, err := sealed.Load(n.t.Context(), name)
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		programs.Must(n.t, err)
 		block, _ := pem.Decode(value)
 		if block == nil || !strings.Contains(block.Type, "PRIVATE KEY") {
 			continue
@@ -133,9 +119,7 @@ func in(t *testing.T, dir string) string {
 		all.Write(b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return all.String()
 }
 
@@ -148,9 +132,7 @@ func TestACMEForSeveralNodes(t *testing.T) {
 	t.Parallel()
 	n := &acmeNodes{t: t, database: pgtest.Database(t), authority: pebble.Start(t), dirs: map[string]string{}}
 	n.trust = filepath.Join(t.TempDir(), "pebble.pem")
-	if err := os.WriteFile(n.trust, n.authority.Own, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(n.trust, n.authority.Own, 0o600))
 	n.key = filepath.Join(t.TempDir(), "seal-key")
 	if code, _, err := invoke(t, nil, append(serveArgs(n.args("one")), "--public-port", "443")...); code != commandline.ExitUsage || !strings.Contains(err, "porchlight-control seal-key make FILE") {
 		t.Errorf("without a key: exit %d, %s", code, err)
@@ -174,9 +156,7 @@ func TestACMEForSeveralNodes(t *testing.T) {
 	}
 	_, text, _ := net.SplitHostPort(two.addr)
 	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	n.authority.LookAt(port)
 	first := n.serial(one)
 	if n.serial(two) != first || n.serial(three) != first || n.authority.Orders() != 1 {
@@ -196,14 +176,10 @@ func TestACMEForSeveralNodes(t *testing.T) {
 	var second string
 	programs.Eventually(t, "another certificate", func() bool { second = n.serial(one); return second != first })
 	plain, err := http.NewRequest("GET", "http://"+one.addr+"/signin", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	plain.Host = "control.porch.test"
 	resp, err := (&http.Client{Transport: probe(t).Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	resp.Body.Close()
 	if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusPermanentRedirect || to != one.authURL+"/signin" {
 		t.Errorf("plain HTTP is answered %s, %s", resp.Status, to)
@@ -216,31 +192,23 @@ func TestACMEForSeveralNodes(t *testing.T) {
 	t.Log("the key is replaced")
 	before := n.secrets()
 	oldKey, err := os.ReadFile(n.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	other := filepath.Join(t.TempDir(), "other")
 	ok(t, "seal-key", "make", other)
 	newKey, err := os.ReadFile(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	wrong := append(serveArgs(n.args("four")), "--seal-key", other)
 	if code, _, err := invoke(t, nil, wrong...); code != commandline.ExitRefused || !strings.Contains(err, "is not the one of the other nodes") {
 		t.Errorf("with another key: exit %d, %s", code, err)
 	}
-	if err := os.WriteFile(n.key, append(bytes.Clone(newKey), oldKey...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(n.key, append(bytes.Clone(newKey), oldKey...), 0o600))
 	three.stop()
 	logs += three.Stderr()
 	three = n.start("three") // with both
 	if got := n.serial(three); got != second {
 		t.Errorf("with two keys it has %s", got)
 	}
-	if err := os.WriteFile(n.key, newKey, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(n.key, newKey, 0o600))
 	two.stop()
 	logs += two.Stderr()
 	two = n.start("two") // with the new one alone
@@ -280,18 +248,12 @@ func TestACMEForSeveralNodes(t *testing.T) {
 func unpacked(t *testing.T, file string) string {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	raw, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var all strings.Builder
 	all.Write(raw)
 	for _, quoted := range strings.Split(string(raw), `"`) {

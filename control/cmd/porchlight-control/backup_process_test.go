@@ -35,9 +35,7 @@ func TestBackupAndRestore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "backup")
 
 	client, err := admin.Dial(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer client.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	var mu sync.Mutex
@@ -64,16 +62,12 @@ func TestBackupAndRestore(t *testing.T) {
 	before := count()
 	pem := ok(t, "ca", "--data", dir)
 	maya, err := client.AddAccount(ctx, admin.AddAccount{Email: "maya@example.net", Short: "maya"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	// agent is what the computer's agent asks with.
 	agent := func(s *server) *controlapi.Client {
 		return &controlapi.Client{BaseURL: s.authURL, Credential: maya.Credential, HTTP: s.browser(pem)}
 	}
-	if err := agent(s).PutApps(ctx, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, agent(s).PutApps(ctx, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
 	if _, err := agent(s).MakePassword(ctx, controlapi.MakePassword{App: "app1", Name: "sync"}); err != nil {
 		t.Fatal(err)
 	}
@@ -103,12 +97,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	half := filepath.Join(t.TempDir(), "half")
 	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(half, whole[:len(whole)/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, os.WriteFile(half, whole[:len(whole)/2], 0o600))
 
 	has := func(emails []string, where ...string) {
 		t.Helper()
@@ -179,14 +169,10 @@ func TestBackupIsReadBack(t *testing.T) {
 	if err == nil {
 		_, err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	dir := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = rw.Write(whole.Bytes()[:whole.Len()/2])
 	}))
@@ -195,9 +181,7 @@ func TestBackupIsReadBack(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	word := fmt.Sprintf(`{"socket": %q}`, l.Addr())
-	if err := os.WriteFile(filepath.Join(dir, "admin.json"), []byte(word), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, "admin.json"), []byte(word), 0o600))
 	target := t.TempDir()
 	code, _, said := invoke(t, nil, "backup", filepath.Join(target, "backup"), "--data", dir)
 	if code != commandline.ExitRefused || !strings.Contains(said, "damaged") {
@@ -213,9 +197,7 @@ func TestBackupIsReadBack(t *testing.T) {
 func rows(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	store, err := kv.Open(t.Context(), filepath.Join(dir, serve.StoreFile), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	if err := store.Dump(t.Context(), func(r kv.Record) error {
 		if r.Key != "line" && !strings.HasPrefix(r.Key, "computer-seen/") {

@@ -129,9 +129,7 @@ func TestRefreshesSurviveKillsOnPostgres(t *testing.T) {
 func ownDatabase(t *testing.T) *pgtest.Server {
 	t.Helper()
 	database, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() {
 		if err := database.Close(); err != nil {
 			t.Error(err)
@@ -144,16 +142,12 @@ func ownDatabase(t *testing.T) *pgtest.Server {
 func killBackend(t *testing.T, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	var pid int
 	err = conn.QueryRow(t.Context(), `select pid from pg_stat_activity
 		where application_name = 'porchlight' and datname = current_database() order by random() limit 1`).Scan(&pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	backend, err := os.FindProcess(pid)
 	if err == nil {
 		err = backend.Kill()
@@ -187,20 +181,14 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 
 	t.Log("restarted at once, as by pg_ctl restart -m immediate: requests wait")
 	for range 3 {
-		if err := database.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := database.StartAgain(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, database.Kill())
+		programs.Must(t, database.StartAgain())
 		before := acks.Load()
 		programs.Eventually(t, "refreshes after a restart", func() bool { return acks.Load() > before+50 || len(done) > 0 })
 	}
 
 	t.Log("away for longer: a sentence for machines and for people")
-	if err := database.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, database.Kill())
 	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var waiting sync.WaitGroup
@@ -226,15 +214,11 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 	if _, body := fetch(t, probe(t), s.metrics+"/metrics"); !strings.Contains(body, `porchlight_postgres_connections{state="max"} 16`) {
 		t.Errorf("no numbers of the database:\n%s", body)
 	}
-	if err := database.StartAgain(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, database.StartAgain())
 	before := acks.Load()
 	programs.Eventually(t, "refreshes when it is back", func() bool { return acks.Load() > before+50 || len(done) > 0 })
 	stop()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, <-done)
 	goOn(t, c, chains, browser, s.authURL)
 	programs.Eventually(t, "readiness", func() bool { status, _ := fetch(t, probe(t), s.metrics+"/readyz"); return status == http.StatusOK })
 	s.stop()
@@ -246,9 +230,7 @@ func TestStartedBeforeTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := ownDatabase(t)
 	url := db.Database(t)
-	if err := db.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, db.Kill())
 	begin := func() *programs.Process {
 		cmd := exec.Command(program, "serve", "--data", t.TempDir(), "--domain", "porch.test", "--listen", "127.0.0.1:0")
 		cmd.Env = append(os.Environ(), envPrefix+"POSTGRES="+url)
@@ -262,9 +244,7 @@ func TestStartedBeforeTheDatabase(t *testing.T) {
 	if code := hasty.Stop(); code == 0 {
 		t.Error("it ended as if it had served")
 	}
-	if err := db.StartAgain(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, db.StartAgain())
 	if _, err := patient.Says(t.Context(), `^Porchlight control plane at \S+, listening on \S+\n`); err != nil {
 		t.Error(err)
 	}

@@ -31,20 +31,14 @@ func TestDrain(t *testing.T) {
 	added := okJSON[admin.Added](t, "account", "add", "anna@example.net", "--short", "anna", "--data", dir)
 	agent := &controlapi.Client{BaseURL: s.authURL, Credential: added.Credential, HTTP: s.browser(pem)}
 	snapshot, err := agent.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r, err := http.NewRequest("GET", s.authURL+controlapi.PathSync, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	r.Header.Set("Authorization", "Bearer "+added.Credential)
 	r.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	r.Header.Set("If-None-Match", strconv.Quote(snapshot.Version))
 	held, err := s.browser(pem).Do(r) // its head comes at once
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer held.Body.Close()
 
 	body, feed := io.Pipe()

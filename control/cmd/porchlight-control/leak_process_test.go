@@ -24,13 +24,9 @@ type copyOf struct {
 func stolen(t *testing.T, svc *control.Service) copyOf {
 	t.Helper()
 	secrets, err := svc.Keys.PeerSecrets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	config, err := relay.NewsTLS(func() ([][]byte, error) { return secrets, nil }, "two", "127.0.0.1", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	mutual, _ := config()
 	return copyOf{svc.Keys.Seal, mutual}
 }
@@ -82,9 +78,7 @@ func TestAfterALeak(t *testing.T) {
 		servers = append(servers, start(t, "--postgres", database, "--data", dirs[len(dirs)-1], "--node", name, "--peer-address", "127.0.0.1:0", "--tunnel-address", name+".porch.test:443"))
 	}
 	store, err := kv.Open(t.Context(), database, kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	ports := map[string]string{} // address, protocol
 	programs.Eventually(t, "three nodes say where they are", func() bool {

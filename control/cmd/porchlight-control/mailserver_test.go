@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"porchlight/test/mailserver"
+	"porchlight/test/programs"
 )
 
 const mailPassword = "correct-horse-battery"
@@ -34,9 +34,7 @@ func startMailServer(t *testing.T) *mailServer {
 		}
 		return nil
 	}
-	if err := errors.Join(os.WriteFile(m.cert, m.Root, 0o600), m.Start(false)); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(m.cert, m.Root, 0o600), m.Start(false))
 	t.Cleanup(m.Stop)
 	m.url = "smtp://porch@" + m.Address
 	return m

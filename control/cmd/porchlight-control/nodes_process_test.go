@@ -47,21 +47,15 @@ func submit(t *testing.T, browser *http.Client, address string, pairs ...string)
 		form.Set(pairs[i], pairs[i+1])
 	}
 	resp, err := browser.PostForm(address, form)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if resp.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s: %d\n%s", address, resp.StatusCode, body)
 	}
 	to, err := resp.Location()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return to
 }
 
@@ -80,9 +74,7 @@ func signIn(t *testing.T, browser *http.Client, s *server, email, mailDir string
 		return link != ""
 	})
 	at, err := url.Parse(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	submit(t, browser, s.authURL+"/signin/link", "token", at.Query().Get("token"))
 }
 
@@ -104,9 +96,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 		t.Error("the nodes have two keys")
 	}
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	browsers[0].Jar = jar
 	signIn(t, browsers[0], one, "anna@example.net", dirs[1])
 	authorize := one.authURL + controlapi.PathAuthorize + "?" + url.Values{
@@ -126,9 +116,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 		t.Helper()
 		a, err := c.post(t.Context(), browsers[node], servers[node].authURL,
 			"grant_type", "authorization_code", "code", code, "redirect_uri", testRedirect, "code_verifier", testVerifier)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return a
 	}
 	spent := consent()
@@ -169,9 +157,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	id, _, _ := strings.Cut(first.Refresh, ".")
 	submit(t, browsers[0], one.authURL+"/account/grants/revoke", "grant", id)
 	revoked.Store(true)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, <-ended)
 	var asked atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {
@@ -231,9 +217,7 @@ func TestStoppingANodeLosesNothing(t *testing.T) {
 			before := all.Load()
 			programs.Eventually(t, "refreshes at the one that is left", func() bool { return all.Load() > before+100 || len(done) > 0 })
 			stop()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, <-done)
 			lost := goOn(t, c, chains, browsers[1], servers[1].authURL)
 			for _, k := range chains {
 				if k.lost {
@@ -257,9 +241,7 @@ func TestCommandsLeaveWordForNodes(t *testing.T) {
 	left := func() (version string) {
 		t.Helper()
 		store, err := kv.Open(t.Context(), db, kv.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer store.Close()
 		err = store.View(t.Context(), func(tx kv.Tx) error {
 			value, err := tx.Get("untold")
@@ -300,9 +282,7 @@ func listensAt(t *testing.T, pid int) (addresses []string) {
 	t.Helper()
 	own := map[string]bool{} // sockets
 	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for _, d := range descriptors {
 		what, _ := os.Readlink(d) // one that was just closed is none
 		own[what] = true
@@ -319,9 +299,7 @@ func listensAt(t *testing.T, pid int) (addresses []string) {
 			}
 			host, port, _ := strings.Cut(f[1], ":")
 			n, err := strconv.ParseUint(port, 16, 16)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			if host == "0100007F" {
 				host = "127.0.0.1"
 			}

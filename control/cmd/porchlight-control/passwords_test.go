@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestSMTPPassword(t *testing.T) {
 	t.Parallel()
 	file := func(content string) string {
 		path := filepath.Join(t.TempDir(), "password")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	env := func(value string) func(string) (string, bool) {

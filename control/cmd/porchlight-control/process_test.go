@@ -57,16 +57,12 @@ func TestServe(t *testing.T) {
 	}
 	sync := func(credential string) int {
 		r, err := http.NewRequest("PUT", s.authURL+"/v1/apps", strings.NewReader("[]"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		r.Header.Set("Authorization", "Bearer "+credential)
 		r.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 		r.Header.Set("Content-Type", "application/json")
 		resp, err := c.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		resp.Body.Close()
 		return resp.StatusCode
 	}
@@ -92,9 +88,7 @@ func TestServe(t *testing.T) {
 
 	t.Log("signing in, whose mail is in the outbox and in a file")
 	resp, err := c.PostForm(s.authURL+"/signin", map[string][]string{"email": {"anna@example.net"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	resp.Body.Close()
 	var outbox []mail.Entry
 	programs.Eventually(t, "a mail in the outbox", func() bool {

@@ -47,18 +47,14 @@ func domain(t *testing.T, store kv.Store) *control.Service {
 	svc, err := control.New(control.Config{
 		Store: store, Naming: control.Naming{Domain: "porch.test", AuthHost: "control.porch.test"}, Mail: mail.NewOutbox(store, nil),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return svc
 }
 
 func register(t *testing.T, svc *control.Service) remote {
 	t.Helper()
 	c, secret, err := svc.Clients.Add(t.Context(), "Pocket Notes", []string{testRedirect})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return remote{control.Credentials{ID: c.ID, Secret: secret}}
 }
 
@@ -66,22 +62,16 @@ func register(t *testing.T, svc *control.Service) remote {
 // returns their chains.
 func (c remote) grant(t *testing.T, svc *control.Service, n int) []*chain {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	var out []*chain
 	for range n {
 		short := "home-" + strings.ToLower(rand.Text())
 		home, err := svc.Computers.Ensure(t.Context(), short+"@example.com", short)
-		must(err)
+		programs.Must(t, err)
 		a := control.Authorization{ClientID: c.ID, RedirectURI: testRedirect, Challenge: testChallenge()}
 		code, err := svc.Grants.Authorize(t.Context(), a, control.Account{ID: home.AccountID}, short)
-		must(err)
+		programs.Must(t, err)
 		tokens, err := svc.Grants.Exchange(t.Context(), c.Credentials, control.Exchange{Code: code, RedirectURI: testRedirect, Verifier: testVerifier})
-		must(err)
+		programs.Must(t, err)
 		out = append(out, &chain{token: tokens.Refresh})
 	}
 	return out
@@ -91,9 +81,7 @@ func (c remote) grant(t *testing.T, svc *control.Service, n int) []*chain {
 func inDirectory(t *testing.T, dir string, fn func(*control.Service)) {
 	t.Helper()
 	store, err := kv.Open(t.Context(), filepath.Join(dir, serve.StoreFile), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	fn(domain(t, store))
 }

@@ -98,9 +98,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *server {
 	t.Helper()
 	s := &server{Process: programs.Begin(t, cmd), t: t}
 	said, err := s.Says(t.Context(), `Porchlight control plane at (\S+), listening on (\S+)\n(?s:.*)Metrics and health at (\S+)\n`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	s.authURL, s.addr, s.metrics = said[1], said[2], said[3]
 	return s
 }
@@ -134,14 +132,10 @@ func (s *server) browser(pem string) *http.Client {
 func fetch(t *testing.T, c *http.Client, url string) (status int, body string) {
 	t.Helper()
 	resp, err := c.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return resp.StatusCode, string(b)
 }
 

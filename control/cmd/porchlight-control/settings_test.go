@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 func testFlags() *pflag.FlagSet {
@@ -55,18 +56,12 @@ func TestPrecedence(t *testing.T) {
 			}
 			if c.file != "" {
 				path := filepath.Join(t.TempDir(), "control.yaml")
-				if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				programs.Must(t, os.WriteFile(path, []byte(c.file), 0o600))
 				// The file may be named by the environment as well.
 				env[envPrefix+"CONFIG"] = path
 			}
-			if err := f.Parse(c.args); err != nil {
-				t.Fatal(err)
-			}
-			if err := complete(f, configurable, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, f.Parse(c.args))
+			programs.Must(t, complete(f, configurable, func(name string) (string, bool) { v, ok := env[name]; return v, ok }))
 			var got []string
 			for _, name := range []string{"auth-host", "public-port", "listen", "open-sign-up", "grace"} {
 				got = append(got, f.Lookup(name).Value.String())
@@ -98,13 +93,9 @@ func TestConfigRefused(t *testing.T) {
 		{strings.Repeat("#", maxConfig+1), "control.yaml is too large for a configuration"},
 	} {
 		path := filepath.Join(t.TempDir(), "control.yaml")
-		if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, []byte(c.file), 0o600))
 		f := testFlags()
-		if err := f.Parse([]string{"--config", path}); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, f.Parse([]string{"--config", path}))
 		err := complete(f, configurable, func(string) (string, bool) { return "", false })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %v, want %s", c.file, err, c.want)
@@ -206,9 +197,7 @@ func TestUsage(t *testing.T) {
 func TestSettingsAreDescribed(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	flags := serveCommand(terminal{}).Flags()
 	for _, name := range configurable {
 		if !strings.Contains(string(manual), "`"+name+"`") {
@@ -227,9 +216,7 @@ func TestCredentials(t *testing.T) {
 	config := "data: " + filepath.Join(dir, "data") + "\ndomain: porch.localhost\nlisten: [\"127.0.0.1:0\"]\n" +
 		"smtp: smtp://porchlight@mail.example:587\nsmtp-password-file: ${CREDENTIALS_DIRECTORY}/secrets_smtp-password\n"
 	for name, content := range map[string]string{"control.yaml": config, "secrets_smtp-password": "two\nlines\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	serve := []string{"serve", "--config", filepath.Join(dir, "control.yaml")}
 	t.Setenv("CREDENTIALS_DIRECTORY", "")

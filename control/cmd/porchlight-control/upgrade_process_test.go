@@ -31,9 +31,7 @@ func check(t *testing.T, args ...string) (u serve.Upgrade, code int) {
 func write(t *testing.T, database string, rows map[string]any) {
 	t.Helper()
 	store, err := kv.Open(t.Context(), database, kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	err = store.Update(t.Context(), func(tx kv.Tx) error {
 		for key, row := range rows {
@@ -53,9 +51,7 @@ func write(t *testing.T, database string, rows map[string]any) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 }
 
 // What upgrade --check says follows from the store, and leaves that as it is.
@@ -120,9 +116,7 @@ func dumped(t *testing.T, database string) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return rows
 }
 
@@ -153,14 +147,10 @@ func TestUpgradeCheckOfNodes(t *testing.T) {
 	}
 
 	store, err := kv.Open(t.Context(), db, kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer store.Close()
 	err = store.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("relay-node/old", []byte(`{"node":"old","run":"r"}`), time.Hour) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if u, code = check(t, "--postgres", db); code != 1 || len(u.Nodes) != 3 || !u.Nodes[0].Before || !strings.Contains(strings.Join(u.Says, " "), "does not run beside") || !strings.Contains(u.Next, "stop all of them") {
 		t.Errorf("beside one of before 0.1.0: exit %d, %+v", code, u)
 	}

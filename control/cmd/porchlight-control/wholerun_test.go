@@ -36,17 +36,11 @@ var (
 func text(t *testing.T, m mailserver.Mail) string {
 	t.Helper()
 	r, err := mail.CreateReader(bytes.NewReader(m.Data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	part, err := r.NextPart()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	b, err := io.ReadAll(part.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return string(b)
 }
 
@@ -61,9 +55,7 @@ type person struct {
 
 func (s *server) person(pem string) *person {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	programs.Must(s.t, err)
 	c := s.browser(pem)
 	c.Jar = jar
 	return &person{t: s.t, http: c, base: s.authURL, secrets: map[string]string{}}
@@ -78,22 +70,16 @@ func (p *person) send(method, path string, form url.Values, want int) (location,
 		target = p.base + path
 	}
 	r, err := http.NewRequest(method, target, strings.NewReader(form.Encode()))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", p.base)
 	}
 	resp, err := p.http.Do(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	programs.Must(p.t, err)
 	if resp.StatusCode != want {
 		p.t.Fatalf("%s %s: %d, want %d: %s", method, r.URL.Path, resp.StatusCode, want, b)
 	}
@@ -114,9 +100,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	mails := startMailServer(t)
 	dir := t.TempDir()
 	passwordFile := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(passwordFile, []byte(mailPassword+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(passwordFile, []byte(mailPassword+"\n"), 0o600))
 	s := startWith(t, []string{"SSL_CERT_FILE=" + mails.cert}, "--data", dir,
 		"--smtp", mails.url, "--smtp-password-file", passwordFile, "--mail-from", "Porchlight <porch@mail.example>")
 	pem := ok(t, "ca", "--data", dir)
@@ -155,9 +139,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 
 	t.Log("and invites")
 	agent := &controlapi.Client{BaseURL: s.authURL, Credential: added.Credential, HTTP: s.browser(pem)}
-	if err := agent.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, agent.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
 	if _, err := agent.Invite(t.Context(), controlapi.Invite{Email: "bob@example.net", Apps: []string{"app1"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +165,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	maya.send("GET", authorize, nil, http.StatusOK)
 	to, _ := maya.send("POST", authorize, url.Values{"decision": {"allow"}, "computer": {"maya"}}, http.StatusSeeOther)
 	answer, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	program := s.person(pem)
 	tokens := func(form url.Values) (access, refresh string) {
 		t.Helper()
@@ -196,9 +176,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 			Access  string `json:"access_token"`
 			Refresh string `json:"refresh_token"`
 		}
-		if err := json.Unmarshal([]byte(body), &out); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, json.Unmarshal([]byte(body), &out))
 		return out.Access, out.Refresh
 	}
 	access, refresh := tokens(url.Values{
@@ -234,9 +212,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 
 	t.Log("changes are counted in another line, while the server runs")
 	before, err := agent.Sync(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ok(t, "new-line", "--data", dir)
 	if after, err := agent.Sync(t.Context(), ""); err != nil || after.Line == before.Line || after.Version != before.Version {
 		t.Errorf("in line %s after %s, %v", after.Line, before.Line, err)

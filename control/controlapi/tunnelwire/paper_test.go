@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // TestThePaperSaysHowLongAPollTakes: whoever relies on V1 to V3 reads it there.
 func TestThePaperSaysHowLongAPollTakes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/interface.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const slow = 15 * time.Second // the agent gives up a slow relay, and asked once more before
 	if SilenceAwake+HelloWait > slow {
 		t.Errorf("a slow relay is given up after %v", SilenceAwake+HelloWait)

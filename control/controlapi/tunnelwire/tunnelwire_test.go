@@ -12,15 +12,15 @@ import (
 	"testing"
 
 	"github.com/pires/go-proxyproto"
+
+	"porchlight/test/programs"
 )
 
 func TestFrameRoundTrip(t *testing.T) {
 	t.Parallel()
 	in := Frame{Type: Open, Tickets: []Ticket{NewTicket(), NewTicket()}, TLS: true}
 	var b bytes.Buffer
-	if err := WriteFrame(&b, in); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, WriteFrame(&b, in))
 	out, err := ReadFrame(&b)
 	if err != nil || !reflect.DeepEqual(in, out) {
 		t.Fatalf("got %+v, %v", out, err)
@@ -36,9 +36,7 @@ func TestFullOpenFrameFits(t *testing.T) {
 	for range MaxTickets {
 		f.Tickets = append(f.Tickets, NewTicket())
 	}
-	if err := WriteFrame(io.Discard, f); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, WriteFrame(io.Discard, f))
 }
 
 func TestReadFrameRefuses(t *testing.T) {
@@ -69,9 +67,7 @@ func TestTicketText(t *testing.T) {
 	t.Parallel()
 	in := NewTicket()
 	text, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	var out Ticket
 	if err := json.Unmarshal(text, &out); err != nil || !in.Equal(out) {
 		t.Fatalf("%v", err)
@@ -236,9 +232,7 @@ func TestPartsOfSnapshots(t *testing.T) {
 	}{{MaxPart, maxVersion, true}, {MaxPart + 1, 0, false}, {0, maxVersion + 1, false}} {
 		var b bytes.Buffer
 		sent := Frame{Type: Synced, Part: bytes.Repeat([]byte{0xff}, tt.part), Version: strings.Repeat("v", tt.version)}
-		if err := WriteFrame(&b, sent); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, WriteFrame(&b, sent))
 		got, err := ReadFrame(&b)
 		if fine := err == nil && bytes.Equal(got.Part, sent.Part) && got.Version == sent.Version; fine != tt.fine {
 			t.Errorf("%d and %d bytes: %v", tt.part, tt.version, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 func contexts(t *testing.T, f *fixture) {
@@ -17,9 +18,7 @@ func contexts(t *testing.T, f *fixture) {
 
 func closed(t *testing.T, f *fixture) {
 	f.put(t, "k", "1", 0)
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, f.Close())
 	refusesAll(t, f, context.Background(), kv.ErrClosed)
 }
 
@@ -64,9 +63,7 @@ func increments(t *testing.T, f *fixture) {
 		}
 		return nil
 	}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 	equal(t, "counter", f.get(t, "counter"), strconv.Itoa(workers*times))
 }
@@ -138,9 +135,7 @@ func writeSkew(t *testing.T, f *fixture) {
 				return tx.Put(on[i], []byte("off"), 0)
 			})
 		}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 		}
 		off := 0
 		for _, k := range on {
@@ -165,9 +160,7 @@ func phantom(t *testing.T, f *fixture) {
 				return tx.Put(key("%s%d", prefix, i), []byte("x"), 0)
 			})
 		}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 		}
 		equal(t, key("round %d: added", round), len(f.scan(t, prefix, "", 10)), 1)
 	}

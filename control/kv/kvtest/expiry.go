@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 func expiry(t *testing.T, f *fixture) {
@@ -50,9 +51,7 @@ func expiryReplaced(t *testing.T, f *fixture) {
 	})
 	f.advance(2 * time.Minute)
 	n, err := f.Sweep(context.Background(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	equal(t, "swept", n, 1)
 	equalAll(t, "left", f.scan(t, "", "", 10), "deleted=2", "for ever=2", "longer=2", "often=x")
 	f.advance(time.Hour)
@@ -76,9 +75,7 @@ func sweep(t *testing.T, f *fixture) {
 	sweeps := func(limits ...int) (swept []int) {
 		for _, limit := range limits {
 			n, err := f.Sweep(ctx, limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			swept = append(swept, n)
 		}
 		return swept
@@ -105,8 +102,6 @@ func farExpiry(t *testing.T, f *fixture) {
 	f.advance(time.Hour)
 	equal(t, "an hour later", f.get(t, "k"), absent)
 	n, err := f.Sweep(context.Background(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	equal(t, "swept", n, 1)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 func dump(t *testing.T, s kv.Store) (records []kv.Record) {
@@ -67,9 +68,7 @@ func dumpAndLoad(t *testing.T, f *fixture) {
 	other := &fixture{Store: f.open(t)}
 	other.nanos.Store(f.nanos.Load())
 	n, err := other.Load(ctx, feed(before, io.EOF))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	equal(t, "loaded", n, 3)
 	equalAll(t, "what is loaded", words(dump(t, other.Store), f.now()), want...)
 	equalAll(t, "scanned", other.scan(t, "", "", 10), binary+"="+binary, "hour=3", "stays=1")
@@ -108,9 +107,7 @@ func dumpBesideWrites(t *testing.T, f *fixture) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	equal(t, "dumped", n, rows)
 	equal(t, "read", f.get(t, "0499"), "new")
 	refusal := errors.New("no")

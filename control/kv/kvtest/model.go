@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // value is what the model knows of a key.
@@ -125,9 +126,7 @@ func model(t *testing.T, f *fixture) {
 				compare("everything", strings.Join(scan(tx, root, "", 100), " "), strings.Join(kept.scan(root, "", 100, f.now()), " "))
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 		}
 	})
 }

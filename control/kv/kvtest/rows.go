@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 func rowsKnown(t *testing.T, f *fixture) {
@@ -145,9 +146,7 @@ func rowsOfOneMoment(t *testing.T, f *fixture) {
 			seen[one] = true
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 	stop()
 	if err := <-written; err != nil {
@@ -160,9 +159,7 @@ func putTogether(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	f.put(t, "kept", "before", 0)
 	rows := []kv.Item{{Key: "b", Value: []byte("1")}, {Key: "kept", Value: []byte("after")}, {Key: "a\xff"}, {Key: "b", Value: []byte("2")}}
-	if err := f.PutAll(ctx, time.Minute, rows...); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, f.PutAll(ctx, time.Minute, rows...))
 	rows[1].Value[0] = '!'
 	f.view(t, func(tx kv.Tx) {
 		equal(t, "the last of a key", get(tx, "b"), "2")

@@ -33,6 +33,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"porchlight/test/programs"
 )
 
 const (
@@ -351,9 +353,7 @@ func (s *Server) Close() error { return errors.Join(s.Kill(), os.RemoveAll(s.dir
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
 	url, err := s.NewDatabase()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	programs.Must(tb, err)
 	return url
 }
 
@@ -363,9 +363,7 @@ func (s *Server) Database(tb testing.TB) string {
 func SetClock(tb testing.TB, database, expression string) {
 	tb.Helper()
 	conn, err := pgx.Connect(context.Background(), database)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	programs.Must(tb, err)
 	defer conn.Close(context.Background())
 	for _, statement := range []string{
 		`create or replace function public.clock_timestamp() returns timestamptz language sql as $$ select (` + expression + `)::timestamptz $$`,

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -16,17 +18,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestServer(t *testing.T) {
 	t.Parallel()
 	s, err := Start(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	ctx := context.Background()
 	url := s.Database(t)
 	run := func(sql string) {
 		t.Helper()
 		conn, err := pgx.Connect(ctx, url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		defer conn.Close(ctx)
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
@@ -35,20 +33,14 @@ func TestServer(t *testing.T) {
 	run("create table t (n int)")
 	for _, end := range []func() error{s.Kill, s.Shutdown} {
 		run("insert into t values (1)")
-		if err := end(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, end())
 		if _, err := pgx.Connect(ctx, url); err == nil {
 			t.Error("a server that was ended takes connections")
 		}
-		if err := s.StartAgain(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.StartAgain())
 		run("select 1/(select count(*) from t)")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
 		t.Errorf("%s is left behind: %v", s.dir, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/control/kv/pgtest"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/upgrade"
 )
 
@@ -38,7 +39,7 @@ func (r *recorder) serve(ctx context.Context, dir string) (*server, error) {
 		return nil, err
 	}
 	r.plane = filepath.Join(dir, "control")
-	r.mails = programs.Outbox(func(ctx context.Context) (mails []agentapi.Mail, err error) {
+	r.mails = rig.Outbox(func(ctx context.Context) (mails []agentapi.Mail, err error) {
 		out, err := programs.Output(exec.CommandContext(ctx, r.control, "outbox", "--data", r.plane, "--json"))
 		if err != nil {
 			return nil, err

@@ -31,6 +31,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/upgrade"
 	"porchlight/test/visitor"
 )
@@ -56,7 +57,7 @@ type recorder struct {
 	env                    []string
 	kept                   upgrade.Kept
 	browsers               []*visitor.Visitor
-	mails                  *programs.Mails
+	mails                  *rig.Mails
 }
 
 func record(ctx context.Context, program, control, dir string, connected bool) error {
@@ -71,7 +72,7 @@ func record(ctx context.Context, program, control, dir string, connected bool) e
 	r := &recorder{program: program, control: control, data: filepath.Join(dir, "data")}
 	r.plane, r.rootFiles = filepath.Join(r.data, "control"), []string{filepath.Join(r.data, "ca", "root.pem")}
 	r.env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "DBUS_SESSION_BUS_ADDRESS=", "PORCHLIGHT_DATA="+r.data, "PORCHLIGHT_API=")
-	r.mails = programs.Outbox(func(ctx context.Context) (mails []agentapi.Mail, err error) {
+	r.mails = rig.Outbox(func(ctx context.Context) (mails []agentapi.Mail, err error) {
 		return mails, r.run(ctx, &mails, "outbox")
 	})
 	args := []string{"agent", "--api", "127.0.0.1:0"}

@@ -1,4 +1,6 @@
-package programs
+// Package rig has what tests of whole programs begin with: nodes, computers and people of
+// ours, real ones, and the mails that these get.
+package rig
 
 import (
 	"context"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // Mails finds the links of mails, each mail's once. It is not for several
@@ -74,7 +77,7 @@ func (m *Mails) take(what string) (anew bool) {
 
 // Link waits for a mail to an address whose link was not returned before.
 func (m *Mails) Link(ctx context.Context, to string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, Patience, errors.New("no mail came to "+to))
+	ctx, cancel := context.WithTimeoutCause(ctx, programs.Patience, errors.New("no mail came to "+to))
 	defer cancel()
 	for {
 		if link, err := m.find(ctx, to); link != "" || err != nil {
