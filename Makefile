@@ -74,7 +74,7 @@ test-h2spec: ## HTTP/2 conformance of the proxy, beside a bare net/http server
 spec: setup-cli ## the promises of docs/interface.md with the tests that show them, written to test/promises.txt too
 	@build/spec.sh
 
-lines: ## how much Go and how many words there are, beside b3fb5d69; kept in docs/measured/lines.md
+lines: ## how much Go and how many words there are, beside b3fb5d69, and how tests reach it; kept in docs/measured/lines.md
 	@go run ./test/lines -since b3fb5d69 -keep docs/measured/lines.md
 
 test-frontend: frontend ## types, logic, and the page in Chromium

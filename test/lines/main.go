@@ -35,12 +35,14 @@ type measured struct {
 	product, generated, tests, tools goFiles // tools is the Go of test/ that is no test
 	words                            int
 	made                             []string // the generated files
+	*faces                                    // nil of a commit: that would have to be built
 }
 
 func main() {
 	log.SetFlags(0)
 	since := flag.String("since", "", "the `commit` to measure beside what is here")
 	keep := flag.String("keep", "", "the `file` that keeps the table")
+	names := flag.Bool("names", false, "print the names that are used behind a face, or by nobody")
 	flag.Parse()
 	columns := []string{*since, "now"}
 	var all []measured
@@ -48,6 +50,16 @@ func main() {
 		m, err := measure(commit)
 		if err != nil {
 			log.Fatal(err)
+		}
+		if commit == "" {
+			seen, err := look(".")
+			if err != nil {
+				log.Fatal(err)
+			}
+			if *names {
+				seen.names(os.Stdout)
+			}
+			m.faces = &seen
 		}
 		all = append(all, m)
 	}
@@ -111,7 +123,7 @@ func (m *measured) add(name string, content []byte) error {
 		return m.tests.add(name, content)
 	case top == "test":
 		return m.tools.add(name, content)
-	case !slices.Contains([]string{"agent", "control", "desktop", "internal", "assets", "main.go"}, top):
+	case !isProduct(name):
 	case bytes.HasPrefix(content, []byte("// Code generated ")):
 		m.made = append(m.made, name)
 		return m.generated.add(name, content)
@@ -119,6 +131,12 @@ func (m *measured) add(name string, content []byte) error {
 		return m.product.add(name, content)
 	}
 	return nil
+}
+
+// isProduct is whether a file or a package is part of what people run.
+func isProduct(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	return slices.Contains([]string{"agent", "control", "desktop", "internal", "assets", "main.go"}, top)
 }
 
 func (g *goFiles) add(name string, content []byte) error {
@@ -209,6 +227,22 @@ func rows(all []measured) (rows [][]string) {
 	number("generated Go, lines without comments and blanks", func(m measured) int { return m.generated.code })
 	number("tests, lines without comments and blanks", func(m measured) int { return m.tests.code })
 	number("programs for tests, lines without comments and blanks", func(m measured) int { return m.tools.code })
+	here := func(name string, value func(seen *faces) int) {
+		row(name, func(m measured) string {
+			if m.faces == nil {
+				return ""
+			}
+			return fmt.Sprint(value(m.faces))
+		})
+	}
+	here("tests within a package, uses of what it does not export", func(seen *faces) (n int) {
+		for _, of := range seen.behind {
+			n += of
+		}
+		return n
+	})
+	here("exported names that no other package uses", func(seen *faces) int { return len(seen.unused) })
+	here("exported names that only tests use", func(seen *faces) int { return len(seen.forTest) })
 	number("papers, words", func(m measured) int { return m.words })
 	return rows
 }
