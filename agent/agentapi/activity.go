@@ -169,12 +169,10 @@ func (c *Client) ActivityPage(ctx context.Context, q ActivityQuery) (ActivityPag
 
 // UndoActivity takes back what a line is about: POST /owner/activity/{id}/undo.
 func (c *Client) UndoActivity(ctx context.Context, id uint64) error {
-	_, err := call[Done](ctx, c, http.MethodPost, "/owner/activity/"+formatID(id)+"/undo", nil)
-	return err
+	return c.do(ctx, http.MethodPost, "/owner/activity/"+formatID(id)+"/undo", nil)
 }
 
 // ClearActivity forgets all of it: DELETE /owner/activity.
 func (c *Client) ClearActivity(ctx context.Context) error {
-	_, err := call[Done](ctx, c, http.MethodDelete, "/owner/activity", nil)
-	return err
+	return c.do(ctx, http.MethodDelete, "/owner/activity", nil)
 }

@@ -72,8 +72,7 @@ func (c *Client) Deny(ctx context.Context, name string) (Denied, error) {
 
 // Unmute has the owner hear again of an app that was denied more than once.
 func (c *Client) Unmute(ctx context.Context, name string) error {
-	_, err := onApp[Done](ctx, c, name, "unmute", nil)
-	return err
+	return c.do(ctx, http.MethodPost, appPath(name, "unmute"), nil)
 }
 
 // Revoke takes an app off its address and forgets its approval and who may

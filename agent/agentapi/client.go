@@ -124,6 +124,12 @@ func call[Answer any](ctx context.Context, c *Client, method, path string, body 
 	return answer, nil
 }
 
+// do is call of what answers with Done.
+func (c *Client) do(ctx context.Context, method, path string, body any) error {
+	_, err := call[Done](ctx, c, method, path, body)
+	return err
+}
+
 // send returns a response that is 2xx; its body is the caller's to close.
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader

@@ -17,8 +17,7 @@ func (c *Client) Pause(ctx context.Context, name string) (Closed, error) {
 
 // Resume takes a Pause back.
 func (c *Client) Resume(ctx context.Context, name string) error {
-	_, err := onApp[Done](ctx, c, name, "resume", nil)
-	return err
+	return c.do(ctx, http.MethodPost, appPath(name, "resume"), nil)
 }
 
 // GoDark closes everything at once and keeps every approval: POST /owner/dark.
@@ -28,8 +27,7 @@ func (c *Client) GoDark(ctx context.Context) (Closed, error) {
 
 // LightUp takes a GoDark back: DELETE /owner/dark.
 func (c *Client) LightUp(ctx context.Context) error {
-	_, err := call[Done](ctx, c, http.MethodDelete, "/owner/dark", nil)
-	return err
+	return c.do(ctx, http.MethodDelete, "/owner/dark", nil)
 }
 
 // ConnectRequest is the body of POST /owner/connect.
@@ -79,15 +77,13 @@ func (c *Client) Connect(ctx context.Context, req ConnectRequest) (Connecting, e
 
 // CancelConnect gives up a Connect that waits: DELETE /owner/connect.
 func (c *Client) CancelConnect(ctx context.Context) error {
-	_, err := call[Done](ctx, c, http.MethodDelete, "/owner/connect", nil)
-	return err
+	return c.do(ctx, http.MethodDelete, "/owner/connect", nil)
 }
 
 // Disconnect takes this computer off its control plane and returns it to this
 // computer alone: POST /owner/disconnect. Approvals stay.
 func (c *Client) Disconnect(ctx context.Context) error {
-	_, err := call[Done](ctx, c, http.MethodPost, "/owner/disconnect", nil)
-	return err
+	return c.do(ctx, http.MethodPost, "/owner/disconnect", nil)
 }
 
 func formatID(id uint64) string { return strconv.FormatUint(id, 10) }

@@ -139,8 +139,7 @@ func (c *Client) UndoHeld(ctx context.Context, h HeldChange) (PersonChanged, err
 // SettleHeld carries out what is held, now; with an empty AccountID all of it.
 // What is not held is no error. POST /owner/people/settle.
 func (c *Client) SettleHeld(ctx context.Context, h HeldChange) error {
-	_, err := call[Done](ctx, c, http.MethodPost, "/owner/people/settle", h)
-	return err
+	return c.do(ctx, http.MethodPost, "/owner/people/settle", h)
 }
 
 func (c *Client) peoplePath(rest string) string {
@@ -174,13 +173,11 @@ func (c *Client) RevokeGrant(ctx context.Context, id string) (Closed, error) {
 // UndoNotice takes back what the notice is about, where it can be: POST
 // /owner/notices/{id}/undo.
 func (c *Client) UndoNotice(ctx context.Context, id uint64) error {
-	_, err := call[Done](ctx, c, http.MethodPost, "/owner/notices/"+formatID(id)+"/undo", nil)
-	return err
+	return c.do(ctx, http.MethodPost, "/owner/notices/"+formatID(id)+"/undo", nil)
 }
 
 // SeeNotices notes that the owner has looked at the notices up to id, and let be
 // what they did not undo: POST /owner/notices/{id}/seen.
 func (c *Client) SeeNotices(ctx context.Context, id uint64) error {
-	_, err := call[Done](ctx, c, http.MethodPost, "/owner/notices/"+formatID(id)+"/seen", nil)
-	return err
+	return c.do(ctx, http.MethodPost, "/owner/notices/"+formatID(id)+"/seen", nil)
 }

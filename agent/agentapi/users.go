@@ -48,8 +48,7 @@ func (c *Client) DenyUser(ctx context.Context, id string) (LocalUser, error) {
 // ForgetUser takes the answer back and ends the registrations they have; the next
 // attempt asks again. DELETE /owner/users/{id}.
 func (c *Client) ForgetUser(ctx context.Context, id string) error {
-	_, err := call[Done](ctx, c, http.MethodDelete, userPath(id), nil)
-	return err
+	return c.do(ctx, http.MethodDelete, userPath(id), nil)
 }
 
 func userPath(id string) string { return "/owner/users/" + url.PathEscape(id) }

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/internal/commandline"
 )
 
 // accountShown is what account prints with --json: the account alone, although
@@ -20,7 +19,6 @@ func accountCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "account",
 		Short: "Show whose computer this is and where it is connected",
-		Args:  commandline.Exactly(),
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (accountShown, error) {
 		state, err := client.State(ctx)

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/internal/commandline"
 )
 
 // activityWords say what happened. {by} stands for who did it, {what} for what it is
@@ -74,7 +73,6 @@ this computer only, for 90 days.`,
 		Example: `  porchlight activity --limit 20
   porchlight activity --only decisions --app Notes
   porchlight activity clear`,
-		Args: commandline.Exactly(),
 	}
 	q := agentapi.ActivityQuery{}
 	flags := cmd.Flags()
@@ -90,19 +88,13 @@ this computer only, for 90 days.`,
 		}
 		return findActivity(ctx, client, q)
 	}, func(lines []agentapi.Activity, _ []string) error {
-		if len(lines) == 0 {
-			if q.Group+q.App+q.Email+q.Search != "" {
-				c.line("Nothing like that has happened.")
-			} else {
-				c.line("Nothing has happened yet.")
-			}
-			return nil
+		none := "Nothing has happened yet."
+		if q.Group+q.App+q.Email+q.Search != "" {
+			none = "Nothing like that has happened."
 		}
-		rows := make([][]string, len(lines))
-		for i, l := range lines {
-			rows[i] = []string{moment(l.At), l.Email, l.App, whatHappened(l)}
-		}
-		return c.table([]string{"WHEN", "WHO", "APP", "WHAT"}, rows)
+		return list(c.terminal, none, []string{"WHEN", "WHO", "APP", "WHAT"}, lines, func(l agentapi.Activity) []string {
+			return []string{moment(l.At), l.Email, l.App, whatHappened(l)}
+		})
 	})
 }
 
@@ -156,7 +148,7 @@ func whatHappened(l agentapi.Activity) string {
 }
 
 func clearActivityCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "clear", Short: "Forget what happened", Args: commandline.Exactly()}
+	cmd := &cobra.Command{Use: "clear", Short: "Forget what happened"}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Done, error) {
 		return done(client.ClearActivity(ctx))
 	}, says[agentapi.Done](c, "Forgotten."))
@@ -169,7 +161,6 @@ func undoActivityCommand(c cli) *cobra.Command {
 		Long: `Take the last decision back that can be taken back so that everything is exactly
 as it was before it: an app that was paused, an app that was given or taken away,
 an invitation that nobody accepted, having gone dark.`,
-		Args: commandline.Exactly(),
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Activity, error) {
 		page, err := client.ActivityPage(ctx, agentapi.ActivityQuery{Limit: 100, Group: agentapi.GroupDecisions})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,11 @@ import (
 // here, so that nobody is let in to the wrong one; its owner, who asks here, is told which
 // there are. Requests do not count: any local program may ask under any name, and is not to
 // take the words from an app of the owner's.
-func appsCalled(state agentapi.OwnerState, called ...string) ([]agentapi.OwnerApp, error) {
+func appsCalled(ctx context.Context, client *agentapi.Client, called ...string) ([]agentapi.OwnerApp, agentapi.OwnerState, error) {
+	state, err := client.State(ctx)
+	if err != nil {
+		return nil, state, err
+	}
 	out := make([]agentapi.OwnerApp, len(called))
 	for i, word := range called {
 		word = norm.NFC.String(strings.TrimSpace(word)) // as labels are kept
@@ -30,13 +35,13 @@ func appsCalled(state agentapi.OwnerState, called ...string) ([]agentapi.OwnerAp
 		}
 		switch len(shown) {
 		case 0:
-			return nil, agentapi.Errorf(agentapi.CodeInvalid, "%s %s", agentapi.NoAppCalled(word), served(state))
+			return nil, state, agentapi.Errorf(agentapi.CodeInvalid, "%s %s", agentapi.NoAppCalled(word), served(state))
 		case 1:
 		default:
-			return nil, agentapi.Errorf(agentapi.CodeInvalid, "%q may mean %s. Name it by its address.", word, strings.Join(shown, ", or "))
+			return nil, state, agentapi.Errorf(agentapi.CodeInvalid, "%q may mean %s. Name it by its address.", word, strings.Join(shown, ", or "))
 		}
 	}
-	return out, nil
+	return out, state, nil
 }
 
 // served says which apps this computer serves, five at most.

@@ -178,7 +178,6 @@ func disconnectCommand(c cli) *cobra.Command {
 		Long: `Take this computer off its control plane. It is on its own again, whether or not
 the control plane answers; what you approved stays approved, and nobody else can
 reach it any more.`,
-		Args: commandline.Exactly(),
 	}
 	var before agentapi.Account
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (_ agentapi.Account, err error) {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/internal/commandline"
 )
 
 // ownerWithin bounds how long a command waits to see what only the owner may where
@@ -30,7 +29,6 @@ func engineCommand(c cli) *cobra.Command {
 		Long: `Describe the running engine: version, protocol, process, and how many apps are
 attached to it. The owner also sees which.`,
 		Example: "  porchlight engine",
-		Args:    commandline.Exactly(),
 	}
 	return command(c, cmd, func(ctx context.Context, _ []string) (engineShown, error) {
 		client, err := c.open()
@@ -52,11 +50,9 @@ attached to it. The owner also sees which.`,
 		if len(info.Registered) == 0 {
 			return nil
 		}
-		rows := make([][]string, len(info.Registered))
-		for i, r := range info.Registered {
-			rows[i] = []string{r.AppID, strconv.Itoa(r.PID), callerWords(r), r.User, moment(r.RegisteredAt)}
-		}
-		return c.table([]string{"APP", "PROCESS", "REGISTERED BY", "USER", "SINCE"}, rows)
+		return list(c.terminal, "", []string{"APP", "PROCESS", "REGISTERED BY", "USER", "SINCE"}, info.Registered, func(r agentapi.Registrant) []string {
+			return []string{r.AppID, strconv.Itoa(r.PID), callerWords(r), r.User, moment(r.RegisteredAt)}
+		})
 	})
 }
 

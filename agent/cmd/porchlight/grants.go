@@ -103,13 +103,7 @@ func grantCalled(grants []agentapi.Grant, word string) (id string, err error) {
 }
 
 func (t *terminal) printGrants(grants []agentapi.Grant) error {
-	if len(grants) == 0 {
-		t.line("No remote client is connected.")
-		return nil
-	}
-	rows := make([][]string, len(grants))
-	for i, g := range grants {
-		rows[i] = []string{g.ClientName, g.Email, moment(g.CreatedAt), moment(g.LastUsedAt), g.ID}
-	}
-	return t.table([]string{"CLIENT", "FOR", "SINCE", "LAST USED", "ID"}, rows)
+	return list(t, "No remote client is connected.", []string{"CLIENT", "FOR", "SINCE", "LAST USED", "ID"}, grants, func(g agentapi.Grant) []string {
+		return []string{g.ClientName, g.Email, moment(g.CreatedAt), moment(g.LastUsedAt), g.ID}
+	})
 }

@@ -68,11 +68,7 @@ the others are invited, and the exit code is 1.`,
 		if err != nil {
 			return err
 		}
-		state, err := client.State(cmd.Context())
-		if err != nil {
-			return err
-		}
-		apps, err := appsCalled(state, i.apps...)
+		apps, _, err := appsCalled(cmd.Context(), client, i.apps...)
 		if err != nil {
 			return err
 		}
@@ -178,13 +174,7 @@ invitation is another one, and is shown nowhere else.`,
 		Example: "  porchlight people link bob@example.com",
 		Args:    commandline.Exactly("the ID or e-mail address of the person"),
 	}
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.InvitationLink, error) {
-		id, err := accountID(ctx, client, args[0])
-		if err != nil {
-			return agentapi.InvitationLink{}, err
-		}
-		return client.InvitationLink(ctx, id)
-	}, func(link agentapi.InvitationLink, args []string) error {
+	return ownerCommand(c, cmd, called(accountID, (*agentapi.Client).InvitationLink), func(link agentapi.InvitationLink, args []string) error {
 		c.line("%s", link.URL)
 		c.qr(link.URL)
 		c.remark("It signs nobody in: whoever opens it is asked for the code mailed to the invited address. It works until %s.", link.Until.Local().Format("2 January, 15:04"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -91,21 +92,7 @@ func untilWords(done agentapi.KnockAnswered) string {
 }
 
 func (t *terminal) printKnocks(all []agentapi.Knock) error {
-	if len(all) == 0 {
-		t.line("Nobody asks to be let in.")
-		return nil
-	}
-	rows := make([][]string, len(all))
-	for i, k := range all {
-		known := "no"
-		if k.Known {
-			known = "yes"
-		}
-		app := k.App
-		if app == "" {
-			app = "(any)"
-		}
-		rows[i] = []string{k.Email, app, known, moment(k.At), k.ID}
-	}
-	return t.table([]string{"WHO", "APP", "KNOWN", "SINCE", "ID"}, rows)
+	return list(t, "Nobody asks to be let in.", []string{"WHO", "APP", "KNOWN", "SINCE", "ID"}, all, func(k agentapi.Knock) []string {
+		return []string{k.Email, cmp.Or(k.App, "(any)"), yesNo(k.Known), moment(k.At), k.ID}
+	})
 }

@@ -36,12 +36,14 @@ func TestListening(t *testing.T) {
 	var got string
 	// On a busy machine the time of one list is over before every program is found.
 	programs.Eventually(t, "the program is named", func() bool { got = find(); return strings.Contains(got, `"porchlight.test"`) })
-	if want := `{"port":` + port + `,"program":"porchlight.test","user":"` + who.Username + `","published":false,"network":false}`; got != want {
-		t.Errorf("%s, want %s", got, want)
+	for _, want := range []string{`{"port":` + port + `,"program":"porchlight.test","user":"` + who.Username + `",`, `"published":false`, `"network":false`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s, want %s in it", got, want)
+		}
 	}
 	s.ok("publish", "shop", "--label", "Shop", "--port", port)
 	s.ok("approve", "shop")
-	if got := find(); !strings.HasSuffix(got, `"published":true,"network":false}`) {
+	if got := find(); !strings.Contains(got, `"published":true`) {
 		t.Errorf("published: %s", got)
 	}
 	table := s.ok("listening")

@@ -53,7 +53,6 @@ func seenCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "seen",
 		Short: "Note that you have looked at all of them",
-		Args:  commandline.Exactly(),
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Done, error) {
 		state, err := client.State(ctx)

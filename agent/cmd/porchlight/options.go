@@ -130,3 +130,10 @@ func onOff(on bool) string {
 	}
 	return "off"
 }
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}

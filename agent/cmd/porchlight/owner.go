@@ -39,9 +39,7 @@ func unmuteCommand(c cli) *cobra.Command {
 		Short: "Hear again of an app that you denied twice, when it asks",
 		Args:  commandline.Exactly("the NAME of the app"),
 	}
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Done, error) {
-		return done(client.Unmute(ctx, args[0]))
-	}, says[agentapi.Done](c, "You hear of %s again when it asks."))
+	return ownerCommand(c, cmd, of(doing((*agentapi.Client).Unmute)), says[agentapi.Done](c, "You hear of %s again when it asks."))
 }
 
 // stopCommand is what pause was called once: an app that its owner stopped came
@@ -101,7 +99,6 @@ func outboxCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outbox",
 		Short: "Show the mails kept on this computer (local mode sends none)",
-		Args:  commandline.Exactly(),
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) ([]agentapi.Mail, error) {
 		return client.Outbox(ctx)

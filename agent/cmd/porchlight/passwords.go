@@ -45,11 +45,7 @@ new one for each program, and revoke the one of a program you no longer use.`,
 	}
 	var email, url string
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.MadePassword, error) {
-		state, err := client.State(ctx)
-		if err != nil {
-			return agentapi.MadePassword{}, err
-		}
-		apps, err := appsCalled(state, args[0])
+		apps, state, err := appsCalled(ctx, client, args[0])
 		if err != nil {
 			return agentapi.MadePassword{}, err
 		}
@@ -92,15 +88,10 @@ func revokePasswordCommand(c cli) *cobra.Command {
 }
 
 func (t *terminal) printPasswords(all []agentapi.AppPassword) error {
-	if len(all) == 0 {
-		t.line("No app passwords yet. Try: porchlight passwords add APP --name laptop")
-		return nil
-	}
-	rows := make([][]string, len(all))
-	for i, p := range all {
-		rows[i] = []string{p.Name, p.AppName, p.Email, madeAt(p.CreatedAt), p.ID}
-	}
-	return t.table([]string{"NAME", "APP", "FOR", "SINCE", "ID"}, rows)
+	const none = "No app passwords yet. Try: porchlight passwords add APP --name laptop"
+	return list(t, none, []string{"NAME", "APP", "FOR", "SINCE", "ID"}, all, func(p agentapi.AppPassword) []string {
+		return []string{p.Name, p.AppName, p.Email, madeAt(p.CreatedAt), p.ID}
+	})
 }
 
 // madeAt is a moment that may not be known.

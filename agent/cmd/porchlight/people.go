@@ -77,11 +77,7 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return agentapi.PersonChanged{}, err
 		}
-		state, err := client.State(ctx)
-		if err != nil {
-			return agentapi.PersonChanged{}, err
-		}
-		apps, err := appsCalled(state, *app)
+		apps, _, err := appsCalled(ctx, client, *app)
 		if err != nil {
 			return agentapi.PersonChanged{}, err
 		}
@@ -110,13 +106,7 @@ them in again.`,
 		Example: "  porchlight people remove bob@example.com",
 		Args:    commandline.Exactly("the ID or e-mail address of the person"),
 	}
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.PersonChanged, error) {
-		id, err := accountID(ctx, client, args[0])
-		if err != nil {
-			return agentapi.PersonChanged{}, err
-		}
-		return client.Remove(ctx, id)
-	}, func(changed agentapi.PersonChanged, _ []string) error {
+	return ownerCommand(c, cmd, called(accountID, (*agentapi.Client).Remove), func(changed agentapi.PersonChanged, _ []string) error {
 		c.line("%s is removed%s", printable(changed.Person.Email), closedWords(changed.Closed, changed.Milliseconds))
 		return nil
 	})

@@ -14,26 +14,6 @@ import (
 	"porchlight/internal/commandline"
 )
 
-// requestLine is one request as --json prints it.
-type requestLine struct {
-	At     time.Time `json:"at"`
-	App    string    `json:"app"`
-	Method string    `json:"method"`
-	Path   string    `json:"path"`
-	Status int       `json:"status"`
-	MS     int64     `json:"ms"`
-	Email  string    `json:"email"`
-	Error  string    `json:"error"`
-}
-
-func requestLines(all []agentapi.VisitorRequest) []requestLine {
-	lines := make([]requestLine, len(all))
-	for i, q := range all {
-		lines[i] = requestLine{q.At, q.App, q.Method, q.Path, q.Status, q.MS, q.Email, q.Error}
-	}
-	return lines
-}
-
 func requestsCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "requests [APP]",
@@ -65,7 +45,7 @@ document a line.`,
 		}
 		switch {
 		case *asJSON && !*follow:
-			return c.json(requestLines(got.Requests))
+			return c.json(got.Requests)
 		case !got.On:
 			return errNoneKept
 		case len(got.Requests) == 0 && !*follow:
@@ -141,5 +121,5 @@ func (t *terminal) request(q agentapi.VisitorRequest, named bool) {
 func (t *terminal) jsonLine(q agentapi.VisitorRequest) error {
 	enc := json.NewEncoder(t.out)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(requestLines([]agentapi.VisitorRequest{q})[0])
+	return enc.Encode(q)
 }

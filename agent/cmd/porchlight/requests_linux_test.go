@@ -21,7 +21,7 @@ func TestRequestsOfVisitors(t *testing.T) {
 	s.browse(strings.TrimSpace(s.ok("open", "notes", "--print")))
 	var lines []map[string]any
 	s.json(&lines, "requests", "notes")
-	if len(lines) != 1 || lines[0]["app"] != "notes" || lines[0]["method"] != "GET" || lines[0]["path"] != "/" || lines[0]["status"] != 200.0 || lines[0]["error"] != "" || lines[0]["email"] == "" || len(lines[0]) != 8 {
+	if len(lines) != 1 || lines[0]["app"] != "notes" || lines[0]["method"] != "GET" || lines[0]["path"] != "/" || lines[0]["status"] != 200.0 || lines[0]["error"] != "" || lines[0]["email"] == "" || lines[0]["at"] == "" || lines[0]["ms"] == nil {
 		t.Errorf("%v", lines)
 	}
 	if out := s.ok("requests"); !strings.Contains(out, " GET /  ") || !strings.Contains(out, "notes") {

@@ -35,7 +35,6 @@ shown; a flag that is not given stays as it is.
   porchlight settings --titles=false              ask no program for its title while you choose what to share
   porchlight settings --strangers-knock           people you have never invited may ask to be let in
   porchlight settings --quiet access,changed`,
-		Args: commandline.Exactly(),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			quiet, err := cmd.Flags().GetStringSlice("quiet")
 			return errors.Join(err, checkQuiet(quiet))

@@ -12,14 +12,12 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/doctor"
 	"porchlight/agent/procinfo"
-	"porchlight/internal/commandline"
 )
 
 func statusCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say whether Porchlight is on, and at which address",
-		Args:  commandline.Exactly(),
 	}
 	return command(c, cmd, func(ctx context.Context, _ []string) (agentapi.StatusSummary, error) {
 		client, err := c.open()
@@ -63,7 +61,6 @@ func appsCommand(c cli) *cobra.Command {
 		Use:        "apps",
 		Short:      "List the apps: waiting, on, paused and stopped",
 		SuggestFor: []string{"list", "ls", "ps"},
-		Args:       commandline.Exactly(),
 	}
 	var state agentapi.OwnerState
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (apps []listedApp, err error) {

@@ -34,6 +34,19 @@ func (t *terminal) table(header []string, rows [][]string) error {
 	return commandline.PrintTable(t.out, header, rows)
 }
 
+// list prints a table with a row for each of all, or where there is nothing, none.
+func list[T any](t *terminal, none string, header []string, all []T, row func(T) []string) error {
+	if len(all) == 0 {
+		t.line("%s", none)
+		return nil
+	}
+	rows := make([][]string, len(all))
+	for i, one := range all {
+		rows[i] = row(one)
+	}
+	return t.table(header, rows)
+}
+
 // moment is a time as tables show it, to the minute.
 func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 

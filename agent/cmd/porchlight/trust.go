@@ -9,7 +9,6 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
 	"porchlight/agent/trust"
-	"porchlight/internal/commandline"
 )
 
 func trustCommand(c cli) *cobra.Command {
@@ -24,7 +23,6 @@ computer only. Your own stores of certificates are changed, no others.
 With --undo it is taken out of them again.`,
 		Example: `  porchlight trust
   porchlight trust --undo`,
-		Args: commandline.Exactly(),
 	}
 	undo := cmd.Flags().Bool("undo", false, "take it out again")
 	return command(c, cmd, func(ctx context.Context, _ []string) (agentapi.Done, error) {

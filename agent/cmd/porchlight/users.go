@@ -35,13 +35,7 @@ which you are told of. A USER is a login name or the system's own id.`,
 func answerUserCommand(c cli, use, short string,
 	give func(*agentapi.Client, context.Context, string) (agentapi.LocalUser, error), said string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: commandline.Exactly("the USER")}
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.LocalUser, error) {
-		id, err := userID(ctx, client, args[0])
-		if err != nil {
-			return agentapi.LocalUser{}, err
-		}
-		return give(client, ctx, id)
-	}, func(u agentapi.LocalUser, _ []string) error {
+	return ownerCommand(c, cmd, called(userID, give), func(u agentapi.LocalUser, _ []string) error {
 		c.line(said, printable(u.Name))
 		return nil
 	})
@@ -53,13 +47,7 @@ func forgetUserCommand(c cli) *cobra.Command {
 		Short: "Take an answer back: programs of the user are out until you are asked again",
 		Args:  commandline.Exactly("the USER"),
 	}
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Done, error) {
-		id, err := userID(ctx, client, args[0])
-		if err != nil {
-			return agentapi.Done{}, err
-		}
-		return done(client.ForgetUser(ctx, id))
-	}, says[agentapi.Done](c, "Forgotten. You are asked when a program of %s tries again."))
+	return ownerCommand(c, cmd, called(userID, doing((*agentapi.Client).ForgetUser)), says[agentapi.Done](c, "Forgotten. You are asked when a program of %s tries again."))
 }
 
 // userID is the system's id of the user that named names: one who asked or was
@@ -81,14 +69,8 @@ func userID(ctx context.Context, client *agentapi.Client, named string) (string,
 }
 
 func (t *terminal) printUsers(users []agentapi.LocalUser) error {
-	if len(users) == 0 {
-		t.line("No other user of this computer has asked to register a program.")
-		return nil
-	}
 	words := map[string]string{agentapi.UserAsks: "asks", agentapi.UserAllowed: "allowed", agentapi.UserDenied: "denied"}
-	rows := make([][]string, len(users))
-	for i, u := range users {
-		rows[i] = []string{u.Name, u.ID, words[u.Standing], moment(u.At)}
-	}
-	return t.table([]string{"USER", "ID", "STANDING", "SINCE"}, rows)
+	return list(t, "No other user of this computer has asked to register a program.", []string{"USER", "ID", "STANDING", "SINCE"}, users, func(u agentapi.LocalUser) []string {
+		return []string{u.Name, u.ID, words[u.Standing], moment(u.At)}
+	})
 }

@@ -18,8 +18,12 @@ type cli struct {
 }
 
 // command gives cmd what every command does that prints one result: do makes it,
-// and say prints it for people; with --json it is printed as it is.
+// and say prints it for people; with --json it is printed as it is. A cmd that says of
+// no arguments takes none.
 func command[T any](c cli, cmd *cobra.Command, do func(context.Context, []string) (T, error), say func(T, []string) error) *cobra.Command {
+	if cmd.Args == nil {
+		cmd.Args = commandline.Exactly()
+	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		result, err := do(cmd.Context(), args)
@@ -74,7 +78,7 @@ func listCommand[T any](c cli, cmd *cobra.Command, listed string, ask func(*agen
 			func(all T, _ []string) error { return say(all) })
 	}
 	cmd.Args = commandline.NoCommand
-	cmd.AddCommand(list(&cobra.Command{Use: "list", Short: listed, Args: commandline.Exactly()}))
+	cmd.AddCommand(list(&cobra.Command{Use: "list", Short: listed}))
 	return list(cmd)
 }
 
@@ -85,8 +89,26 @@ func of[T any](ask func(*agentapi.Client, context.Context, string) (T, error)) f
 	}
 }
 
+// called is of, for what is named otherwise than the agent does: find knows its id.
+func called[T any](find func(context.Context, *agentapi.Client, string) (string, error), ask func(*agentapi.Client, context.Context, string) (T, error)) func(context.Context, *agentapi.Client, []string) (T, error) {
+	return func(ctx context.Context, client *agentapi.Client, args []string) (result T, err error) {
+		id, err := find(ctx, client, args[0])
+		if err != nil {
+			return result, err
+		}
+		return ask(client, ctx, id)
+	}
+}
+
 // done is the result of a call that is answered by an error or by nothing.
 func done(err error) (agentapi.Done, error) { return agentapi.Done{OK: true}, err }
+
+// doing is a call of one name that is answered by an error or by nothing.
+func doing(do func(*agentapi.Client, context.Context, string) error) func(*agentapi.Client, context.Context, string) (agentapi.Done, error) {
+	return func(client *agentapi.Client, ctx context.Context, name string) (agentapi.Done, error) {
+		return done(do(client, ctx, name))
+	}
+}
 
 // says prints one sentence whatever the result, with the command's arguments in it.
 func says[T any](c cli, format string) func(T, []string) error {
