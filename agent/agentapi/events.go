@@ -75,7 +75,7 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 	name = "message"
 	size, some := 0, false
 	for {
-		line, err := r.line(maxAnswer - size)
+		line, err := r.readLine(maxAnswer - size)
 		if err != nil {
 			return "", nil, err
 		}
@@ -102,8 +102,8 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 	}
 }
 
-// line reads a line of at most limit bytes, without its end.
-func (r *eventReader) line(limit int) ([]byte, error) {
+// readLine reads a line of at most limit bytes, without its end.
+func (r *eventReader) readLine(limit int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.lines.ReadSlice('\n')

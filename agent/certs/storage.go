@@ -24,12 +24,12 @@ func newStorage(dir string) *storage {
 
 // TryLock implements certmagic.TryLocker.
 func (s *storage) TryLock(_ context.Context, name string) (bool, error) {
-	_, ok := s.take(name)
+	_, ok := s.tryLock(name)
 	return ok, nil
 }
 
-// take gives the lock, or what is closed when it is given back.
-func (s *storage) take(name string) (free <-chan struct{}, ok bool) {
+// tryLock gives the lock, or what is closed when it is given back.
+func (s *storage) tryLock(name string) (free <-chan struct{}, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if locked := s.locked[name]; locked != nil {
@@ -42,7 +42,7 @@ func (s *storage) take(name string) (free <-chan struct{}, ok bool) {
 // Lock implements certmagic.Locker.
 func (s *storage) Lock(ctx context.Context, name string) error {
 	for {
-		free, ok := s.take(name)
+		free, ok := s.tryLock(name)
 		if ok {
 			return nil
 		}

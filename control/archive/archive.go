@@ -144,7 +144,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, damaged(err)
 	}
 	a := &Reader{lines: bufio.NewReaderSize(zip, 64<<10), sum: sha256.New()}
-	first, err := a.line()
+	first, err := a.readLine()
 	switch {
 	case err != nil:
 		return nil, err
@@ -155,7 +155,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	}
 	a.At = first.Header.At
 	for {
-		l, err := a.line()
+		l, err := a.readLine()
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func (a *Reader) Next() (kv.Record, error) {
 }
 
 func (a *Reader) ahead() error {
-	l, err := a.line()
+	l, err := a.readLine()
 	switch {
 	case err != nil:
 		return err
@@ -219,9 +219,9 @@ func (a *Reader) finish(e end) error {
 	return io.EOF
 }
 
-// line reads one line. The hash it leaves in a.count is that of everything
+// readLine reads one line. The hash it leaves in a.count is that of everything
 // before this line.
-func (a *Reader) line() (line, error) {
+func (a *Reader) readLine() (line, error) {
 	a.count.SHA256 = hex.EncodeToString(a.sum.Sum(nil))
 	var raw []byte
 	for {

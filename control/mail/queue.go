@@ -68,8 +68,8 @@ func putQueued(tx kv.Tx, id string, q queued, due time.Time) error {
 	return tx.Put(queueKey(due, id), value, rowLife)
 }
 
-// over says whether a mail has waited too long to be of use.
-func (q queued) over(now time.Time) bool {
+// expired says whether a mail has waited too long to be of use.
+func (q queued) expired(now time.Time) bool {
 	life := giveUpAfter
 	if q.Life > 0 {
 		life = min(life, q.Life)
@@ -90,9 +90,9 @@ func (s *SMTP) due(ctx context.Context) (at time.Time, there bool, err error) {
 	return at, there, err
 }
 
-// take takes the next due mail up. One that is of no use any more is given up
+// takeNext takes up the next mail that is due. One that is of no use any more is given up
 // instead, and found is false.
-func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
+func (s *SMTP) takeNext(ctx context.Context) (m taken, found bool, err error) {
 	now := s.now()
 	var dropped bool
 	err = s.store.Update(ctx, func(tx kv.Tx) error {
@@ -112,7 +112,7 @@ func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
 		if err := tx.Delete(items[0].Key); err != nil {
 			return err
 		}
-		if dropped = m.over(now); dropped {
+		if dropped = m.expired(now); dropped {
 			return putFailure(tx, id, m.About, m.failure(now, reasonExpired, m.Code))
 		}
 		found, m.key = true, queueKey(now.Add(lease), id)
@@ -153,7 +153,7 @@ func (s *SMTP) expire(ctx context.Context) error {
 			if err := json.Unmarshal(it.Value, &m.queued); err != nil {
 				return nil, "", fmt.Errorf("decoding a mail: %w", err)
 			}
-			if m.over(now) {
+			if m.expired(now) {
 				over = append(over, m)
 			}
 		}

@@ -241,7 +241,7 @@ func (s *SMTP) deliverDue(ctx context.Context) (next time.Time) {
 			}
 			s.reached()
 		}
-		m, found, err := s.take(ctx)
+		m, found, err := s.takeNext(ctx)
 		if err != nil {
 			s.logStore(ctx, "taking a mail up failed", err)
 			return time.Time{}

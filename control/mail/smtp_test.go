@@ -266,7 +266,7 @@ func TestSMTPDiesWithAMailInHand(t *testing.T) {
 	s := newSink(t).start(false)
 	r := newQueue(t, s, "smtp://ADDR")
 	r.put("id1", anInvitation(t))
-	m, found, err := r.take(t.Context())
+	m, found, err := r.takeNext(t.Context())
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}

@@ -48,18 +48,18 @@ type Waiting struct {
 // toldSize is how many mails that were given up the owner of a computer is told of.
 const toldSize = 20
 
-// told are the failed mails about one computer.
-func told(computer string) newest[string] {
+// failedAbout lists the failed mails about one computer.
+func failedAbout(computer string) newest[string] {
 	return newest[string]{prefix: "mail-failed-about/" + computer + "/", size: toldSize, life: failuresLife}
 }
 
 // UndeliveredRows is the prefix of all that Undelivered reads.
-func UndeliveredRows(computer string) string { return told(computer).prefix }
+func UndeliveredRows(computer string) string { return failedAbout(computer).prefix }
 
 // Undelivered are the addresses that mails about a computer did not reach in the last
 // seven days, newest first, each once.
 func Undelivered(tx kv.Tx, computer string) ([]string, error) {
-	list, err := told(computer).list(tx, toldSize)
+	list, err := failedAbout(computer).list(tx, toldSize)
 	var out []string
 	for _, to := range list {
 		if !slices.Contains(out, to) {
@@ -71,7 +71,7 @@ func Undelivered(tx kv.Tx, computer string) ([]string, error) {
 
 // ForgetUndelivered is for an address that is written to anew about a computer.
 func ForgetUndelivered(tx kv.Tx, computer, to string) error {
-	items, err := tx.Scan(told(computer).prefix, "", toldSize)
+	items, err := tx.Scan(failedAbout(computer).prefix, "", toldSize)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func ForgetUndelivered(tx kv.Tx, computer, to string) error {
 // putFailure notes that a mail was given up.
 func putFailure(tx kv.Tx, id, about string, f Failure) error {
 	if about != "" {
-		if err := told(about).put(tx, id, f.FailedAt, f.To); err != nil {
+		if err := failedAbout(about).put(tx, id, f.FailedAt, f.To); err != nil {
 			return err
 		}
 	}

@@ -237,7 +237,7 @@ func (h *head) Close() error {
 		return nil // it may have given way already, once for each of its places
 	}
 	if idle {
-		h.h2.Leave()
+		h.h2.Shutdown()
 		return nil
 	}
 	if h.h2 != nil {

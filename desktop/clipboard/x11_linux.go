@@ -37,7 +37,7 @@ func own(ctx context.Context, display, text string) error {
 		return words.Errorf("The display %s cannot be reached: %w", display, err)
 	}
 	o := &owner{conn: conn, atom: map[string]xproto.Atom{}, text: []byte(text)}
-	if err := o.take(); err != nil {
+	if err := o.acquire(); err != nil {
 		conn.Close()
 		return words.Errorf("The clipboard could not be taken: %w", err)
 	}
@@ -51,7 +51,7 @@ func own(ctx context.Context, display, text string) error {
 	return nil
 }
 
-func (o *owner) take() error {
+func (o *owner) acquire() error {
 	for _, name := range atomNames {
 		reply, err := xproto.InternAtom(o.conn, false, uint16(len(name)), name).Reply()
 		if err != nil {

@@ -187,7 +187,7 @@ func (t *Tray) fill(under *trayLine, places []*trayLine, lines []menu.Line) []*t
 				t.unfinished = true
 				break
 			}
-			places = append(places, t.place(under, l))
+			places = append(places, t.addLine(under, l))
 		}
 		place := places[i]
 		if l.Rule || place == nil { // which never is one and then the other, as a test holds
@@ -228,8 +228,8 @@ func (t *Tray) knows(l *trayLine) bool {
 	return false
 }
 
-// place appends one.
-func (t *Tray) place(under *trayLine, l menu.Line) *trayLine {
+// addLine appends a line.
+func (t *Tray) addLine(under *trayLine, l menu.Line) *trayLine {
 	switch {
 	case l.Rule && under == nil:
 		systray.AddSeparator()
@@ -238,9 +238,9 @@ func (t *Tray) place(under *trayLine, l menu.Line) *trayLine {
 		under.item.AddSeparator()
 		return nil
 	case l.Mark != menu.NoMark && under == nil:
-		return t.line(systray.AddMenuItemCheckbox("", "", false))
+		return t.listen(systray.AddMenuItemCheckbox("", "", false))
 	case l.Mark != menu.NoMark:
-		return t.line(under.item.AddSubMenuItemCheckbox("", "", false))
+		return t.listen(under.item.AddSubMenuItemCheckbox("", "", false))
 	}
 	var item *systray.MenuItem
 	if under == nil {
@@ -253,11 +253,11 @@ func (t *Tray) place(under *trayLine, l menu.Line) *trayLine {
 		// one that it may drop: it is never shown.
 		item.AddSubMenuItem("", "").Hide()
 	}
-	return t.line(item)
+	return t.listen(item)
 }
 
-// line has a line's clicks waited for.
-func (t *Tray) line(item *systray.MenuItem) *trayLine {
+// listen waits for the clicks on a line.
+func (t *Tray) listen(item *systray.MenuItem) *trayLine {
 	l := &trayLine{item: item, since: time.Now(), shown: true}
 	go func() {
 		for range item.ClickedCh {

@@ -78,7 +78,7 @@ func (c *child) end(stopped bool) {
 	defer signal.Stop(c.signals)
 	defer c.group.kill()
 	defer c.group.gone(firmly) // what outlived it
-	first := c.told(stopped)
+	first := c.stopSignal(stopped)
 	if !c.group.shared || first != os.Interrupt {
 		c.group.signal(first)
 	}
@@ -93,8 +93,8 @@ func (c *child) end(stopped bool) {
 	<-c.ended
 }
 
-// told is the signal that this program got, or the one that ends another politely.
-func (c *child) told(stopped bool) os.Signal {
+// stopSignal is the signal that this program got, or the one that ends another politely.
+func (c *child) stopSignal(stopped bool) os.Signal {
 	if stopped {
 		select {
 		case s := <-c.signals:

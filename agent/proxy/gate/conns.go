@@ -84,7 +84,7 @@ func newConns(files int, within time.Duration, full func(), log *slog.Logger) *c
 func (s *conns) add(raw net.Conn) *Conn {
 	c := &Conn{conns: s, source: sourceOf(raw.RemoteAddr()), raw: raw}
 	s.mu.Lock()
-	out, ok := s.place(c)
+	out, ok := s.admit(c)
 	s.mu.Unlock()
 	if out != nil {
 		abort(out.raw)
@@ -95,8 +95,8 @@ func (s *conns) add(raw net.Conn) *Conn {
 	return c
 }
 
-// place finds a place for c; out has lost its own. mu is held.
-func (s *conns) place(c *Conn) (out *Conn, ok bool) {
+// admit finds a place for c; out has lost its own. mu is held.
+func (s *conns) admit(c *Conn) (out *Conn, ok bool) {
 	left := s.most - s.open
 	if s.sources[c.source] >= max(limits.LeastPerSource, left/2) {
 		s.logRefusal("one source", c.source)

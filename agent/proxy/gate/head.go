@@ -82,9 +82,9 @@ type headSize struct {
 	short         []byte // lines of it that say what kind of answer is wanted
 }
 
-// take counts n bytes of a line, its first ones when begins is true, and returns
+// count counts n bytes of a line, its first ones when begins is true, and returns
 // how many of them are within the bounds.
-func (s *headSize) take(n int, begins bool) int {
+func (s *headSize) count(n int, begins bool) int {
 	if !s.over && n > 0 {
 		room := max(0, limits.Header-s.bytes)
 		if begins && s.fields == limits.Fields {

@@ -155,7 +155,7 @@ func (m *messages) text(p []byte) (n int, ok bool) {
 			}
 			over := m.head.over
 			if m.state == inHeadLines {
-				end = m.head.take(end, m.length == 0 && !m.first)
+				end = m.head.count(end, m.length == 0 && !m.first)
 			}
 			m.keep(p[n : n+end])
 			n += end

@@ -97,9 +97,10 @@ func (b *body) discard() {
 	}
 }
 
-// settle is called before the head of an answer goes out: some visitors send all of a
-// request before they read. It says whether the connection can be kept.
-func (b *body) settle() (keep bool) {
+// discardRest drops what has not been read of the body before the head of an answer goes
+// out: some visitors send all of a request before they read. keep says whether the
+// connection can be kept.
+func (b *body) discardRest() (keep bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

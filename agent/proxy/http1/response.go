@@ -182,7 +182,7 @@ func (w *response) finishHead(p []byte) {
 		w.out = append(w.out, "\r\n"...)
 	}
 	w.close = w.close || w.c.server.closing.Load()
-	if body := w.c.body; body != nil && !w.close && !w.duplex && !body.settle() {
+	if body := w.c.body; body != nil && !w.close && !w.duplex && !body.discardRest() {
 		w.close = true
 	}
 	if allowed && w.sniff && len(p) > 0 {

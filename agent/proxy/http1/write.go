@@ -36,7 +36,7 @@ func (w *response) Write(p []byte) (int, error) {
 		return 0, http.ErrContentLength
 	}
 	if w.err == nil {
-		w.take(p)
+		w.gather(p)
 	}
 	if w.err != nil {
 		return 0, w.err
@@ -46,8 +46,8 @@ func (w *response) Write(p []byte) (int, error) {
 
 func (w *response) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// take keeps the beginning of a body back while the head's last lines depend on it.
-func (w *response) take(p []byte) {
+// gather keeps the beginning of a body back while the head's last lines depend on it.
+func (w *response) gather(p []byte) {
 	if !w.final && w.length >= 0 && !w.sniff {
 		w.finishHead(nil)
 	}

@@ -116,7 +116,7 @@ func (b *body) Read(p []byte) (int, error) {
 			b.credit(n)
 			return n, nil
 		case b.err != nil:
-			return 0, b.over()
+			return 0, b.ending()
 		case !b.until.IsZero() && !time.Now().Before(b.until):
 			b.err = os.ErrDeadlineExceeded
 		case len(c.out) > 0 && !c.flushing:
@@ -164,9 +164,9 @@ func (b *body) read(p []byte) (n int) {
 	return n
 }
 
-// over is what comes after the last byte. The trailers that were announced are there
+// ending is what comes after the last byte. The trailers that were announced are there
 // with the end of the body. mu is held.
-func (b *body) over() error {
+func (b *body) ending() error {
 	if errors.Is(b.err, io.EOF) {
 		for name := range b.st.request.Trailer {
 			if values, came := b.st.trailer[name]; came {

@@ -19,9 +19,9 @@ func newBudget(most, perSecond int) budget {
 	return budget{left: most, most: most, each: time.Second / time.Duration(perSecond), since: time.Now()}
 }
 
-// take is false when there is less than n left. The clock is asked only when there
+// spend is false when there is less than n left. The clock is asked only when there
 // seems to be.
-func (b *budget) take(n int) bool {
+func (b *budget) spend(n int) bool {
 	if b.left < n {
 		now := time.Now()
 		b.give(int(min(now.Sub(b.since)/b.each, time.Duration(b.most))))
@@ -42,8 +42,8 @@ type inflow struct {
 	unsaid int // what it may send besides, and was not told
 }
 
-// take is false when the visitor sent more than it may.
-func (f *inflow) take(n int) bool {
+// spend is false when the visitor sent more than it may.
+func (f *inflow) spend(n int) bool {
 	if n > f.open {
 		return false
 	}

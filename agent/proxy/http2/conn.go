@@ -49,7 +49,7 @@ type Conn struct {
 	held    int           // bytes of all streams
 	stuck   int           // of them, those of streams that wait for a window
 	given   chan struct{} // told when some were given back, or are stuck; nil while nobody waits
-	in0     inflow        // of the connection
+	connIn  inflow        // of the connection
 	lately  lately        // streams that were reset
 	resets  budget        // of streams that come to nothing
 	empties budget        // of frames that do
@@ -103,7 +103,7 @@ func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 	c := &Conn{
 		server: s, raw: raw, ctx: ctx, remote: raw.RemoteAddr().String(),
 		begun: time.Now(), streams: map[uint32]*stream{},
-		in0:    inflow{open: limits.Window},
+		connIn: inflow{open: limits.Window},
 		resets: newBudget(limits.Resets, limits.ResetsPerSecond), empties: newBudget(limits.Empties, limits.EmptiesPerSecond),
 		window: initialWindow, initial: initialWindow, frame: limits.Frame,
 	}
@@ -119,7 +119,7 @@ func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 	c.read = frames.NewFramer(nil, c.in)
 	c.read.SetMaxReadFrameSize(limits.Frame)
 	c.read.SetReuseFrames()
-	c.head.decoder = hpack.NewDecoder(limits.HeaderTable, c.head.take)
+	c.head.decoder = hpack.NewDecoder(limits.HeaderTable, c.head.add)
 	c.head.decoder.SetMaxStringLength(limits.String)
 	c.write = frames.NewFramer(sink{c}, nil)
 	c.encoder = hpack.NewEncoder(&c.coded)
@@ -286,7 +286,7 @@ func (c *Conn) resetFor(e frames.StreamError) bool {
 	st := c.streams[e.StreamID]
 	// What came for a stream that is gone may have been on its way when it went.
 	late := st == nil && e.Code == frames.ErrCodeStreamClosed
-	if late && !c.empties.take(1) || !late && !c.resets.take(1) {
+	if late && !c.empties.spend(1) || !late && !c.resets.spend(1) {
 		return false
 	}
 	if !late && st == nil {

@@ -72,8 +72,8 @@ func (h *head) forget() {
 	h.pseudo = pseudo{}
 }
 
-// take is called for each field of the block.
-func (h *head) take(f hpack.HeaderField) {
+// add takes in one field of the block.
+func (h *head) add(f hpack.HeaderField) {
 	first := h.others == 0 && h.cookies == 0
 	h.count(f)
 	if h.left == 0 {

@@ -72,9 +72,9 @@ func (c *Conn) untilTick(at, silent int64) time.Duration {
 
 func (c *Conn) isIdle() bool { return len(c.streams) == 0 && c.running == 0 }
 
-// leave has the visitor bring what follows on another connection. What is under way is
-// answered. prompt closes as soon as it is.
-func (c *Conn) leave(prompt bool) {
+// shutdown tells the visitor to bring what follows on another connection. What is under way
+// is answered; prompt closes as soon as it is.
+func (c *Conn) shutdown(prompt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over != nil {
@@ -85,9 +85,9 @@ func (c *Conn) leave(prompt bool) {
 	c.left()
 }
 
-// Leave has what is under way be answered, what follows brought on another connection, and
-// this one closed as soon as that is so.
-func (c *Conn) Leave() { c.leave(true) }
+// Shutdown ends the connection once what is under way is answered; the visitor is told to
+// bring what follows on another one.
+func (c *Conn) Shutdown() { c.shutdown(true) }
 
 // Goodbye says that the connection ends soon: what is under way may still be answered,
 // and whoever calls it closes.

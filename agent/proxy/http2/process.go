@@ -34,7 +34,7 @@ func (c *Conn) process(f frames.Frame) error {
 	case *frames.PushPromiseFrame:
 		return connError(frames.ErrCodeProtocol)
 	}
-	if !c.empties.take(1) {
+	if !c.empties.spend(1) {
 		return connError(frames.ErrCodeEnhanceYourCalm)
 	}
 	switch f := f.(type) {
@@ -61,7 +61,7 @@ func (c *Conn) pastGoAway(id uint32) bool { return c.leaving && id > c.lastID }
 // late counts a frame that is dropped because it may have been on its way when its stream
 // was ended by us. mu is held.
 func (c *Conn) late() error {
-	if !c.empties.take(1) {
+	if !c.empties.spend(1) {
 		return connError(frames.ErrCodeEnhanceYourCalm)
 	}
 	return nil
@@ -80,7 +80,7 @@ func (c *Conn) pastData(f frames.Frame) error {
 
 // drop takes a DATA frame that nobody wants. mu is held.
 func (c *Conn) drop(f *frames.DataFrame) error {
-	if !c.in0.take(int(f.Length)) {
+	if !c.connIn.spend(int(f.Length)) {
 		return connError(frames.ErrCodeFlowControl)
 	}
 	c.credit(int(f.Length))
@@ -89,7 +89,7 @@ func (c *Conn) drop(f *frames.DataFrame) error {
 
 // credit opens the window of the connection by n bytes. mu is held.
 func (c *Conn) credit(n int) {
-	if say := c.in0.add(n); say > 0 && c.over == nil {
+	if say := c.connIn.add(n); say > 0 && c.over == nil {
 		_ = c.write.WriteWindowUpdate(0, say) // into memory
 		c.controls()
 	}
@@ -109,7 +109,7 @@ func (c *Conn) processData(f *frames.DataFrame) error {
 		}
 		return streamError(f.StreamID, frames.ErrCodeStreamClosed)
 	}
-	if len(data) == 0 && !f.StreamEnded() && !c.empties.take(1) {
+	if len(data) == 0 && !f.StreamEnded() && !c.empties.spend(1) {
 		return connError(frames.ErrCodeEnhanceYourCalm)
 	}
 	if st.length >= 0 && st.got+int64(len(data)) > st.length {
@@ -118,13 +118,13 @@ func (c *Conn) processData(f *frames.DataFrame) error {
 		}
 		return streamError(f.StreamID, frames.ErrCodeProtocol)
 	}
-	if int(f.Length) > c.in0.open {
+	if int(f.Length) > c.connIn.open {
 		return connError(frames.ErrCodeFlowControl)
 	}
-	if !st.body.in.take(int(f.Length)) {
+	if !st.body.in.spend(int(f.Length)) {
 		return streamError(f.StreamID, frames.ErrCodeFlowControl)
 	}
-	c.in0.take(int(f.Length))
+	c.connIn.spend(int(f.Length))
 	st.got += int64(len(data))
 	st.body.put(data)
 	if pad := int(f.Length) - len(data); pad > 0 {
@@ -140,7 +140,7 @@ func (c *Conn) processReset(f *frames.RSTStreamFrame) error {
 	if !c.wasBegun(f.StreamID) {
 		return connError(frames.ErrCodeProtocol)
 	}
-	if !c.resets.take(1) {
+	if !c.resets.spend(1) {
 		return connError(frames.ErrCodeEnhanceYourCalm)
 	}
 	if st := c.streams[f.StreamID]; st != nil {
@@ -194,7 +194,7 @@ func (c *Conn) processSettings(f *frames.SettingsFrame) error {
 	if f.NumSettings() > limits.Settings || f.HasDuplicates() {
 		return connError(frames.ErrCodeProtocol)
 	}
-	if !c.empties.take(limits.EmptiesPerSettings) { // which may concern every stream
+	if !c.empties.spend(limits.EmptiesPerSettings) { // which may concern every stream
 		return connError(frames.ErrCodeEnhanceYourCalm)
 	}
 	if err := f.ForeachSetting(c.set); err != nil {

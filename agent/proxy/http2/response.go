@@ -53,7 +53,7 @@ const firstPart = 4 << 10
 
 var scratches = sync.Pool{New: func() any { return &scratch{buf: make([]byte, 0, firstPart)} }}
 
-func (w *response) room() *scratch {
+func (w *response) buffers() *scratch {
 	if w.scratch == nil {
 		w.scratch = scratches.Get().(*scratch)
 	}
@@ -91,7 +91,7 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.wrote, w.status, w.length = true, status, -1
-	s := w.room()
+	s := w.buffers()
 	for name, values := range w.header {
 		s.fields = append(s.fields, answerField{name, values})
 	}
@@ -134,7 +134,7 @@ func (w *response) Write(p []byte) (int, error) {
 	if w.length >= 0 && w.written > w.length {
 		return 0, http.ErrContentLength
 	}
-	s := w.room()
+	s := w.buffers()
 	if len(s.buf)+len(p) <= firstPart {
 		s.buf = append(s.buf, p...)
 		return len(p), nil
@@ -204,7 +204,7 @@ func bodyAllowed(status int) bool {
 
 // send puts into out what was gathered, and p; end says that nothing follows.
 func (w *response) send(p []byte, end bool) error {
-	st, c, s := w.st, w.st.c, w.room()
+	st, c, s := w.st, w.st.c, w.buffers()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if st.closed {

@@ -163,7 +163,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.closed = true
 	s.mu.Unlock()
 	for _, c := range s.all() {
-		c.leave(true)
+		c.shutdown(true)
 	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.serves.Wait() }()
