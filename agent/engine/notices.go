@@ -22,6 +22,15 @@ func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo, with ...uint64) (id uin
 	return id, err
 }
 
+// Note is Tell of what nothing can take back, in these words. Where it cannot be kept,
+// the log says so.
+func (a *Apps) Note(n agentapi.Notice, said words.Text) {
+	n.Text, n.Words = said.String(), said
+	if _, err := a.Tell(n, nil); err != nil {
+		a.cfg.Log.Error("the owner could not be told of something", "about", n.Kind, "err", err)
+	}
+}
+
 // MarkUndone notes that what a notice is about was undone, in a sentence that it says
 // from now on, too.
 func (a *Apps) MarkUndone(noticeID uint64, said words.Sentence) error {

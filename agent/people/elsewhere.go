@@ -17,10 +17,7 @@ import (
 func (p *People) ChangedElsewhere(before, now controlapi.Snapshot, here map[store.DenyRecord]bool) {
 	labels, _, _ := p.labels()
 	for _, text := range accepted(before, now, labels) {
-		notice := agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticeAccepted, Text: text.String(), Words: words.Text{text}}
-		if _, err := p.cfg.Apps.Tell(notice, nil); err != nil {
-			p.cfg.Log.Error("the owner could not be told of an accepted invitation", "err", err)
-		}
+		p.cfg.Apps.Note(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticeAccepted}, words.Text{text})
 	}
 	if before.Computer.ID != now.Computer.ID || before.Version == "" {
 		return // other people, of another account

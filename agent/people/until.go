@@ -98,11 +98,7 @@ func (p *People) tellEnd(all []access.Ended) {
 		return
 	}
 	slices.Sort(ended.Apps)
-	text := endedText(ended, at)
-	notice := agentapi.Notice{At: at, Kind: agentapi.NoticeEnded, Text: text.String(), Words: text, Ended: &ended}
-	if _, err := p.cfg.Apps.Tell(notice, nil); err != nil {
-		p.cfg.Log.Error("the owner could not be told of a share that ended", "err", err)
-	}
+	p.cfg.Apps.Note(agentapi.Notice{At: at, Kind: agentapi.NoticeEnded, Ended: &ended}, endedText(ended, at))
 }
 
 func endedText(e agentapi.EndedShare, now time.Time) words.Text {
@@ -145,9 +141,7 @@ func (p *People) tellClock() {
 	p.clockTold = true
 	at := p.cfg.Now().UTC()
 	text := words.Of("This computer's clock is %s ahead of the server's. What you share until a date ends by the server's; while the server is away it would end too early. Set the clock right.", roughly(ahead))
-	if _, err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: agentapi.NoticeClock, Text: text.String(), Words: words.Text{text}}, nil); err != nil {
-		p.cfg.Log.Error("the owner could not be told of a clock that is ahead", "err", err)
-	}
+	p.cfg.Apps.Note(agentapi.Notice{At: at, Kind: agentapi.NoticeClock}, words.Text{text})
 	p.cfg.Activity.Add(agentapi.Activity{At: at, Kind: agentapi.ActivityClockAhead})
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"os"
 	"strconv"
@@ -56,17 +57,23 @@ func twice(look func() socket) socket {
 	return found
 }
 
+// tables are those that may have a socket of an address: one of [::] takes IPv4, too.
+func tables(of netip.Addr) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+			if of.Is6() && name == "/proc/net/tcp" {
+				continue
+			}
+			if raw, err := os.ReadFile(name); err == nil && !yield(raw) {
+				return
+			}
+		}
+	}
+}
+
 func listenerInTables(at netip.AddrPort) socket {
 	var best listed
-	tables := []string{"/proc/net/tcp", "/proc/net/tcp6"}
-	if at.Addr().Is6() {
-		tables = tables[1:]
-	}
-	for _, table := range tables {
-		raw, err := os.ReadFile(table)
-		if err != nil {
-			continue
-		}
+	for raw := range tables(at.Addr()) {
 		if s := findListener(raw, at); s.rank > best.rank {
 			best = s
 		}
@@ -78,15 +85,7 @@ func listenerInTables(at netip.AddrPort) socket {
 }
 
 func connectionInTables(from, to netip.AddrPort) socket {
-	tables := []string{"/proc/net/tcp", "/proc/net/tcp6"}
-	if from.Addr().Is6() {
-		tables = tables[1:]
-	}
-	for _, table := range tables {
-		raw, err := os.ReadFile(table)
-		if err != nil {
-			continue
-		}
+	for raw := range tables(from.Addr()) {
 		if found := findConnection(raw, from, to); found != (socket{}) {
 			return found
 		}

@@ -7,9 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"porchlight/internal/durable"
-	"porchlight/internal/words"
 )
 
 // entryName within the autostart directory (Desktop Application Autostart
@@ -18,10 +15,7 @@ const entryName = "porchlight.desktop"
 
 func entryPath() (string, error) {
 	config, err := os.UserConfigDir()
-	if err != nil {
-		return "", words.Errorf("Porchlight cannot start at login: %w", err)
-	}
-	return filepath.Join(config, "autostart", entryName), nil
+	return filepath.Join(config, "autostart", entryName), err
 }
 
 func enabled(executable string) (bool, error) {
@@ -54,30 +48,8 @@ func enabled(executable string) (bool, error) {
 	return on, lines.Err()
 }
 
-func enable(executable string) error {
-	path, err := entryPath()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return words.Errorf("Porchlight cannot start at login: %w", err)
-	}
-	entry := "[Desktop Entry]\nType=Application\nName=Porchlight\nIcon=porchlight\nTerminal=false\nExec=" + command(executable) + "\n"
-	if err := durable.Replace(path, []byte(entry)); err != nil {
-		return words.Errorf("Porchlight cannot start at login: %w", err)
-	}
-	return nil
-}
-
-func disable() error {
-	path, err := entryPath()
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return words.Errorf("Porchlight still starts at login: %w", err)
-	}
-	return nil
+func entryFor(executable string) string {
+	return "[Desktop Entry]\nType=Application\nName=Porchlight\nIcon=porchlight\nTerminal=false\nExec=" + command(executable) + "\n"
 }
 
 // command is an Exec line: quoted as the Desktop Entry Specification has it, in

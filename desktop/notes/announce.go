@@ -44,11 +44,9 @@ func (a *Announcer) notices(c *Changes, s agentapi.OwnerState, q func() []string
 	last := untold[len(untold)-1]
 	k := kindOf(last)
 	if !a.mayTell(k, len(untold)) {
-		c.Show = append(c.Show, Note{
+		c.Show = append(c.Show, thatShows(viewOf(k), Note{
 			Key: keyNotices, Kind: k, Title: manyNotices(untold), Body: language.Say("The last one: %s", last.Text),
-			Buttons: []Button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: viewOf(k)}}},
-			Click:   verbs.Action{Verb: verbs.Show, View: viewOf(k)},
-		})
+		}))
 		return
 	}
 	for _, n := range untold {
@@ -103,16 +101,15 @@ func (a *Announcer) grants(c *Changes, s agentapi.OwnerState) {
 		}
 	}
 	a.Told.Grant = newest
-	show := verbs.Action{Verb: verbs.Show, View: verbs.ViewClients}
 	if len(untold) > 0 && !a.mayTell(agentapi.KindClient, len(untold)) {
 		var names []string
 		for _, g := range untold[:min(len(untold), maxNotes)] {
 			names = append(names, language.Named(g.ClientName))
 		}
-		c.Show = append(c.Show, Note{
+		c.Show = append(c.Show, thatShows(verbs.ViewClients, Note{
 			Key: keyClients, Kind: agentapi.KindClient, Title: language.Count(len(untold), "%d connected app was let in", "%d connected apps were let in"),
-			Body: listed(names, len(untold)), Buttons: []Button{{language.Say("Show"), show}}, Click: show,
-		})
+			Body: listed(names, len(untold)),
+		}))
 		return
 	}
 	for _, g := range untold {
@@ -121,10 +118,10 @@ func (a *Announcer) grants(c *Changes, s agentapi.OwnerState) {
 		if g.Email != s.Account.Email {
 			body = language.Say("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", language.Named(g.Email))
 		}
-		c.Show = append(c.Show, Note{
+		c.Show = append(c.Show, thatShows(verbs.ViewClients, Note{
 			Key: "grant-" + g.ID, Kind: agentapi.KindClient, Title: language.Say("%s was let in", name), Body: body,
-			Click: show, Buttons: []Button{{language.Say("Show"), show}, {language.Say("Revoke"), verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName}}},
-		})
+			Buttons: []Button{{language.Say("Revoke"), verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName}}},
+		}))
 	}
 }
 

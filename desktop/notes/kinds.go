@@ -1,30 +1,26 @@
 package notes
 
 import (
+	"cmp"
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 )
 
 // kindOf is the one place where the agent's kinds of notices become the owner's.
 // One this version does not know is about an app, and loud.
-func kindOf(n agentapi.Notice) string {
-	switch n.Kind {
-	case agentapi.NoticeAccepted:
-		return agentapi.KindInvitation
-	case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
-		return agentapi.KindCapability
-	case agentapi.NoticeUser:
-		return agentapi.KindRequest
-	case agentapi.NoticeApproved:
-		return agentapi.KindApproved
-	case agentapi.NoticeEnded:
-		return agentapi.KindEnded
-	case agentapi.NoticeClock:
-		return agentapi.KindConnection
-	case agentapi.NoticeFirstVisit:
-		return agentapi.KindVisit
-	}
-	return agentapi.KindChanged
+func kindOf(n agentapi.Notice) string { return cmp.Or(kinds[n.Kind], agentapi.KindChanged) }
+
+var kinds = map[string]string{
+	agentapi.NoticeAccepted:    agentapi.KindInvitation,
+	agentapi.ActivityInvited:   agentapi.KindCapability,
+	agentapi.ActivityGiven:     agentapi.KindCapability,
+	agentapi.ActivityWithdrawn: agentapi.KindCapability,
+	agentapi.ActivityRemoved:   agentapi.KindCapability,
+	agentapi.NoticeUser:        agentapi.KindRequest,
+	agentapi.NoticeApproved:    agentapi.KindApproved,
+	agentapi.NoticeEnded:       agentapi.KindEnded,
+	agentapi.NoticeClock:       agentapi.KindConnection,
+	agentapi.NoticeFirstVisit:  agentapi.KindVisit,
 }
 
 // titleOf is what the notification of a notice is headed by, the app's label

@@ -33,6 +33,13 @@ type Button struct {
 	Do   verbs.Action
 }
 
+// thatShows is a note that, clicked on itself or on its button, shows a view of the window.
+func thatShows(view string, n Note) Note {
+	n.Click = verbs.Action{Verb: verbs.Show, View: view}
+	n.Buttons = append([]Button{{language.Say("Show"), n.Click}}, n.Buttons...)
+	return n
+}
+
 const (
 	keyRequests = "requests" // the note about many requests
 	keyNotices  = "notices"  // the note about many notices

@@ -55,16 +55,15 @@ func (a *Announcer) knocks(c *Changes, s agentapi.OwnerState) {
 		a.knocked[k.ID] = false
 	}
 	a.manyKnocks, a.knocksAt = true, a.now()
-	show := verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}
 	newest := s.Knocks[len(s.Knocks)-1]
 	body := language.Say("The newest: %s.", language.Named(newest.Email))
 	if newest.App != "" {
 		body = language.Say("The newest: %[1]s, for %[2]s.", language.Named(newest.Email), language.Named(newest.App))
 	}
-	c.Show = append(c.Show, Note{
-		Key: keyKnocks, Kind: agentapi.KindKnock, Title: language.Count(len(s.Knocks), "%d person would like your apps", "%d people would like your apps"),
-		Body: body, Buttons: []Button{{language.Say("Show"), show}}, Click: show,
-	})
+	c.Show = append(c.Show, thatShows(verbs.ViewApps, Note{
+		Key: keyKnocks, Kind: agentapi.KindKnock, Body: body,
+		Title: language.Count(len(s.Knocks), "%d person would like your apps", "%d people would like your apps"),
+	}))
 }
 
 func knockNote(k agentapi.Knock) Note {

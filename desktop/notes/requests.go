@@ -39,12 +39,10 @@ func (a *Announcer) requests(c *Changes, s agentapi.OwnerState) {
 	case len(untold) > 0 && !one && a.grouped == 0:
 		// They come and go: one note for all of them, which stays as it is.
 		a.grouped, a.groupedAt, a.flood = len(loud), a.now(), true
-		c.Show = append(c.Show, Note{
+		c.Show = append(c.Show, thatShows(verbs.ViewApps, Note{
 			Key: keyRequests, Kind: agentapi.KindRequest, Title: language.Say("Apps keep asking for an address"),
-			Body:    language.Say("The menu lists those that wait."),
-			Buttons: []Button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}},
-			Click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
-		})
+			Body: language.Say("The menu lists those that wait."),
+		}))
 	}
 	if !one {
 		return
@@ -123,11 +121,9 @@ func (a *Announcer) tellMany(c *Changes, loud []agentapi.OwnerApp) {
 	for _, app := range loud[:maxNotes] {
 		labels = append(labels, language.Named(app.Label))
 	}
-	c.Show = append(c.Show, Note{
+	c.Show = append(c.Show, thatShows(verbs.ViewApps, Note{
 		Key: keyRequests, Kind: agentapi.KindRequest, Title: language.Count(len(loud), "%d app wants an address", "%d apps want an address"), Body: listed(labels, len(loud)),
-		Buttons: []Button{{language.Say("Show"), verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}}},
-		Click:   verbs.Action{Verb: verbs.Show, View: verbs.ViewApps},
-	})
+	}))
 }
 
 func requestNote(app agentapi.OwnerApp, rootHost string) Note {
