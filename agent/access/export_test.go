@@ -1,5 +1,14 @@
 package access
 
+// Basic is a user name with a password.
+type Basic struct{ User, Password string }
+
+// OwnPassword is ownPassword, with what it read.
+func OwnPassword(authorization string) (of Basic, ours bool) {
+	basic, ours := ownPassword(authorization, nil, nil)
+	return Basic{string(basic.user), string(basic.password)}, ours
+}
+
 // Remembered is how many tokens b holds.
 func Remembered(b *Bearer) int {
 	b.mu.RLock()

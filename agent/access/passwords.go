@@ -104,10 +104,7 @@ func (a *Access) AwaitPassword(ctx context.Context, id string) {
 	a.await(ctx, func(st *state) bool { return st.passwords.byID[id] != nil })
 }
 
-// Basic is a user name with a password (RFC 7617).
-type Basic struct{ User, Password string }
-
-// basic is one where it was decoded.
+// basic is a user name with a password (RFC 7617), where it was decoded.
 type basic struct {
 	user, password []byte
 	exact          bool // written as the RFC has it
@@ -115,16 +112,11 @@ type basic struct {
 
 const usualBasic = 512 // bytes of an Authorization value
 
-// OwnPassword takes a Basic Authorization value apart when it carries an app password,
+// ownPassword takes a Basic Authorization value apart when it carries an app password,
 // right or wrong: such a value is a secret between visitor and agent. It is also one
 // when the password was put where the user name belongs. What only a careless reader
-// would decode counts too, because the app may be one.
-func OwnPassword(authorization string) (of Basic, ours bool) {
-	basic, ours := ownPassword(authorization, nil, nil)
-	return Basic{string(basic.user), string(basic.password)}, ours
-}
-
-// ownPassword is OwnPassword. It copies to encoded and decodes to raw, which are empty.
+// would decode counts too, because the app may be one. It copies to encoded and decodes
+// to raw, which are empty.
 func ownPassword(authorization string, encoded, raw []byte) (basic basic, ours bool) {
 	authorization = strings.TrimSpace(authorization)
 	end := strings.IndexAny(authorization, " \t")

@@ -16,10 +16,7 @@ type accountShown struct {
 }
 
 func accountCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "account",
-		Short: "Show whose computer this is and where it is connected",
-	}
+	cmd := verb("account", "Show whose computer this is and where it is connected")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (accountShown, error) {
 		state, err := client.State(ctx)
 		return accountShown{state.Account, state}, err

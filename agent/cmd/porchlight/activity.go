@@ -148,7 +148,7 @@ func whatHappened(l agentapi.Activity) string {
 }
 
 func clearActivityCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "clear", Short: "Forget what happened"}
+	cmd := verb("clear", "Forget what happened")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Done, error) {
 		return done(client.ClearActivity(ctx))
 	}, says[agentapi.Done](c, "Forgotten."))

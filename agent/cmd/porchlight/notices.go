@@ -50,10 +50,7 @@ func undoNoticeCommand(c cli) *cobra.Command {
 }
 
 func seenCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "seen",
-		Short: "Note that you have looked at all of them",
-	}
+	cmd := verb("seen", "Note that you have looked at all of them")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Done, error) {
 		state, err := client.State(ctx)
 		if n := len(state.Notices); err == nil && n > 0 {

@@ -17,11 +17,7 @@ import (
 const browserReads = 10 * time.Second
 
 func denyCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "deny NAME",
-		Short: "Refuse an app that asked for an address",
-		Args:  commandline.Exactly("the NAME of the app"),
-	}
+	cmd := verb("deny NAME", "Refuse an app that asked for an address", "the NAME of the app")
 	return ownerCommand(c, cmd, of((*agentapi.Client).Deny), func(denied agentapi.Denied, args []string) error {
 		if !denied.Muted {
 			c.line("%s stays off. If it asks again, you won't hear of it for 10 minutes.", args[0])
@@ -34,11 +30,7 @@ func denyCommand(c cli) *cobra.Command {
 }
 
 func unmuteCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "unmute NAME",
-		Short: "Hear again of an app that you denied twice, when it asks",
-		Args:  commandline.Exactly("the NAME of the app"),
-	}
+	cmd := verb("unmute NAME", "Hear again of an app that you denied twice, when it asks", "the NAME of the app")
 	return ownerCommand(c, cmd, of(doing((*agentapi.Client).Unmute)), says[agentapi.Done](c, "You hear of %s again when it asks."))
 }
 
@@ -96,10 +88,7 @@ func openLinkOf(ctx context.Context, client *agentapi.Client, args []string) (ag
 }
 
 func outboxCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "outbox",
-		Short: "Show the mails kept on this computer (local mode sends none)",
-	}
+	cmd := verb("outbox", "Show the mails kept on this computer (local mode sends none)")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) ([]agentapi.Mail, error) {
 		return client.Outbox(ctx)
 	}, func(mails []agentapi.Mail, _ []string) error {

@@ -16,11 +16,7 @@ func pauseCommand(c cli) *cobra.Command {
 }
 
 func resumeCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "resume NAME",
-		Short: "Open a paused app again",
-		Args:  commandline.Exactly("the NAME of the app"),
-	}
+	cmd := verb("resume NAME", "Open a paused app again", "the NAME of the app")
 	again := " again"
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Done, error) {
 		state, err := client.State(ctx)

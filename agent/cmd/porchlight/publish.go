@@ -147,11 +147,7 @@ func waitLive(ctx context.Context, client *agentapi.Client, name string) (agenta
 }
 
 func unpublishCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "unpublish NAME",
-		Short: "Take an app off its address, or its request back; an approval is kept",
-		Args:  commandline.Exactly("the NAME of its address"),
-	}
+	cmd := verb("unpublish NAME", "Take an app off its address, or its request back; an approval is kept", "the NAME of its address")
 	said := "%s is off. Publishing it again needs no new approval."
 	return command(c, cmd, func(ctx context.Context, args []string) (agentapi.Publication, error) {
 		client, err := c.open()

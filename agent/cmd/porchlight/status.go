@@ -15,10 +15,7 @@ import (
 )
 
 func statusCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Say whether Porchlight is on, and at which address",
-	}
+	cmd := verb("status", "Say whether Porchlight is on, and at which address")
 	return command(c, cmd, func(ctx context.Context, _ []string) (agentapi.StatusSummary, error) {
 		client, err := c.open()
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/internal/commandline"
 )
 
 func usersCommand(c cli) *cobra.Command {
@@ -34,7 +33,7 @@ which you are told of. A USER is a login name or the system's own id.`,
 
 func answerUserCommand(c cli, use, short string,
 	give func(*agentapi.Client, context.Context, string) (agentapi.LocalUser, error), said string) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: commandline.Exactly("the USER")}
+	cmd := verb(use, short, "the USER")
 	return ownerCommand(c, cmd, called(userID, give), func(u agentapi.LocalUser, _ []string) error {
 		c.line(said, printable(u.Name))
 		return nil
@@ -42,11 +41,7 @@ func answerUserCommand(c cli, use, short string,
 }
 
 func forgetUserCommand(c cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "forget USER",
-		Short: "Take an answer back: programs of the user are out until you are asked again",
-		Args:  commandline.Exactly("the USER"),
-	}
+	cmd := verb("forget USER", "Take an answer back: programs of the user are out until you are asked again", "the USER")
 	return ownerCommand(c, cmd, called(userID, doing((*agentapi.Client).ForgetUser)), says[agentapi.Done](c, "Forgotten. You are asked when a program of %s tries again."))
 }
 

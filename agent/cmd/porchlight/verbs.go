@@ -100,6 +100,11 @@ func called[T any](find func(context.Context, *agentapi.Client, string) (string,
 	}
 }
 
+// verb is a command of no flags, with the arguments that it needs.
+func verb(use, short string, args ...string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: commandline.Exactly(args...)}
+}
+
 // done is the result of a call that is answered by an error or by nothing.
 func done(err error) (agentapi.Done, error) { return agentapi.Done{OK: true}, err }
 
@@ -124,7 +129,7 @@ func says[T any](c cli, format string) func(T, []string) error {
 
 // endCommand is a verb that ends access to an app and says how much it closed.
 func endCommand(c cli, use, short string, end func(*agentapi.Client, context.Context, string) (agentapi.Closed, error), said string) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: commandline.Exactly("the NAME of the app")}
+	cmd := verb(use, short, "the NAME of the app")
 	return ownerCommand(c, cmd, of(end), func(closed agentapi.Closed, args []string) error {
 		c.line(said, args[0])
 		c.closed(closed)
