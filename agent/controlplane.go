@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -30,12 +33,14 @@ func (a *Agent) makeConnection() (err error) {
 		HTTP:       &http.Client{Transport: control.transport()},
 		OnClock:    a.access.SetClockAhead,
 	}
-	if control.Local {
-		a.client.Silence = controlapi.LocalSilence
+	auth, err := authRelay(control.AuthURL)
+	if err != nil {
+		return err
 	}
-	relays := relayAddresses{control: control, public: update.Public}
+	relays := relayAddresses{control: control, auth: auth, public: update.Public}
 	a.tunnel, err = tunnel.New(tunnel.Config{
 		Relays:     a.relays,
+		Last:       auth,
 		Allowed:    relays.allowed,
 		Credential: func() string { return control.Credential },
 		RootCAs:    control.RootCAs,
@@ -46,8 +51,7 @@ func (a *Agent) makeConnection() (err error) {
 			a.access.SetClockAhead(ahead)
 			a.access.Touch()
 		},
-		OnUnknown: a.doubt,
-		Log:       a.cfg.Log.With("part", "tunnel"),
+		Log: a.cfg.Log.With("part", "tunnel"),
 	})
 	if err != nil {
 		return err
@@ -70,8 +74,21 @@ func (a *Agent) makeConnection() (err error) {
 	return nil
 }
 
-// relays are those that the tunnel chooses from, the ones to be used first.
+// authRelay is the auth host as a relay, whose port takes tunnels, too.
+func authRelay(authURL string) (controlapi.Relay, error) {
+	u, err := url.Parse(authURL)
+	if err != nil {
+		return controlapi.Relay{}, err
+	}
+	return controlapi.Relay{Address: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), ServerName: u.Hostname()}, nil
+}
+
+// relays are those that the tunnel chooses from, the ones to be used first. In local mode
+// it is the auth host alone, whose port may be another one than when the snapshot was told.
 func (a *Agent) relays() []controlapi.Relay {
+	if a.local() {
+		return nil
+	}
 	snapshot := a.access.Snapshot()
 	return slices.Concat(snapshot.Relays, snapshot.SpareRelays)
 }
@@ -90,7 +107,7 @@ func (a *Agent) watchTunnel(ctx context.Context) error {
 	for {
 		changed := a.tunnel.Changes()
 		a.connectionChanged()
-		if state := a.remote.State(); a.tunnel.Connected() && !state.Connected && !state.Refused {
+		if state := a.remote.State(); a.tunnel.Connected() && !state.Connected {
 			a.remote.Wake()
 		}
 		select {
@@ -209,6 +226,8 @@ func (a *Agent) trouble() words.Text {
 		return plain("The server runs a Porchlight of before 0.1.0, with which this one does not work, so nobody can open your apps. Ask whoever runs it to update it.")
 	case !state.Connected && a.local():
 		return plain("The part of Porchlight that gives addresses does not answer. Quit Porchlight and start it again.")
+	case state.Blocked:
+		return plain("The server answers, but the connection that visitors come by does not get through, so nobody can open your apps. A proxy or a firewall may be in the way.")
 	case !state.Connected:
 		return words.Text{a.awaySentence()}
 	case !a.tunnel.Connected():

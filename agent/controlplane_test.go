@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -44,8 +45,10 @@ func TestServerThatIsNotBelievedIsTrouble(t *testing.T) {
 	}{
 		"an older state": {&farAway{snapshot: controlapi.Snapshot{Version: "old", Line: "a", Change: 9}},
 			[2]string{"is not believed. Tell who runs it. Everyone keeps the access", "for too long"}},
-		"a version of before": {&farAway{refusal: controlapi.OfBefore("control.example")},
+		"a version of before": {&farAway{refusal: errors.New("no tunnel"), of: controlapi.OfBefore("control.example")},
 			[2]string{"of before 0.1.0, with which this one does not work, so nobody can open", "Ask whoever runs it to update it."}},
+		"what lets no tunnel through": {&farAway{refusal: errors.New("no tunnel")},
+			[2]string{"does not get through, so nobody can open", "A proxy or a firewall may be in the way."}},
 	} {
 		t.Run(what, func(t *testing.T) { t.Parallel(); saysTrouble(t, tt.farAway, tt.says) })
 	}
@@ -62,7 +65,7 @@ func saysTrouble(t *testing.T, control *farAway, says [2]string) {
 		last := controlapi.Snapshot{Version: "new", Line: "a", Change: 10}
 		who.SetSnapshot(last)
 		before := remote.New(remote.Config{
-			Control: control, Last: last,
+			Control: control, Tunnel: control, Last: last,
 			Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
 			Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
 			OnSnapshot: func(s controlapi.Snapshot) { t.Errorf("it is believed: %+v", s) },

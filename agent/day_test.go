@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/test/programs"
 )
 
@@ -35,27 +36,35 @@ type farAway struct {
 	snapshot controlapi.Snapshot
 	away     atomic.Bool
 	refusal  error // of every sync; nil for none
+	of       error // what HTTPS answers
 }
 
-func (f *farAway) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
+func (f *farAway) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
 	if f.away.Load() {
-		return controlapi.Snapshot{}, errors.New("no route to host")
+		return errors.New("no route to host")
 	}
 	if f.refusal != nil {
-		return controlapi.Snapshot{}, f.refusal
+		return f.refusal
 	}
 	if version != f.snapshot.Version {
-		return f.snapshot, nil
+		return take(f.snapshot)
 	}
 	select {
 	case <-ctx.Done():
-		return controlapi.Snapshot{}, ctx.Err()
-	case <-time.After(controlapi.SyncWait):
+		return ctx.Err()
+	case <-time.After(tunnelwire.SilenceAsleep):
 	}
 	if f.away.Load() {
-		return controlapi.Snapshot{}, errors.New("connection reset")
+		return errors.New("connection reset")
 	}
-	return controlapi.Snapshot{Unchanged: true}, nil
+	return take(controlapi.Snapshot{Unchanged: true})
+}
+
+func (f *farAway) Answers(context.Context) error {
+	if f.away.Load() {
+		return errors.New("no route to host")
+	}
+	return f.of
 }
 
 func (f *farAway) PutApps(context.Context, controlapi.Apps) error {
@@ -130,7 +139,7 @@ func TestADay(t *testing.T) {
 		who, err := access.New(access.Config{Store: kept, Settings: chosen})
 		programs.Must(t, err)
 		sync := remote.New(remote.Config{
-			Control: plane, Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
+			Control: plane, Tunnel: plane, Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
 			Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
 			OnSnapshot: func(s controlapi.Snapshot) { who.SetSnapshot(s) },
 			OnContact:  who.Touch, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
@@ -208,7 +217,7 @@ func TestADay(t *testing.T) {
 			// The last word comes up to a hold before the control plane goes, and
 			// the first up to a backoff after it is back.
 			switch d := who.Decide(visitor, notes); {
-			case passed < awayFrom+4*time.Hour-controlapi.SyncWait || passed > backAt+time.Minute:
+			case passed < awayFrom+4*time.Hour-tunnelwire.SilenceAsleep || passed > backAt+time.Minute:
 				if !d.Allowed {
 					t.Fatalf("after %v: %+v", passed, d)
 				}

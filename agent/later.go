@@ -12,7 +12,7 @@ import (
 
 // What a part calls of one that is made after it. These are circles of what happens, and
 // none of what a part needs to be made: the engine closes, asks and forgets an app that
-// others know of by the engine alone, the sync needs the tunnel that doubts it, and the
+// others know of by the engine alone, and the
 // people the sync that tells of them. Nothing of it is called before Run, when all are
 // there: no part starts anything, and the API answers nobody.
 
@@ -35,9 +35,6 @@ func (a *Agent) reached(id string, byOwner bool) {
 
 // looked has the look at whether anybody listens for an app count.
 func (a *Agent) looked(app engine.App, listening bool) { a.health.Listening(app, listening) }
-
-// doubt has the sync find out whether this computer is still known.
-func (a *Agent) doubt() { a.remote.Doubt() }
 
 // takeSnapshot swaps who may open what and has the tunnel look at the relays.
 func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {

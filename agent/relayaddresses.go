@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net"
 	"net/netip"
-	"net/url"
 	"sync"
 
 	"porchlight/control/controlapi"
@@ -19,6 +17,7 @@ import (
 // decides what theirs lead to.
 type relayAddresses struct {
 	control *ControlPlane
+	auth    controlapi.Relay // its auth host
 	public  func(netip.Addr) bool
 
 	mu   sync.Mutex // held while it is found out
@@ -44,20 +43,12 @@ func (r *relayAddresses) allowed(ctx context.Context, at netip.Addr) error {
 
 // isNear connects to the control plane, whose certificate has to be good.
 func (r *relayAddresses) isNear(ctx context.Context) bool {
-	u, err := url.Parse(r.control.AuthURL)
-	if err != nil {
-		return false
-	}
-	port := u.Port()
-	if port == "" {
-		port = "443"
-	}
-	raw, err := controlapi.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	raw, err := controlapi.DialContext(ctx, "tcp", r.auth.Address)
 	if err != nil {
 		return false
 	}
 	defer raw.Close()
-	secure := tls.Client(raw, &tls.Config{RootCAs: r.control.RootCAs, ServerName: u.Hostname(), MinVersion: tls.VersionTLS12})
+	secure := tls.Client(raw, &tls.Config{RootCAs: r.control.RootCAs, ServerName: r.auth.ServerName, MinVersion: tls.VersionTLS12})
 	at, err := netip.ParseAddrPort(raw.RemoteAddr().String())
 	return err == nil && secure.HandshakeContext(ctx) == nil && !r.public(at.Addr())
 }

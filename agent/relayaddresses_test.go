@@ -31,14 +31,21 @@ func TestRelaysInTheOwnNetwork(t *testing.T) {
 	// 127.0.0.2 and up are not of the internet here, and 127.0.0.1 is where said.
 	internet := func(at netip.Addr) bool { return at == netip.MustParseAddr("127.0.0.1") }
 	nowhere := func(netip.Addr) bool { return false }
+	auth := func(url string) controlapi.Relay {
+		auth, err := authRelay(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return auth
+	}
 	for what, c := range map[string]struct {
 		relays *relayAddresses
 		want   error
 	}{
-		"of a control plane on the internet":   {&relayAddresses{control: &ControlPlane{AuthURL: control.URL, RootCAs: trusted}, public: internet}, errRelayNear},
-		"of one in the same network":           {&relayAddresses{control: &ControlPlane{AuthURL: control.URL, RootCAs: trusted}, public: nowhere}, nil},
-		"of one that only says to be":          {&relayAddresses{control: &ControlPlane{AuthURL: control.URL, RootCAs: x509.NewCertPool()}, public: nowhere}, errRelayNear},
-		"of one that cannot be reached":        {&relayAddresses{control: &ControlPlane{AuthURL: "https://127.0.0.1:1", RootCAs: trusted}, public: nowhere}, errRelayNear},
+		"of a control plane on the internet":   {&relayAddresses{control: &ControlPlane{RootCAs: trusted}, auth: auth(control.URL), public: internet}, errRelayNear},
+		"of one in the same network":           {&relayAddresses{control: &ControlPlane{RootCAs: trusted}, auth: auth(control.URL), public: nowhere}, nil},
+		"of one that only says to be":          {&relayAddresses{control: &ControlPlane{RootCAs: x509.NewCertPool()}, auth: auth(control.URL), public: nowhere}, errRelayNear},
+		"of one that cannot be reached":        {&relayAddresses{control: &ControlPlane{RootCAs: trusted}, auth: auth("https://127.0.0.1:1"), public: nowhere}, errRelayNear},
 		"of the control plane of this process": {&relayAddresses{control: &ControlPlane{Local: true}, public: nowhere}, nil},
 	} {
 		err := c.relays.allowed(t.Context(), netip.MustParseAddr("127.0.0.2"))

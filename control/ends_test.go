@@ -53,7 +53,7 @@ func dated(t *testing.T, change ...func(*Config)) (b *bench, id, account string)
 		return put(tx, keyPassword(id, bob.ID, row.ID), row, 0)
 	})
 	programs.Must(t, err)
-	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: bob.ID, App: "app1", Granted: true, Until: rfc(b.now().Add(time.Hour))}))
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, bob.ID, "app1", rfc(b.now().Add(time.Hour))))
 	return b, id, bob.ID
 }
 
@@ -78,12 +78,8 @@ func TestAProgramKeepsTheOwnersEnds(t *testing.T) {
 			t.Errorf("%s: %+v, want %v until %v", what, p, apps, until)
 		}
 	}
-	withdraw := func() {
-		ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Program: true}))
-	}
-	give := func() {
-		ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Program: true}))
-	}
+	withdraw := func() { ok[controlapi.Person](t)(b.People.WithdrawByProgram(ctx, id, account, "app1")) }
+	give := func() { ok[controlapi.Person](t)(b.People.GiveByProgram(ctx, id, account, "app1")) }
 	invite := func(program bool) {
 		email := b.rowOf(id, account).Email
 		ok[controlapi.Person](t)(b.People.Invite(ctx, id, controlapi.Invite{Email: email, Apps: []string{"app1"}, Program: program, Until: map[bool]string{true: "never"}[program]}))
@@ -91,7 +87,7 @@ func TestAProgramKeepsTheOwnersEnds(t *testing.T) {
 	withdraw()
 	withdraw()
 	is("withdrawn", time.Time{}, "app2")
-	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app2", Granted: true, Program: true}))
+	ok[controlapi.Person](t)(b.People.GiveByProgram(ctx, id, account, "app2"))
 	give()
 	is("given again", end, "app1", "app2")
 	if b.rows(keyEnds) != 1 || len(b.rowOf(id, account).Kept) != 0 {
@@ -100,24 +96,24 @@ func TestAProgramKeepsTheOwnersEnds(t *testing.T) {
 	withdraw()
 	invite(true)
 	is("withdrawn and invited", end, "app1", "app2")
-	ok[controlapi.Person](t)(b.People.Remove(ctx, id, controlapi.Remove{AccountID: account, Program: true}))
+	ok[controlapi.Person](t)(b.People.RemoveByProgram(ctx, id, account))
 	invite(true)
 	is("removed and invited", end, "app1")
 
 	withdraw()
-	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true}))
+	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", ""))
 	is("given by the owner", time.Time{}, "app1")
 	withdraw()
 	give()
 	is("given for ever, as the owner had", time.Time{}, "app1")
 
-	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Until: end.Format(time.RFC3339)}))
+	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", end.Format(time.RFC3339)))
 	withdraw()
-	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1"}))
+	ok[controlapi.Person](t)(b.People.Withdraw(ctx, id, account, "app1"))
 	give()
 	is("taken away by the owner too", time.Time{}, "app1")
 
-	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Until: end.Format(time.RFC3339)}))
+	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", end.Format(time.RFC3339)))
 	withdraw()
 	b.clock.Add(2 * time.Hour)
 	b.clock.Add(-2 * time.Hour) // and a clock that was ahead settles nothing
@@ -157,7 +153,7 @@ func TestAnEndLeavesTheRow(t *testing.T) {
 	if list := ok[[]controlapi.PasswordInfo](t)(b.Passwords.OfComputer(t.Context(), id)); len(list) != 0 {
 		t.Errorf("passwords %+v", list)
 	}
-	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true}))
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app1", ""))
 	if p := b.rowOf(id, account); len(p.Apps) != 2 || len(p.Until)+len(p.Ended) != 0 || b.passwords(id) != 0 || b.rows(keyEnded) != 0 {
 		t.Errorf("given again: %+v with %d passwords", p, b.passwords(id))
 	}
@@ -230,7 +226,7 @@ func TestGivenAgainAsItEnds(t *testing.T) {
 	if err != nil || len(due) != 1 {
 		t.Fatalf("due: %+v, %v", due, err)
 	}
-	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Until: controlapi.UntilNever}))
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app1", controlapi.UntilNever))
 	programs.Must(t, b.update(t.Context(), func(tx *txn) error { return tx.end(due[0]) }))
 	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app1", "app2"}) || len(p.Until)+len(p.Ended) != 0 {
 		t.Errorf("given for ever, it ended: %+v", p)
@@ -245,11 +241,11 @@ func TestEndsGoWithWhatTheyAreOf(t *testing.T) {
 			return b.Agents.PutApps(b.t.Context(), id, controlapi.Apps{Apps: []controlapi.App{{ID: "app2", Name: "app2", Label: "app2", Live: true}}})
 		},
 		"a withdrawal": func(b *bench, id, account string) error {
-			_, err := b.People.SetAccess(b.t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1"})
+			_, err := b.People.Withdraw(b.t.Context(), id, account, "app1")
 			return err
 		},
 		"a removal, and another invitation": func(b *bench, id, account string) error {
-			if _, err := b.People.Remove(b.t.Context(), id, controlapi.Remove{AccountID: account}); err != nil {
+			if _, err := b.People.Remove(b.t.Context(), id, account); err != nil {
 				return err
 			}
 			_, err := b.People.Invite(b.t.Context(), id, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}})

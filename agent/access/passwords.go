@@ -101,7 +101,17 @@ func (a *Access) byPassword(basic basic, appID string) (Identity, error) {
 // AwaitPassword waits until the snapshot has an app password that was just made, or
 // until ctx ends.
 func (a *Access) AwaitPassword(ctx context.Context, id string) {
-	a.await(ctx, func(st *state) bool { return st.passwords.byID[id] != nil })
+	for {
+		changed := *a.changed.Load()
+		if a.state.Load().passwords.byID[id] != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // basic is a user name with a password (RFC 7617), where it was decoded.

@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -77,7 +76,9 @@ func NewACME(cfg ACMEConfig) *ACME {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	if cfg.OnTrouble == nil {
 		cfg.OnTrouble = func() {}
 	}

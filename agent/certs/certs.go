@@ -10,7 +10,6 @@
 package certs
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -82,7 +81,9 @@ func New(cfg Config) *Keeper {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	if cfg.OnMade == nil {
 		cfg.OnMade = func() {}
 	}

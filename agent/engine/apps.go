@@ -9,7 +9,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -130,7 +129,9 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	if cfg.ListenerUser == nil {
 		cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) { return cfg.Listener(at, 0), 0 }
 	}

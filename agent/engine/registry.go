@@ -95,7 +95,9 @@ func NewRegistry(cfg RegistryConfig) *Registry {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	if cfg.Open == nil {
 		cfg.Open = func(pid int) (Process, error) { return procinfo.Open(pid) }
 	}

@@ -9,7 +9,6 @@
 package health
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -133,7 +132,9 @@ func New(cfg Config) *Health {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	if cfg.Socket == nil {
 		cfg.Socket = func(upstream.Target) uint64 { return 0 }
 	}
@@ -275,7 +276,14 @@ func (h *Health) schedule(e *entry, after time.Duration) {
 	if e.done == nil {
 		e.done = make(chan struct{})
 	}
-	broadcast.Raise(h.wake)
+	h.signal()
+}
+
+func (h *Health) signal() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Await returns how an app does, once a probe that is due or under way has ended; at

@@ -1,20 +1,21 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
-	"encoding/pem"
-	"io"
-	"log"
+	"errors"
+	"log/slog"
 	"net/http"
-	"net/http/httptest"
+	"net/netip"
 	"sync"
 	"testing"
-	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/relay"
+	"porchlight/test/authhost"
 )
 
-// fakeControl is the agent's side of a control plane, without a relay.
+// fakeControl is the agent's side of a control plane.
 type fakeControl struct {
 	url, pem   string
 	credential string
@@ -24,7 +25,8 @@ type fakeControl struct {
 	confirmed bool
 	enrolled  bool // the credential counts
 	notice    *controlapi.UpdateNotice
-	left      int // how often the computer said that it leaves
+	left      int         // how often the computer said that it leaves
+	over      func(error) // ends its sync; nil for none
 }
 
 func newControl(t *testing.T) *fakeControl {
@@ -37,24 +39,30 @@ func newControl(t *testing.T) *fakeControl {
 	mux.HandleFunc("POST "+controlapi.PathEnrol, c.enrol)
 	mux.HandleFunc("POST "+controlapi.PathEnrolToken, c.poll)
 	mux.HandleFunc("DELETE "+controlapi.PathComputer, c.admitted(c.leave))
-	mux.HandleFunc("GET "+controlapi.PathSync, c.admitted(c.sync))
 	mux.HandleFunc("/", c.admitted(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(controlapi.HeaderProtocol, controlapi.Protocol)
-		mux.ServeHTTP(w, r)
-	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of those that are killed
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	c.url = server.URL
-	c.pem = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	server := authhost.Start(t, relay.Config{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(controlapi.HeaderProtocol, controlapi.Protocol)
+			mux.ServeHTTP(w, r)
+		}),
+		Authenticate: c.authenticate, Sync: c.sync, Node: "one", Log: slog.New(slog.DiscardHandler),
+	})
+	c.url, c.pem = server.URL, string(server.PEM)
 	return c
 }
 
-func (c *fakeControl) confirm()        { c.mu.Lock(); defer c.mu.Unlock(); c.confirmed = true }
-func (c *fakeControl) forgetComputer() { c.mu.Lock(); defer c.mu.Unlock(); c.enrolled = false }
+func (c *fakeControl) confirm() { c.mu.Lock(); defer c.mu.Unlock(); c.confirmed = true }
+
+func (c *fakeControl) forgetComputer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enrolled = false
+	if c.over != nil {
+		c.over(unknown)
+	}
+}
 
 func (c *fakeControl) rename(name string) {
 	c.mu.Lock()
@@ -103,22 +111,35 @@ func (c *fakeControl) leave(http.ResponseWriter, *http.Request) {
 	c.left++
 }
 
-func (c *fakeControl) sync(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("If-None-Match") != "" {
-		select { // held, as by a real one
-		case <-r.Context().Done():
-			return
-		case <-time.After(200 * time.Millisecond):
-		}
-		reply(w, controlapi.Snapshot{Version: "v1", Unchanged: true})
-		return
-	}
+// sync is relay.Config.Sync.
+func (c *fakeControl) sync(_ string, _ netip.Addr, _ string, tell func([]byte) error, over func(error)) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	reply(w, controlapi.Snapshot{Version: "v1", Computer: c.computer, UpdateNotice: c.notice, People: []controlapi.Person{
+	told, err := json.Marshal(controlapi.Snapshot{Version: "v1", Computer: c.computer, UpdateNotice: c.notice, People: []controlapi.Person{
 		{AccountID: "a1", Email: "maya@example.net", Role: controlapi.RoleOwner, Status: controlapi.PersonActive},
 	}})
+	if err = errors.Join(err, tell(told)); err != nil {
+		over(err)
+		return func() {}
+	}
+	c.over = over
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = nil
+	}
 }
+
+func (c *fakeControl) authenticate(_ context.Context, credential string) (controlapi.Computer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.enrolled || credential != c.credential {
+		return controlapi.Computer{}, unknown
+	}
+	return c.computer, nil
+}
+
+var unknown = &controlapi.Error{Code: controlapi.CodeUnauthorized, Message: "No."}
 
 func reply(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")

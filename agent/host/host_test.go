@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"log/slog"
 	"net"
@@ -363,13 +364,14 @@ func TestWrongAddressesAreExplained(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	control := newControl(t)
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(control.url, "https://"))
-	programs.Must(t, err)
+	named := httptest.NewTLSServer(http.NotFoundHandler()) // 127.0.0.1 and example.com
+	t.Cleanup(named.Close)
+	its := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: named.Certificate().Raw}))
 	for what, tt := range map[string]struct{ url, ca, want string }{
 		"plain HTTP":    {strings.Replace(plain.URL, "http:", "https:", 1), "", "speaks plain HTTP"},
 		"nothing there": {"https://127.0.0.1:1", "", "Nothing listens at https://127.0.0.1:1."},
 		"own authority": {control.url, "", "is not one this computer trusts"},
-		"another name":  {"https://localhost:" + port, control.pem, "is for another name"},
+		"another name":  {strings.Replace(named.URL, "127.0.0.1", "localhost", 1), its, "is for another name"},
 	} {
 		_, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: tt.url, CA: tt.ca})
 		if agentapi.CodeOf(err) != agentapi.CodeUnavailable || !strings.Contains(err.Error(), tt.want) {

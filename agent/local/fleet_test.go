@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func startFleet(t *testing.T) *fleet {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	programs.Must(t, err)
 	f := &fleet{network: startNetwork(t, ln.Addr().String())}
-	port := portOf(t, ln.Addr().String())
+	port := portOf(t, f.network.addr())
 	node := func() (*wiring.ControlPlane, *mail.Outbox) {
 		store, err := kv.Open(t.Context(), database, kv.Options{})
 		programs.Must(t, err)
@@ -60,7 +61,7 @@ func startFleet(t *testing.T) *fleet {
 				Store: store, Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port}, Mail: outbox, SharedStore: true,
 			},
 			Relay:  relay.Config{TLS: authTLS(ca, log), Grace: time.Millisecond},
-			Tunnel: f.network.addr(),
+			Tunnel: net.JoinHostPort(authHost, strconv.Itoa(port)),
 			Log:    log,
 		})
 		programs.Must(t, err)

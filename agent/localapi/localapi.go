@@ -14,7 +14,6 @@
 package localapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -144,13 +143,13 @@ type handler func(*API, *http.Request) (any, error)
 
 // routes says for each request who answers it, and who may send it.
 var routes = []route{
-	{"POST", "/publish", tierOpen, with((*API).publish)},
+	{"POST", "/publish", tierOpen, (*API).publish},
 	{"GET", "/publish/{name}", tierOpen, (*API).publication},
 	{"DELETE", "/publish/{name}", tierOpen, (*API).unpublish},
 	{"GET", "/status", tierOpen, (*API).status},
 	{"GET", "/engine/info", tierOpen, (*API).engineInfo},
-	{"POST", "/engine/register", tierOpen, with((*API).register)},
-	{"POST", "/engine/heartbeat", tierOpen, with((*API).beat)},
+	{"POST", "/engine/register", tierOpen, (*API).register},
+	{"POST", "/engine/heartbeat", tierOpen, (*API).beat},
 	{"POST", "/engine/deregister", tierOpen, (*API).deregister},
 
 	{"GET", "/people", tierCapability, (*API).listed},
@@ -162,7 +161,7 @@ var routes = []route{
 	{"GET", "/owner/events", tierTake, (*API).ownerEvents},
 	{"GET", "/owner/account", tierTake, (*API).ownerAccount},
 	{"GET", "/owner/outbox", tierOwner, (*API).ownerOutbox},
-	{"POST", "/owner/connect", tierOwner, with((*API).connect)},
+	{"POST", "/owner/connect", tierOwner, (*API).connect},
 	{"DELETE", "/owner/connect", tierOwner, (*API).cancelConnect},
 	{"POST", "/owner/disconnect", tierOwner, (*API).disconnect},
 	{"POST", "/owner/apps/{name}/approve", tierOwner, (*API).approve},
@@ -175,7 +174,7 @@ var routes = []route{
 	{"POST", "/owner/trust/check", tierOwner, (*API).beginTrustCheck},
 	{"GET", "/owner/trust/check", tierOwner, (*API).trustCheck},
 	{"GET", "/owner/listening", tierTake, (*API).listening},
-	{"POST", "/owner/listening/look", tierOwner, with((*API).look)},
+	{"POST", "/owner/listening/look", tierOwner, (*API).look},
 	{"POST", "/owner/apps/{name}/share", tierOwner, (*API).share},
 	{"DELETE", "/owner/apps/{name}/share", tierTake, (*API).unshare},
 	{"POST", "/owner/apps/{name}/probe", tierOwner, (*API).probe},
@@ -187,20 +186,20 @@ var routes = []route{
 	{"PATCH", "/owner/apps/{name}/options", tierOwner, (*API).changeOptions},
 	{"GET", "/owner/people", tierTake, (*API).ownerPeople},
 	{"POST", "/owner/people/invite", tierOwner, byOwner((*API).invite)},
-	{"POST", "/owner/people/invitations", tierOwner, with((*API).inviteAll)},
-	{"POST", "/owner/people/link", tierOwner, with((*API).invitationLink)},
+	{"POST", "/owner/people/invitations", tierOwner, (*API).inviteAll},
+	{"POST", "/owner/people/link", tierOwner, (*API).invitationLink},
 	{"POST", "/owner/people/grant", tierTake, byOwner((*API).setAccess)},
 	{"POST", "/owner/people/revoke", tierTake, byOwner((*API).remove)},
 	{"POST", "/owner/people/undo", tierTake, (*API).undoHeld},
 	{"POST", "/owner/people/settle", tierTake, (*API).settleHeld},
 	{"GET", "/owner/knocks", tierTake, (*API).knocks},
-	{"POST", "/owner/knocks/{id}/answer", tierTake, with((*API).answerKnock)},
+	{"POST", "/owner/knocks/{id}/answer", tierTake, (*API).answerKnock},
 	{"GET", "/owner/visitors", tierTake, (*API).visitors},
-	{"POST", "/owner/visitors/disconnect", tierTake, with((*API).disconnectVisitor)},
+	{"POST", "/owner/visitors/disconnect", tierTake, (*API).disconnectVisitor},
 	{"GET", "/owner/grants", tierTake, (*API).grants},
 	{"POST", "/owner/grants/{id}/revoke", tierTake, (*API).revokeGrant},
 	{"GET", "/owner/passwords", tierTake, (*API).passwords},
-	{"POST", "/owner/passwords", tierOwner, with((*API).makePassword)},
+	{"POST", "/owner/passwords", tierOwner, (*API).makePassword},
 	{"POST", "/owner/passwords/{id}/revoke", tierTake, (*API).revokePassword},
 	{"POST", "/owner/notices/{id}/undo", tierOwner, (*API).undo},
 	{"POST", "/owner/notices/{id}/seen", tierTake, (*API).see},
@@ -221,7 +220,9 @@ var routes = []route{
 
 // New starts nothing; see Run.
 func New(cfg Config) *API {
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	a := &API{
 		cfg:    cfg,
 		log:    cfg.Log,

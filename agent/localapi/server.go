@@ -1,7 +1,6 @@
 package localapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -72,7 +71,9 @@ type Server struct {
 
 // NewServer starts nothing; see Listen and Run.
 func NewServer(cfg ServerConfig) *Server {
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	s := &Server{
 		cfg:       cfg,
 		log:       cfg.Log,

@@ -8,7 +8,6 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
-	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
@@ -172,7 +171,7 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	r.serveAndSync(t)
 	arrive := r.gate.holdSyncs()
 	defer arrive()
-	if _, err := r.service.People.SetAccess(t.Context(), r.device.Computer.ID, controlapi.SetAccess{AccountID: id, App: notes, Granted: true}); err != nil {
+	if _, err := r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.owner.SetAccess(t.Context(), withdraw); err != nil {

@@ -32,7 +32,9 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/control/relay"
 	"porchlight/control/web"
+	"porchlight/test/authhost"
 	"porchlight/test/programs"
 )
 
@@ -55,15 +57,17 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// rig is a real agent and a real control plane, with HTTP between them that can
-// be cut. There is no relay: nobody visits.
+// rig is a real agent and a real control plane, with an auth host between them that can
+// be cut off. Nobody visits.
 type rig struct {
 	service *control.Service
 	store   kv.Store // of the service
 	outbox  *mail.Outbox
 	device  controlapi.Enrolled
-	server  *httptest.Server
+	server  *authhost.Host
 	gate    *gate
+
+	cut bool // the auth host is
 
 	dir   string
 	agent *agent.Agent
@@ -76,12 +80,10 @@ type rig struct {
 // gate is what stands between the agent and its control plane.
 type gate struct {
 	next http.Handler
-	cut  atomic.Bool
 	// on is called before each request is passed on; nil for nothing.
 	on atomic.Pointer[func(*http.Request)]
-	// syncs is held for writing while answers to syncs are held up.
+	// syncs is held for writing while snapshots are held up.
 	syncs sync.RWMutex
-	asked atomic.Int64 // syncs that began
 	off   atomic.Int64 // by how much the control plane's clock shows more, time.Duration
 	// late holds up the answer to the next request of a path; nil for none.
 	late atomic.Pointer[lateAnswer]
@@ -112,66 +114,32 @@ func (l *lateAnswer) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// holdSyncs keeps every word of a sync on its way until arrive is called.
+// holdSyncs keeps every snapshot on its way until arrive is called.
 func (g *gate) holdSyncs() (arrive func()) {
 	g.syncs.Lock()
 	return sync.OnceFunc(g.syncs.Unlock)
 }
 
-// heldWriter writes while the gate lets syncs through.
-type heldWriter struct {
-	http.ResponseWriter
-	gate *gate
+// sync is relay.Config.Sync of a service.
+func (g *gate) sync(service *control.Service) func(string, netip.Addr, string, func([]byte) error, func(error)) func() {
+	return func(credential string, client netip.Addr, version string, tell func([]byte) error, over func(error)) func() {
+		return service.Agents.Tell(credential, client, version, func(s controlapi.Snapshot) error {
+			g.syncs.RLock()
+			defer g.syncs.RUnlock()
+			if s.Unchanged {
+				return tell(nil)
+			}
+			told, err := json.Marshal(s)
+			return errors.Join(err, tell(told))
+		}, over)
+	}
 }
 
-func (w heldWriter) Write(p []byte) (int, error) {
-	w.gate.syncs.RLock()
-	defer w.gate.syncs.RUnlock()
-	return w.ResponseWriter.Write(p)
-}
-
-func (w heldWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// datedWriter has answers say a time that is off.
-type datedWriter struct {
-	http.ResponseWriter
-	off time.Duration
-}
-
-func (w datedWriter) date() {
-	w.Header().Set("Date", time.Now().Add(w.off).UTC().Format(http.TimeFormat))
-}
-
-func (w datedWriter) WriteHeader(status int) {
-	w.date()
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w datedWriter) Write(p []byte) (int, error) {
-	w.date()
-	return w.ResponseWriter.Write(p)
-}
-
-func (w datedWriter) FlushError() error {
-	w.date()
-	return http.NewResponseController(w.ResponseWriter).Flush()
-}
-
-func (w datedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (g *gate) now() time.Time { return time.Now().Add(time.Duration(g.off.Load())) }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if g.cut.Load() {
-		panic(http.ErrAbortHandler)
-	}
-	if off := time.Duration(g.off.Load()); off != 0 {
-		w = datedWriter{w, off}
-	}
 	if on := g.on.Load(); on != nil {
 		(*on)(r)
-	}
-	if r.URL.Path == controlapi.PathSync {
-		g.asked.Add(1)
-		w = heldWriter{w, g}
 	}
 	if l := g.late.Load(); l != nil && l.path == r.URL.Path && g.late.CompareAndSwap(l, nil) {
 		l.serve(w, r, g.next)
@@ -198,11 +166,11 @@ func start(t *testing.T) *rig {
 	ran := make(chan error, 1)
 	go func() { ran <- r.service.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ran })
-	r.gate = &gate{next: web.New(r.service, web.Config{Log: quiet})}
-	r.server = httptest.NewUnstartedServer(r.gate)
-	r.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
-	r.server.Start()
-	t.Cleanup(r.server.Close)
+	r.gate = &gate{}
+	r.gate.next = web.New(r.service, web.Config{Now: r.gate.now, Log: quiet})
+	r.server = authhost.Start(t, relay.Config{
+		Handler: r.gate, Authenticate: r.service.Agents.Authenticate, Sync: r.gate.sync(r.service), Date: r.gate.now, Node: "one", Log: quiet,
+	})
 	r.serve(t)
 	t.Cleanup(func() { r.end() })
 	return r
@@ -217,7 +185,7 @@ func (r *rig) serve(t *testing.T) {
 	var err error
 	r.agent, err = agent.New(agent.Config{
 		DataDir: r.dir, Server: server, Mode: agentapi.ModeHeadless,
-		ComputerID: r.device.Computer.ID, ControlPlane: &agent.ControlPlane{AuthURL: r.server.URL, Credential: r.device.Credential, Local: true},
+		ComputerID: r.device.Computer.ID, ControlPlane: &agent.ControlPlane{AuthURL: r.server.URL, Credential: r.device.Credential, RootCAs: r.server.Roots, Local: true},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	programs.Must(t, err)
@@ -237,25 +205,23 @@ func (r *rig) serve(t *testing.T) {
 	if _, err := r.app.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}); err != nil {
 		t.Fatal(err)
 	}
-	if !r.gate.cut.Load() {
+	if !r.cut {
 		r.await(t, func() bool { return r.agent.Account().Connected })
 	}
 }
 
 // down cuts the control plane off, requests under way included; up ends that.
-func (r *rig) down() {
-	r.gate.cut.Store(true)
-	r.server.CloseClientConnections()
-}
-
-func (r *rig) up() { r.gate.cut.Store(false) }
+func (r *rig) down() { r.cut = true; r.server.End() }
+func (r *rig) up()   { r.cut = false; r.server.Begin() }
 
 // serveAndSync is serve, and waits until a sync of that agent was answered.
 func (r *rig) serveAndSync(t *testing.T) {
 	t.Helper()
-	before := r.gate.asked.Load()
 	r.serve(t)
-	r.await(t, func() bool { return r.gate.asked.Load() >= before+2 }) // the first was answered
+	r.await(t, func() bool {
+		state, err := r.owner.State(t.Context())
+		return err == nil && state.Reachable
+	})
 }
 
 // kill leaves the data directory as kill -9 does. The agent ends in order, for

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 )
 
@@ -91,11 +90,9 @@ func TestHangingControlPlaneIsSaidSoon(t *testing.T) {
 	r, bob := startWithBob(t, "Notes", "Wiki")
 	capability := r.capability(t)
 	hang := func(req *http.Request) {
-		if req.URL.Path != controlapi.PathSync {
-			_, _ = io.Copy(io.Discard, req.Body) // only then it is noticed that the other side has gone
-			<-req.Context().Done()
-			panic(http.ErrAbortHandler)
-		}
+		_, _ = io.Copy(io.Discard, req.Body) // only then it is noticed that the other side has gone
+		<-req.Context().Done()
+		panic(http.ErrAbortHandler)
 	}
 	r.gate.on.Store(&hang)
 	defer r.gate.on.Store(nil)

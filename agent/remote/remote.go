@@ -2,15 +2,15 @@
 // waiting, hands every snapshot on, and reports which apps this computer has
 // approved. It decides nothing about access.
 //
-// The sync is asked by the tunnel, on the connection that is there anyway, and over
-// HTTPS where none carries it: relays are not known yet, or cannot be reached.
+// The sync goes by the tunnel, on the connection that is there anyway. Where no tunnel gets
+// through HTTPS is asked what is there, so that the owner is told.
 package remote
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,31 +24,22 @@ import (
 // Control is the control plane as this package needs it; *controlapi.Client is
 // one.
 type Control interface {
-	Sync(ctx context.Context, version string) (controlapi.Snapshot, error)
+	Answers(ctx context.Context) error
 	PutApps(ctx context.Context, apps controlapi.Apps) error
 }
 
-// Tunnel is the other way to ask; *tunnel.Tunnel is one, and says what the methods do.
+// Tunnel carries the sync; *tunnel.Tunnel is one, and says what Sync does.
 type Tunnel interface {
-	SyncedBy() (now, soon bool, changed <-chan struct{})
 	Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error
 }
 
-// How long the tunnel is waited for before HTTPS is asked: at the start, and from when it
-// has ceased to carry the sync, when all agents of a node come back at once.
+// Of each lookAfter failures in a row the last has HTTPS asked, for lookFor at most.
 const (
-	tunnelAtFirst = 2 * time.Second
-	tunnelAgain   = 10 * time.Second
-	// besideTunnel is how long, at least, and at most twice that, HTTPS is asked where it
-	// answers and the relays that are connected refuse.
-	besideTunnel = time.Minute
+	lookAfter = 4
+	lookFor   = 10 * time.Second
 )
 
-// errMoved ends a sync over HTTPS because the tunnel carries it now.
-var errMoved = errors.New("the tunnel carries the sync now")
-
-// Config of a Remote. Without a Tunnel HTTPS is asked; ComputerID and Last may be empty.
-// Every other field is required.
+// Config of a Remote. ComputerID and Last may be empty; every other field is required.
 type Config struct {
 	Control Control
 	Tunnel  Tunnel
@@ -81,6 +72,8 @@ type State struct {
 	Refused bool
 	// Older is true when what it tells is older than the last, and so not believed.
 	Older bool
+	// Blocked is true when it answers over HTTPS, and no tunnel gets through.
+	Blocked bool
 	// OfBefore is true when it is of before version 0.1.0, and so not worked with.
 	OfBefore bool
 	// Since is when Connected last changed.
@@ -93,13 +86,12 @@ type Remote struct {
 	state atomic.Pointer[State]
 
 	// The sync's goroutine owns these.
-	version    string // of the last snapshot taken, "" for none
-	line       string // its line and change; see Snapshot.Change
-	change     int64
-	left       []string  // lines before that one; see Snapshot.Left
-	waitTunnel time.Time // until when the tunnel is waited for
-	carried    bool      // the tunnel carried the sync when it was last asked
-	beside     time.Time // until when HTTPS is asked though the tunnel stands; zero where it failed
+	version string // of the last snapshot taken, "" for none
+	line    string // its line and change; see Snapshot.Change
+	change  int64
+	left    []string // lines before that one; see Snapshot.Left
+	blocked bool     // see State, as does before
+	before  bool
 
 	answered chan struct{}          // holds one token after a snapshot came
 	said     atomic.Pointer[string] // what the last one says was reported, until that is looked at
@@ -108,8 +100,6 @@ type Remote struct {
 	has   string // the digest of what was put last or is there at the start, "" where that is not known
 	put   bool   // something was put since the start
 	again again
-
-	doubted atomic.Bool // HTTPS is to be asked; see Doubt
 
 	mu    sync.Mutex
 	woken chan struct{} // guarded by mu; closed and replaced by Wake
@@ -144,13 +134,6 @@ func (r *Remote) Wake() {
 	r.woken = make(chan struct{})
 }
 
-// Doubt has HTTPS asked at once whether this computer is still known: a relay says that
-// its credential is not valid.
-func (r *Remote) Doubt() {
-	r.doubted.Store(true)
-	r.Wake()
-}
-
 // wakeups is closed by the next Wake.
 func (r *Remote) wakeups() <-chan struct{} {
 	r.mu.Lock()
@@ -160,22 +143,25 @@ func (r *Remote) wakeups() <-chan struct{} {
 
 func (r *Remote) syncForever(ctx context.Context) error {
 	failures := 0
-	r.waitTunnel = time.Now().Add(tunnelAtFirst)
 	for ctx.Err() == nil {
 		woken := r.wakeups()
-		err := r.syncOnce(ctx)
+		err := r.cfg.Tunnel.Sync(ctx, r.version, r.take)
 		if ctx.Err() != nil {
 			break
 		}
-		if errors.Is(err, errMoved) {
-			continue
+		if err == nil || gotThrough(err) {
+			r.blocked, r.before = false, false
 		}
-		r.note(err)
 		if err == nil {
 			failures = 0
+			r.note(nil)
 			continue
 		}
 		failures++
+		if failures%lookAfter == 0 && !gotThrough(err) {
+			r.look(ctx, woken)
+		}
+		r.note(err)
 		wait, woken := pause(woken, err, failures)
 		what := "control plane does not answer"
 		if isRefusal(err) {
@@ -187,107 +173,30 @@ func (r *Remote) syncForever(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// syncOnce is one sync, by the tunnel where that carries it.
-func (r *Remote) syncOnce(ctx context.Context) error {
-	if r.cfg.Tunnel == nil {
-		return r.ask(ctx)
+// gotThrough says of a failure that there was an answer by the tunnel: what was refused, or
+// not believed, or that a relay takes nobody in at the moment.
+func gotThrough(err error) bool {
+	if _, refused := errors.AsType[*controlapi.Error](err); refused {
+		return true
 	}
-	if time.Now().Before(r.beside) {
-		return r.askBeside(ctx)
-	}
-	if !r.awaitTunnel(ctx) {
-		return r.askUntilTunnel(ctx)
-	}
-	err := r.cfg.Tunnel.Sync(ctx, r.version, r.take)
-	if err == nil {
-		r.carried, r.beside = true, time.Time{}
-		return nil
-	}
-	if r.carried { // until this moment
-		r.carried, r.waitTunnel = false, time.Now().Add(tunnelAgain)
-	}
-	if stands, _, _ := r.cfg.Tunnel.SyncedBy(); !stands || time.Now().Before(r.waitTunnel) {
-		return err
-	}
-	answered := !r.beside.IsZero()
-	r.beside = time.Now().Add(besideTunnel + rand.N(besideTunnel))
-	if answered {
-		return r.askBeside(ctx)
-	}
-	return err // which says how long to wait before HTTPS is asked
+	alert, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, errOlder) || errors.Is(err, errForeign) ||
+		ok && alert.Op == "remote error" && alert.Err.Error() == "tls: internal error"
 }
 
-// askBeside asks over HTTPS because the relays that are connected carry no sync, though
-// they serve: another node may answer. A failure has the tunnel asked next.
-func (r *Remote) askBeside(ctx context.Context) error {
-	err := r.ask(ctx)
-	if err != nil {
-		r.beside = time.Time{}
-	}
-	return err
-}
-
-// awaitTunnel reports whether the tunnel carries the sync, now or soon.
-func (r *Remote) awaitTunnel(ctx context.Context) bool {
-	timer := time.NewTimer(time.Until(r.waitTunnel))
-	defer timer.Stop()
-	for {
-		woken := r.wakeups()
-		now, soon, changed := r.cfg.Tunnel.SyncedBy()
-		if now || !soon || r.doubted.Swap(false) {
-			return now
-		}
+// look asks over HTTPS what is there, unless it is woken before.
+func (r *Remote) look(ctx context.Context, woken <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	go func() {
 		select {
-		case <-changed:
 		case <-woken:
-		case <-timer.C:
-			return false
+			cancel()
 		case <-ctx.Done():
-			return false
 		}
-	}
-}
-
-// askUntilTunnel asks over HTTPS and ends that with errMoved once the tunnel carries
-// the sync.
-func (r *Remote) askUntilTunnel(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel(nil)
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			now, _, changed := r.cfg.Tunnel.SyncedBy()
-			if now {
-				cancel(errMoved)
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			}
-		}
-	})
-	err := r.ask(ctx)
-	if err != nil && context.Cause(ctx) == errMoved {
-		return errMoved
-	}
-	return err
-}
-
-// ask is one sync over HTTPS. After a failure it asks without a version, which is answered
-// at once: a sync that waits says only after SyncWait that the control plane is back,
-// and meanwhile the owner would read that it is away.
-func (r *Remote) ask(ctx context.Context) error {
-	version := r.version
-	if !r.State().Connected {
-		version = ""
-	}
-	snapshot, err := r.cfg.Control.Sync(ctx, version)
-	if err != nil {
-		return err
-	}
-	return r.take(snapshot)
+	}()
+	err := r.cfg.Control.Answers(ctx)
+	r.blocked, r.before = err == nil, errors.Is(err, controlapi.ErrOfBefore)
 }
 
 // maxLeft bounds how many lines are remembered that the control plane left.
@@ -325,11 +234,12 @@ var (
 	errOlder   = errors.New("the server told an older state than before, which is not believed")
 )
 
-// note keeps the state and tells about a change of it.
+// note keeps the state and tells about a change of it. Who was refused is until it is let
+// in: what else fails then says nothing of that.
 func (r *Remote) note(err error) {
 	old := r.state.Load()
-	next := State{Connected: err == nil, Refused: isRefusal(err), Older: errors.Is(err, errOlder),
-		OfBefore: errors.Is(err, controlapi.ErrOfBefore), Since: old.Since}
+	next := State{Connected: err == nil, Refused: isRefusal(err) || err != nil && old.Refused, Older: errors.Is(err, errOlder),
+		Blocked: r.blocked, OfBefore: r.before, Since: old.Since}
 	if next == *old {
 		return
 	}

@@ -3,7 +3,10 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +21,9 @@ type plane struct {
 	version  string
 	wake     chan struct{}
 	down     error
+	begun    bool          // a sync waits, and what it has is known
+	there    error         // what HTTPS says
+	looks    int           // how often that was asked
 	lost     bool          // reports arrive, their answers do not
 	hang     chan struct{} // reports wait until it is closed, when not nil
 	has      string        // what snapshots say was reported
@@ -28,7 +34,9 @@ type plane struct {
 	versions []string // what was asked with
 }
 
-func newPlane() *plane { return &plane{version: "1", wake: make(chan struct{})} }
+func newPlane() *plane {
+	return &plane{version: "1", wake: make(chan struct{}), there: errors.New("connection refused")}
+}
 
 func (p *plane) set(change func()) {
 	p.mu.Lock()
@@ -45,30 +53,45 @@ func (p *plane) count() int {
 	return p.puts
 }
 
-func (p *plane) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
-	deadline := time.After(controlapi.SyncWait)
+// Sync is that of a tunnel which is there while the plane is not down.
+func (p *plane) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
 	time.Sleep(p.takes)
 	p.mu.Lock()
 	p.versions = append(p.versions, version)
 	p.mu.Unlock()
 	for {
 		p.mu.Lock()
-		now, down, wake, has := p.version, p.down, p.wake, p.has
+		now, down, wake, has, first := p.version, p.down, p.wake, p.has, !p.begun
+		p.begun = down == nil
 		p.mu.Unlock()
-		if down != nil {
-			return controlapi.Snapshot{}, down
-		}
-		if now != version {
-			return controlapi.Snapshot{Version: now, Reported: has}, nil
+		switch {
+		case down != nil:
+			return down
+		case now != version:
+			return take(controlapi.Snapshot{Version: now, Reported: has})
+		case first:
+			return take(controlapi.Snapshot{Version: now, Unchanged: true})
 		}
 		select {
 		case <-ctx.Done():
-			return controlapi.Snapshot{}, ctx.Err()
-		case <-deadline:
-			return controlapi.Snapshot{Version: now, Unchanged: true}, nil
+			return ctx.Err()
 		case <-wake:
 		}
 	}
+}
+
+// asked is how often there was a sync.
+func (p *plane) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.versions)
+}
+
+func (p *plane) Answers(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looks++
+	return p.there
 }
 
 func (p *plane) PutApps(ctx context.Context, apps controlapi.Apps) error {
@@ -122,6 +145,7 @@ func prepare(t *testing.T, p *plane, change func(*Config)) *host {
 	h := &host{changed: make(chan struct{}, 1)}
 	cfg := Config{
 		Control: p,
+		Tunnel:  p,
 		Apps: func() []controlapi.App {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -192,11 +216,13 @@ func TestSnapshotArrivesAtOnce(t *testing.T) {
 
 func TestUnchangedCountsAsContact(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := start(t, newPlane())
-		time.Sleep(10*controlapi.SyncWait + time.Second)
+	settled(t, func(t *testing.T, p *plane, h *host) {
+		p.set(func() { p.down = errors.New("connection refused") })
 		synctest.Wait()
-		if h.contacts != 10 || len(h.snapshots) != 1 {
+		p.set(func() { p.down = nil })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if h.contacts != 1 || len(h.snapshots) != 1 {
 			t.Fatalf("%d contacts, snapshots %v", h.contacts, h.snapshots)
 		}
 	})
@@ -229,10 +255,9 @@ func TestBackUnchanged(t *testing.T) {
 	settled(t, func(t *testing.T, p *plane, h *host) {
 		p.set(func() { p.down = errors.New("connection refused") })
 		time.Sleep(time.Minute)
-		asked := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.versions) }
-		before := asked()
+		before := p.asked()
 		p.set(func() { p.down = nil })
-		for asked() == before {
+		for p.asked() == before {
 			time.Sleep(time.Millisecond)
 		}
 		synctest.Wait()
@@ -306,6 +331,117 @@ func TestRefusedCredentialIsTold(t *testing.T) {
 		synctest.Wait()
 		if s := h.remote.State(); s.Connected || !s.Refused {
 			t.Fatalf("state %+v", s)
+		}
+		p.set(func() { p.down = errors.New("connection refused") }) // by another relay
+		time.Sleep(time.Hour)
+		if s := h.remote.State(); !s.Refused {
+			t.Errorf("an hour later: %+v", s)
+		}
+		p.set(func() { p.down = nil })
+		time.Sleep(time.Minute)
+		if s := h.remote.State(); !s.Connected || s.Refused {
+			t.Errorf("let in again: %+v", s)
+		}
+	})
+}
+
+// Where no tunnel gets through, HTTPS is asked now and then what is there, and the owner
+// told. Whoever is answered by the tunnel, be it a no, does not ask: it costs a busy server
+// more.
+func TestWhatKeepsTheTunnelAway(t *testing.T) {
+	t.Parallel()
+	silent := errors.New("nobody answers")
+	deferred := fmt.Errorf("agree on TLS: %w", &net.OpError{Op: "remote error", Err: errors.New("tls: internal error")})
+	of := func(e error) func(State) bool {
+		return func(s State) bool {
+			return !s.Connected && s.Blocked == (e == nil) && s.OfBefore == errors.Is(e, controlapi.ErrOfBefore)
+		}
+	}
+	for what, c := range map[string]struct {
+		down, there error
+		asks        bool
+		says        func(State) bool
+	}{
+		"a firewall":         {silent, nil, true, of(nil)},
+		"nobody is there":    {silent, silent, true, of(silent)},
+		"a server of before": {silent, controlapi.OfBefore("control.example"), true, of(controlapi.ErrOfBefore)},
+		"refused":            {&controlapi.Error{Code: controlapi.CodeUnavailable, Message: "Not now."}, nil, false, of(silent)},
+		"too many at a time": {deferred, nil, false, of(silent)},
+		"older than before":  {errOlder, nil, false, func(s State) bool { return s.Older && !s.Blocked }},
+		"somebody else's":    {errForeign, nil, false, of(silent)},
+		"not known any more": {&controlapi.Error{Code: controlapi.CodeUnauthorized, Message: "Unknown."}, nil, false, func(s State) bool { return s.Refused && !s.Blocked }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			settled(t, func(t *testing.T, p *plane, h *host) {
+				p.set(func() { p.down, p.there = c.down, c.there })
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if s := h.remote.State(); !c.says(s) {
+					t.Errorf("%+v", s)
+				}
+				if p.looks > 100 || c.asks != (p.looks > 10) {
+					t.Errorf("HTTPS was asked %d times in an hour", p.looks)
+				}
+				p.set(func() { p.down = nil })
+				time.Sleep(time.Minute)
+				if s := h.remote.State(); !s.Connected || s.Blocked || s.OfBefore || s.Older || s.Refused {
+					t.Errorf("afterwards: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// What is another computer's, or older than the last, is not believed.
+func TestForgedAndOldSnapshots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		last := controlapi.Snapshot{Line: "a", Change: 5, Left: []string{"z"}}
+		h := prepare(t, p, func(c *Config) { c.ComputerID, c.Last = "mine", last })
+		h.remote.cfg.OnSnapshot = func(s controlapi.Snapshot) { last = s; h.snapshots = append(h.snapshots, s.Version) }
+		for _, step := range []struct {
+			computer, line string
+			change         int64
+			believed       bool
+		}{
+			{"mine", "a", 4, false},
+			{"theirs", "a", 6, false},
+			{"", "a", 6, false},
+			{"mine", "a", 5, true},
+			{"mine", "a", 7, true},
+			{"mine", "a", 6, false},
+			{"mine", "b", 1, true}, // rows were restored
+			{"mine", "b", 0, false},
+			{"mine", "a", 9, false}, // a node that was left behind
+			{"mine", "z", 9, false}, // of before the last restart
+			{"mine", "", 0, false},  // without a line
+			{"mine", "", 9, false},
+			{"mine", "b", 2, true},
+			{"mine", "b", 1, false},
+			{"mine", "c", 1, true},
+			{"mine", "b", 9, false},
+		} {
+			before := len(h.snapshots)
+			err := h.remote.take(controlapi.Snapshot{
+				Version: "x", Computer: controlapi.Computer{ID: step.computer}, Line: step.line, Change: step.change,
+				Left: []string{"c"}, // which nobody else can say
+			})
+			if believed := err == nil; believed != step.believed || believed != (len(h.snapshots) > before) {
+				t.Errorf("%+v: %v", step, err)
+			}
+			if last.Line == "" || last.Change == 0 {
+				t.Errorf("%+v: after a restart nothing is older than %q %d", step, last.Line, last.Change)
+			}
+		}
+		if !slices.Equal(last.Left, []string{"b", "a", "z"}) {
+			t.Errorf("%q are kept as left", last.Left)
+		}
+		for n := range 3 * maxLeft {
+			if err := h.remote.take(controlapi.Snapshot{Version: "x", Computer: controlapi.Computer{ID: "mine"}, Line: fmt.Sprint(n)}); err != nil || len(last.Left) > maxLeft {
+				t.Fatalf("line %d: %v, %d are kept", n, err, len(last.Left))
+			}
 		}
 	})
 }

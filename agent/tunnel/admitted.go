@@ -64,10 +64,7 @@ func (s *session) tellOf(addrs ...netip.Addr) {
 
 // hasNews has tell called.
 func (s *session) hasNews() {
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+	signal(s.news)
 }
 
 // tell tells the relay what it has not been told.

@@ -132,10 +132,7 @@ func (s *session) answered(took time.Duration) {
 // pong notes an answer, which is the control plane's while this connection carries the
 // sync: it would say that it cannot speak for it.
 func (s *session) pong(f tunnelwire.Frame) {
-	select {
-	case s.pongs <- struct{}{}:
-	default:
-	}
+	signal(s.pongs)
 	now := time.Now()
 	took := max(0, now.Sub(s.tunnel.began)-time.Duration(f.Sent))
 	if !s.stoodStill() { // otherwise that is what it took

@@ -78,20 +78,30 @@ func (t *Tunnel) ranked(list []controlapi.Relay) []controlapi.Relay {
 // ready says that nothing is known against dialling a relay.
 func (k *tried) ready(now time.Time) bool { return k.fails == 0 && !now.Before(k.until) }
 
-// free are the listed relays that no slot uses, in the order in which they are to be
-// dialled: those that did not fail as they are wanted, then those that did, the one that
-// was left alone for the longest time first; otherwise who comes back to a dead one, as
-// often as its time has come, never gets to the living one behind it. mu is held.
-func (t *Tunnel) free(list []controlapi.Relay) []controlapi.Relay {
-	free, now := slices.DeleteFunc(t.ranked(list), t.taken), t.now()
+// free are the relays that no slot uses, in the order in which slot is to dial them: those
+// that did not fail as they are wanted, then the last one, then those that did fail, the one
+// that was left alone for the longest time first; otherwise who comes back to a dead one, as
+// often as its time has come, never gets to the living one behind it. The last one is for
+// one slot, and while the other has no session. mu is held.
+func (t *Tunnel) free(slot int, list []controlapi.Relay) []controlapi.Relay {
+	list, now := t.ranked(list), t.now()
+	last := t.cfg.Last
+	if last.Address != "" && !slices.Contains(list, last) && slot == 0 && t.sessions[1] == nil {
+		list = append(list, last)
+	} else {
+		last = controlapi.Relay{}
+	}
+	free := slices.DeleteFunc(list, t.taken)
 	order := func(r controlapi.Relay) int {
 		switch k := t.of(r); {
-		case k.ready(now):
+		case k.ready(now) && r != last:
 			return 0
+		case k.ready(now):
+			return 1
 		case k.firmly && now.Before(k.until):
-			return 2
+			return 3
 		}
-		return 1
+		return 2
 	}
 	slices.SortStableFunc(free, func(a, b controlapi.Relay) int {
 		if c := cmp.Compare(order(a), order(b)); c != 0 || order(a) == 0 {
@@ -115,11 +125,11 @@ func (t *Tunnel) pick(slot int) (chosen controlapi.Relay, wait time.Duration, ok
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for r := range t.known {
-		if !slices.Contains(list, r) {
+		if r != t.cfg.Last && !slices.Contains(list, r) {
 			delete(t.known, r)
 		}
 	}
-	free := t.free(list)
+	free := t.free(slot, list)
 	if len(free) == 0 {
 		return controlapi.Relay{}, 0, false
 	}
@@ -143,18 +153,18 @@ func (t *Tunnel) pickHanded(slot int) (chosen controlapi.Relay, ok bool) {
 	return chosen, true
 }
 
-// another says that there is a relay to be dialled at once, instead of one that failed.
-func (t *Tunnel) another() bool {
+// another says that there is a relay for slot to dial at once, instead of one that failed.
+func (t *Tunnel) another(slot int) bool {
 	list := t.cfg.Relays()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	free := t.free(list)
+	free := t.free(slot, list)
 	return len(free) > 0 && t.of(free[0]).ready(t.now())
 }
 
 // reachWait is how long the address of a relay that is being dialled has to answer.
 func (t *Tunnel) reachWait() time.Duration {
-	if t.another() {
+	if t.another(0) {
 		return silentFor
 	}
 	return dialWait
@@ -304,6 +314,8 @@ func (s *session) home() {
 			select {
 			case <-s.ctx.Done():
 			case <-woken:
+			case <-s.seeks:
+				s.seek()
 			}
 			continue
 		}
@@ -314,10 +326,39 @@ func (s *session) home() {
 			continue
 		}
 		leaveAt = time.Time{}
-		if other := t.elsewhere(s); other != nil && t.reach(s.ctx, better) && other.answers(s) {
+		other := t.elsewhere(s)
+		if (other != nil || s.relay == t.cfg.Last) && t.reach(s.ctx, better) && (other == nil || other.answers(s)) {
 			s.move(better)
 		}
 	}
+}
+
+// seek moves to a spare relay: those that are connected cannot carry the sync, and the node
+// of another may reach the store. That is not at once, as their other computers seek, too.
+func (s *session) seek() {
+	t := s.tunnel
+	sleep(s.ctx, nil, jitter(t.homeAfter))
+	if carrier := t.carrier(); carrier != nil {
+		if under, _ := carrier.sync.state(); under {
+			return
+		}
+	}
+	if spare, ok := t.spare(); ok {
+		s.move(spare)
+	}
+}
+
+// spare is a listed relay that no slot uses and whose time has come.
+func (t *Tunnel) spare() (controlapi.Relay, bool) {
+	list := t.cfg.Relays()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ranked, now := t.ranked(list), t.now()
+	i := slices.IndexFunc(ranked, func(r controlapi.Relay) bool { return !t.taken(r) && !now.Before(t.of(r).until) })
+	if i < 0 {
+		return controlapi.Relay{}, false
+	}
+	return ranked[i], true
 }
 
 // move has the slot connected to a better relay instead, once that has welcomed it: who
@@ -345,7 +386,7 @@ func (s *session) move(better controlapi.Relay) {
 func (t *Tunnel) handOver(slot int, w *welcomed) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w.node != "" && slices.Contains(t.nodes[:slots], w.node) || t.taken(w.relay) {
+	if w.node != "" && w.node == t.nodes[1-slot] || t.taken(w.relay) {
 		return errSameNode
 	}
 	t.next[slot] = w

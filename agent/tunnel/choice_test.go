@@ -85,7 +85,7 @@ func TestFailedRelaysHoldNobodyUp(t *testing.T) {
 		}
 		tun.release(0)
 		tun.note(got, why, 0)
-		if tun.another() != another {
+		if tun.another(0) != another {
 			t.Errorf("after %q there is another to be dialled at once: %v", want, !another)
 		}
 		now = now.Add(time.Minute) // everybody's time has come

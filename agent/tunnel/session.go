@@ -68,6 +68,7 @@ type session struct {
 	due    atomic.Int64    // when the next ping is, in nanoseconds since the tunnel began
 	late   atomic.Bool     // a ping was, since the last frame came: see stalled.go
 
+	seeks  chan struct{}       // has room for one: no relay that is connected can carry the sync
 	news   chan struct{}       // has room for one: there is something in untold or lost
 	untold []netip.Addr        // let in, and the relay does not know; guarded by tunnel.mu
 	lost   []tunnelwire.Ticket // of visits aborted, and the relay may not know; likewise
@@ -108,6 +109,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		probes: make(chan struct{}, 1),
 		pongs:  make(chan struct{}, 1),
 		news:   make(chan struct{}, 1),
+		seeks:  make(chan struct{}, 1),
 		sync:   syncing{answers: make(chan answer, 1)},
 		took:   w.took,
 	}
@@ -336,10 +338,7 @@ func (s *session) pulse(first time.Duration) {
 
 // probe makes sure soon that the relay still answers.
 func (s *session) probe() {
-	select {
-	case s.probes <- struct{}{}:
-	default:
-	}
+	signal(s.probes)
 }
 
 func (s *session) send(f tunnelwire.Frame) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// ErrNoSync says that no control connection carries the sync (any more).
-var ErrNoSync = errors.New("tunnel: no connection to a relay carries the sync")
+// errSyncEnded is where a session ended, and with it its sync.
+var errSyncEnded = errors.New("the connection to the relay has ended")
 
 // errAnswers says that the relay sent what belongs to no sync.
 var errAnswers = errors.New("the relay told a snapshot that makes no sense")
@@ -41,36 +42,33 @@ type answer struct {
 	err      error
 }
 
-// SyncedBy says whether a control connection carries the sync now, and whether one may
-// soon: relays are known, and none is connected. changed is closed when that may have
-// become otherwise.
-func (t *Tunnel) SyncedBy() (now, soon bool, changed <-chan struct{}) {
-	soon = t.cfg.Credential() != "" && len(t.cfg.Relays()) > 0
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.sessions[:slots] {
-		if s != nil {
-			now, soon = true, false
-		}
-	}
-	return now, soon, t.changed
-}
-
 // Sync waits until the computer's snapshot is another one than version and gives it to
 // take, or to have answered that it still is: the first call says so at once, the next
 // one waits for as long as it takes. Between them OnContact tells that the control plane
 // is there. An error of take ends the sync by that relay, and the next call asks the other
-// one; the connection stays, for visitors. ErrNoSync is returned when no connection
-// carries the sync; one call at a time.
+// one; the connection stays, for visitors. Where none stands, why the last one ended or
+// could not be made is an error: what a relay refused is a *controlapi.Error. One call at a
+// time.
 func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
 	for {
+		changed := t.Changes()
 		s := t.carrier()
 		if s == nil {
-			return ErrNoSync
+			select {
+			case <-changed:
+				continue
+			case err := <-t.failed:
+				return asRefusal(err)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 		answer, err := s.wait(ctx, version)
-		if errors.Is(err, ErrNoSync) || unavailable(err) && t.mayCarry(s) {
+		if errors.Is(err, errSyncEnded) || unavailable(err) && t.mayCarry(s) {
 			continue // the other relay's may carry it
+		}
+		if unavailable(err) {
+			signal(s.seeks)
 		}
 		if err != nil {
 			return err
@@ -81,6 +79,41 @@ func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.
 		}
 		return nil
 	}
+}
+
+func signal(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// tellFailed has Sync learn why no slot is connected: the newest reason counts.
+func (t *Tunnel) tellFailed(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if errors.Is(err, errBetter) || slices.ContainsFunc(t.sessions[:slots], func(s *session) bool { return s != nil }) {
+		return
+	}
+	t.forgetFailed()
+	t.failed <- err
+}
+
+// forgetFailed is called with mu held, by everybody who changes what there is.
+func (t *Tunnel) forgetFailed() {
+	select {
+	case <-t.failed:
+	default:
+	}
+}
+
+// asRefusal is what a relay refused as the control plane's word. How long it asked to be
+// left alone the slots obey.
+func asRefusal(err error) error {
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return &controlapi.Error{Code: refused.Code, Message: refused.Message}
+	}
+	return err
 }
 
 // carrier is the slot's session that carries the sync, or is to: one at a time, and neither the
@@ -134,7 +167,7 @@ func (s *session) wait(ctx context.Context, version string) (controlapi.Snapshot
 	case answer := <-s.sync.answers:
 		return answer.snapshot, answer.err
 	case <-s.ctx.Done():
-		return controlapi.Snapshot{}, ErrNoSync
+		return controlapi.Snapshot{}, errSyncEnded
 	case <-ctx.Done():
 		return controlapi.Snapshot{}, ctx.Err()
 	}

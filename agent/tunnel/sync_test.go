@@ -23,6 +23,7 @@ type plane struct {
 	asked   []string                   // with which versions
 	current controlapi.Snapshot
 	end     chan error // ends a sync with that
+	lost    error      // every sync ends with that, and each new one; nil for none
 }
 
 func newPlane(version string) *plane {
@@ -50,6 +51,10 @@ func (p *plane) tell(ctx context.Context, credentialSent, version string, tell f
 	p.mu.Lock()
 	id := len(p.asked)
 	p.asked = append(p.asked, version)
+	if p.lost != nil {
+		defer p.mu.Unlock()
+		return p.lost
+	}
 	p.tells[id] = tell
 	var first []byte
 	if p.current.Version != version {
@@ -80,6 +85,18 @@ func (p *plane) set(s controlapi.Snapshot) {
 	}
 }
 
+// lose has the plane's store gone.
+func (p *plane) lose() {
+	away := &controlapi.Error{Code: controlapi.CodeUnavailable, Message: "Not now."}
+	p.mu.Lock()
+	p.lost = away
+	under := len(p.tells)
+	p.mu.Unlock()
+	for range under {
+		p.end <- away
+	}
+}
+
 func (p *plane) syncs() (now, ever int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,17 +115,10 @@ func (w *world) next(version string) controlapi.Snapshot {
 	return got
 }
 
-// carried waits until the tunnel carries the sync.
-func (w *world) carried() {
-	w.t.Helper()
-	programs.Eventually(w.t, "a connection carries the sync", func() bool { now, _, _ := w.tunnel.SyncedBy(); return now })
-}
-
 func TestSyncOverTheTunnel(t *testing.T) {
 	t.Parallel()
 	p := newPlane("1")
 	w := start(t, options{relay: p.config})
-	w.carried()
 	if got := w.next(""); got.Version != "1" || got.Unchanged {
 		t.Fatalf("%+v", got)
 	}
@@ -160,7 +170,6 @@ func startPair(t *testing.T) *pair {
 		addresses = append(addresses, addr)
 	}
 	p.world = start(t, options{tunnel: func(c *tunnel.Config) { c.Relays = listOf(addresses...) }})
-	p.carried()
 	p.next("")
 	for plane, r := range p.relays {
 		programs.Eventually(t, "both relays are connected", func() bool { return r.Stats().Sessions == 1 })
@@ -279,7 +288,6 @@ func TestSleepingComputerParksNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlane("1")
 	w := start(t, options{relay: p.config})
-	w.carried()
 	w.next("")
 	if n := w.relay.Stats().Parked; n != 0 {
 		t.Fatalf("it parks %d", n)

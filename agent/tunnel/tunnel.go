@@ -38,7 +38,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/filelimit"
 )
 
@@ -65,6 +64,9 @@ type Config struct {
 	// where those do not answer or are far. It is asked again whenever one is to be
 	// dialled, so it may change; Relist makes a change count.
 	Relays func() []controlapi.Relay
+	// Last is where the control plane itself takes a tunnel, dialled where no listed relay
+	// can be reached or none is known; zero for nowhere.
+	Last controlapi.Relay
 	// Credential is the device credential; empty means that there is none yet.
 	Credential func() string
 	// RootCAs that a relay's certificate must lead to; nil means the system's.
@@ -72,8 +74,6 @@ type Config struct {
 	// OnContact is told that the control plane answered by a control connection, and how
 	// far its clock is at least ahead of this computer's; nil for not. See Sync.
 	OnContact func(ahead time.Duration)
-	// OnUnknown is called when a relay says that the credential is not valid; nil for not.
-	OnUnknown func()
 	// Near says that the relay is this process, from which no silence comes: nothing
 	// beats often.
 	Near bool
@@ -104,7 +104,8 @@ type Tunnel struct {
 	instance string // random, of this run of the program
 	began    time.Time
 
-	comes chan controlapi.Relay // that ask for an extra session, see keepExtras
+	comes  chan controlapi.Relay // that ask for an extra session, see keepExtras
+	failed chan error            // has room for one: why no slot is connected, for Sync
 
 	homeAfter, farBy time.Duration // see there
 
@@ -156,6 +157,7 @@ func New(cfg Config) (*Tunnel, error) {
 		woken:     make(chan struct{}),
 		known:     make(map[controlapi.Relay]*tried),
 		comes:     make(chan controlapi.Relay, extras),
+		failed:    make(chan error, 1),
 		homeAfter: homeAfter,
 		farBy:     farBy,
 		secureFor: make(map[string]time.Time),
@@ -288,6 +290,7 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 		}
 		lasted := time.Since(started)
 		t.note(relay, err, lasted)
+		t.tellFailed(err)
 		if lasted >= steadyAfter {
 			backoff = firstBackoff
 		}
@@ -298,10 +301,7 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 			wait, level = 0, slog.LevelInfo // it has been welcomed there
 		case errors.As(err, &refused) && refused.patient():
 			wait = refused.after() + jitter(refusedBackoff)
-			if refused.Code == tunnelwire.CodeUnauthorized && t.cfg.OnUnknown != nil {
-				t.cfg.OnUnknown()
-			}
-		case t.another():
+		case t.another(slot):
 			wait = jitter(firstBackoff)
 		default:
 			wait = jitter(backoff)
@@ -344,7 +344,7 @@ func (t *Tunnel) release(slot int) {
 
 // listed reports whether relay is still to be used.
 func (t *Tunnel) listed(relay controlapi.Relay) bool {
-	return slices.Contains(t.cfg.Relays(), relay)
+	return relay == t.cfg.Last || slices.Contains(t.cfg.Relays(), relay)
 }
 
 // setSession notes that slot is connected (or not, with nil) and raises the change.
@@ -353,6 +353,7 @@ func (t *Tunnel) setSession(slot int, s *session) {
 	defer t.mu.Unlock()
 	t.sessions[slot] = s
 	if s != nil {
+		t.forgetFailed()
 		s.tellOf(t.letInLately()...)
 		s.tellAborted(t.abortedLately()...)
 	}

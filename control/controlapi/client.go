@@ -108,6 +108,11 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 	return out.Snapshot, err
 }
 
+// Answers says whether the control plane answers, by what costs it nothing.
+func (c *Client) Answers(ctx context.Context) error {
+	return c.call(ctx, http.MethodGet, PathPublicKey, nil, &PublicKey{})
+}
+
 // PutApps reports the approved apps, all of them.
 func (c *Client) PutApps(ctx context.Context, apps Apps) error {
 	return c.call(ctx, http.MethodPut, PathApps, apps, nil)

@@ -46,15 +46,10 @@ func (a *announced) RemoteAddr() net.Addr { return a.remote }
 func (a *announced) LocalAddr() net.Addr  { return a.local }
 
 // withoutHeader is the connection whose bytes are copied: the kernel is asked to do
-// that, and knows nothing of announcements, nor of what nodes said to each other before.
+// that, and knows nothing of announcements.
 func withoutHeader(s stream) stream {
-	switch s := s.(type) {
-	case *announced:
-		return s.stream
-	case *peerStream:
-		if s.stream == stream(s.raw) {
-			return s.raw
-		}
+	if a, ok := s.(*announced); ok {
+		return a.stream
 	}
 	return s
 }

@@ -43,8 +43,7 @@ func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func(
 	if err := conn.SetDeadline(time.Now().Add(peerHandshake)); err != nil {
 		return err
 	}
-	_, _, takes := r.peerTLS.known()
-	secure := tls.Server(conn, takes)
+	secure := tls.Server(conn, r.peerTLS.server())
 	ctx, cancel := context.WithTimeout(life, peerHandshake)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -80,15 +79,8 @@ func (r *Relay) takeOver(life context.Context, visitor *peerStream, p *preface, 
 		_ = visitor.Close() // who asked may have gone with the answer
 		return err
 	}
-	answer := byte(peerBare)
-	if p.hello.offers(acmeALPN) {
-		answer = peerHere
-	}
-	if _, err := visitor.Write([]byte{answer}); err != nil {
+	if _, err := visitor.Write([]byte{peerHere}); err != nil {
 		return err
-	}
-	if answer == peerBare { // who asked has said nothing since
-		visitor.stream = visitor.raw
 	}
 	if err := visitor.SetDeadline(time.Time{}); err != nil {
 		return err

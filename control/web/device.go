@@ -228,7 +228,11 @@ func (h *handler) enrol(w http.ResponseWriter, r *http.Request) error {
 		return controlapi.Outdated()
 	}
 	started, err := h.svc.Enrolment.Begin(r.Context(), body, clientAddr(r))
-	return reply(w, started, err)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, started)
+	return nil
 }
 
 func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
@@ -240,7 +244,11 @@ func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
 		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: controlapi.SayOutdated}
 	}
 	enrolled, err := h.svc.Enrolment.Poll(r.Context(), body.DeviceCode)
-	return reply(w, enrolled, err)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, enrolled)
+	return nil
 }
 
 // endCredential ends the credential it is asked with.

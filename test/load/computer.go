@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -76,9 +77,17 @@ func newComputer(h home, in *shared, kept *controlapi.Snapshot) (c *computer, er
 	transport := controlapi.NewTransport(in.roots)
 	transport.DialContext = c.dialControl
 	c.client = &controlapi.Client{BaseURL: in.auth, Credential: h.Credential, HTTP: &http.Client{Transport: transport}}
+	auth := strings.TrimPrefix(in.auth, "https://")
 	c.tunnel, err = tunnel.New(tunnel.Config{
 		Open: c.open, Opened: c.opened.Subscribe,
-		Relays: c.relays, Credential: func() string { return h.Credential }, RootCAs: in.roots, Dial: c.dial,
+		Relays: c.relays, Last: controlapi.Relay{Address: auth, ServerName: authHost},
+		Credential: func() string { return h.Credential }, RootCAs: in.roots,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == auth {
+				return c.dialControl(ctx, network, address)
+			}
+			return c.dial(ctx, network, address)
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -214,12 +223,7 @@ func (c *computer) watch(ctx context.Context) {
 // counted is the control plane as the sync meets it.
 type counted struct{ *computer }
 
-func (c counted) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
-	began := c.begin()
-	s, err := c.client.Sync(ctx, version)
-	c.note(ctx, began, err)
-	return s, err
-}
+func (c counted) Answers(ctx context.Context) error { return c.client.Answers(ctx) }
 
 // begin counts a sync.
 func (c *computer) begin() time.Time {
@@ -247,12 +251,8 @@ func (c *computer) note(ctx context.Context, began time.Time, err error) {
 	}
 }
 
-// countedTunnel is the same by the tunnel, as far as one begins to wait.
+// countedTunnel is the tunnel as the sync meets it, as far as one begins to wait.
 type countedTunnel struct{ *computer }
-
-func (c countedTunnel) SyncedBy() (now, soon bool, changed <-chan struct{}) {
-	return c.tunnel.SyncedBy()
-}
 
 func (c countedTunnel) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
 	if c.remote.State().Connected { // nothing is missing, so it is no coming back
