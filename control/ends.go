@@ -93,8 +93,8 @@ func (p person) ending(apps []string, u until) person {
 	return p
 }
 
-// at is the row as it is at a moment.
-func (p person) at(now time.Time) person {
+// asOf is the row as it is at a moment.
+func (p person) asOf(now time.Time) person {
 	if len(p.Until) == 0 && len(p.Ended) == 0 {
 		return p
 	}
@@ -352,7 +352,7 @@ func (t *txn) end(e anEnd) error {
 		// A node of an earlier version wrote the row and left the end out.
 		p = p.ending([]string{e.app}, until{at: e.at})
 	}
-	p = p.at(t.now)
+	p = p.asOf(t.now)
 	if ended, ok := p.Ended[e.app]; ok && t.now.Sub(ended) >= endedFor {
 		p.Ended = dropped(p.Ended, func(id string) bool { return id == e.app })
 		if err := t.endWith(personWithdrawn, e.computer, e.account, []string{e.app}); err != nil {

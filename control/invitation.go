@@ -261,7 +261,7 @@ func computerWithOwner(tx kv.Tx, computerID string) (computer, Account, error) {
 // appsOpen are the live apps a person may open, those the invitation names
 // first.
 func (s *People) appsOpen(tx kv.Tx, c computer, row invitation, p person) ([]InvitedApp, error) {
-	p = p.at(s.now())
+	p = p.asOf(s.now())
 	return s.appsNamed(tx, c, p.Until, slices.DeleteFunc(append(slices.Clone(row.Apps), p.Apps...), func(id string) bool {
 		return !slices.Contains(p.Apps, id)
 	}))

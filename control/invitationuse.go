@@ -178,7 +178,7 @@ func (s *People) openInvitation(tx kv.Tx, hash, sessionToken string) (invitation
 	case !s.now().Before(row.Until): // it is kept longer, to say so
 		err = &InvitationOver{Ended: row.Until}
 	}
-	now := p.at(s.now())
+	now := p.asOf(s.now())
 	if err == nil && len(now.Apps) == 0 && len(now.Ended) > 0 {
 		err = &InvitationOver{Ended: slices.MaxFunc(slices.Collect(maps.Values(now.Ended)), time.Time.Compare)}
 	}
@@ -204,7 +204,7 @@ func (s *People) overInvitation(tx kv.Tx, hash, sessionToken string) error {
 	if err != nil || p.Status != controlapi.PersonActive {
 		return cmp.Or[error](err, over)
 	}
-	if over.Open, err = s.firstHost(tx, c, used.invitation, p.at(s.now())); err != nil {
+	if over.Open, err = s.firstHost(tx, c, used.invitation, p.asOf(s.now())); err != nil {
 		return err
 	}
 	return over

@@ -152,7 +152,7 @@ func (s *Knocks) read(tx kv.Tx, now time.Time, d Door, account Account) (b befor
 	if b.person, _, err = get[person](tx, keyPerson(id, account.ID)); err != nil {
 		return b, err
 	}
-	b.person = b.person.at(now)
+	b.person = b.person.asOf(now)
 	if b.from, _, err = get[controlapi.KnocksFrom](tx, keyComputerKnocks(id)); err != nil {
 		return b, err
 	}

@@ -45,7 +45,7 @@ func (s *People) Memberships(ctx context.Context, accountID string) ([]Membershi
 			if err != nil {
 				return err
 			}
-			p = p.at(s.now())
+			p = p.asOf(s.now())
 			m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
 			for _, a := range apps {
 				if a.Live && p.mayOpen(a.ID) {

@@ -173,7 +173,7 @@ func (s *Passwords) make(ctx context.Context, row appPassword, none error, on fu
 		if err != nil {
 			return MadePassword{}, err
 		}
-		app, err := appFor(tx, c.ID, p.at(tx.now), row.AppID, none)
+		app, err := appFor(tx, c.ID, p.asOf(tx.now), row.AppID, none)
 		if err != nil {
 			return MadePassword{}, err
 		}

@@ -14,7 +14,7 @@ import (
 func (s *Passwords) OfComputer(ctx context.Context, computerID string) ([]controlapi.PasswordInfo, error) {
 	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.PasswordInfo, error) {
 		people := map[string]person{}
-		err := eachPerson(tx, computerID, func(p person) error { people[p.AccountID] = p.at(s.now()); return nil })
+		err := eachPerson(tx, computerID, func(p person) error { people[p.AccountID] = p.asOf(s.now()); return nil })
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func (s *Passwords) Of(ctx context.Context, session Session, short string) ([]Pa
 			if short != "" && c.Name != short {
 				return nil
 			}
-			place, err := s.place(tx, c, p)
+			place, err := s.placeAt(tx, c, p)
 			out = append(out, place)
 			return err
 		})
@@ -81,11 +81,11 @@ func (s *Passwords) eachActive(tx kv.Tx, accountID string, fn func(computer, per
 		if err != nil || !found {
 			return err
 		}
-		return fn(c, p.at(s.now()))
+		return fn(c, p.asOf(s.now()))
 	})
 }
 
-func (s *Passwords) place(tx kv.Tx, c computer, p person) (PasswordPlace, error) {
+func (s *Passwords) placeAt(tx kv.Tx, c computer, p person) (PasswordPlace, error) {
 	place := PasswordPlace{Computer: s.computer(c)}
 	if p.Role != controlapi.RoleOwner {
 		owner, _, err := get[Account](tx, keyAccount(c.OwnerID))

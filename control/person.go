@@ -134,7 +134,7 @@ func (p person) mayOpen(appID string) bool {
 
 // wire is the row as agents are told of it at a moment.
 func (p person) wire(now time.Time) controlapi.Person {
-	p = p.at(now)
+	p = p.asOf(now)
 	apps := p.Apps
 	if apps == nil {
 		apps = []string{}
@@ -155,7 +155,7 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, u
 	if !found {
 		before = person{AccountID: account.ID, Email: account.Email}
 	}
-	now := before.at(t.now)
+	now := before.asOf(t.now)
 	p, err := now.next(ev, apps, t.now)
 	if err != nil {
 		return person{}, err

@@ -136,7 +136,7 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, err er
 	out.People = []controlapi.Person{}
 	people := map[string]person{}
 	err = eachPerson(tx, c.ID, func(p person) error {
-		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p.at(s.now)
+		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p.asOf(s.now)
 		return nil
 	})
 	if err != nil {

@@ -130,7 +130,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 		if err != nil {
 			return err
 		}
-		if !p.at(tx.now).mayOpen(v.App) {
+		if !p.asOf(tx.now).mayOpen(v.App) {
 			return refused
 		}
 		if ok, err := s.hostIsApps(tx, c, v.App, v.Host); err != nil {
@@ -197,7 +197,7 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 		if err != nil {
 			return controlapi.Visitor{}, err
 		}
-		if !p.at(tx.now).mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
+		if !p.asOf(tx.now).mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
 			return controlapi.Visitor{}, kept{refused}
 		}
 		return controlapi.Visitor{

@@ -139,7 +139,7 @@ func New(c Config) (*Access, error) {
 		// The control plane sends a new one; until then nobody is let in.
 		a.log.Warn("the stored snapshot cannot be used", "err", err)
 	} else if ok {
-		st.take(snap)
+		st.index(snap)
 		a.contactSaved = contact
 		if err := a.loadSilence(contact); err != nil {
 			return nil, err
@@ -163,8 +163,8 @@ func (a *Access) SetClockAhead(ahead time.Duration) {
 // FormerOwner says whether another account's computer had this one's name before.
 func (a *Access) FormerOwner() bool { return a.state.Load().snapshot.Computer.Former }
 
-// take fills the indexes from a snapshot.
-func (st *state) take(snap controlapi.Snapshot) {
+// index fills the indexes from a snapshot.
+func (st *state) index(snap controlapi.Snapshot) {
 	st.received, st.snapshot = true, snap
 	st.people = make(map[string]*person, len(snap.People))
 	for _, p := range snap.People {
@@ -205,7 +205,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	closed += a.swap(func(next *state) (changed bool) {
 		old = *next
 		*next = state{denied: old.denied, keys: old.keys, dark: old.dark}
-		next.take(snap)
+		next.index(snap)
 		same = old.received && old.snapshot.Computer.ID == snap.Computer.ID
 		a.noteEnds(next)
 		if !same {

@@ -74,8 +74,8 @@ func (c *controlClock) hear(ahead time.Duration) (moved bool) {
 	return !old.heard || by.Abs() > 2*halfDate
 }
 
-// settle forgets a jump: whatever ended by it has been told.
-func (c *controlClock) settle() {
+// forgetJump forgets a jump: whatever ended by it has been told.
+func (c *controlClock) forgetJump() {
 	if r := c.last.Load(); r.jump > 0 {
 		next := *r
 		next.jump = 0

@@ -96,19 +96,19 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 		}
 		return Decision{Reason: ReasonNotActive}
 	}
-	if reason := st.over(id, appID, p); reason != "" {
+	if reason := st.lapsed(id, appID, p); reason != "" {
 		return Decision{Reason: reason}
 	}
 	if appID != "" && p.Role != controlapi.RoleOwner {
-		if !p.opens[appID] || p.Until != nil && p.over(appID, a.clock.time) {
+		if !p.opens[appID] || p.Until != nil && p.hasEnded(appID, a.clock.time) {
 			return Decision{Reason: ReasonNotGiven}
 		}
 	}
 	return Decision{Allowed: true, Email: p.Email, Role: p.Role}
 }
 
-// over says why what p is known by opens nothing any more; empty when it does.
-func (st *state) over(id Identity, appID string, p *person) Reason {
+// lapsed says why what p is known by opens nothing any more; empty when it does.
+func (st *state) lapsed(id Identity, appID string, p *person) Reason {
 	switch {
 	case id.GrantID != "" && st.grants[id.GrantID]:
 		return ReasonGrant

@@ -37,8 +37,8 @@ type ends struct {
 	saved map[store.Share]bool // over, when the store was told last
 }
 
-// over says whether the end of an app of p has come.
-func (p *person) over(appID string, clock func() (now, least time.Time)) bool {
+// hasEnded says whether the end of an app of p has come.
+func (p *person) hasEnded(appID string, clock func() (now, least time.Time)) bool {
 	end, ends := p.Until[appID]
 	if !ends {
 		return false
@@ -179,7 +179,7 @@ func (a *Access) endShares() (next time.Duration) {
 	a.writing.Lock()
 	st := a.state.Load()
 	changed := st.received && a.noteEnds(st)
-	a.clock.settle()
+	a.clock.forgetJump()
 	a.writing.Unlock()
 	if changed {
 		if closed := a.closeRefused(); closed > 0 {

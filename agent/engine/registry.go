@@ -302,7 +302,7 @@ func (r *Registry) add(by Caller, req agentapi.RegisterRequest, calls procinfo.P
 		}
 		return 0, err
 	}
-	room := r.room(by)
+	room := r.checkFull(by)
 	switch twin := r.rows[key]; {
 	case r.stopped:
 		return refused(stopping())

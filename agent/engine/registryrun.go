@@ -75,11 +75,11 @@ func (r *Registry) ofApp(by Caller, appID string) (own []*registrant) {
 func (r *Registry) checkRoom(by Caller) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.room(by)
+	return r.checkFull(by)
 }
 
-// room refuses where there are too many registrations for another. mu is held.
-func (r *Registry) room(by Caller) error {
+// checkFull refuses where there are too many registrations for another. mu is held.
+func (r *Registry) checkFull(by Caller) error {
 	if len(r.rows) >= maxRegistrants {
 		return full()
 	}

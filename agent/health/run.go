@@ -16,7 +16,7 @@ func (h *Health) Run(ctx context.Context) error {
 	asking.SetLimit(atOnce)
 	defer func() { _ = asking.Wait() }()
 	for {
-		id, next := h.take()
+		id, next := h.nextDue()
 		if id != "" {
 			asking.Go(func() error { h.ask(ctx, id); return nil })
 			continue
@@ -45,9 +45,9 @@ func (h *Health) sleep(ctx context.Context, next time.Time) bool {
 	return ctx.Err() == nil
 }
 
-// take returns the app to be asked now, or when the next one is due: the latest that
+// nextDue returns the app to be asked now, or when the next one is due: the latest that
 // is wanted first, because for that somebody may be waiting.
-func (h *Health) take() (id string, next time.Time) {
+func (h *Health) nextDue() (id string, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.cfg.Now()

@@ -34,8 +34,8 @@ func (i item) name() words.Sentence {
 	return words.Of("the device credential")
 }
 
-// place is the directory of the item's file.
-func (i item) place() string {
+// dir is the directory of the item's file.
+func (i item) dir() string {
 	if i == "" {
 		return "owner"
 	}

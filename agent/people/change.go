@@ -30,7 +30,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	if err := p.canEnd(&req.Until); err != nil {
 		return agentapi.Invitation{}, err
 	}
-	release, err := p.room(by)
+	release, err := p.reserveNotice(by)
 	if err != nil {
 		return agentapi.Invitation{}, err
 	}
@@ -93,7 +93,7 @@ func (p *People) TakeBackInvitation(ctx context.Context, accountID string) error
 }
 
 func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
-	release, err := p.room(by)
+	release, err := p.reserveNotice(by)
 	if err != nil {
 		return agentapi.PersonChanged{}, err
 	}
@@ -231,7 +231,7 @@ func (p *People) begin(ctx context.Context, by Actor, over func(pending) bool) (
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	first, cancelFirst := context.WithTimeout(ctx, within)
 	defer cancelFirst()
-	done, err := p.take(first)
+	done, err := p.awaitTurn(first)
 	if err != nil {
 		cancel()
 		return nil, turn{}, unreachable()

@@ -130,8 +130,8 @@ func (p *People) liftGiven(accountID string, appIDs []string, upTo uint64) {
 	}
 }
 
-// take waits for the turn to send changes.
-func (p *People) take(ctx context.Context) (done func(), err error) {
+// awaitTurn waits for the turn to send changes.
+func (p *People) awaitTurn(ctx context.Context) (done func(), err error) {
 	select {
 	case p.turn <- struct{}{}:
 		return func() { <-p.turn }, nil

@@ -215,7 +215,7 @@ func (p *People) sendAll(ctx context.Context) error {
 	if len(p.unsent()) == 0 {
 		return nil
 	}
-	done, err := p.take(ctx)
+	done, err := p.awaitTurn(ctx)
 	if err != nil {
 		return err
 	}

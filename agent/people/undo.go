@@ -102,7 +102,7 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 		p.cfg.Log.Error("the owner could not be told of what a program did", "err", err, "kind", kind)
 	}
 	if takes {
-		p.took.told(id, with)
+		p.took.addNotice(id, with)
 	}
 	line.By, line.Notice = name.String(), id
 	p.happened(line, who, apps)
@@ -154,8 +154,8 @@ func (t *tookAway) add(by words.Sentence, accountID string, seen uint64) (togeth
 	return len(t.people) > 1
 }
 
-// told notes the notice that tells of it, in the place of others or beside them.
-func (t *tookAway) told(id uint64, instead []uint64) {
+// addNotice notes the notice that tells of it, in the place of others or beside them.
+func (t *tookAway) addNotice(id uint64, instead []uint64) {
 	if len(instead) > 0 {
 		t.notices = nil
 	}
@@ -163,10 +163,10 @@ func (t *tookAway) told(id uint64, instead []uint64) {
 	t.notices = t.notices[max(0, len(t.notices)-store.MaxUndos):]
 }
 
-// room keeps a place for the notice about what a program is about to give, until
+// reserveNotice keeps a place for the notice about what a program is about to give, until
 // release is called. It refuses while too many notices of that wait for the owner to see
 // them: otherwise the first of them could be buried. To take away needs none.
-func (p *People) room(by Actor) (release func(), err error) {
+func (p *People) reserveNotice(by Actor) (release func(), err error) {
 	if by.Owner {
 		return func() {}, nil
 	}

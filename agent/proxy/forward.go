@@ -66,7 +66,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 		defer p.waits.remove(v)
 		p.forwardDirect(&v.to, r, v)
 	} else {
-		v.settle(0) // net/http knows it longer than this
+		v.watch(0) // net/http knows it longer than this
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(w).EnableFullDuplex() // as sending.attempt does
 		}

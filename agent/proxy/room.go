@@ -92,7 +92,7 @@ func (r *rooms) enter(in room) (at seat, why full) {
 	return at, why
 }
 
-func (r *rooms) leave(at seat) {
+func (r *rooms) release(at seat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taken--

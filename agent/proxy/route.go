@@ -261,7 +261,7 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id acce
 	if why != roomFree {
 		return noRoom(v.at, why), false
 	}
-	defer p.rooms.leave(seat)
+	defer p.rooms.release(seat)
 	if !v.begin() {
 		return nil, true
 	}

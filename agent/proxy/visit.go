@@ -160,9 +160,9 @@ func (v *visit) part() (good bool) {
 	return !v.over
 }
 
-// settle prepares for a wait that may be long, of which so much is over: the visit is
+// watch prepares for a wait that may be long, of which so much is over: the visit is
 // cancelled when the visitor leaves, or when patience is over.
-func (v *visit) settle(waited time.Duration) {
+func (v *visit) watch(waited time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.open {

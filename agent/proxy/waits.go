@@ -82,7 +82,7 @@ func (w *waits) tick() {
 	w.round++
 	for v := w.oldest; v != nil && v.wait.round+1 < w.round; v = w.oldest {
 		w.unlink(v)
-		v.settle(moment) // while mu is held: whoever removes it now waits, and it is not used again before
+		v.watch(moment) // while mu is held: whoever removes it now waits, and it is not used again before
 	}
 	if w.running = w.oldest != nil; w.running {
 		w.timer.Reset(moment)

@@ -203,9 +203,9 @@ func (t *Tunnel) note(relay controlapi.Relay, err error, lasted time.Duration) {
 	}
 }
 
-// settle notes which node slot is connected to, which must not be the other slot's; an extra
+// claimNode notes which node slot is connected to, which must not be the other slot's; an extra
 // session's must be nobody's.
-func (t *Tunnel) settle(slot int, node string) error {
+func (t *Tunnel) claimNode(slot int, node string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	others := t.nodes[:]

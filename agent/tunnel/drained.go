@@ -26,13 +26,13 @@ func (s *session) drained() error {
 		return errDraining
 	}
 	if !known {
-		s.wg.Go(s.leave)
+		s.wg.Go(s.drain)
 	}
 	return nil
 }
 
-// leave ends the session as soon as another can stand in for it.
-func (s *session) leave() {
+// drain ends the session as soon as another can stand in for it.
+func (s *session) drain() {
 	t := s.tunnel
 	told := false
 	for s.ctx.Err() == nil {

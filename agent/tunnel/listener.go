@@ -104,11 +104,11 @@ func (c *visitorConn) Read(b []byte) (int, error) {
 
 // Close ends the visit.
 func (c *visitorConn) Close() error {
-	c.over()
+	c.finish()
 	return c.Conn.Close()
 }
 
-func (c *visitorConn) over() {
+func (c *visitorConn) finish() {
 	if c.ended != nil {
 		c.ended()
 	}
@@ -139,7 +139,7 @@ func (c *visitorConn) Cut() bool {
 // those who read.
 func (c *visitorConn) Abort() error {
 	defer c.aborted()
-	c.over()
+	c.finish()
 	conn := c.below()
 	if tcp, ok := conn.(interface{ SetLinger(sec int) error }); ok && !socket.Cut(conn) {
 		_ = tcp.SetLinger(0) // one that is closed already needs none

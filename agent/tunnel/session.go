@@ -98,7 +98,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 	defer conn.Close()
 	// Only a deadline or a close ends a read.
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if err := t.settle(slot, w.node); err != nil {
+	if err := t.claimNode(slot, w.node); err != nil {
 		return err
 	}
 	life, end := context.WithCancel(ctx)
@@ -259,7 +259,7 @@ func (s *session) read() error {
 		}
 		switch f.Type {
 		case tunnelwire.Open:
-			if err := s.take(f.Tickets, f.TLS); err != nil {
+			if err := s.openData(f.Tickets, f.TLS); err != nil {
 				return err
 			}
 		case tunnelwire.Missing:
@@ -285,9 +285,9 @@ func (s *session) read() error {
 	}
 }
 
-// take opens a data connection for each ticket, and gives back those that are
+// openData opens a data connection for each ticket, and gives back those that are
 // too many: a relay decides how much it asks for, but not how much we hold.
-func (s *session) take(tickets []tunnelwire.Ticket, secure bool) error {
+func (s *session) openData(tickets []tunnelwire.Ticket, secure bool) error {
 	for i, ticket := range tickets {
 		select {
 		case s.places <- struct{}{}:

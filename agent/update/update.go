@@ -242,7 +242,7 @@ func (c *Checker) ask(ctx context.Context) {
 	now := c.cfg.Now().UTC()
 	c.kept.Asked = now
 	if err == nil {
-		err = c.take(file, public, now)
+		err = c.accept(file, public, now)
 	}
 	if c.problem = (words.Sentence{}); err != nil {
 		why := words.Plain(shortened(err.Error()))
@@ -274,8 +274,8 @@ func shortened(text string) string {
 	return text
 }
 
-// take judges a file and keeps its manifest. The caller holds mu.
-func (c *Checker) take(file []byte, public ed25519.PublicKey, now time.Time) error {
+// accept judges a file and keeps its manifest. The caller holds mu.
+func (c *Checker) accept(file []byte, public ed25519.PublicKey, now time.Time) error {
 	m, err := open(file, public)
 	if err == nil {
 		err = m.stands(now)

@@ -249,12 +249,12 @@ func (g *gate) wait(t *turn, calls []chan error) {
 		}
 		g.byLength[now][t] = struct{}{}
 	}
-	g.place(t)
+	g.enqueue(t)
 }
 
-// place has a turn in the line while it may come in, and known by its name while there
+// enqueue has a turn in the line while it may come in, and known by its name while there
 // is anything of it. mu is held.
-func (g *gate) place(t *turn) {
+func (g *gate) enqueue(t *turn) {
 	if t == &g.first {
 		return
 	}
@@ -289,7 +289,7 @@ func (g *gate) giveUp(t *turn, call chan error, gone bool) {
 	i := slices.Index(t.calls, call)
 	if i < 0 {
 		if <-call == nil {
-			g.leave(t)
+			g.release(t)
 		}
 		return
 	}
@@ -318,15 +318,15 @@ func (g *gate) entered(t *turn, err error) (leave func(answered bool), _ error) 
 			g.passed = time.Now()
 			g.held += (g.passed.Sub(began) - g.held) / 16
 		}
-		g.leave(t)
+		g.release(t)
 	}, nil
 }
 
-// leave gives back the place of a call of t. mu is held.
-func (g *gate) leave(t *turn) {
+// release gives back the place of a call of t. mu is held.
+func (g *gate) release(t *turn) {
 	g.inside--
 	t.inside--
-	g.place(t)
+	g.enqueue(t)
 	g.letIn()
 }
 

@@ -67,7 +67,7 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 	}
 	r.wg.Go(func() {
 		r.dismiss(sent, limitHandshakes)
-		decided := sync.OnceFunc(func() { r.door.leave(waiting) })
+		decided := sync.OnceFunc(func() { r.door.release(waiting) })
 		defer decided()
 		if r.mustAnnounce(conn) {
 			visitor, err := readAnnouncement(c, r.cfg.FirstBytes)

@@ -19,7 +19,7 @@ const handshakeWait = 10 * time.Second
 func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided func()) {
 	source := sourceOf(conn.RemoteAddr())
 	agent := p.hello.offers(controlapi.TunnelALPN) || slices.ContainsFunc(controlapi.TunnelsBefore, p.hello.offers)
-	if agent && (r.draining.Load() || !r.ramp.take(source)) {
+	if agent && (r.draining.Load() || !r.ramp.allow(source)) {
 		// Told apart before the handshake, which is what a storm of agents costs.
 		r.counters.deferredCount.Add(1)
 		r.reached(limitAdmissions)
@@ -33,7 +33,7 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		return
 	}
 	r.dismiss(sent, limitAuth)
-	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.auth.leave(place) }}
+	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.auth.release(place) }}
 	p.release()
 	secure := tls.Server(prefixed, r.tls)
 	ctx, cancel := context.WithTimeout(life, handshakeWait)

@@ -84,7 +84,7 @@ func (d *directory) reachedAt(node string) (address string, ok bool) {
 // makeRoom has extra sessions leave where there is no room for s, unless s is one: those of
 // its own computer first, whose visitors come by s from now on. mu is held.
 func (t *routes) makeRoom(s *session) (left []*session, ok bool) {
-	tunnels := t.limits.room(s.extra) - t.tunnels - 1 // beside s
+	tunnels := t.limits.maxTunnels(s.extra) - t.tunnels - 1 // beside s
 	enough := func() bool { return tunnels >= 0 }
 	leaves := func(old *session) {
 		if old.extra && !enough() && !slices.Contains(left, old) {

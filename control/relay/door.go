@@ -70,7 +70,7 @@ func (d *door) enter(conn io.Closer, source netip.Prefix) (c, sent *newcomer, ok
 		return nil, nil, false
 	}
 	c = &newcomer{conn: conn, source: source}
-	d.place(c)
+	d.add(c)
 	return c, sent, true
 }
 
@@ -101,7 +101,7 @@ func (d *door) rename(c *newcomer, source netip.Prefix) (sent *newcomer) {
 	d.remove(c)
 	sent, _ = d.makeRoom(source)
 	c.source = source
-	d.place(c)
+	d.add(c)
 	return sent
 }
 
@@ -150,8 +150,8 @@ func (d *door) busy(c *newcomer, busy bool) {
 	d.enlist(c)
 }
 
-// leave takes c off the door's account, if it is still on it.
-func (d *door) leave(c *newcomer) {
+// release takes c off the door's account, if it is still on it.
+func (d *door) release(c *newcomer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.inAll != nil || c.kept {
@@ -190,8 +190,8 @@ func (d *door) inside() int {
 	return d.count
 }
 
-// place, remove, enlist and unlist are called with mu held.
-func (d *door) place(c *newcomer) {
+// add, remove, enlist and unlist are called with mu held.
+func (d *door) add(c *newcomer) {
 	theirs := d.sources[c.source]
 	if theirs == nil {
 		theirs = new(ofSource)

@@ -69,9 +69,9 @@ func TestTheOldestGoesForANewcomer(t *testing.T) {
 	if own.inAll != nil || d.inside() != 200 {
 		t.Errorf("%d are here", d.inside())
 	}
-	d.leave(own) // a second time changes nothing
+	d.release(own) // a second time changes nothing
 	for _, c := range line {
-		d.leave(c)
+		d.release(c)
 	}
 	if d.inside() != 0 || len(d.sources) != 0 {
 		t.Errorf("%d of %d sources are left", d.inside(), len(d.sources))

@@ -94,7 +94,7 @@ func LetIn(r *http.Request) {
 		return
 	}
 	for _, part := range h.parts {
-		h.relay.heads.leave(part)
+		h.relay.heads.release(part)
 	}
 	h.known, h.parts = true, nil
 	h.fill()
@@ -186,7 +186,7 @@ func (h *head) Give(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.bytes = max(0, h.bytes-n) // of a connection that is closed all may have gone
-	h.leave()
+	h.shrink()
 }
 
 // came is Take for what was read over HTTP/1.1. A connection for which there is no room is
@@ -220,7 +220,7 @@ func (h *head) end() {
 	}
 	if h.serving {
 		h.serving, h.bytes = false, 0
-		h.leave()
+		h.shrink()
 	}
 }
 
@@ -246,8 +246,8 @@ func (h *head) Close() error {
 	return h.conn.Close()
 }
 
-// over is called when the connection was closed.
-func (h *head) over() {
+// closedNow is called when the connection was closed.
+func (h *head) closedNow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, timer := range []*time.Timer{h.first, h.parting} { // each holds all that is left of it
@@ -262,14 +262,14 @@ func (h *head) over() {
 	if !h.serving && h.h2 == nil {
 		h.bytes = 0
 	}
-	h.leave()
+	h.shrink()
 }
 
-// leave takes what it does not need off the door. mu is held.
-func (h *head) leave() {
+// shrink takes what it does not need off the door. mu is held.
+func (h *head) shrink() {
 	for len(h.parts) > h.places() {
 		last := len(h.parts) - 1
-		h.door().leave(h.parts[last])
+		h.door().release(h.parts[last])
 		h.parts = h.parts[:last]
 	}
 	if h.bytes == 0 && h.empty != nil {
@@ -285,7 +285,7 @@ func (h *head) emptied() <-chan struct{} {
 	if h.empty == nil {
 		h.empty = make(chan struct{})
 		if h.bytes == 0 {
-			defer h.leave()
+			defer h.shrink()
 		}
 	}
 	return h.empty

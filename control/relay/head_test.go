@@ -75,7 +75,7 @@ type holding struct {
 
 func (c *holding) Close() error {
 	if !c.closed.Swap(true) {
-		c.head.over()
+		c.head.closedNow()
 		go func() {
 			c.gone.Store(true)
 			c.head.end()
@@ -152,7 +152,7 @@ func TestAClosedOneHoldsUntilItLetsGo(t *testing.T) {
 		if !closed.Take(heldByStrangers) {
 			t.Fatal("there is no room for the first")
 		}
-		closed.over()
+		closed.closedNow()
 		if held := r.heads.inside(); held != heldByStrangers/heldPart {
 			t.Errorf("it has %d places", held)
 		}
@@ -163,7 +163,7 @@ func TestAClosedOneHoldsUntilItLetsGo(t *testing.T) {
 		if held := r.heads.inside(); held != 0 || !next.Take(heldPart) {
 			t.Errorf("%d places are taken once it let go, or there is no room", held)
 		}
-		next.over()
+		next.closedNow()
 		next.end()
 	})
 }
@@ -173,14 +173,14 @@ func TestGoesBeforeItWaits(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, func(c *Config) { c.FirstRequest = time.Hour })
 	h := newHead(r, nil, netip.Prefix{}, &newcomer{})
-	h.over()
+	h.closedNow()
 	h.await()
 	if h.first.Stop() {
 		t.Error("it is waited for still")
 	}
 	h.begin() // of what had come with the handshake
 	h.end()
-	h.over()
+	h.closedNow()
 }
 
 // Weakness: a connection that had given way by one of its places gave way by the next again,
@@ -191,8 +191,8 @@ func TestNoTimerKeepsOneThatIsGone(t *testing.T) {
 	r := newRelay(t, func(c *Config) { c.FirstRequest = time.Hour })
 	goes := func(h *head) { _ = h.Close() }
 	for what, ends := range map[string][]func(h *head){
-		"closed, and gave way again": {(*head).over, goes},
-		"said goodbye, and closed":   {goes, (*head).over},
+		"closed, and gave way again": {(*head).closedNow, goes},
+		"said goodbye, and closed":   {goes, (*head).closedNow},
 	} {
 		conn, visitor := net.Pipe()
 		h := newHead(r, conn, netip.Prefix{}, &newcomer{})

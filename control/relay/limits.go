@@ -112,10 +112,10 @@ func (l Limits) For(files int) Limits {
 	return l
 }
 
-// room is how many control connections there may be. The last quarter is not for computers
+// maxTunnels is how many control connections there may be. The last quarter is not for computers
 // that have other connections: strangers can have those come, and they leave the other three
 // where others need them.
-func (l Limits) room(extra bool) int {
+func (l Limits) maxTunnels(extra bool) int {
 	if extra {
 		return l.Tunnels - l.Tunnels/4
 	}
@@ -184,7 +184,7 @@ func (s *bySource) inside() int {
 	return s.count
 }
 
-func (s *bySource) leave(source netip.Prefix) {
+func (s *bySource) release(source netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count--

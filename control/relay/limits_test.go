@@ -35,7 +35,7 @@ func TestFewSourcesLeaveRoom(t *testing.T) {
 	}
 	for range 3 {
 		for i := range 12 {
-			s.leave(source(i))
+			s.release(source(i))
 		}
 	}
 	for s.enter(source(200)) {

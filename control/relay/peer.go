@@ -161,7 +161,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	}
 	away, err := r.routes.enterAway(source)
 	if err != nil {
-		r.visitors.leave(source)
+		r.visitors.release(source)
 		return err
 	}
 	decided()
@@ -186,7 +186,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 			f.ended = func(up, down int64) {
 				r.counters.bytesUp.Add(uint64(up))
 				r.counters.bytesDown.Add(uint64(down))
-				r.visitors.leave(source)
+				r.visitors.release(source)
 				r.routes.part(away, f, source)
 				r.wg.Done()
 			}
@@ -206,8 +206,8 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 		r.log.Warn("a relay of this service does not answer", "node", node.Node, "address", node.Peer, "err", err)
 		err = errNoConnection
 	}
-	r.visitors.leave(source)
-	r.routes.leave(away, source)
+	r.visitors.release(source)
+	r.routes.release(away, source)
 	return err
 }
 

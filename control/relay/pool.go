@@ -219,9 +219,9 @@ func (s *session) forgetTicket(id ticketID, entry issued) {
 	}
 }
 
-// take returns a data connection, idle or as soon as one comes, at most until
+// dataConn returns a data connection, idle or as soon as one comes, at most until
 // the deadline. Those whose agent has gone meanwhile are passed over.
-func (s *session) take(secure bool, c *computer, source netip.Prefix, deadline time.Time) (*dataConn, error) {
+func (s *session) dataConn(secure bool, c *computer, source netip.Prefix, deadline time.Time) (*dataConn, error) {
 	p := &s.pools[plainPool]
 	if secure {
 		p = &s.pools[securePool]
@@ -232,7 +232,7 @@ func (s *session) take(secure bool, c *computer, source netip.Prefix, deadline t
 			return nil, err
 		}
 		if data == nil {
-			defer s.line.leave(source)
+			defer s.line.release(source)
 			return s.await(p, w, deadline)
 		}
 		if data.alive() {

@@ -172,7 +172,7 @@ func (c *prefixedConn) Read(b []byte) (int, error) {
 func (c *prefixedConn) Close() error {
 	c.uncount()
 	if c.head != nil {
-		c.head.over()
+		c.head.closedNow()
 	}
 	return c.Conn.Close()
 }

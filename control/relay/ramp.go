@@ -46,8 +46,8 @@ func newRamp(perSecond, perSource int, rampUp time.Duration, now func() time.Tim
 	}
 }
 
-// take reports whether one more from source may come in now.
-func (r *ramp) take(source netip.Prefix) bool {
+// allow reports whether one more from source may come in now.
+func (r *ramp) allow(source netip.Prefix) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()

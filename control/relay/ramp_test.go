@@ -23,7 +23,7 @@ func TestRampLetsInMoreAndMore(t *testing.T) {
 	now := &clock{now: time.Unix(0, 0)}
 	r := newRamp(100, 100, 10*time.Second, now.Now)
 	admitted := func() (n int) {
-		for r.take(network(1)) {
+		for r.allow(network(1)) {
 			n++
 		}
 		return n
@@ -71,7 +71,7 @@ func TestOneSourceCannotKeepAgentsAway(t *testing.T) {
 	r := newRamp(500, 50, 10*time.Second, now.Now)
 	greedy := func() (n int) {
 		for range 10_000 {
-			if r.take(network(1)) {
+			if r.allow(network(1)) {
 				n++
 			}
 		}
@@ -87,7 +87,7 @@ func TestOneSourceCannotKeepAgentsAway(t *testing.T) {
 			t.Errorf("after %v the greedy one is let in %d times, want %d", step.after, got, step.share)
 		}
 		for range 5 {
-			if others++; !r.take(network(1 + others)) {
+			if others++; !r.allow(network(1 + others)) {
 				t.Errorf("number %d of the others is kept away", others)
 			}
 		}
@@ -101,7 +101,7 @@ func TestRampForgetsSources(t *testing.T) {
 	r := newRamp(1<<20, 1, time.Second, now.Now)
 	now.advance(time.Minute)
 	for i := range 3 * rampSources {
-		if !r.take(network(i)) && i < 1<<16 {
+		if !r.allow(network(i)) && i < 1<<16 {
 			t.Fatalf("source %d is kept away", i)
 		}
 		if len(r.sources) > rampSources {
@@ -121,11 +121,11 @@ func TestManySourcesCannotKeepAgentsAway(t *testing.T) {
 	pressed := 0
 	for ms := range 60_000 {
 		for i := range 40 {
-			if r.take(network(i)) {
+			if r.allow(network(i)) {
 				pressed++
 			}
 		}
-		if ms%500 == 499 && !r.take(network(100+ms/500)) {
+		if ms%500 == 499 && !r.allow(network(100+ms/500)) {
 			t.Fatalf("an agent was put off after %d ms", ms+1)
 		}
 		now.advance(time.Millisecond)

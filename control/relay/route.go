@@ -224,7 +224,7 @@ func (t *routes) enter(serverName string, source netip.Prefix, now time.Time) (*
 	return c, nil
 }
 
-func (t *routes) leave(c *computer, source netip.Prefix) {
+func (t *routes) release(c *computer, source netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.left(c, source)
@@ -233,7 +233,7 @@ func (t *routes) leave(c *computer, source netip.Prefix) {
 // left counts a visitor out. mu is held.
 func (t *routes) left(c *computer, source netip.Prefix) {
 	t.visitors--
-	c.visitors.leave(source)
+	c.visitors.release(source)
 	t.forget(c)
 	if t.visitors == 0 && t.quiet != nil {
 		close(t.quiet)

@@ -62,9 +62,9 @@ func pipeRoom() int {
 	return max(1, pages/2/(pipeSize/os.Getpagesize()))
 }
 
-// take returns no pipe when too many are out, or the kernel has no room for one that
+// get returns no pipe when too many are out, or the kernel has no room for one that
 // is worth having.
-func (p *pipePool) take() (pipe, bool) {
+func (p *pipePool) get() (pipe, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out == p.most {
@@ -160,7 +160,7 @@ type splicer struct {
 
 // newSplicer returns none where no pipe is to be had: then bytes are copied.
 func newSplicer(dst, src *net.TCPConn, pipes *pipePool) (*splicer, bool) {
-	taken, ok := pipes.take()
+	taken, ok := pipes.get()
 	if !ok {
 		return nil, false
 	}

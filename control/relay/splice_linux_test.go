@@ -186,14 +186,14 @@ func seenNear(t *testing.T, conn, peer *net.TCPConn) {
 func TestPipesAreBounded(t *testing.T) {
 	t.Parallel()
 	p := &pipePool{most: 2}
-	one, ok1 := p.take()
-	two, ok2 := p.take()
-	if _, ok := p.take(); !ok1 || !ok2 || ok {
+	one, ok1 := p.get()
+	two, ok2 := p.get()
+	if _, ok := p.get(); !ok1 || !ok2 || ok {
 		t.Fatal("the third of two pipes was given out, or one of the first was not")
 	}
 	p.put(one, true)
 	p.put(two, false)
-	if again, ok := p.take(); !ok || again != one || len(p.free) != 0 {
+	if again, ok := p.get(); !ok || again != one || len(p.free) != 0 {
 		t.Errorf("%v, %v: not the pipe that was empty", again, ok)
 	}
 	one.close()

@@ -176,8 +176,8 @@ func TestKeptOnesGoForNobody(t *testing.T) {
 	if _, _, ok := d.enter(nil, source); ok || d.sendFirst() != nil {
 		t.Error("one that is kept had to go")
 	}
-	d.leave(first)
-	d.leave(first)
+	d.release(first)
+	d.release(first)
 	if _, sent, ok := d.enter(nil, source); !ok || sent != nil || d.count != 2 || d.sources[source].count != 2 {
 		t.Errorf("%d are here", d.count)
 	}
@@ -203,7 +203,7 @@ func TestKeptOnesLeavePlaces(t *testing.T) {
 			t.Fatal("the oldest that is not kept did not go for one more")
 		}
 		for _, c := range append(all, last) {
-			r.auth.leave(c)
+			r.auth.release(c)
 		}
 	}
 }

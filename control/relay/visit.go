@@ -37,7 +37,7 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		return
 	}
 	if !r.visitors.enter(source) {
-		r.routes.leave(c, source)
+		r.routes.release(c, source)
 		r.turnAway(conn, p, overLimit(limitVisitors))
 		return
 	}
@@ -53,7 +53,7 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 			break
 		}
 		var data *dataConn
-		if data, err = s.take(secure, c, source, deadline); err != nil {
+		if data, err = s.dataConn(secure, c, source, deadline); err != nil {
 			if errors.Is(err, errSessionOver) && life.Err() == nil {
 				continue // the agent may have come back on another
 			}
@@ -71,8 +71,8 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		}
 		r.counters.retried.Add(1)
 	}
-	r.visitors.leave(source)
-	r.routes.leave(c, source)
+	r.visitors.release(source)
+	r.routes.release(c, source)
 	// A tunnel that died here may have come back elsewhere.
 	if mayBeElsewhere(err) && life.Err() == nil {
 		elsewhere := r.forward(life, conn, p, decided)
@@ -139,7 +139,7 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 		r.counters.bytesUp.Add(uint64(up))
 		r.counters.bytesDown.Add(uint64(down))
 		source := sourceOf(conn.RemoteAddr())
-		r.visitors.leave(source)
+		r.visitors.release(source)
 		r.routes.part(c, f, source)
 		r.wg.Done()
 	}

@@ -71,7 +71,7 @@ func (s *sharing) run(ctx context.Context, line []string) error {
 		}
 		err = notStarted(line[0], err)
 	}
-	return s.over(err)
+	return s.finish(err)
 }
 
 // notStarted says why a program could not be started, in the system's words where
@@ -106,7 +106,7 @@ func (s *sharing) with(ctx context.Context, c *child, wished int) error {
 		defer close(ending)
 		c.end(ctx.Err() != nil)
 	}()
-	err = s.over(unlessStopped(err)) // nobody is sent to a program that ends
+	err = s.finish(unlessStopped(err)) // nobody is sent to a program that ends
 	<-ending
 	if err == nil && c.code() != 0 {
 		err = commandline.Passed(c.code())

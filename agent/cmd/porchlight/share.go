@@ -77,7 +77,7 @@ options.`,
 		if err := s.reach(ctx); err != nil {
 			return unlessStopped(err)
 		}
-		return s.over(unlessStopped(s.show(ctx)))
+		return s.finish(unlessStopped(s.show(ctx)))
 	}
 	return cmd
 }
@@ -346,9 +346,9 @@ func (s *sharing) awaitAgent(ctx context.Context) error {
 	return agentapi.ErrNotRunning
 }
 
-// over ends it all; err is why. Of an agent that was stopped only what is left to do
+// finish ends it all; err is why. Of an agent that was stopped only what is left to do
 // is said.
-func (s *sharing) over(err error) error {
+func (s *sharing) finish(err error) error {
 	left := s.end()
 	if left != nil && errors.Is(err, agentapi.ErrNotRunning) {
 		return left
