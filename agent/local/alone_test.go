@@ -27,7 +27,7 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	bob := h.browser(t)
-	link, err := h.mailedLink(bobEmail)(ctx)
+	link, err := h.mails.Link(ctx, bobEmail)
 	programs.Must(t, err)
 	page, err := bob.Open(ctx, link)
 	programs.Must(t, err)

@@ -176,7 +176,7 @@ func (h *house) mortalOn(t *testing.T, address string) (end, start func()) {
 func (h *house) theOwner(t *testing.T, address string) (get func(want int, body string)) {
 	t.Helper()
 	browser, account := h.browser(t), h.agent.Account()
-	if page, err := browser.SignIn(t.Context(), address, account.Email, h.mailedLink(account.Email)); err != nil || page.Body != "the app" {
+	if page, err := browser.SignIn(t.Context(), address, account.Email, h.mails); err != nil || page.Body != "the app" {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	return func(want int, body string) {

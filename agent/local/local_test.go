@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -120,7 +119,7 @@ func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.
 	if _, err := h.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}); err != nil {
 		t.Fatal(err)
 	}
-	link, err := h.mailedLink(email)(ctx)
+	link, err := h.mails.Link(ctx, email)
 	programs.Must(t, err)
 	_, token, _ := strings.Cut(link, "token=")
 	if _, err := h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{}); err != nil {
@@ -142,11 +141,6 @@ func (h *house) computerID(t *testing.T) string {
 func (h *house) await(t *testing.T, done func() bool) {
 	t.Helper()
 	programs.Eventually(t, "what this test waits for", done)
-}
-
-// mailedLink waits for the newest mail to the address whose link no test took.
-func (h *house) mailedLink(email string) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) { return h.mails.Link(ctx, email) }
 }
 
 func (h *house) browser(t *testing.T) *visitor.Visitor {

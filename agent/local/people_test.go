@@ -57,7 +57,7 @@ func TestSpec(t *testing.T) {
 	// accept clicks the newest invitation.
 	accept := func(t *testing.T) {
 		t.Helper()
-		link, err := h.mailedLink(bobEmail)(ctx)
+		link, err := h.mails.Link(ctx, bobEmail)
 		programs.Must(t, err)
 		page, err := bob.Open(ctx, link)
 		if err != nil || page.Status != http.StatusOK {

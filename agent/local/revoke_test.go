@@ -111,7 +111,7 @@ func (s *scene) signedIn(t *testing.T, v *visitor.Visitor, app, email string) cl
 	address := "https://" + app + "." + s.agent.Account().Host + "/"
 	page, err := v.Open(t.Context(), address)
 	if err == nil && page.URL.Host != app+"."+s.agent.Account().Host {
-		page, err = v.SignIn(t.Context(), address, email, s.mailedLink(email))
+		page, err = v.SignIn(t.Context(), address, email, s.mails)
 	}
 	if err != nil || page.Status != http.StatusOK || page.Body != "open to "+email {
 		t.Fatalf("signing in at %s: %+v, %v", app, page, err)

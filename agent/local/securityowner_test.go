@@ -18,7 +18,7 @@ import (
 // visitor ends at this host, and the sign-in service sends nobody elsewhere.
 func openRedirect(t *testing.T, s *street) {
 	browser := s.browser(t)
-	if _, err := browser.SignIn(t.Context(), s.address, bobEmail, s.mailedLink(bobEmail)); err != nil {
+	if _, err := browser.SignIn(t.Context(), s.address, bobEmail, s.mails); err != nil {
 		t.Fatal(err)
 	}
 	for _, target := range []string{"//evil.example/", "/%5cevil.example", "/%2f%2fevil.example", "/@evil.example", "/.porchlight/callback?code=x&state=y", "/?next=https://evil.example"} {
@@ -111,7 +111,7 @@ func luredStranger(t *testing.T, s *street) {
 	if _, err := s.controlPlane.Service.Computers.Ensure(ctx, email, "carol"); err != nil {
 		t.Fatal(err)
 	}
-	page, err := s.browser(t).SignIn(ctx, s.address, email, s.mailedLink(email))
+	page, err := s.browser(t).SignIn(ctx, s.address, email, s.mails)
 	programs.Must(t, err)
 	if page.Status != http.StatusForbidden || !strings.HasPrefix(page.URL.String(), s.agent.Account().AuthURL+"/") || strings.Contains(page.Body, "code=") {
 		t.Errorf("HTTP %d at %s:\n%s", page.Status, page.URL, page.Body)
@@ -136,7 +136,7 @@ func scriptInNames(t *testing.T, s *street) {
 		t.Fatal(err)
 	}
 	account := s.agent.Account()
-	page, err := s.browser(t).SignIn(ctx, account.URL, account.Email, s.mailedLink(account.Email))
+	page, err := s.browser(t).SignIn(ctx, account.URL, account.Email, s.mails)
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("%+v, %v", page, err)
 	}

@@ -42,7 +42,7 @@ func startStreet(t *testing.T) *street {
 	s.host = strings.TrimPrefix(s.address, "https://")
 	s.bobID = s.joined(t, bobEmail, "Notes").AccountID
 	s.bob = s.browser(t)
-	page, err := s.bob.SignIn(t.Context(), s.address, bobEmail, s.mailedLink(bobEmail))
+	page, err := s.bob.SignIn(t.Context(), s.address, bobEmail, s.mails)
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("bob signs in: %+v, %v", page, err)
 	}

@@ -9,15 +9,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/ownersecret"
-	"porchlight/test/programs"
 	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
@@ -26,9 +21,7 @@ const memberEmail = "bob@example.net"
 
 // computer is somebody's computer with an agent on it in local mode.
 type computer struct {
-	*programs.Process
-	data    string
-	api     string // of the open tier
+	*rig.Computer
 	open    *agentapi.Client
 	owner   *agentapi.Client
 	account agentapi.Account
@@ -37,41 +30,20 @@ type computer struct {
 }
 
 // startComputer runs an agent on a data directory, a new one mostly, with more flags.
-func (s *stage) startComputer(ctx context.Context, data string, more ...string) (*computer, error) {
-	flags := append([]string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, more...)
-	program := filepath.Join(s.bin, "porchlight")
-	if s.agentFiles > 0 {
-		program, flags = "sh", append([]string{"-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(s.agentFiles), program}, flags...)
-	}
-	p, line, err := s.start(ctx, []string{"PORCHLIGHT_DATA=" + data, "PORCHLIGHT_API="}, program, flags...)
-	if err != nil {
+func (s *stage) startComputer(ctx context.Context, data string, more ...string) (c *computer, err error) {
+	c = &computer{}
+	if c.Computer, err = s.rig(s.agentFiles).Computer(ctx, data, append([]string{"--local"}, more...)...); err != nil {
 		return nil, err
 	}
-	if !strings.Contains(line, "Porchlight is on") {
-		return nil, fmt.Errorf("the agent said %q", line)
-	}
-	running, err := agentapi.ReadRunning(data)
-	if err != nil {
+	if c.open, c.owner, err = c.Clients(ctx); err != nil {
 		return nil, err
 	}
-	secret, err := ownersecret.File(data).Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &computer{Process: p, data: data, api: running.API, open: agentapi.New(running.API), owner: agentapi.NewOwner(running.OwnerSocket, secret)}
 	c.mails = rig.Outbox(c.owner.Outbox)
 	if c.account, err = c.owner.Account(ctx); err != nil {
 		return nil, err
 	}
-	pem, err := os.ReadFile(filepath.Join(data, "ca", "root.pem"))
-	if err != nil {
-		return nil, err
-	}
-	c.roots = x509.NewCertPool()
-	if !c.roots.AppendCertsFromPEM(pem) {
-		return nil, errors.New("the root certificate cannot be read")
-	}
-	return c, nil
+	c.roots, err = rig.Roots(rig.Authority(data))
+	return c, err
 }
 
 // publish asks for an address for an app and has the owner approve it. The agent asks no
@@ -99,15 +71,8 @@ func (c *computer) invite(ctx context.Context, email string, labels ...string) (
 		return nil, none, err
 	}
 	browser := visitor.New(c.roots)
-	page, err := browser.Open(ctx, link)
-	if err != nil {
+	if err := browser.Accept(ctx, link); err != nil {
 		return nil, none, err
-	}
-	if page, err = browser.Submit(ctx, page, "", nil); err != nil {
-		return nil, none, err
-	}
-	if page.Status != http.StatusOK {
-		return nil, none, fmt.Errorf("accepting the invitation ends with HTTP %d at %s", page.Status, page.URL)
 	}
 	people, err := c.owner.People(ctx)
 	if err != nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/visitor"
 )
 
@@ -30,28 +30,15 @@ type tenant struct {
 	app        *backend
 }
 
-// trust reads the authority of a control plane.
-func (c *plane) trust(ctx context.Context) (pem string, err error) {
-	raw, err := command(ctx, filepath.Join(c.s.bin, "porchlight-control"), "ca", "--data", c.data)
-	if err != nil {
-		return "", err
-	}
-	c.roots = x509.NewCertPool()
-	if !c.roots.AppendCertsFromPEM(raw) {
-		return "", errors.New("the control plane's authority cannot be read")
-	}
-	return string(raw), nil
-}
-
 // newTenant makes an account, connects a computer of that name with an app, and
 // signs its owner in at the app.
 func (c *plane) newTenant(ctx context.Context, name string) (*tenant, error) {
-	authority, err := c.trust(ctx)
-	if err != nil {
+	var err error
+	if c.roots, err = rig.Roots(rig.Authority(c.Data)); err != nil {
 		return nil, err
 	}
 	t := &tenant{plane: c, email: name + "@example.net", browser: visitor.New(c.roots)}
-	if err := c.cli(ctx, nil, "account", "add", t.email); err != nil {
+	if err := c.Run(nil, "account", "add", t.email); err != nil {
 		return nil, err
 	}
 	if t.computer, err = c.s.startComputer(ctx, filepath.Join(c.s.dir, name)); err != nil {
@@ -62,7 +49,7 @@ func (c *plane) newTenant(ctx context.Context, name string) (*tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.connect(ctx, name, authority); err != nil {
+	if err := t.connect(ctx, name); err != nil {
 		return nil, err
 	}
 	after, err := filepath.Glob(secrets)
@@ -85,19 +72,18 @@ func (c *plane) newTenant(ctx context.Context, name string) (*tenant, error) {
 }
 
 // connect has the agent ask and the owner confirm in a browser.
-func (t *tenant) connect(ctx context.Context, name, authority string) error {
-	waiting, err := t.owner.Connect(ctx, agentapi.ConnectRequest{URL: t.plane.authURL, CA: authority})
+func (t *tenant) connect(ctx context.Context, name string) error {
+	authority, err := os.ReadFile(rig.Authority(t.plane.Data))
 	if err != nil {
 		return err
 	}
-	page, err := t.browser.SignIn(ctx, waiting.VerificationURLComplete, t.email, t.mail)
+	waiting, err := t.owner.Connect(ctx, agentapi.ConnectRequest{URL: t.plane.AuthURL, CA: string(authority)})
 	if err != nil {
 		return err
 	}
-	if page, err = t.browser.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode}); err != nil {
-		return err
-	}
-	if page, err = t.browser.Submit(ctx, page, "name", map[string]string{"name": name, "decision": "allow"}); err != nil {
+	answers := map[string]string{"name": name, "decision": "allow"}
+	page, err := t.browser.Confirm(ctx, waiting.VerificationURLComplete, waiting.UserCode, t.email, answers, t.plane.mails)
+	if err != nil {
 		return err
 	}
 	if page.Status != http.StatusOK {
@@ -118,12 +104,9 @@ func (t *tenant) connect(ctx context.Context, name, authority string) error {
 
 // settle publishes the app and opens it in the owner's browser.
 func (t *tenant) settle(ctx context.Context) (err error) {
-	raw, err := os.ReadFile(filepath.Join(t.data, "connected-ca", "root.pem"))
-	if err != nil {
+	if t.roots, err = rig.Roots(rig.Authority(t.plane.Data), rig.Own(t.Data)); err != nil {
 		return err
 	}
-	t.roots = t.plane.roots.Clone()
-	t.roots.AppendCertsFromPEM(raw)
 	old := t.browser
 	defer old.Close()
 	t.browser = visitor.New(t.roots)
@@ -134,7 +117,7 @@ func (t *tenant) settle(ctx context.Context) (err error) {
 		return err
 	}
 	for end := time.Now().Add(programs.Patience); ; time.Sleep(50 * time.Millisecond) {
-		page, err := t.browser.SignIn(ctx, "https://"+t.app.host+"/hello", t.email, t.mail)
+		page, err := t.browser.SignIn(ctx, "https://"+t.app.host+"/hello", t.email, t.plane.mails)
 		if err == nil && page.Status == http.StatusOK {
 			break
 		}
@@ -147,9 +130,4 @@ func (t *tenant) settle(ctx context.Context) (err error) {
 	}
 	t.app.cookie, err = cookieOf(ctx, t.browser, t.app.host)
 	return err
-}
-
-// mail waits for the next mail to them and returns its link.
-func (t *tenant) mail(ctx context.Context) (link string, err error) {
-	return t.plane.mails.Link(ctx, t.email)
 }

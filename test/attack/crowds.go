@@ -97,7 +97,7 @@ func (c *computer) idleCrowd(ctx context.Context, s *stage, b *backend, t *tally
 // halfOpenCrowd connects to the door of a relay again and again and says nothing,
 // while somebody visits a computer behind it.
 func halfOpenCrowd(ctx context.Context, s *stage, _ *backend, t *tally) error {
-	p, err := s.startPlane(ctx, s.dir+"/plane", "127.0.0.1:0")
+	p, err := s.startPlane(ctx, s.dir+"/plane")
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,6 @@ func atFileLimit(ctx context.Context, s *stage, _ *backend, t *tally) error {
 	}
 	fmt.Printf("   a control plane with %d files and %d connections: /readyz, /metrics and commands, %d each\n", files, 2*files, asks)
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	c := &plane{s: s, data: data}
 	for range asks {
 		for _, path := range []string{"/readyz", "/metrics"} {
 			resp, err := client.Get("http://" + metrics + path)
@@ -265,7 +264,7 @@ func atFileLimit(ctx context.Context, s *stage, _ *backend, t *tally) error {
 		}
 		var accounts []struct{ Email string }
 		t.try(1)
-		if err := c.cli(ctx, &accounts, "account", "list"); err != nil {
+		if err := s.rig(0).Run(&accounts, "porchlight-control", "account", "list", "--data", data); err != nil {
 			t.got("at the file limit, account list: %v", err)
 		}
 	}

@@ -98,11 +98,11 @@ func (s *stage) furnish(ctx context.Context, data string) error {
 }
 
 func (s *stage) furnishPlane(ctx context.Context, data string) error {
-	c, err := s.startPlane(ctx, data, "127.0.0.1:0")
+	c, err := s.startPlane(ctx, data)
 	if err != nil {
 		return err
 	}
-	if err := c.cli(ctx, nil, "account", "add", memberEmail); err != nil {
+	if err := c.Run(nil, "account", "add", memberEmail); err != nil {
 		return err
 	}
 	c.Kill()
@@ -223,7 +223,7 @@ func (s *stage) tryAgent(ctx context.Context, data string, root []byte) (wrong s
 }
 
 func (s *stage) tryPlane(ctx context.Context, data string, root []byte) (wrong string, err error) {
-	c, err := s.startPlane(ctx, data, "127.0.0.1:0")
+	c, err := s.startPlane(ctx, data)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
@@ -231,7 +231,7 @@ func (s *stage) tryPlane(ctx context.Context, data string, root []byte) (wrong s
 		return ended(c.Process, err), nil
 	}
 	var accounts []struct{ Email string }
-	if err := c.cli(ctx, &accounts, "account", "list"); err != nil {
+	if err := c.Run(&accounts, "account", "list"); err != nil {
 		return fmt.Sprintf("it started, and cannot be administered: %v", err), nil
 	}
 	if len(accounts) != 1 {

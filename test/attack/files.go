@@ -95,11 +95,11 @@ func (f *fullAgent) start(ctx context.Context, s *stage) (err error) {
 	if f.road, err = startRoad(); err != nil {
 		return err
 	}
-	p, err := s.startPlane(ctx, s.dir+"/plane", "127.0.0.1:0", "--tunnel-address", f.road.ln.Addr().String(), "--limit-visitors-per-computer", fmt.Sprint(f.files))
+	p, err := s.startPlane(ctx, s.dir+"/plane", "--tunnel-address", f.road.ln.Addr().String(), "--limit-visitors-per-computer", fmt.Sprint(f.files))
 	if err != nil {
 		return err
 	}
-	f.road.open(p.listen)
+	f.road.open(p.Listens[0])
 	s.agentFiles = f.files
 	if f.tenant, err = p.newTenant(ctx, "maya"); err != nil {
 		return err
@@ -286,7 +286,7 @@ func (f *fullAgent) goesOn(ctx context.Context, when string, status int) error {
 		if err := f.ask(i, status); err != nil {
 			f.t.got("%s one who is there asks: %v", when, err)
 		}
-		if _, err := agentapi.New(f.api).Status(ctx); err != nil {
+		if _, err := agentapi.New(f.Running.API).Status(ctx); err != nil {
 			f.t.got("%s a program asks: %v", when, err)
 		}
 		if _, err := f.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: f.member.AccountID, App: "Notes", Granted: i%2 == 0}); err != nil {

@@ -77,7 +77,7 @@ func attackGuard(ctx context.Context, s *stage, t *tally) error {
 		if program {
 			name = "program"
 		}
-		status, head, err := c.knock(ctx, guardBytes(c.api, name, at))
+		status, head, err := c.knock(ctx, guardBytes(c.Running.API, name, at))
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -131,7 +131,7 @@ func guardBytes(api, name string, at []int) string {
 // knock sends bytes to the loopback API and reads one answer.
 func (c *computer) knock(ctx context.Context, request string) (int, http.Header, error) {
 	dialer := &net.Dialer{Timeout: patience}
-	conn, err := dialer.DialContext(ctx, "tcp", c.api)
+	conn, err := dialer.DialContext(ctx, "tcp", c.Running.API)
 	if err != nil {
 		return 0, nil, err
 	}

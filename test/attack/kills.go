@@ -178,17 +178,17 @@ func (s *stage) killPlanes(ctx context.Context, t *tally, kills int) error {
 	data := filepath.Join(s.dir, "plane")
 	accounts, clients := map[string]bool{}, map[string]bool{}
 	for n := range kills + 1 {
-		c, err := s.startPlane(ctx, data, "127.0.0.1:0")
+		c, err := s.startPlane(ctx, data)
 		if err != nil {
 			t.got("start %d of a control plane after a kill: %v", n, err)
 			return nil
 		}
 		var have []struct{ Email string }
 		var known []struct{ Name string }
-		if err := c.cli(ctx, &have, "account", "list"); err != nil {
+		if err := c.Run(&have, "account", "list"); err != nil {
 			return err
 		}
-		if err := c.cli(ctx, &known, "client", "list"); err != nil {
+		if err := c.Run(&known, "client", "list"); err != nil {
 			return err
 		}
 		if len(have) != len(accounts) || len(known) != len(clients) {
@@ -201,14 +201,14 @@ func (s *stage) killPlanes(ctx context.Context, t *tally, kills int) error {
 		switch n % 4 {
 		case 0, 2:
 			accounts[email] = true
-			err = c.cli(ctx, nil, "account", "add", email)
+			err = c.Run(nil, "account", "add", email)
 		case 1:
 			clients[client] = true
-			err = c.cli(ctx, nil, "client", "add", "--name", client, "--redirect-uri", "https://notes.example/cb")
+			err = c.Run(nil, "client", "add", "--name", client, "--redirect-uri", "https://notes.example/cb")
 		case 3:
 			gone := fmt.Sprintf("o%d@example.net", n-3)
 			delete(accounts, gone)
-			err = c.cli(ctx, nil, "account", "remove", gone)
+			err = c.Run(nil, "account", "remove", gone)
 		}
 		if err != nil {
 			return err

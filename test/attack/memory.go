@@ -104,7 +104,7 @@ func attackMemory(ctx context.Context, s *stage, t *tally) error {
 	if b.cookie, err = c.ownersCookie(ctx, "notes", b.host); err != nil {
 		return err
 	}
-	p, err := s.startPlane(ctx, s.dir+"/plane", "127.0.0.1:0")
+	p, err := s.startPlane(ctx, s.dir+"/plane")
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func attackMemory(ctx context.Context, s *stage, t *tally) error {
 	if err != nil {
 		return err
 	}
-	auth, err := url.Parse(p.authURL)
+	auth, err := url.Parse(p.AuthURL)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 
 	"porchlight/test/visitor"
@@ -45,14 +44,11 @@ func (c *computer) newRemote(ctx context.Context, s *stage, name, back string) (
 
 func (c *computer) newRemoteOf(ctx context.Context, s *stage, name, back, email string) (*remote, error) {
 	var made struct{ ClientID, ClientSecret string }
-	p := &plane{s: s, data: filepath.Join(c.data, "control")}
-	if err := p.cli(ctx, &made, "client", "add", "--name", name, "--redirect-uri", back); err != nil {
+	if err := c.Node().Run(&made, "client", "add", "--name", name, "--redirect-uri", back); err != nil {
 		return nil, err
 	}
 	r := &remote{authURL: c.account.AuthURL, id: made.ClientID, secret: made.ClientSecret, back: back, browser: visitor.New(c.roots)}
-	page, err := r.browser.SignIn(ctx, r.authURL+"/account", email, func(ctx context.Context) (string, error) {
-		return c.mails.Link(ctx, email)
-	})
+	page, err := r.browser.SignIn(ctx, r.authURL+"/account", email, c.mails)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func attackRedirects(ctx context.Context, s *stage, t *tally) error {
 		if r == nil {
 			r, err = c.newRemote(ctx, s, "Client", honest)
 		} else {
-			err = c.register(ctx, s, r, honest)
+			err = c.register(r, honest)
 		}
 		if err != nil {
 			return err
@@ -117,10 +117,9 @@ func attackRedirects(ctx context.Context, s *stage, t *tally) error {
 }
 
 // register gives the browser another client.
-func (c *computer) register(ctx context.Context, s *stage, r *remote, uri string) error {
+func (c *computer) register(r *remote, uri string) error {
 	var made struct{ ClientID, ClientSecret string }
-	p := &plane{s: s, data: c.data + "/control"}
-	err := p.cli(ctx, &made, "client", "add", "--name", "Client", "--redirect-uri", uri)
+	err := c.Node().Run(&made, "client", "add", "--name", "Client", "--redirect-uri", uri)
 	r.id, r.secret, r.back = made.ClientID, made.ClientSecret, uri
 	return err
 }
@@ -138,7 +137,7 @@ func (c *computer) registerOdd(ctx context.Context, s *stage, t *tally) error {
 	var r remote
 	for _, uri := range odd {
 		t.try(1)
-		if c.register(ctx, s, &r, uri) == nil {
+		if c.register(&r, uri) == nil {
 			t.got("a client is registered with %q", uri)
 		}
 	}

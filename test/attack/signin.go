@@ -23,6 +23,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -76,7 +77,7 @@ func attackSignInWide(ctx context.Context, s *stage, t *tally) error {
 		commands = append(commands, []string{"-6", "address", "add", addresses[i].String() + "/128", "dev", "lo", "nodad"})
 	}
 	for _, args := range commands {
-		if _, err := command(ctx, "ip", args...); err != nil {
+		if _, err := programs.Output(exec.CommandContext(ctx, "ip", args...)); err != nil {
 			return err
 		}
 	}
@@ -86,7 +87,7 @@ func attackSignInWide(ctx context.Context, s *stage, t *tally) error {
 func signInBeside(ctx context.Context, s *stage, t *tally, whose, crowdAt string, addresses []net.IP) error {
 	n := s.share(3750, 400)
 	places := fmt.Sprint(n * 2 / 3)
-	p, err := s.startPlane(ctx, s.dir+"/plane", "127.0.0.1:0", "--listen", crowdAt, "--limit-computers", "50", "--limit-auth-connections", places)
+	p, err := s.startPlane(ctx, s.dir+"/plane", "--listen", "127.0.0.1:0", "--listen", crowdAt, "--limit-computers", "50", "--limit-auth-connections", places)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func signInBeside(ctx context.Context, s *stage, t *tally, whose, crowdAt string
 		return err
 	}
 	for i := range ofEach {
-		if err := p.cli(ctx, nil, "account", "add", newcomer(i)); err != nil {
+		if err := p.Run(nil, "account", "add", newcomer(i)); err != nil {
 			return err
 		}
 	}
@@ -112,12 +113,12 @@ func signInBeside(ctx context.Context, s *stage, t *tally, whose, crowdAt string
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer end()
-	auth, err := url.Parse(p.authURL)
+	auth, err := url.Parse(p.AuthURL)
 	if err != nil {
 		return err
 	}
 	door := &computer{roots: p.roots}
-	to := p.listens[len(p.listens)-1]
+	to := p.Listens[len(p.Listens)-1]
 	var opened, open atomic.Int64
 	for i := range n {
 		dialer := &net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: addresses[i%len(addresses)]}}
@@ -184,18 +185,18 @@ func idle(ctx context.Context, conn net.Conn, host string, asks bool) {
 // newClient adds an OAuth client, and signs the owner in there.
 func (p *plane) newClient(ctx context.Context, owner *tenant) (*remote, error) {
 	var made struct{ ClientID, ClientSecret string }
-	if err := p.cli(ctx, &made, "client", "add", "--name", "Pocket Notes", "--redirect-uri", callback); err != nil {
+	if err := p.Run(&made, "client", "add", "--name", "Pocket Notes", "--redirect-uri", callback); err != nil {
 		return nil, err
 	}
-	r := &remote{authURL: p.authURL, id: made.ClientID, secret: made.ClientSecret, back: callback, browser: visitor.New(p.roots)}
-	_, err := r.browser.SignIn(ctx, p.authURL+"/account", owner.email, owner.mail)
+	r := &remote{authURL: p.AuthURL, id: made.ClientID, secret: made.ClientSecret, back: callback, browser: visitor.New(p.roots)}
+	_, err := r.browser.SignIn(ctx, p.AuthURL+"/account", owner.email, p.mails)
 	return r, err
 }
 
 func (p *plane) signsIn(ctx context.Context, email string) error {
 	browser := visitor.New(p.roots)
 	defer browser.Close()
-	page, err := browser.SignIn(ctx, p.authURL+"/account", email, func(ctx context.Context) (string, error) { return p.mails.Link(ctx, email) })
+	page, err := browser.SignIn(ctx, p.AuthURL+"/account", email, p.mails)
 	return arrived(page, err)
 }
 

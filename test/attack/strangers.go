@@ -228,7 +228,7 @@ func (c *computer) callAsStranger(nobody *stranger, t *tally) error {
 			for name, value := range guise {
 				fields[name] = value
 			}
-			done, err := nobody.do(order{Method: call.method, URL: "http://" + c.api + call.path, Fields: fields, Body: call.body})
+			done, err := nobody.do(order{Method: call.method, URL: "http://" + c.Running.API + call.path, Fields: fields, Body: call.body})
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ import (
 // attackTenants has the owners of two computers of one control plane try to get
 // at each other's with their own credentials, sessions and codes.
 func attackTenants(ctx context.Context, s *stage, t *tally) error {
-	c, err := s.startPlane(ctx, s.dir+"/plane", "127.0.0.1:0")
+	c, err := s.startPlane(ctx, s.dir+"/plane")
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *plane) v1(ctx context.Context, method, path, credential string, body an
 	if err != nil {
 		return 0, "", err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.authURL+path, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(ctx, method, c.AuthURL+path, bytes.NewReader(raw))
 	if err != nil {
 		return 0, "", err
 	}
@@ -142,7 +142,7 @@ func (a *tenant) useCredential(ctx context.Context, victim *tenant, t *tally) er
 // useSessions shows sessions of the attacker's, and of the victim's other hosts,
 // to the victim's app.
 func (a *tenant) useSessions(ctx context.Context, victim *tenant, t *tally) error {
-	auth, err := url.Parse(a.plane.authURL)
+	auth, err := url.Parse(a.plane.AuthURL)
 	if err != nil {
 		return err
 	}

@@ -136,8 +136,7 @@ func must64(text string) []byte {
 // signingKey reads the control plane's key out of a backup.
 func (c *computer) signingKey(ctx context.Context, s *stage) (ed25519.PrivateKey, error) {
 	file := filepath.Join(s.dir, "backup")
-	p := &plane{s: s, data: filepath.Join(c.data, "control")}
-	if err := p.cli(ctx, nil, "backup", file); err != nil {
+	if err := c.Node().Run(nil, "backup", file); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(file)

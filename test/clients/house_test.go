@@ -5,14 +5,12 @@ package clients
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,12 +27,10 @@ import (
 // house is an agent in local mode and its owner's browser, with one app
 // published.
 type house struct {
-	bin     string // where the programs are
-	data    string
-	rootPEM string // path of the local CA's root certificate
+	agent   *rig.Computer
+	env     []string // of what the owner types
+	rootPEM string   // path of the local CA's root certificate
 	roots   *x509.CertPool
-	env     []string // of the owner's commands
-	api     string   // host:port of the loopback API
 	account agentapi.Account
 	app     string // address of the published app
 	back    string // a redirect URI that answers
@@ -60,40 +56,21 @@ func newHouse(t testing.TB) *house {
 func emptyHouse(t testing.TB) *house {
 	t.Helper()
 	dir := t.TempDir()
-	h := &house{bin: binDir(t), data: filepath.Join(dir, "data")}
-	h.env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "PORCHLIGHT_DATA="+h.data, "PORCHLIGHT_API=")
-	h.startAgent(t)
-
-	h.rootPEM = filepath.Join(h.data, "ca", "root.pem")
-	pem, err := os.ReadFile(h.rootPEM)
+	r := rig.In(t, binDir(t))
+	r.Env = rig.Environ(filepath.Join(dir, "config"))
+	agent, err := r.Computer(t.Context(), filepath.Join(dir, "data"), "--local")
 	programs.Must(t, err)
-	h.roots = x509.NewCertPool()
-	h.roots.AppendCertsFromPEM(pem)
-	h.browser = visitor.New(h.roots)
-	t.Cleanup(h.browser.Close)
-	h.proxy = startProxy(t)
-	h.asJSON(t, &h.account, "account")
-	running, err := agentapi.ReadRunning(h.data)
-	programs.Must(t, err)
-	h.api = running.API
-	return h
-}
-
-// startAgent runs the agent until the test ends and waits until it says it is
-// on.
-func (h *house) startAgent(t testing.TB) {
-	t.Helper()
-	cmd := exec.Command(filepath.Join(h.bin, "porchlight"), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
-	cmd.Env = h.env
-	agent := programs.Begin(t, cmd)
 	t.Cleanup(func() {
 		if code := agent.Stop(); code != 0 {
 			t.Errorf("the agent ended with %d", code)
 		}
 	})
-	if _, err := agent.Says(t.Context(), "Porchlight is on"); err != nil {
-		t.Fatal(err)
-	}
+	h := &house{agent: agent, env: append(r.Env, "PORCHLIGHT_DATA="+agent.Data), rootPEM: rig.Authority(agent.Data), proxy: startProxy(t)}
+	h.roots, err = rig.Roots(h.rootPEM)
+	programs.Must(t, err, agent.Run(&h.account, "account"))
+	h.browser = visitor.New(h.roots)
+	t.Cleanup(h.browser.Close)
+	return h
 }
 
 // startApp answers with the identity headers it receives and with what the proxy
@@ -119,21 +96,9 @@ func (h *house) answer() string {
 func portOf(s *httptest.Server) int { return s.Listener.Addr().(*net.TCPAddr).Port }
 
 // porchlight runs a command of the owner's and returns what it prints.
-func (h *house) porchlight(t testing.TB, args ...string) []byte {
+func (h *house) porchlight(t testing.TB, args ...string) string {
 	t.Helper()
-	return h.command(t, "porchlight", args...)
-}
-
-func (h *house) asJSON(t testing.TB, into any, args ...string) {
-	t.Helper()
-	programs.Must(t, json.Unmarshal(h.porchlight(t, append(args, "--json")...), into))
-}
-
-func (h *house) command(t testing.TB, program string, args ...string) []byte {
-	t.Helper()
-	cmd := exec.Command(filepath.Join(h.bin, program), args...)
-	cmd.Env = h.env
-	out, err := programs.Output(cmd)
+	out, err := h.agent.Output(args...)
 	programs.Must(t, err)
 	return out
 }
@@ -142,21 +107,14 @@ func (h *house) command(t testing.TB, program string, args ...string) []byte {
 func (h *house) issue(t testing.TB, name, redirectURI string) registered {
 	t.Helper()
 	out := registered{AuthURL: h.account.AuthURL, RedirectURI: redirectURI}
-	raw := h.command(t, "porchlight-control", "client", "add", "--data", filepath.Join(h.data, "control"),
-		"--name", name, "--redirect-uri", redirectURI, "--json")
-	programs.Must(t, json.Unmarshal(raw, &out))
+	programs.Must(t, h.agent.Node().Run(&out, "client", "add", "--name", name, "--redirect-uri", redirectURI))
 	return out
 }
 
 // signIn signs the owner in by a mailed link.
 func (h *house) signIn(t testing.TB) {
 	t.Helper()
-	mails := rig.Outbox(func(context.Context) (mails []agentapi.Mail, err error) {
-		h.asJSON(t, &mails, "outbox")
-		return mails, nil
-	})
-	page, err := h.browser.SignIn(t.Context(), h.account.AuthURL+"/account", h.account.Email,
-		func(ctx context.Context) (string, error) { return mails.Link(ctx, h.account.Email) })
+	page, err := h.browser.SignIn(t.Context(), h.account.AuthURL+"/account", h.account.Email, h.agent.Outbox())
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("signing in: %+v, %v", page, err)
 	}

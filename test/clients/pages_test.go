@@ -43,7 +43,7 @@ const theWalk = "Ten minutes from an empty machine"
 // network in which an authority could look whether the names lead here.
 func TestWalkRuns(t *testing.T) {
 	t.Parallel()
-	h := &house{bin: binDir(t), env: append(os.Environ(), "PORCHLIGHT_DATA=")}
+	h := &house{env: append(os.Environ(), "PORCHLIGHT_DATA=")}
 	dir := t.TempDir()
 	etc := filepath.Join(dir, "etc")
 	if err := os.MkdirAll(filepath.Join(etc, "secrets"), 0o700); err != nil { // as the package does
@@ -74,7 +74,7 @@ func TestWalkRuns(t *testing.T) {
 // a free port, whose certificate nobody has to order.
 func TestOperatingRuns(t *testing.T) {
 	t.Parallel()
-	h := &house{bin: binDir(t), env: append(os.Environ(), "PORCHLIGHT_DATA=")}
+	h := &house{env: append(os.Environ(), "PORCHLIGHT_DATA=")}
 	dir, listen := t.TempDir(), "127.0.0.1:"+strconv.Itoa(programs.FreePort(t))
 	page{
 		file: "../../docs/operating.md",
@@ -157,7 +157,7 @@ func TestRemoteClientRuns(t *testing.T) {
 	h := emptyHouse(t)
 	page{
 		file: "../../docs/remote-client.md",
-		here: []string{"~/.local/share/porchlight", h.data, "--data DIR", "--data " + filepath.Join(h.data, "control")},
+		here: []string{"~/.local/share/porchlight", h.agent.Data, "--data DIR", "--data " + filepath.Join(h.agent.Data, "control")},
 		left: map[string]string{
 			"export AUTH_URL":    "TestReaders gives each program a client of its own in these variables",
 			"mkdir -p reader-go": "it fetches a module from the internet; TestReaders runs the program with the version of go.mod",

@@ -112,7 +112,7 @@ func TestJavaPublishes(t *testing.T) {
 	t.Parallel()
 	h := emptyHouse(t)
 	cmd := exec.CommandContext(t.Context(), "java", "java/Publish.java", "notes", "Notes", strconv.Itoa(portOf(startApp(t))))
-	cmd.Env, cmd.Stderr = append(h.env, "PORCHLIGHT_API="+h.api), t.Output()
+	cmd.Env, cmd.Stderr = append(h.env, "PORCHLIGHT_API="+h.agent.Running.API), t.Output()
 	out, err := cmd.Output()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], `200 {"connected":true`) || lines[1] != `202 {"status":"pending"}` {

@@ -217,7 +217,7 @@ const sudo = `sudo() { [ "$1" = porchlight-control ] && "$@"; }`
 func (h *house) shell(t *testing.T, dir, block string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -eu -o pipefail\n"+sudo+"\n"+block)
 	cmd.Dir, cmd.Stderr = dir, t.Output()
-	cmd.Env = append(h.env, "PATH="+h.bin+string(filepath.ListSeparator)+"/usr/bin:/bin", "PYTHONUNBUFFERED=1")
+	cmd.Env = append(h.env, "PATH="+binDir(t)+string(filepath.ListSeparator)+"/usr/bin:/bin", "PYTHONUNBUFFERED=1")
 	return cmd
 }
 

@@ -34,12 +34,12 @@ func TestWritingAnApp(t *testing.T) {
 		fmt.Fprintf(&script, "%s\nprintf '\\n%%s\\n' %q\n", m[2], marker)
 	}
 	typed := strings.NewReplacer(
-		"127.0.0.1:8765", h.api,
+		"127.0.0.1:8765", h.agent.Running.API,
 		`"localPort": 8000`, `"localPort": `+strconv.Itoa(portOf(startApp(t))),
 	).Replace(script.String())
 
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", typed)
-	cmd.Env = append(h.env, "PATH="+h.bin+string(filepath.ListSeparator)+"/usr/bin:/bin")
+	cmd.Env = append(h.env, "PATH="+binDir(t)+string(filepath.ListSeparator)+"/usr/bin:/bin")
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {

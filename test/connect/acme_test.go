@@ -24,7 +24,7 @@ import (
 func TestCertificatesAreOrdered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, portText, _ := net.SplitHostPort(w.listen)
+	_, portText, _ := net.SplitHostPort(w.control.Listens[0])
 	port, err := strconv.Atoi(portText)
 	programs.Must(t, err)
 	authority := pebble.Start(t)
@@ -36,7 +36,7 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	}
 	f.Close()
 
-	agent := w.startAgent("--control", w.authURL, "--ca", w.caFile, "--acme-directory", authority.Directory)
+	agent := w.startAgent("--control", w.control.AuthURL, "--ca", w.caFile, "--acme-directory", authority.Directory)
 	account := w.connect("cellar")
 	w.publish()
 	w.porchlight("approve", "notes")
@@ -52,13 +52,13 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	defer browser.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	page, err := browser.SignIn(ctx, "https://notes."+account.Host, owner, w.mailed())
+	page, err := browser.SignIn(ctx, "https://notes."+account.Host, owner, w.mails)
 	if err != nil || page.Status != http.StatusOK || page.Body != "notes of "+owner {
 		t.Fatalf("the visit ended with %+v, %v", page, err)
 	}
 
 	// Nobody who asks for a name makes this computer order a certificate.
-	conn, err := tls.Dial("tcp", w.listen, &tls.Config{ServerName: "other." + hostOnly(account.Host), RootCAs: authority.Roots})
+	conn, err := tls.Dial("tcp", w.control.Listens[0], &tls.Config{ServerName: "other." + hostOnly(account.Host), RootCAs: authority.Roots})
 	if err == nil {
 		conn.Close()
 		t.Error("a name that is no app's has a certificate")
@@ -87,7 +87,7 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent ended with %d", code)
 	}
-	w.startAgent("--control", w.authURL, "--ca", w.caFile)
+	w.startAgent("--control", w.control.AuthURL, "--ca", w.caFile)
 	again := w.handshake(t, authority, "notes."+account.Host)
 	if !again.PeerCertificates[0].Equal(notes.PeerCertificates[0]) {
 		t.Error("the certificate was ordered anew after a restart")
@@ -104,7 +104,7 @@ func (w *world) handshake(t *testing.T, a *pebble.Authority, host string) (state
 	t.Helper()
 	programs.Eventually(t, host+" has a certificate", func() bool {
 		dialer := &net.Dialer{Timeout: 30 * time.Second}
-		conn, err := tls.DialWithDialer(dialer, "tcp", w.listen, &tls.Config{ServerName: hostOnly(host), RootCAs: a.Roots})
+		conn, err := tls.DialWithDialer(dialer, "tcp", w.control.Listens[0], &tls.Config{ServerName: hostOnly(host), RootCAs: a.Roots})
 		if err != nil {
 			if strings.Contains(err.Error(), "x509") {
 				t.Fatalf("%s: %v", host, err)

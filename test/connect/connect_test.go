@@ -27,7 +27,7 @@ func TestConnectAndDisconnect(t *testing.T) {
 	}
 
 	account := w.connect("cellar")
-	if account.Name != "cellar" || account.Email != owner || account.AuthURL != w.authURL || account.Local || !account.Connected {
+	if account.Name != "cellar" || account.Email != owner || account.AuthURL != w.control.AuthURL || account.Local || !account.Connected {
 		t.Fatalf("connected it is %+v", account)
 	}
 	var apps []agentapi.AppSummary
@@ -86,11 +86,11 @@ func TestConnectAndDisconnect(t *testing.T) {
 func TestControlAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	agent := w.startAgent("--control", w.authURL, "--ca", w.caFile)
-	if !strings.Contains(agent.Stdout(), "connect "+w.authURL) {
+	agent := w.startAgent("--control", w.control.AuthURL, "--ca", w.caFile)
+	if !strings.Contains(agent.Stdout(), "connect "+w.control.AuthURL) {
 		t.Errorf("an agent that is not connected says:\n%s", agent.Stdout())
 	}
-	code, _, errOut := w.run("porchlight", "agent", "--data", w.path("data"), "--control", w.authURL, "--api", "127.0.0.1:0")
+	code, _, errOut := w.run("agent", "--control", w.control.AuthURL, "--api", "127.0.0.1:0")
 	if code != 1 || !strings.Contains(errOut, "already runs here (headless, pid ") {
 		t.Errorf("a second agent ended with %d: %s", code, errOut)
 	}
@@ -105,14 +105,14 @@ func TestControlAway(t *testing.T) {
 	}
 	w.control.Stop()
 
-	agent = w.startAgent("--control", w.authURL, "--ca", w.caFile)
+	agent = w.startAgent("--control", w.control.AuthURL, "--ca", w.caFile)
 	if now := w.account(); now.Host != account.Host || !now.Connected {
 		t.Errorf("without its control plane it is %+v", now)
 	}
 	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent ended with %d", code)
 	}
-	if code, _, errOut := w.run("porchlight", "agent", "--data", w.path("data"), "--control", "https://another.example", "--api", "127.0.0.1:0"); code != 1 || !strings.Contains(errOut, "connected to "+w.authURL) {
+	if code, _, errOut := w.run("agent", "--control", "https://another.example", "--api", "127.0.0.1:0"); code != 1 || !strings.Contains(errOut, "connected to "+w.control.AuthURL) {
 		t.Errorf("an agent for another control plane ended with %d: %s", code, errOut)
 	}
 
@@ -120,13 +120,13 @@ func TestControlAway(t *testing.T) {
 	// and tells it when it is back.
 	agent = w.startAgent()
 	old := w.credential()
-	if code, _, errOut := w.run("porchlight", "disconnect", "--data", w.path("data")); code != 0 || !strings.Contains(errOut, " connect "+w.authURL+" --data ") {
+	if code, _, errOut := w.run("disconnect"); code != 0 || !strings.Contains(errOut, " connect "+w.control.AuthURL+" --data ") {
 		t.Errorf("disconnecting ended with %d and said no way back: %s", code, errOut)
 	}
 	if now := w.account(); now.Connected {
 		t.Errorf("disconnected it is %+v", now)
 	}
-	w.startControl(w.listen)
+	w.startControl(w.control.Listens[0])
 	programs.Eventually(t, "the old credential is forgotten, with the control plane back", func() bool { return w.credential() == "" })
 	if status := w.ask("/v1/sync", old); status != http.StatusUnauthorized {
 		t.Errorf("the old credential is answered with %d", status)
@@ -144,18 +144,16 @@ func TestConnectRefused(t *testing.T) {
 	w.porchlight("approve", "notes")
 	before := w.account()
 
-	code, _, errOut := w.run("porchlight", "connect", w.authURL, "--data", w.path("data"))
+	code, _, errOut := w.run("connect", w.control.AuthURL)
 	if code != 1 || !strings.Contains(errOut, "--ca FILE") {
 		t.Errorf("without its authority connecting ended with %d: %s", code, errOut)
 	}
-	code, _, errOut = w.run("porchlight", "connect", w.authURL, "--ca", w.caFile, "--name", "notes", "--data", w.path("data"))
+	code, _, errOut = w.run("connect", w.control.AuthURL, "--ca", w.caFile, "--name", "notes")
 	if code != 1 || !strings.Contains(errOut, `called "notes"`) {
 		t.Errorf("with an app's name connecting ended with %d: %s", code, errOut)
 	}
 
-	command := begin(t, w.env, "porchlight", "connect", w.authURL, "--ca", w.caFile, "--json", "--data", w.path("data"))
-	var waiting agentapi.Connecting
-	w.decode(command.says(`(?s)^(\{.*?\n\})`)[1], &waiting)
+	command, waiting := w.beginConnect()
 	if page := w.confirm(waiting, "notes", "allow"); page.Status != http.StatusBadRequest {
 		t.Errorf("the page took an app's name: %d", page.Status)
 	}
@@ -164,8 +162,9 @@ func TestConnectRefused(t *testing.T) {
 		t.Errorf("declined, connecting ended with %d: %s", code, command.Stderr())
 	}
 
-	command = begin(t, w.env, "porchlight", "connect", w.authURL, "--ca", w.caFile, "--data", w.path("data"))
-	command.says("Ctrl-C gives up")
+	command = w.begin("connect", w.control.AuthURL, "--ca", w.caFile)
+	_, err := command.Says(t.Context(), "Ctrl-C gives up")
+	programs.Must(t, err)
 	if code := command.Stop(); code != 1 || !strings.Contains(command.Stderr(), "nothing has changed") {
 		t.Errorf("given up, connecting ended with %d: %s", code, command.Stderr())
 	}

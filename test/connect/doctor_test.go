@@ -1,16 +1,17 @@
 package connect
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/emersion/go-smtp"
+
+	"porchlight/test/mailserver"
 	"porchlight/test/programs"
 )
 
@@ -21,7 +22,7 @@ type finding struct{ Check, State, Text, Next string }
 func (w *world) doctor() []finding {
 	w.t.Helper()
 	began := time.Now()
-	_, out, errOut := w.run("porchlight", "doctor", "--json", "--data", w.path("data"))
+	_, out, errOut := w.run("doctor", "--json")
 	var found []finding
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		w.t.Fatalf("doctor printed %q, %s: %v", out, errOut, err)
@@ -42,7 +43,7 @@ func (w *world) finds(check, state, text, next string) {
 }
 
 // stopped holds a process as a debugger does, for as long as do takes.
-func stopped(p process, do func()) {
+func stopped(p *programs.Process, do func()) {
 	p.Signal(syscall.SIGSTOP)
 	defer p.Signal(syscall.SIGCONT)
 	do()
@@ -53,14 +54,14 @@ func stopped(p process, do func()) {
 func TestDoctorOfAConnectedComputer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	agent := w.startAgent("--control", w.authURL, "--ca", w.caFile)
+	agent := w.startAgent("--control", w.control.AuthURL, "--ca", w.caFile)
 	w.connect("cellar", "--acme-directory", "https://127.0.0.1:1/directory")
 	w.publish()
 	w.porchlight("approve", "notes")
 	w.finds("cookies", "note", "under porch.localhost", "Public Suffix List")
 	w.finds("app notes", "wrong", "certificate", "CAA record")
 	w.finds("app notes", "ok", "answers on port", "")
-	stopped(w.control, func() {
+	stopped(w.control.Process, func() {
 		w.finds("control plane", "wrong", "did not answer within", "ask whoever runs the control plane")
 		w.finds("visit", "wrong", "did not answer within", "")
 	})
@@ -75,53 +76,23 @@ func TestDoctorOfAConnectedComputer(t *testing.T) {
 func TestDoctorTellsOfMailsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.startAgent("--control", w.authURL, "--ca", w.caFile)
+	w.startAgent("--control", w.control.AuthURL, "--ca", w.caFile)
 	w.connect("cellar")
 	w.publish()
 	w.porchlight("approve", "notes")
 	w.control.Stop()
-	w.startControl(w.listen, "--smtp", "smtp://"+refusing(t)+"?starttls=never")
+	mails := mailserver.New()
+	mails.NoTLS, mails.OnRcpt = true, func(string) error { return &smtp.SMTPError{Code: 550, Message: "nobody of this name"} }
+	programs.Must(t, mails.Start(false))
+	t.Cleanup(mails.Stop)
+	w.startControl(w.control.Listens[0], "--smtp", "smtp://"+mails.Address+"?starttls=never")
 	w.finds("control plane", "ok", "answers", "")
 	programs.Eventually(t, "an invitation is taken", func() bool {
-		code, _, _ := w.run("porchlight", "people", "invite", "ben@example.net", "--app", "Notes", "--data", w.path("data"))
+		code, _, _ := w.run("people", "invite", "ben@example.net", "--app", "Notes")
 		return code == 0
 	})
 	w.finds("mail", "wrong", "An invitation for ben@example.net was given up", "porchlight people invite ben@example.net")
-	if out := w.ok("porchlight-control", "outbox", "--failed", "--data", w.path("control")); !strings.Contains(out, "ben@example.net") {
-		t.Errorf("outbox --failed: %s", out)
-	}
-}
-
-// refusing is a mail server that knows nobody.
-func refusing(t *testing.T) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go refuse(conn)
-		}
-	}()
-	return ln.Addr().String()
-}
-
-func refuse(conn net.Conn) {
-	defer conn.Close()
-	fmt.Fprint(conn, "220 mail.localhost\r\n")
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		switch line := strings.ToUpper(lines.Text()); {
-		case strings.HasPrefix(line, "RCPT"):
-			fmt.Fprint(conn, "550 5.1.1 nobody of this name\r\n")
-		case strings.HasPrefix(line, "QUIT"):
-			fmt.Fprint(conn, "221 bye\r\n")
-			return
-		default:
-			fmt.Fprint(conn, "250 ok\r\n")
-		}
+	if out, err := w.control.Output("outbox", "--failed"); err != nil || !strings.Contains(out, "ben@example.net") {
+		t.Errorf("outbox --failed: %s, %v", out, err)
 	}
 }

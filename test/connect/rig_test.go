@@ -4,22 +4,17 @@
 package connect
 
 import (
-	"context"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
@@ -37,39 +32,17 @@ func TestMain(m *testing.M) {
 	os.Exit(programs.Main(m, use, "porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control"))
 }
 
-// process is a program of the test's.
-type process struct {
-	*programs.Process
-	t *testing.T
-}
-
-func begin(t *testing.T, env []string, program string, args ...string) process {
-	t.Helper()
-	cmd := exec.Command(filepath.Join(binaries, program), args...)
-	cmd.Env = env
-	return process{programs.Begin(t, cmd), t}
-}
-
-// says waits until the process has printed what the pattern matches.
-func (p process) says(pattern string) []string {
-	p.t.Helper()
-	found, err := p.Says(p.t.Context(), pattern)
-	programs.Must(p.t, err)
-	return found
-}
-
 // world is a control plane, a computer with an app on it, and somebody with a
 // browser.
 type world struct {
+	*rig.Rig
 	t       *testing.T
 	dir     string
-	env     []string
-	control process
-	authURL string
-	listen  string
+	control *rig.Node
 	https   string // where the computer listens while it is on its own
 	caFile  string
 	roots   *x509.CertPool
+	mails   *rig.Mails
 	app     *httptest.Server
 
 	mu     sync.Mutex
@@ -79,21 +52,17 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	// Ports that are left and taken again.
-	w := &world{t: t, dir: t.TempDir(), https: programs.FreeAddress(t)}
-	for _, v := range os.Environ() {
-		name, _, _ := strings.Cut(v, "=")
-		if !strings.HasPrefix(name, "PORCHLIGHT_") && !slices.Contains([]string{"XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}, name) {
-			w.env = append(w.env, v)
-		}
-	}
-	w.env = append(w.env, "XDG_CONFIG_HOME="+filepath.Join(w.dir, "config"))
+	w := &world{t: t, Rig: rig.In(t, binaries), dir: t.TempDir(), https: programs.FreeAddress(t)}
+	w.Env = rig.Environ(w.path("config"))
 	w.startControl(programs.FreeAddress(t))
-	w.ok("porchlight-control", "account", "add", owner, "--data", w.path("control"))
+	w.mails = rig.MailsIn(w.path("mails"))
+	_, err := w.control.Output("account", "add", owner)
+	programs.Must(t, err)
+	pem, err := w.control.Output("ca")
 	w.caFile = w.path("authority.pem")
-	pem := w.ok("porchlight-control", "ca", "--data", w.path("control"))
-	programs.Must(t, os.WriteFile(w.caFile, []byte(pem), 0o600))
-	w.roots = x509.NewCertPool()
-	w.roots.AppendCertsFromPEM([]byte(pem))
+	programs.Must(t, err, os.WriteFile(w.caFile, []byte(pem), 0o600))
+	w.roots, err = rig.Roots(w.caFile)
+	programs.Must(t, err)
 	w.app = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		if r.UserAgent() == "Porchlight-probe" {
@@ -115,39 +84,41 @@ func (w *world) startControl(listen string, mail ...string) {
 	if mail == nil {
 		mail = []string{"--outbox", w.path("mails")}
 	}
-	w.control = begin(w.t, w.env, "porchlight-control", append([]string{"serve", "--data", w.path("control"), "--domain", "porch.localhost",
-		"--listen", listen, "--log-level", "warn", "--grace", "1s"}, mail...)...)
-	found := w.control.says(`control plane at (\S+), listening on (\S+)`)
-	w.authURL, w.listen = found[1], found[2]
+	var err error
+	w.control, err = w.Node(w.t.Context(), w.path("control"), append(mail, "--listen", listen)...)
+	programs.Must(w.t, err)
 }
 
 // startAgent runs the agent on the computer's data directory.
-func (w *world) startAgent(args ...string) process {
+func (w *world) startAgent(args ...string) *programs.Process {
 	w.t.Helper()
-	p := begin(w.t, w.env, "porchlight", append([]string{"agent", "--data", w.path("data"), "--api", "127.0.0.1:0", "--https", w.https}, args...)...)
-	p.says("Stop with Ctrl-C")
+	c, err := w.Computer(w.t.Context(), w.path("data"), append(args, "--https", w.https)...)
+	programs.Must(w.t, err)
+	return c.Process
+}
+
+// begin runs a command of the owner's.
+func (w *world) begin(args ...string) *programs.Process {
+	w.t.Helper()
+	p, err := w.Begin(w.Command("porchlight", append(args, "--data", w.path("data"))...))
+	programs.Must(w.t, err)
 	return p
 }
 
-// run runs a command to its end.
-func (w *world) run(program string, args ...string) (code int, out, errOut string) {
+// run runs one to its end.
+func (w *world) run(args ...string) (code int, out, errOut string) {
 	w.t.Helper()
-	p := begin(w.t, w.env, program, args...)
+	p := w.begin(args...)
 	return p.Wait(), p.Stdout(), p.Stderr()
-}
-
-func (w *world) ok(program string, args ...string) string {
-	w.t.Helper()
-	code, out, errOut := w.run(program, args...)
-	if code != 0 {
-		w.t.Fatalf("%s %s: exit %d\n%s", program, strings.Join(args, " "), code, errOut)
-	}
-	return out
 }
 
 func (w *world) porchlight(args ...string) string {
 	w.t.Helper()
-	return w.ok("porchlight", append(args, "--data", w.path("data"))...)
+	code, out, errOut := w.run(args...)
+	if code != 0 {
+		w.t.Fatalf("%s: exit %d\n%s", strings.Join(args, " "), code, errOut)
+	}
+	return out
 }
 
 func (w *world) account() (a agentapi.Account) {
@@ -168,18 +139,20 @@ func (w *world) publish() {
 	w.porchlight("publish", "notes", "--label", "Notes", "--port", w.app.URL[strings.LastIndexByte(w.app.URL, ':')+1:])
 }
 
-// mailed waits for the next mail there is and returns its link.
-func (w *world) mailed() func(context.Context) (string, error) {
-	mails := rig.MailsIn(w.path("mails"))
-	return func(ctx context.Context) (string, error) { return mails.Link(ctx, "") }
+// beginConnect runs `porchlight connect` until it shows what to confirm.
+func (w *world) beginConnect(args ...string) (command *programs.Process, waiting agentapi.Connecting) {
+	w.t.Helper()
+	command = w.begin(append([]string{"connect", w.control.AuthURL, "--ca", w.caFile, "--json"}, args...)...)
+	said, err := command.Says(w.t.Context(), `(?s)^(\{.*?\n\})`)
+	programs.Must(w.t, err)
+	w.decode(said[1], &waiting)
+	return command, waiting
 }
 
 // connect runs `porchlight connect` and confirms it in a browser.
-func (w *world) connect(name string, args ...string) agentapi.Account {
+func (w *world) connect(name string, args ...string) (account agentapi.Account) {
 	w.t.Helper()
-	command := begin(w.t, w.env, "porchlight", append([]string{"connect", w.authURL, "--ca", w.caFile, "--json", "--data", w.path("data")}, args...)...)
-	var waiting agentapi.Connecting
-	w.decode(command.says(`(?s)^(\{.*?\n\})`)[1], &waiting)
+	command, waiting := w.beginConnect(args...)
 	page := w.confirm(waiting, name, "allow")
 	if page.Status != http.StatusOK || !strings.Contains(page.Body, "Connected") {
 		w.t.Fatalf("the confirming page answered %d at %s:\n%s", page.Status, page.URL, page.Body)
@@ -187,33 +160,22 @@ func (w *world) connect(name string, args ...string) agentapi.Account {
 	if code := command.Wait(); code != 0 {
 		w.t.Fatalf("connect ended with %d:\n%s", code, command.Stderr())
 	}
-	var account agentapi.Account
 	d := json.NewDecoder(strings.NewReader(command.Stdout()))
-	if err := errors.Join(d.Decode(&waiting), d.Decode(&account)); err != nil {
-		w.t.Fatalf("%s: %v", command.Stdout(), err)
-	}
+	programs.Must(w.t, d.Decode(&waiting), d.Decode(&account))
 	return account
 }
 
 // confirm does what the owner does in a browser; decision is "allow" or "deny".
 func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *visitor.Page {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
-	defer cancel()
 	browser := visitor.New(w.roots)
 	defer browser.Close()
-	page, err := browser.SignIn(ctx, waiting.VerificationURLComplete, owner, w.mailed())
+	answers := map[string]string{"name": name, "decision": decision}
+	page, err := browser.Confirm(w.t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, w.mails)
 	programs.Must(w.t, err)
-	if page, err = browser.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode}); err != nil {
-		w.t.Fatal(err)
-	}
-	if page, err = browser.Submit(ctx, page, "name", map[string]string{"name": name, "decision": decision}); err != nil {
-		w.t.Fatal(err)
-	}
 	if strings.Contains(page.Body, "Replace it") {
-		if page, err = browser.Submit(ctx, page, "replace", map[string]string{"decision": "allow"}); err != nil {
-			w.t.Fatal(err)
-		}
+		page, err = browser.Submit(w.t.Context(), page, "replace", map[string]string{"decision": "allow"})
+		programs.Must(w.t, err)
 	}
 	return page
 }
@@ -221,10 +183,8 @@ func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *vis
 // trusting is the control plane's authority and the computer's own.
 func (w *world) trusting() *x509.CertPool {
 	w.t.Helper()
-	roots := w.roots.Clone()
-	pem, err := os.ReadFile(w.path("data/connected-ca/root.pem"))
+	roots, err := rig.Roots(w.caFile, rig.Own(w.path("data")))
 	programs.Must(w.t, err)
-	roots.AppendCertsFromPEM(pem)
 	return roots
 }
 
@@ -232,11 +192,9 @@ func (w *world) trusting() *x509.CertPool {
 // owner.
 func (w *world) visit(address string) *visitor.Page {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
-	defer cancel()
 	browser := visitor.New(w.trusting())
 	defer browser.Close()
-	page, err := browser.SignIn(ctx, address, owner, w.mailed())
+	page, err := browser.SignIn(w.t.Context(), address, owner, w.mails)
 	programs.Must(w.t, err)
 	return page
 }
@@ -246,7 +204,7 @@ func (w *world) ask(path, credential string) int {
 	w.t.Helper()
 	browser := visitor.New(w.roots)
 	defer browser.Close()
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.authURL+path, nil)
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.control.AuthURL+path, nil)
 	programs.Must(w.t, err)
 	req.Header.Set("Authorization", "Bearer "+credential)
 	req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)

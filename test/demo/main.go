@@ -7,14 +7,11 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -46,7 +43,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	d := &demo{program: args[0], data: filepath.Join(dir, "data")}
+	d := &demo{}
 
 	appPort, stopApp, err := sampleApp()
 	if err != nil {
@@ -55,18 +52,18 @@ func run(ctx context.Context, args []string) (err error) {
 	defer stopApp()
 	step("A sample app listens on 127.0.0.1:%d. It answers with the identity headers it receives.", appPort)
 
-	stopAgent, err := d.startAgent(ctx, filepath.Join(dir, "config"))
+	stopAgent, err := d.startAgent(ctx, args[0], dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopAgent()) }()
 
 	step("The app asks for an address.")
-	if err := d.shown(ctx, "publish", "sample", "--label", "Sample app", "--port", strconv.Itoa(appPort)); err != nil {
+	if err := d.shown("publish", "sample", "--label", "Sample app", "--port", strconv.Itoa(appPort)); err != nil {
 		return err
 	}
 	step("The owner says yes.")
-	if err := d.shown(ctx, "approve", "sample"); err != nil {
+	if err := d.shown("approve", "sample"); err != nil {
 		return err
 	}
 	return d.visit(ctx)
@@ -75,16 +72,12 @@ func run(ctx context.Context, args []string) (err error) {
 // visit is the story from the browser's side.
 func (d *demo) visit(ctx context.Context) error {
 	var account agentapi.Account
-	if err := d.asJSON(ctx, &account, "account"); err != nil {
+	if err := d.Run(&account, "account"); err != nil {
 		return err
 	}
-	pem, err := os.ReadFile(filepath.Join(d.data, "ca", "root.pem"))
+	roots, err := rig.Roots(rig.Authority(d.Data))
 	if err != nil {
 		return err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return errors.New("the root certificate cannot be read")
 	}
 	browser := visitor.New(roots)
 	defer browser.Close()
@@ -98,9 +91,7 @@ func (d *demo) visit(ctx context.Context) error {
 	say("It is sent to sign in, at https://%s%s", page.URL.Host, page.URL.Path)
 
 	step("It asks for a link to be mailed to %s, and clicks it.", account.Email)
-	page, err = browser.SignIn(ctx, address, account.Email, func(ctx context.Context) (string, error) {
-		return rig.Outbox(d.outbox).Link(ctx, account.Email)
-	})
+	page, err = browser.SignIn(ctx, address, account.Email, d.Outbox())
 	if err != nil {
 		return err
 	}
@@ -114,7 +105,7 @@ func (d *demo) visit(ctx context.Context) error {
 	}
 
 	step("The owner revokes the app; the same browser comes again.")
-	if err := d.shown(ctx, "revoke", "sample"); err != nil {
+	if err := d.shown("revoke", "sample"); err != nil {
 		return err
 	}
 	if page, err = browser.Open(ctx, address); err != nil {
@@ -128,36 +119,27 @@ func (d *demo) visit(ctx context.Context) error {
 	return nil
 }
 
-type demo struct {
-	program string
-	data    string
-	env     []string
-}
+type demo struct{ *rig.Computer }
 
 // startAgent runs the agent on free ports and waits until it says it is on.
-func (d *demo) startAgent(ctx context.Context, config string) (stop func() error, err error) {
-	d.env = append(os.Environ(), "XDG_CONFIG_HOME="+config, "PORCHLIGHT_DATA="+d.data, "PORCHLIGHT_API=")
+func (d *demo) startAgent(ctx context.Context, program, dir string) (stop func() error, err error) {
+	r := &rig.Rig{Bin: filepath.Dir(program), Env: rig.Environ(filepath.Join(dir, "config")), Begin: programs.Start}
 	step("porchlight agent --local")
-	agent, err := programs.Start(d.command(context.WithoutCancel(ctx), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"))
-	if err != nil {
+	if d.Computer, err = r.Computer(ctx, filepath.Join(dir, "data"), "--local"); err != nil {
 		return nil, err
 	}
-	stop = func() error {
-		if code := agent.Stop(); code != 0 {
-			return fmt.Errorf("the agent ended with %d: %s", code, agent.Stderr())
+	said, _, _ := strings.Cut(d.Stdout(), "\n")
+	say("%s", said)
+	return func() error {
+		if code := d.Stop(); code != 0 {
+			return fmt.Errorf("the agent ended with %d: %s", code, d.Stderr())
 		}
 		return nil
-	}
-	said, err := agent.Says(ctx, "^.*Porchlight is on.*\n")
-	if err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	say("%s", said[0])
-	return stop, nil
+	}, nil
 }
 
 // shown runs a command and prints it with its output.
-func (d *demo) shown(ctx context.Context, args ...string) error {
+func (d *demo) shown(args ...string) error {
 	quoted := make([]string, len(args))
 	for i, a := range args {
 		if quoted[i] = a; strings.Contains(a, " ") {
@@ -165,27 +147,9 @@ func (d *demo) shown(ctx context.Context, args ...string) error {
 		}
 	}
 	say("$ porchlight %s", strings.Join(quoted, " "))
-	out, err := programs.Output(d.command(ctx, args...))
-	say("%s", strings.TrimSpace(string(out)))
+	out, err := d.Output(args...)
+	say("%s", strings.TrimSpace(out))
 	return err
-}
-
-func (d *demo) asJSON(ctx context.Context, into any, args ...string) error {
-	out, err := programs.Output(d.command(ctx, append(args, "--json")...))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(out, into)
-}
-
-func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, d.program, args...)
-	cmd.Env = d.env
-	return cmd
-}
-
-func (d *demo) outbox(ctx context.Context) (mails []agentapi.Mail, err error) {
-	return mails, d.asJSON(ctx, &mails, "outbox")
 }
 
 // sampleApp answers every request with the identity headers it came with.

@@ -3,10 +3,10 @@
 package desktop
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -24,39 +24,27 @@ const maya = "maya@example.net"
 // plane is a control plane of its own, as an operator runs it: control plane and
 // relay in one process.
 type plane struct {
-	s       *session
-	data    string
-	mails   string
-	listen  string // host:port, the same for every start
-	authURL string
-	ca      string // PEM
-	process *programs.Process
+	*rig.Node
+	s      *session
+	listen string // host:port, the same for every start
 }
 
 func (s *session) startPlane() *plane {
 	s.t.Helper()
-	c := &plane{s: s, data: filepath.Join(s.dir, "plane"), mails: filepath.Join(s.dir, "mails"), listen: programs.FreeAddress(s.t)}
+	c := &plane{s: s, listen: programs.FreeAddress(s.t)}
 	c.start()
-	c.tool("account", "add", maya)
-	c.ca = c.tool("ca")
+	programs.Must(s.t, c.Run(nil, "account", "add", maya))
 	return c
 }
 
-func (c *plane) program() string {
-	return filepath.Join(filepath.Dir(cli(c.s.t)), "porchlight-control")
-}
-
-// tool runs one of the operator's commands.
-func (c *plane) tool(args ...string) string {
-	c.s.t.Helper()
-	return c.s.mustTool(c.program(), append(args, "--data", c.data)...)
-}
+func (c *plane) mails() string { return filepath.Join(c.s.dir, "mails") }
 
 func (c *plane) start() {
 	c.s.t.Helper()
-	c.process = c.s.run(exec.Command(c.program(), "serve", "--data", c.data, "--domain", "porch.localhost",
-		"--listen", c.listen, "--outbox", c.mails, "--log-level", "warn", "--grace", "1s"))
-	c.authURL = c.s.says(c.process, `control plane at (\S+), listening on`)[1]
+	r := rig.Rig{Bin: filepath.Dir(cli(c.s.t)), Env: c.s.env, Begin: func(cmd *exec.Cmd) (*programs.Process, error) { return c.s.run(cmd), nil }}
+	var err error
+	c.Node, err = r.Node(c.s.t.Context(), filepath.Join(c.s.dir, "plane"), "--listen", c.listen, "--outbox", c.mails())
+	programs.Must(c.s.t, err)
 }
 
 // connect connects the computer as the owner does: a code, confirmed in a
@@ -64,17 +52,13 @@ func (c *plane) start() {
 func (c *plane) connect(p *program, name string) {
 	t := c.s.t
 	t.Helper()
-	waiting, err := p.ownerTier().Connect(t.Context(), agentapi.ConnectRequest{URL: c.authURL, CA: c.ca})
+	authority, err := os.ReadFile(rig.Authority(c.Data))
 	programs.Must(t, err)
-	p.plane, p.mails = c, rig.MailsIn(c.mails)
-	v := p.guest()
-	page, err := v.SignIn(t.Context(), waiting.VerificationURLComplete, maya, func(context.Context) (string, error) { return p.mailed(maya), nil })
-	if err == nil {
-		page, err = v.Submit(t.Context(), page, "code", map[string]string{"code": waiting.UserCode})
-	}
-	if err == nil {
-		page, err = v.Submit(t.Context(), page, "name", map[string]string{"name": name, "decision": "allow"})
-	}
+	waiting, err := p.ownerTier().Connect(t.Context(), agentapi.ConnectRequest{URL: c.AuthURL, CA: string(authority)})
+	programs.Must(t, err)
+	p.plane, p.mails = c, rig.MailsIn(c.mails())
+	answers := map[string]string{"name": name, "decision": "allow"}
+	page, err := p.guest().Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, maya, answers, p.mails)
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("confirming: %+v, %v", page, err)
 	}
@@ -104,7 +88,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 	}
 	p.answers(bob, notes, http.StatusOK)
 
-	control.process.Stop()
+	control.Stop()
 	p.trayShows("Reconnecting…", true)
 	p.trayShows("The server does not answer.", true)
 	p.openWindow()

@@ -4,14 +4,11 @@ package desktop
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/local"
 	"porchlight/test/programs"
 	"porchlight/test/rig"
 	"porchlight/test/visitor"
@@ -33,15 +30,15 @@ func (p *program) ownerTier() *agentapi.Client {
 // a control plane, that one's, and the computer's once it has another.
 func (p *program) guest() *visitor.Visitor {
 	p.t.Helper()
-	pem, err := os.ReadFile(local.RootCAPath(p.data))
+	files := []string{rig.Authority(p.data)}
 	if p.plane != nil {
-		pem, _ = os.ReadFile(filepath.Join(p.data, "connected-ca/root.pem"))
-		pem = append(pem, p.plane.ca...)
+		files = []string{rig.Authority(p.plane.Data)}
+		if _, err := os.Stat(rig.Own(p.data)); err == nil {
+			files = append(files, rig.Own(p.data))
+		}
 	}
-	roots := x509.NewCertPool()
-	if err != nil || !roots.AppendCertsFromPEM(pem) {
-		p.t.Fatalf("the authority's certificate cannot be read: %v", err)
-	}
+	roots, err := rig.Roots(files...)
+	programs.Must(p.t, err)
 	v := visitor.New(roots)
 	p.t.Cleanup(v.Close)
 	return v
@@ -59,14 +56,18 @@ func (p *program) ownersBrowser(name string) *visitor.Visitor {
 	return v
 }
 
-// mailed waits for a mail to somebody that no test asked for before, and returns
-// its link.
-func (p *program) mailed(to string) (link string) {
-	p.t.Helper()
+// inbox finds the mails that no test asked for before.
+func (p *program) inbox() *rig.Mails {
 	if p.mails == nil {
 		p.mails = rig.Outbox(func(ctx context.Context) ([]agentapi.Mail, error) { return p.ownerTier().Outbox(ctx) })
 	}
-	link, err := p.mails.Link(p.t.Context(), to)
+	return p.mails
+}
+
+// mailed waits for one to somebody, and returns its link.
+func (p *program) mailed(to string) (link string) {
+	p.t.Helper()
+	link, err := p.inbox().Link(p.t.Context(), to)
 	programs.Must(p.t, err)
 	return link
 }
@@ -91,12 +92,6 @@ func (p *program) member(email string, apps ...string) *visitor.Visitor {
 		p.t.Fatal(err)
 	}
 	v := p.guest()
-	page, err := v.Open(ctx, p.mailed(email))
-	if err == nil {
-		page, err = v.Submit(ctx, page, "", nil) // one click signs in and accepts
-	}
-	if err != nil || page.Status != 200 {
-		p.t.Fatalf("the invitation: %+v, %v", page, err)
-	}
+	programs.Must(p.t, v.Accept(ctx, p.mailed(email)))
 	return v
 }

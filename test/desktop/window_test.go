@@ -201,7 +201,7 @@ func (p *program) let(who *visitor.Visitor, email string, client remoteClient) (
 	consent := client.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier))
 	page, err := who.Open(ctx, consent)
 	if err == nil && !strings.Contains(page.Body, "Allow "+client.name) { // not signed in yet
-		page, err = who.SignIn(ctx, consent, email, func(context.Context) (string, error) { return p.mailed(email), nil })
+		page, err = who.SignIn(ctx, consent, email, p.inbox())
 	}
 	programs.Must(p.t, err)
 	var back *url.URL

@@ -20,13 +20,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/ownersecret"
 	"porchlight/test/programs"
 	"porchlight/test/rig"
 	"porchlight/test/visitor"
@@ -106,113 +106,79 @@ func run(ctx context.Context, during time.Duration, flags []string) error {
 
 // world is a control plane, an agent that is connected to it, and an app.
 type world struct {
-	dir            string
-	bin            string
-	control, agent *programs.Process
-	backend        *httptest.Server
-	mails          *rig.Mails
-	authURL        string
-	roots          *x509.CertPool
-	app            *url.URL
+	rig.Rig
+	dir     string
+	control *rig.Node
+	agent   *rig.Computer
+	running []*programs.Process
+	backend *httptest.Server
+	mails   *rig.Mails
+	roots   *x509.CertPool
+	app     *url.URL
 }
 
 func (w *world) end() {
-	for _, p := range []*programs.Process{w.agent, w.control} {
-		if p != nil {
-			p.Stop()
-		}
+	for _, p := range slices.Backward(w.running) {
+		p.Stop()
 	}
 	if w.backend != nil {
 		w.backend.Close()
 	}
-	if w.bin != "" {
-		_ = os.RemoveAll(w.bin)
+	if w.Bin != "" {
+		_ = os.RemoveAll(w.Bin)
 	}
 }
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
-func (w *world) command(program string, args ...string) *exec.Cmd {
-	return exec.Command(filepath.Join(w.bin, program), args...)
-}
-
-// start runs a program until it has printed what the pattern matches.
-func (w *world) start(ctx context.Context, pattern, program string, args ...string) (*programs.Process, []string, error) {
-	p, err := programs.Start(w.command(program, args...))
-	if err != nil {
-		return nil, nil, err
-	}
-	found, err := p.Says(ctx, pattern)
-	return p, found, err
-}
-
 // connect starts control plane and agent, and connects the one to the other.
 func (w *world) connect(ctx context.Context, flags []string) (err error) {
-	if w.bin, err = programs.Build("porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control"); err != nil {
+	if w.Bin, err = programs.Build("porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control"); err != nil {
 		return err
 	}
-	var said []string
-	w.control, said, err = w.start(ctx, `control plane at (\S+), listening`, "porchlight-control", "serve", "--data", w.path("control"),
-		"--domain", "porch.localhost", "--listen", "127.0.0.1:0", "--outbox", w.path("mails"), "--log-level", "warn")
+	w.Begin = func(cmd *exec.Cmd) (*programs.Process, error) {
+		p, err := programs.Start(cmd)
+		if err == nil {
+			w.running = append(w.running, p)
+		}
+		return p, err
+	}
+	if w.control, err = w.Node(ctx, w.path("control"), "--outbox", w.path("mails")); err != nil {
+		return err
+	}
+	w.mails = rig.MailsIn(w.path("mails"))
+	if err := w.control.Run(nil, "account", "add", owner); err != nil {
+		return err
+	}
+	authority := rig.Authority(w.control.Data)
+	flags = append([]string{"--control", w.control.AuthURL, "--ca", authority}, flags...)
+	if w.agent, err = w.Computer(ctx, w.path("data"), flags...); err != nil {
+		return err
+	}
+	_, api, err := w.agent.Clients(ctx)
 	if err != nil {
 		return err
 	}
-	w.authURL, w.mails = said[1], rig.MailsIn(w.path("mails"))
-	if _, err := programs.Output(w.command("porchlight-control", "account", "add", owner, "--data", w.path("control"))); err != nil {
-		return err
-	}
-	authority, err := programs.Output(w.command("porchlight-control", "ca", "--data", w.path("control")))
+	pem, err := os.ReadFile(authority)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(w.path("authority.pem"), authority, 0o600); err != nil {
-		return err
-	}
-	w.roots = x509.NewCertPool()
-	w.roots.AppendCertsFromPEM(authority)
-	args := append([]string{"agent", "--data", w.path("data"), "--api", "127.0.0.1:0", "--https", "127.0.0.1:0",
-		"--control", w.authURL, "--ca", w.path("authority.pem")}, flags...)
-	if w.agent, _, err = w.start(ctx, `Stop with Ctrl-C`, "porchlight", args...); err != nil {
-		return err
-	}
-	api, err := w.owner(ctx)
+	waiting, err := api.Connect(ctx, agentapi.ConnectRequest{URL: w.control.AuthURL, CA: string(pem)})
 	if err != nil {
 		return err
 	}
-	waiting, err := api.Connect(ctx, agentapi.ConnectRequest{URL: w.authURL, CA: string(authority)})
-	if err != nil {
+	if w.roots, err = rig.Roots(authority); err != nil {
 		return err
 	}
-	return w.confirm(ctx, waiting)
-}
-
-func (w *world) owner(ctx context.Context) (*agentapi.Client, error) {
-	running, err := agentapi.ReadRunning(w.path("data"))
-	if err != nil {
-		return nil, err
-	}
-	secret, err := ownersecret.File(w.path("data")).Get(ctx)
-	return agentapi.NewOwner(running.OwnerSocket, secret), err
-}
-
-// confirm does what the owner does in a browser.
-func (w *world) confirm(ctx context.Context, waiting agentapi.Connecting) error {
 	browser := visitor.New(w.roots)
 	defer browser.Close()
-	page, err := browser.SignIn(ctx, waiting.VerificationURLComplete, owner, w.mail)
-	if err == nil {
-		page, err = browser.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode})
-	}
-	if err == nil {
-		page, err = browser.Submit(ctx, page, "name", map[string]string{"name": "maya", "decision": "allow"})
-	}
+	answers := map[string]string{"name": "maya", "decision": "allow"}
+	page, err := browser.Confirm(ctx, waiting.VerificationURLComplete, waiting.UserCode, owner, answers, w.mails)
 	if err == nil && page.Status != http.StatusOK {
 		err = fmt.Errorf("confirming ends with HTTP %d", page.Status)
 	}
 	return err
 }
-
-func (w *world) mail(ctx context.Context) (string, error) { return w.mails.Link(ctx, owner) }
 
 // openApp publishes an app and signs its owner in; it returns the session's cookies.
 func (w *world) openApp(ctx context.Context) ([]*http.Cookie, error) {
@@ -226,7 +192,7 @@ func (w *world) openApp(ctx context.Context) ([]*http.Cookie, error) {
 	port := w.backend.URL[strings.LastIndexByte(w.backend.URL, ':')+1:]
 	for _, args := range [][]string{{"publish", "notes", "--label", "Notes", "--port", port}, {"approve", "notes"}} {
 		for tries := 0; ; tries++ { // connecting is under way
-			if _, err := programs.Output(w.command("porchlight", append(args, "--data", w.path("data"))...)); err == nil {
+			if err := w.agent.Run(nil, args...); err == nil {
 				break
 			} else if tries > 100 {
 				return nil, err
@@ -234,18 +200,18 @@ func (w *world) openApp(ctx context.Context) ([]*http.Cookie, error) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	auth, err := url.Parse(w.authURL)
+	auth, err := url.Parse(w.control.AuthURL)
 	if err != nil {
 		return nil, err
 	}
 	w.app = &url.URL{Scheme: "https", Host: "notes.maya.porch.localhost:" + auth.Port(), Path: "/"}
 	for range 100 {
-		if pem, err := os.ReadFile(w.path("data/connected-ca/root.pem")); err == nil {
-			w.roots.AppendCertsFromPEM(pem)
+		if roots, err := rig.Roots(rig.Authority(w.control.Data), rig.Own(w.agent.Data)); err == nil {
+			w.roots = roots
 		}
 		browser := visitor.New(w.roots)
 		defer browser.Close()
-		page, err := browser.SignIn(ctx, w.app.String(), owner, w.mail)
+		page, err := browser.SignIn(ctx, w.app.String(), owner, w.mails)
 		if err == nil && page.Status == http.StatusOK {
 			return browser.Cookies(w.app), nil
 		}

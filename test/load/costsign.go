@@ -175,7 +175,7 @@ func (w *world) signIns(ctx context.Context, r *results) error {
 			browser := visitor.New(w.pool())
 			defer browser.Close()
 			began := time.Now()
-			page, err := browser.SignIn(ctx, w.authURL()+"/account", email, func(ctx context.Context) (string, error) { return mails.Link(ctx, email) })
+			page, err := browser.SignIn(ctx, w.authURL()+"/account", email, mails)
 			if err == nil && page.Status != http.StatusOK {
 				err = fmt.Errorf("HTTP %d", page.Status)
 			}

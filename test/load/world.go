@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,7 +17,9 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/kv/pgtest"
+	"porchlight/control/serve"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 )
 
 const domain = "porch.localhost"
@@ -45,7 +46,7 @@ type world struct {
 
 // node is one process of porchlight-control.
 type node struct {
-	*programs.Process
+	*rig.Node
 	name, address, dir, database, program string
 
 	mu     sync.Mutex
@@ -203,7 +204,7 @@ func (w *world) addNode(ctx context.Context, i int) error {
 	if err := w.start(ctx, n); err != nil {
 		return err
 	}
-	authority, err := programs.Output(exec.Command(w.program, "ca", "--data", n.dir))
+	authority, err := os.ReadFile(rig.Authority(n.dir))
 	w.roots = append(w.roots, authority...)
 	return err
 }
@@ -223,8 +224,8 @@ func through(database, addr string) (string, error) {
 // one machine.
 func (w *world) start(ctx context.Context, n *node) (err error) {
 	args := []string{
-		"serve", "--domain", domain, "--auth-host", authHost, "--public-port", strconv.Itoa(w.port),
-		"--listen", n.address, "--tunnel-address", n.address, "--postgres", n.database, "--data", n.dir,
+		"--domain", domain, "--auth-host", authHost, "--public-port", strconv.Itoa(w.port),
+		"--listen", n.address, "--tunnel-address", n.address, "--postgres", n.database, "--grace", serve.DefaultGrace.String(),
 		"--outbox", filepath.Join(w.dir, "mails"), "--log-level", "error", "--limit-computers", "16384",
 		"--limit-visitors", "4096", "--limit-visitors-per-address", "4096",
 		"--metrics", "127.0.0.1:0", "--drain-wait", w.drain.String(),
@@ -232,15 +233,11 @@ func (w *world) start(ctx context.Context, n *node) (err error) {
 	if w.nodes > 1 {
 		args = append(args, "--node", n.name, "--peer-address", "127.0.0.1:0")
 	}
-	n.Process, err = programs.Start(exec.Command(n.program, args...))
-	if err != nil {
-		return err
-	}
-	said, err := n.Says(ctx, `Metrics and health at (\S+)\n`) // after it listens
-	if err == nil {
+	r := rig.Rig{Bin: filepath.Dir(n.program), Begin: programs.Start}
+	if n.Node, err = r.Node(ctx, n.dir, args...); err == nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.health = said[1] + "/readyz"
+		n.health = n.Metrics + "/readyz"
 	}
 	return err
 }

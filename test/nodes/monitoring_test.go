@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -138,11 +137,7 @@ func monitoring(t *testing.T, name string) []byte {
 // beside it, and somebody who asked something.
 func metrics(t *testing.T) string {
 	t.Helper()
-	p := programs.Begin(t, exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
-		"--postgres", pgtest.Database(t), "--data", t.TempDir(), "--node", "watched", "--peer-address", "127.0.0.1:0",
-		"--smtp", "smtp://127.0.0.1:1", "--metrics", "127.0.0.1:0", "--log-level", "error", "--grace", "1s"))
-	said, err := p.Says(t.Context(), `listening on (\S+)\nMetrics and health at (\S+)\n`)
-	programs.Must(t, err)
+	n := start(t, "watched", pgtest.Database(t), t.TempDir(), "--smtp", "smtp://127.0.0.1:1", "--metrics", "127.0.0.1:0")
 	transport := &http.Transport{TLSClientConfig: &tls.Config{ServerName: "control.porch.test", InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	get := func(host, url string) string {
@@ -156,7 +151,6 @@ func metrics(t *testing.T) string {
 		programs.Must(t, err)
 		return string(raw)
 	}
-	_, port, _ := net.SplitHostPort(said[1])
-	get("control.porch.test", "https://"+net.JoinHostPort("127.0.0.1", port)+"/auth/pubkey")
-	return get("", said[2]+"/metrics")
+	get("control.porch.test", "https://"+n.Listens[0]+"/auth/pubkey")
+	return get("", n.Metrics+"/metrics")
 }

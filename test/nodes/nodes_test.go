@@ -10,7 +10,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +17,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,39 +29,23 @@ import (
 	"porchlight/control/kv/pgtest"
 	"porchlight/internal/broadcast"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 )
 
-var program string
+var binaries string
 
 func TestMain(m *testing.M) {
-	use := func(dir string) { program = filepath.Join(dir, "porchlight-control") }
+	use := func(dir string) { binaries = dir }
 	os.Exit(programs.Main(pgtest.Stopping(m), use, "porchlight/control/cmd/porchlight-control"))
 }
 
-// node is a running porchlight-control serve.
-type node struct {
-	*programs.Process
-	t    *testing.T
-	dir  string
-	addr string
-}
-
-func start(t *testing.T, name, database, dir string) *node {
+// start runs a node of a database.
+func start(t *testing.T, name, database, dir string, flags ...string) *rig.Node {
 	t.Helper()
-	n := &node{t: t, dir: dir}
-	n.Process = programs.Begin(t, exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
-		"--postgres", database, "--data", dir, "--node", name, "--peer-address", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s"))
-	said, err := n.Says(t.Context(), `listening on (\S+)\n`)
+	n, err := rig.In(t, binaries).Node(t.Context(), dir, append(flags, "--domain", "porch.test", "--public-port", "443",
+		"--postgres", database, "--node", name, "--peer-address", "127.0.0.1:0")...)
 	programs.Must(t, err)
-	n.addr = said[1]
 	return n
-}
-
-func (n *node) run(args ...string) []byte {
-	n.t.Helper()
-	out, err := programs.Output(exec.Command(program, append(args, "--data", n.dir)...))
-	programs.Must(n.t, err)
-	return out
 }
 
 // computer is an agent's tunnel, and behind it an app that says who visits and
@@ -148,33 +129,27 @@ func TestVisitorsAndNodes(t *testing.T) {
 	database := pgtest.Database(t)
 	dirs := []string{t.TempDir(), t.TempDir()}
 	one, two := start(t, "one", database, dirs[0]), start(t, "two", database, dirs[1])
-	roots := x509.NewCertPool()
-	for _, n := range []*node{one, two} {
-		if !roots.AppendCertsFromPEM(n.run("ca")) {
-			t.Fatal("no certificate")
-		}
-	}
+	roots, err := rig.Roots(rig.Authority(dirs[0]), rig.Authority(dirs[1]))
+	programs.Must(t, err)
 	var added struct {
 		Credential string `json:"credential"`
 	}
-	if err := json.Unmarshal(one.run("account", "add", "anna@example.net", "--short", "anna", "--json"), &added); err != nil || added.Credential == "" {
-		t.Fatalf("no credential, %v", err)
-	}
+	programs.Must(t, one.Run(&added, "account", "add", "anna@example.net", "--short", "anna"))
 
 	relays := held(t, one, roots, added.Credential)
 	both := func() bool { return len(relays()) == 2 }
 	programs.Eventually(t, "agents are told of both nodes", both)
 
-	relayOf := func(n *node) controlapi.Relay {
-		return controlapi.Relay{Address: n.addr, ServerName: "control.porch.test"}
+	relayOf := func(n *rig.Node) controlapi.Relay {
+		return controlapi.Relay{Address: n.Listens[0], ServerName: "control.porch.test"}
 	}
 	home := startComputer(t, added.Credential, roots)
 	home.use(relayOf(two)) // as if the way to the other were broken
 	var conn *tls.Conn
-	reach := func(n *node) func() bool {
+	reach := func(n *rig.Node) func() bool {
 		return func() (ok bool) {
 			var err error
-			conn, err = visit(n.addr)
+			conn, err = visit(n.Listens[0])
 			return err == nil
 		}
 	}
@@ -193,7 +168,7 @@ func TestVisitorsAndNodes(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the visit under way: %d bytes, %v", n, err)
 	}
-	if _, err := visit(one.addr); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := visit(one.Listens[0]); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a visitor while the tunnel is nowhere: %v", err)
 	}
 	home.use(relays()...) // both, as it was told
@@ -222,10 +197,10 @@ func TestVisitorsAndNodes(t *testing.T) {
 }
 
 // held has a sync wait, as an agent does, and returns what it last heard of relays.
-func held(t *testing.T, n *node, roots *x509.CertPool, credential string) func() []controlapi.Relay {
+func held(t *testing.T, n *rig.Node, roots *x509.CertPool, credential string) func() []controlapi.Relay {
 	transport := controlapi.NewTransport(roots)
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, n.addr)
+		return new(net.Dialer).DialContext(ctx, network, n.Listens[0])
 	}
 	client := &controlapi.Client{BaseURL: "https://control.porch.test", Credential: credential, HTTP: &http.Client{Transport: transport}}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,5 +1,3 @@
-// Package rig has what tests of whole programs begin with: nodes, computers and people of
-// ours, real ones, and the mails that these get.
 package rig
 
 import (

@@ -1,15 +1,12 @@
 package upgrade_test
 
 import (
-	"context"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -51,34 +48,19 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	const owner, ben = "maya@example.net", "ben@example.com"
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	run := func(program string, args ...string) *exec.Cmd {
-		cmd := exec.Command(program, args...)
-		cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+in("config"), "PORCHLIGHT_DATA="+in("data"), "PORCHLIGHT_API=")
-		return cmd
-	}
-	ok := func(program string, args ...string) string {
+	env := rig.Environ(in("config"), "PORCHLIGHT_DATA="+in("data"))
+	old, now := rig.In(t, before), rig.In(t, bin)
+	old.Env, now.Env = env, env
+	ok := func(r *rig.Rig, args ...string) {
 		t.Helper()
-		out, err := programs.Output(run(program, args...))
-		programs.Must(t, err)
-		return string(out)
+		programs.Must(t, r.Run(nil, "porchlight", args...))
 	}
-	control, program := filepath.Join(bin, "porchlight-control"), filepath.Join(bin, "porchlight")
-	oldControl, old := filepath.Join(before, "porchlight-control"), filepath.Join(before, "porchlight")
-	says := func(p *programs.Process, pattern string) []string {
-		t.Helper()
-		found, err := p.Says(t.Context(), pattern)
-		programs.Must(t, err)
-		return found
-	}
-	serve := []string{"serve", "--data", in("control"), "--domain", upgrade.Domain, "--log-level", "debug", "--grace", "1s",
-		"--outbox", in("mails"), "--listen", programs.FreeAddress(t)}
-	server := programs.Begin(t, run(oldControl, serve...))
-	at := says(server, `control plane at (\S+), listening`)[1]
-	ok(oldControl, "account", "add", owner, "--data", in("control"))
-	authority := ok(oldControl, "ca", "--data", in("control"))
-	programs.Must(t, os.WriteFile(in("authority.pem"), []byte(authority), 0o600))
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(authority))
+	serve := []string{"--domain", upgrade.Domain, "--log-level", "debug", "--outbox", in("mails"), "--listen", programs.FreeAddress(t)}
+	server, err := old.Node(t.Context(), in("control"), serve...)
+	programs.Must(t, err, server.Run(nil, "account", "add", owner))
+	at, authority := server.AuthURL, rig.Authority(server.Data)
+	roots, err := rig.Roots(authority)
+	programs.Must(t, err)
 	mails := rig.MailsIn(in("mails"))
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "hello %s", r.Header.Get("X-Service-Email"))
@@ -86,15 +68,19 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	defer app.Close()
 
 	// It connects.
-	serveApps := []string{"agent", "--api", "127.0.0.1:0"}
-	agent := programs.Begin(t, run(old, append(serveApps, "--control", at, "--ca", in("authority.pem"))...))
-	says(agent, "Stop with Ctrl-C")
-	connect := programs.Begin(t, run(old, "connect", at, "--ca", in("authority.pem"), "--json"))
+	agent, err := old.Computer(t.Context(), in("data"), "--control", at, "--ca", authority)
+	programs.Must(t, err)
+	connect, err := old.Begin(old.Command("porchlight", "connect", at, "--ca", authority, "--json"))
+	programs.Must(t, err)
+	said, err := connect.Says(t.Context(), `(?s)^(\{.*?\n\})`)
+	programs.Must(t, err)
 	var waiting agentapi.Connecting
-	programs.Must(t, json.Unmarshal([]byte(says(connect, `(?s)^(\{.*?\n\})`)[1]), &waiting))
+	programs.Must(t, json.Unmarshal([]byte(said[1]), &waiting))
 	confirming := visitor.New(roots)
 	defer confirming.Close()
-	programs.Must(t, upgrade.Confirm(t.Context(), confirming, waiting, owner, "cellar", mails))
+	answers := map[string]string{"name": "cellar", "decision": "allow"}
+	_, err = confirming.Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, mails)
+	programs.Must(t, err)
 	if code := connect.Wait(); code != 0 {
 		t.Fatalf("connect ended with %d", code)
 	}
@@ -104,10 +90,9 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	ok(old, "approve", "notes")
 	ok(old, "people", "invite", ben, "--app", "Notes")
 	var account agentapi.Account
-	programs.Must(t, json.Unmarshal([]byte(ok(old, "account", "--json")), &account))
-	own, err := os.ReadFile(in("data/connected-ca/root.pem"))
+	programs.Must(t, old.Run(&account, "porchlight", "account"))
+	roots, err = rig.Roots(authority, rig.Own(in("data")))
 	programs.Must(t, err)
-	roots.AppendCertsFromPEM(own)
 	notes := "https://notes." + account.Host + "/"
 	browsers := map[string]*visitor.Visitor{}
 	for _, who := range []string{ben, owner} {
@@ -116,12 +101,8 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 		if who == ben {
 			link, err := mails.Link(t.Context(), ben)
 			programs.Must(t, err)
-			page, err := b.Open(t.Context(), link)
-			if err == nil {
-				_, err = b.Submit(t.Context(), page, "", nil)
-			}
-			programs.Must(t, err)
-		} else if _, err := b.SignIn(t.Context(), notes, who, func(ctx context.Context) (string, error) { return mails.Link(ctx, who) }); err != nil {
+			programs.Must(t, err, b.Accept(t.Context(), link))
+		} else if _, err := b.SignIn(t.Context(), notes, who, mails); err != nil {
 			t.Fatal(err)
 		}
 		browsers[who] = b
@@ -140,12 +121,12 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	}
 
 	var people agentapi.People
-	programs.Must(t, json.Unmarshal([]byte(ok(old, "people", "list", "--json")), &people))
+	programs.Must(t, old.Run(&people, "porchlight", "people", "list"))
 
 	// The server is replaced.
 	server.Stop()
-	server = programs.Begin(t, run(control, serve...))
-	says(server, `control plane at (\S+), listening`)
+	server, err = now.Node(t.Context(), in("control"), serve...)
+	programs.Must(t, err)
 	logs := func(p *programs.Process, pattern string) {
 		t.Helper()
 		if _, err := p.Logs(t.Context(), pattern); err != nil {
@@ -153,8 +134,8 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 		}
 	}
 	sentence := regexp.QuoteMeta(controlapi.SayOutdated)
-	logs(agent, `control plane does not answer.*`+sentence)
-	logs(agent, `not connected to the relay.*`+sentence)
+	logs(agent.Process, `control plane does not answer.*`+sentence)
+	logs(agent.Process, `not connected to the relay.*`+sentence)
 	refused := func() int {
 		log := server.Stderr()
 		return len(regexp.MustCompile(`"route":"/v1/[^"]*","took":\d+,"ok":false`).FindAllString(log, -1)) + strings.Count(log, "before version 0.1.0")
@@ -166,22 +147,20 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	} else {
 		t.Logf("it tried %d times before it was noticed, and %d times in the minute after", first, n)
 	}
-	if out, err := run(old, "people", "invite", "eva@example.net", "--app", "Notes").CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
+	if out, err := old.Command("porchlight", "people", "invite", "eva@example.net", "--app", "Notes").CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
 		t.Errorf("its owner reads %q, %v", out, err)
 	}
 	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == ben })
 	if i < 0 {
 		t.Fatalf("people: %+v", people)
 	}
-	out, err := run(old, "people", "remove", people.Members[i].AccountID).CombinedOutput() // done here, told later
+	out, err := old.Command("porchlight", "people", "remove", people.Members[i].AccountID).CombinedOutput() // done here, told later
 	t.Logf("removing ben: %s, %v", out, err)
 
 	// Who connects anew is told, too.
-	anew := func(program string, args ...string) *exec.Cmd {
-		return run(program, append(args, "--data", in("anew"))...)
-	}
-	says(programs.Begin(t, anew(old, "agent", "--api", "127.0.0.1:0", "--control", at, "--ca", in("authority.pem"))), "Stop with Ctrl-C")
-	if out, err := anew(old, "connect", at, "--ca", in("authority.pem")).CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
+	_, err = old.Computer(t.Context(), in("anew"), "--control", at, "--ca", authority)
+	programs.Must(t, err)
+	if out, err := old.Command("porchlight", "connect", at, "--ca", authority, "--data", in("anew")).CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
 		t.Errorf("who connects reads %q, %v", out, err)
 	}
 
@@ -189,15 +168,16 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent of before ended with %d", code)
 	}
-	says(programs.Begin(t, run(program, serveApps...)), "Stop with Ctrl-C")
-	ok(program, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(app.Listener.Addr().(*net.TCPAddr).Port))
+	_, err = now.Computer(t.Context(), in("data"))
+	programs.Must(t, err)
+	ok(now, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(app.Listener.Addr().(*net.TCPAddr).Port))
 	programs.Eventually(t, "the owner is let in again", func() bool { return sees(owner) == "hello "+owner })
 	programs.Eventually(t, "the server knows that ben is removed", func() bool {
-		err := json.Unmarshal([]byte(ok(program, "people", "list", "--json")), &people)
+		err := now.Run(&people, "porchlight", "people", "list")
 		return err == nil && !slices.ContainsFunc(people.Members, func(p agentapi.Person) bool { return p.Email == ben && p.Status != agentapi.PersonRemoved })
 	})
 	if body := sees(ben); strings.HasPrefix(body, "hello") {
 		t.Errorf("ben, who was removed, sees %q", body)
 	}
-	ok(program, "people", "invite", "eva@example.net", "--app", "Notes")
+	ok(now, "people", "invite", "eva@example.net", "--app", "Notes")
 }

@@ -1,11 +1,9 @@
 package upgrade_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,10 +12,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/control/kv/pgtest"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/upgrade"
 )
 
@@ -42,10 +40,9 @@ func TestMain(m *testing.M) {
 // plane is the control plane of a connected computer: this version's server, on the
 // database and the directory that an earlier one left.
 type plane struct {
-	dir       string
-	database  string
-	authority []byte // PEM
-	running   *programs.Process
+	dir      string
+	database string
+	running  *rig.Node
 }
 
 // restore puts the recorded rows into a database, made as the earlier version made it and
@@ -53,9 +50,6 @@ type plane struct {
 func restore(t *testing.T, dir string, now time.Time) (p *plane, err error) {
 	t.Helper()
 	p = &plane{dir: filepath.Join(dir, "control"), database: pgtest.Database(t)}
-	if p.authority, err = os.ReadFile(filepath.Join(p.dir, "ca", "root.pem")); err != nil {
-		return nil, err
-	}
 	statements, err := os.ReadFile(filepath.Join(dir, "database.sql"))
 	if err != nil {
 		return nil, err
@@ -93,15 +87,14 @@ func keepCredential(t *testing.T, dir string) error {
 // may have the port of then.
 func (p *plane) start(t *testing.T, data string) {
 	t.Helper()
-	p.running = programs.Begin(t, exec.Command(filepath.Join(bin, "porchlight-control"), "serve", "--postgres", p.database, "--data", p.dir,
-		"--domain", upgrade.Domain, "--listen", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s"))
-	found, err := p.running.Says(t.Context(), `control plane at (\S+), listening`)
+	var err error
+	p.running, err = rig.In(t, bin).Node(t.Context(), p.dir, "--postgres", p.database, "--domain", upgrade.Domain)
 	programs.Must(t, err)
 	file := filepath.Join(data, "connection.json")
 	raw, err := os.ReadFile(file)
 	programs.Must(t, err)
 	then := regexp.MustCompile(`"authUrl": *"[^"]*"`)
-	programs.Must(t, os.WriteFile(file, then.ReplaceAll(raw, []byte(`"authUrl":"`+found[1]+`"`)), 0o600))
+	programs.Must(t, os.WriteFile(file, then.ReplaceAll(raw, []byte(`"authUrl":"`+p.running.AuthURL+`"`)), 0o600))
 }
 
 // stop ends it, once.
@@ -114,14 +107,4 @@ func (p *plane) stop(t *testing.T) {
 	if code := p.running.Stop(); code != 0 {
 		t.Errorf("the control plane ended with %d", code)
 	}
-}
-
-// outbox is what is kept of its mails.
-func (p *plane) outbox(t *testing.T) (mails []agentapi.Mail, err error) {
-	t.Helper()
-	out, err := programs.Output(exec.CommandContext(t.Context(), filepath.Join(bin, "porchlight-control"), "outbox", "--data", p.dir, "--json"))
-	if err != nil {
-		return nil, err
-	}
-	return mails, json.Unmarshal(out, &mails)
 }

@@ -3,7 +3,6 @@
 package upgrade
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
@@ -13,8 +12,6 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
-	"porchlight/test/rig"
-	"porchlight/test/visitor"
 )
 
 // Redirect is where the client waits for its code; nobody is there.
@@ -51,18 +48,6 @@ func OAuth(k Kept) *oauth2.Config {
 		ClientID: k.Client.ClientID, ClientSecret: k.Client.ClientSecret, RedirectURL: Redirect, Scopes: []string{"connect"},
 		Endpoint: oauth2.Endpoint{AuthURL: k.Account.AuthURL + "/oauth/authorize", TokenURL: k.Account.AuthURL + "/oauth/token"},
 	}
-}
-
-// Confirm is what the owner does in a browser to connect a computer.
-func Confirm(ctx context.Context, b *visitor.Visitor, waiting agentapi.Connecting, owner, name string, mails *rig.Mails) error {
-	page, err := b.SignIn(ctx, waiting.VerificationURLComplete, owner, func(ctx context.Context) (string, error) { return mails.Link(ctx, owner) })
-	if err == nil {
-		page, err = b.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode})
-	}
-	if err == nil {
-		_, err = b.Submit(ctx, page, "name", map[string]string{"name": name, "decision": "allow"})
-	}
-	return err
 }
 
 // Client finds *.localhost on this computer and trusts roots.

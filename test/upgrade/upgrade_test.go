@@ -27,6 +27,7 @@ import (
 	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 	"porchlight/test/upgrade"
 	"porchlight/test/visitor"
 )
@@ -274,13 +275,12 @@ func (h *house) publishesAgain(t *testing.T) {
 
 func (h *house) roots(t *testing.T) *x509.CertPool {
 	t.Helper()
-	pem, err := os.ReadFile(h.running.RootCAPath())
-	programs.Must(t, err)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
+	files := []string{h.running.RootCAPath()}
 	if h.plane != nil {
-		roots.AppendCertsFromPEM(h.plane.authority)
+		files = append(files, rig.Authority(h.plane.dir))
 	}
+	roots, err := rig.Roots(files...)
+	programs.Must(t, err)
 	return roots
 }
 
@@ -336,7 +336,12 @@ func (h *house) invitationWorks(t *testing.T) {
 	t.Helper()
 	account, err := h.owner.Account(t.Context())
 	programs.Must(t, err)
-	mails, err := h.outbox(t)
+	var mails []agentapi.Mail
+	if h.plane != nil {
+		err = h.plane.running.Run(&mails, "outbox")
+	} else {
+		mails, err = h.owner.Outbox(t.Context())
+	}
 	programs.Must(t, err)
 	i := slices.IndexFunc(mails, func(m agentapi.Mail) bool { return m.To == "carla@example.com" && len(m.Links) > 0 })
 	if i < 0 {
@@ -346,12 +351,8 @@ func (h *house) invitationWorks(t *testing.T) {
 	defer browser.Close()
 	// Local mode's port is part of its addresses, and is another one here.
 	link := strings.Replace(mails[i].Links[0], h.kept.Account.AuthURL, account.AuthURL, 1)
-	page, err := browser.Open(t.Context(), link)
-	programs.Must(t, err)
-	if _, err = browser.Submit(t.Context(), page, "", nil); err != nil {
-		t.Fatal(err)
-	}
-	if page, err = browser.Open(t.Context(), "https://notes."+account.Host+"/"); err != nil || page.Body != "hello carla@example.com" {
+	programs.Must(t, browser.Accept(t.Context(), link))
+	if page, err := browser.Open(t.Context(), "https://notes."+account.Host+"/"); err != nil || page.Body != "hello carla@example.com" {
 		t.Fatalf("carla sees %+v, %v", page, err)
 	}
 	for i, m := range h.kept.People.Members {
@@ -359,15 +360,6 @@ func (h *house) invitationWorks(t *testing.T) {
 			h.kept.People.Members[i].Status = agentapi.PersonActive
 		}
 	}
-}
-
-// outbox is what the control plane keeps of its mails.
-func (h *house) outbox(t *testing.T) ([]agentapi.Mail, error) {
-	t.Helper()
-	if h.plane != nil {
-		return h.plane.outbox(t)
-	}
-	return h.owner.Outbox(t.Context())
 }
 
 func unpack(t *testing.T, archive, dir string) {

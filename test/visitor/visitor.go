@@ -167,9 +167,14 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// SignIn opens address, has a link mailed to email, waits for it with mail, and
-// clicks it in this browser; it ends at what address shows once signed in.
-func (v *Visitor) SignIn(ctx context.Context, address, email string, mail func(ctx context.Context) (link string, err error)) (*Page, error) {
+// Mails waits for a mail to somebody, and returns its link.
+type Mails interface {
+	Link(ctx context.Context, to string) (string, error)
+}
+
+// SignIn opens address, has a link mailed to email, waits for it, and clicks it in
+// this browser; it ends at what address shows once signed in.
+func (v *Visitor) SignIn(ctx context.Context, address, email string, mails Mails) (*Page, error) {
 	page, err := v.Open(ctx, address)
 	if err != nil {
 		return nil, err
@@ -180,7 +185,7 @@ func (v *Visitor) SignIn(ctx context.Context, address, email string, mail func(c
 	if page.Status != http.StatusOK {
 		return nil, fmt.Errorf("asking for the link: HTTP %d at %s", page.Status, page.URL)
 	}
-	link, err := mail(ctx)
+	link, err := mails.Link(ctx, email)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the mail: %w", err)
 	}
@@ -191,4 +196,29 @@ func (v *Visitor) SignIn(ctx context.Context, address, email string, mail func(c
 		return nil, fmt.Errorf("clicking the mailed link's button: %w", err)
 	}
 	return v.Open(ctx, address)
+}
+
+// Confirm does what the owner does to connect a computer that shows address and code: it
+// signs in there, and gives the answers, which are the computer's name and a decision.
+func (v *Visitor) Confirm(ctx context.Context, address, code, email string, answers map[string]string, mails Mails) (*Page, error) {
+	page, err := v.SignIn(ctx, address, email, mails)
+	if err == nil {
+		page, err = v.Submit(ctx, page, "code", map[string]string{"code": code})
+	}
+	if err == nil {
+		page, err = v.Submit(ctx, page, "name", answers)
+	}
+	return page, err
+}
+
+// Accept opens the link of an invitation and presses its one button, which signs in, too.
+func (v *Visitor) Accept(ctx context.Context, link string) error {
+	page, err := v.Open(ctx, link)
+	if err == nil {
+		page, err = v.Submit(ctx, page, "", nil)
+	}
+	if err == nil && page.Status != http.StatusOK {
+		err = fmt.Errorf("accepting the invitation ends with HTTP %d at %s", page.Status, page.URL)
+	}
+	return err
 }

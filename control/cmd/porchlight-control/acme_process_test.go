@@ -25,17 +25,17 @@ func TestACME(t *testing.T) {
 	programs.Must(t, os.WriteFile(trust, a.Own, 0o600))
 	dir := t.TempDir()
 	serve := func(more ...string) *server {
-		return startWith(t, []string{"SSL_CERT_FILE=" + trust}, append(more, "--data", dir, "--tls", "acme", "--acme-directory", a.Directory)...)
+		return startWith(t, []string{"SSL_CERT_FILE=" + trust}, dir, append(more, "--tls", "acme", "--acme-directory", a.Directory)...)
 	}
 	s := serve()
-	ready := func() (int, string) { return fetch(t, probe(t), s.metrics+"/readyz") }
+	ready := func() (int, string) { return fetch(t, probe(t), s.Metrics+"/readyz") }
 	if status, text := ready(); status != http.StatusServiceUnavailable || !strings.Contains(text, "certificate") {
 		t.Errorf("without a certificate: %d %s", status, text)
 	}
 	_, text, _ := net.SplitHostPort(s.addr)
 	port, err := strconv.Atoi(text)
 	programs.Must(t, err)
-	if _, text := fetch(t, probe(t), s.metrics+"/metrics"); strings.Contains(text, "porchlight_certificate_ends") {
+	if _, text := fetch(t, probe(t), s.Metrics+"/metrics"); strings.Contains(text, "porchlight_certificate_ends") {
 		t.Error("a certificate that is not there has an end")
 	}
 	a.LookAt(port)

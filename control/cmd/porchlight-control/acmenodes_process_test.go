@@ -40,15 +40,21 @@ func (n *acmeNodes) args(name string) []string {
 		n.dirs[name] = n.t.TempDir()
 	}
 	return []string{
-		"--postgres", n.database, "--data", n.dirs[name], "--node", name, "--peer-address", "127.0.0.1:0",
+		"--postgres", n.database, "--node", name, "--peer-address", "127.0.0.1:0",
 		"--tls", "acme", "--acme-directory", n.authority.Directory,
 	}
+}
+
+// refused is what a node is told that ends at once.
+func (n *acmeNodes) refused(name string) []string {
+	args := append(n.args(name), serving...)
+	return append([]string{"serve", "--data", n.dirs[name], "--listen", "127.0.0.1:0"}, args...)
 }
 
 func (n *acmeNodes) start(name string) *server {
 	n.t.Helper()
 	args := append(n.args(name), "--seal-key", n.key)
-	return startWith(n.t, []string{"SSL_CERT_FILE=" + n.trust}, args...)
+	return startWith(n.t, []string{"SSL_CERT_FILE=" + n.trust}, n.dirs[name], args...)
 }
 
 // serial is that of the certificate a node serves.
@@ -134,7 +140,7 @@ func TestACMEForSeveralNodes(t *testing.T) {
 	n.trust = filepath.Join(t.TempDir(), "pebble.pem")
 	programs.Must(t, os.WriteFile(n.trust, n.authority.Own, 0o600))
 	n.key = filepath.Join(t.TempDir(), "seal-key")
-	if code, _, err := invoke(t, nil, append(serveArgs(n.args("one")), "--public-port", "443")...); code != commandline.ExitUsage || !strings.Contains(err, "porchlight-control seal-key make FILE") {
+	if code, _, err := invoke(t, nil, append(n.refused("one"), "--public-port", "443")...); code != commandline.ExitUsage || !strings.Contains(err, "porchlight-control seal-key make FILE") {
 		t.Errorf("without a key: exit %d, %s", code, err)
 	}
 	ok(t, "seal-key", "make", n.key)
@@ -163,7 +169,7 @@ func TestACMEForSeveralNodes(t *testing.T) {
 		t.Errorf("three nodes have certificates %s, %s and %s by %d orders", first, n.serial(two), n.serial(three), n.authority.Orders())
 	}
 	programs.Eventually(t, "readiness", func() bool {
-		status, _ := fetch(t, probe(t), three.metrics+"/readyz")
+		status, _ := fetch(t, probe(t), three.Metrics+"/readyz")
 		return status == http.StatusOK
 	})
 
@@ -181,7 +187,7 @@ func TestACMEForSeveralNodes(t *testing.T) {
 	resp, err := (&http.Client{Transport: probe(t).Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(plain)
 	programs.Must(t, err)
 	resp.Body.Close()
-	if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusPermanentRedirect || to != one.authURL+"/signin" {
+	if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusPermanentRedirect || to != one.AuthURL+"/signin" {
 		t.Errorf("plain HTTP is answered %s, %s", resp.Status, to)
 	}
 	three = n.start("three")
@@ -197,7 +203,7 @@ func TestACMEForSeveralNodes(t *testing.T) {
 	ok(t, "seal-key", "make", other)
 	newKey, err := os.ReadFile(other)
 	programs.Must(t, err)
-	wrong := append(serveArgs(n.args("four")), "--seal-key", other)
+	wrong := append(n.refused("four"), "--seal-key", other)
 	if code, _, err := invoke(t, nil, wrong...); code != commandline.ExitRefused || !strings.Contains(err, "is not the one of the other nodes") {
 		t.Errorf("with another key: exit %d, %s", code, err)
 	}

@@ -31,7 +31,7 @@ import (
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := start(t, "--data", dir)
+	s := start(t, dir)
 	file := filepath.Join(t.TempDir(), "backup")
 
 	client, err := admin.Dial(dir)
@@ -65,7 +65,7 @@ func TestBackupAndRestore(t *testing.T) {
 	programs.Must(t, err)
 	// agent is what the computer's agent asks with.
 	agent := func(s *server) *controlapi.Client {
-		return &controlapi.Client{BaseURL: s.authURL, Credential: maya.Credential, HTTP: s.browser(pem)}
+		return &controlapi.Client{BaseURL: s.AuthURL, Credential: maya.Credential, HTTP: s.browser()}
 	}
 	programs.Must(t, agent(s).PutApps(ctx, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
 	if _, err := agent(s).MakePassword(ctx, controlapi.MakePassword{App: "app1", Name: "sync"}); err != nil {
@@ -79,7 +79,7 @@ func TestBackupAndRestore(t *testing.T) {
 	programs.Eventually(t, "further accounts", func() bool { return len(count()) > len(before)+20 })
 	cancel()
 	wg.Wait()
-	_, key := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey")
+	_, key := fetch(t, s.browser(), s.AuthURL+"/auth/pubkey")
 	s.stop()
 
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -120,11 +120,11 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	ok(t, "restore", file, "--data", fresh)
 	has(before, "--data", fresh, "--domain", "porch.test")
-	s = start(t, "--data", fresh)
+	s = start(t, fresh)
 	if got := ok(t, "ca", "--data", fresh); got != pem {
 		t.Error("the restored authority is another one")
 	}
-	if _, got := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey"); got != key {
+	if _, got := fetch(t, s.browser(), s.AuthURL+"/auth/pubkey"); got != key {
 		t.Error("the restored signing key is another one")
 	}
 	if got, err := agent(s).Sync(t.Context(), ""); err != nil || !slices.Equal(got.Passwords, told.Passwords) {

@@ -28,7 +28,7 @@ const crashChains = 8
 // crashLoop kills what the refreshes need, again and again, at a moment nobody
 // chose. begin returns a running server, before again if that still runs, and
 // further grants; kill ends something.
-func crashLoop(t *testing.T, c remote, begin func(before *server, grants int) (*server, []*chain), client func(*server) *http.Client, kill func(round int, s *server)) {
+func crashLoop(t *testing.T, c remote, begin func(before *server, grants int) (*server, []*chain), kill func(round int, s *server)) {
 	var s *server
 	var chains []*chain
 	var acks atomic.Int64
@@ -37,7 +37,7 @@ func crashLoop(t *testing.T, c remote, begin func(before *server, grants int) (*
 		var fresh []*chain
 		s, fresh = begin(s, crashChains-len(chains))
 		chains = append(chains, fresh...)
-		lost += goOn(t, c, chains, client(s), s.authURL)
+		lost += goOn(t, c, chains, s.browser(), s.AuthURL)
 		// A client whose answer was lost on the way begins again.
 		chains = slices.DeleteFunc(chains, func(k *chain) bool { return k.lost })
 	}
@@ -46,7 +46,7 @@ func crashLoop(t *testing.T, c remote, begin func(before *server, grants int) (*
 		if len(chains) == 0 {
 			next()
 		}
-		browser, authURL := client(s), s.authURL
+		browser, authURL := s.browser(), s.AuthURL
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		acks.Store(0)
@@ -76,18 +76,14 @@ func TestRefreshesSurviveKillsOnBolt(t *testing.T) {
 	dir := t.TempDir()
 	var c remote
 	inDirectory(t, dir, func(svc *control.Service) { c = register(t, svc) })
-	pem := ""
 	crashLoop(t, c, func(before *server, grants int) (s *server, fresh []*chain) {
 		if before != nil {
 			before.Kill() // it has ended, but where all grants were lost
 		}
 		inDirectory(t, dir, func(svc *control.Service) { fresh = c.grant(t, svc, grants) })
-		s = start(t, "--data", dir, "--log-level", "warn")
-		if pem == "" {
-			pem = ok(t, "ca", "--data", dir)
-		}
+		s = start(t, dir, "--log-level", "warn")
 		return s, fresh
-	}, func(s *server) *http.Client { return s.browser(pem) }, func(_ int, s *server) {
+	}, func(_ int, s *server) {
 		s.Kill()
 	})
 }
@@ -101,7 +97,6 @@ func TestRefreshesSurviveKillsOnPostgres(t *testing.T) {
 	var c remote
 	inDatabase(t, url, func(svc *control.Service) { c = register(t, svc) })
 	dir := t.TempDir()
-	pem := ""
 	crashLoop(t, c, func(before *server, grants int) (s *server, fresh []*chain) {
 		inDatabase(t, url, func(svc *control.Service) { fresh = c.grant(t, svc, grants) })
 		if before != nil {
@@ -111,12 +106,9 @@ func TestRefreshesSurviveKillsOnPostgres(t *testing.T) {
 				return before, fresh // it was the database's turn
 			}
 		}
-		s = start(t, "--postgres", url, "--data", dir, "--log-level", "warn")
-		if pem == "" {
-			pem = ok(t, "ca", "--data", dir)
-		}
+		s = start(t, dir, "--postgres", url, "--log-level", "warn")
 		return s, fresh
-	}, func(s *server) *http.Client { return s.browser(pem) }, func(round int, s *server) {
+	}, func(round int, s *server) {
 		if round%2 == 1 {
 			killBackend(t, url)
 			return
@@ -168,14 +160,14 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 	var chains []*chain
 	inDatabase(t, url, func(svc *control.Service) { c = register(t, svc); chains = c.grant(t, svc, 8) })
 	dir := filepath.Join(t.TempDir(), "data")
-	s := start(t, "--postgres", url+"&pool_max_conns=16", "--data", dir)
-	browser := s.browser(ok(t, "ca", "--data", dir))
+	s := start(t, dir, "--postgres", url+"&pool_max_conns=16")
+	browser := s.browser()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	done := make(chan error, 1)
 	var acks atomic.Int64
 	go func() {
-		done <- hammer(ctx, c, chains, func(int) (*http.Client, string) { return browser, s.authURL }, &acks)
+		done <- hammer(ctx, c, chains, func(int) (*http.Client, string) { return browser, s.AuthURL }, &acks)
 	}()
 	programs.Eventually(t, "refreshes", func() bool { return acks.Load() > 100 || len(done) > 0 })
 
@@ -193,25 +185,25 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 	defer cancel()
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		a, err := c.refresh(limited, browser, s.authURL, "a.b")
+		a, err := c.refresh(limited, browser, s.AuthURL, "a.b")
 		if err != nil || a.status != http.StatusServiceUnavailable || a.Code != "temporarily_unavailable" || a.Why == "" {
 			t.Errorf("the token endpoint: %+v, %v", a, err)
 		}
 	})
-	status, page := fetch(t, browser, s.authURL+"/signin/link?token="+strings.Repeat("x", 43))
+	status, page := fetch(t, browser, s.AuthURL+"/signin/link?token="+strings.Repeat("x", 43))
 	if status != http.StatusServiceUnavailable || !strings.Contains(page, "Try again in a moment") {
 		t.Errorf("a page: %d\n%s", status, page)
 	}
 	waiting.Wait()
-	if status, text := fetch(t, probe(t), s.metrics+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "store does not answer") {
+	if status, text := fetch(t, probe(t), s.Metrics+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "store does not answer") {
 		t.Errorf("readiness: %d %s", status, text)
 	}
 	for _, path := range []string{"/healthz", "/livez"} {
-		if status, _ := fetch(t, probe(t), s.metrics+path); status != http.StatusOK {
+		if status, _ := fetch(t, probe(t), s.Metrics+path); status != http.StatusOK {
 			t.Errorf("%s: it does not say that it lives: %d", path, status)
 		}
 	}
-	if _, body := fetch(t, probe(t), s.metrics+"/metrics"); !strings.Contains(body, `porchlight_postgres_connections{state="max"} 16`) {
+	if _, body := fetch(t, probe(t), s.Metrics+"/metrics"); !strings.Contains(body, `porchlight_postgres_connections{state="max"} 16`) {
 		t.Errorf("no numbers of the database:\n%s", body)
 	}
 	programs.Must(t, database.StartAgain())
@@ -219,8 +211,8 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 	programs.Eventually(t, "refreshes when it is back", func() bool { return acks.Load() > before+50 || len(done) > 0 })
 	stop()
 	programs.Must(t, <-done)
-	goOn(t, c, chains, browser, s.authURL)
-	programs.Eventually(t, "readiness", func() bool { status, _ := fetch(t, probe(t), s.metrics+"/readyz"); return status == http.StatusOK })
+	goOn(t, c, chains, browser, s.AuthURL)
+	programs.Eventually(t, "readiness", func() bool { status, _ := fetch(t, probe(t), s.Metrics+"/readyz"); return status == http.StatusOK })
 	s.stop()
 }
 

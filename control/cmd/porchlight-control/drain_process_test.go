@@ -25,26 +25,25 @@ import (
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := start(t, "--data", dir)
-	pem := ok(t, "ca", "--data", dir)
-	c := s.browser(pem)
+	s := start(t, dir)
+	c := s.browser()
 	added := okJSON[admin.Added](t, "account", "add", "anna@example.net", "--short", "anna", "--data", dir)
-	agent := &controlapi.Client{BaseURL: s.authURL, Credential: added.Credential, HTTP: s.browser(pem)}
+	agent := &controlapi.Client{BaseURL: s.AuthURL, Credential: added.Credential, HTTP: s.browser()}
 	snapshot, err := agent.Sync(t.Context(), "")
 	programs.Must(t, err)
-	r, err := http.NewRequest("GET", s.authURL+controlapi.PathSync, nil)
+	r, err := http.NewRequest("GET", s.AuthURL+controlapi.PathSync, nil)
 	programs.Must(t, err)
 	r.Header.Set("Authorization", "Bearer "+added.Credential)
 	r.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 	r.Header.Set("If-None-Match", strconv.Quote(snapshot.Version))
-	held, err := s.browser(pem).Do(r) // its head comes at once
+	held, err := s.browser().Do(r) // its head comes at once
 	programs.Must(t, err)
 	defer held.Body.Close()
 
 	body, feed := io.Pipe()
 	answered := make(chan error, 1)
 	go func() {
-		r, err := http.NewRequest("POST", s.authURL+"/signin", body)
+		r, err := http.NewRequest("POST", s.AuthURL+"/signin", body)
 		if err != nil {
 			answered <- err
 			return
@@ -66,7 +65,7 @@ func TestDrain(t *testing.T) {
 	}
 	s.Signal(syscall.SIGTERM)
 	programs.Eventually(t, "not ready", func() bool {
-		status, text := fetch(t, probe(t), s.metrics+"/readyz")
+		status, text := fetch(t, probe(t), s.Metrics+"/readyz")
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "shutting down")
 	})
 	programs.Eventually(t, "no new connection", func() bool {
@@ -102,17 +101,16 @@ func TestDrain(t *testing.T) {
 func TestDrainWait(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := start(t, "--data", dir, "--drain-wait", "10m")
-	pem := ok(t, "ca", "--data", dir)
+	s := start(t, dir, "--drain-wait", "10m")
 	s.Signal(syscall.SIGTERM)
 	programs.Eventually(t, "not ready", func() bool {
-		status, _ := fetch(t, probe(t), s.metrics+"/readyz")
+		status, _ := fetch(t, probe(t), s.Metrics+"/readyz")
 		return status == http.StatusServiceUnavailable
 	})
-	if status, _ := fetch(t, probe(t), s.metrics+"/healthz"); status != http.StatusOK {
+	if status, _ := fetch(t, probe(t), s.Metrics+"/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz answers %d", status)
 	}
-	if status, _ := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey"); status != http.StatusOK {
+	if status, _ := fetch(t, s.browser(), s.AuthURL+"/auth/pubkey"); status != http.StatusOK {
 		t.Errorf("a new connection is answered with %d", status)
 	}
 	s.Signal(syscall.SIGTERM)

@@ -5,11 +5,9 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 )
 
 // Weakness: at the limit of open files a node was dead to everybody, its health,
@@ -29,15 +28,13 @@ import (
 func TestAtTheFileLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := serveArgs([]string{"--data", dir, "--limit-handshakes", "2000", "--limit-auth-connections", "2000", "--limit-computers", "2000"})
-	s := startCommand(t, exec.Command("sh", append([]string{"-c", `ulimit -n 256 && exec "$0" "$@"`, program}, args...)...))
+	s := startBy(t, []string{"sh", "-c", `ulimit -n 256 && exec "$0" "$@"`}, nil, dir, "--limit-handshakes", "2000", "--limit-auth-connections", "2000", "--limit-computers", "2000")
 	for _, setting := range []string{"--limit-handshakes", "--limit-auth-connections", "--limit-computers"} {
 		if !strings.Contains(s.Stderr(), `"setting":"`+setting+`"`) {
 			t.Errorf("nobody is told that %s was lowered:\n%s", setting, s.Stderr())
 		}
 	}
-	pem := ok(t, "ca", "--data", dir)
-	f := newFlood(t, s, pem)
+	f := newFlood(t, s)
 	for i := 0; i < 2000 && s.refused("open-files") == 0; i += 20 {
 		f.open(20)
 	}
@@ -47,7 +44,7 @@ func TestAtTheFileLimit(t *testing.T) {
 	for range 5 {
 		f.open(20)
 		for path, want := range map[string]string{"/healthz": `"ok":true`, "/readyz": `"ok":true`, "/metrics": "process_open_fds"} {
-			if status, body := fetch(t, probe(t), s.metrics+path); status != http.StatusOK || !strings.Contains(body, want) {
+			if status, body := fetch(t, probe(t), s.Metrics+path); status != http.StatusOK || !strings.Contains(body, want) {
 				t.Errorf("%s at the file limit: %d %s", path, status, body)
 			}
 		}
@@ -60,7 +57,7 @@ func TestAtTheFileLimit(t *testing.T) {
 	}
 	f.close()
 	programs.Eventually(t, "who comes after the flood is served", func() bool {
-		resp, err := s.browser(pem).Get(s.authURL + "/auth/pubkey")
+		resp, err := s.browser().Get(s.AuthURL + "/auth/pubkey")
 		if err != nil {
 			return false
 		}
@@ -73,7 +70,7 @@ func TestAtTheFileLimit(t *testing.T) {
 // refused is how often the metrics say that a limit was reached.
 func (s *server) refused(limit string) (n int) {
 	s.t.Helper()
-	_, body := fetch(s.t, probe(s.t), s.metrics+"/metrics")
+	_, body := fetch(s.t, probe(s.t), s.Metrics+"/metrics")
 	m := regexp.MustCompile(`porchlight_relay_limited_total\{limit="` + limit + `"\} (\d+)`).FindStringSubmatch(body)
 	if m == nil {
 		s.t.Fatalf("no number for %s:\n%s", limit, body)
@@ -89,9 +86,10 @@ type flood struct {
 	conns  []net.Conn
 }
 
-func newFlood(t *testing.T, s *server, pem string) *flood {
-	f := &flood{server: s, config: &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "control.porch.test"}}
-	f.config.RootCAs.AppendCertsFromPEM([]byte(pem))
+func newFlood(t *testing.T, s *server) *flood {
+	roots, err := rig.Roots(rig.Authority(s.Data))
+	programs.Must(t, err)
+	f := &flood{server: s, config: &tls.Config{RootCAs: roots, ServerName: "control.porch.test"}}
 	t.Cleanup(f.close)
 	return f
 }
@@ -116,7 +114,7 @@ func (f *flood) open(n int) {
 		if secure.Handshake() != nil {
 			continue
 		}
-		request, _ := http.NewRequest(http.MethodGet, f.server.authURL+"/auth/pubkey", nil)
+		request, _ := http.NewRequest(http.MethodGet, f.server.AuthURL+"/auth/pubkey", nil)
 		if request.Write(secure) == nil {
 			_, _ = http.ReadResponse(bufio.NewReader(secure), request)
 		}

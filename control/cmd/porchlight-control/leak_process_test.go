@@ -75,7 +75,7 @@ func TestAfterALeak(t *testing.T) {
 	var dirs []string
 	for _, name := range []string{"one", "two", "three"} {
 		dirs = append(dirs, t.TempDir())
-		servers = append(servers, start(t, "--postgres", database, "--data", dirs[len(dirs)-1], "--node", name, "--peer-address", "127.0.0.1:0", "--tunnel-address", name+".porch.test:443"))
+		servers = append(servers, start(t, dirs[len(dirs)-1], "--postgres", database, "--node", name, "--peer-address", "127.0.0.1:0", "--tunnel-address", name+".porch.test:443"))
 	}
 	store, err := kv.Open(t.Context(), database, kv.Options{})
 	programs.Must(t, err)
@@ -118,9 +118,9 @@ func TestAfterALeak(t *testing.T) {
 			t.Errorf("%s takes the copy", at)
 		}
 	}
-	for i, s := range servers {
-		browser := s.browser(ok(t, "ca", "--data", dirs[i]))
-		if err := chain.step(t.Context(), c, browser, s.authURL); err != nil || chain.open || chain.lost {
+	for _, s := range servers {
+		browser := s.browser()
+		if err := chain.step(t.Context(), c, browser, s.AuthURL); err != nil || chain.open || chain.lost {
 			t.Errorf("a refresh token of before: %v %+v", err, chain)
 		}
 	}
@@ -134,7 +134,7 @@ func TestRotationSurvivesKills(t *testing.T) {
 	var chain *chain
 	inDirectory(t, dir, func(svc *control.Service) { c = register(t, svc); chain = c.grant(t, svc, 1)[0] })
 	for round := range rounds(4) {
-		s := start(t, "--data", dir)
+		s := start(t, dir)
 		rotated := make(chan struct{})
 		go func() {
 			defer close(rotated)
@@ -145,12 +145,12 @@ func TestRotationSurvivesKills(t *testing.T) {
 		}
 		s.Kill()
 		<-rotated
-		s = start(t, "--data", dir)
-		browser := s.browser(ok(t, "ca", "--data", dir))
+		s = start(t, dir)
+		browser := s.browser()
 		if keys := okJSON[[]control.Key](t, "key", "list", "--data", dir); len(keys) != 1 || !keys[0].Signs {
 			t.Errorf("the keys are %+v", keys)
 		}
-		if err := chain.step(t.Context(), c, browser, s.authURL); err != nil || chain.open || chain.lost {
+		if err := chain.step(t.Context(), c, browser, s.AuthURL); err != nil || chain.open || chain.lost {
 			t.Fatalf("a refresh token: %v %+v", err, chain)
 		}
 		s.stop()

@@ -32,9 +32,9 @@ func nodes(t *testing.T, database string, args ...string) (servers [2]*server, b
 	t.Helper()
 	for i, name := range []string{"one", "two"} {
 		dirs[i] = t.TempDir()
-		own := append([]string{"--postgres", database, "--data", dirs[i], "--node", name}, args...)
-		servers[i] = start(t, own...)
-		browsers[i] = servers[i].browser(ok(t, "ca", "--data", dirs[i]))
+		own := append([]string{"--postgres", database, "--node", name}, args...)
+		servers[i] = start(t, dirs[i], own...)
+		browsers[i] = servers[i].browser()
 	}
 	return servers, browsers, dirs
 }
@@ -63,7 +63,7 @@ func submit(t *testing.T, browser *http.Client, address string, pairs ...string)
 // node than the one that was asked for it.
 func signIn(t *testing.T, browser *http.Client, s *server, email, mailDir string) {
 	t.Helper()
-	submit(t, browser, s.authURL+"/signin", "email", email)
+	submit(t, browser, s.AuthURL+"/signin", "email", email)
 	var link string
 	programs.Eventually(t, "a mail in the outbox", func() bool {
 		for _, m := range okJSON[[]mail.Entry](t, "outbox", "--data", mailDir) {
@@ -75,7 +75,7 @@ func signIn(t *testing.T, browser *http.Client, s *server, email, mailDir string
 	})
 	at, err := url.Parse(link)
 	programs.Must(t, err)
-	submit(t, browser, s.authURL+"/signin/link", "token", at.Query().Get("token"))
+	submit(t, browser, s.AuthURL+"/signin/link", "token", at.Query().Get("token"))
 }
 
 // A code issued by one node is exchanged at the other, once; and when revoking
@@ -91,15 +91,15 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	if list := okJSON[[]control.Account](t, "account", "list", "--data", dirs[1]); len(list) != 1 {
 		t.Errorf("the other node knows %+v", list)
 	}
-	_, key := fetch(t, browsers[0], one.authURL+"/auth/pubkey")
-	if _, got := fetch(t, browsers[1], two.authURL+"/auth/pubkey"); got != key {
+	_, key := fetch(t, browsers[0], one.AuthURL+"/auth/pubkey")
+	if _, got := fetch(t, browsers[1], two.AuthURL+"/auth/pubkey"); got != key {
 		t.Error("the nodes have two keys")
 	}
 	jar, err := cookiejar.New(nil)
 	programs.Must(t, err)
 	browsers[0].Jar = jar
 	signIn(t, browsers[0], one, "anna@example.net", dirs[1])
-	authorize := one.authURL + controlapi.PathAuthorize + "?" + url.Values{
+	authorize := one.AuthURL + controlapi.PathAuthorize + "?" + url.Values{
 		"client_id": {c.ID}, "redirect_uri": {testRedirect}, "response_type": {"code"}, "state": {"s"},
 		"code_challenge": {testChallenge()}, "code_challenge_method": {"S256"}, "scope": {"connect"},
 	}.Encode()
@@ -114,7 +114,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	}
 	exchange := func(node int, code string) tokenAnswer {
 		t.Helper()
-		a, err := c.post(t.Context(), browsers[node], servers[node].authURL,
+		a, err := c.post(t.Context(), browsers[node], servers[node].AuthURL,
 			"grant_type", "authorization_code", "code", code, "redirect_uri", testRedirect, "code_verifier", testVerifier)
 		programs.Must(t, err)
 		return a
@@ -140,7 +140,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	go func() {
 		for {
 			late := revoked.Load()
-			a, err := c.refresh(t.Context(), browsers[1], two.authURL, newest)
+			a, err := c.refresh(t.Context(), browsers[1], two.AuthURL, newest)
 			if err != nil || a.Code == "access_denied" {
 				ended <- err
 				return
@@ -155,7 +155,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	}()
 	programs.Eventually(t, "refreshes at the other node", func() bool { return acks.Load() > 50 || len(ended) > 0 })
 	id, _, _ := strings.Cut(first.Refresh, ".")
-	submit(t, browsers[0], one.authURL+"/account/grants/revoke", "grant", id)
+	submit(t, browsers[0], one.AuthURL+"/account/grants/revoke", "grant", id)
 	revoked.Store(true)
 	programs.Must(t, <-ended)
 	var asked atomic.Int64
@@ -163,7 +163,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for asked.Add(1) <= 1000 {
-				a, err := c.refresh(t.Context(), browsers[1], two.authURL, newest)
+				a, err := c.refresh(t.Context(), browsers[1], two.AuthURL, newest)
 				if err != nil || a.Code != "access_denied" {
 					t.Errorf("after the revocation was answered: %+v, %v", a, err)
 					return
@@ -206,7 +206,7 @@ func TestStoppingANodeLosesNothing(t *testing.T) {
 						node = 1
 					}
 					acks[node].Add(1)
-					return browsers[node], servers[node].authURL
+					return browsers[node], servers[node].AuthURL
 				}, &all)
 			}()
 			programs.Eventually(t, "refreshes at both", func() bool {
@@ -218,7 +218,7 @@ func TestStoppingANodeLosesNothing(t *testing.T) {
 			programs.Eventually(t, "refreshes at the one that is left", func() bool { return all.Load() > before+100 || len(done) > 0 })
 			stop()
 			programs.Must(t, <-done)
-			lost := goOn(t, c, chains, browsers[1], servers[1].authURL)
+			lost := goOn(t, c, chains, browsers[1], servers[1].AuthURL)
 			for _, k := range chains {
 				if k.lost {
 					lost++
@@ -268,8 +268,8 @@ func TestOneNodeListensForNoOther(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("this test reads /proc, which Linux has")
 	}
-	s := start(t, "--data", t.TempDir())
-	want := []string{s.addr, strings.TrimPrefix(s.metrics, "http://")}
+	s := start(t, t.TempDir())
+	want := []string{s.addr, strings.TrimPrefix(s.Metrics, "http://")}
 	slices.Sort(want)
 	if got := listensAt(t, s.PID()); !slices.Equal(got, want) {
 		t.Errorf("it listens at %q, not at %q", got, want)

@@ -26,10 +26,10 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	mails := filepath.Join(t.TempDir(), "mails")
-	s := start(t, "--data", dir, "--outbox", mails)
+	s := start(t, dir, "--outbox", mails)
 	_, port, _ := net.SplitHostPort(s.addr)
-	if want := "https://control.porch.test:" + port; s.authURL != want {
-		t.Errorf("auth URL %s, want %s", s.authURL, want)
+	if want := "https://control.porch.test:" + port; s.AuthURL != want {
+		t.Errorf("auth URL %s, want %s", s.AuthURL, want)
 	}
 	for path, want := range map[string]os.FileMode{
 		dir: 0o700 | os.ModeDir, filepath.Join(dir, "admin.sock"): 0o600 | os.ModeSocket,
@@ -41,8 +41,8 @@ func TestServe(t *testing.T) {
 		}
 	}
 	pem := ok(t, "ca", "--data", dir)
-	c := s.browser(pem)
-	if status, body := fetch(t, c, s.authURL+"/auth/pubkey"); status != 200 || !strings.Contains(body, "PUBLIC KEY") {
+	c := s.browser()
+	if status, body := fetch(t, c, s.AuthURL+"/auth/pubkey"); status != 200 || !strings.Contains(body, "PUBLIC KEY") {
 		t.Errorf("the public key: %d %s", status, body)
 	}
 
@@ -56,7 +56,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("account add once more: %+v", again)
 	}
 	sync := func(credential string) int {
-		r, err := http.NewRequest("PUT", s.authURL+"/v1/apps", strings.NewReader("[]"))
+		r, err := http.NewRequest("PUT", s.AuthURL+"/v1/apps", strings.NewReader("[]"))
 		programs.Must(t, err)
 		r.Header.Set("Authorization", "Bearer "+credential)
 		r.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
@@ -87,7 +87,7 @@ func TestServe(t *testing.T) {
 	}
 
 	t.Log("signing in, whose mail is in the outbox and in a file")
-	resp, err := c.PostForm(s.authURL+"/signin", map[string][]string{"email": {"anna@example.net"}})
+	resp, err := c.PostForm(s.AuthURL+"/signin", map[string][]string{"email": {"anna@example.net"}})
 	programs.Must(t, err)
 	resp.Body.Close()
 	var outbox []mail.Entry
@@ -109,17 +109,17 @@ func TestServe(t *testing.T) {
 	for path, want := range map[string]string{
 		"/healthz": `"ok":true`, "/readyz": `"ok":true`, "/metrics": "porchlight_relay_tunnels 0",
 	} {
-		if status, body := fetch(t, probe(t), s.metrics+path); status != 200 || !strings.Contains(body, want) {
+		if status, body := fetch(t, probe(t), s.Metrics+path); status != 200 || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	if _, body := fetch(t, probe(t), s.metrics+"/metrics"); !strings.Contains(body, "\nporchlight_certificate_ends_timestamp_seconds ") {
+	if _, body := fetch(t, probe(t), s.Metrics+"/metrics"); !strings.Contains(body, "\nporchlight_certificate_ends_timestamp_seconds ") {
 		t.Errorf("the end of the certificate is not told:\n%s", body)
 	}
-	if status, _ := fetch(t, c, s.authURL+"/metrics"); status != 404 {
+	if status, _ := fetch(t, c, s.AuthURL+"/metrics"); status != 404 {
 		t.Errorf("the auth host answers /metrics with %d", status)
 	}
-	if _, body := fetch(t, probe(t), s.metrics+"/metrics"); !strings.Contains(body, `porchlight_http_requests_total{class="4xx",method="GET"} 1`) {
+	if _, body := fetch(t, probe(t), s.Metrics+"/metrics"); !strings.Contains(body, `porchlight_http_requests_total{class="4xx",method="GET"} 1`) {
 		t.Errorf("requests are not counted:\n%s", body)
 	}
 
@@ -157,7 +157,7 @@ func TestServe(t *testing.T) {
 func TestLists(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := start(t, "--data", dir)
+	s := start(t, dir)
 	for verb, remark := range map[string]string{
 		"account list": "Nobody can sign in yet", "computer list": "No computer is connected yet", "client list": "No OAuth client is registered",
 		"outbox": "No mail is kept here", "outbox --waiting": "No mail waits", "outbox --failed": "No mail was given up",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -18,7 +17,9 @@ import (
 	"time"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/control/serve"
 	"porchlight/test/programs"
+	"porchlight/test/rig"
 )
 
 // The tests run the program itself.
@@ -69,39 +70,40 @@ func okJSON[T any](t *testing.T, args ...string) (v T) {
 
 // server is a porchlight-control serve.
 type server struct {
-	*programs.Process
-	t             *testing.T
-	addr, metrics string
-	authURL       string
+	*rig.Node
+	t    *testing.T
+	addr string // the first of where it listens
 }
 
 // start runs a server on free ports and returns once it listens.
-func start(t *testing.T, args ...string) *server {
+func start(t *testing.T, dir string, args ...string) *server {
 	t.Helper()
-	return startWith(t, nil, args...)
+	return startWith(t, nil, dir, args...)
 }
 
 // startWith is start with more in the environment.
-func startWith(t *testing.T, env []string, args ...string) *server {
+func startWith(t *testing.T, env []string, dir string, args ...string) *server {
 	t.Helper()
-	cmd := exec.Command(program, serveArgs(args)...)
-	cmd.Env = append(os.Environ(), env...)
-	return startCommand(t, cmd)
+	return startBy(t, nil, env, dir, args...)
 }
 
-func serveArgs(args []string) []string {
-	return append([]string{"serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "debug"}, args...)
-}
-
-// startCommand runs cmd, which becomes a server, and returns once that listens.
-func startCommand(t *testing.T, cmd *exec.Cmd) *server {
+// startBy has another command become the server, whose own follows.
+func startBy(t *testing.T, by, env []string, dir string, args ...string) *server {
 	t.Helper()
-	s := &server{Process: programs.Begin(t, cmd), t: t}
-	said, err := s.Says(t.Context(), `Porchlight control plane at (\S+), listening on (\S+)\n(?s:.*)Metrics and health at (\S+)\n`)
+	r := &rig.Rig{Bin: filepath.Dir(program), Env: append(os.Environ(), env...), Begin: func(cmd *exec.Cmd) (*programs.Process, error) {
+		if by != nil {
+			with := exec.Command(by[0], append(by[1:], cmd.Args...)...)
+			with.Env, cmd = cmd.Env, with
+		}
+		return programs.Begin(t, cmd), nil
+	}}
+	n, err := r.Node(t.Context(), dir, append(serving, args...)...)
 	programs.Must(t, err)
-	s.authURL, s.addr, s.metrics = said[1], said[2], said[3]
-	return s
+	return &server{Node: n, t: t, addr: n.Listens[0]}
 }
+
+// serving is what all of them are told.
+var serving = []string{"--domain", "porch.test", "--metrics", "127.0.0.1:0", "--log-level", "debug", "--grace", serve.DefaultGrace.String()}
 
 // stop sends SIGTERM and waits for a clean end.
 func (s *server) stop() {
@@ -111,13 +113,11 @@ func (s *server) stop() {
 	}
 }
 
-// browser speaks to the auth host and trusts pem.
-func (s *server) browser(pem string) *http.Client {
+// browser speaks to the auth host and trusts the server's authority.
+func (s *server) browser() *http.Client {
 	s.t.Helper()
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM([]byte(pem)) {
-		s.t.Fatalf("no certificate in %q", pem)
-	}
+	pool, err := rig.Roots(rig.Authority(s.Data))
+	programs.Must(s.t, err)
 	transport := &http.Transport{
 		TLSClientConfig:       &tls.Config{RootCAs: pool},
 		ExpectContinueTimeout: time.Minute,

@@ -124,7 +124,7 @@ func dumped(t *testing.T, database string) map[string]string {
 func TestUpgradeCheckOfNodes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	s := start(t, "--data", dir)
+	s := start(t, dir)
 	u, code := check(t, "--data", dir)
 	if code != 0 || !u.Safe || !u.Store.Served || u.Store.Format != u.Format || !strings.Contains(u.Next, "stop the node") {
 		t.Errorf("while it runs: exit %d, %+v", code, u)
@@ -135,7 +135,7 @@ func TestUpgradeCheckOfNodes(t *testing.T) {
 	}
 	db := pgtest.Database(t)
 	for _, name := range []string{"one", "two"} {
-		start(t, "--postgres", db, "--data", t.TempDir(), "--node", name, "--peer-address", "127.0.0.1:0")
+		start(t, t.TempDir(), "--postgres", db, "--node", name, "--peer-address", "127.0.0.1:0")
 	}
 	version := strings.TrimSpace(ok(t, "version"))
 	programs.Eventually(t, "both nodes are named", func() bool {

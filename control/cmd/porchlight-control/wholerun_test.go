@@ -53,12 +53,12 @@ type person struct {
 	secrets map[string]string
 }
 
-func (s *server) person(pem string) *person {
+func (s *server) person() *person {
 	jar, err := cookiejar.New(nil)
 	programs.Must(s.t, err)
-	c := s.browser(pem)
+	c := s.browser()
 	c.Jar = jar
-	return &person{t: s.t, http: c, base: s.authURL, secrets: map[string]string{}}
+	return &person{t: s.t, http: c, base: s.AuthURL, secrets: map[string]string{}}
 }
 
 // send is one request; it returns where the answer leads, if anywhere, and its
@@ -101,9 +101,8 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	dir := t.TempDir()
 	passwordFile := filepath.Join(t.TempDir(), "password")
 	programs.Must(t, os.WriteFile(passwordFile, []byte(mailPassword+"\n"), 0o600))
-	s := startWith(t, []string{"SSL_CERT_FILE=" + mails.cert}, "--data", dir,
+	s := startWith(t, []string{"SSL_CERT_FILE=" + mails.cert}, dir,
 		"--smtp", mails.url, "--smtp-password-file", passwordFile, "--mail-from", "Porchlight <porch@mail.example>")
-	pem := ok(t, "ca", "--data", dir)
 	secrets := map[string]string{"mail password": mailPassword}
 	secret := func(what, value string) string {
 		t.Helper()
@@ -122,7 +121,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	secret("client secret", client.ClientSecret)
 
 	t.Log("the owner signs in by the link of a mail that a real server took")
-	maya := s.person(pem)
+	maya := s.person()
 	maya.send("POST", "/signin", url.Values{"email": {"maya@example.net"}}, http.StatusSeeOther)
 	programs.Eventually(t, "the sign-in mail", func() bool { return len(mails.to("maya@example.net")) == 1 })
 	got := mails.to("maya@example.net")[0]
@@ -138,7 +137,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	maya.send("POST", "/signin/link", url.Values{"token": {token}}, http.StatusSeeOther)
 
 	t.Log("and invites")
-	agent := &controlapi.Client{BaseURL: s.authURL, Credential: added.Credential, HTTP: s.browser(pem)}
+	agent := &controlapi.Client{BaseURL: s.AuthURL, Credential: added.Credential, HTTP: s.browser()}
 	programs.Must(t, agent.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
 	if _, err := agent.Invite(t.Context(), controlapi.Invite{Email: "bob@example.net", Apps: []string{"app1"}}); err != nil {
 		t.Fatal(err)
@@ -150,7 +149,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	}
 	said = text(t, got)
 	token = secret("invitation", mailedToken.FindStringSubmatch(said)[1])
-	bob := s.person(pem)
+	bob := s.person()
 	bob.send("GET", mailedLink.FindString(said), nil, http.StatusOK)
 	bob.send("POST", "/invitation", url.Values{"token": {token}}, http.StatusSeeOther)
 
@@ -166,7 +165,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	to, _ := maya.send("POST", authorize, url.Values{"decision": {"allow"}, "computer": {"maya"}}, http.StatusSeeOther)
 	answer, err := url.Parse(to)
 	programs.Must(t, err)
-	program := s.person(pem)
+	program := s.person()
 	tokens := func(form url.Values) (access, refresh string) {
 		t.Helper()
 		form.Set("client_id", client.ClientID)
@@ -230,7 +229,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	if f := failed[0]; f.To != "gone@example.net" || f.Code != 550 || f.Reason != controlmail.ReasonRefused {
 		t.Errorf("failed: %+v", f)
 	}
-	if _, body := fetch(t, probe(t), s.metrics+"/metrics"); !strings.Contains(body, `porchlight_mails_total{outcome="refused"} 1`) ||
+	if _, body := fetch(t, probe(t), s.Metrics+"/metrics"); !strings.Contains(body, `porchlight_mails_total{outcome="refused"} 1`) ||
 		!strings.Contains(body, `porchlight_mails_total{outcome="delivered"} 2`) || !strings.Contains(body, "porchlight_mails_waiting 0") {
 		t.Errorf("the mails are not counted:\n%s", body)
 	}

@@ -21,11 +21,9 @@ const owner = "maya@example.net"
 
 // server is a control plane on a PostgreSQL of its own.
 type server struct {
-	*programs.Process
+	*rig.Node
 	database *pgtest.Server
 	url      string // of the database
-	at       string // auth URL
-	caFile   string
 }
 
 // serve starts one in dir, with the owner's account, and has r read its mails.
@@ -34,42 +32,20 @@ func (r *recorder) serve(ctx context.Context, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{database: database, caFile: filepath.Join(dir, "authority.pem")}
+	s := &server{database: database}
 	if s.url, err = database.NewDatabase(); err != nil {
 		return nil, err
 	}
-	r.plane = filepath.Join(dir, "control")
-	r.mails = rig.Outbox(func(ctx context.Context) (mails []agentapi.Mail, err error) {
-		out, err := programs.Output(exec.CommandContext(ctx, r.control, "outbox", "--data", r.plane, "--json"))
-		if err != nil {
-			return nil, err
-		}
-		return mails, json.Unmarshal(out, &mails)
-	})
-	s.Process, err = programs.Start(exec.Command(r.control, "serve", "--postgres", s.url, "--data", r.plane,
-		"--domain", upgrade.Domain, "--listen", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s"))
-	if err != nil {
+	if s.Node, err = r.Node(ctx, filepath.Join(dir, "control"), "--postgres", s.url, "--domain", upgrade.Domain); err != nil {
 		return nil, err
 	}
-	found, err := s.Says(ctx, `control plane at (\S+), listening`)
-	if err != nil {
-		return nil, err
-	}
-	s.at = found[1]
-	if _, err := programs.Output(exec.CommandContext(ctx, r.control, "account", "add", owner, "--data", r.plane)); err != nil {
-		return nil, err
-	}
-	pem, err := programs.Output(exec.CommandContext(ctx, r.control, "ca", "--data", r.plane))
-	if err != nil {
-		return nil, err
-	}
-	r.rootFiles = []string{s.caFile}
-	return s, os.WriteFile(s.caFile, pem, 0o600)
+	r.plane, r.mails, r.rootFiles = s.Node, s.Outbox(), []string{rig.Authority(s.Data)}
+	return s, s.Run(nil, "account", "add", owner)
 }
 
 // connect connects the computer, and confirms it in a browser.
 func (r *recorder) connect(ctx context.Context, s *server) error {
-	command, err := programs.Start(r.command(context.WithoutCancel(ctx), "connect", s.at, "--ca", s.caFile, "--json"))
+	command, err := r.Begin(r.Command("porchlight", "connect", s.AuthURL, "--ca", rig.Authority(s.Data), "--json", "--data", r.agent.Data))
 	if err != nil {
 		return err
 	}
@@ -86,13 +62,14 @@ func (r *recorder) connect(ctx context.Context, s *server) error {
 	if err != nil {
 		return err
 	}
-	if err := upgrade.Confirm(ctx, b, waiting, owner, "cellar", r.mails); err != nil {
+	answers := map[string]string{"name": "cellar", "decision": "allow"}
+	if _, err := b.Confirm(ctx, waiting.VerificationURLComplete, waiting.UserCode, owner, answers, r.mails); err != nil {
 		return err
 	}
 	if code := command.Wait(); code != 0 {
 		return fmt.Errorf("connect ended with %d: %s", code, command.Stderr())
 	}
-	r.rootFiles = append(r.rootFiles, filepath.Join(r.data, "connected-ca", "root.pem"))
+	r.rootFiles = append(r.rootFiles, rig.Own(r.agent.Data))
 	return nil
 }
 

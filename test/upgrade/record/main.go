@@ -3,17 +3,17 @@
 // apps in every state with options, people in every state, sessions, a client
 // and its grant, settings, activity.
 //
-// usage: record PROGRAM PROGRAM-CONTROL DIRECTORY [connected]
+// usage: record PROGRAMS DIRECTORY [connected]
 //
-// The data directory becomes DIRECTORY/data, and DIRECTORY/kept.json says what a
-// visitor, a client and the owner hold of it. That computer is on its own, or
-// connected to a control plane on PostgreSQL, whose data directory is DIRECTORY/control
-// and whose database is in DIRECTORY/database.sql.
+// PROGRAMS is where that version's programs are. The data directory becomes
+// DIRECTORY/data, and DIRECTORY/kept.json says what a visitor, a client and the owner
+// hold of it. That computer is on its own, or connected to a control plane on PostgreSQL,
+// whose data directory is DIRECTORY/control and whose database is in
+// DIRECTORY/database.sql.
 package main
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +21,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,7 +28,6 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
 	"porchlight/test/rig"
 	"porchlight/test/upgrade"
@@ -37,30 +35,30 @@ import (
 )
 
 func main() {
-	connected := len(os.Args) == 5 && os.Args[4] == "connected"
-	if len(os.Args) != 4 && !connected {
-		fmt.Fprintln(os.Stderr, "usage: record PROGRAM PROGRAM-CONTROL DIRECTORY [connected]")
+	connected := len(os.Args) == 4 && os.Args[3] == "connected"
+	if len(os.Args) != 3 && !connected {
+		fmt.Fprintln(os.Stderr, "usage: record PROGRAMS DIRECTORY [connected]")
 		os.Exit(2)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	if err := record(ctx, os.Args[1], os.Args[2], os.Args[3], connected); err != nil {
+	if err := record(ctx, os.Args[1], os.Args[2], connected); err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
 		os.Exit(1)
 	}
 }
 
 type recorder struct {
-	program, control, data string
-	plane                  string // data directory of the control plane
-	rootFiles              []string
-	env                    []string
-	kept                   upgrade.Kept
-	browsers               []*visitor.Visitor
-	mails                  *rig.Mails
+	rig.Rig
+	agent     *rig.Computer
+	plane     *rig.Node // for the operator's commands
+	rootFiles []string
+	kept      upgrade.Kept
+	browsers  []*visitor.Visitor
+	mails     *rig.Mails
 }
 
-func record(ctx context.Context, program, control, dir string, connected bool) error {
+func record(ctx context.Context, bin, dir string, connected bool) error {
 	app, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -69,13 +67,8 @@ func record(ctx context.Context, program, control, dir string, connected bool) e
 	go http.Serve(app, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "hello %s", r.Header.Get("X-Service-Email"))
 	}))
-	r := &recorder{program: program, control: control, data: filepath.Join(dir, "data")}
-	r.plane, r.rootFiles = filepath.Join(r.data, "control"), []string{filepath.Join(r.data, "ca", "root.pem")}
-	r.env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "DBUS_SESSION_BUS_ADDRESS=", "PORCHLIGHT_DATA="+r.data, "PORCHLIGHT_API=")
-	r.mails = rig.Outbox(func(ctx context.Context) (mails []agentapi.Mail, err error) {
-		return mails, r.run(ctx, &mails, "outbox")
-	})
-	args := []string{"agent", "--api", "127.0.0.1:0"}
+	r := &recorder{Rig: rig.Rig{Bin: bin, Env: rig.Environ(filepath.Join(dir, "config")), Begin: programs.Start}}
+	args := []string{"--local"}
 	var s *server
 	if connected {
 		if s, err = r.serve(ctx, dir); err != nil {
@@ -83,18 +76,16 @@ func record(ctx context.Context, program, control, dir string, connected bool) e
 		}
 		defer s.database.Close()
 		defer s.Kill()
-		args = append(args, "--control", s.at, "--ca", s.caFile)
-	} else {
-		args = append(args, "--local", "--https", "127.0.0.1:0")
+		args = []string{"--control", s.AuthURL, "--ca", rig.Authority(s.Data)}
 	}
-	agent, err := programs.Start(r.command(context.WithoutCancel(ctx), args...))
-	if err != nil {
+	if r.agent, err = r.Computer(ctx, filepath.Join(dir, "data"), args...); err != nil {
 		return err
 	}
-	defer agent.Kill()
-	_, err = agent.Says(ctx, "Stop with Ctrl-C")
-	if err == nil && connected {
+	defer r.agent.Kill()
+	if connected {
 		err = r.connect(ctx, s)
+	} else {
+		r.plane, r.mails, r.rootFiles = r.agent.Node(), r.agent.Outbox(), []string{rig.Authority(r.agent.Data)}
 	}
 	if err == nil {
 		err = r.story(ctx, app.Addr().(*net.TCPAddr).Port)
@@ -102,8 +93,8 @@ func record(ctx context.Context, program, control, dir string, connected bool) e
 	for _, b := range r.browsers {
 		b.Close()
 	}
-	if code := agent.Stop(); err != nil || code != 0 {
-		return errors.Join(err, fmt.Errorf("the agent ended with %d: %s", code, agent.Stderr()))
+	if code := r.agent.Stop(); err != nil || code != 0 {
+		return errors.Join(err, fmt.Errorf("the agent ended with %d: %s", code, r.agent.Stderr()))
 	}
 	if connected {
 		if err := s.dump(filepath.Join(dir, "database.sql")); err != nil {
@@ -123,7 +114,7 @@ func (r *recorder) story(ctx context.Context, port int) error {
 	if err := r.apps(ctx, port); err != nil {
 		return err
 	}
-	if err := r.run(ctx, &r.kept.Account, "account"); err != nil {
+	if err := r.agent.Run(&r.kept.Account, "account"); err != nil {
 		return err
 	}
 	if err := r.visits(ctx); err != nil {
@@ -132,7 +123,7 @@ func (r *recorder) story(ctx context.Context, port int) error {
 	if err := r.client(ctx); err != nil {
 		return err
 	}
-	if err := r.run(ctx, &r.kept.Password, "passwords", "add", "notes", "--name", "laptop"); err != nil {
+	if err := r.agent.Run(&r.kept.Password, "passwords", "add", "notes", "--name", "laptop"); err != nil {
 		return err
 	}
 	for _, command := range [][]string{
@@ -141,17 +132,17 @@ func (r *recorder) story(ctx context.Context, port int) error {
 		{"unpublish", "wiki"},
 		{"settings", "--fail-static-hours", "12", "--quiet", "access,changed"},
 	} {
-		if err := r.run(ctx, nil, command...); err != nil {
+		if err := r.agent.Run(nil, command...); err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		r.run(ctx, &r.kept.Apps, "apps"),
-		r.run(ctx, &r.kept.People, "people"),
-		r.run(ctx, &r.kept.Grants, "grants"),
-		r.run(ctx, &r.kept.Activity, "activity"),
-		r.run(ctx, &r.kept.Settings, "settings"),
-		r.run(ctx, &r.kept.Options, "options", "notes"),
+		r.agent.Run(&r.kept.Apps, "apps"),
+		r.agent.Run(&r.kept.People, "people"),
+		r.agent.Run(&r.kept.Grants, "grants"),
+		r.agent.Run(&r.kept.Activity, "activity"),
+		r.agent.Run(&r.kept.Settings, "settings"),
+		r.agent.Run(&r.kept.Options, "options", "notes"),
 	)
 }
 
@@ -160,11 +151,11 @@ func (r *recorder) apps(ctx context.Context, port int) error {
 		name, label string
 		approve     bool
 	}{{"notes", "Notes", true}, {"photos", "Photos of Maya", true}, {"wiki", "Wiki", true}, {"todo", "To do", false}, {"nope", "Nope", false}} {
-		if err := r.run(ctx, nil, "publish", app.name, "--label", app.label, "--port", strconv.Itoa(port)); err != nil {
+		if err := r.agent.Run(nil, "publish", app.name, "--label", app.label, "--port", strconv.Itoa(port)); err != nil {
 			return err
 		}
 		if app.approve {
-			if err := r.run(ctx, nil, "approve", app.name); err != nil {
+			if err := r.agent.Run(nil, "approve", app.name); err != nil {
 				return err
 			}
 		}
@@ -177,7 +168,7 @@ func (r *recorder) apps(ctx context.Context, port int) error {
 		{"people", "invite", "dan@example.com", "--app", "Photos of Maya"},
 		{"people", "invite", "eva@example.com", "--app", "Notes", "--until", "2036-01-31T18:00:00Z"},
 	} {
-		if err := r.run(ctx, nil, command...); err != nil {
+		if err := r.agent.Run(nil, command...); err != nil {
 			return err
 		}
 	}
@@ -194,11 +185,7 @@ func (r *recorder) visits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := ben.Open(ctx, link)
-	if err != nil {
-		return err
-	}
-	if _, err := ben.Submit(ctx, page, "", nil); err != nil {
+	if err := ben.Accept(ctx, link); err != nil {
 		return err
 	}
 	if r.kept.Ben, err = r.cookies(ctx, ben, "https://notes."+r.kept.Account.Host+"/"); err != nil {
@@ -208,11 +195,11 @@ func (r *recorder) visits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := programs.Output(r.command(ctx, "open", "notes", "--print"))
+	out, err := r.agent.Output("open", "notes", "--print")
 	if err != nil {
 		return err
 	}
-	r.kept.Owner, err = r.cookies(ctx, owner, strings.TrimSpace(string(out)))
+	r.kept.Owner, err = r.cookies(ctx, owner, strings.TrimSpace(out))
 	return err
 }
 
@@ -235,16 +222,10 @@ func (r *recorder) cookies(ctx context.Context, b *visitor.Visitor, address stri
 
 // client has a remote client let in by ben and keeps its tokens.
 func (r *recorder) client(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, r.control, "client", "add", "--name", "Pocket Notes", "--redirect-uri", upgrade.Redirect,
-		"--data", r.plane, "--json")
-	out, err := programs.Output(cmd)
-	if err != nil {
+	if err := r.plane.Run(&r.kept.Client, "client", "add", "--name", "Pocket Notes", "--redirect-uri", upgrade.Redirect); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(out, &r.kept.Client); err != nil {
-		return err
-	}
-	pool, err := r.roots()
+	pool, err := rig.Roots(r.rootFiles...)
 	if err != nil {
 		return err
 	}
@@ -254,8 +235,7 @@ func (r *recorder) client(ctx context.Context) error {
 	}
 	config := upgrade.OAuth(r.kept)
 	verifier := oauth2.GenerateVerifier()
-	page, err := b.SignIn(ctx, config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier)), "ben@example.com",
-		func(ctx context.Context) (string, error) { return r.mails.Link(ctx, "ben@example.com") })
+	page, err := b.SignIn(ctx, config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier)), "ben@example.com", r.mails)
 	if err != nil {
 		return err
 	}
@@ -276,42 +256,12 @@ func (r *recorder) client(ctx context.Context) error {
 	return nil
 }
 
-func (r *recorder) roots() (*x509.CertPool, error) {
-	roots := x509.NewCertPool()
-	for _, file := range r.rootFiles {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		roots.AppendCertsFromPEM(pem)
-	}
-	return roots, nil
-}
-
 func (r *recorder) browser() (*visitor.Visitor, error) {
-	roots, err := r.roots()
+	roots, err := rig.Roots(r.rootFiles...)
 	if err != nil {
 		return nil, err
 	}
 	b := visitor.New(roots)
 	r.browsers = append(r.browsers, b)
 	return b, nil
-}
-
-// run carries out a command and keeps what it printed as JSON.
-func (r *recorder) run(ctx context.Context, into any, args ...string) error {
-	out, err := programs.Output(r.command(ctx, append(args, "--json")...))
-	if err != nil {
-		return err
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(out, into)
-}
-
-func (r *recorder) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, r.program, args...)
-	cmd.Env = r.env
-	return cmd
 }
