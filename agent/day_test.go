@@ -159,9 +159,7 @@ func TestADay(t *testing.T) {
 			return agentapi.RegisterRequest{AppID: "com.example.notes", PID: pid}
 		}
 		for pid := range lives {
-			if _, err := registry.Register(engine.Caller{}, app(pid), func() procinfo.Process { return procinfo.Process{} }); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(registry.Register(engine.Caller{}, app(pid), func() procinfo.Process { return procinfo.Process{} }))
 		}
 		synctest.Wait()
 		visitor := access.Identity{AccountID: bob, Epoch: 1}

@@ -27,9 +27,7 @@ func (b *bench) rowOf(computer, account string) person {
 // ended looks for what is to end, as runEnds does.
 func (b *bench) ended() {
 	b.t.Helper()
-	if _, err := b.People.endDue(b.t.Context()); err != nil {
-		b.t.Fatal(err)
-	}
+	programs.MustDo(b.t)(b.People.endDue(b.t.Context()))
 }
 
 func rfc(at time.Time) string { return at.UTC().Format(time.RFC3339) }

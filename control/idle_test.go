@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // statements is a store that counts what a database would be sent: a transaction that
@@ -83,9 +84,7 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 					cfg.Store, cfg.Tell, cfg.Missed = store, nil, nil
 					with(&cfg)
 					other := ok[*Service](t)(New(cfg))
-					if err := other.update(t.Context(), func(tx *txn) error { return tx.touch(id) }); err != nil {
-						t.Fatal(err)
-					}
+					programs.Must(t, other.update(t.Context(), func(tx *txn) error { return tx.touch(id) }))
 					time.Sleep(within)
 					synctest.Wait()
 					select {
@@ -118,8 +117,6 @@ func (b *bench) sleepers(n int) {
 		b.watchers.tells(b.Agents.watchers.add(id, nil), credential, b.now().Add(-rand.N(checkAgainAfter)))
 	}
 	for some := range slices.Chunk(rows, kv.MaxRows) {
-		if err := b.store.PutAll(b.t.Context(), 0, some...); err != nil {
-			b.t.Fatal(err)
-		}
+		programs.Must(b.t, b.store.PutAll(b.t.Context(), 0, some...))
 	}
 }

@@ -133,9 +133,7 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	if err := invited.ask(door("notes")); err != nil || len(b.told(e)) != 0 {
 		t.Errorf("the owner was asked about somebody they have invited: %v, %+v", err, b.told(e))
 	}
-	if _, err := b.People.Withdraw(t.Context(), e.Computer.ID, p.AccountID, "notes"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(b.People.Withdraw(t.Context(), e.Computer.ID, p.AccountID, "notes"))
 	for _, d := range []Door{door("notes"), launcherDoor} {
 		invited.want("when it was taken back", d, KnockClosed)
 	}
@@ -160,9 +158,7 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	onAccount("")
 	invited.want("when the invitation has ended", door("notes"), KnockClosed)
 	b.invite(e, "notes")
-	if _, err := b.People.Remove(t.Context(), e.Computer.ID, p.AccountID); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(b.People.Remove(t.Context(), e.Computer.ID, p.AccountID))
 	invited.want("when they were removed", door("notes"), KnockClosed)
 	b.joined(e.Computer.ID, bob, "notes")
 	invited.want("once they accepted", door("notes"), KnockOpen)

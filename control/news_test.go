@@ -25,9 +25,7 @@ import (
 func twoNodes(t *testing.T, lose func() bool, second ...func(*Config)) (one, two *Service, calm func() int64) {
 	t.Helper()
 	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { store.Close() })
 	var services [2]*Service
 	var told [2]*news.News
@@ -53,9 +51,7 @@ func twoNodes(t *testing.T, lose func() bool, second ...func(*Config)) (one, two
 		}
 		services[i].Agents.sweepVersions = time.Hour // what is seen here is told, or missed
 		mutual, err := relay.NewsTLS(services[i].Keys.PeerSecrets, name, "127.0.0.1", time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		own := news.Config{
 			Node: name, Run: "r", Listen: "127.0.0.1:0", TLS: mutual,
 			Heard: services[i].Agents.Heard, Log: slog.New(slog.DiscardHandler),
@@ -66,9 +62,7 @@ func twoNodes(t *testing.T, lose func() bool, second ...func(*Config)) (one, two
 		if told[i], err = news.New(own); err == nil {
 			err = told[i].Listen()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		nodes[i] = news.Node{Name: name, Run: "r", Address: told[i].Address()}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,12 +90,8 @@ func TestMailIsTold(t *testing.T) {
 		default:
 		}
 	}
-	if _, err := one.Accounts.Ensure(t.Context(), "anna@example.net"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := one.SignIn.Begin(t.Context(), "anna@example.net", Browser{Client: home}, ""); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(one.Accounts.Ensure(t.Context(), "anna@example.net"))
+	programs.MustDo(t)(one.SignIn.Begin(t.Context(), "anna@example.net", Browser{Client: home}, ""))
 	for what, node := range map[string]*Service{"its own": one, "the other": two} {
 		select {
 		case <-node.cfg.Mail.(*mail.Outbox).Looked():
@@ -182,9 +172,7 @@ func listen(t *testing.T, changes int, each int64) *listener {
 	l.maker = one
 	for i := range changes {
 		added, err := one.Computers.Ensure(t.Context(), fmt.Sprintf("owner%d@example.net", i), fmt.Sprintf("computer%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		c := &change{computer: added.Computer.ID, watch: two.Agents.watchers.add(added.Computer.ID, nil)}
 		t.Cleanup(c.watch.Stop)
 		l.changes = append(l.changes, c)
@@ -210,9 +198,7 @@ func (l *listener) see(t *testing.T, changes []*change) {
 				t.Error("a change was not seen")
 			}
 		})
-		if err := l.maker.update(t.Context(), func(tx *txn) error { return tx.touch(c.computer) }); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, l.maker.update(t.Context(), func(tx *txn) error { return tx.touch(c.computer) }))
 		select {
 		case <-l.message:
 		case <-time.After(programs.Patience):
@@ -316,18 +302,14 @@ func TestEndedCredentialsAreTold(t *testing.T) {
 		c.OnCredentialEnded = func(id string) { ended <- id }
 	})
 	e, err := one.Computers.Ensure(t.Context(), "anna@example.net", "anna")
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	const rounds = 6
 	programs.Eventually(t, "nobody looks for credentials that ended", func() bool {
 		looks, before := store.times.Load(), calm()
 		programs.Eventually(t, "time passes", func() bool { return calm() >= before+rounds })
 		return store.times.Load() == looks
 	})
-	if err := one.Agents.EndCredential(t.Context(), e.Credential); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, one.Agents.EndCredential(t.Context(), e.Credential))
 	select {
 	case id := <-ended:
 		if id != e.Computer.ID {

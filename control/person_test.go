@@ -169,9 +169,7 @@ func TestPersonModel(t *testing.T) {
 				p.take(app)
 			},
 			"the ends are looked at": func(t *rapid.T) {
-				if _, err := b.People.endDue(ctx); err != nil {
-					t.Fatal(err)
-				}
+				programs.MustDo(t)(b.People.endDue(ctx))
 			},
 			"revoke": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")

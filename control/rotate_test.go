@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: rotating replaced the signing key alone, and a copy of the store from before was
@@ -25,9 +26,7 @@ func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 	was := secrets(old)[0]
 	b.owner()
 	account := ok[Account](t)(b.Accounts.ByEmail(t.Context(), "maya@example.com"))
-	if err := b.Computers.Remove(t.Context(), account.ID, "maya"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Computers.Remove(t.Context(), account.ID, "maya"))
 	agree := func(when string, takesOld, showsOld bool) {
 		t.Helper()
 		other.Agents.look(t.Context())
@@ -45,9 +44,7 @@ func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 		}
 	}
 	agree("before", true, true)
-	if err := b.Keys.Rotate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Keys.Rotate(t.Context()))
 	agree("made known", true, true)
 	b.clock.Add(keyLead)
 	agree("used", true, false)
@@ -61,20 +58,14 @@ func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 	ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "maya"))
 
 	old, was = ok[*Service](t)(New(b.cfg)), secrets(b.Service)[0]
-	if err := b.Keys.RotateNow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Keys.RotateNow(t.Context()))
 	agree("after a leak", false, false)
 	if keys := b.Keys.Public(); len(keys) != 1 || keys[0] == old.Keys.Signing() || b.Keys.Signing() != keys[0] {
 		t.Error("the old signing key counts after a leak")
 	}
-	if err := b.Keys.Rotate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Keys.Rotate(t.Context()))
 	planned := ok[*Service](t)(New(b.cfg)) // a copy from the middle of a rotation has both
-	if err := b.Keys.RotateNow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Keys.RotateNow(t.Context()))
 	for _, s := range []*Service{b.Service, ok[*Service](t)(New(b.cfg))} {
 		for _, leaked := range secrets(planned) {
 			if slices.ContainsFunc(secrets(s), func(x []byte) bool { return bytes.Equal(x, leaked) }) {
@@ -97,9 +88,7 @@ func TestKeysAreReadWhereNewsIsMissed(t *testing.T) {
 	missed := false
 	b.cfg.Missed = func() bool { return missed }
 	other := ok[*Service](t)(New(b.cfg))
-	if err := b.Keys.RotateNow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, b.Keys.RotateNow(t.Context()))
 	for _, missed = range []bool{false, true} {
 		m := missing{read: time.Now().Add(-readMissedEvery)}
 		other.Agents.versionsDue(t.Context(), &m)
@@ -116,23 +105,17 @@ func TestOlderKeysAreNotBelievedAtOnce(t *testing.T) {
 	for _, clock := range []time.Duration{time.Second, -time.Minute} {
 		b := newBench(t)
 		stored, _, err := b.keysStored(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		other := ok[*Service](t)(New(b.cfg)) // has not read the new ones yet
 		b.clock.Add(clock)
-		if err := b.Keys.RotateNow(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, b.Keys.RotateNow(t.Context()))
 		now := b.Keys.Signing()
 		b.Keys.readAgain(stored)
 		if b.Keys.Signing() != now {
 			t.Errorf("%v later, the key of before a leak is back", clock)
 		}
 		stored, _, err = b.keysStored(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		other.Keys.readAgain(stored)
 		if other.Keys.Signing() != now {
 			t.Errorf("%v later, another node does not follow at once", clock)

@@ -46,9 +46,7 @@ func TestEndedSessionIsNotCached(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if _, err := a.SignOut(key); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(a.SignOut(key))
 	if sess, kept := a.remember(key, read, ended); kept || sess != nil {
 		t.Errorf("an ended session was cached: %+v", sess)
 	}

@@ -71,9 +71,7 @@ func TestInvitedAgain(t *testing.T) {
 	a.SetSnapshot(snapshot(nil))
 	before, now := access.Identity{AccountID: bob, Epoch: 1}, access.Identity{AccountID: bob, Epoch: 2}
 	removal := store.DenyRecord{AccountID: bob}
-	if _, err := a.Deny(removal); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(a.Deny(removal))
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Epoch, p[1].Status = 2, controlapi.PersonPending }))
 	if d := a.Decide(before, notes); d.Reason != access.ReasonDenied {
 		t.Errorf("while the removal stands: %+v", d)
@@ -90,9 +88,7 @@ func TestInvitedAgain(t *testing.T) {
 	}
 
 	// Accepted, and the record is lifted a moment after the snapshot came.
-	if _, err := a.Deny(removal); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(a.Deny(removal))
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Epoch = 2 }))
 	got := make(chan access.Decision)
 	go func() { got <- a.AwaitAllowed(t.Context(), now, notes) }()
@@ -115,9 +111,7 @@ func TestWhatIsStoredLastDecides(t *testing.T) {
 	a := newAccess(t, access.Config{Store: db, Now: c.now})
 	a.SetSnapshot(snapshot(nil))
 	record := store.DenyRecord{AccountID: bob}
-	if _, err := a.Deny(record); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(a.Deny(record))
 	again := make(chan error, 1)
 	stored = func(committing bool) {
 		if committing {

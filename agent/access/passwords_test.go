@@ -134,9 +134,7 @@ func TestPasswordDecides(t *testing.T) {
 		if d := a.Decide(id, notes); err != nil || d.Reason != c.want || d.Allowed != (c.want == "") {
 			t.Errorf("%s: %+v, %v; want %q", what, d, err, c.want)
 		}
-		if _, err := a.GoDark(); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(a.GoDark())
 		if d := a.Decide(id, notes); d.Reason != access.ReasonDark {
 			t.Errorf("%s, in the dark: %+v", what, d)
 		}
@@ -208,9 +206,7 @@ func TestRevokedPasswordCloses(t *testing.T) {
 	}
 
 	for _, taken := range []store.PendingChange{{ID: 2, AccountID: bob}, {ID: 3, AccountID: bob, AppID: notes}} {
-		if _, err := a.TakeAway(taken); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(a.TakeAway(taken))
 		if _, present, err := a.Password([]string{basic("bob@example.com", bobs1)}, notes); !present || err == nil {
 			t.Errorf("it is taken without %+v", taken)
 		}

@@ -164,9 +164,7 @@ func TestFailStaticSetting(t *testing.T) {
 		programs.Must(t, err)
 		set := func(hours int) {
 			t.Helper()
-			if _, err := chosen.Change(func(s *agentapi.Settings) { s.FailStaticHours = hours }); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(chosen.Change(func(s *agentapi.Settings) { s.FailStaticHours = hours }))
 			synctest.Wait()
 		}
 		a := newAccess(t, access.Config{Store: db, Settings: chosen, Changes: &changes})

@@ -172,9 +172,7 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 	if lines, err := db.Activity(10); err != nil || len(lines) != 0 {
 		t.Errorf("%d lines before, %v", len(lines), err)
 	}
-	if _, err := who.GoDark(); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(who.GoDark())
 	lines, err := db.Activity(5000)
 	if err != nil || len(lines) != 1024+2 || lines[0].Kind != agentapi.ActivityDark || !lines[0].Owner {
 		t.Fatalf("%d lines, %v", len(lines), err)
@@ -189,9 +187,7 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 	}
 	// Dark again is no other decision, and neither is light that is.
 	for range 2 {
-		if _, err := who.GoDark(); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(who.GoDark())
 	}
 	for range 2 {
 		programs.Must(t, who.LightUp())

@@ -173,9 +173,7 @@ func TestNamesAreEscaped(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, "{}")
 	}))
-	if _, err := c.Unpublish(t.Context(), "a/../b?c#d"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(c.Unpublish(t.Context(), "a/../b?c#d"))
 	if got, want := <-asked, "DELETE /publish/a%2F..%2Fb%3Fc%23d"; got != want {
 		t.Errorf("asked for %q, want %q", got, want)
 	}

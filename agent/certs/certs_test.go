@@ -201,9 +201,7 @@ func TestKeptNamesAreBounded(t *testing.T) {
 	}
 	for i := range maxNames + 20 {
 		r.clock.advance(time.Millisecond)
-		if _, err := r.Certificate(fmt.Sprintf("app-%d.maya.localhost", i)); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.Certificate(fmt.Sprintf("app-%d.maya.localhost", i)))
 		r.clock.advance(time.Millisecond)
 		if _, err := r.Certificate("app-0.maya.localhost"); err != nil { // always in use
 			t.Fatal(err)

@@ -130,9 +130,7 @@ func TestNothingIsSentBeforeTheApproval(t *testing.T) {
 	if len(w.connected) != 0 {
 		t.Errorf("connected to %+v", w.connected)
 	}
-	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(h.apps.Approve(t.Context(), "notes", agentapi.Approval{}))
 	if !h.apps.Welcomes("notes", h.notes(t).Target(), agentapi.Listener{}) {
 		t.Error("whom nobody sees was approved, and is not let in")
 	}
@@ -277,9 +275,7 @@ func TestWhoIsAtASocket(t *testing.T) {
 		h, w := twinHost(t)
 		w.set(&tt.approved, nil)
 		h.live(t, "notes", "Notes", 8000)
-		if _, err := h.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/home/ada/app.sock" }); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(h.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/home/ada/app.sock" }))
 		at := h.notes(t).Target()
 		h.apps.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
 			if at.Socket != "/home/ada/app.sock" {

@@ -12,6 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
+	"porchlight/test/programs"
 )
 
 // TestRegistryMatchesTheModel runs any sequence of calls and of time passing,
@@ -143,9 +144,7 @@ func TestI10IdentifiedLater(t *testing.T) {
 			return immortal(pid)
 		}})
 		req := agentapi.RegisterRequest{AppID: "com.example.notes", PID: tt.claimed}
-		if _, err := r.Register(Caller{}, req, unknown); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.Register(Caller{}, req, unknown))
 		if _, err := r.Heartbeat(Caller{}, req); err != nil {
 			t.Fatalf("%s: before it was looked for: %v", what, err)
 		}
@@ -176,9 +175,7 @@ func TestAppOf(t *testing.T) {
 		pid int
 	}{{"old", 1001}, {"new", 1001}, {"other", 1002}} {
 		by := func() procinfo.Process { return procinfo.Process{PID: app.pid + 1000} }
-		if _, err := r.Register(Caller{}, agentapi.RegisterRequest{AppID: app.id, PID: app.pid}, by); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.Register(Caller{}, agentapi.RegisterRequest{AppID: app.id, PID: app.pid}, by))
 	}
 	var got []string
 	for _, pid := range []int{1001, 2001, 1002, 2002, 3, 0} {

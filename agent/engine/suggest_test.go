@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // What is suggested can be shared as it is: the name is free and fit to be one, and no
@@ -15,9 +16,7 @@ func TestSuggest(t *testing.T) {
 	d.live(t, "notes", "Notes", 8000)
 	d.live(t, "photos-2", "Something", 8001)
 	d.live(t, "photos", "Photos", 8002)
-	if _, err := d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8003}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8003}))
 	for _, tt := range []struct{ texts, name, label string }{
 		{"Jupyter Server", "jupyter-server", "Jupyter Server"},
 		{"Notes", "notes-2", "Notes 2"},
@@ -55,9 +54,7 @@ func TestOnPort(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	d.live(t, "off", "Off", 8000)
-	if _, err := d.apps.Unpublish(t.Context(), Caller{}, "off"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(d.apps.Unpublish(t.Context(), Caller{}, "off"))
 	alone, shared := func(string) int { return 0 }, func(string) int { return 1 }
 	if app, ok := d.apps.OnPort(8000, alone); !ok || app.Name != "off" {
 		t.Errorf("off: %+v, %v", app, ok)
@@ -65,9 +62,7 @@ func TestOnPort(t *testing.T) {
 	if app, ok := d.apps.OnPort(8000, shared); ok {
 		t.Errorf("one that others opened: %+v", app)
 	}
-	if _, err := d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "zebra", Label: "Zebra", LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "zebra", Label: "Zebra", LocalPort: 8000}))
 	if app, ok := d.apps.OnPort(8000, alone); !ok || app.Name != "off" {
 		t.Errorf("off, and a request: %+v, %v", app, ok)
 	}
@@ -102,9 +97,7 @@ func TestShareOfWhatWasShown(t *testing.T) {
 		t.Error("it is there all the same")
 	}
 	d.now = ada
-	if _, err := d.apps.Share(t.Context(), "notes", 1, share); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(d.apps.Share(t.Context(), "notes", 1, share))
 	d.reopen()
 	if app, ok := d.apps.Lookup("notes"); !ok || app.Status != agentapi.StatusLive || app.kept.Shared != nil || len(d.apps.Notices()) != 0 {
 		t.Errorf("after a restart: %+v, %v; told %+v", app, ok, d.apps.Notices())

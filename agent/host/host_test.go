@@ -92,12 +92,8 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 	control := newControl(t)
 	h := start(t, config(t.TempDir()))
 	open, owner := agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
-	if _, err := open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := owner.Approve(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))
+	programs.MustDo(t)(owner.Approve(t.Context(), "notes"))
 	before, err := open.Status(t.Context())
 	if err != nil || !before.Connected {
 		t.Fatal(before, err)
@@ -171,19 +167,13 @@ func TestNameOfAnApp(t *testing.T) {
 	control.rename("notes")
 	h := start(t, config(t.TempDir()))
 	open, owner := agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
-	if _, err := open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := owner.Approve(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))
+	programs.MustDo(t)(owner.Approve(t.Context(), "notes"))
 	wish := agentapi.ConnectRequest{URL: control.url, CA: control.pem, Name: "notes"}
 	if _, err := owner.Connect(t.Context(), wish); agentapi.CodeOf(err) != agentapi.CodeConflict || h.Connecting() != nil {
 		t.Errorf("wishing for it: %v", err)
 	}
-	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))
 	control.confirm()
 	programs.Eventually(t, "it was refused", func() bool {
 		c := h.Connecting()
@@ -214,9 +204,7 @@ func TestGivenUpTooLate(t *testing.T) {
 	}
 	h := start(t, cfg)
 	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
-	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))
 	control.confirm()
 	<-confirmed
 	given := make(chan error, 1)
@@ -246,9 +234,7 @@ func TestE7_StopsAfterTheLastOneLeft(t *testing.T) {
 	if err != nil || found == nil || found.PID != os.Getpid() || found.OwnerSocket != h.OwnerSocket() {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	if _, err := c.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(c.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}))
 	resp, err := http.Post("http://"+h.API()+"/engine/deregister", "application/json", strings.NewReader(`{"appId":"com.example.wiki"}`))
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(resp, err)
@@ -337,9 +323,7 @@ func TestNewConnectionIsNotEnded(t *testing.T) {
 	h := start(t, cfg)
 	started <- h
 	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
-	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))
 	programs.Eventually(t, "it is connected", func() bool {
 		a, err := owner.Account(t.Context())
 		return err == nil && a.Connected && a.AuthURL == control.url

@@ -119,9 +119,7 @@ func TestUnlockingDropsNobody(t *testing.T) {
 			break
 		}
 	}
-	if _, err := open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))
 	for s := range states {
 		if len(s.Apps) == 1 && len(s.Registrants) == 1 {
 			break

@@ -31,9 +31,7 @@ func TestUpdateNoticeOfTheServer(t *testing.T) {
 			if got := update(); got != nil {
 				t.Errorf("alone it tells %+v", got)
 			}
-			if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))
 			control.confirm()
 			programs.Eventually(t, "it is connected", func() bool {
 				a, err := owner.Account(t.Context())
@@ -53,15 +51,11 @@ func TestUpdateNoticeOfTheServer(t *testing.T) {
 			if err != nil || settings.UpdateAddress != "" {
 				t.Fatalf("the owner's settings are %+v, %v", settings, err)
 			}
-			if _, err := owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": agentapi.NoAddress}); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": agentapi.NoAddress}))
 			if got := update(); got != nil {
 				t.Errorf("the owner wants none, and it tells %+v", got)
 			}
-			if _, err := owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": nil}); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": nil}))
 			programs.Must(t, owner.Disconnect(t.Context()))
 			programs.Eventually(t, "it is on its own", func() bool { return update() == nil })
 		})

@@ -22,9 +22,7 @@ import (
 func TestOwnerVerbsInTheWrongState(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8000}))
 	r.approved(t, "notes", "Notes")
 	const options = `{"forwarded":true,"publicAddress":false,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false,"firstByte":0}`
 	for _, want := range []struct {

@@ -70,17 +70,13 @@ func TestEvents(t *testing.T) {
 		t.Errorf("the first state is %+v", first)
 	}
 
-	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}))
 	asked := await(t, states, "that an app asks", func(s agentapi.OwnerState) bool { return len(s.Apps) == 1 })
 	if asked.Seq <= first.Seq || asked.Apps[0].Status != agentapi.StatusPending {
 		t.Errorf("after %d: %+v", first.Seq, asked)
 	}
 
-	if _, err := r.owner().Approve(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner().Approve(t.Context(), "notes"))
 	live := await(t, states, "that it is live", func(s agentapi.OwnerState) bool { return s.Apps[0].Status == agentapi.StatusLive })
 	app, _ := r.apps.Lookup("notes")
 	for range 3 {
@@ -144,9 +140,7 @@ func (r *rig) rawStream(t *testing.T) (*http.Response, *bufio.Reader) {
 	c, err := net.Dial("unix", r.socket)
 	programs.Must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if _, err := io.WriteString(c, "GET /owner/events HTTP/1.1\r\nHost: localhost\r\nX-Owner-Secret: "+r.secret+"\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(io.WriteString(c, "GET /owner/events HTTP/1.1\r\nHost: localhost\r\nX-Owner-Secret: "+r.secret+"\r\n\r\n"))
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	programs.Must(t, err)
 	return resp, bufio.NewReader(resp.Body)

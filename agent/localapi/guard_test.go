@@ -19,9 +19,7 @@ import (
 func TestW7_Tiers(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}))
 	before, err := r.owner().State(t.Context())
 	programs.Must(t, err)
 	wrong := strings.Repeat("A", len(r.secret))

@@ -39,9 +39,7 @@ func TestS1TheNextConnectionIsAnothers(t *testing.T) {
 		return out.(*net.TCPConn), in.(*called)
 	}
 	out, first := connect()
-	if _, err := out.Write([]byte("POST ")); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(out.Write([]byte("POST ")))
 	from = out.LocalAddr().(*net.TCPAddr)
 	programs.Must(t, out.SetLinger(0))
 	out.Close()

@@ -372,9 +372,7 @@ func TestManyPeople(t *testing.T) {
 	r := startWith(t, func(r *rig) { r.control = control })
 	r.approved(t, "notes", "Notes")
 	program := r.open()
-	if _, err := program.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(program.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))
 	for who, client := range map[string]*agentapi.Client{"a program": program, "the owner": r.owner()} {
 		list, err := client.People(t.Context())
 		if err != nil || len(list.Members) != 5000 {

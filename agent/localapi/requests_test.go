@@ -66,15 +66,11 @@ func TestRequests(t *testing.T) {
 	if _, err := r.owner().Requests(t.Context(), "nobody", 0, 0); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("of no app: %v", err)
 	}
-	if _, err := r.owner().ChangeSettings(t.Context(), map[string]any{"requests": false}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner().ChangeSettings(t.Context(), map[string]any{"requests": false}))
 	if off := ask("", 0, agentapi.MaxWait); off.On || len(off.Requests) != 0 {
 		t.Errorf("off: %+v", off)
 	}
-	if _, err := r.owner().ChangeSettings(t.Context(), map[string]any{"requests": nil}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner().ChangeSettings(t.Context(), map[string]any{"requests": nil}))
 	if again := ask("", 0, 0); !again.On || len(again.Requests) != 0 {
 		t.Errorf("on again: %+v", again)
 	}

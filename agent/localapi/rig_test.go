@@ -265,12 +265,8 @@ func (r *rig) owner() *agentapi.Client { return agentapi.NewOwner(r.socket, r.se
 // approved publishes and approves an app.
 func (r *rig) approved(t testing.TB, name, label string) {
 	t.Helper()
-	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.owner().Approve(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}))
+	programs.MustDo(t)(r.owner().Approve(t.Context(), name))
 }
 
 // deskSecret is that of the menu bar in the agent's process.

@@ -23,12 +23,8 @@ func busy(t testing.TB) *rig {
 	var ids []string
 	for i := range apps {
 		name := fmt.Sprintf("app-%03d", i)
-		if _, err := r.apps.Publish(t.Context(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: fmt.Sprintf("App number %03d", i), LocalPort: 8000 + i}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.apps.Approve(t.Context(), name, agentapi.Approval{}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.apps.Publish(t.Context(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: fmt.Sprintf("App number %03d", i), LocalPort: 8000 + i}))
+		programs.MustDo(t)(r.apps.Approve(t.Context(), name, agentapi.Approval{}))
 		app, _ := r.apps.Lookup(name)
 		ids = append(ids, app.ID)
 	}
@@ -76,8 +72,6 @@ func BenchmarkState(b *testing.B) {
 	r := busy(b)
 	for i := 0; b.Loop(); i++ {
 		r.outside.connection.Trouble = fmt.Sprint(i)
-		if _, err := r.api.state(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		programs.MustDo(b)(r.api.state(b.Context()))
 	}
 }

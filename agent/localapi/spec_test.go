@@ -338,9 +338,7 @@ func TestLiveHasAnAddress(t *testing.T) {
 		programs.Must(t, err)
 		return []agentapi.Publication{polled, again}
 	}
-	if _, err := r.open().Publish(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.open().Publish(t.Context(), req))
 	pub, err := r.owner().Approve(t.Context(), "notes")
 	programs.Must(t, err)
 	for _, pub := range append(asked(), pub.Publication) {
@@ -370,9 +368,7 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	for _, req := range []agentapi.PublishRequest{{Name: "notes", Label: "Notes", LocalPort: 8000}, {Name: "notes", Label: "Notes", LocalPort: 9000}} {
-		if _, err := r.open().Publish(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.open().Publish(t.Context(), req))
 	}
 	for _, seen := range []agentapi.Seen{{Label: "Notes", LocalPort: 8000}, {Label: "Diary", LocalPort: 9000}} {
 		if _, err := r.owner().ApproveSeen(t.Context(), "notes", seen); agentapi.CodeOf(err) != agentapi.CodeConflict {

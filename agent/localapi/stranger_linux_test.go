@@ -149,9 +149,7 @@ func (s *stranger) send(q asked) answered {
 	defer s.mu.Unlock()
 	raw, err := json.Marshal(q)
 	programs.Must(s.t, err)
-	if _, err := s.in.Write(append(raw, '\n')); err != nil {
-		s.t.Fatal(err)
-	}
+	programs.MustDo(s.t)(s.in.Write(append(raw, '\n')))
 	if !s.out.Scan() {
 		s.t.Fatalf("the other user's program said no more: %v", s.out.Err())
 	}
@@ -174,14 +172,10 @@ func TestS1EveryOpenCallAsAnotherUser(t *testing.T) {
 	r := start(t)
 	nobody := r.stranger(t)
 	r.approved(t, "notes", "Notes")
-	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8001}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8001}))
 	before := r.apps.List()
 	me := fmt.Sprintf(`{"appId":"org.example.notes","pid":%d}`, os.Getpid())
-	if _, err := r.open().Register(t.Context(), agentapi.RegisterRequest{AppID: "org.example.notes", PID: os.Getpid()}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.open().Register(t.Context(), agentapi.RegisterRequest{AppID: "org.example.notes", PID: os.Getpid()}))
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -222,9 +216,7 @@ func TestS1EveryOpenCallAsAnotherUser(t *testing.T) {
 			t.Fatalf("%s of its own name: %d %s", c.method, got.Status, got.Body)
 		}
 	}
-	if _, err := r.owner().Approve(t.Context(), "theirs"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner().Approve(t.Context(), "theirs"))
 	for _, method := range []string{"POST", "DELETE", "POST"} {
 		if got := nobody.send(asked{Method: method, Path: ownPath(method), Body: ownBody(method)}); got.Status != 200 {
 			t.Errorf("%s of its own app: %d %s", method, got.Status, got.Body)
@@ -323,9 +315,7 @@ func TestS1EverybodyTrusted(t *testing.T) {
 	r := start(t)
 	nobody := r.stranger(t)
 	r.approved(t, "notes", "Notes")
-	if _, err := r.owner().ChangeSettings(t.Context(), map[string]any{"trustEverybody": true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner().ChangeSettings(t.Context(), map[string]any{"trustEverybody": true}))
 	me := fmt.Sprintf(`{"appId":"org.example.notes","pid":%d}`, os.Getpid())
 	for _, q := range []asked{
 		{Method: "POST", Path: "/publish", Body: publishBody("notes")},

@@ -44,12 +44,8 @@ func TestUndoOfActivity(t *testing.T) {
 		return lines
 	}
 	want("approved Notes")
-	if _, err := owner.Pause(ctx, "notes"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := owner.GoDark(ctx); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(owner.Pause(ctx, "notes"))
+	programs.MustDo(t)(owner.GoDark(ctx))
 	lines := want("dark*, paused Notes*, approved Notes")
 	dark, paused := lines[0].ID, lines[1].ID
 	for _, id := range []uint64{dark, paused} {
@@ -61,9 +57,7 @@ func TestUndoOfActivity(t *testing.T) {
 		t.Errorf("%+v, %v", state, err)
 	}
 	// Undone once, and only once; and not where the same came about in another way since.
-	if _, err := owner.Pause(ctx, "notes"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(owner.Pause(ctx, "notes"))
 	for _, id := range []uint64{dark, paused, lines[2].ID, 1 << 40} {
 		if err := owner.UndoActivity(ctx, id); agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("undo of %d: %v", id, err)

@@ -80,9 +80,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	}
 
 	// The answer outlives the run.
-	if _, err := owner.AllowUser(ctx, "65534"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(owner.AllowUser(ctx, "65534"))
 	r.end()
 	r.serve(t)
 	if got := r.stranger(t).send(register); got.Status != 200 {
@@ -107,9 +105,7 @@ func TestS1TooManyUsersWait(t *testing.T) {
 	if got := program.send(register); got.Status != 403 || strings.Contains(got.Body, "has been asked") || !strings.Contains(got.Body, "later") {
 		t.Errorf("%d %s", got.Status, got.Body)
 	}
-	if _, err := r.owner().DenyUser(t.Context(), "70000"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner().DenyUser(t.Context(), "70000"))
 	if got := program.send(register); got.Status != 403 || !strings.Contains(got.Body, "has been asked") {
 		t.Errorf("with room again: %d %s", got.Status, got.Body)
 	}

@@ -106,13 +106,9 @@ func TestOlderChangesAreSentFirst(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	r.publish(t, "wiki", "Wiki")
 	r.down()
-	if _, err := r.owner.Remove(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Remove(t.Context(), id))
 	r.up()
-	if _, err := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}))
 	bob := r.listed(t, bobMail)
 	if bob.Status != agentapi.PersonPending || !slices.Equal(bob.Apps, []string{"Wiki"}) {
 		t.Errorf("invited again as %+v", bob)
@@ -137,9 +133,7 @@ func TestWithdrawnWithTheControlPlaneAway(t *testing.T) {
 		t.Errorf("listed as %+v", bob)
 	}
 	r.up()
-	if _, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
 	if denied, pending := r.left(t); len(denied) != 0 || len(pending) != 0 {
 		t.Errorf("given again and still denied: %+v, %+v", denied, pending)
 	}
@@ -163,20 +157,14 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	notes := r.member(t, bobMail).Apps[0]
 	withdraw := agentapi.AccessRequest{AccountID: id, App: "Notes"}
-	if _, err := r.owner.SetAccess(t.Context(), withdraw); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.SetAccess(t.Context(), withdraw))
 	r.settled(t)
 	r.end()
 	r.serveAndSync(t)
 	arrive := r.gate.holdSyncs()
 	defer arrive()
-	if _, err := r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.owner.SetAccess(t.Context(), withdraw); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes, ""))
+	programs.MustDo(t)(r.owner.SetAccess(t.Context(), withdraw))
 	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || !pending[0].Sent {
 		t.Fatalf("denied %+v, changes %+v", denied, pending)
 	}
@@ -197,9 +185,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 	t.Parallel()
 	r, id := startWithBob(t, "Notes")
 	r.down()
-	if _, err := r.owner.Remove(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Remove(t.Context(), id))
 	r.end()
 	r.up()
 	home := r.device
@@ -208,9 +194,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.serveAndSync(t)
-	if _, err := r.app.People(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.People(t.Context()))
 	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || pending[0].Sent {
 		t.Fatalf("elsewhere: denied %+v, changes %+v", denied, pending)
 	}
@@ -228,9 +212,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 func TestWithdrawnWhileAskingAgain(t *testing.T) {
 	t.Parallel()
 	r, id := startWithBob(t, "Notes")
-	if _, err := r.owner.ChangeSettings(t.Context(), map[string]any{"askAgain": true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.ChangeSettings(t.Context(), map[string]any{"askAgain": true}))
 	pub, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 9000})
 	if err != nil || pub.Status != agentapi.StatusPending {
 		t.Fatalf("%+v, %v", pub, err)

@@ -29,9 +29,7 @@ func (r *rig) loginAs(t *testing.T, client control.Credentials, redirect, accoun
 		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]),
 	}, control.Account{ID: accountID, Email: email}, "maya")
 	programs.Must(t, err)
-	if _, err := r.service.Grants.Exchange(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.service.Grants.Exchange(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}))
 }
 
 // A client that logged in on two devices is one row to the owner, and ending it
@@ -60,9 +58,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	newest := all[slices.IndexFunc(all, func(g controlapi.Grant) bool { return g.ClientID == clients[0].ID })]
 
 	r.down()
-	if _, err := r.owner.RevokeGrant(t.Context(), newest.ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.RevokeGrant(t.Context(), newest.ID))
 	if rows, err = r.owner.Grants(t.Context()); err != nil || len(rows) != 1 || rows[0].ClientID != clients[1].ID {
 		t.Errorf("listed %+v, %v", rows, err)
 	}
@@ -91,9 +87,7 @@ func TestAClientThatTheOwnerEndedIsToldOfOnce(t *testing.T) {
 		t.Fatalf("listed %+v, %v", rows, err)
 	}
 	r.down()
-	if _, err := r.owner.RevokeGrant(t.Context(), rows[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.RevokeGrant(t.Context(), rows[0].ID))
 	r.end()
 	s, err := store.Open(r.dir)
 	programs.Must(t, err)

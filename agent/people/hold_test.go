@@ -192,9 +192,7 @@ func TestInvitedWhileHeld(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	r.publish(t, "wiki", "Wiki")
 	r.held(t, id, longHold)
-	if _, err := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}))
 	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonPending || !slices.Equal(bob.Apps, []string{"Wiki"}) {
 		t.Errorf("invited again as %+v", bob)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // Several addresses at once give access as single invitations do: what was taken away
@@ -15,13 +16,9 @@ func TestInviteAll(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.publish(t, "notes", "Notes")
-	if _, err := r.owner.ChangeSettings(t.Context(), map[string]any{"displayName": "Maya"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.ChangeSettings(t.Context(), map[string]any{"displayName": "Maya"}))
 	id := r.invited(t, true, "Notes")
-	if _, err := r.owner.RemoveHeld(t.Context(), agentapi.RemoveRequest{AccountID: id, HoldSeconds: 60}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.RemoveHeld(t.Context(), agentapi.RemoveRequest{AccountID: id, HoldSeconds: 60}))
 	before := r.mails(t)
 	made, err := r.owner.InviteAll(t.Context(), agentapi.InvitationsRequest{
 		Emails: []string{bobMail, "nobody", "lena@example.com"}, Apps: []string{"Notes"}, Line: "Have a look.", Until: "2h",

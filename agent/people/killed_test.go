@@ -72,12 +72,8 @@ func TestKilledWhileTakingAway(t *testing.T) {
 	}
 	p, _, _ := household(t, dir, "home", store.ObserveCommits(keep))
 	states = states[len(states)-1:] // as it was before
-	if _, err := p.Remove(t.Context(), people.Owner, agentapi.RemoveRequest{AccountID: "bob", HoldSeconds: 10}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.TakeBack(agentapi.HeldChange{AccountID: "bob"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(p.Remove(t.Context(), people.Owner, agentapi.RemoveRequest{AccountID: "bob", HoldSeconds: 10}))
+	programs.MustDo(t)(p.TakeBack(agentapi.HeldChange{AccountID: "bob"}))
 	denials := 0
 	for n, raw := range states {
 		after := t.TempDir()

@@ -130,9 +130,7 @@ func TestKnockOfAStranger(t *testing.T) {
 	}
 	strangers := func(on bool) {
 		t.Helper()
-		if _, err := r.owner.ChangeSettings(t.Context(), map[string]any{"strangersKnock": on}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.owner.ChangeSettings(t.Context(), map[string]any{"strangersKnock": on}))
 	}
 	strangers(true)
 	r.await(t, func() bool { return stage() == control.KnockAsk })
@@ -188,9 +186,7 @@ func TestKnocksEndHere(t *testing.T) {
 	r.publish(t, "wiki", "Wiki")
 	r.knock(t, bobMail, "photos")
 	first := r.told(t, 1)[0]
-	if _, err := r.owner.Revoke(t.Context(), "photos"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Revoke(t.Context(), "photos"))
 	r.told(t, 0)
 	if _, err := r.owner.AnswerKnock(t.Context(), first.ID, agentapi.KnockAlways); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("of a revoked app: %v", err)
@@ -198,9 +194,7 @@ func TestKnocksEndHere(t *testing.T) {
 	r.knock(t, bobMail, "wiki")
 	r.told(t, 1)
 	r.down()
-	if _, err := r.owner.Remove(t.Context(), bob); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Remove(t.Context(), bob))
 	if all, err := r.owner.Knocks(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("of somebody removed, with the control plane away: %+v, %v", all, err)
 	}

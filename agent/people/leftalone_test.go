@@ -9,6 +9,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: a control plane that asked to be left alone is asked again by everything that
@@ -27,9 +28,7 @@ func TestLeftAlone(t *testing.T) {
 		synctest.Wait()
 		withdraw := func(label string) {
 			t.Helper()
-			if _, err := m.people.SetAccess(ctx, Owner, agentapi.AccessRequest{AccountID: bob, App: label}); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(m.people.SetAccess(ctx, Owner, agentapi.AccessRequest{AccountID: bob, App: label}))
 			synctest.Wait()
 			if d := m.access.Decide(access.Identity{AccountID: bob, Epoch: 1}, m.ids[label]); d.Allowed {
 				t.Errorf("%s is open, though it was taken away", label)

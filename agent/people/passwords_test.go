@@ -102,9 +102,7 @@ func TestPasswordsEndElsewhere(t *testing.T) {
 		_, err := r.owner.RevokePassword(t.Context(), one.ID)
 		return agentapi.CodeOf(err) == agentapi.CodeNotFound
 	})
-	if _, err := r.owner.Revoke(t.Context(), "wiki"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Revoke(t.Context(), "wiki"))
 	if all := r.passwords(t); len(all) != 0 {
 		t.Errorf("listed without its app: %+v", all)
 	}
@@ -153,9 +151,7 @@ func TestPasswordRevokedBeforeItWasSeen(t *testing.T) {
 	defer arrive()
 	made, err := r.service.Passwords.MakeForOwner(t.Context(), r.device.Computer.ID, all[0].AppID, "unseen")
 	programs.Must(t, err)
-	if _, err := r.owner.RevokePassword(t.Context(), made.ID); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.RevokePassword(t.Context(), made.ID))
 	denied, pending := r.left(t)
 	if len(denied) != 1 || denied[0].PasswordID != made.ID || len(pending) != 1 || !pending[0].Sent {
 		t.Fatalf("denied %+v, changes %+v", denied, pending)

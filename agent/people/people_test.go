@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 func pid() string { return strconv.Itoa(os.Getpid()) }
@@ -125,12 +126,8 @@ func TestSpec(t *testing.T) {
 		r.publish(t, "notes", "Notes")
 		r.publish(t, "wiki", "Wiki")
 		r.publish(t, "plans", " Plans ")
-		if _, err := r.app.Unpublish(t.Context(), "wiki"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "todo", Label: "Todo", LocalPort: 8000}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.app.Unpublish(t.Context(), "wiki"))
+		programs.MustDo(t)(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "todo", Label: "Todo", LocalPort: 8000}))
 		capability := r.capability(t)
 		for apps, says := range map[string]string{
 			`[]`:                                    "at least one",
@@ -232,9 +229,7 @@ func TestSpec(t *testing.T) {
 		}
 		// Any label the person has can be taken away, a stopped app's too.
 		grant("Wiki", true)
-		if _, err := r.app.Unpublish(t.Context(), "wiki"); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.app.Unpublish(t.Context(), "wiki"))
 		grant("Wiki", true).refused(t, http.StatusBadRequest, "stopped")
 		if got := grant("Wiki", false); got.status != http.StatusOK {
 			t.Errorf("withdrawing a stopped app: HTTP %d %v", got.status, got.body)

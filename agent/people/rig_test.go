@@ -202,9 +202,7 @@ func (r *rig) serve(t *testing.T) {
 	r.owner = agentapi.NewOwner(server.OwnerSocket(), secret)
 	r.app = agentapi.New(server.Addr())
 	r.api = "http://" + server.Addr()
-	if _, err := r.app.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}))
 	if !r.cut {
 		r.await(t, func() bool { return r.agent.Account().Connected })
 	}
@@ -245,12 +243,8 @@ func (r *rig) await(t *testing.T, done func() bool) {
 // publish has an app live.
 func (r *rig) publish(t *testing.T, name, label string) {
 	t.Helper()
-	if _, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.owner.Approve(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}))
+	programs.MustDo(t)(r.owner.Approve(t.Context(), name))
 }
 
 // answer is one answer of the loopback API, as any program sees it.
@@ -335,17 +329,13 @@ func (r *rig) accepted(t *testing.T) {
 		t.Fatalf("no mail: %v", err)
 	}
 	_, token, _ := strings.Cut(mails[0].Links[0], "token=")
-	if _, err := r.service.People.AcceptInvitation(t.Context(), token, "", netip.Addr{}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.service.People.AcceptInvitation(t.Context(), token, "", netip.Addr{}))
 }
 
 // invited invites bob, accepts for him when active, and returns his account.
 func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
 	t.Helper()
-	if _, err := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: apps}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: apps}))
 	id := r.member(t, bobMail).AccountID
 	if active {
 		r.accepted(t)

@@ -75,9 +75,7 @@ func TestUndoInTheTimeline(t *testing.T) {
 	}
 	access := func(app string, granted bool, hold int) {
 		t.Helper()
-		if _, err := r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: app, Granted: granted, HoldSeconds: hold}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: app, Granted: granted, HoldSeconds: hold}))
 	}
 	has := func(apps ...string) {
 		t.Helper()
@@ -111,16 +109,12 @@ func TestUndoInTheTimeline(t *testing.T) {
 	access("Notes", false, 0) // told to the control plane at once
 	undo(newest("withdrawn Notes*, withdrawn Wiki"))
 	has("Notes")
-	if _, err := r.owner.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: id, HoldSeconds: 20}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: id, HoldSeconds: 20}))
 	undo(newest("removed*, "))
 	has("Notes")
 	newest("restored, removed, ")
 	// A removal that the control plane knows of would take an invitation.
-	if _, err := r.owner.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: id}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: id}))
 	newest("removed, restored, ")
 }
 
@@ -141,9 +135,7 @@ func TestInvitedAgainIsNotUndone(t *testing.T) {
 	newest(true)
 	r.invited(t, false, "Notes")
 	newest(false)
-	if _, err := r.owner.Remove(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Remove(t.Context(), id))
 	r.invited(t, false, "Notes")
 	newest(true)
 }

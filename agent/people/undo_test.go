@@ -111,9 +111,7 @@ func TestToldAndUndone(t *testing.T) {
 	before := r.last(t)
 	programs.Must(t, grant("Notes", true))
 	programs.Must(t, grant("Wiki", false))
-	if _, err := r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true}))
 	if after := r.last(t); after.ID != before.ID {
 		t.Errorf("told of nothing: %+v", after)
 	}
@@ -158,9 +156,7 @@ func TestUndoTakesNothingElse(t *testing.T) {
 	ctx := t.Context()
 	r.publish(t, "notes", "Notes")
 	r.publish(t, "wiki", "Wiki")
-	if _, err := r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}))
 	n := r.last(t)
 	r.invited(t, true, "Wiki")
 	r.await(t, func() bool { // until the snapshot has what the owner gave
@@ -172,13 +168,9 @@ func TestUndoTakesNothingElse(t *testing.T) {
 		t.Errorf("bob is %+v", bob)
 	}
 	// The app is gone: there is nothing to give back.
-	if _, err := r.app.SetAccess(ctx, agentapi.AccessRequest{AccountID: r.listed(t, bobMail).AccountID, App: "Wiki"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.SetAccess(ctx, agentapi.AccessRequest{AccountID: r.listed(t, bobMail).AccountID, App: "Wiki"}))
 	n = r.last(t)
-	if _, err := r.owner.Revoke(ctx, "wiki"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.Revoke(ctx, "wiki"))
 	if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("giving back an app that is gone: %v", err)
 	}
@@ -267,9 +259,7 @@ func TestS9AnInvitationIsNotBuried(t *testing.T) {
 	carol, err := r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}})
 	programs.Must(t, err)
 	carolID := r.member(t, carol.Email).AccountID
-	if _, err := r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}))
 	invitation := r.last(t)
 	refused := 0
 	for i := range 130 {

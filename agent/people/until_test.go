@@ -83,9 +83,7 @@ func TestUntil(t *testing.T) {
 		ends(ask.path+" "+ask.body, "Notes", at)
 	}
 
-	if _, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 8000}))
 	ends("renamed", "Diary", at)
 	later := at.Add(24 * time.Hour)
 	r.gives(t, id, "Diary", later.Format(time.RFC3339))
@@ -108,9 +106,7 @@ func TestUntil(t *testing.T) {
 	ends("always", "", time.Time{})
 
 	// While the app is off its end can be changed, and it cannot be given.
-	if _, err := r.app.Unpublish(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.Unpublish(t.Context(), "notes"))
 	r.gives(t, id, "Diary", later.Format(time.RFC3339))
 	ends("given an end while it is off", "Diary", later)
 	for _, req := range []agentapi.AccessRequest{
@@ -139,9 +135,7 @@ func TestUntilSurvivesUndo(t *testing.T) {
 		}
 	}
 	r.held(t, id, longHold)
-	if _, err := r.owner.UndoHeld(t.Context(), agentapi.HeldChange{AccountID: id}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.UndoHeld(t.Context(), agentapi.HeldChange{AccountID: id}))
 	has("a removal undone")
 	off := agentapi.AccessRequest{AccountID: id, App: "Notes", HoldSeconds: longHold}
 	if changed, err := r.owner.SetAccess(t.Context(), off); err != nil || len(changed.Person.Until) != 0 {
@@ -150,13 +144,9 @@ func TestUntilSurvivesUndo(t *testing.T) {
 	if p := r.owners(t, bobMail); len(p.Until) != 0 || len(p.Apps) != 1 {
 		t.Errorf("withdrawn: %+v", p)
 	}
-	if _, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
 	has("switched on again")
-	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))
 	n := r.last(t)
 	if err := r.owner.UndoNotice(t.Context(), n.ID); err != nil {
 		t.Fatalf("undo %q: %v", n.Text, err)
@@ -178,26 +168,16 @@ func TestProgramsKeepEnds(t *testing.T) {
 		}
 	}
 	for _, granted := range []bool{false, true} {
-		if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: granted}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: granted}))
 	}
 	has("withdrawn and given")
-	if _, err := r.app.Remove(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.app.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes", "Wiki"}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.Remove(t.Context(), id))
+	programs.MustDo(t)(r.app.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes", "Wiki"}}))
 	has("removed and invited")
 	// Of the control plane, only the owner's own word takes the end away.
 	r.gives(t, id, "Notes", agentapi.UntilNever)
-	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))
+	programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
 	if p := r.owners(t, bobMail); len(p.Until) != 0 {
 		t.Errorf("given for ever by the owner: %+v", p)
 	}
@@ -327,20 +307,16 @@ func TestTheOwnersWordOvertakesAPrograms(t *testing.T) {
 	r, id := startWithBob(t, "Notes", "Wiki")
 	r.gives(t, id, "Notes", time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339))
 	r.down()
-	programs := r.gate.holdAnswer(controlapi.PathPeopleAccess)
+	theirs := r.gate.holdAnswer(controlapi.PathPeopleAccess)
 	for _, by := range []*agentapi.Client{r.app, r.owner} {
-		if _, err := by.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(by.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))
 		if by == r.app { // what it takes away is sent once the control plane is back
 			r.up()
-			<-programs.made
+			<-theirs.made
 		}
 	}
-	close(programs.on)
-	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
-		t.Fatal(err)
-	}
+	close(theirs.on)
+	programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
 	if p := r.owners(t, bobMail); len(p.Until) != 0 || !slices.Contains(p.Apps, "Notes") {
 		t.Errorf("the end that the owner took away is back: %+v", p)
 	}

@@ -20,9 +20,7 @@ func TestDescendantsAndTheirPorts(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	programs.Must(t, err)
 	programs.Must(t, cmd.Start())
-	if _, err := out.Read(make([]byte, 6)); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(out.Read(make([]byte, 6)))
 	if found := Descendants(cmd.Process.Pid); len(found) != 2 || found[0] != cmd.Process.Pid {
 		t.Errorf("of %d: %v", cmd.Process.Pid, found)
 	}

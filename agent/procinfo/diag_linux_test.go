@@ -79,13 +79,9 @@ func another(t *testing.T, attr *syscall.SysProcAttr, what, address string) (net
 	cmd.Env = append(os.Environ(), stranger+"="+what+" "+address)
 	cmd.SysProcAttr = attr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if err := cmd.Start(); errors.Is(err, syscall.EPERM) {
 		t.Skipf("we may not start such a process: %v", err)
 	} else if err != nil {
@@ -151,9 +147,7 @@ func TestAnotherUsersCall(t *testing.T) {
 			ln := listen(t, "tcp", c.listen)
 			from, pid := another(t, attr, "dial", net.JoinHostPort(c.dial, strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)))
 			server, err := ln.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			defer server.Close()
 			to := server.LocalAddr().(*net.TCPAddr).AddrPort()
 			if got := CallerUser(server.RemoteAddr().(*net.TCPAddr).AddrPort(), to); got.UserID != "65534" || got.PID != 0 {
@@ -198,23 +192,17 @@ func TestOrphanIsNobodys(t *testing.T) {
 	t.Parallel()
 	ln := listen(t, "tcp4", "127.0.0.1:0")
 	client, err := net.Dial("tcp4", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer client.Close()
 	server, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer server.Close()
 	from, to := client.LocalAddr().(*net.TCPAddr).AddrPort(), ln.Addr().(*net.TCPAddr).AddrPort()
 	before := CallerSocket(from, to)
 	if before.Inode == 0 {
 		t.Fatal("the caller is unknown")
 	}
-	if err := client.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, client.(*net.TCPConn).CloseWrite())
 	if got := CallerSocket(from, to); got != before {
 		t.Errorf("done with sending: %+v, before %+v", got, before)
 	}
@@ -244,9 +232,7 @@ func TestListenerOfAnInterface(t *testing.T) {
 	if errors.Is(err, unix.EPERM) {
 		t.Skipf("we may not bind to an interface: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer ln.Close()
 	if got := ListenerSocket(IPv4, ln.Addr().(*net.TCPAddr).Port); got.Inode == 0 {
 		t.Errorf("a listener bound to the loopback interface is unknown")
@@ -322,9 +308,7 @@ func manySockets(tb testing.TB, n int) {
 	for i := range n / 2 {
 		if i%4000 == 0 { // as many as a listener keeps waiting
 			ln, err := net.Listen("tcp4", "127.0.0.1:0")
-			if err != nil {
-				tb.Fatal(err)
-			}
+			programs.Must(tb, err)
 			tb.Cleanup(func() { ln.Close() })
 			at = ln.Addr().String()
 		}
@@ -340,9 +324,7 @@ func manySockets(tb testing.TB, n int) {
 // sockets of the computer.
 func BenchmarkListenerUser(b *testing.B) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	programs.Must(b, err)
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
 	for _, n := range []int{0, 36_000} {
@@ -367,12 +349,8 @@ func TestAnswerOfAnother(t *testing.T) {
 	var d diagnoser
 	defer func() { unix.Close(d.fd) }()
 	good, err := d.exchange(local, netip.AddrPort{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parseDiag(good, local, netip.AddrPort{}); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.MustDo(t)(parseDiag(good, local, netip.AddrPort{}))
 	if _, err := checkReply(good, d.seq+1); !errors.Is(err, errOther) {
 		t.Errorf("an answer to another question: %v", err)
 	}
@@ -395,9 +373,7 @@ func TestAnswerOfAnother(t *testing.T) {
 		t.Errorf("a listener for a connection: %v", err)
 	}
 	client, err := net.Dial("tcp4", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer client.Close()
 	from := client.LocalAddr().(*net.TCPAddr).AddrPort()
 	if good, err = d.exchange(from, local); err != nil {

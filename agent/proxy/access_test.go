@@ -79,9 +79,7 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 		t.Errorf("signed out everywhere: %s, want a bounce", res.Status)
 	}
 	r.setPeople(everybody...)
-	if _, err := r.access.Deny(store.DenyRecord{AccountID: bobID}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.access.Deny(store.DenyRecord{AccountID: bobID}))
 	r.setPeople(everybody...) // nothing overrides it
 	status("denied here", 403)
 	programs.Must(t, r.access.GiveBack(store.PendingChange{AccountID: bobID}))

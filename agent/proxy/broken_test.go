@@ -3,6 +3,8 @@ package proxy_test
 import (
 	"sync/atomic"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // A panic while a request is answered, over HTTP/1.1 and then over HTTP/2: the connection
@@ -20,9 +22,7 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	for _, overHTTP2 := range []bool{false, true} {
 		meets, other := r.signedIn("notes", bobID, overHTTP2), r.signedIn("notes", bobID, overHTTP2)
 		for _, b := range []*browser{meets, other} {
-			if _, err := b.visit(); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(b.visit())
 		}
 		left.Store(2)                                                  // the one of a visit that is in the register of what is open
 		within(t, "the connection it came on has ended", func() bool { // browsers ask once more, on another one

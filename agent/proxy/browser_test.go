@@ -183,9 +183,7 @@ func (r *rig) raw(sni, bytes string) net.Conn {
 	c, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni})
 	programs.Must(r.t, err)
 	r.t.Cleanup(func() { c.Close() })
-	if _, err := io.WriteString(c, bytes); err != nil {
-		r.t.Fatal(err)
-	}
+	programs.MustDo(r.t)(io.WriteString(c, bytes))
 	return c
 }
 

@@ -157,9 +157,7 @@ func TestConnectionsLeaveRoom(t *testing.T) {
 	s := r.streets()
 	signedIn := r.signedIn("notes", ownerID, true)
 	early := signedIn.at(s.from("192.0.2.1"), true)
-	if _, err := early.visit(); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(early.visit())
 	owner := s.from("192.0.2.2")
 	sixOfSix := func(when string) {
 		t.Helper()
@@ -228,9 +226,7 @@ func fullOfVisitors(t *testing.T, files, most int) {
 		addr := s.from(fmt.Sprintf("203.0.113.%d", street))
 		for range most / 8 {
 			b := signedIn.at(addr, true)
-			if _, err := b.visit(); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(b.visit())
 			in = append(in, b)
 		}
 	}

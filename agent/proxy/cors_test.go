@@ -10,6 +10,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
+	"porchlight/test/programs"
 )
 
 // tokens takes one access token for bob's; "dead" is one that verifies no more.
@@ -68,9 +69,7 @@ func TestPreflights(t *testing.T) {
 	if res := ask(notes, clientOrigin, "Access-Control-Request-Headers", "x\"y"); res.Header.Get("Access-Control-Allow-Headers") != "" {
 		t.Errorf("%v", res.Header)
 	}
-	if _, err := r.access.GoDark(); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.access.GoDark())
 	if res := ask(notes, clientOrigin); res.StatusCode != 204 || !readableByAll(res.Header) {
 		t.Errorf("dark: %s %v", res.Status, res.Header)
 	}
@@ -126,9 +125,7 @@ func TestClientsReadAnswers(t *testing.T) {
 	if res, _ := visitor.fetch("GET", notes); res.StatusCode != 200 || readableByAll(res.Header) {
 		t.Errorf("what a cookie got: %s %v", res.Status, res.Header)
 	}
-	if _, err := r.access.GoDark(); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.access.GoDark())
 	if res, _ := b.fetch("GET", notes, "Origin", clientOrigin, "Authorization", "Bearer "+token("live")); res.StatusCode != 503 || !readableByAll(res.Header) {
 		t.Errorf("dark: %s %v", res.Status, res.Header)
 	}

@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // fromTunnel is a listener whose visitors tell of being let in, as those of a
@@ -47,9 +49,7 @@ func TestTunnelLearnsWhoWasLetIn(t *testing.T) {
 			}
 			owner := r.signedIn("notes", ownerID, http2).at(s.from("203.0.113.7"), http2)
 			for range 3 {
-				if _, err := owner.visit(); err != nil {
-					t.Fatal(err)
-				}
+				programs.MustDo(t)(owner.visit())
 			}
 			if n := letIn.Load(); n != 1 {
 				t.Errorf("the tunnel was told %d times of one connection", n)

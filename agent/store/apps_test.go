@@ -12,14 +12,13 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 func openDir(t *testing.T, dir string, opts ...Option) *Store {
 	t.Helper()
 	s, err := Open(dir, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -27,9 +26,7 @@ func openDir(t *testing.T, dir string, opts ...Option) *Store {
 func change(t *testing.T, s *Store, c AppChange) []agentapi.Notice {
 	t.Helper()
 	notices, err := s.ChangeApp(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	return notices
 }
 
@@ -53,14 +50,10 @@ func TestAppsSurviveReopening(t *testing.T) {
 	change(t, s, AppChange{Name: "wiki", App: &request, Denial: &denial})
 	change(t, s, AppChange{Name: "gone", App: &app})
 	change(t, s, AppChange{Name: "gone"})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 
 	got, err := openDir(t, dir).Apps()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	notice.ID = 1
 	want := Apps{
 		Apps:    map[string]App{"notes": app, "wiki": request},
@@ -83,9 +76,7 @@ func TestNoticesAreBounded(t *testing.T) {
 	var notices []agentapi.Notice
 	for i := range total {
 		if i == total/2 {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, s.Close())
 			s = openDir(t, dir)
 		}
 		name := fmt.Sprintf("app%d", i)
@@ -147,9 +138,7 @@ func TestDamagedRecordIsNamed(t *testing.T) {
 			t.Parallel()
 			s := openDir(t, t.TempDir())
 			err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(bucket).Put([]byte("notes"), []byte(`{"at`)) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, err)
 			if _, err := s.Apps(); err == nil || !strings.Contains(err.Error(), "damaged") {
 				t.Errorf("reading a damaged record gives %v", err)
 			}
@@ -161,9 +150,7 @@ func TestDamagedRecordIsNamed(t *testing.T) {
 func TestClosedStoreRefuses(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 	if _, err := s.ChangeApp(AppChange{Name: "notes", App: &App{}}); err == nil {
 		t.Error("a closed store took an app")
 	}
@@ -178,9 +165,7 @@ func TestDatabaseIsPrivate(t *testing.T) {
 	openDir(t, dir)
 	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, FileName): 0o600} {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("%s has mode %o, want %o", path, got, want)
 		}
@@ -193,16 +178,10 @@ func TestFormers(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir)
 	for i := range maxFormers + 2 {
-		if _, err := s.ChangeApp(AppChange{Name: "notes", Former: fmt.Sprint("id-", i)}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.ChangeApp(AppChange{Name: "wiki"}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(s.ChangeApp(AppChange{Name: "notes", Former: fmt.Sprint("id-", i)}))
+		programs.MustDo(t)(s.ChangeApp(AppChange{Name: "wiki"}))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 	all, err := openDir(t, dir).Apps()
 	if err != nil || len(all.Formers) != 1 || len(all.Formers["notes"]) != maxFormers || all.Formers["notes"][0] != "id-2" {
 		t.Errorf("%v, %v", all.Formers, err)

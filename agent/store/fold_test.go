@@ -9,15 +9,14 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func (s *Store) add(t *testing.T, lines ...agentapi.Activity) {
 	t.Helper()
-	if err := s.AddActivity(lines...); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.AddActivity(lines...))
 }
 
 // Neither visits nor decisions push the other out of its share, and each uses what the
@@ -37,9 +36,7 @@ func TestSharesOfActivity(t *testing.T) {
 	count := func(group string) int {
 		t.Helper()
 		lines, _, err := s.ActivityPage(ActivityQuery{Limit: 2 * most, Group: group})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return len(lines)
 	}
 	want := func(visits, decisions int) {
@@ -55,9 +52,7 @@ func TestSharesOfActivity(t *testing.T) {
 	want(most-decisionsOwn, decisionsOwn)
 	many(100, agentapi.ActivityOpened)
 	want(most-decisionsOwn, decisionsOwn)
-	if err := s.ClearActivity(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.ClearActivity())
 	want(0, 0)
 	many(400, agentapi.ActivityPaused)
 	many(10, agentapi.ActivityOpened)
@@ -88,9 +83,7 @@ func TestActivityIsCounted(t *testing.T) {
 		"turned-away b@x notes 0", "turned-away  notes 3", "knocked a@x  2",
 	}
 	lines, err := s.Activity(100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for i, l := range lines {
 		if got := fmt.Sprint(l.Kind, " ", l.Email, " ", l.App, " ", l.Count); i >= len(want) || got != want[i] {
 			t.Errorf("line %d: %q", i, got)
@@ -127,12 +120,8 @@ func TestOlderActivityIsShared(t *testing.T) {
 		}
 		return tx.Bucket(metaBucket).Put(versionKey, []byte("3"))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
+	programs.Must(t, s.Close())
 	s = openDir(t, dir)
 	lines, err := s.Activity(10)
 	if err != nil || len(lines) != 4 {

@@ -42,9 +42,7 @@ func TestS9UnseenUndosStay(t *testing.T) {
 	for i := range maxNotices + 10 {
 		name := fmt.Sprint("app", i)
 		change(t, s, AppChange{Name: name, Notices: []agentapi.Notice{{Kind: "renamed", App: name}}})
-		if _, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityRemoved, Text: name}, nil, nil); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityRemoved, Text: name}, nil, nil))
 	}
 	for i := range MaxUndos {
 		if got := undoable(t, s, uint64(i)+1); got != fmt.Sprint("account ", i) {

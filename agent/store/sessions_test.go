@@ -135,9 +135,7 @@ func TestBecomeComputer(t *testing.T) {
 		key := store.SessionKey{1}
 		snap := controlapi.Snapshot{Version: "v", Computer: controlapi.Computer{ID: "c1"}}
 		programs.Must(t, s.SaveSnapshot(snap, time.Now()))
-		if _, err := s.AddSession(key, store.Session{AccountID: "a"}, 1); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(s.AddSession(key, store.Session{AccountID: "a"}, 1))
 		programs.Must(t, s.AddDenyRecord(store.DenyRecord{AccountID: "a"}))
 		clients := store.Clients{Computer: "c1", Grants: []controlapi.Grant{{AccountID: "a", Email: "a@example.com"}}}
 		programs.Must(t, s.SaveClients(clients), s.SaveSilence(store.Silence{Spent: time.Hour}))

@@ -16,6 +16,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 // TestFirstDatabaseOpens: testdata/first.db was written by the first agent that
@@ -24,13 +25,9 @@ import (
 func TestFirstDatabaseOpens(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "first.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, FileName), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(filepath.Join(dir, FileName), raw, 0o600))
 	s := openDir(t, dir)
 	all, err := s.Apps()
 	if err != nil || len(all.Apps) != 3 || len(all.Denials) != 1 || all.Denials["nope"].Count != 1 {
@@ -95,18 +92,14 @@ func TestLostChangeIsAdded(t *testing.T) {
 		s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(versionKey) }),
 		s.Close(),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	for range 2 { // the second has nothing to do
 		s = openDir(t, dir)
 		want := []PendingChange{whole, {ID: 8, GrantID: "g", Computer: "home", At: at}}
 		if all, err := s.Pending(); err != nil || !slices.Equal(all, want) {
 			t.Errorf("%+v, %v, want %+v", all, err, want)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, s.Close())
 	}
 }
 
@@ -119,16 +112,12 @@ func TestNewerDatabaseIsLeftAlone(t *testing.T) {
 	newer := func(tx *bolt.Tx) error {
 		return tx.Bucket(metaBucket).Put(versionKey, strconv.AppendInt(nil, int64(len(migrations)+1), 10))
 	}
-	if err := errors.Join(s.update(newer), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, errors.Join(s.update(newer), s.Close()))
 	path := filepath.Join(dir, FileName)
 	state := func() (content []byte, changed time.Time) {
 		content, err := os.ReadFile(path)
 		info, statErr := os.Stat(path)
-		if err := errors.Join(err, statErr); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, errors.Join(err, statErr))
 		return content, info.ModTime()
 	}
 	content, changed := state()
@@ -150,9 +139,7 @@ func TestOlderSettingsKeepWhatIsOn(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
 	old := []byte(`{"failStaticHours":4,"askAgain":true,"trustEverybody":false,"quiet":["access"]}`)
-	if err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }))
 	got, err := s.Settings()
 	if err != nil || !got.Requests || !got.Probe || !got.Titles || got.FailStaticHours != 4 || !got.AskAgain {
 		t.Errorf("%+v, %v", got, err)

@@ -72,9 +72,7 @@ func TestTrust(t *testing.T) {
 	// Firefox is started for the first time afterwards.
 	profile := filepath.Join(home, ".mozilla", "firefox", "x7.default-release")
 	programs.Must(t, os.MkdirAll(profile, 0o700))
-	if _, err := certutil(t.Context(), profile, "-N", "--empty-password"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(certutil(t.Context(), profile, "-N", "--empty-password"))
 	check(t, other, false)
 	programs.Must(t, other.Trust(t.Context()))
 	check(t, other, true)

@@ -168,9 +168,7 @@ func TestHalfClose(t *testing.T) {
 			conn := w.mustVisit("notes.maya.localhost")
 			body := make([]byte, 3<<20)
 			_, _ = rand.Read(body)
-			if _, err := conn.Write(body); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(conn.Write(body))
 			programs.Must(t, conn.CloseWrite())
 			programs.Must(t, conn.NetConn().(*net.TCPConn).CloseWrite())
 			got, err := io.ReadAll(conn)
@@ -238,9 +236,7 @@ func TestVisitorAborts(t *testing.T) {
 	}})
 	w.connected(true)
 	conn := w.mustVisit("notes.maya.localhost")
-	if _, err := io.CopyN(io.Discard, conn, 4<<20); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(io.CopyN(io.Discard, conn, 4<<20))
 	_ = conn.NetConn().(*net.TCPConn).SetLinger(0)
 	_ = conn.NetConn().Close()
 	select {
@@ -282,9 +278,7 @@ func TestSlowVisitor(t *testing.T) {
 	}})
 	w.connected(true)
 	slow := w.mustVisit("notes.maya.localhost")
-	if _, err := slow.Write([]byte("s")); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(slow.Write([]byte("s")))
 	var last int64 = -1
 	programs.Eventually(t, "backpressure stops the app", func() bool {
 		before := last

@@ -86,9 +86,7 @@ func (f *fakeRelay) data(control *tls.Conn) (net.Conn, tunnelwire.Ticket) {
 	programs.Must(f.t, tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{ticket}}))
 	conn := f.accept()
 	var b [tunnelwire.PreambleSize]byte
-	if _, err := io.ReadFull(conn, b[:]); err != nil {
-		f.t.Fatal(err)
-	}
+	programs.MustDo(f.t)(io.ReadFull(conn, b[:]))
 	got, more, err := tunnelwire.ParsePreamble(b[:])
 	if err != nil || more != 0 || !got.Equal(ticket) {
 		f.t.Fatalf("another ticket, %d more, %v", more, err)
@@ -128,9 +126,7 @@ func TestForgedHeaderIsRefused(t *testing.T) {
 	want := 0
 	for name, forge := range forgeries {
 		conn, ticket := f.data(control)
-		if _, err := conn.Write(append(forge(ticket), "GET / HTTP/1.1\r\n\r\n"...)); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(conn.Write(append(forge(ticket), "GET / HTTP/1.1\r\n\r\n"...)))
 		if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Errorf("%s: the agent answered", name)
 		}
@@ -141,9 +137,7 @@ func TestForgedHeaderIsRefused(t *testing.T) {
 	conn, ticket := f.data(control)
 	header := right(ticket)
 	for _, piece := range [][]byte{header[:20], append(header[20:len(header):len(header)], "hel"...), []byte("lo")} {
-		if _, err := conn.Write(piece); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(conn.Write(piece))
 	}
 	visitor := <-accepted
 	defer visitor.Close()
@@ -207,9 +201,7 @@ func TestMissingTickets(t *testing.T) {
 				programs.Must(t, tunnelwire.WriteFrame(control, frame))
 			}
 			var first [1]byte
-			if _, err := io.ReadFull(f.accept(), first[:]); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(io.ReadFull(f.accept(), first[:]))
 			if secure := first[0] != tunnelwire.Magic[0]; secure != c.secure {
 				t.Errorf("the next data connection runs inside TLS: %v, want %v", secure, c.secure)
 			}

@@ -71,9 +71,7 @@ func (a *away) Update(ctx context.Context, fn func(kv.Tx) error) error {
 func keyFile(t *testing.T, others ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "seal-key")
-	if _, err := MakeKeys(path); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(MakeKeys(path))
 	all, err := os.ReadFile(path)
 	for _, other := range others {
 		more, readErr := os.ReadFile(other)
@@ -232,9 +230,7 @@ func TestFilesAreTakenOver(t *testing.T) {
 	with := func(dir string) (*Storage, error) {
 		return open(t, store, keys, t.TempDir(), func(c *Config) { c.Files = dir })
 	}
-	if _, err := with(filepath.Join(before, "none")); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(with(filepath.Join(before, "none")))
 	s, err := with(before)
 	programs.Must(t, err)
 	loads(t, s, "certificates/ca/h/h.key", "key")

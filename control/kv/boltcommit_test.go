@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 func TestMain(m *testing.M) {
@@ -31,9 +32,7 @@ func openTemp(t *testing.T) *boltStore {
 func openStore(t *testing.T, url string) Store {
 	t.Helper()
 	s, err := Open(t.Context(), url, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -68,9 +67,7 @@ func queued(s *boltStore, n int) {
 
 func transactions(t *testing.T, s *boltStore) (id int) {
 	t.Helper()
-	if err := s.db.View(func(tx *bolt.Tx) error { id = tx.ID(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.db.View(func(tx *bolt.Tx) error { id = tx.ID(); return nil }))
 	return id
 }
 
@@ -125,9 +122,7 @@ func TestReadingUpdatesCommitNothing(t *testing.T) {
 	t.Parallel()
 	s := openTemp(t)
 	before := transactions(t, s)
-	if err := s.Update(context.Background(), func(tx Tx) error { _, err := tx.Scan("", "", 1); return err }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Update(context.Background(), func(tx Tx) error { _, err := tx.Scan("", "", 1); return err }))
 	if n, err := s.Sweep(context.Background(), 10); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -219,9 +214,7 @@ func TestCloseAmongUpdates(t *testing.T) {
 		})
 	}
 	started.Wait()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Close())
 	wg.Wait()
 	err := openStore(t, path).View(context.Background(), func(tx Tx) error {
 		for w, n := range acknowledged {
@@ -245,22 +238,16 @@ func TestCloseAmongUpdates(t *testing.T) {
 func TestDamageWhileOpen(t *testing.T) {
 	t.Parallel()
 	s := openTemp(t)
-	if err := s.Update(context.Background(), func(tx Tx) error { return tx.Put("k", []byte("v"), 0) }); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Update(context.Background(), func(tx Tx) error { return tx.Put("k", []byte("v"), 0) }))
 	// Overwrite every page but the two heads, behind the store's back.
 	info, err := s.file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	head := int64(2 * os.Getpagesize())
 	noise := make([]byte, info.Size()-head)
 	for i := range noise {
 		noise[i] = 0xA5
 	}
-	if _, err := s.file.WriteAt(noise, head); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(s.file.WriteAt(noise, head))
 	update := func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // PostgreSQL's disk fills up: updates are refused for want of room, what was
@@ -23,9 +24,7 @@ func TestPostgresDiskFull(t *testing.T) {
 	server := startServer(t)
 	disk := mountSmall(t, "24m")
 	db := server.Database(t)
-	if err := server.Exec("create tablespace small location '"+disk.dir+"'", "alter database test1 set tablespace small"); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, server.Exec("create tablespace small location '"+disk.dir+"'", "alter database test1 set tablespace small"))
 	t.Cleanup(func() { _ = server.Exec("drop database test1 with (force)") }) // before the disk goes
 	s := openPG(t, db)
 	kept := map[string][]byte{}
@@ -52,9 +51,7 @@ func TestPostgresDiskFull(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 	}
 	var err error
 	for err = put(); err == nil; err = put() {
@@ -86,13 +83,9 @@ type smallDisk struct {
 func mountSmall(t *testing.T, size string) smallDisk {
 	t.Helper()
 	uid, gid, err := pgtest.Owner()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	dir, err := os.MkdirTemp("", "pgfull-") // not TempDir, which only root may enter
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	d := smallDisk{dir, fmt.Sprintf("uid=%d,gid=%d,mode=0700", uid, gid)}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size+","+d.owner); errors.Is(err, syscall.EPERM) {
 		_ = os.Remove(dir)
@@ -110,7 +103,5 @@ func mountSmall(t *testing.T, size string) smallDisk {
 
 func (d smallDisk) resize(t *testing.T, size string) {
 	t.Helper()
-	if err := syscall.Mount("tmpfs", d.dir, "tmpfs", syscall.MS_REMOUNT, "size="+size+","+d.owner); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, syscall.Mount("tmpfs", d.dir, "tmpfs", syscall.MS_REMOUNT, "size="+size+","+d.owner))
 }

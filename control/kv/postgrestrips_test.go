@@ -152,9 +152,7 @@ func TestPostgresWithoutLock(t *testing.T) {
 		"revoke update, delete, truncate on kv from writer_without_lock", // one of which locking takes
 		"grant update (value, expires) on kv to writer_without_lock",
 	} {
-		if _, err := other.pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(other.pool.Exec(t.Context(), statement))
 	}
 	s := openPG(t, database+"&options=-c%20role%3Dwriter_without_lock")
 	put := func(tx Tx) error { return tx.Put("a", []byte("x"), 0) }
@@ -207,9 +205,7 @@ func TestPostgresSlowIsNotAway(t *testing.T) {
 	}
 	tx, err := other.pool.Begin(t.Context())
 	programs.Must(t, err)
-	if _, err := tx.Exec(t.Context(), "lock table kv in access exclusive mode"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(tx.Exec(t.Context(), "lock table kv in access exclusive mode"))
 	lines := func() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.open) }
 	before := lines()
 	over := make(chan error, 1)

@@ -423,9 +423,7 @@ func TestConfigVerifiesBothSides(t *testing.T) {
 		Node: "one", Run: "r", Listen: "127.0.0.1:0", TLS: secured(t, ourSecret, "one"),
 		Heard: func([]string) {}, Log: slog.New(slog.DiscardHandler),
 	}
-	if _, err := news.New(good); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(news.New(good))
 	for what, change := range map[string]func(*news.Config){
 		"no TLS": func(c *news.Config) { c.TLS = nil },
 		"clients unasked": func(c *news.Config) {

@@ -35,9 +35,7 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 	programs.Must(t, err)
 	certFile, keyFile, sealKey := filepath.Join(dir, "c"), filepath.Join(dir, "k"), filepath.Join(dir, "seal-key")
 	leaf := writePair(t, ca, host, certFile, keyFile)
-	if _, err := certstore.MakeKeys(sealKey); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(certstore.MakeKeys(sealKey))
 	n := &Node{cfg: Config{DataDir: dir, SealKey: sealKey, ACMEDirectory: nowhere, Log: slog.New(slog.DiscardHandler)}, store: noDatabase{}}
 	n.cfg.AuthHost = host
 	programs.Must(t, n.openACME(t.Context()))

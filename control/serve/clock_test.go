@@ -108,9 +108,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 		t.Errorf("told %d times, and the metric is %v", log.count("database_ahead="), ahead())
 	}
 	pgtest.SetClock(t, database, "pg_catalog.clock_timestamp() - interval '50 minutes'")
-	if _, err := n.store.Sweep(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(n.store.Sweep(t.Context(), 1))
 	if log.count("database_ahead=") != 2 || ahead() > -30*60 {
 		t.Errorf("told %d times, and the metric is %v", log.count("database_ahead="), ahead())
 	}
@@ -142,8 +140,6 @@ func askOf(t *testing.T, n *Node, roots *x509.CertPool, protocol, ask string) *t
 	programs.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	programs.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
-	if _, err := io.WriteString(conn, ask); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(io.WriteString(conn, ask))
 	return conn
 }

@@ -22,9 +22,7 @@ func TestListenerHandsItsOptionsOn(t *testing.T) {
 	programs.Must(t, err)
 	defer visitor.Close()
 	// One that says nothing the kernel keeps to itself for a while.
-	if _, err := visitor.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(visitor.Write([]byte("x")))
 	conn, err := n.listeners[0].Accept()
 	programs.Must(t, err)
 	defer conn.Close()

@@ -39,9 +39,7 @@ func TestNewsOfAnotherNode(t *testing.T) {
 		programs.Must(t, err)
 		w, _, err := two.Agents.Sync(t.Context(), added.Credential, netip.Addr{})
 		programs.Must(t, err)
-		if _, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(one.Computers.Ensure(t.Context(), "anna@porch.test", short))
 		durable := time.Now()
 		select {
 		case <-w.Changed:

@@ -97,9 +97,7 @@ func TestKnownAndUnknownTakeTheSameTime(t *testing.T) {
 		for _, known := range []bool{true, false} {
 			emails[known] = append(emails[known], fmt.Sprintf("person%03d-%d@example.com", n, map[bool]int{true: 1}[known]))
 		}
-		if _, err := r.svc.Accounts.Ensure(t.Context(), emails[true][n]); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(r.svc.Accounts.Ensure(t.Context(), emails[true][n]))
 	}
 	// Every request comes from a client of its own, so that no budget refuses it.
 	client := 0

@@ -55,9 +55,7 @@ func visitTo(app, name string) string {
 // signedIn is a browser of somebody with an account.
 func (r *rig) signedIn(email string) *browser {
 	r.t.Helper()
-	if _, err := r.svc.Accounts.Ensure(r.t.Context(), email); err != nil {
-		r.t.Fatal(err)
-	}
+	programs.MustDo(r.t)(r.svc.Accounts.Ensure(r.t.Context(), email))
 	b := r.browser()
 	b.signIn(email, "/account")
 	return b

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 func specAuthorizeParameters(t *testing.T) {
@@ -112,9 +113,7 @@ func specConsent(t *testing.T) {
 	bob.post(c.authorizePath(), "decision", "allow", "computer", "bob", "account", shown).want(t, http.StatusConflict)
 
 	// Nothing to connect: said so, and the way back is open.
-	if _, err := r.svc.Accounts.Ensure(t.Context(), "carol@example.com"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.svc.Accounts.Ensure(t.Context(), "carol@example.com"))
 	carol.signIn("carol@example.com", "")
 	goldenPage(t, "consent-nothing", carol.get(c.authorizePath()).want(t, http.StatusForbidden).body)
 	carol.post(c.authorizePath(), "decision", "allow").want(t, http.StatusForbidden)

@@ -320,9 +320,7 @@ func specRevokeAndInviteAgain(t *testing.T) {
 	b.get(visitPath()).want(t, http.StatusForbidden)
 	b.get(open).want(t, http.StatusNotFound)
 	b.post(control.PathInvitation, "token", must(url.Parse(open)).Query().Get("token")).want(t, http.StatusNotFound)
-	if _, err := c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1", Granted: true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1", Granted: true}))
 	if row := r.listed(); row.Status != controlapi.PersonRemoved || row.AccountID != p.AccountID {
 		t.Errorf("the row is %+v", row)
 	}
@@ -347,9 +345,7 @@ func specAbsentAppIsDenied(t *testing.T) {
 	b.accept(1)
 	b.get(visitPath()).to(t)
 	b.get(visitPath("app", "app2", "redirect_uri", photosURL)).want(t, http.StatusForbidden)
-	if _, err := r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))
 	b.get(visitPath()).want(t, http.StatusForbidden)
 }
 
@@ -362,9 +358,7 @@ func TestInvitationChangesBeforeTheClick(t *testing.T) {
 	p := r.invite("app1")
 	b := r.browser()
 	csp := b.get(r.invitations(invited, 1).Links[0]).want(t, http.StatusOK).Header.Get("Content-Security-Policy")
-	if _, err := r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))
 	if to := b.accept(1); to != "https://maya.localhost:8443/" || !strings.Contains(csp, " https://maya.localhost:8443 ") {
 		t.Errorf("led to %s, and the page allowed %s", to, csp)
 	}
@@ -376,9 +370,7 @@ func TestInvitationWithoutApps(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	p := r.invite("app1")
-	if _, err := r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))
 	b := r.browser()
 	page := b.get(r.invitations(invited, 1).Links[0]).want(t, http.StatusOK)
 	if strings.Contains(page.body, "Notes") || !strings.Contains(page.body, "Continue as bob@example.com") {

@@ -56,9 +56,7 @@ func TestWaitingSyncEndsWithTheCredential(t *testing.T) {
 	r := newRig(t)
 	c := r.client()
 	first, next := waitForNext(t, c)
-	if _, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"))
 	r.member("bob@example.com", "app1")
 	if (<-next).err == nil {
 		t.Error("the old credential was answered")

@@ -22,12 +22,8 @@ func TestCut(t *testing.T) {
 		_, err := conn.Write(make([]byte, 64<<20)) // more than both sockets hold
 		wrote <- err
 	}()
-	if _, err := other.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Write([]byte("to be lost")); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(other.Read(make([]byte, 1)))
+	programs.MustDo(t)(other.Write([]byte("to be lost")))
 	if !socket.Cut(conn) {
 		t.Fatal("it was not cut")
 	}

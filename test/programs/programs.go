@@ -223,3 +223,11 @@ func Must(t interface {
 		t.Fatal(err)
 	}
 }
+
+// MustDo ends a test where a call failed whose result is not wanted: MustDo(t)(f()).
+func MustDo(t interface {
+	Helper()
+	Fatal(args ...any)
+}) func(result any, err error) {
+	return func(_ any, err error) { t.Helper(); Must(t, err) }
+}

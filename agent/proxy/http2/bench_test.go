@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	frames "golang.org/x/net/http2"
+
+	"porchlight/test/programs"
 )
 
 // What a short answer costs beside what its handler does; the visitor's side is counted
@@ -42,9 +44,7 @@ func BenchmarkRequest(b *testing.B) {
 		}
 		framer.WriteHeaders(frames.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true, EndStream: true})
 		for ended := false; !ended; {
-			if _, err := io.ReadFull(in, head[:]); err != nil {
-				b.Fatal(err)
-			}
+			programs.MustDo(b)(io.ReadFull(in, head[:]))
 			in.Discard(int(head[0])<<16 | int(head[1])<<8 | int(head[2]))
 			ended = head[3] == 0 && head[4]&1 != 0
 		}

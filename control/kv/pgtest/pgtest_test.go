@@ -26,9 +26,7 @@ func TestServer(t *testing.T) {
 		conn, err := pgx.Connect(ctx, url)
 		programs.Must(t, err)
 		defer conn.Close(ctx)
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(conn.Exec(ctx, sql))
 	}
 	run("create table t (n int)")
 	for _, end := range []func() error{s.Kill, s.Shutdown} {
