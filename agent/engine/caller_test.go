@@ -47,8 +47,8 @@ func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 		{"another's app, for the agent's own user", row(agentapi.StatusLive, "1001", "1001"), Caller{}, true},
 	} {
 		for _, e := range []event{
-			{Kind: onPublish, At: at, Label: "Other", Port: 9000, By: c.by},
-			{Kind: onUnpublish, At: at, By: c.by},
+			{Kind: "publish", At: at, Label: "Other", Port: 9000, By: c.by},
+			{Kind: "withdraw", At: at, By: c.by},
 		} {
 			out, err := next(c.now, e)
 			code := agentapi.CodeOf(err)

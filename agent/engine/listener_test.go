@@ -62,9 +62,9 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 		{"another for unseen", unseen, eve, true},
 	} {
 		for _, e := range []event{
-			{Kind: onPublish, Label: "Notes", Port: 8000},
-			{Kind: onPublish, Label: "Notes", Port: 9000},
-			{Kind: onFound, Port: 8000},
+			{Kind: "publish", Label: "Notes", Port: 8000},
+			{Kind: "publish", Label: "Notes", Port: 9000},
+			{Kind: "found", Port: 8000},
 		} {
 			e.Listener, e.Listening, e.Own = tt.now, true, ownUsers
 			now := approvedOn(tt.approved)
@@ -84,7 +84,7 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 			if held := out.App.Approved; held == nil || !held.OtherUser || held.LocalPort != 8000 || held.Listener != tt.approved || out.App.Listener != tt.now {
 				t.Errorf("%s, %s: asks with %+v, held %+v", tt.what, e.Kind, out.App, out.App.Approved)
 			}
-			back, err := next(out.stored, event{Kind: onPublish, Label: "Notes", Port: 8000, Listener: tt.approved, Listening: true, Own: ownUsers})
+			back, err := next(out.stored, event{Kind: "publish", Label: "Notes", Port: 8000, Listener: tt.approved, Listening: true, Own: ownUsers})
 			if err != nil || back.App.Status != agentapi.StatusLive || back.App.Approved != nil {
 				t.Errorf("%s, %s: the approved one is back: %+v, %v", tt.what, e.Kind, back.App, err)
 			}
@@ -95,7 +95,7 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 // Whoever is not there is not judged: apps publish before they listen, too.
 func TestADeadPortIsNobodys(t *testing.T) {
 	t.Parallel()
-	out, err := next(approvedOn(ada), event{Kind: onPublish, Label: "Notes", Port: 9000, Own: ownUsers})
+	out, err := next(approvedOn(ada), event{Kind: "publish", Label: "Notes", Port: 9000, Own: ownUsers})
 	if err != nil || out.App.Status != agentapi.StatusLive || out.App.ApprovedFor.ID != "1000" {
 		t.Errorf("%+v, %v", out.App, err)
 	}
@@ -105,8 +105,8 @@ func TestADeadPortIsNobodys(t *testing.T) {
 // might have moved before.
 func TestPushedAsideComesBackElsewhere(t *testing.T) {
 	t.Parallel()
-	out, _ := next(approvedOn(ada), event{Kind: onFound, Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
-	back := event{Kind: onPublish, Label: "Notes", Port: 8001, Listener: ada, Listening: true, Own: ownUsers}
+	out, _ := next(approvedOn(ada), event{Kind: "found", Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
+	back := event{Kind: "publish", Label: "Notes", Port: 8001, Listener: ada, Listening: true, Own: ownUsers}
 	if moved, err := next(out.stored, back); err != nil || moved.App.Status != agentapi.StatusLive {
 		t.Errorf("%+v, %v", moved.App, err)
 	}

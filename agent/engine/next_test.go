@@ -22,8 +22,8 @@ func TestNextTable(t *testing.T) {
 		return stored{App: app}
 	}
 	none, pending, live, revoked := stored{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusStopped)
-	ask := event{Kind: onPublish, At: at, Label: "Notes", Port: 8000}
-	askOther := event{Kind: onPublish, At: at, Label: "Diary", Port: 8001}
+	ask := event{Kind: "publish", At: at, Label: "Notes", Port: 8000}
+	askOther := event{Kind: "publish", At: at, Label: "Diary", Port: 8001}
 	for _, tt := range []struct {
 		name    string
 		now     stored
@@ -34,37 +34,37 @@ func TestNextTable(t *testing.T) {
 		notices []string // kinds
 	}{
 		{name: "none, publish", now: none, event: ask, want: "pending"},
-		{name: "none, withdraw", now: none, event: event{Kind: onUnpublish}, code: agentapi.CodeNotFound},
-		{name: "none, approve", now: none, event: event{Kind: onApprove}, code: agentapi.CodeNotFound},
-		{name: "none, deny", now: none, event: event{Kind: onDeny}, code: agentapi.CodeNotFound},
-		{name: "none, pause", now: none, event: event{Kind: onPause}, code: agentapi.CodeNotFound},
-		{name: "none, revoke", now: none, event: event{Kind: onRevoke}, code: agentapi.CodeNotFound},
-		{name: "none, unmute", now: none, event: event{Kind: onUnmute}, code: agentapi.CodeNotFound},
+		{name: "none, withdraw", now: none, event: on("withdraw"), code: agentapi.CodeNotFound},
+		{name: "none, approve", now: none, event: on("approve"), code: agentapi.CodeNotFound},
+		{name: "none, deny", now: none, event: on("deny"), code: agentapi.CodeNotFound},
+		{name: "none, pause", now: none, event: on("pause"), code: agentapi.CodeNotFound},
+		{name: "none, revoke", now: none, event: on("revoke"), code: agentapi.CodeNotFound},
+		{name: "none, unmute", now: none, event: on("unmute"), code: agentapi.CodeNotFound},
 		{name: "pending, publish again", now: pending, event: askOther, want: "pending"},
-		{name: "pending, approve", now: pending, event: event{Kind: onApprove, At: at, NewID: "id-1"}, want: "live"},
-		{name: "pending, approve with a label taken meanwhile", now: pending, event: event{Kind: onApprove, At: at, LabelTaken: true}, want: "pending", code: agentapi.CodeConflict},
-		{name: "pending, deny", now: pending, event: event{Kind: onDeny, At: at}, want: ""},
-		{name: "pending, withdraw", now: pending, event: event{Kind: onUnpublish}, want: ""},
-		{name: "pending, pause", now: pending, event: event{Kind: onPause}, want: "pending", code: agentapi.CodeConflict},
-		{name: "pending, revoke", now: pending, event: event{Kind: onRevoke}, want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, approve", now: pending, event: event{Kind: "approve", At: at, NewID: "id-1"}, want: "live"},
+		{name: "pending, approve with a label taken meanwhile", now: pending, event: event{Kind: "approve", At: at, LabelTaken: true}, want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, deny", now: pending, event: event{Kind: "deny", At: at}, want: ""},
+		{name: "pending, withdraw", now: pending, event: on("withdraw"), want: ""},
+		{name: "pending, pause", now: pending, event: on("pause"), want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, revoke", now: pending, event: on("revoke"), want: "pending", code: agentapi.CodeConflict},
 		{name: "live, publish, same label", now: live, event: ask, want: "live"},
 		{name: "live, publish, other label and port", now: live, event: askOther, want: "live", notices: []string{"renamed", "port-changed"}},
-		{name: "live, publish, label of another", now: live, event: event{Kind: onPublish, At: at, Label: "Photos", Port: 1, LabelTaken: true}, want: "live", code: agentapi.CodeConflict},
-		{name: "live, withdraw", now: live, event: event{Kind: onUnpublish}, want: "revoked", gone: "id-1"},
-		{name: "live, approve", now: live, event: event{Kind: onApprove, NewID: "id-2"}, want: "live"},
-		{name: "live, deny", now: live, event: event{Kind: onDeny}, want: "live", code: agentapi.CodeConflict},
-		{name: "live, pause", now: live, event: event{Kind: onPause}, want: "live", gone: "id-1"},
-		{name: "live, revoke", now: live, event: event{Kind: onRevoke}, want: "", gone: "id-1"},
+		{name: "live, publish, label of another", now: live, event: event{Kind: "publish", At: at, Label: "Photos", Port: 1, LabelTaken: true}, want: "live", code: agentapi.CodeConflict},
+		{name: "live, withdraw", now: live, event: on("withdraw"), want: "revoked", gone: "id-1"},
+		{name: "live, approve", now: live, event: event{Kind: "approve", NewID: "id-2"}, want: "live"},
+		{name: "live, deny", now: live, event: on("deny"), want: "live", code: agentapi.CodeConflict},
+		{name: "live, pause", now: live, event: on("pause"), want: "live", gone: "id-1"},
+		{name: "live, revoke", now: live, event: on("revoke"), want: "", gone: "id-1"},
 		{name: "revoked, publish", now: revoked, event: ask, want: "live"},
-		{name: "revoked, publish, other port", now: revoked, event: event{Kind: onPublish, At: at, Label: "Notes", Port: 9000}, want: "live", notices: []string{"port-changed"}},
-		{name: "revoked, withdraw", now: revoked, event: event{Kind: onUnpublish}, want: "revoked"},
-		{name: "revoked, approve", now: revoked, event: event{Kind: onApprove}, want: "revoked", code: agentapi.CodeConflict},
-		{name: "revoked, deny", now: revoked, event: event{Kind: onDeny}, want: "revoked", code: agentapi.CodeConflict},
-		{name: "revoked, pause", now: revoked, event: event{Kind: onPause}, want: "revoked", gone: "id-1"},
-		{name: "revoked, resume", now: revoked, event: event{Kind: onResume}, want: "live"},
-		{name: "live, resume", now: live, event: event{Kind: onResume}, want: "live"},
-		{name: "pending, resume", now: pending, event: event{Kind: onResume}, want: "pending", code: agentapi.CodeConflict},
-		{name: "revoked, revoke", now: revoked, event: event{Kind: onRevoke}, want: "", gone: "id-1"},
+		{name: "revoked, publish, other port", now: revoked, event: event{Kind: "publish", At: at, Label: "Notes", Port: 9000}, want: "live", notices: []string{"port-changed"}},
+		{name: "revoked, withdraw", now: revoked, event: on("withdraw"), want: "revoked"},
+		{name: "revoked, approve", now: revoked, event: on("approve"), want: "revoked", code: agentapi.CodeConflict},
+		{name: "revoked, deny", now: revoked, event: on("deny"), want: "revoked", code: agentapi.CodeConflict},
+		{name: "revoked, pause", now: revoked, event: on("pause"), want: "revoked", gone: "id-1"},
+		{name: "revoked, resume", now: revoked, event: on("resume"), want: "live"},
+		{name: "live, resume", now: live, event: on("resume"), want: "live"},
+		{name: "pending, resume", now: pending, event: on("resume"), want: "pending", code: agentapi.CodeConflict},
+		{name: "revoked, revoke", now: revoked, event: on("revoke"), want: "", gone: "id-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +96,7 @@ func TestNextTable(t *testing.T) {
 func TestAnotherProgramIsTold(t *testing.T) {
 	t.Parallel()
 	now := stored{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusStopped, Listener: agentapi.Listener{PID: 7, Program: "python3"}}}
-	out, err := next(now, event{Kind: onPublish, Label: "Notes", Port: 9000, Listener: agentapi.Listener{PID: 8, Program: "nc"}})
+	out, err := next(now, event{Kind: "publish", Label: "Notes", Port: 9000, Listener: agentapi.Listener{PID: 8, Program: "nc"}})
 	if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
 		t.Fatalf("%+v, %v", out.Notices, err)
 	}
@@ -115,7 +115,7 @@ func TestAnotherUserIsTold(t *testing.T) {
 	now := stored{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Listener: agentapi.Listener{PID: 7, Program: "python3", User: "maya"}}}
 	publish := func(l agentapi.Listener) outcome {
 		t.Helper()
-		out, err := next(now, event{Kind: onPublish, Label: "Notes", Port: 8000, Listener: l})
+		out, err := next(now, event{Kind: "publish", Label: "Notes", Port: 8000, Listener: l})
 		if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
 			t.Fatalf("%+v, %v", out.Notices, err)
 		}
@@ -142,34 +142,37 @@ func TestDenialsKeepQuiet(t *testing.T) {
 		}
 		return out.stored
 	}
-	ask := func(at time.Time) event { return event{Kind: onPublish, At: at, Label: "Notes", Port: 8000} }
+	ask := func(at time.Time) event { return event{Kind: "publish", At: at, Label: "Notes", Port: 8000} }
 	row := step(stored{}, ask(at))
 	if row.App.Quiet {
 		t.Fatal("the first request is quiet")
 	}
-	row = step(step(row, event{Kind: onDeny, At: at}), ask(at.Add(9*time.Minute)))
+	row = step(step(row, event{Kind: "deny", At: at}), ask(at.Add(9*time.Minute)))
 	if !row.App.Quiet {
 		t.Fatal("heard nine minutes after a denial")
 	}
 	if row = step(row, ask(at.Add(10*time.Minute))); row.App.Quiet {
 		t.Fatal("not heard ten minutes after a denial")
 	}
-	row = step(step(row, event{Kind: onDeny, At: at.Add(11 * time.Minute)}), ask(at.Add(24*time.Hour)))
+	row = step(step(row, event{Kind: "deny", At: at.Add(11 * time.Minute)}), ask(at.Add(24*time.Hour)))
 	if !row.App.Quiet {
 		t.Fatal("heard a day after the second denial")
 	}
 	// Approved it is as if it had never been denied, also after it was revoked.
-	approved := step(row, event{Kind: onApprove, At: at.Add(25 * time.Hour), NewID: "id"})
+	approved := step(row, event{Kind: "approve", At: at.Add(25 * time.Hour), NewID: "id"})
 	if approved.App.Quiet || approved.Denial != nil {
 		t.Errorf("approving left %+v, denied %+v", approved.App, approved.Denial)
 	}
-	if again := step(step(approved, event{Kind: onRevoke}), ask(at.Add(26*time.Hour))); again.App.Quiet {
+	if again := step(step(approved, on("revoke")), ask(at.Add(26*time.Hour))); again.App.Quiet {
 		t.Error("not heard after it was approved and revoked")
 	}
-	if row = step(row, event{Kind: onUnmute}); row.App.Quiet || row.Denial != nil {
+	if row = step(row, on("unmute")); row.App.Quiet || row.Denial != nil {
 		t.Fatalf("unmuting left %+v", row)
 	}
 }
+
+// on is an event that needs nothing but its kind.
+func on(kind kind) event { return event{Kind: kind} }
 
 func statusOf(r stored) agentapi.Status {
 	if r.App == nil {

@@ -124,7 +124,7 @@ func TestOptions(t *testing.T) {
 func TestAskAgain(t *testing.T) {
 	t.Parallel()
 	was := store.App{ID: "id-1", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Paused: true}
-	ask := event{Kind: onPublish, Label: "Diary", Port: 9000, AskAgain: true}
+	ask := event{Kind: "publish", Label: "Diary", Port: 9000, AskAgain: true}
 	out, err := next(stored{App: &was}, ask)
 	if err != nil || out.App.Status != agentapi.StatusPending || out.Gone != "id-1" || out.App.ID != "id-1" || out.App.LocalPort != 9000 {
 		t.Fatalf("%+v, %v", out.App, err)
@@ -136,14 +136,14 @@ func TestAskAgain(t *testing.T) {
 		label  string
 		port   int
 	}{
-		"approve":                          {event{Kind: onApprove, NewID: "id-2"}, agentapi.StatusLive, "Diary", 9000},
-		"deny":                             {event{Kind: onDeny}, agentapi.StatusStopped, "Notes", 8000},
-		"withdraw":                         {event{Kind: onUnpublish}, agentapi.StatusStopped, "Notes", 8000},
-		"revoke":                           {event{Kind: onRevoke}, "", "", 0},
-		"back at its port":                 {event{Kind: onPublish, Label: "Diary", Port: 8000, AskAgain: true}, agentapi.StatusLive, "Diary", 8000},
-		"another port":                     {event{Kind: onPublish, Label: "Diary", Port: 9001, AskAgain: true}, agentapi.StatusPending, "Diary", 9001},
-		"another, with the setting off":    {event{Kind: onPublish, Label: "Diary", Port: 9001}, agentapi.StatusPending, "Diary", 9001},
-		"approve what is not there to see": {event{Kind: onApprove, Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}}, agentapi.StatusPending, "Diary", 9000},
+		"approve":                          {event{Kind: "approve", NewID: "id-2"}, agentapi.StatusLive, "Diary", 9000},
+		"deny":                             {on("deny"), agentapi.StatusStopped, "Notes", 8000},
+		"withdraw":                         {on("withdraw"), agentapi.StatusStopped, "Notes", 8000},
+		"revoke":                           {on("revoke"), "", "", 0},
+		"back at its port":                 {event{Kind: "publish", Label: "Diary", Port: 8000, AskAgain: true}, agentapi.StatusLive, "Diary", 8000},
+		"another port":                     {event{Kind: "publish", Label: "Diary", Port: 9001, AskAgain: true}, agentapi.StatusPending, "Diary", 9001},
+		"another, with the setting off":    {event{Kind: "publish", Label: "Diary", Port: 9001}, agentapi.StatusPending, "Diary", 9001},
+		"approve what is not there to see": {event{Kind: "approve", Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}}, agentapi.StatusPending, "Diary", 9000},
 	} {
 		out, err := next(asking, tt.event)
 		if statusOf(out.stored) != tt.status || (err != nil) != (tt.event.Seen != nil) {
@@ -158,10 +158,10 @@ func TestAskAgain(t *testing.T) {
 			t.Errorf("%s: the approval is for %+v by now", what, out.App.Approved)
 		}
 	}
-	if out, err = next(stored{App: &was}, event{Kind: onPublish, Label: "Diary", Port: 8000, AskAgain: true}); err != nil || statusOf(out.stored) != agentapi.StatusLive {
+	if out, err = next(stored{App: &was}, event{Kind: "publish", Label: "Diary", Port: 8000, AskAgain: true}); err != nil || statusOf(out.stored) != agentapi.StatusLive {
 		t.Errorf("the same port: %+v, %v", out.App, err)
 	}
-	denied, _ := next(asking, event{Kind: onDeny})
+	denied, _ := next(asking, on("deny"))
 	if out, _ = next(denied.stored, ask); !out.App.Quiet || out.Gone != "" {
 		t.Errorf("asking again after a no: %+v, gone %q", out.App, out.Gone)
 	}

@@ -217,34 +217,34 @@ func TestKeys(t *testing.T) {
 		programs.Must(t, err)
 		return out.stored
 	}
-	if now := step(pinned(""), event{Kind: onKey, Key: "k1"}); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {
+	if now := step(pinned(""), event{Kind: "key", Key: "k1"}); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {
 		t.Errorf("the first: %+v", now.App)
 	}
-	asks, err := next(pinned("k1"), event{Kind: onKey, Key: "k2"})
+	asks, err := next(pinned("k1"), event{Kind: "key", Key: "k2"})
 	if err != nil || asks.App.Status != agentapi.StatusPending || asks.Gone != "id-1" || asks.App.Approved.Key != "k1" || !asks.App.Approved.OtherKey || asks.App.Approved.OtherUser {
 		t.Fatalf("another: %+v, %v", asks, err)
 	}
-	again := step(asks.stored, event{Kind: onPublish, Label: "Notes", Port: 8000, Listener: ada, Listening: true, Own: ownUsers})
+	again := step(asks.stored, event{Kind: "publish", Label: "Notes", Port: 8000, Listener: ada, Listening: true, Own: ownUsers})
 	if again.App.Status != agentapi.StatusPending || !again.App.Approved.OtherKey || again.App.Key != "k2" {
 		t.Errorf("published again: %+v", again.App)
 	}
-	if now := step(again, event{Kind: onApprove, Own: ownUsers}); now.App.Key != "k2" || now.App.Status != agentapi.StatusLive || now.App.Approved != nil {
+	if now := step(again, event{Kind: "approve", Own: ownUsers}); now.App.Key != "k2" || now.App.Status != agentapi.StatusLive || now.App.Approved != nil {
 		t.Errorf("yes: %+v", now.App)
 	}
-	if now := step(again, event{Kind: onDeny}); now.App.Key != "k1" || now.App.Status != agentapi.StatusStopped {
+	if now := step(again, on("deny")); now.App.Key != "k1" || now.App.Status != agentapi.StatusStopped {
 		t.Errorf("no: %+v", now.App)
 	}
-	if now := step(pinned("k1"), event{Kind: onChoose, Change: func(o *agentapi.AppOptions) { o.Pin = false }}); now.App.Key != "" {
+	if now := step(pinned("k1"), event{Kind: "choose", Change: func(o *agentapi.AppOptions) { o.Pin = false }}); now.App.Key != "" {
 		t.Errorf("not pinned any more: %+v", now.App)
 	}
 	choose := func(now stored, pin bool) stored {
-		return step(now, event{Kind: onChoose, Change: func(o *agentapi.AppOptions) { o.Pin = pin }})
+		return step(now, event{Kind: "choose", Change: func(o *agentapi.AppOptions) { o.Pin = pin }})
 	}
 	forgot := choose(choose(again, false), true)
-	if now := step(forgot, event{Kind: onDeny}); now.App.Key != "" || forgot.App.Status != agentapi.StatusPending {
+	if now := step(forgot, on("deny")); now.App.Key != "" || forgot.App.Status != agentapi.StatusPending {
 		t.Errorf("pinned anew: %+v, denied %+v", forgot.App, now.App)
 	}
-	if now := step(choose(again, false), event{Kind: onPublish, Label: "Notes", Port: 8000, Listener: ada, Listening: true, Own: ownUsers}); now.App.Status != agentapi.StatusLive || now.App.Key != "" {
+	if now := step(choose(again, false), event{Kind: "publish", Label: "Notes", Port: 8000, Listener: ada, Listening: true, Own: ownUsers}); now.App.Status != agentapi.StatusLive || now.App.Key != "" {
 		t.Errorf("not pinned any more, published again: %+v", now.App)
 	}
 	if again.App.Approved.Key != "k1" || !again.App.Approved.OtherKey {
@@ -252,11 +252,11 @@ func TestKeys(t *testing.T) {
 	}
 	loose := pinned("")
 	loose.App.Options.Pin = false
-	if now := step(loose, event{Kind: onKey, Key: "k1"}); now.App.Key != "" {
+	if now := step(loose, event{Kind: "key", Key: "k1"}); now.App.Key != "" {
 		t.Errorf("kept without being asked to: %+v", now.App)
 	}
-	moved := step(pinned("k1"), event{Kind: onFound, Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
-	if now := step(moved, event{Kind: onApprove, Port: 8000, Listener: eve, Listening: true, Own: ownUsers}); now.App.Key != "" {
+	moved := step(pinned("k1"), event{Kind: "found", Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
+	if now := step(moved, event{Kind: "approve", Port: 8000, Listener: eve, Listening: true, Own: ownUsers}); now.App.Key != "" {
 		t.Errorf("another user's program was approved, and keeps the key %q", now.App.Key)
 	}
 }

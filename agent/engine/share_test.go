@@ -13,7 +13,7 @@ import (
 
 func shareOf(port int, label string, l agentapi.Listener) event {
 	return event{
-		Kind: onShare, At: time.Unix(1700000000, 0).UTC(), NewID: "id-new", Label: label, Port: port, PID: 4711, Terminal: true,
+		Kind: "share", At: time.Unix(1700000000, 0).UTC(), NewID: "id-new", Label: label, Port: port, PID: 4711, Terminal: true,
 		Listener: l, Listening: l != (agentapi.Listener{}), Own: ownUsers, Me: store.ListenerUser{ID: "1000", Name: "ada"},
 		Seen: &agentapi.Seen{Label: label, LocalPort: port, Program: &l.Program, User: &l.User},
 	}
@@ -55,7 +55,7 @@ func TestShareIsPutBack(t *testing.T) {
 			programs.Must(t, err)
 			for _, s := range []stored{shared.stored, again.stored} {
 				s.App.Name = "notes"
-				out, err := next(s, event{Kind: onUnshare})
+				out, err := next(s, on("unshare"))
 				programs.Must(t, err)
 				if out.Gone != s.App.ID {
 					t.Errorf("%s: gone %q", what, out.Gone)
@@ -107,8 +107,8 @@ func TestShareRefuses(t *testing.T) {
 		"a label that is taken":         {stored{}, taken, agentapi.CodeConflict},
 		"somebody came meanwhile":       {stored{}, later, agentapi.CodeConflict},
 		"a request that waits":          {pending, shareOf(3000, "Shop", ada), agentapi.CodeConflict},
-		"what is not shared":            {approvedOn(ada), event{Kind: onUnshare}, agentapi.CodeConflict},
-		"what is not there":             {stored{}, event{Kind: onUnshare}, agentapi.CodeNotFound},
+		"what is not shared":            {approvedOn(ada), on("unshare"), agentapi.CodeConflict},
+		"what is not there":             {stored{}, on("unshare"), agentapi.CodeNotFound},
 	} {
 		out, err := next(tt.now, tt.e)
 		if agentapi.CodeOf(err) != tt.code || !reflect.DeepEqual(out.stored, tt.now) {
@@ -132,7 +132,7 @@ func TestShareRefuses(t *testing.T) {
 func TestApprovalAtATerminalIsTold(t *testing.T) {
 	t.Parallel()
 	pending := stored{App: &store.App{Name: "notes", Label: "Notes", Status: agentapi.StatusPending, LocalPort: 8000, Listener: ada}}
-	e := event{Kind: onApprove, NewID: "id-1", Port: 8000, Listener: ada, Listening: true, Own: ownUsers}
+	e := event{Kind: "approve", NewID: "id-1", Port: 8000, Listener: ada, Listening: true, Own: ownUsers}
 	if out, err := next(pending, e); err != nil || len(out.Notices) != 0 {
 		t.Errorf("in the menu bar: %+v, %v", out.Notices, err)
 	}

@@ -12,21 +12,31 @@ func TestCarrier(t *testing.T) {
 	t.Parallel()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	// on is a session over which the sync failed so long ago; 0 for never.
+	on := func(ctx context.Context, failed time.Duration, drains, carries bool) *session {
+		s := &session{ctx: ctx, draining: drains, sync: syncing{under: carries}}
+		if failed > 0 {
+			s.sync.failed = time.Now().Add(-failed)
+		}
+		return s
+	}
+	ctx := t.Context()
+	good, drains := on(ctx, 0, false, false), on(ctx, 0, true, false)
+	failed, failedNow, failedLast := on(ctx, time.Second, false, false), on(ctx, 1, false, false), on(ctx, 2, false, false)
 	for name, c := range map[string]struct {
 		sessions []*session
 		want     int // -1 for none
 	}{
-		"none":                   {[]*session{}, -1},
-		"one has ended":          {[]*session{{ctx: ended}, {ctx: t.Context()}}, 1},
-		"one failed":             {[]*session{{ctx: t.Context(), sync: syncing{failed: ago(time.Second)}}, {ctx: t.Context()}}, 1},
-		"both failed":            {[]*session{{ctx: t.Context(), sync: syncing{failed: ago(2)}}, {ctx: t.Context(), sync: syncing{failed: ago(time.Second)}}}, 1},
-		"the first drains":       {[]*session{{ctx: t.Context(), draining: true}, {ctx: t.Context(), sync: syncing{failed: ago(1)}}}, 1},
-		"the second drains":      {[]*session{{ctx: t.Context(), sync: syncing{failed: ago(1)}}, {ctx: t.Context(), draining: true}}, 0},
-		"both drain":             {[]*session{{ctx: t.Context(), draining: true, sync: syncing{failed: ago(1)}}, {ctx: t.Context(), draining: true}}, 1},
-		"only one, which drains": {[]*session{nil, {ctx: t.Context(), draining: true}}, 1},
-		"only an extra one":      {[]*session{nil, nil, {ctx: t.Context()}}, -1},
-		"one carries it":         {[]*session{{ctx: t.Context()}, {ctx: t.Context(), sync: syncing{under: true, failed: ago(1)}}}, 1},
+		"none":                   {nil, -1},
+		"one has ended":          {[]*session{on(ended, 0, false, false), good}, 1},
+		"one failed":             {[]*session{failed, good}, 1},
+		"both failed":            {[]*session{failedLast, failed}, 1},
+		"the first drains":       {[]*session{drains, failedNow}, 1},
+		"the second drains":      {[]*session{failedNow, drains}, 0},
+		"both drain":             {[]*session{on(ctx, 1, true, false), drains}, 1},
+		"only one, which drains": {[]*session{nil, drains}, 1},
+		"only an extra one":      {[]*session{nil, nil, good}, -1},
+		"one carries it":         {[]*session{good, on(ctx, 1, false, true)}, 1},
 	} {
 		tun := &Tunnel{}
 		copy(tun.sessions[:], c.sessions)
