@@ -67,7 +67,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	for _, id := range ids {
 		allUntil[id] = b.clock.Now().Add(controlapi.MaxUntil).UTC().Truncate(time.Second)
 	}
-	err := b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) error {
 		for n := range maxPeople - 1 { // the owner is one
 			p := person{
 				AccountID: fmt.Sprintf("%026d", n), Email: email(n), Role: controlapi.RoleMember,
@@ -93,7 +93,6 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		}
 		return nil
 	})
-	programs.Must(t, err)
 	all := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 	snapshot, err := json.Marshal(all)
 	if err != nil || len(all.Passwords) != controlapi.MaxPasswordsComputer || len(snapshot) > controlapi.MaxAnswer*3/4 {
@@ -110,8 +109,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "as many people") {
 		t.Errorf("got %v", err)
 	}
-	err = b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyPerson(e.Computer.ID, fmt.Sprintf("%026d", full))) })
-	programs.Must(t, err)
+	b.change(func(tx *txn) error { return tx.Delete(keyPerson(e.Computer.ID, fmt.Sprintf("%026d", full))) })
 	_, err = b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: ids[:1]})
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "Withdraw") {
 		t.Errorf("got %v", err)
@@ -150,9 +148,9 @@ func TestRemoveComputer(t *testing.T) {
 	c := b.registered()
 	bob := b.member(e.Computer.ID, "bob@example.com")
 	tokens := c.granted(bob, "maya")
-	b.Agents.seen.note(e.Computer.ID, b.clock.Now())
+	b.note(e.Computer.ID, b.clock.Now())
 	programs.Must(t, b.Agents.writeSeen(t.Context()))
-	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(1)) // and is removed before it is written
+	b.note(e.Computer.ID, b.clock.Now().Add(1)) // and is removed before it is written
 	wantRefusal(t, b.Computers.Remove(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
 	wantRefusal(t, b.Computers.Disconnect(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
 	programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, "maya"))
@@ -212,8 +210,7 @@ func TestSessionsPerAccount(t *testing.T) {
 	e := b.owner()
 	for n := range maxSessions + 5 {
 		next := newEntry()
-		err := b.update(t.Context(), func(tx *txn) error { return tx.openSession(fmt.Sprint("s", n), next.hash, e.AccountID, home) })
-		programs.Must(t, err)
+		b.change(func(tx *txn) error { return tx.openSession(fmt.Sprint("s", n), next.hash, e.AccountID, home) })
 		b.clock.Add(1e6)
 	}
 	list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID))

@@ -148,7 +148,7 @@ func TestSignOut(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	ok[Session](t)(b.Sessions.Of(t.Context(), tokens[1]))
 
-	watch := b.Agents.watchers.add(e.Computer.ID, nil)
+	watch := b.watch(e.Computer.ID)
 	defer watch.Stop()
 	programs.Must(t, b.Sessions.SignOutEverywhere(t.Context(), e.AccountID))
 	for _, token := range tokens {
@@ -168,7 +168,7 @@ func TestSignOut(t *testing.T) {
 func TestKeysAreKept(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	again := ok[*Service](t)(New(b.cfg))
+	again := b.node()
 	if !slices.Equal(again.Keys.Public(), b.Keys.Public()) || again.Keys.Instance() != b.Keys.Instance() {
 		t.Error("another start made other keys")
 	}
@@ -246,7 +246,7 @@ func TestConnectedElsewhere(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		b := newBench(t, func(c *Config) { c.SharedStore = shared })
 		e := b.owner()
-		b.Agents.seen.note(e.Computer.ID, b.clock.Now())
+		b.note(e.Computer.ID, b.clock.Now())
 		programs.Must(t, b.Agents.writeSeen(t.Context()))
 		connected := func() bool {
 			t.Helper()
@@ -260,7 +260,7 @@ func TestConnectedElsewhere(t *testing.T) {
 		if connected() {
 			t.Errorf("on a shared store (%t) it is connected for ever", shared)
 		}
-		watch := b.Agents.watchers.add(e.Computer.ID, nil)
+		watch := b.watch(e.Computer.ID)
 		if !connected() {
 			t.Error("with a sync waiting here it is not connected")
 		}

@@ -73,6 +73,24 @@ func newBench(t testing.TB, change ...func(*Config)) *bench {
 	return b
 }
 
+// node is another one on the same store.
+func (b *bench) node() *Service { b.t.Helper(); return ok[*Service](b.t)(New(b.cfg)) }
+
+// watch watches a computer, as one that is told does.
+func (b *bench) watch(computerID string) *Watch { return b.Agents.watchers.add(computerID, nil) }
+
+// outOfStep has the node not read what others change.
+func (b *bench) outOfStep(is bool) { b.Agents.watchers.setBehind(is) }
+
+// note has a computer be seen.
+func (b *bench) note(id string, at time.Time) { b.Agents.seen.note(id, at) }
+
+// change writes rows behind the service's back.
+func (b *bench) change(rows func(tx *txn) error) {
+	b.t.Helper()
+	programs.Must(b.t, b.update(b.t.Context(), rows))
+}
+
 // run runs the service until the test ends.
 func (b *bench) run() {
 	ctx, cancel := context.WithCancel(context.Background())

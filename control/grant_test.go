@@ -221,18 +221,17 @@ func TestStoredRedirectURIs(t *testing.T) {
 	b := newBench(t)
 	c := b.registered()
 	stored := []string{"https://host.example/../cb", "https://host.example:99999/cb"}
-	err := b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) error {
 		row := ok[client](t)(authenticateClient(tx, c.Credentials))
 		row.RedirectURIs = stored
 		return put(tx, keyClient(row.ID), row, 0)
 	})
-	programs.Must(t, err)
 	for _, uri := range stored {
 		if _, err := b.Clients.For(t.Context(), c.ID, uri); err != nil {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
-	_, err = b.Clients.For(t.Context(), c.ID, "https://host.example/cb")
+	_, err := b.Clients.For(t.Context(), c.ID, "https://host.example/cb")
 	wantRefusal(t, err, controlapi.CodeInvalidRedirectURI)
 }
 
@@ -342,7 +341,7 @@ func TestRotatingTheSigningKey(t *testing.T) {
 		return tokens.Access
 	}
 
-	other := ok[*Service](t)(New(b.cfg)) // another node on the same store
+	other := b.node() // another node on the same store
 	programs.Must(t, b.Keys.Rotate(t.Context()))
 	wantRefusal(t, b.Keys.Rotate(t.Context()), controlapi.CodeInvalid)
 	keys := b.Keys.Public()
@@ -368,7 +367,7 @@ func TestRotatingTheSigningKey(t *testing.T) {
 		t.Errorf("%d keys verify", len(got))
 	}
 	programs.Must(t, b.Keys.Rotate(t.Context()))
-	restarted := ok[*Service](t)(New(b.cfg))
+	restarted := b.node()
 	if got := restarted.Keys.Public(); len(got) != 2 || got[1] != keys[0] || !slices.Equal(got, b.Keys.Public()) {
 		t.Errorf("after a restart %d keys verify", len(got))
 	}

@@ -75,9 +75,8 @@ func TestRefreshLooksAtThePerson(t *testing.T) {
 	c, owner := b.registered(), b.owner()
 	bob := b.member(owner.Computer.ID, "bob@example.com")
 	tokens := c.granted(bob, "maya")
-	err := b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyPerson(owner.Computer.ID, bob.ID)) })
-	programs.Must(t, err)
-	_, err = c.use(tokens.Refresh)
+	b.change(func(tx *txn) error { return tx.Delete(keyPerson(owner.Computer.ID, bob.ID)) })
+	_, err := c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 }
 
@@ -138,7 +137,7 @@ func TestRemovingAClientWithManyGrants(t *testing.T) {
 	b := newBench(t)
 	c, owner := b.registered(), b.owner()
 	const many = 2*revokeAtOnce + 1
-	err := b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) error {
 		for n := range many {
 			g := grant{ID: fmt.Sprintf("%026d", n), AccountID: fmt.Sprint("account", n), ClientID: c.ID, ComputerID: owner.Computer.ID, CreatedAt: tx.now}
 			if err := tx.putGrant(g); err != nil {
@@ -147,7 +146,6 @@ func TestRemovingAClientWithManyGrants(t *testing.T) {
 		}
 		return nil
 	})
-	programs.Must(t, err)
 	programs.Must(t, b.Clients.Remove(t.Context(), c.ID))
 	if left, told := b.rows(keyClientGrants(c.ID)), b.rows(keyRevokedGrants(owner.Computer.ID)); left != 0 || told != many {
 		t.Errorf("%d of %d grants are left, and the computer is told of %d", left, many, told)
@@ -287,7 +285,7 @@ func TestLoginsFromBeforeTheBoundStay(t *testing.T) {
 	c, owner := b.registered(), b.owner()
 	account := Account{ID: owner.AccountID}
 	sample := grantID(c.granted(account, "maya").Refresh)
-	err := b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) error {
 		g, _, err := get[grant](tx, keyGrant(sample))
 		for range 59 {
 			if g.ID, g.IndexedAt = newID(), (time.Time{}); err == nil {
@@ -296,7 +294,6 @@ func TestLoginsFromBeforeTheBoundStay(t *testing.T) {
 		}
 		return err
 	})
-	programs.Must(t, err)
 	b.clock.Add(time.Minute)
 	c.granted(account, "maya")
 	if n := b.rows("account-grant/" + account.ID); n != 60 {

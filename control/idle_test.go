@@ -64,7 +64,7 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() { ended <- b.Run(ctx) }()
 				id := ok[OwnedComputer](t)(b.computer("anna")).ID
-				w := b.Agents.watchers.add(id, nil)
+				w := b.watch(id)
 				b.sleepers(10_000)
 				time.Sleep(2 * sweepVersionsEvery)
 				synctest.Wait()
@@ -114,7 +114,7 @@ func (b *bench) sleepers(n int) {
 		rows = append(rows,
 			kv.Item{Key: keyComputer(id), Value: fmt.Appendf(nil, `{"id":%q}`, id)},
 			kv.Item{Key: keyCredential(credential), Value: fmt.Appendf(nil, "%q", id)})
-		b.watchers.tells(b.Agents.watchers.add(id, nil), credential, b.now().Add(-rand.N(checkAgainAfter)))
+		b.watchers.tells(b.watch(id), credential, b.now().Add(-rand.N(checkAgainAfter)))
 	}
 	for some := range slices.Chunk(rows, kv.MaxRows) {
 		programs.Must(b.t, b.store.PutAll(b.t.Context(), 0, some...))

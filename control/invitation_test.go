@@ -82,7 +82,7 @@ func TestRowsEndByTheirOwnTimes(t *testing.T) {
 	_, used := b.invite(e, "app1")
 	in := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), used, "", home))
 	_, link := b.invite(e, "app1")
-	err := b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) error {
 		for _, key := range []string{keyInvitation(hashOf(purposeInvitation, link)), keySession(hashOf(purposeSession, in.Token))} {
 			row, err := tx.Get(key)
 			if err != nil {
@@ -94,9 +94,8 @@ func TestRowsEndByTheirOwnTimes(t *testing.T) {
 		}
 		return nil
 	})
-	programs.Must(t, err)
 	b.clock.Add(invitationLife)
-	_, err = b.People.LookAtInvitation(t.Context(), link, "")
+	_, err := b.People.LookAtInvitation(t.Context(), link, "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
@@ -114,7 +113,7 @@ func TestInvitationOfSomebodyRevoked(t *testing.T) {
 	e := b.owner()
 	b.apps(e, "app1")
 	p, link := b.invite(e, "app1")
-	err := b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) error {
 		row, _, err := get[person](tx, keyPerson(e.Computer.ID, p.AccountID))
 		if err != nil {
 			return err
@@ -122,8 +121,7 @@ func TestInvitationOfSomebodyRevoked(t *testing.T) {
 		row.Status = controlapi.PersonRemoved
 		return tx.putPerson(e.Computer.ID, row, row)
 	})
-	programs.Must(t, err)
-	_, err = b.People.LookAtInvitation(t.Context(), link, "")
+	_, err := b.People.LookAtInvitation(t.Context(), link, "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
@@ -233,16 +231,15 @@ func TestLimitedSessionIsBounded(t *testing.T) {
 	b.apps(e, "app1")
 	p, link := b.invite(e, "app1")
 	before := newEntry()
-	err := b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) error {
 		var only []string
 		for range maxVisitable {
 			only = append(only, newID())
 		}
 		return tx.openSession(before.id, before.hash, p.AccountID, home, only...)
 	})
-	programs.Must(t, err)
 	accepted := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, before.token, home))
-	err = b.store.View(t.Context(), func(tx kv.Tx) error {
+	err := b.store.View(t.Context(), func(tx kv.Tx) error {
 		row, found, err := get[session](tx, keySession(hashOf(purposeSession, accepted.Token)))
 		if err == nil && (!found || len(row.Only) != maxVisitable || row.Only[0] != e.Computer.ID) {
 			t.Errorf("it may visit %d computers: %v", len(row.Only), row.Only)

@@ -27,8 +27,7 @@ func (b *bench) knocker(email string) knocker {
 func (b *bench) browserOf(account Account) knocker {
 	b.t.Helper()
 	next := newEntry()
-	err := b.update(b.t.Context(), func(tx *txn) error { return tx.openSession(next.id, next.hash, account.ID, home) })
-	programs.Must(b.t, err)
+	b.change(func(tx *txn) error { return tx.openSession(next.id, next.hash, account.ID, home) })
 	return knocker{b, ok[Session](b.t)(b.Sessions.Of(b.t.Context(), next.token))}
 }
 

@@ -81,7 +81,7 @@ func TestKnownBrowserAfterARestart(t *testing.T) {
 		ok[string](t)(b.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: network(n)}, ""))
 	}
 	b.until("the budget to be written", func() bool { return b.spentOn("maya@example.com") == 5 })
-	again := ok[*Service](t)(New(b.cfg))
+	again := b.node()
 	_, err := again.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: home}, "")
 	wantRefusal(t, err, controlapi.CodeTooMany)
 	ok[string](t)(again.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: home, Known: known}, ""))
@@ -161,7 +161,7 @@ func TestOneNetworkHoldsNobodyUp(t *testing.T) {
 		ok[SignedIn](t)(b.SignIn.WithCode(t.Context(), browser, code, netip.MustParseAddr("2001:db8::7")))
 		b.joined(e.Computer.ID, "bob@example.com", "app1")
 		b.clock.Add(24 * time.Hour)
-		again := ok[*Service](t)(New(b.cfg)) // what it is familiar with is stored
+		again := b.node() // what it is familiar with is stored
 		for n := range 20 {
 			programs.Must(t, ask(b, fmt.Sprintf("203.0.%d.9", n%2)))
 			b.until("the budget to be written, by the clock as it is", func() bool { return b.spentLast(budgetRecipient.of(maya)) == b.clock.Now().UnixMilli() })
@@ -220,7 +220,7 @@ func TestFamiliarNetworksAreBounded(t *testing.T) {
 	ok[Account](t)(b.Accounts.Ensure(t.Context(), bob))
 	for n := range maxFamiliar + 4 {
 		b.clock.Add(time.Second)
-		programs.Must(t, b.update(t.Context(), func(tx *txn) error { return tx.noteFamiliar(bob, network(n)) }))
+		b.change(func(tx *txn) error { return tx.noteFamiliar(bob, network(n)) })
 	}
 	for n := range maxFamiliar + 4 {
 		if is := ok[bool](t)(b.isFamiliar(bob, network(n))); is != (n >= 4) {

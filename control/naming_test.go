@@ -41,7 +41,7 @@ func TestNamesOfServices(t *testing.T) {
 	}
 	// As a store written before has it.
 	e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "mine"))
-	err := b.update(t.Context(), func(tx *txn) error {
+	b.change(func(tx *txn) error {
 		c := ok[computer](t)(tx.ownComputer(e.AccountID, "mine"))
 		c.Name = "mail"
 		if err := put(tx, keyComputerName("mail"), c.ID, 0); err != nil {
@@ -49,7 +49,6 @@ func TestNamesOfServices(t *testing.T) {
 		}
 		return put(tx, keyComputer(c.ID), c, 0)
 	})
-	programs.Must(t, err)
 	if again, err := b.Computers.Ensure(t.Context(), "maya@example.com", "mail"); err != nil || again.Computer.ID != e.Computer.ID {
 		t.Errorf("a computer that has such a name lost it: %+v, %v", again, err)
 	}
@@ -123,7 +122,7 @@ func TestNameOfUnknownPastIsFree(t *testing.T) {
 	b := newBench(t, amongOthers)
 	maya := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest"))
 	programs.Must(t, b.Computers.Remove(t.Context(), maya.AccountID, "nest"))
-	programs.Must(t, b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyFormerName("nest")) }))
+	b.change(func(tx *txn) error { return tx.Delete(keyFormerName("nest")) })
 	if e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "nest")); e.Computer.Former {
 		t.Errorf("got %+v", e.Computer)
 	}

@@ -246,7 +246,7 @@ func TestUnknownOutcomeIsTold(t *testing.T) {
 	})
 	e := b.owner()
 	<-told
-	w := b.Agents.watchers.add(e.Computer.ID, nil)
+	w := b.watch(e.Computer.ID)
 	defer w.Stop()
 	store.forgets = true
 	if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); !errors.Is(err, kv.ErrOutcomeUnknown) {

@@ -74,7 +74,7 @@ func (k keyring) told() (out []string) {
 // wokenBy fails unless somebody who watches the computer is woken by what do does.
 func (k keyring) wokenBy(what string, do func()) {
 	k.t.Helper()
-	watch := k.Agents.watchers.add(k.owner.Computer.ID, nil)
+	watch := k.watch(k.owner.Computer.ID)
 	defer watch.Stop()
 	do()
 	select {

@@ -290,7 +290,7 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 	look("invited while active", false)
 	programs.Must(t, b.Sessions.SignOutEverywhere(t.Context(), account))
 	look("signed out everywhere", true)
-	programs.Must(t, b.update(t.Context(), func(tx *txn) error { return tx.openSession("s1", "hash", account, home) }))
+	b.change(func(tx *txn) error { return tx.openSession("s1", "hash", account, home) })
 	for _, c := range []struct {
 		account, session string
 		ends             bool

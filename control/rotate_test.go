@@ -19,8 +19,8 @@ import (
 func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	old := ok[*Service](t)(New(b.cfg)) // what a copy of the store knows: it never reads again
-	other := ok[*Service](t)(New(b.cfg))
+	old := b.node() // what a copy of the store knows: it never reads again
+	other := b.node()
 	secrets := func(s *Service) [][]byte { return ok[[][]byte](t)(s.Keys.PeerSecrets()) }
 	mark, instance := b.Keys.mark("a", "text"), b.Keys.Instance()
 	was := secrets(old)[0]
@@ -30,7 +30,7 @@ func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 	agree := func(when string, takesOld, showsOld bool) {
 		t.Helper()
 		other.Agents.look(t.Context())
-		for name, s := range map[string]*Service{"here": b.Service, "another node": other, "after a restart": ok[*Service](t)(New(b.cfg))} {
+		for name, s := range map[string]*Service{"here": b.Service, "another node": other, "after a restart": b.node()} {
 			_, opens := s.Keys.Unseal("a", old.Keys.Seal("a", "text"))
 			_, taken := old.Keys.Unseal("a", s.Keys.Seal("a", "text"))
 			all := secrets(s)
@@ -57,16 +57,16 @@ func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 	// The account whose name was kept back gets it again.
 	ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "maya"))
 
-	old, was = ok[*Service](t)(New(b.cfg)), secrets(b.Service)[0]
+	old, was = b.node(), secrets(b.Service)[0]
 	programs.Must(t, b.Keys.RotateNow(t.Context()))
 	agree("after a leak", false, false)
 	if keys := b.Keys.Public(); len(keys) != 1 || keys[0] == old.Keys.Signing() || b.Keys.Signing() != keys[0] {
 		t.Error("the old signing key counts after a leak")
 	}
 	programs.Must(t, b.Keys.Rotate(t.Context()))
-	planned := ok[*Service](t)(New(b.cfg)) // a copy from the middle of a rotation has both
+	planned := b.node() // a copy from the middle of a rotation has both
 	programs.Must(t, b.Keys.RotateNow(t.Context()))
-	for _, s := range []*Service{b.Service, ok[*Service](t)(New(b.cfg))} {
+	for _, s := range []*Service{b.Service, b.node()} {
 		for _, leaked := range secrets(planned) {
 			if slices.ContainsFunc(secrets(s), func(x []byte) bool { return bytes.Equal(x, leaked) }) {
 				t.Error("a copy from the middle of a rotation is a node")
@@ -87,7 +87,7 @@ func TestKeysAreReadWhereNewsIsMissed(t *testing.T) {
 	b := newBench(t)
 	missed := false
 	b.cfg.Missed = func() bool { return missed }
-	other := ok[*Service](t)(New(b.cfg))
+	other := b.node()
 	programs.Must(t, b.Keys.RotateNow(t.Context()))
 	for _, missed = range []bool{false, true} {
 		m := missing{read: time.Now().Add(-readMissedEvery)}
@@ -106,7 +106,7 @@ func TestOlderKeysAreNotBelievedAtOnce(t *testing.T) {
 		b := newBench(t)
 		stored, _, err := b.keysStored(t.Context())
 		programs.Must(t, err)
-		other := ok[*Service](t)(New(b.cfg)) // has not read the new ones yet
+		other := b.node() // has not read the new ones yet
 		b.clock.Add(clock)
 		programs.Must(t, b.Keys.RotateNow(t.Context()))
 		now := b.Keys.Signing()

@@ -63,7 +63,7 @@ func TestSeenIsWrittenTogether(t *testing.T) {
 		go func() { ended <- b.Agents.runSeen(ctx) }()
 		all := func() {
 			for _, id := range ids {
-				b.Agents.seen.note(id, time.Now())
+				b.note(id, time.Now())
 			}
 			synctest.Wait()
 		}
@@ -114,7 +114,7 @@ func TestSeenIsWrittenTogether(t *testing.T) {
 func TestSeenNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	one, other := b.Service, ok[*Service](t)(New(b.cfg))
+	one, other := b.Service, b.node()
 	id := ok[OwnedComputer](t)(b.computer("study")).ID
 	early := time.Now().UTC()
 	for n, order := range [][]*Service{{one, other}, {other, one}} {
@@ -153,7 +153,7 @@ func TestSeenOfWhoIsRemoved(t *testing.T) {
 		programs.Must(t, err)
 		return is
 	}
-	b.Agents.seen.note(e.Computer.ID, b.clock.Now())
+	b.note(e.Computer.ID, b.clock.Now())
 	before := store.sent.Load()
 	if !written() {
 		t.Error("it is not written")
@@ -161,11 +161,11 @@ func TestSeenOfWhoIsRemoved(t *testing.T) {
 	if sent := store.sent.Load() - before; sent != 2 {
 		t.Errorf("%d statements, want one to read and one to write", sent)
 	}
-	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(1))
+	b.note(e.Computer.ID, b.clock.Now().Add(1))
 	programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, "maya"))
 	written() // before the agent is told, whose sync ends by that
 	w.Stop()
-	b.Agents.seen.note(e.Computer.ID, b.clock.Now().Add(2))
+	b.note(e.Computer.ID, b.clock.Now().Add(2))
 	if written() {
 		t.Error("the row of a computer that is gone stays")
 	}

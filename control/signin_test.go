@@ -293,7 +293,7 @@ func TestMailBudgets(t *testing.T) {
 			programs.Must(t, spend(b, "maya@example.com", addr(n)))
 		}
 		b.until("the budget to be written", func() bool { return b.spentOn("maya@example.com") == 5 })
-		again := ok[*Service](t)(New(b.cfg))
+		again := b.node()
 		_, err := again.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: netip.MustParseAddr("203.0.113.9")}, "")
 		wantWait(t, err, 15*time.Minute)
 	})

@@ -75,9 +75,9 @@ func TestSyncIsOneStatement(t *testing.T) {
 	if granted := sync(b.Service, "after new clients", asked{of: 1}); granted.Grants == "" || granted.Grants == out.Grants {
 		t.Errorf("of three new grants it says %q", granted.Grants)
 	}
-	sync(ok[*Service](t)(New(b.cfg)), "of a computer with clients, by another node", asked{of: 2})
+	sync(b.node(), "of a computer with clients, by another node", asked{of: 2})
 
-	watch := b.Agents.watchers.add(e.Computer.ID, nil)
+	watch := b.watch(e.Computer.ID)
 	again := func() error { _, err := b.Agents.SyncAgain(t.Context(), e.Credential, watch); return err }
 	store.of = 0
 	if err := again(); err != nil || store.of != 1 {
@@ -171,7 +171,7 @@ func TestSnapshotSaysWhichGrantsHold(t *testing.T) {
 	e := b.owner()
 	bob, ann := b.member(e.Computer.ID, "bob@example.com"), b.member(e.Computer.ID, "ann@example.com")
 	native, web, other := b.registeredAt("com.example.native:/cb"), b.registered(), b.registered()
-	watch := b.Agents.watchers.add(e.Computer.ID, nil)
+	watch := b.watch(e.Computer.ID)
 	defer watch.Stop()
 	last := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 	look := func(what string, anew bool) controlapi.Snapshot {

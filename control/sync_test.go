@@ -43,7 +43,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 	e := b.owner()
 	other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	b.apps(e, "app1", "app2")
-	watch, bystander := b.Agents.watchers.add(e.Computer.ID, nil), b.Agents.watchers.add(other.Computer.ID, nil)
+	watch, bystander := b.watch(e.Computer.ID), b.watch(other.Computer.ID)
 	defer watch.Stop()
 	defer bystander.Stop()
 	id, account := e.Computer.ID, ""
@@ -94,7 +94,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.Agents.watchers.add("x", nil)
+	first := b.watch("x")
 	defer first.Stop()
 	for range syncsPerComputer {
 		select {
@@ -102,7 +102,7 @@ func TestWatchesAreBounded(t *testing.T) {
 			t.Fatal("replaced too early")
 		default:
 		}
-		defer b.Agents.watchers.add("x", nil).Stop()
+		defer b.watch("x").Stop()
 	}
 	select {
 	case <-first.Replaced:
@@ -116,9 +116,9 @@ func TestOtherNodesChangesAreSeen(t *testing.T) {
 	t.Parallel()
 	a := newBench(t, func(c *Config) { c.SharedStore = true })
 	a.run()
-	other := ok[*Service](t)(New(a.cfg))
+	other := a.node()
 	e := a.owner()
-	watch := a.Agents.watchers.add(e.Computer.ID, nil)
+	watch := a.watch(e.Computer.ID)
 	defer watch.Stop()
 	before := ok[controlapi.Snapshot](t)(a.Agents.Snapshot(t.Context(), e.Computer.ID))
 	programs.Must(t, other.Sessions.SignOutEverywhere(t.Context(), e.AccountID))

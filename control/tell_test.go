@@ -70,10 +70,10 @@ func TestTellWhileOutOfStep(t *testing.T) {
 	e := b.owner()
 	l := b.tell(t, e.Credential, "")
 	has := (<-l.told).Version
-	b.Agents.watchers.setBehind(true)
+	b.outOfStep(true)
 	wantRefusal(t, <-l.over, controlapi.CodeUnavailable)
 	wantRefusal(t, <-b.tell(t, "not looked up", has).over, controlapi.CodeUnavailable)
-	b.Agents.watchers.setBehind(false)
+	b.outOfStep(false)
 	l = b.tell(t, e.Credential, has)
 	if again := <-l.told; !again.Unchanged {
 		t.Errorf("%+v", again)
@@ -257,13 +257,13 @@ func TestStopWhileItIsTold(t *testing.T) {
 		}
 		switch n % 4 {
 		case 0:
-			others.Go(func() { b.Agents.watchers.setBehind(true) })
+			others.Go(func() { b.outOfStep(true) })
 		case 1:
 			others.Go(b.Agents.watchers.endTold)
 		case 2:
 			var newer []*Watch
 			for range syncsPerComputer {
-				newer = append(newer, b.Agents.watchers.add(e.Computer.ID, nil))
+				newer = append(newer, b.watch(e.Computer.ID))
 			}
 			others.Go(func() {
 				for _, w := range newer {
@@ -277,7 +277,7 @@ func TestStopWhileItIsTold(t *testing.T) {
 		stop()
 		stopped.Store(true)
 		others.Wait()
-		b.Agents.watchers.setBehind(false)
+		b.outOfStep(false)
 		if overs.Load() > 1 {
 			t.Errorf("it was over %d times", overs.Load())
 		}
@@ -308,7 +308,7 @@ func TestSwallowedReads(t *testing.T) {
 			{true, true, time.Second},
 		} {
 			store.hang(0)
-			b.Agents.watchers.setBehind(false)
+			b.outOfStep(false)
 			var l listening
 			if c.first {
 				store.hang(99)
@@ -321,7 +321,7 @@ func TestSwallowedReads(t *testing.T) {
 			}
 			began := time.Now()
 			if c.found {
-				time.AfterFunc(time.Second, func() { b.Agents.watchers.setBehind(true) })
+				time.AfterFunc(time.Second, func() { b.outOfStep(true) })
 			}
 			wantRefusal(t, <-l.over, controlapi.CodeUnavailable)
 			if took := time.Since(began); took != c.want {
@@ -334,7 +334,7 @@ func TestSwallowedReads(t *testing.T) {
 			want   time.Duration
 		}{{1, false, readFor}, {9, true, 2 * readFor}} {
 			store.hang(c.hang)
-			b.Agents.watchers.setBehind(false)
+			b.outOfStep(false)
 			began := time.Now()
 			b.Agents.look(t.Context())
 			if took := time.Since(began); took != c.want || behind(b) != c.behind {
@@ -383,14 +383,14 @@ func TestRestoredStoreBeginsALine(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	line := func() string {
-		again := ok[*Service](t)(New(b.cfg))
+		again := b.node()
 		return ok[controlapi.Snapshot](t)(again.Agents.Snapshot(t.Context(), e.Computer.ID)).Line
 	}
 	before := line()
 	if before != line() {
 		t.Error("a start makes another line")
 	}
-	programs.Must(t, EndLine(t.Context(), b.cfg.Store))
+	programs.Must(t, EndLine(t.Context(), b.store))
 	if before == line() {
 		t.Error("the line goes on")
 	}
@@ -402,7 +402,7 @@ func TestNewLineWhileNodesRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.owner()
-	other := ok[*Service](t)(New(b.cfg))
+	other := b.node()
 	line := func(s *Service) string {
 		return ok[controlapi.Snapshot](t)(s.Agents.Snapshot(t.Context(), e.Computer.ID)).Line
 	}
@@ -416,7 +416,7 @@ func TestNewLineWhileNodesRun(t *testing.T) {
 	if line(other) != now {
 		t.Error("the other node does not follow")
 	}
-	if again := ok[*Service](t)(New(b.cfg)); line(again) != now {
+	if again := b.node(); line(again) != now {
 		t.Error("a start makes another line")
 	}
 }
