@@ -80,7 +80,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, req)), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	app, _ := h.apps.Lookup("notes")
-	h.apps.cfg.OnGone = func(id string) agentapi.Closed {
+	h.cfg.OnGone = func(id string) agentapi.Closed {
 		if now, ok := h.apps.Lookup("notes"); ok && now.Status == agentapi.StatusLive && !now.Paused {
 			t.Error("connections were closed while the route was still there")
 		}
@@ -146,7 +146,7 @@ func TestApprovedPortBecameOurs(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
-	h.apps.cfg.OwnPorts = []int{8765, 8000}
+	h.cfg.OwnPorts = []int{8765, 8000}
 	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("%v", err)
 	}
@@ -161,7 +161,7 @@ func TestPortThatBecameOursIsNotServed(t *testing.T) {
 	h.live(t, "notes", "Notes", 8443)
 	h.live(t, "wiki", "Wiki", 8000)
 	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8001})))
-	h.apps.cfg.OwnPorts = []int{8765, 8443}
+	h.cfg.OwnPorts = []int{8765, 8443}
 	h.apps.mu.Lock()
 	h.apps.swap() // as at the start
 	h.apps.mu.Unlock()
@@ -178,9 +178,9 @@ func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	there := map[int]bool{8000: true}
-	h.apps.cfg.Listens = func(at upstream.Target) bool { return at.Address == "" && there[at.Port] }
+	h.cfg.Listens = func(at upstream.Target) bool { return at.Address == "" && there[at.Port] }
 	told := map[string]bool{}
-	h.apps.cfg.OnListening = func(app App, listening bool) { told[app.Name] = listening }
+	h.cfg.OnListening = func(app App, listening bool) { told[app.Name] = listening }
 	h.live(t, "notes", "Notes", 8000)
 	h.live(t, "wiki", "Wiki", 8001)
 	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8002})))
@@ -203,7 +203,7 @@ func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 func TestEveryChangeIsTold(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	changed, cancel := h.apps.cfg.Changes.Subscribe()
+	changed, cancel := h.cfg.Changes.Subscribe()
 	defer cancel()
 	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	<-changed
@@ -272,8 +272,8 @@ func TestAnotherProgramAfterSilence(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	var now agentapi.Listener
-	h.apps.cfg.Listener = func(upstream.Target, int) agentapi.Listener { return now }
-	h.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) { return now, 0 }
+	h.cfg.Listener = func(upstream.Target, int) agentapi.Listener { return now }
+	h.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) { return now, 0 }
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	now = agentapi.Listener{PID: 1, Program: "python3"}
 	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, req)), second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
@@ -292,7 +292,7 @@ func TestAskingInALoopIsQuiet(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
-	h.apps.cfg.Now = func() time.Time { return now }
+	h.cfg.Now = func() time.Time { return now }
 	loud := 0
 	for range 120 {
 		programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
@@ -350,7 +350,7 @@ func TestNamesRememberFormerApps(t *testing.T) {
 	if next.ID == first.ID || !slices.Equal(next.Formers, []string{first.ID}) {
 		t.Errorf("%+v, before it %s", next, first.ID)
 	}
-	again, err := NewApps(h.apps.cfg)
+	again, err := NewApps(*h.cfg)
 	programs.Must(t, err)
 	if app, _ := again.Lookup("notes"); app.ID != next.ID || !slices.Equal(app.Formers, next.Formers) {
 		t.Errorf("after a start: %+v", app)

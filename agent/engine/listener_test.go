@@ -132,7 +132,7 @@ func openDesk(t *testing.T) *desk {
 		}
 		return d.now, true
 	}
-	d.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) {
+	d.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) {
 		l, _ := d.listens(0)
 		return agentapi.Listener{User: l.User, UserID: l.UserID}, uint64(l.PID)
 	}
@@ -156,7 +156,7 @@ func (d *desk) row() *store.App {
 func (d *desk) lookNow() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
-	changed, stop := d.apps.cfg.Changes.Subscribe()
+	changed, stop := d.cfg.Changes.Subscribe()
 	defer stop()
 	go func() { defer close(ran); d.apps.Run(ctx) }()
 	select {
@@ -376,9 +376,9 @@ func TestI10APublicationWaitsForNoProgram(t *testing.T) {
 	}
 	publish := func(want agentapi.Status) {
 		t.Helper()
-		d.apps.cfg.Listener = looks
+		d.cfg.Listener = looks
 		d.publish(t, want)
-		d.apps.cfg.Listener = program
+		d.cfg.Listener = program
 	}
 	publish(agentapi.StatusPending)
 	if got, want := d.row().Listener, (agentapi.Listener{User: "ada", UserID: "1000"}); got != want {
@@ -414,7 +414,7 @@ func TestI10APublicationWaitsForNoProgram(t *testing.T) {
 func TestAProgramIsLookedForUntilItIsFound(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
-	d.apps.cfg.Listens = func(upstream.Target) bool { return true }
+	d.cfg.Listens = func(upstream.Target) bool { return true }
 	d.now = agentapi.Listener{User: "ada", UserID: "1000"}
 	look := func() {
 		t.Helper()
@@ -469,7 +469,7 @@ func TestAMissedLookIsNoChange(t *testing.T) {
 	d := openDesk(t)
 	d.live(t, "notes", "Notes", 8000)
 	looks := 0
-	d.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) {
+	d.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) {
 		if looks++; looks == 1 {
 			return agentapi.Listener{}, 0
 		}

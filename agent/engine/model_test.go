@@ -125,7 +125,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := openHost(t)
 		m := &model{apps: map[string]*modelApp{}, listens: map[int]string{}, denied: map[string]bool{}}
-		open := func() { h.apps.cfg.AskAgain = func() bool { return m.askAgain } }
+		open := func() { h.cfg.AskAgain = func() bool { return m.askAgain } }
 		open()
 		h.listens = func(port int) (agentapi.Listener, bool) { return m.listener(port), m.listens[port] != "" }
 		names := rapid.SampledFrom([]string{"notes", "photos", "a", strings.Repeat("z", 63)})
@@ -314,6 +314,7 @@ type host struct {
 	dir   string
 	store *store.Store
 	apps  *Apps
+	cfg   *AppsConfig // of apps
 	gone  []string
 	// listens says who listens on a port, and whether anybody does; nil: nobody.
 	listens func(port int) (agentapi.Listener, bool)
@@ -376,6 +377,7 @@ func (h *host) open() {
 	if err != nil {
 		h.fail("open the engine: %v", err)
 	}
+	h.cfg = &h.apps.cfg
 }
 
 func (h *host) close() {

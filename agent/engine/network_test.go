@@ -14,7 +14,7 @@ func TestInNetwork(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	open := map[int]bool{8000: true}
-	d.apps.cfg.Network = func() map[int]bool { return open }
+	d.cfg.Network = func() map[int]bool { return open }
 	d.publish(t, agentapi.StatusPending)
 	d.lookNow()
 	for _, how := range []string{"asks", "is on"} {

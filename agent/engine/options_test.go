@@ -174,7 +174,7 @@ func TestLabelIsHeldWhileAskingAgain(t *testing.T) {
 	h := openHost(t)
 	ctx := t.Context()
 	h.live(t, "notes", "Notes", 8000)
-	h.apps.cfg.AskAgain = func() bool { return true }
+	h.cfg.AskAgain = func() bool { return true }
 	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 9000})))
 	for _, label := range []string{"notes", "Diary"} {
 		if _, err := h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001}); agentapi.CodeOf(err) != agentapi.CodeConflict {

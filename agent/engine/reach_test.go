@@ -45,17 +45,17 @@ func twinHost(t interface {
 }) (*host, *twins) {
 	t.Helper()
 	h, w := openHost(t), new(twins)
-	h.apps.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
+	h.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
 		if l := w.at(at); l != nil {
 			return *l, 0
 		}
 		return agentapi.Listener{}, 0
 	}
-	h.apps.cfg.Listener = func(at upstream.Target, _ int) agentapi.Listener {
-		l, _ := h.apps.cfg.ListenerUser(at)
+	h.cfg.Listener = func(at upstream.Target, _ int) agentapi.Listener {
+		l, _ := h.cfg.ListenerUser(at)
 		return l
 	}
-	h.apps.cfg.Answers = func(at upstream.Target) bool {
+	h.cfg.Answers = func(at upstream.Target) bool {
 		w.mu.Lock()
 		w.connected = append(w.connected, at)
 		w.mu.Unlock()
@@ -189,7 +189,7 @@ func TestElsewhere(t *testing.T) {
 func TestMoveIsSeenWithoutAVisitor(t *testing.T) {
 	t.Parallel()
 	h, w := twinHost(t)
-	h.apps.cfg.Listens = func(at upstream.Target) bool { return w.at(at) != nil }
+	h.cfg.Listens = func(at upstream.Target) bool { return w.at(at) != nil }
 	w.set(&ada, nil)
 	h.live(t, "notes", "Notes", 8000)
 	w.set(nil, &ada)
@@ -277,7 +277,7 @@ func TestWhoIsAtASocket(t *testing.T) {
 		h.live(t, "notes", "Notes", 8000)
 		programs.MustDo(t)(h.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/home/ada/app.sock" }))
 		at := h.notes(t).Target()
-		h.apps.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
+		h.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
 			if at.Socket != "/home/ada/app.sock" {
 				t.Errorf("looked at %+v", at)
 			}
@@ -315,7 +315,7 @@ func TestSocketOfAnAppApprovedForNobodyKnown(t *testing.T) {
 		h.apps.rows["notes"] = row
 		h.apps.swap()
 		h.apps.mu.Unlock()
-		h.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) { return owner, 0 }
+		h.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) { return owner, 0 }
 		if got, want := h.apps.Welcomes("notes", h.notes(t).Target(), owner), owner == ada; got != want {
 			t.Errorf("%s is welcome: %v", owner.User, got)
 		}

@@ -88,7 +88,7 @@ func TestApprovingDoesNotWaitForEver(t *testing.T) {
 	shown := agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
 	slow := make(chan struct{})
 	t.Cleanup(func() { close(slow) })
-	d.apps.cfg.Listener = func(upstream.Target, int) agentapi.Listener { <-slow; return agentapi.Listener{} }
+	d.cfg.Listener = func(upstream.Target, int) agentapi.Listener { <-slow; return agentapi.Listener{} }
 	d.apps.lookFor = time.Millisecond
 	if _, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown}); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "a program of the user ada") {
 		t.Fatalf("%v", err)
@@ -103,7 +103,7 @@ func TestApprovingForTheOwnerAlone(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	ask := true
-	d.apps.cfg.AskAgain = func() bool { return ask }
+	d.cfg.AskAgain = func() bool { return ask }
 	alone := func() {
 		t.Helper()
 		programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Alone: true})))
@@ -145,7 +145,7 @@ func TestApprovingForTheOwnerAlone(t *testing.T) {
 func TestAskersAreNamed(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
-	d.apps.cfg.UserName = func(id string) string { return map[string]string{"1001": "eve"}[id] }
+	d.cfg.UserName = func(id string) string { return map[string]string{"1001": "eve"}[id] }
 	for name, by := range map[string]Caller{
 		"own": {}, "eves": {UserID: "1001", Stranger: true}, "hidden": {Stranger: true}, "trusted": {UserID: "1001"},
 	} {
