@@ -49,10 +49,9 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 	bob := []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", Apps: []string{"Notes"}, Connections: 1}}
 	for name, lists := range map[string][][]agentapi.Visitor{"back again": {nil, bob}, "there at once": {bob}, "never": {nil}} {
 		agent := &atOpen{lists: lists}
-		a, _ := gathers(agent, s)
-		var g gatherer
+		a, look, _ := gathers(agent, s)
 		for again := true; again; {
-			a.gather(t.Context(), &g)
+			look(t.Context())
 			select {
 			case <-a.newAround:
 			default:
@@ -79,21 +78,22 @@ func TestVisitorsAreReadAgainOnceTheirClientIsKnown(t *testing.T) {
 	bob := func(client string) []agentapi.Visitor {
 		return []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", GrantID: "g", ClientName: client, Apps: []string{"Notes"}, Connections: 1}}
 	}
-	a, _ := gathers(&atOpen{lists: [][]agentapi.Visitor{bob("c1d2"), bob("Zebra")}}, s)
-	var g gatherer
-	a.gather(t.Context(), &g)
+	a, look, _ := gathers(&atOpen{lists: [][]agentapi.Visitor{bob("c1d2"), bob("Zebra")}}, s)
+	look(t.Context())
 	a.state.Grants = []agentapi.Grant{{ID: "g", ClientName: "Zebra", Email: "bob@example.com"}}
-	a.gather(t.Context(), &g)
+	look(t.Context())
 	if got := a.besides().visitors; len(got) != 1 || got[0].ClientName != "Zebra" {
 		t.Errorf("here are %+v", got)
 	}
 }
 
-func gathers(agent runner.Client, s agentapi.OwnerState) (*app, <-chan menu.Menu) {
+// gathers is a desktop that look has gather what its menu shows beside the snapshot.
+func gathers(agent runner.Client, s agentapi.OwnerState) (_ *app, look func(context.Context), _ <-chan menu.Menu) {
 	a := &app{client: agent, state: s, known: true, dismissed: map[int]time.Time{}, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
 	drawn := make(chan menu.Menu, 16)
 	a.show = func(m menu.Menu) { drawn <- m }
-	return a, drawn
+	var g gatherer
+	return a, func(ctx context.Context) { a.gather(ctx, &g) }, drawn
 }
 
 // A program was started and the menu opened moments after another look: the line that
@@ -101,17 +101,16 @@ func gathers(agent runner.Client, s agentapi.OwnerState) (*app, <-chan menu.Menu
 func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
 	t.Parallel()
 	agent := &atOpen{lists: [][]agentapi.Visitor{nil}}
-	a, _ := gathers(agent, owner.State())
-	var g gatherer
-	a.gather(t.Context(), &g)
+	a, look, _ := gathers(agent, owner.State())
+	look(t.Context())
 	agent.listen = []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Since: time.Now()}}
-	a.gather(t.Context(), &g)
+	look(t.Context())
 	if got := a.besides().share.Port; got != 0 {
 		t.Errorf("looked twice within %v, at %d", lookEvery, got)
 	}
 	a.menuOpened()
 	<-a.newAround
-	a.gather(t.Context(), &g)
+	look(t.Context())
 	if got := a.besides().share.Port; got != 3000 {
 		t.Errorf("the menu offers %d", got)
 	}
@@ -127,11 +126,10 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 		return agentapi.Listening{Port: port, Program: "node", Own: true, Since: time.Now()}
 	}
 	agent := &atOpen{lists: [][]agentapi.Visitor{nil}, listen: []agentapi.Listening{runs(3000)}}
-	a, drawn := gathers(agent, s)
-	var g gatherer
+	a, look, drawn := gathers(agent, s)
 	opened := func() {
 		a.menuOpened()
-		a.gather(t.Context(), &g)
+		look(t.Context())
 	}
 	opened()
 	if !offers(<-drawn, 3000) {
@@ -154,7 +152,7 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 	agent.meanwhile = func() { a.dismiss("3001") }
 	s.Here = 1
 	a.state = s
-	a.gather(t.Context(), &g)
+	look(t.Context())
 	if got := a.besides().share; got.Port != 0 {
 		t.Errorf("it is offered again: %+v", got)
 	}
@@ -173,9 +171,8 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	bob := agentapi.Person{AccountID: "b", Email: "bob@example.com"}
 	agent := &atOpen{lists: [][]agentapi.Visitor{nil}, members: []agentapi.Person{bob}}
 	s := owner.State()
-	a, _ := gathers(agent, s)
-	var g gatherer
-	a.gather(t.Context(), &g)
+	a, look, _ := gathers(agent, s)
+	look(t.Context())
 	if got := a.besides().people; len(got) != 1 {
 		t.Fatalf("the menu has %+v", got)
 	}
@@ -183,8 +180,8 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	a.state = s
 	ctx, runOut := context.WithCancel(t.Context())
 	agent.meanwhile = runOut
-	a.gather(ctx, &g)
-	a.gather(t.Context(), &g)
+	look(ctx)
+	look(t.Context())
 	if got := a.besides().people; len(got) != 0 {
 		t.Errorf("the menu still has %+v", got)
 	}
