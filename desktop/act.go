@@ -10,6 +10,7 @@ import (
 	"porchlight/desktop/notes"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
+	"porchlight/internal/words"
 )
 
 // perform does what was clicked, in the tray or on a notification.
@@ -122,45 +123,35 @@ func (a *app) carryOut(ctx context.Context, act verbs.Action) (done notes.Note, 
 	return done, nil
 }
 
-func failed(v verbs.Verb) string {
-	switch v {
-	case verbs.Copy:
-		return language.Say("The address was not copied")
-	case verbs.Open:
-		return language.Say("The app could not be opened")
-	case verbs.RevokeGrant:
-		return language.Say("The connected app was not revoked")
-	case verbs.Undo, verbs.GiveBack, verbs.TakeBack:
-		return language.Say("It was not undone")
-	case verbs.AllowUser, verbs.DenyUser:
-		return language.Say("The user was not answered")
-	case verbs.Dark:
-		return language.Say("Porchlight did not go dark")
-	case verbs.Light:
-		return language.Say("Porchlight did not light up again")
-	case verbs.Login:
-		return language.Say("Starting at login was not changed")
-	case verbs.SecretFile:
-		return language.Say("The owner secret was not kept")
-	case verbs.Answer:
-		return language.Say("The answer was not given")
-	case verbs.Disconnect:
-		return language.Say("Nobody was disconnected")
-	case verbs.Remove, verbs.Take:
-		return language.Say("Nothing was taken away")
-	case verbs.Give, verbs.Prolong:
-		return language.Say("Nothing was given")
-	case verbs.Approve, verbs.ApproveAlone:
-		return language.Say("The app was not approved")
-	case verbs.Deny:
-		return language.Say("The app was not denied")
-	case verbs.Pause:
-		return language.Say("The app was not paused")
-	case verbs.Resume:
-		return language.Say("The app was not resumed")
-	}
-	return language.Say("The app was not revoked")
+// failures are the titles of the notes that tell what was not done.
+var failures = map[verbs.Verb]words.Sentence{
+	verbs.Copy:         words.Of("The address was not copied"),
+	verbs.Open:         words.Of("The app could not be opened"),
+	verbs.RevokeGrant:  words.Of("The connected app was not revoked"),
+	verbs.Undo:         words.Of("It was not undone"),
+	verbs.GiveBack:     words.Of("It was not undone"),
+	verbs.TakeBack:     words.Of("It was not undone"),
+	verbs.AllowUser:    words.Of("The user was not answered"),
+	verbs.DenyUser:     words.Of("The user was not answered"),
+	verbs.Dark:         words.Of("Porchlight did not go dark"),
+	verbs.Light:        words.Of("Porchlight did not light up again"),
+	verbs.Login:        words.Of("Starting at login was not changed"),
+	verbs.SecretFile:   words.Of("The owner secret was not kept"),
+	verbs.Answer:       words.Of("The answer was not given"),
+	verbs.Disconnect:   words.Of("Nobody was disconnected"),
+	verbs.Remove:       words.Of("Nothing was taken away"),
+	verbs.Take:         words.Of("Nothing was taken away"),
+	verbs.Give:         words.Of("Nothing was given"),
+	verbs.Prolong:      words.Of("Nothing was given"),
+	verbs.Approve:      words.Of("The app was not approved"),
+	verbs.ApproveAlone: words.Of("The app was not approved"),
+	verbs.Deny:         words.Of("The app was not denied"),
+	verbs.Pause:        words.Of("The app was not paused"),
+	verbs.Resume:       words.Of("The app was not resumed"),
+	verbs.Revoke:       words.Of("The app was not revoked"),
 }
+
+func failed(v verbs.Verb) string { return language.Spoken().Tell(failures[v]) }
 
 // keyOnce is a key that no other note has.
 func (a *app) keyOnce() string { return fmt.Sprintf("done-%d", a.noted.Add(1)) }

@@ -22,7 +22,7 @@ func dayOf(t, now time.Time) string {
 	case days == -1:
 		return Say("yesterday")
 	case days > 1 && days <= 6:
-		return weekday(t.Weekday())
+		return Spoken().Tell(weekdays[t.Weekday()])
 	case t.Year() != now.Year():
 		return Spoken().DayOfYear(t)
 	}
@@ -34,22 +34,9 @@ func daysBetween(from, to time.Time) int {
 	return int(midnight(to).Sub(midnight(from)) / (24 * time.Hour))
 }
 
-func weekday(d time.Weekday) string {
-	switch d {
-	case time.Monday:
-		return Say("Monday")
-	case time.Tuesday:
-		return Say("Tuesday")
-	case time.Wednesday:
-		return Say("Wednesday")
-	case time.Thursday:
-		return Say("Thursday")
-	case time.Friday:
-		return Say("Friday")
-	case time.Saturday:
-		return Say("Saturday")
-	}
-	return Say("Sunday")
+// weekdays are the names of the days, from time.Sunday on.
+var weekdays = [...]words.Sentence{
+	words.Of("Sunday"), words.Of("Monday"), words.Of("Tuesday"), words.Of("Wednesday"), words.Of("Thursday"), words.Of("Friday"), words.Of("Saturday"),
 }
 
 // LastDayOf is the day a share that ends at t can still be used: one that ends at
