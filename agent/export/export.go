@@ -11,9 +11,7 @@ package export
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"time"
 
@@ -128,7 +126,7 @@ func (d Document) write(w io.Writer) error {
 func (d Document) Save(path string) (err error) {
 	defer func() {
 		if err != nil {
-			err = words.Errorf("The export was not saved as %s: %w. Choose another place.", path, cause(err))
+			err = words.Errorf("The export was not saved as %s: %w. Choose another place.", path, durable.Plain(err))
 		}
 	}()
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -140,14 +138,3 @@ func (d Document) Save(path string) (err error) {
 // FileName is what an export of that time is called, unless the owner says
 // otherwise.
 func FileName(now time.Time) string { return "porchlight-" + now.Format(time.DateOnly) + ".json" }
-
-// cause strips the operation and the paths that the sentence has already.
-func cause(err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return path.Err
-	}
-	if link, ok := errors.AsType[*os.LinkError](err); ok {
-		return link.Err
-	}
-	return err
-}

@@ -48,8 +48,7 @@ func TestLockedKeychainKeepsTheConnection(t *testing.T) {
 		t.Error("the keychain is asked again behind the owner's back")
 	}
 	// The owner chose a file instead: the owner tier opens without another start.
-	secret, err := ownersecret.New()
-	programs.Must(t, err)
+	secret := ownersecret.New()
 	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
 	if _, err := owner.State(t.Context()); agentapi.CodeOf(err) != agentapi.CodeForbidden {
 		t.Errorf("without a secret: %v", err)

@@ -262,8 +262,7 @@ func TestP13_Killed(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
-	secret, err := ownersecret.New()
-	programs.Must(t, err)
+	secret := ownersecret.New()
 	var all []*believer
 	for i := range believers {
 		all = append(all, &believer{name: fmt.Sprintf("app-%d", i), rand: rand.New(rand.NewPCG(seed, uint64(i+1)))})

@@ -13,9 +13,7 @@ func Ensure(ctx context.Context, s Store) (string, error) {
 	if !errors.Is(err, ErrNotFound) {
 		return secret, err
 	}
-	if secret, err = New(); err != nil {
-		return "", err
-	}
+	secret = New()
 	if err := s.Set(ctx, secret); err != nil {
 		return "", err
 	}

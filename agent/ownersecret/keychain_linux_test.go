@@ -224,10 +224,7 @@ func roleUnlocked(ctx context.Context, conn *dbus.Conn) error {
 		return err
 	}
 	for range 2 { // the second replaces the first
-		secret, err := New()
-		if err != nil {
-			return err
-		}
+		secret := New()
 		if err := s.Set(ctx, secret); err != nil {
 			return fmt.Errorf("Set: %w", err)
 		}
@@ -247,10 +244,8 @@ func roleUnlocked(ctx context.Context, conn *dbus.Conn) error {
 	for i := range 16 {
 		wg.Go(func() {
 			s := patient(Keychain(fmt.Sprintf("/srv/side/%d", i)))
-			secret, err := New()
-			if err == nil {
-				err = s.Set(ctx, secret)
-			}
+			secret := New()
+			err := s.Set(ctx, secret)
 			var got string
 			if err == nil {
 				got, err = s.Get(ctx)
@@ -299,10 +294,8 @@ func roleLocked(ctx context.Context, conn *dbus.Conn) error {
 		return err
 	}
 	s := patient(Keychain("/srv/one"))
-	secret, err := New()
-	if err == nil {
-		err = s.Set(ctx, secret)
-	}
+	secret := New()
+	err = s.Set(ctx, secret)
 	d.stop()
 	if err != nil {
 		return fmt.Errorf("Set: %w", err)
@@ -427,7 +420,7 @@ func TestKeychainWithoutABus(t *testing.T) {
 		t.Setenv(busVariable, address)
 		for _, call := range []error{
 			second(Keychain("/srv/one").Get(t.Context())),
-			Keychain("/srv/one").Set(t.Context(), newSecret(t)),
+			Keychain("/srv/one").Set(t.Context(), New()),
 			Keychain("/srv/one").Delete(t.Context()),
 		} {
 			if !errors.Is(call, ErrUnavailable) {

@@ -60,12 +60,10 @@ type Store interface {
 }
 
 // New makes a secret: 256 random bits, base64url without padding.
-func New() (string, error) {
+func New() string {
 	b := make([]byte, size)
-	if _, err := rand.Read(b); err != nil {
-		return "", err
-	}
-	return base64.RawURLEncoding.EncodeToString(b), nil
+	rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // Hash is what the agent keeps of a secret (SHA-256; a slow hash is for secrets

@@ -13,16 +13,9 @@ import (
 	"porchlight/test/programs"
 )
 
-func newSecret(t *testing.T) string {
-	t.Helper()
-	secret, err := New()
-	programs.Must(t, err)
-	return secret
-}
-
 func TestNewHashEqual(t *testing.T) {
 	t.Parallel()
-	a, b := newSecret(t), newSecret(t)
+	a, b := New(), New()
 	if a == b || len(a) != 43 || strings.ContainsAny(a, "+/=") {
 		t.Errorf("New made %d and %d characters", len(a), len(b))
 	}
@@ -61,7 +54,7 @@ func TestFile(t *testing.T) {
 	if err := s.Delete(ctx); !errors.Is(err, ErrNotFound) {
 		t.Fatalf("Delete before Set: %v", err)
 	}
-	first, second := newSecret(t), newSecret(t)
+	first, second := New(), New()
 	for _, want := range []string{first, second} {
 		programs.Must(t, s.Set(ctx, want))
 		if got, err := s.Get(ctx); err != nil || got != want {
@@ -100,7 +93,7 @@ func TestFile(t *testing.T) {
 
 func TestFileRefuses(t *testing.T) {
 	ctx := context.Background()
-	good := newSecret(t)
+	good := New()
 	for name, c := range map[string]struct {
 		harm  func(path string) error
 		is    error
@@ -148,11 +141,11 @@ func TestFileStaysOutOfTheDataDirectory(t *testing.T) {
 	config, err := os.UserConfigDir()
 	programs.Must(t, err)
 	for _, data := range []string{config, filepath.Dir(config), filepath.Join(config, "porchlight")} {
-		if err := File(data).Set(context.Background(), newSecret(t)); err == nil || !strings.Contains(err.Error(), "inside the data directory") {
+		if err := File(data).Set(context.Background(), New()); err == nil || !strings.Contains(err.Error(), "inside the data directory") {
 			t.Errorf("Set for %s: %v", data, err)
 		}
 	}
-	if err := File(filepath.Join(config, "porchlight", "data")).Set(context.Background(), newSecret(t)); err != nil {
+	if err := File(filepath.Join(config, "porchlight", "data")).Set(context.Background(), New()); err != nil {
 		t.Errorf("a data directory beside: %v", err)
 	}
 }
@@ -160,7 +153,7 @@ func TestFileStaysOutOfTheDataDirectory(t *testing.T) {
 func TestSetTakesOnlySecretsOfNew(t *testing.T) {
 	configure(t)
 	ctx := context.Background()
-	for _, bad := range []string{"", "password", newSecret(t) + "\n", newSecret(t) + newSecret(t), strings.Repeat("=", 43)} {
+	for _, bad := range []string{"", "password", New() + "\n", New() + New(), strings.Repeat("=", 43)} {
 		for _, s := range []Store{File(t.TempDir()), Keychain(t.TempDir())} {
 			if err := s.Set(ctx, bad); !errors.Is(err, errMalformed) {
 				t.Errorf("%s took %q: %v", s.Kind(), bad, err)

@@ -16,6 +16,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"porchlight/internal/boltfile"
+	"porchlight/internal/durable"
 	"porchlight/internal/words"
 )
 
@@ -50,18 +51,18 @@ func ObserveCommits(fn func(committing bool)) Option {
 // are sentences for the owner.
 func Open(dir string, opts ...Option) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, words.Errorf("cannot create the data directory %s: %w", dir, boltfile.Plain(err))
+		return nil, words.Errorf("cannot create the data directory %s: %w", dir, durable.Plain(err))
 	}
 	path := filepath.Join(dir, FileName)
 	if err := boltfile.Ensure(path); err != nil {
-		return nil, words.Errorf("cannot open %s: %w", path, boltfile.Plain(err))
+		return nil, words.Errorf("cannot open %s: %w", path, durable.Plain(err))
 	}
 	db, _, err := boltfile.Open(path, bolt.Options{Timeout: time.Second}, visitAll)
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, words.Errorf("%w: %s; stop that one first, or choose another directory", errInUse, dir)
 	}
 	if err != nil {
-		return nil, words.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, boltfile.Plain(err))
+		return nil, words.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, durable.Plain(err))
 	}
 	s := &Store{db: db, activity: activityCounts{most: MaxActivity}}
 	for _, o := range opts {

@@ -17,6 +17,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"porchlight/internal/boltfile"
+	"porchlight/internal/durable"
 	"porchlight/internal/words"
 )
 
@@ -80,10 +81,10 @@ type boltStore struct {
 func openBolt(_ context.Context, url string, opts Options) (Store, error) {
 	path := strings.TrimPrefix(url, "file:")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the directory of the store %s: %w", path, boltfile.Plain(err))
+		return nil, fmt.Errorf("cannot create the directory of the store %s: %w", path, durable.Plain(err))
 	}
 	if err := boltfile.Ensure(path); err != nil {
-		return nil, fmt.Errorf("cannot open the store %s: %w", path, boltfile.Plain(err))
+		return nil, fmt.Errorf("cannot open the store %s: %w", path, durable.Plain(err))
 	}
 	db, file, err := openFile(path)
 	if err != nil {
@@ -127,7 +128,7 @@ func openReady(path string, opts bolt.Options, ready func(*bolt.DB) error) (*bol
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, nil, words.Errorf("the store %s %w%s; stop that Porchlight first, or choose another data directory", path, ErrInUse, holderOf(path))
 	case unfit != nil || ofFile:
-		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, boltfile.Plain(err))
+		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, durable.Plain(err))
 	case err != nil:
 		return nil, nil, fmt.Errorf("cannot open the store %s, it is damaged or not a Porchlight store (restore a copy, or move it away to start afresh): %w", path, err)
 	}

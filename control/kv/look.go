@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"porchlight/internal/durable"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	bolt "go.etcd.io/bbolt"
-
-	"porchlight/internal/boltfile"
 )
 
 // ErrNoStore is wrapped by Look where there is no store yet.
@@ -77,7 +76,7 @@ func lookBolt(_ context.Context, url string, opts Options, fn func(Tx) error) er
 	if err != nil {
 		return err
 	}
-	return boltfile.Plain(db.Close())
+	return durable.Plain(db.Close())
 }
 
 func lookPostgres(ctx context.Context, url string, opts Options, fn func(Tx) error) error {

@@ -14,13 +14,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"porchlight/internal/durable"
 	"porchlight/internal/words"
 )
 
@@ -48,12 +48,12 @@ type Instance struct {
 // needed. It fails with ErrTaken when another process has it.
 func Acquire(dataDir string) (*Instance, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return nil, words.Errorf("Porchlight cannot create its data directory %s: %w", dataDir, cause(err))
+		return nil, words.Errorf("Porchlight cannot create its data directory %s: %w", dataDir, durable.Plain(err))
 	}
 	path := filepath.Join(dataDir, fileName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, words.Errorf("Porchlight cannot write in its data directory %s: %w", dataDir, cause(err))
+		return nil, words.Errorf("Porchlight cannot write in its data directory %s: %w", dataDir, durable.Plain(err))
 	}
 	if err := tryLock(f); err != nil {
 		_ = f.Close()
@@ -135,7 +135,7 @@ func AskToShow(ctx context.Context, dataDir string) error {
 func ask(ctx context.Context, dataDir string) error {
 	raw, err := os.ReadFile(filepath.Join(dataDir, fileName))
 	if err != nil {
-		return cause(err)
+		return durable.Plain(err)
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", strings.TrimSpace(string(raw)))
@@ -184,24 +184,15 @@ func socketPath(dataDir string) (string, error) {
 	if parent == "" {
 		if parent, err = os.UserCacheDir(); err != nil {
 			dir, err := os.MkdirTemp("", "porchlight-*") // 0700
-			return filepath.Join(dir, "desktop.sock"), cause(err)
+			return filepath.Join(dir, "desktop.sock"), durable.Plain(err)
 		}
 	}
 	dir := filepath.Join(parent, "porchlight-"+hex.EncodeToString(sum[:6]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", cause(err)
+		return "", durable.Plain(err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
-		return "", cause(err)
+		return "", durable.Plain(err)
 	}
 	return filepath.Join(dir, "desktop.sock"), nil
-}
-
-// cause strips the operation and path an os error repeats.
-func cause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }

@@ -132,10 +132,7 @@ func (e *Runner) attach(ctx context.Context, there elsewhere) {
 // own, which is in no file and ends with the process, and with which it can look
 // and take away.
 func (e *Runner) runOwn(ctx context.Context) error {
-	own, err := ownersecret.New()
-	if err != nil {
-		return words.Errorf("Porchlight cannot start: %w", err)
-	}
+	own := ownersecret.New()
 	asked := e.ask(ctx)
 	var known answer
 	select {

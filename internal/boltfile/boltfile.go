@@ -79,14 +79,6 @@ func whole(tx *bolt.Tx, file *os.File) error {
 	return err
 }
 
-// Plain drops the path from a file error whose sentence names it already.
-func Plain(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
-}
-
 // create makes the database under another name first. Link refuses a name that is
 // taken, so of two processes that begin at once both open the same file. Where a
 // file system has no links bbolt makes the file in place: killed in that moment,

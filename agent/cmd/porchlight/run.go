@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"porchlight/agent/procinfo"
 	"porchlight/control/controlapi"
 	"porchlight/internal/commandline"
+	"porchlight/internal/durable"
 )
 
 const (
@@ -80,10 +80,7 @@ func notStarted(program string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("%s could not be started: there is no program of this name on your PATH", printable(program))
 	}
-	if of, ok := errors.AsType[*fs.PathError](err); ok {
-		err = of.Err // the rest says the name again
-	}
-	return fmt.Errorf("%s could not be started: %w", printable(program), err)
+	return fmt.Errorf("%s could not be started: %w", printable(program), durable.Plain(err))
 }
 
 // with shares what a program listens on until it or ctx ends, and ends both.

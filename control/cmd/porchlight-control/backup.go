@@ -58,10 +58,8 @@ func writeBackup(ctx context.Context, c *admin.Client, path string, rows bool) e
 		return refused
 	})
 	if err != nil && refused == nil {
-		if of, ok := errors.AsType[*fs.PathError](err); ok {
-			err = of.Err // its path is that of the file before it has its name
-		}
-		return fmt.Errorf("cannot write the backup %s: %w", path, err)
+		// The error's own path is that of the file before it has its name.
+		return fmt.Errorf("cannot write the backup %s: %w", path, durable.Plain(err))
 	}
 	return err
 }
