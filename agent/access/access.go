@@ -13,6 +13,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,13 +105,11 @@ type person struct {
 
 // New reads the last snapshot and the deny records from the store.
 func New(c Config) (*Access, error) {
-	a := &Access{store: c.Store, settings: c.Settings, changes: c.Changes, now: c.Now, activity: c.Activity, log: c.Log}
+	a := &Access{store: c.Store, settings: c.Settings, changes: c.Changes, now: c.Now, activity: c.Activity}
 	if a.now == nil {
 		a.now = time.Now
 	}
-	if a.log == nil {
-		a.log = slog.New(slog.DiscardHandler)
-	}
+	a.log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	a.clock.now, a.clock.sinceBoot = a.now, c.SinceBoot
 	if a.clock.sinceBoot == nil {
 		a.clock.sinceBoot = sinceBoot
@@ -334,17 +333,25 @@ func (a *Access) closeRefused() int {
 // AwaitAllowed waits until the person may open the app, or until ctx ends. It is for
 // a visitor who has just accepted an invitation: their browser is back here a little
 // sooner than the snapshot that says so, which may also be what lifts a deny record.
-func (a *Access) AwaitAllowed(ctx context.Context, id Identity, appID string) Decision {
+func (a *Access) AwaitAllowed(ctx context.Context, id Identity, appID string) (d Decision) {
+	a.await(ctx, func(*state) bool {
+		d = a.Decide(id, appID)
+		return d.Allowed
+	})
+	return d
+}
+
+// await waits until the state is so, or until ctx ends.
+func (a *Access) await(ctx context.Context, so func(*state) bool) {
 	for {
-		changed := *a.changed.Load()
-		d := a.Decide(id, appID)
-		if d.Allowed {
-			return d
+		changed := *a.changed.Load() // before the state: a change between the two is then not missed
+		if so(a.state.Load()) {
+			return
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return d
+			return
 		}
 	}
 }

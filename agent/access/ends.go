@@ -80,18 +80,10 @@ func (a *Access) WithoutEnded(row controlapi.Person) controlapi.Person {
 // AwaitEnds waits until the snapshot has the ends that a row says, or until ctx ends: from
 // then on they come without the control plane.
 func (a *Access) AwaitEnds(ctx context.Context, row controlapi.Person) {
-	for {
-		changed := *a.changed.Load()
-		p := a.state.Load().people[row.AccountID]
-		if p != nil && maps.EqualFunc(p.Until, row.Until, time.Time.Equal) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	a.await(ctx, func(st *state) bool {
+		p := st.people[row.AccountID]
+		return p != nil && maps.EqualFunc(p.Until, row.Until, time.Time.Equal)
+	})
 }
 
 // ControlTime is what the control plane's clock shows, as far as it is known here.

@@ -101,17 +101,7 @@ func (a *Access) byPassword(basic basic, appID string) (Identity, error) {
 // AwaitPassword waits until the snapshot has an app password that was just made, or
 // until ctx ends.
 func (a *Access) AwaitPassword(ctx context.Context, id string) {
-	for {
-		changed := *a.changed.Load()
-		if a.state.Load().passwords.byID[id] != nil {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	a.await(ctx, func(st *state) bool { return st.passwords.byID[id] != nil })
 }
 
 // basic is a user name with a password (RFC 7617), where it was decoded.

@@ -64,9 +64,7 @@ func New(c Config) *Log {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	l := &Log{cfg: c, visits: map[visitKey]time.Time{}}
 	l.clients.Store(&map[string]string{})
 	return l

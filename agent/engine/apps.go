@@ -9,6 +9,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -129,9 +130,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.ListenerUser == nil {
 		cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) { return cfg.Listener(at, 0), 0 }
 	}

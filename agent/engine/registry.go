@@ -95,9 +95,7 @@ func NewRegistry(cfg RegistryConfig) *Registry {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Open == nil {
 		cfg.Open = func(pid int) (Process, error) { return procinfo.Open(pid) }
 	}

@@ -9,6 +9,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -132,9 +133,7 @@ func New(cfg Config) *Health {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Socket == nil {
 		cfg.Socket = func(upstream.Target) uint64 { return 0 }
 	}
@@ -276,14 +275,7 @@ func (h *Health) schedule(e *entry, after time.Duration) {
 	if e.done == nil {
 		e.done = make(chan struct{})
 	}
-	h.signal()
-}
-
-func (h *Health) signal() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
+	broadcast.Raise(h.wake)
 }
 
 // Await returns how an app does, once a probe that is due or under way has ended; at

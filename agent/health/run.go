@@ -8,6 +8,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/internal/broadcast"
 )
 
 // Run asks the apps that are due, a few at a time, until ctx ends.
@@ -91,7 +92,7 @@ func (h *Health) ask(ctx context.Context, id string) {
 		h.cfg.Log.Info("asked an app", "app", id, "health", string(r.state))
 		h.cfg.Changes.Raise()
 	}
-	h.signal() // it may be due again
+	broadcast.Raise(h.wake) // it may be due again
 }
 
 // checks are those of a visitor's connection, and that the app is still asked the same:

@@ -14,6 +14,7 @@
 package localapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -220,9 +221,7 @@ var routes = []route{
 
 // New starts nothing; see Run.
 func New(cfg Config) *API {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	a := &API{
 		cfg:    cfg,
 		log:    cfg.Log,

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -71,9 +72,7 @@ type Server struct {
 
 // NewServer starts nothing; see Listen and Run.
 func NewServer(cfg ServerConfig) *Server {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &Server{
 		cfg:       cfg,
 		log:       cfg.Log,

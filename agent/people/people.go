@@ -142,9 +142,7 @@ func New(cfg Config) (*People, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	p := &People{
 		cfg:     cfg,
 		turn:    make(chan struct{}, 1),
