@@ -43,14 +43,7 @@ func (a *API) connecting() *agentapi.Connecting {
 	return a.server.cfg.Connector.Connecting()
 }
 
-func (a *API) connect(r *http.Request) (any, error) {
-	f := readFields(r, "url", "name", "ca", "acmeDirectory")
-	req := agentapi.ConnectRequest{
-		URL: f.text("url"), Name: f.optional("name"), CA: f.optional("ca"), ACMEDirectory: f.optional("acmeDirectory"),
-	}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) connect(r *http.Request, req agentapi.ConnectRequest) (any, error) {
 	c, err := a.connector()
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,45 @@ func parseFields(raw []byte, known ...string) *fields {
 		}
 	}
 	return &fields{raw: found}
+}
+
+// readBody reads a body into a struct, by the names that its fields have in JSON. A field
+// without omitempty has to be there; one of unknown is ignored, as if the struct had none.
+func readBody(r *http.Request, into any, unknown ...string) error {
+	body := reflect.ValueOf(into).Elem()
+	names := make([]string, body.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(body.Type().Field(i).Tag.Get("json"), ",")
+	}
+	f := readFields(r, names...)
+	for i, name := range names {
+		optional := strings.HasSuffix(body.Type().Field(i).Tag.Get("json"), ",omitempty")
+		if optional && !f.has(name) || slices.Contains(unknown, name) {
+			continue
+		}
+		switch to := body.Field(i).Addr().Interface().(type) {
+		case *string:
+			*to = f.text(name)
+		case *bool:
+			*to = f.truth(name)
+		case *int:
+			*to = f.integer(name)
+		case *[]string:
+			*to = f.texts(name)
+		}
+	}
+	return f.err
+}
+
+// with makes a handler of one that is given the body, read.
+func with[Body any](serve func(*API, *http.Request, Body) (any, error)) handler {
+	return func(a *API, r *http.Request) (any, error) {
+		var body Body
+		if err := readBody(r, &body); err != nil {
+			return nil, err
+		}
+		return serve(a, r, body)
+	}
 }
 
 // readChange returns what a body does to a table of the owner's choices. It is a merge

@@ -11,12 +11,8 @@ func (a *API) knocks(*http.Request) (any, error) { return a.cfg.People.Knocks(),
 
 // answerKnock is the owner's answer. A no takes nothing but a question away, so it
 // needs no owner secret; a yes does.
-func (a *API) answerKnock(r *http.Request) (any, error) {
-	f := readFields(r, "answer")
-	answer := f.text("answer")
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) answerKnock(r *http.Request, body agentapi.KnockAnswer) (any, error) {
+	answer := body.Answer
 	if answer != agentapi.KnockNo && answer != agentapi.KnockNever {
 		if err := a.isOwner(r); err != nil {
 			return nil, err

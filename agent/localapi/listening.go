@@ -13,14 +13,6 @@ func (a *API) listening(*http.Request) (any, error) {
 }
 
 // look asks one listener for its title and icon: the owner has the list open.
-func (a *API) look(r *http.Request) (any, error) {
-	f := readFields(r, "port", "asked")
-	look := agentapi.Look{Port: f.integer("port")}
-	if f.has("asked") {
-		look.Asked = f.truth("asked")
-	}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) look(r *http.Request, look agentapi.Look) (any, error) {
 	return a.cfg.Listening.Look(r.Context(), look)
 }

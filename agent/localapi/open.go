@@ -9,12 +9,7 @@ import (
 
 // publish is POST /publish: 202 for a request that waits for the owner, 200 for
 // an app that was approved before.
-func (a *API) publish(r *http.Request) (any, error) {
-	f := readFields(r, "name", "label", "localPort")
-	req := agentapi.PublishRequest{Name: f.text("name"), Label: f.text("label"), LocalPort: f.integer("localPort")}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) publish(r *http.Request, req agentapi.PublishRequest) (any, error) {
 	pub, err := a.cfg.Apps.Publish(r.Context(), a.callerOf(r), req)
 	if err != nil {
 		return nil, err

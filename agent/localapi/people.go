@@ -18,56 +18,40 @@ func (a *API) listed(r *http.Request) (any, error) { return a.cfg.People.List(r.
 // ownerPeople also answers with the control plane away.
 func (a *API) ownerPeople(r *http.Request) (any, error) { return a.cfg.People.ListKnown(r.Context()) }
 
+// ownersAlone are fields that nobody knows in the request of a program: how long the owner
+// wants a change held, and when a share ends.
+var ownersAlone = []string{"until", "holdSeconds"}
+
 // byProgram and byOwner make the handlers of the two tiers.
-func byProgram(serve func(*API, *http.Request, people.Actor) (any, error)) handler {
-	return func(a *API, r *http.Request) (any, error) { return serve(a, r, a.actor(r)) }
-}
-
-func byOwner(serve func(*API, *http.Request, people.Actor) (any, error)) handler {
-	return func(a *API, r *http.Request) (any, error) { return serve(a, r, people.Owner) }
-}
-
-func (a *API) invite(r *http.Request, by people.Actor) (any, error) {
-	f := readFields(r, "email", "apps", "until")
-	req := agentapi.InviteRequest{Email: f.text("email"), Apps: f.texts("apps"), Until: until(f, by)}
-	if f.err != nil {
-		return nil, f.err
+func byProgram[Body any](serve func(*API, *http.Request, people.Actor, Body) (any, error)) handler {
+	return func(a *API, r *http.Request) (any, error) {
+		var body Body
+		if err := readBody(r, &body, ownersAlone...); err != nil {
+			return nil, err
+		}
+		return serve(a, r, a.actor(r), body)
 	}
+}
+
+func byOwner[Body any](serve func(*API, *http.Request, people.Actor, Body) (any, error)) handler {
+	return with(func(a *API, r *http.Request, body Body) (any, error) { return serve(a, r, people.Owner, body) })
+}
+
+func (a *API) invite(r *http.Request, by people.Actor, req agentapi.InviteRequest) (any, error) {
 	return a.paced(r, by, func() (any, error) { return a.cfg.People.Invite(r.Context(), by, req) })
 }
 
 // inviteAll invites several addresses, with what the owner writes to them. Programs
 // have no such route: a line is the owner's own words.
-func (a *API) inviteAll(r *http.Request) (any, error) {
-	f := readFields(r, "emails", "apps", "line", "until", "noMail")
-	req := agentapi.InvitationsRequest{
-		Emails: f.texts("emails"), Apps: f.texts("apps"), Line: f.optional("line"), Until: f.optional("until"),
-		NoMail: f.has("noMail") && f.truth("noMail"),
-	}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) inviteAll(r *http.Request, req agentapi.InvitationsRequest) (any, error) {
 	return a.cfg.People.InviteAll(r.Context(), req)
 }
 
-func (a *API) invitationLink(r *http.Request) (any, error) {
-	f := readFields(r, "accountId")
-	req := agentapi.LinkRequest{AccountID: f.text("accountId")}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) invitationLink(r *http.Request, req agentapi.LinkRequest) (any, error) {
 	return a.cfg.People.Link(r.Context(), req)
 }
 
-func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
-	f := readFields(r, "accountId", "app", "granted", "until", "holdSeconds")
-	req := agentapi.AccessRequest{
-		AccountID: f.text("accountId"), App: f.text("app"), Granted: f.truth("granted"), Until: until(f, by),
-		HoldSeconds: holdSeconds(f, by),
-	}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) setAccess(r *http.Request, by people.Actor, req agentapi.AccessRequest) (any, error) {
 	if by.Owner && req.Granted {
 		if err := a.isOwner(r); err != nil { // the route is for taking away; giving needs the owner secret
 			return nil, err
@@ -80,31 +64,8 @@ func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
 	return a.takes(r, by, req.AccountID, change)
 }
 
-func (a *API) remove(r *http.Request, by people.Actor) (any, error) {
-	f := readFields(r, "accountId", "holdSeconds")
-	req := agentapi.RemoveRequest{AccountID: f.text("accountId"), HoldSeconds: holdSeconds(f, by)}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) remove(r *http.Request, by people.Actor, req agentapi.RemoveRequest) (any, error) {
 	return a.takes(r, by, req.AccountID, func() (any, error) { return a.cfg.People.Remove(r.Context(), by, req) })
-}
-
-// holdSeconds reads how long the owner wants a change held, 0 where it does not say. In
-// the request of a program the field is one that nobody knows.
-func holdSeconds(f *fields, by people.Actor) int {
-	if !by.Owner || !f.has("holdSeconds") {
-		return 0
-	}
-	return f.integer("holdSeconds")
-}
-
-// until reads when the owner wants a share to end. In the request of a program the field
-// is one that nobody knows.
-func until(f *fields, by people.Actor) string {
-	if !by.Owner {
-		return ""
-	}
-	return f.optional("until")
 }
 
 // undoHeld takes back what the owner took away a moment ago: the window's Undo.
@@ -138,12 +99,7 @@ func readHeld(r *http.Request) (agentapi.HeldChange, error) {
 // them has.
 func (a *API) visitors(*http.Request) (any, error) { return a.cfg.People.Visitors(), nil }
 
-func (a *API) disconnectVisitor(r *http.Request) (any, error) {
-	f := readFields(r, "accountId", "grantId")
-	d := agentapi.DisconnectRequest{AccountID: f.text("accountId"), GrantID: f.optional("grantId")}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) disconnectVisitor(_ *http.Request, d agentapi.DisconnectRequest) (any, error) {
 	return a.cfg.People.Disconnect(d)
 }
 
@@ -157,12 +113,7 @@ func (a *API) revokeGrant(r *http.Request) (any, error) {
 // passwords lists everybody's app passwords; makePassword makes one for the owner.
 func (a *API) passwords(r *http.Request) (any, error) { return a.cfg.People.ListPasswords(r.Context()) }
 
-func (a *API) makePassword(r *http.Request) (any, error) {
-	f := readFields(r, "app", "name")
-	req := agentapi.PasswordRequest{App: f.text("app"), Name: f.text("name")}
-	if f.err != nil {
-		return nil, f.err
-	}
+func (a *API) makePassword(r *http.Request, req agentapi.PasswordRequest) (any, error) {
 	return a.cfg.People.MakePassword(r.Context(), req)
 }
 

@@ -11,11 +11,7 @@ import (
 
 // register is POST /engine/register, which proves nothing but that a program of
 // a user who may asks, and hands out the capability for that.
-func (a *API) register(r *http.Request) (any, error) {
-	req, err := readRegistration(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) register(r *http.Request, req agentapi.RegisterRequest) (any, error) {
 	by := a.callerOf(r)
 	if err := a.letIn(r, by); err != nil {
 		return nil, err
@@ -35,11 +31,7 @@ func (a *API) register(r *http.Request) (any, error) {
 	return registration, err
 }
 
-func (a *API) beat(r *http.Request) (any, error) {
-	req, err := readRegistration(r)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) beat(r *http.Request, req agentapi.RegisterRequest) (any, error) {
 	return a.server.registry.Heartbeat(a.callerOf(r), req)
 }
 
@@ -50,11 +42,6 @@ func (a *API) deregister(r *http.Request) (any, error) {
 		return nil, f.err
 	}
 	return a.server.registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return callerSocket(r).Remembered(a.pidsOf(appID)...) })
-}
-
-func readRegistration(r *http.Request) (agentapi.RegisterRequest, error) {
-	f := readFields(r, "appId", "pid")
-	return agentapi.RegisterRequest{AppID: f.text("appId"), PID: f.integer("pid")}, f.err
 }
 
 // pidsOf are the processes known under an appId; under all, when it is empty.
