@@ -103,7 +103,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		t.Errorf("the list of passwords has %d bytes, %v", len(list), err)
 	}
 
-	_, err = b.People.Give(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0], "")
+	_, err = b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: fmt.Sprintf("%026d", full), App: ids[0], Granted: true})
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	_, err = b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: ids[:1]})
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "as many people") {
@@ -114,7 +114,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "Withdraw") {
 		t.Errorf("got %v", err)
 	}
-	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", 0), ids[0]))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: fmt.Sprintf("%026d", 0), App: ids[0]}))
 	ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: ids[:1]}))
 }
 

@@ -282,7 +282,7 @@ func TestChoices(t *testing.T) {
 		case "active":
 			ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), b.invitation("bob@example.com"), "", home))
 		case "revoked":
-			ok[controlapi.Person](t)(b.People.Remove(t.Context(), e.Computer.ID, p.AccountID))
+			ok[controlapi.Person](t)(b.People.Remove(t.Context(), e.Computer.ID, controlapi.Remove{AccountID: p.AccountID}))
 		}
 	}
 	var names []string

@@ -49,7 +49,7 @@ func dated(t *testing.T, change ...func(*Config)) (b *bench, id, account string)
 		row := appPassword{ID: newID(), AccountID: bob.ID, AppID: "app1", Name: "phone", Hash: hash, InvitedAt: p.InvitedAt}
 		return put(tx, keyPassword(id, bob.ID, row.ID), row, 0)
 	})
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, bob.ID, "app1", rfc(b.now().Add(time.Hour))))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: bob.ID, App: "app1", Granted: true, Until: rfc(b.now().Add(time.Hour))}))
 	return b, id, bob.ID
 }
 
@@ -74,8 +74,12 @@ func TestAProgramKeepsTheOwnersEnds(t *testing.T) {
 			t.Errorf("%s: %+v, want %v until %v", what, p, apps, until)
 		}
 	}
-	withdraw := func() { ok[controlapi.Person](t)(b.People.WithdrawByProgram(ctx, id, account, "app1")) }
-	give := func() { ok[controlapi.Person](t)(b.People.GiveByProgram(ctx, id, account, "app1")) }
+	withdraw := func() {
+		ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Program: true}))
+	}
+	give := func() {
+		ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Program: true}))
+	}
 	invite := func(program bool) {
 		email := b.rowOf(id, account).Email
 		ok[controlapi.Person](t)(b.People.Invite(ctx, id, controlapi.Invite{Email: email, Apps: []string{"app1"}, Program: program, Until: map[bool]string{true: "never"}[program]}))
@@ -83,7 +87,7 @@ func TestAProgramKeepsTheOwnersEnds(t *testing.T) {
 	withdraw()
 	withdraw()
 	is("withdrawn", time.Time{}, "app2")
-	ok[controlapi.Person](t)(b.People.GiveByProgram(ctx, id, account, "app2"))
+	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app2", Granted: true, Program: true}))
 	give()
 	is("given again", end, "app1", "app2")
 	if b.rows("ends/") != 1 || len(b.rowOf(id, account).Kept) != 0 {
@@ -92,24 +96,24 @@ func TestAProgramKeepsTheOwnersEnds(t *testing.T) {
 	withdraw()
 	invite(true)
 	is("withdrawn and invited", end, "app1", "app2")
-	ok[controlapi.Person](t)(b.People.RemoveByProgram(ctx, id, account))
+	ok[controlapi.Person](t)(b.People.Remove(ctx, id, controlapi.Remove{AccountID: account, Program: true}))
 	invite(true)
 	is("removed and invited", end, "app1")
 
 	withdraw()
-	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", ""))
+	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true}))
 	is("given by the owner", time.Time{}, "app1")
 	withdraw()
 	give()
 	is("given for ever, as the owner had", time.Time{}, "app1")
 
-	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", end.Format(time.RFC3339)))
+	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Until: end.Format(time.RFC3339)}))
 	withdraw()
-	ok[controlapi.Person](t)(b.People.Withdraw(ctx, id, account, "app1"))
+	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1"}))
 	give()
 	is("taken away by the owner too", time.Time{}, "app1")
 
-	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", end.Format(time.RFC3339)))
+	ok[controlapi.Person](t)(b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Until: end.Format(time.RFC3339)}))
 	withdraw()
 	b.clock.Add(2 * time.Hour)
 	b.clock.Add(-2 * time.Hour) // and a clock that was ahead settles nothing
@@ -149,7 +153,7 @@ func TestAnEndLeavesTheRow(t *testing.T) {
 	if list := ok[[]controlapi.PasswordInfo](t)(b.Passwords.OfComputer(t.Context(), id)); len(list) != 0 {
 		t.Errorf("passwords %+v", list)
 	}
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app1", ""))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true}))
 	if p := b.rowOf(id, account); len(p.Apps) != 2 || len(p.Until)+len(p.Ended) != 0 || b.passwords(id) != 0 || b.rows("ended/") != 0 {
 		t.Errorf("given again: %+v with %d passwords", p, b.passwords(id))
 	}
@@ -221,7 +225,7 @@ func TestGivenAgainAsItEnds(t *testing.T) {
 	if err != nil || len(due) != 1 {
 		t.Fatalf("due: %+v, %v", due, err)
 	}
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app1", controlapi.UntilNever))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Until: controlapi.UntilNever}))
 	b.change(func(tx *txn) error { return tx.end(due[0]) })
 	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app1", "app2"}) || len(p.Until)+len(p.Ended) != 0 {
 		t.Errorf("given for ever, it ended: %+v", p)
@@ -236,11 +240,11 @@ func TestEndsGoWithWhatTheyAreOf(t *testing.T) {
 			return b.Agents.PutApps(b.t.Context(), id, controlapi.Apps{Apps: []controlapi.App{{ID: "app2", Name: "app2", Label: "app2", Live: true}}})
 		},
 		"a withdrawal": func(b *bench, id, account string) error {
-			_, err := b.People.Withdraw(b.t.Context(), id, account, "app1")
+			_, err := b.People.SetAccess(b.t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1"})
 			return err
 		},
 		"a removal, and another invitation": func(b *bench, id, account string) error {
-			if _, err := b.People.Remove(b.t.Context(), id, account); err != nil {
+			if _, err := b.People.Remove(b.t.Context(), id, controlapi.Remove{AccountID: account}); err != nil {
 				return err
 			}
 			_, err := b.People.Invite(b.t.Context(), id, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}})

@@ -95,10 +95,10 @@ func TestTheLoopEndsWhatIsDue(t *testing.T) {
 // The loop wakes for an end that is given while it waits for none.
 func TestTheLoopWakes(t *testing.T) {
 	whereEndsLoop(t, func(t *testing.T, l *looping) {
-		ok[controlapi.Person](t)(l.People.Give(t.Context(), l.id, l.bob, "app1", controlapi.UntilNever))
+		ok[controlapi.Person](t)(l.People.SetAccess(t.Context(), l.id, controlapi.SetAccess{AccountID: l.bob, App: "app1", Granted: true, Until: controlapi.UntilNever}))
 		l.run()
 		l.pass(time.Minute)
-		ok[controlapi.Person](t)(l.People.Give(t.Context(), l.id, l.bob, "app1", rfc(l.now().Add(endsWithin/2))))
+		ok[controlapi.Person](t)(l.People.SetAccess(t.Context(), l.id, controlapi.SetAccess{AccountID: l.bob, App: "app1", Granted: true, Until: rfc(l.now().Add(endsWithin / 2))}))
 		l.pass(endsWithin / 2)
 		l.want("at the end", "app2")
 	})

@@ -230,8 +230,8 @@ func (s *Grants) RevokeForAccount(ctx context.Context, accountID, id string) err
 
 // RevokeForComputer is the same for the grants of every person, since it is the
 // owner's computer. It refuses with CodeNotFound when there is none of that id.
-func (s *Grants) RevokeForComputer(ctx context.Context, computerID, id string) error {
-	return s.revokeIf(ctx, id, func(g grant) bool { return g.ComputerID == computerID })
+func (s *Grants) RevokeForComputer(ctx context.Context, computerID string, r controlapi.RevokeGrant) error {
+	return s.revokeIf(ctx, r.ID, func(g grant) bool { return g.ComputerID == computerID })
 }
 
 func (s *Grants) revokeIf(ctx context.Context, id string, theirs func(grant) bool) error {

@@ -47,7 +47,7 @@ func TestGrantEndsWithThePerson(t *testing.T) {
 	own := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	tokens, elsewhere := c.granted(bob, "maya"), c.granted(bob, "bob")
 	open := ok[string](t)(c.code(bob, "maya"))
-	ok[controlapi.Person](t)(b.People.Remove(t.Context(), computer, bob.ID))
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), computer, controlapi.Remove{AccountID: bob.ID}))
 	_, err := c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 	_, err = c.exchange(open)
@@ -88,7 +88,7 @@ func TestRevokedGrantsAreToldFor720Seconds(t *testing.T) {
 	c, owner := b.registered(), b.owner()
 	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID)) // without the client's origins
 	tokens := c.granted(Account{ID: owner.AccountID}, "maya")
-	programs.Must(t, b.Grants.RevokeForComputer(t.Context(), owner.Computer.ID, grantID(tokens.Refresh)))
+	programs.Must(t, b.Grants.RevokeForComputer(t.Context(), owner.Computer.ID, controlapi.RevokeGrant{ID: grantID(tokens.Refresh)}))
 	told := func() int {
 		s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID))
 		if (len(s.RevokedGrants) > 0) == (s.Version == before.Version) {
@@ -162,7 +162,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 			return b.Grants.RevokeForAccount(b.t.Context(), owner.AccountID, id)
 		},
 		"by the owner": func(b *bench, owner controlapi.Enrolled, id string) error {
-			return b.Grants.RevokeForComputer(b.t.Context(), owner.Computer.ID, id)
+			return b.Grants.RevokeForComputer(b.t.Context(), owner.Computer.ID, controlapi.RevokeGrant{ID: id})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

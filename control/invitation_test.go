@@ -34,7 +34,7 @@ func TestInvitationEnds(t *testing.T) {
 			return nil
 		},
 		"when revoked": func(b *bench, e controlapi.Enrolled, p controlapi.Person) error {
-			_, err := b.People.Remove(b.t.Context(), e.Computer.ID, p.AccountID)
+			_, err := b.People.Remove(b.t.Context(), e.Computer.ID, controlapi.Remove{AccountID: p.AccountID})
 			return err
 		},
 		"with the computer": func(b *bench, e controlapi.Enrolled, _ controlapi.Person) error {
@@ -152,7 +152,7 @@ func TestInvitationToWhatEnds(t *testing.T) {
 	}
 	_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), e.Computer.ID, p.AccountID, "app1", controlapi.UntilNever))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: p.AccountID, App: "app1", Granted: true, Until: controlapi.UntilNever}))
 	ok[Invitation](t)(b.People.LookAtInvitation(t.Context(), link, ""))
 }
 

@@ -56,14 +56,14 @@ func (s *core) link(row invitation) controlapi.InvitationLink {
 
 // Link is the other address of a person's newest open invitation; it refuses with
 // CodeInvalid where there is none.
-func (s *People) Link(ctx context.Context, computerID, accountID string) (controlapi.InvitationLink, error) {
+func (s *People) Link(ctx context.Context, computerID string, wanted controlapi.LinkWanted) (controlapi.InvitationLink, error) {
 	name := newInvitationName()
 	return updated(ctx, s.core, func(tx *txn) (controlapi.InvitationLink, error) {
-		p, err := find[person](tx, keyPerson(computerID, accountID), refuse(controlapi.CodeInvalid, "This person is not on the list."))
+		p, err := find[person](tx, keyPerson(computerID, wanted.AccountID), refuse(controlapi.CodeInvalid, "This person is not on the list."))
 		if err != nil {
 			return controlapi.InvitationLink{}, err
 		}
-		hash, row, err := newestInvitation(tx, tx.now, computerID, accountID)
+		hash, row, err := newestInvitation(tx, tx.now, computerID, wanted.AccountID)
 		switch {
 		case err != nil:
 			return controlapi.InvitationLink{}, err

@@ -126,7 +126,7 @@ func TestInviteWithoutMail(t *testing.T) {
 	}
 	_, err := b.People.AcceptNamed(t.Context(), name, in.Account.ID)
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	_, err = b.People.Link(t.Context(), e.Computer.ID, in.Account.ID)
+	_, err = b.People.Link(t.Context(), e.Computer.ID, controlapi.LinkWanted{AccountID: in.Account.ID})
 	wantRefusal(t, err, controlapi.CodeInvalid)
 	b.clock.Add(invitationLife + overKept + time.Hour)
 	if n := b.rows("used-invitation/") + b.rows("invitation-name/"); n != 0 {
@@ -159,19 +159,19 @@ func TestInvitationLink(t *testing.T) {
 	e := b.owner()
 	b.apps(e, "app1")
 	p, token := b.invite(e, "app1")
-	first := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, p.AccountID))
-	if again := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, p.AccountID)); again != first {
+	first := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, controlapi.LinkWanted{AccountID: p.AccountID}))
+	if again := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, controlapi.LinkWanted{AccountID: p.AccountID})); again != first {
 		t.Errorf("%v, then %v", first, again)
 	}
 	b.unnamed(token)
-	named := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, p.AccountID))
+	named := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, controlapi.LinkWanted{AccountID: p.AccountID}))
 	if named.URL == first.URL || !named.Until.Equal(first.Until) {
 		t.Errorf("the old one's link is %+v, of before %+v", named, first)
 	}
 	ok[NamedInvitation](t)(b.People.LookAtNamed(t.Context(), nameOf(t, named), "", ""))
 	b.clock.Add(time.Hour)
 	newest := *b.inviteAll(e, controlapi.Invitations{Emails: []string{bob}, Apps: []string{"app1"}})[0].Link
-	if got := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, p.AccountID)); got != newest {
+	if got := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, controlapi.LinkWanted{AccountID: p.AccountID})); got != newest {
 		t.Errorf("the newest is %v, and told %v", newest, got)
 	}
 	// Using the mailed link of the newest uses its other address up.
@@ -179,11 +179,11 @@ func TestInvitationLink(t *testing.T) {
 	_, err := b.People.LookAtNamed(t.Context(), nameOf(t, newest), "", "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	for _, who := range []string{e.AccountID, "nobody"} {
-		_, err = b.People.Link(t.Context(), e.Computer.ID, who)
+		_, err = b.People.Link(t.Context(), e.Computer.ID, controlapi.LinkWanted{AccountID: who})
 		wantRefusal(t, err, controlapi.CodeInvalid)
 	}
-	ok[controlapi.Person](t)(b.People.Remove(t.Context(), e.Computer.ID, p.AccountID))
-	_, err = b.People.Link(t.Context(), e.Computer.ID, p.AccountID)
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), e.Computer.ID, controlapi.Remove{AccountID: p.AccountID}))
+	_, err = b.People.Link(t.Context(), e.Computer.ID, controlapi.LinkWanted{AccountID: p.AccountID})
 	wantRefusal(t, err, controlapi.CodeInvalid)
 	_, err = b.People.LookAtNamed(t.Context(), nameOf(t, named), "", "")
 	wantRefusal(t, err, controlapi.CodeNotFound)

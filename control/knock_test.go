@@ -117,7 +117,7 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	b := newBench(t)
 	e := b.knocking(controlapi.KnocksFromNobody, "notes", "photos")
 	p, _ := b.invite(e, "notes")
-	link := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, p.AccountID))
+	link := ok[controlapi.InvitationLink](t)(b.People.Link(t.Context(), e.Computer.ID, controlapi.LinkWanted{AccountID: p.AccountID}))
 	invited, other := b.browserOf(Account{ID: p.AccountID, Email: bob}), b.knocker("carla@example.org")
 	for _, d := range []Door{door("notes"), launcherDoor} {
 		standing := ok[Standing](t)(b.Knocks.Look(t.Context(), d, invited.Session))
@@ -132,7 +132,7 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	if err := invited.ask(door("notes")); err != nil || len(b.told(e)) != 0 {
 		t.Errorf("the owner was asked about somebody they have invited: %v, %+v", err, b.told(e))
 	}
-	programs.MustDo(t)(b.People.Withdraw(t.Context(), e.Computer.ID, p.AccountID, "notes"))
+	programs.MustDo(t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: p.AccountID, App: "notes"}))
 	for _, d := range []Door{door("notes"), launcherDoor} {
 		invited.want("when it was taken back", d, KnockClosed)
 	}
@@ -157,7 +157,7 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	onAccount("")
 	invited.want("when the invitation has ended", door("notes"), KnockClosed)
 	b.invite(e, "notes")
-	programs.MustDo(t)(b.People.Remove(t.Context(), e.Computer.ID, p.AccountID))
+	programs.MustDo(t)(b.People.Remove(t.Context(), e.Computer.ID, controlapi.Remove{AccountID: p.AccountID}))
 	invited.want("when they were removed", door("notes"), KnockClosed)
 	b.joined(e.Computer.ID, bob, "notes")
 	invited.want("once they accepted", door("notes"), KnockOpen)
@@ -311,8 +311,8 @@ func TestKnocksLookAlike(t *testing.T) {
 	// A program's invitation leaves the owner's never as it is: the owner's takes it back.
 	b.clock.Add(knockAgain)
 	program := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: muted.Account.Email, Apps: []string{"photos"}, Program: true}))
-	ok[controlapi.Person](t)(b.People.GiveByProgram(t.Context(), e.Computer.ID, program.AccountID, "photos"))
-	ok[controlapi.Person](t)(b.People.WithdrawByProgram(t.Context(), e.Computer.ID, program.AccountID, "photos"))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: program.AccountID, App: "photos", Granted: true, Program: true}))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: program.AccountID, App: "photos", Program: true}))
 	programs.Must(t, muted.ask(door("notes")))
 	if slices.ContainsFunc(b.told(e), func(k controlapi.Knock) bool { return k.AccountID == muted.Account.ID }) {
 		t.Error("after a program's invitation the owner is asked by somebody who was never to ask again")
@@ -320,7 +320,7 @@ func TestKnocksLookAlike(t *testing.T) {
 	b.clock.Add(knockAgain)
 	// An invitation takes both back.
 	p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: muted.Account.Email, Apps: []string{"photos"}}))
-	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), e.Computer.ID, p.AccountID, "photos"))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: p.AccountID, App: "photos"}))
 	b.clock.Add(knockAgain)
 	programs.Must(t, muted.ask(door("notes")))
 	if told := b.told(e); told[len(told)-1].AccountID != muted.Account.ID {
@@ -356,7 +356,7 @@ func TestKnockAtTheLauncher(t *testing.T) {
 	b := newBench(t)
 	e := b.knocking(controlapi.KnocksFromKnown, "notes")
 	bob := b.browserOf(b.joined(e.Computer.ID, "bob@example.com", "notes"))
-	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), e.Computer.ID, bob.Account.ID, "notes"))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: bob.Account.ID, App: "notes"}))
 	bob.want("with nothing to open", launcherDoor, KnockAsk)
 	programs.Must(t, bob.ask(launcherDoor))
 	told := b.told(e)
@@ -365,7 +365,7 @@ func TestKnockAtTheLauncher(t *testing.T) {
 	}
 	_, err := b.answer(e, told[0].ID, controlapi.KnockYes, "")
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), e.Computer.ID, bob.Account.ID, "notes", ""))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: bob.Account.ID, App: "notes", Granted: true}))
 	bob.want("with something to open", launcherDoor, KnockOpen)
 	if told := b.told(e); len(told) != 0 {
 		t.Errorf("after the invitation the owner is told %+v", told)

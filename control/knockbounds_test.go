@@ -89,9 +89,9 @@ func TestKnocksEnd(t *testing.T) {
 	t.Parallel()
 	for what, end := range map[string]func(b *bench, e controlapi.Enrolled, bob, carla Account) error{
 		"removed": func(b *bench, e controlapi.Enrolled, bob, carla Account) error {
-			_, err := b.People.Remove(b.t.Context(), e.Computer.ID, bob.ID)
+			_, err := b.People.Remove(b.t.Context(), e.Computer.ID, controlapi.Remove{AccountID: bob.ID})
 			if err == nil {
-				_, err = b.People.Remove(b.t.Context(), e.Computer.ID, carla.ID)
+				_, err = b.People.Remove(b.t.Context(), e.Computer.ID, controlapi.Remove{AccountID: carla.ID})
 			}
 			return err
 		},
@@ -117,7 +117,7 @@ func TestKnocksEnd(t *testing.T) {
 		},
 		"an agent that cannot answer": func(b *bench, e controlapi.Enrolled, _, carla Account) error {
 			b.apps(e, "notes", "home")
-			_, err := b.People.Remove(b.t.Context(), e.Computer.ID, carla.ID)
+			_, err := b.People.Remove(b.t.Context(), e.Computer.ID, controlapi.Remove{AccountID: carla.ID})
 			return err
 		},
 	} {

@@ -129,7 +129,7 @@ func (t *txn) useForm(accountID, form string) error {
 
 // MakeForOwner makes a password for the owner of a computer. It refuses as Make
 // does, and with CodeInvalid an app that the computer does not have.
-func (s *Passwords) MakeForOwner(ctx context.Context, computerID, appID, name string) (controlapi.MadePassword, error) {
+func (s *Passwords) MakeForOwner(ctx context.Context, computerID string, m controlapi.MakePassword) (controlapi.MadePassword, error) {
 	find := func(tx kv.Tx) (computer, error) {
 		return find[computer](tx, keyComputer(computerID), credentialUnknown())
 	}
@@ -138,7 +138,7 @@ func (s *Passwords) MakeForOwner(ctx context.Context, computerID, appID, name st
 		return controlapi.MadePassword{}, err
 	}
 	none := refuse(controlapi.CodeInvalid, "The server has not heard of that app of this computer yet. Try again in a moment.")
-	row := appPassword{AccountID: c.OwnerID, AppID: appID, Name: name}
+	row := appPassword{AccountID: c.OwnerID, AppID: m.App, Name: m.Name}
 	made, err := s.make(ctx, row, none, func(tx *txn) (computer, error) { return find(tx) })
 	return controlapi.MadePassword{ID: made.ID, Password: made.Password}, err
 }
@@ -290,9 +290,9 @@ func (t *txn) endAccountsPasswords(accountID string) error {
 
 // RevokeForComputer ends a password for a computer, whosever it is: it is the
 // owner's computer. It refuses with CodeNotFound when there is none of that id.
-func (s *Passwords) RevokeForComputer(ctx context.Context, computerID, id string) error {
+func (s *Passwords) RevokeForComputer(ctx context.Context, computerID string, r controlapi.RevokePassword) error {
 	return s.update(ctx, func(tx *txn) error {
-		ended, err := tx.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return row.ID == id })
+		ended, err := tx.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return row.ID == r.ID })
 		if err == nil && ended == 0 {
 			err = refuse(controlapi.CodeNotFound, "That app password has ended already.")
 		}

@@ -139,9 +139,9 @@ func TestAPasswordFromMakingToRevoking(t *testing.T) {
 	if got := k.told(); len(got) != 1 {
 		t.Errorf("after revoking the agent hears of %v", got)
 	}
-	wantRefusal(t, k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, made.ID), controlapi.CodeNotFound)
+	wantRefusal(t, k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, controlapi.RevokePassword{ID: made.ID}), controlapi.CodeNotFound)
 	k.wokenBy("a password revoked by the owner", func() {
-		programs.Must(t, k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, list[0].ID))
+		programs.Must(t, k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, controlapi.RevokePassword{ID: list[0].ID}))
 	})
 	if got := k.told(); len(got) != 0 || k.rows("password/") != 0 {
 		t.Errorf("left are %v", got)
@@ -152,16 +152,16 @@ func TestAPasswordFromMakingToRevoking(t *testing.T) {
 func TestTheOwnersPassword(t *testing.T) {
 	t.Parallel()
 	k := newKeyring(t)
-	made := ok[controlapi.MadePassword](t)(k.Passwords.MakeForOwner(t.Context(), k.owner.Computer.ID, "app3", " sync "))
+	made := ok[controlapi.MadePassword](t)(k.Passwords.MakeForOwner(t.Context(), k.owner.Computer.ID, controlapi.MakePassword{App: "app3", Name: " sync "}))
 	list := ok[[]controlapi.PasswordInfo](t)(k.Passwords.OfComputer(t.Context(), k.owner.Computer.ID))
 	if len(list) != 1 || list[0].ID != made.ID || list[0].AccountID != k.owner.AccountID || list[0].Name != "sync" || len(made.Password) != controlapi.PasswordLen {
 		t.Errorf("made %+v, listed %+v", made, list)
 	}
-	_, err := k.Passwords.MakeForOwner(t.Context(), k.owner.Computer.ID, "app4", "sync")
+	_, err := k.Passwords.MakeForOwner(t.Context(), k.owner.Computer.ID, controlapi.MakePassword{App: "app4", Name: "sync"})
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	_, err = k.Passwords.MakeForOwner(t.Context(), k.owner.Computer.ID, "", "sync")
+	_, err = k.Passwords.MakeForOwner(t.Context(), k.owner.Computer.ID, controlapi.MakePassword{Name: "sync"})
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	_, err = k.Passwords.MakeForOwner(t.Context(), "no such computer", "app1", "sync")
+	_, err = k.Passwords.MakeForOwner(t.Context(), "no such computer", controlapi.MakePassword{App: "app1", Name: "sync"})
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 }
 
@@ -176,15 +176,15 @@ func TestWhatEndsPasswords(t *testing.T) {
 	}{
 		"nothing": {func(keyring) error { return nil }, []string{"app1", "app2"}, []string{"app1"}},
 		"one app withdrawn": {func(k keyring) error {
-			_, err := k.People.Withdraw(k.t.Context(), k.owner.Computer.ID, k.bob.ID, "app1")
+			_, err := k.People.SetAccess(k.t.Context(), k.owner.Computer.ID, controlapi.SetAccess{AccountID: k.bob.ID, App: "app1"})
 			return err
 		}, []string{"app2"}, []string{"app1"}},
 		"an app withdrawn that he never had": {func(k keyring) error {
-			_, err := k.People.Withdraw(k.t.Context(), k.owner.Computer.ID, k.bob.ID, "app3")
+			_, err := k.People.SetAccess(k.t.Context(), k.owner.Computer.ID, controlapi.SetAccess{AccountID: k.bob.ID, App: "app3"})
 			return err
 		}, []string{"app1", "app2"}, []string{"app1"}},
 		"bob removed": {func(k keyring) error {
-			_, err := k.People.Remove(k.t.Context(), k.owner.Computer.ID, k.bob.ID)
+			_, err := k.People.Remove(k.t.Context(), k.owner.Computer.ID, controlapi.Remove{AccountID: k.bob.ID})
 			return err
 		}, nil, []string{"app1"}},
 		"bob left": {func(k keyring) error { return k.People.Leave(k.t.Context(), k.bob.ID, "maya") }, nil, []string{"app1"}},
@@ -298,7 +298,7 @@ func TestPasswordsRefused(t *testing.T) {
 	carl := ok[Account](t)(k.Accounts.ByEmail(t.Context(), "carl@example.com"))
 	eve := ok[Account](t)(k.Accounts.Ensure(t.Context(), "eve@example.com"))
 	gone := k.joined(k.owner.Computer.ID, "gone@example.com", "app1")
-	ok[controlapi.Person](t)(k.People.Remove(t.Context(), k.owner.Computer.ID, gone.ID))
+	ok[controlapi.Person](t)(k.People.Remove(t.Context(), k.owner.Computer.ID, controlapi.Remove{AccountID: gone.ID}))
 	used := NewPassword{Computer: "maya", AppID: "app1", Name: "a", Form: k.Passwords.NewForm()}
 	first := ok[MadePassword](t)(k.Passwords.Make(t.Context(), k.session(k.bob), used))
 
@@ -355,7 +355,7 @@ func TestPasswordsRefused(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wantRefusal(t, k.Passwords.RevokeForComputer(t.Context(), olga.Computer.ID, first.ID), controlapi.CodeNotFound)
+	wantRefusal(t, k.Passwords.RevokeForComputer(t.Context(), olga.Computer.ID, controlapi.RevokePassword{ID: first.ID}), controlapi.CodeNotFound)
 	if n := k.rows(""); n != rows {
 		t.Errorf("there were %d rows, and are %d", rows, n)
 	}
@@ -412,7 +412,7 @@ func TestTenThousandPasswordsAskedFor(t *testing.T) {
 	k := newKeyring(t)
 	codes := map[string]int{}
 	for range 10_000 {
-		_, err := k.Passwords.MakeForOwner(t.Context(), k.owner.Computer.ID, "app1", "again")
+		_, err := k.Passwords.MakeForOwner(t.Context(), k.owner.Computer.ID, controlapi.MakePassword{App: "app1", Name: "again"})
 		switch {
 		case err == nil:
 			codes["made"]++

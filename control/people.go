@@ -29,48 +29,38 @@ func eachPerson(tx kv.Tx, computerID string, fn func(person) error) error {
 	return eachValue(tx, keyPersons(computerID), func(_ string, p person) error { return fn(p) })
 }
 
-// Give gives a person one app this computer has approved, until what
-// controlapi.SetAccess.Until says.
-func (s *People) Give(ctx context.Context, computerID, accountID, appID, end string) (controlapi.Person, error) {
-	u, err := parseUntil(end, s.now())
-	if err != nil {
-		return controlapi.Person{}, err
+// SetAccess gives a person one app this computer has approved, or takes it away; one that
+// they never had is no error. A program knows no end: an app has the one that the owner gave
+// it, also where a program took it away before then.
+func (s *People) SetAccess(ctx context.Context, computerID string, a controlapi.SetAccess) (controlapi.Person, error) {
+	ev, u := personWithdrawn, until{keep: true}
+	if a.Granted {
+		ev = personGiven
 	}
-	return s.change(ctx, computerID, accountID, personGiven, u, appID)
-}
-
-// GiveByProgram is Give for a program of the computer, which knows no end: an app has the
-// one that the owner gave it, also where a program took it away before then.
-func (s *People) GiveByProgram(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personGiven, byProgram, appID)
-}
-
-// Withdraw takes one app from a person; one they never had is no error.
-func (s *People) Withdraw(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personWithdrawn, until{keep: true}, appID)
-}
-
-// WithdrawByProgram is Withdraw for a program of the computer; see GiveByProgram.
-func (s *People) WithdrawByProgram(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personWithdrawn, byProgram, appID)
+	switch {
+	case a.Program:
+		u = byProgram
+	case a.Granted:
+		var err error
+		if u, err = parseUntil(a.Until, s.now()); err != nil {
+			return controlapi.Person{}, err
+		}
+	}
+	return s.change(ctx, computerID, a.AccountID, ev, u, a.App)
 }
 
 // Remove ends a person's access to the whole computer, every session they have on it,
 // and the invitations still open. The row stays, so that the owner sees that the
-// removal happened.
-func (s *People) Remove(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personRemoved, until{keep: true})
-}
-
-// Undo is Remove for the owner who takes an invitation back: of somebody who was never on
-// the list before and has not accepted it, no row stays.
-func (s *People) Undo(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personUndone, until{keep: true})
-}
-
-// RemoveByProgram is Remove for a program of the computer; see GiveByProgram.
-func (s *People) RemoveByProgram(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personRemoved, byProgram)
+// removal happened. Only where the owner takes an invitation back (Undo), no row stays of
+// somebody who was never on the list before and has not accepted it.
+func (s *People) Remove(ctx context.Context, computerID string, r controlapi.Remove) (controlapi.Person, error) {
+	switch {
+	case r.Program:
+		return s.change(ctx, computerID, r.AccountID, personRemoved, byProgram)
+	case r.Undo:
+		return s.change(ctx, computerID, r.AccountID, personUndone, until{keep: true})
+	}
+	return s.change(ctx, computerID, r.AccountID, personRemoved, until{keep: true})
 }
 
 func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, u until, apps ...string) (controlapi.Person, error) {

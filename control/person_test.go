@@ -155,7 +155,7 @@ func TestPersonModel(t *testing.T) {
 				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
 				p := model[email]
 				end, u := anEnd(t)
-				_, err := b.People.Give(ctx, id, accounts[email], app, end)
+				_, err := b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: accounts[email], App: app, Granted: true, Until: end})
 				expect("grant", err, p.exists && slices.Contains(live, app))
 				if err == nil {
 					p.give(app, u)
@@ -164,7 +164,7 @@ func TestPersonModel(t *testing.T) {
 			"withdraw": func(t *rapid.T) {
 				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
 				p := model[email]
-				_, err := b.People.Withdraw(ctx, id, accounts[email], app)
+				_, err := b.People.SetAccess(ctx, id, controlapi.SetAccess{AccountID: accounts[email], App: app})
 				expect("withdraw", err, p.exists)
 				p.take(app)
 			},
@@ -174,7 +174,7 @@ func TestPersonModel(t *testing.T) {
 			"revoke": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]
-				_, err := b.People.Remove(ctx, id, accounts[email])
+				_, err := b.People.Remove(ctx, id, controlapi.Remove{AccountID: accounts[email]})
 				expect("revoke", err, p.exists)
 				if p.exists {
 					p.status, p.links, p.fresh = controlapi.PersonRemoved, nil, false
@@ -183,7 +183,7 @@ func TestPersonModel(t *testing.T) {
 			"undo an invitation": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]
-				_, err := b.People.Undo(ctx, id, accounts[email])
+				_, err := b.People.Remove(ctx, id, controlapi.Remove{AccountID: accounts[email], Undo: true})
 				expect("undo", err, p.exists)
 				if p.exists {
 					p.exists, p.status, p.links, p.fresh = !p.fresh, controlapi.PersonRemoved, nil, false
@@ -283,8 +283,8 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 	look("invited", true)
 	ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), b.invitation("bob@example.com"), "", home))
 	look("accepted", false)
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app2", ""))
-	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), id, account, "app1"))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app2", Granted: true}))
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1"}))
 	look("granted and withdrawn", false)
 	invite()
 	look("invited while active", false)
@@ -298,9 +298,9 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 		programs.Must(t, b.Sessions.End(t.Context(), c.account, c.session))
 		look("ended session "+c.session, c.ends)
 	}
-	ok[controlapi.Person](t)(b.People.Remove(t.Context(), id, account))
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), id, controlapi.Remove{AccountID: account}))
 	look("revoked", true)
-	ok[controlapi.Person](t)(b.People.Remove(t.Context(), id, account))
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), id, controlapi.Remove{AccountID: account}))
 	look("revoked again", false)
 	invite()
 	look("invited again", true)
@@ -317,9 +317,15 @@ func TestOwnerCannotBeChanged(t *testing.T) {
 			_, err := b.People.Invite(t.Context(), id, controlapi.Invite{Email: e.Email, Apps: []string{"app1"}})
 			return err
 		},
-		"grant":    func() error { _, err := b.People.Give(t.Context(), id, me, "app1", ""); return err },
-		"withdraw": func() error { _, err := b.People.Withdraw(t.Context(), id, me, "app1"); return err },
-		"revoke":   func() error { _, err := b.People.Remove(t.Context(), id, me); return err },
+		"grant": func() error {
+			_, err := b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: me, App: "app1", Granted: true})
+			return err
+		},
+		"withdraw": func() error {
+			_, err := b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: me, App: "app1"})
+			return err
+		},
+		"revoke": func() error { _, err := b.People.Remove(t.Context(), id, controlapi.Remove{AccountID: me}); return err },
 	}
 	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), id))
 	for name, try := range tries {

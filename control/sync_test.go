@@ -61,14 +61,23 @@ func TestEveryChangeIsTold(t *testing.T) {
 			_, err := b.People.AcceptInvitation(t.Context(), b.invitation("eve@example.com"), "", home)
 			return err
 		}},
-		{"grant", func() error { _, err := b.People.Give(t.Context(), id, account, "app2", ""); return err }},
-		{"withdraw", func() error { _, err := b.People.Withdraw(t.Context(), id, account, "app1"); return err }},
+		{"grant", func() error {
+			_, err := b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app2", Granted: true})
+			return err
+		}},
+		{"withdraw", func() error {
+			_, err := b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1"})
+			return err
+		}},
 		{"another app", func() error {
 			return b.Agents.PutApps(t.Context(), id, controlapi.Apps{Apps: []controlapi.App{{ID: "app3", Name: "app3", Label: "app3"}}})
 		}},
 		{"apps gone", func() error { return b.Agents.PutApps(t.Context(), id, controlapi.Apps{}) }},
 		{"sign out", func() error { return b.Sessions.SignOutEverywhere(t.Context(), account) }},
-		{"revoke", func() error { _, err := b.People.Remove(t.Context(), id, account); return err }},
+		{"revoke", func() error {
+			_, err := b.People.Remove(t.Context(), id, controlapi.Remove{AccountID: account})
+			return err
+		}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)

@@ -133,7 +133,7 @@ func TestVisitRefusesAlike(t *testing.T) {
 	invited := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "pending@example.com", Apps: []string{"app1"}}))
 	member := b.joined(e.Computer.ID, "member@example.com", "app1")
 	removed := b.joined(e.Computer.ID, "removed@example.com", "app1")
-	ok[controlapi.Person](t)(b.People.Remove(t.Context(), e.Computer.ID, removed.ID))
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), e.Computer.ID, controlapi.Remove{AccountID: removed.ID}))
 	stranger := ok[Account](t)(b.Accounts.Ensure(t.Context(), "stranger@example.com"))
 
 	at := func(name string) string {
@@ -270,10 +270,13 @@ func TestRedeemAfterAccessEnded(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(*bench, string, string) error{
 		"withdrawn": func(b *bench, c, a string) error {
-			_, err := b.People.Withdraw(t.Context(), c, a, "app1")
+			_, err := b.People.SetAccess(t.Context(), c, controlapi.SetAccess{AccountID: a, App: "app1"})
 			return err
 		},
-		"revoked": func(b *bench, c, a string) error { _, err := b.People.Remove(t.Context(), c, a); return err },
+		"revoked": func(b *bench, c, a string) error {
+			_, err := b.People.Remove(t.Context(), c, controlapi.Remove{AccountID: a})
+			return err
+		},
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func (p *controlPlane) forgetPeople(ctx context.Context) error {
 		if person.Role == controlapi.RoleOwner || person.Status == controlapi.PersonRemoved {
 			continue
 		}
-		if _, err := p.Service.People.Remove(ctx, p.computerID, person.AccountID); err != nil {
+		if _, err := p.Service.People.Remove(ctx, p.computerID, controlapi.Remove{AccountID: person.AccountID}); err != nil {
 			return words.Errorf("cannot end the access %s had on this computer alone: %w", person.Email, err)
 		}
 	}
@@ -28,7 +28,7 @@ func (p *controlPlane) forgetPeople(ctx context.Context) error {
 		return words.Errorf("cannot tell which remote clients had access on this computer alone: %w", err)
 	}
 	for _, g := range grants {
-		if err := p.Service.Grants.RevokeForComputer(ctx, p.computerID, g.ID); err != nil {
+		if err := p.Service.Grants.RevokeForComputer(ctx, p.computerID, controlapi.RevokeGrant{ID: g.ID}); err != nil {
 			return words.Errorf("cannot end the access %s had on this computer alone: %w", g.ClientName, err)
 		}
 	}

@@ -277,12 +277,12 @@ var causes = []cause{
 	{
 		name: "one app withdrawn elsewhere", refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			_, err := s.controlPlane.Service.People.Withdraw(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			_, err := s.controlPlane.Service.People.SetAccess(t.Context(), s.computerID(t), controlapi.SetAccess{AccountID: s.bobID, App: s.notesID})
 			return agentapi.Closed{}, err
 		},
 		spares: []string{otherApp, otherPerson},
 		undo: func(t *testing.T, s *scene) error {
-			_, err := s.controlPlane.Service.People.Give(t.Context(), s.computerID(t), s.bobID, s.notesID, "")
+			_, err := s.controlPlane.Service.People.SetAccess(t.Context(), s.computerID(t), controlapi.SetAccess{AccountID: s.bobID, App: s.notesID, Granted: true})
 			return err
 		},
 	},
@@ -308,7 +308,7 @@ var causes = []cause{
 	{
 		name: "the person revoked elsewhere", refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			_, err := s.controlPlane.Service.People.Remove(t.Context(), s.computerID(t), s.bobID)
+			_, err := s.controlPlane.Service.People.Remove(t.Context(), s.computerID(t), controlapi.Remove{AccountID: s.bobID})
 			return agentapi.Closed{}, err
 		},
 		spares: []string{otherPerson},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/test/programs"
 )
@@ -86,11 +87,11 @@ func TestFiguresElsewhere(t *testing.T) {
 	f.crowd(t, n.sockets)
 	computer := f.computerID(t)
 	withdraw := func() error {
-		_, err := f.elsewhere.People.Withdraw(t.Context(), computer, f.bobID, f.notesID)
+		_, err := f.elsewhere.People.SetAccess(t.Context(), computer, controlapi.SetAccess{AccountID: f.bobID, App: f.notesID})
 		return err
 	}
 	give := func() error {
-		_, err := f.elsewhere.People.Give(t.Context(), computer, f.bobID, f.notesID, "")
+		_, err := f.elsewhere.People.SetAccess(t.Context(), computer, controlapi.SetAccess{AccountID: f.bobID, App: f.notesID, Granted: true})
 		return err
 	}
 	f.measure(t, "a withdrawal at another node without news", n.sockets, n.trials, withdraw, give)

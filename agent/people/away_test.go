@@ -8,6 +8,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
@@ -163,7 +164,7 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	r.serveAndSync(t)
 	arrive := r.gate.holdSyncs()
 	defer arrive()
-	programs.MustDo(t)(r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes, ""))
+	programs.MustDo(t)(r.service.People.SetAccess(t.Context(), r.device.Computer.ID, controlapi.SetAccess{AccountID: id, App: notes, Granted: true}))
 	programs.MustDo(t)(r.owner.SetAccess(t.Context(), withdraw))
 	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || !pending[0].Sent {
 		t.Fatalf("denied %+v, changes %+v", denied, pending)

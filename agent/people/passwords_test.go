@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 )
 
@@ -94,7 +95,7 @@ func TestPasswordsEndElsewhere(t *testing.T) {
 	r.publish(t, "notes", "Notes")
 	r.publish(t, "wiki", "Wiki")
 	one, two := r.made(t, "notes", "one"), r.made(t, "wiki", "two")
-	programs.Must(t, r.service.Passwords.RevokeForComputer(t.Context(), r.device.Computer.ID, one.ID))
+	programs.Must(t, r.service.Passwords.RevokeForComputer(t.Context(), r.device.Computer.ID, controlapi.RevokePassword{ID: one.ID}))
 	if all := r.passwords(t); len(all) != 1 || all[two.ID].Name != "two" {
 		t.Errorf("listed %+v", all)
 	}
@@ -149,7 +150,7 @@ func TestPasswordRevokedBeforeItWasSeen(t *testing.T) {
 	r.serveAndSync(t)
 	arrive := r.gate.holdSyncs()
 	defer arrive()
-	made, err := r.service.Passwords.MakeForOwner(t.Context(), r.device.Computer.ID, all[0].AppID, "unseen")
+	made, err := r.service.Passwords.MakeForOwner(t.Context(), r.device.Computer.ID, controlapi.MakePassword{App: all[0].AppID, Name: "unseen"})
 	programs.Must(t, err)
 	programs.MustDo(t)(r.owner.RevokePassword(t.Context(), made.ID))
 	denied, pending := r.left(t)

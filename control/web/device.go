@@ -228,11 +228,7 @@ func (h *handler) enrol(w http.ResponseWriter, r *http.Request) error {
 		return controlapi.Outdated()
 	}
 	started, err := h.svc.Enrolment.Begin(r.Context(), body, clientAddr(r))
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, started)
-	return nil
+	return reply(w, started, err)
 }
 
 func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
@@ -244,11 +240,7 @@ func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
 		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: controlapi.SayOutdated}
 	}
 	enrolled, err := h.svc.Enrolment.Poll(r.Context(), body.DeviceCode)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, enrolled)
-	return nil
+	return reply(w, enrolled, err)
 }
 
 // endCredential ends the credential it is asked with.

@@ -112,7 +112,7 @@ func TestSharesEndOnAnotherNode(t *testing.T) {
 	b := newRigOn(t, openStore(t, database), shared)
 	c := b.client() // of the same computer, with its newest credential
 	end := soon(t, func(end string) error {
-		_, err := a.svc.People.Give(t.Context(), b.owner.Computer.ID, bob.AccountID, "app1", end)
+		_, err := a.svc.People.SetAccess(t.Context(), b.owner.Computer.ID, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: end})
 		return err
 	})
 	a.stop()

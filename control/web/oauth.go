@@ -79,26 +79,3 @@ func grantRows(l words.Language, grants []control.AccountGrant) []grantRow {
 	}
 	return out
 }
-
-// listGrants and endGrant are the owner's side, through the agent of their
-// computer.
-func (h *handler) listGrants(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	grants, err := h.svc.Grants.OfComputer(r.Context(), c.ID)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, controlapi.Grants{Grants: grants})
-	return nil
-}
-
-func (h *handler) endGrant(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	var body controlapi.RevokeGrant
-	if err := readJSON(w, r, &body); err != nil {
-		return err
-	}
-	if err := h.svc.Grants.RevokeForComputer(r.Context(), c.ID, body.ID); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}

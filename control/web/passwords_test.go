@@ -331,7 +331,7 @@ func TestPasswordsInRaces(t *testing.T) {
 			var first atomic.Bool
 			race(9, func() bool {
 				if first.CompareAndSwap(false, true) {
-					_, err := r.svc.People.Remove(t.Context(), r.owner.Computer.ID, p.AccountID)
+					_, err := r.svc.People.Remove(t.Context(), r.owner.Computer.ID, controlapi.Remove{AccountID: p.AccountID})
 					if err != nil {
 						t.Error(err)
 					}
@@ -352,7 +352,7 @@ func TestPasswordsInRaces(t *testing.T) {
 		owner.Account = must(r.svc.Accounts.ByEmail(t.Context(), "maya@example.com"))
 		revoked := r.told()[:2]
 		for _, p := range revoked {
-			must(0, r.svc.Passwords.RevokeForComputer(t.Context(), r.owner.Computer.ID, p.ID))
+			must(0, r.svc.Passwords.RevokeForComputer(t.Context(), r.owner.Computer.ID, controlapi.RevokePassword{ID: p.ID}))
 		}
 		won = race(8, func() bool { // one form, sent eight times at once
 			_, err := r.svc.Passwords.Make(t.Context(), owner, control.NewPassword{Computer: "maya", AppID: "app1", Name: "x", Form: form})

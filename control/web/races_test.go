@@ -131,7 +131,7 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 	for what, end := range map[string]func(*rig, *remote, []string) error{
 		"the grants are revoked": func(r *rig, c *remote, grants []string) error {
 			for _, id := range grants {
-				if err := r.svc.Grants.RevokeForComputer(r.t.Context(), r.owner.Computer.ID, id); err != nil {
+				if err := r.svc.Grants.RevokeForComputer(r.t.Context(), r.owner.Computer.ID, controlapi.RevokeGrant{ID: id}); err != nil {
 					return err
 				}
 			}
@@ -143,7 +143,7 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 		},
 		"the person is revoked": func(r *rig, _ *remote, _ []string) error {
 			ben := must(r.svc.Accounts.ByEmail(r.t.Context(), "ben@example.com"))
-			_, err := r.svc.People.Remove(r.t.Context(), r.owner.Computer.ID, ben.ID)
+			_, err := r.svc.People.Remove(r.t.Context(), r.owner.Computer.ID, controlapi.Remove{AccountID: ben.ID})
 			return err
 		},
 		"the computer is removed": func(r *rig, _ *remote, _ []string) error {
@@ -249,7 +249,7 @@ func TestAcceptingWhileRevoking(t *testing.T) {
 				}
 			})
 			both.Go(func() {
-				if _, err := r.svc.People.Remove(t.Context(), r.owner.Computer.ID, p.AccountID); err != nil {
+				if _, err := r.svc.People.Remove(t.Context(), r.owner.Computer.ID, controlapi.Remove{AccountID: p.AccountID}); err != nil {
 					t.Error(err)
 				}
 			})

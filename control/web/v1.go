@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -56,29 +57,31 @@ func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWrit
 	}
 }
 
-func (h *handler) putApps(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	var body controlapi.Apps
-	if err := readJSON(w, r, &body); err != nil {
-		return err
+// asked serves what a computer sends in JSON: it is answered with what call makes of it.
+func asked[Ask, Answer any](call func(ctx context.Context, computerID string, ask Ask) (Answer, error)) deviceHandler {
+	return func(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+		var body Ask
+		if err := readJSON(w, r, &body); err != nil {
+			return err
+		}
+		made, err := call(r.Context(), c.ID, body)
+		return reply(w, made, err)
 	}
-	if err := h.svc.Agents.PutApps(r.Context(), c.ID, body); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }
 
-func (h *handler) redeem(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	var body controlapi.Redeem
-	if err := readJSON(w, r, &body); err != nil {
-		return err
+// noted is asked for what needs no answer.
+func noted[Ask any](call func(ctx context.Context, computerID string, ask Ask) error) deviceHandler {
+	return func(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+		var body Ask
+		if err := readJSON(w, r, &body); err != nil {
+			return err
+		}
+		if err := call(r.Context(), c.ID, body); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
-	visitor, err := h.svc.Visits.Redeem(r.Context(), c.ID, body)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, visitor)
-	return nil
 }
 
 const getOrOptions = "GET, OPTIONS"

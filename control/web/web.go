@@ -151,20 +151,20 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathEnrolToken, tierDevice, h.pollEnrolment},
 		{"DELETE", controlapi.PathComputer, tierDevice, h.device(h.endCredential)},
 		{"GET", controlapi.PathSync, tierDevice, h.sync},
-		{"PUT", controlapi.PathApps, tierDevice, h.device(h.putApps)},
-		{"POST", controlapi.PathVisits, tierDevice, h.visited(h.redeem)},
+		{"PUT", controlapi.PathApps, tierDevice, h.device(noted(svc.Agents.PutApps))},
+		{"POST", controlapi.PathVisits, tierDevice, h.visited(asked(svc.Visits.Redeem))},
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
-		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(h.invite)},
-		{"POST", controlapi.PathPeopleInvitations, tierDevice, h.device(h.inviteAll)},
-		{"POST", controlapi.PathPeopleLink, tierDevice, h.device(h.invitationLink)},
-		{"POST", controlapi.PathPeopleAccess, tierDevice, h.device(h.setAccess)},
-		{"POST", controlapi.PathPeopleRemove, tierDevice, h.device(h.removePerson)},
-		{"POST", controlapi.PathKnocksAnswer, tierDevice, h.device(h.answerKnock)},
+		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(asked(svc.People.Invite))},
+		{"POST", controlapi.PathPeopleInvitations, tierDevice, h.device(asked(svc.People.InviteAll))},
+		{"POST", controlapi.PathPeopleLink, tierDevice, h.device(asked(svc.People.Link))},
+		{"POST", controlapi.PathPeopleAccess, tierDevice, h.device(asked(svc.People.SetAccess))},
+		{"POST", controlapi.PathPeopleRemove, tierDevice, h.device(asked(svc.People.Remove))},
+		{"POST", controlapi.PathKnocksAnswer, tierDevice, h.device(asked(svc.Knocks.Answer))},
 		{"GET", controlapi.PathGrants, tierDevice, h.device(h.listGrants)},
-		{"POST", controlapi.PathGrantsRevoke, tierDevice, h.device(h.endGrant)},
+		{"POST", controlapi.PathGrantsRevoke, tierDevice, h.device(noted(svc.Grants.RevokeForComputer))},
 		{"GET", controlapi.PathPasswords, tierDevice, h.device(h.listPasswords)},
-		{"POST", controlapi.PathPasswords, tierDevice, h.device(h.makeOwnersPassword)},
-		{"POST", controlapi.PathPasswordsRevoke, tierDevice, h.device(h.endPassword)},
+		{"POST", controlapi.PathPasswords, tierDevice, h.device(asked(svc.Passwords.MakeForOwner))},
+		{"POST", controlapi.PathPasswordsRevoke, tierDevice, h.device(noted(svc.Passwords.RevokeForComputer))},
 	}
 	return h
 }
@@ -337,6 +337,15 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
+}
+
+// reply writes what was asked for, unless there is an error instead.
+func reply(w http.ResponseWriter, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, v)
+	return nil
 }
 
 func (h *handler) showError(w http.ResponseWriter, r *http.Request, e *controlapi.Error) {
