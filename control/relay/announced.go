@@ -46,10 +46,15 @@ func (a *announced) RemoteAddr() net.Addr { return a.remote }
 func (a *announced) LocalAddr() net.Addr  { return a.local }
 
 // withoutHeader is the connection whose bytes are copied: the kernel is asked to do
-// that, and knows nothing of announcements.
+// that, and knows nothing of announcements, nor of what nodes said to each other before.
 func withoutHeader(s stream) stream {
-	if a, ok := s.(*announced); ok {
-		return a.stream
+	switch s := s.(type) {
+	case *announced:
+		return s.stream
+	case *peerStream:
+		if s.stream == stream(s.raw) {
+			return s.raw
+		}
 	}
 	return s
 }

@@ -22,12 +22,15 @@ import (
 // request (the visitor's address, the one it connected to, and its first bytes),
 // the second answers with one byte, and from then on both copy. No visitor is
 // passed on twice. The connection is TLS, in which both sides have shown that they
-// belong to this control plane.
+// belong to this control plane, up to that byte: what the visitor says after the
+// ClientHello is TLS of its own, which a second layer would make six times as dear, and
+// the kernel moves it. Who answers a certificate authority's challenge stays inside.
 const (
 	peerHead = 2*(16+2) + 2 // bytes: two addresses with ports, and a length
 
 	peerHere    = 1 // the tunnel is here
 	peerUnknown = 2 // it is not, any more
+	peerBare    = 3 // it is here, and what follows is not inside the nodes' TLS
 
 	peerDial      = 2 * time.Second
 	peerHandshake = 5 * time.Second
@@ -122,7 +125,7 @@ func (r *Relay) touch(host string) {
 
 // peerStream is a connection between two nodes that stands for a visitor's.
 type peerStream struct {
-	stream        // the TLS on raw
+	stream        // the TLS on raw, or raw where what is said is bare
 	raw           *net.TCPConn
 	remote, local net.Addr
 	from          string // the node that passes the visitor on, where it is taken over
@@ -170,7 +173,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	for node := range found.each(tried) {
 		var peer *peerStream
 		if peer, err = r.offer(round, found.sure, node, conn, p); err == nil {
-			f := &flow{visitor: withoutHeader(conn), agent: peer, passed: true}
+			f := &flow{visitor: withoutHeader(conn), agent: withoutHeader(peer), passed: true}
 			if !r.routes.join(away, nil, f) {
 				peer.reset()
 				err = errSessionOver
@@ -229,7 +232,7 @@ func (r *Relay) callPeer(ctx context.Context, node nodeRow, conn stream, p *pref
 	if err != nil {
 		return nil, err
 	}
-	secure := tls.Client(raw, r.peerTLS.client(node.Node))
+	secure := tls.Client(&byRecord{Conn: raw}, r.peerTLS.client(node.Node))
 	peer := &peerStream{stream: secure, raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
 	if err = secure.HandshakeContext(limited); err == nil {
 		err = peer.ask(ctx, appendPeerRequest(nil, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()), p.bytes()), peerAnswer)
@@ -270,12 +273,38 @@ func (s *peerStream) ask(ctx context.Context, request []byte, wait time.Duration
 		return err
 	}
 	switch answer[0] {
+	case peerBare:
+		s.stream = s.raw
+		fallthrough
 	case peerHere:
 		return s.SetDeadline(time.Time{})
 	case peerUnknown:
 		return errUnknownHost
 	}
 	return fmt.Errorf("it answered with %d", answer[0])
+}
+
+// byRecord reads no further than to the end of a record of TLS, so that what follows the
+// last one is left to who reads the connection itself.
+type byRecord struct {
+	net.Conn
+	head [5]byte // type, version and length (RFC 8446, 5.1)
+	read int     // of head
+	left int     // of the record behind it
+}
+
+func (r *byRecord) Read(b []byte) (int, error) {
+	if r.read < len(r.head) {
+		n, err := r.Conn.Read(b[:min(len(b), len(r.head)-r.read)])
+		r.read += copy(r.head[r.read:], b[:n])
+		r.left = int(binary.BigEndian.Uint16(r.head[3:]))
+		return n, err
+	}
+	n, err := r.Conn.Read(b[:min(len(b), r.left)])
+	if r.left -= n; r.left == 0 {
+		r.read = 0
+	}
+	return n, err
 }
 
 // appendPeerRequest writes the two addresses, as IPv6 with port, and the

@@ -284,6 +284,130 @@ func TestVisitorsAtAnotherNode(t *testing.T) {
 	}
 }
 
+// tap writes down what is said at an address to one behind it, and back.
+type tap struct {
+	net.Listener
+	mu   sync.Mutex
+	said []byte // guarded by mu
+}
+
+func (p *tap) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = append(p.said, b...)
+	return len(b), nil
+}
+
+func (p *tap) heard(what []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Contains(p.said, what)
+}
+
+func (p *tap) run(behind string) {
+	for {
+		conn, err := p.Accept()
+		if err != nil {
+			return
+		}
+		on, err := net.Dial("tcp", behind)
+		if err != nil {
+			_ = conn.Close()
+			return
+		}
+		for _, way := range [][2]net.Conn{{conn, on}, {on, conn}} {
+			go func() {
+				_, _ = io.Copy(way[1], io.TeeReader(way[0], p))
+				_ = way[1].(*net.TCPConn).CloseWrite()
+			}()
+		}
+	}
+}
+
+// Who listens between two nodes hears neither whom a visitor visits nor any of a visit that
+// could answer a certificate authority's challenge: the nodes' TLS has both in it. What
+// follows an ordinary ClientHello is the visitor's own TLS, which the kernel moves.
+func TestWhatIsSaidBetweenNodes(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	between := &tap{Listener: l}
+	t.Cleanup(func() { _ = l.Close() })
+	store := sharedStore(t, nil)
+	one := serveNode(t, store, "one", nil)
+	two := serveNode(t, store, "two", func(c *Config) {
+		go between.run(c.Peers.Address)
+		c.Peers.Address, c.VisitorWait = l.Addr().String(), time.Second
+	})
+	one.sees(t, 2)
+	visitor, data, hello := connectAgent(t, two.addr, "maya").visitedAt(one.addr)
+	receives(t, data, string(hello))
+	exchange(t, data, visitor, "an answer")
+	exchange(t, visitor, data, "a request")
+	if !between.heard([]byte("an answer")) || !between.heard([]byte("a request")) {
+		t.Error("an ordinary visit is inside the nodes' TLS")
+	}
+	challenge := recordHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{acmeALPN}})
+	answered(t, "a challenge, for which the agent opens nothing", visit(t, one.addr, challenge), alertRecord(alertInternalError))
+	if two.Stats().TakenOver < 2 || between.heard(alertRecord(alertInternalError)) {
+		t.Error("what a challenge is answered can be heard")
+	}
+	if between.heard([]byte("maya")) {
+		t.Error("whom a visitor visits can be heard")
+	}
+}
+
+// gathering keeps what is written until it is let out at once.
+type gathering struct {
+	net.Conn
+	gathers bool
+	kept    []byte
+}
+
+func (g *gathering) Write(b []byte) (int, error) {
+	if g.gathers {
+		g.kept = append(g.kept, b...)
+		return len(b), nil
+	}
+	return g.Conn.Write(b)
+}
+
+// What arrives together with the answer that ends the nodes' TLS is not lost in it.
+func TestWhatComesWithTheAnswerIsNotLost(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	keys, err := newPeerTLS(always(peerSecret), "two", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		raw, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _, takes := keys.known()
+		out := &gathering{Conn: raw}
+		secure := tls.Server(out, takes)
+		_ = secure.Handshake()
+		out.gathers = true
+		_, _ = secure.Write([]byte{peerBare})
+		_, _ = raw.Write(append(out.kept, "bare"...))
+	}()
+	raw := dial(t, l.Addr().String())
+	s := &peerStream{stream: tls.Client(&byRecord{Conn: raw}, keys.client("two")), raw: raw}
+	if err := s.ask(t.Context(), []byte("?"), longest); err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.SetReadDeadline(time.Now().Add(longest))
+	receives(t, s, "bare")
+}
+
 // A kick at the node of the tunnel ends visits that came in by the other.
 func TestKickReachesVisitorsAtAnotherNode(t *testing.T) {
 	t.Parallel()

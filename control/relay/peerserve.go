@@ -43,7 +43,8 @@ func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func(
 	if err := conn.SetDeadline(time.Now().Add(peerHandshake)); err != nil {
 		return err
 	}
-	secure := tls.Server(conn, r.peerTLS.server())
+	_, _, takes := r.peerTLS.known()
+	secure := tls.Server(conn, takes)
 	ctx, cancel := context.WithTimeout(life, peerHandshake)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -79,8 +80,15 @@ func (r *Relay) takeOver(life context.Context, visitor *peerStream, p *preface, 
 		_ = visitor.Close() // who asked may have gone with the answer
 		return err
 	}
-	if _, err := visitor.Write([]byte{peerHere}); err != nil {
+	answer := byte(peerBare)
+	if p.hello.offers(acmeALPN) {
+		answer = peerHere
+	}
+	if _, err := visitor.Write([]byte{answer}); err != nil {
 		return err
+	}
+	if answer == peerBare { // who asked has said nothing since
+		visitor.stream = visitor.raw
 	}
 	if err := visitor.SetDeadline(time.Time{}); err != nil {
 		return err

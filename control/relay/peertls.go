@@ -80,6 +80,7 @@ type peerTLS struct {
 	all   []*authority // of the secrets when they were asked for last
 	pool  *x509.CertPool
 	cache tls.ClientSessionCache
+	takes *tls.Config // of connections from other nodes; it and cache resume what was said under these secrets alone
 	cert  *tls.Certificate
 	made  time.Time
 	over  int // how often an authority has ended
@@ -119,6 +120,7 @@ func (p *peerTLS) renewed() error {
 		p.all = append(p.all, a)
 		p.pool.AddCert(a.cert)
 	}
+	p.takes = p.server()
 	if slices.ContainsFunc(before, func(a *authority) bool { return !p.trusts(a.cert) }) {
 		p.over++
 	}
@@ -173,26 +175,26 @@ func (p *peerTLS) certificate() (*tls.Certificate, error) {
 	return p.cert, nil
 }
 
-// known is whom this node knows now.
-func (p *peerTLS) known() (*x509.CertPool, tls.ClientSessionCache) {
+// known is whom this node knows now: of connections to them, and from them.
+func (p *peerTLS) known() (*x509.CertPool, tls.ClientSessionCache, *tls.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.renewed() // then nobody is
-	return p.pool, p.cache
+	return p.pool, p.cache, p.takes
 }
 
+// server is of connections from other nodes. mu is held.
 func (p *peerTLS) server() *tls.Config {
-	pool, _ := p.known()
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN}, Time: p.now,
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: p.pool,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
 }
 
 // client is for a connection to the node of that name and no other.
 func (p *peerTLS) client(node string) *tls.Config {
-	pool, cache := p.known()
+	pool, cache, _ := p.known()
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN}, Time: p.now,
 		RootCAs: pool, ServerName: node + peerSuffix, ClientSessionCache: cache,
@@ -225,15 +227,17 @@ func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() (
 	return func() (*tls.Config, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		if pool, _ := p.known(); last == nil || last.RootCAs != pool {
-			last = p.news()
-		}
+		pool, _, _ := p.known()
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if last == nil || last.RootCAs != pool {
+			last = p.news()
+		}
 		return last, p.over
 	}, nil
 }
 
+// news is of both sides of news. mu is held.
 func (p *peerTLS) news() *tls.Config {
 	c := p.server()
 	c.NextProtos, c.RootCAs = []string{newsALPN}, c.ClientCAs

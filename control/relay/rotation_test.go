@@ -78,6 +78,35 @@ func TestPeersGoOverToAnotherSecret(t *testing.T) {
 
 var oldSecret, newSecret = bytes.Repeat([]byte("o"), 32), bytes.Repeat([]byte("n"), 32)
 
+// Nodes that have met go on with what they agreed on, and not beyond the secret by which they
+// did.
+func TestNodesResume(t *testing.T) {
+	t.Parallel()
+	var r ring
+	r.set(oldSecret)
+	two := serveNode(t, sharedStore(t, nil), "two", func(c *Config) { c.Peers.Secrets = r.secrets })
+	one, err := newPeerTLS(r.secrets, "one", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := appendPeerRequest(nil, netip.AddrPort{}, netip.AddrPort{}, recordHello(t, &tls.Config{ServerName: "maya.localhost"}))
+	for i, want := range []bool{false, true, false, true} {
+		if i == 2 {
+			r.set(newSecret)
+		}
+		conn := tls.Client(dial(t, two.peer), one.client("two"))
+		if _, err := conn.Write(request); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, []byte{peerUnknown}) {
+			t.Fatalf("%x, %v", got, err)
+		}
+		if got := conn.ConnectionState().DidResume; got != want {
+			t.Errorf("connection %d goes on with what was before: %t", i, got)
+		}
+	}
+}
+
 // Where no secret can be had nobody is a node.
 func TestNobodyIsANodeWithoutASecret(t *testing.T) {
 	t.Parallel()
@@ -86,7 +115,7 @@ func TestNobodyIsANodeWithoutASecret(t *testing.T) {
 	p, err := newPeerTLS(r.secrets, "one", time.Now)
 	programs.Must(t, err)
 	r.set()
-	if !p.server().ClientCAs.Equal(x509.NewCertPool()) {
+	if _, _, takes := p.known(); !takes.ClientCAs.Equal(x509.NewCertPool()) {
 		t.Error("somebody is known")
 	}
 	if _, err := p.certificate(); err == nil {
