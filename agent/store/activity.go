@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 )
 
 const (
@@ -44,7 +43,7 @@ type activityCounts struct {
 
 // share is one of the two buckets in a transaction that changes it.
 type share struct {
-	lines *bolt.Bucket
+	lines *boltfile.Bucket
 	count *uint64
 	own   uint64 // lines that the other never pushes out
 }
@@ -55,7 +54,7 @@ func (s *Store) changeActivity(fn func(visits, decisions *share) error) error {
 	counts.mu.Lock()
 	defer counts.mu.Unlock()
 	most := counts.most
-	err := s.update(func(tx *bolt.Tx) error {
+	err := s.update(func(tx *boltfile.Tx) error {
 		visits := &share{lines: tx.Bucket(activityBucket), count: &counts.visits, own: most - most/decisionsShare}
 		decisions := &share{lines: tx.Bucket(decisionsBucket), count: &counts.decisions, own: most / decisionsShare}
 		if !counts.known {
@@ -133,7 +132,7 @@ func (s *Store) AddActivity(lines ...agentapi.Activity) error {
 // when nothing is.
 func (s *Store) SweepActivity(now time.Time) error {
 	cutoff, old := now.Add(-ActivityLife), false
-	err := s.view(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *boltfile.Tx) error {
 		for _, name := range [][]byte{activityBucket, decisionsBucket} {
 			_, raw := tx.Bucket(name).Cursor().First()
 			old = old || raw != nil && activityAt(raw).Before(cutoff)
@@ -191,7 +190,7 @@ func (s *Store) ClearActivity() error {
 
 // shareActivity is a migration: what is no visit goes to a bucket of its own, under
 // its number.
-func shareActivity(tx *bolt.Tx) error {
+func shareActivity(tx *boltfile.Tx) error {
 	decisions, err := tx.CreateBucketIfNotExists(decisionsBucket)
 	if err != nil {
 		return err

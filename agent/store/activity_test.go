@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 	"porchlight/test/programs"
 )
 
@@ -48,7 +47,7 @@ func TestActivityIsBounded(t *testing.T) {
 		t.Errorf("after clearing: %+v, %v", lines, err)
 	}
 	programs.Must(t, s.AddActivity(agentapi.Activity{At: at, App: "new", Kind: agentapi.ActivityOpened}))
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		k, _ := tx.Bucket(activityBucket).Cursor().First()
 		if n := binary.BigEndian.Uint64(k); n != most+252 {
 			t.Errorf("the next number is %d", n)
@@ -64,7 +63,7 @@ func TestDamagedActivity(t *testing.T) {
 	s := openDir(t, t.TempDir())
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	programs.Must(t, s.AddActivity(agentapi.Activity{At: at, App: "first", Kind: agentapi.ActivityOpened}, agentapi.Activity{At: at, App: "second", Kind: agentapi.ActivityOpened}))
-	err := s.update(func(tx *bolt.Tx) error {
+	err := s.update(func(tx *boltfile.Tx) error {
 		return tx.Bucket(activityBucket).Put(binary.BigEndian.AppendUint64(nil, 1), []byte("{"))
 	})
 	programs.Must(t, err)
@@ -81,7 +80,7 @@ func TestDamagedActivity(t *testing.T) {
 func TestDamagedDarkIsAnError(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
-	err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, []byte("yesterday")) })
+	err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, []byte("yesterday")) })
 	programs.Must(t, err)
 	if since, err := s.DarkSince(); err == nil {
 		t.Errorf("dark since %v", since)

@@ -9,6 +9,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 )
 
 // ActivityQuery is what part of the activity is wanted, newest first.
@@ -34,7 +35,7 @@ func (s *Store) ActivityPage(q ActivityQuery) (lines []agentapi.Activity, next u
 	if q.Before == 0 {
 		q.Before = math.MaxUint64
 	}
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		r := newestFirst(tx, q)
 		for seen := 0; len(lines) < q.Limit; seen++ {
 			key, raw := r.next()
@@ -70,7 +71,7 @@ type reading struct {
 	key, raw []byte // that come next; nil at the end
 }
 
-func newestFirst(tx *bolt.Tx, q ActivityQuery) (r reverse) {
+func newestFirst(tx *boltfile.Tx, q ActivityQuery) (r reverse) {
 	for _, name := range [][]byte{activityBucket, decisionsBucket} {
 		if visits := bytes.Equal(name, activityBucket); q.Group != "" && visits != (q.Group == agentapi.GroupVisits) {
 			continue

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 )
 
 // maxNotices is how many notices are kept; the oldest go first, but for those
@@ -128,7 +127,7 @@ type AppChange struct {
 // Apps reads all of it in one transaction.
 func (s *Store) Apps() (Apps, error) {
 	all := Apps{Apps: map[string]App{}, Denials: map[string]Denial{}, Formers: map[string][]string{}}
-	err := s.view(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *boltfile.Tx) error {
 		if err := getNamed(tx.Bucket(appsBucket), all.Apps); err != nil {
 			return err
 		}
@@ -153,7 +152,7 @@ func (s *Store) Apps() (Apps, error) {
 // older one of the same kind about the same app, so that an app that keeps
 // changing cannot push the others out.
 func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
-	return s.changeNotices("store the app "+c.Name, func(tx *bolt.Tx) error {
+	return s.changeNotices("store the app "+c.Name, func(tx *boltfile.Tx) error {
 		if err := putOrDelete(tx.Bucket(appsBucket), c.Name, c.App); err != nil {
 			return err
 		}
@@ -176,7 +175,7 @@ func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 // first.
 const maxFormers = 32
 
-func addFormer(b *bolt.Bucket, name, id string) error {
+func addFormer(b *boltfile.Bucket, name, id string) error {
 	if id == "" {
 		return nil
 	}
@@ -193,7 +192,7 @@ func WithFormer(ids []string, id string) []string {
 	return ids[max(0, len(ids)-maxFormers):]
 }
 
-func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
+func addNotice(tx *boltfile.Tx, n agentapi.Notice) error {
 	// The sequence is stored with the bucket: IDs never repeat, even when the
 	// notices before are gone.
 	id, err := tx.Bucket(noticesBucket).NextSequence()

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	bolt "go.etcd.io/bbolt"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 	"porchlight/test/programs"
 )
 
@@ -137,7 +137,7 @@ func TestDamagedRecordIsNamed(t *testing.T) {
 		t.Run(string(bucket), func(t *testing.T) {
 			t.Parallel()
 			s := openDir(t, t.TempDir())
-			err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(bucket).Put([]byte("notes"), []byte(`{"at`)) })
+			err := s.update(func(tx *boltfile.Tx) error { return tx.Bucket(bucket).Put([]byte("notes"), []byte(`{"at`)) })
 			programs.Must(t, err)
 			if _, err := s.Apps(); err == nil || !strings.Contains(err.Error(), "damaged") {
 				t.Errorf("reading a damaged record gives %v", err)

@@ -3,7 +3,7 @@ package store
 import (
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"porchlight/internal/boltfile"
 )
 
 var denyBucket = []byte("deny")
@@ -31,10 +31,10 @@ func (d DenyRecord) key() []byte {
 
 // AddDenyRecord stores one; adding it again keeps the first time.
 func (s *Store) AddDenyRecord(d DenyRecord) error {
-	return s.update(func(tx *bolt.Tx) error { return putDeny(tx, d) })
+	return s.update(func(tx *boltfile.Tx) error { return putDeny(tx, d) })
 }
 
-func putDeny(tx *bolt.Tx, d DenyRecord) error {
+func putDeny(tx *boltfile.Tx, d DenyRecord) error {
 	b := tx.Bucket(denyBucket)
 	if b.Get(d.key()) != nil {
 		return nil
@@ -45,10 +45,10 @@ func putDeny(tx *bolt.Tx, d DenyRecord) error {
 // DenyRecords returns all of them. A damaged record is an error, because to skip it
 // would give somebody access again.
 func (s *Store) DenyRecords() (all []DenyRecord, err error) {
-	err = s.view(func(tx *bolt.Tx) error { all, err = readDenyRecords(tx); return err })
+	err = s.view(func(tx *boltfile.Tx) error { all, err = readDenyRecords(tx); return err })
 	return all, err
 }
 
-func readDenyRecords(tx *bolt.Tx) ([]DenyRecord, error) {
+func readDenyRecords(tx *boltfile.Tx) ([]DenyRecord, error) {
 	return getAll[DenyRecord](tx.Bucket(denyBucket), "a stored deny record")
 }

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 	"porchlight/test/programs"
 )
 
@@ -100,7 +99,7 @@ func TestOlderActivityIsShared(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir)
 	kinds := []string{agentapi.ActivityOpened, agentapi.ActivityInvited, agentapi.ActivityClient, agentapi.ActivityRemoved}
-	err := s.update(func(tx *bolt.Tx) error {
+	err := s.update(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(activityBucket)
 		for i, kind := range kinds {
 			raw, err := json.Marshal(map[string]any{"at": noon.Add(time.Duration(i) * time.Second), "email": "bob@x", "app": "Notes", "kind": kind})

@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/control/controlapi"
+	"porchlight/internal/boltfile"
 )
 
 // BecomeComputer forgets the snapshot, what is kept with it, and every session,
@@ -16,7 +15,7 @@ import (
 // against. What the owner approved on this computer stays.
 func (s *Store) BecomeComputer(id string) error {
 	var other bool
-	look := func(tx *bolt.Tx) error {
+	look := func(tx *boltfile.Tx) error {
 		raw := tx.Bucket(snapshotBucket).Get(snapshotKey)
 		if raw == nil {
 			return nil
@@ -28,7 +27,7 @@ func (s *Store) BecomeComputer(id string) error {
 	if err := s.view(look); err != nil || !other {
 		return err
 	}
-	err := s.update(func(tx *bolt.Tx) error {
+	err := s.update(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(snapshotBucket)
 		if err := b.Delete(snapshotKey); err != nil {
 			return err

@@ -1,7 +1,7 @@
 package store
 
 import (
-	bolt "go.etcd.io/bbolt"
+	"porchlight/internal/boltfile"
 )
 
 var (
@@ -24,7 +24,7 @@ type Instance struct {
 // Instance returns the identity of this data directory, which a migration
 // made.
 func (s *Store) Instance() (in Instance, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(metaBucket)
 		in.ID = string(b.Get(instanceIDKey))
 		in.Key = append([]byte(nil), b.Get(instanceKeyKey)...)

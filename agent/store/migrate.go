@@ -7,9 +7,8 @@ import (
 	"errors"
 	"strconv"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/control/controlapi"
+	"porchlight/internal/boltfile"
 	"porchlight/internal/words"
 )
 
@@ -19,14 +18,14 @@ import (
 // A database counts those it has been through in metaBucket. A program refuses
 // one that counts more than it knows. Programs from before there was a count do
 // not look at it, so the first three only add: they open what these leave.
-var migrations = []func(*bolt.Tx) error{makeBuckets, nameDirectory, addLostChanges, shareActivity}
+var migrations = []func(*boltfile.Tx) error{makeBuckets, nameDirectory, addLostChanges, shareActivity}
 
 // versionKey, in metaBucket, holds how many migrations the database has been
 // through, in decimal.
 var versionKey = []byte("schema")
 
 // version is that number; 0 is from before they were counted.
-func version(tx *bolt.Tx) (int, error) {
+func version(tx *boltfile.Tx) (int, error) {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil || meta.Get(versionKey) == nil {
 		return 0, nil
@@ -44,11 +43,11 @@ func version(tx *bolt.Tx) (int, error) {
 // migrate runs what the database has not been through, in one transaction.
 func (s *Store) migrate() error {
 	var from int
-	err := s.view(func(tx *bolt.Tx) (err error) { from, err = version(tx); return err })
+	err := s.view(func(tx *boltfile.Tx) (err error) { from, err = version(tx); return err })
 	if err != nil || from == len(migrations) {
 		return err
 	}
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.db.Update(func(tx *boltfile.Tx) error {
 		for i, step := range migrations[from:] {
 			if err := step(tx); err != nil {
 				return words.Errorf("cannot bring it to format %d: %w", from+i+1, err)
@@ -59,7 +58,7 @@ func (s *Store) migrate() error {
 }
 
 // makeBuckets makes those that are missing, so that readers need no checks.
-func makeBuckets(tx *bolt.Tx) error {
+func makeBuckets(tx *boltfile.Tx) error {
 	for _, name := range [][]byte{
 		metaBucket, appsBucket, denialsBucket, formersBucket, noticesBucket, undoBucket, activityBucket,
 		sessionsBucket, snapshotBucket, denyBucket, pendingBucket, settingsBucket, usersBucket,
@@ -72,7 +71,7 @@ func makeBuckets(tx *bolt.Tx) error {
 }
 
 // nameDirectory makes the Instance where there is none.
-func nameDirectory(tx *bolt.Tx) error {
+func nameDirectory(tx *boltfile.Tx) error {
 	meta := tx.Bucket(metaBucket)
 	if meta.Get(instanceIDKey) != nil {
 		return nil
@@ -86,7 +85,7 @@ func nameDirectory(tx *bolt.Tx) error {
 
 // addLostChanges gives every deny record its PendingChange. They are written
 // together now; before, a crash could leave the record alone.
-func addLostChanges(tx *bolt.Tx) error {
+func addLostChanges(tx *boltfile.Tx) error {
 	kept, err := readPending(tx)
 	if err != nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 	"porchlight/internal/words"
 )
 
@@ -81,7 +80,7 @@ func (u *Undo) Join(id uint64, before Undo) {
 // It takes the place of those of with, too, which can each be undone as before; so can
 // what undo says, and the notice, which tells of all, cannot.
 func (s *Store) AddNotice(n agentapi.Notice, undo *Undo, with []uint64) ([]agentapi.Notice, error) {
-	return s.changeNotices("store a notice", func(tx *bolt.Tx) (err error) {
+	return s.changeNotices("store a notice", func(tx *boltfile.Tx) (err error) {
 		if undo != nil {
 			for _, id := range undo.Before {
 				if err := dropNotice(tx, id); err != nil {
@@ -116,7 +115,7 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo, with []uint64) ([]agent
 // MarkNoticeUndone notes that what a notice is about was undone, with a sentence to
 // add to its text and its words, and returns all notices, oldest first.
 func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Notice, error) {
-	return s.changeNotices("mark a notice undone", func(tx *bolt.Tx) error {
+	return s.changeNotices("mark a notice undone", func(tx *boltfile.Tx) error {
 		var n agentapi.Notice
 		if _, err := get(tx.Bucket(noticesBucket), numbered(id), "a notice", &n); err != nil {
 			return err
@@ -136,7 +135,7 @@ func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Not
 
 // makeRoom drops the notice that a new one about people takes the place of, if
 // any.
-func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
+func makeRoom(tx *boltfile.Tx, n agentapi.Notice) error {
 	kept, err := readNotices(tx)
 	if err != nil {
 		return err
@@ -167,7 +166,7 @@ func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 }
 
 // forgetUndos drops the oldest ways to undo that are too many and have no notice.
-func forgetUndos(tx *bolt.Tx) error {
+func forgetUndos(tx *boltfile.Tx) error {
 	notices, err := readNotices(tx)
 	if err != nil {
 		return err
@@ -198,7 +197,7 @@ func MustStay(n agentapi.Notice, seen uint64) bool {
 }
 
 // dropOldest drops the oldest of notices that need not stay.
-func dropOldest(tx *bolt.Tx, notices []agentapi.Notice, seen uint64) (dropped bool, err error) {
+func dropOldest(tx *boltfile.Tx, notices []agentapi.Notice, seen uint64) (dropped bool, err error) {
 	i := slices.IndexFunc(notices, func(n agentapi.Notice) bool { return !MustStay(n, seen) })
 	if i < 0 {
 		return false, nil
@@ -208,7 +207,7 @@ func dropOldest(tx *bolt.Tx, notices []agentapi.Notice, seen uint64) (dropped bo
 
 // dropOlder makes room for another notice. What one that tells of several people can be
 // undone by stays; see forgetUndos.
-func dropOlder(tx *bolt.Tx, n agentapi.Notice) error {
+func dropOlder(tx *boltfile.Tx, n agentapi.Notice) error {
 	if n.Undo {
 		return dropNotice(tx, n.ID)
 	}
@@ -218,7 +217,7 @@ func dropOlder(tx *bolt.Tx, n agentapi.Notice) error {
 // SeenNotices is the id of the newest notice that the owner has seen; ok is false
 // in a store of a version that did not keep it.
 func (s *Store) SeenNotices() (id uint64, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		id, ok = seenNotices(tx), tx.Bucket(metaBucket).Get(seenKey) != nil
 		return nil
 	})
@@ -227,10 +226,10 @@ func (s *Store) SeenNotices() (id uint64, ok bool, err error) {
 
 // SeeNotices notes that the owner has seen the notices up to id.
 func (s *Store) SeeNotices(id uint64) error {
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(seenKey, numbered(id)) })
+	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Put(seenKey, numbered(id)) })
 }
 
-func seenNotices(tx *bolt.Tx) uint64 { return number(tx.Bucket(metaBucket).Get(seenKey)) }
+func seenNotices(tx *boltfile.Tx) uint64 { return number(tx.Bucket(metaBucket).Get(seenKey)) }
 
 // UndoOf returns how to undo what a notice is about, and the notice that stands for
 // it now; false when it was undone already, is too old, or cannot be undone.
@@ -257,7 +256,7 @@ func (s *Store) FoldOf(n Undo) (id uint64, undo Undo, ok bool, err error) {
 }
 
 func (s *Store) findUndo(is func(id uint64, u Undo) bool) (id uint64, undo Undo, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		return tx.Bucket(undoBucket).ForEach(func(key, raw []byte) error {
 			var u Undo
 			if err := json.Unmarshal(raw, &u); err != nil {
@@ -284,18 +283,18 @@ func aboutPeople(kind string) bool {
 	return false
 }
 
-func readNotices(tx *bolt.Tx) ([]agentapi.Notice, error) {
+func readNotices(tx *boltfile.Tx) ([]agentapi.Notice, error) {
 	return getAll[agentapi.Notice](tx.Bucket(noticesBucket), "a notice")
 }
 
-func putNotice(tx *bolt.Tx, n agentapi.Notice) error {
+func putNotice(tx *boltfile.Tx, n agentapi.Notice) error {
 	return put(tx.Bucket(noticesBucket), numbered(n.ID), n)
 }
 
 // changeNotices runs fn, which does what it is called, in one write transaction, and
 // returns the notices as they are afterwards, oldest first.
-func (s *Store) changeNotices(what string, fn func(*bolt.Tx) error) (notices []agentapi.Notice, err error) {
-	err = s.update(func(tx *bolt.Tx) error {
+func (s *Store) changeNotices(what string, fn func(*boltfile.Tx) error) (notices []agentapi.Notice, err error) {
+	err = s.update(func(tx *boltfile.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -309,7 +308,7 @@ func (s *Store) changeNotices(what string, fn func(*bolt.Tx) error) (notices []a
 }
 
 // dropNotice forgets a notice, and how to undo what it is about.
-func dropNotice(tx *bolt.Tx, id uint64) error {
+func dropNotice(tx *boltfile.Tx, id uint64) error {
 	if err := tx.Bucket(undoBucket).Delete(numbered(id)); err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package store
 import (
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"porchlight/internal/boltfile"
 )
 
 var pendingBucket = []byte("pending") // id, 8 bytes big endian → PendingChange
@@ -39,10 +39,10 @@ func (c PendingChange) Deny() DenyRecord {
 
 // PutPending stores a change, in place of the one with its ID.
 func (s *Store) PutPending(c PendingChange) error {
-	return s.update(func(tx *bolt.Tx) error { return putPending(tx, c) })
+	return s.update(func(tx *boltfile.Tx) error { return putPending(tx, c) })
 }
 
-func putPending(tx *bolt.Tx, c PendingChange) error {
+func putPending(tx *boltfile.Tx, c PendingChange) error {
 	return put(tx.Bucket(pendingBucket), numbered(c.ID), c)
 }
 
@@ -51,7 +51,7 @@ func putPending(tx *bolt.Tx, c PendingChange) error {
 func (s *Store) TakeAway(c PendingChange) error {
 	d := c.Deny()
 	d.At = c.At
-	return s.update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *boltfile.Tx) error {
 		if err := putDeny(tx, d); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (s *Store) TakeAway(c PendingChange) error {
 
 // GiveBack forgets a change and its deny record, both or neither.
 func (s *Store) GiveBack(c PendingChange) error {
-	return s.update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *boltfile.Tx) error {
 		if err := tx.Bucket(pendingBucket).Delete(numbered(c.ID)); err != nil {
 			return err
 		}
@@ -71,16 +71,16 @@ func (s *Store) GiveBack(c PendingChange) error {
 
 // RemovePending forgets a change. One that does not exist is no error.
 func (s *Store) RemovePending(id uint64) error {
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(pendingBucket).Delete(numbered(id)) })
+	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(pendingBucket).Delete(numbered(id)) })
 }
 
 // Pending returns all of them, by ID. A damaged one is an error: to skip it would
 // leave somebody's access standing elsewhere.
 func (s *Store) Pending() (all []PendingChange, err error) {
-	err = s.view(func(tx *bolt.Tx) error { all, err = readPending(tx); return err })
+	err = s.view(func(tx *boltfile.Tx) error { all, err = readPending(tx); return err })
 	return all, err
 }
 
-func readPending(tx *bolt.Tx) ([]PendingChange, error) {
+func readPending(tx *boltfile.Tx) ([]PendingChange, error) {
 	return getAll[PendingChange](tx.Bucket(pendingBucket), "a stored pending change")
 }

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"porchlight/internal/boltfile"
 )
 
 // Rows are JSON, but for single times, which are the text of RFC 3339. Of the functions
 // here, what says in an error which row it is that cannot be read.
 
 // put writes value under key.
-func put(b *bolt.Bucket, key []byte, value any) error {
+func put(b *boltfile.Bucket, key []byte, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("encode a %T: %w", value, err)
@@ -22,7 +22,7 @@ func put(b *bolt.Bucket, key []byte, value any) error {
 }
 
 // putOrDelete writes value under name, or removes what is there when value is nil.
-func putOrDelete[T any](b *bolt.Bucket, name string, value *T) error {
+func putOrDelete[T any](b *boltfile.Bucket, name string, value *T) error {
 	if value == nil {
 		return b.Delete([]byte(name))
 	}
@@ -30,7 +30,7 @@ func putOrDelete[T any](b *bolt.Bucket, name string, value *T) error {
 }
 
 // get reads what is under key; ok is false, and into left as it is, where nothing is.
-func get(b *bolt.Bucket, key []byte, what string, into any) (ok bool, err error) {
+func get(b *boltfile.Bucket, key []byte, what string, into any) (ok bool, err error) {
 	raw := b.Get(key)
 	if raw == nil {
 		return false, nil
@@ -42,7 +42,7 @@ func get(b *bolt.Bucket, key []byte, what string, into any) (ok bool, err error)
 }
 
 // getAll reads every row of a bucket, in the order of their keys.
-func getAll[T any](b *bolt.Bucket, what string) (all []T, err error) {
+func getAll[T any](b *boltfile.Bucket, what string) (all []T, err error) {
 	err = b.ForEach(func(k, raw []byte) error {
 		var value T
 		if err := json.Unmarshal(raw, &value); err != nil {
@@ -55,7 +55,7 @@ func getAll[T any](b *bolt.Bucket, what string) (all []T, err error) {
 }
 
 // getNamed reads every row of a bucket by its key, a name.
-func getNamed[T any](b *bolt.Bucket, into map[string]T) error {
+func getNamed[T any](b *boltfile.Bucket, into map[string]T) error {
 	return b.ForEach(func(k, raw []byte) error {
 		var value T
 		if err := json.Unmarshal(raw, &value); err != nil {
@@ -67,7 +67,7 @@ func getNamed[T any](b *bolt.Bucket, into map[string]T) error {
 }
 
 // putTime writes one time.
-func putTime(b *bolt.Bucket, key []byte, at time.Time) error {
+func putTime(b *boltfile.Bucket, key []byte, at time.Time) error {
 	raw, err := at.UTC().MarshalText()
 	if err != nil {
 		return fmt.Errorf("encode a time: %w", err)
@@ -77,12 +77,12 @@ func putTime(b *bolt.Bucket, key []byte, at time.Time) error {
 
 // save is put in a transaction of its own.
 func (s *Store) save(bucket, key []byte, value any) error {
-	return s.update(func(tx *bolt.Tx) error { return put(tx.Bucket(bucket), key, value) })
+	return s.update(func(tx *boltfile.Tx) error { return put(tx.Bucket(bucket), key, value) })
 }
 
 // load is get in a transaction of its own.
 func (s *Store) load(bucket, key []byte, what string, into any) (ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		ok, err = get(tx.Bucket(bucket), key, what, into)
 		return err
 	})
@@ -91,12 +91,12 @@ func (s *Store) load(bucket, key []byte, what string, into any) (ok bool, err er
 
 // saveTime is putTime in a transaction of its own.
 func (s *Store) saveTime(bucket, key []byte, at time.Time) error {
-	return s.update(func(tx *bolt.Tx) error { return putTime(tx.Bucket(bucket), key, at) })
+	return s.update(func(tx *boltfile.Tx) error { return putTime(tx.Bucket(bucket), key, at) })
 }
 
 // loadTime reads what putTime wrote; ok is false where nothing is.
 func (s *Store) loadTime(bucket, key []byte, what string) (at time.Time, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		raw := tx.Bucket(bucket).Get(key)
 		if raw == nil {
 			return nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"porchlight/internal/boltfile"
 )
 
 var sessionsBucket = []byte("sessions")
@@ -32,7 +32,7 @@ func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []Se
 		key  SessionKey
 		seen time.Time
 	}
-	err = s.update(func(tx *bolt.Tx) error {
+	err = s.update(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(sessionsBucket)
 		if err := put(b, key[:], sess); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (s *Store) Session(key SessionKey) (sess Session, ok bool, err error) {
 
 // TouchSessions moves SeenAt of the sessions that still exist.
 func (s *Store) TouchSessions(seen map[SessionKey]time.Time) error {
-	return s.update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(sessionsBucket)
 		for key, at := range seen {
 			var sess Session
@@ -87,13 +87,13 @@ func (s *Store) TouchSessions(seen map[SessionKey]time.Time) error {
 
 // DeleteSession ends one session. One that does not exist is no error.
 func (s *Store) DeleteSession(key SessionKey) error {
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(sessionsBucket).Delete(key[:]) })
+	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(sessionsBucket).Delete(key[:]) })
 }
 
 // DeleteSessions ends every session for which over is true, and returns their keys. It
 // writes nothing when there is none.
 func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, err error) {
-	collect := func(tx *bolt.Tx) error {
+	collect := func(tx *boltfile.Tx) error {
 		deleted = nil
 		return eachSession(tx.Bucket(sessionsBucket), "", func(k SessionKey, sess Session) error {
 			if over(sess) {
@@ -105,7 +105,7 @@ func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, e
 	if err := s.view(collect); err != nil || len(deleted) == 0 {
 		return nil, err
 	}
-	err = s.update(func(tx *bolt.Tx) error {
+	err = s.update(func(tx *boltfile.Tx) error {
 		if err := collect(tx); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, e
 // others: everybody's are looked through at each sign-in, and decoding those of
 // everybody else is most of that work. A damaged one is handed on as the zero
 // Session, which no host and no person matches and every sweep removes.
-func eachSession(b *bolt.Bucket, account string, fn func(SessionKey, Session) error) error {
+func eachSession(b *boltfile.Bucket, account string, fn func(SessionKey, Session) error) error {
 	var mention []byte // in any record of that account, as it is written
 	if account != "" {
 		var err error

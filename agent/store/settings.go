@@ -3,9 +3,8 @@ package store
 import (
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 )
 
 var settingsBucket = []byte("settings")
@@ -28,7 +27,7 @@ func (s *Store) Settings() (settings agentapi.Settings, err error) {
 // Update returns what is known of newer versions, by the words of whoever keeps it; nil
 // for nothing.
 func (s *Store) Update() (raw []byte, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		raw = append(raw, tx.Bucket(settingsBucket).Get(updateKey)...)
 		return nil
 	})
@@ -37,7 +36,7 @@ func (s *Store) Update() (raw []byte, err error) {
 
 // SaveUpdate replaces it.
 func (s *Store) SaveUpdate(raw []byte) error {
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(updateKey, raw) })
+	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(settingsBucket).Put(updateKey, raw) })
 }
 
 // SaveSettings replaces them.
@@ -58,7 +57,7 @@ func (s *Store) DarkSince() (*time.Time, error) {
 // SetDark keeps that everything is closed since then; nil: that it is open.
 func (s *Store) SetDark(since *time.Time) error {
 	if since == nil {
-		return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(darkKey) })
+		return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Delete(darkKey) })
 	}
 	return s.saveTime(metaBucket, darkKey, *since)
 }

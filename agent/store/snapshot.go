@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/control/controlapi"
+	"porchlight/internal/boltfile"
 )
 
 var (
@@ -19,7 +18,7 @@ var (
 // SaveSnapshot keeps the last snapshot of the control plane and when it was
 // last known to hold, replacing the one before.
 func (s *Store) SaveSnapshot(snap controlapi.Snapshot, contact time.Time) error {
-	return s.update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(snapshotBucket)
 		if err := put(b, snapshotKey, snap); err != nil {
 			return err
@@ -36,7 +35,7 @@ func (s *Store) SaveContact(contact time.Time) error {
 
 // Snapshot returns what SaveSnapshot kept. Without one ok is false.
 func (s *Store) Snapshot() (snap controlapi.Snapshot, contact time.Time, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(snapshotBucket)
 		if ok, err = get(b, snapshotKey, "the stored snapshot", &snap); !ok {
 			return err

@@ -7,6 +7,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -28,7 +29,7 @@ var errInUse = words.Errorf("another Porchlight is using this data directory")
 
 // Store is safe for concurrent use.
 type Store struct {
-	db *bolt.DB
+	db *boltfile.DB
 	// observe is told when a write transaction begins to commit (true) and
 	// when it has ended (false); nil outside the crash tests.
 	observe func(committing bool)
@@ -57,12 +58,12 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err := boltfile.Ensure(path); err != nil {
 		return nil, words.Errorf("cannot open %s: %w", path, durable.Plain(err))
 	}
-	db, _, err := boltfile.Open(path, bolt.Options{Timeout: time.Second}, visitAll)
+	db, _, err := boltfile.Open(path, bolt.Options{Timeout: time.Second}, summed, func(*boltfile.DB) error { return nil })
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, words.Errorf("%w: %s; stop that one first, or choose another directory", errInUse, dir)
 	}
 	if err != nil {
-		return nil, words.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, durable.Plain(err))
+		return nil, words.Errorf("cannot open %s, it may be damaged or not a Porchlight database (restore a copy, or move it away to start afresh): %w", path, durable.Plain(err))
 	}
 	s := &Store{db: db, activity: activityCounts{most: MaxActivity}}
 	for _, o := range opts {
@@ -75,13 +76,24 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
+// summed has the file notice rows that damage took away. Without a line of what was,
+// or with one more, nobody is kept out.
+func summed(bucket, _ []byte) (part []byte, counted bool) {
+	for _, past := range [][]byte{activityBucket, decisionsBucket, noticesBucket, undoBucket, visitedBucket, sessionsBucket} {
+		if bytes.Equal(bucket, past) {
+			return nil, false
+		}
+	}
+	return nil, true
+}
+
 // Check returns the error of Open for a database that a newer version wrote. It
 // changes nothing, so it can be asked before other files beside it are opened.
 func Check(dir string) error {
 	path := filepath.Join(dir, FileName)
 	var refused error
-	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond}, func(db *bolt.DB) error {
-		refused = db.View(func(tx *bolt.Tx) error { _, err := version(tx); return err })
+	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond}, summed, func(db *boltfile.DB) error {
+		refused = db.View(func(tx *boltfile.Tx) error { _, err := version(tx); return err })
 		return nil
 	})
 	if err != nil {
@@ -94,20 +106,11 @@ func Check(dir string) error {
 	return nil
 }
 
-// visitAll visits every record, so that damage shows now.
-func visitAll(db *bolt.DB) error {
-	return db.View(func(tx *bolt.Tx) error {
-		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
-			return b.ForEach(func(_, _ []byte) error { return nil })
-		})
-	})
-}
-
 // Close waits for transactions under way.
 func (s *Store) Close() error { return s.db.Close() }
 
 // update runs fn in one durable write transaction.
-func (s *Store) update(fn func(*bolt.Tx) error) error {
+func (s *Store) update(fn func(*boltfile.Tx) error) error {
 	if s.observe == nil {
 		return s.db.Update(fn)
 	}
@@ -124,4 +127,4 @@ func (s *Store) update(fn func(*bolt.Tx) error) error {
 	return tx.Commit()
 }
 
-func (s *Store) view(fn func(*bolt.Tx) error) error { return s.db.View(fn) }
+func (s *Store) view(fn func(*boltfile.Tx) error) error { return s.db.View(fn) }

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/internal/boltfile"
 	"porchlight/test/programs"
 )
 
@@ -89,7 +88,7 @@ func TestLostChangeIsAdded(t *testing.T) {
 		s.SaveSnapshot(controlapi.Snapshot{Computer: controlapi.Computer{ID: "home"}}, at),
 		s.TakeAway(whole),
 		s.AddDenyRecord(DenyRecord{GrantID: "g", At: at}),
-		s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(versionKey) }),
+		s.update(func(tx *boltfile.Tx) error { return tx.Bucket(metaBucket).Delete(versionKey) }),
 		s.Close(),
 	)
 	programs.Must(t, err)
@@ -109,7 +108,7 @@ func TestNewerDatabaseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openDir(t, dir)
-	newer := func(tx *bolt.Tx) error {
+	newer := func(tx *boltfile.Tx) error {
 		return tx.Bucket(metaBucket).Put(versionKey, strconv.AppendInt(nil, int64(len(migrations)+1), 10))
 	}
 	programs.Must(t, errors.Join(s.update(newer), s.Close()))
@@ -139,7 +138,7 @@ func TestOlderSettingsKeepWhatIsOn(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
 	old := []byte(`{"failStaticHours":4,"askAgain":true,"trustEverybody":false,"quiet":["access"]}`)
-	programs.Must(t, s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }))
+	programs.Must(t, s.update(func(tx *boltfile.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }))
 	got, err := s.Settings()
 	if err != nil || !got.Requests || !got.Probe || !got.Titles || got.FailStaticHours != 4 || !got.AskAgain {
 		t.Errorf("%+v, %v", got, err)

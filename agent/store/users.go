@@ -3,9 +3,8 @@ package store
 import (
 	"fmt"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 )
 
 var usersBucket = []byte("users") // the system's id of a user → agentapi.LocalUser
@@ -14,7 +13,7 @@ var usersBucket = []byte("users") // the system's id of a user → agentapi.Loca
 // answered, by the system's id.
 func (s *Store) Users() (map[string]agentapi.LocalUser, error) {
 	users := map[string]agentapi.LocalUser{}
-	err := s.view(func(tx *bolt.Tx) error { return getNamed(tx.Bucket(usersBucket), users) })
+	err := s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket(usersBucket), users) })
 	if err != nil {
 		return nil, fmt.Errorf("read the users of this computer: %w", err)
 	}
@@ -23,5 +22,5 @@ func (s *Store) Users() (map[string]agentapi.LocalUser, error) {
 
 // PutUser keeps how it stands with a user; nil forgets them.
 func (s *Store) PutUser(id string, user *agentapi.LocalUser) error {
-	return s.update(func(tx *bolt.Tx) error { return putOrDelete(tx.Bucket(usersBucket), id, user) })
+	return s.update(func(tx *boltfile.Tx) error { return putOrDelete(tx.Bucket(usersBucket), id, user) })
 }

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	bolt "go.etcd.io/bbolt"
-
 	"porchlight/agent/agentapi"
+	"porchlight/internal/boltfile"
 )
 
 // visitedBucket has a key for each member and app that the member has opened.
@@ -28,7 +27,7 @@ func (s *Store) FirstVisits(all []Visited) (first []Visited, err error) {
 	if known, err := s.haveVisited(all); known || err != nil {
 		return nil, err
 	}
-	err = s.update(func(tx *bolt.Tx) error {
+	err = s.update(func(tx *boltfile.Tx) error {
 		first = nil
 		kept, err := tx.CreateBucketIfNotExists(visitedBucket)
 		if err != nil {
@@ -60,7 +59,7 @@ func (v Visited) key() []byte { return []byte(v.AccountID + "\x00" + v.AppID) }
 
 // haveVisited says whether all have been there before, which writes nothing.
 func (s *Store) haveVisited(all []Visited) (known bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *boltfile.Tx) error {
 		kept := tx.Bucket(visitedBucket)
 		known = kept != nil && !slices.ContainsFunc(all, func(v Visited) bool { return kept.Get(v.key()) == nil })
 		return nil
@@ -72,7 +71,7 @@ func (s *Store) haveVisited(all []Visited) (known bool, err error) {
 }
 
 // openedBefore looks for a visit in the activity.
-func openedBefore(tx *bolt.Tx, v Visited) bool {
+func openedBefore(tx *boltfile.Tx, v Visited) bool {
 	lines := tx.Bucket(activityBucket).Cursor()
 	for k, raw := lines.Last(); k != nil; k, raw = lines.Prev() {
 		var line agentapi.Activity

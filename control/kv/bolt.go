@@ -24,10 +24,6 @@ import (
 // lockTimeout is how long openBolt waits for another process to let go.
 const lockTimeout = time.Second
 
-// growBy is the step in which the file grows, in bytes: bbolt's own, 16 MiB,
-// would make a store of a few people look large.
-const growBy = 1 << 20
-
 // reserve is how much address space, in bytes, is set aside for the file. It
 // costs no memory and no disk; Windows would make the file that large, and 32
 // bits have too few addresses, so there bbolt decides.
@@ -59,7 +55,7 @@ var (
 // Neither View nor Update may be called from within a function given to
 // either: the inner call could wait for the outer one for ever.
 type boltStore struct {
-	db   *bolt.DB
+	db   *boltfile.DB
 	file *os.File // db's
 	now  func() time.Time
 
@@ -103,23 +99,20 @@ func openBolt(_ context.Context, url string, opts Options) (Store, error) {
 }
 
 // openFile opens the database and refuses what is not for this program.
-func openFile(path string) (*bolt.DB, *os.File, error) {
+func openFile(path string) (*boltfile.DB, *os.File, error) {
 	return openReady(path, bolt.Options{
 		Timeout: lockTimeout,
 		// A commit that outgrows the mapping has to wait for every reader to
 		// end; within this much, readers and the committer never meet.
 		InitialMmapSize: reserve(),
-	}, func(db *bolt.DB) error {
-		db.AllocSize = growBy
-		return prepare(db, path)
-	})
+	}, func(db *boltfile.DB) error { return prepare(db, path) })
 }
 
 // openReady opens a database and has ready look at it. What it says is wrong, and what
 // else is, become sentences.
-func openReady(path string, opts bolt.Options, ready func(*bolt.DB) error) (*bolt.DB, *os.File, error) {
+func openReady(path string, opts bolt.Options, ready func(*boltfile.DB) error) (*boltfile.DB, *os.File, error) {
 	var unfit error
-	db, file, err := boltfile.Open(path, opts, func(db *bolt.DB) error {
+	db, file, err := boltfile.Open(path, opts, summed, func(db *boltfile.DB) error {
 		unfit = ready(db)
 		return unfit
 	})
@@ -135,11 +128,16 @@ func openReady(path string, opts bolt.Options, ready func(*bolt.DB) error) (*bol
 	return db, file, nil
 }
 
+// summed has the file notice rows that damage took away, or that run out at another time.
+func summed(_, value []byte) ([]byte, bool) {
+	return value[:min(len(value), deadlineLen)], true
+}
+
 // prepare tightens the file's mode and makes the buckets. Nothing of what a newer
 // version wrote is touched.
-func prepare(db *bolt.DB, path string) error {
+func prepare(db *boltfile.DB, path string) error {
 	made := false
-	err := db.View(func(tx *bolt.Tx) error {
+	err := db.View(func(tx *boltfile.Tx) error {
 		if made = tx.Bucket(bucketItems) != nil; !made {
 			return nil
 		}
@@ -161,7 +159,7 @@ func prepare(db *bolt.DB, path string) error {
 	if made {
 		return nil
 	}
-	return db.Update(func(tx *bolt.Tx) error {
+	return db.Update(func(tx *boltfile.Tx) error {
 		for _, name := range [][]byte{bucketItems, bucketExpiry} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	bolt "go.etcd.io/bbolt"
+	"porchlight/internal/boltfile"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 // committer sends the verdict of the commit.
 type request struct {
 	state   atomic.Int32
-	turn    chan *bolt.Tx
+	turn    chan *boltfile.Tx
 	ran     chan *boltTx // nil: nothing to merge
 	verdict chan error
 }
@@ -46,7 +46,7 @@ func (b *boltStore) do(ctx context.Context, fn func(*boltTx) error) error {
 	if err := b.usable(ctx); err != nil {
 		return err
 	}
-	r := &request{turn: make(chan *bolt.Tx, 1), ran: make(chan *boltTx, 1), verdict: make(chan error, 1)}
+	r := &request{turn: make(chan *boltfile.Tx, 1), ran: make(chan *boltTx, 1), verdict: make(chan error, 1)}
 	select {
 	case b.queue <- r:
 	case <-ctx.Done():
@@ -55,7 +55,7 @@ func (b *boltStore) do(ctx context.Context, fn func(*boltTx) error) error {
 		return b.refusal()
 	}
 
-	var tx *bolt.Tx
+	var tx *boltfile.Tx
 	select {
 	case tx = <-r.turn:
 	case <-ctx.Done():
@@ -80,7 +80,7 @@ func (b *boltStore) do(ctx context.Context, fn func(*boltTx) error) error {
 
 // run gives fn its transaction and hands the turn back however fn ends: by
 // returning, by a panic or by runtime.Goexit.
-func (b *boltStore) run(r *request, tx *bolt.Tx, fn func(*boltTx) error) error {
+func (b *boltStore) run(r *request, tx *boltfile.Tx, fn func(*boltTx) error) error {
 	var merge *boltTx
 	defer func() { r.ran <- merge }()
 	t := newBoltTx(tx, b.now())
@@ -151,7 +151,7 @@ func (b *boltStore) commitGroup(first *request) (broken error) {
 			r.verdict <- err
 		}
 	}
-	var tx *bolt.Tx
+	var tx *boltfile.Tx
 	defer func() {
 		p := recover()
 		if p == nil {

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
 	"go.uber.org/goleak"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/internal/boltfile"
 	"porchlight/test/programs"
 )
 
@@ -67,7 +67,7 @@ func queued(s *boltStore, n int) {
 
 func transactions(t *testing.T, s *boltStore) (id int) {
 	t.Helper()
-	programs.Must(t, s.db.View(func(tx *bolt.Tx) error { id = tx.ID(); return nil }))
+	programs.Must(t, s.db.View(func(tx *boltfile.Tx) error { id = tx.ID(); return nil }))
 	return id
 }
 

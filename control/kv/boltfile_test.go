@@ -131,3 +131,29 @@ func TestNotAStore(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: one bit of damage in a deadline of "never" had the row run out in 1970, and
+// nobody was told. Checked: the store says that it is damaged, and what to do.
+func TestDamagedDeadline(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store.db")
+	s := openStore(t, path)
+	if err := s.Update(t.Context(), func(tx Tx) error { return tx.Put("person/1", []byte("maya"), 0) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := append([]byte("person/1"), make([]byte, deadlineLen)...)
+	once := append([]byte("person/1"), 0, 0, 0, 0, 0, 1, 0, 0)
+	if err := os.WriteFile(path, bytes.ReplaceAll(raw, never, once), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), "is damaged or not a Porchlight store (restore a copy,") {
+		t.Errorf("Open: %v", err)
+	}
+}

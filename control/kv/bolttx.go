@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"porchlight/internal/boltfile"
 )
 
 // deadlineLen is the length of the deadline in front of each stored value and
@@ -18,10 +18,10 @@ const deadlineLen = 8
 // are merged, over what the transaction holds.
 type boltTx struct {
 	overlay
-	items, expiry *bolt.Bucket
+	items, expiry *boltfile.Bucket
 }
 
-func newBoltTx(tx *bolt.Tx, now time.Time) *boltTx {
+func newBoltTx(tx *boltfile.Tx, now time.Time) *boltTx {
 	return &boltTx{
 		overlay: overlay{now: now},
 		items:   tx.Bucket(bucketItems),

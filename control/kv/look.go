@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"porchlight/internal/boltfile"
 	"porchlight/internal/durable"
 	"strings"
 	"time"
@@ -62,8 +63,8 @@ func lookBolt(_ context.Context, url string, opts Options, fn func(Tx) error) er
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", path, ErrNoStore)
 	}
-	db, _, err := openReady(path, bolt.Options{Timeout: lockTimeout, ReadOnly: true}, func(db *bolt.DB) error {
-		return db.View(func(tx *bolt.Tx) error {
+	db, _, err := openReady(path, bolt.Options{Timeout: lockTimeout, ReadOnly: true}, func(db *boltfile.DB) error {
+		return db.View(func(tx *boltfile.Tx) error {
 			if tx.Bucket(bucketItems) == nil {
 				return fmt.Errorf("%s: %w", path, ErrNoStore)
 			}

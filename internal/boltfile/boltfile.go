@@ -22,6 +22,10 @@ import (
 // ErrEmpty is returned by Ensure for a file without a byte in it.
 var ErrEmpty = errors.New("it is empty, so what was in it is lost, as can happen when a disk is full. Restore a copy of it, or remove it to start afresh")
 
+// growBy is the step in which a file grows, in bytes: bbolt's own, 16 MiB, would make a
+// store of a few people look large.
+const growBy = 1 << 20
+
 // Ensure makes an empty database (0600) at path where no file is. Otherwise it
 // refuses with ErrEmpty, or leaves it to bbolt to say what is there. The directory
 // has to be there.
@@ -36,10 +40,11 @@ func Ensure(path string) error {
 	return create(path)
 }
 
-// Open opens the database at path, has ready look at it, and returns its file
-// besides. bbolt trusts what a file says of itself, so damage is a panic, or a fault
-// on the first read of it: until ready has returned both are made errors.
-func Open(path string, opts bolt.Options, ready func(*bolt.DB) error) (db *bolt.DB, file *os.File, err error) {
+// Open opens the database at path, reads all of it, has ready look at it, and returns
+// its file besides. bbolt trusts what a file says of itself, so damage is a panic, a
+// fault on the first read of it, or other rows: until ready has returned, all are
+// made errors. To read a gigabyte takes seconds, and no memory that grows with it.
+func Open(path string, opts bolt.Options, counted Counted, ready func(*DB) error) (db *DB, file *os.File, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -52,19 +57,34 @@ func Open(path string, opts bolt.Options, ready func(*bolt.DB) error) (db *bolt.
 	// Free pages in order: what a commit writes then lies together, and their list,
 	// which each commit writes, need not be sorted for it.
 	opts.FreelistType = bolt.FreelistArrayType
+	opts.PreLoadFreelist = true
 	opts.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(name, flag, mode)
 		file = f
 		return f, err
 	}
-	if db, err = bolt.Open(path, 0o600, &opts); err != nil {
+	bdb, err := bolt.Open(path, 0o600, &opts)
+	if err != nil {
 		return nil, nil, err
 	}
-	if err = db.View(func(tx *bolt.Tx) error { return whole(tx, file) }); err == nil {
+	bdb.AllocSize = growBy
+	db = &DB{db: bdb, counted: counted}
+	err = bdb.View(func(tx *bolt.Tx) (err error) {
+		if err = whole(tx, file); err != nil {
+			return err
+		}
+		if err = checkPages(tx, bdb, file); err != nil { // first: bbolt would go round in circles
+			return err
+		}
+		db.opened = tx.ID()
+		db.sum, err = db.sumOf(tx)
+		return err
+	})
+	if err == nil {
 		err = ready(db)
 	}
 	if err != nil {
-		db.Close()
+		bdb.Close()
 		return nil, nil, err
 	}
 	return db, file, nil

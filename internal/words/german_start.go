@@ -5,7 +5,7 @@ package words
 var germanStart = map[string]string{
 	"cannot create the data directory %s: %s": "das Datenverzeichnis %s lässt sich nicht anlegen: %s",
 	"cannot open %s: %s":                      "%s lässt sich nicht öffnen: %s",
-	"cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %s":                             "%s lässt sich nicht öffnen, ist vielleicht beschädigt oder keine Datenbank von Porchlight (verschieben Sie die Datei, um neu anzufangen): %s",
+	"cannot open %s, it may be damaged or not a Porchlight database (restore a copy, or move it away to start afresh): %s":          "%s lässt sich nicht öffnen, ist vielleicht beschädigt oder keine Datenbank von Porchlight (stellen Sie eine Kopie wieder her, oder verschieben Sie die Datei, um neu anzufangen): %s",
 	"another Porchlight is using this data directory":                                                                               "ein anderes Porchlight benutzt dieses Datenverzeichnis",
 	"%s: %s; stop that one first, or choose another directory":                                                                      "%s: %s; beenden Sie zuerst dieses, oder wählen Sie ein anderes Verzeichnis",
 	"it is damaged: its format is \"%s\"":                                                                                           "sie ist beschädigt: Ihr Format ist „%s“",

@@ -61,7 +61,8 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 	}
 	openBoth(t, dir)
 	for name, added := range map[string][]string{
-		"agent.db": {"activity.decisions/", "formers/", "meta/schema", "users/"}, "control/control.db": {"items/schema"},
+		"agent.db":           {"activity.decisions/", "formers/", "meta/schema", "sum/", "sum/rows", "users/"},
+		"control/control.db": {"items/schema", "sum/", "sum/rows"},
 	} {
 		after := content(t, filepath.Join(dir, name))
 		for key, value := range before[name] {
