@@ -33,9 +33,7 @@ func TestRelaysInTheOwnNetwork(t *testing.T) {
 	nowhere := func(netip.Addr) bool { return false }
 	auth := func(url string) controlapi.Relay {
 		auth, err := authRelay(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		return auth
 	}
 	for what, c := range map[string]struct {

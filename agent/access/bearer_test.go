@@ -205,9 +205,8 @@ func TestRememberedTokens(t *testing.T) {
 			c, s, other := newClock(), newSigner(t), newSigner(t)
 			a, b := trusting(t, c, s)
 			request := authorized("Bearer " + s.sign(t, bobs(c.now())))
-			if _, _, err := b.Authenticate(request); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := b.Authenticate(request)
+			programs.Must(t, err)
 			change(c, a, s, other)
 			if _, present, err := b.Authenticate(request); !present || err == nil {
 				t.Errorf("still accepted: %v, %v", present, err)
@@ -307,9 +306,8 @@ func TestManyTokens(t *testing.T) {
 	_, b := trusting(t, c, s)
 	request := authorized("Bearer " + s.sign(t, bobs(c.now())))
 	for range 9000 {
-		if _, _, err := b.Authenticate(authorized("Bearer " + s.sign(t, bobs(c.now())))); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := b.Authenticate(authorized("Bearer " + s.sign(t, bobs(c.now()))))
+		programs.Must(t, err)
 	}
 	if n := access.Remembered(b); n > 8192 || n < 4096 {
 		t.Errorf("%d tokens are remembered", n)
@@ -356,9 +354,8 @@ func BenchmarkBearer(b *testing.B) {
 				if fresh {
 					bearer = access.NewBearer(a)
 				}
-				if _, _, err := bearer.Authenticate(request); err != nil {
-					b.Fatal(err)
-				}
+				_, _, err := bearer.Authenticate(request)
+				programs.Must(b, err)
 			}
 		})
 	}

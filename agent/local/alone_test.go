@@ -57,13 +57,11 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 			t.Fatalf("bob gets HTTP %d, %v, want %d", page.Status, err, want)
 		}
 	}
-	if _, err := h.owner.ApproveSeen(ctx, "notes", asks()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.owner.ApproveSeen(ctx, "notes", asks())
+	programs.Must(t, err)
 	bobGets(http.StatusOK)
-	if _, err := h.owner.ApproveAlone(ctx, "notes", asks()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.owner.ApproveAlone(ctx, "notes", asks())
+	programs.Must(t, err)
 	bobGets(http.StatusForbidden)
 	h.await(t, func() bool {
 		people, err := h.owner.People(ctx)

@@ -15,9 +15,8 @@ import (
 func TestTheDarkTellsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	if _, err := s.house.owner.GoDark(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.house.owner.GoDark(t.Context())
+	programs.Must(t, err)
 	root := s.agent.Account().Host
 	stranger := s.house.browser(t)
 	var first string

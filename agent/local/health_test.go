@@ -71,9 +71,8 @@ func TestVisitsTellHowAnAppDoes(t *testing.T) {
 	if app := does("it answered wrongly", agentapi.HealthAnswers); app.LastError == nil || !strings.Contains(app.LastError.Text, "two lengths") {
 		t.Errorf("%+v", app.AppHealth)
 	}
-	if _, err := h.owner.Revoke(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := h.owner.Revoke(t.Context(), "notes")
+	programs.Must(t, err)
 	h.publish(t)
 	if app := does("approved anew", agentapi.HealthSilent); app.LastError != nil {
 		t.Errorf("the last error of another approval: %+v", app.LastError)
@@ -175,9 +174,8 @@ func TestHealthTellsWhatVisitorsMeet(t *testing.T) {
 			}
 			take := func(change map[string]any) {
 				t.Helper()
-				if _, err := h.owner.ChangeOptions(t.Context(), name, change); err != nil {
-					t.Fatal(err)
-				}
+				_, err := h.owner.ChangeOptions(t.Context(), name, change)
+				programs.Must(t, err)
 			}
 			if c.options != nil {
 				take(c.options)

@@ -236,9 +236,8 @@ func TestS2DeadPortOfAnotherUser(t *testing.T) {
 	}
 	get(http.StatusNotFound, nothingHere)
 
-	if _, err := h.owner.Approve(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := h.owner.Approve(t.Context(), "notes")
+	programs.Must(t, err)
 	get(http.StatusOK, "heir")
 	if heard := other.next(); heard != "GET /secret of owner" {
 		t.Fatalf("the approved program was sent %q", heard)
@@ -251,9 +250,8 @@ func TestS2DeadPortOfAnotherUser(t *testing.T) {
 	start()
 	get(http.StatusNotFound, nothingHere)
 	h.standing(t, agentapi.StatusPending)
-	if _, err := h.owner.Approve(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.owner.Approve(t.Context(), "notes")
+	programs.Must(t, err)
 	get(http.StatusOK, "the app")
 }
 
@@ -278,9 +276,8 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 	h.asks(t, h.port, agentapi.StatusLive)
 	get(http.StatusOK, "the app")
 	h.asks(t, other.port, agentapi.StatusPending)
-	if _, err := h.owner.Deny(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := h.owner.Deny(t.Context(), "notes")
+	programs.Must(t, err)
 	if app := h.standing(t, agentapi.StatusStopped); app.LocalPort != h.port || app.ApprovedListener != nil {
 		t.Errorf("denied: %+v", app)
 	}
@@ -309,9 +306,8 @@ func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
 	other := newHeir(t, 0)
 	trust := func(on bool) {
 		t.Helper()
-		if _, err := h.owner.ChangeSettings(t.Context(), map[string]any{"trustEverybody": on}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := h.owner.ChangeSettings(t.Context(), map[string]any{"trustEverybody": on})
+		programs.Must(t, err)
 	}
 	trust(true)
 	h.asks(t, other.port, agentapi.StatusLive)

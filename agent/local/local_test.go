@@ -66,9 +66,8 @@ func startHouseWith(t testing.TB, change func(*Config)) *house {
 // asksApps has the agent ask apps how they do, or not.
 func (h *house) asksApps(t testing.TB, on bool) {
 	t.Helper()
-	if _, err := h.owner.ChangeSettings(t.Context(), map[string]any{"probe": on}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := h.owner.ChangeSettings(t.Context(), map[string]any{"probe": on})
+	programs.Must(t, err)
 }
 
 // live has it serve with cfg.
@@ -122,9 +121,8 @@ func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.
 	link, err := h.mails.Link(ctx, email)
 	programs.Must(t, err)
 	_, token, _ := strings.Cut(link, "token=")
-	if _, err := h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{})
+	programs.Must(t, err)
 	people, err := h.controlPlane.Service.People.List(ctx, h.computerID(t))
 	programs.Must(t, err)
 	return people[slices.IndexFunc(people, func(p controlapi.Person) bool { return p.Email == email })]
@@ -157,12 +155,10 @@ func TestApprovedAppIsKnownAtOnce(t *testing.T) {
 	ctx := t.Context()
 	for i := range 10 {
 		name := fmt.Sprint("app-", i)
-		if _, err := h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: name, LocalPort: h.port}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.owner.Approve(ctx, name); err != nil {
-			t.Fatal(err)
-		}
+		_, err := h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: name, LocalPort: h.port})
+		programs.Must(t, err)
+		_, err = h.owner.Approve(ctx, name)
+		programs.Must(t, err)
 		if known := h.known(t); !slices.Contains(known, name) {
 			t.Errorf("%s is not among %q", name, known)
 		}
@@ -223,9 +219,8 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 			browser = h.browser(t)
 			link, err := h.owner.Open(t.Context(), "notes")
 			programs.Must(t, err)
-			if _, err := browser.Open(t.Context(), link.URL); err != nil {
-				t.Fatal(err)
-			}
+			_, err = browser.Open(t.Context(), link.URL)
+			programs.Must(t, err)
 		} else if pub, err := h.open.Publication(t.Context(), "notes"); err != nil || pub.URL != url {
 			t.Errorf("after a restart: %+v, %v", pub, err)
 		}
@@ -360,8 +355,7 @@ func TestAnotherPortIsTried(t *testing.T) {
 func portOf(t testing.TB, addr string) int {
 	t.Helper()
 	var port int
-	if _, err := fmt.Sscanf(addr[strings.LastIndexByte(addr, ':')+1:], "%d", &port); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Sscanf(addr[strings.LastIndexByte(addr, ':')+1:], "%d", &port)
+	programs.Must(t, err)
 	return port
 }

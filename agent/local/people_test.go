@@ -17,9 +17,8 @@ import (
 func (h *house) program(t *testing.T) *agentapi.Client {
 	t.Helper()
 	client := agentapi.New(h.Addr())
-	if _, err := client.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()})
+	programs.Must(t, err)
 	return client
 }
 
@@ -74,9 +73,8 @@ func TestSpec(t *testing.T) {
 		if id != "" {
 			return
 		}
-		if _, err := program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}})
+		programs.Must(t, err)
 		accept(t)
 		id = row().AccountID
 	}
@@ -127,9 +125,8 @@ func TestSpec(t *testing.T) {
 			granted bool
 			want    int
 		}{{true, http.StatusOK}, {false, http.StatusForbidden}, {true, http.StatusOK}} {
-			if _, err := program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: step.granted}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: step.granted})
+			programs.Must(t, err)
 			began := time.Now()
 			h.await(t, func() bool { return status(wiki.URL) == step.want })
 			t.Logf("granted %v: in force after %v", step.granted, time.Since(began).Round(time.Millisecond))
@@ -178,16 +175,14 @@ func TestSpec(t *testing.T) {
 
 	t.Run("M11_a_fresh_invitation", func(t *testing.T) {
 		removed(t)
-		if _, err := program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true})
+		programs.Must(t, err)
 		if got := status(notes); got != http.StatusForbidden {
 			t.Errorf("a grant undid the removal: HTTP %d", got)
 		}
 		before := len(mails(t, h))
-		if _, err := program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}})
+		programs.Must(t, err)
 		h.await(t, func() bool { return len(mails(t, h)) > before })
 		h.await(t, func() bool { // the agent knows before anybody can have read the mail
 			state, err := h.owner.State(ctx)

@@ -137,9 +137,8 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	if app.Listener.UserID != "65534" || app.ApprovedListener == nil || !strings.Contains(said, at) {
 		t.Errorf("the owner sees %+v: %s", app, said)
 	}
-	if _, err := h.owner.Approve(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.owner.Approve(t.Context(), "notes")
+	programs.Must(t, err)
 	if heard := other.next(); heard != "0 bytes" {
 		t.Fatalf("before it was approved, nobody's program was sent %q", heard)
 	}
@@ -201,9 +200,8 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	}
 	h.asks(t, h.port, agentapi.StatusPending)
 	get(http.StatusNotFound, nothingHere)
-	if _, err := h.owner.Approve(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.owner.Approve(t.Context(), "notes")
+	programs.Must(t, err)
 	get(http.StatusOK, "another")
 	if app := h.standing(t, agentapi.StatusLive); app.NewKey {
 		t.Errorf("%+v", app)

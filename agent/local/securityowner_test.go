@@ -18,9 +18,8 @@ import (
 // visitor ends at this host, and the sign-in service sends nobody elsewhere.
 func openRedirect(t *testing.T, s *street) {
 	browser := s.browser(t)
-	if _, err := browser.SignIn(t.Context(), s.address, bobEmail, s.mails); err != nil {
-		t.Fatal(err)
-	}
+	_, err := browser.SignIn(t.Context(), s.address, bobEmail, s.mails)
+	programs.Must(t, err)
 	for _, target := range []string{"//evil.example/", "/%5cevil.example", "/%2f%2fevil.example", "/@evil.example", "/.porchlight/callback?code=x&state=y", "/?next=https://evil.example"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.address+"/.porchlight/sign-out", nil)
 		programs.Must(t, err)
@@ -57,9 +56,8 @@ func nameTakeover(t *testing.T, s *street) {
 	ctx := t.Context()
 	publish := func(label string, port int) {
 		t.Helper()
-		if _, err := s.open.Publish(ctx, agentapi.PublishRequest{Name: "diary", Label: label, LocalPort: port}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.open.Publish(ctx, agentapi.PublishRequest{Name: "diary", Label: label, LocalPort: port})
+		programs.Must(t, err)
 	}
 	// bobMay is whether he may open the app of that name.
 	bobMay := func() bool {
@@ -82,13 +80,11 @@ func nameTakeover(t *testing.T, s *street) {
 	if notices := s.state(t).Notices; len(notices) <= before || !slices.ContainsFunc(notices, func(n agentapi.Notice) bool { return strings.Contains(n.Text, "Bank") }) {
 		t.Errorf("the owner was told %+v", notices)
 	}
-	if _, err := s.owner.Revoke(ctx, "diary"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.owner.Revoke(ctx, "diary")
+	programs.Must(t, err)
 	publish("Diary", other.port)
-	if _, err := s.owner.Approve(ctx, "diary"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.owner.Approve(ctx, "diary")
+	programs.Must(t, err)
 	if bobMay() {
 		t.Fatal("bob was given the new app")
 	}
@@ -96,9 +92,8 @@ func nameTakeover(t *testing.T, s *street) {
 	if err != nil || page.Status != http.StatusForbidden || len(other.requests()) > 0 {
 		t.Errorf("bob at the new app: %+v, %v; it was sent %q", page, err, other.requests())
 	}
-	if _, err := s.owner.Revoke(ctx, "diary"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.owner.Revoke(ctx, "diary")
+	programs.Must(t, err)
 }
 
 // Weakness: signing in at somebody's app tells its owner who came. Attack: lure
@@ -146,7 +141,6 @@ func scriptInNames(t *testing.T, s *street) {
 	if policy := page.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "script-src") {
 		t.Errorf("policy %q", policy)
 	}
-	if _, err := s.owner.Revoke(ctx, "markup"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.owner.Revoke(ctx, "markup")
+	programs.Must(t, err)
 }

@@ -183,9 +183,8 @@ func TestTrafficTrailersLikeGRPC(t *testing.T) {
 	srv.Start()
 	h.serves(t, srv)
 	address := h.publish(t)
-	if _, err := h.owner.ChangeOptions(t.Context(), "notes", map[string]any{"h2c": true}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := h.owner.ChangeOptions(t.Context(), "notes", map[string]any{"h2c": true})
+	programs.Must(t, err)
 	body, w := io.Pipe()
 	resp := send(t, h.ownersClient(t, true), http.MethodPost, address+"/pkg.Service/Method", body, "Content-Type", "application/grpc", "Te", "trailers")
 	buf := make([]byte, 16)

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/doctor"
+	"porchlight/test/programs"
 )
 
 // TestTriedAddress: a try goes out by name and relay and comes back in, the app asked for
@@ -46,16 +47,13 @@ func TestTriedAddress(t *testing.T) {
 	if !strings.Contains(all.Report, "app notes") {
 		t.Errorf("the report:\n%s", all.Report)
 	}
-	if _, err := h.owner.GoDark(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.owner.GoDark(t.Context())
+	programs.Must(t, err)
 	// Not of the same app, which is told for a moment as it was.
-	if _, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.owner.Approve(t.Context(), "wiki"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port})
+	programs.Must(t, err)
+	_, err = h.owner.Approve(t.Context(), "wiki")
+	programs.Must(t, err)
 	if tried, err := h.owner.TryAddress(t.Context(), "wiki"); err != nil || tried.Works || !strings.Contains(tried.Text, "closed everything") {
 		t.Errorf("dark: %+v, %v", tried, err)
 	}

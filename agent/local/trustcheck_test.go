@@ -172,9 +172,8 @@ func TestCheckTellsStrangersNothing(t *testing.T) {
 	if status, _, _, err := load(t, browser, c.URL); err != nil || status != 200 {
 		t.Errorf("after all that: %d, %v", status, err)
 	}
-	if _, err := h.owner.GoDark(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.owner.GoDark(t.Context())
+	programs.Must(t, err)
 	if _, err := h.owner.BeginTrustCheck(t.Context()); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("in the dark: %v", err)
 	}

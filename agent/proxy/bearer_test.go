@@ -201,9 +201,8 @@ func (r *rig) openThree(header ...string) (wantCut func()) {
 	ws, _, err := r.browser(false).dial("wss://"+sni+"/ws", header...)
 	programs.Must(r.t, err)
 	r.t.Cleanup(func() { ws.CloseNow() })
-	if _, _, err := ws.Read(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	_, _, err = ws.Read(r.t.Context())
+	programs.Must(r.t, err)
 	return func() {
 		r.t.Helper()
 		for what, body := range streams {

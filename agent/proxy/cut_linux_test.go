@@ -71,9 +71,8 @@ func TestNoEndWaitsForAnother(t *testing.T) {
 		ws, _, err := visitor.dial("wss://notes."+rootHost+"/ws", "Origin", origin)
 		programs.Must(t, err)
 		defer ws.CloseNow()
-		if _, _, err := ws.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err = ws.Read(t.Context())
+		programs.Must(t, err)
 		open = append(open, ws)
 	}
 	release := programs.Hold(t, ln.all()[many/2])

@@ -31,9 +31,7 @@ func TestLastRelay(t *testing.T) {
 		Relays: func() []controlapi.Relay { return *list.Load() },
 		Last:   controlapi.Relay{Address: w.addr, ServerName: authHost},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	tunnel.GoHomeAfter(w.tunnel, 20*time.Millisecond)
 	w.run(options{})
 	if got := w.next(""); got.Version != "1" {
@@ -118,9 +116,7 @@ func TestSpareRelayCarriesTheSync(t *testing.T) {
 	w.tunnel, err = tunnel.New(tunnel.Config{
 		Open: never, Opened: nothing, RootCAs: testAuthority().Pool(), Credential: func() string { return credential }, Relays: listOf(addresses...),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	tunnel.GoHomeAfter(w.tunnel, 20*time.Millisecond)
 	w.run(options{})
 	w.next("")

@@ -31,9 +31,8 @@ func (c *corked) Write(b []byte) (int, error) {
 func (c *corked) pull(t *testing.T) {
 	t.Helper()
 	c.on = false
-	if _, err := c.Conn.Write(c.kept.Bytes()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Conn.Write(c.kept.Bytes())
+	programs.Must(t, err)
 	c.kept.Reset()
 }
 
@@ -54,9 +53,8 @@ func TestFramesThatComeTogether(t *testing.T) {
 	ping := func(sent int64) []byte { return bytesOf(tunnelwire.Frame{Type: tunnelwire.Ping, Sent: sent}) }
 	write := func(b []byte) {
 		t.Helper()
-		if _, err := a.control.Write(b); err != nil {
-			t.Fatal(err)
-		}
+		_, err := a.control.Write(b)
+		programs.Must(t, err)
 	}
 	answered := func(what string, sent int64) {
 		t.Helper()

@@ -58,9 +58,8 @@ func TestAnnouncedVisitor(t *testing.T) {
 		sent := append(header(t, c.version, c.source, destination), hello...)
 		if c.version == 1 {
 			for i := range sent {
-				if _, err := visitor.Write(sent[i : i+1]); err != nil {
-					t.Fatal(err)
-				}
+				_, err := visitor.Write(sent[i : i+1])
+				programs.Must(t, err)
 			}
 		} else if _, err := visitor.Write(sent); err != nil {
 			t.Fatal(err)
@@ -72,9 +71,8 @@ func TestAnnouncedVisitor(t *testing.T) {
 		}
 		receives(t, data, string(hello))
 		// Both ways, and to the end.
-		if _, err := data.Write([]byte("answer")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := data.Write([]byte("answer"))
+		programs.Must(t, err)
 		data.Close()
 		if got, err := io.ReadAll(visitor); err != nil || string(got) != "answer" {
 			t.Errorf("the visitor got %q, %v", got, err)
@@ -89,13 +87,11 @@ func TestAnnouncedVisitor(t *testing.T) {
 	programs.Eventually(t, "everybody has left", func() bool { return r.Stats().Visitors == 0 })
 
 	conn := dialFrom(t, "127.0.0.2", addr)
-	if _, err := conn.Write(header(t, 2, "198.51.100.9:4715", "203.0.113.1:443")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Write(header(t, 2, "198.51.100.9:4715", "203.0.113.1:443"))
+	programs.Must(t, err)
 	secure := tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true})
-	if _, err := io.WriteString(secure, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nConnection: close\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(secure, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nConnection: close\r\n\r\n")
+	programs.Must(t, err)
 	if got := <-seen; got != "198.51.100.9:4715" {
 		t.Errorf("the control plane sees %s", got)
 	}
@@ -106,9 +102,8 @@ func TestAnnouncedAgent(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{balancer} }, nil)
 	conn := dialFrom(t, "127.0.0.2", addr)
-	if _, err := conn.Write(header(t, 1, "198.51.100.9:4715", "203.0.113.1:443")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Write(header(t, 1, "198.51.100.9:4715", "203.0.113.1:443"))
+	programs.Must(t, err)
 	connectAgentOver(t, conn, addr, "maya")
 	programs.Eventually(t, "the tunnel stands", func() bool { return r.Stats().Sessions == 1 })
 }

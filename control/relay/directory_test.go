@@ -14,6 +14,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // When the store was away for longer than a lease, no node is taken for gone
@@ -32,9 +33,7 @@ func TestStoreAwayForLongerThanALease(t *testing.T) {
 	step := func(steps ...func(context.Context) error) {
 		t.Helper()
 		for _, s := range steps {
-			if err := s(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, s(t.Context()))
 		}
 	}
 	step(one.renew, two.renew, one.look)
@@ -183,13 +182,9 @@ func TestHoldersComeBeforeTheStore(t *testing.T) {
 	one, two, three := open("one"), open("two"), open("three")
 	two.drain()
 	for _, d := range []*directory{one, two, three} {
-		if err := d.renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, d.renew(t.Context()))
 	}
-	if err := one.look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, one.look(t.Context()))
 	for _, c := range []struct {
 		said, want string
 	}{
@@ -270,13 +265,9 @@ func TestManyNodes(t *testing.T) {
 	var one *directory
 	for i := range nodes {
 		one = directoryOf(Peers{Store: store}, fmt.Sprintf("n%03d", i), time.Now, slog.New(slog.DiscardHandler))
-		if err := one.renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, one.renew(t.Context()))
 	}
-	if err := one.look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, one.look(t.Context()))
 	if n := len(one.nodes); n != nodes {
 		t.Errorf("%d of %d nodes are known", n, nodes)
 	}
@@ -295,9 +286,7 @@ func TestNamesakes(t *testing.T) {
 	step := func(steps ...func(context.Context) error) {
 		t.Helper()
 		for _, s := range steps {
-			if err := s(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			programs.Must(t, s(t.Context()))
 		}
 	}
 	before, again := open(), open()

@@ -23,9 +23,8 @@ import (
 func largeHead(t *testing.T, addr string) *tls.Conn {
 	t.Helper()
 	conn := dialAuth(t, addr, "http/1.1")
-	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*heldPart)+"\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*heldPart)+"\r\n")
+	programs.Must(t, err)
 	return conn
 }
 

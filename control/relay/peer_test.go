@@ -231,9 +231,8 @@ func timedOut(err error) bool {
 
 func exchange(t *testing.T, from, to net.Conn, message string) {
 	t.Helper()
-	if _, err := io.WriteString(from, message); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(from, message)
+	programs.Must(t, err)
 	receives(t, to, message)
 }
 

@@ -133,9 +133,8 @@ func dialFrom(t *testing.T, source, addr string) *net.TCPConn {
 func visit(t *testing.T, addr string, first []byte) *net.TCPConn {
 	t.Helper()
 	conn := dial(t, addr)
-	if _, err := conn.Write(first); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Write(first)
+	programs.Must(t, err)
 	return conn
 }
 
@@ -280,9 +279,8 @@ func TestFragmentedHelloReachesTheAgentWhole(t *testing.T) {
 	hello := fragment(recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"}), 40)
 	visitor := dial(t, addr)
 	for i := range hello {
-		if _, err := visitor.Write(hello[i : i+1]); err != nil {
-			t.Fatal(err)
-		}
+		_, err := visitor.Write(hello[i : i+1])
+		programs.Must(t, err)
 	}
 	if got := a.visitor(data, ticket); got.String() != visitor.LocalAddr().String() {
 		t.Errorf("from %v, not %v", got, visitor.LocalAddr())

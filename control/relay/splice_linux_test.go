@@ -46,9 +46,8 @@ func TestBulkCarriesEveryByte(t *testing.T) {
 			_, _ = rand.NewChaCha8([32]byte{byte(total), byte(total >> 20)}).Read(sent) // it never fails
 			go agent.Write(sent)
 			got := make([]byte, size)
-			if _, err := io.ReadFull(visitor, got); err != nil {
-				t.Fatal(err)
-			}
+			_, err := io.ReadFull(visitor, got)
+			programs.Must(t, err)
 			if sha256.Sum256(got) != sha256.Sum256(sent) {
 				t.Fatalf("%d pipes: %d bytes after %d came out otherwise", pipes, size, total)
 			}
@@ -97,9 +96,8 @@ func TestHalfClosedHearsTheRest(t *testing.T) {
 		f.start()
 		_ = visitor.SetReadDeadline(time.Now().Add(time.Minute))
 		go agent.Write(make([]byte, before))
-		if _, err := io.CopyN(io.Discard, visitor, int64(before)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.CopyN(io.Discard, visitor, int64(before))
+		programs.Must(t, err)
 		_ = visitor.CloseWrite()
 		if n, err := agent.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 			t.Fatalf("%d bytes, %v", n, err)
@@ -167,12 +165,10 @@ func seenNear(t *testing.T, conn, peer *net.TCPConn) {
 	one := make([]byte, 1)
 	for near := false; !near; {
 		for _, ends := range [][2]*net.TCPConn{{conn, peer}, {peer, conn}} {
-			if _, err := ends[0].Write(one); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadFull(ends[1], one); err != nil {
-				t.Fatal(err)
-			}
+			_, err := ends[0].Write(one)
+			programs.Must(t, err)
+			_, err = io.ReadFull(ends[1], one)
+			programs.Must(t, err)
 		}
 		_ = raw.Control(func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)

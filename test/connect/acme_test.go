@@ -31,9 +31,8 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	authority.LookAt(port)
 	f, err := os.OpenFile(w.caFile, os.O_APPEND|os.O_WRONLY, 0)
 	programs.Must(t, err)
-	if _, err := f.Write(authority.Own); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Write(authority.Own)
+	programs.Must(t, err)
 	f.Close()
 
 	agent := w.startAgent("--control", w.control.AuthURL, "--ca", w.caFile, "--acme-directory", authority.Directory)

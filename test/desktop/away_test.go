@@ -151,9 +151,8 @@ func TestControlPlaneIsAway(t *testing.T) {
 	p.shot("back")
 	p.trayClick("Notes: paused > Resume")
 	p.answers(bob, notes, http.StatusOK)
-	if _, err := p.ownerTier().SetAccess(t.Context(), agentapi.AccessRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.ownerTier().SetAccess(t.Context(), agentapi.AccessRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true})
+	programs.Must(t, err)
 	p.answers(bob, p.address("photos"), http.StatusOK) // approved while it was away
 	p.answers(carla, notes, http.StatusForbidden)
 }

@@ -74,9 +74,8 @@ func TestEveryMenuOpens(t *testing.T) {
 	for i := range apps {
 		name := fmt.Sprintf("app-%d", i)
 		p.publish(name, "App "+name, webApp(t, name))
-		if _, err := p.ownerTier().Approve(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.ownerTier().Approve(t.Context(), name)
+		programs.Must(t, err)
 	}
 	p.quit()
 	p.restart("--hidden")

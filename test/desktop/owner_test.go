@@ -37,9 +37,8 @@ func (s *session) ownerSecret() string {
 func (s *session) place() (at image.Point) {
 	s.t.Helper()
 	var id int
-	if _, err := fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y)
+	programs.Must(s.t, err)
 	return at
 }
 

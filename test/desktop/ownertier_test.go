@@ -88,9 +88,8 @@ func (p *program) answers(v *visitor.Visitor, address string, status int) {
 func (p *program) member(email string, apps ...string) *visitor.Visitor {
 	p.t.Helper()
 	ctx := p.t.Context()
-	if _, err := p.ownerTier().Invite(ctx, agentapi.InviteRequest{Email: email, Apps: apps}); err != nil {
-		p.t.Fatal(err)
-	}
+	_, err := p.ownerTier().Invite(ctx, agentapi.InviteRequest{Email: email, Apps: apps})
+	programs.Must(p.t, err)
 	v := p.guest()
 	programs.Must(p.t, v.Accept(ctx, p.mailed(email)))
 	return v

@@ -102,9 +102,8 @@ func sixty(t *testing.T, gallery string) {
 			label = fmt.Sprintf("%s %d", label, i)
 		}
 		p.publish(name, label, 20000+i)
-		if _, err := owner.Approve(ctx, name); err != nil {
-			t.Fatal(err)
-		}
+		_, err := owner.Approve(ctx, name)
+		programs.Must(t, err)
 	}
 	p.publish("paperless", "Paperless", 8010)
 	p.trayShows("Paperless wants an address", true)

@@ -32,9 +32,8 @@ func TestWindowFigures(t *testing.T) {
 	for i := range manyApps {
 		name := fmt.Sprintf("app-%03d", i)
 		p.publish(name, fmt.Sprintf("App %03d", i), port)
-		if _, err := owner.Approve(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		_, err := owner.Approve(t.Context(), name)
+		programs.Must(t, err)
 	}
 	p.notifications() // off the screen
 	t.Logf("private memory, %d apps, no window yet: %.1f MiB", manyApps, p.memory())

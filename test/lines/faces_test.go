@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 func TestFaces(t *testing.T) {
@@ -33,17 +35,11 @@ func ForTest() {}
 		"agent/b.go":        "package agent\n\nimport \"m/control\"\n\nfunc b(t control.T[int]) { control.Outer() }\n",
 	} {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		programs.Must(t, os.WriteFile(file, []byte(content), 0o644))
 	}
 	seen, err := look(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	if n := seen.behind["control"]; n != 3 {
 		t.Errorf("%d uses, not inner, field and method", n)
 	}

@@ -139,9 +139,8 @@ func TestLink(t *testing.T) {
 	}
 	l.part()
 	heard := len(said)
-	if _, err := conn.Write([]byte{1}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Write([]byte{1})
+	programs.Must(t, err)
 	_ = conn.SetReadDeadline(time.Now().Add(2 * away))
 	if _, err := conn.Read(make([]byte, 1)); !os.IsTimeout(err) || len(said) != heard {
 		t.Errorf("over a link that is cut: %v", err)

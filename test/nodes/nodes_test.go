@@ -156,12 +156,10 @@ func TestVisitorsAndNodes(t *testing.T) {
 	programs.Eventually(t, "a visitor at node two", reach(two))
 	_ = conn.Close()
 	programs.Eventually(t, "a visitor at node one of a computer at node two", reach(one))
-	if _, err := io.WriteString(conn, "hello"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, "hello")
+	programs.Must(t, err)
+	_, err = io.ReadFull(conn, make([]byte, 5))
+	programs.Must(t, err)
 
 	t.Log("node two is killed")
 	two.Kill()

@@ -129,9 +129,8 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	programs.Must(t, err)
 	logs := func(p *programs.Process, pattern string) {
 		t.Helper()
-		if _, err := p.Logs(t.Context(), pattern); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Logs(t.Context(), pattern)
+		programs.Must(t, err)
 	}
 	sentence := regexp.QuoteMeta(controlapi.SayOutdated)
 	logs(agent.Process, `control plane does not answer.*`+sentence)

@@ -93,9 +93,8 @@ func TestPeopleShapes(t *testing.T) {
 	}
 	running, err := agentapi.ReadRunning(s.dir)
 	programs.Must(t, err)
-	if _, err := agentapi.New(running.API).Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = agentapi.New(running.API).Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()})
+	programs.Must(t, err)
 	var engine struct {
 		Registrants int
 		Registered  []agentapi.Registrant

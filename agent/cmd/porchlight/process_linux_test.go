@@ -129,9 +129,8 @@ func (p *process) says(what string) {
 // ctrlC presses that on its terminal.
 func (p *process) ctrlC() {
 	p.t.Helper()
-	if _, err := p.tty.Write([]byte{3}); err != nil {
-		p.t.Fatal(err)
-	}
+	_, err := p.tty.Write([]byte{3})
+	programs.Must(p.t, err)
 }
 
 func (p *process) signal(s syscall.Signal) {

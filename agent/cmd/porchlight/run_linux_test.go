@@ -35,9 +35,8 @@ func TestRun(t *testing.T) {
 	} {
 		s := startAgent(t)
 		p := runs(t, s.dir, how, line).onTerminal()
-		if _, err := p.tty.WriteString("hello\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.tty.WriteString("hello\n")
+		programs.Must(t, err)
 		p.says("typed hello")
 		p.says("Ctrl-C takes it off")
 		if page := s.browse(onceLink.FindString(p.output())); page != "the first page" {

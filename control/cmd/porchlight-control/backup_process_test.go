@@ -68,9 +68,8 @@ func TestBackupAndRestore(t *testing.T) {
 		return &controlapi.Client{BaseURL: s.AuthURL, Credential: maya.Credential, HTTP: s.browser()}
 	}
 	programs.Must(t, agent(s).PutApps(ctx, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
-	if _, err := agent(s).MakePassword(ctx, controlapi.MakePassword{App: "app1", Name: "sync"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = agent(s).MakePassword(ctx, controlapi.MakePassword{App: "app1", Name: "sync"})
+	programs.Must(t, err)
 	told, err := agent(s).Sync(ctx, "")
 	if err != nil || len(told.Passwords) != 1 {
 		t.Fatalf("the agent hears %+v, %v", told.Passwords, err)

@@ -60,9 +60,8 @@ func TestDrain(t *testing.T) {
 		}
 		answered <- err
 	}()
-	if _, err := io.WriteString(feed, "email=anna%40"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(feed, "email=anna%40")
+	programs.Must(t, err)
 	s.Signal(syscall.SIGTERM)
 	programs.Eventually(t, "not ready", func() bool {
 		status, text := fetch(t, probe(t), s.Metrics+"/readyz")
@@ -75,9 +74,8 @@ func TestDrain(t *testing.T) {
 		}
 		return err != nil
 	})
-	if _, err := io.WriteString(feed, "example.net"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(feed, "example.net")
+	programs.Must(t, err)
 	feed.Close()
 	if err := <-answered; err != nil {
 		t.Errorf("the request under way: %v\n%s", err, s.Stderr())

@@ -218,9 +218,8 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	}
 
 	t.Log("a mail nobody can be given is seen by the operator")
-	if _, err := agent.Invite(t.Context(), controlapi.Invite{Email: "gone@example.net", Apps: []string{"app1"}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = agent.Invite(t.Context(), controlapi.Invite{Email: "gone@example.net", Apps: []string{"app1"}})
+	programs.Must(t, err)
 	var failed []controlmail.Failure
 	programs.Eventually(t, "a refused mail", func() bool {
 		failed = okJSON[[]controlmail.Failure](t, "outbox", "--failed", "--data", dir)

@@ -63,9 +63,8 @@ func model(t *testing.T, f *fixture) {
 			case 0:
 				f.advance(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 			case 1:
-				if _, err := f.Sweep(context.Background(), rapid.IntRange(1, 4).Draw(t, "sweep")); err != nil {
-					t.Fatal(err)
-				}
+				_, err := f.Sweep(context.Background(), rapid.IntRange(1, 4).Draw(t, "sweep"))
+				programs.Must(t, err)
 			default:
 				inside := maps.Clone(kept)
 				fails := rapid.Bool().Draw(t, "fails")

@@ -369,9 +369,8 @@ func SetClock(tb testing.TB, database, expression string) {
 		`create or replace function public.clock_timestamp() returns timestamptz language sql as $$ select (` + expression + `)::timestamptz $$`,
 		`alter database ` + pgx.Identifier{conn.Config().Database}.Sanitize() + ` set search_path = public, pg_catalog`,
 	} {
-		if _, err := conn.Exec(context.Background(), statement); err != nil {
-			tb.Fatal(err)
-		}
+		_, err := conn.Exec(context.Background(), statement)
+		programs.Must(tb, err)
 	}
 }
 
