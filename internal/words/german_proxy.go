@@ -7,7 +7,6 @@ var germanProxy = map[string]string{
 	"%d app is shared with you here.":                                       "%d App ist hier für Sie freigegeben.",
 	"%d apps are shared with you here.":                                     "%d Apps sind hier für Sie freigegeben.",
 
-	"Apps":          "Apps",
 	"App passwords": "App-Passwörter",
 	"Paused":        "Pausiert",
 	"None of your apps is published right now.":                             "Keine Ihrer Apps ist gerade freigegeben.",
@@ -17,7 +16,6 @@ var germanProxy = map[string]string{
 	"Shared by <b>%s</b>.":                                                  "Freigegeben von <b>%s</b>.",
 	"Missing something? Ask the person who invited you.":                    "Fehlt etwas? Fragen Sie die Person, die Sie eingeladen hat.",
 
-	"%s is paused": "%s ist pausiert",
 	"The owner has paused this app. It keeps its address, and you keep your access for when it opens again.": "Der Besitzer hat diese App pausiert. Sie behält ihre Adresse, und Sie behalten Ihren Zugang, bis sie wieder offen ist.",
 	"%s isn’t answering": "%s antwortet nicht",
 	"The computer is on, but nothing listens behind this address. It may be starting.":           "Der Computer ist an, aber hinter dieser Adresse läuft nichts. Vielleicht startet es gerade.",
