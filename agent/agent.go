@@ -14,7 +14,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -204,21 +203,9 @@ func (a *Agent) makePeople() (err error) {
 
 func (a *Agent) makeUpdate() (err error) {
 	a.update, err = update.New(update.Config{
-		Chosen: func() update.Choice { return update.Choose(a.settings.Update(), a.access.Snapshot().UpdateNotice) },
-		Load: func() (kept update.Kept, err error) {
-			raw, err := a.store.Update()
-			if err == nil && raw != nil && json.Unmarshal(raw, &kept) != nil {
-				kept = update.Kept{} // nothing in it is worth not starting: it is asked for anew
-			}
-			return kept, err
-		},
-		Save: func(kept update.Kept) error {
-			raw, err := json.Marshal(kept)
-			if err != nil {
-				return err
-			}
-			return a.store.SaveUpdate(raw)
-		},
+		Chosen:  func() update.Choice { return update.Choose(a.settings.Update(), a.access.Snapshot().UpdateNotice) },
+		Load:    func() (kept update.Kept, err error) { err = a.store.Update(&kept); return kept, err },
+		Save:    func(kept update.Kept) error { return a.store.SaveUpdate(kept) },
 		Version: Version,
 		Changes: a.changes,
 		Now:     time.Now,

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -24,20 +25,17 @@ func (s *Store) Settings() (settings agentapi.Settings, err error) {
 	return settings, err
 }
 
-// Update returns what is known of newer versions, by the words of whoever keeps it; nil
-// for nothing.
-func (s *Store) Update() (raw []byte, err error) {
-	err = s.view(func(tx *boltfile.Tx) error {
-		raw = append(raw, tx.Bucket(settingsBucket).Get(updateKey)...)
+// Update reads what is known of newer versions into the value of whoever keeps it. What
+// cannot be read is asked for anew, and no reason not to start.
+func (s *Store) Update(into any) error {
+	return s.view(func(tx *boltfile.Tx) error {
+		_ = json.Unmarshal(tx.Bucket(settingsBucket).Get(updateKey), into)
 		return nil
 	})
-	return raw, err
 }
 
 // SaveUpdate replaces it.
-func (s *Store) SaveUpdate(raw []byte) error {
-	return s.update(func(tx *boltfile.Tx) error { return tx.Bucket(settingsBucket).Put(updateKey, raw) })
-}
+func (s *Store) SaveUpdate(known any) error { return s.save(settingsBucket, updateKey, known) }
 
 // SaveSettings replaces them.
 func (s *Store) SaveSettings(settings agentapi.Settings) error {
