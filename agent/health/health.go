@@ -65,12 +65,12 @@ type Config struct {
 	Root func() engine.Root
 	// Welcomes, ShowedKey and Elsewhere are the engine's: who may be asked in an app's
 	// place, and whether one that nobody listens for is found elsewhere, where Find says
-	// by the time it returns. nil for anybody, and for never.
+	// by the time it returns.
 	Welcomes  func(name string, at upstream.Target, peer agentapi.Listener) bool
 	ShowedKey func(ctx context.Context, name, key string) bool
 	Elsewhere func(ctx context.Context, name string, dead upstream.Target) bool
 	// Socket is the number of the socket that listens where an app is, another one after
-	// it was started again; 0 where there is none to be had. nil for always.
+	// it was started again; 0 where there is none to be had.
 	Socket func(at upstream.Target) uint64
 	// On says whether apps may be asked.
 	On func() bool
@@ -134,12 +134,6 @@ func New(cfg Config) *Health {
 		cfg.Now = time.Now
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if cfg.Socket == nil {
-		cfg.Socket = func(upstream.Target) uint64 { return 0 }
-	}
-	if cfg.Elsewhere == nil {
-		cfg.Elsewhere = func(context.Context, string, upstream.Target) bool { return false }
-	}
 	return &Health{
 		cfg: cfg, wake: make(chan struct{}, 1), askFor: askFor, bodyFor: bodyFor,
 		apps: map[string]*entry{}, gone: map[string]time.Time{},

@@ -76,6 +76,9 @@ func build(t *testing.T) *house {
 			return h.socket
 		},
 
+		ShowedKey: func(context.Context, string, string) bool { return true },
+		Elsewhere: func(context.Context, string, upstream.Target) bool { return false },
+
 		On:      func() bool { return !h.off.Load() },
 		Changes: &h.changes,
 		Now:     func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },

@@ -100,11 +100,9 @@ func (h *Health) ask(ctx context.Context, id string) {
 func (h *Health) checks(ctx context.Context, app asked) (c upstream.Checks) {
 	c.Peer = func(l agentapi.Listener) bool {
 		now, ok := h.find(app.ID)
-		return ok && now.same(app) && h.cfg.On() && (h.cfg.Welcomes == nil || h.cfg.Welcomes(app.Name, app.Target(), l))
+		return ok && now.same(app) && h.cfg.On() && h.cfg.Welcomes(app.Name, app.Target(), l)
 	}
-	if h.cfg.ShowedKey != nil {
-		c.Key = func(key string) bool { return h.cfg.ShowedKey(ctx, app.Name, key) }
-	}
+	c.Key = func(key string) bool { return h.cfg.ShowedKey(ctx, app.Name, key) }
 	return c
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/health"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
@@ -69,7 +70,8 @@ func beCrashed(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	api := New(Config{Server: server, Apps: apps, Connection: func() Connection { return Connection{Account: connected} }, Log: log})
+	does := health.New(health.Config{Find: apps.ByID, Root: func() engine.Root { return engine.Root{} }, On: func() bool { return false }})
+	api := New(Config{Server: server, Apps: apps, Health: does, Connection: func() Connection { return Connection{Account: connected} }, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {

@@ -56,17 +56,13 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		DarkSince:       a.cfg.Access.DarkSince(),
 		Connecting:      a.connecting(),
 		ActivityVersion: a.cfg.Activity.Version(),
-		Update:          a.update(),
+		Update:          a.cfg.Update(),
+		HTTPBroken:      a.cfg.Broken(),
 		Language:        a.cfg.Settings.Get().Language,
 		Locked:          len(a.server.ownerSecretHash()) == 0,
 	}
-	if a.cfg.Broken != nil {
-		state.HTTPBroken = a.cfg.Broken()
-	}
-	if a.cfg.Crowded != nil {
-		if at := a.cfg.Crowded(); !at.IsZero() {
-			state.Crowded = &at
-		}
+	if at := a.cfg.Crowded(); !at.IsZero() {
+		state.Crowded = &at
 	}
 	if until, ok := a.cfg.Access.AccessUntil(); ok && connection.Away {
 		state.AccessUntil = &until
@@ -180,11 +176,4 @@ func (s reader) write(text string) error {
 		return err
 	}
 	return s.conn.Flush()
-}
-
-func (a *API) update() *agentapi.Update {
-	if a.cfg.Update == nil {
-		return nil
-	}
-	return a.cfg.Update()
 }

@@ -16,9 +16,7 @@ func (a *API) addHealth(state *agentapi.OwnerState) {
 		if !ok || out.Status != agentapi.StatusLive {
 			continue
 		}
-		if a.cfg.Health != nil {
-			out.AppHealth = a.cfg.Health.Of(app.ID)
-		}
+		out.AppHealth = a.cfg.Health.Of(app.ID)
 		out.Lit = app.Live && !out.Paused && state.DarkSince == nil && out.Ailment == ""
 	}
 }
@@ -27,7 +25,7 @@ func (a *API) addHealth(state *agentapi.OwnerState) {
 // that is not known.
 func (a *API) awaitHealth(r *http.Request) *agentapi.AppHealth {
 	app, ok := a.cfg.Apps.Lookup(r.PathValue("name"))
-	if !ok || a.cfg.Health == nil {
+	if !ok {
 		return nil
 	}
 	does := a.cfg.Health.Await(r.Context(), app.ID)
@@ -45,7 +43,7 @@ func (a *API) probe(r *http.Request) (any, error) {
 		return nil, err
 	}
 	app, ok := a.cfg.Apps.Lookup(name)
-	if !ok || a.cfg.Health == nil {
+	if !ok {
 		return agentapi.AppHealth{}, nil
 	}
 	return a.cfg.Health.Probe(r.Context(), app.ID), nil

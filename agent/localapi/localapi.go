@@ -68,7 +68,7 @@ type Config struct {
 	People   *people.People
 	// Requests are what visitors asked; nil where none are kept.
 	Requests *requests.Log
-	// Health is how apps do; nil where nothing is known.
+	// Health is how apps do.
 	Health *health.Health
 	// Listening is what listens on this computer; nil where nobody looks.
 	Listening *listening.Listening
@@ -93,12 +93,11 @@ type Config struct {
 	OutboxSize func(ctx context.Context) (int, error)
 	// Tries are of what is between a visitor and the apps; nil where nothing can be tried.
 	Tries *doctor.Tries
-	// Broken is how often reading visitors' requests failed by a fault of ours; nil where
-	// nobody visits.
+	// Broken is how often reading visitors' requests failed by a fault of ours.
 	Broken func() int
-	// Crowded is when visitors last had all they may have; zero for never. Nil as Broken.
+	// Crowded is when visitors last had all they may have; zero for never.
 	Crowded func() time.Time
-	// Update is what is known of newer versions; nil where nobody asks.
+	// Update is what is known of newer versions.
 	Update func() *agentapi.Update
 	Log    *slog.Logger // discarded when nil
 }

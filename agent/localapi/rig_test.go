@@ -22,6 +22,7 @@ import (
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/health"
 	"porchlight/agent/listening"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/people"
@@ -225,6 +226,12 @@ func (r *rig) serve(t testing.TB) {
 			},
 			Seen: r.apps.PortSeen, Suggest: r.apps.Suggest, OwnPorts: []int{own}, Titles: func() bool { return true },
 		}),
+		Health: health.New(health.Config{
+			Find: r.apps.ByID, Root: func() engine.Root { return engine.Root{} }, On: func() bool { return false }, Changes: r.outside.changes,
+		}),
+		Broken:      func() int { return 0 },
+		Crowded:     func() time.Time { return time.Time{} },
+		Update:      func() *agentapi.Update { return nil },
 		Info:        info,
 		Connection:  r.outside.standing,
 		Certificate: r.certificate,
