@@ -66,7 +66,7 @@ type Config struct {
 	Apps     *engine.Apps
 	Users    *engine.Users
 	People   *people.People
-	// Requests are what visitors asked; nil where none are kept.
+	// Requests are what visitors asked.
 	Requests *requests.Log
 	// Health is how apps do.
 	Health *health.Health

@@ -97,7 +97,7 @@ type Config struct {
 	// its Origin, or asked for a WebSocket: an app may compare that with what it is called.
 	// nil for not.
 	OnCompared func(appID string, kind agentapi.Compared, status int)
-	// Requests keeps what visitors asked, for the owner; nil for not.
+	// Requests keeps what visitors asked, for the owner.
 	Requests *requests.Log
 	// Patience is how long a page that a visitor loads waits for the first word of an
 	// app whose options say nothing of it; 60 s when zero. Nothing else is limited: an

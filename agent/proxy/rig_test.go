@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/activity"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
+	"porchlight/agent/requests"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/localca"
@@ -134,6 +135,7 @@ func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 		TLS:      &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
 		Instance: instance,
 		Key:      bytes.Repeat([]byte{7}, 32),
+		Requests: requests.New(func() bool { return false }, nil),
 	}
 	for _, o := range options {
 		o(&c)

@@ -41,7 +41,7 @@ type Visit struct {
 	Error  string // what was wrong with the app, as a sentence
 }
 
-// Log is made by New and safe for concurrent use. A nil one keeps nothing.
+// Log is made by New and safe for concurrent use.
 type Log struct {
 	on      func() bool
 	there   func(appID string) bool
@@ -63,14 +63,11 @@ func New(on func() bool, there func(appID string) bool) *Log {
 }
 
 // On says whether requests are kept, so that nothing is measured in vain.
-func (l *Log) On() bool { return l != nil && l.on() }
+func (l *Log) On() bool { return l.on() }
 
 // Add keeps a request. Its strings are not held on to, but for the mail address
 // and the sentence, which are one string for many requests.
 func (l *Log) Add(v Visit) {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.on() {
@@ -98,9 +95,6 @@ func (l *Log) Add(v Visit) {
 // number of the future is one of another Log: all are returned.
 func (l *Log) Since(after uint64, names map[string]string) (list []agentapi.VisitorRequest, newest uint64) {
 	list = []agentapi.VisitorRequest{}
-	if l == nil {
-		return list, 0
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if after > l.seq {
@@ -118,19 +112,11 @@ func (l *Log) Since(after uint64, names map[string]string) (list []agentapi.Visi
 
 // Changed returns a channel that is readable after a request was kept, until cancel
 // is called.
-func (l *Log) Changed() (changed <-chan struct{}, cancel func()) {
-	if l == nil {
-		return nil, func() {}
-	}
-	return l.changes.Subscribe()
-}
+func (l *Log) Changed() (changed <-chan struct{}, cancel func()) { return l.changes.Subscribe() }
 
 // Forget forgets what is not to be kept any more: everything once it is off, and the
 // requests of apps that are gone.
 func (l *Log) Forget() {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id := range l.apps {

@@ -32,6 +32,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
+	"porchlight/agent/requests"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
@@ -327,7 +328,8 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		},
 		TLS:      certs.TLSConfig(oneCertificate{&pair}),
 		Instance: instance, Key: key,
-		Bearer: access.NewBearer(acc),
+		Bearer:   access.NewBearer(acc),
+		Requests: requests.New(func() bool { return false }, nil),
 	})
 	if err != nil {
 		return err
