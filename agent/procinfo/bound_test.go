@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"porchlight/agent/procinfo"
@@ -30,7 +31,9 @@ func TestAllBound(t *testing.T) {
 		if one.At.Addr() != at.Addr().Unmap() {
 			t.Errorf("%s is told as %s", at, one.At)
 		}
+		syscall.ForkLock.RLock() // a program of another test that starts would hold it for a moment
 		ln.Close()
+		syscall.ForkLock.RUnlock()
 		if one, ok := boundAt(at.Port()); ok {
 			t.Errorf("closed, and still there: %+v", one)
 		}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -50,6 +51,9 @@ func FreePort(t testing.TB) int {
 }
 
 func free(host string, port int) bool {
+	// A program that starts meanwhile would hold the listener for longer than we do.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err == nil {
 		_ = l.Close()
