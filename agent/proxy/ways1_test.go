@@ -148,5 +148,6 @@ var seeds1 = []string{
 	"GET /.porchlight/me HTTP/1.1\r\n" + let + "\r\n", "GET /.porchlight/style.css HTTP/1.1\r\nHost: HOST\r\n\r\n", "POST /.porchlight/sign-out HTTP/1.1\r\n" + let + "Content-Length: 3\r\n\r\na=b",
 	"GET / HTTP/1.1\r\n" + let + strings.Repeat("X-A: b\r\n", 250) + "\r\n", "GET / HTTP/1.1\r\n" + let + "X: " + strings.Repeat("y", 70_000) + "\r\n\r\n", "GET / HTTP/1.1\r\n" + let + "X: " + strings.Repeat("y", 20_000) + "\r\n\r\n",
 	"\r\n\r\nGET / HTTP/1.1\r\n" + let + "\r\n", "GET / HTTP/1.1\r\n" + let + "Authorization: Basic YTpi\r\n\r\n", "GET / HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer x.y.z\r\n\r\n", "",
+	"POST / HTTP/1.1\r\nHost: other.test\r\nX:/(\r\nConnection:p\r\nContent-Length:2\r\n\r\n", // whose body the probe begins with
 	"CONNECT HOST:443 HTTP/1.1\r\n" + let + "\r\n", "TRACE / HTTP/1.1\r\n" + let + "\r\n", "DELETE /x HTTP/1.1\r\n" + let + "\r\n",
 }

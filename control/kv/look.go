@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"porchlight/internal/boltfile"
-	"porchlight/internal/durable"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	bolt "go.etcd.io/bbolt"
+
+	"porchlight/internal/boltfile"
+	"porchlight/internal/durable"
 )
 
 // ErrNoStore is wrapped by Look where there is no store yet.
