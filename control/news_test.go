@@ -15,7 +15,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/news"
-	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 	"porchlight/test/programs"
 )
 
@@ -50,7 +50,7 @@ func twoNodes(t *testing.T, lose func() bool, second ...func(*Config)) (one, two
 			t.Fatal(err)
 		}
 		services[i].Agents.sweepVersions = time.Hour // what is seen here is told, or missed
-		mutual, err := relay.NewsTLS(services[i].Keys.PeerSecrets, name, "127.0.0.1", time.Now)
+		mutual, err := peers.NewsTLS(services[i].Keys.PeerSecrets, name, "127.0.0.1", time.Now)
 		programs.Must(t, err)
 		own := news.Config{
 			Node: name, Run: "r", Listen: "127.0.0.1:0", TLS: mutual,

@@ -19,6 +19,7 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/kv"
 	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 	"porchlight/test/programs"
 )
 
@@ -62,7 +63,7 @@ func startCluster(t *testing.T, listed int, o options) *cluster {
 			if o.relay != nil {
 				o.relay(cfg)
 			}
-			cfg.Peers = &relay.Peers{
+			cfg.Peers = &peers.Config{
 				Store: store, Secrets: func() ([][]byte, error) { return [][]byte{bytes.Repeat([]byte("s"), 32)}, nil }, Listener: between, Address: between.Addr().String(),
 				Relay: controlapi.Relay{Address: c.at[i], ServerName: authHost}, Domain: "localhost",
 				// No news: each relay asks all others who has a tunnel.

@@ -29,6 +29,7 @@ var rooms = []struct{ dir, title string }{
 	{"agent/engine", "Apps that ask"},
 	{"agent/localapi", "Programs of your computer"},
 	{"control/relay", "The relay"},
+	{"control/relay/peers", "Between nodes"},
 	{"control/controlapi/tunnelwire", "The tunnel"},
 	{"control", "The control plane"},
 	{"control/kv", "The store"},

@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"porchlight/control/news"
-	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 	"porchlight/test/programs"
 )
 
@@ -34,7 +34,7 @@ type node struct {
 
 func secured(t *testing.T, secret, name string) func() (*tls.Config, int) {
 	t.Helper()
-	c, err := relay.NewsTLS(func() ([][]byte, error) { return [][]byte{[]byte(secret)}, nil }, name, "127.0.0.1", time.Now)
+	c, err := peers.NewsTLS(func() ([][]byte, error) { return [][]byte{[]byte(secret)}, nil }, name, "127.0.0.1", time.Now)
 	programs.Must(t, err)
 	return c
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/news"
-	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 	"porchlight/test/programs"
 )
 
@@ -31,7 +31,7 @@ func TestNewsGoesOverToAnotherSecret(t *testing.T) {
 	}
 	for i, name := range []string{"one", "two", "three"} {
 		set(i, ourSecret)
-		config, err := relay.NewsTLS(func() ([][]byte, error) { return *rings[i].Load(), nil }, name, "127.0.0.1", time.Now)
+		config, err := peers.NewsTLS(func() ([][]byte, error) { return *rings[i].Load(), nil }, name, "127.0.0.1", time.Now)
 		programs.Must(t, err)
 		nodes = append(nodes, open(t, name, func(c *news.Config) { c.TLS = config }))
 	}

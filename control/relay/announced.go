@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"porchlight/control/relay/peers"
 	"strconv"
 	"strings"
 	"time"
@@ -51,9 +52,9 @@ func withoutHeader(s stream) stream {
 	switch s := s.(type) {
 	case *announced:
 		return s.stream
-	case *peerStream:
-		if s.stream == stream(s.raw) {
-			return s.raw
+	case *peers.Conn:
+		if raw, bare := s.Raw(); bare {
+			return raw
 		}
 	}
 	return s

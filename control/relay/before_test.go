@@ -12,7 +12,6 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
-	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
 
@@ -38,29 +37,19 @@ func TestTunnelsOfBeforeAreToldToUpdate(t *testing.T) {
 }
 
 // A node of before version 0.1.0, whose row says nothing of what it speaks, is refused with
-// a sentence in the log, once: its tunnel is not looked for, no computer is sent to it, and
-// what it passes on is not taken.
+// a sentence in the log, once: its tunnel is not looked for, and no computer is sent to it.
 func TestNodesOfBeforeAreRefused(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
-	before, err := newPeerTLS(always(peerSecret), "before", time.Now)
-	programs.Must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	programs.Must(t, err)
 	defer l.Close()
-	err = store.Update(t.Context(), func(tx kv.Tx) error {
-		row := nodeRow{Node: "before", Run: "r", Peer: l.Addr().String(), Relay: controlapi.Relay{Address: "before.example:443"}}
-		return putRow(tx, keyNodes+"before", row, lease)
-	})
-	programs.Must(t, err)
+	putNode(t, store, map[string]any{"node": "before", "run": "r", "peer": l.Addr().String(), "relay": controlapi.Relay{Address: "before.example:443"}})
 	store.hall.hold("maya.localhost", "r", true)
 	var log logLines
 	one := serveNode(t, store, "one", func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	two := serveNode(t, store, "two", nil)
+	serveNode(t, store, "two", nil)
 	one.sees(t, 2)
-	for range 3 {
-		one.lookAround(t.Context())
-	}
 	if n := strings.Count(log.String(), "of a version before 0.1.0 uses this database, and is refused"); n != 1 {
 		t.Errorf("the log says %d times that it is refused:\n%s", n, log.String())
 	}
@@ -75,12 +64,5 @@ func TestNodesOfBeforeAreRefused(t *testing.T) {
 	if conn, err := l.Accept(); err == nil {
 		_ = conn.Close()
 		t.Error("a visitor is passed on to it")
-	}
-	for _, protocol := range []string{"porchlight-peer/1", "porchlight-peer/2", "porchlight-peer-key/1"} {
-		config := before.client("two")
-		config.NextProtos = []string{protocol}
-		if err := tls.Client(dial(t, two.peer), config).Handshake(); err == nil {
-			t.Errorf("%s is spoken with it", protocol)
-		}
 	}
 }

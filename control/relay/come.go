@@ -57,7 +57,7 @@ func (r *Relay) askToCome(c *computer, s *session, node string) {
 	if !r.routes.passedOften(c, node, r.now()) {
 		return
 	}
-	address, ok := r.directory.reachedAt(node)
+	address, ok := r.peers.ReachedAt(node)
 	if !ok {
 		return
 	}
@@ -66,19 +66,6 @@ func (r *Relay) askToCome(c *computer, s *session, node string) {
 	defer s.mu.Unlock()
 	s.come = append(s.come, address)
 	s.nudge()
-}
-
-// reachedAt is where agents reach a node, if that leads to it and not to this one, and it
-// stays.
-func (d *directory) reachedAt(node string) (address string, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, n := range d.others() {
-		if n.Node == node {
-			return n.Relay.Address, !n.Draining && n.Relay != d.self.Relay
-		}
-	}
-	return "", false
 }
 
 // makeRoom has extra sessions leave where there is no room for s, unless s is one: those of

@@ -114,21 +114,6 @@ func TestPassedOften(t *testing.T) {
 	}
 }
 
-// An agent is not asked to come where it would not be let in, or to where it is.
-func TestWhereAnAgentComes(t *testing.T) {
-	t.Parallel()
-	own := controlapi.Relay{Address: "own.example:443"}
-	d := &directory{self: nodeRow{Node: "own", Relay: own}, nodes: []nodeRow{
-		{Node: "balanced", Relay: own}, {Node: "leaving", Relay: controlapi.Relay{Address: "a"}, Draining: true},
-		{Node: "other", Relay: controlapi.Relay{Address: "b"}}, {Node: "own", Relay: own},
-	}}
-	for node, want := range map[string]string{"balanced": "", "leaving": "", "other": "b", "own": "", "gone": ""} {
-		if at, ok := d.reachedAt(node); ok != (want != "") || ok && at != want {
-			t.Errorf("%s: %q, %v", node, at, ok)
-		}
-	}
-}
-
 // Attack: strangers visit each computer of a cluster by one node, whose agents all come.
 // Checked: they leave room there for the computers that have no other node, and leave
 // themselves where that is not enough, first the one whose own computer comes to stay; but

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/relay/peers"
 	"porchlight/internal/socket"
 )
 
@@ -157,8 +158,8 @@ func abort(s stream, whole bool) {
 		}
 		_ = tcp.SetLinger(0)
 	}
-	if peer, ok := s.(*peerStream); ok && !whole {
-		peer.reset()
+	if peer, ok := s.(*peers.Conn); ok && !whole {
+		peer.Reset()
 	}
 	_ = s.Close()
 }

@@ -196,6 +196,11 @@ func TestNoVisitBeginsAfterTheDrain(t *testing.T) {
 	}
 }
 
+// sent is a visitor whom another node passed on.
+type sent struct{ *net.TCPConn }
+
+func (sent) From() string { return "one" }
+
 // Weakness: a visitor whom another node sent after the last one had left, and before the
 // tunnels were ended, was reset. Checked: that visit goes on, and the drain ends with it; one
 // whose tunnel went in between is not told that there is no such name.
@@ -230,7 +235,7 @@ func TestVisitorSentAtTheEndOfTheDrainIsServed(t *testing.T) {
 	programs.Must(t, err)
 	go func() { // which waits for the other end
 		here := conn.(*net.TCPConn)
-		two.turnAway(&peerStream{stream: here, raw: here}, &preface{}, errUnknownHost)
+		two.turnAway(sent{here}, &preface{}, errUnknownHost)
 	}()
 	if got, err := io.ReadAll(there); err != nil || !bytes.Equal(got, alertRecord(alertInternalError)) {
 		t.Errorf("its tunnel went meanwhile: %x, %v", got, err)

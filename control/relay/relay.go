@@ -22,11 +22,7 @@
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes, splice_*.go where the kernel moves
 //	            them, aborted.go visits that the agent says it ended
-//	directory.go which other nodes there are, directorylookup.go which of them has a
-//	            tunnel, directoryaway.go while the store is away; living.go for whoever
-//	            looks
-//	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to,
-//	            peerserve.go taking them over, peertls.go how nodes know each other,
+//	passing.go  passing visitors on to other nodes (package peers), and taking them over,
 //	            come.go having the agent come to where its visitors are
 //	stats.go    what is counted; socket_*.go what the system is asked of a socket
 //
@@ -52,7 +48,7 @@ import (
 	"porchlight/agent/proxy/http2"
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
-	"porchlight/control/kv"
+	"porchlight/control/relay/peers"
 	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
 )
@@ -107,7 +103,8 @@ type Config struct {
 	// visitor's that it names. Nobody else's header is read.
 	TrustedProxies []netip.Prefix
 	// Peers makes this relay one of several; nil means that it is alone.
-	Peers *Peers
+	// Node, Holds, Now and Log of it are filled in by New.
+	Peers *peers.Config
 }
 
 // Relay is made by New and works while Serve runs. Its methods are safe for
@@ -138,10 +135,7 @@ type Relay struct {
 	mostFiles int          // open files, beyond which strangers get none
 	crowdedAt atomic.Int64 // when they last were as many, in nanoseconds
 
-	directory     *directory // nil without peers
-	cutOff        atomic.Bool
-	silence       silence
-	peerTLS       *peerTLS // nil without
+	peers         *peers.Peers // nil without
 	peersEntering chan struct{}
 
 	serving  atomic.Bool
@@ -210,16 +204,12 @@ func New(cfg Config) (*Relay, error) {
 	if cfg.Peers == nil {
 		return r, nil
 	}
-	if err := cfg.Peers.check(cfg.Node); err != nil {
-		return nil, err
-	}
-	var err error
-	if r.peerTLS, err = newPeerTLS(cfg.Peers.Secrets, cfg.Node, cfg.Now); err != nil {
-		return nil, err
-	}
+	own := *cfg.Peers
+	own.Node, own.Holds, own.Now, own.Log = cfg.Node, r.routes.holds, cfg.Now, cfg.Log
 	r.peersEntering = make(chan struct{}, peersEntering)
-	r.directory = newDirectory(*cfg.Peers, cfg.Node, r.routes.holds, cfg.Now, cfg.Log)
-	return r, nil
+	var err error
+	r.peers, err = peers.New(own)
+	return r, err
 }
 
 // newHTTPServer serves the auth host. Connections arrive at it decrypted.
@@ -290,11 +280,10 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 	// last one here has been served.
 	telling, stopTelling := context.WithCancel(life)
 	defer stopTelling()
-	var peers sync.WaitGroup
+	var others sync.WaitGroup
 	if p := r.cfg.Peers; p != nil {
-		peers.Go(func() { failed <- r.accept(life, p.Listener, r.welcomePeer) })
-		peers.Go(func() { r.directory.run(kv.First(telling)) })
-		peers.Go(func() { r.watchOthers(telling) })
+		others.Go(func() { failed <- r.accept(life, p.Listener, r.welcomePeer) })
+		others.Go(func() { r.peers.Run(telling) })
 	}
 	var httpDone sync.WaitGroup
 	httpDone.Go(func() { _ = r.http.Serve(r.toHTTP) })
@@ -310,15 +299,15 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 		_ = l.Close()
 	}
 	accepting.Wait()
-	if r.directory != nil {
-		r.directory.drain()
+	if r.peers != nil {
+		r.peers.Drain()
 	}
 	r.drain()
 	stopTelling()
 	if r.cfg.Peers != nil {
 		_ = r.cfg.Peers.Listener.Close()
 	}
-	peers.Wait()
+	others.Wait()
 	kill()
 	for _, s := range r.routes.sessions() { // admitted while the others were ended
 		s.end()

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"porchlight/control/relay/peers"
 )
 
 var (
-	errUnknownHost = errors.New("relay: no tunnel for this name")
+	errUnknownHost = peers.ErrUnknownHost // here, or at another node
 	errKicked      = errors.New("relay: a computer was kicked meanwhile")
 	errFull        = errors.New("relay: too many tunnels")
 )

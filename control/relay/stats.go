@@ -46,7 +46,7 @@ func (r *Relay) Stats() Stats {
 		Retried: r.counters.retried.Load(), Unknown: r.counters.unknown.Load(), TimedOut: r.counters.timedOut.Load(),
 		Malformed: r.counters.malformed.Load(), BadTickets: r.counters.badTickets.Load(),
 		Unauthentic: r.counters.unauthentic.Load(), Deferred: r.counters.deferredCount.Load(),
-		PassedOn: r.counters.passedOn.Load(), TakenOver: r.counters.takenOver.Load(), PeerFailures: r.counters.peerFailures.Load(),
+		PassedOn: r.counters.passedOn.Load(), TakenOver: r.counters.takenOver.Load(), PeerFailures: r.counters.peerFailures.Load() + r.peers.Failures(),
 		AskedToCome: r.counters.askedToCome.Load(),
 		Visitors:    r.routes.visiting(), LimitedBy: make(map[string]uint64, limits),
 	}

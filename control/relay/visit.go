@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/relay/peers"
 )
 
 const (
@@ -60,8 +61,8 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 			break
 		}
 		if err = r.present(conn, p, c, s, data); err == nil {
-			if passed, ok := conn.(*peerStream); ok {
-				r.askToCome(c, s, passed.from)
+			if node, ok := passedBy(conn); ok {
+				r.askToCome(c, s, node)
 			}
 			return // the flow has taken over
 		}
@@ -101,7 +102,7 @@ func mayBeElsewhere(err error) bool {
 // answer on and starts the flow, which then owns both connections. With errDied
 // nothing has reached the visitor and another data connection may be tried.
 func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *dataConn) error {
-	_, passed := conn.(*peerStream)
+	_, passed := passedBy(conn)
 	f := &flow{visitor: withoutHeader(conn), agent: data.stream, ticket: data.ticket, passed: passed}
 	// From here on a kick finds the flow and ends it.
 	if !r.routes.join(c, s, f) {
@@ -170,7 +171,7 @@ func (f *flow) firstAnswer() (int64, error) {
 func (r *Relay) turnAway(conn net.Conn, p *preface, err error) {
 	p.release()
 	// Of one that another node sent that node was told that the tunnel is here.
-	_, passedOn := conn.(*peerStream)
+	_, passedOn := passedBy(conn)
 	switch {
 	case errors.Is(err, errUnknownHost) && !passedOn:
 		r.counters.unknown.Add(1)
@@ -178,7 +179,7 @@ func (r *Relay) turnAway(conn net.Conn, p *preface, err error) {
 	case errors.Is(err, errSessionOver), passedOn && errors.Is(err, errUnknownHost): // it was here a moment ago
 		r.counters.unknown.Add(1)
 		refuse(conn, alertRecord(alertInternalError))
-	case errors.Is(err, errNoConnection):
+	case errors.Is(err, errNoConnection), errors.Is(err, peers.ErrNoAnswer):
 		r.counters.timedOut.Add(1)
 		refuse(conn, alertRecord(alertInternalError))
 	case errors.Is(err, errBusy):

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/news"
-	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 	"porchlight/control/wiring"
 )
 
@@ -42,7 +42,7 @@ func (n *Node) joinNews(parts *wiring.Config) (run string) {
 	p := parts.Relay.Peers
 	p.Run = run
 	p.News = func() string { return n.news.Address() }
-	p.Neighbours = func(all []relay.Neighbour) {
+	p.Neighbours = func(all []peers.Neighbour) {
 		nodes := make([]news.Node, len(all))
 		for i, o := range all {
 			nodes[i] = news.Node{Name: o.Node, Run: o.Run, Address: o.News}
@@ -70,7 +70,7 @@ func (n *Node) listenForNews(run string) error {
 	if err != nil {
 		return err
 	}
-	mutual, err := relay.NewsTLS(n.service.Keys.PeerSecrets, n.cfg.Node, host, time.Now)
+	mutual, err := peers.NewsTLS(n.service.Keys.PeerSecrets, n.cfg.Node, host, time.Now)
 	if err != nil {
 		return err
 	}

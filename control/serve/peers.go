@@ -10,6 +10,7 @@ import (
 
 	"porchlight/control/kv"
 	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 )
 
 // completePeers checks what makes this node one of several.
@@ -28,7 +29,7 @@ func (c *Config) completePeers() error {
 		return errors.New("several nodes need one store: --peer-address goes with --postgres URL")
 	case c.TLS == TLSACME && c.SealKey == "":
 		return errors.New("several nodes have one certificate in their store, sealed by a key that each of them has: make it once with porchlight-control seal-key make FILE, copy the file to every node and name it there with --seal-key FILE; or give every node the certificate (--tls files)")
-	case !relay.ValidNode(c.Node):
+	case !peers.ValidNode(c.Node):
 		return fmt.Errorf("nodes that have peers need different names of small letters, digits and hyphens: --node %q is none", c.Node)
 	}
 	if c.NewsAddress == "" {

@@ -29,6 +29,7 @@ import (
 	"porchlight/control/mail"
 	"porchlight/control/news"
 	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 	"porchlight/control/wiring"
 	"porchlight/internal/filelimit"
 	"porchlight/internal/localca"
@@ -207,7 +208,7 @@ func (n *Node) build(ctx context.Context) error {
 	}
 	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {
-		parts.Relay.Peers = &relay.Peers{Listener: n.peers, Address: cfg.PeerAddress, Version: cfg.Version}
+		parts.Relay.Peers = &peers.Config{Listener: n.peers, Address: cfg.PeerAddress, Version: cfg.Version}
 		tunnel = n.listeners[0].Addr().String()
 	}
 	parts.Tunnel = cmp.Or(cfg.TunnelAddress, tunnel)

@@ -11,7 +11,7 @@ import (
 	"porchlight/control/admin"
 	"porchlight/control/archive"
 	"porchlight/control/kv"
-	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 )
 
 // Upgrade is what stands between a store and a program that is to be started on it.
@@ -79,7 +79,7 @@ func CheckUpgrade(ctx context.Context, cfg Config) (Upgrade, error) {
 }
 
 func (u *Upgrade) readNodes(tx kv.Tx) error {
-	nodes, err := relay.LivingNodes(tx)
+	nodes, err := peers.LivingNodes(tx)
 	u.Nodes = u.Nodes[:0]
 	for _, n := range nodes {
 		u.Nodes = append(u.Nodes, UpgradeNode{n.Node, n.Version, n.Before, n.Address, n.Draining})

@@ -199,6 +199,11 @@ var rules = []rule{
 		allow: []string{"control/news"},
 	},
 	{
+		why:  "how nodes find each other and carry a visitor; whose it is and what becomes of it, the relay knows",
+		from: "control/relay/peers", to: "control",
+		allow: []string{"control/relay/peers", "control/controlapi", "control/kv"},
+	},
+	{
 		why:  "an agent's program has one node in it, and no NATS: whoever runs nodes wires their news",
 		from: "control", to: "control/news",
 		except: []string{"control/news", "control/serve"},

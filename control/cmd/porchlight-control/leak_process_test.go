@@ -11,7 +11,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
-	"porchlight/control/relay"
+	"porchlight/control/relay/peers"
 	"porchlight/test/programs"
 )
 
@@ -25,7 +25,7 @@ func stolen(t *testing.T, svc *control.Service) copyOf {
 	t.Helper()
 	secrets, err := svc.Keys.PeerSecrets()
 	programs.Must(t, err)
-	config, err := relay.NewsTLS(func() ([][]byte, error) { return secrets, nil }, "two", "127.0.0.1", time.Now)
+	config, err := peers.NewsTLS(func() ([][]byte, error) { return secrets, nil }, "two", "127.0.0.1", time.Now)
 	programs.Must(t, err)
 	mutual, _ := config()
 	return copyOf{svc.Keys.Seal, mutual}

@@ -1,4 +1,4 @@
-package relay
+package peers
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ type authority struct {
 
 func newAuthority(secret []byte) (*authority, error) {
 	if len(secret) < peerSecretSize {
-		return nil, errors.New("relay: the peers' secret is too short")
+		return nil, errors.New("peers: the peers' secret is too short")
 	}
 	seed, err := hkdf.Key(sha256.New, secret, nil, "porchlight relay peers 1", ed25519.SeedSize)
 	if err != nil {
@@ -64,13 +64,13 @@ func newAuthority(secret []byte) (*authority, error) {
 		a.cert, err = x509.ParseCertificate(der)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("relay: the peers' authority: %w", err)
+		return nil, fmt.Errorf("peers: the peers' authority: %w", err)
 	}
 	return a, nil
 }
 
-// peerTLS makes both sides' configuration of one node.
-type peerTLS struct {
+// keys make both sides' configuration of one node.
+type keys struct {
 	node    string
 	hosts   []string // besides the node's own name, in its certificate
 	secrets Secrets
@@ -80,7 +80,8 @@ type peerTLS struct {
 	all   []*authority // of the secrets when they were asked for last
 	pool  *x509.CertPool
 	cache tls.ClientSessionCache
-	takes *tls.Config // of connections from other nodes; it and cache resume what was said under these secrets alone
+	takes *tls.Config // of visitors from other nodes; it and cache resume what was said under these secrets alone
+	news  *tls.Config // of news, either way
 	cert  *tls.Certificate
 	made  time.Time
 	over  int // how often an authority has ended
@@ -90,22 +91,22 @@ type peerTLS struct {
 // what a node shows itself by.
 type Secrets func() ([][]byte, error)
 
-func newPeerTLS(secrets Secrets, node string, now func() time.Time) (*peerTLS, error) {
-	p := &peerTLS{node: node, secrets: secrets, now: now}
+func newKeys(secrets Secrets, node string, now func() time.Time, hosts ...string) (*keys, error) {
+	p := &keys{node: node, hosts: hosts, secrets: secrets, now: now}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p, p.renewed()
 }
 
 // renew goes by the secrets as they are now.
-func (p *peerTLS) renew() {
+func (p *keys) renew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.renewed() // then nobody is known
 }
 
 // renewed is renew, with mu held.
-func (p *peerTLS) renewed() error {
+func (p *keys) renewed() error {
 	secrets, err := p.secrets()
 	if err == nil && len(p.all) > 0 && slices.EqualFunc(secrets, p.all, func(s []byte, a *authority) bool { return bytes.Equal(s, a.secret) }) {
 		return nil
@@ -120,23 +121,24 @@ func (p *peerTLS) renewed() error {
 		p.all = append(p.all, a)
 		p.pool.AddCert(a.cert)
 	}
-	p.takes = p.server()
+	p.takes, p.news = p.mutual(peerALPN), p.mutual(newsALPN)
+	p.news.SessionTicketsDisabled = true // a resumed one would be known by what has ended
 	if slices.ContainsFunc(before, func(a *authority) bool { return !p.trusts(a.cert) }) {
 		p.over++
 	}
 	if err == nil && len(p.all) == 0 {
-		err = errors.New("relay: the peers have no secret")
+		err = errors.New("peers: the peers have no secret")
 	}
 	return err
 }
 
 // trusts says whether a certificate is an authority's. mu is held.
-func (p *peerTLS) trusts(cert *x509.Certificate) bool {
+func (p *keys) trusts(cert *x509.Certificate) bool {
 	return slices.ContainsFunc(p.all, func(a *authority) bool { return a.cert.Equal(cert) })
 }
 
 // certificate is this node's, made anew every day.
-func (p *peerTLS) certificate() (*tls.Certificate, error) {
+func (p *keys) certificate() (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.renewed(); err != nil {
@@ -175,31 +177,32 @@ func (p *peerTLS) certificate() (*tls.Certificate, error) {
 	return p.cert, nil
 }
 
-// known is whom this node knows now: of connections to them, and from them.
-func (p *peerTLS) known() (*x509.CertPool, tls.ClientSessionCache, *tls.Config) {
+// known is of connections from whom this node knows now.
+func (p *keys) known() *tls.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.renewed() // then nobody is
-	return p.pool, p.cache, p.takes
+	return p.takes
 }
 
-// server is of connections from other nodes. mu is held.
-func (p *peerTLS) server() *tls.Config {
+// mutual is of connections, either way, to whom this node knows now. mu is held.
+func (p *keys) mutual(protocol string) *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN}, Time: p.now,
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: p.pool,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.certificate() },
+		MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, Time: p.now,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: p.pool, RootCAs: p.pool,
+		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.certificate() },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
 }
 
 // client is for a connection to the node of that name and no other.
-func (p *peerTLS) client(node string) *tls.Config {
-	pool, cache, _ := p.known()
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN}, Time: p.now,
-		RootCAs: pool, ServerName: node + peerSuffix, ClientSessionCache: cache,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
-	}
+func (p *keys) client(node string) *tls.Config {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.renewed() // then nobody is known
+	c := p.mutual(peerALPN)
+	c.ServerName, c.ClientSessionCache = node+peerSuffix, p.cache
+	return c
 }
 
 // peerName is the node at the other end of a connection.
@@ -217,31 +220,14 @@ func peerName(state tls.ConnectionState) (string, error) {
 // the host it called. It is to be asked again and again: another configuration is for new
 // connections, and where over has risen those of before must end.
 func NewsTLS(secrets Secrets, node, host string, now func() time.Time) (func() (mutual *tls.Config, over int), error) {
-	p, err := newPeerTLS(secrets, node, now)
+	p, err := newKeys(secrets, node, now, host)
 	if err != nil {
 		return nil, err
 	}
-	p.hosts = []string{host}
-	var mu sync.Mutex
-	var last *tls.Config
 	return func() (*tls.Config, int) {
-		mu.Lock()
-		defer mu.Unlock()
-		pool, _, _ := p.known()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if last == nil || last.RootCAs != pool {
-			last = p.news()
-		}
-		return last, p.over
+		_ = p.renewed() // then nobody is known
+		return p.news, p.over
 	}, nil
-}
-
-// news is of both sides of news. mu is held.
-func (p *peerTLS) news() *tls.Config {
-	c := p.server()
-	c.NextProtos, c.RootCAs = []string{newsALPN}, c.ClientCAs
-	c.SessionTicketsDisabled = true // a resumed one would be known by what has ended
-	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() }
-	return c
 }

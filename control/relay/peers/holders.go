@@ -1,8 +1,10 @@
-package relay
+package peers
 
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"iter"
 	"slices"
 	"strings"
@@ -54,37 +56,28 @@ func (f findings) each(most int) iter.Seq[nodeRow] {
 // nowhere is what becomes of a visitor for whom there is no node to ask.
 func (f findings) nowhere() error {
 	if f.sure {
-		return errUnknownHost
+		return ErrUnknownHost
 	}
-	return errNoConnection
-}
-
-// round bounds how long nodes are asked for one visitor, where they have not named
-// themselves.
-func (f findings) round(life context.Context) (context.Context, context.CancelFunc) {
-	if f.sure {
-		return life, func() {}
-	}
-	return context.WithTimeout(life, askedFor)
+	return ErrNoAnswer
 }
 
 // find names the other nodes where a tunnel for a server name is, the latest first. Those
 // who have it say so themselves. Where nobody does, all are to be asked but those that are
 // known to be without it: the others were not heard, were too busy to answer, or came after
 // the question. It goes by what it last knew where the store cannot be asked who is there.
-func (d *directory) find(ctx context.Context, serverName string) findings {
-	if !strings.HasSuffix(serverName, d.domain) {
+func (p *Peers) find(ctx context.Context, serverName string) findings {
+	if !strings.HasSuffix(serverName, p.domain) {
 		return findings{sure: true}
 	}
-	found, without := d.ask(ctx, serverName)
+	found, without := p.ask(ctx, serverName)
 	if len(found.nodes) > 0 {
 		return found
 	}
-	known := d.lookAnew(ctx)
-	found = d.lastKnown(serverName)
+	known := p.lookAnew(ctx)
+	found = p.lastKnown(serverName)
 	found.nodes = slices.DeleteFunc(found.nodes, func(n nodeRow) bool { return slices.Contains(without, n.Run) })
 	found.sure = known && len(found.nodes) == 0
-	return d.reached(found)
+	return p.reached(found)
 }
 
 const (
@@ -100,32 +93,32 @@ const (
 // called. Those who ask together cause one read, and strangers who name hosts none within
 // freshFor of the last. The store may outlast the time it is given, so the read is left to
 // itself after anewWait, and nobody waits for one that is overdue.
-func (d *directory) lookAnew(ctx context.Context) (known bool) {
-	d.mu.Lock()
-	called := d.now()
-	known = called.Sub(d.seenAt) < freshFor
-	due := !known && !d.storeIsAway() && called.Sub(d.anewAt) >= freshFor
-	overdue := !d.anewSince.IsZero() && called.Sub(d.anewSince) >= anewWait
-	d.mu.Unlock()
+func (p *Peers) lookAnew(ctx context.Context) (known bool) {
+	p.mu.Lock()
+	called := p.cfg.Now()
+	known = called.Sub(p.seenAt) < freshFor
+	due := !known && !p.storeIsAway() && called.Sub(p.anewAt) >= freshFor
+	overdue := !p.anewSince.IsZero() && called.Sub(p.anewSince) >= anewWait
+	p.mu.Unlock()
 	if !due || overdue {
 		return known
 	}
-	looked := d.flight.DoChan("", func() (any, error) { // no server name is empty
-		d.mu.Lock()
-		d.anewSince = d.now()
-		d.mu.Unlock()
+	looked := p.flight.DoChan("", func() (any, error) { // no server name is empty
+		p.mu.Lock()
+		p.anewSince = p.cfg.Now()
+		p.mu.Unlock()
 		ctx, cancel := context.WithTimeout(kv.WithTurn(context.WithoutCancel(ctx), "lookups"), lookupWait)
 		defer cancel()
-		err := d.look(ctx)
+		err := p.look(ctx)
 		if err != nil {
-			d.log.Warn("looking for new relays failed; those known count", "err", err)
-			d.lookupFailed(err) // so that not everybody waits for it
+			p.cfg.Log.Warn("looking for new relays failed; those known count", "err", err)
+			p.lookupFailed(err) // so that not everybody waits for it
 		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.anewSince = time.Time{}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.anewSince = time.Time{}
 		if err != nil {
-			d.anewAt = d.now()
+			p.anewAt = p.cfg.Now()
 		}
 		return nil, nil
 	})
@@ -134,22 +127,22 @@ func (d *directory) lookAnew(ctx context.Context) (known bool) {
 	case <-time.After(anewWait):
 	case <-ctx.Done():
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return called.Sub(d.seenAt) < freshFor // not by how late this goes on
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return called.Sub(p.seenAt) < freshFor // not by how late this goes on
 }
 
 // ask has the nodes that hold a tunnel say so. The first that does is enough, so that no
 // visitor waits for a second answer that most computers' nodes have none of; where it
 // goes away itself, or could not be reached a moment ago, all of them are. Nobody may
 // answer: without are then the runs that surely do not hold it.
-func (d *directory) ask(ctx context.Context, serverName string) (found findings, without []string) {
-	d.mu.Lock()
-	most := min(len(d.others()), peersTried)
-	d.mu.Unlock()
-	nodes, somebody, without := d.saying(ctx, serverName, min(most, 1))
+func (p *Peers) ask(ctx context.Context, serverName string) (found findings, without []string) {
+	p.mu.Lock()
+	most := min(len(p.others()), peersTried)
+	p.mu.Unlock()
+	nodes, somebody, without := p.saying(ctx, serverName, min(most, 1))
 	found = findings{nodes: nodes, sure: true}
-	all := func() []nodeRow { nodes, _, _ := d.saying(ctx, serverName, most); return nodes }
+	all := func() []nodeRow { nodes, _, _ := p.saying(ctx, serverName, most); return nodes }
 	switch {
 	case most < 2 || !somebody:
 	case len(nodes) == 0 || nodes[0].Draining:
@@ -158,18 +151,18 @@ func (d *directory) ask(ctx context.Context, serverName string) (found findings,
 		found.more = all
 	}
 	if len(found.nodes) > 0 {
-		d.heldBy(serverName, found.nodes[0])
+		p.heldBy(serverName, found.nodes[0])
 	}
 	return found, without
 }
 
 // saying are the nodes that say to hold a tunnel, without those that could not be
 // reached a moment ago; somebody says whether any node did.
-func (d *directory) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody bool, without []string) {
-	runs, without := d.holders(ctx, d.hostOf(serverName), most)
-	d.mu.Lock()
-	others := d.others()
-	d.mu.Unlock()
+func (p *Peers) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody bool, without []string) {
+	runs, without := p.cfg.Holders(ctx, p.hostOf(serverName), most)
+	p.mu.Lock()
+	others := p.others()
+	p.mu.Unlock()
 	for _, run := range runs {
 		if i := slices.IndexFunc(others, func(n nodeRow) bool { return n.Run == run }); i >= 0 {
 			nodes = append(nodes, others[i])
@@ -184,40 +177,40 @@ func (d *directory) saying(ctx context.Context, serverName string, most int) (no
 		}
 		return -1
 	})
-	return d.reached(findings{nodes: nodes}).nodes, len(runs) > 0, without
+	return p.reached(findings{nodes: nodes}).nodes, len(runs) > 0, without
 }
 
 // others are the living nodes but this one. mu is held.
-func (d *directory) others() []nodeRow {
-	return slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Node == d.self.Node })
+func (p *Peers) others() []nodeRow {
+	return slices.DeleteFunc(slices.Clone(p.nodes), func(n nodeRow) bool { return n.Node == p.self.Node })
 }
 
 // reached drops the nodes that could not be reached a moment ago.
-func (d *directory) reached(f findings) findings {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	nodes := slices.DeleteFunc(slices.Clone(f.nodes), func(n nodeRow) bool { return d.now().Before(d.unreached[n.Run]) })
+func (p *Peers) reached(f findings) findings {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	nodes := slices.DeleteFunc(slices.Clone(f.nodes), func(n nodeRow) bool { return p.cfg.Now().Before(p.unreached[n.Run]) })
 	return findings{nodes: nodes, sure: f.sure && len(nodes) == len(f.nodes)}
 }
 
 // unreachable notes that a node did not answer: for a moment it is not tried.
-func (d *directory) unreachable(n nodeRow) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unreached[n.Run] = d.now().Add(unreachedFor)
+func (p *Peers) unreachable(n nodeRow) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unreached[n.Run] = p.cfg.Now().Add(unreachedFor)
 }
 
-// relaysMost bounds what relaysFor answers.
+// relaysMost bounds what RelaysFor answers.
 const relaysMost = 8
 
-// relaysFor are the relays a computer's agent should connect to, the first two, and the
+// RelaysFor are the relays a computer's agent should connect to, the first two, and the
 // spare ones: the same whichever node is asked, and spread over the nodes.
-func (d *directory) relaysFor(computerID string) []controlapi.Relay {
-	d.mu.Lock()
-	nodes := slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Draining })
-	d.mu.Unlock()
+func (p *Peers) RelaysFor(computerID string) []controlapi.Relay {
+	p.mu.Lock()
+	nodes := slices.DeleteFunc(slices.Clone(p.nodes), func(n nodeRow) bool { return n.Draining })
+	p.mu.Unlock()
 	if len(nodes) == 0 {
-		return []controlapi.Relay{d.self.Relay}
+		return []controlapi.Relay{p.self.Relay}
 	}
 	slices.SortFunc(nodes, func(a, b nodeRow) int {
 		return cmp.Compare(affinity(computerID, b.Node), affinity(computerID, a.Node))
@@ -232,4 +225,23 @@ func (d *directory) relaysFor(computerID string) []controlapi.Relay {
 		}
 	}
 	return relays
+}
+
+// affinity orders nodes differently for each computer.
+func affinity(computerID, node string) uint64 {
+	sum := sha256.Sum256([]byte(computerID + "\x00" + node))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// ReachedAt is where agents reach a node, if that leads to it and not to this one, and it
+// stays.
+func (p *Peers) ReachedAt(node string) (address string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.others() {
+		if n.Node == node {
+			return n.Relay.Address, !n.Draining && n.Relay != p.self.Relay
+		}
+	}
+	return "", false
 }

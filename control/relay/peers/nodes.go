@@ -1,16 +1,14 @@
-package relay
+package peers
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -63,26 +61,22 @@ type nodeRow struct {
 // nodeProtocol is what this version's nodes speak with each other.
 const nodeProtocol = 1
 
-// directory is one node's view of the others. Its run method keeps this one's row and
-// the view up to date.
-type directory struct {
-	store     kv.Store
-	self      nodeRow
-	domain    string // with a leading dot; what is outside is never looked up
-	holds     func(host string) bool
-	news      func() string
-	tell      func() // the nodes that agents should know have changed
-	othersAre func([]Neighbour)
-	hold      func(host string, holds func(string) bool)
-	holders   func(ctx context.Context, host string, most int) (runs, without []string)
-	unheardBy func(long time.Duration) (runs []string)
-	now       func() time.Time
-	log       *slog.Logger
+// Peers are the other nodes of a control plane, as one of them knows them.
+type Peers struct {
+	cfg      Config
+	self     nodeRow
+	domain   string // with a leading dot; what is outside is never looked up
+	keys     *keys
+	failures atomic.Uint64
 
 	wake    chan struct{} // has room for one
 	asks    chan struct{} // a place for each visitor other nodes are asked for
 	flight  singleflight.Group
 	looking chan struct{} // has room for one: who reads and tells who is there, as what was read later counts
+
+	cutOff    atomic.Bool
+	silence   silence        // whoever looks around owns it
+	greetings sync.WaitGroup // of nodes that are asked whether they are there
 
 	mu        sync.Mutex           // guards what follows
 	nodes     []nodeRow            // alive, this one included, by name
@@ -101,59 +95,33 @@ type directory struct {
 	draining  bool
 }
 
-func newDirectory(p Peers, node string, holds func(string) bool, now func() time.Time, log *slog.Logger) *directory {
-	tell := p.Changed
-	if tell == nil {
-		tell = func() {}
-	}
-	self := nodeRow{Node: node, Run: cmp.Or(p.Run, rand.Text()), Peer: p.Address, Relay: p.Relay, Version: p.Version, Protocol: nodeProtocol}
-	others := p.Neighbours
-	if others == nil {
-		others = func([]Neighbour) {}
-	}
-	return &directory{
-		store:     p.Store,
-		self:      self,
-		news:      p.News,
-		othersAre: others,
-		hold:      p.Hold,
-		holders:   p.Holders,
-		unheardBy: p.Unheard,
-		domain:    "." + p.Domain,
-		holds:     holds,
-		tell:      tell,
-		now:       now,
-		log:       log,
+// Touch says that a tunnel for host came or went.
+func (p *Peers) Touch(host string) { p.cfg.Hold(host, p.cfg.Holds) }
 
-		wake:      make(chan struct{}, 1),
-		looking:   make(chan struct{}, 1),
-		asks:      make(chan struct{}, asksAtOnce),
-		last:      make(map[string]known),
-		unreached: make(map[string]time.Time),
-	}
+// Drain asks the others to send agents elsewhere.
+func (p *Peers) Drain() {
+	p.mu.Lock()
+	p.draining = true
+	p.mu.Unlock()
+	p.nudge()
 }
 
-// touch says that a tunnel for host came or went.
-func (d *directory) touch(host string) { d.hold(host, d.holds) }
-
-// drain asks the others to send agents elsewhere.
-func (d *directory) drain() {
-	d.mu.Lock()
-	d.draining = true
-	d.mu.Unlock()
-	d.nudge()
-}
-
-func (d *directory) nudge() {
+func (p *Peers) nudge() {
 	select {
-	case d.wake <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run keeps row and view until ctx ends, and then withdraws this node. What
-// fails is tried again: the row follows what is so, not what has happened.
-func (d *directory) run(ctx context.Context) {
+// Run keeps this node's row, the view of the others and CutOff up to date until ctx ends,
+// and then withdraws this node. What fails is tried again: the row follows what is so, not
+// what has happened.
+func (p *Peers) Run(ctx context.Context) {
+	ctx = kv.First(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watch(ctx) })
+	defer p.greetings.Wait()
+	defer watching.Wait()
 	const step = time.Second
 	tick := time.NewTicker(step)
 	defer tick.Stop()
@@ -161,16 +129,16 @@ func (d *directory) run(ctx context.Context) {
 	var drained bool
 	for {
 		now := time.Now() // of intervals in this process, not of rows
-		d.mu.Lock()
-		draining := d.draining
-		d.mu.Unlock()
+		p.mu.Lock()
+		draining := p.draining
+		p.mu.Unlock()
 		if now.Sub(renewed) >= renewEvery || draining != drained {
-			if d.try(ctx, "renewing this relay's lease", d.renew) {
+			if p.try(ctx, "renewing this relay's lease", p.renew) {
 				renewed, drained = now, draining
 			}
 		}
 		if now.Sub(looked) >= lookEvery-step/2 { // ticks come a little early, too
-			if d.try(ctx, "looking for other relays", d.look) {
+			if p.try(ctx, "looking for other relays", p.look) {
 				looked = now
 			}
 		}
@@ -178,69 +146,69 @@ func (d *directory) run(ctx context.Context) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
 			defer cancel()
-			d.try(last, "withdrawing this relay", d.withdraw)
+			p.try(last, "withdrawing this relay", p.withdraw)
 			return
 		case <-tick.C:
-		case <-d.wake:
+		case <-p.wake:
 		}
 	}
 }
 
 // try runs a step and reports whether it worked.
-func (d *directory) try(ctx context.Context, what string, step func(context.Context) error) bool {
+func (p *Peers) try(ctx context.Context, what string, step func(context.Context) error) bool {
 	limited, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	err := step(limited)
 	if err != nil && ctx.Err() == nil {
-		d.log.Warn(what+" failed", "err", err)
+		p.cfg.Log.Warn(what+" failed", "err", err)
 	}
 	return err == nil
 }
 
 // renew writes this node's row.
-func (d *directory) renew(ctx context.Context) error {
-	row := d.self
-	d.mu.Lock()
-	row.Draining = d.draining
-	d.mu.Unlock()
-	row.News = d.news()
+func (p *Peers) renew(ctx context.Context) error {
+	row := p.self
+	p.mu.Lock()
+	row.Draining = p.draining
+	p.mu.Unlock()
+	row.News = p.cfg.News()
 	value, err := json.Marshal(row)
 	if err != nil {
 		return err
 	}
-	if err := d.store.PutAll(ctx, lease, kv.Item{Key: keyNodes + row.Node, Value: value}); err != nil {
+	if err := p.cfg.Store.PutAll(ctx, lease, kv.Item{Key: keyNodes + row.Node, Value: value}); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	d.renewed = true
-	d.mu.Unlock()
+	p.mu.Lock()
+	p.renewed = true
+	p.mu.Unlock()
 	return nil
 }
 
 // warnOfNamesake looks whether another relay writes this one's row. Until this run has
 // written it, it may be that of the run before. mu is held.
-func (d *directory) warnOfNamesake(nodes []nodeRow) {
-	if !d.renewed {
+func (p *Peers) warnOfNamesake(nodes []nodeRow) {
+	if !p.renewed {
 		return
 	}
-	i := slices.IndexFunc(nodes, func(n nodeRow) bool { return n.Node == d.self.Node && n.Run != d.self.Run })
-	if i >= 0 && nodes[i].Run != d.namesake {
-		d.namesake = nodes[i].Run
-		d.log.Warn("another relay has this node's name; give them different names", "node", d.self.Node)
+	i := slices.IndexFunc(nodes, func(n nodeRow) bool { return n.Node == p.self.Node && n.Run != p.self.Run })
+	if i >= 0 && nodes[i].Run != p.namesake {
+		p.namesake = nodes[i].Run
+		p.cfg.Log.Warn("another relay has this node's name; give them different names", "node", p.self.Node)
 	}
 }
 
 // refuseBefore leaves out the nodes of before version 0.1.0, which this one does not work
 // with: they get neither visitors nor computers from here. mu is held.
-func (d *directory) refuseBefore(nodes []nodeRow) []nodeRow {
-	before := d.refused
-	d.refused = nil
+func (p *Peers) refuseBefore(nodes []nodeRow) []nodeRow {
+	before := p.refused
+	p.refused = nil
 	return slices.DeleteFunc(nodes, func(n nodeRow) bool {
-		if n.Protocol >= nodeProtocol || n.Node == d.self.Node { // whose row is that of its last run
+		if n.Protocol >= nodeProtocol || n.Node == p.self.Node { // whose row is that of its last run
 			return false
 		}
-		if d.refused = append(d.refused, n.Run); !slices.Contains(before, n.Run) {
-			d.log.Error("a node of a version before 0.1.0 uses this database, and is refused: it gets no visitors and no computers from here; stop it, and start this version in its place", "node", n.Node, "address", n.Peer)
+		if p.refused = append(p.refused, n.Run); !slices.Contains(before, n.Run) {
+			p.cfg.Log.Error("a node of a version before 0.1.0 uses this database, and is refused: it gets no visitors and no computers from here; stop it, and start this version in its place", "node", n.Node, "address", n.Peer)
 		}
 		return true
 	})
@@ -248,70 +216,77 @@ func (d *directory) refuseBefore(nodes []nodeRow) []nodeRow {
 
 // warnOfSilence says which nodes live and are not heard, as when no port for news is open
 // between two of them: their tunnels are found by asking them for each visitor. mu is held.
-func (d *directory) warnOfSilence() {
-	before := d.notHeard
-	d.notHeard = d.unheardBy(unheardFor)
-	for _, n := range d.others() {
-		if slices.Contains(d.notHeard, n.Run) && !slices.Contains(before, n.Run) {
-			d.log.Warn("a relay of this service lives and is not heard: is its port for news open to this one?", "node", n.Node, "address", n.News)
+func (p *Peers) warnOfSilence() {
+	before := p.notHeard
+	p.notHeard = p.cfg.Unheard(unheardFor)
+	for _, n := range p.others() {
+		if slices.Contains(p.notHeard, n.Run) && !slices.Contains(before, n.Run) {
+			p.cfg.Log.Warn("a relay of this service lives and is not heard: is its port for news open to this one?", "node", n.Node, "address", n.News)
 		}
 	}
 }
 
 // withdraw deletes this node's row.
-func (d *directory) withdraw(ctx context.Context) error {
-	return d.store.Update(ctx, func(tx kv.Tx) error {
-		row, found, err := getRow[nodeRow](tx, keyNodes+d.self.Node)
-		if err != nil || !found || row.Run != d.self.Run {
+func (p *Peers) withdraw(ctx context.Context) error {
+	return p.cfg.Store.Update(ctx, func(tx kv.Tx) error {
+		value, err := tx.Get(keyNodes + p.self.Node)
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil
+		}
+		var row nodeRow
+		if err == nil {
+			err = json.Unmarshal(value, &row)
+		}
+		if err != nil || row.Run != p.self.Run {
 			return err
 		}
-		return tx.Delete(keyNodes + d.self.Node)
+		return tx.Delete(keyNodes + p.self.Node)
 	})
 }
 
 // look reads who is there.
-func (d *directory) look(ctx context.Context) error {
+func (p *Peers) look(ctx context.Context) error {
 	select {
-	case d.looking <- struct{}{}:
-		defer func() { <-d.looking }()
+	case p.looking <- struct{}{}:
+		defer func() { <-p.looking }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	var nodes []nodeRow
-	err := d.store.ViewOf(ctx, kv.Rows{Prefixes: []string{keyNodes}}, func(tx kv.Tx) (err error) {
+	err := p.cfg.Store.ViewOf(ctx, kv.Rows{Prefixes: []string{keyNodes}}, func(tx kv.Tx) (err error) {
 		nodes, err = livingNodes(tx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	if now := d.now(); !d.seenAt.IsZero() && now.Sub(d.seenAt) > awayFor {
+	p.mu.Lock()
+	if now := p.cfg.Now(); !p.seenAt.IsZero() && now.Sub(p.seenAt) > awayFor {
 		// The store was away, so leases ended that nobody could renew: agents
 		// must not all leave nodes that are about to do so.
-		d.patience = now.Add(renewEvery + lookEvery)
+		p.patience = now.Add(renewEvery + lookEvery)
 	}
-	if d.now().Before(d.patience) {
-		nodes = withMissing(nodes, d.nodes)
+	if p.cfg.Now().Before(p.patience) {
+		nodes = withMissing(nodes, p.nodes)
 	}
-	nodes = d.refuseBefore(nodes)
-	d.warnOfNamesake(nodes)
-	changed := !slices.Equal(d.nodes, nodes)
-	d.nodes, d.seenAt, d.away, d.failed = nodes, d.now(), false, 0
-	d.warnOfSilence()
-	maps.DeleteFunc(d.unreached, func(_ string, until time.Time) bool { return !d.now().Before(until) })
-	d.mu.Unlock()
+	nodes = p.refuseBefore(nodes)
+	p.warnOfNamesake(nodes)
+	changed := !slices.Equal(p.nodes, nodes)
+	p.nodes, p.seenAt, p.away, p.failed = nodes, p.cfg.Now(), false, 0
+	p.warnOfSilence()
+	maps.DeleteFunc(p.unreached, func(_ string, until time.Time) bool { return !p.cfg.Now().Before(until) })
+	p.mu.Unlock()
 	if changed {
-		d.tell()
-		d.othersAre(d.neighbours(nodes))
+		p.cfg.Changed()
+		p.cfg.Neighbours(p.neighbours(nodes))
 	}
 	return nil
 }
 
-func (d *directory) neighbours(nodes []nodeRow) []Neighbour {
+func (p *Peers) neighbours(nodes []nodeRow) []Neighbour {
 	var others []Neighbour
 	for _, n := range nodes {
-		if n.Node != d.self.Node {
+		if n.Node != p.self.Node {
 			others = append(others, Neighbour{Node: n.Node, Run: n.Run, News: n.News})
 		}
 	}
@@ -327,15 +302,4 @@ func withMissing(nodes, before []nodeRow) []nodeRow {
 	}
 	slices.SortFunc(nodes, func(a, b nodeRow) int { return strings.Compare(a.Node, b.Node) })
 	return nodes
-}
-
-func getRow[T any](tx kv.Tx, key string) (row T, found bool, err error) {
-	value, err := tx.Get(key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return row, false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(value, &row)
-	}
-	return row, err == nil, err
 }

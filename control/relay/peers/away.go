@@ -1,4 +1,4 @@
-package relay
+package peers
 
 import (
 	"errors"
@@ -36,39 +36,34 @@ type known struct {
 
 // storeIsAway says that the store did not answer lately, so that nobody waits for it.
 // mu is held.
-func (d *directory) storeIsAway() bool { return d.away || d.now().Sub(d.seenAt) >= lease }
+func (p *Peers) storeIsAway() bool { return p.away || p.cfg.Now().Sub(p.seenAt) >= lease }
 
 // lookupFailed notes that the store did not answer a lookup.
-func (d *directory) lookupFailed(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed++
-	d.away = d.away || d.failed >= failedMost || errors.Is(err, kv.ErrUnavailable)
+func (p *Peers) lookupFailed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed++
+	p.away = p.away || p.failed >= failedMost || errors.Is(err, kv.ErrUnavailable)
 }
 
-// heldBy notes that a node was asked, and has the tunnel.
-func (d *directory) heldBy(serverName string, node nodeRow) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.remember(serverName, node)
-}
-
-// remember keeps the node of a host for when the store is away. mu is held.
-func (d *directory) remember(serverName string, node nodeRow) {
-	host := d.hostOf(serverName)
-	if _, ok := d.last[host]; !ok && len(d.last) >= knownMost {
-		for other := range d.last {
-			delete(d.last, other) // any of them: its visitors are asked for at more nodes
+// heldBy keeps that a node was asked and has the tunnel, for when the store is away.
+func (p *Peers) heldBy(serverName string, node nodeRow) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	host := p.hostOf(serverName)
+	if _, ok := p.last[host]; !ok && len(p.last) >= knownMost {
+		for other := range p.last {
+			delete(p.last, other) // any of them: its visitors are asked for at more nodes
 			break
 		}
 	}
-	d.last[host] = known{node.Node, d.now()}
+	p.last[host] = known{node.Node, p.cfg.Now()}
 }
 
 // hostOf is the computer's host in a server name, which is that of one of its apps
 // where there is a label more: whatever the label is, the computer is remembered once.
-func (d *directory) hostOf(serverName string) string {
-	if _, parent, _ := strings.Cut(serverName, "."); "."+parent != d.domain {
+func (p *Peers) hostOf(serverName string) string {
+	if _, parent, _ := strings.Cut(serverName, "."); "."+parent != p.domain {
 		return parent
 	}
 	return serverName
@@ -77,29 +72,16 @@ func (d *directory) hostOf(serverName string) string {
 // lastKnown are the nodes to ask for a server name while the store is away: all that
 // were there when it last answered, the one that had the tunnel first. They are never
 // sure.
-func (d *directory) lastKnown(serverName string) findings {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.now().Sub(d.seenAt) >= knownFor {
+func (p *Peers) lastKnown(serverName string) findings {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cfg.Now().Sub(p.seenAt) >= knownFor {
 		return findings{}
 	}
-	had, nodes := d.last[d.hostOf(serverName)], d.others()
-	if i := slices.IndexFunc(nodes, func(n nodeRow) bool { return n.Node == had.node }); i > 0 && d.now().Sub(had.at) < knownFor {
+	had, nodes := p.last[p.hostOf(serverName)], p.others()
+	if i := slices.IndexFunc(nodes, func(n nodeRow) bool { return n.Node == had.node }); i > 0 && p.cfg.Now().Sub(had.at) < knownFor {
 		first := nodes[i]
 		nodes = slices.Insert(slices.Delete(nodes, i, i+1), 0, first)
 	}
 	return findings{nodes: nodes}
 }
-
-// mayAsk takes a place among those for whom nodes are asked without the store having
-// named them, and is given back by asked.
-func (d *directory) mayAsk() bool {
-	select {
-	case d.asks <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (d *directory) asked() { <-d.asks }

@@ -1,4 +1,4 @@
-package relay
+package peers
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,8 +24,8 @@ func TestStoreAwayForLongerThanALease(t *testing.T) {
 	store := sharedStore(t, now.Now)
 	relay := func(name string) controlapi.Relay { return controlapi.Relay{Address: name + ":443"} }
 	told := 0
-	open := func(name string) *directory {
-		p := Peers{Store: store, Relay: relay(name), Domain: "localhost", Changed: func() { told++ }}
+	open := func(name string) *Peers {
+		p := Config{Store: store, Relay: relay(name), Domain: "localhost", Changed: func() { told++ }}
 		return directoryOf(p, name, now.Now, slog.New(slog.DiscardHandler))
 	}
 	one, two := open("one"), open("two")
@@ -44,7 +43,7 @@ func TestStoreAwayForLongerThanALease(t *testing.T) {
 	step(one.look, two.renew, one.look)
 	now.advance(renewEvery + lookEvery)
 	step(one.renew, two.renew, one.look)
-	if got := one.relaysFor("c"); len(got) != 2 || told != 0 {
+	if got := one.RelaysFor("c"); len(got) != 2 || told != 0 {
 		t.Errorf("both have renewed, and agents were told %d times, of %v", told, got)
 	}
 	// One that does not come back is gone in the end.
@@ -52,7 +51,7 @@ func TestStoreAwayForLongerThanALease(t *testing.T) {
 		now.advance(time.Second)
 		step(one.renew, one.look)
 	}
-	if got := one.relaysFor("c"); len(got) != 1 || got[0] != relay("one") || told != 1 {
+	if got := one.RelaysFor("c"); len(got) != 1 || got[0] != relay("one") || told != 1 {
 		t.Errorf("agents were told %d times, of %v", told, got)
 	}
 }
@@ -63,18 +62,19 @@ func TestStoreAwayForLongerThanALease(t *testing.T) {
 func TestLookupsAreBounded(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
-	one := serveNode(t, store, "one", nil)
-	serveNode(t, store, "two", nil)
+	one, two := withNews(store, "one"), withNews(store, "two")
+	runs(t, one.Peers)
+	runs(t, two.Peers)
 	one.sees(t, 2)
 	find := func(name string) {
 		t.Helper()
-		if found := one.directory.find(t.Context(), name); len(found.nodes) != 0 || !found.sure {
+		if found := one.find(t.Context(), name); len(found.nodes) != 0 || !found.sure {
 			t.Fatalf("%v", found)
 		}
 	}
-	one.directory.mu.Lock()
-	one.directory.seenAt = one.directory.seenAt.Add(-freshFor)
-	one.directory.mu.Unlock()
+	one.mu.Lock()
+	one.seenAt = one.seenAt.Add(-freshFor)
+	one.mu.Unlock()
 	before := store.views.Load()
 	for i := range 1000 {
 		find(fmt.Sprintf("n%d.localhost", i))
@@ -108,21 +108,21 @@ func eachOnce(relays []controlapi.Relay) bool {
 func TestRelaysFor(t *testing.T) {
 	t.Parallel()
 	relay := func(name string) controlapi.Relay { return controlapi.Relay{Address: name + ":443"} }
-	known := func(self string, names ...string) *directory {
-		d := directoryOf(Peers{Relay: relay(self)}, self, time.Now, nil)
+	known := func(self string, names ...string) *Peers {
+		d := directoryOf(Config{Relay: relay(self)}, self, time.Now, nil)
 		for _, name := range names {
 			d.nodes = append(d.nodes, nodeRow{Node: name, Relay: relay(name)})
 		}
 		return d
 	}
-	if got := known("a").relaysFor("c"); len(got) != 1 || got[0] != relay("a") {
+	if got := known("a").RelaysFor("c"); len(got) != 1 || got[0] != relay("a") {
 		t.Errorf("knowing nobody: %v", got)
 	}
 	a, b := known("a", "a", "b", "c", "d"), known("b", "a", "b", "c", "d")
 	first := map[controlapi.Relay]int{}
 	for i := range 4000 {
 		id := fmt.Sprint("computer", i)
-		got, same := a.relaysFor(id), b.relaysFor(id)
+		got, same := a.RelaysFor(id), b.RelaysFor(id)
 		if len(got) != 4 || !slices.Equal(got, same) || !eachOnce(got) {
 			t.Fatalf("%s: %v at one node, %v at another", id, got, same)
 		}
@@ -135,7 +135,7 @@ func TestRelaysFor(t *testing.T) {
 	}
 	a.nodes[0].Draining, a.nodes[1].Draining = true, true
 	for i := range 100 {
-		for _, r := range a.relaysFor(fmt.Sprint(i)) {
+		for _, r := range a.RelaysFor(fmt.Sprint(i)) {
 			if r == relay("a") || r == relay("b") {
 				t.Fatal("agents are sent to a node that is going away")
 			}
@@ -143,32 +143,13 @@ func TestRelaysFor(t *testing.T) {
 	}
 }
 
-// A node that ends in order says so at once.
-func TestNodeWithdraws(t *testing.T) {
-	t.Parallel()
-	store := sharedStore(t, nil)
-	one := serveNode(t, store, "one", nil)
-	_, stop, ended := serve(t, newRelay(t, among(t, store, "two")), nil)
-	one.sees(t, 2)
-	stop()
-	<-ended
-	err := store.View(t.Context(), func(tx kv.Tx) error {
-		_, err := tx.Get(keyNodes + "two")
-		return err
-	})
-	if !errors.Is(err, kv.ErrNotFound) {
-		t.Errorf("its row afterwards: %v", err)
-	}
-	one.sees(t, 1)
-}
-
 // Who says to hold a tunnel and lives is named, and the store is not asked.
 func TestHoldersComeBeforeTheStore(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
 	var said []string // runs
-	open := func(name string) *directory {
-		p := Peers{
+	open := func(name string) *Peers {
+		p := Config{
 			Store: store, Domain: "localhost", Run: "run-" + name,
 			Holders: func(_ context.Context, host string, most int) ([]string, []string) {
 				if host != "maya.localhost" {
@@ -180,8 +161,8 @@ func TestHoldersComeBeforeTheStore(t *testing.T) {
 		return directoryOf(p, name, time.Now, slog.New(slog.DiscardHandler))
 	}
 	one, two, three := open("one"), open("two"), open("three")
-	two.drain()
-	for _, d := range []*directory{one, two, three} {
+	two.Drain()
+	for _, d := range []*Peers{one, two, three} {
 		programs.Must(t, d.renew(t.Context()))
 	}
 	programs.Must(t, one.look(t.Context()))
@@ -213,58 +194,14 @@ func TestHoldersComeBeforeTheStore(t *testing.T) {
 	}
 }
 
-// Weakness: each visitor who was passed on waited for a second node to say that it has
-// the tunnel too, also where only one has. Checked: one answer is asked for, and others
-// only when that node did not take the visitor.
-func TestTheFirstHolderIsEnough(t *testing.T) {
-	t.Parallel()
-	store := sharedStore(t, nil)
-	var mu sync.Mutex
-	var said []string // guarded by mu: runs
-	var asked []int   // guarded by mu: for how many answers at most
-	holders := func(_ context.Context, _ string, most int) ([]string, []string) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked = append(asked, most)
-		return said[:min(len(said), most)], nil
-	}
-	open := func(name string) node {
-		return serveNode(t, store, name, func(c *Config) { c.Peers.Run, c.Peers.Holders = "run-"+name, holders })
-	}
-	one, two, three := open("one"), open("two"), open("three")
-	for _, n := range []node{one, two, three} {
-		n.sees(t, 3)
-	}
-	a := connectAgent(t, three.addr, "maya")
-	for _, c := range []struct {
-		said  string
-		asked []int
-	}{
-		{"run-three", []int{1}},
-		{"run-three run-two", []int{1}},
-		{"run-two run-three", []int{1, 2}}, // it has just gone from two
-	} {
-		mu.Lock()
-		said, asked = strings.Fields(c.said), nil
-		mu.Unlock()
-		visitor, data, _ := a.visitedAt(one.addr)
-		exchange(t, data, visitor, c.said)
-		mu.Lock()
-		if !slices.Equal(asked, c.asked) {
-			t.Errorf("%s say so: asked for %v answers", c.said, asked)
-		}
-		mu.Unlock()
-	}
-}
-
 // Weakness: of more than 64 nodes some were not known. Checked: all of 300 are.
 func TestManyNodes(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
 	const nodes = 300
-	var one *directory
+	var one *Peers
 	for i := range nodes {
-		one = directoryOf(Peers{Store: store}, fmt.Sprintf("n%03d", i), time.Now, slog.New(slog.DiscardHandler))
+		one = directoryOf(Config{Store: store}, fmt.Sprintf("n%03d", i), time.Now, slog.New(slog.DiscardHandler))
 		programs.Must(t, one.renew(t.Context()))
 	}
 	programs.Must(t, one.look(t.Context()))
@@ -279,8 +216,8 @@ func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
 	var logs strings.Builder
-	open := func() *directory {
-		p := Peers{Store: store, Domain: "localhost"}
+	open := func() *Peers {
+		p := Config{Store: store, Domain: "localhost"}
 		return directoryOf(p, "one", time.Now, slog.New(slog.NewTextHandler(&logs, nil)))
 	}
 	step := func(steps ...func(context.Context) error) {
@@ -304,4 +241,23 @@ func TestNamesakes(t *testing.T) {
 	if n := strings.Count(logs.String(), "another relay has this node's name"); n != 2 {
 		t.Errorf("two nodes of one name: told %d times\n%s", n, logs.String())
 	}
+}
+
+// A node that ends in order says so at once.
+func TestNodeWithdraws(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, two := withNews(store, "one"), withNews(store, "two")
+	runs(t, one.Peers)
+	stop := runs(t, two.Peers)
+	one.sees(t, 2)
+	stop()
+	err := store.View(t.Context(), func(tx kv.Tx) error {
+		_, err := tx.Get(keyNodes + "two")
+		return err
+	})
+	if !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("its row afterwards: %v", err)
+	}
+	one.sees(t, 1)
 }

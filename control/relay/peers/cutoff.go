@@ -1,11 +1,9 @@
-package relay
+package peers
 
 import (
 	"context"
 	"crypto/tls"
 	"io"
-	"net"
-	"sync"
 	"time"
 )
 
@@ -25,23 +23,16 @@ const (
 )
 
 // CutOff says that neither the store nor any other node of this service answers.
-func (r *Relay) CutOff() bool { return r.cutOff.Load() }
-
-// ServesNobody says that a visitor who comes here cannot get anywhere: the node is cut
-// off, and no computer is connected to it.
-func (r *Relay) ServesNobody() bool { return r.CutOff() && len(r.routes.sessions()) == 0 }
+func (p *Peers) CutOff() bool { return p.cutOff.Load() }
 
 // silence is how often in a row nobody answered.
 type silence struct {
-	mu     sync.Mutex // guards what follows
 	rounds int
 	since  time.Time
 }
 
 // note counts a round, and says whether it has been silent for long enough.
 func (s *silence) note(silent bool, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !silent {
 		s.rounds = 0
 		return false
@@ -52,8 +43,8 @@ func (s *silence) note(silent bool, now time.Time) bool {
 	return s.rounds >= silentRounds && now.Sub(s.since) >= silentFor
 }
 
-// watchOthers keeps CutOff up to date until ctx ends.
-func (r *Relay) watchOthers(ctx context.Context) {
+// watch keeps CutOff up to date until ctx ends, and goes by the secrets as they are.
+func (p *Peers) watch(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -61,48 +52,48 @@ func (r *Relay) watchOthers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			r.peerTLS.renew()
-			r.lookAround(ctx)
+			p.keys.renew()
+			p.lookAround(ctx)
 		}
 	}
 }
 
 // lookAround finds out whether this node is cut off.
-func (r *Relay) lookAround(ctx context.Context) {
-	others := r.directory.unheard(cutOffAfter)
-	silent := len(others) > 0 && !r.anyAnswers(ctx, others)
+func (p *Peers) lookAround(ctx context.Context) {
+	others := p.unheard(cutOffAfter)
+	silent := len(others) > 0 && !p.anyAnswers(ctx, others)
 	if ctx.Err() != nil {
 		return
 	}
-	cut := r.silence.note(silent, r.now())
-	switch was := r.cutOff.Swap(cut); {
+	cut := p.silence.note(silent, p.cfg.Now())
+	switch was := p.cutOff.Swap(cut); {
 	case was && !cut:
-		r.log.Info("this relay is not cut off any more")
+		p.cfg.Log.Info("this relay is not cut off any more")
 	case cut && !was:
-		r.log.Warn("neither the database nor any other relay answers: visitors reach only the computers that are connected here, and /livez says 503 while there are none")
+		p.cfg.Log.Warn("neither the database nor any other relay answers: visitors reach only the computers that are connected here, and /livez says 503 while there are none")
 	}
 }
 
 // unheard are the other nodes known, once the store has been silent for so long.
-func (d *directory) unheard(silence time.Duration) []nodeRow {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.seenAt.IsZero() || d.now().Sub(d.seenAt) < silence {
+func (p *Peers) unheard(silence time.Duration) []nodeRow {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seenAt.IsZero() || p.cfg.Now().Sub(p.seenAt) < silence {
 		return nil
 	}
-	return d.others()
+	return p.others()
 }
 
 // anyAnswers asks nodes at the same time, and is done with the first that shows who
 // it is. The others are heard to the end: who is cut off in a handshake counts that as
 // a failure.
-func (r *Relay) anyAnswers(ctx context.Context, nodes []nodeRow) bool {
+func (p *Peers) anyAnswers(ctx context.Context, nodes []nodeRow) bool {
 	answers := make(chan bool, len(nodes))
 	for _, node := range nodes {
-		r.wg.Go(func() {
+		p.greetings.Go(func() {
 			limited, cancel := context.WithTimeout(ctx, peerDial)
 			defer cancel()
-			answers <- r.greetPeer(limited, node)
+			answers <- p.greet(limited, node)
 		})
 	}
 	for range nodes {
@@ -113,14 +104,14 @@ func (r *Relay) anyAnswers(ctx context.Context, nodes []nodeRow) bool {
 	return false
 }
 
-// greetPeer says whether a node is there, without a visitor.
-func (r *Relay) greetPeer(ctx context.Context, node nodeRow) bool {
-	raw, err := (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", node.Peer)
+// greet says whether a node is there, without a visitor.
+func (p *Peers) greet(ctx context.Context, node nodeRow) bool {
+	raw, err := dialPeer(ctx, node)
 	if err != nil {
 		return false
 	}
 	defer raw.Close()
-	secure := tls.Client(raw, r.peerTLS.client(node.Node))
+	secure := tls.Client(raw, p.keys.client(node.Node))
 	if secure.HandshakeContext(ctx) != nil || secure.SetDeadline(time.Now().Add(peerDial)) != nil {
 		return false
 	}

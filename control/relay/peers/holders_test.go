@@ -1,4 +1,4 @@
-package relay
+package peers
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
 
 // newsNode is a directory whose news a test says.
 type newsNode struct {
-	*directory
+	*Peers
 	said    []string // runs that say to hold what is asked for
 	busy    bool     // nobody answers for sure
 	unheard []string // runs, for however long
@@ -24,7 +25,7 @@ type newsNode struct {
 
 func withNews(store kv.Store, name string) *newsNode {
 	n := &newsNode{}
-	p := Peers{
+	p := Config{
 		Store: store, Domain: "localhost", Run: "run-" + name, Version: "v2", News: func() string { return name + ":7543" },
 		Hold:    func(string, func(string) bool) {},
 		Unheard: func(time.Duration) []string { return n.unheard },
@@ -42,7 +43,7 @@ func withNews(store kv.Store, name string) *newsNode {
 		}
 		return nil, without
 	}
-	n.directory = newDirectory(p, name, func(string) bool { return false }, time.Now, slog.New(slog.DiscardHandler))
+	n.Peers = directoryOf(p, name, time.Now, slog.New(slog.DiscardHandler))
 	return n
 }
 
@@ -60,8 +61,8 @@ func TestNodeThatIsNotHeardIsAsked(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
 	one, two, three := withNews(store, "one"), withNews(store, "two"), withNews(store, "three")
-	var log logLines
-	one.log = slog.New(slog.NewTextHandler(&log, nil))
+	var log strings.Builder
+	one.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	for range 2 {
 		for _, n := range []*newsNode{three, two, one} {
 			n.step(t)
@@ -103,7 +104,7 @@ func TestNodeThatCameJustNow(t *testing.T) {
 	now := &clock{now: time.Now()}
 	store := sharedStore(t, now.Now)
 	one, two := withNews(store, "one"), withNews(store, "two")
-	one.now, two.now = now.Now, now.Now
+	one.cfg.Now, two.cfg.Now = now.Now, now.Now
 	one.step(t)
 	two.step(t)
 	now.advance(freshFor)
@@ -155,7 +156,7 @@ func TestNobodyIsSureWhoHasNotLooked(t *testing.T) {
 	now := &clock{now: time.Now()}
 	store := sharedStore(t, now.Now)
 	one, two := withNews(store, "one"), withNews(store, "two")
-	one.now, two.now = now.Now, now.Now
+	one.cfg.Now, two.cfg.Now = now.Now, now.Now
 	finds := func(when string, want error) {
 		t.Helper()
 		found := one.find(t.Context(), "notes.maya.localhost")
@@ -163,20 +164,35 @@ func TestNobodyIsSureWhoHasNotLooked(t *testing.T) {
 			t.Errorf("%s: asked are %v, and the visitor is told %v; want %v", when, found.nodes, found.nowhere(), want)
 		}
 	}
-	finds("before the first look", errNoConnection)
+	finds("before the first look", ErrNoAnswer)
 	one.step(t)
-	finds("just read", errUnknownHost)
+	finds("just read", ErrUnknownHost)
 	two.step(t)
 	store.away.Store(true)
 	now.advance(freshFor)
 	for _, when := range []string{"the read fails", "the store is away"} {
-		finds(when, errNoConnection)
+		finds(when, ErrNoAnswer)
 	}
 	store.away.Store(false)
 	one.step(t)
-	finds("two is known, and says no", errUnknownHost)
+	finds("two is known, and says no", ErrUnknownHost)
 	one.said = []string{"run-two"}
 	if found := one.find(t.Context(), "notes.maya.localhost"); len(found.nodes) != 1 {
 		t.Errorf("two is known: %v", found.nodes)
+	}
+}
+
+// An agent is not asked to come where it would not be let in, or to where it is.
+func TestWhereAnAgentComes(t *testing.T) {
+	t.Parallel()
+	own := controlapi.Relay{Address: "own.example:443"}
+	d := &Peers{self: nodeRow{Node: "own", Relay: own}, nodes: []nodeRow{
+		{Node: "balanced", Relay: own}, {Node: "leaving", Relay: controlapi.Relay{Address: "a"}, Draining: true},
+		{Node: "other", Relay: controlapi.Relay{Address: "b"}}, {Node: "own", Relay: own},
+	}}
+	for node, want := range map[string]string{"balanced": "", "leaving": "", "other": "b", "own": "", "gone": ""} {
+		if at, ok := d.ReachedAt(node); ok != (want != "") || ok && at != want {
+			t.Errorf("%s: %q, %v", node, at, ok)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package relay
+package peers
 
 import (
 	"encoding/json"

@@ -1,12 +1,9 @@
-package relay
+package peers
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"testing"
@@ -17,68 +14,11 @@ import (
 	"porchlight/test/programs"
 )
 
-// turnedAway is what a node says to a visitor it turns away.
-func turnedAway(t *testing.T, addr, name string) []byte {
-	t.Helper()
-	got, err := io.ReadAll(visit(t, addr, recordHello(t, &tls.Config{ServerName: name})))
-	programs.Must(t, err)
-	return got
-}
-
-// While the store is away visitors reach their computers by every node, also one that
-// was never asked for them before and after the tunnel has moved; nobody is told that
-// a name does not exist.
-func TestStoreAway(t *testing.T) {
-	t.Parallel()
-	store := sharedStore(t, nil)
-	one, two, three := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil), serveNode(t, store, "three", nil)
-	for _, n := range []node{one, two, three} {
-		n.sees(t, 3)
-	}
-	if got := turnedAway(t, one.addr, "nobody.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
-		t.Errorf("a name that is nobody's: %x", got)
-	}
-	a := connectAgent(t, two.addr, "maya")
-	store.away.Store(true)
-	store.hall.mu.Lock()
-	store.hall.mute = true
-	store.hall.mu.Unlock()
-	visitor, data, _ := a.visitedAt(one.addr)
-	exchange(t, data, visitor, "by a node that was not asked before")
-	if got := turnedAway(t, one.addr, "nobody2.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
-		t.Errorf("while nobody knows, a name that may be somebody's: %x", got)
-	}
-	if got := turnedAway(t, one.addr, "nobody.example"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
-		t.Errorf("a name outside the domain: %x", got)
-	}
-	_ = a.control.Close()
-	programs.Eventually(t, "the tunnel has ended", func() bool { return two.Stats().Sessions == 0 })
-	a = connectAgent(t, three.addr, "maya")
-	visitor, data, _ = a.visitedAt(one.addr)
-	exchange(t, data, visitor, "at the node it moved to")
-
-	// The others answer: the node stays as it is.
-	one.directory.mu.Lock()
-	if had := one.directory.last["maya.localhost"]; had.node != "three" {
-		t.Errorf("the first to be asked again is %q", had.node)
-	}
-	one.directory.seenAt = time.Now().Add(-cutOffAfter)
-	one.directory.mu.Unlock()
-	failures := func() uint64 { return two.Stats().PeerFailures + three.Stats().PeerFailures }
-	before := failures()
-	one.lookAround(t.Context())
-	visitor, data, _ = a.visitedAt(one.addr)
-	exchange(t, data, visitor, "after a look around")
-	if one.CutOff() || failures() != before {
-		t.Errorf("cut off: %v, and %d questions count as failures", one.CutOff(), failures()-before)
-	}
-}
-
 // What is remembered for when the store is away is bounded, one entry a computer.
 func TestLastKnownIsBounded(t *testing.T) {
 	t.Parallel()
 	now := &clock{now: time.Now()}
-	d := directoryOf(Peers{}, "one", now.Now, nil)
+	d := directoryOf(Config{}, "one", now.Now, nil)
 	d.nodes, d.seenAt = []nodeRow{{Node: "one"}, {Node: "two"}, {Node: "three"}}, now.Now()
 	for i := range 100 {
 		d.heldBy(fmt.Sprintf("app%d.maya.localhost", i), nodeRow{Node: "two"})
@@ -127,7 +67,7 @@ func TestSlowLookups(t *testing.T) {
 	t.Parallel()
 	now := &clock{now: time.Now()}
 	store := &failingStore{Store: sharedStore(t, now.Now)}
-	d := directoryOf(Peers{Store: store}, "one", now.Now, slog.New(slog.DiscardHandler))
+	d := directoryOf(Config{Store: store}, "one", now.Now, slog.New(slog.DiscardHandler))
 	find := func(err error) (sure bool) {
 		now.advance(freshFor)
 		store.err = err
@@ -176,13 +116,16 @@ func TestAskingIsBounded(t *testing.T) {
 		})
 		programs.Must(t, err)
 	}
-	one := serveNode(t, store, "one", nil)
-	one.sees(t, silent+1)
+	one := directoryOf(Config{Store: store}, "one", time.Now, slog.New(slog.DiscardHandler))
+	programs.Must(t, one.renew(t.Context()), one.look(t.Context()))
 	store.away.Store(true)
-	if got := turnedAway(t, one.addr, "maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
-		t.Errorf("the visitor is told %x", got)
+	found, err := one.Find(t.Context(), "maya.localhost")
+	programs.Must(t, err)
+	defer found.Done()
+	if _, err := found.Call(t.Context(), Visit{First: []byte("hello")}); err != ErrNoAnswer {
+		t.Errorf("the visitor is told %v", err)
 	}
-	if n := one.Stats().PeerFailures; n == 0 || n > uint64(askedFor/peerDial) {
+	if n := one.Failures(); n == 0 || n > uint64(askedFor/peerDial) {
 		t.Errorf("%d nodes were waited for", n)
 	}
 }
@@ -248,5 +191,44 @@ func TestNobodyWaitsForASilentStore(t *testing.T) {
 				t.Error("the store answers, and counts as away")
 			}
 		})
+	}
+}
+
+// While the store is away nodes are asked in vain only once: who took a visitor is asked
+// first for the next. Whether they are there is asked without a visitor, and is no failure.
+func TestWhoTookAVisitorIsAskedFirst(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, _ := listening(t, Config{Store: store}, "one", declines)
+	for _, name := range []string{"a", "b", "c"} {
+		other, refused := listening(t, Config{Store: store}, name, declines)
+		if name == "c" {
+			other, refused = listening(t, Config{Store: store}, name, func(c *Conn) { _ = c.Take(true) })
+		}
+		programs.Must(t, other.renew(t.Context()))
+		defer func() {
+			if n := refused.Load(); n != 0 {
+				t.Errorf("%s has refused %d connections", name, n)
+			}
+		}()
+	}
+	programs.Must(t, one.renew(t.Context()), one.look(t.Context()))
+	store.away.Store(true)
+	found, err := one.Find(t.Context(), "notes.maya.localhost")
+	programs.Must(t, err)
+	defer found.Done()
+	conn, err := found.Call(t.Context(), Visit{First: []byte("hello")})
+	programs.Must(t, err)
+	conn.Reset()
+	if again := one.lastKnown("maya.localhost"); len(again.nodes) != 3 || again.nodes[0].Node != "c" {
+		t.Errorf("asked next are %v", again.nodes)
+	}
+	one.seenAt = one.seenAt.Add(-cutOffAfter)
+	for range silentRounds {
+		one.lookAround(t.Context())
+	}
+	one.greetings.Wait()
+	if one.CutOff() || one.Failures() != 0 {
+		t.Errorf("cut off: %v, with %d failures", one.CutOff(), one.Failures())
 	}
 }
