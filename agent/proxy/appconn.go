@@ -29,7 +29,9 @@ const (
 	// maxIdleTime is less than the 5 s of common servers, whose closing would
 	// race with a request.
 	maxIdleTime       = 4 * time.Second
-	maxResponseHeader = 256 << 10 // bytes, of the answer and the 1xx before it
+	asNew             = time.Second // after an answer: how long it may carry what is sent once
+	asNewSeen         = asNew / 10  // how long one has to be seen to stay open, at least
+	maxResponseHeader = 256 << 10   // bytes, of the answer and the 1xx before it
 	readBuffer        = 16 << 10
 )
 
@@ -87,8 +89,10 @@ func (p *Proxy) dialApp(ctx context.Context, protocols ...string) (net.Conn, err
 	return at.Dial(ctx, p.checks(v, at), protocols...)
 }
 
-// checks say whether a connection for a visit may carry anything.
+// checks say whether a connection for a visit may carry anything, and have the visit know
+// who took it.
 func (p *Proxy) checks(v *visit, at upstream.Target) (c upstream.Checks) {
+	c.Took = v.took.Store
 	if p.config.Welcomes != nil {
 		c.Peer = func(peer agentapi.Listener) bool {
 			return v.judge(func() bool { return p.config.Welcomes(v.at.app.Name, at, peer) })
@@ -116,20 +120,31 @@ type appConns struct {
 	sweep *time.Timer    // runs while there is any kept; guarded by mu
 }
 
-// kept are the idle connections of one pool.
+// kept are the idle connections of one pool, and what its app is known to do with them.
 type kept struct {
 	pool pool
 	idle []*appConn // the longest unused first
 	gone bool       // it was swept away
+	took uint64     // who took these: see upstream.Checks
+
+	// An app may close a connection just as a request goes out on it, and whether it has
+	// read that cannot be known. So what is sent once goes out on a kept one only if one was
+	// seen open after twice as long (stays), and none was closed unasked (closes).
+	stays  time.Duration
+	closes bool
 }
 
 // appConn is one connection and its reader.
 type appConn struct {
 	net.Conn
-	r     *bufio.Reader // reads through the appConn itself, which counts left down
-	left  int           // bytes a head may still have; negative: a body is being read
-	kept  *kept         // where it belongs
-	since time.Time     // when it was put back
+	r    *bufio.Reader // reads through the appConn itself, which counts left down
+	left int           // bytes a head may still have; negative: a body is being read
+	kept *kept         // where it belongs
+	took uint64        // who took it
+	// of is the account whose body it has carried, empty for none: what an app did not read
+	// of that, and takes for a request, is followed by the same visitor's alone.
+	of    string
+	since time.Time // when it was put back
 	quiet quiet
 	ask   []byte // a request that the next Read sends before it reads; nil for none
 
@@ -234,34 +249,102 @@ func (a *appConns) of(key pool) *kept {
 	if k == nil {
 		k = &kept{pool: key}
 		a.kept[key] = k
-		if a.sweep == nil {
-			a.sweep = time.AfterFunc(maxIdleTime, a.closeOld)
-		}
+		a.sweepLater()
 	}
 	a.last = k
 	return k
 }
 
-// take returns the idle connection that was used last, or nil. One that may trade is
-// looked at when it is asked.
-func (a *appConns) take(of *kept) *appConn {
+// sweepLater has closeOld come. mu is held.
+func (a *appConns) sweepLater() {
+	if a.sweep == nil {
+		a.sweep = time.AfterFunc(maxIdleTime, a.closeOld)
+	}
+}
+
+// took notes who took a new connection: of another one than before nothing is known yet.
+func (a *appConns) took(c *appConn, by uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.took = by
+	if k := c.kept; k.took != by {
+		a.drop(k, len(k.idle))
+		k.took, k.stays, k.closes = by, 0, false
+	}
+}
+
+// drop closes the first n idle connections of a pool. mu is held.
+func (a *appConns) drop(k *kept, n int) {
+	for _, c := range k.idle[:n] {
+		c.Close()
+	}
+	k.idle = slices.Delete(k.idle, 0, n)
+	a.count -= n
+}
+
+// hasClosed notes that the app closed a kept connection, or spoke on it, unasked.
+func (a *appConns) hasClosed(c *appConn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.kept.closes = c.kept.closes || c.took == c.kept.took
+}
+
+// take returns the idle connection that was used last, or nil; for what may not be sent
+// again only one that is as good as new. One that may trade is looked at when it is asked.
+func (a *appConns) take(of *kept, account string, again bool) *appConn {
 	for {
-		a.mu.Lock()
-		n := len(of.idle)
-		if n == 0 {
-			a.mu.Unlock()
+		c := a.takeLast(of, account, again)
+		if c == nil {
 			return nil
 		}
-		c := of.idle[n-1]
-		of.idle[n-1] = nil
-		of.idle = of.idle[:n-1]
-		a.count--
-		a.mu.Unlock()
-		if time.Since(c.since) < maxIdleTime && (c.quiet.mayTrade(c.Conn) || c.empty() && c.quiet.is(c.Conn)) {
-			return c
+		if time.Since(c.since) < maxIdleTime {
+			if c.quiet.mayTrade(c.Conn) || c.isQuiet() {
+				return c
+			}
+			a.hasClosed(c)
 		}
 		c.Close()
 	}
+}
+
+func (a *appConns) takeLast(of *kept, account string, again bool) *appConn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !again && !of.learn() {
+		return nil
+	}
+	for i, c := range slices.Backward(of.idle) {
+		switch {
+		case c.of != "" && c.of != account:
+			continue
+		case again, time.Since(c.since) < min(asNew, of.stays/2):
+			of.idle = slices.Delete(of.idle, i, i+1)
+			a.count--
+			return c
+		}
+		break
+	}
+	return nil
+}
+
+// learn sees what the app does with connections, by the one that was unused the longest, and
+// says whether it keeps them. appConns.mu is held.
+func (k *kept) learn() (keeps bool) {
+	if k.stays < 2*asNew && !k.closes && len(k.idle) > 0 {
+		c := k.idle[0]
+		switch unused := time.Since(c.since); {
+		case !c.isQuiet():
+			k.closes = unused < maxIdleTime // later they all do
+		case unused >= asNewSeen:
+			k.stays = max(k.stays, unused)
+		}
+	}
+	return k.stays > 0 && !k.closes
+}
+
+// isQuiet says whether nothing has come on an idle connection, and nothing has ended.
+func (c *appConn) isQuiet() bool {
+	return (c.quiet.mayTrade(c.Conn) || c.empty()) && c.quiet.is(c.Conn)
 }
 
 // empty says of a connection of TLS that is idle that it holds nothing it has taken
@@ -278,18 +361,22 @@ func (c *appConn) empty() bool {
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.Conn.SetReadDeadline(time.Time{}) == nil
 }
 
-// put takes a connection back whose last answer has been read to its end.
-func (a *appConns) put(c *appConn) {
+// put takes a connection back whose last answer has been read to its end. Of those that
+// carried what may not be sent again more than one are kept only where they are of use.
+func (a *appConns) put(c *appConn, again bool) {
 	c.res, c.since = http.Response{}, time.Now()
 	c.forget()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c.kept.gone || a.count >= a.most || len(c.kept.idle) >= maxIdlePerApp {
+	k := c.kept
+	full := k.gone || c.took != k.took || a.count >= a.most || len(k.idle) >= maxIdlePerApp
+	if full || !again && len(k.idle) > 0 && !k.learn() {
 		c.Close()
 		return
 	}
-	c.kept.idle = append(c.kept.idle, c)
+	k.idle = append(k.idle, c)
 	a.count++
+	a.sweepLater()
 }
 
 // closeOld closes what has been idle for too long and comes again while
@@ -299,19 +386,18 @@ func (a *appConns) closeOld() {
 	defer a.mu.Unlock()
 	now := time.Now()
 	for of, k := range a.kept {
+		k.learn()
 		old := 0
 		for old < len(k.idle) && now.Sub(k.idle[old].since) >= maxIdleTime {
-			k.idle[old].Close()
 			old++
 		}
-		a.count -= old
-		k.idle = slices.Delete(k.idle, 0, old)
-		if len(k.idle) == 0 {
+		a.drop(k, old)
+		if unknown := k.stays == 0 && !k.closes; len(k.idle) == 0 && (unknown || len(a.kept) > maxIdleConns) {
 			k.gone, a.last = true, nil
 			delete(a.kept, of)
 		}
 	}
-	if len(a.kept) == 0 {
+	if a.count == 0 {
 		a.sweep = nil
 		return
 	}
@@ -323,13 +409,11 @@ func (a *appConns) closeIdle() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, k := range a.kept {
-		for _, c := range k.idle {
-			c.Close()
-		}
-		k.idle, k.gone = nil, true
+		a.drop(k, len(k.idle))
+		k.gone = true
 	}
 	clear(a.kept)
-	a.count, a.last = 0, nil
+	a.last = nil
 	if a.sweep != nil {
 		a.sweep.Stop()
 		a.sweep = nil

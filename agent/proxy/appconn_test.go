@@ -10,32 +10,31 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/agent/upstream"
 	"porchlight/test/programs"
 )
+
+// connected is a connection of a pool, and its other end.
+func connected(t *testing.T, of *kept) (ours *appConn, theirs net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	programs.Must(t, err)
+	defer ln.Close()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	programs.Must(t, err)
+	if theirs, err = ln.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(); theirs.Close() })
+	return newAppConn(conn, of), theirs
+}
 
 // TestAppConnsAreBounded: what is idle for too long is closed, more than fits is
 // closed at once, and the timer ends with the last of them.
 func TestAppConnsAreBounded(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
-	defer ln.Close()
 	a := newAppConns(maxIdleConns)
-	of := func() *kept {
-		return a.of(pool{app: "id-notes", at: upstream.Target{Port: ln.Addr().(*net.TCPAddr).Port}})
-	}
-	open := func() (ours *appConn, theirs net.Conn) {
-		t.Helper()
-		conn, err := net.Dial("tcp", ln.Addr().String())
-		programs.Must(t, err)
-		ours = newAppConn(conn, of())
-		if theirs, err = ln.Accept(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { theirs.Close() })
-		return ours, theirs
-	}
+	of := func() *kept { return a.of(pool{app: "id-notes"}) }
+	open := func() (ours *appConn, theirs net.Conn) { return connected(t, of()) }
 	closed := func(theirs net.Conn) {
 		t.Helper()
 		if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -45,43 +44,44 @@ func TestAppConnsAreBounded(t *testing.T) {
 
 	old, oldTheirs := open()
 	young, _ := open()
-	a.put(old)
-	a.put(young)
+	a.put(old, true)
+	a.put(young, true)
 	old.since = time.Now().Add(-maxIdleTime)
 	a.closeOld()
 	closed(oldTheirs)
 	if a.count != 1 || a.sweep == nil {
 		t.Fatalf("%d idle, timer %v", a.count, a.sweep)
 	}
-	if got := a.take(of()); got != young {
+	if got := a.take(of(), "", true); got != young {
 		t.Fatal("the young one is not kept")
 	}
-	if a.take(of()) != nil {
+	if a.take(of(), "", true) != nil {
 		t.Fatal("one more than there is")
 	}
+	unknown := a.of(pool{app: "id-other"})
 	a.closeOld()
-	if a.sweep != nil || !young.kept.gone {
-		t.Error("the timer runs with nothing idle")
+	if a.sweep != nil || !unknown.gone || young.kept.gone {
+		t.Errorf("timer %v with nothing idle; of one app nothing is known (%v), and that another keeps connections open is (%v)", a.sweep, unknown.gone, !young.kept.gone)
 	}
 	lost, lostTheirs := open()
-	lost.kept = young.kept
-	a.put(lost)
+	lost.kept = unknown
+	a.put(lost, true)
 	closed(lostTheirs)
 
 	stale, staleTheirs := open()
-	a.put(stale)
+	a.put(stale, true)
 	stale.since = time.Now().Add(-maxIdleTime)
-	if a.take(of()) != nil {
+	if a.take(of(), "", true) != nil {
 		t.Error("one that was idle for too long is used")
 	}
 	closed(staleTheirs)
 
 	for range maxIdlePerApp {
 		c, _ := open()
-		a.put(c)
+		a.put(c, true)
 	}
 	more, moreTheirs := open()
-	a.put(more)
+	a.put(more, true)
 	closed(moreTheirs)
 	if a.count != maxIdlePerApp {
 		t.Errorf("%d idle", a.count)
@@ -89,6 +89,58 @@ func TestAppConnsAreBounded(t *testing.T) {
 	a.closeIdle()
 	if a.count != 0 || len(a.kept) != 0 || a.sweep != nil {
 		t.Errorf("%d idle, timer %v", a.count, a.sweep)
+	}
+}
+
+// What another program took before says nothing of the one that listens now, and is not
+// kept; and a connection that was seen open for no time at all says nothing.
+func TestWhatIsKnownOfAnApp(t *testing.T) {
+	t.Parallel()
+	a := newAppConns(maxIdleConns)
+	k := a.of(pool{app: "id-notes"})
+	open := func(by uint64) (ours *appConn, theirs net.Conn) {
+		ours, theirs = connected(t, k)
+		a.took(ours, by)
+		return ours, theirs
+	}
+	former, _ := open(1)
+	kept, keptTheirs := open(1)
+	a.put(kept, true)
+	now, _ := open(2)
+	if _, err := keptTheirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || a.count != 0 {
+		t.Errorf("what the former one took is kept: %v", err)
+	}
+	a.hasClosed(former)
+	if a.put(former, true); k.closes || a.count != 0 {
+		t.Errorf("of the former one: it closes %v, and %d are kept", k.closes, a.count)
+	}
+	a.put(now, false)
+	now.since = time.Now().Add(-time.Millisecond)
+	if k.learn() && time.Since(now.since) < asNewSeen {
+		t.Error("it was seen open for a millisecond")
+	}
+	now.since = time.Now().Add(-asNewSeen)
+	if !k.learn() {
+		t.Error("it was seen open for long enough")
+	}
+	if a.hasClosed(now); k.learn() {
+		t.Error("it has closed one")
+	}
+	a.closeIdle()
+}
+
+// What could not be sent at all may go out on another connection, whatever it is.
+func TestNothingSentIsNotQuiet(t *testing.T) {
+	t.Parallel()
+	c, _ := connected(t, new(kept))
+	if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if !c.quiet.mayTrade(c.Conn) || !c.quiet.is(c.Conn) {
+		t.Fatal("nothing has come, and it is not quiet")
+	}
+	if asked, _, err := c.quiet.exchange([]byte("x"), make([]byte, 1)); asked != 0 || !errors.Is(err, errNotQuiet) {
+		t.Errorf("%d bytes were sent: %v", asked, err)
 	}
 }
 

@@ -79,12 +79,12 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, r *http.Request, v *visit) 
 		return
 	}
 	whole := false
-	keep := s.again && !res.Close && !namesBody(res)
+	keep := s.mayFollow(conn) && !res.Close && !namesBody(res)
 	defer func() {
 		// When access ended meanwhile, the connection's deadline is in the past.
 		good := v.part()
 		if good && whole && keep && conn.r.Buffered() == 0 {
-			p.direct.put(conn)
+			p.direct.put(conn, s.again)
 			return
 		}
 		conn.Close()

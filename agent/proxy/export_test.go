@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net"
+	"time"
 
 	"porchlight/agent/proxy/gate"
 )
@@ -28,4 +29,16 @@ func Taken(p *Proxy) (taken, kept int) {
 	p.rooms.mu.Lock()
 	defer p.rooms.mu.Unlock()
 	return p.rooms.taken, len(p.rooms.people) + len(p.rooms.inApp)
+}
+
+// Rest has the connections to apps that are kept by the direct way have been idle for so
+// long; a negative time is still to come.
+func Rest(p *Proxy, idle time.Duration) {
+	p.direct.mu.Lock()
+	defer p.direct.mu.Unlock()
+	for _, k := range p.direct.kept {
+		for _, c := range k.idle {
+			c.since = time.Now().Add(-idle)
+		}
+	}
 }

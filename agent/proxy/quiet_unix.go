@@ -104,7 +104,7 @@ func (q *quiet) step(fd uintptr) (done bool) {
 		}
 		n, err := socket.Write(fd, q.ask)
 		if err != nil && err != unix.EAGAIN {
-			q.err = os.NewSyscallError("write", err)
+			q.err = errNotQuiet // it ended since the look
 			return true
 		}
 		q.asked = max(n, 0)

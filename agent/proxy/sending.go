@@ -15,8 +15,10 @@ import (
 // sending is one request on its way to the app, on our own connections.
 //
 // What may be repeated (mayRepeat) goes out on a connection that was kept, and is sent
-// once more on a new one when that gave not a byte of an answer. Everything else goes
-// out once, on a new connection that carries nothing else: see transports.
+// once more on a new one when that gave not a byte of an answer. Everything else is sent
+// once: on one that was kept where that is as good as new (appConns.take), else on a new
+// one. A body that is not here as a whole always goes on a new one, which carries nothing
+// else.
 type sending struct {
 	p      *Proxy
 	v      *visit
@@ -51,9 +53,15 @@ func (s *sending) exchange() (*appConn, *http.Response, error) {
 		}
 	}()
 	*buf = appendHead((*buf)[:0], s.r, s.target, s.length, &s.v.five)
+	if s.length != 0 {
+		s.v.body = requestBody{ReadCloser: s.r.Body, visit: s.v, in: s.r}
+		if err := s.takeShort(buf); err != nil {
+			return nil, nil, err
+		}
+	}
 	kept := s.p.direct.of(poolOf(&s.v.at.app))
-	for s.again {
-		idle := s.p.direct.take(kept)
+	for s.length == 0 {
+		idle := s.p.direct.take(kept, s.v.id.AccountID, s.again)
 		if idle == nil {
 			break
 		}
@@ -61,23 +69,33 @@ func (s *sending) exchange() (*appConn, *http.Response, error) {
 		if err == nil || answered || s.v.Err() != nil {
 			return idle, res, err
 		}
-		if !errors.Is(err, errNotQuiet) {
-			break
+		s.p.direct.hasClosed(idle)
+		if errors.Is(err, errNotQuiet) {
+			continue
 		}
-	}
-	if s.length != 0 {
-		s.v.body = requestBody{ReadCloser: s.r.Body, visit: s.v, in: s.r}
-		if err := s.takeShort(buf); err != nil {
-			return nil, nil, err
+		if !s.again {
+			return idle, nil, err // who can tell whether the app has carried it out
 		}
+		break
 	}
 	raw, err := s.p.dialApp(s.v)
 	if err != nil {
 		return nil, nil, err
 	}
 	conn := newAppConn(raw, kept)
+	s.p.direct.took(conn, s.v.took.Load())
 	res, _, err := s.attempt(conn, *buf, false)
 	return conn, res, err
+}
+
+// mayFollow says whether another request may go out on the connection after this one,
+// because it was sent whole, with no body that an app would not look for.
+func (s *sending) mayFollow(conn *appConn) bool {
+	if s.r.ContentLength == 0 {
+		return true
+	}
+	conn.of = s.v.id.AccountID
+	return s.sent == nil && hasBody(s.r.Method)
 }
 
 // takeShort adds a body that is short, and here already, to the head: both leave

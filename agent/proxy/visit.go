@@ -46,6 +46,7 @@ type visit struct {
 	tooMany  atomic.Bool           // the body's trailers make too many fields
 	odd      atomic.Pointer[error] // how an app began that was to speak HTTP/2; nil for that
 	stranger atomic.Bool           // another's program is where the app was
+	took     atomic.Uint64         // who took the connection to the app: see upstream.Checks
 
 	wait // guarded by waits.mu
 

@@ -277,6 +277,33 @@ func TestPeerOfASocket(t *testing.T) {
 	}
 }
 
+// Who took a connection has a number, which is another once it was started anew.
+func TestWhoTook(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(dir(t), "app.sock")
+	socket(t, path)
+	ln := listen(t, "tcp4", "127.0.0.1:0")
+	port := ln.Addr().(*net.TCPAddr).Port
+	took := func(target upstream.Target) (by uint64) {
+		t.Helper()
+		conn, err := target.Dial(t.Context(), upstream.Checks{Took: func(n uint64) { by = n }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		return by
+	}
+	if by := took(at(path)); by != uint64(os.Getpid()) {
+		t.Errorf("at a socket it is %d, want %d", by, os.Getpid())
+	}
+	first, second := took(upstream.Target{Port: port}), took(upstream.Target{Port: port})
+	ln.Close()
+	listen(t, "tcp4", ln.Addr().String())
+	if anew := took(upstream.Target{Port: port}); first == 0 || second != first || anew == 0 || anew == first {
+		t.Errorf("%d, then %d, and anew %d", first, second, anew)
+	}
+}
+
 // A file that is left of a program that ended is nobody.
 func TestSocketOfNobody(t *testing.T) {
 	t.Parallel()

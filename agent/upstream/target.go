@@ -98,6 +98,10 @@ type Checks struct {
 	// Key is asked where Target.Pin is set and the key is not Target.Key, before
 	// anything but the handshake is sent; nil: none but Target.Key.
 	Key func(key string) bool
+	// Took is told who took the connection: the number of the socket that listens, or of
+	// the process at a unix socket. It is another once the app was started anew, and 0
+	// where the system does not say; nil for not.
+	Took func(listener uint64)
 }
 
 // dialer has no keep-alive of TCP: both ends are of this computer, and none of them can
@@ -141,6 +145,9 @@ func (t Target) admitted(ctx context.Context, c Checks) (net.Conn, error) {
 			return nil, ErrStranger
 		}
 		if t.listening() == before {
+			if c.Took != nil {
+				c.Took(before + uint64(peer.PID)) // of which one is 0
+			}
 			return conn, nil
 		}
 		conn.Close()
