@@ -82,7 +82,7 @@ func openBolt(_ context.Context, url string, opts Options) (Store, error) {
 	if err := boltfile.Ensure(path); err != nil {
 		return nil, fmt.Errorf("cannot open the store %s: %w", path, durable.Plain(err))
 	}
-	db, file, err := openFile(path)
+	db, file, err := openFile(path, opts.unsynced)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +99,10 @@ func openBolt(_ context.Context, url string, opts Options) (Store, error) {
 }
 
 // openFile opens the database and refuses what is not for this program.
-func openFile(path string) (*boltfile.DB, *os.File, error) {
+func openFile(path string, unsynced bool) (*boltfile.DB, *os.File, error) {
 	return openReady(path, bolt.Options{
 		Timeout: lockTimeout,
+		NoSync:  unsynced,
 		// A commit that outgrows the mapping has to wait for every reader to
 		// end; within this much, readers and the committer never meet.
 		InitialMmapSize: reserve(),

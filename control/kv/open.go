@@ -18,6 +18,8 @@ type Options struct {
 	ClockChanged func(was, is time.Duration)
 	// machine stands in for this machine's clock in tests.
 	machine func() time.Time
+	// unsynced rows are gone with the machine.
+	unsynced bool
 
 	// Patience is how long a call waits for a database that went away before it
 	// fails with ErrUnavailable; zero means 10 seconds.
