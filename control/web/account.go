@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"time"
@@ -18,26 +19,9 @@ func (h *handler) about(w http.ResponseWriter, r *http.Request) error {
 	return h.show(w, r, http.StatusOK, "about", page{Title: languageOf(r).Say("What this is")})
 }
 
-// signedInOnly is the session of a page of the account. Where ok is false the
-// answer is written already, or is err.
-func (h *handler) signedInOnly(w http.ResponseWriter, r *http.Request) (session control.Session, ok bool, err error) {
-	session, ok, err = h.current(w, r)
-	if err != nil {
-		return control.Session{}, false, err
-	}
-	if !ok {
-		return control.Session{}, false, seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
-	}
-	return session, true, nil
-}
-
 // account shows what somebody has, can open and has allowed, and where they are
 // signed in.
-func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
-	session, ok, err := h.signedInOnly(w, r)
-	if !ok {
-		return err
-	}
+func (h *handler) account(w http.ResponseWriter, r *http.Request, session control.Session) error {
 	l := languageOf(r)
 	p := page{Title: l.Say("Your account"), Wide: true, Email: session.Account.Email}
 	p.MayEnrol = h.svc.Enrolment.MayEnrol(session.Account) == nil && !h.svc.Local()
@@ -163,11 +147,7 @@ type sessionRow struct {
 }
 
 // removeForm asks what is to become of a computer.
-func (h *handler) removeForm(w http.ResponseWriter, r *http.Request) error {
-	session, ok, err := h.signedInOnly(w, r)
-	if !ok {
-		return err
-	}
+func (h *handler) removeForm(w http.ResponseWriter, r *http.Request, session control.Session) error {
 	own, err := h.svc.Computers.Own(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
@@ -184,25 +164,18 @@ func (h *handler) removeForm(w http.ResponseWriter, r *http.Request) error {
 
 // remove ends a computer's credential, and with decision=remove everything else
 // about it.
-func (h *handler) remove(w http.ResponseWriter, r *http.Request) error {
-	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
-		switch f.Get("decision") {
-		case "disconnect":
-			return h.svc.Computers.Disconnect(r.Context(), session.Account.ID, f.Get("computer"))
-		case "remove":
-			return h.svc.Computers.Remove(r.Context(), session.Account.ID, f.Get("computer"))
-		default:
-			return invalid("This form was not sent by its page. Open the page again.")
-		}
-	})
+func (h *handler) remove(ctx context.Context, session control.Session, f url.Values) error {
+	switch f.Get("decision") {
+	case "disconnect":
+		return h.svc.Computers.Disconnect(ctx, session.Account.ID, f.Get("computer"))
+	case "remove":
+		return h.svc.Computers.Remove(ctx, session.Account.ID, f.Get("computer"))
+	}
+	return invalid("This form was not sent by its page. Open the page again.")
 }
 
 // leaveForm asks whether somebody wants to give up what is shared with them.
-func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request) error {
-	session, ok, err := h.signedInOnly(w, r)
-	if !ok {
-		return err
-	}
+func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request, session control.Session) error {
 	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
@@ -218,44 +191,21 @@ func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request) error {
 	return gone("That computer is not shared with you any more.")
 }
 
-func (h *handler) leaveComputer(w http.ResponseWriter, r *http.Request) error {
-	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
-		return h.svc.People.Leave(r.Context(), session.Account.ID, f.Get("computer"))
-	})
+func (h *handler) leaveComputer(ctx context.Context, session control.Session, f url.Values) error {
+	return h.svc.People.Leave(ctx, session.Account.ID, f.Get("computer"))
 }
 
 // endSession signs out one browser, or with others set all but this one.
-func (h *handler) endSession(w http.ResponseWriter, r *http.Request) error {
-	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
-		if f.Get("others") != "" {
-			return h.svc.Sessions.SignOutElsewhere(r.Context(), session.Account.ID, session.ID)
-		}
-		return h.svc.Sessions.End(r.Context(), session.Account.ID, f.Get("session"))
-	})
+func (h *handler) endSession(ctx context.Context, session control.Session, f url.Values) error {
+	if f.Get("others") != "" {
+		return h.svc.Sessions.SignOutElsewhere(ctx, session.Account.ID, session.ID)
+	}
+	return h.svc.Sessions.End(ctx, session.Account.ID, f.Get("session"))
 }
 
 // revokeGrant ends a connected app's access.
-func (h *handler) revokeGrant(w http.ResponseWriter, r *http.Request) error {
-	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
-		return h.svc.Grants.RevokeForAccount(r.Context(), session.Account.ID, f.Get("grant"))
-	})
-}
-
-// accountPost does what a form of the account pages asks for and leads back to
-// the account.
-func (h *handler) accountPost(w http.ResponseWriter, r *http.Request, do func(control.Session, url.Values) error) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
-	session, ok, err := h.signedInOnly(w, r)
-	if !ok {
-		return err
-	}
-	if err := do(session, f); err != nil {
-		return err
-	}
-	return seeOther(w, r, "/account")
+func (h *handler) revokeGrant(ctx context.Context, session control.Session, f url.Values) error {
+	return h.svc.Grants.RevokeForAccount(ctx, session.Account.ID, f.Get("grant"))
 }
 
 func gone(sentence string) error {

@@ -50,11 +50,7 @@ func (h *handler) deviceForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 // deviceDecide goes on with a posted step.
-func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
+func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	code, wrong := control.ParseUserCode(f.Get("code"))
 	session, ok, err := h.freshly(w, r, toDevice(code))
 	if !ok {
@@ -108,11 +104,7 @@ func (h *handler) connect(w http.ResponseWriter, r *http.Request, session contro
 
 // deviceDone says how it ended. It names a computer only to its owner, so that
 // the address cannot be made to say anything else.
-func (h *handler) deviceDone(w http.ResponseWriter, r *http.Request) error {
-	session, ok, err := h.signedInOnly(w, r)
-	if !ok {
-		return err
-	}
+func (h *handler) deviceDone(w http.ResponseWriter, r *http.Request, session control.Session) error {
 	p := page{Title: languageOf(r).Say("Nothing was connected"), Email: session.Account.Email}
 	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
 	if err != nil {

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -66,11 +67,7 @@ func invitedRows(l words.Language, apps []control.InvitedApp) []invitedRow {
 }
 
 // invitationAccept is the one click: it signs in, accepts, and leads to the app.
-func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
+func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	accepted, err := h.svc.People.AcceptInvitation(r.Context(), f.Get("token"), cookie(r, h.session), clientAddr(r))
 	if err != nil {
 		return h.invitationOver(w, r, err)
@@ -161,11 +158,7 @@ func (h *handler) namedMail(w http.ResponseWriter, r *http.Request) error {
 }
 
 // namedCode signs the browser in that types the code.
-func (h *handler) namedCode(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
+func (h *handler) namedCode(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	token, ok := h.mailed(r)
 	if !ok {
 		return seeOther(w, r, control.InvitationPath(invitationName(r)))

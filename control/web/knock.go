@@ -26,21 +26,13 @@ type knockRow struct {
 
 // knockForm is the page of a knock: where the agent's own page leads, and where
 // somebody waits. It changes nothing.
-func (h *handler) knockForm(w http.ResponseWriter, r *http.Request) error {
-	d, session, ok, err := h.atDoor(w, r, r.URL.Query())
-	if err != nil || !ok {
-		return err
-	}
+func (h *handler) knockForm(w http.ResponseWriter, r *http.Request, d control.Door, session control.Session) error {
 	return h.showDoor(w, r, http.StatusOK, toDoor(d), d, session)
 }
 
 // knockAsk knocks. What comes of it, the page says.
-func (h *handler) knockAsk(w http.ResponseWriter, r *http.Request) error {
-	d, session, ok, err := h.postedAtDoor(w, r)
-	if err != nil || !ok {
-		return err
-	}
-	err = h.svc.Knocks.Ask(r.Context(), d, session)
+func (h *handler) knockAsk(w http.ResponseWriter, r *http.Request, d control.Door, session control.Session) error {
+	err := h.svc.Knocks.Ask(r.Context(), d, session)
 	if err != nil && !control.IsRefusal(err, controlapi.CodeForbidden) && !control.IsRefusal(err, controlapi.CodeTooMany) {
 		return err
 	}
@@ -48,12 +40,8 @@ func (h *handler) knockAsk(w http.ResponseWriter, r *http.Request) error {
 }
 
 // knockAccept takes the invitation that the owner's yes was.
-func (h *handler) knockAccept(w http.ResponseWriter, r *http.Request) error {
-	d, session, ok, err := h.postedAtDoor(w, r)
-	if err != nil || !ok {
-		return err
-	}
-	err = h.svc.Knocks.Accept(r.Context(), d, session)
+func (h *handler) knockAccept(w http.ResponseWriter, r *http.Request, d control.Door, session control.Session) error {
+	err := h.svc.Knocks.Accept(r.Context(), d, session)
 	if control.IsRefusal(err, controlapi.CodeNotFound) {
 		return seeOther(w, r, knockPath(d))
 	}
@@ -63,25 +51,22 @@ func (h *handler) knockAccept(w http.ResponseWriter, r *http.Request) error {
 	return seeOther(w, r, d.URL())
 }
 
-// postedAtDoor is atDoor for a form that was sent.
-func (h *handler) postedAtDoor(w http.ResponseWriter, r *http.Request) (d control.Door, session control.Session, ok bool, err error) {
-	f, err := form(w, r)
-	if err != nil {
-		return d, session, false, err
+// atDoor serves whoever is signed in at the door that a form, or an address, names.
+func (h *handler) atDoor(serve func(http.ResponseWriter, *http.Request, control.Door, control.Session) error) func(http.ResponseWriter, *http.Request, url.Values) error {
+	return func(w http.ResponseWriter, r *http.Request, fields url.Values) error {
+		d, err := h.svc.Knocks.ParseDoor(fields)
+		if err != nil {
+			return err
+		}
+		session, ok, err := h.visiting(w, r, d.Computer)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return seeOther(w, r, signInPath("/signin", toDoor(d)))
+		}
+		return serve(w, r, d, session)
 	}
-	return h.atDoor(w, r, f)
-}
-
-// atDoor is what fields ask about, and who asks. Where ok is false and there is no error
-// the answer is written already.
-func (h *handler) atDoor(w http.ResponseWriter, r *http.Request, fields url.Values) (d control.Door, session control.Session, ok bool, err error) {
-	if d, err = h.svc.Knocks.ParseDoor(fields); err != nil {
-		return d, session, false, err
-	}
-	if session, ok, err = h.visiting(w, r, d.Computer); err == nil && !ok {
-		err = seeOther(w, r, signInPath("/signin", toDoor(d)))
-	}
-	return d, session, ok, err
 }
 
 func knockPath(d control.Door) string { return controlapi.PathKnock + "?" + d.Query() }

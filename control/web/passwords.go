@@ -92,11 +92,7 @@ func (h *handler) placeRow(l words.Language, place control.PasswordPlace) placeR
 
 // makePassword shows a new password, this once. What can be put right is asked
 // again, on the page.
-func (h *handler) makePassword(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
+func (h *handler) makePassword(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	name, only := f.Get("computer"), ""
 	if h.svc.ValidShortName(name) != nil {
 		return invalid("This form was not sent by its page. Open the page again.")
@@ -133,16 +129,9 @@ func (row *placeRow) again(f url.Values, problem string) {
 }
 
 // revokePassword ends one password, or with all set every one of the account.
-func (h *handler) revokePassword(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
-	session, ok, err := h.signedInOnly(w, r)
-	if !ok {
-		return err
-	}
+func (h *handler) revokePassword(w http.ResponseWriter, r *http.Request, session control.Session, f url.Values) error {
 	name, account := f.Get("computer"), session.Account.ID
+	var err error
 	if f.Get("all") != "" {
 		err = h.svc.Passwords.RevokeAll(r.Context(), account)
 	} else {

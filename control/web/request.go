@@ -44,6 +44,60 @@ func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	return r.PostForm, nil
 }
 
+// serveFunc answers a request, or says why not.
+type serveFunc = func(http.ResponseWriter, *http.Request) error
+
+// posted serves a form.
+func posted(serve func(http.ResponseWriter, *http.Request, url.Values) error) serveFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		f, err := form(w, r)
+		if err != nil {
+			return err
+		}
+		return serve(w, r, f)
+	}
+}
+
+// queried serves what the query of an address says.
+func queried(serve func(http.ResponseWriter, *http.Request, url.Values) error) serveFunc {
+	return func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, r.URL.Query()) }
+}
+
+// signed serves a page of the account. Who is signed out is sent to sign in, and from there
+// to the account.
+func (h *handler) signed(serve func(http.ResponseWriter, *http.Request, control.Session) error) serveFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		session, ok, err := h.current(w, r)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
+		}
+		return serve(w, r, session)
+	}
+}
+
+// signedForm is signed for a form.
+func (h *handler) signedForm(serve func(http.ResponseWriter, *http.Request, control.Session, url.Values) error) serveFunc {
+	return posted(func(w http.ResponseWriter, r *http.Request, f url.Values) error {
+		return h.signed(func(w http.ResponseWriter, r *http.Request, session control.Session) error {
+			return serve(w, r, session, f)
+		})(w, r)
+	})
+}
+
+// accountForm does what a form of the account's pages asks for, and leads back to the
+// account.
+func (h *handler) accountForm(do func(context.Context, control.Session, url.Values) error) serveFunc {
+	return h.signedForm(func(w http.ResponseWriter, r *http.Request, session control.Session, f url.Values) error {
+		if err := do(r.Context(), session, f); err != nil {
+			return err
+		}
+		return seeOther(w, r, "/account")
+	})
+}
+
 // readJSON reads a body of one JSON value into v.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	return readJSONUpTo(maxJSON, w, r, v)

@@ -41,11 +41,7 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 // signInBegin answers every address alike.
-func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
+func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	to := h.parseReturn(r.Context(), f.Get("return"))
 	email, err := control.ParseEmail(f.Get("email"))
 	if err != nil {
@@ -109,11 +105,7 @@ func codeProblem(r *http.Request) string {
 	return problemOf(languageOf(r), control.WrongCode())
 }
 
-func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
+func (h *handler) signInCode(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	to := h.parseReturn(r.Context(), f.Get("return"))
 	token, _, ok := h.began(r)
 	if !ok {
@@ -143,11 +135,7 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (h *handler) signInLink(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
+func (h *handler) signInLink(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	in, err := h.svc.SignIn.WithLink(r.Context(), f.Get("token"), clientAddr(r))
 	if err != nil {
 		return h.linkError(w, r, err)
@@ -195,11 +183,7 @@ func (h *handler) onward(w http.ResponseWriter, r *http.Request, path string) er
 
 // signOut ends this browser's session, or with everywhere set all of the
 // account's, and leads back to the sign-in page.
-func (h *handler) signOut(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
+func (h *handler) signOut(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	to := h.parseReturn(r.Context(), f.Get("return"))
 	session, ok, err := h.current(w, r)
 	if err != nil {

@@ -30,16 +30,16 @@ type deviceHandler func(http.ResponseWriter, *http.Request, controlapi.Computer)
 
 // device lets in programs with the credential of a computer, as often as computers
 // may ask.
-func (h *handler) device(serve deviceHandler) func(http.ResponseWriter, *http.Request) error {
+func (h *handler) device(serve deviceHandler) serveFunc {
 	return h.paced(serve, false)
 }
 
 // visited is device for what a visitor has the computer ask.
-func (h *handler) visited(serve deviceHandler) func(http.ResponseWriter, *http.Request) error {
+func (h *handler) visited(serve deviceHandler) serveFunc {
 	return h.paced(serve, true)
 }
 
-func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWriter, *http.Request) error {
+func (h *handler) paced(serve deviceHandler, visits bool) serveFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		computer, err := h.svc.Agents.AuthenticateFrom(r.Context(), bearer(r), clientAddr(r), visits)
 		if err != nil {
