@@ -29,11 +29,11 @@ const (
 
 // Client is a registered OAuth client.
 type Client struct {
-	ID           string
-	Name         string   // shown on the consent page
-	RedirectURIs []string // exact
-	CreatedAt    time.Time
-	RotatedAt    time.Time // when the secret was last replaced, zero if never
+	ID           string    `json:"clientId"`
+	Name         string    `json:"name"`         // shown on the consent page
+	RedirectURIs []string  `json:"redirectUris"` // exact
+	CreatedAt    time.Time `json:"createdAt"`
+	RotatedAt    time.Time `json:"rotatedAt,omitzero"` // when the secret was last replaced, zero if never
 }
 
 // client as stored.
@@ -91,7 +91,7 @@ func (s *Clients) Add(ctx context.Context, name string, redirectURIs []string) (
 // List lists the registered clients, oldest first.
 func (s *Clients) List(ctx context.Context) ([]Client, error) {
 	found, err := viewed(ctx, s.core, func(tx kv.Tx) ([]client, error) { return rows[client](tx, keyClients) })
-	var out []Client
+	out := []Client{}
 	for _, c := range found {
 		out = append(out, c.shown())
 	}

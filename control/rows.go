@@ -11,6 +11,7 @@ import (
 
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/internal/broadcast"
 )
 
 // The rows of the store. Values are JSON; secrets appear only as hashes.
@@ -250,10 +251,7 @@ func (s *core) haveLooked(t *txn) {
 		s.cfg.Tell(tell)
 	}
 	if t.ends {
-		select {
-		case s.endsWake <- struct{}{}:
-		default: // it is to look already
-		}
+		broadcast.Raise(s.endsWake)
 	}
 }
 

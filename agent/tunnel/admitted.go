@@ -8,6 +8,7 @@ import (
 
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/bounds"
+	"porchlight/internal/broadcast"
 )
 
 const (
@@ -64,7 +65,7 @@ func (s *session) tellOf(addrs ...netip.Addr) {
 
 // hasNews has tell called.
 func (s *session) hasNews() {
-	signal(s.news)
+	broadcast.Raise(s.news)
 }
 
 // tell tells the relay what it has not been told.

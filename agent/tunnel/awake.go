@@ -5,6 +5,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/broadcast"
 )
 
 // A computer where something is open is awake: it beats every second, because while the network is open one way only a withdrawal would not
@@ -132,7 +133,7 @@ func (s *session) answered(took time.Duration) {
 // pong notes an answer, which is the control plane's while this connection carries the
 // sync: it would say that it cannot speak for it.
 func (s *session) pong(f tunnelwire.Frame) {
-	signal(s.pongs)
+	broadcast.Raise(s.pongs)
 	now := time.Now()
 	took := max(0, now.Sub(s.tunnel.began)-time.Duration(f.Sent))
 	if !s.stoodStill() { // otherwise that is what it took

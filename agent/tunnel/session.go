@@ -14,6 +14,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/broadcast"
 )
 
 const (
@@ -338,7 +339,7 @@ func (s *session) pulse(first time.Duration) {
 
 // probe makes sure soon that the relay still answers.
 func (s *session) probe() {
-	signal(s.probes)
+	broadcast.Raise(s.probes)
 }
 
 func (s *session) send(f tunnelwire.Frame) error {

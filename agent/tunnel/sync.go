@@ -11,6 +11,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/broadcast"
 )
 
 // errSyncEnded is where a session ended, and with it its sync.
@@ -68,7 +69,7 @@ func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.
 			continue // the other relay's may carry it
 		}
 		if unavailable(err) {
-			signal(s.seeks)
+			broadcast.Raise(s.seeks)
 		}
 		if err != nil {
 			return err
@@ -78,13 +79,6 @@ func (t *Tunnel) Sync(ctx context.Context, version string, take func(controlapi.
 			return err
 		}
 		return nil
-	}
-}
-
-func signal(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
 	}
 }
 

@@ -193,12 +193,7 @@ func (t *Tunnel) Listener() net.Listener { return t.listener }
 func (t *Tunnel) Connected() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, s := range t.sessions {
-		if s != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.sessions[:], func(s *session) bool { return s != nil })
 }
 
 // Changes returns a channel that is closed at the next change of Connected or of

@@ -27,15 +27,6 @@ type Added struct {
 	Credential string `json:"credential,omitempty"`
 }
 
-func (a *Admin) accounts(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Accounts.List(r.Context())
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, list)
-	return nil
-}
-
 func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 	var ask AddAccount
 	if err := readJSON(r, &ask); err != nil {
@@ -84,15 +75,6 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	writeJSON(w, http.StatusOK, Added{ID: e.AccountID, Email: e.Email, New: isNew, Computer: &e.Computer, Credential: e.Credential})
-	return nil
-}
-
-func (a *Admin) computers(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Computers.List(r.Context())
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, list)
 	return nil
 }
 

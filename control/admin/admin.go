@@ -82,25 +82,37 @@ type route struct {
 
 func (a *Admin) routes() []route {
 	return []route{
-		{"GET", "/accounts", a.accounts},
+		{"GET", "/accounts", listed(a.cfg.Accounts.List)},
 		{"POST", "/accounts", a.addAccount},
 		{"DELETE", "/accounts/{email}", a.removeAccount},
-		{"GET", "/computers", a.computers},
+		{"GET", "/computers", listed(a.cfg.Computers.List)},
 		{"POST", "/computers/{name}/disconnect", a.disconnectComputer},
 		{"DELETE", "/computers/{name}", a.removeComputer},
-		{"GET", "/clients", a.oauthClients},
+		{"GET", "/clients", listed(a.cfg.Clients.List)},
 		{"POST", "/clients", a.addOAuthClient},
 		{"POST", "/clients/{id}/secret", a.rotateOAuthClient},
 		{"DELETE", "/clients/{id}", a.removeOAuthClient},
-		{"GET", "/keys", a.keys},
+		{"GET", "/keys", listed(a.cfg.Keys.List)},
 		{"POST", "/keys", a.rotateKey},
 		{"POST", "/keys/now", a.rotateKeyNow},
 		{"POST", "/line", a.beginLine},
 		{"GET", "/outbox", a.outbox},
-		{"GET", "/outbox/waiting", a.waitingMails},
-		{"GET", "/outbox/failed", a.failedMails},
+		{"GET", "/outbox/waiting", listed(func(ctx context.Context) ([]mail.Waiting, error) { return mail.Queued(ctx, a.cfg.Store) })},
+		{"GET", "/outbox/failed", listed(func(ctx context.Context) ([]mail.Failure, error) { return mail.Failures(ctx, a.cfg.Store) })},
 		{"GET", "/ca", a.ca},
 		{"GET", "/backup", a.backup},
+	}
+}
+
+// listed answers with what list finds.
+func listed[T any](list func(context.Context) ([]T, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		found, err := list(r.Context())
+		if err != nil {
+			return err
+		}
+		writeJSON(w, http.StatusOK, found)
+		return nil
 	}
 }
 
@@ -196,20 +208,11 @@ func (a *Admin) backup(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *Admin) keys(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Keys.List(r.Context())
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, list)
-	return nil
-}
-
 func (a *Admin) rotateKey(w http.ResponseWriter, r *http.Request) error {
 	if err := a.cfg.Keys.Rotate(r.Context()); err != nil {
 		return err
 	}
-	return a.keys(w, r)
+	return listed(a.cfg.Keys.List)(w, r)
 }
 
 func (a *Admin) rotateKeyNow(w http.ResponseWriter, r *http.Request) error {
@@ -217,7 +220,7 @@ func (a *Admin) rotateKeyNow(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.cfg.Log.Warn("the keys before count no longer")
-	return a.keys(w, r)
+	return listed(a.cfg.Keys.List)(w, r)
 }
 
 func (a *Admin) beginLine(w http.ResponseWriter, r *http.Request) error {
@@ -235,17 +238,15 @@ func (c *Client) BeginLine(ctx context.Context) error {
 }
 
 // Keys are the keys that verify access tokens now, newest first.
-func (c *Client) Keys(ctx context.Context) (out []control.Key, err error) {
-	err = c.do(ctx, "GET", "/keys", nil, &out)
-	return out, err
+func (c *Client) Keys(ctx context.Context) ([]control.Key, error) {
+	return asked[[]control.Key](ctx, c, "GET", "/keys", nil)
 }
 
 // RotateKey makes new keys and returns what Keys does then; now ends those before at once.
-func (c *Client) RotateKey(ctx context.Context, now bool) (out []control.Key, err error) {
+func (c *Client) RotateKey(ctx context.Context, now bool) ([]control.Key, error) {
 	path := "/keys"
 	if now {
 		path = "/keys/now"
 	}
-	err = c.do(ctx, "POST", path, nil, &out)
-	return out, err
+	return asked[[]control.Key](ctx, c, "POST", path, nil)
 }

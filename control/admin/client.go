@@ -119,7 +119,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		}
 		body = bytes.NewReader(b)
 	}
-	answer, err := c.ask(ctx, method, path, body)
+	answer, err := c.open(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,13 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-func (c *Client) ask(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
+// asked is do for an answer of one kind.
+func asked[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
+	err = c.do(ctx, method, path, in, &out)
+	return out, err
+}
+
+func (c *Client) open(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
 	if err != nil {
 		return nil, err
@@ -172,26 +178,23 @@ func brokenOff(ctx context.Context, err error) error {
 }
 
 // AddAccount makes an account, or finds it.
-func (c *Client) AddAccount(ctx context.Context, ask AddAccount) (out Added, err error) {
-	err = c.do(ctx, "POST", "/accounts", ask, &out)
-	return out, err
+func (c *Client) AddAccount(ctx context.Context, ask AddAccount) (Added, error) {
+	return asked[Added](ctx, c, "POST", "/accounts", ask)
 }
 
 // Accounts are all accounts.
-func (c *Client) Accounts(ctx context.Context) (out []control.Account, err error) {
-	err = c.do(ctx, "GET", "/accounts", nil, &out)
-	return out, err
+func (c *Client) Accounts(ctx context.Context) ([]control.Account, error) {
+	return asked[[]control.Account](ctx, c, "GET", "/accounts", nil)
 }
 
 // Computers are all computers.
-func (c *Client) Computers(ctx context.Context) (out []control.OwnedComputer, err error) {
-	err = c.do(ctx, "GET", "/computers", nil, &out)
-	return out, err
+func (c *Client) Computers(ctx context.Context) ([]control.OwnedComputer, error) {
+	return asked[[]control.OwnedComputer](ctx, c, "GET", "/computers", nil)
 }
 
 // RootPEM is the certificate of the internal authority.
 func (c *Client) RootPEM(ctx context.Context) ([]byte, error) {
-	answer, err := c.ask(ctx, "GET", "/ca", nil)
+	answer, err := c.open(ctx, "GET", "/ca", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +210,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, rows bool) error {
 	if rows {
 		path += "?" + rowsOnly
 	}
-	answer, err := c.ask(ctx, "GET", path, nil)
+	answer, err := c.open(ctx, "GET", path, nil)
 	if err != nil {
 		return err
 	}

@@ -20,39 +20,18 @@ func (a *Admin) outbox(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *Admin) waitingMails(w http.ResponseWriter, r *http.Request) error {
-	list, err := mail.Queued(r.Context(), a.cfg.Store)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, list)
-	return nil
-}
-
-func (a *Admin) failedMails(w http.ResponseWriter, r *http.Request) error {
-	list, err := mail.Failures(r.Context(), a.cfg.Store)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, list)
-	return nil
-}
-
 // Outbox are the mails nobody delivers, newest first.
-func (c *Client) Outbox(ctx context.Context) (out []mail.Entry, err error) {
-	err = c.do(ctx, "GET", "/outbox", nil, &out)
-	return out, err
+func (c *Client) Outbox(ctx context.Context) ([]mail.Entry, error) {
+	return asked[[]mail.Entry](ctx, c, "GET", "/outbox", nil)
 }
 
 // WaitingMails are those the mail server has not taken yet, the one due first at
 // the head.
-func (c *Client) WaitingMails(ctx context.Context) (out []mail.Waiting, err error) {
-	err = c.do(ctx, "GET", "/outbox/waiting", nil, &out)
-	return out, err
+func (c *Client) WaitingMails(ctx context.Context) ([]mail.Waiting, error) {
+	return asked[[]mail.Waiting](ctx, c, "GET", "/outbox/waiting", nil)
 }
 
 // FailedMails are those that were given up, newest first.
-func (c *Client) FailedMails(ctx context.Context) (out []mail.Failure, err error) {
-	err = c.do(ctx, "GET", "/outbox/failed", nil, &out)
-	return out, err
+func (c *Client) FailedMails(ctx context.Context) ([]mail.Failure, error) {
+	return asked[[]mail.Failure](ctx, c, "GET", "/outbox/failed", nil)
 }

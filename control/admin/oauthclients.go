@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"time"
 
 	"porchlight/control"
 )
@@ -22,30 +21,6 @@ type AddOAuthClient struct {
 type OAuthSecret struct {
 	ClientID     string `json:"clientId"`
 	ClientSecret string `json:"clientSecret"`
-}
-
-// OAuthClient is a registered client.
-type OAuthClient struct {
-	ClientID     string    `json:"clientId"`
-	Name         string    `json:"name"`
-	RedirectURIs []string  `json:"redirectUris"`
-	CreatedAt    time.Time `json:"createdAt"`
-	RotatedAt    time.Time `json:"rotatedAt,omitzero"` // when its secret was last replaced
-}
-
-func (a *Admin) oauthClients(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Clients.List(r.Context())
-	if err != nil {
-		return err
-	}
-	out := make([]OAuthClient, len(list))
-	for i, c := range list {
-		out[i] = OAuthClient{
-			ClientID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt,
-		}
-	}
-	writeJSON(w, http.StatusOK, out)
-	return nil
 }
 
 func (a *Admin) addOAuthClient(w http.ResponseWriter, r *http.Request) error {
@@ -100,22 +75,19 @@ func clientID(r *http.Request) (string, error) {
 }
 
 // OAuthClients are the registered clients, oldest first.
-func (c *Client) OAuthClients(ctx context.Context) (out []OAuthClient, err error) {
-	err = c.do(ctx, "GET", "/clients", nil, &out)
-	return out, err
+func (c *Client) OAuthClients(ctx context.Context) ([]control.Client, error) {
+	return asked[[]control.Client](ctx, c, "GET", "/clients", nil)
 }
 
 // AddOAuthClient registers a client and returns its secret, this once.
-func (c *Client) AddOAuthClient(ctx context.Context, ask AddOAuthClient) (out OAuthSecret, err error) {
-	err = c.do(ctx, "POST", "/clients", ask, &out)
-	return out, err
+func (c *Client) AddOAuthClient(ctx context.Context, ask AddOAuthClient) (OAuthSecret, error) {
+	return asked[OAuthSecret](ctx, c, "POST", "/clients", ask)
 }
 
 // RotateOAuthClient replaces a client's secret. The old one stops working at
 // once; what was allowed to the client stays allowed.
-func (c *Client) RotateOAuthClient(ctx context.Context, id string) (out OAuthSecret, err error) {
-	err = c.do(ctx, "POST", "/clients/"+url.PathEscape(id)+"/secret", nil, &out)
-	return out, err
+func (c *Client) RotateOAuthClient(ctx context.Context, id string) (OAuthSecret, error) {
+	return asked[OAuthSecret](ctx, c, "POST", "/clients/"+url.PathEscape(id)+"/secret", nil)
 }
 
 // RemoveOAuthClient ends a client and every grant it holds.

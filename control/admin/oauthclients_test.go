@@ -59,7 +59,7 @@ func TestOAuthClients(t *testing.T) {
 			t.Error("the secret shown does not work")
 		}
 		list, err := c.OAuthClients(ctx)
-		if err != nil || len(list) != 1 || list[0].ClientID != made.ClientID || list[0].Name != "Pocket Notes" ||
+		if err != nil || len(list) != 1 || list[0].ID != made.ClientID || list[0].Name != "Pocket Notes" ||
 			!slices.Equal(list[0].RedirectURIs, uris) || list[0].CreatedAt.IsZero() || !list[0].RotatedAt.IsZero() {
 			t.Errorf("OAuthClients: %+v %v", list, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/internal/broadcast"
 )
 
 // Bounds of an Outbox.
@@ -52,12 +53,7 @@ func (o *Outbox) Put(tx kv.Tx, id string, m Message) error {
 }
 
 // Look implements Queue, for who follows Looked.
-func (o *Outbox) Look(bool) {
-	select {
-	case o.look <- struct{}{}:
-	default: // it is to look already
-	}
-}
+func (o *Outbox) Look(bool) { broadcast.Raise(o.look) }
 
 // Looked receives when a mail may have been put, for whoever carries mails elsewhere.
 func (o *Outbox) Looked() <-chan struct{} { return o.look }

@@ -16,6 +16,7 @@ import (
 	gomail "github.com/wneessen/go-mail"
 
 	"porchlight/control/kv"
+	"porchlight/internal/broadcast"
 )
 
 // Delivery over SMTP.
@@ -173,12 +174,8 @@ func (s *SMTP) Put(tx kv.Tx, id string, m Message) error {
 
 // Look implements Queue. What another node put is for that node to deliver.
 func (s *SMTP) Look(here bool) {
-	if !here {
-		return
-	}
-	select {
-	case s.look <- struct{}{}:
-	default: // it is to look already
+	if here {
+		broadcast.Raise(s.look)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"porchlight/internal/broadcast"
 )
 
 // Bounds of what one node says.
@@ -62,10 +64,7 @@ func (n *News) Tell(computers []string) {
 		n.number++
 	}
 	n.mu.Unlock()
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
+	broadcast.Raise(n.wake)
 }
 
 // flush says what is due, and returns after which time there is more, 0 for never.

@@ -84,68 +84,79 @@ func newRegistry(c *counts, r *relay.Relay, store kv.Store, smtp *mail.SMTP, cer
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		c.requests, c.seconds,
-		relayStats{r}, certStats{certEnds},
+		relayStats{relay: r}, certStats{ends: certEnds},
 	)
 	if p, ok := store.(pool); ok {
-		registry.MustRegister(poolStats{p})
+		registry.MustRegister(poolStats{store: p})
 	}
 	if smtp != nil {
-		registry.MustRegister(mailStats{smtp, store})
+		registry.MustRegister(mailStats{smtp: smtp, store: store})
 	}
 	return registry
 }
 
-// relayStats turns the relay's own numbers into metrics when they are asked for.
-type relayStats struct{ relay *relay.Relay }
-
-func relayMetric(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("porchlight_relay_"+name, help, nil, nil)
-}
-
-var (
-	descSessions    = relayMetric("tunnels", "Control connections of agents, without the extra ones.")
-	descExtra       = relayMetric("extra_tunnels", "Control connections of agents that came for visitors, besides others.")
-	descParked      = relayMetric("parked_connections", "Idle data connections.")
-	descVisitors    = relayMetric("visitors", "Visits waiting or under way.")
-	descKnown       = relayMetric("known_addresses", "Addresses let in by computers lately, for which places are kept.")
-	descHeld        = relayMetric("held_bytes", "Bytes of heads of requests to the auth host, and for their answers, that are held; in parts of 20 KiB.")
-	descVisits      = relayMetric("visits_total", "Visits joined to a data connection.")
-	descBytesUp     = relayMetric("bytes_up_total", "Bytes of finished visits, visitor to agent.")
-	descBytesDown   = relayMetric("bytes_down_total", "Bytes of finished visits, agent to visitor.")
-	descRetried     = relayMetric("retried_visits_total", "Visits whose first data connection had died.")
-	descUnknown     = relayMetric("unknown_names_total", "Visitors for a name that is not here.")
-	descTimedOut    = relayMetric("timed_out_visits_total", "Visitors no data connection came for.")
-	descMalformed   = relayMetric("malformed_total", "Connections whose first bytes were not understood.")
-	descLimited     = prometheus.NewDesc("porchlight_relay_limited_total", "Connections closed for a limit, by its name.", []string{"limit"}, nil)
-	descBadTickets  = relayMetric("bad_tickets_total", "Data connections refused.")
-	descUnauthentic = relayMetric("bad_credentials_total", "Control connections refused for their credential.")
-	descPassedOn    = relayMetric("passed_on_total", "Visitors handed to another node.")
-	descTakenOver   = relayMetric("taken_over_total", "Visitors taken over from another node.")
-	descAsked       = relayMetric("asked_to_come_total", "Times an agent was asked to connect to a node that passes its visitors on.")
-	descPeerFailed  = relayMetric("peer_failures_total", "Nodes that did not answer, and connections of peers refused.")
-	descDeferred    = relayMetric("deferred_tunnels_total", "Control connections put off after a start.")
-)
+// undescribed are metrics some of which are left out at times, so that they are not told
+// of before.
+type undescribed struct{}
 
 // Describe implements prometheus.Collector.
-func (s relayStats) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
+func (undescribed) Describe(chan<- *prometheus.Desc) {}
+
+// relayStats turns the relay's own numbers into metrics when they are asked for.
+type relayStats struct {
+	undescribed
+	relay *relay.Relay
+}
+
+// relayMetric is one of those numbers.
+type relayMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(relay.Stats) float64
+}
+
+func relayGauge(name, help string, value func(relay.Stats) int) relayMetric {
+	return relayMetric{relayDesc(name, help), prometheus.GaugeValue, func(s relay.Stats) float64 { return float64(value(s)) }}
+}
+
+func relayCount(name, help string, value func(relay.Stats) uint64) relayMetric {
+	return relayMetric{relayDesc(name, help), prometheus.CounterValue, func(s relay.Stats) float64 { return float64(value(s)) }}
+}
+
+func relayDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("porchlight_relay_"+name, help, labels, nil)
+}
+
+var relayMetrics = []relayMetric{
+	relayGauge("tunnels", "Control connections of agents, without the extra ones.", func(s relay.Stats) int { return s.Sessions - s.Extra }),
+	relayGauge("extra_tunnels", "Control connections of agents that came for visitors, besides others.", func(s relay.Stats) int { return s.Extra }),
+	relayGauge("parked_connections", "Idle data connections.", func(s relay.Stats) int { return s.Parked }),
+	relayGauge("visitors", "Visits waiting or under way.", func(s relay.Stats) int { return s.Visitors }),
+	relayGauge("known_addresses", "Addresses let in by computers lately, for which places are kept.", func(s relay.Stats) int { return s.LetIn }),
+	relayGauge("held_bytes", "Bytes of heads of requests to the auth host, and for their answers, that are held; in parts of 20 KiB.", func(s relay.Stats) int { return s.Held }),
+	relayCount("visits_total", "Visits joined to a data connection.", func(s relay.Stats) uint64 { return s.Visits }),
+	relayCount("bytes_up_total", "Bytes of finished visits, visitor to agent.", func(s relay.Stats) uint64 { return s.BytesUp }),
+	relayCount("bytes_down_total", "Bytes of finished visits, agent to visitor.", func(s relay.Stats) uint64 { return s.BytesDown }),
+	relayCount("retried_visits_total", "Visits whose first data connection had died.", func(s relay.Stats) uint64 { return s.Retried }),
+	relayCount("unknown_names_total", "Visitors for a name that is not here.", func(s relay.Stats) uint64 { return s.Unknown }),
+	relayCount("timed_out_visits_total", "Visitors no data connection came for.", func(s relay.Stats) uint64 { return s.TimedOut }),
+	relayCount("malformed_total", "Connections whose first bytes were not understood.", func(s relay.Stats) uint64 { return s.Malformed }),
+	relayCount("bad_tickets_total", "Data connections refused.", func(s relay.Stats) uint64 { return s.BadTickets }),
+	relayCount("bad_credentials_total", "Control connections refused for their credential.", func(s relay.Stats) uint64 { return s.Unauthentic }),
+	relayCount("passed_on_total", "Visitors handed to another node.", func(s relay.Stats) uint64 { return s.PassedOn }),
+	relayCount("taken_over_total", "Visitors taken over from another node.", func(s relay.Stats) uint64 { return s.TakenOver }),
+	relayCount("asked_to_come_total", "Times an agent was asked to connect to a node that passes its visitors on.", func(s relay.Stats) uint64 { return s.AskedToCome }),
+	relayCount("peer_failures_total", "Nodes that did not answer, and connections of peers refused.", func(s relay.Stats) uint64 { return s.PeerFailures }),
+	relayCount("deferred_tunnels_total", "Control connections put off after a start.", func(s relay.Stats) uint64 { return s.Deferred }),
+}
+
+var descLimited = relayDesc("limited_total", "Connections closed for a limit, by its name.", "limit")
 
 // Collect implements prometheus.Collector.
 func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	stats := s.relay.Stats()
-	for desc, v := range map[*prometheus.Desc]int{
-		descSessions: stats.Sessions - stats.Extra, descExtra: stats.Extra, descParked: stats.Parked, descVisitors: stats.Visitors, descKnown: stats.LetIn, descHeld: stats.Held,
-	} {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v))
-	}
-	for desc, v := range map[*prometheus.Desc]uint64{
-		descVisits: stats.Visits, descBytesUp: stats.BytesUp, descBytesDown: stats.BytesDown,
-		descRetried: stats.Retried, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
-		descMalformed: stats.Malformed, descBadTickets: stats.BadTickets,
-		descUnauthentic: stats.Unauthentic, descDeferred: stats.Deferred,
-		descPassedOn:  stats.PassedOn,
-		descTakenOver: stats.TakenOver, descAsked: stats.AskedToCome, descPeerFailed: stats.PeerFailures,
-	} {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v))
+	for _, m := range relayMetrics {
+		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(stats))
 	}
 	for limit, v := range stats.LimitedBy {
 		ch <- prometheus.MustNewConstMetric(descLimited, prometheus.CounterValue, float64(v), limit)
@@ -160,7 +171,10 @@ type pool interface {
 	ClockAhead() (ahead time.Duration, known bool)
 }
 
-type poolStats struct{ store pool }
+type poolStats struct {
+	undescribed
+	store pool
+}
 
 var (
 	descPool     = prometheus.NewDesc("porchlight_postgres_connections", "Connections to PostgreSQL, by state.", []string{"state"}, nil)
@@ -169,13 +183,6 @@ var (
 	descAhead    = prometheus.NewDesc("porchlight_store_clock_ahead_seconds", "What PostgreSQL's clock is ahead of this machine's, from a second on; left out while it was not told.", nil, nil)
 	descDropped  = prometheus.NewDesc("porchlight_store_dropped_total", "Calls whose asker went while they waited; they cost PostgreSQL nothing.", nil, nil)
 )
-
-// Describe implements prometheus.Collector.
-func (s poolStats) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descPool, descInLine, descSentAway, descDropped, descAhead} {
-		ch <- d
-	}
-}
 
 // Collect implements prometheus.Collector.
 func (s poolStats) Collect(ch chan<- prometheus.Metric) {
@@ -193,12 +200,12 @@ func (s poolStats) Collect(ch chan<- prometheus.Metric) {
 }
 
 // certStats is the auth host's certificate.
-type certStats struct{ ends func() time.Time }
+type certStats struct {
+	undescribed
+	ends func() time.Time
+}
 
 var descCertEnds = prometheus.NewDesc("porchlight_certificate_ends_timestamp_seconds", "When the auth host's certificate ends, in Unix time; left out where there is none.", nil, nil)
-
-// Describe implements prometheus.Collector.
-func (s certStats) Describe(ch chan<- *prometheus.Desc) { ch <- descCertEnds }
 
 // Collect implements prometheus.Collector.
 func (s certStats) Collect(ch chan<- prometheus.Metric) {
@@ -210,6 +217,7 @@ func (s certStats) Collect(ch chan<- prometheus.Metric) {
 // mailStats are the mails to be delivered by SMTP. What became of them is counted
 // by this node; what waits is the store's.
 type mailStats struct {
+	undescribed
 	smtp  *mail.SMTP
 	store kv.Store
 }
@@ -220,13 +228,6 @@ var (
 	descWaiting     = prometheus.NewDesc("porchlight_mails_waiting", "Mails that are still to be delivered, counted up to 1000.", nil, nil)
 	descOldest      = prometheus.NewDesc("porchlight_mails_waiting_seconds", "Age of the oldest of them.", nil, nil)
 )
-
-// Describe implements prometheus.Collector.
-func (s mailStats) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descMails, descUnreachable, descWaiting, descOldest} {
-		ch <- d
-	}
-}
 
 // Collect implements prometheus.Collector. Without the store, what waits is left
 // out: no number is better than a wrong one.

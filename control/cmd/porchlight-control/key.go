@@ -17,17 +17,7 @@ func keyCommand(term terminal) *cobra.Command {
 }
 
 func keyListCommand(term terminal) *cobra.Command {
-	var asJSON bool
-	cmd := clientCommand("list", "List the keys whose tokens are accepted, newest first", commandline.Exactly(),
-		func(ctx context.Context, c *admin.Client, _ []string) error {
-			list, err := c.Keys(ctx)
-			if err != nil {
-				return err
-			}
-			return term.keys(list, asJSON)
-		})
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return listCommand(term, "List the keys whose tokens are accepted, newest first", (*admin.Client).Keys, "", keyHeader, keyRow)
 }
 
 func keyRotateCommand(term terminal) *cobra.Command {
@@ -38,7 +28,7 @@ func keyRotateCommand(term terminal) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return term.keys(list, asJSON)
+			return show(term, list, asJSON, "", keyHeader, keyRow)
 		})
 	cmd.Long = `Make a new signing key, and a new secret that cookies are sealed with and nodes
 know each other by.
@@ -59,23 +49,18 @@ the store and stays: it has steps of its own there.`
 	return cmd
 }
 
-func (t terminal) keys(list []control.Key, asJSON bool) error {
-	if asJSON {
-		return t.json(list)
+var keyHeader = []string{"STATE", "SIGNS FROM", "ACCEPTED UNTIL"}
+
+func keyRow(k control.Key) []string {
+	state, until := "verifies", "-"
+	if !k.VerifiesUntil.IsZero() {
+		until = k.VerifiesUntil.UTC().Format(time.RFC3339)
 	}
-	var rows [][]string
-	for _, k := range list {
-		state := "verifies"
-		if k.Signs {
-			state = "signs"
-		} else if k.VerifiesUntil.IsZero() {
-			state = "made known"
-		}
-		until := "-"
-		if !k.VerifiesUntil.IsZero() {
-			until = k.VerifiesUntil.UTC().Format(time.RFC3339)
-		}
-		rows = append(rows, []string{state, k.SignsFrom.UTC().Format(time.RFC3339), until})
+	switch {
+	case k.Signs:
+		state = "signs"
+	case k.VerifiesUntil.IsZero():
+		state = "made known"
 	}
-	return commandline.PrintTable(t.out, []string{"STATE", "SIGNS FROM", "ACCEPTED UNTIL"}, rows)
+	return []string{state, k.SignsFrom.UTC().Format(time.RFC3339), until}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/internal/commandline"
 )
@@ -64,12 +65,12 @@ func (t terminal) oauthSecret(s admin.OAuthSecret, asJSON bool) error {
 func oauthClientListCommand(term terminal) *cobra.Command {
 	return listCommand(term, "List the clients", (*admin.Client).OAuthClients,
 		"No OAuth client is registered.", []string{"ID", "NAME", "SECRET SINCE", "REDIRECT URIS"},
-		func(c admin.OAuthClient) []string {
+		func(c control.Client) []string {
 			since := c.CreatedAt
 			if !c.RotatedAt.IsZero() {
 				since = c.RotatedAt
 			}
-			return []string{c.ClientID, c.Name, since.Format(time.DateOnly), strings.Join(c.RedirectURIs, " ")}
+			return []string{c.ID, c.Name, since.Format(time.DateOnly), strings.Join(c.RedirectURIs, " ")}
 		})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,18 +14,13 @@ import (
 )
 
 // configurable are the settings that the environment and a configuration file
-// may hold.
-var configurable = slices.Concat([]string{
-	"data", "postgres", "postgres-wait", "domain", "auth-host", "public-port",
-	"listen", "tunnel-address", "tls", "acme-directory", "seal-key", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
-	"metrics", "metrics-exposed", "node", "peer-address", "news-address", "trusted-proxies", "open-sign-up", "members-enrol", "update-address", "update-key", "drain-wait", "grace", "log-level",
-}, limitNames())
-
-func limitNames() []string {
-	var names []string
-	for _, s := range serve.LimitSettings {
-		names = append(names, s.Name)
-	}
+// may hold: all that serve takes, because one file serves every command.
+func configurable() (names []string) {
+	serveCommand(terminal{}).Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != flagFile {
+			names = append(names, f.Name)
+		}
+	})
 	return names
 }
 
@@ -48,7 +42,7 @@ func (w *where) flags(f *pflag.FlagSet) {
 
 // complete reads what was not given as flags.
 func (w *where) complete(cmd *cobra.Command) error {
-	return complete(cmd.Flags(), configurable, os.LookupEnv)
+	return complete(cmd.Flags(), configurable(), os.LookupEnv)
 }
 
 func serveCommand(term terminal) *cobra.Command {
