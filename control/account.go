@@ -178,13 +178,7 @@ func (s *Accounts) Remove(ctx context.Context, email string) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.Delete(keyFamiliar(account.Email)); err != nil {
-			return err
-		}
-		if err := tx.Delete(keyAccountEmail(account.Email)); err != nil {
-			return err
-		}
-		return tx.Delete(keyAccount(account.ID))
+		return deleteAll(tx, keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
 	})
 }
 

@@ -84,10 +84,7 @@ func (s *Computers) Ensure(ctx context.Context, email, short string) (controlapi
 // CodeNotFound.
 func (s *Computers) ByName(ctx context.Context, short string) (OwnedComputer, error) {
 	return viewed(ctx, s.core, func(tx kv.Tx) (OwnedComputer, error) {
-		c, found, err := computerByName(tx, short)
-		if err == nil && !found {
-			err = refuse(controlapi.CodeNotFound, "There is no computer of that name.")
-		}
+		c, err := findByName(tx, short, refuse(controlapi.CodeNotFound, "There is no computer of that name."))
 		if err != nil {
 			return OwnedComputer{}, err
 		}
@@ -110,6 +107,15 @@ func computerByName(tx kv.Tx, short string, next ...func(id string) string) (com
 		return computer{}, false, err
 	}
 	return get[computer](tx, keyComputer(id))
+}
+
+// findByName is computerByName for a computer that has to be there, as find is get.
+func findByName(tx kv.Tx, short string, none error, next ...func(id string) string) (computer, error) {
+	c, found, err := computerByName(tx, short, next...)
+	if err == nil && !found {
+		err = none
+	}
+	return c, err
 }
 
 // computer as agents know it.
@@ -243,14 +249,8 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 		if err := tx.touch(c.ID); err != nil {
 			return err
 		}
-		for _, key := range []string{
-			keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID),
-		} {
-			if err := tx.Delete(key); err != nil {
-				return err
-			}
-		}
-		return nil
+		return deleteAll(tx,
+			keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID))
 	})
 }
 

@@ -113,10 +113,8 @@ func (t *txn) endGrant(id string, dropped bool) error {
 	if err := put(t, keyGrant(id), g, grantLife); err != nil {
 		return err
 	}
-	for _, key := range g.indexes() {
-		if err := t.Delete(key); err != nil {
-			return err
-		}
+	if err := deleteAll(t, g.indexes()...); err != nil {
+		return err
 	}
 	told := controlapi.RevokedGrant{
 		ID: g.ID, At: g.RevokedAt, ClientName: g.ClientName, AccountID: g.AccountID, Email: g.Email, CreatedAt: g.CreatedAt,

@@ -178,10 +178,8 @@ func (t *txn) putInvitation(hash string, row invitation) error {
 
 // noteUsed takes an open invitation away, and keeps that it was used.
 func (t *txn) noteUsed(hash string, row invitation) error {
-	for _, key := range []string{keyPersonInvitation(row.ComputerID, row.AccountID, hash), keyInvitation(hash)} {
-		if err := t.Delete(key); err != nil {
-			return err
-		}
+	if err := deleteAll(t, keyPersonInvitation(row.ComputerID, row.AccountID, hash), keyInvitation(hash)); err != nil {
+		return err
 	}
 	row.Line = "" // was for one reader, once
 	return put(t, keyUsedInvitation(hash), usedInvitation{row, t.now.UTC()}, overKept)
@@ -233,12 +231,7 @@ func (t *txn) deleteInvitation(computerID, accountID, hash string) error {
 	if row.Name != "" {
 		keys = append(keys, keyInvitationName(row.Name))
 	}
-	for _, key := range keys {
-		if err := t.Delete(key); err != nil {
-			return err
-		}
-	}
-	return nil
+	return deleteAll(t, keys...)
 }
 
 // voidInvitations ends every open link of a person to a computer.

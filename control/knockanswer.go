@@ -261,8 +261,7 @@ func (t *txn) endPersonsKnocks(computerID, accountID string) error {
 	if err != nil {
 		return err
 	}
-	offers := keyKnockOffers(computerID) + accountID + "/"
-	return each(t, offers, func(app string, _ []byte) error { return t.Delete(offers + app) })
+	return deleteBelow(t, keyKnockOffers(computerID)+accountID+"/")
 }
 
 // endAppsKnocks ends all there is of knocks at apps of a computer that are gone.
@@ -289,7 +288,7 @@ func (t *txn) forgetKnocks(computerID string) error {
 	for _, prefix := range []string{
 		keyKnocks(computerID), keyKnockOffers(computerID), keyKnocksRefused(computerID), keyKnocksMuted(computerID),
 	} {
-		if err := each(t, prefix, func(rest string, _ []byte) error { return t.Delete(prefix + rest) }); err != nil {
+		if err := deleteBelow(t, prefix); err != nil {
 			return err
 		}
 	}

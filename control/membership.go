@@ -95,12 +95,9 @@ func (s *People) Choices(ctx context.Context, accountID string) ([]Membership, e
 func (s *People) Leave(ctx context.Context, accountID, short string) error {
 	return s.update(ctx, func(tx *txn) error {
 		none := refuse(controlapi.CodeNotFound, "That computer is not shared with you any more.")
-		c, found, err := computerByName(tx, short)
+		c, err := findByName(tx, short, none)
 		if err != nil {
 			return err
-		}
-		if !found {
-			return none
 		}
 		p, err := find[person](tx, keyPerson(c.ID, accountID), none)
 		if err != nil {

@@ -106,11 +106,7 @@ func (s *Passwords) Make(ctx context.Context, session Session, n NewPassword) (M
 		if err := tx.useForm(session.Account.ID, n.Form); err != nil {
 			return computer{}, err
 		}
-		c, found, err := computerByName(tx, n.Computer)
-		if err == nil && !found {
-			err = none
-		}
-		return c, err
+		return findByName(tx, n.Computer, none)
 	})
 }
 

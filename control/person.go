@@ -184,10 +184,7 @@ func (t *txn) deletePerson(computerID string, p person) error {
 	if err := t.indexEnds(computerID, p, person{}); err != nil {
 		return err
 	}
-	if err := t.Delete(keyMembership(p.AccountID, computerID)); err != nil {
-		return err
-	}
-	return t.Delete(keyPerson(computerID, p.AccountID))
+	return deleteAll(t, keyMembership(p.AccountID, computerID), keyPerson(computerID, p.AccountID))
 }
 
 // endWith ends what does not outlive an event of a person.

@@ -255,6 +255,21 @@ func (s *core) haveLooked(t *txn) {
 	}
 }
 
+// deleteAll deletes the rows at some keys, as far as they are there.
+func deleteAll(tx kv.Tx, keys ...string) error {
+	for _, key := range keys {
+		if err := tx.Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteBelow deletes all rows under a prefix.
+func deleteBelow(tx kv.Tx, prefix string) error {
+	return each(tx, prefix, func(rest string, _ []byte) error { return tx.Delete(prefix + rest) })
+}
+
 // putMail puts a mail into the queue, which hears of it when the transaction is over.
 func (s *core) putMail(tx *txn, id string, m mail.Message) error {
 	tx.mails = true

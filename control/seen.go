@@ -187,12 +187,5 @@ func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return s.store.Update(ctx, func(tx kv.Tx) error {
-		for _, id := range gone {
-			if err := tx.Delete(keyComputerSeen(id)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.store.Update(ctx, func(tx kv.Tx) error { return deleteAll(tx, keysOf(gone, keyComputerSeen)...) })
 }

@@ -195,10 +195,7 @@ func (t *txn) endSession(hash string) error {
 	if err != nil || !found {
 		return err
 	}
-	if err := t.Delete(keyAccountSession(row.AccountID, hash)); err != nil {
-		return err
-	}
-	return t.Delete(keySession(hash))
+	return deleteAll(t, keyAccountSession(row.AccountID, hash), keySession(hash))
 }
 
 // SignOutEverywhere ends every session of an account: those here, and those on

@@ -130,10 +130,8 @@ func newEntry() entry {
 
 // completeSignIn ends an attempt and opens the session it was for.
 func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.Addr, openSignUp bool) (SignedIn, error) {
-	for _, key := range []string{keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash)} {
-		if err := t.Delete(key); err != nil {
-			return SignedIn{}, err
-		}
+	if err := deleteAll(t, keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash)); err != nil {
+		return SignedIn{}, err
 	}
 	account, found, err := accountByEmail(t, row.Email)
 	if err != nil {

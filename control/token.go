@@ -68,18 +68,15 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		if _, err := clientFor(tx, a.ClientID, a.RedirectURI); err != nil {
 			return err
 		}
-		c, found, err := computerByName(tx, short)
+		unreachable := refuse(controlapi.CodeForbidden, "You cannot open anything on that computer.")
+		c, err := findByName(tx, short, unreachable)
 		if err != nil {
 			return err
 		}
-		reach := false
-		if found {
-			if reach, err = mayReach(tx, c.ID, account.ID); err != nil {
-				return err
-			}
-		}
-		if !reach {
-			return refuse(controlapi.CodeForbidden, "You cannot open anything on that computer.")
+		if reach, err := mayReach(tx, c.ID, account.ID); err != nil {
+			return err
+		} else if !reach {
+			return unreachable
 		}
 		return put(tx, keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
 			ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge,

@@ -119,12 +119,9 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 	code := newToken()
 	err := s.update(ctx, func(tx *txn) error {
 		refused := refuse(controlapi.CodeForbidden, "This isn’t shared with you.")
-		c, found, err := computerByName(tx, v.Computer, keyComputerApps, func(id string) string { return keyPerson(id, account.ID) })
+		c, err := findByName(tx, v.Computer, refused, keyComputerApps, func(id string) string { return keyPerson(id, account.ID) })
 		if err != nil {
 			return err
-		}
-		if !found {
-			return refused
 		}
 		p, err := find[person](tx, keyPerson(c.ID, account.ID), refused)
 		if err != nil {
