@@ -120,15 +120,12 @@ func (c *Client) PutApps(ctx context.Context, apps Apps) error {
 
 // RedeemVisit exchanges a visitor's code for who they are.
 func (c *Client) RedeemVisit(ctx context.Context, r Redeem) (Visitor, error) {
-	var out Visitor
-	err := c.call(ctx, http.MethodPost, PathVisits, r, &out)
-	return out, err
+	return ask[Visitor](ctx, c, http.MethodPost, PathVisits, r)
 }
 
 // Grants lists the grants for this computer.
 func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
-	var out Grants
-	err := c.call(ctx, http.MethodGet, PathGrants, nil, &out)
+	out, err := ask[Grants](ctx, c, http.MethodGet, PathGrants, nil)
 	return out.Grants, err
 }
 
@@ -145,6 +142,12 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 		return err
 	}
 	return c.do(req, answer, nil)
+}
+
+// ask is call for an answer of one kind.
+func ask[Answer any](ctx context.Context, c *Client, method, path string, body any) (out Answer, err error) {
+	err = c.call(ctx, method, path, body, &out)
+	return out, err
 }
 
 func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {

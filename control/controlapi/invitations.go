@@ -55,14 +55,10 @@ type LinkWanted struct {
 
 // InviteAll invites several addresses. An error is of the whole: nobody was invited.
 func (c *Client) InviteAll(ctx context.Context, i Invitations) (InvitationsMade, error) {
-	var out InvitationsMade
-	err := c.call(ctx, http.MethodPost, PathPeopleInvitations, i, &out)
-	return out, err
+	return ask[InvitationsMade](ctx, c, http.MethodPost, PathPeopleInvitations, i)
 }
 
 // InvitationLink is the address of a person's newest open invitation.
 func (c *Client) InvitationLink(ctx context.Context, w LinkWanted) (InvitationLink, error) {
-	var out InvitationLink
-	err := c.call(ctx, http.MethodPost, PathPeopleLink, w, &out)
-	return out, err
+	return ask[InvitationLink](ctx, c, http.MethodPost, PathPeopleLink, w)
 }

@@ -60,7 +60,5 @@ type AnswerKnock struct {
 // AnswerKnock answers a knock. After a yes the person's row says whether they can
 // open the app now (active), or once they accepted on the page they wait on (pending).
 func (c *Client) AnswerKnock(ctx context.Context, a AnswerKnock) (Person, error) {
-	var out Person
-	err := c.call(ctx, http.MethodPost, PathKnocksAnswer, a, &out)
-	return out, err
+	return ask[Person](ctx, c, http.MethodPost, PathKnocksAnswer, a)
 }

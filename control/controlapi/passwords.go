@@ -81,16 +81,13 @@ type RevokePassword struct {
 
 // Passwords lists the app passwords of everybody for this computer.
 func (c *Client) Passwords(ctx context.Context) ([]PasswordInfo, error) {
-	var out Passwords
-	err := c.call(ctx, http.MethodGet, PathPasswords, nil, &out)
+	out, err := ask[Passwords](ctx, c, http.MethodGet, PathPasswords, nil)
 	return out.Passwords, err
 }
 
 // MakePassword makes an app password for the owner of this computer.
 func (c *Client) MakePassword(ctx context.Context, m MakePassword) (MadePassword, error) {
-	var out MadePassword
-	err := c.call(ctx, http.MethodPost, PathPasswords, m, &out)
-	return out, err
+	return ask[MadePassword](ctx, c, http.MethodPost, PathPasswords, m)
 }
 
 // RevokePassword ends an app password for this computer, whosever it is. The next

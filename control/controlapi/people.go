@@ -75,29 +75,21 @@ type Remove struct {
 
 // People lists who may reach the computer.
 func (c *Client) People(ctx context.Context) (People, error) {
-	var out People
-	err := c.call(ctx, http.MethodGet, PathPeople, nil, &out)
-	return out, err
+	return ask[People](ctx, c, http.MethodGet, PathPeople, nil)
 }
 
 // Invite invites an address to apps. The person's row as it is then says whether
 // they have accepted before.
 func (c *Client) Invite(ctx context.Context, i Invite) (Person, error) {
-	return c.changePerson(ctx, PathPeopleInvite, i)
+	return ask[Person](ctx, c, http.MethodPost, PathPeopleInvite, i)
 }
 
 // SetAccess gives or withdraws one app.
 func (c *Client) SetAccess(ctx context.Context, g SetAccess) (Person, error) {
-	return c.changePerson(ctx, PathPeopleAccess, g)
+	return ask[Person](ctx, c, http.MethodPost, PathPeopleAccess, g)
 }
 
 // Remove takes the whole computer away from a person. Their row stays.
 func (c *Client) Remove(ctx context.Context, r Remove) (Person, error) {
-	return c.changePerson(ctx, PathPeopleRemove, r)
-}
-
-func (c *Client) changePerson(ctx context.Context, path string, body any) (Person, error) {
-	var out Person
-	err := c.call(ctx, http.MethodPost, path, body, &out)
-	return out, err
+	return ask[Person](ctx, c, http.MethodPost, PathPeopleRemove, r)
 }
