@@ -60,18 +60,11 @@ func accountListCommand(term terminal) *cobra.Command {
 }
 
 func accountRemoveCommand(term terminal) *cobra.Command {
-	cmd := clientCommand("remove EMAIL", "Take an account away with its computers and everything it can reach", commandline.Exactly("an EMAIL"),
-		func(ctx context.Context, c *admin.Client, args []string) error {
-			if err := c.RemoveAccount(ctx, args[0]); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintln(term.err, "The account is removed. What it could open closes within seconds.")
-			return err
-		})
-	cmd.Long = `Take an account away: its sessions end, its computers are removed with everybody's
+	return doneCommand(term, "remove EMAIL", "Take an account away with its computers and everything it can reach", "an EMAIL",
+		(*admin.Client).RemoveAccount, "The account is removed. What it could open closes within seconds.",
+		`Take an account away: its sessions end, its computers are removed with everybody's
 access to them, what others shared with it is taken back, and apps it let in are
 thrown out. This cannot be undone. Invited again, the address gets another
 account. The names of its computers are kept back for 90 days; until then only an
-account of the same address can take them.`
-	return cmd
+account of the same address can take them.`)
 }

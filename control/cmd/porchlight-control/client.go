@@ -145,6 +145,19 @@ func clientCommand(use, short string, args cobra.PositionalArgs, do func(context
 	return cmd
 }
 
+// doneCommand is a verb that does something to what is named, and says what comes of it.
+func doneCommand(term terminal, use, short, named string, do func(*admin.Client, context.Context, string) error, remark, long string) *cobra.Command {
+	cmd := clientCommand(use, short, commandline.Exactly(named), func(ctx context.Context, c *admin.Client, args []string) error {
+		if err := do(c, ctx, args[0]); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(term.err, remark)
+		return err
+	})
+	cmd.Long = long
+	return cmd
+}
+
 func (t terminal) json(v any) error { return commandline.PrintJSON(t.out, v) }
 
 // listCommand is a verb that shows what ask returns.

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"porchlight/control"
 	"porchlight/control/admin"
-	"porchlight/internal/commandline"
 )
 
 func computerCommand(term terminal) *cobra.Command {
@@ -22,32 +19,18 @@ func computerCommand(term terminal) *cobra.Command {
 }
 
 func computerDisconnectCommand(term terminal) *cobra.Command {
-	cmd := clientCommand("disconnect NAME", "End a computer's credential; its name and people are kept", commandline.Exactly("the NAME of a computer"),
-		func(ctx context.Context, c *admin.Client, args []string) error {
-			if err := c.DisconnectComputer(ctx, args[0]); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintln(term.err, "The computer is disconnected. Its owner can connect it, or another one, under the same name.")
-			return err
-		})
-	cmd.Long = `End a computer's device credential: for one that was lost or stolen. Its tunnel
+	return doneCommand(term, "disconnect NAME", "End a computer's credential; its name and people are kept", "the NAME of a computer",
+		(*admin.Client).DisconnectComputer, "The computer is disconnected. Its owner can connect it, or another one, under the same name.",
+		`End a computer's device credential: for one that was lost or stolen. Its tunnel
 is closed at once. The short name, the people and what they were given are kept
-until the owner connects a computer under that name again.`
-	return cmd
+until the owner connects a computer under that name again.`)
 }
 
 func computerRemoveCommand(term terminal) *cobra.Command {
-	cmd := clientCommand("remove NAME", "Take a computer away with its people", commandline.Exactly("the NAME of a computer"),
-		func(ctx context.Context, c *admin.Client, args []string) error {
-			if err := c.RemoveComputer(ctx, args[0]); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintln(term.err, "The computer is removed. Its name is kept back for its former account for 90 days; then anybody can choose it.")
-			return err
-		})
-	cmd.Long = `Take a computer away: its credential ends, its tunnel is closed, and with it go
+	return doneCommand(term, "remove NAME", "Take a computer away with its people", "the NAME of a computer",
+		(*admin.Client).RemoveComputer, "The computer is removed. Its name is kept back for its former account for 90 days; then anybody can choose it.",
+		`Take a computer away: its credential ends, its tunnel is closed, and with it go
 the people who could reach it and the apps they let in. This cannot be undone.
 Its short name is kept back for its former account for 90 days; after that anybody
-can choose it.`
-	return cmd
+can choose it.`)
 }

@@ -93,13 +93,7 @@ allowed: with the new secret it goes on refreshing its tokens.`
 }
 
 func oauthClientRemoveCommand(term terminal) *cobra.Command {
-	cmd := clientCommand("remove ID", "End a client and everything people allowed it", commandline.Exactly("the ID of a client"),
-		func(ctx context.Context, c *admin.Client, args []string) error {
-			if err := c.RemoveOAuthClient(ctx, args[0]); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintln(term.err, "The client is removed. Its tokens stop working within seconds.")
-			return err
-		})
-	return cmd
+	return doneCommand(term, "remove ID", "End a client and everything people allowed it", "the ID of a client",
+		(*admin.Client).RemoveOAuthClient, "The client is removed. Its tokens stop working within seconds.",
+		"")
 }
