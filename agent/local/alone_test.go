@@ -57,11 +57,9 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 			t.Fatalf("bob gets HTTP %d, %v, want %d", page.Status, err, want)
 		}
 	}
-	_, err = h.owner.ApproveSeen(ctx, "notes", asks())
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.ApproveSeen(ctx, "notes", asks()))
 	bobGets(http.StatusOK)
-	_, err = h.owner.ApproveAlone(ctx, "notes", asks())
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.ApproveAlone(ctx, "notes", asks()))
 	bobGets(http.StatusForbidden)
 	h.await(t, func() bool {
 		people, err := h.owner.People(ctx)

@@ -15,8 +15,7 @@ import (
 func TestTheDarkTellsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	_, err := s.house.owner.GoDark(t.Context())
-	programs.Must(t, err)
+	programs.MustDo(t)(s.house.owner.GoDark(t.Context()))
 	root := s.agent.Account().Host
 	stranger := s.house.browser(t)
 	var first string

@@ -71,8 +71,7 @@ func TestVisitsTellHowAnAppDoes(t *testing.T) {
 	if app := does("it answered wrongly", agentapi.HealthAnswers); app.LastError == nil || !strings.Contains(app.LastError.Text, "two lengths") {
 		t.Errorf("%+v", app.AppHealth)
 	}
-	_, err := h.owner.Revoke(t.Context(), "notes")
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.Revoke(t.Context(), "notes"))
 	h.publish(t)
 	if app := does("approved anew", agentapi.HealthSilent); app.LastError != nil {
 		t.Errorf("the last error of another approval: %+v", app.LastError)
@@ -174,8 +173,7 @@ func TestHealthTellsWhatVisitorsMeet(t *testing.T) {
 			}
 			take := func(change map[string]any) {
 				t.Helper()
-				_, err := h.owner.ChangeOptions(t.Context(), name, change)
-				programs.Must(t, err)
+				programs.MustDo(t)(h.owner.ChangeOptions(t.Context(), name, change))
 			}
 			if c.options != nil {
 				take(c.options)

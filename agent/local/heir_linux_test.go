@@ -236,8 +236,7 @@ func TestS2DeadPortOfAnotherUser(t *testing.T) {
 	}
 	get(http.StatusNotFound, nothingHere)
 
-	_, err := h.owner.Approve(t.Context(), "notes")
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.Approve(t.Context(), "notes"))
 	get(http.StatusOK, "heir")
 	if heard := other.next(); heard != "GET /secret of owner" {
 		t.Fatalf("the approved program was sent %q", heard)
@@ -250,8 +249,7 @@ func TestS2DeadPortOfAnotherUser(t *testing.T) {
 	start()
 	get(http.StatusNotFound, nothingHere)
 	h.standing(t, agentapi.StatusPending)
-	_, err = h.owner.Approve(t.Context(), "notes")
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.Approve(t.Context(), "notes"))
 	get(http.StatusOK, "the app")
 }
 
@@ -276,8 +274,7 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 	h.asks(t, h.port, agentapi.StatusLive)
 	get(http.StatusOK, "the app")
 	h.asks(t, other.port, agentapi.StatusPending)
-	_, err := h.owner.Deny(t.Context(), "notes")
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.Deny(t.Context(), "notes"))
 	if app := h.standing(t, agentapi.StatusStopped); app.LocalPort != h.port || app.ApprovedListener != nil {
 		t.Errorf("denied: %+v", app)
 	}
@@ -306,8 +303,7 @@ func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
 	other := newHeir(t, 0)
 	trust := func(on bool) {
 		t.Helper()
-		_, err := h.owner.ChangeSettings(t.Context(), map[string]any{"trustEverybody": on})
-		programs.Must(t, err)
+		programs.MustDo(t)(h.owner.ChangeSettings(t.Context(), map[string]any{"trustEverybody": on}))
 	}
 	trust(true)
 	h.asks(t, other.port, agentapi.StatusLive)

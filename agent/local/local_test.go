@@ -66,8 +66,7 @@ func startHouseWith(t testing.TB, change func(*Config)) *house {
 // asksApps has the agent ask apps how they do, or not.
 func (h *house) asksApps(t testing.TB, on bool) {
 	t.Helper()
-	_, err := h.owner.ChangeSettings(t.Context(), map[string]any{"probe": on})
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.ChangeSettings(t.Context(), map[string]any{"probe": on}))
 }
 
 // live has it serve with cfg.
@@ -121,8 +120,7 @@ func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.
 	link, err := h.mails.Link(ctx, email)
 	programs.Must(t, err)
 	_, token, _ := strings.Cut(link, "token=")
-	_, err = h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{})
-	programs.Must(t, err)
+	programs.MustDo(t)(h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{}))
 	people, err := h.controlPlane.Service.People.List(ctx, h.computerID(t))
 	programs.Must(t, err)
 	return people[slices.IndexFunc(people, func(p controlapi.Person) bool { return p.Email == email })]
@@ -155,10 +153,8 @@ func TestApprovedAppIsKnownAtOnce(t *testing.T) {
 	ctx := t.Context()
 	for i := range 10 {
 		name := fmt.Sprint("app-", i)
-		_, err := h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: name, LocalPort: h.port})
-		programs.Must(t, err)
-		_, err = h.owner.Approve(ctx, name)
-		programs.Must(t, err)
+		programs.MustDo(t)(h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: name, LocalPort: h.port}))
+		programs.MustDo(t)(h.owner.Approve(ctx, name))
 		if known := h.known(t); !slices.Contains(known, name) {
 			t.Errorf("%s is not among %q", name, known)
 		}
@@ -219,8 +215,7 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 			browser = h.browser(t)
 			link, err := h.owner.Open(t.Context(), "notes")
 			programs.Must(t, err)
-			_, err = browser.Open(t.Context(), link.URL)
-			programs.Must(t, err)
+			programs.MustDo(t)(browser.Open(t.Context(), link.URL))
 		} else if pub, err := h.open.Publication(t.Context(), "notes"); err != nil || pub.URL != url {
 			t.Errorf("after a restart: %+v, %v", pub, err)
 		}
@@ -355,7 +350,6 @@ func TestAnotherPortIsTried(t *testing.T) {
 func portOf(t testing.TB, addr string) int {
 	t.Helper()
 	var port int
-	_, err := fmt.Sscanf(addr[strings.LastIndexByte(addr, ':')+1:], "%d", &port)
-	programs.Must(t, err)
+	programs.MustDo(t)(fmt.Sscanf(addr[strings.LastIndexByte(addr, ':')+1:], "%d", &port))
 	return port
 }

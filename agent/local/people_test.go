@@ -17,8 +17,7 @@ import (
 func (h *house) program(t *testing.T) *agentapi.Client {
 	t.Helper()
 	client := agentapi.New(h.Addr())
-	_, err := client.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()})
-	programs.Must(t, err)
+	programs.MustDo(t)(client.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))
 	return client
 }
 
@@ -73,8 +72,7 @@ func TestSpec(t *testing.T) {
 		if id != "" {
 			return
 		}
-		_, err := program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}})
-		programs.Must(t, err)
+		programs.MustDo(t)(program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))
 		accept(t)
 		id = row().AccountID
 	}
@@ -125,8 +123,7 @@ func TestSpec(t *testing.T) {
 			granted bool
 			want    int
 		}{{true, http.StatusOK}, {false, http.StatusForbidden}, {true, http.StatusOK}} {
-			_, err := program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: step.granted})
-			programs.Must(t, err)
+			programs.MustDo(t)(program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: step.granted}))
 			began := time.Now()
 			h.await(t, func() bool { return status(wiki.URL) == step.want })
 			t.Logf("granted %v: in force after %v", step.granted, time.Since(began).Round(time.Millisecond))
@@ -175,14 +172,12 @@ func TestSpec(t *testing.T) {
 
 	t.Run("M11_a_fresh_invitation", func(t *testing.T) {
 		removed(t)
-		_, err := program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true})
-		programs.Must(t, err)
+		programs.MustDo(t)(program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
 		if got := status(notes); got != http.StatusForbidden {
 			t.Errorf("a grant undid the removal: HTTP %d", got)
 		}
 		before := len(mails(t, h))
-		_, err = program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}})
-		programs.Must(t, err)
+		programs.MustDo(t)(program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))
 		h.await(t, func() bool { return len(mails(t, h)) > before })
 		h.await(t, func() bool { // the agent knows before anybody can have read the mail
 			state, err := h.owner.State(ctx)

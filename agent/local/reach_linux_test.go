@@ -137,8 +137,7 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	if app.Listener.UserID != "65534" || app.ApprovedListener == nil || !strings.Contains(said, at) {
 		t.Errorf("the owner sees %+v: %s", app, said)
 	}
-	_, err = h.owner.Approve(t.Context(), "notes")
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.Approve(t.Context(), "notes"))
 	if heard := other.next(); heard != "0 bytes" {
 		t.Fatalf("before it was approved, nobody's program was sent %q", heard)
 	}
@@ -200,8 +199,7 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	}
 	h.asks(t, h.port, agentapi.StatusPending)
 	get(http.StatusNotFound, nothingHere)
-	_, err = h.owner.Approve(t.Context(), "notes")
-	programs.Must(t, err)
+	programs.MustDo(t)(h.owner.Approve(t.Context(), "notes"))
 	get(http.StatusOK, "another")
 	if app := h.standing(t, agentapi.StatusLive); app.NewKey {
 		t.Errorf("%+v", app)

@@ -18,8 +18,7 @@ import (
 // visitor ends at this host, and the sign-in service sends nobody elsewhere.
 func openRedirect(t *testing.T, s *street) {
 	browser := s.browser(t)
-	_, err := browser.SignIn(t.Context(), s.address, bobEmail, s.mails)
-	programs.Must(t, err)
+	programs.MustDo(t)(browser.SignIn(t.Context(), s.address, bobEmail, s.mails))
 	for _, target := range []string{"//evil.example/", "/%5cevil.example", "/%2f%2fevil.example", "/@evil.example", "/.porchlight/callback?code=x&state=y", "/?next=https://evil.example"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.address+"/.porchlight/sign-out", nil)
 		programs.Must(t, err)
@@ -56,8 +55,7 @@ func nameTakeover(t *testing.T, s *street) {
 	ctx := t.Context()
 	publish := func(label string, port int) {
 		t.Helper()
-		_, err := s.open.Publish(ctx, agentapi.PublishRequest{Name: "diary", Label: label, LocalPort: port})
-		programs.Must(t, err)
+		programs.MustDo(t)(s.open.Publish(ctx, agentapi.PublishRequest{Name: "diary", Label: label, LocalPort: port}))
 	}
 	// bobMay is whether he may open the app of that name.
 	bobMay := func() bool {
@@ -80,11 +78,9 @@ func nameTakeover(t *testing.T, s *street) {
 	if notices := s.state(t).Notices; len(notices) <= before || !slices.ContainsFunc(notices, func(n agentapi.Notice) bool { return strings.Contains(n.Text, "Bank") }) {
 		t.Errorf("the owner was told %+v", notices)
 	}
-	_, err = s.owner.Revoke(ctx, "diary")
-	programs.Must(t, err)
+	programs.MustDo(t)(s.owner.Revoke(ctx, "diary"))
 	publish("Diary", other.port)
-	_, err = s.owner.Approve(ctx, "diary")
-	programs.Must(t, err)
+	programs.MustDo(t)(s.owner.Approve(ctx, "diary"))
 	if bobMay() {
 		t.Fatal("bob was given the new app")
 	}
@@ -92,8 +88,7 @@ func nameTakeover(t *testing.T, s *street) {
 	if err != nil || page.Status != http.StatusForbidden || len(other.requests()) > 0 {
 		t.Errorf("bob at the new app: %+v, %v; it was sent %q", page, err, other.requests())
 	}
-	_, err = s.owner.Revoke(ctx, "diary")
-	programs.Must(t, err)
+	programs.MustDo(t)(s.owner.Revoke(ctx, "diary"))
 }
 
 // Weakness: signing in at somebody's app tells its owner who came. Attack: lure
@@ -141,6 +136,5 @@ func scriptInNames(t *testing.T, s *street) {
 	if policy := page.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "script-src") {
 		t.Errorf("policy %q", policy)
 	}
-	_, err = s.owner.Revoke(ctx, "markup")
-	programs.Must(t, err)
+	programs.MustDo(t)(s.owner.Revoke(ctx, "markup"))
 }

@@ -37,8 +37,7 @@ func busy(t testing.TB) *rig {
 	}
 	r.access.SetSnapshot(snapshot)
 	for i := range 1000 {
-		_, err := r.reg.Register(engine.Caller{}, agentapi.RegisterRequest{AppID: fmt.Sprintf("com.example.app-%04d", i), PID: os.Getpid()}, func() procinfo.Process { return procinfo.Process{} })
-		programs.Must(t, err)
+		programs.MustDo(t)(r.reg.Register(engine.Caller{}, agentapi.RegisterRequest{AppID: fmt.Sprintf("com.example.app-%04d", i), PID: os.Getpid()}, func() procinfo.Process { return procinfo.Process{} }))
 	}
 	return r
 }

@@ -31,8 +31,7 @@ func (c *corked) Write(b []byte) (int, error) {
 func (c *corked) pull(t *testing.T) {
 	t.Helper()
 	c.on = false
-	_, err := c.Conn.Write(c.kept.Bytes())
-	programs.Must(t, err)
+	programs.MustDo(t)(c.Conn.Write(c.kept.Bytes()))
 	c.kept.Reset()
 }
 
@@ -53,8 +52,7 @@ func TestFramesThatComeTogether(t *testing.T) {
 	ping := func(sent int64) []byte { return bytesOf(tunnelwire.Frame{Type: tunnelwire.Ping, Sent: sent}) }
 	write := func(b []byte) {
 		t.Helper()
-		_, err := a.control.Write(b)
-		programs.Must(t, err)
+		programs.MustDo(t)(a.control.Write(b))
 	}
 	answered := func(what string, sent int64) {
 		t.Helper()

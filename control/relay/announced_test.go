@@ -58,8 +58,7 @@ func TestAnnouncedVisitor(t *testing.T) {
 		sent := append(header(t, c.version, c.source, destination), hello...)
 		if c.version == 1 {
 			for i := range sent {
-				_, err := visitor.Write(sent[i : i+1])
-				programs.Must(t, err)
+				programs.MustDo(t)(visitor.Write(sent[i : i+1]))
 			}
 		} else if _, err := visitor.Write(sent); err != nil {
 			t.Fatal(err)
@@ -71,8 +70,7 @@ func TestAnnouncedVisitor(t *testing.T) {
 		}
 		receives(t, data, string(hello))
 		// Both ways, and to the end.
-		_, err := data.Write([]byte("answer"))
-		programs.Must(t, err)
+		programs.MustDo(t)(data.Write([]byte("answer")))
 		data.Close()
 		if got, err := io.ReadAll(visitor); err != nil || string(got) != "answer" {
 			t.Errorf("the visitor got %q, %v", got, err)
@@ -87,11 +85,9 @@ func TestAnnouncedVisitor(t *testing.T) {
 	programs.Eventually(t, "everybody has left", func() bool { return r.Stats().Visitors == 0 })
 
 	conn := dialFrom(t, "127.0.0.2", addr)
-	_, err := conn.Write(header(t, 2, "198.51.100.9:4715", "203.0.113.1:443"))
-	programs.Must(t, err)
+	programs.MustDo(t)(conn.Write(header(t, 2, "198.51.100.9:4715", "203.0.113.1:443")))
 	secure := tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true})
-	_, err = io.WriteString(secure, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nConnection: close\r\n\r\n")
-	programs.Must(t, err)
+	programs.MustDo(t)(io.WriteString(secure, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nConnection: close\r\n\r\n"))
 	if got := <-seen; got != "198.51.100.9:4715" {
 		t.Errorf("the control plane sees %s", got)
 	}
@@ -102,8 +98,7 @@ func TestAnnouncedAgent(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{balancer} }, nil)
 	conn := dialFrom(t, "127.0.0.2", addr)
-	_, err := conn.Write(header(t, 1, "198.51.100.9:4715", "203.0.113.1:443"))
-	programs.Must(t, err)
+	programs.MustDo(t)(conn.Write(header(t, 1, "198.51.100.9:4715", "203.0.113.1:443")))
 	connectAgentOver(t, conn, addr, "maya")
 	programs.Eventually(t, "the tunnel stands", func() bool { return r.Stats().Sessions == 1 })
 }

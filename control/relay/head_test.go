@@ -23,8 +23,7 @@ import (
 func largeHead(t *testing.T, addr string) *tls.Conn {
 	t.Helper()
 	conn := dialAuth(t, addr, "http/1.1")
-	_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*heldPart)+"\r\n")
-	programs.Must(t, err)
+	programs.MustDo(t)(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*heldPart)+"\r\n"))
 	return conn
 }
 

@@ -197,8 +197,7 @@ func timedOut(err error) bool {
 
 func exchange(t *testing.T, from, to net.Conn, message string) {
 	t.Helper()
-	_, err := io.WriteString(from, message)
-	programs.Must(t, err)
+	programs.MustDo(t)(io.WriteString(from, message))
 	receives(t, to, message)
 }
 

@@ -133,8 +133,7 @@ func dialFrom(t *testing.T, source, addr string) *net.TCPConn {
 func visit(t *testing.T, addr string, first []byte) *net.TCPConn {
 	t.Helper()
 	conn := dial(t, addr)
-	_, err := conn.Write(first)
-	programs.Must(t, err)
+	programs.MustDo(t)(conn.Write(first))
 	return conn
 }
 
@@ -279,8 +278,7 @@ func TestFragmentedHelloReachesTheAgentWhole(t *testing.T) {
 	hello := fragment(recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"}), 40)
 	visitor := dial(t, addr)
 	for i := range hello {
-		_, err := visitor.Write(hello[i : i+1])
-		programs.Must(t, err)
+		programs.MustDo(t)(visitor.Write(hello[i : i+1]))
 	}
 	if got := a.visitor(data, ticket); got.String() != visitor.LocalAddr().String() {
 		t.Errorf("from %v, not %v", got, visitor.LocalAddr())

@@ -46,8 +46,7 @@ func TestBulkCarriesEveryByte(t *testing.T) {
 			_, _ = rand.NewChaCha8([32]byte{byte(total), byte(total >> 20)}).Read(sent) // it never fails
 			go agent.Write(sent)
 			got := make([]byte, size)
-			_, err := io.ReadFull(visitor, got)
-			programs.Must(t, err)
+			programs.MustDo(t)(io.ReadFull(visitor, got))
 			if sha256.Sum256(got) != sha256.Sum256(sent) {
 				t.Fatalf("%d pipes: %d bytes after %d came out otherwise", pipes, size, total)
 			}
@@ -96,8 +95,7 @@ func TestHalfClosedHearsTheRest(t *testing.T) {
 		f.start()
 		_ = visitor.SetReadDeadline(time.Now().Add(time.Minute))
 		go agent.Write(make([]byte, before))
-		_, err := io.CopyN(io.Discard, visitor, int64(before))
-		programs.Must(t, err)
+		programs.MustDo(t)(io.CopyN(io.Discard, visitor, int64(before)))
 		_ = visitor.CloseWrite()
 		if n, err := agent.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 			t.Fatalf("%d bytes, %v", n, err)
@@ -165,10 +163,8 @@ func seenNear(t *testing.T, conn, peer *net.TCPConn) {
 	one := make([]byte, 1)
 	for near := false; !near; {
 		for _, ends := range [][2]*net.TCPConn{{conn, peer}, {peer, conn}} {
-			_, err := ends[0].Write(one)
-			programs.Must(t, err)
-			_, err = io.ReadFull(ends[1], one)
-			programs.Must(t, err)
+			programs.MustDo(t)(ends[0].Write(one))
+			programs.MustDo(t)(io.ReadFull(ends[1], one))
 		}
 		_ = raw.Control(func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)

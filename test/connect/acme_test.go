@@ -31,8 +31,7 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	authority.LookAt(port)
 	f, err := os.OpenFile(w.caFile, os.O_APPEND|os.O_WRONLY, 0)
 	programs.Must(t, err)
-	_, err = f.Write(authority.Own)
-	programs.Must(t, err)
+	programs.MustDo(t)(f.Write(authority.Own))
 	f.Close()
 
 	agent := w.startAgent("--control", w.control.AuthURL, "--ca", w.caFile, "--acme-directory", authority.Directory)

@@ -151,8 +151,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 	p.shot("back")
 	p.trayClick("Notes: paused > Resume")
 	p.answers(bob, notes, http.StatusOK)
-	_, err := p.ownerTier().SetAccess(t.Context(), agentapi.AccessRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true})
-	programs.Must(t, err)
+	programs.MustDo(t)(p.ownerTier().SetAccess(t.Context(), agentapi.AccessRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true}))
 	p.answers(bob, p.address("photos"), http.StatusOK) // approved while it was away
 	p.answers(carla, notes, http.StatusForbidden)
 }

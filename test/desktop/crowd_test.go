@@ -74,8 +74,7 @@ func TestEveryMenuOpens(t *testing.T) {
 	for i := range apps {
 		name := fmt.Sprintf("app-%d", i)
 		p.publish(name, "App "+name, webApp(t, name))
-		_, err := p.ownerTier().Approve(t.Context(), name)
-		programs.Must(t, err)
+		programs.MustDo(t)(p.ownerTier().Approve(t.Context(), name))
 	}
 	p.quit()
 	p.restart("--hidden")

@@ -70,16 +70,14 @@ func newFullHouse(t *testing.T, opts desk) fullHouse {
 	}{{"notes", "Notes", 3000}, {"photos", "Photos", 2342}, {"home", "Home Assistant", 8123}} {
 		p.python(app.port)
 		p.publish(app.name, app.label, app.port)
-		_, err := owner.Approve(ctx, app.name)
-		programs.Must(t, err)
+		programs.MustDo(t)(owner.Approve(ctx, app.name))
 	}
 	p.eventually("the apps can be handed out", func() error {
 		_, err := owner.Invite(ctx, agentapi.InviteRequest{Email: carla, Apps: []string{"Notes", "Photos"}})
 		return err
 	})
 	for email, labels := range map[string][]string{"lena@example.com": {"Photos"}, "tomas@example.net": {"Notes"}, guest: {"Notes", "Home Assistant"}} {
-		_, err := owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels})
-		programs.Must(t, err)
+		programs.MustDo(t)(owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}))
 	}
 	house := fullHouse{page: p}
 	for _, who := range []struct{ email, also string }{{guest, p.address("home")}, {"tomas@example.net", ""}, {carla, p.address("photos")}} {
@@ -96,8 +94,7 @@ func newFullHouse(t *testing.T, opts desk) fullHouse {
 			house.carla = visitor
 		}
 	}
-	_, err := owner.Remove(ctx, p.person("tomas@example.net").AccountID)
-	programs.Must(t, err)
+	programs.MustDo(t)(owner.Remove(ctx, p.person("tomas@example.net").AccountID))
 	address, browser := p.address("notes"), p.guest()
 	for _, name := range []string{"Pocket Notes", "Backup script"} {
 		token := p.connectClientIn(browser, name)

@@ -37,8 +37,7 @@ func (s *session) ownerSecret() string {
 func (s *session) place() (at image.Point) {
 	s.t.Helper()
 	var id int
-	_, err := fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y)
-	programs.Must(s.t, err)
+	programs.MustDo(s.t)(fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y))
 	return at
 }
 

@@ -88,8 +88,7 @@ func (p *program) answers(v *visitor.Visitor, address string, status int) {
 func (p *program) member(email string, apps ...string) *visitor.Visitor {
 	p.t.Helper()
 	ctx := p.t.Context()
-	_, err := p.ownerTier().Invite(ctx, agentapi.InviteRequest{Email: email, Apps: apps})
-	programs.Must(p.t, err)
+	programs.MustDo(p.t)(p.ownerTier().Invite(ctx, agentapi.InviteRequest{Email: email, Apps: apps}))
 	v := p.guest()
 	programs.Must(p.t, v.Accept(ctx, p.mailed(email)))
 	return v

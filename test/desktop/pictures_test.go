@@ -102,8 +102,7 @@ func sixty(t *testing.T, gallery string) {
 			label = fmt.Sprintf("%s %d", label, i)
 		}
 		p.publish(name, label, 20000+i)
-		_, err := owner.Approve(ctx, name)
-		programs.Must(t, err)
+		programs.MustDo(t)(owner.Approve(ctx, name))
 	}
 	p.publish("paperless", "Paperless", 8010)
 	p.trayShows("Paperless wants an address", true)

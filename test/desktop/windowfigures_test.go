@@ -32,8 +32,7 @@ func TestWindowFigures(t *testing.T) {
 	for i := range manyApps {
 		name := fmt.Sprintf("app-%03d", i)
 		p.publish(name, fmt.Sprintf("App %03d", i), port)
-		_, err := owner.Approve(t.Context(), name)
-		programs.Must(t, err)
+		programs.MustDo(t)(owner.Approve(t.Context(), name))
 	}
 	p.notifications() // off the screen
 	t.Logf("private memory, %d apps, no window yet: %.1f MiB", manyApps, p.memory())

@@ -139,8 +139,7 @@ func TestLink(t *testing.T) {
 	}
 	l.part()
 	heard := len(said)
-	_, err = conn.Write([]byte{1})
-	programs.Must(t, err)
+	programs.MustDo(t)(conn.Write([]byte{1}))
 	_ = conn.SetReadDeadline(time.Now().Add(2 * away))
 	if _, err := conn.Read(make([]byte, 1)); !os.IsTimeout(err) || len(said) != heard {
 		t.Errorf("over a link that is cut: %v", err)

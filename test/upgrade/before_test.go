@@ -79,8 +79,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	confirming := visitor.New(roots)
 	defer confirming.Close()
 	answers := map[string]string{"name": "cellar", "decision": "allow"}
-	_, err = confirming.Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, mails)
-	programs.Must(t, err)
+	programs.MustDo(t)(confirming.Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, mails))
 	if code := connect.Wait(); code != 0 {
 		t.Fatalf("connect ended with %d", code)
 	}
@@ -129,8 +128,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	programs.Must(t, err)
 	logs := func(p *programs.Process, pattern string) {
 		t.Helper()
-		_, err := p.Logs(t.Context(), pattern)
-		programs.Must(t, err)
+		programs.MustDo(t)(p.Logs(t.Context(), pattern))
 	}
 	sentence := regexp.QuoteMeta(controlapi.SayOutdated)
 	logs(agent.Process, `control plane does not answer.*`+sentence)
@@ -157,8 +155,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	t.Logf("removing ben: %s, %v", out, err)
 
 	// Who connects anew is told, too.
-	_, err = old.Computer(t.Context(), in("anew"), "--control", at, "--ca", authority)
-	programs.Must(t, err)
+	programs.MustDo(t)(old.Computer(t.Context(), in("anew"), "--control", at, "--ca", authority))
 	if out, err := old.Command("porchlight", "connect", at, "--ca", authority, "--data", in("anew")).CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
 		t.Errorf("who connects reads %q, %v", out, err)
 	}
@@ -167,8 +164,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent of before ended with %d", code)
 	}
-	_, err = now.Computer(t.Context(), in("data"))
-	programs.Must(t, err)
+	programs.MustDo(t)(now.Computer(t.Context(), in("data")))
 	ok(now, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(app.Listener.Addr().(*net.TCPAddr).Port))
 	programs.Eventually(t, "the owner is let in again", func() bool { return sees(owner) == "hello "+owner })
 	programs.Eventually(t, "the server knows that ben is removed", func() bool {

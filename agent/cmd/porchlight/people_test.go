@@ -93,8 +93,7 @@ func TestPeopleShapes(t *testing.T) {
 	}
 	running, err := agentapi.ReadRunning(s.dir)
 	programs.Must(t, err)
-	_, err = agentapi.New(running.API).Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()})
-	programs.Must(t, err)
+	programs.MustDo(t)(agentapi.New(running.API).Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))
 	var engine struct {
 		Registrants int
 		Registered  []agentapi.Registrant

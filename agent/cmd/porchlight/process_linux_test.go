@@ -129,8 +129,7 @@ func (p *process) says(what string) {
 // ctrlC presses that on its terminal.
 func (p *process) ctrlC() {
 	p.t.Helper()
-	_, err := p.tty.Write([]byte{3})
-	programs.Must(p.t, err)
+	programs.MustDo(p.t)(p.tty.Write([]byte{3}))
 }
 
 func (p *process) signal(s syscall.Signal) {

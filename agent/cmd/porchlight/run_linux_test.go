@@ -35,8 +35,7 @@ func TestRun(t *testing.T) {
 	} {
 		s := startAgent(t)
 		p := runs(t, s.dir, how, line).onTerminal()
-		_, err := p.tty.WriteString("hello\n")
-		programs.Must(t, err)
+		programs.MustDo(t)(p.tty.WriteString("hello\n"))
 		p.says("typed hello")
 		p.says("Ctrl-C takes it off")
 		if page := s.browse(onceLink.FindString(p.output())); page != "the first page" {

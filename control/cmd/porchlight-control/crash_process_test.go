@@ -227,8 +227,7 @@ func TestStartedBeforeTheDatabase(t *testing.T) {
 		cmd := exec.Command(program, "serve", "--data", t.TempDir(), "--domain", "porch.test", "--listen", "127.0.0.1:0")
 		cmd.Env = append(os.Environ(), envPrefix+"POSTGRES="+url)
 		p := programs.Begin(t, cmd)
-		_, err := p.Logs(t.Context(), "waiting for it")
-		programs.Must(t, err)
+		programs.MustDo(t)(p.Logs(t.Context(), "waiting for it"))
 		return p
 	}
 	patient, hasty := begin(), begin()
