@@ -149,15 +149,13 @@ func TestSignOut(t *testing.T) {
 	ok[Session](t)(b.Sessions.Of(t.Context(), tokens[1]))
 
 	watch := b.watch(e.Computer.ID)
-	defer watch.Stop()
+	defer watch.unwatch()
 	programs.Must(t, b.Sessions.SignOutEverywhere(t.Context(), e.AccountID))
 	for _, token := range tokens {
 		_, err := b.Sessions.Of(t.Context(), token)
 		wantRefusal(t, err, controlapi.CodeUnauthorized)
 	}
-	select {
-	case <-watch.Changed:
-	default:
+	if !watch.woken() {
 		t.Error("the computer was not told")
 	}
 	if n := b.rows("session/") + b.rows("account-session/"); n != 0 {
@@ -264,7 +262,7 @@ func TestConnectedElsewhere(t *testing.T) {
 		if !connected() {
 			t.Error("with a sync waiting here it is not connected")
 		}
-		watch.Stop()
+		watch.unwatch()
 	}
 }
 

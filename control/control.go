@@ -205,13 +205,10 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// Drain has waiting syncs answered, now and from now on, so that whoever serves them
+// Drain has the syncs here end, now and from now on, so that whoever serves them
 // can end; everything else goes on until Run's context is done. It may be called
 // more than once.
 func (s *Service) Drain() { s.drain() }
-
-// Closing is closed by Drain, and when Run returns.
-func (s *Service) Closing() <-chan struct{} { return s.closing }
 
 // repeat calls do every so often until ctx ends.
 func repeat(ctx context.Context, every time.Duration, do func(context.Context)) error {

@@ -76,8 +76,8 @@ func newBench(t testing.TB, change ...func(*Config)) *bench {
 // node is another one on the same store.
 func (b *bench) node() *Service { b.t.Helper(); return ok[*Service](b.t)(New(b.cfg)) }
 
-// watch watches a computer, as one that is told does.
-func (b *bench) watch(computerID string) *Watch { return b.Agents.watchers.add(computerID, nil) }
+// watch has somebody woken by each change of a computer who looks at nothing.
+func (b *bench) watch(computerID string) *telling { return b.Agents.watch(computerID) }
 
 // outOfStep has the node not read what others change.
 func (b *bench) outOfStep(is bool) { b.Agents.watchers.setBehind(is) }
@@ -217,6 +217,23 @@ func ok[T any](t testing.TB) func(T, error) T {
 		programs.Must(t, err)
 		return v
 	}
+}
+
+func (s *Agents) watch(computerID string) *telling {
+	t := &telling{agents: s, looking: true}
+	s.watchers.add(computerID, t)
+	return t
+}
+
+func (t *telling) unwatch() { t.agents.watchers.remove(t) }
+
+// woken says whether that happened since the last time.
+func (t *telling) woken() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	woken := t.again
+	t.again = false
+	return woken
 }
 
 // Snapshot is that of a computer whose credential the test does not have.

@@ -28,7 +28,7 @@ const (
 // long says nothing of that, nor that the store is busy for a few looks.
 func (s *Agents) look(ctx context.Context) {
 	now := s.now()
-	var due []*Watch
+	var due []*telling
 	for _, w := range s.watchers.told() {
 		s.seen.note(w.computer, now)
 		if now.Sub(w.checked) >= checkAgainAfter {
@@ -59,7 +59,7 @@ func (s *Agents) look(ctx context.Context) {
 // checkCredentials has those look again whose credential is not good any more. With
 // nobody to look up it reads the store all the same, and what others may have changed for
 // all: the line, the keys, and the last change that was told to nobody.
-func (s *Agents) checkCredentials(ctx context.Context, due []*Watch) error {
+func (s *Agents) checkCredentials(ctx context.Context, due []*telling) error {
 	ctx, cancel := context.WithTimeout(kv.First(ctx), readFor)
 	defer cancel()
 	keys := []string{keyLine, keyKeys, keyUntold}
@@ -126,16 +126,15 @@ func notHere() error {
 	return refuse(controlapi.CodeUnavailable, "This server cannot say just now whether anything changed. Try again in a moment.")
 }
 
-// tells notes that an agent with this credential is told by a watch, and when that was
-// good.
-func (ws *watchers) tells(w *Watch, hash string, checked time.Time) {
+// tells notes the credential with which an agent is told, and when that was good.
+func (ws *watchers) tells(t *telling, hash string, checked time.Time) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w.hash, w.checked = hash, checked
+	t.hash, t.checked = hash, checked
 }
 
-// told are the watches by which agents are told.
-func (ws *watchers) told() (all []*Watch) {
+// told are those that have been told something.
+func (ws *watchers) told() (all []*telling) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, list := range ws.byComputer {
@@ -182,10 +181,8 @@ func (ws *watchers) endTold() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, list := range ws.byComputer {
-		for _, w := range list {
-			if w.telling != nil {
-				w.telling.end(notHere())
-			}
+		for _, t := range list {
+			t.end(notHere())
 		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 // formerLife. After a leak both end at once instead.
 
 const (
-	// keyLead is how long new keys are known before they are used. Every waiting sync ends
-	// within controlapi.SyncWait, so every agent has heard of them by then.
+	// keyLead is how long new keys are known before they are used. Every agent that is not
+	// away has heard of them by then.
 	keyLead = 2 * time.Minute
 	// formerLife is how long after a rotation the sealing secret before it still opens, and
 	// nodes with certificates from it are let in. A node that has not read the new one by

@@ -141,7 +141,7 @@ func TestChangesAreSeenThoughMessagesAreLost(t *testing.T) {
 // waited for at another.
 type change struct {
 	computer string
-	watch    *Watch
+	watch    *telling
 	lost     bool          // its message was
 	took     time.Duration // until it was seen
 }
@@ -173,8 +173,8 @@ func listen(t *testing.T, changes int, each int64) *listener {
 	for i := range changes {
 		added, err := one.Computers.Ensure(t.Context(), fmt.Sprintf("owner%d@example.net", i), fmt.Sprintf("computer%d", i))
 		programs.Must(t, err)
-		c := &change{computer: added.Computer.ID, watch: two.Agents.watchers.add(added.Computer.ID, nil)}
-		t.Cleanup(c.watch.Stop)
+		c := &change{computer: added.Computer.ID, watch: two.Agents.watch(added.Computer.ID)}
+		t.Cleanup(c.watch.unwatch)
 		l.changes = append(l.changes, c)
 	}
 	programs.Eventually(t, "the nodes hear each other", func() bool { return calm() > 0 })
@@ -188,15 +188,11 @@ func (l *listener) see(t *testing.T, changes []*change) {
 	var looking sync.WaitGroup
 	for _, c := range changes {
 		drain(l.message)
-		drain(c.watch.Changed)
+		c.watch.woken()
 		lost, begun := l.lost(), time.Now()
 		looking.Go(func() {
-			select {
-			case <-c.watch.Changed:
-				c.took = time.Since(begun)
-			case <-time.After(programs.Patience):
-				t.Error("a change was not seen")
-			}
+			programs.Eventually(t, "a change is seen", c.watch.woken)
+			c.took = time.Since(begun)
 		})
 		programs.Must(t, l.maker.update(t.Context(), func(tx *txn) error { return tx.touch(c.computer) }))
 		select {
@@ -247,13 +243,13 @@ func TestUnknownOutcomeIsTold(t *testing.T) {
 	e := b.owner()
 	<-told
 	w := b.watch(e.Computer.ID)
-	defer w.Stop()
+	defer w.unwatch()
 	store.forgets = true
 	if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); !errors.Is(err, kv.ErrOutcomeUnknown) {
 		t.Fatal(err)
 	}
-	if len(w.Changed) != 1 || len(told) != 1 {
-		t.Fatalf("%d waiting syncs look here, and %d messages are for elsewhere", len(w.Changed), len(told))
+	if woken := w.woken(); !woken || len(told) != 1 {
+		t.Fatalf("who waits here looks: %t, and %d messages are for elsewhere", woken, len(told))
 	}
 	if ids := <-told; !slices.Equal(ids, []string{e.Computer.ID}) {
 		t.Errorf("told of %v", ids)

@@ -75,11 +75,9 @@ func (k keyring) told() (out []string) {
 func (k keyring) wokenBy(what string, do func()) {
 	k.t.Helper()
 	watch := k.watch(k.owner.Computer.ID)
-	defer watch.Stop()
+	defer watch.unwatch()
 	do()
-	select {
-	case <-watch.Changed:
-	default:
+	if !watch.woken() {
 		k.t.Errorf("a waiting sync does not hear of %s", what)
 	}
 }

@@ -169,7 +169,7 @@ func (s *Agents) putSeen(ctx context.Context, ids []string, all map[string]time.
 
 // forgetGone deletes the sightings of those computers that are not there.
 func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
-	ids = slices.DeleteFunc(slices.Clone(ids), s.watchers.tellsOf)
+	ids = slices.DeleteFunc(slices.Clone(ids), s.watchers.watches)
 	if len(ids) == 0 {
 		return nil
 	}

@@ -142,7 +142,7 @@ func TestSeenOfWhoIsRemoved(t *testing.T) {
 	store := &statements{}
 	b := newBench(t, func(c *Config) { store.Store, c.Store = c.Store, store })
 	e := b.owner()
-	w := b.Agents.watchers.add(e.Computer.ID, &telling{agents: b.Agents, over: func(error) {}})
+	w := b.watch(e.Computer.ID)
 	written := func() (is bool) {
 		t.Helper()
 		programs.Must(t, b.Agents.writeSeen(t.Context()))
@@ -164,7 +164,7 @@ func TestSeenOfWhoIsRemoved(t *testing.T) {
 	b.note(e.Computer.ID, b.clock.Now().Add(1))
 	programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, "maya"))
 	written() // before the agent is told, whose sync ends by that
-	w.Stop()
+	w.unwatch()
 	b.note(e.Computer.ID, b.clock.Now().Add(2))
 	if written() {
 		t.Error("the row of a computer that is gone stays")

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -14,39 +13,34 @@ import (
 	"porchlight/control/mail"
 )
 
-// Sync is what the agent with this credential is to know now, with a watch for what
-// changes afterwards, which has to be stopped. It refuses as AuthenticateFrom does.
+// sync is what an agent is to be told first, which wakes for what changes afterwards. It
+// refuses as AuthenticateFrom does.
 //
 // Credential, computer and all that the snapshot holds are read by one statement and
 // of one moment: with PostgreSQL one round trip for a computer that this node knows
 // (see hints), and two for one that it does not.
-func (s *Agents) Sync(ctx context.Context, credential string, client netip.Addr) (watch *Watch, out controlapi.Snapshot, err error) {
-	return s.sync(ctx, credential, client, nil)
-}
-
-// sync is Sync, with a watch of who is told where that is not nil.
-func (s *Agents) sync(ctx context.Context, credential string, client netip.Addr, told *telling) (watch *Watch, out controlapi.Snapshot, err error) {
-	err = s.paced(ctx, credential, client, false, func(ctx context.Context, hash string) error {
+func (s *Agents) sync(ctx context.Context, t *telling) (out controlapi.Snapshot, err error) {
+	err = s.paced(ctx, t.credential, t.client, false, func(ctx context.Context, hash string) error {
 		id, err := s.computerOf(ctx, hash)
 		if err != nil {
 			return err
 		}
-		w := s.watchers.add(id, told) // before the rows are read, so that nothing falls between
+		s.watchers.add(id, t) // before the rows are read, so that nothing falls between
 		if out, err = s.read(ctx, hash, id); err != nil {
-			w.Stop()
+			s.watchers.remove(t)
+			t.computer = ""
 			return err
 		}
-		watch = w
 		s.seen.note(id, s.now())
 		return nil
 	})
-	return watch, out, err
+	return out, err
 }
 
-// SyncAgain is Sync for who holds its watch already, and does not count as asking.
-func (s *Agents) SyncAgain(ctx context.Context, credential string, watch *Watch) (controlapi.Snapshot, error) {
-	hash := hashOf(purposeCredential, credential)
-	return s.read(credentialTurn(ctx, hash), hash, watch.computer)
+// syncAgain is sync for who was told already, and does not count as asking.
+func (s *Agents) syncAgain(ctx context.Context, t *telling) (controlapi.Snapshot, error) {
+	hash := hashOf(purposeCredential, t.credential)
+	return s.read(credentialTurn(ctx, hash), hash, t.computer)
 }
 
 // computerOf is whose credential has this hash, if it is good: to be looked at again

@@ -47,14 +47,18 @@ func TestSyncIsOneStatement(t *testing.T) {
 	e := b.owner()
 	bob := b.member(e.Computer.ID, "bob@example.com")
 	from := netip.MustParseAddr("192.0.2.1")
+	asks := func(credential string) *telling {
+		return &telling{agents: b.Agents, credential: credential, client: from, looking: true}
+	}
 	sync := func(node *Service, what string, want asked) (out controlapi.Snapshot) {
 		t.Helper()
 		store.views, store.of, store.updates = 0, 0, 0
-		watch, out, err := node.Agents.Sync(t.Context(), e.Credential, from)
+		told := asks(e.Credential)
+		out, err := node.Agents.sync(t.Context(), told)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		watch.Stop()
+		told.unwatch()
 		if store.views != want.views || store.of != want.of || store.updates != want.updates {
 			t.Errorf("%s: %d views, %d statements, %d updates", what, store.views, store.of, store.updates)
 		}
@@ -77,8 +81,9 @@ func TestSyncIsOneStatement(t *testing.T) {
 	}
 	sync(b.node(), "of a computer with clients, by another node", asked{of: 2})
 
-	watch := b.watch(e.Computer.ID)
-	again := func() error { _, err := b.Agents.SyncAgain(t.Context(), e.Credential, watch); return err }
+	told := asks(e.Credential)
+	ok[controlapi.Snapshot](t)(b.Agents.sync(t.Context(), told))
+	again := func() error { _, err := b.Agents.syncAgain(t.Context(), told); return err }
 	store.of = 0
 	if err := again(); err != nil || store.of != 1 {
 		t.Errorf("looking again: %d statements, %v", store.of, err)
@@ -90,7 +95,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	}
 
 	store.of = 0
-	_, _, err := b.Agents.Sync(t.Context(), strings.Repeat("x", tokenLen), from)
+	_, err := b.Agents.sync(t.Context(), asks(strings.Repeat("x", tokenLen)))
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	if store.of != 1 || store.views != 0 {
 		t.Errorf("a stranger: %d statements, %d views", store.of, store.views)
@@ -99,11 +104,11 @@ func TestSyncIsOneStatement(t *testing.T) {
 	// What the node remembers opens nothing.
 	programs.Must(t, b.Agents.EndCredential(t.Context(), e.Credential))
 	wantRefusal(t, again(), controlapi.CodeUnauthorized)
-	_, _, err = b.Agents.Sync(t.Context(), e.Credential, from)
+	_, err = b.Agents.sync(t.Context(), asks(e.Credential))
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	_, err = b.Agents.Authenticate(t.Context(), e.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
-	watch.Stop()
+	told.unwatch()
 	if n := len(b.Agents.watchers.byComputer); n != 0 {
 		t.Errorf("%d watches are left", n)
 	}
@@ -172,16 +177,11 @@ func TestSnapshotSaysWhichGrantsHold(t *testing.T) {
 	bob, ann := b.member(e.Computer.ID, "bob@example.com"), b.member(e.Computer.ID, "ann@example.com")
 	native, web, other := b.registeredAt("com.example.native:/cb"), b.registered(), b.registered()
 	watch := b.watch(e.Computer.ID)
-	defer watch.Stop()
+	defer watch.unwatch()
 	last := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 	look := func(what string, anew bool) controlapi.Snapshot {
 		t.Helper()
-		told := false
-		select {
-		case <-watch.Changed:
-			told = true
-		default:
-		}
+		told := watch.woken()
 		now := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 		if told != anew || (now.Version != last.Version) != anew || (now.Grants != last.Grants) != anew {
 			t.Errorf("%s: told %v, grants %q and before %q", what, told, now.Grants, last.Grants)

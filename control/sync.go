@@ -36,93 +36,48 @@ const (
 // normal; beyond the bound the oldest gives way.
 const syncsPerComputer = 4
 
-// Watch reports changes of one computer's snapshot. Stop must be called.
-type Watch struct {
-	// Changed receives after each change made since the watch began; several
-	// changes may be reported as one.
-	Changed <-chan struct{}
-	// Replaced is closed when a newer watch took this one's place.
-	Replaced <-chan struct{}
-
-	computer string
-	changed  chan struct{}
-	replaced chan struct{}
-	telling  *telling // is told instead, and the channels are nil; nil for none
-	owner    *watchers
-
-	hash    string    // of the credential of an agent that is told; guarded by owner.mu until told
-	checked time.Time // when that was good; the looking goroutine owns it after that
-}
-
-// Stop ends the watch.
-func (w *Watch) Stop() { w.owner.remove(w) }
-
-// watchers are the watches of this process.
+// watchers are who is told by this process.
 type watchers struct {
 	mu         sync.Mutex
-	byComputer map[string][]*Watch // guarded by mu; oldest first
-	step       context.Context     // guarded by mu; see inStep
-	lose       func()              // guarded by mu; ends step
+	byComputer map[string][]*telling // guarded by mu; oldest first
+	step       context.Context       // guarded by mu; see inStep
+	lose       func()                // guarded by mu; ends step
 }
 
-// add begins to watch a computer, for who is told where that is not nil. Changes before
-// that are not reported, so the snapshot is read afterwards.
-func (ws *watchers) add(computerID string, told *telling) *Watch {
-	w := &Watch{computer: computerID, telling: told, owner: ws}
-	if told == nil {
-		w.changed, w.replaced = make(chan struct{}, 1), make(chan struct{})
-		w.Changed, w.Replaced = w.changed, w.replaced
-	}
+// add has who is told woken by each change of a computer. Changes before that wake nobody,
+// so the snapshot is read afterwards.
+func (ws *watchers) add(computerID string, t *telling) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byComputer == nil {
-		ws.byComputer = map[string][]*Watch{}
+		ws.byComputer = map[string][]*telling{}
 	}
+	t.computer = computerID
 	list := ws.byComputer[computerID]
 	if len(list) >= syncsPerComputer {
-		list[0].replace()
+		list[0].end(notHere())
 		list = slices.Delete(list, 0, 1)
 	}
-	ws.byComputer[computerID] = append(list, w)
-	return w
+	ws.byComputer[computerID] = append(list, t)
 }
 
-func (ws *watchers) remove(w *Watch) {
+func (ws *watchers) remove(t *telling) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	list := slices.DeleteFunc(ws.byComputer[w.computer], func(o *Watch) bool { return o == w })
+	list := slices.DeleteFunc(ws.byComputer[t.computer], func(o *telling) bool { return o == t })
 	if len(list) == 0 {
-		delete(ws.byComputer, w.computer)
+		delete(ws.byComputer, t.computer)
 		return
 	}
-	ws.byComputer[w.computer] = list
+	ws.byComputer[t.computer] = list
 }
 
 func (ws *watchers) wake(computerID string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for _, w := range ws.byComputer[computerID] {
-		w.wake()
+	for _, t := range ws.byComputer[computerID] {
+		t.wake()
 	}
-}
-
-func (w *Watch) wake() {
-	if w.telling != nil {
-		w.telling.wake()
-		return
-	}
-	select {
-	case w.changed <- struct{}{}:
-	default: // it has one to read already
-	}
-}
-
-func (w *Watch) replace() {
-	if w.telling != nil {
-		w.telling.end(notHere())
-		return
-	}
-	close(w.replaced)
 }
 
 // watched are the computers somebody watches, in order.
@@ -247,18 +202,11 @@ func (s *Agents) readVersions(ctx context.Context, m *missing) {
 	}
 }
 
-// watches says whether a sync of a computer waits here.
+// watches says whether an agent of a computer is told here.
 func (ws *watchers) watches(computerID string) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return len(ws.byComputer[computerID]) > 0
-}
-
-// tellsOf says whether an agent of a computer is told here.
-func (ws *watchers) tellsOf(computerID string) bool {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return slices.ContainsFunc(ws.byComputer[computerID], func(w *Watch) bool { return w.telling != nil })
 }
 
 // relaysFor are the relays that the agent of a computer is given.

@@ -44,8 +44,8 @@ func TestEveryChangeIsTold(t *testing.T) {
 	other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	b.apps(e, "app1", "app2")
 	watch, bystander := b.watch(e.Computer.ID), b.watch(other.Computer.ID)
-	defer watch.Stop()
-	defer bystander.Stop()
+	defer watch.unwatch()
+	defer bystander.unwatch()
 	id, account := e.Computer.ID, ""
 	version := ""
 	for _, step := range []struct {
@@ -82,9 +82,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		select {
-		case <-watch.Changed: // before the call returned
-		default:
+		if !watch.woken() { // before the call returned
 			t.Errorf("%s was not told", step.name)
 		}
 		s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), id))
@@ -93,10 +91,8 @@ func TestEveryChangeIsTold(t *testing.T) {
 		}
 		version = s.Version
 	}
-	select {
-	case <-bystander.Changed:
+	if bystander.woken() {
 		t.Error("another computer was told")
-	default:
 	}
 }
 
@@ -104,20 +100,13 @@ func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := b.watch("x")
-	defer first.Stop()
 	for range syncsPerComputer {
-		select {
-		case <-first.Replaced:
+		if first.why != nil {
 			t.Fatal("replaced too early")
-		default:
 		}
-		defer b.watch("x").Stop()
+		b.watch("x")
 	}
-	select {
-	case <-first.Replaced:
-	default:
-		t.Error("the oldest watch was not replaced")
-	}
+	wantRefusal(t, first.why, controlapi.CodeUnavailable)
 }
 
 // Two nodes on one store: what one changes, a sync waiting at the other hears of.
@@ -128,20 +117,12 @@ func TestOtherNodesChangesAreSeen(t *testing.T) {
 	other := a.node()
 	e := a.owner()
 	watch := a.watch(e.Computer.ID)
-	defer watch.Stop()
+	defer watch.unwatch()
 	before := ok[controlapi.Snapshot](t)(a.Agents.Snapshot(t.Context(), e.Computer.ID))
 	programs.Must(t, other.Sessions.SignOutEverywhere(t.Context(), e.AccountID))
-	late := time.After(30 * time.Second)
-	for {
-		select {
-		case <-watch.Changed:
-		case <-late:
-			t.Fatal("the change was not seen")
-		}
-		if s := ok[controlapi.Snapshot](t)(a.Agents.Snapshot(t.Context(), e.Computer.ID)); s.Version != before.Version {
-			return
-		}
-	}
+	programs.Eventually(t, "the change is seen", func() bool {
+		return watch.woken() && ok[controlapi.Snapshot](t)(a.Agents.Snapshot(t.Context(), e.Computer.ID)).Version != before.Version
+	})
 }
 
 // Weakness: where the word was lost that a mail was put, a node that writes mails to files
@@ -255,13 +236,7 @@ func TestDrainEndsSyncsOnly(t *testing.T) {
 	b := newBench(t)
 	b.owner()
 	b.run()
-	select {
-	case <-b.Closing():
-		t.Fatal("closing before it was asked to")
-	default:
-	}
 	b.Drain()
 	b.Drain()
-	<-b.Closing()
 	b.begin("maya@example.com", 1) // and has its mail
 }

@@ -49,9 +49,12 @@ type telling struct {
 	over       func(error)
 
 	// Of who looks.
-	has   string
-	watch *Watch      // nil before the credential was found to be good
-	clock *time.Timer // wakes it; nil until that is needed
+	has      string
+	computer string      // empty before it is found whose the credential is
+	clock    *time.Timer // wakes it; nil until that is needed
+
+	hash    string    // of the credential; guarded by watchers.mu until told
+	checked time.Time // when that was good; the looking goroutine owns it after that
 
 	looks   sync.WaitGroup
 	mu      sync.Mutex // protects what follows
@@ -118,9 +121,9 @@ func (t *telling) look() {
 		if t.clock != nil {
 			t.clock.Stop()
 		}
-		if t.watch != nil {
-			t.watch.Stop()
-			t.agents.seen.note(t.watch.computer, t.agents.now())
+		if t.computer != "" {
+			t.agents.watchers.remove(t)
+			t.agents.seen.note(t.computer, t.agents.now())
 		}
 		if err != errStopped {
 			t.over(err)
@@ -160,16 +163,16 @@ func (t *telling) next(ctx context.Context) error {
 		return elsewhere()
 	default:
 	}
-	first, within := t.watch == nil, readFor
+	first, within := t.computer == "", readFor
 	if first {
 		within = firstFor
 	}
 	var snapshot controlapi.Snapshot
 	err := s.inStep(ctx, within, func(ctx context.Context) (err error) {
 		if first {
-			t.watch, snapshot, err = s.sync(ctx, t.credential, t.client, t)
+			snapshot, err = s.sync(ctx, t)
 		} else {
-			snapshot, err = s.SyncAgain(ctx, t.credential, t.watch)
+			snapshot, err = s.syncAgain(ctx, t)
 		}
 		return err
 	})
@@ -177,7 +180,7 @@ func (t *telling) next(ctx context.Context) error {
 		return err
 	}
 	if first {
-		s.watchers.tells(t.watch, hashOf(purposeCredential, t.credential), s.now().Add(-rand.N(checkAgainAfter)))
+		s.watchers.tells(t, hashOf(purposeCredential, t.credential), s.now().Add(-rand.N(checkAgainAfter)))
 	}
 	switch {
 	case snapshot.Version != t.has:

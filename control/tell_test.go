@@ -261,13 +261,13 @@ func TestStopWhileItIsTold(t *testing.T) {
 		case 1:
 			others.Go(b.Agents.watchers.endTold)
 		case 2:
-			var newer []*Watch
+			var newer []*telling
 			for range syncsPerComputer {
 				newer = append(newer, b.watch(e.Computer.ID))
 			}
 			others.Go(func() {
 				for _, w := range newer {
-					w.Stop()
+					w.unwatch()
 				}
 			})
 		}

@@ -14,8 +14,8 @@ const (
 	// maxFailStatic is the most, and what holds unless the owner chose less.
 	maxFailStatic = 24 * time.Hour
 
-	// minFailStatic is the least that can be had: a healthy control plane may answer
-	// as seldom as every controlapi.SyncWait.
+	// minFailStatic is the least that can be had: a healthy control plane may be heard as
+	// seldom as every tunnelwire.BeatAsleep.
 	minFailStatic = time.Minute
 
 	// setBack is how much earlier than the end of the last run a run may begin, since

@@ -13,7 +13,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/settings"
-	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/broadcast"
 	"porchlight/test/programs"
 )
@@ -111,8 +111,8 @@ func TestADayOfSyncFailures(t *testing.T) {
 			return cut
 		}
 		healthy := func(d time.Duration) {
-			for range int(d / controlapi.SyncWait) {
-				time.Sleep(controlapi.SyncWait)
+			for range int(d / tunnelwire.BeatAsleep) {
+				time.Sleep(tunnelwire.BeatAsleep)
 				a.Touch()
 			}
 		}

@@ -26,7 +26,6 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
 	"porchlight/control"
-	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/relay"
@@ -193,7 +192,6 @@ func (p *controlPlane) build(ctx context.Context, cfg Config, addr string, port 
 		},
 		Relay:    relay.Config{TLS: authTLS(p.ca, cfg.Agent.Log), Grace: cmp.Or(cfg.grace, relayGrace)},
 		Tunnel:   addr,
-		SyncBeat: controlapi.LocalBeat,
 		KeptMail: "porchlight outbox",
 		RootPEM:  p.ca.RootPEM(),
 		Log:      cfg.Agent.Log,

@@ -12,6 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
@@ -146,7 +147,7 @@ func (s *scene) openAll(t *testing.T) {
 func (s *scene) cutOff(t *testing.T) {
 	t.Helper()
 	s.controlPlane.store.Close()
-	for began := time.Now(); time.Since(began) < 2*controlapi.SyncWait; time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < 2*tunnelwire.SilenceAsleep; time.Sleep(5 * time.Millisecond) {
 		if state, err := s.house.owner.State(t.Context()); err == nil && state.AccessUntil != nil {
 			return
 		}

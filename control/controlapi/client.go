@@ -2,13 +2,11 @@ package controlapi
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -32,18 +30,13 @@ const MaxAnswer = 8 << 20
 type Client struct {
 	BaseURL    string // the auth URL, for example https://control.localhost:8443
 	Credential string // the device credential
-	// HTTP does the requests; nil means one with NewTransport(nil). It should
-	// have no Timeout, which would end waiting syncs.
+	// HTTP does the requests; nil means one with NewTransport(nil).
 	HTTP *http.Client
 
 	// OnClock is told with each answer how far the control plane's clock is at
 	// least ahead of this computer's, negative where it is behind; 0 where the
 	// answer's Date shows no difference. nil for not.
 	OnClock func(ahead time.Duration)
-
-	// Silence stands in for SyncSilence where the control plane is this process, and
-	// beats seldom; 0 otherwise.
-	Silence time.Duration
 }
 
 // idleWait is how long a connection waits for the next request: a computer whose sync the
@@ -52,8 +45,8 @@ const idleWait = 10 * time.Second
 
 // NewTransport makes a transport for a Client, its own so that its connections
 // are closed with it. It trusts roots, or those of the system when nil. HTTP/2
-// is off: a waiting sync is to have a connection of its own, whose failing is
-// noticed and concerns nothing else.
+// is off: a request is to have a connection of its own, whose failing concerns nothing
+// else.
 func NewTransport(roots *x509.CertPool) *http.Transport {
 	return &http.Transport{
 		DialContext:           DialContext,
@@ -65,47 +58,6 @@ func NewTransport(roots *x509.CertPool) *http.Transport {
 		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
 		Proxy:                 http.ProxyFromEnvironment,
 	}
-}
-
-// Sync waits until the computer's snapshot is another one than version, which
-// is Snapshot.Version of the last answer or empty, for at most SyncWait; then
-// the answer has Unchanged set. It fails when the control plane has been silent
-// for SyncSilence.
-func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
-	limit := cmp.Or(c.Silence, SyncSilence)
-	silent := fmt.Errorf("nothing was heard for %v", limit)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timer := time.AfterFunc(limit, func() { cancel(silent) })
-	defer timer.Stop()
-
-	req, err := c.request(ctx, http.MethodGet, PathSync, nil)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	if version != "" {
-		req.Header.Set("If-None-Match", strconv.Quote(version))
-	}
-	var out struct {
-		Snapshot
-		Error
-		Seconds int `json:"retryAfter"`
-	}
-	err = c.do(req, &out, func() { timer.Reset(limit) })
-	if context.Cause(ctx) == silent && c.HTTP != nil {
-		// Other connections that rest are as dead, and the next try would wait
-		// in vain on one of them.
-		c.HTTP.CloseIdleConnections()
-	}
-	if err == nil && out.Code != "" {
-		// It was refused after its status and its headers were sent.
-		if out.Code == CodeUnauthorized {
-			out.HTTPStatus = http.StatusUnauthorized
-		}
-		out.RetryAfter = RetryAfter(out.Seconds)
-		return Snapshot{}, &out.Error
-	}
-	return out.Snapshot, err
 }
 
 // Answers says whether the control plane answers, by what costs it nothing.
@@ -141,7 +93,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 	if err != nil {
 		return err
 	}
-	return c.do(req, answer, nil)
+	return c.do(req, answer)
 }
 
 // ask is call for an answer of one kind.
@@ -171,9 +123,8 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 	return req, nil
 }
 
-// do sends a request and decodes the answer into out unless that is nil. heard
-// is called whenever something of the answer arrives.
-func (c *Client) do(req *http.Request, out any, heard func()) error {
+// do sends a request and decodes the answer into out unless that is nil.
+func (c *Client) do(req *http.Request, out any) error {
 	httpClient := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the credential goes to BaseURL only
 	}}
@@ -194,10 +145,6 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 		c.OnClock(ClockAhead(date, asked, time.Now()))
 	}
 	body := io.Reader(io.LimitReader(resp.Body, MaxAnswer))
-	if heard != nil {
-		heard()
-		body = &listener{body, heard}
-	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return refusal(resp, body)
 	}
@@ -205,7 +152,7 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 	if out == nil {
 		unasked, err = io.Copy(io.Discard, body)
 	} else {
-		err = json.NewDecoder(body).Decode(out) // skips the white space of the beat
+		err = json.NewDecoder(body).Decode(out)
 	}
 	switch before := resp.Header.Get(HeaderProtocol) == ""; {
 	case err != nil:
@@ -226,20 +173,6 @@ func ClockAhead(date, asked, answered time.Time) time.Duration {
 		return least
 	}
 	return min(0, date.Add(time.Second).Sub(asked))
-}
-
-// listener calls heard for every byte that arrives.
-type listener struct {
-	io.Reader
-	heard func()
-}
-
-func (l *listener) Read(p []byte) (int, error) {
-	n, err := l.Reader.Read(p)
-	if n > 0 {
-		l.heard()
-	}
-	return n, err
 }
 
 // refusal reads the error of an answer.

@@ -30,66 +30,25 @@ func serve(t testing.TB, handler http.HandlerFunc) *Client {
 	return &Client{BaseURL: server.URL + "/", Credential: "the-credential", HTTP: &http.Client{Transport: transport}}
 }
 
-func TestSyncReadsThroughTheBeat(t *testing.T) {
+// What costs a control plane nothing says whether it is there.
+func TestAnswers(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer the-credential" || r.Header.Get("If-None-Match") != `"v1"` || r.URL.Path != PathSync {
-			t.Errorf("the request is %s %v", r.URL, r.Header)
+	there := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path != PathPublicKey {
+			t.Errorf("the request is %s %s", r.Method, r.URL)
 		}
-		for range 5 {
-			io.WriteString(w, " ")
-			http.NewResponseController(w).Flush()
-		}
-		io.WriteString(w, `{"version": "v1", "unchanged": true}`)
+		io.WriteString(w, `{"publicKey": "x"}`)
 	})
-	s, err := c.Sync(t.Context(), "v1")
-	if err != nil || !s.Unchanged || s.Version != "v1" {
-		t.Errorf("got %+v, %v", s, err)
+	if err := there.Answers(t.Context()); err != nil {
+		t.Error(err)
 	}
-}
-
-// A half-open network: the connection stands and says nothing.
-func TestSyncGivesUpOnSilence(t *testing.T) {
-	t.Parallel()
-	for name, speak := range map[string]func(w http.ResponseWriter){
-		"before the headers": func(http.ResponseWriter) {},
-		"after a beat": func(w http.ResponseWriter) {
-			io.WriteString(w, " ")
-			http.NewResponseController(w).Flush()
-		},
-		"within the answer": func(w http.ResponseWriter) {
-			io.WriteString(w, `{"version": "v`)
-			http.NewResponseController(w).Flush()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				speak(w)
-				<-r.Context().Done() // until the client has gone
-			})
-			c.Silence = 50 * time.Millisecond
-			_, err := c.Sync(t.Context(), "v1")
-			var e *Error
-			if !errors.As(err, &e) || e.Code != CodeUnavailable || !strings.Contains(e.Unwrap().Error(), "nothing was heard") {
-				t.Errorf("got %v (%v)", err, errors.Unwrap(err))
-			}
-		})
-	}
-}
-
-func TestSyncEndsWithItsContext(t *testing.T) {
-	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, " ")
-		http.NewResponseController(w).Flush()
+	silent := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	})
-	_, err := c.Sync(ctx, "")
 	var e *Error
-	if !errors.Is(err, context.Canceled) || !errors.As(err, &e) {
+	if err := silent.Answers(ctx); !errors.Is(err, context.Canceled) || !errors.As(err, &e) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -20,13 +20,13 @@ import (
 
 // Paths under the auth URL.
 const (
-	PathSync      = "/v1/sync"        // GET, waits: Snapshot
-	PathApps      = "/v1/apps"        // PUT Apps: what this computer has approved
-	PathVisits    = "/v1/visits"      // POST Redeem: Visitor
-	PathPublicKey = "/auth/pubkey"    // GET, no authentication: PublicKey
-	PathKeySet    = "/auth/jwks.json" // GET, no authentication: KeySet
-	PathVisit     = "/visit"          // where a browser without a session is sent
-	TunnelALPN    = "porchlight-tunnel/3"
+	PathSyncBefore = "/v1/sync"        // GET: what agents of before version 0.1.0 ask
+	PathApps       = "/v1/apps"        // PUT Apps: what this computer has approved
+	PathVisits     = "/v1/visits"      // POST Redeem: Visitor
+	PathPublicKey  = "/auth/pubkey"    // GET, no authentication: PublicKey
+	PathKeySet     = "/auth/jwks.json" // GET, no authentication: KeySet
+	PathVisit      = "/visit"          // where a browser without a session is sent
+	TunnelALPN     = "porchlight-tunnel/3"
 )
 
 // What agents of before version 0.1.0 speak, which are told to update: TunnelsBefore, and
@@ -53,18 +53,6 @@ const (
 
 // CallbackPath is where a visitor's browser returns on an app's host.
 const CallbackPath = "/.porchlight/callback"
-
-// Sync timing: the answer may wait up to SyncWait; a byte of white space comes
-// every SyncBeat; an agent that reads nothing for SyncSilence reconnects.
-const (
-	SyncWait    = 25 * time.Second
-	SyncBeat    = 2 * time.Second
-	SyncSilence = 5 * time.Second
-	// In local mode agent and control plane are one process, between which no
-	// connection breaks, and an idle computer is to sleep: no beat comes but the first.
-	LocalBeat    = SyncWait
-	LocalSilence = 2 * SyncWait
-)
 
 // Role of a person on one computer.
 type Role string
@@ -145,14 +133,11 @@ type Relay struct {
 	ServerName string `json:"serverName"` // name its certificate must hold
 }
 
-// Snapshot answers the waiting sync: everything the agent needs to decide who may
-// open what without asking again.
-//
-// The answer's body is any amount of leading white space (the beat) and then
-// this object. With Unchanged set only Version is filled: the version the agent
-// sent in If-None-Match still holds.
+// Snapshot is what a sync tells: everything the agent needs to decide who may open what
+// without asking again. With Unchanged set only Version is filled, the one the agent sent,
+// which still holds.
 type Snapshot struct {
-	Version   string `json:"version"` // opaque, also the ETag
+	Version   string `json:"version"` // opaque
 	Unchanged bool   `json:"unchanged,omitempty"`
 	// Change counts the changes of this computer, within one Line: a snapshot with a lower
 	// number than the last of the same line is an older one. A line ends where rows are

@@ -78,6 +78,6 @@ func unauthenticated[Answer any](ctx context.Context, c *Client, path string, bo
 		return out, err
 	}
 	req.Header.Del("Authorization")
-	err = c.do(req, &out, nil)
+	err = c.do(req, &out)
 	return out, err
 }

@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -33,9 +34,9 @@ func TestControlPlaneOfBefore(t *testing.T) {
 			w.WriteHeader(tt.status)
 			io.WriteString(w, tt.body)
 		})
-		_, synced := c.Sync(t.Context(), "")
+		answers := c.Answers(t.Context())
 		_, enrolled := c.Enrol(t.Context(), EnrolRequest{})
-		for _, err := range []error{synced, enrolled, c.RevokePassword(t.Context(), "x")} {
+		for _, err := range []error{answers, enrolled, c.RevokePassword(t.Context(), "x")} {
 			e, ok := err.(*Error)
 			if !ok || e.Code != CodeUnavailable || errors.Is(err, ErrOfBefore) != tt.before || strings.Contains(e.Message, "before 0.1.0") != tt.before {
 				t.Errorf("%d %s: %v", tt.status, tt.body, err)
@@ -48,11 +49,9 @@ func TestControlPlaneOfBefore(t *testing.T) {
 // later control plane tells its later agents.
 func TestSnapshotOfALaterVersion(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, ` {"version": "v1", "later": {"a": [1]}, "computer": {"id": "c", "later": 1},
-			"passwords": [{"id": "p", "accountId": "a", "appId": "app1", "hash": "h", "later": null}]}`)
-	})
-	s, err := c.Sync(t.Context(), "")
+	var s Snapshot
+	err := json.Unmarshal([]byte(`{"version": "v1", "later": {"a": [1]}, "computer": {"id": "c", "later": 1},
+		"passwords": [{"id": "p", "accountId": "a", "appId": "app1", "hash": "h", "later": null}]}`), &s)
 	if err != nil || s.Version != "v1" || s.Computer.ID != "c" || len(s.Passwords) != 1 || s.Passwords[0].Hash != "h" {
 		t.Errorf("got %+v, %v", s, err)
 	}

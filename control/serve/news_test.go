@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
 	"porchlight/test/programs"
 )
@@ -37,16 +38,16 @@ func TestNewsOfAnotherNode(t *testing.T) {
 		short := fmt.Sprintf("computer%d", i/10)
 		added, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short)
 		programs.Must(t, err)
-		w, _, err := two.Agents.Sync(t.Context(), added.Credential, netip.Addr{})
-		programs.Must(t, err)
+		told, over := make(chan controlapi.Snapshot, 100), make(chan error, 1)
+		defer two.Agents.Tell(added.Credential, netip.Addr{}, "", func(s controlapi.Snapshot) error { told <- s; return nil }, func(err error) { over <- err })()
+		<-told
 		programs.MustDo(t)(one.Computers.Ensure(t.Context(), "anna@porch.test", short))
 		durable := time.Now()
 		select {
-		case <-w.Changed:
+		case <-over: // that credential has another in its place
 		case <-time.After(programs.Patience):
 			t.Fatal("a change is not seen at the other node")
 		}
-		w.Stop()
 		took = append(took, time.Since(durable))
 	}
 	slices.Sort(took)

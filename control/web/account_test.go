@@ -133,7 +133,7 @@ func TestLeaveOnTheDashboard(t *testing.T) {
 		}
 	}
 	goldenPage(t, "account-leave", b.get("/account/leave?computer=maya").want(t, http.StatusOK).body)
-	_, next := waitForNext(t, r.client())
+	_, next := r.waitForNext()
 	b.post("/account/leave", "computer", "maya").to(t)
 	if s := <-next; !slices.ContainsFunc(s.People, func(q controlapi.Person) bool {
 		return q.AccountID == p.AccountID && q.Status == controlapi.PersonRemoved
@@ -225,8 +225,7 @@ func TestSignOutOtherBrowsers(t *testing.T) {
 	if got := len(sessionField.FindAllString(b.get("/account").want(t, http.StatusOK).body, -1)); got != 1 {
 		t.Errorf("%d others are left", got)
 	}
-	has, err := r.client().Sync(t.Context(), "")
-	programs.Must(t, err)
+	has, next := r.waitForNext()
 	b.post("/account/sessions/end", "others", "yes").to(t)
 	b.get("/account").want(t, http.StatusOK)
 	for _, who := range []*browser{second, third} {
@@ -234,8 +233,8 @@ func TestSignOutOtherBrowsers(t *testing.T) {
 			t.Errorf("another browser gets %s", to)
 		}
 	}
-	if after, err := r.client().Sync(t.Context(), has.Version); err != nil || after.Version == has.Version {
-		t.Errorf("the agent hears %+v, %v", after, err)
+	if after := <-next; after.err != nil || after.Version == has.Version {
+		t.Errorf("the agent hears %+v", after)
 	}
 }
 
@@ -422,9 +421,7 @@ func TestSyncTellsOfFormerOwner(t *testing.T) {
 	programs.Must(t, r.svc.Accounts.Remove(t.Context(), "maya@example.com"))
 	e, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya") // another account of the same address
 	programs.Must(t, err)
-	c := r.client()
-	c.Credential = e.Credential
-	if s, err := c.Sync(t.Context(), ""); err != nil || !s.Computer.Former {
-		t.Errorf("it is told %+v, %v", s.Computer, err)
+	if s := r.first(tells(t, r.svc, e.Credential)); !s.Computer.Former {
+		t.Errorf("it is told %+v", s.Computer)
 	}
 }

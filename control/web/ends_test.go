@@ -12,6 +12,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
 	"porchlight/internal/words"
+	"porchlight/test/programs"
 )
 
 // A share that ends, on each store: a sync that waits brings it at the moment, to an
@@ -55,27 +56,23 @@ func TestSharesEnd(t *testing.T) {
 			if err != nil || !kept.Until["app1"].Equal(end) {
 				t.Fatalf("given again without an end: %+v, %v", kept, err)
 			}
-			s, err := c.Sync(ctx, "")
-			if err != nil || !row(s).Until["app1"].Equal(end) {
-				t.Fatalf("synced %+v, %v", s, err)
+			first, next := r.waitForNext()
+			s := synced{first, nil}
+			if !row(s.Snapshot).Until["app1"].Equal(end) {
+				t.Fatalf("synced %+v", s)
 			}
 			end = soon(t, func(end string) error {
 				_, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: end})
 				return err
 			})
-			for len(row(s).Apps) == 2 {
-				version := s.Version
-				if s, err = c.Sync(ctx, version); err != nil {
-					t.Fatal(err)
-				}
-				if s.Unchanged {
-					t.Fatal("the sync waited in vain for the end")
-				}
+			for len(row(s.Snapshot).Apps) == 2 {
+				s = <-next
+				programs.Must(t, s.err)
 			}
 			if early := time.Until(end); early > 0 {
 				t.Errorf("it ended %v too early", early)
 			}
-			if p := row(s); !slices.Equal(p.Apps, []string{"app2"}) || len(p.Until) != 0 || !p.Ended["app1"].Equal(end) || p.Status != controlapi.PersonActive || p.Epoch != bob.Epoch {
+			if p := row(s.Snapshot); !slices.Equal(p.Apps, []string{"app2"}) || len(p.Until) != 0 || !p.Ended["app1"].Equal(end) || p.Status != controlapi.PersonActive || p.Epoch != bob.Epoch {
 				t.Errorf("ended as %+v", p)
 			}
 			again, err := c.Invite(ctx, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}, Until: controlapi.UntilNever})
@@ -110,19 +107,15 @@ func TestSharesEndOnAnotherNode(t *testing.T) {
 	a := newRigOn(t, openStore(t, database), shared)
 	bob := a.member("bob@example.com", "app1")
 	b := newRigOn(t, openStore(t, database), shared)
-	c := b.client() // of the same computer, with its newest credential
 	end := soon(t, func(end string) error {
 		_, err := a.svc.People.SetAccess(t.Context(), b.owner.Computer.ID, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: end})
 		return err
 	})
 	a.stop()
-	open := true
-	for version := ""; open; {
-		s, err := c.Sync(t.Context(), version)
-		if err != nil || s.Unchanged {
-			t.Fatalf("synced %+v, %v", s, err)
-		}
-		version = s.Version
+	open, told := true, tells(t, b.svc, b.owner.Credential) // of the same computer, with its newest credential
+	for open {
+		s := <-told
+		programs.Must(t, s.err)
 		open = slices.ContainsFunc(s.People, func(p controlapi.Person) bool { return slices.Contains(p.Apps, "app1") })
 	}
 	if early := time.Until(end); early > 0 {

@@ -120,10 +120,8 @@ func connectAComputer(t *testing.T, r *rig) {
 	if got.Email != "maya@example.com" || got.AccountID != r.owner.AccountID || got.Computer.Host != "study.localhost:8443" {
 		t.Fatalf("got %+v", got)
 	}
-	device := &controlapi.Client{BaseURL: authURL, Credential: got.Credential, HTTP: &http.Client{Transport: r.transport()}}
-	snapshot, err := device.Sync(t.Context(), "")
-	if err != nil || snapshot.Computer != got.Computer || len(snapshot.People) != 1 {
-		t.Errorf("its snapshot is %+v, %v", snapshot, err)
+	if snapshot := r.first(tells(t, r.svc, got.Credential)); snapshot.Computer != got.Computer || len(snapshot.People) != 1 {
+		t.Errorf("its snapshot is %+v", snapshot)
 	}
 	if people, err := r.client().People(t.Context()); err != nil || people.Name != "maya" {
 		t.Errorf("the computer that was there has %+v, %v", people, err)
@@ -148,7 +146,8 @@ func TestEnrolmentAcrossNodes(t *testing.T) {
 	at := func(r *rig) *controlapi.Client {
 		return &controlapi.Client{BaseURL: authURL, Credential: got.Credential, HTTP: &http.Client{Transport: r.transport()}}
 	}
-	_, next := waitForNext(t, at(two))
+	next := tells(t, two.svc, got.Credential)
+	two.first(next)
 	programs.Must(t, at(one).EndCredential(t.Context()))
 	wantError(t, (<-next).err, controlapi.CodeUnauthorized)
 	late := time.After(30 * time.Second)
@@ -228,7 +227,7 @@ func TestReplaceAComputer(t *testing.T) {
 		t.Error("the computer was cut off before the other one arrived")
 	}
 
-	_, next := waitForNext(t, r.client())
+	_, next := r.waitForNext()
 	got, err := r.poll(started)
 	if err != nil || got.Computer.ID != r.owner.Computer.ID {
 		t.Fatalf("got %+v, %v", got, err)
@@ -236,10 +235,7 @@ func TestReplaceAComputer(t *testing.T) {
 	if gone := ended.all(); !slices.Equal(gone, []string{r.owner.Computer.ID}) {
 		t.Errorf("told of %v", gone)
 	}
-	e := wantError(t, (<-next).err, controlapi.CodeUnauthorized)
-	if e.HTTPStatus != http.StatusUnauthorized {
-		t.Errorf("the waiting sync ended with %+v", e)
-	}
+	wantError(t, (<-next).err, controlapi.CodeUnauthorized)
 	_, err = r.client().People(t.Context())
 	wantError(t, err, controlapi.CodeUnauthorized)
 }

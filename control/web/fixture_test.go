@@ -179,23 +179,42 @@ func (r *rig) client() *controlapi.Client {
 	return &controlapi.Client{BaseURL: authURL, Credential: r.owner.Credential, HTTP: &http.Client{Transport: r.transport()}}
 }
 
-// synced is what a waiting sync brought.
+// synced is what an agent is told, or why it is told no more.
 type synced struct {
 	controlapi.Snapshot
 	err error
 }
 
+// tells tells the agent with a credential until the test is over.
+func tells(t testing.TB, svc *control.Service, credential string) <-chan synced {
+	told := make(chan synced, 100)
+	stop := svc.Agents.Tell(credential, netip.Addr{}, "", func(s controlapi.Snapshot) error {
+		told <- synced{s, nil}
+		return nil
+	}, func(err error) { told <- synced{err: err} })
+	t.Cleanup(stop)
+	return told
+}
+
 // waitForNext takes the snapshot of the moment, and waits for the next one.
-func waitForNext(t testing.TB, c *controlapi.Client) (has controlapi.Snapshot, next <-chan synced) {
-	t.Helper()
-	has, err := c.Sync(t.Context(), "")
-	programs.Must(t, err)
-	waiting := make(chan synced, 1)
-	go func() {
-		s, err := c.Sync(t.Context(), has.Version)
-		waiting <- synced{s, err}
-	}()
-	return has, waiting
+func (r *rig) waitForNext() (has controlapi.Snapshot, next <-chan synced) {
+	r.t.Helper()
+	next = tells(r.t, r.svc, r.owner.Credential)
+	return r.first(next), next
+}
+
+// first is the first snapshot that is told.
+func (r *rig) first(told <-chan synced) controlapi.Snapshot {
+	r.t.Helper()
+	first := <-told
+	programs.Must(r.t, first.err)
+	return first.Snapshot
+}
+
+// snapshot is that of the moment.
+func (r *rig) snapshot() controlapi.Snapshot {
+	r.t.Helper()
+	return r.first(tells(r.t, r.svc, r.owner.Credential))
 }
 
 // publicKey asks for the key that verifies access tokens, as anybody may.

@@ -124,13 +124,14 @@ func TestHerd(t *testing.T) {
 		credentials = append(credentials, must(near.Computers.Ensure(t.Context(), owner, fmt.Sprintf("c%d", n))).Credential)
 	}
 
-	// A machine so busy that beats are late is one whose clock is too fast. What is wrong is
-	// wrong with everything slower, too.
+	// On a busy machine the clock is too fast. What is wrong is wrong with everything slower,
+	// too.
 	var wrong []string
 	for _, patience := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		store := &askedStore{Store: openStore(t, far(t, direct, patience/100)+"&pool_max_conns=2")}
-		server := httptest.NewServer(New(node(store), Config{SyncBeat: patience / 10}))
-		wrong = herdAt(t, server.URL, store, credentials, hoards, patience)
+		svc := node(store)
+		server := httptest.NewServer(New(svc, Config{}))
+		wrong = herdAt(t, svc, server.URL, store, credentials, hoards)
 		server.Close()
 		if len(wrong) == 0 {
 			return
@@ -142,21 +143,18 @@ func TestHerd(t *testing.T) {
 
 // herdAt has all computers come back to a server at once, the first of them a hoarder,
 // and says what should not have been.
-func herdAt(t *testing.T, url string, store *askedStore, credentials []string, hoards int64, patience time.Duration) (wrong []string) {
+func herdAt(t *testing.T, svc *control.Service, url string, store *askedStore, credentials []string, hoards int64) (wrong []string) {
 	t.Helper()
 	computers := int64(len(credentials) - 1)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	client := func(credential string) *controlapi.Client {
-		return &controlapi.Client{BaseURL: url, Credential: credential, HTTP: &http.Client{Transport: transport}, Silence: patience}
-	}
 	herd := func() {
 		var n atomic.Int64
 		var wg sync.WaitGroup
 		for _, credential := range credentials[1:] {
-			wg.Go(func() { n.Add(comeBack(ctx, t, client(credential))) })
+			wg.Go(func() { n.Add(comeBack(ctx, t, svc, credential)) })
 		}
 		wg.Wait()
 		if n.Load() > computers*6/5 {
@@ -164,7 +162,7 @@ func herdAt(t *testing.T, url string, store *askedStore, credentials []string, h
 		}
 	}
 
-	hoarder := client(credentials[0])
+	hoarder := &controlapi.Client{BaseURL: url, Credential: credentials[0], HTTP: &http.Client{Transport: transport}}
 	must(hoarder.People(ctx))
 	before := store.asked.Load()
 	var had atomic.Int64
@@ -195,12 +193,16 @@ func herdAt(t *testing.T, url string, store *askedStore, credentials []string, h
 }
 
 // comeBack syncs until it is told something, and says how often it tried.
-func comeBack(ctx context.Context, t *testing.T, c *controlapi.Client) (tried int64) {
+func comeBack(ctx context.Context, t *testing.T, svc *control.Service, credential string) (tried int64) {
 	for {
 		tried++
-		snapshot, err := c.Sync(ctx, "")
-		if err == nil && len(snapshot.People) == 1 {
-			return tried
+		var err error
+		select {
+		case s := <-tells(t, svc, credential):
+			if err = s.err; err == nil && len(s.People) == 1 {
+				return tried
+			}
+		case <-ctx.Done():
 		}
 		wait, _ := controlapi.Obey(err, 200*time.Millisecond)
 		select {

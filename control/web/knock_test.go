@@ -35,7 +35,7 @@ func (r *rig) knocking(from controlapi.KnocksFrom) {
 // asking are those the owner is told of.
 func (r *rig) asking() []controlapi.Knock {
 	r.t.Helper()
-	return must(r.client().Sync(r.t.Context(), "")).Knocks
+	return r.snapshot().Knocks
 }
 
 // fields of a form about an app of maya's.

@@ -28,7 +28,6 @@ func TestWhoIsKnown(t *testing.T) {
 
 	own := r.client()
 	knows("a computer", true, func() { must(own.Grants(t.Context())) })
-	knows("its sync", true, func() { must(own.Sync(t.Context(), "")) })
 	own.Credential = strings.Repeat("x", len(own.Credential))
 	knows("a wrong credential", false, func() {
 		if _, err := own.Grants(t.Context()); err == nil {

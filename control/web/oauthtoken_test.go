@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -278,15 +277,12 @@ func specRevokedGrant(t *testing.T) {
 		first := c.grant(b)
 		second := c.refresh(first.RefreshToken).want(t, http.StatusOK).tokens(t)
 		grant := claims(t, second.AccessToken)["grant"].(string)
-		watch, _, err := r.svc.Agents.Sync(t.Context(), r.owner.Credential, netip.Addr{})
-		programs.Must(t, err)
+		_, next := r.waitForNext()
 		revoke(b, grant)
 		for _, token := range []string{second.RefreshToken, first.RefreshToken} {
 			c.refresh(token).refused(t, http.StatusBadRequest, "access_denied")
 		}
-		<-watch.Changed // the agent's waiting sync is answered
-		watch.Stop()
-		snapshot := must(r.client().Sync(t.Context(), ""))
+		snapshot := <-next
 		if !slices.ContainsFunc(snapshot.RevokedGrants, func(g controlapi.RevokedGrant) bool { return g.ID == grant && !g.At.IsZero() }) {
 			t.Errorf("%s: the agent hears of %+v", name, snapshot.RevokedGrants)
 		}

@@ -41,9 +41,7 @@ func (b *browser) makes(app, name string) answer {
 // told is how many passwords the agent is told of.
 func (r *rig) told() []controlapi.AppPassword {
 	r.t.Helper()
-	s, err := r.client().Sync(r.t.Context(), "")
-	programs.Must(r.t, err)
-	return s.Passwords
+	return r.snapshot().Passwords
 }
 
 // From the link of the launcher, through signing in, to a password that is shown
@@ -280,7 +278,7 @@ func TestTheComputerMakesTheOwnersPassword(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	c := r.client()
-	_, next := waitForNext(t, c)
+	_, next := r.waitForNext()
 	made, err := c.MakePassword(t.Context(), controlapi.MakePassword{App: "app3", Name: "sync"}) // stopped apps, too
 	if err != nil || !shownPassword.MatchString(made.Password) {
 		t.Fatal(made, err)

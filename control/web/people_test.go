@@ -269,7 +269,7 @@ func specGrantChangesOneApp(t *testing.T) {
 	r := peopleRig(t)
 	c := r.client()
 	p := r.invite("app1")
-	before, next := waitForNext(t, c)
+	before, next := r.waitForNext()
 	got, err := c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app2", Granted: true})
 	if err != nil || !slices.Equal(got.Apps, []string{"app1", "app2"}) || got.Status != controlapi.PersonPending {
 		t.Errorf("granted: %+v, %v", got, err)

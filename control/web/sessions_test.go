@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"porchlight/control"
-	"porchlight/test/programs"
 )
 
 func TestAccount(t *testing.T) {
@@ -25,16 +24,14 @@ func TestAccount(t *testing.T) {
 
 	other.post("/signin", "email", "maya@example.com").to(t)
 	other.post("/signin/link", "token", tokenOf(t, r.mails("maya@example.com", 2))).to(t)
-	sync := r.client()
-	before, err := sync.Sync(t.Context(), "")
-	programs.Must(t, err)
+	before, next := r.waitForNext()
 	b.post("/signout", "everywhere", "yes").to(t)
 	for _, b := range []*browser{b, other} {
 		b.get("/account").to(t)
 	}
-	after, err := sync.Sync(t.Context(), before.Version)
-	if err != nil || after.People[0].Epoch <= before.People[0].Epoch {
-		t.Errorf("the epoch went from %d to %d, %v", before.People[0].Epoch, after.People[0].Epoch, err)
+	after := <-next
+	if after.err != nil || after.People[0].Epoch <= before.People[0].Epoch {
+		t.Errorf("the epoch went from %d to %d, %v", before.People[0].Epoch, after.People[0].Epoch, after.err)
 	}
 }
 

@@ -57,6 +57,11 @@ func (h *handler) paced(serve deviceHandler, visits bool) serveFunc {
 	}
 }
 
+// outdated is told to whoever asks what no agent of this version asks.
+func outdated(http.ResponseWriter, *http.Request, controlapi.Computer) error {
+	return controlapi.Outdated()
+}
+
 // asked serves what a computer sends in JSON: it is answered with what call makes of it.
 func asked[Ask, Answer any](call func(ctx context.Context, computerID string, ask Ask) (Answer, error)) deviceHandler {
 	return func(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {

@@ -3,29 +3,23 @@ package web
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
-	"porchlight/control/mail"
 	"porchlight/test/programs"
 )
 
 func TestSyncWakesAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.client()
-	first, next := waitForNext(t, c)
+	first, next := r.waitForNext()
 	if first.Computer != r.owner.Computer || len(first.People) != 1 {
 		t.Fatalf("the first snapshot is %+v", first)
 	}
@@ -34,133 +28,6 @@ func TestSyncWakesAtOnce(t *testing.T) {
 	if got.err != nil || got.Unchanged || got.Version == first.Version || len(got.People) != 2 {
 		t.Errorf("the waiting sync brought %+v, %v", got.Snapshot, got.err)
 	}
-}
-
-func TestWaitingSyncEndsWithTheService(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	c := r.client()
-	first, err := c.Sync(t.Context(), "")
-	programs.Must(t, err)
-	r.stop()
-	again, err := c.Sync(t.Context(), first.Version)
-	if err != nil || !again.Unchanged || again.Version != first.Version {
-		t.Errorf("got %+v, %v", again, err)
-	}
-}
-
-// Once a computer has a new credential, whoever waits with the old one
-// hears nothing more.
-func TestWaitingSyncEndsWithTheCredential(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	c := r.client()
-	first, next := waitForNext(t, c)
-	programs.MustDo(t)(r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"))
-	r.member("bob@example.com", "app1")
-	if (<-next).err == nil {
-		t.Error("the old credential was answered")
-	}
-	_, err := c.Sync(t.Context(), first.Version)
-	var e *controlapi.Error
-	if !errors.As(err, &e) || e.Code != controlapi.CodeUnauthorized || e.HTTPStatus != http.StatusUnauthorized {
-		t.Errorf("got %v (%+v)", err, e)
-	}
-}
-
-// Weakness: a server that bounds how long a request and its answer may take, as the
-// relay's does, may take a waiting sync for a slow answer and end it, so that
-// agents hear late of what changed. Checked: a sync waits longer than the bound.
-func TestWaitingSyncOutlastsTheServersTimeouts(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	version, err := r.client().Sync(t.Context(), "")
-	programs.Must(t, err)
-	server := httptest.NewUnstartedServer(New(r.svc, Config{}))
-	const bound = controlapi.SyncBeat / 2
-	server.Config.ReadTimeout, server.Config.WriteTimeout = bound, bound
-	server.Start()
-	defer server.Close()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+controlapi.PathSync, nil)
-	programs.Must(t, err)
-	req.Header.Set("Authorization", "Bearer "+r.owner.Credential)
-	req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
-	req.Header.Set("If-None-Match", strconv.Quote(version.Version))
-	resp, err := server.Client().Do(req)
-	programs.Must(t, err)
-	defer resp.Body.Close()
-	for range 2 { // the second comes SyncBeat after the first
-		if _, err := io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
-			t.Fatalf("waiting for a beat: %v", err)
-		}
-	}
-	bob := r.member("bob@example.com", "app1")
-	var got controlapi.Snapshot
-	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || got.Unchanged || len(got.People) != 2 {
-		t.Fatalf("%+v, %v; %s was added", got, err, bob.Email)
-	}
-}
-
-// timedWriter notes when each piece of an answer was written.
-type timedWriter struct {
-	head   http.Header
-	status int
-	start  time.Time
-	at     []time.Duration
-	body   strings.Builder
-}
-
-func (w *timedWriter) Header() http.Header { return w.head }
-func (w *timedWriter) WriteHeader(status int) {
-	if w.status != 0 {
-		panic("the header was written twice")
-	}
-	w.status = status
-}
-func (w *timedWriter) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	w.at = append(w.at, time.Since(w.start))
-	return w.body.Write(p)
-}
-
-// The answer is held for 25 s with a byte every 2 s, the first one at once.
-func TestSyncBeat(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := openStore(t, "memory:")
-		svc, err := control.New(control.Config{
-			Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost"}, Mail: mail.NewOutbox(store, nil),
-		})
-		programs.Must(t, err)
-		owner, err := svc.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-		programs.Must(t, err)
-		watch, first, err := svc.Agents.Sync(t.Context(), owner.Credential, netip.Addr{})
-		programs.Must(t, err)
-		watch.Stop()
-		w := &timedWriter{head: http.Header{}, start: time.Now()}
-		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, controlapi.PathSync, nil)
-		req.Header.Set("Authorization", "Bearer "+owner.Credential)
-		req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
-		req.Header.Set("If-None-Match", `W/"`+first.Version+`"`)
-		New(svc, Config{}).ServeHTTP(w, req)
-		if len(w.at) != 14 { // 0, 2, … 24 and the answer at 25
-			t.Fatalf("written at %v", w.at)
-		}
-		for i, at := range w.at[:13] {
-			if at != time.Duration(i)*controlapi.SyncBeat {
-				t.Errorf("beat %d came after %v", i, at)
-			}
-		}
-		if w.at[13] != controlapi.SyncWait {
-			t.Errorf("the answer came after %v", w.at[13])
-		}
-		var got controlapi.Snapshot
-		if err := json.Unmarshal([]byte(w.body.String()), &got); err != nil || !got.Unchanged || got.Version != first.Version {
-			t.Errorf("the answer is %q, %v", w.body.String(), err)
-		}
-	})
 }
 
 func TestPutApps(t *testing.T) {
@@ -173,8 +40,8 @@ func TestPutApps(t *testing.T) {
 	if got := must(r.svc.People.Memberships(t.Context(), r.owner.AccountID)); !slices.Equal(got[0].Apps, shown) {
 		t.Errorf("the owner is shown %+v", got)
 	}
-	if s, err := c.Sync(t.Context(), ""); err != nil || s.Reported != (controlapi.Apps{Apps: want}).Digest() {
-		t.Errorf("the agent is not told that its apps are known: %+v, %v", s, err)
+	if s := r.snapshot(); s.Reported != (controlapi.Apps{Apps: want}).Digest() {
+		t.Errorf("the agent is not told that its apps are known: %+v", s)
 	}
 	err := c.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "x", Name: "www", Label: "x"}}})
 	var e *controlapi.Error
@@ -212,7 +79,7 @@ func TestDeviceTierWantsACredential(t *testing.T) {
 	b := r.browser()
 	b.signIn("maya@example.com", "") // a signed-in person is no device
 	for method, path := range map[string]string{
-		http.MethodGet: controlapi.PathSync, http.MethodPut: controlapi.PathApps, http.MethodPost: controlapi.PathVisits,
+		http.MethodGet: controlapi.PathPeople, http.MethodPut: controlapi.PathApps, http.MethodPost: controlapi.PathVisits,
 	} {
 		for _, auth := range []string{"", "Bearer ", "Bearer x", "Basic " + r.owner.Credential, r.owner.Credential, "Bearer " + strings.Repeat("A", 43)} {
 			req := b.request(method, path, strings.NewReader("{}"))
@@ -358,15 +225,9 @@ func TestV1IsBounded(t *testing.T) {
 	}
 
 	clock.pass(time.Second)
-	waits := r.client()
-	waits.Silence = time.Minute // however late a busy machine beats
-	begun := make(chan struct{}, 2)
-	waits.OnClock = func(time.Duration) { begun <- struct{}{} }
-	_, next := waitForNext(t, waits)
-	<-begun
-	<-begun // the one that waits
-	if n := asked(); n != again-2 {
-		t.Errorf("%d requests beside two syncs, %d without", n, again)
+	_, next := r.waitForNext()
+	if n := asked(); n != again-1 {
+		t.Errorf("%d requests beside a sync, %d without", n, again)
 	}
 	r.member("bob@example.com", "app1")
 	if got := <-next; got.err != nil || len(got.People) != 2 {
@@ -416,8 +277,8 @@ func TestVisitorsDoNotKeepAComputerFromSyncing(t *testing.T) {
 	removed := func(p controlapi.Person) bool {
 		return p.AccountID == bob.AccountID && p.Status == controlapi.PersonRemoved
 	}
-	if s, err := c.Sync(t.Context(), ""); err != nil || !slices.ContainsFunc(s.People, removed) {
-		t.Errorf("the sync brought %+v, %v", s.People, err)
+	if s := r.snapshot(); !slices.ContainsFunc(s.People, removed) {
+		t.Errorf("the sync brought %+v", s.People)
 	}
 }
 

@@ -8,7 +8,6 @@
 package web
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -33,9 +32,6 @@ type Config struct {
 	// empty where they are sent. Pages name it to who waits for one, on a
 	// computer of their own only.
 	KeptMail string
-	// SyncBeat stands in for controlapi.SyncBeat where agent and control plane are one
-	// process; 0 otherwise.
-	SyncBeat time.Duration
 	// SecurityContact is the URI of security.txt; empty for no such file.
 	SecurityContact string
 	// LetIn is told of each request whose sender is known: by a device credential, a
@@ -45,7 +41,6 @@ type Config struct {
 
 type handler struct {
 	letIn   func(*http.Request)
-	beat    time.Duration // of sync
 	svc     *control.Service
 	now     func() time.Time
 	log     *slog.Logger
@@ -90,7 +85,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		cfg.LetIn = func(*http.Request) {}
 	}
 	h := &handler{
-		letIn: cfg.LetIn, svc: svc, contact: cfg.SecurityContact, now: cfg.Now, log: cfg.Log, beat: cmp.Or(cfg.SyncBeat, controlapi.SyncBeat),
+		letIn: cfg.LetIn, svc: svc, contact: cfg.SecurityContact, now: cfg.Now, log: cfg.Log,
 		session: "__Host-porchlight-" + svc.Keys.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Keys.Instance(),
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
@@ -150,7 +145,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathEnrol, tierDevice, h.enrol},
 		{"POST", controlapi.PathEnrolToken, tierDevice, h.pollEnrolment},
 		{"DELETE", controlapi.PathComputer, tierDevice, h.device(h.endCredential)},
-		{"GET", controlapi.PathSync, tierDevice, h.sync},
+		{"GET", controlapi.PathSyncBefore, tierDevice, h.device(outdated)},
 		{"PUT", controlapi.PathApps, tierDevice, h.device(noted(svc.Agents.PutApps))},
 		{"POST", controlapi.PathVisits, tierDevice, h.visited(asked(svc.Visits.Redeem))},
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},

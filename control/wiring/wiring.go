@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"time"
 
 	"porchlight/control"
 	"porchlight/control/admin"
@@ -36,8 +35,6 @@ type Config struct {
 	RootPEM []byte
 	// Files are what belongs into a backup beside the rows; nil for nothing.
 	Files func() ([]archive.File, error)
-	// SyncBeat is web.Config's.
-	SyncBeat time.Duration
 	// SecurityContact is web.Config's.
 	SecurityContact string
 	// Wrap goes round the pages and the agents' interface; nil for nothing.
@@ -70,7 +67,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if queue, ok := domain.Mail.(*mail.SMTP); ok {
 		queue.OnGivenUp(p.Service.Agents.Changed)
 	}
-	pages := web.Config{Now: domain.Now, Log: domain.Log, SyncBeat: cfg.SyncBeat, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}

@@ -98,7 +98,6 @@ func (a *tenant) useCredential(ctx context.Context, victim *tenant, t *tally) er
 		body         any
 		own          bool // it answers about the caller's own computer
 	}{
-		{"GET", controlapi.PathSync, nil, true},
 		{"GET", controlapi.PathPeople, nil, true},
 		{"GET", controlapi.PathGrants, nil, true},
 		{"GET", controlapi.PathPasswords, nil, true},

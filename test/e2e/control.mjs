@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import https from 'node:https'
+import tls from 'node:tls'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -65,6 +66,36 @@ export async function startControl(t, { args = [], env = {}, domain = 'localhost
         body: body && JSON.stringify(body),
       })
       return { status: answer.status, body: answer.body ? JSON.parse(answer.body) : null }
+    },
+    // tunnel connects a computer as its agent does; told is the first snapshot.
+    async tunnel(credential) {
+      const socket = tls.connect({ host: '127.0.0.1', port, servername: auth, ca, ALPNProtocols: ['porchlight-tunnel/3'] })
+      const send = (frame) => {
+        const body = Buffer.from(JSON.stringify(frame))
+        const size = Buffer.alloc(4)
+        size.writeUInt32BE(body.length)
+        socket.write(Buffer.concat([size, body]))
+      }
+      send({ type: 'hello', credential, instance: 'a test' })
+      let unread = Buffer.alloc(0)
+      const parts = []
+      const told = await new Promise((resolve, reject) => {
+        socket.on('error', reject).on('close', () => reject(new Error('the relay closed the tunnel')))
+        socket.on('data', (data) => {
+          unread = Buffer.concat([unread, data])
+          while (unread.length >= 4 && unread.length >= 4 + unread.readUInt32BE()) {
+            const end = 4 + unread.readUInt32BE()
+            const frame = JSON.parse(unread.subarray(4, end))
+            unread = unread.subarray(end)
+            if (frame.type === 'welcome') send({ type: 'sync' })
+            if (frame.type === 'refused') reject(new Error(frame.message))
+            if (frame.type !== 'synced') continue
+            parts.push(Buffer.from(frame.part, 'base64'))
+            if (!frame.more) resolve(JSON.parse(Buffer.concat(parts)))
+          }
+        })
+      })
+      return { told, close: () => socket.destroy() }
     },
     // mail waits for a mail to an address whose subject matches and that was not
     // returned before, the newest first.

@@ -375,7 +375,9 @@ test('the pages of the control plane', async (t) => {
   // It goes on by itself, without script, and would do so under axe, too.
   await carol.page.evaluate(() => stop())
   await look(carol, 'knock-waiting', /maya has been asked/, 'meta-refresh')
-  const [{ id: knock }] = (await control.call('GET', '/v1/sync', null, credential)).body.knocks
+  const asked = await control.tunnel(credential)
+  asked.close()
+  const [{ id: knock }] = asked.told.knocks
   assert.equal((await control.call('POST', '/v1/knocks/answer', { id: knock, answer: 'yes' }, credential)).status, 200)
   await carol.page.reload()
   await look(carol, 'knock-invited', /maya lets you in/)
@@ -386,16 +388,12 @@ test('the pages of the control plane', async (t) => {
   await bob.signIn('bob@example.com')
   await look(bob, 'device-refused', /can’t connect computers/)
 
-  // A held sync is what makes a computer connected.
-  const { version } = (await control.call('GET', '/v1/sync', null, credential)).body
-  const held = new AbortController()
-  const headers = { Authorization: 'Bearer ' + credential, 'Porchlight-Protocol': '1', 'If-None-Match': `"${version}"` }
-  const sync = control.request('/v1/sync', { headers, signal: held.signal }).catch((e) => e)
+  // A waiting sync is what makes a computer connected.
+  const sync = await control.tunnel(credential)
   await maya.go('/account')
   while ((await page.locator('.badge').count()) === 0) await maya.go('/account')
   await look(maya, 'account-connected', /Your account/)
-  held.abort()
-  assert.equal((await sync).name, 'AbortError')
+  sync.close()
   while ((await page.locator('.badge').count()) > 0) await maya.go('/account')
   await look(maya, 'account-owner', /Your account/)
   await page.click('a[href^="/account/computer"]')

@@ -15,7 +15,6 @@ import (
 	"io"
 	"math/big"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -30,6 +29,7 @@ import (
 	"porchlight/internal/broadcast"
 	"porchlight/test/programs"
 	"porchlight/test/rig"
+	"porchlight/test/told"
 )
 
 var binaries string
@@ -131,12 +131,13 @@ func TestVisitorsAndNodes(t *testing.T) {
 	one, two := start(t, "one", database, dirs[0]), start(t, "two", database, dirs[1])
 	roots, err := rig.Roots(rig.Authority(dirs[0]), rig.Authority(dirs[1]))
 	programs.Must(t, err)
-	var added struct {
+	var added, other struct {
 		Credential string `json:"credential"`
 	}
 	programs.Must(t, one.Run(&added, "account", "add", "anna@example.net", "--short", "anna"))
+	programs.Must(t, one.Run(&other, "account", "add", "ben@example.net", "--short", "ben"))
 
-	relays := held(t, one, roots, added.Credential)
+	relays := held(t, one, roots, other.Credential)
 	both := func() bool { return len(relays()) == 2 }
 	programs.Eventually(t, "agents are told of both nodes", both)
 
@@ -196,27 +197,23 @@ func TestVisitorsAndNodes(t *testing.T) {
 
 // held has a sync wait, as an agent does, and returns what it last heard of relays.
 func held(t *testing.T, n *rig.Node, roots *x509.CertPool, credential string) func() []controlapi.Relay {
-	transport := controlapi.NewTransport(roots)
-	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, n.Listens[0])
-	}
-	client := &controlapi.Client{BaseURL: "https://control.porch.test", Credential: credential, HTTP: &http.Client{Transport: transport}}
+	computer := told.New(t, controlapi.Relay{Address: n.Listens[0], ServerName: "control.porch.test"}, roots, credential)
 	ctx, cancel := context.WithCancel(context.Background())
 	var last atomic.Pointer[controlapi.Snapshot]
 	last.Store(&controlapi.Snapshot{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			s, err := client.Sync(ctx, last.Load().Version)
+			s, err := computer.Next(ctx, last.Load().Version)
 			switch {
-			case err == nil && !s.Unchanged:
+			case err == nil:
 				last.Store(&s)
-			case err != nil && ctx.Err() == nil:
+			case ctx.Err() == nil:
 				t.Errorf("sync: %v", err)
 				return
 			}
 		}
 	})
-	t.Cleanup(func() { cancel(); wg.Wait(); transport.CloseIdleConnections() })
+	t.Cleanup(func() { cancel(); wg.Wait() })
 	return func() []controlapi.Relay { return last.Load().Relays }
 }

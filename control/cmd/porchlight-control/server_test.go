@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,10 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/serve"
 	"porchlight/test/programs"
 	"porchlight/test/rig"
+	"porchlight/test/told"
 )
 
 // The tests run the program itself.
@@ -127,6 +130,26 @@ func (s *server) browser() *http.Client {
 	}
 	s.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// agent is the computer with a credential, as far as it is told something.
+func (s *server) agent(credential string) *told.Computer {
+	s.t.Helper()
+	pool, err := rig.Roots(rig.Authority(s.Data))
+	programs.Must(s.t, err)
+	auth, err := url.Parse(s.AuthURL)
+	programs.Must(s.t, err)
+	return told.New(s.t, controlapi.Relay{Address: s.addr, ServerName: auth.Hostname()}, pool, credential)
+}
+
+// told is what a computer is told now.
+func (s *server) told(credential string) controlapi.Snapshot {
+	s.t.Helper()
+	agent := s.agent(credential)
+	defer agent.Close()
+	snapshot, err := agent.Next(s.t.Context(), "")
+	programs.Must(s.t, err)
+	return snapshot
 }
 
 func fetch(t *testing.T, c *http.Client, url string) (status int, body string) {

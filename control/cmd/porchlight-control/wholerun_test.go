@@ -205,16 +205,15 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	if keys := okJSON[[]control.Key](t, "key", "rotate", "--data", dir); len(keys) != 2 || keys[0].Signs || !keys[1].Signs {
 		t.Errorf("keys: %+v", keys)
 	}
-	if snapshot, err := agent.Sync(t.Context(), ""); err != nil || len(snapshot.PublicKeys) != 2 {
-		t.Errorf("the snapshot has %d keys, %v", len(snapshot.PublicKeys), err)
+	if snapshot := s.told(added.Credential); len(snapshot.PublicKeys) != 2 {
+		t.Errorf("the snapshot has %d keys", len(snapshot.PublicKeys))
 	}
 
 	t.Log("changes are counted in another line, while the server runs")
-	before, err := agent.Sync(t.Context(), "")
-	programs.Must(t, err)
+	before := s.told(added.Credential)
 	ok(t, "new-line", "--data", dir)
-	if after, err := agent.Sync(t.Context(), ""); err != nil || after.Line == before.Line || after.Version != before.Version {
-		t.Errorf("in line %s after %s, %v", after.Line, before.Line, err)
+	if after := s.told(added.Credential); after.Line == before.Line || after.Version != before.Version {
+		t.Errorf("in line %s after %s", after.Line, before.Line)
 	}
 
 	t.Log("a mail nobody can be given is seen by the operator")
