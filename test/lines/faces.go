@@ -48,8 +48,12 @@ func look(dir string) (seen faces, err error) {
 		if strings.HasSuffix(p.PkgPath, ".test") || !alone && p.ForTest != of {
 			continue
 		}
-		room, _ := strings.CutPrefix(of, p.Module.Path+"/")
-		ours := isProduct(room) && !strings.HasSuffix(room, "test") // kvtest and the like are there for tests
+		room, inside := strings.CutPrefix(of, p.Module.Path+"/")
+		if !inside {
+			room = "main.go"
+		}
+		tool := strings.HasPrefix(room, "test/") || strings.HasSuffix(room, "test")
+		ours := isProduct(room) && !tool // kvtest and the like are there for tests
 		file := func(n interface{ Pos() token.Pos }) string { return p.Fset.Position(n.Pos()).Filename }
 		place := func(o types.Object) string {
 			at := p.Fset.Position(o.Pos())
@@ -86,9 +90,9 @@ func look(dir string) (seen faces, err error) {
 					uses[place(o)] = u
 				}
 				other := o.Pkg() != p.Types
-				u.tested = u.tested || test || !isProduct(room)
+				u.tested = u.tested || test || tool
 				u.within = u.within || !test && !other
-				u.beyond = u.beyond || !test && other && isProduct(room)
+				u.beyond = u.beyond || !test && other && !tool
 			}
 		}
 	}
