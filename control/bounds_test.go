@@ -209,8 +209,7 @@ func TestSessionsPerAccount(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	for n := range maxSessions + 5 {
-		next := newEntry()
-		b.change(func(tx *txn) error { return tx.openSession(fmt.Sprint("s", n), next.hash, e.AccountID, home) })
+		b.session(fmt.Sprint("s", n), e.AccountID)
 		b.clock.Add(1e6)
 	}
 	list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID))

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"net/url"
@@ -89,6 +90,26 @@ func (b *bench) note(id string, at time.Time) { b.Agents.seen.note(id, at) }
 func (b *bench) change(rows func(tx *txn) error) {
 	b.t.Helper()
 	programs.Must(b.t, b.update(b.t.Context(), rows))
+}
+
+// session is an open one, by its id ("" for one that is made up), and its token.
+func (b *bench) session(id, account string, only ...string) (token string) {
+	b.t.Helper()
+	next := newEntry()
+	b.change(func(tx *txn) error { return tx.openSession(cmp.Or(id, next.id), next.hash, account, home, only...) })
+	return next.token
+}
+
+// changePerson writes a person's row as it is to be.
+func (b *bench) changePerson(computerID, account string, to func(p *person)) {
+	b.t.Helper()
+	b.change(func(tx *txn) error {
+		p, _, err := get[person](tx, keyPerson(computerID, account))
+		if to(&p); err == nil {
+			err = tx.putPerson(computerID, p, p)
+		}
+		return err
+	})
 }
 
 // run runs the service until the test ends.

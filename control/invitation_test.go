@@ -113,14 +113,7 @@ func TestInvitationOfSomebodyRevoked(t *testing.T) {
 	e := b.owner()
 	b.apps(e, "app1")
 	p, link := b.invite(e, "app1")
-	b.change(func(tx *txn) error {
-		row, _, err := get[person](tx, keyPerson(e.Computer.ID, p.AccountID))
-		if err != nil {
-			return err
-		}
-		row.Status = controlapi.PersonRemoved
-		return tx.putPerson(e.Computer.ID, row, row)
-	})
+	b.changePerson(e.Computer.ID, p.AccountID, func(p *person) { p.Status = controlapi.PersonRemoved })
 	_, err := b.People.LookAtInvitation(t.Context(), link, "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
@@ -230,15 +223,12 @@ func TestLimitedSessionIsBounded(t *testing.T) {
 	e := b.owner()
 	b.apps(e, "app1")
 	p, link := b.invite(e, "app1")
-	before := newEntry()
-	b.change(func(tx *txn) error {
-		var only []string
-		for range maxVisitable {
-			only = append(only, newID())
-		}
-		return tx.openSession(before.id, before.hash, p.AccountID, home, only...)
-	})
-	accepted := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, before.token, home))
+	var only []string
+	for range maxVisitable {
+		only = append(only, newID())
+	}
+	before := b.session("", p.AccountID, only...)
+	accepted := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, before, home))
 	err := b.store.View(t.Context(), func(tx kv.Tx) error {
 		row, found, err := get[session](tx, keySession(hashOf(purposeSession, accepted.Token)))
 		if err == nil && (!found || len(row.Only) != maxVisitable || row.Only[0] != e.Computer.ID) {

@@ -26,9 +26,7 @@ func (b *bench) knocker(email string) knocker {
 // browserOf is one more browser of somebody.
 func (b *bench) browserOf(account Account) knocker {
 	b.t.Helper()
-	next := newEntry()
-	b.change(func(tx *txn) error { return tx.openSession(next.id, next.hash, account.ID, home) })
-	return knocker{b, ok[Session](b.t)(b.Sessions.Of(b.t.Context(), next.token))}
+	return knocker{b, ok[Session](b.t)(b.Sessions.Of(b.t.Context(), b.session("", account.ID)))}
 }
 
 // door of an app of maya's whose id is its name.

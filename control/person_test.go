@@ -290,7 +290,7 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 	look("invited while active", false)
 	programs.Must(t, b.Sessions.SignOutEverywhere(t.Context(), account))
 	look("signed out everywhere", true)
-	b.change(func(tx *txn) error { return tx.openSession("s1", "hash", account, home) })
+	b.session("s1", account)
 	for _, c := range []struct {
 		account, session string
 		ends             bool

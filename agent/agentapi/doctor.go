@@ -1,8 +1,6 @@
 package agentapi
 
 import (
-	"context"
-	"net/http"
 	"time"
 
 	"porchlight/internal/words"
@@ -55,14 +53,4 @@ type TriedAddress struct {
 	Text string `json:"text"`
 	// Words is Text with its arguments apart, to be said in another language.
 	Words words.Text `json:"textWords,omitempty"`
-}
-
-// TryAddress goes the way of a visitor to an app's address.
-func (c *Client) TryAddress(ctx context.Context, name string) (TriedAddress, error) {
-	return onApp[TriedAddress](ctx, c, name, "try", nil)
-}
-
-// Examine looks at everything between a visitor and the apps.
-func (c *Client) Examine(ctx context.Context) (Examination, error) {
-	return call[Examination](ctx, c, http.MethodPost, "/owner/health", nil)
 }

@@ -1,13 +1,5 @@
 package agentapi
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-	"strconv"
-	"time"
-)
-
 // TrustCheck says whether the owner's browser trusts this computer's own authority, as
 // it was found by having it load a page: GET /owner/trust/check. POST begins one.
 type TrustCheck struct {
@@ -30,15 +22,3 @@ const (
 	CheckProven  = "proven"  // it was, and without one
 	CheckRefused = "refused" // the browser did not take the certificate
 )
-
-// BeginTrustCheck begins a check.
-func (c *Client) BeginTrustCheck(ctx context.Context) (TrustCheck, error) {
-	return call[TrustCheck](ctx, c, http.MethodPost, "/owner/trust/check", nil)
-}
-
-// TrustCheck is how the last check stands, once that is otherwise than it was, or after
-// a wait of at most MaxWait seconds.
-func (c *Client) TrustCheck(ctx context.Context, was string, wait time.Duration) (TrustCheck, error) {
-	query := url.Values{"was": {was}, "wait": {strconv.Itoa(int(wait / time.Second))}}
-	return call[TrustCheck](ctx, c, http.MethodGet, "/owner/trust/check?"+query.Encode(), nil)
-}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -22,14 +23,14 @@ func TestTriedAddress(t *testing.T) {
 	})
 	address := h.publish(t)
 	h.joined(t, "bob@example.com", "Notes")
-	tried, err := h.owner.TryAddress(t.Context(), "notes")
+	tried, err := ask[agentapi.TriedAddress](t, h, "POST", "/owner/apps/notes/try")
 	if err != nil || !tried.Works || tried.Text != "" || "https://"+tried.Host != address {
 		t.Fatalf("%+v, %v", tried, err)
 	}
-	if _, err := h.owner.TryAddress(t.Context(), "nothing"); agentapi.CodeOf(err) != agentapi.CodeNotFound {
+	if _, err := ask[agentapi.TriedAddress](t, h, "POST", "/owner/apps/nothing/try"); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("an app there is not: %v", err)
 	}
-	all, err := h.owner.Examine(t.Context())
+	all, err := ask[agentapi.Examination](t, h, "POST", "/owner/health")
 	if err != nil || all.Address == nil || !all.Address.Works {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -54,7 +55,17 @@ func TestTriedAddress(t *testing.T) {
 	programs.Must(t, err)
 	_, err = h.owner.Approve(t.Context(), "wiki")
 	programs.Must(t, err)
-	if tried, err := h.owner.TryAddress(t.Context(), "wiki"); err != nil || tried.Works || !strings.Contains(tried.Text, "closed everything") {
+	if tried, err := ask[agentapi.TriedAddress](t, h, "POST", "/owner/apps/wiki/try"); err != nil || tried.Works || !strings.Contains(tried.Text, "closed everything") {
 		t.Errorf("dark: %+v, %v", tried, err)
 	}
+}
+
+// ask sends what the window sends as it is.
+func ask[Answer any](t *testing.T, h *house, method, path string) (answer Answer, err error) {
+	t.Helper()
+	raw, err := h.owner.Call(t.Context(), method, path, nil)
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	return answer, err
 }

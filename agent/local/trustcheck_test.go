@@ -29,7 +29,7 @@ func loader(t *testing.T, trusts *x509.CertPool, clicksAway bool) *http.Client {
 
 func (h *house) begins(t *testing.T) agentapi.TrustCheck {
 	t.Helper()
-	c, err := h.owner.BeginTrustCheck(t.Context())
+	c, err := ask[agentapi.TrustCheck](t, h, "POST", "/owner/trust/check")
 	if err != nil || c.State != agentapi.CheckWaiting || !strings.HasPrefix(c.URL, "https://"+c.Host+"/") {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -40,7 +40,7 @@ func (h *house) begins(t *testing.T) agentapi.TrustCheck {
 func (h *house) becomes(t *testing.T, was, want string) agentapi.TrustCheck {
 	t.Helper()
 	for {
-		c, err := h.owner.TrustCheck(t.Context(), was, 8*time.Second)
+		c, err := ask[agentapi.TrustCheck](t, h, "GET", "/owner/trust/check?wait=8&was="+was)
 		programs.Must(t, err)
 		if c.State != was || was == want {
 			if c.State != want {
@@ -174,7 +174,7 @@ func TestCheckTellsStrangersNothing(t *testing.T) {
 	}
 	_, err = h.owner.GoDark(t.Context())
 	programs.Must(t, err)
-	if _, err := h.owner.BeginTrustCheck(t.Context()); agentapi.CodeOf(err) != agentapi.CodeConflict {
+	if _, err := ask[agentapi.TrustCheck](t, h, "POST", "/owner/trust/check"); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("in the dark: %v", err)
 	}
 }

@@ -22,7 +22,6 @@ const (
 const (
 	// PasswordPrefix begins each; 160 random bits follow, as 32 of a-z and 2-7.
 	PasswordPrefix = "plp_"
-	PasswordLen    = len(PasswordPrefix) + 32
 
 	MaxPasswordName      = 60   // characters
 	MaxPasswordsEach     = 20   // of one person for one app
