@@ -126,13 +126,10 @@ func TestApprovedAppsAreBounded(t *testing.T) {
 	h := openHost(t)
 	ctx := t.Context()
 	programs.Must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "last", Label: "Last", LocalPort: 8000})))
-	h.apps.mu.Lock() // approving them one by one takes a commit each
-	for i := range maxApproved {
+	for i := range maxApproved { // approving them one by one takes a commit each
 		name := fmt.Sprint("n", i)
-		h.apps.rows[name] = stored{App: &store.App{ID: name, Name: name, Label: name, LocalPort: 8000, Status: agentapi.StatusStopped}}
+		h.put(&store.App{ID: name, Name: name, Label: name, LocalPort: 8000, Status: agentapi.StatusStopped})
 	}
-	h.apps.swap()
-	h.apps.mu.Unlock()
 	if _, err := h.apps.Approve(ctx, "last", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("one more: %v", err)
 	}
@@ -162,9 +159,7 @@ func TestPortThatBecameOursIsNotServed(t *testing.T) {
 	h.live(t, "wiki", "Wiki", 8000)
 	programs.Must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8001})))
 	h.cfg.OwnPorts = []int{8765, 8443}
-	h.apps.mu.Lock()
-	h.apps.swap() // as at the start
-	h.apps.mu.Unlock()
+	h.put() // as at the start
 	for name, live := range map[string]bool{"notes": false, "wiki": true, "asks": false} {
 		if app, ok := h.apps.Lookup(name); !ok || app.Live != live {
 			t.Errorf("%s: %+v", name, app)

@@ -380,6 +380,16 @@ func (h *host) open() {
 	h.cfg = &h.apps.cfg
 }
 
+// put has the engine hold apps that nobody asked for.
+func (h *host) put(apps ...*store.App) {
+	h.apps.mu.Lock()
+	defer h.apps.mu.Unlock()
+	for _, app := range apps {
+		h.apps.rows[app.Name] = stored{App: app}
+	}
+	h.apps.swap()
+}
+
 func (h *host) close() {
 	if err := h.store.Close(); err != nil {
 		h.fail("close the store: %v", err)

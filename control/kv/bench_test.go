@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"porchlight/control/kv/pgtest"
 	"porchlight/test/programs"
 )
 
@@ -69,4 +70,21 @@ func benchmarkUpdate(b *testing.B, open func(*testing.B) Store) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "updates/s")
 		})
 	}
+}
+
+// BenchmarkUpdatePostgres is BenchmarkUpdate on a server of its own that waits
+// for the disk at every commit.
+func BenchmarkUpdatePostgres(b *testing.B) {
+	server, err := pgtest.Start(pgtest.Options{Durable: true})
+	programs.Must(b, err)
+	b.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	benchmarkUpdate(b, func(b *testing.B) Store {
+		s, err := Open(context.Background(), server.Database(b), Options{})
+		programs.Must(b, err)
+		return s
+	})
 }
