@@ -45,9 +45,9 @@ func FuzzPublishBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		found := parseFields(raw, "name", "label", "localPort")
 		name, label, port := found.text("name"), found.text("label"), found.integer("localPort")
-		if found.err != nil {
-			if agentapi.CodeOf(found.err) != agentapi.CodeInvalid || found.err.Error() == "" {
-				t.Fatalf("refused with %v", found.err)
+		if err := found.err; err != nil {
+			if agentapi.CodeOf(err) != agentapi.CodeInvalid || err.Error() == "" {
+				t.Fatalf("refused with %v", err)
 			}
 			return
 		}
@@ -79,9 +79,9 @@ func FuzzPeopleBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		found := parseFields(raw, "apps", "granted")
 		apps, granted := found.texts("apps"), found.truth("granted")
-		if found.err != nil {
-			if agentapi.CodeOf(found.err) != agentapi.CodeInvalid || found.err.Error() == "" {
-				t.Fatalf("refused with %v", found.err)
+		if err := found.err; err != nil {
+			if agentapi.CodeOf(err) != agentapi.CodeInvalid || err.Error() == "" {
+				t.Fatalf("refused with %v", err)
 			}
 			return
 		}

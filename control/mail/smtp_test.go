@@ -117,7 +117,8 @@ func TestSMTPDownForTooLong(t *testing.T) {
 	s := newSink(t).start(false)
 	r := newQueue(t, s, "smtp://ADDR")
 	s.Stop()
-	for n := range 2 * expireAtOnce {
+	const many = 2 * expireAtOnce
+	for n := range many {
 		r.put(fmt.Sprint(n), anInvitation(t))
 	}
 	short := anInvitation(t)
@@ -129,19 +130,19 @@ func TestSMTPDownForTooLong(t *testing.T) {
 		return list
 	}
 	r.after(15*time.Minute - time.Second)
-	if len(failed()) != 0 || r.waiting() != 2*expireAtOnce+1 {
+	if len(failed()) != 0 || r.waiting() != many+1 {
 		t.Errorf("given up too early: %v", failed())
 	}
 	for range 30 {
 		r.after(time.Hour)
-		if len(failed()) == 1 && r.waiting() != 2*expireAtOnce {
+		if len(failed()) == 1 && r.waiting() != many {
 			t.Fatalf("%d wait", r.waiting())
 		}
 	}
-	if list := failed(); len(list) != 2*expireAtOnce+1 || list[0].Reason != reasonExpired || list[0].To != "bob@example.com" {
+	if list := failed(); len(list) != many+1 || list[0].Reason != reasonExpired || list[0].To != "bob@example.com" {
 		t.Errorf("%d are on the list: %+v", len(list), list[:min(1, len(list))])
 	}
-	if r.waiting() != 0 || r.Stats().Expired != 2*expireAtOnce+1 {
+	if r.waiting() != 0 || r.Stats().Expired != many+1 {
 		t.Errorf("%d wait; %+v", r.waiting(), r.Stats())
 	}
 }
