@@ -33,9 +33,10 @@ type Tunnel interface {
 	Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error
 }
 
-// Of each lookAfter failures in a row the last has HTTPS asked, for lookFor at most.
+// After lookAfter failures in a row each one has HTTPS asked, for lookFor at most: the tunnel
+// takes longer and longer to try again.
 const (
-	lookAfter = 4
+	lookAfter = 3
 	lookFor   = 10 * time.Second
 )
 
@@ -158,7 +159,7 @@ func (r *Remote) syncForever(ctx context.Context) error {
 			continue
 		}
 		failures++
-		if failures%lookAfter == 0 && !gotThrough(err) {
+		if failures >= lookAfter && !gotThrough(err) {
 			r.look(ctx, woken)
 		}
 		r.note(err)

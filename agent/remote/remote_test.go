@@ -380,7 +380,7 @@ func TestWhatKeepsTheTunnelAway(t *testing.T) {
 				if s := h.remote.State(); !c.says(s) {
 					t.Errorf("%+v", s)
 				}
-				if p.looks > 100 || c.asks != (p.looks > 10) {
+				if p.looks > 400 || c.asks != (p.looks > 10) {
 					t.Errorf("HTTPS was asked %d times in an hour", p.looks)
 				}
 				p.set(func() { p.down = nil })
