@@ -12,9 +12,9 @@ import (
 
 // What a part calls of one that is made after it. These are circles of what happens, and
 // none of what a part needs to be made: the engine closes, asks and forgets an app that
-// others know of by the engine alone, and the
-// people the sync that tells of them. Nothing of it is called before Run, when all are
-// there: no part starts anything, and the API answers nobody.
+// others know of by the engine alone, and the people the sync that tells of them. Nothing of
+// it is called before Run, when all are there: no part starts anything, and the API answers
+// nobody.
 
 // gone closes what is open to an app whose route is gone, and has forgotten what is
 // known of it.
