@@ -109,6 +109,8 @@ func (p *pages) follow(id uint64, kinds uint16, root bool) error {
 		e, err := p.read(at, element)
 		switch {
 		case err != nil:
+		case kind == branchPage && at+int64(binary.NativeEndian.Uint32(e))+int64(binary.NativeEndian.Uint32(e[4:])) > int64(end)*p.size:
+			return damaged // its key would end behind the page, and a commit copies it
 		case kind == branchPage:
 			err = p.follow(binary.NativeEndian.Uint64(e[8:]), branchPage|leafPage, root)
 		default:
