@@ -114,7 +114,7 @@ func (p *pages) follow(id uint64, kinds uint16, root bool) error {
 		case kind == branchPage:
 			err = p.follow(binary.NativeEndian.Uint64(e[8:]), branchPage|leafPage, root)
 		default:
-			err = p.followBucket(at + int64(binary.NativeEndian.Uint32(e[4:])) + int64(binary.NativeEndian.Uint32(e[8:])))
+			err = p.followBucket(at+int64(binary.NativeEndian.Uint32(e[4:]))+int64(binary.NativeEndian.Uint32(e[8:])), int64(binary.NativeEndian.Uint32(e[12:])))
 		}
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (p *pages) follow(id uint64, kinds uint16, root bool) error {
 }
 
 // followBucket follows the pages of the bucket whose value is there in the file.
-func (p *pages) followBucket(at int64) error {
+func (p *pages) followBucket(at, length int64) error {
 	header, err := p.read(at, bucketHeader+pageHeader)
 	if err != nil {
 		return err
@@ -132,8 +132,22 @@ func (p *pages) followBucket(at int64) error {
 	if id := binary.NativeEndian.Uint64(header); id != 0 {
 		return p.follow(id, branchPage|leafPage, false)
 	}
+	damaged := errors.New("one of its buckets is damaged")
 	if binary.NativeEndian.Uint16(header[bucketHeader+8:]) != leafPage {
-		return errors.New("one of its buckets is damaged")
+		return damaged
+	}
+	for i := range int64(binary.NativeEndian.Uint16(header[bucketHeader+10:])) {
+		within := bucketHeader + pageHeader + i*element
+		e, err := p.read(at+within, element)
+		if err != nil {
+			return err
+		}
+		for _, part := range []int{4, 8, 12} { // where the row lies from here, its key, its value
+			within += int64(binary.NativeEndian.Uint32(e[part:]))
+		}
+		if within > length {
+			return damaged
+		}
 	}
 	return nil
 }
