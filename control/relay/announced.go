@@ -8,10 +8,11 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"porchlight/control/relay/peers"
 	"strconv"
 	"strings"
 	"time"
+
+	"porchlight/control/relay/peers"
 )
 
 // A load balancer that passes TCP connections on puts its own address in place of

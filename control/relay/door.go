@@ -57,7 +57,7 @@ func newDoor(total, perSource int) *door {
 	return &door{total: total, perSource: perSource, mostKept: total, sources: make(map[netip.Prefix]*ofSource)}
 }
 
-// enter lets a connection in; leave must be called after it. sent is the one that
+// enter lets a connection in; release must be called after it. sent is the one that
 // had to go for it, which is to be closed then, or nil. ok is false when the door is
 // closed, or all places that it could have are those of connections that are kept.
 func (d *door) enter(conn io.Closer, source netip.Prefix) (c, sent *newcomer, ok bool) {

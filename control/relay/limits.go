@@ -159,7 +159,7 @@ func share(total, perSource, count int) int {
 }
 
 // enter reports whether one more connection from source is within bounds; if
-// so, leave must be called once.
+// so, release must be called once.
 func (s *bySource) enter(source netip.Prefix) bool { return s.enterBut(source, 0) }
 
 // enterBut is enter for a source that may not have the last spared places.

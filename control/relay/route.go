@@ -173,7 +173,7 @@ func (t *routes) knows(serverName string) bool {
 	return t.holds(serverName) || t.holds(parent)
 }
 
-// enterAway counts a visitor whose tunnel is at another node; leave must be
+// enterAway counts a visitor whose tunnel is at another node; release must be
 // called once after it.
 func (t *routes) enterAway(source netip.Prefix) (*computer, error) {
 	t.mu.Lock()
@@ -205,7 +205,7 @@ func (t *routes) unhost(c *computer) {
 }
 
 // enter finds the computer a server name belongs to, its root host or one label
-// under it, and counts a visitor; leave must be called once after it.
+// under it, and counts a visitor; release must be called once after it.
 func (t *routes) enter(serverName string, source netip.Prefix, now time.Time) (*computer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
