@@ -133,6 +133,8 @@ func TestOnceOnKeptConnections(t *testing.T) {
 		"a GET saw an end":  {func(_ *rig, app *steady, b *browser) { app.say(""); b.ask(http.StatusOK, "GET", "") }, "POST", "a=b", 3},
 		"a long body":       {nil, "POST", longer, 3},
 		"a body of no such": {nil, "DELETE", "a=b", 1}, // two are kept, of which each carries one
+		"a request within":  {nil, "POST", "a=/b&GET / hTTp/1.1\r\nX: ", 1},
+		"none within":       {nil, "POST", "/a=http:/1.1", 0},
 		"another visitor": {func(r *rig, _ *steady, b *browser) {
 			r.setPeople(
 				controlapi.Person{AccountID: ownerID, Email: "maya@example.com", Role: controlapi.RoleOwner, Status: controlapi.PersonActive, Epoch: 1},
@@ -301,4 +303,40 @@ func TestClosesAfterTheRequest(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Weakness: an app that reads no bodies takes what it finds there for a request, with
+// whichever identity its sender wrote, and answered it to them in the place of their next one.
+// Checked: the next one comes to it on another connection.
+func TestNothingFollowsARequestWithinABody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.publish("notes", rawApp(t, func(c net.Conn) {
+		c.SetDeadline(time.Now().Add(30 * time.Second))
+		for in := bufio.NewReader(c); ; {
+			req, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			if req.URL.Path == "/reads" {
+				io.Copy(io.Discard, req.Body)
+			}
+			said := req.URL.Path + " of " + strings.Join(req.Header["X-Service-User"], " and ")
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: "+strconv.Itoa(len(said))+"\r\n\r\n"+said)
+		}
+	}))
+	b := r.signedIn("notes", bobID, false)
+	ask := func(rested time.Duration, method, path, body string) {
+		t.Helper()
+		proxy.Rest(r.proxy, rested)
+		_, got := b.read(b.request(method, origin+path, strings.NewReader(body), "Origin", origin))
+		if string(got) != path+" of "+bobID {
+			t.Errorf("%s %s: %q", method, path, got)
+		}
+		within(t, "nothing is under way", func() bool { taken, _ := proxy.Taken(r.proxy); return taken == 0 })
+	}
+	ask(justNow, "POST", "/reads", "a=b")
+	ask(3*time.Second, "POST", "/reads", "a=b")
+	ask(justNow, "POST", "/", "GET /secret HTTP/1.1\r\nX-Service-User: "+ownerID+"\r\nX: ")
+	ask(justNow, "GET", "/mine", "")
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ type sending struct {
 	target string
 	length int64 // of the body; -1 is for one in chunks
 	again  bool  // it may be repeated
+	nested bool  // there may be a request in the body
 
 	sent chan struct{} // closed when the body is not read any more; nil where nobody reads on
 }
@@ -89,13 +91,15 @@ func (s *sending) exchange() (*appConn, *http.Response, error) {
 }
 
 // mayFollow says whether another request may go out on the connection after this one,
-// because it was sent whole, with no body that an app would not look for.
+// because it was sent whole, with no body that an app would not look for, nor one that
+// holds a request: an app that reads no bodies would take what its sender wrote there for
+// the visitor's identity, and answer in the place of the next.
 func (s *sending) mayFollow(conn *appConn) bool {
 	if s.r.ContentLength == 0 {
 		return true
 	}
 	conn.of = s.v.id.AccountID
-	return s.sent == nil && hasBody(s.r.Method)
+	return s.sent == nil && hasBody(s.r.Method) && !s.nested
 }
 
 // takeShort adds a body that is short, and here already, to the head: both leave
@@ -113,7 +117,24 @@ func (s *sending) takeShort(buf *[]byte) error {
 		return fmt.Errorf("read the request's body: %w", err)
 	}
 	*buf, s.length = whole[:head+n], 0
+	s.nested = holdsRequest(whole[head : head+n])
 	return nil
+}
+
+// holdsRequest says whether there is the version in a body without which no line begins a
+// request with fields (RFC 9112, section 2.3), in whichever case.
+func holdsRequest(body []byte) bool {
+	name := []byte("HTTP")
+	for from := 0; ; {
+		i := bytes.IndexByte(body[from:], '/')
+		if i < 0 {
+			return false
+		}
+		if i += from; i >= len(name) && bytes.EqualFold(body[i-len(name):i], name) {
+			return true
+		}
+		from = i + 1
+	}
 }
 
 // attempt is exchange on one connection, which it closes when it fails. answered
