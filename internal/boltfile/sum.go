@@ -85,8 +85,8 @@ func (d *DB) Close() error { return d.db.Close() }
 func (tx *Tx) Commit() error {
 	b, err := tx.Tx.CreateBucketIfNotExists(sumBucket)
 	if err == nil {
-		before, id, kept := readSum(b)
-		if !kept || id < tx.db.opened { // what was opened has none
+		before, _, _ := readSum(b)
+		if tx.ID() == tx.db.opened+1 { // what was opened may have none, or that of other rows
 			before = tx.db.sum
 		}
 		err = b.Put(sumKey, sumRow(tx.ID(), before+tx.change))
