@@ -125,18 +125,21 @@ func (p *pages) follow(id uint64, kinds uint16, root bool) error {
 
 // followBucket follows the pages of the bucket whose value is there in the file.
 func (p *pages) followBucket(at, length int64) error {
-	header, err := p.read(at, bucketHeader+pageHeader)
+	header, err := p.read(at, bucketHeader)
 	if err != nil {
 		return err
 	}
 	if id := binary.NativeEndian.Uint64(header); id != 0 {
 		return p.follow(id, branchPage|leafPage, false)
 	}
+	if header, err = p.read(at+bucketHeader, pageHeader); err != nil {
+		return err
+	}
 	damaged := errors.New("one of its buckets is damaged")
-	if binary.NativeEndian.Uint16(header[bucketHeader+8:]) != leafPage {
+	if binary.NativeEndian.Uint16(header[8:]) != leafPage {
 		return damaged
 	}
-	for i := range int64(binary.NativeEndian.Uint16(header[bucketHeader+10:])) {
+	for i := range int64(binary.NativeEndian.Uint16(header[10:])) {
 		within := bucketHeader + pageHeader + i*element
 		e, err := p.read(at+within, element)
 		if err != nil {

@@ -25,7 +25,8 @@ var (
 var errChanged = errors.New("the rows in it are not those that were written")
 
 // Counted says whether the rows of a bucket are part of the sum, and of a value which
-// part is. It is about rows that decide something.
+// part is. It is about rows that decide something. The answer must stay what it is for a
+// store that was written: by another one its sum would be wrong, and it would not open.
 type Counted func(bucket, value []byte) (part []byte, counted bool)
 
 // DB is a bbolt database whose rows are summed up.
