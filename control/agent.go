@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/feed"
 	"porchlight/control/kv"
 )
 
@@ -22,8 +24,8 @@ import (
 type Agents struct {
 	*core
 	keys    *Keys
-	devices *devicePace // how often they asked this node
-	hints   hints
+	devices *feed.Pace // how often they asked this node
+	hints   feed.Hints
 	untold  atomic.Bool // a change was told to nobody, and is not looked for yet
 	// sweepVersions is how often versions are read though nothing seems to be missed.
 	sweepVersions time.Duration
@@ -137,8 +139,6 @@ func (s *core) credentialEnded(computerID string) {
 	}
 }
 
-func isUnknown(err error) bool { return IsRefusal(err, controlapi.CodeUnauthorized) }
-
 func credentialUnknown() error {
 	return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
 }
@@ -153,6 +153,40 @@ func (s *Agents) Authenticate(ctx context.Context, credential string) (controlap
 	return s.authenticate(credentialTurn(ctx, hash), hash)
 }
 
+// AuthenticateFrom is Authenticate for a request that came from client: it also
+// refuses with CodeTooMany and RetryAfter when the computer asks too often, or
+// when too many credentials from that network were refused. visits is whether a
+// visitor had the computer ask, which counts by itself. The only computer of local
+// mode is its operator's own and may ask as it likes.
+func (s *Agents) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr, visits bool) (computer controlapi.Computer, err error) {
+	err = s.paced(ctx, credential, client, visits, func(ctx context.Context, hash string) (err error) {
+		computer, err = s.authenticate(ctx, hash)
+		return err
+	})
+	return computer, err
+}
+
+// paced has ask look at the credential with this hash, as often as that may be, in the
+// computer's turn at the store.
+func (s *Agents) paced(ctx context.Context, credential string, client netip.Addr, visits bool, ask func(ctx context.Context, hash string) error) error {
+	if len(credential) != tokenLen {
+		// It costs the store nothing. Were it counted, any web page could have its
+		// visitors' browsers use up what is for their networks: without a credential
+		// they may ask across sites.
+		return credentialUnknown()
+	}
+	hash, network := hashOf(purposeCredential, credential), clientKey(client)
+	if visits {
+		ctx = kv.WithTurn(ctx, "visits with "+hash)
+	} else {
+		ctx = credentialTurn(ctx, hash)
+	}
+	if s.cfg.Local() {
+		return ask(ctx, hash)
+	}
+	return s.devices.Ask(ctx, hash, network, visits, func() error { return ask(ctx, hash) })
+}
+
 // credentialTurn has what one computer asks of the store wait in one turn.
 func credentialTurn(ctx context.Context, hash string) context.Context {
 	return kv.WithTries(ctx, "credential "+hash)
@@ -161,11 +195,11 @@ func credentialTurn(ctx context.Context, hash string) context.Context {
 // authenticate is Authenticate for the credential with this hash.
 func (s *Agents) authenticate(ctx context.Context, hash string) (controlapi.Computer, error) {
 	rows := kv.Rows{Keys: []string{keyCredential(hash)}}
-	if id, known := s.hints.get(hash); known {
+	if id, known := s.hints.Get(hash); known {
 		rows.Keys = append(rows.Keys, keyComputer(id))
 	}
 	c, err := viewedOf(ctx, s.core, rows, func(tx kv.Tx) (computer, error) { return computerByCredential(tx, hash) })
-	s.hints.learn(hash, c.ID, s.now(), err)
+	s.hints.Learn(hash, c.ID, s.now(), err)
 	return s.computer(c), err
 }
 

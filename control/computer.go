@@ -182,7 +182,7 @@ func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, e
 			if own.SeenAt, _, err = get[time.Time](tx, keyComputerSeen(c.ID)); err != nil {
 				return err
 			}
-			own.SeenAt = s.seen.last(c.ID, own.SeenAt)
+			own.SeenAt = s.seen.Last(c.ID, own.SeenAt)
 			own.Connected = own.Enrolled && s.connected(c.ID, own.SeenAt)
 			own.People, err = countMembers(tx, c.ID)
 			out = append(out, own)

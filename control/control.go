@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/feed"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 )
@@ -103,7 +104,7 @@ type core struct {
 	// endedHere are the endings of credentials this node told of itself, on a
 	// shared store: endedEvent, true.
 	endedHere sync.Map
-	seen      *sightings
+	seen      *feed.Sightings
 	pace      *pace         // what one node remembers of the budgets
 	endsWake  chan struct{} // there is an end to look at
 	endedWake chan struct{} // another node may have ended a credential
@@ -138,7 +139,7 @@ func New(cfg Config) (*Service, error) {
 		store: cfg.Store,
 		now:   cfg.Now,
 		log:   cfg.Log,
-		seen:  newSightings(),
+		seen:  feed.NewSightings(),
 		pace:  newPace(),
 
 		endsWake:  make(chan struct{}, 1),
@@ -164,7 +165,7 @@ func New(cfg Config) (*Service, error) {
 		Sessions:  sessions,
 		Computers: computers,
 		Enrolment: &Enrolment{s},
-		Agents:    &Agents{core: s, keys: keys, devices: newDevicePace(), sweepVersions: sweepVersionsEvery, closing: closing},
+		Agents:    &Agents{core: s, keys: keys, devices: feed.NewPace(s.now), sweepVersions: sweepVersionsEvery, closing: closing},
 		People:    people,
 		Visits:    &Visits{s},
 		Clients:   clients,
@@ -191,7 +192,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return repeat(ctx, sweepEvery, s.sweep) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
-	g.Go(func() error { return s.Agents.runSeen(ctx) })
+	g.Go(func() error { return s.seen.Run(ctx, s.log, s.Agents.writeSeen) })
 	g.Go(func() error { return repeat(ctx, lookEvery, s.Agents.look) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {

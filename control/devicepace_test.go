@@ -12,6 +12,10 @@ import (
 	"porchlight/test/programs"
 )
 
+// How many requests at once a computer has, and how many credentials a network may show that
+// are refused.
+const computerAtOnce, refusedAtOnce = 600, 60
+
 // public makes a bench that is not local mode's.
 func public(cfg *Config) {
 	cfg.Domain, cfg.AuthHost, cfg.PublicPort = "porch.example", "control.example", 443
@@ -40,7 +44,7 @@ func TestComputersAskAsOftenAsTheyMay(t *testing.T) {
 	ben, err := b.Computers.Ensure(t.Context(), "ben@example.com", "ben")
 	programs.Must(t, err)
 	const here = "192.0.2.7"
-	if in := b.asks(700, maya.Credential, here); in != bucketComputer.Size {
+	if in := b.asks(700, maya.Credential, here); in != computerAtOnce {
 		t.Errorf("%d requests at once got in", in)
 	}
 	if in := b.asks(1, maya.Credential, "198.51.100.1"); in != 0 {
@@ -54,7 +58,7 @@ func TestComputersAskAsOftenAsTheyMay(t *testing.T) {
 		t.Errorf("%d requests got in a second later", in)
 	}
 	b.clock.Add(time.Hour)
-	if in := b.asks(700, maya.Credential, here); in != bucketComputer.Size {
+	if in := b.asks(700, maya.Credential, here); in != computerAtOnce {
 		t.Errorf("%d requests at once got in an hour later", in)
 	}
 	b.clock.Add(-24 * time.Hour) // the clock was wrong, and is set right
@@ -88,7 +92,7 @@ func TestRefusedCredentialsAreBounded(t *testing.T) {
 	for i := range 500 {
 		in += b.asks(1, wrong(i), fmt.Sprintf("2001:db8:1:2::%x", i)) // every address of one customer
 	}
-	if in != bucketRefused.Size {
+	if in != refusedAtOnce {
 		t.Errorf("%d wrong credentials were looked up", in)
 	}
 	if b.asks(50, maya.Credential, here) != 50 {
@@ -112,7 +116,7 @@ func TestRefusedCredentialsAreBounded(t *testing.T) {
 	// Who gives up waiting has been looked up.
 	gone, giveUp := context.WithCancel(t.Context())
 	giveUp()
-	for i := range bucketRefused.Size {
+	for i := range refusedAtOnce {
 		if _, err := b.Agents.AuthenticateFrom(gone, wrong(i), netip.MustParseAddr(here), false); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%d: %v", i, err)
 		}
@@ -124,21 +128,8 @@ func TestRefusedCredentialsAreBounded(t *testing.T) {
 	// A credential that is over loses its place at once.
 	programs.Must(t, b.Agents.EndCredential(t.Context(), maya.Credential))
 	b.clock.Add(time.Hour)
-	if in := b.asks(500, maya.Credential, here); in > bucketRefused.Size+1 {
+	if in := b.asks(500, maya.Credential, here); in > refusedAtOnce+1 {
 		t.Errorf("a credential that is over was looked up %d times", in)
-	}
-}
-
-func TestDevicePaceIsBounded(t *testing.T) {
-	t.Parallel()
-	p, now := newDevicePace(), newClock().Now()
-	for i := range 3 * devicePaceSize {
-		hash, network := fmt.Sprint("hash", i), fmt.Sprint("network", i)
-		p.enter(now, hash, network, i%3 == 0)
-		p.note(now, hash, network, i%3 == 0, true, i%2 == 0)
-		if len(p.computers) > devicePaceSize {
-			t.Fatalf("%d computers are remembered", len(p.computers))
-		}
 	}
 }
 

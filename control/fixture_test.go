@@ -84,7 +84,7 @@ func (b *bench) watch(computerID string) *telling { return b.Agents.watch(comput
 func (b *bench) outOfStep(is bool) { b.Agents.watchers.setBehind(is) }
 
 // note has a computer be seen.
-func (b *bench) note(id string, at time.Time) { b.Agents.seen.note(id, at) }
+func (b *bench) note(id string, at time.Time) { b.Agents.seen.Note(id, at) }
 
 // change writes rows behind the service's back.
 func (b *bench) change(rows func(tx *txn) error) {

@@ -30,7 +30,7 @@ func (s *Agents) look(ctx context.Context) {
 	now := s.now()
 	var due []*telling
 	for _, w := range s.watchers.told() {
-		s.seen.note(w.computer, now)
+		s.seen.Note(w.computer, now)
 		if now.Sub(w.checked) >= checkAgainAfter {
 			due = append(due, w)
 		}

@@ -60,7 +60,7 @@ func TestSeenIsWrittenTogether(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- b.Agents.runSeen(ctx) }()
+		go func() { ended <- b.seen.Run(ctx, b.log, b.Agents.writeSeen) }()
 		all := func() {
 			for _, id := range ids {
 				b.note(id, time.Now())
@@ -77,7 +77,7 @@ func TestSeenIsWrittenTogether(t *testing.T) {
 		}
 		store.took()
 		all()
-		wait("the first time", seenGather, 1, computers)
+		wait("the first time", time.Second, 1, computers)
 		for range 2 {
 			all()
 			wait("once more within the minute", 25*time.Second, 0, 0)
@@ -96,7 +96,7 @@ func TestSeenIsWrittenTogether(t *testing.T) {
 			t.Errorf("seen at %v, want %v", seen, at)
 		}
 
-		time.Sleep(seenGather)
+		time.Sleep(time.Second)
 		all()
 		if seen := b.seenAt(ids[1]); !seen.Equal(time.Now()) {
 			t.Errorf("not written yet, it is told as %v", seen)
@@ -120,16 +120,18 @@ func TestSeenNeverGoesBack(t *testing.T) {
 	for n, order := range [][]*Service{{one, other}, {other, one}} {
 		early = early.Add(time.Hour)
 		late := early.Add(50 * time.Second)
-		one.Agents.seen.note(id, early)
-		other.Agents.seen.note(id, late)
+		one.Agents.seen.Note(id, early)
+		other.Agents.seen.Note(id, late)
 		for _, node := range order {
 			programs.Must(t, node.Agents.writeSeen(t.Context()))
 		}
 		if seen := b.seenAt(id); !seen.Equal(late) {
 			t.Errorf("order %d: seen at %v, want %v", n, seen, late)
 		}
-		if left := len(one.Agents.seen.pending()) + len(other.Agents.seen.pending()); left != 0 {
-			t.Errorf("order %d: %d sightings are to be written again", n, left)
+		for _, node := range order {
+			programs.Must(t, node.seen.Write(t.Context(), func(_ context.Context, ids []string, _ map[string]time.Time) error {
+				return fmt.Errorf("order %d: %v are to be written again", n, ids)
+			}))
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 //
 // Credential, computer and all that the snapshot holds are read by one statement and
 // of one moment: with PostgreSQL one round trip for a computer that this node knows
-// (see hints), and two for one that it does not.
+// (see feed.Hints), and two for one that it does not.
 func (s *Agents) sync(ctx context.Context, t *telling) (out controlapi.Snapshot, err error) {
 	err = s.paced(ctx, t.credential, t.client, false, func(ctx context.Context, hash string) error {
 		id, err := s.computerOf(ctx, hash)
@@ -31,7 +31,7 @@ func (s *Agents) sync(ctx context.Context, t *telling) (out controlapi.Snapshot,
 			t.computer = ""
 			return err
 		}
-		s.seen.note(id, s.now())
+		s.seen.Note(id, s.now())
 		return nil
 	})
 	return out, err
@@ -46,7 +46,7 @@ func (s *Agents) syncAgain(ctx context.Context, t *telling) (controlapi.Snapshot
 // computerOf is whose credential has this hash, if it is good: to be looked at again
 // with whatever is decided.
 func (s *Agents) computerOf(ctx context.Context, hash string) (id string, err error) {
-	if id, ok := s.hints.get(hash); ok {
+	if id, ok := s.hints.Get(hash); ok {
 		return id, nil
 	}
 	return viewedOf(ctx, s.core, kv.Rows{Keys: []string{keyCredential(hash)}}, func(tx kv.Tx) (string, error) {
@@ -70,7 +70,7 @@ func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot
 		}
 		return reading.snapshot(tx, c)
 	})
-	s.hints.learn(hash, id, s.now(), err)
+	s.hints.Learn(hash, id, s.now(), err)
 	return out, err
 }
 

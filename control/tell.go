@@ -123,7 +123,7 @@ func (t *telling) look() {
 		}
 		if t.computer != "" {
 			t.agents.watchers.remove(t)
-			t.agents.seen.note(t.computer, t.agents.now())
+			t.agents.seen.Note(t.computer, t.agents.now())
 		}
 		if err != errStopped {
 			t.over(err)

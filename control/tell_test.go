@@ -160,7 +160,7 @@ func TestCredentialsAreCheckedTogether(t *testing.T) {
 	if got := len(b.Agents.watchers.told()); got != computers-1 {
 		t.Errorf("%d of %d are still told", got, computers-1)
 	}
-	if at := b.seen.last(computer[7].Computer.ID, time.Time{}); !at.Equal(b.clock.Now()) {
+	if at := b.seen.Last(computer[7].Computer.ID, time.Time{}); !at.Equal(b.clock.Now()) {
 		t.Errorf("a computer that is told was seen at %v", at)
 	}
 }

@@ -194,6 +194,11 @@ var rules = []rule{
 		allow: []string{"control/certstore", "control/kv"},
 	},
 	{
+		why:  "how often agents ask and when they came is counted in memory; who they are and may do, the domain knows",
+		from: "control/feed", to: "control",
+		allow: []string{"control/feed", "control/controlapi", "control/kv"},
+	},
+	{
 		why:  "news are hints between nodes: what they are about, the domain knows, and where tunnels are, the relay",
 		from: "control/news", to: "control",
 		allow: []string{"control/news"},

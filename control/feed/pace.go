@@ -1,14 +1,16 @@
-package control
+// Package feed is what a node remembers, in memory, of the agents that ask it: how often
+// they do, whose a credential was, and when a computer was last here. It reads no row and
+// decides nothing of who may what; package control does, above it.
+package feed
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
-	"net/netip"
 	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/internal/bounds"
 )
 
@@ -28,18 +30,20 @@ var (
 )
 
 const (
-	// deviceKept is how long the count of a good credential that is not used is kept.
-	deviceKept = 10 * time.Minute
-	// devicePaceSize bounds each of the two tables.
-	devicePaceSize = 50_000
+	// keptFor is how long the count of a good credential that is not used is kept.
+	keptFor = 10 * time.Minute
+	// paceSize bounds each of the two tables.
+	paceSize = 50_000
 	// othersWait is how long a credential waits for what becomes of others from its
 	// network, and othersLook how often it looks.
 	othersWait = 10 * time.Second
 	othersLook = 50 * time.Millisecond
 )
 
-// devicePace is what this node remembers of who asked with which credential.
-type devicePace struct {
+// Pace is what this node remembers of who asked with which credential. It is safe for
+// concurrent use.
+type Pace struct {
+	now     func() time.Time
 	refused *bounds.Buckets[string] // by network, for credentials that were not good
 
 	mu        sync.Mutex
@@ -65,13 +69,14 @@ func (c paced) full() time.Time {
 	return c.own
 }
 
-func newDevicePace() *devicePace {
-	return &devicePace{computers: map[string]paced{}, asking: map[string]int{}, refused: bounds.NewBuckets[string](bucketRefused, devicePaceSize)}
+// NewPace counts by this clock.
+func NewPace(now func() time.Time) *Pace {
+	return &Pace{now: now, computers: map[string]paced{}, asking: map[string]int{}, refused: bounds.NewBuckets[string](bucketRefused, paceSize)}
 }
 
 // enter takes one from the bucket of a credential, or, where it was not good
 // lately, from the network's, to be given back if it is good now.
-func (p *devicePace) enter(now time.Time, hash, network string, visits bool) (known bool, wait time.Duration) {
+func (p *Pace) enter(now time.Time, hash, network string, visits bool) (known bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, known := p.computers[hash]
@@ -90,11 +95,11 @@ func (p *devicePace) enter(now time.Time, hash, network string, visits bool) (kn
 // enterAfterOthers is enter for a credential that is not known. Others from its network
 // may have taken all there is only until they turn out to be good, as when the store is
 // slow and an office comes back at once; so it waits while any are being looked at.
-func (p *devicePace) enterAfterOthers(ctx context.Context, now func() time.Time, hash, network string, visits bool) (known bool, wait time.Duration) {
+func (p *Pace) enterAfterOthers(ctx context.Context, hash, network string, visits bool) (known bool, wait time.Duration) {
 	late := time.NewTimer(othersWait)
 	defer late.Stop()
 	for {
-		known, wait = p.enter(now(), hash, network, visits)
+		known, wait = p.enter(p.now(), hash, network, visits)
 		if known || wait == 0 || !p.others(network) {
 			return known, wait
 		}
@@ -108,14 +113,14 @@ func (p *devicePace) enterAfterOthers(ctx context.Context, now func() time.Time,
 	}
 }
 
-func (p *devicePace) others(network string) bool {
+func (p *Pace) others(network string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asking[network] > 0
 }
 
 // note keeps what became of a credential that was not known to be good.
-func (p *devicePace) note(now time.Time, hash, network string, visits, good, refused bool) {
+func (p *Pace) note(now time.Time, hash, network string, visits, good, refused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asking[network]--; p.asking[network] == 0 {
@@ -127,7 +132,7 @@ func (p *devicePace) note(now time.Time, hash, network string, visits, good, ref
 	if !good {
 		return
 	}
-	bounds.MakeRoom(p.computers, devicePaceSize, func(c paced) bool { return now.Sub(c.full()) > deviceKept })
+	bounds.MakeRoom(p.computers, paceSize, func(c paced) bool { return now.Sub(c.full()) > keptFor })
 	c := p.computers[hash]
 	full := c.bucket(visits)
 	*full, _ = bucketComputer.Take(now, *full)
@@ -135,61 +140,41 @@ func (p *devicePace) note(now time.Time, hash, network string, visits, good, ref
 }
 
 // over has a credential that was good counted like any other from now on.
-func (p *devicePace) over(now time.Time, hash, network string) {
+func (p *Pace) over(now time.Time, hash, network string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.computers, hash)
 	p.refused.Take(now, network)
 }
 
-// AuthenticateFrom is Authenticate for a request that came from client: it also
-// refuses with CodeTooMany and RetryAfter when the computer asks too often, or
-// when too many credentials from that network were refused. visits is whether a
-// visitor had the computer ask, which counts by itself. The only computer of local
-// mode is its operator's own and may ask as it likes.
-func (s *Agents) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr, visits bool) (computer controlapi.Computer, err error) {
-	err = s.paced(ctx, credential, client, visits, func(ctx context.Context, hash string) (err error) {
-		computer, err = s.authenticate(ctx, hash)
-		return err
-	})
-	return computer, err
-}
-
-// paced has ask look at the credential with this hash, as often as that may be, in the
-// computer's turn at the store.
-func (s *Agents) paced(ctx context.Context, credential string, client netip.Addr, visits bool, ask func(ctx context.Context, hash string) error) error {
-	if len(credential) != tokenLen {
-		// It costs the store nothing. Were it counted, any web page could have its
-		// visitors' browsers use up what is for their networks: without a credential
-		// they may ask across sites.
-		return credentialUnknown()
-	}
-	hash, network := hashOf(purposeCredential, credential), clientKey(client)
-	if visits {
-		ctx = kv.WithTurn(ctx, "visits with "+hash)
-	} else {
-		ctx = credentialTurn(ctx, hash)
-	}
-	if s.cfg.Local() {
-		return ask(ctx, hash)
-	}
-	known, wait := s.devices.enterAfterOthers(ctx, s.now, hash, network, visits)
+// Ask has ask look at the credential with this hash, shown from this network, as often as
+// that may be: it refuses with CodeTooMany and RetryAfter when the computer asks too often,
+// or when too many credentials from that network were refused. visits is whether a visitor
+// had the computer ask, which counts by itself.
+func (p *Pace) Ask(ctx context.Context, hash, network string, visits bool, ask func() error) error {
+	known, wait := p.enterAfterOthers(ctx, hash, network, visits)
 	switch {
 	case wait > 0 && known:
 		return tooMany("This computer asked for a great deal within a moment. Wait a little, then try again.", wait)
 	case wait > 0:
 		return tooMany("Many credentials from this network were refused. Wait a little, then try again.", wait)
 	}
-	err := ask(ctx, hash)
+	err := ask()
 	refused := isUnknown(err)
 	switch {
 	case !known:
 		// Who did not wait for the answer has had the store look all the same.
-		s.devices.note(s.now(), hash, network, visits, err == nil, refused || err != nil && ctx.Err() != nil)
+		p.note(p.now(), hash, network, visits, err == nil, refused || err != nil && ctx.Err() != nil)
 	case refused:
-		s.devices.over(s.now(), hash, network)
+		p.over(p.now(), hash, network)
 	}
 	return err
+}
+
+// isUnknown says whether err refuses a credential because it is not good (any more).
+func isUnknown(err error) bool {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	return ok && refusal.Code == controlapi.CodeUnauthorized
 }
 
 func tooMany(sentence string, wait time.Duration) error {

@@ -1,4 +1,4 @@
-package control
+package feed
 
 import (
 	"sync"
@@ -7,11 +7,11 @@ import (
 	"porchlight/internal/bounds"
 )
 
-// hints are what this node remembers of credentials that were good, so that what goes
+// Hints are what this node remembers of credentials that were good, so that what goes
 // with one is asked for in the same round trip as the credential itself. Nothing is
 // decided by a hint: the credential's row is read each time, and a wrong or missing
 // hint costs a round trip.
-type hints struct {
+type Hints struct {
 	mu     sync.Mutex
 	byHash map[string]hint // guarded by mu
 }
@@ -21,15 +21,16 @@ type hint struct {
 	at       time.Time
 }
 
-func (h *hints) get(hash string) (computerID string, ok bool) {
+// Get is whose the credential with this hash was.
+func (h *Hints) Get(hash string) (computerID string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, ok := h.byHash[hash]
 	return found.computer, ok
 }
 
-// learn keeps what was found with a credential. One that is refused is forgotten.
-func (h *hints) learn(hash, computerID string, now time.Time, err error) {
+// Learn keeps what was found, at this time, with a credential. One that is refused is forgotten.
+func (h *Hints) Learn(hash, computerID string, now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, known := h.byHash[hash]
@@ -42,7 +43,7 @@ func (h *hints) learn(hash, computerID string, now time.Time, err error) {
 	case h.byHash == nil:
 		h.byHash = map[string]hint{}
 	case !known:
-		bounds.MakeRoom(h.byHash, devicePaceSize, func(old hint) bool { return now.Sub(old.at) > deviceKept })
+		bounds.MakeRoom(h.byHash, paceSize, func(old hint) bool { return now.Sub(old.at) > keptFor })
 	}
 	h.byHash[hash] = hint{computer: computerID, at: now}
 }
