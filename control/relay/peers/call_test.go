@@ -132,9 +132,7 @@ func TestPeersPort(t *testing.T) {
 			t.Errorf("%s is spoken", protocol)
 		}
 	}
-	if refused.Load() == 0 {
-		t.Error("nobody is refused")
-	}
+	programs.Eventually(t, "some are refused", func() bool { return refused.Load() > 0 })
 }
 
 func FuzzPeerRequest(f *testing.F) {
