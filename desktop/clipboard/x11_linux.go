@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log"
+
 	"porchlight/internal/words"
 
 	"github.com/jezek/xgb"

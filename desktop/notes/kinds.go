@@ -2,6 +2,7 @@ package notes
 
 import (
 	"cmp"
+
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 )

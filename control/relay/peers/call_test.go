@@ -7,9 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"porchlight/test/programs"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // gathering keeps what is written until it is let out at once.

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"porchlight/control/kv"
-	"porchlight/test/programs"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 var peerSecret = bytes.Repeat([]byte("s"), 32)

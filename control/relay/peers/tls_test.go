@@ -6,10 +6,11 @@ import (
 	"crypto/x509"
 	"io"
 	"net/netip"
-	"porchlight/test/programs"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // ring is what nodes read from their store: secrets that change while they run.
