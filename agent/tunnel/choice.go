@@ -203,21 +203,25 @@ func (t *Tunnel) note(relay controlapi.Relay, err error, lasted time.Duration) {
 	}
 }
 
-// claimNode notes which node slot is connected to, which must not be the other slot's; an extra
-// session's must be nobody's.
+// claimNode notes which node slot is connected to, which must not be the other slot's, unless
+// that is at the last relay, see yield; an extra session's must be nobody's.
 func (t *Tunnel) claimNode(slot int, node string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	others := t.nodes[:]
 	t.nodes[slot] = "" // an extra session's, of the one before
-	if slot < slots {
-		others = t.nodes[:slots]
-	}
-	if node != "" && slices.Contains(others, node) {
+	if slot < slots && t.holds(1-slot, node) && !t.atLast(1-slot) || slot >= slots && node != "" && slices.Contains(t.nodes[:], node) {
 		return errSameNode
 	}
 	t.nodes[slot] = node
 	return nil
+}
+
+// holds says whether slot is connected to a node, and atLast whether by the last relay, which
+// may be a listed one by its other address. mu is held.
+func (t *Tunnel) holds(slot int, node string) bool { return node != "" && t.nodes[slot] == node }
+
+func (t *Tunnel) atLast(slot int) bool {
+	return t.inUse[slot] != nil && *t.inUse[slot] == t.cfg.Last
 }
 
 // measured notes what connecting to relay took. The best counts: it is the way's own.
@@ -386,7 +390,7 @@ func (s *session) move(better controlapi.Relay) {
 func (t *Tunnel) handOver(slot int, w *welcomed) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w.node != "" && w.node == t.nodes[1-slot] || t.taken(w.relay) {
+	if t.holds(1-slot, w.node) && !t.atLast(1-slot) || t.taken(w.relay) {
 		return errSameNode
 	}
 	t.next[slot] = w

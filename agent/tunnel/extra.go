@@ -156,18 +156,23 @@ func (s *session) idle() {
 
 // yield ends the extra sessions with nodes that slots are connected to: what has come by
 // them stays, and what comes next has the slot's. Each session asks for it once it is noted:
-// a slot's may have settled after an extra one did, and been noted before.
+// a slot's may have settled after an extra one did, and been noted before. A slot at the last
+// relay leaves it likewise to the other slot, once that is connected to the same node.
 func (t *Tunnel) yield() {
+	over := map[*session]error{}
 	t.mu.Lock()
-	var over []*session
-	for i, s := range t.sessions[slots:] {
-		if node := t.nodes[slots+i]; s != nil && node != "" && slices.Contains(t.nodes[:slots], node) {
-			over = append(over, s)
+	for i, s := range t.sessions {
+		switch {
+		case s == nil || t.nodes[i] == "":
+		case i >= slots && slices.Contains(t.nodes[:slots], t.nodes[i]):
+			over[s] = errTaken
+		case i < slots && t.atLast(i) && t.sessions[1-i] != nil && t.holds(1-i, t.nodes[i]):
+			over[s] = errBetter
 		}
 	}
 	t.mu.Unlock()
-	for _, s := range over {
-		s.quit(errTaken)
+	for s, why := range over {
+		s.quit(why)
 	}
 }
 

@@ -3,6 +3,8 @@ package tunnel_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,5 +133,33 @@ func TestSpareRelayCarriesTheSync(t *testing.T) {
 		var got controlapi.Snapshot
 		err := w.tunnel.Sync(t.Context(), "1", func(s controlapi.Snapshot) error { got = s; return nil })
 		return err == nil && got.Version == "2"
+	})
+}
+
+// Where the node of the auth host is a listed relay, by another address, a computer that was
+// just enrolled goes there as soon as it is told, and to the auth host no more.
+func TestLastRelayIsAListedOne(t *testing.T) {
+	t.Parallel()
+	p := newPlane("1")
+	w := start(t, options{relay: p.config})
+	w.stopTunnel()
+	_, own := startMiddlebox(t, w.addr, "")
+	var list atomic.Pointer[[]controlapi.Relay]
+	list.Store(&[]controlapi.Relay{})
+	var err error
+	w.tunnel, err = tunnel.New(tunnel.Config{
+		Open: never, Opened: nothing, RootCAs: testAuthority().Pool(), Credential: func() string { return credential },
+		Relays: func() []controlapi.Relay { return *list.Load() },
+		Last:   controlapi.Relay{Address: w.addr, ServerName: authHost},
+		Log:    slog.New(slog.NewTextHandler(w.log, nil)),
+	})
+	programs.Must(t, err)
+	w.run(options{})
+	w.next("")
+	relays := listOf(own)()
+	list.Store(&relays)
+	w.tunnel.Relist()
+	programs.Eventually(t, "it left the auth host for the relay", func() bool {
+		return strings.Contains(w.log.String(), "relay="+own+" host") && w.relay.Stats().Sessions == 1
 	})
 }
