@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"porchlight/agent/proxy/ascii"
 )
 
 // cookiePrefix begins the names of all our cookies, of any instance. The
@@ -37,7 +39,7 @@ func eachCookie(lines []string, fn func(name, value string) bool) {
 	for _, line := range lines {
 		for part := range strings.SplitSeq(line, ";") {
 			name, value, _ := strings.Cut(part, "=")
-			if !fn(trim(name), trim(value)) {
+			if !fn(ascii.Trim(name), ascii.Trim(value)) {
 				return
 			}
 		}
@@ -68,35 +70,25 @@ func stripCookies(lines []string) []string {
 		var b strings.Builder
 		for part := range strings.SplitSeq(line, ";") {
 			name, _, _ := strings.Cut(part, "=")
-			if ourCookie(trim(name)) {
+			if ourCookie(ascii.Trim(name)) {
 				continue
 			}
 			if b.Len() > 0 {
 				b.WriteByte(';')
 			} else {
-				part = trim(part)
+				part = ascii.Trim(part)
 			}
 			b.WriteString(part)
 		}
-		if trim(b.String()) != "" {
+		if ascii.Trim(b.String()) != "" {
 			kept = append(kept, b.String())
 		}
 	}
 	return kept
 }
 
-// keepSetCookies returns the Set-Cookie lines an app on host may set: none of
-// our names, and none for a parent domain, where sibling apps would get it.
-func keepSetCookies(lines []string, host string) []string {
-	kept := lines[:0]
-	for _, line := range lines {
-		if maySet(line, host) {
-			kept = append(kept, line)
-		}
-	}
-	return kept
-}
-
+// maySet says whether an app on host may set a cookie: none of our names, and none for a
+// parent domain, where sibling apps would get it.
 func maySet(line, host string) bool {
 	pair, attributes, _ := strings.Cut(line, ";")
 	// A cookie without a name is sent back as its bare value, so "=ours=x" is
@@ -106,10 +98,10 @@ func maySet(line, host string) bool {
 	}
 	for attribute := range strings.SplitSeq(attributes, ";") {
 		name, value, _ := strings.Cut(attribute, "=")
-		if !strings.EqualFold(trim(name), "domain") {
+		if !strings.EqualFold(ascii.Trim(name), "domain") {
 			continue
 		}
-		domain := strings.TrimPrefix(trim(value), ".")
+		domain := strings.TrimPrefix(ascii.Trim(value), ".")
 		if domain != "" && !strings.EqualFold(domain, host) {
 			return false
 		}
@@ -124,21 +116,21 @@ var siteData = []string{`"cache"`, `"clientHints"`, `"executionContexts"`, `"pre
 
 // keepSiteData is what an app may clear of what it asked for. "*" stands for
 // everything and so becomes everything but the cookies.
-func keepSiteData(lines []string) string {
+func keepSiteData(lines []string) []string {
 	var kept []string
 	for directive := range strings.SplitSeq(strings.Join(lines, ","), ",") {
-		switch directive = trim(directive); {
+		switch directive = ascii.Trim(directive); {
 		case directive == `"*"`:
-			return strings.Join(siteData, ", ")
+			return []string{strings.Join(siteData, ", ")}
 		case slices.Contains(siteData, directive):
 			kept = append(kept, directive)
 		}
 	}
-	return strings.Join(kept, ", ")
+	if kept == nil {
+		return nil
+	}
+	return []string{strings.Join(kept, ", ")}
 }
-
-// trim removes the white space browsers remove around names and values.
-func trim(s string) string { return strings.Trim(s, " \t") }
 
 func containsFold(s, sub string) bool {
 	for i := 0; i+len(sub) <= len(s); i++ {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"porchlight/agent/engine"
+	"porchlight/agent/proxy/ascii"
 )
 
 // Pages of other origins. Two kinds may send requests here: those of OAuth clients,
@@ -110,7 +111,7 @@ func headerNames(list string) bool {
 		return false
 	}
 	for name := range strings.SplitSeq(list, ",") {
-		if !httpguts.ValidHeaderFieldName(trim(name)) {
+		if !httpguts.ValidHeaderFieldName(ascii.Trim(name)) {
 			return false
 		}
 	}

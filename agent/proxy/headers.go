@@ -3,11 +3,13 @@ package proxy
 import (
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
 
 	"porchlight/agent/access"
+	"porchlight/agent/proxy/ascii"
 )
 
 // The five headers an app learns its visitor from (docs/interface.md, Identity
@@ -29,25 +31,18 @@ func strip(h http.Header) {
 			delete(h, name)
 		}
 	}
-	if values, ok := h["Cookie"]; ok {
-		if values = stripCookies(values); len(values) == 0 {
-			delete(h, "Cookie")
-		} else {
-			h["Cookie"] = values
-		}
-	}
-	if values, ok := h["Authorization"]; ok {
-		kept := values[:0]
-		for _, v := range values {
-			if !access.HoldsToken(v) && !access.HoldsPassword(v) {
-				kept = append(kept, v)
-			}
-		}
-		if len(kept) == 0 {
-			delete(h, "Authorization")
-		} else {
-			h["Authorization"] = kept
-		}
+	keep(h, "Cookie", stripCookies(h["Cookie"]))
+	keep(h, "Authorization", slices.DeleteFunc(h["Authorization"], func(value string) bool {
+		return access.HoldsToken(value) || access.HoldsPassword(value)
+	}))
+}
+
+// keep has a field be what is left of it.
+func keep(h http.Header, name string, left []string) {
+	if len(left) == 0 {
+		delete(h, name)
+	} else {
+		h[name] = left
 	}
 }
 
@@ -84,7 +79,7 @@ func (f *five) setIn(h http.Header) {
 // clean drops control bytes, CR and LF among them. Nothing that reaches it
 // should hold any; a header is no place to rely on that.
 func clean(s string) string {
-	if plainText(s) || strings.IndexFunc(s, control) < 0 {
+	if ascii.Printable([]byte(s)) || strings.IndexFunc(s, control) < 0 {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
@@ -93,16 +88,6 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// plainText says whether there is nothing but ASCII, as nearly always, and no control byte.
-func plainText(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
 }
 
 func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
@@ -142,20 +127,8 @@ func keepUpgrade(h http.Header) bool {
 
 // cleanResponse takes from an app's answer what would reach past its own host.
 func (p *Proxy) cleanResponse(h http.Header, host string) {
-	if values, ok := h["Set-Cookie"]; ok {
-		if values = keepSetCookies(values, host); len(values) == 0 {
-			delete(h, "Set-Cookie")
-		} else {
-			h["Set-Cookie"] = values
-		}
-	}
-	if values, ok := h["Clear-Site-Data"]; ok {
-		if kept := keepSiteData(values); kept == "" {
-			delete(h, "Clear-Site-Data")
-		} else {
-			h["Clear-Site-Data"] = []string{kept}
-		}
-	}
+	keep(h, "Set-Cookie", slices.DeleteFunc(h["Set-Cookie"], func(line string) bool { return !maySet(line, host) }))
+	keep(h, "Clear-Site-Data", keepSiteData(h["Clear-Site-Data"]))
 	if p.config.Local {
 		// The local certificate authority may be taken out again; a browser
 		// that remembers HSTS would then refuse the address for a year.

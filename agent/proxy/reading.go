@@ -192,16 +192,11 @@ func readFields(h http.Header, lines string) (f framing, ok bool) {
 func (f *framing) note(name, value string) (keep, ok bool) {
 	switch name {
 	case "Content-Length":
-		if f.length >= 0 || len(value) == 0 || len(value) > 18 {
+		length, valid := ascii.Length(value)
+		if f.length >= 0 || !valid {
 			return false, false
 		}
-		f.length = 0
-		for i := range len(value) {
-			if value[i] < '0' || value[i] > '9' {
-				return false, false
-			}
-			f.length = f.length*10 + int64(value[i]-'0')
-		}
+		f.length = length
 	case "Transfer-Encoding":
 		again := f.chunked
 		f.chunked = true

@@ -19,23 +19,16 @@ type rooms struct {
 	now         func() time.Time
 
 	mu      sync.Mutex
-	taken   int             // guarded by mu
-	people  map[string]*int // by account id, none is zero; guarded by mu
-	inApp   map[room]*int   // none is zero; guarded by mu
-	spare   []*int          // zeros to be used again; guarded by mu
-	refused gate.Refusals   // guarded by mu
+	taken   int            // guarded by mu
+	people  map[string]int // by account id, none is zero; guarded by mu
+	inApp   map[room]int   // none is zero; guarded by mu
+	refused gate.Refusals  // guarded by mu
 }
 
 // room is what a request is counted in.
 type room struct {
 	account, app string
 	webSocket    bool
-}
-
-// seat is where a request is counted.
-type seat struct {
-	room
-	person, inApp *int
 }
 
 // full says which limit keeps a request out.
@@ -51,77 +44,49 @@ const (
 func newRooms(files int, now func() time.Time, log *slog.Logger) *rooms {
 	return &rooms{
 		all: max(1, limits.Share(files, limits.RequestsShare)), person: max(1, limits.Share(files, limits.PersonShare)), now: now, log: log,
-		people: map[string]*int{}, inApp: map[room]*int{}, refused: gate.Refusals{},
+		people: map[string]int{}, inApp: map[room]int{}, refused: gate.Refusals{},
 	}
 }
 
-// enter counts a request in, if there is room for it; if so, leave must follow.
-func (r *rooms) enter(in room) (at seat, why full) {
+// enter counts a request in, if there is room for it; if so, release must follow.
+func (r *rooms) enter(in room) (why full) {
 	most := limits.RequestsPerApp
 	if in.webSocket {
 		most = limits.WebSocketsPerApp
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at = seat{in, r.people[in.account], r.inApp[in]}
 	switch {
-	case at.inApp != nil && *at.inApp >= most:
+	case r.inApp[in] >= most:
 		why = appFull
-	case at.person != nil && *at.person >= r.person:
+	case r.people[in.account] >= r.person:
 		why = personFull
 	case r.taken >= r.all:
 		why = allFull
 	default:
-		if at.person == nil {
-			at.person = r.zero()
-			r.people[in.account] = at.person
-		}
-		if at.inApp == nil {
-			at.inApp = r.zero()
-			r.inApp[in] = at.inApp
-		}
 		r.taken++
-		*at.person++
-		*at.inApp++
-		return at, roomFree
+		r.people[in.account]++
+		r.inApp[in]++
+		return roomFree
 	}
 	if refused, log := r.refused.Count(string(why), r.now()); log {
 		r.log.Warn("too much is open at once: more is refused until some of it ends",
 			"limit", string(why), "account", in.account, "app", in.app, "websockets", in.webSocket, "open", r.taken, "refused", refused)
 	}
-	return at, why
+	return why
 }
 
-func (r *rooms) release(at seat) {
+func (r *rooms) release(from room) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taken--
-	if *at.person--; *at.person == 0 {
-		delete(r.people, at.account)
-		r.drop(at.person)
-	}
-	if *at.inApp--; *at.inApp == 0 {
-		delete(r.inApp, at.room)
-		r.drop(at.inApp)
-	}
+	countDown(r.people, from.account)
+	countDown(r.inApp, from)
 }
 
-const mostSpare = 16
-
-// zero is a count of nothing. mu is held.
-func (r *rooms) zero() *int {
-	last := len(r.spare) - 1
-	if last < 0 {
-		return new(int)
-	}
-	n := r.spare[last]
-	r.spare = r.spare[:last]
-	return n
-}
-
-// drop takes back a count that is in no map any more. mu is held.
-func (r *rooms) drop(n *int) {
-	if len(r.spare) < mostSpare {
-		r.spare = append(r.spare, n)
+// countDown takes one off a count that is in the map unless it is zero.
+func countDown[K comparable](counts map[K]int, of K) {
+	if counts[of]--; counts[of] == 0 {
+		delete(counts, of)
 	}
 }

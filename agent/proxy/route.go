@@ -257,11 +257,10 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id acce
 		return a, false
 	}
 	in := room{account: id.AccountID, app: at.app.ID, webSocket: webSocket}
-	seat, why := p.rooms.enter(in)
-	if why != roomFree {
+	if why := p.rooms.enter(in); why != roomFree {
 		return noRoom(v.at, why), false
 	}
-	defer p.rooms.release(seat)
+	defer p.rooms.release(in)
 	if !v.begin() {
 		return nil, true
 	}

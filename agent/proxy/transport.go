@@ -17,11 +17,17 @@ import (
 )
 
 // newTransport makes the connections to apps: loopback only, no proxy of the
-// environment, nothing decoded on the way.
-func newTransport(dial dialFunc, idle, idlePerApp int) *http.Transport {
+// environment, nothing decoded on the way. A visit's connection is seen through wrap.
+func newTransport(dial dialFunc, idle, idlePerApp int, wrap func(net.Conn, *visit) net.Conn, protocols ...string) *http.Transport {
 	return &http.Transport{
-		Proxy:                  nil,
-		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		Proxy: nil,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := dial(ctx, protocols...)
+			if err != nil {
+				return nil, err
+			}
+			return wrap(conn, ctx.Value(visitKey{}).(*visit)), nil
+		},
 		DisableCompression:     true,
 		MaxIdleConns:           idle,
 		MaxIdleConnsPerHost:    idlePerApp,
@@ -50,12 +56,15 @@ const onceBuffer = 4 << 10
 type dialFunc = func(ctx context.Context, protocols ...string) (net.Conn, error)
 
 func newTransports(dial dialFunc, idle int) transports {
-	http2 := newTransport(dialHTTP2(dial), idle, maxIdlePerApp)
+	http1 := newTransport(dial, idle, maxIdlePerApp, func(conn net.Conn, _ *visit) net.Conn { return &identifiedConn{Conn: conn} })
+	once := newTransport(dial, idle, -1, func(conn net.Conn, _ *visit) net.Conn {
+		return &identifiedConn{Conn: &outspokenConn{Conn: conn}}
+	})
+	once.ReadBufferSize, once.WriteBufferSize = onceBuffer, onceBuffer
+	http2 := newTransport(dial, idle, maxIdlePerApp, func(conn net.Conn, v *visit) net.Conn { return &http2Conn{Conn: conn, visit: v} }, "h2")
 	http2.Protocols = new(http.Protocols)
 	http2.Protocols.SetUnencryptedHTTP2(true)
-	once := newTransport(identify(hearOut(dial)), idle, -1)
-	once.ReadBufferSize, once.WriteBufferSize = onceBuffer, onceBuffer
-	return transports{http1: newTransport(identify(dial), idle, maxIdlePerApp), once: once, http2: http2}
+	return transports{http1: http1, once: once, http2: http2}
 }
 
 func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -129,33 +138,12 @@ type identifiedConn struct {
 
 var errNotIdentified = errors.New("a request was to be sent without saying who asks")
 
-// identify has the connections of dial say who asks.
-func identify(dial dialFunc) dialFunc {
-	return func(ctx context.Context, protocols ...string) (net.Conn, error) {
-		conn, err := dial(ctx, protocols...)
-		if err != nil {
-			return nil, err
-		}
-		return &identifiedConn{Conn: conn}, nil
-	}
-}
-
 // http2Conn is a connection to an app over which HTTP/2 is spoken. net/http forgets why
 // one could not be used, so the visit it was made for is told how the app began.
 type http2Conn struct {
 	net.Conn
 	visit *visit      // nil once something came; the reader's
 	heard atomic.Bool // something came
-}
-
-func dialHTTP2(dial dialFunc) dialFunc {
-	return func(ctx context.Context, _ ...string) (net.Conn, error) {
-		conn, err := dial(ctx, "h2")
-		if err != nil {
-			return nil, err
-		}
-		return &http2Conn{Conn: conn, visit: ctx.Value(visitKey{}).(*visit)}, nil
-	}
 }
 
 func (c *http2Conn) Read(p []byte) (int, error) {
@@ -193,17 +181,6 @@ type outspokenConn struct {
 	net.Conn
 	begun bool // something was sent; both are the writer's
 	deaf  bool // the app takes no more
-}
-
-// hearOut has the connections of dial be of that kind.
-func hearOut(dial dialFunc) dialFunc {
-	return func(ctx context.Context, protocols ...string) (net.Conn, error) {
-		conn, err := dial(ctx, protocols...)
-		if err != nil {
-			return nil, err
-		}
-		return &outspokenConn{Conn: conn}, nil
-	}
 }
 
 func (c *outspokenConn) Write(p []byte) (int, error) {

@@ -48,8 +48,6 @@ type visit struct {
 	stranger atomic.Bool           // another's program is where the app was
 	took     atomic.Uint64         // who took the connection to the app: see upstream.Checks
 
-	wait // guarded by waits.mu
-
 	mu      sync.Mutex // keeps End away from w once the handler is done; guards what follows
 	w       http.ResponseWriter
 	on      *gate.Conn // the visitor's connection; nil in tests

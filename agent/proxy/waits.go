@@ -16,75 +16,44 @@ const moment = 100 * time.Millisecond
 // waits are the visits that have not lasted for a moment. It costs nothing while there
 // are none.
 type waits struct {
-	mu             sync.Mutex
-	oldest, newest *visit
-	round          uint64      // how often timer has fired
-	timer          *time.Timer // nil before the first visit
-	running        bool        // the timer is
-}
-
-// wait is a visit's place in waits, whose mu guards it.
-type wait struct {
-	listed       bool
-	round        uint64 // when it was added
-	older, newer *visit
+	mu    sync.Mutex
+	new   map[*visit]struct{} // since the last tick; guarded by mu
+	old   map[*visit]struct{} // since the one before; guarded by mu
+	timer *time.Timer         // nil before the first visit; guarded by mu
+	runs  bool                // the timer does; guarded by mu
 }
 
 func (w *waits) add(v *visit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v.wait = wait{listed: true, round: w.round, older: w.newest}
-	if w.newest != nil {
-		w.newest.wait.newer = v
-	} else {
-		w.oldest = v
-	}
-	w.newest = v
-	if w.running {
-		return
-	}
-	w.running = true
 	if w.timer == nil {
+		w.new, w.old = map[*visit]struct{}{}, map[*visit]struct{}{}
 		w.timer = time.AfterFunc(moment, w.tick)
-	} else {
+	} else if !w.runs {
 		w.timer.Reset(moment)
 	}
+	w.runs = true
+	w.new[v] = struct{}{}
 }
 
 // remove forgets a visit that is over; one that was settled is forgotten already.
 func (w *waits) remove(v *visit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if v.wait.listed {
-		w.unlink(v)
-	}
-}
-
-// unlink is remove. mu is held.
-func (w *waits) unlink(v *visit) {
-	if v.wait.older != nil {
-		v.wait.older.wait.newer = v.wait.newer
-	} else {
-		w.oldest = v.wait.newer
-	}
-	if v.wait.newer != nil {
-		v.wait.newer.wait.older = v.wait.older
-	} else {
-		w.newest = v.wait.older
-	}
-	v.wait = wait{}
+	delete(w.new, v)
+	delete(w.old, v)
 }
 
 // tick settles those that were here when it was called last.
 func (w *waits) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.round++
-	for v := w.oldest; v != nil && v.wait.round+1 < w.round; v = w.oldest {
-		w.unlink(v)
+	for v := range w.old {
 		v.watch(moment) // while mu is held: whoever removes it now waits, and it is not used again before
 	}
-	if w.running = w.oldest != nil; w.running {
+	clear(w.old)
+	w.new, w.old = w.old, w.new
+	if w.runs = len(w.old) > 0; w.runs {
 		w.timer.Reset(moment)
 	}
 }

@@ -1,10 +1,12 @@
-// Package ascii judges the names and values of header fields as net/http does, and
-// quickly where they are what they nearly always are: a canonical name, printable ASCII.
+// Package ascii judges targets, and the names and values of header fields, as net/http does,
+// and quickly where they are what they nearly always are: a canonical name, printable ASCII.
 package ascii
 
 import (
 	"encoding/binary"
 	"net/textproto"
+	"net/url"
+	"strings"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -52,6 +54,54 @@ func Trim(value string) string {
 		value = value[:len(value)-1]
 	}
 	return value
+}
+
+// maxDigits fit an int64.
+const maxDigits = 18
+
+// Length reads a Content-Length of at most 18 digits; not ok for any other.
+func Length[T string | []byte](value T) (n int64, ok bool) {
+	if len(value) == 0 || len(value) > maxDigits {
+		return 0, false
+	}
+	for i := range len(value) {
+		if value[i] < '0' || value[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(value[i]-'0')
+	}
+	return n, true
+}
+
+// Set has the letters, the digits and some other bytes.
+func Set(others string) (set [256]bool) {
+	for c := range set {
+		set[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(others, byte(c)) >= 0
+	}
+	return set
+}
+
+// pathBytes are those that url.URL writes in a path as they are.
+var pathBytes = Set("/-_.~$&+,:;=@")
+
+// Target is url.ParseRequestURI of a path that means itself, byte for byte, with or without
+// a query; not ok for any other target.
+func Target(target string) (u url.URL, ok bool) {
+	path, query, asked := strings.Cut(target, "?")
+	if path == "" || path[0] != '/' {
+		return u, false
+	}
+	for i := range len(path) {
+		if !pathBytes[path[i]] {
+			return u, false
+		}
+	}
+	for i := range len(query) {
+		if query[i] < ' ' || query[i] == 0x7f {
+			return u, false
+		}
+	}
+	return url.URL{Path: path, RawQuery: query, ForceQuery: asked && query == ""}, true
 }
 
 // Printable says whether bytes are printable ASCII, eight at a time.

@@ -2,6 +2,8 @@ package ascii_test
 
 import (
 	"net/textproto"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +29,8 @@ func TestSameAsNetHTTP(t *testing.T) {
 
 func FuzzFields(f *testing.F) {
 	f.Add("x-a")
+	f.Add("a/b?")
+	f.Add("018446744073709551")
 	f.Fuzz(func(t *testing.T, s string) { same(t, s) })
 }
 
@@ -40,6 +44,14 @@ func same(t *testing.T, s string) {
 	}
 	if got, want := ascii.Trim(s), strings.Trim(s, " \t"); got != want {
 		t.Fatalf("%q is trimmed to %q", s, got)
+	}
+	if got, ok := ascii.Target("/" + s); ok {
+		if want, err := url.ParseRequestURI("/" + s); err != nil || got != *want {
+			t.Fatalf("the target %q is %v: %v", "/"+s, got, err)
+		}
+	}
+	if n, ok := ascii.Length(s); ok && (n < 0 || strings.TrimLeft(s, "0") != strings.TrimLeft(strconv.FormatInt(n, 10), "0")) {
+		t.Fatalf("the length %q is %d", s, n)
 	}
 	plain := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
 	if ascii.Printable([]byte(s)) != plain {

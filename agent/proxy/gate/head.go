@@ -21,22 +21,13 @@ import (
 // short one in its place (shorten, mark), over HTTP/2 by our own way. net/http's answers
 // such a one itself there.
 
-// TooLarge says whether a request's head is, and whether its cookies are why.
+// TooLarge says whether a request's head is, and whether its cookies are why. Over HTTP/2 a
+// list of a few fields too many comes here whole.
 func TooLarge(r *http.Request) (over, byCookie bool) {
-	if over, byCookie = shortened(r.Header); over || r.ProtoMajor == 1 {
-		return over, byCookie
+	if over, byCookie = shortened(r.Header); over {
+		return true, byCookie
 	}
-	size, cookies := len(r.Method)+len(r.RequestURI)+len(r.Host), 0
-	for name, values := range r.Header {
-		for _, value := range values {
-			size += len(name) + len(value) + len(": \r\n")
-			if name == "Cookie" { // one, which net/http has put together
-				cookies += len(value)
-			}
-		}
-	}
-	fields := CountFields(r)
-	return size > limits.Header || fields > limits.Fields, toBlame(cookies, size-cookies, fields)
+	return r.ProtoMajor > 1 && CountFields(r) > limits.Fields, false
 }
 
 // TooManyTrailers says whether a request whose body has been read has too many fields.

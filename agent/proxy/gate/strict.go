@@ -3,7 +3,10 @@ package gate
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"sync/atomic"
+
+	"porchlight/agent/proxy/ascii"
 )
 
 // net/http reads HTTP/1.1 as RFC 9112 allows: a length beside chunks is dropped,
@@ -109,12 +112,8 @@ const (
 	inTrailer
 )
 
-// The largest length and chunk that are taken, in digits: 18 decimal ones and 15
-// hexadecimal ones fit an int64.
-const (
-	maxSizeDigits  = 18
-	maxChunkDigits = 15
-)
+// maxChunkDigits are those of the largest chunk that is taken: they fit an int64.
+const maxChunkDigits = 15
 
 func (m *messages) inHead() bool { return m.state == betweenMessages || m.state == inHeadLines }
 
@@ -242,16 +241,11 @@ func (m *messages) header(line []byte) bool {
 	case len(bytes.Trim(name, " \t")) != len(name):
 		return false // some read over a space before the colon
 	case bytes.EqualFold(name, []byte("content-length")):
-		if m.hasSize || m.more || len(value) == 0 || len(value) > maxSizeDigits {
+		length, ok := ascii.Length(value)
+		if m.hasSize || m.more || !ok {
 			return false
 		}
-		m.hasSize = true
-		for i := range len(value) {
-			if value[i] < '0' || value[i] > '9' {
-				return false
-			}
-			m.left = m.left*10 + int64(value[i]-'0')
-		}
+		m.hasSize, m.left = true, length
 	case bytes.EqualFold(name, []byte("transfer-encoding")):
 		if m.chunked || m.more || !bytes.EqualFold(value, []byte("chunked")) {
 			return false
@@ -276,20 +270,13 @@ func (m *messages) endHead() bool {
 }
 
 func (m *messages) chunkSize(line []byte) bool {
-	digits := 0
-	m.left = 0
-	for digits < len(line) && isHexDigit(line[digits]) {
-		m.left = m.left<<4 | int64(hexValue(line[digits]))
-		digits++
-		if digits > maxChunkDigits {
-			return false
-		}
-	}
-	if digits == 0 || len(line) > digits && line[digits] != ';' {
+	digits, _, _ := bytes.Cut(line, []byte(";"))
+	size, err := strconv.ParseUint(string(digits), 16, 63)
+	if err != nil || len(digits) > maxChunkDigits {
 		return false
 	}
-	m.state = inChunk
-	if m.left == 0 {
+	m.left, m.state = int64(size), inChunk
+	if size == 0 {
 		m.state = inTrailer
 	}
 	return true
@@ -302,15 +289,4 @@ func (m *messages) next(done messageState) {
 		return
 	}
 	m.state = betweenMessages
-}
-
-func isHexDigit(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
-}
-
-func hexValue(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c | 0x20 - 'a' + 10
 }

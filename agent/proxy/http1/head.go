@@ -16,10 +16,7 @@ import (
 // bytes, and refuses what is. So nothing is ever refused here, and everything that is
 // plain is taken by those two as well and means the same to them.
 
-const (
-	maxPlainFields = 100
-	maxSizeDigits  = 18 // of a Content-Length: fits an int64
-)
+const maxPlainFields = 100
 
 var headEnd = []byte("\r\n\r\n")
 
@@ -89,22 +86,16 @@ func (h *head) requestLine(raw []byte, line string) bool {
 	return h.parseTarget()
 }
 
-// parseTarget is url.ParseRequestURI, without its work where the path says what it is.
+// parseTarget is url.ParseRequestURI of what names a path.
 func (h *head) parseTarget() bool {
-	path, query, asked := strings.Cut(h.target, "?")
 	if strings.ContainsAny(h.target, " #") {
 		return false
 	}
-	for i := range len(path) {
-		if !pathBytes[path[i]] {
-			return h.parseOddTarget()
-		}
+	plain, ok := ascii.Target(h.target)
+	if ok {
+		h.url = plain
+		return true
 	}
-	h.url = url.URL{Path: path, RawQuery: query, ForceQuery: asked && query == ""}
-	return true
-}
-
-func (h *head) parseOddTarget() bool {
 	u, err := url.ParseRequestURI(h.target)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || u.User != nil {
 		return false
@@ -113,21 +104,8 @@ func (h *head) parseOddTarget() bool {
 	return true
 }
 
-// pathBytes are those that url.URL writes in a path as they are.
-var pathBytes = bytesOf("/-_.~$&+,:;=@", true)
-
 // hostBytes are those of hosts and ports that net/http takes as they are.
-var hostBytes = bytesOf("-._:[]", true)
-
-func bytesOf(set string, alphanumeric bool) (t [256]bool) {
-	for i := range len(set) {
-		t[set[i]] = true
-	}
-	for c := byte('0'); alphanumeric && c <= 'z'; c++ {
-		t[c] = t[c] || c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c
-	}
-	return t
-}
+var hostBytes = ascii.Set("-._:[]")
 
 // field reads one line.
 func (h *head) field(raw []byte, line string) bool {
@@ -144,9 +122,11 @@ func (h *head) field(raw []byte, line string) bool {
 	case "Host":
 		return h.hostField(value)
 	case "Content-Length":
-		if !h.lengthField(value) {
+		length, ok := ascii.Length(value)
+		if !ok || h.length >= 0 {
 			return false
 		}
+		h.length = length
 	case "Connection":
 		if len(h.header[name]) > 0 || !h.connectionField(value) {
 			return false
@@ -168,20 +148,6 @@ func (h *head) hostField(value string) bool {
 		}
 	}
 	h.host = value
-	return true
-}
-
-func (h *head) lengthField(value string) bool {
-	if h.length >= 0 || value == "" || len(value) > maxSizeDigits {
-		return false
-	}
-	h.length = 0
-	for i := range len(value) {
-		if value[i] < '0' || value[i] > '9' {
-			return false
-		}
-		h.length = h.length*10 + int64(value[i]-'0')
-	}
 	return true
 }
 

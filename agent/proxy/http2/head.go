@@ -366,8 +366,8 @@ func (st *stream) target(p *pseudo) bool {
 		return true
 	}
 	r.RequestURI = p.path
-	if path, query, ok := plainTarget(p.path); ok {
-		st.room.url = url.URL{Path: path, RawQuery: query}
+	if plain, ok := ascii.Target(p.path); ok {
+		st.room.url = plain
 		r.URL = &st.room.url
 		return true
 	}
@@ -375,41 +375,6 @@ func (st *stream) target(p *pseudo) bool {
 	r.URL = u
 	return err == nil
 }
-
-// plainTarget cuts a target whose path url.Parse would keep as it is.
-func plainTarget(target string) (path, query string, ok bool) {
-	if target == "" || target[0] != '/' {
-		return "", "", false
-	}
-	path = target
-	for i := range len(target) {
-		c := target[i]
-		if c == '?' && query == "" {
-			path, query = target[:i], target[i+1:]
-			if query == "" {
-				return "", "", false // url.URL keeps the question mark apart
-			}
-			break
-		}
-		if !plain[c] {
-			return "", "", false
-		}
-	}
-	for i := range len(query) {
-		if query[i] < ' ' || query[i] == 0x7f {
-			return "", "", false
-		}
-	}
-	return path, query, true
-}
-
-// plain are the bytes of a path that mean themselves, however it is written.
-var plain = func() (set [256]bool) {
-	for c := range set {
-		set[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~$&+,/:;=@", byte(c)) >= 0
-	}
-	return set
-}()
 
 // expects says whether the visitor waits for a word before the body, and drops the field.
 func (st *stream) expects() bool {

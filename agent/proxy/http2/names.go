@@ -41,13 +41,8 @@ func canonicalName(wire string) (canonical string, ok bool) {
 	if known, ok := canonicalNames[wire]; ok {
 		return known, true
 	}
-	if wire == "" {
+	if !httpguts.ValidHeaderFieldName(wire) || strings.ToLower(wire) != wire {
 		return "", false
-	}
-	for i := range len(wire) {
-		if c := wire[i]; 'A' <= c && c <= 'Z' || !httpguts.IsTokenRune(rune(c)) {
-			return "", false
-		}
 	}
 	return http.CanonicalHeaderKey(wire), true
 }
