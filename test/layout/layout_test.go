@@ -108,7 +108,7 @@ var rules = []rule{
 	{
 		why:  "the gate judges bytes and heads, and knows neither apps nor people",
 		from: "agent/proxy/gate", to: "agent",
-		allow: []string{"agent/proxy/gate", "agent/proxy/http1", "agent/proxy/http2", "agent/proxy/limits"},
+		allow: []string{"agent/proxy/ascii", "agent/proxy/gate", "agent/proxy/http1", "agent/proxy/http2", "agent/proxy/limits"},
 	},
 	{
 		why:  "a way in makes requests of bytes, and knows neither apps nor people, nor who counts connections",
