@@ -160,10 +160,9 @@ func dropActivity(visits, decisions *share, cutoff time.Time) error {
 	}
 	tooMany := all - most
 	ofVisits := min(tooMany, *visits.count-min(*visits.count, visits.own))
-	if err := visits.drop(func(n uint64, _ []byte) bool { return n < ofVisits }); err != nil {
-		return err
-	}
-	return decisions.drop(func(n uint64, _ []byte) bool { return n < tooMany-ofVisits })
+	return errors.Join(
+		visits.drop(func(n uint64, _ []byte) bool { return n < ofVisits }),
+		decisions.drop(func(n uint64, _ []byte) bool { return n < tooMany-ofVisits }))
 }
 
 // activityAt is the time of a line; a damaged one is as old as can be.
@@ -180,12 +179,7 @@ func activityAt(raw []byte) time.Time {
 // ClearActivity forgets all lines. Their numbers do not return.
 func (s *Store) ClearActivity() error {
 	all := func(uint64, []byte) bool { return true }
-	return s.changeActivity(func(visits, decisions *share) error {
-		if err := visits.drop(all); err != nil {
-			return err
-		}
-		return decisions.drop(all)
-	})
+	return s.changeActivity(func(visits, decisions *share) error { return errors.Join(visits.drop(all), decisions.drop(all)) })
 }
 
 // shareActivity is a migration: what is no visit goes to a bucket of its own, under

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -127,19 +128,12 @@ type AppChange struct {
 // Apps reads all of it in one transaction.
 func (s *Store) Apps() (Apps, error) {
 	all := Apps{Apps: map[string]App{}, Denials: map[string]Denial{}, Formers: map[string][]string{}}
-	err := s.view(func(tx *boltfile.Tx) error {
-		if err := getNamed(tx.Bucket(appsBucket), all.Apps); err != nil {
-			return err
-		}
-		if err := getNamed(tx.Bucket(denialsBucket), all.Denials); err != nil {
-			return err
-		}
-		if err := getNamed(tx.Bucket(formersBucket), all.Formers); err != nil {
-			return err
-		}
-		var err error
+	err := s.view(func(tx *boltfile.Tx) (err error) {
 		all.Notices, err = readNotices(tx)
-		return err
+		return errors.Join(err,
+			getNamed(tx.Bucket(appsBucket), all.Apps),
+			getNamed(tx.Bucket(denialsBucket), all.Denials),
+			getNamed(tx.Bucket(formersBucket), all.Formers))
 	})
 	if err != nil {
 		return Apps{}, fmt.Errorf("read the published apps: %w", err)
@@ -153,21 +147,14 @@ func (s *Store) Apps() (Apps, error) {
 // changing cannot push the others out.
 func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 	return s.changeNotices("store the app "+c.Name, func(tx *boltfile.Tx) error {
-		if err := putOrDelete(tx.Bucket(appsBucket), c.Name, c.App); err != nil {
-			return err
-		}
-		if err := putOrDelete(tx.Bucket(denialsBucket), c.Name, c.Denial); err != nil {
-			return err
-		}
-		if err := addFormer(tx.Bucket(formersBucket), c.Name, c.Former); err != nil {
-			return err
-		}
+		err := errors.Join(
+			putOrDelete(tx.Bucket(appsBucket), c.Name, c.App),
+			putOrDelete(tx.Bucket(denialsBucket), c.Name, c.Denial),
+			addFormer(tx.Bucket(formersBucket), c.Name, c.Former))
 		for _, n := range c.Notices {
-			if err := addNotice(tx, n); err != nil {
-				return err
-			}
+			err = errors.Join(err, addNotice(tx, n))
 		}
-		return nil
+		return err
 	})
 }
 

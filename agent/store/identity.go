@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"porchlight/control/controlapi"
@@ -28,20 +29,12 @@ func (s *Store) BecomeComputer(id string) error {
 		return err
 	}
 	err := s.update(func(tx *boltfile.Tx) error {
-		b := tx.Bucket(snapshotBucket)
-		if err := b.Delete(snapshotKey); err != nil {
-			return err
+		err := tx.DeleteBucket(sessionsBucket)
+		for _, key := range [][]byte{snapshotKey, contactKey, silenceKey, controlTimeKey, endedKey, clientsKey} {
+			err = errors.Join(err, tx.Bucket(snapshotBucket).Delete(key))
 		}
-		for _, key := range [][]byte{contactKey, silenceKey, controlTimeKey, endedKey, clientsKey} {
-			if err := b.Delete(key); err != nil {
-				return err
-			}
-		}
-		if err := tx.DeleteBucket(sessionsBucket); err != nil {
-			return err
-		}
-		_, err := tx.CreateBucket(sessionsBucket)
-		return err
+		_, made := tx.CreateBucket(sessionsBucket)
+		return errors.Join(err, made)
 	})
 	if err != nil {
 		return fmt.Errorf("forget the people of an earlier connection: %w", err)

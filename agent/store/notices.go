@@ -83,32 +83,24 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo, with []uint64) ([]agent
 	return s.changeNotices("store a notice", func(tx *boltfile.Tx) (err error) {
 		if undo != nil {
 			for _, id := range undo.Before {
-				if err := dropNotice(tx, id); err != nil {
-					return err
-				}
+				err = errors.Join(err, dropNotice(tx, id))
 			}
 		}
 		for _, id := range with {
-			if err := tx.Bucket(noticesBucket).Delete(numbered(id)); err != nil {
-				return err
-			}
+			err = errors.Join(err, tx.Bucket(noticesBucket).Delete(numbered(id)))
 		}
-		if err := makeRoom(tx, n); err != nil {
+		if err = errors.Join(err, makeRoom(tx, n)); err != nil {
 			return err
 		}
 		if n.ID, err = tx.Bucket(noticesBucket).NextSequence(); err != nil {
 			return err
 		}
 		n.Undo = undo != nil && len(with) == 0
-		if err := putNotice(tx, n); err != nil {
-			return err
-		}
+		err = putNotice(tx, n)
 		if undo != nil {
-			if err := put(tx.Bucket(undoBucket), numbered(n.ID), undo); err != nil {
-				return err
-			}
+			err = errors.Join(err, put(tx.Bucket(undoBucket), numbered(n.ID), undo))
 		}
-		return forgetUndos(tx)
+		return errors.Join(err, forgetUndos(tx))
 	})
 }
 
@@ -117,19 +109,15 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo, with []uint64) ([]agent
 func (s *Store) MarkNoticeUndone(id uint64, said words.Sentence) ([]agentapi.Notice, error) {
 	return s.changeNotices("mark a notice undone", func(tx *boltfile.Tx) error {
 		var n agentapi.Notice
-		if _, err := get(tx.Bucket(noticesBucket), numbered(id), "a notice", &n); err != nil {
-			return err
-		}
+		_, err := get(tx.Bucket(noticesBucket), numbered(id), "a notice", &n)
 		if n.Undo { // and not one that tells of others, too
 			n.Undo, n.Text = false, n.Text+" "+said.String()
 			if len(n.Words) > 0 { // one of an earlier version has none
 				n.Words = append(n.Words, said)
 			}
-			if err := putNotice(tx, n); err != nil {
-				return err
-			}
+			err = errors.Join(err, putNotice(tx, n))
 		}
-		return tx.Bucket(undoBucket).Delete(numbered(id))
+		return errors.Join(err, tx.Bucket(undoBucket).Delete(numbered(id)))
 	})
 }
 
@@ -183,11 +171,9 @@ func forgetUndos(tx *boltfile.Tx) error {
 		}
 	}
 	for _, key := range drop {
-		if err := b.Delete(key); err != nil {
-			return err
-		}
+		err = errors.Join(err, b.Delete(key))
 	}
-	return nil
+	return err
 }
 
 // MustStay says whether a notice has to wait for the owner: it tells of access that was
@@ -309,8 +295,5 @@ func (s *Store) changeNotices(what string, fn func(*boltfile.Tx) error) (notices
 
 // dropNotice forgets a notice, and how to undo what it is about.
 func dropNotice(tx *boltfile.Tx, id uint64) error {
-	if err := tx.Bucket(undoBucket).Delete(numbered(id)); err != nil {
-		return err
-	}
-	return tx.Bucket(noticesBucket).Delete(numbered(id))
+	return errors.Join(tx.Bucket(undoBucket).Delete(numbered(id)), tx.Bucket(noticesBucket).Delete(numbered(id)))
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"time"
 
 	"porchlight/internal/boltfile"
@@ -51,21 +52,13 @@ func putPending(tx *boltfile.Tx, c PendingChange) error {
 func (s *Store) TakeAway(c PendingChange) error {
 	d := c.Deny()
 	d.At = c.At
-	return s.update(func(tx *boltfile.Tx) error {
-		if err := putDeny(tx, d); err != nil {
-			return err
-		}
-		return putPending(tx, c)
-	})
+	return s.update(func(tx *boltfile.Tx) error { return errors.Join(putDeny(tx, d), putPending(tx, c)) })
 }
 
 // GiveBack forgets a change and its deny record, both or neither.
 func (s *Store) GiveBack(c PendingChange) error {
 	return s.update(func(tx *boltfile.Tx) error {
-		if err := tx.Bucket(pendingBucket).Delete(numbered(c.ID)); err != nil {
-			return err
-		}
-		return tx.Bucket(denyBucket).Delete(c.Deny().key())
+		return errors.Join(tx.Bucket(pendingBucket).Delete(numbered(c.ID)), tx.Bucket(denyBucket).Delete(c.Deny().key()))
 	})
 }
 

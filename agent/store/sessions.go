@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -49,12 +50,10 @@ func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []Se
 		}
 		slices.SortFunc(same, func(a, b seen) int { return b.seen.Compare(a.seen) })
 		for _, h := range same[min(len(same), max(0, keep-1)):] {
-			if err := b.Delete(h.key[:]); err != nil {
-				return err
-			}
+			err = errors.Join(err, b.Delete(h.key[:]))
 			dropped = append(dropped, h.key)
 		}
-		return nil
+		return err
 	})
 	return dropped, err
 }
@@ -106,15 +105,11 @@ func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, e
 		return nil, err
 	}
 	err = s.update(func(tx *boltfile.Tx) error {
-		if err := collect(tx); err != nil {
-			return err
-		}
+		err := collect(tx)
 		for _, k := range deleted {
-			if err := tx.Bucket(sessionsBucket).Delete(k[:]); err != nil {
-				return err
-			}
+			err = errors.Join(err, tx.Bucket(sessionsBucket).Delete(k[:]))
 		}
-		return nil
+		return err
 	})
 	return deleted, err
 }

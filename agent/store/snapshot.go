@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,10 +21,7 @@ var (
 func (s *Store) SaveSnapshot(snap controlapi.Snapshot, contact time.Time) error {
 	return s.update(func(tx *boltfile.Tx) error {
 		b := tx.Bucket(snapshotBucket)
-		if err := put(b, snapshotKey, snap); err != nil {
-			return err
-		}
-		return putTime(b, contactKey, contact)
+		return errors.Join(put(b, snapshotKey, snap), putTime(b, contactKey, contact))
 	})
 }
 

@@ -109,7 +109,8 @@ func Check(dir string) error {
 // Close waits for transactions under way.
 func (s *Store) Close() error { return s.db.Close() }
 
-// update runs fn in one durable write transaction.
+// update runs fn in one durable write transaction. Where fn fails nothing of it is kept, so
+// it may take its steps all the same and join their errors.
 func (s *Store) update(fn func(*boltfile.Tx) error) error {
 	if s.observe == nil {
 		return s.db.Update(fn)
