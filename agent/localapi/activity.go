@@ -56,12 +56,11 @@ func (a *API) activityPage(r *http.Request) (any, error) {
 }
 
 // undoActivity takes back what a line is about.
-func (a *API) undoActivity(r *http.Request) (any, error) {
-	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
-	if err != nil || id == 0 {
-		return nil, nothingHere()
+func (a *API) undoActivity(ctx context.Context, id uint64) error {
+	if id == 0 {
+		return nothingHere()
 	}
-	return done, a.cfg.Activity.Undo(r.Context(), id, a.undoOf)
+	return a.cfg.Activity.Undo(ctx, id, a.undoOf)
 }
 
 // undoOf asks the rooms that decide.

@@ -1,10 +1,12 @@
 package localapi
 
 import (
+	"context"
 	"net/http"
 	"os"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 )
 
 // What the owner decides about one app.
@@ -47,23 +49,16 @@ func readApproval(r *http.Request) (how agentapi.Approval, err error) {
 	return how, f.err
 }
 
-func (a *API) deny(r *http.Request) (any, error) {
-	return a.cfg.Apps.Deny(r.Context(), r.PathValue("name"))
-}
-
-func (a *API) revoke(r *http.Request) (any, error) {
-	return a.cfg.Apps.Revoke(r.Context(), r.PathValue("name"))
+// ofApp makes the handler of what the engine does with the app of a name.
+func ofApp[T any](do func(*engine.Apps, context.Context, string) (T, error)) handler {
+	return func(a *API, r *http.Request) (any, error) { return do(a.cfg.Apps, r.Context(), r.PathValue("name")) }
 }
 
 func (a *API) unmute(r *http.Request) (any, error) {
 	return done, a.cfg.Apps.Unmute(r.Context(), r.PathValue("name"))
 }
 
-// pause closes one app; resume opens it again, also where it took itself off.
-func (a *API) pause(r *http.Request) (any, error) {
-	return a.cfg.Apps.Pause(r.Context(), r.PathValue("name"))
-}
-
+// resume opens a paused app again, also where it took itself off.
 func (a *API) resume(r *http.Request) (any, error) {
 	pub, err := a.cfg.Apps.Resume(r.Context(), r.PathValue("name"))
 	if err != nil {

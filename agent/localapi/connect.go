@@ -28,41 +28,24 @@ type Connector interface {
 var errNoConnector = agentapi.Errorf(agentapi.CodeUnavailable,
 	"This Porchlight was started without the means to connect to a control plane. Start it with: porchlight agent")
 
-func (a *API) connector() (Connector, error) {
-	if a.server.cfg.Connector == nil {
-		return nil, errNoConnector
-	}
-	return a.server.cfg.Connector, nil
-}
+// noConnector is that of a server without one.
+type noConnector struct{}
 
-// connecting is for the owner's state.
-func (a *API) connecting() *agentapi.Connecting {
-	if a.server.cfg.Connector == nil {
-		return nil
-	}
-	return a.server.cfg.Connector.Connecting()
+func (noConnector) Connect(context.Context, agentapi.ConnectRequest) (agentapi.Connecting, error) {
+	return agentapi.Connecting{}, errNoConnector
 }
+func (noConnector) CancelConnect(context.Context) error { return errNoConnector }
+func (noConnector) Disconnect(context.Context) error    { return errNoConnector }
+func (noConnector) Connecting() *agentapi.Connecting    { return nil }
 
 func (a *API) connect(r *http.Request, req agentapi.ConnectRequest) (any, error) {
-	c, err := a.connector()
-	if err != nil {
-		return nil, err
-	}
-	return c.Connect(r.Context(), req)
+	return a.server.cfg.Connector.Connect(r.Context(), req)
 }
 
 func (a *API) cancelConnect(r *http.Request) (any, error) {
-	c, err := a.connector()
-	if err != nil {
-		return nil, err
-	}
-	return done, c.CancelConnect(r.Context())
+	return done, a.server.cfg.Connector.CancelConnect(r.Context())
 }
 
 func (a *API) disconnect(r *http.Request) (any, error) {
-	c, err := a.connector()
-	if err != nil {
-		return nil, err
-	}
-	return done, c.Disconnect(r.Context())
+	return done, a.server.cfg.Connector.Disconnect(r.Context())
 }

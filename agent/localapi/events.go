@@ -17,9 +17,9 @@ const (
 	// a few of the owner's own scripts.
 	maxStreams = 16
 
-	// calm is the least time between two events of one stream, so that an app
+	// eventsEvery is the least time between two events of one stream, so that an app
 	// with many visitors, whose every connection is a change, costs little.
-	calm = 100 * time.Millisecond
+	eventsEvery = 100 * time.Millisecond
 
 	eventStream = "text/event-stream"
 )
@@ -54,7 +54,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		Users:           a.cfg.Users.List(),
 		OutboxSize:      a.outboxSize(ctx),
 		DarkSince:       a.cfg.Access.DarkSince(),
-		Connecting:      a.connecting(),
+		Connecting:      a.server.cfg.Connector.Connecting(),
 		ActivityVersion: a.cfg.Activity.Version(),
 		Update:          a.cfg.Update(),
 		HTTPBroken:      a.cfg.Broken(),
@@ -149,7 +149,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		select {
 		case <-r.Context().Done():
 		case <-a.ending:
-		case <-time.After(calm):
+		case <-time.After(eventsEvery):
 		}
 	}
 }

@@ -53,23 +53,22 @@ func (a *API) changeSettings(r *http.Request) (any, error) {
 	return s, err
 }
 
-// undo takes back what a notice is about.
-func (a *API) undo(r *http.Request) (any, error) {
-	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
-	if err != nil {
-		return nil, nothingHere()
+// numbered makes the handler of what is done with the notice or the line of a number.
+func numbered(do func(*API, context.Context, uint64) error) handler {
+	return func(a *API, r *http.Request) (any, error) {
+		id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+		if err != nil {
+			return nil, nothingHere()
+		}
+		return done, do(a, r.Context(), id)
 	}
-	return done, a.cfg.People.UndoNotice(r.Context(), id)
 }
 
+// undo takes back what a notice is about.
+func (a *API) undo(ctx context.Context, id uint64) error { return a.cfg.People.UndoNotice(ctx, id) }
+
 // see notes that the owner has looked at the notices up to one.
-func (a *API) see(r *http.Request) (any, error) {
-	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
-	if err != nil {
-		return nil, nothingHere()
-	}
-	return done, a.cfg.Apps.SeeNotices(id)
-}
+func (a *API) see(_ context.Context, id uint64) error { return a.cfg.Apps.SeeNotices(id) }
 
 func (a *API) users(*http.Request) (any, error) { return a.cfg.Users.List(), nil }
 

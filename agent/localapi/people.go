@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -13,10 +14,19 @@ import (
 // People) and for the owner. Both tiers ask the same of people; it differs who is
 // named as having done it.
 
-func (a *API) listed(r *http.Request) (any, error) { return a.cfg.People.List(r.Context()) }
+// ofPeople, ofID and withPeople make the handlers of what people answers by itself: for
+// nothing more, for an id, and for a body.
+func ofPeople[T any](ask func(*people.People, context.Context) (T, error)) handler {
+	return func(a *API, r *http.Request) (any, error) { return ask(a.cfg.People, r.Context()) }
+}
 
-// ownerPeople also answers with the control plane away.
-func (a *API) ownerPeople(r *http.Request) (any, error) { return a.cfg.People.ListKnown(r.Context()) }
+func ofID[T any](do func(*people.People, context.Context, string) (T, error)) handler {
+	return func(a *API, r *http.Request) (any, error) { return do(a.cfg.People, r.Context(), r.PathValue("id")) }
+}
+
+func withPeople[Body, T any](do func(*people.People, context.Context, Body) (T, error)) handler {
+	return with(func(a *API, r *http.Request, body Body) (any, error) { return do(a.cfg.People, r.Context(), body) })
+}
 
 // ownersAlone are fields that nobody knows in the request of a program: how long the owner
 // wants a change held, and when a share ends.
@@ -39,16 +49,6 @@ func byOwner[Body any](serve func(*API, *http.Request, people.Actor, Body) (any,
 
 func (a *API) invite(r *http.Request, by people.Actor, req agentapi.InviteRequest) (any, error) {
 	return a.paced(r, by, func() (any, error) { return a.cfg.People.Invite(r.Context(), by, req) })
-}
-
-// inviteAll invites several addresses, with what the owner writes to them. Programs
-// have no such route: a line is the owner's own words.
-func (a *API) inviteAll(r *http.Request, req agentapi.InvitationsRequest) (any, error) {
-	return a.cfg.People.InviteAll(r.Context(), req)
-}
-
-func (a *API) invitationLink(r *http.Request, req agentapi.LinkRequest) (any, error) {
-	return a.cfg.People.Link(r.Context(), req)
 }
 
 func (a *API) setAccess(r *http.Request, by people.Actor, req agentapi.AccessRequest) (any, error) {
@@ -101,24 +101,6 @@ func (a *API) visitors(*http.Request) (any, error) { return a.cfg.People.Visitor
 
 func (a *API) disconnectVisitor(_ *http.Request, d agentapi.DisconnectRequest) (any, error) {
 	return a.cfg.People.Disconnect(d)
-}
-
-// grants lists the remote clients that people let open apps in their name.
-func (a *API) grants(r *http.Request) (any, error) { return a.cfg.People.ListGrants(r.Context()) }
-
-func (a *API) revokeGrant(r *http.Request) (any, error) {
-	return a.cfg.People.RevokeGrant(r.Context(), r.PathValue("id"))
-}
-
-// passwords lists everybody's app passwords; makePassword makes one for the owner.
-func (a *API) passwords(r *http.Request) (any, error) { return a.cfg.People.ListPasswords(r.Context()) }
-
-func (a *API) makePassword(r *http.Request, req agentapi.PasswordRequest) (any, error) {
-	return a.cfg.People.MakePassword(r.Context(), req)
-}
-
-func (a *API) revokePassword(r *http.Request) (any, error) {
-	return a.cfg.People.RevokePassword(r.Context(), r.PathValue("id"))
 }
 
 // actor names the program that sent r, as far as the system tells: by its

@@ -73,6 +73,7 @@ type Server struct {
 // NewServer starts nothing; see Listen and Run.
 func NewServer(cfg ServerConfig) *Server {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Connector = cmp.Or(cfg.Connector, Connector(noConnector{}))
 	s := &Server{
 		cfg:       cfg,
 		log:       cfg.Log,

@@ -38,7 +38,3 @@ func (a *API) share(r *http.Request) (any, error) {
 	a.announce(r.Context(), pub)
 	return pub, nil
 }
-
-func (a *API) unshare(r *http.Request) (any, error) {
-	return a.cfg.Apps.Unshare(r.Context(), r.PathValue("name"))
-}
