@@ -192,26 +192,25 @@ func fileSecret(ctx context.Context, dataDir string) (string, error) {
 
 // greet says where it is and what to type next.
 func greet(term *terminal, where *location, running *host.Host) {
-	self, suffix := where.typed()
 	account := running.Account()
 	if account.URL == "" {
 		term.line(`Porchlight is on, and %s
 The loopback API listens on %s.
-Stop with Ctrl-C.`, unconnected(running, self, suffix), running.API())
+Stop with Ctrl-C.`, unconnected(running, where), running.API())
 		return
 	}
 	term.line(`Porchlight is on, at %s
 The loopback API listens on %s. Next, in another terminal:
 
-  %s publish notes --label Notes --port 8000%s
-  %s approve notes%s
-  %s open notes%s%s
-`, account.URL, running.API(), self, suffix, self, suffix, self, suffix, printInstead())
+  %s
+  %s
+  %s
+`, account.URL, running.API(), where.typed("publish notes --label Notes --port 8000"), where.typed("approve notes"), where.typed("open notes")+printInstead())
 	switch root := running.RootCAPath(); {
 	case root == "":
 	case account.Local:
 		term.line(`Browsers warn until they trust %s
-To have yours trust it: %s trust%s`, root, self, suffix)
+To have yours trust it: %s`, root, where.typed("trust"))
 	default:
 		term.line(`This control plane brought its own certificate authority, so this computer makes
 its own certificates too. Every visitor's browser warns until it trusts
@@ -221,17 +220,21 @@ its own certificates too. Every visitor's browser warns until it trusts
 	term.line("Stop with Ctrl-C.")
 }
 
-// typed is how this program is started again for the same data directory: what
-// comes before a command, and what after it, as a shell takes them.
-func (l *location) typed() (self, suffix string) {
-	self = "porchlight"
+// typed is a command of this program for the same data directory, as a shell takes it.
+func (l *location) typed(format string, args ...any) string {
+	self := "porchlight"
 	if strings.ContainsRune(os.Args[0], filepath.Separator) {
 		self = argument(os.Args[0]) // not on the path
 	}
-	if l.data != "" {
-		suffix = " --data " + argument(l.data)
+	return self + " " + fmt.Sprintf(format, args...) + l.suffix()
+}
+
+// suffix is what a command for the same data directory ends with.
+func (l *location) suffix() string {
+	if l.data == "" {
+		return ""
 	}
-	return self, suffix
+	return " --data " + argument(l.data)
 }
 
 // printInstead is the flag open needs where it has no browser to open.
@@ -243,9 +246,9 @@ func printInstead() string {
 }
 
 // unconnected says what is missing before this computer has an address.
-func unconnected(running *host.Host, self, suffix string) string {
-	if control := running.ControlURL(); !running.Connected() {
-		return fmt.Sprintf("waits to be connected. In another terminal, type: %s connect %s%s", self, control, suffix)
+func unconnected(running *host.Host, where *location) string {
+	if !running.Connected() {
+		return "waits to be connected. In another terminal, type: " + where.typed("connect %s", running.ControlURL())
 	}
 	return "looks for its control plane; its address is known once that has answered."
 }

@@ -202,8 +202,7 @@ reach it any more.`,
 		}
 		c.line("What you approved stays approved; nobody else can reach it now.")
 		if before.AuthURL != "" && !before.Local {
-			self, suffix := c.typed()
-			c.remark("Next: to have it reached again: %s connect %s%s", self, argument(printable(before.AuthURL)), suffix)
+			c.remark("Next: to have it reached again: %s", c.typed("connect %s", argument(printable(before.AuthURL))))
 		}
 		return nil
 	})

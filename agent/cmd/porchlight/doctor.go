@@ -14,7 +14,6 @@ import (
 	"porchlight/agent/doctor"
 	"porchlight/agent/host"
 	"porchlight/agent/trust"
-	"porchlight/internal/commandline"
 )
 
 // proveWithin bounds the check that asks a keychain, which gives up by itself after
@@ -34,7 +33,6 @@ const (
 var typedCommand = regexp.MustCompile(`\bporchlight [a-z](?:[^.,)]|[.,][^ ])*`)
 
 func doctorCommand(c cli) *cobra.Command {
-	var asJSON *bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what keeps Porchlight from working, and say what to do",
@@ -46,51 +44,42 @@ the apps answer, and what waits for you. Each app is asked for its first page, a
 most once a minute; nothing is changed.
 
 It ends with 0 when nothing is wrong, and with 1 otherwise.`,
-		Args: commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings, err := examine(cmd.Context(), c.location)
-			if err != nil {
-				return err
-			}
-			_, suffix := c.typed()
-			for i, f := range findings {
-				findings[i].Next = typedCommand.ReplaceAllString(f.Next, "${0}"+strings.ReplaceAll(suffix, "$", "$$"))
-			}
-			if *asJSON {
-				for i := range findings {
-					findings[i].Words = nil // a screen's
-				}
-				if err := c.json(findings); err != nil {
-					return err
-				}
-			} else {
-				sayFindings(c.terminal, findings)
-			}
-			bad := 0
-			for _, f := range findings {
-				if f.State == wrong {
-					bad++
-				}
-			}
-			switch bad {
-			case 0:
-				return nil
-			case 1:
-				return fmt.Errorf("one thing is wrong")
-			}
-			return fmt.Errorf("%d things are wrong", bad)
-		},
 	}
-	asJSON = jsonFlag(cmd)
-	return cmd
+	return command(c, cmd, func(ctx context.Context, _ []string) (findings, error) {
+		found, err := examine(ctx, c.location)
+		for i, f := range found {
+			found[i].Next = typedCommand.ReplaceAllString(f.Next, "${0}"+strings.ReplaceAll(c.suffix(), "$", "$$"))
+			found[i].Words = nil // a screen's
+		}
+		return found, err
+	}, func(found findings, _ []string) error {
+		c.line("%s", strings.TrimSuffix(doctor.Lines(found), "\n"))
+		return nil
+	})
 }
 
-// told is an error as a sentence of its own, where nothing stands before it.
-func told(err error) string { return doctor.Sentence(errors.New(sentence(err))) }
+// findings are what doctor prints.
+type findings []finding
 
-func sayFindings(term *terminal, findings []finding) {
-	term.line("%s", strings.TrimSuffix(doctor.Lines(findings), "\n"))
+// failed counts what is wrong.
+func (all findings) failed() error {
+	bad := 0
+	for _, f := range all {
+		if f.State == wrong {
+			bad++
+		}
+	}
+	switch bad {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("one thing is wrong")
+	}
+	return fmt.Errorf("%d things are wrong", bad)
 }
+
+// inWords is an error as a sentence of its own, where nothing stands before it.
+func inWords(err error) string { return doctor.Sentence(errors.New(sentence(err))) }
 
 // examine runs the checks in the order in which one depends on another, and
 // leaves out those that nothing can be said of.
@@ -116,7 +105,7 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	found = append(found, doctor.Connection(state))
 	authorities, err := host.AuthoritiesOf(dir)
 	if err != nil {
-		return append(found, finding{Check: "certificates", State: wrong, Text: told(err)}), nil
+		return append(found, finding{Check: "certificates", State: wrong, Text: inWords(err)}), nil
 	}
 	return append(found, doctor.Examine(ctx, doctor.Patient{
 		State: state, Authorities: authorities, Ask: client.Probe,

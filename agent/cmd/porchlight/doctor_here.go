@@ -27,7 +27,7 @@ func checkAgent(ctx context.Context, where *location) (finding, agentapi.Mode) {
 	case errors.Is(err, agentapi.ErrNotRunning):
 		return notRunning(ctx, where), ""
 	case err != nil: // a file that does not say where it is
-		return doctor.Found("agent", wrong, told(err), "Quit Porchlight where it runs, and start it again: it writes the file anew."), ""
+		return doctor.Found("agent", wrong, inWords(err), "Quit Porchlight where it runs, and start it again: it writes the file anew."), ""
 	}
 	info, err = client.EngineInfo(ctx)
 	switch code := agentapi.CodeOf(err); {
@@ -36,7 +36,7 @@ func checkAgent(ctx context.Context, where *location) (finding, agentapi.Mode) {
 	case errors.Is(err, context.DeadlineExceeded), code == agentapi.CodeUnavailable, code == agentapi.CodeUpstream:
 		return notAnswering(where, err), ""
 	case err != nil:
-		return doctor.Found("agent", wrong, told(err), "Quit Porchlight, and start it again."), ""
+		return doctor.Found("agent", wrong, inWords(err), "Quit Porchlight, and start it again."), ""
 	}
 	f := doctor.Found("agent", fine, fmt.Sprintf("Version %s runs as process %d (%s).", info.EngineVersion, info.PID, info.Mode), "")
 	if info.EngineVersion != agent.Version {
@@ -115,10 +115,10 @@ func checkOwner(ctx context.Context, where *location, mode agentapi.Mode) (*agen
 		state, err = client.State(ctx)
 	}
 	if err != nil && where.theirs(ctx) != nil {
-		return nil, state, doctor.Found("owner", wrong, told(err), "")
+		return nil, state, doctor.Found("owner", wrong, inWords(err), "")
 	}
 	if err != nil {
-		return nil, state, doctor.Found("owner", wrong, told(err), ownerNext(err, mode))
+		return nil, state, doctor.Found("owner", wrong, inWords(err), ownerNext(err, mode))
 	}
 	return client, state, doctor.Found("owner", fine, "You are the owner, and can decide.", "")
 }

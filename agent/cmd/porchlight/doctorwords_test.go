@@ -33,9 +33,7 @@ func TestDoctorWords(t *testing.T) {
 	var said bytes.Buffer
 	places := strings.NewReplacer()
 	say := func(when string, f ...finding) {
-		var lines bytes.Buffer
-		sayFindings(newTerminal(&lines, io.Discard), f)
-		fmt.Fprintf(&said, "# %s\n%s\n", when, places.Replace(lines.String()))
+		fmt.Fprintf(&said, "# %s\n%s\n", when, places.Replace(doctor.Lines(f)))
 	}
 
 	// Programs are there or are not as bin has them.
@@ -136,7 +134,7 @@ func TestDoctorWords(t *testing.T) {
 		{"others may read the secret", ownersecret.ErrExposed, agentapi.ModeHeadless},
 		{"there is no secret", ownersecret.ErrNotFound, agentapi.ModeHeadless},
 	} {
-		say(o.when, doctor.Found("owner", wrong, told(o.err), ownerNext(o.err, o.mode)))
+		say(o.when, doctor.Found("owner", wrong, inWords(o.err), ownerNext(o.err, o.mode)))
 	}
 
 	golden.Check(t, filepath.Join("testdata", "doctor.golden"), said.String())

@@ -30,11 +30,7 @@ func engineCommand(c cli) *cobra.Command {
 attached to it. The owner also sees which.`,
 		Example: "  porchlight engine",
 	}
-	return command(c, cmd, func(ctx context.Context, _ []string) (engineShown, error) {
-		client, err := c.open()
-		if err != nil {
-			return engineShown{}, err
-		}
+	return programCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (engineShown, error) {
 		info, err := client.EngineInfo(ctx)
 		if err != nil {
 			return engineShown{}, err

@@ -18,6 +18,10 @@ type inviting struct {
 	until  *string
 	line   string
 	noMail bool
+
+	made    []agentapi.Invited // what became of each
+	account agentapi.Account   // that they are invited to
+	unknown error              // why that is not known
 }
 
 func inviteCommand(c cli) *cobra.Command {
@@ -62,90 +66,68 @@ the others are invited, and the exit code is 1.`,
 	f.StringVar(&i.line, "line", "", "what you write to them: one line of at most 200 characters")
 	f.BoolVar(&i.noMail, "no-mail", false, "mail nothing; you hand over the links")
 	i.until = untilFlag(cmd)
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := c.owner(cmd.Context())
-		if err != nil {
-			return err
-		}
-		apps, _, err := appsCalled(cmd.Context(), client, i.apps...)
-		if err != nil {
-			return err
-		}
-		for n, app := range apps {
-			i.apps[n] = app.Label
-		}
-		if len(args) == 1 {
-			return i.one(cmd.Context(), client, args[0], *asJSON)
-		}
-		return i.several(cmd.Context(), client, args, *asJSON)
-	}
-	return cmd
-}
-
-// one invites one person: a refusal is that of the command.
-func (i *inviting) one(ctx context.Context, client *agentapi.Client, email string, asJSON bool) error {
-	if i.line == "" && !i.noMail { // as every agent takes it
-		invitation, err := client.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: i.apps, Until: *i.until})
-		switch {
-		case err != nil:
-			return err
-		case asJSON:
-			return i.c.json(invitation)
-		}
-		i.say(ctx, client, agentapi.Invited{Email: invitation.Email, URL: invitation.URL})
+	return ownerCommand(c, cmd, i.invite, func(any, []string) error {
+		i.say()
 		return nil
-	}
-	all, err := i.all(ctx, client, []string{email})
-	switch {
-	case err != nil:
-		return err
-	case all[0].Error != "":
-		return agentapi.Errorf(agentapi.CodeInvalid, "%s", all[0].Error)
-	case asJSON:
-		return i.c.json(all[0])
-	}
-	i.say(ctx, client, all...)
-	return nil
+	})
 }
 
-// several invites people and tells of each.
-func (i *inviting) several(ctx context.Context, client *agentapi.Client, emails []string, asJSON bool) error {
-	all, err := i.all(ctx, client, emails)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		if err := i.c.json(agentapi.Invitations{Invitations: all}); err != nil {
-			return err
-		}
-	} else {
-		i.say(ctx, client, all...)
-	}
+// severalInvited are what became of several people who were invited at once.
+type severalInvited struct{ agentapi.Invitations }
+
+// failed counts who was refused.
+func (s severalInvited) failed() error {
 	refused := 0
-	for _, one := range all {
+	for _, one := range s.Invitations.Invitations {
 		if one.Error != "" {
 			refused++
 		}
 	}
-	if refused > 0 {
-		return fmt.Errorf("%d of %d addresses could not be invited", refused, len(all))
+	if refused == 0 {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%d of %d addresses could not be invited", refused, len(s.Invitations.Invitations))
 }
 
-func (i *inviting) all(ctx context.Context, client *agentapi.Client, emails []string) ([]agentapi.Invited, error) {
-	made, err := client.InviteAll(ctx, agentapi.InvitationsRequest{
-		Emails: emails, Apps: i.apps, Line: i.line, Until: *i.until, NoMail: i.noMail,
-	})
-	return made.Invitations, err
+// invite invites people. What is refused to one alone is a refusal of the command; of
+// several each is told what became of them.
+func (i *inviting) invite(ctx context.Context, client *agentapi.Client, emails []string) (result any, err error) {
+	apps, _, err := appsCalled(ctx, client, i.apps...)
+	if err != nil {
+		return nil, err
+	}
+	for n, app := range apps {
+		i.apps[n] = app.Label
+	}
+	if len(emails) == 1 && i.line == "" && !i.noMail { // as every agent takes it
+		invitation, err := client.Invite(ctx, agentapi.InviteRequest{Email: emails[0], Apps: i.apps, Until: *i.until})
+		if err != nil {
+			return nil, err
+		}
+		i.made, result = []agentapi.Invited{{Email: invitation.Email, URL: invitation.URL}}, invitation
+	} else {
+		made, err := client.InviteAll(ctx, agentapi.InvitationsRequest{
+			Emails: emails, Apps: i.apps, Line: i.line, Until: *i.until, NoMail: i.noMail,
+		})
+		if err != nil {
+			return nil, err
+		}
+		i.made, result = made.Invitations, severalInvited{made}
+		if len(emails) == 1 {
+			if why := made.Invitations[0].Error; why != "" {
+				return nil, agentapi.Errorf(agentapi.CodeInvalid, "%s", why)
+			}
+			result = made.Invitations[0]
+		}
+	}
+	i.account, i.unknown = client.Account(ctx) // the invitations are out all the same
+	return result, nil
 }
 
 // say prints what became of each, and their links where nothing is mailed.
-func (i *inviting) say(ctx context.Context, client *agentapi.Client, all ...agentapi.Invited) {
-	account, err := client.Account(ctx) // the invitations are out all the same
+func (i *inviting) say() {
 	var invited []string
-	for _, one := range all {
+	for _, one := range i.made {
 		if one.Error != "" {
 			i.c.line("%s is not invited: %s", printable(one.Email), one.Error)
 			continue
@@ -156,8 +138,8 @@ func (i *inviting) say(ctx context.Context, client *agentapi.Client, all ...agen
 			i.c.line("  Their link, which signs nobody in: %s", one.Link.URL)
 		}
 	}
-	if len(invited) > 0 && err == nil {
-		i.c.nextInvited(account.Local, i.noMail, invited)
+	if len(invited) > 0 && i.unknown == nil {
+		i.c.nextInvited(i.account.Local, i.noMail, invited)
 	}
 }
 

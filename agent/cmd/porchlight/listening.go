@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -18,9 +17,7 @@ are published. It is read from the system's tables: no program is sent anything.
 		Example: `  porchlight listening
   porchlight share 8000 --keep      puts one of them at an address`,
 	}
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) ([]agentapi.Listening, error) {
-		return client.Listening(ctx)
-	}, func(all []agentapi.Listening, _ []string) error { return c.printListening(all) })
+	return ownerCommand(c, cmd, all((*agentapi.Client).Listening), func(found []agentapi.Listening, _ []string) error { return c.printListening(found) })
 }
 
 // printListening leaves out what is not offered: that is in --json.

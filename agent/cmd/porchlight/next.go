@@ -22,9 +22,8 @@ func argument(text string) string {
 
 // nextInvite says how to open an app that is on, and how to share it.
 func (c cli) nextInvite(name, label string) {
-	self, suffix := c.typed()
-	c.remark("Next: open it with %s open %s%s%s, or invite somebody: %s people invite EMAIL --app %s%s",
-		self, argument(name), printInstead(), suffix, self, argument(printable(label)), suffix)
+	c.remark("Next: open it with %s, or invite somebody: %s",
+		c.typed("open %s%s", argument(name), printInstead()), c.typed("people invite EMAIL --app %s", argument(printable(label))))
 }
 
 // nextConnected says what there is to do with a computer that others reach.
@@ -35,13 +34,11 @@ func (c cli) nextConnected(apps []agentapi.OwnerApp) {
 			return
 		}
 	}
-	self, suffix := c.typed()
-	c.remark("Next: put an app at its address, for as long as the command runs: %s share PORT%s", self, suffix)
+	c.remark("Next: put an app at its address, for as long as the command runs: %s", c.typed("share PORT"))
 }
 
 // nextInvited says how those who were invited come in.
 func (c cli) nextInvited(local, noMail bool, invited []string) {
-	self, suffix := c.typed()
 	theirs := "The invitations are in"
 	if len(invited) == 1 {
 		theirs = "The invitation is in"
@@ -50,12 +47,12 @@ func (c cli) nextInvited(local, noMail bool, invited []string) {
 	case local && noMail:
 		c.remark("Nobody else can reach this computer until it is connected.")
 	case local:
-		c.remark("Nobody else can reach this computer until it is connected. %s: %s outbox%s", theirs, self, suffix)
+		c.remark("Nobody else can reach this computer until it is connected. %s: %s", theirs, c.typed("outbox"))
 	case noMail:
 		c.remark("Next: give them their links. Each proves the address by a code that is mailed to it, and accepts by one click.")
 	case len(invited) == 1:
-		c.remark("Next: they accept by one click in the mail. To hand the invitation over yourself: %s people link %s%s", self, argument(printable(invited[0])), suffix)
+		c.remark("Next: they accept by one click in the mail. To hand the invitation over yourself: %s", c.typed("people link %s", argument(printable(invited[0]))))
 	default:
-		c.remark("Next: each accepts by one click in the mail. To hand an invitation over yourself: %s people link EMAIL%s", self, suffix)
+		c.remark("Next: each accepts by one click in the mail. To hand an invitation over yourself: %s", c.typed("people link EMAIL"))
 	}
 }

@@ -23,8 +23,7 @@ func denyCommand(c cli) *cobra.Command {
 			c.line("%s stays off. If it asks again, you won't hear of it for 10 minutes.", args[0])
 			return nil
 		}
-		self, suffix := c.typed()
-		c.line("%s stays off. If it asks again, you won't hear of it until you type: %s unmute %s%s", args[0], self, args[0], suffix)
+		c.line("%s stays off. If it asks again, you won't hear of it until you type: %s", args[0], c.typed("unmute %s", args[0]))
 		return nil
 	})
 }
@@ -89,9 +88,7 @@ func openLinkOf(ctx context.Context, client *agentapi.Client, args []string) (ag
 
 func outboxCommand(c cli) *cobra.Command {
 	cmd := verb("outbox", "Show the mails kept on this computer (local mode sends none)")
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) ([]agentapi.Mail, error) {
-		return client.Outbox(ctx)
-	}, func(mails []agentapi.Mail, _ []string) error {
+	return ownerCommand(c, cmd, all((*agentapi.Client).Outbox), func(mails []agentapi.Mail, _ []string) error {
 		if len(mails) == 0 {
 			c.line("No mail yet. Signing in at an app's address writes one.")
 		}

@@ -48,11 +48,7 @@ open it.`,
 	cmd.Flags().StringVar(&req.Label, "label", "", "name that people see, 1 to 100 characters (default: the one it has, or NAME)")
 	cmd.Flags().IntVar(&req.LocalPort, "port", 0, "port the app listens on, 1 to 65535")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the owner has decided")
-	return command(c, cmd, func(ctx context.Context, _ []string) (publishedApp, error) {
-		client, err := c.open()
-		if err != nil {
-			return publishedApp{}, err
-		}
+	return programCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (publishedApp, error) {
 		if req.Label == "" {
 			req.Label = labelOf(ctx, c, req.Name)
 		}
@@ -75,8 +71,7 @@ open it.`,
 			c.remark("Waiting for the owner to approve %q in the menu bar, or by: porchlight approve %s", printable(req.Label), req.Name)
 			pub, err = waitLive(ctx, client, req.Name)
 			if ctx.Err() != nil {
-				self, suffix := c.typed()
-				return publishedApp{}, fmt.Errorf("Nobody waits for it any more, but %s still waits for the owner. To withdraw the request, type: %s unpublish %s%s", req.Name, self, req.Name, suffix)
+				return publishedApp{}, fmt.Errorf("Nobody waits for it any more, but %s still waits for the owner. To withdraw the request, type: %s", req.Name, c.typed("unpublish %s", req.Name))
 			}
 			if err != nil {
 				return publishedApp{}, err
@@ -149,11 +144,7 @@ func waitLive(ctx context.Context, client *agentapi.Client, name string) (agenta
 func unpublishCommand(c cli) *cobra.Command {
 	cmd := verb("unpublish NAME", "Take an app off its address, or its request back; an approval is kept", "the NAME of its address")
 	said := "%s is off. Publishing it again needs no new approval."
-	return command(c, cmd, func(ctx context.Context, args []string) (agentapi.Publication, error) {
-		client, err := c.open()
-		if err != nil {
-			return agentapi.Publication{}, err
-		}
+	return programCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Publication, error) {
 		pub, err := client.Unpublish(ctx, args[0])
 		if err != nil {
 			return pub, err

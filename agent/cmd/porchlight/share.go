@@ -175,12 +175,11 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 	named := s.name != ""
 	before, found := s.choose(state)
 	what := agentapi.OwnerApp{AppSummary: agentapi.AppSummary{Label: s.label, LocalPort: s.port}, Listener: s.seen.Listener}
-	self, suffix := s.c.typed()
 	switch {
 	case found && before.Status == agentapi.StatusPending:
-		return fmt.Errorf("%[1]s; it waits for your approval. Type: %[2]s approve %[3]s%[4]s, or: %[2]s deny %[3]s%[4]s, or choose another --name", whatAsks(withProgram(ctx, s.client, before)), self, before.Name, suffix)
+		return fmt.Errorf("%s; it waits for your approval. Type: %s, or: %s, or choose another --name", whatAsks(withProgram(ctx, s.client, before)), s.c.typed("approve %s", before.Name), s.c.typed("deny %s", before.Name))
 	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && procinfo.Runs(before.Shared.PID):
-		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name. If it is another program by now, type: %s unshare %s%s", s.name, before.Shared.PID, self, s.name, suffix)
+		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name. If it is another program by now, type: %s", s.name, before.Shared.PID, s.c.typed("unshare %s", s.name))
 	case found && !named && before.Shared == nil && before.Status == agentapi.StatusLive && before.Label == s.label:
 		s.c.line("%s is on already, and stays on at the end.", whatAsks(before))
 		s.pub = agentapi.Publication{Status: before.Status, Host: before.Host, URL: before.URL}
@@ -247,7 +246,6 @@ func (s *sharing) tell(ctx context.Context) error {
 	if app.Shared != nil {
 		s.since = app.Shared.At
 	}
-	self, suffix := s.c.typed()
 	s.sayAddress()
 	who := app.OthersWhoOpen(printable)
 	if who != "" {
@@ -257,16 +255,16 @@ func (s *sharing) tell(ctx context.Context) error {
 		who += " "
 	}
 	sayNetwork(s.c.terminal, app.InNetwork)
-	s.c.line("%sTo invite somebody: %s people invite EMAIL --app %s%s", who, self, argument(printable(app.Label)), suffix)
+	s.c.line("%sTo invite somebody: %s", who, s.c.typed("people invite EMAIL --app %s", argument(printable(app.Label))))
 	if link, err := s.client.Open(ctx, s.name); err == nil {
 		s.c.line("To open it yourself, once, within a minute: %s", link.URL)
 	}
 	if state.Account.Local {
-		s.c.line("Nobody but this computer reaches that address; for one that others reach: %s connect URL%s", self, suffix)
+		s.c.line("Nobody but this computer reaches that address; for one that others reach: %s", s.c.typed("connect URL"))
 		sayWarning(ctx, s.c)
 	}
 	if app.Paused {
-		s.c.line("It is paused: nobody gets in before you type: %s resume %s%s", self, s.name, suffix)
+		s.c.line("It is paused: nobody gets in before you type: %s", s.c.typed("resume %s", s.name))
 	}
 	sayClosed(s.c.terminal, state)
 	if s.seen.Listening {
@@ -365,12 +363,11 @@ func (s *sharing) end() error {
 		err = s.back(ctx)
 	}
 	if errors.Is(err, agentapi.ErrNotRunning) {
-		self, suffix := s.c.typed()
 		verb := "unshare"
 		if s.client == nil {
 			verb = "unpublish"
 		}
-		err = fmt.Errorf("Porchlight was stopped before %s could be taken off its address. Once it runs again, type: %s %s %s%s", s.name, self, verb, s.name, suffix)
+		err = fmt.Errorf("Porchlight was stopped before %s could be taken off its address. Once it runs again, type: %s", s.name, s.c.typed("%s %s", verb, s.name))
 	}
 	return errors.Join(err, s.here.end())
 }

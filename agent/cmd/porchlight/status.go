@@ -16,11 +16,7 @@ import (
 
 func statusCommand(c cli) *cobra.Command {
 	cmd := verb("status", "Say whether Porchlight is on, and at which address")
-	return command(c, cmd, func(ctx context.Context, _ []string) (agentapi.StatusSummary, error) {
-		client, err := c.open()
-		if err != nil {
-			return agentapi.StatusSummary{}, err
-		}
+	return programCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.StatusSummary, error) {
 		ctx, cancel := context.WithTimeout(ctx, doctor.Within)
 		defer cancel()
 		status, err := client.Status(ctx)

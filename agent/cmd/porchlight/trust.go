@@ -50,8 +50,7 @@ func sayWarning(ctx context.Context, c cli) {
 		return // its certificates are public ones
 	}
 	if yes, err := authority.Trusted(ctx); err != nil || !yes {
-		self, suffix := c.typed()
-		c.line("Browsers here warn of the address until they trust this computer: %s trust%s", self, suffix)
+		c.line("Browsers here warn of the address until they trust this computer: %s", c.typed("trust"))
 	}
 }
 

@@ -12,7 +12,7 @@ func TestTypedIsForAShell(t *testing.T) {
 		"/home/maya/my own": " --data '/home/maya/my own'",
 		"it's; rm -r":       ` --data 'it'\''s; rm -r'`,
 	} {
-		if _, suffix := (&location{data: dir}).typed(); suffix != want {
+		if suffix := (&location{data: dir}).suffix(); suffix != want {
 			t.Errorf("%q is typed as%s, want%s", dir, suffix, want)
 		}
 	}

@@ -18,8 +18,8 @@ type cli struct {
 }
 
 // command gives cmd what every command does that prints one result: do makes it,
-// and say prints it for people; with --json it is printed as it is. A cmd that says of
-// no arguments takes none.
+// and say prints it for people; with --json it is printed as it is. A result may itself
+// say that it is a failure once it is printed. A cmd that says of no arguments takes none.
 func command[T any](c cli, cmd *cobra.Command, do func(context.Context, []string) (T, error), say func(T, []string) error) *cobra.Command {
 	if cmd.Args == nil {
 		cmd.Args = commandline.Exactly()
@@ -31,14 +31,30 @@ func command[T any](c cli, cmd *cobra.Command, do func(context.Context, []string
 		case err != nil:
 			return err
 		case *asJSON:
-			return c.json(result)
+			err = c.json(result)
+		default:
+			err = say(result, args)
 		}
-		return say(result, args)
+		if told, ok := any(result).(interface{ failed() error }); ok && err == nil {
+			return told.failed()
+		}
+		return err
 	}
 	return cmd
 }
 
 func jsonFlag(cmd *cobra.Command) *bool { return cmd.Flags().Bool("json", false, "print JSON") }
+
+// programCommand is a command that asks the agent what it tells any program.
+func programCommand[T any](c cli, cmd *cobra.Command, ask func(context.Context, *agentapi.Client, []string) (T, error), say func(T, []string) error) *cobra.Command {
+	return command(c, cmd, func(ctx context.Context, args []string) (result T, err error) {
+		client, err := c.open()
+		if err != nil {
+			return result, err
+		}
+		return ask(ctx, client, args)
+	}, say)
+}
 
 // ownerCommand is a command that asks the agent as its owner.
 func ownerCommand[T any](c cli, cmd *cobra.Command, ask func(context.Context, *agentapi.Client, []string) (T, error), say func(T, []string) error) *cobra.Command {
@@ -73,13 +89,16 @@ func meant(ctx context.Context, client *agentapi.Client, typed string, err error
 // the verb "list", which does the same. listed describes that one.
 func listCommand[T any](c cli, cmd *cobra.Command, listed string, ask func(*agentapi.Client, context.Context) (T, error), say func(T) error) *cobra.Command {
 	list := func(cmd *cobra.Command) *cobra.Command {
-		return ownerCommand(c, cmd,
-			func(ctx context.Context, client *agentapi.Client, _ []string) (T, error) { return ask(client, ctx) },
-			func(all T, _ []string) error { return say(all) })
+		return ownerCommand(c, cmd, all(ask), func(listed T, _ []string) error { return say(listed) })
 	}
 	cmd.Args = commandline.NoCommand
 	cmd.AddCommand(list(&cobra.Command{Use: "list", Short: listed}))
 	return list(cmd)
+}
+
+// all asks what takes nothing.
+func all[T any](ask func(*agentapi.Client, context.Context) (T, error)) func(context.Context, *agentapi.Client, []string) (T, error) {
+	return func(ctx context.Context, client *agentapi.Client, _ []string) (T, error) { return ask(client, ctx) }
 }
 
 // of asks what takes one name, the first argument.
