@@ -50,7 +50,7 @@ func (a *app) whyNot(act verbs.Action, err error) string {
 		err = errSilent
 	}
 	a.log.Warn("could not do what was clicked", "verb", string(act.Verb), "app", act.Name, "err", err)
-	return language.ErrorInWords(err).Error()
+	return language.Sentence(err)
 }
 
 // carryOut also returns the note that tells what came of it: whatever gives or ends

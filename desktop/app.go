@@ -121,11 +121,11 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		OnLooks: a.desktopLooks,
 		Bind: []any{
 			ui.NewAgent(a.call),
-			&ui.Desk{Desktop: deskInWords{a.desk}},
+			&ui.Desk{Desktop: a.desk},
 			ui.NewShell(ui.Around{
 				Version: version,
-				Copy:    func(text string) error { return language.ErrorInWords(a.copy(text)) },
-				Browse:  func(ctx context.Context, url string) error { return language.ErrorInWords(browse(ctx, url)) },
+				Copy:    a.copy,
+				Browse:  browse,
 				State:   func() agentapi.OwnerState { s, _ := a.snapshot(); return s },
 				Wanted:  a.wanted, Looks: a.appearance,
 				Speech: func() ui.Speech { return ui.Speech{Language: language.Spoken().Tag(), Locale: words.Locale()} },
@@ -268,13 +268,13 @@ func (a *app) agent() (runner.Client, error) {
 func (a *app) call(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
 	c, err := a.agent()
 	if err != nil {
-		return nil, language.ErrorInWords(err)
+		return nil, err
 	}
 	answer, err := c.Call(ctx, method, path, body)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errSilent
 	}
-	return language.AnswerInWords(answer), language.ErrorInWords(err)
+	return language.AnswerInWords(answer), err
 }
 
 // open opens an app in the owner's browser by a one-time link. Trust that is still to be

@@ -53,7 +53,7 @@ func (p *preferences) trusted(ctx context.Context) ui.Trust {
 	}
 	trusted, err := authority.Trusted(ctx)
 	if err != nil {
-		return ui.Trust{Problem: language.Sentence(language.ErrorInWords(err))}
+		return ui.Trust{Problem: language.Sentence(err)}
 	}
 	return ui.Trust{Possible: true, Trusted: trusted}
 }
@@ -123,7 +123,7 @@ func (p *preferences) followMove() error {
 // are, and the next start does not fail on it.
 func (p *preferences) KeepInFile() error {
 	if _, err := ownersecret.Ensure(context.Background(), p.inFile); err != nil {
-		return asSentence{err}
+		return err
 	}
 	return p.settings.change(func(v *settingsValues) { v.SecretFile = true })
 }
@@ -155,14 +155,9 @@ func (p *preferences) Trust(trusted bool) error {
 		return words.Errorf("This computer has no authority of its own to trust.")
 	}
 	if trusted {
-		err = authority.Trust(ctx)
-	} else {
-		err = authority.Distrust(ctx)
+		return authority.Trust(ctx)
 	}
-	if err != nil {
-		return asSentence{err}
-	}
-	return nil
+	return authority.Distrust(ctx)
 }
 
 // ShowData opens the data directory in the file manager.
@@ -183,10 +178,3 @@ func program() (string, error) {
 	}
 	return path, nil
 }
-
-// asSentence is an error that was written as part of a sentence, as one.
-type asSentence struct{ error }
-
-func (e asSentence) Error() string { return language.Sentence(e.error) }
-
-func (e asSentence) Unwrap() error { return e.error }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"porchlight/agent/ownersecret"
+	"porchlight/desktop/language"
 	"porchlight/test/programs"
 )
 
@@ -67,7 +68,7 @@ func TestAFileThatCannotBeKeptIsNotChosen(t *testing.T) {
 	p := preferencesIn(t, dir)
 	file := p.inFile.(*fakeFile)
 	file.err = errors.New("the disk is full")
-	if err := p.KeepInFile(); err == nil || err.Error() != "The disk is full." {
+	if err := p.KeepInFile(); err == nil || language.Sentence(err) != "The disk is full." {
 		t.Errorf("chosen, with %v", err)
 	}
 	if again := preferencesIn(t, dir).Preferences(); again.SecretKept != "keychain" {

@@ -56,7 +56,7 @@ func TestEverythingIsSaid(t *testing.T) {
 		said = append(said, failed(v))
 	}
 	for _, err := range []error{errSilent, fmt.Errorf("around: %w", errSilent), agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", "Notes"), words.Errorf("Porchlight cannot start: %w", errors.New("0x7"))} {
-		said = append(said, language.ErrorInWords(err).Error())
+		said = append(said, language.Sentence(err))
 	}
 	given := stringsIn(t, people, state)
 	for _, text := range said {

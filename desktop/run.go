@@ -153,7 +153,7 @@ func askToShow(ctx context.Context, o startOptions) error {
 // refuse shows why the app ends, for an owner who started it from a menu and
 // has no terminal.
 func refuse(ctx context.Context, logger *slog.Logger, why error) {
-	if err := notes.LastWords(ctx, logger, notes.Note{Key: notes.KeyTrouble, Title: language.Say("Porchlight could not go on"), Body: language.ErrorInWords(why).Error(), Urgent: true}); err != nil {
+	if err := notes.LastWords(ctx, logger, notes.Note{Key: notes.KeyTrouble, Title: language.Say("Porchlight could not go on"), Body: language.Sentence(why), Urgent: true}); err != nil {
 		logger.Debug("the reason could not be shown", "err", err)
 	}
 }

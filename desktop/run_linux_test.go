@@ -32,7 +32,7 @@ func TestRefusalIsInTheSystemsLanguage(t *testing.T) {
 	if tag := language.Spoken().Tag(); tag != "de" {
 		t.Errorf("it was said in %q", tag)
 	}
-	if _, err := instance.Acquire(filepath.Join(file, "data")); !strings.HasPrefix(language.ErrorInWords(err).Error(), "Porchlight kann sein Datenverzeichnis") {
-		t.Errorf("it was said: %v", language.ErrorInWords(err))
+	if _, err := instance.Acquire(filepath.Join(file, "data")); !strings.HasPrefix(language.Sentence(err), "Porchlight kann sein Datenverzeichnis") {
+		t.Errorf("it was said: %v", language.Sentence(err))
 	}
 }

@@ -103,7 +103,7 @@ func (a *app) runWindow(ctx context.Context) {
 			return
 		}
 		a.log.Error(err.Error())
-		n := notes.Note{Key: notes.KeyTrouble, Title: language.Say("Porchlight cannot open its window"), Body: language.ErrorInWords(err).Error()}
+		n := notes.Note{Key: notes.KeyTrouble, Title: language.Say("Porchlight cannot open its window"), Body: language.Sentence(err)}
 		if !a.notes.ToolkitGone(a.ctx, n) {
 			a.tell(n)
 		}

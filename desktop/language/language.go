@@ -46,67 +46,30 @@ func Count(n int, one, many string, more ...any) string {
 // InWords is a state with what the agent says in the language of the screen: menu,
 // notifications and window show it as it is here.
 func InWords(s agentapi.OwnerState) agentapi.OwnerState {
-	l := Spoken()
-	if l == words.English {
+	if Spoken() == words.English {
 		return s
 	}
-	s.Trouble = tellText(l, s.TroubleWords, s.Trouble)
-	if c := s.Connecting; c != nil {
-		in := *c
-		in.Problem = tellText(l, c.Words, c.Problem)
-		s.Connecting = &in
+	var in agentapi.OwnerState
+	raw, err := json.Marshal(s)
+	if err != nil || json.Unmarshal(AnswerInWords(raw), &in) != nil {
+		return s
 	}
-	if u := s.Update; u != nil {
-		in := *u
-		in.Problem = tellText(l, u.Words, u.Problem)
-		s.Update = &in
-	}
-	s.Notices = slices.Clone(s.Notices)
-	for i, n := range s.Notices {
-		s.Notices[i].Text = tellText(l, n.Words, n.Text)
-	}
-	s.Apps = slices.Clone(s.Apps)
-	for i, app := range s.Apps {
-		s.Apps[i].Ailment = l.Tell(words.Plain(app.Ailment))
-		s.Apps[i].HealthDetail = tellText(l, app.HealthWords, app.HealthDetail)
-		s.Apps[i].NetworkDetail = tellText(l, app.NetworkWords, app.NetworkDetail)
-		if last := app.LastError; last != nil {
-			in := *last
-			in.Text = tellText(l, last.Words, last.Text)
-			s.Apps[i].LastError = &in
-		}
-		if c := app.Certificate; c != nil {
-			in := *c
-			in.Problem = tellText(l, c.Words, c.Problem)
-			s.Apps[i].Certificate = &in
-		}
-	}
-	return s
+	return in
 }
 
-// ErrorInWords is an error in the language of the screen: a refusal of the agent, or a
-// sentence of the desktop's own.
-func ErrorInWords(err error) error {
-	if err == nil || Spoken() == words.English {
-		return err
+// Sentence is an error as the screen says it: a refusal of the agent, or what was written
+// as a sentence or part of one.
+func Sentence(err error) string {
+	said, english := words.InWords(err), err.Error()
+	if refusal, ok := errors.AsType[*agentapi.Error](err); ok && Spoken() != words.English {
+		said, english = refusal.Words, refusal.Message
 	}
-	if refusal, ok := errors.AsType[*agentapi.Error](err); ok {
-		in := *refusal
-		in.Message = Spoken().Or(refusal.Words, refusal.Message)
-		return &in
+	text := UpperFirst(Spoken().Or(said, english))
+	if text == "" || text[len(text)-1] == '.' {
+		return text
 	}
-	return inItsWords{Spoken().Or(words.InWords(err), err.Error()), err}
+	return text + "."
 }
-
-// inItsWords is an error as the screen says it.
-type inItsWords struct {
-	text string
-	error
-}
-
-func (s inItsWords) Error() string { return Sentence(errors.New(s.text)) }
-
-func (s inItsWords) Unwrap() error { return s.error }
 
 // tellText says a text where the language has words for all of it, and the English
 // otherwise.
@@ -152,8 +115,8 @@ func AnswerInWords(raw json.RawMessage) json.RawMessage {
 }
 
 // sentences are the fields that have a sentence without its words beside it, where it is
-// one without arguments: what ailed an app, or what the server refused.
-var sentences = []string{"error", "problem"}
+// one without arguments: what ails an app, or what the server refused.
+var sentences = []string{"error", "problem", "ailment"}
 
 func tellWithin(l words.Language, value any) {
 	switch value := value.(type) {

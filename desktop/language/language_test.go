@@ -2,6 +2,7 @@ package language_test
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 	"porchlight/internal/words"
+	"porchlight/test/owner"
 )
 
 // Whatever a program calls itself, a line of the menu stays one short line.
@@ -46,15 +48,24 @@ func TestWhoListens(t *testing.T) {
 	}
 }
 
-// TestNewerVersionsInWords: why nobody knows of a newer version is told in the language of
-// the screen.
-func TestNewerVersionsInWords(t *testing.T) {
+// TestStateInWords: what the agent says is told in the language of the screen, and what it
+// says nothing of stays as it is.
+func TestStateInWords(t *testing.T) {
 	defer language.Speak(language.Spoken().Tag())
 	language.Speak(words.German.Tag())
 	why := words.Of("the manifest has expired")
-	s := agentapi.OwnerState{Update: &agentapi.Update{Problem: why.String(), Words: words.Text{why}}}
-	if got := language.InWords(s).Update.Problem; got != "das Manifest ist abgelaufen" || s.Update.Problem != why.String() {
-		t.Errorf("said %q of %q", got, s.Update.Problem)
+	s := agentapi.OwnerState{Update: &agentapi.Update{Problem: why.String(), Words: words.Text{why}}, Apps: []agentapi.OwnerApp{owner.Live("notes", "speaks HTTPS", 3000)}}
+	s.Apps[0].Ailment = "speaks HTTPS"
+	got := language.InWords(s)
+	if got.Update.Problem != "das Manifest ist abgelaufen" || s.Update.Problem != why.String() {
+		t.Errorf("said %q of %q", got.Update.Problem, s.Update.Problem)
+	}
+	if app := got.Apps[0]; app.Ailment != "spricht HTTPS" || s.Apps[0].Ailment != "speaks HTTPS" {
+		t.Errorf("said %q of %q", app.Ailment, s.Apps[0].Ailment)
+	}
+	got.Update, got.Apps[0].Ailment = s.Update, s.Apps[0].Ailment
+	if !reflect.DeepEqual(got, s) {
+		t.Errorf("%+v, was %+v", got, s)
 	}
 }
 

@@ -75,12 +75,3 @@ func Named(s string) string { return Isolate(Shorten(s)) }
 
 // Beside is named for a name that stands beside another one: half as long.
 func Beside(s string) string { return Isolate(shortenTo(s, maxWords/2)) }
-
-// Sentence makes a sentence of an error that was written as part of one.
-func Sentence(err error) string {
-	text := UpperFirst(err.Error())
-	if text == "" || text[len(text)-1] == '.' {
-		return text
-	}
-	return text + "."
-}

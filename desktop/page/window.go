@@ -5,6 +5,7 @@ package page
 import (
 	"context"
 
+	"porchlight/desktop/language"
 	"porchlight/internal/words"
 )
 
@@ -39,6 +40,9 @@ type Options struct {
 	// the page cannot see it; must not block.
 	OnLooks func(dark bool)
 }
+
+// forPage is an error of what the page called, as the page shows it.
+func forPage(err error) any { return language.Sentence(err) }
 
 var (
 	errNoDisplay = words.Errorf("There is no display here, so Porchlight cannot open its window. The command line does everything the window does: porchlight --help")

@@ -77,6 +77,7 @@ func (w *wailsWindow) Run() (err error) {
 		StartHidden:        w.opts.StartHidden,
 		AssetServer:        &assetserver.Options{Assets: frontend.Dist},
 		Bind:               w.opts.Bind,
+		ErrorFormatter:     forPage,
 		Logger:             wailsLog{w.log},
 		LogLevelProduction: logger.WARNING,
 		OnStartup:          w.started,

@@ -58,6 +58,9 @@ func TestWindowTellsHowThingsAre(t *testing.T) {
 	p.reads("Exportieren…")
 	p.shot("german-activity")
 	p.view("Apps")
+	if why := p.refused("window.go.ui.Shell.OpenURL('https://example.com')"); why != "Das ist keine Adresse von Porchlight." {
+		t.Errorf("the page is told %q", why)
+	}
 
 	// A click anywhere in the row, and one that takes the app away.
 	p.press(".row.opens .sub .cut")
@@ -110,6 +113,13 @@ func (p *german) reads(what string) {
 	if found := english.FindAllString(said, -1); found != nil {
 		p.t.Errorf("the page with %s says in English: %q in %s", what, found, strings.Join(strings.Fields(said), " "))
 	}
+}
+
+// refused is why something that the page calls was not done.
+func (p *german) refused(call string) (why string) {
+	p.t.Helper()
+	programs.Must(p.t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": "return " + call + ".then(() => 'done', String)", "args": []string{}}, &why))
+	return why
 }
 
 // english are words that no German sentence of ours has.
