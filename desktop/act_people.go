@@ -8,7 +8,6 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
 	"porchlight/desktop/notes"
-	"porchlight/desktop/runner"
 	"porchlight/desktop/verbs"
 )
 
@@ -24,7 +23,7 @@ const (
 )
 
 // carryOutFor does what is about one person.
-func (a *app) carryOutFor(ctx context.Context, c runner.Client, act verbs.Action) (notes.Note, error) {
+func (a *app) carryOutFor(ctx context.Context, c *agentapi.Client, act verbs.Action) (notes.Note, error) {
 	who, app := language.Named(act.Label), language.Named(act.App)
 	held := agentapi.HeldChange{AccountID: act.Person, App: act.App}
 	done := notes.Note{Key: a.keyOnce(), Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
@@ -84,7 +83,7 @@ func (a *app) disconnected(act verbs.Action, closed agentapi.Closed) notes.Note 
 }
 
 // answerKnock answers somebody who asked to be let in.
-func (a *app) answerKnock(ctx context.Context, c runner.Client, act verbs.Action) (notes.Note, error) {
+func (a *app) answerKnock(ctx context.Context, c *agentapi.Client, act verbs.Action) (notes.Note, error) {
 	got, err := c.AnswerKnock(ctx, act.Name, act.Text)
 	if err != nil {
 		return notes.Note{}, err
@@ -109,7 +108,7 @@ func (a *app) answerKnock(ctx context.Context, c runner.Client, act verbs.Action
 
 // takeBack undoes a yes: an invitation that nobody has accepted so far is withdrawn
 // as a whole, unless they were invited to something else as well.
-func (a *app) takeBack(ctx context.Context, c runner.Client, act verbs.Action, done *notes.Note) error {
+func (a *app) takeBack(ctx context.Context, c *agentapi.Client, act verbs.Action, done *notes.Note) error {
 	got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: act.App})
 	who := got.Person // may be as they were before the yes, which this computer has not heard of
 	alone := who.Status == agentapi.PersonRemoved || who.Status == agentapi.PersonPending && len(who.Apps) == 0
@@ -123,7 +122,7 @@ func (a *app) takeBack(ctx context.Context, c runner.Client, act verbs.Action, d
 
 // prolong gives apps that have ended for a week more, one after the other. Where one
 // fails, the note names those that were given before it and the rest.
-func (a *app) prolong(ctx context.Context, c runner.Client, act verbs.Action) (notes.Note, error) {
+func (a *app) prolong(ctx context.Context, c *agentapi.Client, act verbs.Action) (notes.Note, error) {
 	apps, until := strings.Split(act.App, "\n"), language.EndOfDay(time.Now(), 7)
 	list := func(apps []string) string { return language.Named(language.Spoken().List(apps, 3)) }
 	given, life, missing := apps, glance, ""

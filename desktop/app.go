@@ -28,7 +28,6 @@ import (
 	"porchlight/desktop/menu"
 	"porchlight/desktop/notes"
 	"porchlight/desktop/page"
-	"porchlight/desktop/runner"
 	"porchlight/desktop/tray"
 	"porchlight/desktop/ui"
 	"porchlight/desktop/verbs"
@@ -73,9 +72,9 @@ type app struct {
 	noted   atomic.Int64 // keys of notes that were given out
 	drawing sync.Mutex   // one menu at a time, the newest last
 
-	mu     sync.Mutex    // protects what follows
-	client runner.Client // nil until the agent can be asked
-	reason error         // why there is no client
+	mu     sync.Mutex       // protects what follows
+	client *agentapi.Client // nil until the agent can be asked
+	reason error            // why there is no client
 	// secretless is why the client can only look and take away: ownersecret.ErrLocked
 	// or ErrUnavailable; nil for no such reason.
 	secretless error
@@ -220,7 +219,7 @@ func (a *app) draw() {
 	}
 }
 
-func (a *app) onClient(c runner.Client) {
+func (a *app) onClient(c *agentapi.Client) {
 	a.mu.Lock()
 	waited := a.secretless != nil
 	a.client, a.reason, a.unanswered, a.secretless = c, nil, false, nil
@@ -252,7 +251,7 @@ func (a *app) snapshot() (agentapi.OwnerState, bool) {
 }
 
 // agent is what can be asked, or a sentence why there is nothing.
-func (a *app) agent() (runner.Client, error) {
+func (a *app) agent() (*agentapi.Client, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.client == nil {

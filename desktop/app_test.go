@@ -2,12 +2,10 @@ package desktop
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,41 +13,10 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/menu"
 	"porchlight/desktop/page"
-	"porchlight/desktop/runner"
 	"porchlight/desktop/verbs"
 	"porchlight/test/owner"
 	"porchlight/test/programs"
 )
-
-// approving is an agent that keeps what it was asked to approve.
-type approving struct {
-	runner.Client
-	name string
-	seen agentapi.Seen
-}
-
-func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Seen) (agentapi.Approved, error) {
-	c.name, c.seen = name, seen
-	return agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive, URL: "https://notes.maya.localhost"}, AppHealth: &agentapi.AppHealth{}}, nil
-}
-
-// The owner approves what they saw: all of it is sent, and the agent compares it.
-func TestApprovingSendsWhatWasSeen(t *testing.T) {
-	t.Parallel()
-	asked := owner.Pending("notes", "Notes", 3000)
-	act := verbs.ApproveOf(asked)
-	other := asked
-	other.Listener.Program = "sshd" // by now, which is the agent's to judge
-	agent := &approving{}
-	a := &app{client: agent, state: owner.State(other), known: true}
-	n, err := a.carryOut(t.Context(), act)
-	if err != nil || n.Body != "notes.maya.localhost. Only you can open it." {
-		t.Fatalf("%+v, %v", n, err)
-	}
-	if agent.name != "notes" || !reflect.DeepEqual(agent.seen, agentapi.SeenOf(asked)) || *agent.seen.Program != "python3" || *agent.seen.User != "maya" {
-		t.Errorf("approved %s as %+v", agent.name, agent.seen)
-	}
-}
 
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
@@ -146,7 +113,7 @@ func TestWishWhileTheWindowIsMade(t *testing.T) {
 // once instead of waiting.
 func TestWhileTheAgentIsSilent(t *testing.T) {
 	t.Parallel()
-	a := &app{state: owner.Everyday(), known: true, client: struct{ runner.Client }{}, unanswered: true}
+	a := &app{state: owner.Everyday(), known: true, client: &agentapi.Client{}, unanswered: true}
 	s, known := a.snapshot()
 	if m := menu.Draw(menu.Picture{OwnerState: s, Now: owner.Noon}); !known || m.Icon != menu.IconTrouble || m.Lines[0].Text != "Porchlight is not answering." {
 		t.Errorf("%s, %q", m.Icon, m.Lines[0].Text)

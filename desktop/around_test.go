@@ -9,33 +9,16 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/menu"
-	"porchlight/desktop/runner"
 	"porchlight/test/owner"
 )
 
-// atOpen answers with one list of visitors after the other, the last again and again.
-type atOpen struct {
-	runner.Client
-	lists     [][]agentapi.Visitor
-	asked     int
-	listen    []agentapi.Listening
-	members   []agentapi.Person
-	meanwhile func() // while it is asked who is here
-}
-
-func (c *atOpen) People(context.Context) (agentapi.People, error) {
-	return agentapi.People{Members: c.members}, nil
-}
-
-func (c *atOpen) Listening(context.Context) ([]agentapi.Listening, error) { return c.listen, nil }
-
-func (c *atOpen) Visitors(context.Context) ([]agentapi.Visitor, error) {
-	at := min(c.asked, len(c.lists)-1)
-	c.asked++
-	if c.meanwhile != nil {
-		c.meanwhile()
+// visits answers with one list of visitors after the other, the last again and again.
+func visits(lists ...[]agentapi.Visitor) func(string) any {
+	return func(string) any {
+		now := lists[0]
+		lists = lists[min(1, len(lists)-1):]
+		return now
 	}
-	return c.lists[at], nil
 }
 
 // Somebody leaves and comes back between two snapshots, which are the same then: who
@@ -48,7 +31,7 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 	s.Here = 1
 	bob := []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", Apps: []string{"Notes"}, Connections: 1}}
 	for name, lists := range map[string][][]agentapi.Visitor{"back again": {nil, bob}, "there at once": {bob}, "never": {nil}} {
-		agent := &atOpen{lists: lists}
+		agent := startAgent(t, map[string]any{"GET /owner/visitors": visits(lists...)})
 		a, look, _ := gathers(agent, s)
 		for again := true; again; {
 			look(t.Context())
@@ -62,8 +45,9 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 		if name == "never" {
 			want = mostMissed + 1
 		}
-		if agent.asked != want || len(a.besides().visitors) != len(lists[len(lists)-1]) {
-			t.Errorf("%s: asked %d times, for %+v", name, agent.asked, a.besides().visitors)
+		asked := slices.DeleteFunc(agent.asked(), func(call string) bool { return call != "GET /owner/visitors" })
+		if len(asked) != want || len(a.besides().visitors) != len(lists[len(lists)-1]) {
+			t.Errorf("%s: asked %d times, for %+v", name, len(asked), a.besides().visitors)
 		}
 	}
 }
@@ -78,7 +62,7 @@ func TestVisitorsAreReadAgainOnceTheirClientIsKnown(t *testing.T) {
 	bob := func(client string) []agentapi.Visitor {
 		return []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", GrantID: "g", ClientName: client, Apps: []string{"Notes"}, Connections: 1}}
 	}
-	a, look, _ := gathers(&atOpen{lists: [][]agentapi.Visitor{bob("c1d2"), bob("Zebra")}}, s)
+	a, look, _ := gathers(startAgent(t, map[string]any{"GET /owner/visitors": visits(bob("c1d2"), bob("Zebra"))}), s)
 	look(t.Context())
 	a.state.Grants = []agentapi.Grant{{ID: "g", ClientName: "Zebra", Email: "bob@example.com"}}
 	look(t.Context())
@@ -88,8 +72,8 @@ func TestVisitorsAreReadAgainOnceTheirClientIsKnown(t *testing.T) {
 }
 
 // gathers is a desktop that look has gather what its menu shows beside the snapshot.
-func gathers(agent runner.Client, s agentapi.OwnerState) (_ *app, look func(context.Context), _ <-chan menu.Menu) {
-	a := &app{client: agent, state: s, known: true, dismissed: map[int]time.Time{}, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
+func gathers(agent *fakeAgent, s agentapi.OwnerState) (_ *app, look func(context.Context), _ <-chan menu.Menu) {
+	a := &app{client: agent.Client, state: s, known: true, dismissed: map[int]time.Time{}, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
 	drawn := make(chan menu.Menu, 16)
 	a.show = func(m menu.Menu) { drawn <- m }
 	var g gatherer
@@ -100,10 +84,10 @@ func gathers(agent runner.Client, s agentapi.OwnerState) (_ *app, look func(cont
 // offers to share is of the moment.
 func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
 	t.Parallel()
-	agent := &atOpen{lists: [][]agentapi.Visitor{nil}}
+	agent := startAgent(t, map[string]any{})
 	a, look, _ := gathers(agent, owner.State())
 	look(t.Context())
-	agent.listen = []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Since: time.Now()}}
+	agent.answer("GET /owner/listening", []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Since: time.Now()}})
 	look(t.Context())
 	if got := a.besides().share.Port; got != 0 {
 		t.Errorf("looked twice within %v, at %d", lookEvery, got)
@@ -125,7 +109,7 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 	runs := func(port int) agentapi.Listening {
 		return agentapi.Listening{Port: port, Program: "node", Own: true, Since: time.Now()}
 	}
-	agent := &atOpen{lists: [][]agentapi.Visitor{nil}, listen: []agentapi.Listening{runs(3000)}}
+	agent := startAgent(t, map[string]any{"GET /owner/listening": []agentapi.Listening{runs(3000)}})
 	a, look, drawn := gathers(agent, s)
 	opened := func() {
 		a.menuOpened()
@@ -144,12 +128,12 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 	default:
 		t.Error("the menu was not drawn anew")
 	}
-	agent.listen = append(agent.listen, runs(3001))
+	agent.answer("GET /owner/listening", []agentapi.Listening{runs(3000), runs(3001)})
 	opened()
 	if !offers(<-drawn, 3001) {
 		t.Fatal("the other one is not offered")
 	}
-	agent.meanwhile = func() { a.dismiss("3001") }
+	agent.answer("GET /owner/visitors", func(string) any { a.dismiss("3001"); return nil })
 	s.Here = 1
 	a.state = s
 	look(t.Context())
@@ -169,17 +153,18 @@ func offers(m menu.Menu, port int) bool {
 func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 	t.Parallel()
 	bob := agentapi.Person{AccountID: "b", Email: "bob@example.com"}
-	agent := &atOpen{lists: [][]agentapi.Visitor{nil}, members: []agentapi.Person{bob}}
+	agent := startAgent(t, map[string]any{"GET /owner/people": agentapi.People{Members: []agentapi.Person{bob}}})
 	s := owner.State()
 	a, look, _ := gathers(agent, s)
 	look(t.Context())
 	if got := a.besides().people; len(got) != 1 {
 		t.Fatalf("the menu has %+v", got)
 	}
-	agent.members, s.PeopleVersion, s.Here = []agentapi.Person{}, "another", 1
+	agent.answer("GET /owner/people", agentapi.People{Members: []agentapi.Person{}})
+	s.PeopleVersion, s.Here = "another", 1
 	a.state = s
 	ctx, runOut := context.WithCancel(t.Context())
-	agent.meanwhile = runOut
+	agent.answer("GET /owner/visitors", func(string) any { runOut(); return nil })
 	look(ctx)
 	look(t.Context())
 	if got := a.besides().people; len(got) != 0 {

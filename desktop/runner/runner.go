@@ -34,7 +34,7 @@ type Runner struct {
 	secrets, inFile ownersecret.Store
 	// keychain says whether secrets is one: the agent's own go there, too.
 	make func(ctx context.Context, deskSecretHash, ownerSecretHash []byte, keychain bool) (*host.Host, error)
-	dial func(socket, secret string) Client
+	dial func(socket, secret string) *agentapi.Client
 	// other looks for the agent of another process; nil when there is none.
 	other func(ctx context.Context) (*elsewhere, error)
 	// locked looks whether the keychain is still locked without asking anybody
@@ -59,7 +59,7 @@ type Options struct {
 	// OnSecretless is told why there is no owner secret: ownersecret.ErrLocked or
 	// ErrUnavailable. Only looking and taking away is possible until there is one.
 	OnSecretless func(why error)
-	OnClient     func(Client)              // the owner tier can be asked
+	OnClient     func(*agentapi.Client)    // the owner tier can be asked
 	OnState      func(agentapi.OwnerState) // a snapshot; called from one goroutine
 	// OnUnanswered is told whether another process's agent has stopped answering.
 	OnUnanswered func(unanswered bool)
@@ -81,7 +81,7 @@ func New(o Options) *Runner {
 				OwnerSecretHash: hash, DeskSecretHash: desk, Keychain: keychain, Log: o.Log,
 			})
 		},
-		dial:  func(socket, secret string) Client { return agentapi.NewOwner(socket, secret) },
+		dial:  agentapi.NewOwner,
 		other: func(ctx context.Context) (*elsewhere, error) { return findElsewhere(ctx, o.DataDir, o.API) },
 	}
 	if o.SecretFile {
@@ -118,7 +118,7 @@ func (e *Runner) attach(ctx context.Context, there elsewhere) {
 	e.OnStart()
 	e.OnClient(c)
 	watched := make(chan struct{})
-	go func() { defer close(watched); watch(listening, c, e.OnUnanswered) }()
+	go func() { defer close(watched); watch(listening, c.EngineInfo, e.OnUnanswered) }()
 	defer func() { stop(); <-watched }()
 	e.listen(listening, c, func() {
 		if now, err := e.other(ctx); err != nil || now == nil || *now != there {
@@ -216,7 +216,7 @@ func (e *Runner) accompany(ctx context.Context, agent *host.Host, own string, kn
 
 // listen follows the agent's event stream, again whenever it ends; lost is
 // called in between.
-func (e *Runner) listen(ctx context.Context, c Client, lost func()) {
+func (e *Runner) listen(ctx context.Context, c *agentapi.Client, lost func()) {
 	const least, most = 100 * time.Millisecond, 5 * time.Second
 	wait := least
 	for ctx.Err() == nil {

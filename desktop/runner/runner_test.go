@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,17 +86,22 @@ func (m made) serves(t *testing.T) bool {
 	return err == nil
 }
 
-// fakeClient's event stream breaks after each snapshot.
-type fakeClient struct {
-	Client
-	secret string
-}
-
 var errBroken = errors.New("the stream broke")
 
-func (f fakeClient) Events(ctx context.Context, fn func(agentapi.OwnerState)) error {
-	fn(agentapi.OwnerState{Seq: 1})
-	return errBroken
+// streaming is an agent whose streams of events have one state, and end when ended is
+// closed.
+func streaming(t *testing.T, mode agentapi.Mode, ended <-chan struct{}) *agentapi.Client {
+	t.Helper()
+	s := programs.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "event: %s\ndata: {\"seq\":1,\"mode\":%q}\n\n", agentapi.EventState, mode)
+		w.(http.Flusher).Flush()
+		select {
+		case <-ended:
+		case <-r.Context().Done():
+		}
+	}))
+	return agentapi.New(s.Listener.Addr().String())
 }
 
 // bench is an engine with everything around it replaced.
@@ -106,7 +112,7 @@ type bench struct {
 	choose  chan struct{}
 	unlock  chan struct{}
 	without chan error
-	clients chan fakeClient
+	clients chan elsewhere // as they were dialled
 	states  chan agentapi.OwnerState
 	result  chan error
 	cancel  context.CancelFunc
@@ -115,13 +121,16 @@ type bench struct {
 func newBench(t *testing.T, store *memoryStore) *bench {
 	t.Helper()
 	dir, api := t.TempDir(), programs.FreeAddress(t) // where nobody else listens once it has ended
+	ended := make(chan struct{})
+	close(ended)
+	broken := streaming(t, agentapi.ModeDesktop, ended)
 	b := &bench{
 		store:   store,
 		started: make(chan made, 8),
 		choose:  make(chan struct{}, 1),
 		unlock:  make(chan struct{}, 1),
 		without: make(chan error, 8),
-		clients: make(chan fakeClient, 8),
+		clients: make(chan elsewhere, 8),
 		states:  make(chan agentapi.OwnerState, 64),
 		result:  make(chan error, 1),
 	}
@@ -131,7 +140,7 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 			OnUnanswered: func(bool) {},
 			OnStart:      func() {},
 			OnSecretless: func(why error) { b.without <- why },
-			OnClient:     func(Client) {},
+			OnClient:     func(*agentapi.Client) {},
 			OnState: func(s agentapi.OwnerState) {
 				select {
 				case b.states <- s:
@@ -158,7 +167,10 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 			}
 			return h, err
 		},
-		dial:  func(_, secret string) Client { c := fakeClient{secret: secret}; b.clients <- c; return c },
+		dial: func(socket, secret string) *agentapi.Client {
+			b.clients <- elsewhere{socket, secret}
+			return broken
+		},
 		other: func(context.Context) (*elsewhere, error) { return nil, nil },
 	}
 	return b
@@ -337,21 +349,6 @@ func TestStartsThatFail(t *testing.T) {
 	}
 }
 
-// lastingClient's event stream lasts until it is ended.
-type lastingClient struct {
-	Client
-	ended chan struct{}
-}
-
-func (c lastingClient) Events(ctx context.Context, fn func(agentapi.OwnerState)) error {
-	fn(agentapi.OwnerState{Seq: 1, Mode: agentapi.ModeHeadless})
-	select {
-	case <-c.ended:
-	case <-ctx.Done():
-	}
-	return errBroken
-}
-
 // TestAttachesToAnotherProcess: with a headless agent on the data directory the
 // desktop starts none of its own, and takes over when that one has ended.
 func TestAttachesToAnotherProcess(t *testing.T) {
@@ -367,18 +364,18 @@ func TestAttachesToAnotherProcess(t *testing.T) {
 		}
 	}
 	dial := b.dial
-	dialled := make(chan elsewhere, 8)
-	b.dial = func(socket, secret string) Client {
-		if socket != "theirs" {
-			return dial(socket, secret)
+	theirs := streaming(t, agentapi.ModeHeadless, ended)
+	b.dial = func(socket, secret string) *agentapi.Client {
+		broken := dial(socket, secret)
+		if socket == "theirs" {
+			return theirs
 		}
-		dialled <- elsewhere{socket, secret}
-		return lastingClient{ended: ended}
+		return broken
 	}
 	var starts atomic.Int32
 	b.OnStart = func() { starts.Add(1) }
 	b.run(t)
-	if got := <-dialled; got.secret != "their secret" {
+	if got := <-b.clients; got.secret != "their secret" {
 		t.Errorf("attached with %+v", got)
 	}
 	if s := <-b.states; s.Mode != agentapi.ModeHeadless {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"porchlight/agent/agentapi"
 	"time"
 )
 
@@ -15,7 +16,7 @@ const (
 
 // watch looks after an agent of another process until ctx ends. An agent of this
 // process needs none: nobody is left to look once it has stopped.
-func watch(ctx context.Context, c prober, onUnanswered func(bool)) {
+func watch(ctx context.Context, ask func(context.Context) (agentapi.EngineInfo, error), onUnanswered func(bool)) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
@@ -25,7 +26,7 @@ func watch(ctx context.Context, c prober, onUnanswered func(bool)) {
 		case <-tick.C:
 		}
 		probing, cancel := context.WithTimeout(ctx, probeFor)
-		_, err := c.EngineInfo(probing)
+		_, err := ask(probing)
 		late := probing.Err() != nil
 		cancel()
 		if ctx.Err() == nil {

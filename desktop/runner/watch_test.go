@@ -14,7 +14,6 @@ import (
 // stoppable is an agent whose process can be stopped: connections are taken and
 // nothing is answered.
 type stoppable struct {
-	Client
 	stopped atomic.Bool
 	refuses atomic.Bool
 }
@@ -37,7 +36,7 @@ func TestAStoppedAgentIsNoticed(t *testing.T) {
 		agent := &stoppable{}
 		var unanswered atomic.Bool
 		ended := make(chan struct{})
-		go func() { defer close(ended); watch(ctx, agent, unanswered.Store) }()
+		go func() { defer close(ended); watch(ctx, agent.EngineInfo, unanswered.Store) }()
 		for _, stopped := range []bool{false, true, false} {
 			agent.stopped.Store(stopped)
 			time.Sleep(2 * (probeEvery + probeFor))

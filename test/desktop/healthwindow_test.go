@@ -118,7 +118,7 @@ func (p *german) reads(what string) {
 // refused is why something that the page calls was not done.
 func (p *german) refused(call string) (why string) {
 	p.t.Helper()
-	programs.Must(p.t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": "return " + call + ".then(() => 'done', String)", "args": []string{}}, &why))
+	programs.Must(p.t, webDriver("POST", p.session+"/execute/sync", map[string]any{"script": "return " + call + ".then(() => 'done', (e) => e.message)", "args": []string{}}, &why))
 	return why
 }
 
