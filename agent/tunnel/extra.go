@@ -157,16 +157,17 @@ func (s *session) idle() {
 // yield ends the extra sessions with nodes that slots are connected to: what has come by
 // them stays, and what comes next has the slot's. Each session asks for it once it is noted:
 // a slot's may have settled after an extra one did, and been noted before. A slot at the last
-// relay leaves it likewise to the other slot, once that is connected to the same node.
+// relay leaves it likewise, once the other slot is connected to the same node or to the only
+// relay that is listed.
 func (t *Tunnel) yield() {
 	over := map[*session]error{}
 	t.mu.Lock()
 	for i, s := range t.sessions {
 		switch {
-		case s == nil || t.nodes[i] == "":
-		case i >= slots && slices.Contains(t.nodes[:slots], t.nodes[i]):
+		case s == nil:
+		case i >= slots && t.nodes[i] != "" && slices.Contains(t.nodes[:slots], t.nodes[i]):
 			over[s] = errTaken
-		case i < slots && t.atLast(i) && t.sessions[1-i] != nil && t.holds(1-i, t.nodes[i]):
+		case i < slots && t.atLast(i) && t.sessions[1-i] != nil && (t.holds(1-i, t.nodes[i]) || len(t.list) == 1):
 			over[s] = errBetter
 		}
 	}

@@ -140,26 +140,28 @@ func TestSpareRelayCarriesTheSync(t *testing.T) {
 // just enrolled goes there as soon as it is told, and to the auth host no more.
 func TestLastRelayIsAListedOne(t *testing.T) {
 	t.Parallel()
-	p := newPlane("1")
-	w := start(t, options{relay: p.config})
-	w.stopTunnel()
-	_, own := startMiddlebox(t, w.addr, "")
-	var list atomic.Pointer[[]controlapi.Relay]
-	list.Store(&[]controlapi.Relay{})
-	var err error
-	w.tunnel, err = tunnel.New(tunnel.Config{
-		Open: never, Opened: nothing, RootCAs: testAuthority().Pool(), Credential: func() string { return credential },
-		Relays: func() []controlapi.Relay { return *list.Load() },
-		Last:   controlapi.Relay{Address: w.addr, ServerName: authHost},
-		Log:    slog.New(slog.NewTextHandler(w.log, nil)),
-	})
-	programs.Must(t, err)
-	w.run(options{})
-	w.next("")
-	relays := listOf(own)()
-	list.Store(&relays)
-	w.tunnel.Relist()
-	programs.Eventually(t, "it left the auth host for the relay", func() bool {
-		return strings.Contains(w.log.String(), "relay="+own+" host") && w.relay.Stats().Sessions == 1
-	})
+	for _, node := range []string{"node-1", ""} {
+		p := newPlane("1")
+		w := start(t, options{relay: func(c *relay.Config) { p.config(c); c.Node = node }})
+		w.stopTunnel()
+		_, own := startMiddlebox(t, w.addr, "")
+		var list atomic.Pointer[[]controlapi.Relay]
+		list.Store(&[]controlapi.Relay{})
+		var err error
+		w.tunnel, err = tunnel.New(tunnel.Config{
+			Open: never, Opened: nothing, RootCAs: testAuthority().Pool(), Credential: func() string { return credential },
+			Relays: func() []controlapi.Relay { return *list.Load() },
+			Last:   controlapi.Relay{Address: w.addr, ServerName: authHost},
+			Log:    slog.New(slog.NewTextHandler(w.log, nil)),
+		})
+		programs.Must(t, err)
+		w.run(options{})
+		w.next("")
+		relays := listOf(own)()
+		list.Store(&relays)
+		w.tunnel.Relist()
+		programs.Eventually(t, "it left the auth host for the relay", func() bool {
+			return strings.Contains(w.log.String(), "relay="+own+" host") && w.relay.Stats().Sessions == 1
+		})
+	}
 }
