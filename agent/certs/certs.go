@@ -15,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -189,14 +191,8 @@ func (k *Keeper) make(name string) (*tls.Certificate, error) {
 // evict drops the entry unused for longest. It is called with mu held, and so
 // seldom that looking at every entry costs less than keeping them in order.
 func (k *Keeper) evict() {
-	var oldest string
-	var used time.Time
-	for name, e := range k.kept {
-		if oldest == "" || e.used.Before(used) {
-			oldest, used = name, e.used
-		}
-	}
-	delete(k.kept, oldest)
+	byUse := func(a, b string) int { return k.kept[a].used.Compare(k.kept[b].used) }
+	delete(k.kept, slices.MinFunc(slices.Collect(maps.Keys(k.kept)), byUse))
 }
 
 // postpone rests renewal of name for retryAfter.

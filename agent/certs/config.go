@@ -2,6 +2,7 @@ package certs
 
 import (
 	"crypto/tls"
+	"slices"
 
 	"porchlight/internal/acmeorder"
 )
@@ -53,10 +54,5 @@ func TLSConfig(src Source) *tls.Config {
 }
 
 func carries(s *tls.SessionState, mark string) bool {
-	for _, extra := range s.Extra {
-		if string(extra) == mark {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Extra, func(extra []byte) bool { return string(extra) == mark })
 }

@@ -84,11 +84,7 @@ func (a *ACME) forget(wanted []string) {
 			gone = append(gone, certmagic.SubjectIssuer{Subject: name})
 		}
 	}
-	for name := range a.refused {
-		if over(name) {
-			delete(a.refused, name)
-		}
-	}
+	maps.DeleteFunc(a.refused, func(name string, _ refusal) bool { return over(name) })
 	a.mu.Unlock()
 	a.cache.RemoveManaged(gone)
 }

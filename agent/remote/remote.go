@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 )
 
 // Control is the control plane as this package needs it; *controlapi.Client is
@@ -211,7 +212,7 @@ func (r *Remote) take(snapshot controlapi.Snapshot) error {
 		r.cfg.OnContact()
 		return nil
 	}
-	defer signal(r.answered)
+	defer broadcast.Raise(r.answered)
 	if own := r.cfg.ComputerID; own != "" && snapshot.Computer.ID != own {
 		return errForeign
 	}
@@ -267,11 +268,9 @@ func pause(woken <-chan struct{}, err error, failures int) (time.Duration, <-cha
 
 // sleep ends early when woken is closed; nil for what nothing wakes.
 func sleep(ctx context.Context, woken <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-woken:
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }

@@ -140,11 +140,3 @@ func (r *Remote) reportForever(ctx context.Context) error {
 	}
 	return ctx.Err()
 }
-
-// signal leaves a token, where there is none yet.
-func signal(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}

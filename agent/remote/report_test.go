@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 	"porchlight/test/programs"
 )
 
@@ -146,7 +147,7 @@ func TestACopyOfAComputerIsNotFought(t *testing.T) {
 			h := prepare(t, p, func(cfg *Config) {
 				changed := make(chan struct{}, 1)
 				cfg.AppsChanged = changed
-				cfg.OnSnapshot = func(controlapi.Snapshot) { signal(changed) }
+				cfg.OnSnapshot = func(controlapi.Snapshot) { broadcast.Raise(changed) }
 				cfg.Log = slog.New(slog.NewTextHandler(&logs[i], nil))
 			})
 			h.set(app)

@@ -33,13 +33,8 @@ func (t *Tunnel) letIn(addr netip.Addr) {
 		return
 	}
 	if !had && len(t.admitted) >= tunnelwire.MaxAddresses {
-		oldest := addr
-		for a, at := range t.admitted {
-			if oldest == addr || at.Before(t.admitted[oldest]) {
-				oldest = a
-			}
-		}
-		delete(t.admitted, oldest)
+		byTime := func(a, b netip.Addr) int { return t.admitted[a].Compare(t.admitted[b]) }
+		delete(t.admitted, slices.MinFunc(slices.Collect(maps.Keys(t.admitted)), byTime))
 	}
 	t.admitted[addr] = now
 	for _, s := range t.sessions {

@@ -154,12 +154,10 @@ func (s *session) waitForVisitor(conn net.Conn, ticket tunnelwire.Ticket) (sourc
 // failed tells the relay that nothing comes of ticket, unless the session itself
 // is ending, which closes data connections too.
 func (s *session) failed(ticket tunnelwire.Ticket, raw bool, err error) {
-	timer := time.NewTimer(lookAgainAfter)
-	defer timer.Stop()
 	select {
 	case <-s.ctx.Done():
 		return
-	case <-timer.C:
+	case <-time.After(lookAgainAfter):
 	}
 	s.log.Debug("a data connection could not be opened", "err", err, "tls", !raw)
 	if raw {

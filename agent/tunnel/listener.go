@@ -33,12 +33,10 @@ func (l *listener) offer(ctx context.Context, conn net.Conn) bool {
 		return true
 	default:
 	}
-	timer := time.NewTimer(acceptWait)
-	defer timer.Stop()
 	select {
 	case l.visitors <- conn:
 		return true
-	case <-timer.C:
+	case <-time.After(acceptWait):
 	case <-l.done:
 	case <-ctx.Done():
 	}

@@ -22,6 +22,7 @@
 package tunnel
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
@@ -137,9 +138,7 @@ func New(cfg Config) (*Tunnel, error) {
 	if cfg.Files <= 0 {
 		cfg.Files = filelimit.Limit()
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -362,10 +361,8 @@ func jitter(bound time.Duration) time.Duration { return mrand.N(bound) }
 
 // sleep waits and reports whether it was woken.
 func sleep(ctx context.Context, woken <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	case <-woken:
 		return true

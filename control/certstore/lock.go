@@ -63,11 +63,9 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 		if first {
 			s.log.Info("another node is at this work; waiting for it", "lock", name)
 		}
-		again := time.NewTimer(lookAgain)
 		select {
-		case <-again.C:
+		case <-time.After(lookAgain):
 		case <-ctx.Done():
-			again.Stop()
 			return ctx.Err()
 		}
 	}

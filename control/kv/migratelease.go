@@ -73,10 +73,8 @@ func migrateAlone(ctx context.Context, s Store, steps []Migration, times leaseTi
 }
 
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

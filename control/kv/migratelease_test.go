@@ -102,10 +102,13 @@ func TestOthersWaitForAMigration(t *testing.T) {
 		before := leaseOf(t, s)
 		programs.Eventually(t, "another beat", func() bool { return leaseOf(t, s) != before })
 	}
+	if n := len(told); n != 0 { // afterwards one that looked just before may have it for a moment
+		t.Errorf("%d more were told to wait", n)
+	}
 	finish()
 	wg.Wait()
-	if n := ran.Load(); n != 1 || len(told) != 0 {
-		t.Errorf("the step ran %d times, and %d more were told to wait", n, len(told))
+	if n := ran.Load(); n != 1 {
+		t.Errorf("the step ran %d times", n)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "1", versionKey: "1"}, all(t, s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

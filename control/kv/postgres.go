@@ -224,15 +224,11 @@ func (p *pgStore) awaitSchema(ctx context.Context, wait time.Duration, waiting f
 		if err == nil || troubleOf(err) != away || ctx.Err() != nil || time.Since(began) >= wait {
 			return err
 		}
-		pause := openPauseFirst/2 + jitter(openPauseFirst, openPauseLast, attempt)
+		again := openPauseFirst/2 + jitter(openPauseFirst, openPauseLast, attempt)
 		if waiting != nil {
-			waiting(err, pause)
+			waiting(err, again)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if pause(ctx, again) != nil {
 			return err
 		}
 	}

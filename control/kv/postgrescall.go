@@ -193,10 +193,8 @@ func (c *call) again(err error) (again error) {
 	default:
 		return c.explain(err)
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return nil
 	case <-c.ctx.Done():
 		return c.ctx.Err()

@@ -154,11 +154,9 @@ func (c *connection) watch(ctx context.Context, grace time.Duration) {
 		return
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-c.done:
-	case <-timer.C:
+	case <-time.After(grace):
 		c.conn.Close()
 	}
 }

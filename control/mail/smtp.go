@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -99,9 +100,7 @@ func NewSMTP(store kv.Store, cfg SMTPConfig) (*SMTP, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s.log = cmp.Or(s.log, slog.New(slog.DiscardHandler))
 	return s, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,12 +65,7 @@ func withoutHeader(s stream) stream {
 // mustAnnounce says whether conn comes from one of the operator's balancers.
 func (r *Relay) mustAnnounce(conn net.Conn) bool {
 	from := addrPort(conn.RemoteAddr()).Addr()
-	for _, prefix := range r.cfg.TrustedProxies {
-		if prefix.Contains(from) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.cfg.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from) })
 }
 
 // readAnnouncement reads the header at the head of a balancer's connection, and

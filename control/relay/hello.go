@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/cryptobyte"
@@ -17,14 +18,7 @@ type clientHello struct {
 // acmeALPN is the protocol of the TLS-ALPN-01 challenge (RFC 8737).
 const acmeALPN = "acme-tls/1"
 
-func (h clientHello) offers(protocol string) bool {
-	for _, p := range h.protocols {
-		if p == protocol {
-			return true
-		}
-	}
-	return false
-}
+func (h clientHello) offers(protocol string) bool { return slices.Contains(h.protocols, protocol) }
 
 var errHello = errors.New("relay: malformed ClientHello")
 

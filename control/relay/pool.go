@@ -282,15 +282,13 @@ func (s *session) takeOrWait(p *pool, c *computer, source netip.Prefix) (*dataCo
 
 // await waits in line.
 func (s *session) await(p *pool, w waiter, deadline time.Time) (*dataConn, error) {
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
 	err := errNoConnection
 	select {
 	case data := <-w:
 		return data, nil
 	case <-s.done:
 		err = errSessionOver
-	case <-timer.C:
+	case <-time.After(time.Until(deadline)):
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -90,12 +90,7 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 // mayBeElsewhere says of a failure that it was the tunnel's, and that the
 // visitor has been told nothing.
 func mayBeElsewhere(err error) bool {
-	for _, target := range []error{errUnknownHost, errSessionOver, errDied, errNoConnection} {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, errUnknownHost) || errors.Is(err, errSessionOver) || errors.Is(err, errDied) || errors.Is(err, errNoConnection)
 }
 
 // present writes the header and the visitor's first bytes, passes the first

@@ -135,11 +135,9 @@ func (a *acme) run(ctx context.Context) error {
 		} else {
 			a.log.Error("no certificate could be had, so nobody can sign in and no agent connect", "host", a.host, "err", err, "again_in", wait.String())
 		}
-		again := time.NewTimer(wait)
 		select {
-		case <-again.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			again.Stop()
 			return nil
 		}
 	}

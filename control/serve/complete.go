@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,9 +19,7 @@ import (
 // Complete checks the configuration and fills in what follows from the rest.
 // The errors are sentences that name the flag to change.
 func (c *Config) Complete() error {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	for _, part := range []func() error{
 		c.checkRequired, c.completeTLS, c.completeNames, c.completeListen, c.completePeers, c.checkMetrics, c.completeACME,
 		func() error { return c.completeLimits(filelimit.Limit()) },

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"time"
@@ -182,18 +183,8 @@ func (h *handler) deviceRefused(w http.ResponseWriter, r *http.Request, session 
 
 // platformName is how people call what Go calls goos.
 func platformName(goos string) string {
-	switch goos {
-	case "darwin":
-		return "macOS"
-	case "linux":
-		return "Linux"
-	case "windows":
-		return "Windows"
-	case "freebsd":
-		return "FreeBSD"
-	default:
-		return goos
-	}
+	known := map[string]string{"darwin": "macOS", "linux": "Linux", "windows": "Windows", "freebsd": "FreeBSD"}
+	return cmp.Or(known[goos], goos)
 }
 
 // ago puts an age into words, coarse and rounded down.

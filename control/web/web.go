@@ -8,6 +8,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -78,9 +79,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.LetIn == nil {
 		cfg.LetIn = func(*http.Request) {}
 	}
