@@ -39,22 +39,15 @@ func TestOwnerVerbsInTheWrongState(t *testing.T) {
 		{"revoke", 404, 409, 200},
 	} {
 		verb := want.verb
-		q := request{method: "POST", socket: true, secret: r.secret}
+		method, body := "POST", ""
 		if verb == "options" {
-			q.method, q.body = "PATCH", options
+			method, body = "PATCH", options
 		}
 		for name, status := range map[string]int{"nothing": want.unknown, "wiki": want.waiting, "notes": want.live} {
 			if status == 0 {
 				continue // would change what waits
 			}
-			q.path = "/owner/apps/" + name + "/" + verb
-			got := r.send(t, q)
-			if got.status != status {
-				t.Errorf("%s %s: %d %s, want %d", verb, name, got.status, got.body, status)
-			}
-			if status >= 400 {
-				got.sentence(t)
-			}
+			r.wants(t, r.byOwner(method, "/owner/apps/"+name+"/"+verb, body), status, "")
 		}
 	}
 }
@@ -165,13 +158,7 @@ func TestPeopleAnswers(t *testing.T) {
 			if body == "" {
 				q.method = "GET"
 			}
-			got := r.send(t, q)
-			if got.status != status || !strings.Contains(got.body, says) {
-				t.Errorf("%s %s: %d %s, want %d with %s", q.path, body, got.status, got.body, status, says)
-			}
-			if status >= 400 {
-				got.sentence(t)
-			}
+			got := r.wants(t, q, status, says)
 			if (got.header.Get("Retry-After") != "") != (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 				t.Errorf("%s: Retry-After is %q with %d", q.path, got.header.Get("Retry-After"), status)
 			}
@@ -224,13 +211,7 @@ func TestInvitationAnswers(t *testing.T) {
 	r.approved(t, "notes", "Notes")
 	do := func(path, body string, status int, says string) {
 		t.Helper()
-		got := r.send(t, request{method: "POST", path: path, body: body, socket: true, secret: r.secret})
-		if got.status != status || !strings.Contains(got.body, says) {
-			t.Errorf("%s %s: %d %s, want %d with %s", path, body, got.status, got.body, status, says)
-		}
-		if status >= 400 {
-			got.sentence(t)
-		}
+		r.wants(t, r.byOwner("POST", path, body), status, says)
 	}
 	const all, link = "/owner/people/invitations", "/owner/people/link"
 	do(all, `{"emails":["ben@example.net","ann@example.net"],"apps":["Notes"],"line":"Have a look.","noMail":true}`, 200,
@@ -246,7 +227,7 @@ func TestInvitationAnswers(t *testing.T) {
 		`{"emails":["ben@example.net"],"apps":["Notes"],"line":"a\nb"}`:                                            "one line",
 		`{"emails":["ben@example.net"],"apps":["Notes"],"line":7}`:                                                 "line",
 		`{"emails":["ben@example.net"],"apps":["Notes"],"noMail":"yes"}`:                                           "noMail",
-		`{"emails":["ben@example.net"],"apps":["Notes"],"until":"tomorrow"}`:                                       `The end \"tomorrow\" is not understood`,
+		`{"emails":["ben@example.net"],"apps":["Notes"],"until":"tomorrow"}`:                                       `The end "tomorrow" is not understood`,
 		`{"emails":["a@b.example"` + strings.Repeat(`,"a@b.example"`, agentapi.MaxInvited) + `],"apps":["Notes"]}`: "At most 50",
 	} {
 		do(all, body, 400, says)
@@ -266,13 +247,7 @@ func TestPasswordAnswers(t *testing.T) {
 	r.approved(t, "notes", "Notes")
 	do := func(method, path, body string, status int, says string) {
 		t.Helper()
-		got := r.send(t, request{method: method, path: path, body: body, socket: true, secret: r.secret})
-		if got.status != status || !strings.Contains(got.body, says) {
-			t.Errorf("%s %s %s: %d %s, want %d with %s", method, path, body, got.status, got.body, status, says)
-		}
-		if status >= 400 {
-			got.sentence(t)
-		}
+		r.wants(t, r.byOwner(method, path, body), status, says)
 	}
 	const path = "/owner/passwords"
 	do("GET", path, "", 200, "[]")
@@ -321,16 +296,11 @@ func (p *plug) Connecting() *agentapi.Connecting { return &p.connecting }
 func TestConnectAnswers(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	send := func(method, path, body string) response {
-		return r.send(t, request{method: method, path: path, body: body, socket: true, secret: r.secret})
-	}
 	const body = `{"url":"https://control.example","name":"study"}`
 	for _, q := range []struct{ method, path, body string }{
 		{"POST", "/owner/connect", body}, {"DELETE", "/owner/connect", ""}, {"POST", "/owner/disconnect", ""},
 	} {
-		if got := send(q.method, q.path, q.body); got.status != 503 || !strings.Contains(got.body, "porchlight agent") {
-			t.Errorf("%s %s with nothing to connect with: %d %s", q.method, q.path, got.status, got.body)
-		}
+		r.wants(t, r.byOwner(q.method, q.path, q.body), 503, "porchlight agent")
 	}
 	r.end()
 	plug := &plug{connecting: agentapi.Connecting{
@@ -340,29 +310,20 @@ func TestConnectAnswers(t *testing.T) {
 	}}
 	r.connector = plug
 	r.serve(t)
-	if got := send("POST", "/owner/connect", body); got.status != 200 || !strings.Contains(got.body, `"userCode":"ABCD-EFGH"`) {
-		t.Errorf("%d %s", got.status, got.body)
-	}
+	r.wants(t, r.byOwner("POST", "/owner/connect", body), 200, `"userCode":"ABCD-EFGH"`)
 	if want := (agentapi.ConnectRequest{URL: "https://control.example", Name: "study"}); plug.asked != want {
 		t.Errorf("asked for %+v", plug.asked)
 	}
 	if state, err := r.owner().State(t.Context()); err != nil || state.Connecting == nil || !reflect.DeepEqual(*state.Connecting, plug.connecting) {
 		t.Errorf("the state says %+v, %v", state.Connecting, err)
 	}
-	for _, q := range []struct{ method, path string }{{"DELETE", "/owner/connect"}, {"POST", "/owner/disconnect"}} {
-		if got := send(q.method, q.path, ""); got.status != 200 || got.body != `{"ok":true}` {
-			t.Errorf("%s %s: %d %s", q.method, q.path, got.status, got.body)
-		}
-	}
-	if got := send("POST", "/owner/connect", `{"url":7}`); got.status != 400 || got.sentence(t) == "" {
-		t.Errorf("%d %s", got.status, got.body)
-	}
+	r.wants(t, r.byOwner("DELETE", "/owner/connect", ""), 200, `{"ok":true}`)
+	r.wants(t, r.byOwner("POST", "/owner/disconnect", ""), 200, `{"ok":true}`)
+	r.wants(t, r.byOwner("POST", "/owner/connect", `{"url":7}`), 400, "")
 	for code, status := range map[agentapi.Code]int{
 		agentapi.CodeInvalid: 400, agentapi.CodeConflict: 409, agentapi.CodeTooMany: 429, agentapi.CodeUpstream: 502, agentapi.CodeUnavailable: 503,
 	} {
 		plug.refusal = agentapi.Errorf(code, "Not now.")
-		if got := send("POST", "/owner/connect", body); got.status != status || got.sentence(t) != "Not now." {
-			t.Errorf("%s: %d %s", code, got.status, got.body)
-		}
+		r.wants(t, r.byOwner("POST", "/owner/connect", body), status, "Not now.")
 	}
 }

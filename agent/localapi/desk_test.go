@@ -43,24 +43,16 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 		}
 		q := request{method: rt.method, path: strings.NewReplacer("{name}", "nothing", "{id}", "1").Replace(rt.path), socket: true, secret: deskSecret}
 		if !take {
-			if got := r.send(t, q); got.status != http.StatusForbidden || !strings.Contains(got.body, "Unlock your keychain first") {
-				t.Errorf("%s: %d %s", name, got.status, got.body)
-			}
+			r.wants(t, q, http.StatusForbidden, "Unlock your keychain first")
 		}
 		for _, other := range []request{{socket: true}, {socket: true, secret: "another"}, {socket: true, secret: r.secret}, {secret: deskSecret}} {
 			q.socket, q.secret = other.socket, other.secret
-			if got := r.send(t, q); got.status != http.StatusForbidden {
-				t.Errorf("%s by %+v: %d %s", name, other, got.status, got.body)
-			}
+			r.wants(t, q, http.StatusForbidden, "")
 		}
 	}
 	owner := func(method, path, body string, want int) string {
 		t.Helper()
-		got := r.send(t, request{method: method, path: path, body: body, socket: true, secret: deskSecret})
-		if got.status != want {
-			t.Errorf("%s %s: %d %s", method, path, got.status, got.body)
-		}
-		return got.body
+		return r.wants(t, request{method: method, path: path, body: body, socket: true, secret: deskSecret}, want, "").body
 	}
 	if state := owner("GET", "/owner/state", "", 200); !strings.Contains(state, `"locked":true`) {
 		t.Errorf("the state does not say so: %s", state)

@@ -55,18 +55,12 @@ func TestW7_Tiers(t *testing.T) {
 	if after.Seq != before.Seq {
 		t.Errorf("a refused request changed something: %+v", after)
 	}
-	for _, q := range []request{
-		{method: "GET", path: "/status", socket: true},
-		{method: "GET", path: "/owner/account", socket: true, secret: r.secret},
-		{method: "GET", path: "/owner/outbox", socket: true, secret: r.secret},
-		{method: "POST", path: "/owner/apps/notes/approve", socket: true, secret: r.secret},
-		{method: "POST", path: "/owner/open", socket: true, secret: r.secret},
-		{method: "POST", path: "/owner/apps/notes/open", socket: true, secret: r.secret},
-		{method: "POST", path: "/owner/apps/notes/unmute", socket: true, secret: r.secret},
-	} {
-		if got := r.send(t, q); got.status != http.StatusOK {
-			t.Errorf("%s %s as the owner: %d %s", q.method, q.path, got.status, got.body)
-		}
+	r.wants(t, request{method: "GET", path: "/status", socket: true}, http.StatusOK, "")
+	for _, path := range []string{"/owner/account", "/owner/outbox"} {
+		r.wants(t, r.byOwner("GET", path, ""), http.StatusOK, "")
+	}
+	for _, path := range []string{"/owner/apps/notes/approve", "/owner/open", "/owner/apps/notes/open", "/owner/apps/notes/unmute"} {
+		r.wants(t, r.byOwner("POST", path, ""), http.StatusOK, "")
 	}
 }
 
@@ -76,10 +70,7 @@ func TestNoOwnerSecret(t *testing.T) {
 	t.Parallel()
 	r := startWith(t, func(r *rig) { r.hash = nil })
 	for _, header := range []http.Header{nil, {"X-Owner-Secret": {""}}, {"X-Owner-Secret": {r.secret}}} {
-		got := r.send(t, request{method: "GET", path: "/owner/state", socket: true, header: header})
-		if got.status != http.StatusForbidden || !strings.Contains(got.sentence(t), "no owner secret yet") {
-			t.Errorf("%v: %d %s", header, got.status, got.body)
-		}
+		r.wants(t, request{method: "GET", path: "/owner/state", socket: true, header: header}, http.StatusForbidden, "no owner secret yet")
 	}
 	if _, err := r.open().Status(t.Context()); err != nil {
 		t.Errorf("the open tier: %v", err)
@@ -142,9 +133,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: a page may read the answer", what)
 		}
 	}
-	if got := r.send(t, request{method: "GET", path: "/status", socket: true, host: r.addr}); got.status != 403 {
-		t.Errorf("Host of the open tier on the socket: %d %s", got.status, got.body)
-	}
+	r.wants(t, request{method: "GET", path: "/status", socket: true, host: r.addr}, 403, "") // Host of the open tier on the socket
 }
 
 func TestUnknownAddresses(t *testing.T) {

@@ -149,14 +149,9 @@ func TestActivityRoutes(t *testing.T) {
 		t.Errorf("%+v, %v", lines, err)
 	}
 	for _, limit := range []string{"0", "-1", "x", "1.5", "50001", "99999999999999999999"} {
-		got := r.send(t, request{method: "GET", path: "/owner/activity?limit=" + limit, socket: true, secret: r.secret})
-		if got.status != 400 || got.sentence(t) == "" {
-			t.Errorf("limit %s: %d", limit, got.status)
-		}
+		r.wants(t, r.byOwner("GET", "/owner/activity?limit="+limit, ""), 400, "")
 	}
-	if got := r.send(t, request{method: "GET", path: "/owner/activity", socket: true, secret: r.secret}); got.status != 200 || !strings.Contains(got.body, `"kind":"opened"`) {
-		t.Errorf("no limit: %d %s", got.status, got.body)
-	}
+	r.wants(t, r.byOwner("GET", "/owner/activity", ""), 200, `"kind":"opened"`)
 	programs.Must(t, owner.ClearActivity(ctx))
 	if lines, err := owner.Activity(ctx, 10); err != nil || len(lines) != 0 {
 		t.Errorf("cleared: %v, %v", lines, err)
@@ -306,10 +301,7 @@ func TestOptionsByPatch(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	// Elsewhere the name means nothing.
-	got := r.send(t, request{method: "POST", path: "/publish", body: `{}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}})
-	if got.status != 415 {
-		t.Errorf("publish: %d %s", got.status, got.body)
-	}
+	r.wants(t, request{method: "POST", path: "/publish", body: `{}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}}, 415, "")
 }
 
 func browserOf(accountID string) access.Identity {

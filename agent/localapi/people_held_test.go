@@ -2,7 +2,6 @@ package localapi
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"porchlight/agent/access"
@@ -22,13 +21,7 @@ func TestHeldAndDisconnected(t *testing.T) {
 
 	do := func(method, path, body string, status int, says string) {
 		t.Helper()
-		got := r.send(t, request{method: method, path: path, body: body, socket: true, secret: r.secret})
-		if got.status != status || !strings.Contains(got.body, says) {
-			t.Errorf("%s %s %s: %d %s, want %d with %s", method, path, body, got.status, got.body, status, says)
-		}
-		if status >= 400 {
-			got.sentence(t)
-		}
+		r.wants(t, r.byOwner(method, path, body), status, says)
 	}
 	refused := http.StatusBadRequest
 	for path, bodies := range map[string][]string{

@@ -90,271 +90,246 @@ func (r *rig) awaitRegistrants(t testing.TB, n int) {
 	r.await(t, fmt.Sprintf("awaiting %d", n), func(shown []agentapi.Registrant) bool { return len(shown) == n })
 }
 
-func registrationRows(t *testing.T) {
-	me := os.Getpid()
+// me is this process.
+var me = os.Getpid()
 
-	t.Run("E1_register", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		got := r.send(t, registering("com.example.notes", me))
-		var fields map[string]any
-		programs.Must(t, json.Unmarshal([]byte(got.body), &fields))
-		capability, _ := fields["capability"].(string)
-		delete(fields, "capability")
-		want := "map[appId:com.example.notes heartbeatSeconds:10 ok:true protocol:1 registrants:1]"
-		if got.status != http.StatusOK || fmt.Sprint(fields) != want || len(capability) < 43 {
-			t.Errorf("%d %s, want %s and a capability of 256 bits", got.status, got.body, want)
-		}
-		state, err := r.owner().State(t.Context())
-		programs.Must(t, err)
-		if reg := state.Registrants; len(reg) != 1 || reg[0].AppID != "com.example.notes" || reg[0].PID != me || reg[0].CallerPID != me || reg[0].Program == "" || reg[0].User == "" {
-			t.Errorf("the owner sees %+v", reg)
-		}
-	})
+// registrationRows are the rows of TestSpec about registrations.
+var registrationRows = map[string]func(*testing.T){
+	"E1_register":                     onRig(e1Register),
+	"E1_underscores":                  onRig(e1Underscores),
+	"E1_wrong_input":                  onRig(e1WrongInput),
+	"E2_register_again":               onRig(e2RegisterAgain),
+	"E3_E4_heartbeat":                 e3E4Heartbeat,
+	"E5_dead_pid":                     onRig(e5DeadPid),
+	"E6_deregister":                   onRig(e6Deregister),
+	"E7_last_one_out":                 e7LastOneOut,
+	"E8_capability_of_an_earlier_run": onRig(e8CapabilityOfAnEarlierRun),
+	"E9_protocol":                     onRig(e9Protocol),
+	"M3_not_connected":                onRig(m3NotConnected),
+}
 
-	// Ids of Java, Android and Flatpak have underscores.
-	t.Run("E1_underscores", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		for _, appID := range []string{"com.my_company.my_app", "io.github.some_user.App", "_"} {
-			for _, path := range []string{"/engine/register", "/engine/heartbeat", "/engine/deregister"} {
-				got := r.send(t, request{method: "POST", path: path, body: fmt.Sprintf(`{"appId":%q,"pid":%d}`, appID, me)})
-				if got.status != http.StatusOK {
-					t.Errorf("%s %s: %d %s", path, appID, got.status, got.body)
-				}
-			}
-		}
-	})
+func e1Register(t *testing.T, r *rig) {
+	got := r.send(t, registering("com.example.notes", me))
+	var fields map[string]any
+	programs.Must(t, json.Unmarshal([]byte(got.body), &fields))
+	capability, _ := fields["capability"].(string)
+	delete(fields, "capability")
+	want := "map[appId:com.example.notes heartbeatSeconds:10 ok:true protocol:1 registrants:1]"
+	if got.status != http.StatusOK || fmt.Sprint(fields) != want || len(capability) < 43 {
+		t.Errorf("%d %s, want %s and a capability of 256 bits", got.status, got.body, want)
+	}
+	state, err := r.owner().State(t.Context())
+	programs.Must(t, err)
+	if reg := state.Registrants; len(reg) != 1 || reg[0].AppID != "com.example.notes" || reg[0].PID != me || reg[0].CallerPID != me || reg[0].Program == "" || reg[0].User == "" {
+		t.Errorf("the owner sees %+v", reg)
+	}
+}
 
-	t.Run("E1_wrong_input", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		for body, says := range map[string]string{
-			`{"pid":1}`:                                            `"appId" is missing`,
-			`{"appId":"a"}`:                                        `"pid" is missing`,
-			`{"appId":"a","pid":null}`:                             `"pid" is missing`,
-			`{"appId":7,"pid":1}`:                                  `"appId" must be a text`,
-			`{"appId":"a","pid":"1"}`:                              `"pid" must be a whole number`,
-			`{"appId":"a","pid":1.5}`:                              `"pid" must be a whole number`,
-			`{"appId":"a","pid":1.5e0}`:                            `"pid" must be a whole number`,
-			`{"appId":"a","pid":1e400}`:                            `"pid" must be a whole number`,
-			`{"appId":"a","pid":0}`:                                "above 0",
-			`{"appId":"a","pid":-1}`:                               "above 0",
-			`{"appId":"a","pid":-9999999999}`:                      "above 0",
-			`{"appId":"a","pid":9999999999999999999999}`:           `"pid" must be a whole number`,
-			`{"appId":"a","pid":1099511627776}`:                    "this computer has none above",
-			`{"appId":"","pid":1}`:                                 "1 to 200",
-			`{"appId":"a\u0000b","pid":1}`:                         "letters, digits, dots, hyphens and underscores",
-			`{"appId":"a\u202eb","pid":1}`:                         "letters, digits, dots, hyphens and underscores",
-			`{"appId":"` + strings.Repeat("a", 201) + `","pid":1}`: "1 to 200",
-			`{"appid":"a","pid":1}`:                                `must be written "appId"`,
-			`{"appId":"a","appId":"b","pid":1}`:                    "there twice",
-			`[]`:                                                   "one JSON object",
-		} {
-			for _, path := range []string{"/engine/register", "/engine/heartbeat"} {
-				got := r.send(t, request{method: "POST", path: path, body: body})
-				if s := got.sentence(t); got.status != http.StatusBadRequest || !strings.Contains(s, says) {
-					t.Errorf("%s %s: %d %s, want a sentence with %q", path, body, got.status, s, says)
-				}
-			}
-		}
-		if n := r.registrants(t); n != 0 {
-			t.Errorf("%d registrants", n)
-		}
-		if got := r.send(t, request{method: "POST", path: "/engine/register", body: fmt.Sprintf(`{"future":[1],"appId":"a","pid":%d}`, me)}); got.status != http.StatusOK {
-			t.Errorf("a field nobody knows: %d %s", got.status, got.body)
-		}
-	})
-
-	t.Run("E2_register_again", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		first := r.registered(t, "com.example.notes", me)
-		for range 5 {
-			if again := r.registered(t, "com.example.notes", me); again != first {
-				t.Fatalf("again it is %+v, first %+v", again, first)
-			}
-		}
-		other := r.registered(t, "com.example.wiki", me)
-		if other.Registrants != 2 || other.Capability != first.Capability {
-			t.Errorf("another app: %+v", other)
-		}
-		// Two processes of one app are two.
-		if twin := r.registered(t, "com.example.wiki", os.Getppid()); twin.Registrants != 3 {
-			t.Errorf("another process of the same app: %+v", twin)
-		}
-	})
-
-	t.Run("E3_E4_heartbeat", func(t *testing.T) {
-		t.Parallel()
-		var ahead atomic.Int64
-		r := startWith(t, func(r *rig) {
-			r.regCfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-		})
-		beat := func(appID string) response {
+// Ids of Java, Android and Flatpak have underscores.
+func e1Underscores(t *testing.T, r *rig) {
+	for _, appID := range []string{"com.my_company.my_app", "io.github.some_user.App", "_"} {
+		for _, path := range []string{"/engine/register", "/engine/heartbeat", "/engine/deregister"} {
 			q := registering(appID, me)
-			q.path = "/engine/heartbeat"
-			return r.send(t, q)
+			q.path = path
+			r.wants(t, q, http.StatusOK, "")
 		}
-		if got := beat("steady"); got.status != http.StatusNotFound || !strings.Contains(got.sentence(t), "POST /engine/register") {
-			t.Errorf("before registering: %d %s", got.status, got.body)
-		}
-		r.registered(t, "steady", me)
-		r.registered(t, "silent", me)
-		for range 4 {
-			ahead.Add(int64(agentapi.HeartbeatEvery))
-			if got := beat("steady"); got.status != http.StatusOK || !strings.Contains(got.body, `"ok":true`) {
-				t.Fatalf("a heartbeat in time: %d %s", got.status, got.body)
-			}
-		}
-		r.registered(t, "third", me) // has the registry look
-		r.awaitRegistrants(t, 2)
-		if got := beat("silent"); got.status != http.StatusNotFound {
-			t.Errorf("40 s without a heartbeat: %d %s", got.status, got.body)
-		}
-	})
+	}
+}
 
-	t.Run("E5_dead_pid", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		cmd := sleeper.Command()
-		programs.Must(t, cmd.Start())
-		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-		r.registered(t, "mine", me)
-		r.staying(t, "other", cmd.Process.Pid) // not the caller's: taken, and the caller is shown once it is found
-		r.await(t, "who called for another process", func(reg []agentapi.Registrant) bool {
-			return len(reg) == 2 && reg[1].PID == cmd.Process.Pid && reg[1].CallerPID == me && reg[1].Program != ""
-		})
-		programs.Must(t, cmd.Process.Kill())
-		began := time.Now()
-		r.awaitRegistrants(t, 1)
-		t.Logf("reaped after %v", time.Since(began).Round(time.Millisecond))
-		_ = cmd.Wait()
-		r.staying(t, "dead", cmd.Process.Pid) // a pid nobody has any more
-		r.awaitRegistrants(t, 1)
-	})
+func e1WrongInput(t *testing.T, r *rig) {
+	for body, says := range map[string]string{
+		`{"pid":1}`:                                            `"appId" is missing`,
+		`{"appId":"a"}`:                                        `"pid" is missing`,
+		`{"appId":"a","pid":null}`:                             `"pid" is missing`,
+		`{"appId":7,"pid":1}`:                                  `"appId" must be a text`,
+		`{"appId":"a","pid":"1"}`:                              `"pid" must be a whole number`,
+		`{"appId":"a","pid":1.5}`:                              `"pid" must be a whole number`,
+		`{"appId":"a","pid":1.5e0}`:                            `"pid" must be a whole number`,
+		`{"appId":"a","pid":1e400}`:                            `"pid" must be a whole number`,
+		`{"appId":"a","pid":0}`:                                "above 0",
+		`{"appId":"a","pid":-1}`:                               "above 0",
+		`{"appId":"a","pid":-9999999999}`:                      "above 0",
+		`{"appId":"a","pid":9999999999999999999999}`:           `"pid" must be a whole number`,
+		`{"appId":"a","pid":1099511627776}`:                    "this computer has none above",
+		`{"appId":"","pid":1}`:                                 "1 to 200",
+		`{"appId":"a\u0000b","pid":1}`:                         "letters, digits, dots, hyphens and underscores",
+		`{"appId":"a\u202eb","pid":1}`:                         "letters, digits, dots, hyphens and underscores",
+		`{"appId":"` + strings.Repeat("a", 201) + `","pid":1}`: "1 to 200",
+		`{"appid":"a","pid":1}`:                                `must be written "appId"`,
+		`{"appId":"a","appId":"b","pid":1}`:                    "there twice",
+		`[]`:                                                   "one JSON object",
+	} {
+		for _, path := range []string{"/engine/register", "/engine/heartbeat"} {
+			r.wants(t, request{method: "POST", path: path, body: body}, http.StatusBadRequest, says)
+		}
+	}
+	if n := r.registrants(t); n != 0 {
+		t.Errorf("%d registrants", n)
+	}
+	r.wants(t, request{method: "POST", path: "/engine/register", body: fmt.Sprintf(`{"future":[1],"appId":"a","pid":%d}`, me)}, http.StatusOK, "")
+}
 
-	t.Run("E6_deregister", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		r.registered(t, "notes", me)
-		r.registered(t, "wiki", me)
-		leave := request{method: "POST", path: "/engine/deregister", body: `{"appId":"notes"}`}
-		for range 2 { // the second time it is unknown
-			if got := r.send(t, leave); got.status != http.StatusOK || got.body != `{"ok":true,"registrants":1}` {
-				t.Errorf("%d %s", got.status, got.body)
-			}
+func e2RegisterAgain(t *testing.T, r *rig) {
+	first := r.registered(t, "com.example.notes", me)
+	for range 5 {
+		if again := r.registered(t, "com.example.notes", me); again != first {
+			t.Fatalf("again it is %+v, first %+v", again, first)
 		}
-		for _, body := range []string{`{}`, `{"appId":7}`, `{"appId":""}`} {
-			leave.body = body
-			if got := r.send(t, leave); got.status != http.StatusBadRequest {
-				t.Errorf("%s: %d %s", body, got.status, got.body)
-			}
-		}
-		// Two processes under one appId: the caller's goes, the other stays.
-		r.registered(t, "wiki", os.Getppid())
-		leave.body = `{"appId":"wiki"}`
-		if got := r.send(t, leave); got.body != `{"ok":true,"registrants":1}` {
-			t.Errorf("one of two processes left: %d %s", got.status, got.body)
-		}
-		if left := r.reg.Registrants(); len(left) != 1 || left[0].PID != os.Getppid() {
-			t.Errorf("left is %+v", left)
-		}
-	})
+	}
+	other := r.registered(t, "com.example.wiki", me)
+	if other.Registrants != 2 || other.Capability != first.Capability {
+		t.Errorf("another app: %+v", other)
+	}
+	// Two processes of one app are two.
+	if twin := r.registered(t, "com.example.wiki", os.Getppid()); twin.Registrants != 3 {
+		t.Errorf("another process of the same app: %+v", twin)
+	}
+}
 
-	t.Run("E7_last_one_out", func(t *testing.T) {
-		t.Parallel()
-		r := startWith(t, func(r *rig) { r.regCfg.Grace = 50 * time.Millisecond })
-		r.registered(t, "notes", me)
-		select {
-		case <-r.reg.Idle():
-			t.Fatal("idle with an app attached")
-		default:
-		}
-		r.send(t, request{method: "POST", path: "/engine/deregister", body: `{"appId":"notes"}`})
-		select {
-		case <-r.reg.Idle():
-		case <-time.After(20 * time.Second):
-			t.Fatal("not idle after the last one left")
-		}
-		got := r.send(t, registering("notes", me))
-		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
-			t.Errorf("registering with an engine on its way out: %d %s", got.status, got.body)
-		}
-		got.sentence(t)
+func e3E4Heartbeat(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	r := startWith(t, func(r *rig) {
+		r.regCfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
+	beat := func(appID string, status int, says string) {
+		t.Helper()
+		q := registering(appID, me)
+		q.path = "/engine/heartbeat"
+		r.wants(t, q, status, says)
+	}
+	beat("steady", http.StatusNotFound, "POST /engine/register")
+	r.registered(t, "steady", me)
+	r.registered(t, "silent", me)
+	for range 4 {
+		ahead.Add(int64(agentapi.HeartbeatEvery))
+		beat("steady", http.StatusOK, `"ok":true`)
+	}
+	r.registered(t, "third", me) // has the registry look
+	r.awaitRegistrants(t, 2)
+	beat("silent", http.StatusNotFound, "") // 40 s without one
+}
 
-	t.Run("E8_capability_of_an_earlier_run", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		list := func(capability string) int {
-			return r.send(t, request{method: "GET", path: "/people", header: http.Header{agentapi.HeaderCapability: {capability}}}).status
-		}
-		earlier := r.registered(t, "notes", me).Capability
-		if got := list(earlier); got == http.StatusForbidden {
-			t.Fatalf("the capability of this run: %d", got)
-		}
-		r.end()
-		err := filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return err
-			}
-			raw, err := os.ReadFile(path)
-			if bytes.Contains(raw, []byte(earlier)) {
-				t.Errorf("%s holds the capability", path)
-			}
+func e5DeadPid(t *testing.T, r *rig) {
+	cmd := sleeper.Command()
+	programs.Must(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	r.registered(t, "mine", me)
+	r.staying(t, "other", cmd.Process.Pid) // not the caller's: taken, and the caller is shown once it is found
+	r.await(t, "who called for another process", func(reg []agentapi.Registrant) bool {
+		return len(reg) == 2 && reg[1].PID == cmd.Process.Pid && reg[1].CallerPID == me && reg[1].Program != ""
+	})
+	programs.Must(t, cmd.Process.Kill())
+	began := time.Now()
+	r.awaitRegistrants(t, 1)
+	t.Logf("reaped after %v", time.Since(began).Round(time.Millisecond))
+	_ = cmd.Wait()
+	r.staying(t, "dead", cmd.Process.Pid) // a pid nobody has any more
+	r.awaitRegistrants(t, 1)
+}
+
+func e6Deregister(t *testing.T, r *rig) {
+	r.registered(t, "notes", me)
+	r.registered(t, "wiki", me)
+	leave := request{method: "POST", path: "/engine/deregister", body: `{"appId":"notes"}`}
+	for range 2 { // the second time it is unknown
+		r.wants(t, leave, http.StatusOK, `{"ok":true,"registrants":1}`)
+	}
+	for _, body := range []string{`{}`, `{"appId":7}`, `{"appId":""}`} {
+		leave.body = body
+		r.wants(t, leave, http.StatusBadRequest, "")
+	}
+	// Two processes under one appId: the caller's goes, the other stays.
+	r.registered(t, "wiki", os.Getppid())
+	leave.body = `{"appId":"wiki"}`
+	r.wants(t, leave, http.StatusOK, `{"ok":true,"registrants":1}`)
+	if left := r.reg.Registrants(); len(left) != 1 || left[0].PID != os.Getppid() {
+		t.Errorf("left is %+v", left)
+	}
+}
+
+func e7LastOneOut(t *testing.T) {
+	t.Parallel()
+	r := startWith(t, func(r *rig) { r.regCfg.Grace = 50 * time.Millisecond })
+	r.registered(t, "notes", me)
+	select {
+	case <-r.reg.Idle():
+		t.Fatal("idle with an app attached")
+	default:
+	}
+	r.send(t, request{method: "POST", path: "/engine/deregister", body: `{"appId":"notes"}`})
+	select {
+	case <-r.reg.Idle():
+	case <-time.After(20 * time.Second):
+		t.Fatal("not idle after the last one left")
+	}
+	if got := r.wants(t, registering("notes", me), http.StatusServiceUnavailable, "stopping"); got.header.Get("Retry-After") == "" {
+		t.Error("an engine on its way out does not say when to come again")
+	}
+}
+
+func e8CapabilityOfAnEarlierRun(t *testing.T, r *rig) {
+	list := func(capability string) int {
+		return r.send(t, request{method: "GET", path: "/people", header: http.Header{agentapi.HeaderCapability: {capability}}}).status
+	}
+	earlier := r.registered(t, "notes", me).Capability
+	if got := list(earlier); got == http.StatusForbidden {
+		t.Fatalf("the capability of this run: %d", got)
+	}
+	r.end()
+	err := filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
 			return err
-		})
-		programs.Must(t, err)
-		r.serve(t)
-		if got := list(earlier); got != http.StatusForbidden {
-			t.Errorf("the capability of an earlier run: %d", got)
 		}
-		if now := r.registered(t, "notes", me); now.Capability == earlier || now.Registrants != 1 {
-			t.Errorf("the next run gave %+v", now)
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, []byte(earlier)) {
+			t.Errorf("%s holds the capability", path)
 		}
+		return err
 	})
+	programs.Must(t, err)
+	r.serve(t)
+	if got := list(earlier); got != http.StatusForbidden {
+		t.Errorf("the capability of an earlier run: %d", got)
+	}
+	if now := r.registered(t, "notes", me); now.Capability == earlier || now.Registrants != 1 {
+		t.Errorf("the next run gave %+v", now)
+	}
+}
 
-	t.Run("E9_protocol", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		if _, err := r.open().Attach(t.Context()); err != nil {
-			t.Errorf("attaching: %v", err)
-		}
-		newer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, `{"ok":true,"protocol":2,"capability":"x"}`)
-		}))
-		defer newer.Close()
-		client := agentapi.New(newer.Listener.Addr().String())
-		if _, err := client.Attach(t.Context()); agentapi.CodeOf(err) != agentapi.CodeConflict {
-			t.Errorf("attaching to another protocol: %v", err)
-		}
-		if _, err := client.Register(t.Context(), agentapi.RegisterRequest{AppID: "a", PID: me}); agentapi.CodeOf(err) != agentapi.CodeConflict {
-			t.Errorf("registering with another protocol: %v", err)
-		}
-	})
+func e9Protocol(t *testing.T, r *rig) {
+	if _, err := r.open().Attach(t.Context()); err != nil {
+		t.Errorf("attaching: %v", err)
+	}
+	newer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"ok":true,"protocol":2,"capability":"x"}`)
+	}))
+	defer newer.Close()
+	client := agentapi.New(newer.Listener.Addr().String())
+	if _, err := client.Attach(t.Context()); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("attaching to another protocol: %v", err)
+	}
+	if _, err := client.Register(t.Context(), agentapi.RegisterRequest{AppID: "a", PID: me}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("registering with another protocol: %v", err)
+	}
+}
 
-	t.Run("M3_not_connected", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		r.approved(t, "notes", "Notes")
-		header := http.Header{agentapi.HeaderCapability: {r.registered(t, "notes", me).Capability}}
-		for path, body := range map[string]string{
-			"/people":        "",
-			"/people/invite": `{"email":"bob@example.com","apps":["Notes"]}`,
-			"/people/grant":  `{"accountId":"a2","app":"Notes","granted":false}`,
-			"/people/revoke": `{"accountId":"a2"}`,
-		} {
-			q := request{method: "POST", path: path, body: body, header: header}
-			if body == "" {
-				q.method = "GET"
-			}
-			if got := r.send(t, q); got.status != http.StatusServiceUnavailable || !strings.Contains(got.sentence(t), "not connected") {
-				t.Errorf("%s: %d %s", path, got.status, got.body)
-			}
+func m3NotConnected(t *testing.T, r *rig) {
+	r.approved(t, "notes", "Notes")
+	header := http.Header{agentapi.HeaderCapability: {r.registered(t, "notes", me).Capability}}
+	for path, body := range map[string]string{
+		"/people":        "",
+		"/people/invite": `{"email":"bob@example.com","apps":["Notes"]}`,
+		"/people/grant":  `{"accountId":"a2","app":"Notes","granted":false}`,
+		"/people/revoke": `{"accountId":"a2"}`,
+	} {
+		q := request{method: "POST", path: path, body: body, header: header}
+		if body == "" {
+			q.method = "GET"
 		}
-	})
+		r.wants(t, q, http.StatusServiceUnavailable, "not connected")
+	}
 }
 
 // TestManyPeople: 5,000 entries arrive whole; a spent budget says for how long.

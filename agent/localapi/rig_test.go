@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -294,6 +295,9 @@ type response struct {
 	body   string
 }
 
+// sentence ends as one, or with a command, which is copied and so has no full stop.
+var sentence = regexp.MustCompile(`[.?]$|: porchlight [a-z ]+$`)
+
 // sentence is the error of a refusal.
 func (r response) sentence(t testing.TB) string {
 	t.Helper()
@@ -301,10 +305,30 @@ func (r response) sentence(t testing.TB) string {
 	if got := r.header.Get("Content-Type"); got != "application/json" {
 		t.Fatalf("a refusal is %q and not JSON: %s", got, r.body)
 	}
-	if err := json.Unmarshal([]byte(r.body), &body); err != nil || !strings.HasSuffix(body.Error, ".") && !strings.HasSuffix(body.Error, "?") {
+	if err := json.Unmarshal([]byte(r.body), &body); err != nil || !sentence.MatchString(body.Error) {
 		t.Fatalf("a refusal without a sentence: %s", r.body)
 	}
 	return body.Error
+}
+
+// byOwner is a request of the owner's, on their socket and with their secret.
+func (r *rig) byOwner(method, path, body string) request {
+	return request{method: method, path: path, body: body, socket: true, secret: r.secret}
+}
+
+// wants sends a request and holds the answer to a status and to what its body, or the
+// sentence of a refusal, says.
+func (r *rig) wants(t testing.TB, q request, status int, says string) response {
+	t.Helper()
+	got := r.send(t, q)
+	said := got.body
+	if got.status >= 400 {
+		said = got.sentence(t)
+	}
+	if got.status != status || !strings.Contains(said, says) {
+		t.Errorf("%s %s %.80s: %d %s, want %d with %s", q.method, q.path, q.body, got.status, got.body, status, says)
+	}
+	return got
 }
 
 func (r *rig) send(t testing.TB, q request) response {

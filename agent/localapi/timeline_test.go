@@ -65,9 +65,7 @@ func TestUndoOfActivity(t *testing.T) {
 	}
 	want("paused Notes*, resumed Notes, light, dark, paused Notes, approved Notes")
 	// An app that took itself off while it was paused would come back by a resume.
-	if got := r.send(t, request{method: "DELETE", path: "/publish/notes"}); got.status != http.StatusOK {
-		t.Fatalf("%d %s", got.status, got.body)
-	}
+	r.wants(t, request{method: "DELETE", path: "/publish/notes"}, http.StatusOK, "")
 	want("paused Notes, resumed Notes, light, dark, paused Notes, approved Notes")
 }
 
@@ -114,9 +112,6 @@ func TestActivityPages(t *testing.T) {
 		t.Errorf("page by page: %s", got)
 	}
 	for _, bad := range []string{"limit=0", "limit=1001", "before=0", "before=x", "group=all", "search=" + strings.Repeat("x", 1001)} {
-		got := r.send(t, request{method: "GET", path: "/owner/activity/page?" + bad, socket: true, secret: r.secret})
-		if got.status != http.StatusBadRequest || got.sentence(t) == "" {
-			t.Errorf("%.20s: %d %s", bad, got.status, got.body)
-		}
+		r.wants(t, r.byOwner("GET", "/owner/activity/page?"+bad, ""), http.StatusBadRequest, "")
 	}
 }
