@@ -40,9 +40,7 @@ func TestApprovingSaysWhoCanOpen(t *testing.T) {
 	if s.json(&pub, "approve", "notes", "--alone"); pub.Status != agentapi.StatusLive {
 		t.Errorf("alone: %+v", pub)
 	}
-	if out := s.ok("approve", "notes"); !strings.Contains(out, "Only you can open it.") {
-		t.Errorf("alone: %q", out)
-	}
+	s.wants(0, "Only you can open it.", "approve", "notes")
 	var people agentapi.People
 	s.json(&people, "people")
 	for _, p := range people.Members {
@@ -61,9 +59,7 @@ func TestApprovingSaysWhoCanOpen(t *testing.T) {
 	}
 	s.ok("pause", "notes")
 	moves()
-	if out := s.ok("approve", "notes"); !strings.Contains(out, "porchlight resume notes") {
-		t.Errorf("paused: %q", out)
-	}
+	s.wants(0, "porchlight resume notes", "approve", "notes")
 }
 
 // Weakness: who approved at once after a program had asked was shown "a program run by
@@ -101,9 +97,7 @@ func TestApprovedWithoutAnAddress(t *testing.T) {
 	t.Parallel()
 	s := startAgentAs(t, "--control", "https://control.example.net")
 	const connect = "porchlight connect https://control.example.net"
-	if out := s.ok("publish", "notes", "--label", "Notes", "--port", "8001"); !strings.Contains(out, "not connected yet") {
-		t.Errorf("publish: %q", out)
-	}
+	s.wants(0, "not connected yet", "publish", "notes", "--label", "Notes", "--port", "8001")
 	out := s.ok("approve", "notes")
 	if !strings.Contains(out, "notes is approved. It gets its address once this computer is connected.") || !strings.Contains(out, connect) || strings.Contains(out, " at .") {
 		t.Errorf("approve: %q", out)
@@ -112,9 +106,7 @@ func TestApprovedWithoutAnAddress(t *testing.T) {
 	if s.json(&pub, "publish", "notes", "--label", "Notes", "--port", "8001"); pub != (agentapi.Publication{Status: agentapi.StatusPending}) {
 		t.Errorf("publish: %+v", pub)
 	}
-	if out := s.ok("apps"); !strings.Contains(out, "approved, no address yet") {
-		t.Errorf("apps: %q", out)
-	}
+	s.wants(0, "approved, no address yet", "apps")
 	if code, _, errOut := s.run("open", "notes"); code == 0 || !strings.Contains(errOut, connect) {
 		t.Errorf("open: exit %d, %q", code, errOut)
 	}

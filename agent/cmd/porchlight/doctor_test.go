@@ -109,9 +109,7 @@ func TestTrust(t *testing.T) {
 	if f := browsers(); f.State != note || !strings.Contains(f.Next, "porchlight trust") {
 		t.Errorf("before: %+v", f)
 	}
-	if out := s.ok("trust"); !strings.Contains(out, "trust "+local.RootCAPath(s.dir)) {
-		t.Error(out)
-	}
+	s.wants(0, "trust "+local.RootCAPath(s.dir), "trust")
 	if f := browsers(); f.State != fine {
 		t.Errorf("after: %+v", f)
 	}

@@ -22,9 +22,7 @@ func TestExport(t *testing.T) {
 	s.publishing("notes", "Notes", http.NotFoundHandler())
 	s.ok("people", "invite", "bob@example.com", "--app", "Notes")
 	file := filepath.Join(t.TempDir(), "mine.json")
-	if out := s.ok("export", file); !strings.Contains(out, "Saved as "+file) {
-		t.Errorf("export said %q", out)
-	}
+	s.wants(0, "Saved as "+file, "export", file)
 	saved, err := os.ReadFile(file)
 	programs.Must(t, err)
 	var printed, kept export.Document
@@ -59,8 +57,6 @@ func TestExport(t *testing.T) {
 		{s, []string{"export", "a", "b"}, commandline.ExitUsage, `"b"`},
 		{shell{t, t.TempDir()}, []string{"export"}, commandline.ExitNotRunning, "not running"},
 	} {
-		if code, _, errOut := step.in.run(step.args...); code != step.code || !strings.Contains(errOut, step.want) {
-			t.Errorf("porchlight %v: exit %d, want %d with %q: %s", step.args, code, step.code, step.want, errOut)
-		}
+		step.in.wants(step.code, step.want, step.args...)
 	}
 }

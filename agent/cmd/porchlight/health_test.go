@@ -111,9 +111,7 @@ func TestHealthReadsAlike(t *testing.T) {
 			if listed.Health != c.want || listed.HealthDetail == "" || listed.HealthAt == nil || !strings.Contains(row, c.row) {
 				t.Errorf("apps: %+v, %q", listed, row)
 			}
-			if again := s.ok("publish", name, "--label", "App "+name, "--port", c.port); !strings.Contains(again, c.said) {
-				t.Errorf("publish said %q", again)
-			}
+			s.wants(0, c.said, "publish", name, "--label", "App "+name, "--port", c.port)
 			app := s.ownerApp(name)
 			if !reflect.DeepEqual(app.AppHealth, listed) {
 				t.Errorf("the owner's state: %+v, listed %+v", app.AppHealth, listed)
@@ -209,9 +207,7 @@ func TestNothingIsSentBeforeTheApproval(t *testing.T) {
 
 	s.ok("settings", "--probe=false")
 	s.ok("publish", "notes", "--label", "Notes", "--port", portAt(ln))
-	if said := s.ok("approve", "notes"); !strings.Contains(said, "is on, at") {
-		t.Errorf("approve said %q", said)
-	}
+	s.wants(0, "is on, at", "approve", "notes")
 	s.finds("app notes", note, "is not known", "porchlight settings --probe")
 	count(2, "switched off")
 	if lines := s.ok("activity"); strings.Contains(lines, "robe") {

@@ -160,9 +160,7 @@ func TestWordsForPeople(t *testing.T) {
 		{[]string{"account"}, "nobody else can reach it"},
 		{[]string{"engine"}, "protocol 1"},
 	} {
-		if out := s.ok(step.args...); !strings.Contains(out, step.want) {
-			t.Errorf("porchlight %s: %q does not say %q", strings.Join(step.args, " "), out, step.want)
-		}
+		s.wants(0, step.want, step.args...)
 	}
 }
 
@@ -248,9 +246,7 @@ func TestDenySaysForHowLong(t *testing.T) {
 	s := startAgent(t)
 	for _, want := range []string{"for 10 minutes", " unmute notes --data "} {
 		s.ok("publish", "notes", "--port", "8001")
-		if out := s.ok("deny", "notes"); !strings.Contains(out, want) {
-			t.Errorf("%q does not say %q", out, want)
-		}
+		s.wants(0, want, "deny", "notes")
 	}
 	s.ok("publish", "notes", "--port", "8001")
 	if !s.ownerApp("notes").Quiet {
@@ -325,10 +321,7 @@ func TestExitCodes(t *testing.T) {
 		{running, []string{"people", "lst"}, commandline.ExitUsage, `there is no command "people lst". Did you mean list?`},
 		{running, []string{"people", "lst", "--nothing"}, commandline.ExitUsage, "Did you mean list?"},
 	} {
-		code, out, errOut := tt.in.run(tt.args...)
-		if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {
-			t.Errorf("porchlight %s: exit %d, want %d\nout: %s\nerr: %s", strings.Join(tt.args, " "), code, tt.code, out, errOut)
-		}
+		tt.in.wants(tt.code, tt.want, tt.args...)
 	}
 }
 

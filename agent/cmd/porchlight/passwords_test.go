@@ -154,22 +154,13 @@ func TestPasswordsWords(t *testing.T) {
 		{absent, []string{"passwords"}, commandline.ExitNotRunning, "not running"},
 		{absent, []string{"passwords", "add", "git", "--name", "x"}, commandline.ExitNotRunning, "not running"},
 	} {
-		code, out, errOut := step.in.run(step.args...)
-		said := out
-		if step.code != 0 {
-			said = errOut
-		}
-		if code != step.code || !strings.Contains(said, step.want) {
-			t.Errorf("porchlight %s: exit %d, %q, want %d with %q", strings.Join(step.args, " "), code, said, step.code, step.want)
-		}
+		step.in.wants(step.code, step.want, step.args...)
 	}
 	// The twenty-first for one app is one too many.
 	for i := range 20 {
 		s.ok("passwords", "add", "git", "--name", fmt.Sprint(i))
 	}
-	if code, _, said := s.run("passwords", "add", "git", "--name", "one more"); code != commandline.ExitRefused || !strings.Contains(said, "20") {
-		t.Errorf("one too many: exit %d, %q", code, said)
-	}
+	s.wants(commandline.ExitRefused, "20", "passwords", "add", "git", "--name", "one more")
 	var all []agentapi.AppPassword
 	s.json(&all, "passwords")
 	ids := map[string]bool{}

@@ -66,9 +66,7 @@ func TestPauseAndDark(t *testing.T) {
 		{[]string{"activity", "clear"}, "Forgotten", 200, ""},
 		{[]string{"activity"}, "Nothing has happened", 200, ""},
 	} {
-		if out := s.ok(step.args...); !strings.Contains(out, step.says) {
-			t.Errorf("porchlight %s: %q does not say %q", strings.Join(step.args, " "), out, step.says)
-		}
+		s.wants(0, step.says, step.args...)
 		if page := visit(); page.Status != step.status || !strings.Contains(page.Body, step.page) {
 			t.Errorf("after %v: HTTP %d %.200s", step.args, page.Status, page.Body)
 		}
@@ -80,9 +78,7 @@ func TestPauseAndDark(t *testing.T) {
 	running, err := agentapi.ReadRunning(s.dir)
 	programs.Must(t, err)
 	for _, named := range [][]string{{"status"}, {"status", "--api", running.API}} {
-		if out := s.ok(named...); !strings.Contains(out, "Everything is closed since") {
-			t.Errorf("porchlight %s: %q", strings.Join(named, " "), out)
-		}
+		s.wants(0, "Everything is closed since", named...)
 	}
 	other := startAgent(t)
 	if out := other.ok("status", "--api", running.API); strings.Contains(out, "Everything is closed since") {
@@ -138,9 +134,7 @@ func TestPauseAndDark(t *testing.T) {
 		{[]string{"activity", "--limit", "0"}, commandline.ExitRefused},
 		{[]string{"activity", "all"}, commandline.ExitUsage},
 	} {
-		if code, _, stderr := s.run(tt.args...); code != tt.code || stderr == "" {
-			t.Errorf("porchlight %s: exit %d, want %d: %s", strings.Join(tt.args, " "), code, tt.code, stderr)
-		}
+		s.wants(tt.code, "", tt.args...)
 	}
 }
 

@@ -162,16 +162,7 @@ func TestPeopleWords(t *testing.T) {
 		{absent, "grants", commandline.ExitNotRunning, "not running"},
 		{absent, "engine --api 127.0.0.1:1", commandline.ExitNotRunning, "not running"},
 	} {
-		code, out, errOut := step.in.run(strings.Fields(step.args)...)
-		said := out
-		if step.code != 0 {
-			if said = errOut; out != "" {
-				t.Errorf("porchlight %s printed %q", step.args, out)
-			}
-		}
-		if code != step.code || !strings.Contains(said, step.want) {
-			t.Errorf("porchlight %s: exit %d, want %d with %q\nout: %s\nerr: %s", step.args, code, step.code, step.want, out, errOut)
-		}
+		step.in.wants(step.code, step.want, strings.Fields(step.args)...)
 	}
 }
 
@@ -215,29 +206,22 @@ func TestAppCalledByOneWord(t *testing.T) {
 	s.publishing("wiki", "Team pages", http.NotFoundHandler())
 	_, port := anApp(t, http.NotFoundHandler())
 	s.ok("publish", "other", "--label", "wiki", "--port", port)
-	want := func(code int, said string, command ...string) {
-		t.Helper()
-		got, out, errs := s.run(command...)
-		if got != code || !strings.Contains(out+errs, said) {
-			t.Errorf("%v: exit %d, want %d with %q\n%s%s", command, got, code, said, out, errs)
-		}
-	}
-	want(0, bob+" is invited to Team pages, at https://wiki.", "people", "invite", bob, "--app", "wiki")
-	want(0, bob+" cannot open Team pages any more", "people", "withdraw", bob, "--app", "wiki")
+	s.wants(0, bob+" is invited to Team pages, at https://wiki.", "people", "invite", bob, "--app", "wiki")
+	s.wants(0, bob+" cannot open Team pages any more", "people", "withdraw", bob, "--app", "wiki")
 
 	s.publishing("journal", "Wiki", http.NotFoundHandler())
 	var account agentapi.Account
 	s.json(&account, "account")
 	both := fmt.Sprintf(`"wiki" may mean "Team pages" at wiki.%s, or "Wiki" at journal.%[1]s. Name it by its address.`, account.Host)
-	want(commandline.ExitRefused, both, "people", "invite", bob, "--app", "wiki")
-	want(commandline.ExitRefused, both, "people", "grant", bob, "--app", "wiki")
-	want(commandline.ExitRefused, both, "people", "withdraw", bob, "--app", "wiki")
-	want(commandline.ExitRefused, both, "passwords", "add", "wiki", "--name", "laptop")
-	want(0, "may open Team pages", "people", "grant", bob, "--app", "wiki."+account.Host)
-	want(0, "address: https://journal.", "people", "grant", bob, "--app", "https://journal."+account.Host+"/")
-	want(0, "may open Wiki", "people", "grant", bob, "--app", "Wiki")
-	want(0, "cannot open Wiki any more", "people", "withdraw", bob, "--app", "journal")
-	want(0, "address:   https://journal.", "passwords", "add", "journal."+account.Host, "--name", "laptop")
+	s.wants(commandline.ExitRefused, both, "people", "invite", bob, "--app", "wiki")
+	s.wants(commandline.ExitRefused, both, "people", "grant", bob, "--app", "wiki")
+	s.wants(commandline.ExitRefused, both, "people", "withdraw", bob, "--app", "wiki")
+	s.wants(commandline.ExitRefused, both, "passwords", "add", "wiki", "--name", "laptop")
+	s.wants(0, "may open Team pages", "people", "grant", bob, "--app", "wiki."+account.Host)
+	s.wants(0, "address: https://journal.", "people", "grant", bob, "--app", "https://journal."+account.Host+"/")
+	s.wants(0, "may open Wiki", "people", "grant", bob, "--app", "Wiki")
+	s.wants(0, "cannot open Wiki any more", "people", "withdraw", bob, "--app", "journal")
+	s.wants(0, "address:   https://journal.", "passwords", "add", "journal."+account.Host, "--name", "laptop")
 }
 
 // TestIDOfAnAddress: an address that began anew is the person who is there now.

@@ -15,9 +15,7 @@ func TestRequestsOfVisitors(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	s.publishing("notes", "Notes", http.HandlerFunc(greets))
-	if out := s.ok("requests"); !strings.Contains(out, "Nobody has asked") {
-		t.Error(out)
-	}
+	s.wants(0, "Nobody has asked", "requests")
 	s.browse(strings.TrimSpace(s.ok("open", "notes", "--print")))
 	var lines []map[string]any
 	s.json(&lines, "requests", "notes")
@@ -33,14 +31,10 @@ func TestRequestsOfVisitors(t *testing.T) {
 	programs.Eventually(t, "the next is followed", func() bool { return strings.Count(p.output(), "\n") == 2 })
 	p.stops(syscall.SIGINT)
 	s.ok("settings", "--requests=false")
-	if code, _, said := s.run("requests"); code != 1 || !strings.Contains(said, "porchlight settings --requests") {
-		t.Errorf("off: %d %s", code, said)
-	}
+	s.wants(1, "porchlight settings --requests", "requests")
 	s.ok("settings", "--requests")
 	if s.json(&lines, "requests"); len(lines) != 0 {
 		t.Errorf("kept while it was off: %v", lines)
 	}
-	if code, _, said := s.run("requests", "nothing"); code != 1 || !strings.Contains(said, "no app") {
-		t.Errorf("of no app: %d %s", code, said)
-	}
+	s.wants(1, "no app", "requests", "nothing")
 }

@@ -124,18 +124,12 @@ func TestShareIsKilled(t *testing.T) {
 	s := startAgent(t)
 	_, port := anApp(t, http.HandlerFunc(greets))
 	first := s.shares(port, "--name", "shop")
-	if code, _, said := s.run("share", port, "--name", "shop"); code != 1 || !strings.Contains(said, "is shared by process") {
-		t.Errorf("twice: %d %s", code, said)
-	}
+	s.wants(1, "is shared by process", "share", port, "--name", "shop")
 	first.signal(syscall.SIGKILL)
 	first.ends(-1)
 	s.isSharedBy("shop", first)
-	if out := s.ok("apps"); !strings.Contains(out, "which has ended and left it") {
-		t.Errorf("apps says:\n%s", out)
-	}
-	if out := s.ok("notices"); !strings.Contains(out, "shop was approved at a terminal, on port "+port) {
-		t.Errorf("notices says:\n%s", out)
-	}
+	s.wants(0, "which has ended and left it", "apps")
+	s.wants(0, "shop was approved at a terminal, on port "+port, "notices")
 	second := inProcess(t, s.dir, "share", port).onPipes()
 	second.says("Sharing shop on port")
 	second.says("Ctrl-C takes it off")

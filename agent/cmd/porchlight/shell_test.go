@@ -65,6 +65,20 @@ func (s shell) ok(args ...string) string {
 	return out
 }
 
+// wants runs a command and holds it to how it ends and what it says: one that does not end
+// with 0 prints nothing, and says why elsewhere.
+func (s shell) wants(code int, want string, args ...string) {
+	s.t.Helper()
+	got, out, errs := s.run(args...)
+	said := out
+	if code != 0 {
+		said = errs
+	}
+	if got != code || !strings.Contains(said, want) || code != 0 && (out != "" || errs == "") {
+		s.t.Errorf("porchlight %s: exit %d, want %d with %q\nout: %s\nerr: %s", strings.Join(args, " "), got, code, want, out, errs)
+	}
+}
+
 // json runs a command with --json and decodes what it prints.
 func (s shell) json(into any, args ...string) {
 	s.t.Helper()
