@@ -7,14 +7,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"html/template"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"porchlight/agent/proxy/gate"
-	"porchlight/assets/app"
 	"porchlight/assets/style"
 	"porchlight/internal/noaccess"
 	"porchlight/internal/words"
@@ -79,7 +77,7 @@ type answer struct {
 	header http.Header      // fields besides those that every page has
 	close  bool             // the connection ends with this answer
 	json   any              // sent in place of a page, to browsers too; nil for not
-	serve  http.HandlerFunc // sends the whole answer in place of all above; nil for not
+	send   http.HandlerFunc // sends the whole answer in place of all above; nil for not
 }
 
 type launcherRow struct {
@@ -108,15 +106,15 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, a *answer) {
 	if a.close {
 		w.Header().Set("Connection", "close")
 	}
-	page := !a.Title.IsZero() && a.serve == nil && a.json == nil && (a.Status == http.StatusOK || wantsPage(r))
+	page := !a.Title.IsZero() && a.send == nil && a.json == nil && (a.Status == http.StatusOK || wantsPage(r))
 	language := words.English
 	if page {
 		language = words.Accepted(r.Header.Get("Accept-Language"))
 	}
 	gate.DropHead(w, r)
 	switch {
-	case a.serve != nil:
-		a.serve(w, r)
+	case a.send != nil:
+		a.send(w, r)
 	case a.json != nil:
 		writeJSON(w, a.Status, a.json)
 	case a.Title.IsZero():
@@ -173,44 +171,6 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	h.Set("Content-Length", strconv.Itoa(len(raw)+1))
 	w.WriteHeader(status)
 	w.Write(append(raw, '\n'))
-}
-
-// asset is what our pages load, the same on every host, published or not; nil for
-// any other path.
-func asset(r *http.Request) *answer {
-	var kind, body string
-	switch r.URL.Path {
-	case pathStyle:
-		kind, body = "text/css; charset=utf-8", styleSheet
-	case pathIcon:
-		kind, body = "image/svg+xml", icon
-	case pathIcon192:
-		kind, body = "image/png", app.Icon192
-	case pathIcon512:
-		kind, body = "image/png", app.Icon512
-	case pathFull192:
-		kind, body = "image/png", app.Full192
-	case pathTouch:
-		kind, body = "image/png", app.Touch180
-	default:
-		return nil
-	}
-	if !reads(r) {
-		return wrongMethod(r, "GET, HEAD")
-	}
-	return &answer{
-		header: http.Header{
-			"Content-Type":            {kind},
-			"X-Content-Type-Options":  {"nosniff"},
-			"Content-Security-Policy": {"default-src 'none'; style-src 'unsafe-inline'"},
-			"Cache-Control":           {"public, max-age=31536000, immutable"},
-		},
-		serve: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-			// Piece by piece: what waits for a visitor who does not take it is one.
-			_, _ = io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{strings.NewReader(body)}, make([]byte, 4<<10))
-		},
-	}
 }
 
 // redirect sends a browser on by GET, to an address that was checked.

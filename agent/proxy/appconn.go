@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy/limits"
 	"porchlight/agent/upstream"
@@ -39,71 +37,6 @@ const (
 // net/http those for HTTP/1.1 and for HTTP/2.
 func mostKept(files int) int {
 	return max(1, min(maxIdleConns, limits.Share(files, limits.KeptShare)/3))
-}
-
-// A port belongs to nobody: when an app ends, a program of any user of this
-// computer can listen there next. So the program that took a new connection is looked
-// at before a byte goes out on it. Later requests may use the connection without
-// another look, because it stays with the program that took it.
-
-// pool says which requests may share connections: those to one app. Another app on
-// the same port gets connections of its own, and so does the same app after the
-// owner approved another user's program for it.
-type pool struct {
-	app, user string
-	at        upstream.Target
-}
-
-func poolOf(app *engine.App) pool { return pool{app.ID, app.User, app.Target()} }
-
-// String is a host and port for net/http, which keeps connections by it.
-func (p pool) String() string {
-	host, plain := p.app+"."+p.user, upstream.Target{Port: p.at.Port, Scheme: p.at.Scheme}
-	if p.at != plain {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%#v", p.at))
-		host += "." + hex.EncodeToString(sum[:])
-	}
-	return host + ":" + strconv.Itoa(p.at.Port)
-}
-
-// dialApp makes a new connection for the visit that is the context, to its app and
-// to nobody else. Where nobody takes it, the app may have moved.
-func (p *Proxy) dialApp(ctx context.Context, protocols ...string) (net.Conn, error) {
-	v := ctx.Value(visitKey{}).(*visit)
-	at := v.at.app.Target()
-	conn, err := at.Dial(ctx, p.checks(v, at), protocols...)
-	if err == nil || p.config.Elsewhere == nil || !upstream.Refused(err) {
-		return conn, err
-	}
-	var now engine.App
-	moved := false
-	live := v.judge(func() (live bool) {
-		moved = p.config.Elsewhere(ctx, v.at.app.Name, at)
-		now, live = p.lookup(v.at.app.Name)
-		return live
-	})
-	if !live || !moved || now.ID != v.at.app.ID {
-		return nil, err
-	}
-	at = now.Target()
-	return at.Dial(ctx, p.checks(v, at), protocols...)
-}
-
-// checks say whether a connection for a visit may carry anything, and have the visit know
-// who took it.
-func (p *Proxy) checks(v *visit, at upstream.Target) (c upstream.Checks) {
-	c.Took = v.took.Store
-	if p.config.Welcomes != nil {
-		c.Peer = func(peer agentapi.Listener) bool {
-			return v.judge(func() bool { return p.config.Welcomes(v.at.app.Name, at, peer) })
-		}
-	}
-	if p.config.ShowedKey != nil {
-		c.Key = func(key string) bool {
-			return v.judge(func() bool { return p.config.ShowedKey(v, v.at.app.Name, key) })
-		}
-	}
-	return c
 }
 
 // appConns keeps HTTP/1.1 connections to apps for the requests of forwardDirect.
@@ -143,10 +76,10 @@ type appConn struct {
 	took uint64        // who took it
 	// of is the account whose body it has carried, empty for none: what an app did not read
 	// of that, and takes for a request, is followed by the same visitor's alone.
-	of    string
-	since time.Time // when it was put back
-	quiet quiet
-	ask   []byte // a request that the next Read sends before it reads; nil for none
+	of     string
+	since  time.Time // when it was put back
+	quiet  quiet
+	toSend []byte // a request that the next Read sends before it reads; nil for none
 
 	// Of the answer that is being read:
 	res     http.Response
@@ -202,7 +135,7 @@ func (c *appConn) Read(p []byte) (n int, err error) {
 		return 0, upstream.ErrLongHead
 	}
 	p = p[:min(len(p), c.left)]
-	if c.ask != nil {
+	if c.toSend != nil {
 		n, err = c.trade(p)
 	} else {
 		n, err = c.Conn.Read(p)
@@ -226,13 +159,13 @@ var errNotQuiet = errors.New("the app has ended a kept connection")
 
 // trade sends the request and reads the beginning of the answer.
 func (c *appConn) trade(p []byte) (int, error) {
-	ask := c.ask
-	c.ask = nil
-	asked, n, err := c.quiet.exchange(ask, p)
+	request := c.toSend
+	c.toSend = nil
+	asked, n, err := c.quiet.exchange(request, p)
 	if err != nil || n > 0 {
 		return n, err
 	}
-	if _, err := c.Conn.Write(ask[asked:]); err != nil { // it was too long to go out at once
+	if _, err := c.Conn.Write(request[asked:]); err != nil { // it was too long to go out at once
 		return 0, err
 	}
 	return c.Conn.Read(p)
@@ -418,4 +351,24 @@ func (a *appConns) closeIdle() {
 		a.sweep.Stop()
 		a.sweep = nil
 	}
+}
+
+// pool says which requests may share connections: those to one app. Another app on
+// the same port gets connections of its own, and so does the same app after the
+// owner approved another user's program for it.
+type pool struct {
+	app, user string
+	at        upstream.Target
+}
+
+func poolOf(app *engine.App) pool { return pool{app.ID, app.User, app.Target()} }
+
+// String is a host and port for net/http, which keeps connections by it.
+func (p pool) String() string {
+	host, plain := p.app+"."+p.user, upstream.Target{Port: p.at.Port, Scheme: p.at.Scheme}
+	if p.at != plain {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%#v", p.at))
+		host += "." + hex.EncodeToString(sum[:])
+	}
+	return host + ":" + strconv.Itoa(p.at.Port)
 }

@@ -37,7 +37,7 @@ const (
 
 // check is one look at a browser's trust. One at a time is under way.
 type check struct {
-	page, picture once
+	page, picture oneTime
 	pictureToken  string
 	ends          time.Time
 
@@ -47,14 +47,14 @@ type check struct {
 	changed chan struct{}       // closed and replaced at a change; guarded by mu
 }
 
-// once is an address that works once: a host of ours that nobody knows, and a token.
-type once struct {
+// oneTime is an address that works once: a host of ours that nobody knows, and a token.
+type oneTime struct {
 	host string // name under the root host
 	sum  [32]byte
 	used atomic.Bool
 }
 
-func (o *once) make() (token string) {
+func (o *oneTime) draw() (token string) {
 	var raw [32]byte
 	rand.Read(raw[:])
 	token = base64.RawURLEncoding.EncodeToString(raw[:])
@@ -63,7 +63,7 @@ func (o *once) make() (token string) {
 }
 
 // takes says whether a token is the one, for the first time.
-func (o *once) takes(token string) bool {
+func (o *oneTime) takes(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], o.sum[:]) == 1 && !o.used.Swap(true)
 }
@@ -74,8 +74,8 @@ func (o *once) takes(token string) bool {
 func (p *Proxy) BeginCheck() agentapi.TrustCheck {
 	root := p.config.Root()
 	c := &check{ends: p.now().Add(checkFor), changed: make(chan struct{})}
-	token := c.page.make()
-	c.pictureToken = c.picture.make()
+	token := c.page.draw()
+	c.pictureToken = c.picture.draw()
 	c.state = agentapi.TrustCheck{State: agentapi.CheckWaiting, Host: c.page.host + "." + root.Host}
 	p.checking.Store(c)
 	begun := c.state
@@ -156,7 +156,7 @@ func (p *Proxy) checked(r *http.Request, host string) *answer {
 		c.become(agentapi.CheckProven)
 		return &answer{
 			header: http.Header{"Content-Type": {"image/svg+xml"}, "Cache-Control": {"no-store"}, "X-Content-Type-Options": {"nosniff"}},
-			serve:  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(style.Icon())) },
+			send:   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(style.Icon())) },
 		}
 	}
 	return nil
@@ -214,6 +214,6 @@ func checkPage(picture, origin string, l words.Language) *answer {
 			"X-Content-Type-Options":  {"nosniff"},
 			"Cache-Control":           {"no-store"},
 		},
-		serve: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body.Bytes()) },
+		send: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body.Bytes()) },
 	}
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -27,29 +26,6 @@ const (
 	maxRequestHeaders = 4 << 10 // bytes of Access-Control-Request-Headers
 	preflightAge      = "600"   // seconds, as long as an access token lives
 )
-
-// Values of headers that many answers share. Nobody writes to them.
-var (
-	everything = slices.Clip([]string{"*"})
-	byOrigin   = slices.Clip([]string{"Origin"})
-)
-
-// readable lets the pages of any origin read an answer, without credentials.
-func readable(h http.Header) {
-	h["Access-Control-Allow-Origin"] = everything
-	h["Access-Control-Expose-Headers"] = everything
-	varyByOrigin(h)
-}
-
-// varyByOrigin keeps caches from giving the answer for one origin to another.
-func varyByOrigin(h http.Header) {
-	switch own := h["Vary"]; {
-	case len(own) == 0:
-		h["Vary"] = byOrigin
-	case !slices.Contains(own, "Origin"):
-		h.Add("Vary", "Origin")
-	}
-}
 
 // preflight answers a CORS preflight; nil for what is none.
 func (p *Proxy) preflight(r *http.Request, host string) *answer {

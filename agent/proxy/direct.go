@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"net/textproto"
-	"strings"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -129,42 +127,4 @@ func (p *Proxy) rewriteDirect(r *http.Request, v *visit) (target string, err err
 	}
 	p.identifyTo(r, r.RemoteAddr, r.Host, v)
 	return target, nil
-}
-
-// isHopByHop says of a field that it is of one connection (RFC 9110, section 7.6.1), or
-// that old software takes it for such.
-func isHopByHop(name string) bool {
-	switch name {
-	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-		"Te", "Trailer", "Transfer-Encoding", "Upgrade":
-		return true
-	}
-	return false
-}
-
-// removeHopByHop removes them and what Connection names.
-func removeHopByHop(h http.Header) {
-	for _, line := range h["Connection"] {
-		for name := range strings.SplitSeq(line, ",") {
-			if name = textproto.TrimString(name); name != "" {
-				h.Del(name)
-			}
-		}
-	}
-	for name := range h {
-		if isHopByHop(name) {
-			delete(h, name)
-		}
-	}
-}
-
-// addHeader adds all of one header to another.
-func addHeader(to, from http.Header) {
-	for name, values := range from {
-		if had, ok := to[name]; ok {
-			to[name] = append(had[:len(had):len(had)], values...)
-		} else {
-			to[name] = values
-		}
-	}
 }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 
@@ -76,39 +75,6 @@ func (p *Proxy) brokeOff(v *visit, err error) {
 type brokenAnswer struct{ error }
 
 func (b brokenAnswer) Unwrap() error { return b.error }
-
-// modifyReverse is modifyResponse where a ReverseProxy reads the body and keeps to
-// itself what was wrong with it.
-func (p *Proxy) modifyReverse(res *http.Response) error {
-	v := res.Request.Context().Value(visitKey{}).(*visit)
-	if res.StatusCode == http.StatusSwitchingProtocols && len(res.Request.Header["Upgrade"]) == 0 {
-		return upstream.ErrUnasked101
-	}
-	if err := validNames(res.Header); err != nil {
-		return err
-	}
-	if err := p.modifyResponse(v, res.Request, res); err != nil {
-		return err
-	}
-	if res.StatusCode != http.StatusSwitchingProtocols && res.Body != http.NoBody {
-		res.Body = &answerBody{res.Body, p, v}
-	}
-	return nil
-}
-
-type answerBody struct {
-	io.ReadCloser
-	p *Proxy
-	v *visit
-}
-
-func (b *answerBody) Read(into []byte) (int, error) {
-	n, err := b.ReadCloser.Read(into)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.p.brokeOff(b.v, err)
-	}
-	return n, err
-}
 
 // appFailed tells the owner why a visitor got no answer of an app, or half a one. down
 // says that nobody was there at all.

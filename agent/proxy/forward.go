@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
-
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
@@ -189,16 +187,6 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 	return nil
 }
 
-// validNames is an error for a name of a field that no answer may have.
-func validNames(h http.Header) error {
-	for name := range h {
-		if !httpguts.ValidHeaderFieldName(name) {
-			return upstream.ErrName // one with a space, which net/http reads: the length may be in it
-		}
-	}
-	return nil
-}
-
 // leadsNowhere says whether an app redirects to the https:// address it was asked at, as
 // those do that want HTTPS and do not know that they are reached by it. Who sets a cookie
 // on the way may let its bearer in the next time.
@@ -270,3 +258,40 @@ func (b *bufferPool) Get() []byte {
 }
 
 func (b *bufferPool) Put(buf []byte) { b.pool.Put((*[copyBuffer]byte)(buf)) }
+
+func fiveOf(v *visit) five {
+	return five{clean(v.id.AccountID), clean(v.decision.Email), clean(v.at.root.Name), clean(v.at.app.Label), clean(string(v.decision.Role))}
+}
+
+// modifyReverse is modifyResponse where a ReverseProxy reads the body and keeps to
+// itself what was wrong with it.
+func (p *Proxy) modifyReverse(res *http.Response) error {
+	v := res.Request.Context().Value(visitKey{}).(*visit)
+	if res.StatusCode == http.StatusSwitchingProtocols && len(res.Request.Header["Upgrade"]) == 0 {
+		return upstream.ErrUnasked101
+	}
+	if err := validNames(res.Header); err != nil {
+		return err
+	}
+	if err := p.modifyResponse(v, res.Request, res); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusSwitchingProtocols && res.Body != http.NoBody {
+		res.Body = &answerBody{res.Body, p, v}
+	}
+	return nil
+}
+
+type answerBody struct {
+	io.ReadCloser
+	p *Proxy
+	v *visit
+}
+
+func (b *answerBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.p.brokeOff(b.v, err)
+	}
+	return n, err
+}

@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/proxy/ascii"
+	"porchlight/agent/upstream"
 )
 
 // The five headers an app learns its visitor from (docs/interface.md, Identity
@@ -53,10 +54,6 @@ func keep(h http.Header, name string, left []string) {
 type five [5]string
 
 var fiveNames = [5]string{headerUser, headerEmail, headerName, headerApp, headerRole}
-
-func fiveOf(v *visit) five {
-	return five{clean(v.id.AccountID), clean(v.decision.Email), clean(v.at.root.Name), clean(v.at.app.Label), clean(string(v.decision.Role))}
-}
 
 // appendTo writes the five as lines of an HTTP/1.1 head.
 func (f *five) appendTo(b []byte) []byte {
@@ -133,5 +130,76 @@ func (p *Proxy) cleanResponse(h http.Header, host string) {
 		// The local certificate authority may be taken out again; a browser
 		// that remembers HSTS would then refuse the address for a year.
 		delete(h, headerHSTS)
+	}
+}
+
+// isHopByHop says of a field that it is of one connection (RFC 9110, section 7.6.1), or
+// that old software takes it for such.
+func isHopByHop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
+}
+
+// removeHopByHop removes them and what Connection names.
+func removeHopByHop(h http.Header) {
+	for _, line := range h["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = textproto.TrimString(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+	for name := range h {
+		if isHopByHop(name) {
+			delete(h, name)
+		}
+	}
+}
+
+// addHeader adds all of one header to another.
+func addHeader(to, from http.Header) {
+	for name, values := range from {
+		if had, ok := to[name]; ok {
+			to[name] = append(had[:len(had):len(had)], values...)
+		} else {
+			to[name] = values
+		}
+	}
+}
+
+// validNames is an error for a name of a field that no answer may have.
+func validNames(h http.Header) error {
+	for name := range h {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return upstream.ErrName // one with a space, which net/http reads: the length may be in it
+		}
+	}
+	return nil
+}
+
+// Values of headers that many answers share. Nobody writes to them.
+var (
+	everything = slices.Clip([]string{"*"})
+	byOrigin   = slices.Clip([]string{"Origin"})
+)
+
+// readable lets the pages of any origin read an answer, without credentials.
+func readable(h http.Header) {
+	h["Access-Control-Allow-Origin"] = everything
+	h["Access-Control-Expose-Headers"] = everything
+	varyByOrigin(h)
+}
+
+// varyByOrigin keeps caches from giving the answer for one origin to another.
+func varyByOrigin(h http.Header) {
+	switch own := h["Vary"]; {
+	case len(own) == 0:
+		h["Vary"] = byOrigin
+	case !slices.Contains(own, "Origin"):
+		h.Add("Vary", "Origin")
 	}
 }

@@ -41,7 +41,7 @@ func manifest(r *http.Request, at place) *answer {
 	case !reads(r):
 		return wrongMethod(r, "GET, HEAD")
 	}
-	return &answer{serve: func(w http.ResponseWriter, _ *http.Request) {
+	return &answer{send: func(w http.ResponseWriter, _ *http.Request) {
 		raw, err := json.Marshal(webManifest{
 			ID: "/", Name: at.host, ShortName: at.root.Name, StartURL: "/", Scope: "/", Display: "standalone",
 			ThemeColour: pageColour, BackgroundColour: pageColour,

@@ -1,8 +1,12 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
+	"time"
 
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy/gate"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
@@ -15,7 +19,7 @@ func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, at place) *ans
 	case controlapi.CallbackPath:
 		return p.callback(h, r, at)
 	case pathOpen:
-		return p.open(h, r, at)
+		return p.redeemLink(h, r, at)
 	case pathMe:
 		return p.me(h, r, at)
 	case pathSignOut:
@@ -29,8 +33,8 @@ func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, at place) *ans
 	}
 }
 
-// open takes the owner's one-time link.
-func (p *Proxy) open(h http.Header, r *http.Request, at place) *answer {
+// redeemLink takes the owner's one-time link.
+func (p *Proxy) redeemLink(h http.Header, r *http.Request, at place) *answer {
 	if r.Method != http.MethodGet {
 		return wrongMethod(r, http.MethodGet)
 	}
@@ -107,4 +111,22 @@ func (p *Proxy) signOut(w http.ResponseWriter, r *http.Request, at place) *answe
 		return redirect(at.origin + "/")
 	}
 	return p.signedOut(r, at)
+}
+
+// OpenLink makes a link that signs the owner in at one app, or at the launcher
+// for an empty name, once, within a minute. The caller has checked that it is the
+// owner who asks.
+func (p *Proxy) OpenLink(name string) (link string, expires time.Time, err error) {
+	var app engine.App // the launcher's is zero
+	if name != "" {
+		var live bool
+		if app, live = p.lookup(name); !live {
+			return "", time.Time{}, fmt.Errorf("no app is live under the name %q", name)
+		}
+	}
+	token, expires, err := p.config.Access.MintLink(app.ID)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return originOf(app.Name, p.config.Root()) + pathOpen + "?" + url.Values{"token": {token}}.Encode(), expires, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
-	"porchlight/internal/bounds"
 	"porchlight/internal/words"
 )
 
@@ -18,12 +17,6 @@ import (
 // token and a session come first; the password of a request that has one of those is
 // not looked at. To an app, whatever carries one of ours is as if it were not there;
 // its own user names and passwords pass.
-
-// Nobody finds one of 160 random bits by trying, and to look one up costs next to
-// nothing. So a right one always passes, whoever tries wrong ones beside it; wrong ones
-// are counted by the network they came from, so that a program that has one is told to
-// slow down.
-var wrongPasswords = bounds.Bucket{Size: 60, Refill: time.Second}
 
 // byPassword finds out who asks by an app password. present is false for a request
 // without one.

@@ -14,13 +14,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -193,38 +191,4 @@ func (p *Proxy) Crowded() time.Time {
 		return time.Unix(at, 0)
 	}
 	return time.Time{}
-}
-
-// OpenLink makes a link that signs the owner in at one app, or at the launcher
-// for an empty name, once, within a minute. The caller has checked that it is the
-// owner who asks.
-func (p *Proxy) OpenLink(name string) (link string, expires time.Time, err error) {
-	var app engine.App // the launcher's is zero
-	if name != "" {
-		var live bool
-		if app, live = p.lookup(name); !live {
-			return "", time.Time{}, fmt.Errorf("no app is live under the name %q", name)
-		}
-	}
-	token, expires, err := p.config.Access.MintLink(app.ID)
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	return originOf(app.Name, p.config.Root()) + pathOpen + "?" + url.Values{"token": {token}}.Encode(), expires, nil
-}
-
-// originOf an app's host; of the root host for an empty name.
-func originOf(name string, root engine.Root) string {
-	if name == "" {
-		return "https://" + root.Host
-	}
-	return "https://" + name + "." + root.Host
-}
-
-// shown is a host of this computer as people read it: with the port, unless it is 443.
-func (p *Proxy) shown(host string) string {
-	if _, port, err := net.SplitHostPort(p.config.Root().Host); err == nil {
-		return net.JoinHostPort(host, port)
-	}
-	return host
 }

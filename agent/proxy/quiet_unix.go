@@ -28,16 +28,16 @@ type quiet struct {
 	look  func(fd uintptr) bool
 	trade func(fd uintptr) bool
 
-	ok        bool // there is nothing to read, and nothing has ended
-	ask, into []byte
-	asked     int // bytes written
-	n         int // bytes read
-	err       error
+	ok           bool // there is nothing to read, and nothing has ended
+	toSend, into []byte
+	asked        int // bytes written
+	n            int // bytes read
+	err          error
 }
 
 // is says whether an idle connection is quiet.
 func (q *quiet) is(conn net.Conn) bool {
-	if q.raw == nil && !q.open(conn) {
+	if q.raw == nil && !q.prepare(conn) {
 		return false
 	}
 	q.ok = false
@@ -51,9 +51,9 @@ func (q *quiet) more() bool {
 }
 
 // mayTrade says whether the connection can be asked by trading.
-func (q *quiet) mayTrade(conn net.Conn) bool { return (q.raw != nil || q.open(conn)) && q.plain }
+func (q *quiet) mayTrade(conn net.Conn) bool { return (q.raw != nil || q.prepare(conn)) && q.plain }
 
-func (q *quiet) open(conn net.Conn) bool {
+func (q *quiet) prepare(conn net.Conn) bool {
 	q.plain = true
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn, q.plain = secure.NetConn(), false // an end of TLS is something to read, too
@@ -84,10 +84,10 @@ func (q *quiet) see(fd uintptr) {
 // a buffer: all in one wait for something to read. To try to read before the app can
 // have answered, as a Write and a Read do, is a system call for nothing. asked is how
 // much was written; less than all is no error, and then nothing was read.
-func (q *quiet) exchange(ask, into []byte) (asked, n int, err error) {
-	q.ask, q.into, q.asked, q.n, q.err = ask, into, 0, 0, nil
+func (q *quiet) exchange(request, into []byte) (asked, n int, err error) {
+	q.toSend, q.into, q.asked, q.n, q.err = request, into, 0, 0, nil
 	err = q.raw.Read(q.trade)
-	q.ask, q.into = nil, nil
+	q.toSend, q.into = nil, nil
 	if err == nil {
 		err = q.err
 	}
@@ -102,13 +102,13 @@ func (q *quiet) step(fd uintptr) (done bool) {
 			q.err = errNotQuiet
 			return true
 		}
-		n, err := socket.Write(fd, q.ask)
+		n, err := socket.Write(fd, q.toSend)
 		if err != nil && err != unix.EAGAIN {
 			q.err = errNotQuiet // it ended since the look
 			return true
 		}
 		q.asked = max(n, 0)
-		return q.asked < len(q.ask)
+		return q.asked < len(q.toSend)
 	}
 	switch n, err := socket.Read(fd, q.into); {
 	case err == unix.EAGAIN:

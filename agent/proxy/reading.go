@@ -1,18 +1,13 @@
 package proxy
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httputil"
-	"net/textproto"
 	"strings"
 
 	"porchlight/agent/proxy/ascii"
-	"porchlight/agent/upstream"
 )
 
 // Nearly all answers are plain: HTTP/1.1, a status, fields of one line, and a length or
@@ -20,46 +15,6 @@ import (
 // leave with. What is anything else, in a single byte, is left to net/http, which reads
 // the same bytes: so there is one opinion on what is odd. A fuzzer holds that both read
 // what is plain alike.
-
-// readHead reads the head of the final answer. Its header is w's own where that was
-// empty and the answer is plain (inPlace).
-func (s *sending) readHead(conn *appConn) (*http.Response, error) {
-	for {
-		into := s.w.Header()
-		if conn.inPlace = len(into) == 0; !conn.inPlace {
-			into = conn.header()
-		}
-		if conn.readPlain(into, s.r) {
-			conn.left = -1
-			return &conn.res, nil
-		}
-		if conn.inPlace {
-			clear(into)
-		}
-		conn.forget()
-		conn.inPlace = false
-		res, err := http.ReadResponse(conn.r, s.r)
-		if err != nil {
-			return nil, fmt.Errorf("read the answer: %w", err)
-		}
-		removeHopByHop(res.Header)
-		switch {
-		case res.StatusCode == http.StatusSwitchingProtocols:
-			return nil, upstream.ErrUnasked101
-		case res.StatusCode >= 200, res.StatusCode < 100: // modifyResponse refuses these
-			conn.left = -1
-			return res, validNames(res.Header)
-		case res.StatusCode == http.StatusContinue:
-			continue // nobody expects it
-		}
-		h := s.w.Header()
-		before := h.Clone()
-		addHeader(h, res.Header)
-		s.w.WriteHeader(res.StatusCode)
-		clear(h) // it stays otherwise, and these were of this answer alone
-		addHeader(h, before)
-	}
-}
 
 // header is an empty one to read into, of the connection's own.
 func (c *appConn) header() http.Header {
@@ -211,108 +166,4 @@ func (f *framing) note(name, value string) (keep, ok bool) {
 		f.hop = f.hop || isHopByHop(name)
 	}
 	return true, true
-}
-
-// lengthBody is the body of an answer that said its length.
-type lengthBody struct {
-	r    *bufio.Reader
-	left int64
-}
-
-func (b *lengthBody) Read(p []byte) (int, error) {
-	if b.left == 0 {
-		return 0, io.EOF
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	switch {
-	case b.left == 0:
-		return n, io.EOF
-	case errors.Is(err, io.EOF):
-		return n, io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
-func (b *lengthBody) Close() error { return nil }
-
-// writeHere writes what is left, all of which has come.
-func (b *lengthBody) writeHere(w io.Writer) error {
-	n := int(b.left)
-	here, err := b.r.Peek(n)
-	if err != nil {
-		return brokenAnswer{err}
-	}
-	_, err = w.Write(here)
-	b.r.Discard(n) // what was peeked at
-	b.left = 0
-	return err
-}
-
-// chunkedBody is the body of an answer in chunks, with the trailers that nothing
-// announced.
-type chunkedBody struct {
-	io.Reader
-	r    *bufio.Reader
-	res  *http.Response
-	over error // what every later Read gets
-}
-
-func (b *chunkedBody) Read(p []byte) (int, error) {
-	if b.over != nil {
-		return 0, b.over
-	}
-	n, err := b.Reader.Read(p)
-	if errors.Is(err, io.EOF) {
-		if err = b.readTrailer(); err == nil {
-			err = io.EOF
-		}
-	}
-	b.over = err
-	return n, err
-}
-
-func (b *chunkedBody) Close() error { return nil }
-
-// Errors of trailers, with net/http's words, which upstream.Explain knows.
-var (
-	errTrailerEOF  = errors.New("http: unexpected EOF reading trailer")
-	errTrailerLong = errors.New("http: suspiciously long trailer after chunked body")
-)
-
-// readTrailer reads what follows the last chunk, as net/http does.
-func (b *chunkedBody) readTrailer() error {
-	next, err := b.r.Peek(2)
-	if bytes.Equal(next, []byte("\r\n")) {
-		b.r.Discard(2)
-		return nil
-	}
-	if len(next) < 2 {
-		return errTrailerEOF
-	}
-	if err != nil {
-		return err
-	}
-	if !endsHere(b.r) {
-		return errTrailerLong
-	}
-	h, err := textproto.NewReader(b.r).ReadMIMEHeader()
-	if errors.Is(err, io.EOF) {
-		return errTrailerEOF
-	}
-	b.res.Trailer = http.Header(h)
-	return err
-}
-
-// endsHere says whether an empty line comes within what the buffer can hold.
-func endsHere(r *bufio.Reader) bool {
-	for n := 4; ; n++ {
-		here, err := r.Peek(n)
-		if bytes.HasSuffix(here, []byte("\r\n\r\n")) {
-			return true
-		}
-		if err != nil {
-			return false
-		}
-	}
 }

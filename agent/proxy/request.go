@@ -10,29 +10,8 @@ import (
 // bytes. Together with the nonce it stays within a 2 KiB cookie.
 const maxReturn = 1400
 
-// ourPath begins the paths of every host that are ours and not the app's.
-const ourPath = "/.porchlight/"
-
 // reads says whether a request only looks at something.
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
-
-// samePort says whether a Host names the port that everything is published at,
-// 443 when there is none. Another port is another origin to a browser, and not
-// one anything is served at.
-func samePort(host, root string) bool { return portOf(host) == portOf(root) }
-
-func portOf(host string) string {
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && host[i+1:] != "" {
-		return host[i+1:]
-	}
-	return "443"
-}
-
-// withoutPort cuts a port off a root host.
-func withoutPort(host string) string {
-	name, _, _ := strings.Cut(host, ":")
-	return strings.ToLower(name)
-}
 
 // navigation says whether a browser is loading a page into a tab, so that an
 // answer may be a redirect to another site. Anything else (fetch, a frame, which
@@ -108,13 +87,6 @@ func foreignOrigin(r *http.Request, origin string, webSocket bool) bool {
 	}
 }
 
-// welcomeForeign says whether a request from another origin with a visitor's
-// cookie is wanted nevertheless: the owner allows it for this app, and it comes
-// from an app of this computer. Pages of anybody else stay out.
-func (p *Proxy) welcomeForeign(r *http.Request, at *place) bool {
-	return at.app.Options.AllowCrossOrigin && p.siblingOrigin(causedBy(r), at.root)
-}
-
 // safeReturn is the path and query on this host a visitor may be sent back to
 // after signing in, or "/" for whatever a browser could read as another host,
 // for our own paths, and for what is too long.
@@ -135,9 +107,4 @@ func safeReturn(target string) string {
 		return "/"
 	}
 	return target
-}
-
-// isOurs says whether a decoded path is ours on every host.
-func isOurs(path string) bool {
-	return strings.HasPrefix(path, ourPath) || path == strings.TrimSuffix(ourPath, "/")
 }

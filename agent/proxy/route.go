@@ -2,48 +2,15 @@ package proxy
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
-	"porchlight/agent/agentapi"
-	"porchlight/agent/engine"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
 )
-
-// Paths of ours on every app's host.
-const (
-	pathOpen    = ourPath + "open"
-	pathMe      = ourPath + "me"
-	pathSignOut = ourPath + "sign-out"
-	pathStyle   = ourPath + "style.css"
-	pathIcon    = ourPath + "icon.svg"
-
-	// Of the launcher alone, which can be installed.
-	pathManifest = ourPath + "manifest.webmanifest"
-
-	pathIcon192 = ourPath + "icon-192.png"
-	pathIcon512 = ourPath + "icon-512.png"
-	pathFull192 = ourPath + "icon-full-192.png"
-	pathTouch   = ourPath + "icon-touch.png"
-)
-
-// place is what a host name stands for: an app, or the launcher (app is zero).
-type place struct {
-	app    engine.App
-	root   engine.Root
-	host   string // without port
-	origin string // https://host[:port]
-}
-
-func (at place) launcher() bool { return at.app.ID == "" }
-
-// shown is the host as people read it: with the port, unless it is 443.
-func (at place) shown() string { return strings.TrimPrefix(at.origin, "https://") }
 
 // ServeHTTP is the way of a request to an app. Each step returns what the next
 // one needs, or the answer that ends the way; no step sends one, and none calls a
@@ -144,102 +111,13 @@ func (p *Proxy) find(r *http.Request, host string) (place, *answer) {
 		return place{root: root, host: host, origin: originOf("", root)}, nil
 	case ok && name == controlapi.Portal:
 		home := http.RedirectHandler(originOf("", root)+"/", http.StatusPermanentRedirect)
-		return place{}, &answer{serve: home.ServeHTTP}
+		return place{}, &answer{send: home.ServeHTTP}
 	}
 	app, live := p.lookup(name)
 	if !ok || !live {
 		return place{}, p.unpublished(host)
 	}
 	return place{app: app, root: root, host: host, origin: originOf(name, root)}, nil
-}
-
-// labelOf cuts the root host off a host name: "" is the root host itself. ok is
-// false for names that are not directly under it.
-func labelOf(host string, root engine.Root) (name string, ok bool) {
-	rootHost := withoutPort(root.Host)
-	if rootHost == "" {
-		return "", false
-	}
-	if host == rootHost {
-		return "", true
-	}
-	name, ok = strings.CutSuffix(host, rootHost)
-	if !ok {
-		return "", false
-	}
-	name, ok = strings.CutSuffix(name, ".")
-	return name, ok && name != "" && !strings.Contains(name, ".")
-}
-
-// lookup finds a live app.
-func (p *Proxy) lookup(name string) (engine.App, bool) {
-	app, ok := p.config.Apps.Lookup(name)
-	return app, ok && app.Live && app.ID != ""
-}
-
-// identify finds out who asks; whom it does not know it answers by having them
-// sign in. renew is a session cookie's value that is to be set again. h is the
-// header of the answer.
-func (p *Proxy) identify(h http.Header, r *http.Request, at *place) (id access.Identity, renew string, a *answer) {
-	if p.config.Bearer != nil {
-		id, present, err := p.config.Bearer.Authenticate(r)
-		if err != nil {
-			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
-			return access.Identity{}, "", invalidToken()
-		}
-		if present {
-			return id, "", nil
-		}
-	}
-	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, renewed, ok := p.config.Access.Session(cookie, at.app.ID); ok {
-			if !renewed {
-				cookie = ""
-			}
-			return id, cookie, nil
-		}
-	}
-	if id, present, a := p.byPassword(r, *at); present {
-		return id, "", a
-	}
-	return access.Identity{}, "", p.signIn(h, r, *at)
-}
-
-const invalidTokenChallenge = `Bearer error="invalid_token"`
-
-func bearsToken(authorization string) bool {
-	scheme, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
-	return strings.EqualFold(scheme, "bearer") && strings.TrimSpace(token) != ""
-}
-
-// invalidToken answers an access token that is worth nothing here (RFC 6750,
-// section 3.1).
-func invalidToken() *answer {
-	a := refuse(http.StatusUnauthorized, words.Of("This access token is not valid here."))
-	a.header = http.Header{"Www-Authenticate": {invalidTokenChallenge}}
-	return a
-}
-
-// signIn sends a browser that loads a page to sign in and tells anything else.
-// What was sent by a form is not sent again: the visitor comes back to the page
-// the form was on.
-func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
-	if navigation(r) {
-		back := r.URL.RequestURI()
-		if !reads(r) {
-			back = cameFrom(r, at.origin)
-		}
-		return p.bounce(h, r, at, safeReturn(back), 0)
-	}
-	challenge := "Bearer"
-	if slices.ContainsFunc(r.Header["Authorization"], bearsToken) {
-		challenge = invalidTokenChallenge // an app's own, which lets nobody in without a session
-	}
-	return &answer{
-		Status: http.StatusUnauthorized,
-		header: http.Header{"Www-Authenticate": p.challenges(r, at, challenge)},
-		json:   sentence{"Sign in first: open " + at.origin + "/ in a browser."},
-	}
 }
 
 // toApp registers the request, decides, and forwards it, in this order: what
@@ -297,23 +175,4 @@ func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket boo
 		return false, foreign()
 	}
 	return webSocket, nil
-}
-
-// denied answers a visitor who is known but may not.
-func (p *Proxy) denied(h http.Header, r *http.Request, at place, id access.Identity, d access.Decision) *answer {
-	switch d.Reason {
-	case access.ReasonSessionOver:
-		return p.signIn(h, r, at)
-	case access.ReasonGrant: // revoked since the token was looked at
-		return invalidToken()
-	case access.ReasonPassword: // the same of a password
-		return p.wrongPassword(r, at)
-	case access.ReasonDark: // closed while the request was on its way here
-		return p.dark(at.host)
-	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
-		return stale(at)
-	default:
-		p.happened(agentapi.ActivityTurnedAway, at, id)
-		return p.noAccess(at, id.Email, d.Reason)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"porchlight/agent/proxy/gate"
+	"porchlight/agent/upstream"
 )
 
 // sending is one request on its way to the app, on our own connections.
@@ -151,7 +152,7 @@ func (s *sending) attempt(conn *appConn, head []byte, kept bool) (res *http.Resp
 		return nil, false, s.v.Err()
 	}
 	if kept && conn.quiet.mayTrade(conn.Conn) {
-		conn.ask = head
+		conn.toSend = head
 	} else if _, err := conn.Write(head); err != nil {
 		return nil, false, fmt.Errorf("send the request: %w", err)
 	}
@@ -278,4 +279,44 @@ func appendHead(b []byte, r *http.Request, target string, length int64, five *fi
 // that is 0, as net/http has it.
 func hasBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+}
+
+// readHead reads the head of the final answer. Its header is w's own where that was
+// empty and the answer is plain (inPlace).
+func (s *sending) readHead(conn *appConn) (*http.Response, error) {
+	for {
+		into := s.w.Header()
+		if conn.inPlace = len(into) == 0; !conn.inPlace {
+			into = conn.header()
+		}
+		if conn.readPlain(into, s.r) {
+			conn.left = -1
+			return &conn.res, nil
+		}
+		if conn.inPlace {
+			clear(into)
+		}
+		conn.forget()
+		conn.inPlace = false
+		res, err := http.ReadResponse(conn.r, s.r)
+		if err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		removeHopByHop(res.Header)
+		switch {
+		case res.StatusCode == http.StatusSwitchingProtocols:
+			return nil, upstream.ErrUnasked101
+		case res.StatusCode >= 200, res.StatusCode < 100: // modifyResponse refuses these
+			conn.left = -1
+			return res, validNames(res.Header)
+		case res.StatusCode == http.StatusContinue:
+			continue // nobody expects it
+		}
+		h := s.w.Header()
+		before := h.Clone()
+		addHeader(h, res.Header)
+		s.w.WriteHeader(res.StatusCode)
+		clear(h) // it stays otherwise, and these were of this answer alone
+		addHeader(h, before)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
-	"porchlight/internal/bounds"
 	"porchlight/internal/words"
 )
 
@@ -230,20 +228,4 @@ func (p *Proxy) welcome(h http.Header, r *http.Request, at place, accountID stri
 func isHex(s string) bool {
 	_, err := hex.DecodeString(s)
 	return err == nil
-}
-
-// Anybody can come back from signing in with a made-up code. Each costs one request
-// to the control plane, which takes only so many from this computer. So that one
-// stranger does not use them up and keep everybody else from signing in, wrong codes
-// are counted by the network they came from. wrongNetworks bounds the networks
-// remembered.
-const wrongNetworks = 4096
-
-var wrongCodes = bounds.Bucket{Size: 60, Refill: time.Second}
-
-// networkOf is what one visitor easily has: an IPv4 address, or an IPv6 /48. It is
-// the zero prefix for what is no address.
-func networkOf(remote string) netip.Prefix {
-	from, _ := netip.ParseAddrPort(remote)
-	return bounds.Network(from.Addr(), 32, 48)
 }

@@ -139,9 +139,6 @@ func (at *place) isOwn(a address) bool {
 		(named == fixed.portOr(defaultPort(scheme)) || named == port)
 }
 
-// port is the one of the public address.
-func (at *place) port() string { return portOf(strings.TrimPrefix(at.origin, "https://")) }
-
 // address is an absolute address, cut where its path begins.
 type address struct {
 	scheme string // http, https, or empty for that of the page

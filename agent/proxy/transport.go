@@ -52,9 +52,6 @@ type transports struct{ http1, once, http2 *http.Transport }
 // onceBuffer is made for every request that may not be repeated, each way.
 const onceBuffer = 4 << 10
 
-// dialFunc dials for the visit that is the context.
-type dialFunc = func(ctx context.Context, protocols ...string) (net.Conn, error)
-
 func newTransports(dial dialFunc, idle int) transports {
 	http1 := newTransport(dial, idle, maxIdlePerApp, func(conn net.Conn, _ *visit) net.Conn { return &identifiedConn{Conn: conn} })
 	once := newTransport(dial, idle, -1, func(conn net.Conn, _ *visit) net.Conn {

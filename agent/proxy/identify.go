@@ -1,0 +1,95 @@
+package proxy
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
+)
+
+// identify finds out who asks; whom it does not know it answers by having them
+// sign in. renew is a session cookie's value that is to be set again. h is the
+// header of the answer.
+func (p *Proxy) identify(h http.Header, r *http.Request, at *place) (id access.Identity, renew string, a *answer) {
+	if p.config.Bearer != nil {
+		id, present, err := p.config.Bearer.Authenticate(r)
+		if err != nil {
+			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
+			return access.Identity{}, "", invalidToken()
+		}
+		if present {
+			return id, "", nil
+		}
+	}
+	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
+		if id, renewed, ok := p.config.Access.Session(cookie, at.app.ID); ok {
+			if !renewed {
+				cookie = ""
+			}
+			return id, cookie, nil
+		}
+	}
+	if id, present, a := p.byPassword(r, *at); present {
+		return id, "", a
+	}
+	return access.Identity{}, "", p.signIn(h, r, *at)
+}
+
+const invalidTokenChallenge = `Bearer error="invalid_token"`
+
+func bearsToken(authorization string) bool {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
+	return strings.EqualFold(scheme, "bearer") && strings.TrimSpace(token) != ""
+}
+
+// invalidToken answers an access token that is worth nothing here (RFC 6750,
+// section 3.1).
+func invalidToken() *answer {
+	a := refuse(http.StatusUnauthorized, words.Of("This access token is not valid here."))
+	a.header = http.Header{"Www-Authenticate": {invalidTokenChallenge}}
+	return a
+}
+
+// signIn sends a browser that loads a page to sign in and tells anything else.
+// What was sent by a form is not sent again: the visitor comes back to the page
+// the form was on.
+func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
+	if navigation(r) {
+		back := r.URL.RequestURI()
+		if !reads(r) {
+			back = cameFrom(r, at.origin)
+		}
+		return p.bounce(h, r, at, safeReturn(back), 0)
+	}
+	challenge := "Bearer"
+	if slices.ContainsFunc(r.Header["Authorization"], bearsToken) {
+		challenge = invalidTokenChallenge // an app's own, which lets nobody in without a session
+	}
+	return &answer{
+		Status: http.StatusUnauthorized,
+		header: http.Header{"Www-Authenticate": p.challenges(r, at, challenge)},
+		json:   sentence{"Sign in first: open " + at.origin + "/ in a browser."},
+	}
+}
+
+// denied answers a visitor who is known but may not.
+func (p *Proxy) denied(h http.Header, r *http.Request, at place, id access.Identity, d access.Decision) *answer {
+	switch d.Reason {
+	case access.ReasonSessionOver:
+		return p.signIn(h, r, at)
+	case access.ReasonGrant: // revoked since the token was looked at
+		return invalidToken()
+	case access.ReasonPassword: // the same of a password
+		return p.wrongPassword(r, at)
+	case access.ReasonDark: // closed while the request was on its way here
+		return p.dark(at.host)
+	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
+		return stale(at)
+	default:
+		p.happened(agentapi.ActivityTurnedAway, at, id)
+		return p.noAccess(at, id.Email, d.Reason)
+	}
+}
