@@ -32,7 +32,7 @@ const maxEnded = 1000
 
 // ends is what has ended by the snapshot in force. Access.writing guards it.
 type ends struct {
-	over  map[store.Share]bool
+	ended map[store.Share]bool
 	fresh []Ended              // to be told, oldest first
 	saved map[store.Share]bool // over, when the store was told last
 }
@@ -133,15 +133,15 @@ func (st *state) ended(now time.Time) map[store.Share]bool {
 
 // loadEnded reads what the owner was told in an earlier run.
 func (a *Access) loadEnded() error {
-	told, err := a.store.Ended()
+	saved, err := a.store.Ended()
 	if err != nil {
 		return fmt.Errorf("read which shares have ended: %w", err)
 	}
-	a.ends.over = make(map[store.Share]bool, len(told))
-	for _, s := range told {
-		a.ends.over[s] = true
+	a.ends.ended = make(map[store.Share]bool, len(saved))
+	for _, s := range saved {
+		a.ends.ended[s] = true
 	}
-	a.ends.saved = a.ends.over
+	a.ends.saved = a.ends.ended
 	return nil
 }
 
@@ -149,20 +149,20 @@ func (a *Access) loadEnded() error {
 // closes it. writing is held.
 func (a *Access) noteEnds(st *state) (changed bool) {
 	now, least := a.clock.time()
-	over := st.ended(now)
-	if changed = !maps.Equal(over, a.ends.over); !changed {
+	ended := st.ended(now)
+	if changed = !maps.Equal(ended, a.ends.ended); !changed {
 		return false
 	}
 	open := a.live.perShare()
-	for s := range over {
-		if !a.ends.over[s] && len(a.ends.fresh) < maxEnded {
+	for s := range ended {
+		if !a.ends.ended[s] && len(a.ends.fresh) < maxEnded {
 			a.ends.fresh = append(a.ends.fresh, Ended{
 				Share: s, Email: st.people[s.AccountID].Email, Doubtful: s.Until.Sub(least) > controlapi.ClockSkew,
 				Closed: open[store.Share{AccountID: s.AccountID, AppID: s.AppID}],
 			})
 		}
 	}
-	a.ends.over = over
+	a.ends.ended = ended
 	return true
 }
 
@@ -204,9 +204,9 @@ func (a *Access) untilNextEnd() time.Duration {
 // tell has returned, a restart does not bring it again.
 func (a *Access) TakeEnded(tell func([]Ended)) {
 	a.writing.Lock()
-	fresh, over := a.ends.fresh, a.ends.over
+	fresh, ended := a.ends.fresh, a.ends.ended
 	a.ends.fresh = nil
-	same := maps.Equal(over, a.ends.saved)
+	same := maps.Equal(ended, a.ends.saved)
 	a.writing.Unlock()
 	if len(fresh) > 0 {
 		tell(fresh)
@@ -214,13 +214,13 @@ func (a *Access) TakeEnded(tell func([]Ended)) {
 	if same {
 		return
 	}
-	if err := a.store.SaveEnded(slices.Collect(maps.Keys(over))); err != nil {
+	if err := a.store.SaveEnded(slices.Collect(maps.Keys(ended))); err != nil {
 		a.log.Error("which shares have ended could not be kept; the owner is told again after a restart", "err", err)
 		return
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	a.ends.saved = over
+	a.ends.saved = ended
 }
 
 // perShare counts what is open to people, by account and app.

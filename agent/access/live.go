@@ -143,13 +143,13 @@ func (l *live) all() iter.Seq[*Open] {
 	}
 }
 
-// close ends every connection for which over is true, and counts those that were
+// close ends every connection for which ends is true, and counts those that were
 // not closing already and do not rest.
-func (l *live) close(over func(*Open) bool) (closed int) {
+func (l *live) close(ends func(*Open) bool) (closed int) {
 	var enders []Ender
 	l.mu.Lock()
 	for c := range l.all() {
-		if !c.closed && over(c) {
+		if !c.closed && ends(c) {
 			c.closed = true
 			enders = append(enders, c.ender)
 			if !c.rests {

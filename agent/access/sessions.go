@@ -215,10 +215,10 @@ func (a *Access) forget(keys ...store.SessionKey) {
 	a.sessions.mu.Unlock()
 }
 
-// endSessions removes the sessions for which over is true, from the store and from
+// endSessions removes the sessions for which ends is true, from the store and from
 // memory, and closes what they have open.
-func (a *Access) endSessions(over func(store.Session) bool) (closed int) {
-	keys, err := a.store.DeleteSessions(over)
+func (a *Access) endSessions(ends func(store.Session) bool) (closed int) {
+	keys, err := a.store.DeleteSessions(ends)
 	if err != nil {
 		a.log.Error("ended sessions could not be removed", "err", err)
 	}

@@ -11,10 +11,10 @@ import (
 func (e event) own(userID string) bool { return e.Own != nil && e.Own(userID) }
 
 // otherUser says whether the program that listens is of another user than the one
-// an app was approved for. A program that cannot be seen counts as another user's,
-// unless the app was approved for one that could not be seen either; for such an app
-// the agent's own user is no other. At a socket, whose path the owner named, it never
-// is.
+// an app was approved for. A program that cannot be seen counts as another user's. An
+// app that was approved for one that could not be seen may have such a one, or one of
+// the agent's own user. At a socket, whose path the owner named, the agent's own user is
+// never another.
 func otherUser(app *store.App, e event) bool {
 	switch was := app.ApprovedFor; {
 	case !e.Listening, e.Socket != "" && e.own(e.Listener.UserID):

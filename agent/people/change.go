@@ -217,13 +217,13 @@ type turn struct {
 }
 
 // begin takes the turn, sends older changes, so that nothing overtakes them, and has
-// the control plane know the apps. Before that it ends the holds for which over is
+// the control plane know the apps. Before that it ends the holds for which ends is
 // true. The change is to be made under the context it returns.
-func (p *People) begin(ctx context.Context, by Actor, over func(pending) bool) (context.Context, turn, error) {
+func (p *People) begin(ctx context.Context, by Actor, ends func(pending) bool) (context.Context, turn, error) {
 	if err := p.connected(); err != nil {
 		return nil, turn{}, err
 	}
-	p.release(over)
+	p.release(ends)
 	within := programIn
 	if by.Owner {
 		within = answerIn

@@ -99,7 +99,7 @@ func (p *People) cameAndWent(before, now []controlapi.Grant, ended []controlapi.
 // here, and those of people who were removed, are written down already.
 func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlapi.RevokedGrant) {
 	away := p.takenAway(unconfirmed)
-	over := func(g controlapi.Grant) bool {
+	isAway := func(g controlapi.Grant) bool {
 		return away[store.DenyRecord{GrantID: g.ID}] || p.asKnownHere(g.AccountID).Status == controlapi.PersonRemoved
 	}
 	has := func(all []controlapi.Grant, g controlapi.Grant) bool {
@@ -108,7 +108,7 @@ func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlap
 		})
 	}
 	write := func(kind string, g controlapi.Grant) {
-		if !over(g) {
+		if !isAway(g) {
 			p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
 		}
 	}

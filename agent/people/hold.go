@@ -113,14 +113,14 @@ func (p *People) Settle(ctx context.Context, h agentapi.HeldChange) error {
 	return nil
 }
 
-// release ends the holds for which over is true, and says whether there were any. It
+// release ends the holds for which ends is true, and says whether there were any. It
 // is called before somebody is given access: what was taken from them before must not
 // reach the control plane after it.
-func (p *People) release(over func(pending) bool) (some bool) {
+func (p *People) release(ends func(pending) bool) (some bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, c := range p.pending {
-		if c.held() && over(c) {
+		if c.held() && ends(c) {
 			c.heldUntil = time.Time{}
 			p.pending[id] = c
 			some = true

@@ -64,7 +64,7 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 	kind := line.Kind
 	p.telling.Lock()
 	defer p.telling.Unlock()
-	name, told := by.Name, apps
+	name, listed := by.Name, apps
 	if name.IsZero() {
 		name = words.Of("A program on this computer")
 	}
@@ -74,16 +74,16 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 		undo.Kind, undo.Program = kind, by.Process
 	}
 	if undo != nil && !together {
-		told = p.fold(undo, apps)
+		listed = p.fold(undo, apps)
 	}
 	var text words.Text
 	switch kind {
 	case agentapi.ActivityInvited:
-		text = words.Text{words.Of("%[1]s invited %[2]s to %[3]s.", name, who.Email, named(told))}
+		text = words.Text{words.Of("%[1]s invited %[2]s to %[3]s.", name, who.Email, named(listed))}
 	case agentapi.ActivityGiven:
-		text = words.Text{words.Of("%[1]s let %[2]s open %[3]s.", name, who.Email, named(told))}
+		text = words.Text{words.Of("%[1]s let %[2]s open %[3]s.", name, who.Email, named(listed))}
 	case agentapi.ActivityWithdrawn:
-		text = words.Text{words.Of("%[1]s took %[2]s away from %[3]s.", name, named(told), who.Email)}
+		text = words.Text{words.Of("%[1]s took %[2]s away from %[3]s.", name, named(listed), who.Email)}
 	case agentapi.ActivityRemoved:
 		text = words.Text{words.Of("%[1]s removed %[2]s from this computer. To let them in again, invite them.", name, who.Email)}
 	}
@@ -122,13 +122,13 @@ func (p *People) fold(undo *store.Undo, apps []engine.App) []engine.App {
 		return apps
 	}
 	undo.Join(id, before)
-	told := slices.Clone(apps)
+	listed := slices.Clone(apps)
 	for _, app := range p.cfg.Apps.Approved() {
-		if slices.Contains(undo.Apps, app.ID) && !slices.ContainsFunc(told, func(a engine.App) bool { return a.ID == app.ID }) {
-			told = append(told, app)
+		if slices.Contains(undo.Apps, app.ID) && !slices.ContainsFunc(listed, func(a engine.App) bool { return a.ID == app.ID }) {
+			listed = append(listed, app)
 		}
 	}
-	return told
+	return listed
 }
 
 // tookAway is what programs took away since the owner last looked at a notice of it. What

@@ -40,8 +40,8 @@ func (p *People) giveBackOf(line agentapi.Activity) func(context.Context) error 
 	}
 	app, live := p.stillLive(line)
 	row, known := p.Row(line.AccountID)
-	over := !line.Until.IsZero() && !line.Until.After(p.cfg.Now())
-	if line.App == "" || !live || !known || row.Status != controlapi.PersonActive || has(row, app) || over {
+	ended := !line.Until.IsZero() && !line.Until.After(p.cfg.Now())
+	if line.App == "" || !live || !known || row.Status != controlapi.PersonActive || has(row, app) || ended {
 		return nil
 	}
 	again := agentapi.AccessRequest{AccountID: line.AccountID, App: app.Label, Granted: true}

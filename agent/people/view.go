@@ -79,7 +79,7 @@ func (p *People) look(people []controlapi.Person, away taken) View {
 }
 
 // fingerprint is another one for everything that List could answer differently.
-func fingerprint(snapshot controlapi.Snapshot, away taken, over []store.Share, apps []engine.App) string {
+func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, apps []engine.App) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", snapshot.Computer.ID, snapshot.Version)
 	keys := slices.SortedFunc(maps.Keys(away), func(a, b store.DenyRecord) int {
@@ -89,7 +89,7 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, over []store.Share, a
 	for _, d := range keys {
 		fmt.Fprintf(h, "%q %q %q %q\n", d.AccountID, d.AppID, d.GrantID, d.PasswordID)
 	}
-	for _, s := range over {
+	for _, s := range ended {
 		fmt.Fprintf(h, "%q %q %d\n", s.AccountID, s.AppID, s.Until.Unix())
 	}
 	for _, app := range apps {

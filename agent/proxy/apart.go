@@ -92,6 +92,6 @@ func saysWhoFrames(h http.Header) bool {
 // welcomeForeign says whether a request from another origin with a visitor's
 // cookie is wanted nevertheless: the owner allows it for this app, and it comes
 // from an app of this computer. Pages of anybody else stay out.
-func (p *Proxy) welcomeForeign(r *http.Request, at *place) bool {
-	return at.app.Options.AllowCrossOrigin && p.siblingOrigin(causedBy(r), at.root)
+func (p *Proxy) welcomeForeign(r *http.Request, vhost *virtualHost) bool {
+	return vhost.app.Options.AllowCrossOrigin && p.siblingOrigin(causedBy(r), vhost.root)
 }

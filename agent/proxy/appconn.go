@@ -222,11 +222,11 @@ func (a *appConns) hasClosed(c *appConn) {
 	c.kept.closes = c.kept.closes || c.took == c.kept.took
 }
 
-// take returns the idle connection that was used last, or nil; for what may not be sent
+// idle returns the idle connection that was used last, or nil; for what may not be sent
 // again only one that is as good as new. One that may trade is looked at when it is asked.
-func (a *appConns) take(of *kept, account string, again bool) *appConn {
+func (a *appConns) idle(of *kept, account string, again bool) *appConn {
 	for {
-		c := a.takeLast(of, account, again)
+		c := a.popIdle(of, account, again)
 		if c == nil {
 			return nil
 		}
@@ -240,7 +240,7 @@ func (a *appConns) take(of *kept, account string, again bool) *appConn {
 	}
 }
 
-func (a *appConns) takeLast(of *kept, account string, again bool) *appConn {
+func (a *appConns) popIdle(of *kept, account string, again bool) *appConn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !again && !of.learn() {
@@ -358,17 +358,17 @@ func (a *appConns) closeIdle() {
 // owner approved another user's program for it.
 type pool struct {
 	app, user string
-	at        upstream.Target
+	target    upstream.Target
 }
 
 func poolOf(app *engine.App) pool { return pool{app.ID, app.User, app.Target()} }
 
 // String is a host and port for net/http, which keeps connections by it.
 func (p pool) String() string {
-	host, plain := p.app+"."+p.user, upstream.Target{Port: p.at.Port, Scheme: p.at.Scheme}
-	if p.at != plain {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%#v", p.at))
+	host, plain := p.app+"."+p.user, upstream.Target{Port: p.target.Port, Scheme: p.target.Scheme}
+	if p.target != plain {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%#v", p.target))
 		host += "." + hex.EncodeToString(sum[:])
 	}
-	return host + ":" + strconv.Itoa(p.at.Port)
+	return host + ":" + strconv.Itoa(p.target.Port)
 }

@@ -52,10 +52,10 @@ func TestAppConnsAreBounded(t *testing.T) {
 	if a.count != 1 || a.sweep == nil {
 		t.Fatalf("%d idle, timer %v", a.count, a.sweep)
 	}
-	if got := a.take(of(), "", true); got != young {
+	if got := a.idle(of(), "", true); got != young {
 		t.Fatal("the young one is not kept")
 	}
-	if a.take(of(), "", true) != nil {
+	if a.idle(of(), "", true) != nil {
 		t.Fatal("one more than there is")
 	}
 	unknown := a.of(pool{app: "id-other"})
@@ -71,7 +71,7 @@ func TestAppConnsAreBounded(t *testing.T) {
 	stale, staleTheirs := open()
 	a.put(stale, true)
 	stale.since = time.Now().Add(-maxIdleTime)
-	if a.take(of(), "", true) != nil {
+	if a.idle(of(), "", true) != nil {
 		t.Error("one that was idle for too long is used")
 	}
 	closed(staleTheirs)

@@ -49,14 +49,14 @@ func (b *lengthBody) writeHere(w io.Writer) error {
 // announced.
 type chunkedBody struct {
 	io.Reader
-	r    *bufio.Reader
-	res  *http.Response
-	over error // what every later Read gets
+	r     *bufio.Reader
+	res   *http.Response
+	ended error // what every later Read gets
 }
 
 func (b *chunkedBody) Read(p []byte) (int, error) {
-	if b.over != nil {
-		return 0, b.over
+	if b.ended != nil {
+		return 0, b.ended
 	}
 	n, err := b.Reader.Read(p)
 	if errors.Is(err, io.EOF) {
@@ -64,7 +64,7 @@ func (b *chunkedBody) Read(p []byte) (int, error) {
 			err = io.EOF
 		}
 	}
-	b.over = err
+	b.ended = err
 	return n, err
 }
 

@@ -62,8 +62,8 @@ func (o *oneTime) draw() (token string) {
 	return token
 }
 
-// takes says whether a token is the one, for the first time.
-func (o *oneTime) takes(token string) bool {
+// accepts says whether a token is the one, for the first time.
+func (o *oneTime) accepts(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], o.sum[:]) == 1 && !o.used.Swap(true)
 }
@@ -90,8 +90,8 @@ func (p *Proxy) AwaitCheck(ctx context.Context, was string) agentapi.TrustCheck 
 	if c == nil {
 		return agentapi.TrustCheck{State: agentapi.CheckNone}
 	}
-	over := time.NewTimer(c.ends.Sub(p.now()))
-	defer over.Stop()
+	timer := time.NewTimer(c.ends.Sub(p.now()))
+	defer timer.Stop()
 	for {
 		state, changed := c.look()
 		if state.State != was || ctx.Err() != nil {
@@ -100,7 +100,7 @@ func (p *Proxy) AwaitCheck(ctx context.Context, was string) agentapi.TrustCheck 
 		select {
 		case <-changed:
 		case <-ctx.Done():
-		case <-over.C:
+		case <-timer.C:
 			c.become(agentapi.CheckNone)
 		}
 	}
@@ -148,11 +148,11 @@ func (p *Proxy) checked(r *http.Request, host string) *answer {
 	switch {
 	case !under || !samePort(r.Host, root.Host):
 		return nil
-	case name == c.page.host && c.page.takes(token):
+	case name == c.page.host && c.page.accepts(token):
 		to := originOf(c.picture.host, root) + pathCheck + c.pictureToken
 		c.become(agentapi.CheckOpened)
 		return checkPage(to, originOf(c.picture.host, root), words.Accepted(r.Header.Get("Accept-Language")))
-	case name == c.picture.host && c.picture.takes(token):
+	case name == c.picture.host && c.picture.accepts(token):
 		c.become(agentapi.CheckProven)
 		return &answer{
 			header: http.Header{"Content-Type": {"image/svg+xml"}, "Cache-Control": {"no-store"}, "X-Content-Type-Options": {"nosniff"}},

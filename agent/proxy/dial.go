@@ -18,37 +18,37 @@ import (
 // to nobody else. Where nobody takes it, the app may have moved.
 func (p *Proxy) dialApp(ctx context.Context, protocols ...string) (net.Conn, error) {
 	v := ctx.Value(visitKey{}).(*visit)
-	at := v.at.app.Target()
-	conn, err := at.Dial(ctx, p.checks(v, at), protocols...)
+	target := v.vhost.app.Target()
+	conn, err := target.Dial(ctx, p.checks(v, target), protocols...)
 	if err == nil || p.config.Elsewhere == nil || !upstream.Refused(err) {
 		return conn, err
 	}
 	var now engine.App
 	moved := false
 	live := v.judge(func() (live bool) {
-		moved = p.config.Elsewhere(ctx, v.at.app.Name, at)
-		now, live = p.lookup(v.at.app.Name)
+		moved = p.config.Elsewhere(ctx, v.vhost.app.Name, target)
+		now, live = p.lookup(v.vhost.app.Name)
 		return live
 	})
-	if !live || !moved || now.ID != v.at.app.ID {
+	if !live || !moved || now.ID != v.vhost.app.ID {
 		return nil, err
 	}
-	at = now.Target()
-	return at.Dial(ctx, p.checks(v, at), protocols...)
+	target = now.Target()
+	return target.Dial(ctx, p.checks(v, target), protocols...)
 }
 
 // checks say whether a connection for a visit may carry anything, and have the visit know
 // who took it.
-func (p *Proxy) checks(v *visit, at upstream.Target) (c upstream.Checks) {
+func (p *Proxy) checks(v *visit, target upstream.Target) (c upstream.Checks) {
 	c.Took = v.took.Store
 	if p.config.Welcomes != nil {
 		c.Peer = func(peer agentapi.Listener) bool {
-			return v.judge(func() bool { return p.config.Welcomes(v.at.app.Name, at, peer) })
+			return v.judge(func() bool { return p.config.Welcomes(v.vhost.app.Name, target, peer) })
 		}
 	}
 	if p.config.ShowedKey != nil {
 		c.Key = func(key string) bool {
-			return v.judge(func() bool { return p.config.ShowedKey(v, v.at.app.Name, key) })
+			return v.judge(func() bool { return p.config.ShowedKey(v, v.vhost.app.Name, key) })
 		}
 	}
 	return c

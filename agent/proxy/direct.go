@@ -26,7 +26,7 @@ func (v *visit) mayGoDirect(r *http.Request) bool {
 	switch {
 	case !canDirect,
 		len(r.Trailer) > 0, len(r.Header["Upgrade"]) > 0, len(r.Header["Expect"]) > 0, len(r.Header["Te"]) > 0,
-		v.at.app.Options.Scheme() == agentapi.UpstreamH2C, !reads(r) && overHTTP2(r, v.at.app.Options.Scheme()),
+		v.vhost.app.Options.Scheme() == agentapi.UpstreamH2C, !reads(r) && overHTTP2(r, v.vhost.app.Options.Scheme()),
 		!asciiHost(r.Host), !httpguts.ValidHeaderFieldName(r.Method):
 		return false
 	}

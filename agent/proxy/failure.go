@@ -16,7 +16,7 @@ var errTarget = errors.New("the request's target holds a control character")
 
 // forwardFailed answers when the app did not.
 func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, v *visit, err error) {
-	p.keepToHTTPS(w.Header(), &v.at)
+	p.keepToHTTPS(w.Header(), &v.vhost)
 	p.write(w, r, p.failure(r, v, err))
 }
 
@@ -28,10 +28,10 @@ func (p *Proxy) failure(r *http.Request, v *visit, err error) *answer {
 			err = upstream.ErrStranger // however the look at it ended the visit
 		}
 		p.appFailed(v, upstream.Explain(err), false)
-		if _, live := p.lookup(v.at.app.Name); !live {
-			return p.unpublished(v.at.host)
+		if _, live := p.lookup(v.vhost.app.Name); !live {
+			return p.unpublished(v.vhost.host)
 		}
-		return p.notAnswering(r, v.at, v.tries) // nobody listens any more
+		return p.notAnswering(r, v.vhost, v.tries) // nobody listens any more
 	case v.late.Load() && !v.shut.Load():
 		p.appFailed(v, upstream.Explain(context.DeadlineExceeded), false)
 		return tooSlow(r, v)
@@ -56,7 +56,7 @@ func (p *Proxy) failure(r *http.Request, v *visit, err error) *answer {
 	p.appFailed(v, why, network && op.Op == "dial")
 	switch why.State {
 	case agentapi.HealthNothing:
-		return p.notAnswering(r, v.at, v.tries)
+		return p.notAnswering(r, v.vhost, v.tries)
 	case agentapi.HealthSilent:
 		return tooSlow(r, v)
 	}
@@ -80,8 +80,8 @@ func (b brokenAnswer) Unwrap() error { return b.error }
 // says that nobody was there at all.
 func (p *Proxy) appFailed(v *visit, why upstream.Failure, down bool) {
 	v.note.failed(why.Sentence())
-	p.log.Debug("an app failed", "app", v.at.app.Name, "why", why.Sentence()) // nothing it said: that may be a secret
+	p.log.Debug("an app failed", "app", v.vhost.app.Name, "why", why.Sentence()) // nothing it said: that may be a secret
 	if p.config.OnFailed != nil {
-		p.config.OnFailed(v.at.app.ID, why, down)
+		p.config.OnFailed(v.vhost.app.ID, why, down)
 	}
 }

@@ -50,10 +50,10 @@ func (p *Proxy) patienceWith(app *engine.App) time.Duration {
 // happens with access decided and the visit registered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
-	v.compared = v.at.compared(r)
+	v.compared = v.vhost.compared(r)
 	gate.AwaitBody(w, r)
 	if loadsPage(r) {
-		v.patience = p.patienceWith(&v.at.app)
+		v.patience = p.patienceWith(&v.vhost.app)
 	}
 	if r.Body != nil && r.Body != http.NoBody {
 		v.fields = gate.CountFields(r)
@@ -83,7 +83,7 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	v := pr.Out.Context().Value(visitKey{}).(*visit)
 	out := pr.Out
 	out.URL.Scheme = "http"
-	out.URL.Host = poolOf(&v.at.app).String()
+	out.URL.Host = poolOf(&v.vhost.app).String()
 	out.URL.User = nil
 	out.URL.RawQuery = pr.In.URL.RawQuery // the app's to parse, odd as it may be
 	out.Host = pr.In.Host
@@ -105,7 +105,7 @@ func (p *Proxy) identifyTo(out *http.Request, from, host string, v *visit) (own 
 		delete(out.Header, "Authorization") // what was let in by; strip would read it again
 	}
 	strip(out.Header)
-	if own = identityHeader(&v.at.app.Options); own != "" {
+	if own = identityHeader(&v.vhost.app.Options); own != "" {
 		stripIdentity(out.Header, own)
 	}
 	v.five = fiveOf(v)
@@ -163,26 +163,26 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 		delete(res.Header, "Content-Length")
 	}
 	if p.config.OnAnswered != nil {
-		p.config.OnAnswered(v.at.app.ID)
+		p.config.OnAnswered(v.vhost.app.ID)
 	}
-	p.cleanResponse(res.Header, v.at.host)
-	p.keepToHTTPS(res.Header, &v.at)
+	p.cleanResponse(res.Header, v.vhost.host)
+	p.keepToHTTPS(res.Header, &v.vhost)
 	if v.client {
 		dropCORS(res.Header)
 		readable(res.Header)
 	}
-	if v.id.ByBrowser() && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
+	if v.id.ByBrowser() && !v.vhost.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
 		keepApart(res.Header)
 	}
-	if (v.at.toPublic(res.Header) || v.at.leadsNowhere(r, res)) && p.config.OnHint != nil {
-		p.config.OnHint(v.at.app.ID)
+	if (v.vhost.toPublic(res.Header) || v.vhost.leadsNowhere(r, res)) && p.config.OnHint != nil {
+		p.config.OnHint(v.vhost.app.ID)
 	}
 	if v.compared != "" && p.config.OnCompared != nil {
-		p.config.OnCompared(v.at.app.ID, v.compared, res.StatusCode)
+		p.config.OnCompared(v.vhost.app.ID, v.compared, res.StatusCode)
 	}
 	if v.renew != "" {
 		setCookie(res.Header, p.cookies.session, v.renew, access.SessionLife)
-		p.markApp(res.Header, v.at.app.ID)
+		p.markApp(res.Header, v.vhost.app.ID)
 	}
 	return nil
 }
@@ -190,20 +190,20 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 // leadsNowhere says whether an app redirects to the https:// address it was asked at, as
 // those do that want HTTPS and do not know that they are reached by it. Who sets a cookie
 // on the way may let its bearer in the next time.
-func (at *place) leadsNowhere(r *http.Request, res *http.Response) bool {
+func (vhost *virtualHost) leadsNowhere(r *http.Request, res *http.Response) bool {
 	to := res.Header["Location"]
 	return len(to) == 1 && res.StatusCode >= 300 && res.StatusCode < 400 && len(res.Header["Set-Cookie"]) == 0 &&
-		to[0] == at.origin+r.URL.RequestURI()
+		to[0] == vhost.origin+r.URL.RequestURI()
 }
 
 // compared says what of a visitor's request an app may compare with the address that it
 // believes to have; empty for nothing.
-func (at *place) compared(r *http.Request) agentapi.Compared {
+func (vhost *virtualHost) compared(r *http.Request) agentapi.Compared {
 	origin := r.Header["Origin"]
 	switch {
 	case len(r.Header["Upgrade"]) > 0: // what is left of it is to a WebSocket
 		return agentapi.ComparedWebSocket
-	case len(origin) != 1 || origin[0] != at.origin:
+	case len(origin) != 1 || origin[0] != vhost.origin:
 		return ""
 	}
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
@@ -226,8 +226,8 @@ func (w *interim) WriteHeader(status int) {
 	h := w.Header()
 	w.visit.note.answered(status)
 	if status < 200 {
-		w.p.cleanResponse(h, w.visit.at.host)
-		w.visit.at.toPublic(h) // 103 has links
+		w.p.cleanResponse(h, w.visit.vhost.host)
+		w.visit.vhost.toPublic(h) // 103 has links
 	} else if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // an app that says nothing of its type is not guessed at
 	}
@@ -260,7 +260,7 @@ func (b *bufferPool) Get() []byte {
 func (b *bufferPool) Put(buf []byte) { b.pool.Put((*[copyBuffer]byte)(buf)) }
 
 func fiveOf(v *visit) five {
-	return five{clean(v.id.AccountID), clean(v.decision.Email), clean(v.at.root.Name), clean(v.at.app.Label), clean(string(v.decision.Role))}
+	return five{clean(v.id.AccountID), clean(v.decision.Email), clean(v.vhost.root.Name), clean(v.vhost.app.Label), clean(string(v.decision.Role))}
 }
 
 // modifyReverse is modifyResponse where a ReverseProxy reads the body and keeps to

@@ -161,10 +161,10 @@ func FuzzToPublic(f *testing.F) {
 	}
 	const public = "https://notes.maya.test"
 	f.Fuzz(func(t *testing.T, value string) {
-		at := &place{app: engine.App{Port: 3000}, host: "notes.maya.test", origin: public}
+		vhost := &virtualHost{app: engine.App{Port: 3000}, host: "notes.maya.test", origin: public}
 		for _, n := range naming {
 			n.in(value, func(address string) string {
-				to, _ := at.public(address)
+				to, _ := vhost.public(address)
 				if to == address {
 					return to
 				}
@@ -187,9 +187,9 @@ func FuzzToPublic(f *testing.F) {
 
 // Most answers name no address, and to look for one costs them nothing.
 func TestToPublicOfMostAnswersIsFree(t *testing.T) {
-	at := &place{app: engine.App{Port: 3000}, host: "notes.maya.test", origin: "https://notes.maya.test"}
+	vhost := &virtualHost{app: engine.App{Port: 3000}, host: "notes.maya.test", origin: "https://notes.maya.test"}
 	h := http.Header{"Content-Type": {"text/html"}, "Content-Length": {"5"}, "Etag": {"x"}}
-	if n := testing.AllocsPerRun(100, func() { at.toPublic(h) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { vhost.toPublic(h) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -22,15 +22,15 @@ const hstsAfter = 30 * 24 * time.Hour
 // keepToHTTPS tells browsers to open a host by HTTPS only, where its certificate is one
 // that they all trust and its port is HTTPS's own. What the app says of it itself, and
 // the owner of the app, comes first.
-func (p *Proxy) keepToHTTPS(h http.Header, at *place) {
-	if p.config.Local || p.config.Public == nil || at.app.Options.NoHSTS || at.shown() != at.host ||
-		at.host == "localhost" || strings.HasSuffix(at.host, ".localhost") {
+func (p *Proxy) keepToHTTPS(h http.Header, vhost *virtualHost) {
+	if p.config.Local || p.config.Public == nil || vhost.app.Options.NoHSTS || vhost.shown() != vhost.host ||
+		vhost.host == "localhost" || strings.HasSuffix(vhost.host, ".localhost") {
 		return
 	}
 	if _, own := h[headerHSTS]; own {
 		return
 	}
-	switch since, is := p.config.Public(at.host); {
+	switch since, is := p.config.Public(vhost.host); {
 	case !is:
 	case p.now().Sub(since) < hstsAfter:
 		h[headerHSTS] = hstsAtFirst[:1:1]

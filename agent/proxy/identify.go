@@ -13,11 +13,11 @@ import (
 // identify finds out who asks; whom it does not know it answers by having them
 // sign in. renew is a session cookie's value that is to be set again. h is the
 // header of the answer.
-func (p *Proxy) identify(h http.Header, r *http.Request, at *place) (id access.Identity, renew string, a *answer) {
+func (p *Proxy) identify(h http.Header, r *http.Request, vhost *virtualHost) (id access.Identity, renew string, a *answer) {
 	if p.config.Bearer != nil {
 		id, present, err := p.config.Bearer.Authenticate(r)
 		if err != nil {
-			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
+			p.log.Debug("an access token was refused", "app", vhost.app.Name, "err", err)
 			return access.Identity{}, "", invalidToken()
 		}
 		if present {
@@ -25,17 +25,17 @@ func (p *Proxy) identify(h http.Header, r *http.Request, at *place) (id access.I
 		}
 	}
 	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, renewed, ok := p.config.Access.Session(cookie, at.app.ID); ok {
+		if id, renewed, ok := p.config.Access.Session(cookie, vhost.app.ID); ok {
 			if !renewed {
 				cookie = ""
 			}
 			return id, cookie, nil
 		}
 	}
-	if id, present, a := p.byPassword(r, *at); present {
+	if id, present, a := p.byPassword(r, *vhost); present {
 		return id, "", a
 	}
-	return access.Identity{}, "", p.signIn(h, r, *at)
+	return access.Identity{}, "", p.signIn(h, r, *vhost)
 }
 
 const invalidTokenChallenge = `Bearer error="invalid_token"`
@@ -56,13 +56,13 @@ func invalidToken() *answer {
 // signIn sends a browser that loads a page to sign in and tells anything else.
 // What was sent by a form is not sent again: the visitor comes back to the page
 // the form was on.
-func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
+func (p *Proxy) signIn(h http.Header, r *http.Request, vhost virtualHost) *answer {
 	if navigation(r) {
 		back := r.URL.RequestURI()
 		if !reads(r) {
-			back = cameFrom(r, at.origin)
+			back = cameFrom(r, vhost.origin)
 		}
-		return p.bounce(h, r, at, safeReturn(back), 0)
+		return p.bounce(h, r, vhost, safeReturn(back), 0)
 	}
 	challenge := "Bearer"
 	if slices.ContainsFunc(r.Header["Authorization"], bearsToken) {
@@ -70,26 +70,26 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
 	}
 	return &answer{
 		Status: http.StatusUnauthorized,
-		header: http.Header{"Www-Authenticate": p.challenges(r, at, challenge)},
-		json:   sentence{"Sign in first: open " + at.origin + "/ in a browser."},
+		header: http.Header{"Www-Authenticate": p.challenges(r, vhost, challenge)},
+		json:   sentence{"Sign in first: open " + vhost.origin + "/ in a browser."},
 	}
 }
 
 // denied answers a visitor who is known but may not.
-func (p *Proxy) denied(h http.Header, r *http.Request, at place, id access.Identity, d access.Decision) *answer {
+func (p *Proxy) denied(h http.Header, r *http.Request, vhost virtualHost, id access.Identity, d access.Decision) *answer {
 	switch d.Reason {
 	case access.ReasonSessionOver:
-		return p.signIn(h, r, at)
+		return p.signIn(h, r, vhost)
 	case access.ReasonGrant: // revoked since the token was looked at
 		return invalidToken()
 	case access.ReasonPassword: // the same of a password
-		return p.wrongPassword(r, at)
+		return p.wrongPassword(r, vhost)
 	case access.ReasonDark: // closed while the request was on its way here
-		return p.dark(at.host)
+		return p.dark(vhost.host)
 	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
-		return stale(at)
+		return stale(vhost)
 	default:
-		p.happened(agentapi.ActivityTurnedAway, at, id)
-		return p.noAccess(at, id.Email, d.Reason)
+		p.happened(agentapi.ActivityTurnedAway, vhost, id)
+		return p.noAccess(vhost, id.Email, d.Reason)
 	}
 }

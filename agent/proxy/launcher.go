@@ -16,29 +16,29 @@ import (
 )
 
 // serveLauncher answers the root host: the apps this visitor may open.
-func (p *Proxy) serveLauncher(h http.Header, r *http.Request, at place) *answer {
+func (p *Proxy) serveLauncher(h http.Header, r *http.Request, vhost virtualHost) *answer {
 	if r.URL.Path != "/" {
 		return nothingHere()
 	}
 	if !reads(r) {
 		return wrongMethod(r, "GET, HEAD")
 	}
-	id, renew, a := p.identify(h, r, &at)
+	id, renew, a := p.identify(h, r, &vhost)
 	if a != nil {
 		return a
 	}
-	if id.ByBrowser() && fetchedElsewhere(r, at.origin, false) {
+	if id.ByBrowser() && fetchedElsewhere(r, vhost.origin, false) {
 		return foreign()
 	}
 	d := p.config.Access.Decide(id, "")
 	if !d.Allowed {
-		return p.denied(h, r, at, id, d)
+		return p.denied(h, r, vhost, id, d)
 	}
 	gate.ConnOf(r).LetIn(h)
 	if renew != "" {
 		setCookie(h, p.cookies.session, renew, access.SessionLife)
 	}
-	return p.launcher(at, id, d, p.opens(id))
+	return p.launcher(vhost, id, d, p.opens(id))
 }
 
 // opens are the live apps that somebody may open.
@@ -55,13 +55,13 @@ func (p *Proxy) opens(id access.Identity) (may []engine.App) {
 }
 
 // launcher lists what a visitor may open; the owner's are all that are live.
-func (p *Proxy) launcher(at place, id access.Identity, d access.Decision, apps []engine.App) *answer {
+func (p *Proxy) launcher(vhost virtualHost, id access.Identity, d access.Decision, apps []engine.App) *answer {
 	a := &answer{
-		Status: http.StatusOK, Launcher: true, Host: at.shown(), Title: words.Of("%s", at.shown()), Email: d.Email,
+		Status: http.StatusOK, Launcher: true, Host: vhost.shown(), Title: words.Of("%s", vhost.shown()), Email: d.Email,
 		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,
 	}
 	if a.Auth != "" && len(apps) > 0 {
-		a.More = a.Auth + controlapi.PathPasswordPages + "?" + url.Values{controlapi.ParamComputer: {at.root.Name}}.Encode()
+		a.More = a.Auth + controlapi.PathPasswordPages + "?" + url.Values{controlapi.ParamComputer: {vhost.root.Name}}.Encode()
 		a.MoreText = words.Of("App passwords")
 	}
 	if owner, known := p.config.Access.Owner(); known && !a.Owner && len(apps) > 0 {
@@ -77,8 +77,8 @@ func (p *Proxy) launcher(at place, id access.Identity, d access.Decision, apps [
 		a.Text = one(words.Counted(len(apps), "%d app is published here. Others see only what you share with them.", "%d apps are published here. Others see only what you share with them."))
 	case len(apps) == 0:
 		a.Fine = one(words.Of("If you were invited under another address, sign out and use that one."))
-		if a.Ask, a.Short = p.asks(at, access.ReasonNotGiven), at.root.Name; a.Ask != nil {
-			a.Fine = append(one(words.Of("%[1]s sees %[2]s, nothing else.", at.root.Name, d.Email)), a.Fine...)
+		if a.Ask, a.Short = p.asks(vhost, access.ReasonNotGiven), vhost.root.Name; a.Ask != nil {
+			a.Fine = append(one(words.Of("%[1]s sees %[2]s, nothing else.", vhost.root.Name, d.Email)), a.Fine...)
 		}
 	default:
 		a.Text = one(words.Counted(len(apps), "%d app is shared with you here.", "%d apps are shared with you here."))
@@ -86,7 +86,7 @@ func (p *Proxy) launcher(at place, id access.Identity, d access.Decision, apps [
 	}
 	for _, app := range apps {
 		first, _ := utf8.DecodeRuneInString(strings.TrimSpace(app.Label))
-		origin := originOf(app.Name, at.root)
+		origin := originOf(app.Name, vhost.root)
 		row := launcherRow{
 			Label: app.Label, Letter: string(unicode.ToUpper(first)),
 			Host: strings.TrimPrefix(origin, "https://"), URL: origin + "/", Paused: app.Paused,

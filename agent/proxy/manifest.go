@@ -34,16 +34,16 @@ type webIcon struct {
 }
 
 // manifest is the web app manifest of the launcher; apps have their own.
-func manifest(r *http.Request, at place) *answer {
+func manifest(r *http.Request, vhost virtualHost) *answer {
 	switch {
-	case at.app.ID != "":
+	case vhost.app.ID != "":
 		return nothingHere()
 	case !reads(r):
 		return wrongMethod(r, "GET, HEAD")
 	}
 	return &answer{send: func(w http.ResponseWriter, _ *http.Request) {
 		raw, err := json.Marshal(webManifest{
-			ID: "/", Name: at.host, ShortName: at.root.Name, StartURL: "/", Scope: "/", Display: "standalone",
+			ID: "/", Name: vhost.host, ShortName: vhost.root.Name, StartURL: "/", Scope: "/", Display: "standalone",
 			ThemeColour: pageColour, BackgroundColour: pageColour,
 			Icons: []webIcon{
 				{pathIcon192, "192x192", "image/png", "any"},

@@ -12,19 +12,19 @@ import (
 // nobody wants to know about.
 type note struct {
 	requests.Visit
-	log  *requests.Log
-	now  func() time.Time
-	told bool
+	log    *requests.Log
+	now    func() time.Time
+	logged bool
 }
 
-// noting begins a note; at.app is the app that was asked for.
-func (p *Proxy) noting(r *http.Request, at *place) *note {
+// noting begins a note; vhost.app is the app that was asked for.
+func (p *Proxy) noting(r *http.Request, vhost *virtualHost) *note {
 	if !p.config.Requests.On() {
 		return nil
 	}
 	n := notes.Get().(*note)
 	*n = note{
-		Visit: requests.Visit{App: at.app.ID, At: p.now(), Method: r.Method, Target: r.RequestURI},
+		Visit: requests.Visit{App: vhost.app.ID, At: p.now(), Method: r.Method, Target: r.RequestURI},
 		log:   p.config.Requests, now: p.now,
 	}
 	return n
@@ -75,10 +75,10 @@ func (n *note) opened() {
 // end hands the note over once. a is the answer of ours that the visitor gets; nil
 // where the app has answered, or nobody did.
 func (n *note) end(a *answer) {
-	if n.told {
+	if n.logged {
 		return
 	}
-	n.told = true
+	n.logged = true
 	if a != nil {
 		n.Status = a.Status
 	}

@@ -41,7 +41,7 @@ func stripIdentity(h http.Header, own string) {
 // been stripped. own is identityHeader of them; from and host are what the visitor's
 // request had.
 func applyOptions(out *http.Request, from, host string, v *visit, own string) {
-	o := &v.at.app.Options
+	o := &v.vhost.app.Options
 	if own != "" {
 		value := v.decision.Email
 		if o.IdentityValue == agentapi.IdentityID {
@@ -58,5 +58,5 @@ func applyOptions(out *http.Request, from, host string, v *visit, own string) {
 		out.Header[headerForwardedProto] = []string{"https"}
 		out.Header[headerForwardedHost] = []string{host}
 	}
-	v.at.toOwn(out)
+	v.vhost.toOwn(out)
 }

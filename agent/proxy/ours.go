@@ -13,19 +13,19 @@ import (
 )
 
 // serveOurs answers the paths of ours on an app's host or the launcher's.
-func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, at place) *answer {
+func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, vhost virtualHost) *answer {
 	h := w.Header()
 	switch r.URL.Path {
 	case controlapi.CallbackPath:
-		return p.callback(h, r, at)
+		return p.callback(h, r, vhost)
 	case pathOpen:
-		return p.redeemLink(h, r, at)
+		return p.redeemLink(h, r, vhost)
 	case pathMe:
-		return p.me(h, r, at)
+		return p.me(h, r, vhost)
 	case pathSignOut:
-		return p.signOut(w, r, at)
+		return p.signOut(w, r, vhost)
 	case pathManifest:
-		return manifest(r, at)
+		return manifest(r, vhost)
 	case pathVisit:
 		return p.visited(r)
 	default:
@@ -34,15 +34,15 @@ func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, at place) *ans
 }
 
 // redeemLink takes the owner's one-time link.
-func (p *Proxy) redeemLink(h http.Header, r *http.Request, at place) *answer {
+func (p *Proxy) redeemLink(h http.Header, r *http.Request, vhost virtualHost) *answer {
 	if r.Method != http.MethodGet {
 		return wrongMethod(r, http.MethodGet)
 	}
-	owner, err := p.config.Access.RedeemLink(r.URL.Query().Get("token"), at.app.ID)
+	owner, err := p.config.Access.RedeemLink(r.URL.Query().Get("token"), vhost.app.ID)
 	if err != nil {
-		return badLink(at, err)
+		return badLink(vhost, err)
 	}
-	return p.welcome(h, r, at, owner.AccountID, owner.Epoch, "/")
+	return p.welcome(h, r, vhost, owner.AccountID, owner.Epoch, "/")
 }
 
 // visitor is the body of GET /.porchlight/me: who this browser is signed in as.
@@ -64,43 +64,43 @@ func elsewhere(r *http.Request, origin string) bool {
 	return len(values) > 1 || len(values) == 1 && values[0] != origin
 }
 
-func (p *Proxy) me(h http.Header, r *http.Request, at place) *answer {
+func (p *Proxy) me(h http.Header, r *http.Request, vhost virtualHost) *answer {
 	if !reads(r) {
 		return wrongMethod(r, "GET, HEAD")
 	}
-	id, _, a := p.identify(h, r, &at)
+	id, _, a := p.identify(h, r, &vhost)
 	if a != nil {
 		return a
 	}
-	if id.ByBrowser() && elsewhere(r, at.origin) {
+	if id.ByBrowser() && elsewhere(r, vhost.origin) {
 		return foreign()
 	}
-	d := p.config.Access.Decide(id, at.app.ID)
+	d := p.config.Access.Decide(id, vhost.app.ID)
 	if !d.Allowed {
-		return p.denied(h, r, at, id, d)
+		return p.denied(h, r, vhost, id, d)
 	}
 	gate.ConnOf(r).LetIn(h)
 	return &answer{Status: http.StatusOK, json: visitor{
-		AccountID: id.AccountID, Email: d.Email, Role: d.Role, App: at.app.Label, Name: at.root.Name,
+		AccountID: id.AccountID, Email: d.Email, Role: d.Role, App: vhost.app.Label, Name: vhost.root.Name,
 	}}
 }
 
 // signOut ends the browser's session on this host, by POST; GET shows a page
 // with the button, so that an app can link here. The form field "again" goes
 // straight back to signing in.
-func (p *Proxy) signOut(w http.ResponseWriter, r *http.Request, at place) *answer {
+func (p *Proxy) signOut(w http.ResponseWriter, r *http.Request, vhost virtualHost) *answer {
 	switch {
 	case reads(r):
-		return askSignOut(at)
+		return askSignOut(vhost)
 	case r.Method != http.MethodPost:
 		return wrongMethod(r, "GET, HEAD, POST")
-	case foreignOrigin(r, at.origin, false):
+	case foreignOrigin(r, vhost.origin, false):
 		return foreign()
 	}
 	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, _, ok := p.config.Access.Session(cookie, at.app.ID); ok {
+		if id, _, ok := p.config.Access.Session(cookie, vhost.app.ID); ok {
 			if _, err := p.config.Access.SignOut(id.SessionKey); err != nil {
-				p.log.Error("signing out", "app", at.app.Name, "err", err)
+				p.log.Error("signing out", "app", vhost.app.Name, "err", err)
 				return refuse(http.StatusInternalServerError, words.Of("This computer could not end the session. Its disk may be full."))
 			}
 		}
@@ -108,9 +108,9 @@ func (p *Proxy) signOut(w http.ResponseWriter, r *http.Request, at place) *answe
 	setCookie(w.Header(), p.cookies.session, "", 0)
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<10)
 	if r.PostFormValue("again") != "" {
-		return redirect(at.origin + "/")
+		return redirect(vhost.origin + "/")
 	}
-	return p.signedOut(r, at)
+	return p.signedOut(r, vhost)
 }
 
 // OpenLink makes a link that signs the owner in at one app, or at the launcher

@@ -87,10 +87,10 @@ func (p *Proxy) dark(host string) *answer {
 }
 
 // paused answers those who may open an app that the owner has paused.
-func paused(at place) *answer {
+func paused(vhost virtualHost) *answer {
 	return &answer{
-		Status: http.StatusServiceUnavailable, Host: at.shown(),
-		Title: words.Of("%s is paused", at.app.Label),
+		Status: http.StatusServiceUnavailable, Host: vhost.shown(),
+		Title: words.Of("%s is paused", vhost.app.Label),
 		Text:  one(words.Of("The owner has paused this app. It keeps its address, and you keep your access for when it opens again.")),
 		Link:  "/", LinkText: words.Of("Try again"),
 	}
@@ -121,9 +121,9 @@ func foreign() *answer {
 }
 
 // noRoom is 503: there is too much open at once.
-func noRoom(at place, why full) *answer {
+func noRoom(vhost virtualHost, why full) *answer {
 	a := &answer{
-		Status: http.StatusServiceUnavailable, Host: at.shown(),
+		Status: http.StatusServiceUnavailable, Host: vhost.shown(),
 		Title: words.Of("Too much is open at once"),
 		Link:  "/", LinkText: words.Of("Try again"),
 		header: http.Header{"Retry-After": {"5"}},
@@ -145,10 +145,10 @@ var retryAfter = [...]int{3, 5, 8, 13, 20, 30}
 // notAnswering is 502: the computer is on, the app is not. Loaded by a browser
 // it tries again by itself, slower each time; how often it did is kept in a
 // cookie, value, that dies soon after the last try.
-func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
+func (p *Proxy) notAnswering(r *http.Request, vhost virtualHost, value string) *answer {
 	a := &answer{
-		Status: http.StatusBadGateway, Host: at.shown(),
-		Title:  words.Of("%s isn’t answering", at.app.Label),
+		Status: http.StatusBadGateway, Host: vhost.shown(),
+		Title:  words.Of("%s isn’t answering", vhost.app.Label),
 		Text:   one(words.Of("The computer is on, but nothing listens behind this address. It may be starting.")),
 		Fine:   one(words.Of("Still nothing? Tell the person who shared it with you.")),
 		header: http.Header{"Retry-After": {"3"}},
@@ -171,14 +171,14 @@ func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 // try again by itself, which would only keep a struggling app busy.
 func tooSlow(r *http.Request, v *visit) *answer {
 	a := &answer{
-		Status: http.StatusGatewayTimeout, Host: v.at.shown(),
-		Title: words.Of("%s is taking too long", v.at.app.Label),
+		Status: http.StatusGatewayTimeout, Host: v.vhost.shown(),
+		Title: words.Of("%s is taking too long", v.vhost.app.Label),
 		Text:  one(words.Of("The app behind this address is on, but it did not answer in time. It may be busy or stuck.")),
 		Fine:  one(words.Of("Still nothing? Tell the person who shared it with you.")),
 		Link:  safeReturn(r.URL.RequestURI()), LinkText: words.Of("Try again"),
 	}
 	if v.decision.Role == controlapi.RoleOwner {
-		a.Fine = one(v.at.app.Options.WaitLonger(v.at.app.Name))
+		a.Fine = one(v.vhost.app.Options.WaitLonger(v.vhost.app.Name))
 	}
 	return a
 }
@@ -187,8 +187,8 @@ func tooSlow(r *http.Request, v *visit) *answer {
 // again, so the page does not load itself. What it said exactly is the owner's to know.
 func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 	a := &answer{
-		Status: http.StatusBadGateway, Host: v.at.shown(),
-		Title: words.Of("%s gave no answer that can be shown", v.at.app.Label),
+		Status: http.StatusBadGateway, Host: v.vhost.shown(),
+		Title: words.Of("%s gave no answer that can be shown", v.vhost.app.Label),
 		Text:  one(words.Of("The app behind this address answered something that is not HTTP: %s.", words.Sentence{Key: why.Reason})),
 		Fine:  one(words.Of("Tell the person who shared it with you.")),
 		Link:  safeReturn(r.URL.RequestURI()), LinkText: words.Of("Try again"),
@@ -202,54 +202,54 @@ func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 
 // stale is 503: the control plane has not said for too long, or not since this
 // visitor signed in, who may open what.
-func stale(at place) *answer {
+func stale(vhost virtualHost) *answer {
 	return &answer{
-		Status: http.StatusServiceUnavailable, Host: at.shown(),
+		Status: http.StatusServiceUnavailable, Host: vhost.shown(),
 		Title: words.Of("Can’t check who you are"), Text: one(words.Of("This computer has not heard from its sign-in service lately, so it can’t tell who may come in. It keeps trying.")),
 		Link: "/", LinkText: words.Of("Try again"),
 	}
 }
 
 // cannotSignIn is why nobody can sign in at the moment.
-func cannotSignIn(status int, at place, text words.Sentence) *answer {
+func cannotSignIn(status int, vhost virtualHost, text words.Sentence) *answer {
 	return &answer{
-		Status: status, Host: at.shown(),
+		Status: status, Host: vhost.shown(),
 		Title: words.Of("Can’t sign you in right now"), Text: one(text),
 		Link: "/", LinkText: words.Of("Try again"),
 	}
 }
 
 // notConnected is 503: there is no control plane to sign in at.
-func notConnected(at place) *answer {
-	return cannotSignIn(http.StatusServiceUnavailable, at, words.Of("This computer is not connected to a sign-in service."))
+func notConnected(vhost virtualHost) *answer {
+	return cannotSignIn(http.StatusServiceUnavailable, vhost, words.Of("This computer is not connected to a sign-in service."))
 }
 
 // unreachable is 503: the control plane did not answer while signing in.
-func unreachable(at place) *answer {
-	a := cannotSignIn(http.StatusServiceUnavailable, at,
+func unreachable(vhost virtualHost) *answer {
+	a := cannotSignIn(http.StatusServiceUnavailable, vhost,
 		words.Of("This computer can’t reach the sign-in service. Whoever is signed in already stays so."))
 	a.header = http.Header{"Retry-After": {"5"}}
 	return a
 }
 
 // tooManyWrong is 429: many wrong codes came from this visitor's network.
-func tooManyWrong(at place) *answer {
-	a := cannotSignIn(http.StatusTooManyRequests, at,
+func tooManyWrong(vhost virtualHost) *answer {
+	a := cannotSignIn(http.StatusTooManyRequests, vhost,
 		words.Of("Many sign-ins from your network failed. Wait a little, then open the app again."))
 	a.header = http.Header{"Retry-After": {"5"}}
 	return a
 }
 
-func signInFailed(at place, text words.Sentence) *answer {
+func signInFailed(vhost virtualHost, text words.Sentence) *answer {
 	return &answer{
-		Status: http.StatusBadRequest, Host: at.shown(), Title: words.Of("You are not signed in"), Text: one(text),
+		Status: http.StatusBadRequest, Host: vhost.shown(), Title: words.Of("You are not signed in"), Text: one(text),
 		Link: "/", LinkText: words.Of("Sign in"),
 	}
 }
 
-func badLink(at place, err error) *answer {
+func badLink(vhost virtualHost, err error) *answer {
 	a := &answer{
-		Status: http.StatusForbidden, Host: at.shown(), Title: words.Of("This link is over"),
+		Status: http.StatusForbidden, Host: vhost.shown(), Title: words.Of("This link is over"),
 		Text: one(words.Of("A link from the menu bar works once and for a minute. Choose Open there again, or sign in.")),
 		Link: "/", LinkText: words.Of("Sign in"),
 	}
@@ -260,18 +260,18 @@ func badLink(at place, err error) *answer {
 	return a
 }
 
-func askSignOut(at place) *answer {
+func askSignOut(vhost virtualHost) *answer {
 	return &answer{
-		Status: http.StatusOK, Host: at.shown(), Title: words.Of("Sign out?"),
-		Text:    one(words.Of("This browser will have to sign in again to open %s.", at.shown())),
+		Status: http.StatusOK, Host: vhost.shown(), Title: words.Of("Sign out?"),
+		Text:    one(words.Of("This browser will have to sign in again to open %s.", vhost.shown())),
 		SignOut: pathSignOut, Button: words.Of("Sign out"), Link: "/", LinkText: words.Of("Stay signed in"),
 	}
 }
 
-func (p *Proxy) signedOut(r *http.Request, at place) *answer {
+func (p *Proxy) signedOut(r *http.Request, vhost virtualHost) *answer {
 	a := &answer{
-		Status: http.StatusOK, Host: at.shown(), Title: words.Of("You are signed out"),
-		Text: one(words.Of("This browser is signed out of %s.", at.shown())),
+		Status: http.StatusOK, Host: vhost.shown(), Title: words.Of("You are signed out"),
+		Text: one(words.Of("This browser is signed out of %s.", vhost.shown())),
 		Link: "/", LinkText: words.Of("Sign in"),
 	}
 	if !wantsPage(r) {

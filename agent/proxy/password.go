@@ -20,46 +20,46 @@ import (
 
 // byPassword finds out who asks by an app password. present is false for a request
 // without one.
-func (p *Proxy) byPassword(r *http.Request, at place) (id access.Identity, present bool, a *answer) {
+func (p *Proxy) byPassword(r *http.Request, vhost virtualHost) (id access.Identity, present bool, a *answer) {
 	values := r.Header["Authorization"]
 	if len(values) == 0 {
 		return access.Identity{}, false, nil
 	}
-	id, present, err := p.config.Access.Password(values, at.app.ID)
+	id, present, err := p.config.Access.Password(values, vhost.app.ID)
 	if err == nil {
 		return id, present, nil
 	}
 	if p.config.Access.Snapshot().Version == "" {
-		return access.Identity{}, true, stale(at) // it is not known yet which there are
+		return access.Identity{}, true, stale(vhost) // it is not known yet which there are
 	}
-	p.happened(agentapi.ActivityPasswordRefused, at, access.Identity{})
+	p.happened(agentapi.ActivityPasswordRefused, vhost, access.Identity{})
 	if wait := p.guesses.Take(p.now(), networkOf(r.RemoteAddr)); wait > 0 {
 		return access.Identity{}, true, tooManyGuesses(wait)
 	}
-	p.log.Debug("an app password was refused", "app", at.app.Name, "err", err)
-	return access.Identity{}, true, p.wrongPassword(r, at)
+	p.log.Debug("an app password was refused", "app", vhost.app.Name, "err", err)
+	return access.Identity{}, true, p.wrongPassword(r, vhost)
 }
 
 // happened has the activity count an attempt that was refused.
-func (p *Proxy) happened(kind string, at place, who access.Identity) {
-	p.config.Activity.Add(agentapi.Activity{Kind: kind, Email: who.Email, AccountID: who.AccountID, App: at.app.Label, Name: at.app.Name})
+func (p *Proxy) happened(kind string, vhost virtualHost, who access.Identity) {
+	p.config.Activity.Add(agentapi.Activity{Kind: kind, Email: who.Email, AccountID: who.AccountID, App: vhost.app.Label, Name: vhost.app.Name})
 }
 
 // wrongPassword answers an app password that is worth nothing here.
-func (p *Proxy) wrongPassword(r *http.Request, at place) *answer {
+func (p *Proxy) wrongPassword(r *http.Request, vhost virtualHost) *answer {
 	a := refuse(http.StatusUnauthorized, words.Of("This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked."))
-	a.header = http.Header{"Www-Authenticate": p.challenges(r, at, "Bearer")}
+	a.header = http.Header{"Www-Authenticate": p.challenges(r, vhost, "Bearer")}
 	return a
 }
 
 // challenges are the ways to say who one is. Basic is named only where a program could
 // have a password, and to no browser, which would ask its user for one: every browser
 // of today sends some Sec-Fetch field with every request to an https address.
-func (p *Proxy) challenges(r *http.Request, at place, bearer string) []string {
-	if !p.config.Access.HasPasswords(at.app.ID) || sentByBrowser(r) {
+func (p *Proxy) challenges(r *http.Request, vhost virtualHost, bearer string) []string {
+	if !p.config.Access.HasPasswords(vhost.app.ID) || sentByBrowser(r) {
 		return []string{bearer}
 	}
-	return []string{`Basic realm="` + at.host + `", charset="UTF-8"`, bearer}
+	return []string{`Basic realm="` + vhost.host + `", charset="UTF-8"`, bearer}
 }
 
 // sentByBrowser says whether a request has one of the fields that a browser adds, which

@@ -76,7 +76,7 @@ type Config struct {
 	// Welcomes says whether whoever listens on an app's port now may be sent what
 	// visitors send. It is asked once a new connection to it stands and before a
 	// byte goes out; nil: anybody may.
-	Welcomes func(name string, at upstream.Target, peer agentapi.Listener) bool
+	Welcomes func(name string, target upstream.Target, peer agentapi.Listener) bool
 	// ShowedKey says whether an app whose key is pinned may show this one, which is not
 	// App.Key; nil: it may not.
 	ShowedKey func(ctx context.Context, name, key string) bool

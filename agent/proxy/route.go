@@ -30,42 +30,42 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	if a := p.checked(r, host); a != nil {
 		return a
 	}
-	at, a := p.find(r, host)
+	vhost, a := p.find(r, host)
 	if a != nil {
 		return a
 	}
 	h := w.Header()
-	if !at.launcher() {
-		r.Host = strings.TrimPrefix(at.origin, "https://") // however it was spelt
-		p.clearFormer(h, r, &at.app)
+	if !vhost.launcher() {
+		r.Host = strings.TrimPrefix(vhost.origin, "https://") // however it was spelt
+		p.clearFormer(h, r, &vhost.app)
 	}
 	switch {
 	case isOurs(r.URL.Path):
-		a = p.serveOurs(w, r, at)
-	case at.launcher():
-		a = p.serveLauncher(h, r, at)
+		a = p.serveOurs(w, r, vhost)
+	case vhost.launcher():
+		a = p.serveLauncher(h, r, vhost)
 	default:
-		a = p.ask(w, r, &at)
+		a = p.ask(w, r, &vhost)
 	}
 	if a != nil {
-		p.keepToHTTPS(h, &at)
+		p.keepToHTTPS(h, &vhost)
 	}
 	return a
 }
 
 // ask has an app answer somebody who is let in, and notes for the owner what was
 // asked and how it went.
-func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, at *place) (a *answer) {
-	n := p.noting(r, at)
+func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, vhost *virtualHost) (a *answer) {
+	n := p.noting(r, vhost)
 	defer func() { n.done(a) }() // also of a visit that is cut off
-	id, renew, a := p.identify(w.Header(), r, at)
+	id, renew, a := p.identify(w.Header(), r, vhost)
 	if a != nil {
 		return a
 	}
 	n.by(id.Email)
 	for {
 		// Where access ended while it was looked at, look again, for what to say.
-		if a, again := p.toApp(w, r, at, id, renew, n); !again {
+		if a, again := p.toApp(w, r, vhost, id, renew, n); !again {
 			return a
 		}
 	}
@@ -74,7 +74,7 @@ func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, at *place) (a *answe
 // checkHead judges the request by itself, whatever address it is for, and
 // answers what is the same at every address.
 func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
-	if over, byCookie := gate.TooLarge(r); over {
+	if cancelled, byCookie := gate.TooLarge(r); cancelled {
 		return "", tooManyFields(r, byCookie)
 	}
 	host, ok := gate.Hostname(r)
@@ -100,43 +100,43 @@ func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
 }
 
 // find says what stands at a host: the launcher or a live app.
-func (p *Proxy) find(r *http.Request, host string) (place, *answer) {
+func (p *Proxy) find(r *http.Request, host string) (virtualHost, *answer) {
 	root := p.config.Root()
 	if !samePort(r.Host, root.Host) {
-		return place{}, misdirected()
+		return virtualHost{}, misdirected()
 	}
 	name, ok := labelOf(host, root)
 	switch {
 	case ok && name == "":
-		return place{root: root, host: host, origin: originOf("", root)}, nil
+		return virtualHost{root: root, host: host, origin: originOf("", root)}, nil
 	case ok && name == controlapi.Portal:
 		home := http.RedirectHandler(originOf("", root)+"/", http.StatusPermanentRedirect)
-		return place{}, &answer{send: home.ServeHTTP}
+		return virtualHost{}, &answer{send: home.ServeHTTP}
 	}
 	app, live := p.lookup(name)
 	if !ok || !live {
-		return place{}, p.unpublished(host)
+		return virtualHost{}, p.unpublished(host)
 	}
-	return place{app: app, root: root, host: host, origin: originOf(name, root)}, nil
+	return virtualHost{app: app, root: root, host: host, origin: originOf(name, root)}, nil
 }
 
 // toApp registers the request, decides, and forwards it, in this order: what
 // changes after the decision finds the request registered and closes it. again is
 // true when access ended before anything was sent.
-func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id access.Identity, renew string, n *note) (a *answer, again bool) {
+func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, vhost *virtualHost, id access.Identity, renew string, n *note) (a *answer, again bool) {
 	v := newVisit(w, r)
-	v.at, v.id, v.renew, v.client, v.note = *at, id, renew, id.GrantID != "", n
-	v.decision = p.config.Access.EnterAs(&v.entry, id, at.app.ID, v)
-	defer v.leave()
+	v.vhost, v.id, v.renew, v.client, v.note = *vhost, id, renew, id.GrantID != "", n
+	v.decision = p.config.Access.EnterAs(&v.entry, id, vhost.app.ID, v)
+	defer v.unregister()
 	defer v.finish()
 	n.by(v.decision.Email)
 	webSocket, a := p.mayOpen(w.Header(), r, v)
 	if a != nil {
 		return a, false
 	}
-	in := room{account: id.AccountID, app: at.app.ID, webSocket: webSocket}
+	in := room{account: id.AccountID, app: vhost.app.ID, webSocket: webSocket}
 	if why := p.rooms.enter(in); why != roomFree {
-		return noRoom(v.at, why), false
+		return noRoom(v.vhost, why), false
 	}
 	defer p.rooms.release(in)
 	if !v.begin() {
@@ -144,10 +144,10 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id acce
 	}
 	gate.Admit(w)
 	if id.PasswordID != "" && !v.on.Holds(id.PasswordID) {
-		v.on.Hold(id.PasswordID, p.config.Access.Rest(id, at.app.ID, v.on.Abort))
+		v.on.Hold(id.PasswordID, p.config.Access.Rest(id, vhost.app.ID, v.on.Abort))
 	}
 	p.config.Activity.Opened(activity.Visit{
-		Visited: store.Visited{AccountID: id.AccountID, AppID: v.at.app.ID, Email: v.decision.Email, Label: v.at.app.Label},
+		Visited: store.Visited{AccountID: id.AccountID, AppID: v.vhost.app.ID, Email: v.decision.Email, Label: v.vhost.app.Label},
 		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID,
 	})
 	p.forward(w, r, v)
@@ -157,21 +157,21 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at *place, id acce
 // mayOpen says whether a visit that is registered may open its app as that is now,
 // and whether it wants a WebSocket.
 func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket bool, a *answer) {
-	app, live := p.lookup(v.at.app.Name)
-	if !live || app.ID != v.at.app.ID {
-		return false, p.unpublished(v.at.host)
+	app, live := p.lookup(v.vhost.app.Name)
+	if !live || app.ID != v.vhost.app.ID {
+		return false, p.unpublished(v.vhost.host)
 	}
-	v.at.app = app
+	v.vhost.app = app
 	if !v.decision.Allowed {
-		return false, p.denied(h, r, v.at, v.id, v.decision)
+		return false, p.denied(h, r, v.vhost, v.id, v.decision)
 	}
 	v.on.LetIn(h)
 	if app.Paused {
-		return false, paused(v.at)
+		return false, paused(v.vhost)
 	}
 	webSocket = keepUpgrade(r.Header)
-	if v.id.ByBrowser() && !p.welcomeForeign(r, &v.at) &&
-		(foreignOrigin(r, v.at.origin, webSocket) || fetchedElsewhere(r, v.at.origin, webSocket)) {
+	if v.id.ByBrowser() && !p.welcomeForeign(r, &v.vhost) &&
+		(foreignOrigin(r, v.vhost.origin, webSocket) || fetchedElsewhere(r, v.vhost.origin, webSocket)) {
 		return false, foreign()
 	}
 	return webSocket, nil

@@ -18,7 +18,7 @@ import (
 //
 // What may be repeated (mayRepeat) goes out on a connection that was kept, and is sent
 // once more on a new one when that gave not a byte of an answer. Everything else is sent
-// once: on one that was kept where that is as good as new (appConns.take), else on a new
+// once: on one that was kept where that is as good as new (appConns.idle), else on a new
 // one. A body that is not here as a whole always goes on a new one, which carries nothing
 // else.
 type sending struct {
@@ -58,13 +58,13 @@ func (s *sending) exchange() (*appConn, *http.Response, error) {
 	*buf = appendHead((*buf)[:0], s.r, s.target, s.length, &s.v.five)
 	if s.length != 0 {
 		s.v.body = requestBody{ReadCloser: s.r.Body, visit: s.v, in: s.r}
-		if err := s.takeShort(buf); err != nil {
+		if err := s.addShortBody(buf); err != nil {
 			return nil, nil, err
 		}
 	}
-	kept := s.p.direct.of(poolOf(&s.v.at.app))
+	kept := s.p.direct.of(poolOf(&s.v.vhost.app))
 	for s.length == 0 {
-		idle := s.p.direct.take(kept, s.v.id.AccountID, s.again)
+		idle := s.p.direct.idle(kept, s.v.id.AccountID, s.again)
 		if idle == nil {
 			break
 		}
@@ -103,9 +103,9 @@ func (s *sending) mayFollow(conn *appConn) bool {
 	return s.sent == nil && hasBody(s.r.Method) && !s.nested
 }
 
-// takeShort adds a body that is short, and here already, to the head: both leave
+// addShortBody adds a body that is short, and here already, to the head: both leave
 // together, and nobody need read it while the answer is awaited.
-func (s *sending) takeShort(buf *[]byte) error {
+func (s *sending) addShortBody(buf *[]byte) error {
 	head, n := len(*buf), int(min(s.length, mostHead))
 	if n < 0 || head+n > mostHead || !gate.AtHand(s.r) {
 		return nil

@@ -84,10 +84,10 @@ func parseNonce(value string) (nonce []byte, back string, ok bool) {
 }
 
 // bounce sends a browser to the control plane to sign in and come back.
-func (p *Proxy) bounce(h http.Header, r *http.Request, at place, back string, restarts int) *answer {
+func (p *Proxy) bounce(h http.Header, r *http.Request, vhost virtualHost, back string, restarts int) *answer {
 	auth := strings.TrimRight(p.config.AuthURL(), "/")
 	if auth == "" {
-		return notConnected(at)
+		return notConnected(vhost)
 	}
 	nonce := make([]byte, 32)
 	rand.Read(nonce)
@@ -96,9 +96,9 @@ func (p *Proxy) bounce(h http.Header, r *http.Request, at place, back string, re
 	setCookie(h, p.cookies.nonce+state[:8], nonceCookie(nonce, back), nonceLife)
 	challenge := sha256.Sum256([]byte(p.verifier(nonce)))
 	query := url.Values{
-		controlapi.ParamComputer:            {at.root.Name},
-		controlapi.ParamApp:                 {at.app.ID},
-		controlapi.ParamRedirectURI:         {at.origin + controlapi.CallbackPath},
+		controlapi.ParamComputer:            {vhost.root.Name},
+		controlapi.ParamApp:                 {vhost.app.ID},
+		controlapi.ParamRedirectURI:         {vhost.origin + controlapi.CallbackPath},
 		controlapi.ParamState:               {state},
 		controlapi.ParamCodeChallenge:       {base64.RawURLEncoding.EncodeToString(challenge[:])},
 		controlapi.ParamCodeChallengeMethod: {"S256"},
@@ -122,14 +122,14 @@ func (p *Proxy) dropNonces(h http.Header, r *http.Request) {
 }
 
 // callback takes a browser back from the control plane.
-func (p *Proxy) callback(h http.Header, r *http.Request, at place) *answer {
+func (p *Proxy) callback(h http.Header, r *http.Request, vhost virtualHost) *answer {
 	if r.Method != http.MethodGet {
 		return wrongMethod(r, http.MethodGet)
 	}
 	query := r.URL.Query()
 	digest, restarts, ok := parseState(query.Get(controlapi.ParamState))
 	if !ok {
-		return signInFailed(at, words.Of("This page is only a step of signing in."))
+		return signInFailed(vhost, words.Of("This page is only a step of signing in."))
 	}
 	name := p.cookies.nonce + digest[:8]
 	value, _ := cookieValue(r.Header, name)
@@ -139,42 +139,42 @@ func (p *Proxy) callback(h http.Header, r *http.Request, at place) *answer {
 		ok = hmac.Equal([]byte(hex.EncodeToString(have[:])), []byte(digest))
 	}
 	if !ok {
-		return p.restart(h, r, at, "/", restarts, words.Of("The browser did not keep the cookie that signing in needs. Allow cookies for this address."))
+		return p.restart(h, r, vhost, "/", restarts, words.Of("The browser did not keep the cookie that signing in needs. Allow cookies for this address."))
 	}
 	setCookie(h, name, "", 0)
 	if query.Get("error") != "" || query.Get(controlapi.ParamCode) == "" {
-		return signInFailed(at, words.Of("Signing in was not finished."))
+		return signInFailed(vhost, words.Of("Signing in was not finished."))
 	}
 	from := networkOf(r.RemoteAddr)
 	if p.wrong.Take(p.now(), from) > 0 {
-		return tooManyWrong(at)
+		return tooManyWrong(vhost)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), redeemTimeout)
 	defer cancel()
 	visitor, err := p.config.Redeem(ctx, controlapi.Redeem{
 		Code:         query.Get(controlapi.ParamCode),
 		CodeVerifier: p.verifier(nonce),
-		RedirectURI:  at.origin + controlapi.CallbackPath,
+		RedirectURI:  vhost.origin + controlapi.CallbackPath,
 	})
 	if !wrongCode(err) && r.Context().Err() == nil { // a visitor who did not wait has cost the request all the same
 		p.wrong.GiveBack(from)
 	}
 	if err != nil {
-		return p.redeemFailed(h, r, at, back, restarts, err)
+		return p.redeemFailed(h, r, vhost, back, restarts, err)
 	}
-	if visitor.AppID != at.app.ID || visitor.AccountID == "" {
-		p.log.Warn("a sign-in for another app was brought here", "app", at.app.Name)
-		return signInFailed(at, words.Of("That sign-in was for another address."))
+	if visitor.AppID != vhost.app.ID || visitor.AccountID == "" {
+		p.log.Warn("a sign-in for another app was brought here", "app", vhost.app.Name)
+		return signInFailed(vhost, words.Of("That sign-in was for another address."))
 	}
-	return p.welcome(h, r, at, visitor.AccountID, visitor.Epoch, back)
+	return p.welcome(h, r, vhost, visitor.AccountID, visitor.Epoch, back)
 }
 
 // restart begins a sign-in again, but not for ever.
-func (p *Proxy) restart(h http.Header, r *http.Request, at place, back string, restarts int, trouble words.Sentence) *answer {
+func (p *Proxy) restart(h http.Header, r *http.Request, vhost virtualHost, back string, restarts int, trouble words.Sentence) *answer {
 	if restarts >= maxRestarts {
-		return signInFailed(at, trouble)
+		return signInFailed(vhost, trouble)
 	}
-	return p.bounce(h, r, at, back, restarts+1)
+	return p.bounce(h, r, vhost, back, restarts+1)
 }
 
 func wrongCode(err error) bool {
@@ -182,47 +182,47 @@ func wrongCode(err error) bool {
 	return ok && refusal.Code == controlapi.CodeInvalidGrant
 }
 
-func (p *Proxy) redeemFailed(h http.Header, r *http.Request, at place, back string, restarts int, err error) *answer {
+func (p *Proxy) redeemFailed(h http.Header, r *http.Request, vhost virtualHost, back string, restarts int, err error) *answer {
 	refusal, ok := errors.AsType[*controlapi.Error](err)
 	switch {
 	case wrongCode(err):
-		return p.restart(h, r, at, back, restarts, words.Of("The sign-in was too old or had been used already."))
+		return p.restart(h, r, vhost, back, restarts, words.Of("The sign-in was too old or had been used already."))
 	case ok && refusal.Code == controlapi.CodeForbidden:
-		p.happened(agentapi.ActivityTurnedAway, at, access.Identity{})
-		return p.noAccess(at, "", "")
+		p.happened(agentapi.ActivityTurnedAway, vhost, access.Identity{})
+		return p.noAccess(vhost, "", "")
 	default:
-		p.log.Warn("a visitor's sign-in could not be checked", "app", at.app.Name, "err", err)
-		return unreachable(at)
+		p.log.Warn("a visitor's sign-in could not be checked", "app", vhost.app.Name, "err", err)
+		return unreachable(vhost)
 	}
 }
 
 // welcome gives a browser a session and brings it to where it wanted to go. A
 // session it has already is kept when it is the same person's, so that two tabs
 // that sign in at once do not end each other's.
-func (p *Proxy) welcome(h http.Header, r *http.Request, at place, accountID string, epoch int64, back string) *answer {
+func (p *Proxy) welcome(h http.Header, r *http.Request, vhost virtualHost, accountID string, epoch int64, back string) *answer {
 	if old, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, _, ok := p.config.Access.Session(old, at.app.ID); ok {
+		if id, _, ok := p.config.Access.Session(old, vhost.app.ID); ok {
 			if id.AccountID == accountID && id.Epoch == epoch {
 				setCookie(h, p.cookies.session, old, access.SessionLife)
-				p.markApp(h, at.app.ID)
-				return redirect(at.origin + back)
+				p.markApp(h, vhost.app.ID)
+				return redirect(vhost.origin + back)
 			}
 			if _, err := p.config.Access.SignOut(id.SessionKey); err != nil {
 				p.log.Error("the session before this one could not be ended", "err", err)
 			}
 		}
 	}
-	cookie, err := p.config.Access.NewSession(at.app.ID, accountID, epoch)
+	cookie, err := p.config.Access.NewSession(vhost.app.ID, accountID, epoch)
 	if err != nil {
-		p.log.Error("a session could not be made", "app", at.app.Name, "err", err)
+		p.log.Error("a session could not be made", "app", vhost.app.Name, "err", err)
 		return refuse(http.StatusInternalServerError, words.Of("This computer cannot keep a sign-in right now. Its disk may be full."))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), awaitSnapshot)
 	defer cancel()
-	p.config.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch}, at.app.ID)
+	p.config.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch}, vhost.app.ID)
 	setCookie(h, p.cookies.session, cookie, access.SessionLife)
-	p.markApp(h, at.app.ID)
-	return redirect(at.origin + back)
+	p.markApp(h, vhost.app.ID)
+	return redirect(vhost.origin + back)
 }
 
 func isHex(s string) bool {

@@ -49,17 +49,17 @@ func ownScheme(app *engine.App) string {
 }
 
 // toOwn turns what names the app in a request's head into the app's own address.
-func (at *place) toOwn(out *http.Request) {
-	host := ownHost(&at.app)
+func (vhost *virtualHost) toOwn(out *http.Request) {
+	host := ownHost(&vhost.app)
 	if host == "" {
 		return
 	}
 	out.Host = host
-	own := ownScheme(&at.app) + "://" + host
+	own := ownScheme(&vhost.app) + "://" + host
 	for _, name := range [...]string{"Origin", "Referer", "Destination"} {
 		values := out.Header[name]
 		for i, value := range values {
-			if a, ok := cutAddress(value); ok && at.isPublic(a) && (name != "Origin" || a.rest == "") {
+			if a, ok := cutAddress(value); ok && vhost.isPublic(a) && (name != "Origin" || a.rest == "") {
 				values[i] = own + a.rest
 			}
 		}
@@ -68,19 +68,19 @@ func (at *place) toOwn(out *http.Request) {
 
 // toPublic turns what names the app in an answer's head into its public address.
 // misnamed says that the app named that address itself, and not as visitors reach it.
-func (at *place) toPublic(h http.Header) (misnamed bool) {
+func (vhost *virtualHost) toPublic(h http.Header) (misnamed bool) {
 	for _, n := range naming {
-		if values := h[n.field]; len(values) > 0 && at.allToPublic(values, n.in) {
+		if values := h[n.field]; len(values) > 0 && vhost.allToPublic(values, n.in) {
 			misnamed = true
 		}
 	}
 	return misnamed
 }
 
-func (at *place) allToPublic(values []string, in inField) (misnamed bool) {
+func (vhost *virtualHost) allToPublic(values []string, in inField) (misnamed bool) {
 	for i := range values {
 		values[i] = in(values[i], func(address string) string {
-			public, wrong := at.public(address)
+			public, wrong := vhost.public(address)
 			misnamed = misnamed || wrong
 			return public
 		})
@@ -89,43 +89,43 @@ func (at *place) allToPublic(values []string, in inField) (misnamed bool) {
 }
 
 // public is an address as visitors reach it; misnamed is as in toPublic.
-func (at *place) public(value string) (public string, misnamed bool) {
+func (vhost *virtualHost) public(value string) (public string, misnamed bool) {
 	a, ok := cutAddress(value)
 	if !ok {
 		return value, false
 	}
-	misnamed = at.isMisnamed(a)
-	if !misnamed && !at.isOwn(a) {
+	misnamed = vhost.isMisnamed(a)
+	if !misnamed && !vhost.isOwn(a) {
 		return value, false
 	}
 	if !strings.HasPrefix(a.rest, "/") {
 		a.rest = "/" + a.rest
 	}
-	return at.origin + a.rest, misnamed
+	return vhost.origin + a.rest, misnamed
 }
 
 // isPublic says whether an address is the app's public one.
-func (at *place) isPublic(a address) bool {
-	return a.scheme == "https" && strings.EqualFold(a.host, at.host) && a.portOr("443") == at.port()
+func (vhost *virtualHost) isPublic(a address) bool {
+	return a.scheme == "https" && strings.EqualFold(a.host, vhost.host) && a.portOr("443") == vhost.port()
 }
 
 // isMisnamed says whether an address is what an app makes of its public host that
 // does not know that visitors come by https, or at which port.
-func (at *place) isMisnamed(a address) bool {
-	if !strings.EqualFold(a.host, at.host) {
+func (vhost *virtualHost) isMisnamed(a address) bool {
+	if !strings.EqualFold(a.host, vhost.host) {
 		return false
 	}
 	switch a.port {
-	case "", "80", at.port():
+	case "", "80", vhost.port():
 		return a.scheme == "http"
 	}
-	return a.port == strconv.Itoa(at.app.Port)
+	return a.port == strconv.Itoa(vhost.app.Port)
 }
 
 // isOwn says whether an address is the one the app has on this computer, or the one
 // it is asked by.
-func (at *place) isOwn(a address) bool {
-	scheme, port := ownScheme(&at.app), strconv.Itoa(at.app.Port)
+func (vhost *virtualHost) isOwn(a address) bool {
+	scheme, port := ownScheme(&vhost.app), strconv.Itoa(vhost.app.Port)
 	if a.scheme == "" {
 		a.scheme = scheme
 	}
@@ -134,7 +134,7 @@ func (at *place) isOwn(a address) bool {
 	case "localhost", "127.0.0.1", "[::1]":
 		return named == port
 	}
-	fixed, ok := cutAddress("//" + at.app.Options.HostHeader)
+	fixed, ok := cutAddress("//" + vhost.app.Options.HostHeader)
 	return ok && strings.EqualFold(a.host, fixed.host) && a.scheme == scheme &&
 		(named == fixed.portOr(defaultPort(scheme)) || named == port)
 }

@@ -66,7 +66,7 @@ func newTransports(dial dialFunc, idle int) transports {
 
 func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
 	v := r.Context().Value(visitKey{}).(*visit)
-	if overHTTP2(r, v.at.app.Options.Scheme()) {
+	if overHTTP2(r, v.vhost.app.Options.Scheme()) {
 		// In no order, and none is needed: an HTTP/2 server that finds too many
 		// fields refuses the request and reads none of it.
 		v.five.setIn(r.Header)

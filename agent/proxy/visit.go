@@ -23,7 +23,7 @@ import (
 // used again.
 type visit struct {
 	parent   context.Context // of the visitor's request
-	at       place
+	vhost    virtualHost
 	id       access.Identity
 	decision access.Decision
 	five     five   // what the app is told of the visitor
@@ -48,21 +48,21 @@ type visit struct {
 	stranger atomic.Bool           // another's program is where the app was
 	took     atomic.Uint64         // who took the connection to the app: see upstream.Checks
 
-	mu      sync.Mutex // keeps End away from w once the handler is done; guards what follows
-	w       http.ResponseWriter
-	on      *gate.Conn // the visitor's connection; nil in tests
-	conn    *gate.Conn // the same; nil over HTTP/2, where other visits share it
-	open    bool       // between begin and finish: End cuts the visitor off
-	judging int        // calls of judge under way
-	ended   bool       // Cut or End was called while the visitor was spared
-	over    bool       // cancelled
-	known   bool       // somebody else may call it at any time: it is not used again
-	app     net.Conn   // to the app, while forwardDirect uses it; nil otherwise
-	whole   context.Context
-	cancels context.CancelFunc // of whole, which is nil until it is asked for
-	spoke   bool               // the app's first word is there
-	timer   *time.Timer        // of patience; nil while there is none
-	unwatch func() bool        // stops watching for the visitor's end; nil while nothing does
+	mu        sync.Mutex // keeps End away from w once the handler is done; guards what follows
+	w         http.ResponseWriter
+	on        *gate.Conn // the visitor's connection; nil in tests
+	conn      *gate.Conn // the same; nil over HTTP/2, where other visits share it
+	open      bool       // between begin and finish: End cuts the visitor off
+	judging   int        // calls of judge under way
+	ended     bool       // Cut or End was called while the visitor was spared
+	cancelled bool       // cancelled
+	known     bool       // somebody else may call it at any time: it is not used again
+	app       net.Conn   // to the app, while forwardDirect uses it; nil otherwise
+	whole     context.Context
+	cancels   context.CancelFunc // of whole, which is nil until it is asked for
+	spoke     bool               // the app's first word is there
+	timer     *time.Timer        // of patience; nil while there is none
+	unwatch   func() bool        // stops watching for the visitor's end; nil while nothing does
 }
 
 type visitKey struct{} // *visit, in its own context
@@ -79,8 +79,8 @@ func newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	return v
 }
 
-// leave takes a visit that is finished out of the register.
-func (v *visit) leave() {
+// unregister takes a visit that is finished out of the register.
+func (v *visit) unregister() {
 	if v.entry.Leave() && !v.known {
 		*v = visit{} // holds nothing of the request
 		visits.Put(v)
@@ -94,9 +94,9 @@ func (v *visit) Deadline() (time.Time, bool) { return v.parent.Deadline() }
 
 func (v *visit) Err() error {
 	v.mu.Lock()
-	over := v.over
+	cancelled := v.cancelled
 	v.mu.Unlock()
-	if over {
+	if cancelled {
 		return context.Canceled
 	}
 	return v.parent.Err()
@@ -115,7 +115,7 @@ func (v *visit) context() context.Context {
 	if v.whole == nil {
 		v.known = true
 		v.whole, v.cancels = context.WithCancel(v.parent)
-		if v.over {
+		if v.cancelled {
 			v.cancels()
 		}
 	}
@@ -131,7 +131,7 @@ func (v *visit) cancel() {
 
 // stop is cancel. mu is held.
 func (v *visit) stop() {
-	v.over = true
+	v.cancelled = true
 	if v.app != nil {
 		_ = v.app.SetDeadline(past) // fails on what is closed
 	}
@@ -145,10 +145,10 @@ func (v *visit) stop() {
 func (v *visit) use(conn net.Conn) (may bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.over {
+	if !v.cancelled {
 		v.app = conn
 	}
-	return !v.over
+	return !v.cancelled
 }
 
 // part says whether the connection is still good, and not about to be cut off.
@@ -156,7 +156,7 @@ func (v *visit) part() (good bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.app = nil
-	return !v.over
+	return !v.cancelled
 }
 
 // watch prepares for a wait that may be long, of which so much is over: the visit is

@@ -43,7 +43,7 @@ func TestWhoIsTurnedAwayIsNotCutOff(t *testing.T) {
 		if v.shut.Load() != c.shut {
 			t.Errorf("%s: cut off %v", name, !c.shut)
 		}
-		if !v.over && name != "cut after a yes" {
+		if !v.cancelled && name != "cut after a yes" {
 			t.Errorf("%s: the app's side is open", name)
 		}
 	}

@@ -50,14 +50,14 @@ type Conn struct {
 	http2  *http2.Conn // nil unless our own server has it; set before a request is read
 
 	letIn  atomic.Bool  // a request was let through
-	over   atomic.Bool  // none was in time
+	late   atomic.Bool  // none was in time
 	active atomic.Bool  // a request is being answered; not kept once one was let through
 	ended  atomic.Int64 // when the last answer was; Unix nanoseconds
 
 	cut atomic.Pointer[<-chan struct{}] // see Cut; nil while it was not
 
 	// Guarded by conns.mu:
-	at      *list.Element // in conns.waiting; nil once let in or closed
+	waits   *list.Element // in conns.waiting; nil once let in or closed
 	holds   int           // bytes, see Take
 	holding *list.Element // in conns.holders; nil while it holds nothing, once let in or closed
 	empty   chan struct{} // closed when it holds nothing any more; nil unless it gave way
@@ -113,7 +113,7 @@ func (s *conns) admit(c *Conn) (out *Conn, ok bool) {
 	}
 	s.open++
 	s.sources[c.source]++
-	c.at = s.waiting.PushBack(c)
+	c.waits = s.waiting.PushBack(c)
 	return out, true
 }
 
@@ -147,9 +147,9 @@ func (s *conns) remove(c *Conn) {
 // stopWaiting ends the wait for c's first request that is let through. mu is held.
 func (s *conns) stopWaiting(c *Conn) {
 	s.stopHolding(c)
-	if c.at != nil {
-		s.waiting.Remove(c.at)
-		c.at = nil
+	if c.waits != nil {
+		s.waiting.Remove(c.waits)
+		c.waits = nil
 	}
 	if c.timer != nil {
 		c.timer.Stop()
@@ -167,7 +167,7 @@ func (c *Conn) close() {
 func (c *Conn) await(secure *tls.Conn) {
 	c.conns.mu.Lock()
 	defer c.conns.mu.Unlock()
-	if c.at == nil {
+	if c.waits == nil {
 		return
 	}
 	c.secure, c.due = secure, time.Now().Add(c.conns.within)
@@ -186,7 +186,7 @@ func (c *Conn) LetIn(h http.Header) {
 	if visitor, ok := c.raw.(interface{ LetIn() }); ok { // it came through a tunnel
 		visitor.LetIn()
 	}
-	if c.over.Load() {
+	if c.late.Load() {
 		h.Del("Connection") // see hurry
 	}
 }
@@ -266,7 +266,7 @@ func (c *Conn) Upgraded() {
 
 // hurry makes a request that came too late the last one on its connection.
 func (c *Conn) hurry(w http.ResponseWriter) {
-	if c != nil && c.over.Load() && !c.letIn.Load() {
+	if c != nil && c.late.Load() && !c.letIn.Load() {
 		w.Header().Set("Connection", "close")
 	}
 }
@@ -289,11 +289,11 @@ func follow(conn net.Conn, state http.ConnState) {
 func (c *Conn) tooLate() {
 	now := time.Now()
 	c.conns.mu.Lock()
-	if c.at == nil {
+	if c.waits == nil {
 		c.conns.mu.Unlock()
 		return
 	}
-	c.over.Store(true)
+	c.late.Store(true)
 	long := now.Sub(c.due) > limits.MaxParting
 	busy := c.active.Load() || now.Sub(time.Unix(0, c.ended.Load())) < limits.Parting
 	goodbye := !busy && !c.parted && !long

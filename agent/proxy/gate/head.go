@@ -23,8 +23,8 @@ import (
 
 // TooLarge says whether a request's head is, and whether its cookies are why. Over HTTP/2 a
 // list of a few fields too many comes here whole.
-func TooLarge(r *http.Request) (over, byCookie bool) {
-	if over, byCookie = shortened(r.Header); over {
+func TooLarge(r *http.Request) (tooLarge, byCookie bool) {
+	if tooLarge, byCookie = shortened(r.Header); tooLarge {
 		return true, byCookie
 	}
 	return r.ProtoMajor > 1 && CountFields(r) > limits.Fields, false
@@ -68,7 +68,7 @@ type headSize struct {
 	bytes, fields int
 	line          int    // bytes of the line being read
 	cookies       int    // bytes of the Cookie lines
-	over          bool   // beyond a bound: what follows is only counted
+	tooLarge      bool   // beyond a bound: what follows is only counted
 	cut           bool   // the line being read was cut off
 	short         []byte // lines of it that say what kind of answer is wanted
 }
@@ -76,12 +76,12 @@ type headSize struct {
 // count counts n bytes of a line, its first ones when begins is true, and returns
 // how many of them are within the bounds.
 func (s *headSize) count(n int, begins bool) int {
-	if !s.over && n > 0 {
+	if !s.tooLarge && n > 0 {
 		room := max(0, limits.Header-s.bytes)
 		if begins && s.fields == limits.Fields {
 			room = 0
 		}
-		s.over = n > room
+		s.tooLarge = n > room
 		n = min(n, room)
 	}
 	s.bytes += n
@@ -100,7 +100,7 @@ func (s *headSize) field(name, line []byte, more bool) {
 	if bytes.EqualFold(name, []byte("cookie")) {
 		s.cookies += s.line
 	}
-	if !s.over || s.cut || more || len(s.short)+len(line) > limits.Short {
+	if !s.tooLarge || s.cut || more || len(s.short)+len(line) > limits.Short {
 		return
 	}
 	if bytes.EqualFold(name, []byte("Host")) || slices.ContainsFunc(limits.Telling[:], func(w string) bool { return bytes.EqualFold(name, []byte(w)) }) {
@@ -156,7 +156,7 @@ const headerTooLong = "X-Service-Too-Long"
 
 var becauseCookies, becauseOther = rand.Text(), rand.Text()
 
-func shortened(h http.Header) (over, byCookie bool) {
+func shortened(h http.Header) (tooLarge, byCookie bool) {
 	values := h[headerTooLong]
 	if len(values) == 0 {
 		return false, false

@@ -92,8 +92,8 @@ func (s *conns) hold(c *Conn, n int) (out *Conn, ok bool) {
 // oldestHolder is the connection that has held something for the longest time, of those
 // that may and on which nobody was let in; nil for none. mu is held.
 func (s *conns) oldestHolder(may func(*Conn) bool) *Conn {
-	for at := s.holders.Front(); at != nil; at = at.Next() {
-		if c := at.Value.(*Conn); may(c) {
+	for e := s.holders.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*Conn); may(c) {
 			return c
 		}
 	}

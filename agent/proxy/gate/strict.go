@@ -57,7 +57,7 @@ func (c *strictConn) Read(p []byte) (int, error) {
 	}
 	c.refused = true
 	switch {
-	case c.messages.state == inHeadLines && c.messages.head.over:
+	case c.messages.state == inHeadLines && c.messages.head.tooLarge:
 		if c.instead, err = c.shorten(p[good:n]); err != nil {
 			return good, err
 		}
@@ -152,13 +152,13 @@ func (m *messages) text(p []byte) (n int, ok bool) {
 			if end < 0 {
 				end = len(p) - n
 			}
-			over := m.head.over
+			tooLarge := m.head.tooLarge
 			if m.state == inHeadLines {
 				end = m.head.count(end, m.length == 0 && !m.first)
 			}
 			m.keep(p[n : n+end])
 			n += end
-			if m.head.over != over {
+			if m.head.tooLarge != tooLarge {
 				return n, false
 			}
 			if n == len(p) {

@@ -17,7 +17,7 @@ import (
 // had been read whole.
 const (
 	idle    = 0
-	over    = -1 // closed, or net/http's
+	ended   = -1 // closed, or net/http's
 	reading = -2 // a request whose body has not been read to its end
 	watched = -3 // a request that takes long: see watch
 )
@@ -98,7 +98,7 @@ func (c *conn) serve() (rest []byte, handed bool) {
 			break
 		}
 		if n == 0 || !c.head.parse(c.buf[c.from:c.from+n]) {
-			if !c.state.CompareAndSwap(idle, over) {
+			if !c.state.CompareAndSwap(idle, ended) {
 				break
 			}
 			c.ctx.Cancel()
@@ -109,7 +109,7 @@ func (c *conn) serve() (rest []byte, handed bool) {
 		c.from += n
 		ok = c.answer()
 	}
-	c.state.Store(over)
+	c.state.Store(ended)
 	c.ctx.Cancel()
 	_ = c.rw.Close()
 	c.free()
@@ -134,7 +134,7 @@ func (c *conn) shrink() {
 // readWithin bounds how long reading may take; false when the server ends.
 func (c *conn) readWithin(d time.Duration) bool {
 	_ = c.rw.SetReadDeadline(time.Now().Add(d)) // fails on what is closed, as the read does
-	return c.state.Load() != over               // Shutdown sets a deadline after the state
+	return c.state.Load() != ended              // Shutdown sets a deadline after the state
 }
 
 // readHead waits for a head and returns how long it is, 0 for one that did not come
@@ -150,7 +150,8 @@ func (c *conn) readHead() (n int, ok bool) {
 			c.shrink()
 		} else {
 			n := headSize(c.buf[c.from:c.to])
-			half := c.spare > 0 && string(c.buf[c.from:c.to]) == "\r" // of an empty line, of which net/http would not know that it may be
+			// Half of an empty line that may stand here is kept: net/http would refuse it.
+			half := c.spare > 0 && string(c.buf[c.from:c.to]) == "\r"
 			if n > 0 || !half && !c.filled || !c.makeRoom() {
 				return n, true
 			}
@@ -205,7 +206,7 @@ func (c *conn) answer() (keep bool) {
 	}
 	c.server.clock.now()
 	c.server.config.State(c.rw, http.StateActive)
-	c.takeRequest()
+	c.makeRequest()
 	c.res.begin(c.head.method == http.MethodHead, c.head.close)
 	done := c.handle()
 	c.res.close = !c.ctx.Finish() || c.res.close
@@ -249,8 +250,8 @@ func (c *conn) handle() (done bool) {
 	return true
 }
 
-// takeRequest makes the request of the head.
-func (c *conn) takeRequest() {
+// makeRequest makes the request of the head.
+func (c *conn) makeRequest() {
 	*c.req = *c.blank
 	c.url = c.head.url
 	c.req.Method, c.req.RequestURI, c.req.Host = c.head.method, c.head.target, c.head.host
@@ -358,7 +359,7 @@ func (c *conn) caught() {
 // endWatch has the request no longer watched.
 func (c *conn) endWatch() {
 	switch was := c.state.Swap(idle); was {
-	case idle, over:
+	case idle, ended:
 		panic("http1: a request ends that was not under way")
 	case watched:
 	default:

@@ -122,7 +122,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.closing.Store(true)
 	s.mu.Lock()
 	for c := range s.conns {
-		if c.state.CompareAndSwap(idle, over) {
+		if c.state.CompareAndSwap(idle, ended) {
 			_ = c.rw.SetReadDeadline(past) // so that the one who serves it closes it
 		}
 	}

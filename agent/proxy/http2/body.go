@@ -14,14 +14,14 @@ type body struct {
 	wake chan struct{} // who reads waits for it
 
 	// Guarded by the connection's mu:
-	in      inflow
-	pieces  []*piece // full, but for the last
-	at      int      // how much of the first was read
-	length  int      // bytes of all that were not
-	err     error    // what follows them; nil while more may come
-	closed  bool     // by the handler
-	expects bool     // "100 Continue", before it is sent
-	until   time.Time
+	in       inflow
+	pieces   []*piece // full, but for the last
+	consumed int      // how much of the first was read
+	length   int      // bytes of all that were not
+	err      error    // what follows them; nil while more may come
+	closed   bool     // by the handler
+	expects  bool     // "100 Continue", before it is sent
+	until    time.Time
 }
 
 type piece struct {
@@ -82,7 +82,7 @@ func (b *body) empty() {
 	for _, p := range b.pieces {
 		pieces.Put(p)
 	}
-	b.pieces, b.at, b.length = nil, 0, 0
+	b.pieces, b.consumed, b.length = nil, 0, 0
 }
 
 // credit opens both windows by n bytes. mu is held.
@@ -151,14 +151,14 @@ func (b *body) AtHand() bool {
 func (b *body) read(p []byte) (n int) {
 	for n < len(p) && b.length > 0 {
 		first := b.pieces[0]
-		k := copy(p[n:], first.buf[b.at:first.n])
+		k := copy(p[n:], first.buf[b.consumed:first.n])
 		n += k
-		b.at += k
+		b.consumed += k
 		b.length -= k
-		if b.at == first.n {
+		if b.consumed == first.n {
 			pieces.Put(first)
 			b.pieces[0] = nil
-			b.pieces, b.at = b.pieces[1:], 0
+			b.pieces, b.consumed = b.pieces[1:], 0
 		}
 	}
 	return n

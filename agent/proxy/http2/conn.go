@@ -82,7 +82,7 @@ type Conn struct {
 	code     frames.ErrCode // of the GOAWAY, when leaving
 	prompt   bool           // leave as soon as the last stream is answered
 	lingers  int64          // when a connection that is left is closed; 0: not yet
-	over     error          // why nothing more may happen here; nil while it may
+	ended    error          // why nothing more may happen here; nil while it may
 }
 
 var (
@@ -150,7 +150,7 @@ func (s source) Read(p []byte) (int, error) {
 func (c *Conn) beforeRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.control > limits.ControlFrames/2 && c.over == nil {
+	for c.control > limits.ControlFrames/2 && c.ended == nil {
 		if !c.flushing {
 			c.flush(nil, false)
 			continue
@@ -242,7 +242,7 @@ func strongEnough(state *tls.ConnectionState) bool {
 func (c *Conn) readWithin(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over != nil {
+	if c.ended != nil {
 		return // the deadline is in the past, and stays there
 	}
 	var until time.Time
@@ -298,7 +298,7 @@ func (c *Conn) resetFor(e frames.StreamError) bool {
 
 // reset ends a stream, which may be gone already. mu is held.
 func (c *Conn) reset(id uint32, code frames.ErrCode, st *stream, why error) {
-	if c.over != nil {
+	if c.ended != nil {
 		return
 	}
 	_ = c.write.WriteRSTStream(id, code) // into memory
@@ -321,7 +321,7 @@ func (c *Conn) controls() {
 func (c *Conn) goAway(code frames.ErrCode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over != nil {
+	if c.ended != nil {
 		return
 	}
 	_ = c.write.WriteGoAway(c.lastID, code, nil) // into memory
@@ -332,10 +332,10 @@ func (c *Conn) goAway(code frames.ErrCode) {
 // fail ends the connection from any goroutine: the one that reads does it, and a write
 // that is under way must not keep it from that. mu is held.
 func (c *Conn) fail(why error) {
-	if c.over != nil {
+	if c.ended != nil {
 		return
 	}
-	c.over = why
+	c.ended = why
 	if c.given != nil {
 		signal(c.given)
 	}
@@ -373,8 +373,8 @@ func (c *Conn) broke(what any) {
 // end is the end of the connection, on the goroutine that reads.
 func (c *Conn) end() {
 	defer c.raw.Close()
-	told, hard := c.parting()
-	if told {
+	announced, hard := c.parting()
+	if announced {
 		// What the visitor still sends is read for a moment: a reset in answer to it
 		// could overtake the GOAWAY.
 		_ = c.raw.SetReadDeadline(time.Now().Add(limits.Parting))
@@ -387,14 +387,14 @@ func (c *Conn) end() {
 
 // parting writes the last of what there is to say: told, why the connection ends. hard
 // says that it had ended before.
-func (c *Conn) parting() (told, hard bool) {
+func (c *Conn) parting() (announced, hard bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	told = c.over == nil && c.leaving && c.code != frames.ErrCodeNo
+	announced = c.ended == nil && c.leaving && c.code != frames.ErrCodeNo
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	if told {
+	if announced {
 		until := time.Now().Add(limits.Parting)
 		_ = c.raw.SetDeadline(until) // a failure shows in the next lines
 		if c.flushing {
@@ -407,9 +407,9 @@ func (c *Conn) parting() (told, hard bool) {
 			c.flush(nil, true)
 		}
 	}
-	hard = c.over != nil
+	hard = c.ended != nil
 	c.fail(errGone)
-	return told, hard
+	return announced, hard
 }
 
 // state tells of the first stream and of the last.

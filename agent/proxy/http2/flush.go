@@ -55,7 +55,7 @@ func (c *Conn) data(st *stream, p []byte, end bool) {
 
 // kick has a worker write what is in out, if nobody does. mu is held.
 func (c *Conn) kick() {
-	if len(c.out) == 0 || c.flushing || c.over != nil {
+	if len(c.out) == 0 || c.flushing || c.ended != nil {
 		return
 	}
 	c.flushing, c.flusher = true, nil
@@ -66,7 +66,7 @@ func (c *Conn) kick() {
 func (c *Conn) flushOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.out) > 0 && c.over == nil {
+	for len(c.out) > 0 && c.ended == nil {
 		c.flushOnce()
 	}
 	c.flushed()
@@ -76,7 +76,7 @@ func (c *Conn) flushOn() {
 // writes; nil for another goroutine. One that is done with its handler (all) writes on
 // for others; another leaves that to a worker. mu is held, but not while writing.
 func (c *Conn) flush(st *stream, all bool) {
-	if len(c.out) == 0 || c.flushing || c.over != nil {
+	if len(c.out) == 0 || c.flushing || c.ended != nil {
 		return
 	}
 	c.flushing, c.flusher = true, st
@@ -86,8 +86,8 @@ func (c *Conn) flush(st *stream, all bool) {
 		runtime.Gosched()
 		c.mu.Lock()
 	}
-	for len(c.out) > 0 && c.over == nil {
-		if c.flushOnce(); len(c.out) > 0 && c.over == nil && !all {
+	for len(c.out) > 0 && c.ended == nil {
+		if c.flushOnce(); len(c.out) > 0 && c.ended == nil && !all {
 			c.flusher = nil
 			c.server.do(job{flush: c})
 			return

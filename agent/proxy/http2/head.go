@@ -98,7 +98,7 @@ func (h *head) add(f hpack.HeaderField) {
 		h.cutOff()
 		h.tell(f)
 	case isPseudo:
-		h.takePseudo(f)
+		h.setPseudo(f)
 	default:
 		h.special = h.special || slices.Contains(specials, name)
 		h.fields = append(h.fields, field{name, f.Value})
@@ -146,7 +146,7 @@ func (h *head) tell(f hpack.HeaderField) {
 		f.Value = "/" // which a path may be
 		fallthrough
 	case f.IsPseudo():
-		h.takePseudo(f)
+		h.setPseudo(f)
 	case short && ascii.ValidValue(f.Value):
 		h.keep(field{canonicalNames[f.Name], f.Value}) // which has limits.Telling
 	}
@@ -175,7 +175,7 @@ func (h *head) fits(f hpack.HeaderField) bool {
 	return true
 }
 
-func (h *head) takePseudo(f hpack.HeaderField) {
+func (h *head) setPseudo(f hpack.HeaderField) {
 	var to *string
 	var bit uint8
 	switch f.Name {

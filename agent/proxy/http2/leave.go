@@ -15,7 +15,7 @@ func (c *Conn) tick() {
 	defer c.caught()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over != nil {
+	if c.ended != nil {
 		return
 	}
 	at, silent := c.now(), c.lastRead.Load()
@@ -77,7 +77,7 @@ func (c *Conn) isIdle() bool { return len(c.streams) == 0 && c.running == 0 }
 func (c *Conn) shutdown(prompt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over != nil {
+	if c.ended != nil {
 		return
 	}
 	c.prompt = c.prompt || prompt
@@ -94,7 +94,7 @@ func (c *Conn) Shutdown() { c.shutdown(true) }
 func (c *Conn) Goodbye() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over == nil && !c.leaving {
+	if c.ended == nil && !c.leaving {
 		_ = c.write.WriteGoAway(maxWindow, frames.ErrCodeNo, nil) // into memory
 		c.kick()
 	}
@@ -114,7 +114,7 @@ func (c *Conn) goAwaySoon(last uint32) {
 // left ends a connection that is left once nothing is under way: at once, or after the
 // visitor had a moment to close it. mu is held.
 func (c *Conn) left() {
-	if !c.leaving || c.code != frames.ErrCodeNo || len(c.streams) > 0 || c.over != nil {
+	if !c.leaving || c.code != frames.ErrCodeNo || len(c.streams) > 0 || c.ended != nil {
 		return
 	}
 	if c.prompt && len(c.out) == 0 && !c.flushing {

@@ -31,7 +31,7 @@ func (c *Conn) hold(id uint32, head int) (held int, err error) {
 	held = head + limits.HeldAnswer
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for inTime := true; c.held+held > limits.HeldPerConn && c.over == nil; c.given = nil {
+	for inTime := true; c.held+held > limits.HeldPerConn && c.ended == nil; c.given = nil {
 		if !inTime || c.held <= c.stuck {
 			return 0, streamError(id, frames.ErrCodeRefusedStream)
 		}

@@ -39,22 +39,22 @@ func (h *head) letGo() {
 }
 
 // wholeFields is how much of a block are fields that end in it.
-func wholeFields(block []byte) (at int) {
+func wholeFields(block []byte) (size int) {
 	for {
-		next, ok := fieldEnd(block, at)
+		next, ok := fieldEnd(block, size)
 		if !ok {
-			return at
+			return size
 		}
-		at = next
+		size = next
 	}
 }
 
 // fieldEnd is where a field, or what sets the table's size, ends (RFC 7541, section 6).
-func fieldEnd(block []byte, at int) (end int, ok bool) {
-	if at == len(block) {
+func fieldEnd(block []byte, from int) (end int, ok bool) {
+	if from == len(block) {
 		return 0, false
 	}
-	first := block[at]
+	first := block[from]
 	bits, value := 4, true
 	switch {
 	case first&0x80 != 0: // indexed
@@ -64,7 +64,7 @@ func fieldEnd(block []byte, at int) (end int, ok bool) {
 	case first&0xe0 == 0x20: // the table's size
 		bits, value = 5, false
 	}
-	index, end, ok := number(block, at, bits)
+	index, end, ok := number(block, from, bits)
 	if ok && value && index == 0 { // the name is a string, too
 		end, ok = stringEnd(block, end)
 	}
@@ -74,28 +74,28 @@ func fieldEnd(block []byte, at int) (end int, ok bool) {
 	return end, ok
 }
 
-func stringEnd(block []byte, at int) (end int, ok bool) {
-	size, text, ok := number(block, at, 7)
+func stringEnd(block []byte, from int) (end int, ok bool) {
+	size, text, ok := number(block, from, 7)
 	return text + size, ok && size <= len(block)-text
 }
 
 // number reads an integer whose first bits are in a byte with others (RFC 7541, section
 // 5.1). One that is too large for anything here is not ok.
-func number(block []byte, at, bits int) (n, next int, ok bool) {
-	if at >= len(block) {
+func number(block []byte, from, bits int) (n, next int, ok bool) {
+	if from >= len(block) {
 		return 0, 0, false
 	}
 	most := 1<<bits - 1
-	if n = int(block[at]) & most; n < most {
-		return n, at + 1, true
+	if n = int(block[from]) & most; n < most {
+		return n, from + 1, true
 	}
 	for shift := 0; shift < 63; shift += 7 { // as the decoder has it
-		if at++; at >= len(block) {
+		if from++; from >= len(block) {
 			return 0, 0, false
 		}
-		n += int(block[at]&0x7f) << shift
-		if block[at]&0x80 == 0 {
-			return n, at + 1, n >= 0
+		n += int(block[from]&0x7f) << shift
+		if block[from]&0x80 == 0 {
+			return n, from + 1, n >= 0
 		}
 	}
 	return 0, 0, false

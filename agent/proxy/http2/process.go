@@ -89,7 +89,7 @@ func (c *Conn) drop(f *frames.DataFrame) error {
 
 // credit opens the window of the connection by n bytes. mu is held.
 func (c *Conn) credit(n int) {
-	if say := c.connIn.add(n); say > 0 && c.over == nil {
+	if say := c.connIn.add(n); say > 0 && c.ended == nil {
 		_ = c.write.WriteWindowUpdate(0, say) // into memory
 		c.controls()
 	}
@@ -248,7 +248,7 @@ func (c *Conn) headers(f *frames.HeadersFrame) error {
 	st, err := c.newStream(id, ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil || c.over != nil {
+	if err != nil || c.ended != nil {
 		c.give(held)
 		return err
 	}

@@ -33,7 +33,7 @@ type response struct {
 	written  int64 // bytes by the handler
 	wrote    bool  // the status is said
 	sent     bool  // the head is in out; also read by body.ask, on the goroutine that reads the body
-	over     bool  // the handler is done
+	finished bool  // the handler is done
 	trailers []string
 }
 
@@ -80,7 +80,7 @@ func (w *response) Header() http.Header {
 }
 
 func (w *response) WriteHeader(status int) {
-	if w.wrote || w.over {
+	if w.wrote || w.finished {
 		return
 	}
 	if status < 100 || status > 999 {
@@ -124,7 +124,7 @@ func (w *response) Write(p []byte) (int, error) {
 	if !w.wrote {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.over {
+	if w.finished {
 		return 0, errClosed
 	}
 	if !bodyAllowed(w.status) {
@@ -174,7 +174,7 @@ func (w *response) FlushError() error {
 	if !w.wrote {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.over {
+	if w.finished {
 		return errClosed
 	}
 	err := w.send(nil, false)
@@ -195,7 +195,7 @@ func (w *response) finish() {
 	}
 	w.promote()
 	_ = w.send(nil, true) // nobody is left to tell
-	w.over = true
+	w.finished = true
 }
 
 func bodyAllowed(status int) bool {
@@ -353,7 +353,7 @@ func (w *response) trailerFields() (fields []answerField) {
 
 // headersOut puts a header block into out. status is 0 for trailers. mu is held.
 func (c *Conn) headersOut(id uint32, status int, fields []answerField, end bool) {
-	if c.over != nil {
+	if c.ended != nil {
 		return
 	}
 	c.coded.Reset()

@@ -50,18 +50,18 @@ const (
 	pathTouch   = ourPath + "icon-touch.png"
 )
 
-// place is what a host name stands for: an app, or the launcher (app is zero).
-type place struct {
+// virtualHost is what a host name stands for: an app, or the launcher (app is zero).
+type virtualHost struct {
 	app    engine.App
 	root   engine.Root
 	host   string // without port
 	origin string // https://host[:port]
 }
 
-func (at place) launcher() bool { return at.app.ID == "" }
+func (vhost virtualHost) launcher() bool { return vhost.app.ID == "" }
 
 // shown is the host as people read it: with the port, unless it is 443.
-func (at place) shown() string { return strings.TrimPrefix(at.origin, "https://") }
+func (vhost virtualHost) shown() string { return strings.TrimPrefix(vhost.origin, "https://") }
 
 // labelOf cuts the root host off a host name: "" is the root host itself. ok is
 // false for names that are not directly under it.
@@ -104,4 +104,4 @@ func (p *Proxy) shown(host string) string {
 }
 
 // port is the one of the public address.
-func (at *place) port() string { return portOf(strings.TrimPrefix(at.origin, "https://")) }
+func (vhost *virtualHost) port() string { return portOf(strings.TrimPrefix(vhost.origin, "https://")) }
