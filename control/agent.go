@@ -14,6 +14,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/feed"
 	"porchlight/control/kv"
+	"porchlight/internal/broadcast"
 )
 
 // Device credentials: a computer has one or none. Ending one refuses its next
@@ -29,10 +30,7 @@ type Agents struct {
 	untold  atomic.Bool // a change was told to nobody, and is not looked for yet
 	// sweepVersions is how often versions are read though nothing seems to be missed.
 	sweepVersions time.Duration
-	closing       <-chan struct{}
-	// Of the goroutine that looks:
-	busy       int    // looks in a row that found the store too busy
-	lastUntold string // the version of the last change that was told to nobody
+	lastUntold    string // the version of the last change that was told to nobody; of the goroutine that looks
 }
 
 // giveCredential makes the credential with this hash the only one of a computer.
@@ -220,7 +218,7 @@ func (s *Agents) runEndedReader(ctx context.Context) error {
 	for {
 		if err := s.tellEnded(ctx, seen); err != nil && ctx.Err() == nil {
 			s.log.Warn("reading the credentials that ended failed", "err", err)
-			s.lookForEnded() // again
+			broadcast.Raise(s.endedWake) // again
 		}
 		select { // however much is told, it looks a few times a second
 		case <-ctx.Done():

@@ -182,7 +182,7 @@ func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, e
 			if own.SeenAt, _, err = get[time.Time](tx, keyComputerSeen(c.ID)); err != nil {
 				return err
 			}
-			own.SeenAt = s.seen.Last(c.ID, own.SeenAt)
+			own.SeenAt = s.Feed.Seen.Last(c.ID, own.SeenAt)
 			own.Connected = own.Enrolled && s.connected(c.ID, own.SeenAt)
 			own.People, err = countMembers(tx, c.ID)
 			out = append(out, own)
@@ -196,7 +196,7 @@ func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, e
 // connected says whether a computer's agent is there: a sync of it waits here, or
 // has begun one lately on another node.
 func (s *Computers) connected(computerID string, seen time.Time) bool {
-	return s.watchers.watches(computerID) || s.cfg.SharedStore && s.now().Sub(seen) < awayAfter
+	return s.Feed.Watches(computerID) || s.cfg.SharedStore && s.now().Sub(seen) < awayAfter
 }
 
 // Disconnect ends the device credential of an account's computer. Its

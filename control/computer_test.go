@@ -245,7 +245,7 @@ func TestConnectedElsewhere(t *testing.T) {
 		b := newBench(t, func(c *Config) { c.SharedStore = shared })
 		e := b.owner()
 		b.note(e.Computer.ID, b.clock.Now())
-		programs.Must(t, b.Agents.writeSeen(t.Context()))
+		programs.Must(t, b.Feed.Seen.Write(t.Context()))
 		connected := func() bool {
 			t.Helper()
 			own := ok[[]OwnComputer](t)(b.Computers.Own(t.Context(), e.AccountID))

@@ -40,7 +40,8 @@ type Config struct {
 	// Relays are handed to every agent.
 	Relays []controlapi.Relay
 	// RelaysFor takes the place of Relays where it is given and answers with any:
-	// the relays for the agent of one computer, of several nodes'.
+	// the relays for the agent of one computer, of several nodes'. Feed.WakeAll is called
+	// where it answers something else from now on.
 	RelaysFor func(computerID string) []controlapi.Relay
 	// OpenSignUp lets any address make an account by signing in. Without it an
 	// address that has no account gets the same answer as one that has, and no
@@ -88,23 +89,21 @@ type Service struct {
 	Keys      *Keys
 
 	*core
-	closing chan struct{}
-	drain   func() // closes closing, once
 }
 
 // core is what the parts share: the store, and what this process remembers.
 type core struct {
-	cfg      Config
-	store    kv.Store
-	now      func() time.Time
-	log      *slog.Logger
-	keyRing  atomic.Pointer[keyRing]
-	line     atomic.Pointer[string] // see keyLine; follows the row while this runs
-	watchers watchers
+	cfg     Config
+	store   kv.Store
+	now     func() time.Time
+	log     *slog.Logger
+	keyRing atomic.Pointer[keyRing]
+	line    atomic.Pointer[string] // see keyLine; follows the row while this runs
+	// Feed tells the agents of computers what concerns them.
+	Feed *feed.Feed
 	// endedHere are the endings of credentials this node told of itself, on a
 	// shared store: endedEvent, true.
 	endedHere sync.Map
-	seen      *feed.Sightings
 	pace      *pace         // what one node remembers of the budgets
 	endsWake  chan struct{} // there is an end to look at
 	endedWake chan struct{} // another node may have ended a credential
@@ -139,12 +138,17 @@ func New(cfg Config) (*Service, error) {
 		store: cfg.Store,
 		now:   cfg.Now,
 		log:   cfg.Log,
-		seen:  feed.NewSightings(),
 		pace:  newPace(),
 
 		endsWake:  make(chan struct{}, 1),
 		endedWake: make(chan struct{}, 1),
 	}
+	keys, clients := &Keys{s}, &Clients{s}
+	agents := &Agents{core: s, keys: keys, devices: feed.NewPace(s.now), sweepVersions: sweepVersionsEvery}
+	s.Feed = feed.New(feed.Config{
+		First: agents.first, Again: agents.again, Ended: agents.ended, WriteSeen: agents.writeSeen,
+		Now: s.now, Log: s.log,
+	})
 	ring, err := s.loadKeys(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("control: reading the keys: %w", err)
@@ -155,9 +159,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("control: reading the line of changes: %w", err)
 	}
 	s.line.Store(&line)
-	keys, clients := &Keys{s}, &Clients{s}
 	sessions, computers, people := &Sessions{s}, &Computers{s}, &People{s}
-	closing := make(chan struct{})
 	return &Service{
 		Naming:    cfg.Naming,
 		Accounts:  &Accounts{s, sessions, computers, people},
@@ -165,7 +167,7 @@ func New(cfg Config) (*Service, error) {
 		Sessions:  sessions,
 		Computers: computers,
 		Enrolment: &Enrolment{s},
-		Agents:    &Agents{core: s, keys: keys, devices: feed.NewPace(s.now), sweepVersions: sweepVersionsEvery, closing: closing},
+		Agents:    agents,
 		People:    people,
 		Visits:    &Visits{s},
 		Clients:   clients,
@@ -174,8 +176,6 @@ func New(cfg Config) (*Service, error) {
 		Knocks:    &Knocks{s},
 		Keys:      keys,
 		core:      s,
-		closing:   closing,
-		drain:     sync.OnceFunc(func() { close(closing); s.watchers.endTold() }),
 	}, nil
 }
 
@@ -185,15 +185,15 @@ func New(cfg Config) (*Service, error) {
 // ctx is done, and then until the mails of the sign-ins answered so far are written;
 // later ones are refused. Waiting syncs are answered. It may be called once.
 func (s *Service) Run(ctx context.Context) error {
-	defer s.Drain()
+	defer s.Feed.Drain()
 	g, ctx := errgroup.WithContext(ctx)
 	for range signInWorkers {
 		g.Go(func() error { return s.SignIn.run(ctx) })
 	}
 	g.Go(func() error { return repeat(ctx, sweepEvery, s.sweep) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
-	g.Go(func() error { return s.seen.Run(ctx, s.log, s.Agents.writeSeen) })
-	g.Go(func() error { return repeat(ctx, lookEvery, s.Agents.look) })
+	g.Go(func() error { return s.Feed.Seen.Run(ctx) })
+	g.Go(func() error { return repeat(ctx, feed.LookEvery, s.Feed.Look) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.Agents.runVersionReader(ctx) })
@@ -205,11 +205,6 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	return err
 }
-
-// Drain has the syncs here end, now and from now on, so that whoever serves them
-// can end; everything else goes on until Run's context is done. It may be called
-// more than once.
-func (s *Service) Drain() { s.drain() }
 
 // repeat calls do every so often until ctx ends.
 func repeat(ctx context.Context, every time.Duration, do func(context.Context)) error {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,14 +78,25 @@ func newBench(t testing.TB, change ...func(*Config)) *bench {
 // node is another one on the same store.
 func (b *bench) node() *Service { b.t.Helper(); return ok[*Service](b.t)(New(b.cfg)) }
 
-// watch has somebody woken by each change of a computer who looks at nothing.
-func (b *bench) watch(computerID string) *telling { return b.Agents.watch(computerID) }
+// watch is somebody who is woken by each change of a computer, and looks at nothing.
+type watch struct {
+	woke    atomic.Bool
+	unwatch func()
+}
 
-// outOfStep has the node not read what others change.
-func (b *bench) outOfStep(is bool) { b.Agents.watchers.setBehind(is) }
+func watchAt(node *Service, computerID string) *watch {
+	w := &watch{}
+	w.unwatch = node.Feed.Watch(computerID, func() { w.woke.Store(true) })
+	return w
+}
+
+func (b *bench) watch(computerID string) *watch { return watchAt(b.Service, computerID) }
+
+// woken says whether that happened since the last time.
+func (w *watch) woken() bool { return w.woke.Swap(false) }
 
 // note has a computer be seen.
-func (b *bench) note(id string, at time.Time) { b.Agents.seen.Note(id, at) }
+func (b *bench) note(id string, at time.Time) { b.Feed.Seen.Note(id, at) }
 
 // change writes rows behind the service's back.
 func (b *bench) change(rows func(tx *txn) error) {
@@ -238,23 +250,6 @@ func ok[T any](t testing.TB) func(T, error) T {
 		programs.Must(t, err)
 		return v
 	}
-}
-
-func (s *Agents) watch(computerID string) *telling {
-	t := &telling{agents: s, looking: true}
-	s.watchers.add(computerID, t)
-	return t
-}
-
-func (t *telling) unwatch() { t.agents.watchers.remove(t) }
-
-// woken says whether that happened since the last time.
-func (t *telling) woken() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	woken := t.again
-	t.again = false
-	return woken
 }
 
 // Snapshot is that of a computer whose credential the test does not have.

@@ -3,13 +3,13 @@ package control
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"porchlight/control/feed"
 	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
@@ -65,7 +65,7 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 				go func() { ended <- b.Run(ctx) }()
 				id := ok[OwnedComputer](t)(b.computer("anna")).ID
 				w := b.watch(id)
-				b.sleepers(10_000)
+				b.sleepers(t, 10_000)
 				time.Sleep(2 * sweepVersionsEvery)
 				synctest.Wait()
 				if !w.woken() {
@@ -94,7 +94,7 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 					}
 				}
 				time.Sleep(sweepVersionsEvery / 2) // no sweep is to find it
-				changes("told to nobody", b.cfg.Store, func(*Config) {}, lookEvery+time.Second)
+				changes("told to nobody", b.cfg.Store, func(*Config) {}, feed.LookEvery+time.Second)
 				told := func(c *Config) { c.Tell = func([]string) {} } // elsewhere
 				changes("told where nobody hears it", b.cfg.Store, told, sweepVersionsEvery+time.Second)
 				stop()
@@ -107,16 +107,19 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 }
 
 // sleepers are computers whose agents are told, and to whom nothing happens.
-func (b *bench) sleepers(n int) {
+func (b *bench) sleepers(t *testing.T, n int) {
+	credential := func(i int) string { return fmt.Sprintf("%0*d", tokenLen, i) }
 	var rows []kv.Item
 	for i := range n {
-		id, credential := fmt.Sprint("sleeps", i), fmt.Sprint("credential", i)
+		id := fmt.Sprint("sleeps", i)
 		rows = append(rows,
 			kv.Item{Key: keyComputer(id), Value: fmt.Appendf(nil, `{"id":%q}`, id)},
-			kv.Item{Key: keyCredential(credential), Value: fmt.Appendf(nil, "%q", id)})
-		b.watchers.tells(b.watch(id), credential, b.now().Add(-rand.N(checkAgainAfter)))
+			kv.Item{Key: keyCredential(hashOf(purposeCredential, credential(i))), Value: fmt.Appendf(nil, "%q", id)})
 	}
 	for some := range slices.Chunk(rows, kv.MaxRows) {
 		programs.Must(b.t, b.store.PutAll(b.t.Context(), 0, some...))
+	}
+	for i := range n {
+		<-b.tell(t, credential(i), "").told
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/feed"
 	"porchlight/control/kv"
 )
 
@@ -221,7 +222,7 @@ func (s *Keys) replace(ctx context.Context, change func(*txn, *storedKeys, *keyR
 		return err
 	}
 	s.keyRing.Store(next)
-	s.wakeAll()
+	s.Feed.WakeAll()
 	s.log.Info("new keys were made", "used_from", next.stored.Signing[0].SignsFrom, "former_until", next.stored.FormerUntil)
 	return nil
 }
@@ -236,11 +237,11 @@ func (s *Keys) readAgain(stored storedKeys) {
 		return
 	}
 	before := s.keyRing.Load()
-	if ring.signing[0].public == before.signing[0].public || stored.olderThan(before.stored) && time.Since(before.since) < lookEvery {
+	if ring.signing[0].public == before.signing[0].public || stored.olderThan(before.stored) && time.Since(before.since) < feed.LookEvery {
 		return
 	}
 	if s.keyRing.CompareAndSwap(before, ring) {
-		s.wakeAll() // the keys are part of every snapshot
+		s.Feed.WakeAll() // the keys are part of every snapshot
 	}
 }
 

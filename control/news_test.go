@@ -141,7 +141,7 @@ func TestChangesAreSeenThoughMessagesAreLost(t *testing.T) {
 // waited for at another.
 type change struct {
 	computer string
-	watch    *telling
+	watch    *watch
 	lost     bool          // its message was
 	took     time.Duration // until it was seen
 }
@@ -173,7 +173,7 @@ func listen(t *testing.T, changes int, each int64) *listener {
 	for i := range changes {
 		added, err := one.Computers.Ensure(t.Context(), fmt.Sprintf("owner%d@example.net", i), fmt.Sprintf("computer%d", i))
 		programs.Must(t, err)
-		c := &change{computer: added.Computer.ID, watch: two.Agents.watch(added.Computer.ID)}
+		c := &change{computer: added.Computer.ID, watch: watchAt(two, added.Computer.ID)}
 		t.Cleanup(c.watch.unwatch)
 		l.changes = append(l.changes, c)
 	}

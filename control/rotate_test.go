@@ -29,7 +29,7 @@ func TestRotatingWhatNodesAndCookiesAreKnownBy(t *testing.T) {
 	programs.Must(t, b.Computers.Remove(t.Context(), account.ID, "maya"))
 	agree := func(when string, takesOld, showsOld bool) {
 		t.Helper()
-		other.Agents.look(t.Context())
+		other.Feed.Look(t.Context())
 		for name, s := range map[string]*Service{"here": b.Service, "another node": other, "after a restart": b.node()} {
 			_, opens := s.Keys.Unseal("a", old.Keys.Seal("a", "text"))
 			_, taken := old.Keys.Unseal("a", s.Keys.Seal("a", "text"))

@@ -239,10 +239,8 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 
 // haveLooked has everybody look whom a transaction concerns, here and at other nodes.
 func (s *core) haveLooked(t *txn) {
-	for id := range t.touched {
-		s.watchers.wake(id)
-	}
 	tell := slices.Collect(maps.Keys(t.touched))
+	s.Feed.Wake(tell...)
 	if t.mails {
 		s.cfg.Mail.Look(true)
 		tell = append(tell, toldMail)

@@ -9,20 +9,18 @@ import (
 	"porchlight/control/kv"
 )
 
-// writeSeen writes all there are, but what another node has written a later one for.
+// writeSeen writes sightings, but what another node has written a later one for.
 // They are put without a transaction, which would collide with whoever changes one of so
 // many rows. So the rows are read before: two nodes that write one at the very same moment
 // can still leave the earlier one, until the next minute. And the rows of computers that
 // were removed meanwhile are taken out again, once no agent of theirs is told here: then
 // they are noted a last time.
-func (s *Agents) writeSeen(ctx context.Context) error {
-	return s.seen.Write(ctx, func(ctx context.Context, ids []string, all map[string]time.Time) error {
-		latest, err := s.latestSeen(ctx, ids, all)
-		if err == nil && len(latest) > 0 {
-			err = s.putSeen(ctx, latest, all)
-		}
-		return err
-	})
+func (s *Agents) writeSeen(ctx context.Context, ids []string, all map[string]time.Time) error {
+	latest, err := s.latestSeen(ctx, ids, all)
+	if err == nil && len(latest) > 0 {
+		err = s.putSeen(ctx, latest, all)
+	}
+	return err
 }
 
 // latestSeen are those computers for which the store has no later sighting. One that is
@@ -59,7 +57,7 @@ func (s *Agents) putSeen(ctx context.Context, ids []string, all map[string]time.
 
 // forgetGone deletes the sightings of those computers that are not there.
 func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
-	ids = slices.DeleteFunc(slices.Clone(ids), s.watchers.watches)
+	ids = slices.DeleteFunc(slices.Clone(ids), s.Feed.Watches)
 	if len(ids) == 0 {
 		return nil
 	}

@@ -60,7 +60,7 @@ func TestSeenIsWrittenTogether(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- b.seen.Run(ctx, b.log, b.Agents.writeSeen) }()
+		go func() { ended <- b.Feed.Seen.Run(ctx) }()
 		all := func() {
 			for _, id := range ids {
 				b.note(id, time.Now())
@@ -120,18 +120,18 @@ func TestSeenNeverGoesBack(t *testing.T) {
 	for n, order := range [][]*Service{{one, other}, {other, one}} {
 		early = early.Add(time.Hour)
 		late := early.Add(50 * time.Second)
-		one.Agents.seen.Note(id, early)
-		other.Agents.seen.Note(id, late)
+		one.Feed.Seen.Note(id, early)
+		other.Feed.Seen.Note(id, late)
 		for _, node := range order {
-			programs.Must(t, node.Agents.writeSeen(t.Context()))
+			programs.Must(t, node.Feed.Seen.Write(t.Context()))
 		}
 		if seen := b.seenAt(id); !seen.Equal(late) {
 			t.Errorf("order %d: seen at %v, want %v", n, seen, late)
 		}
 		for _, node := range order {
-			programs.Must(t, node.seen.Write(t.Context(), func(_ context.Context, ids []string, _ map[string]time.Time) error {
-				return fmt.Errorf("order %d: %v are to be written again", n, ids)
-			}))
+			if at := node.Feed.Seen.Last(id, time.Time{}); !at.IsZero() {
+				t.Errorf("order %d: it is to be written again", n)
+			}
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestSeenOfWhoIsRemoved(t *testing.T) {
 	w := b.watch(e.Computer.ID)
 	written := func() (is bool) {
 		t.Helper()
-		programs.Must(t, b.Agents.writeSeen(t.Context()))
+		programs.Must(t, b.Feed.Seen.Write(t.Context()))
 		err := b.store.View(t.Context(), func(tx kv.Tx) (err error) {
 			_, is, err = get[time.Time](tx, keyComputerSeen(e.Computer.ID))
 			return err

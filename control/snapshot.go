@@ -6,41 +6,38 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/feed"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 )
 
-// sync is what an agent is to be told first, which wakes for what changes afterwards. It
-// refuses as AuthenticateFrom does.
+// first is what an agent is to be told first, which is found before what may change is
+// read. It refuses as AuthenticateFrom does.
 //
 // Credential, computer and all that the snapshot holds are read by one statement and
 // of one moment: with PostgreSQL one round trip for a computer that this node knows
 // (see feed.Hints), and two for one that it does not.
-func (s *Agents) sync(ctx context.Context, t *telling) (out controlapi.Snapshot, err error) {
-	err = s.paced(ctx, t.credential, t.client, false, func(ctx context.Context, hash string) error {
+func (s *Agents) first(ctx context.Context, credential string, client netip.Addr, found func(feed.Credential)) (out controlapi.Snapshot, err error) {
+	err = s.paced(ctx, credential, client, false, func(ctx context.Context, hash string) error {
 		id, err := s.computerOf(ctx, hash)
 		if err != nil {
 			return err
 		}
-		s.watchers.add(id, t) // before the rows are read, so that nothing falls between
-		if out, err = s.read(ctx, hash, id); err != nil {
-			s.watchers.remove(t)
-			t.computer = ""
-			return err
-		}
-		s.seen.Note(id, s.now())
-		return nil
+		c := feed.Credential{Hash: hash, Computer: id}
+		found(c)
+		out, err = s.read(ctx, c)
+		return err
 	})
 	return out, err
 }
 
-// syncAgain is sync for who was told already, and does not count as asking.
-func (s *Agents) syncAgain(ctx context.Context, t *telling) (controlapi.Snapshot, error) {
-	hash := hashOf(purposeCredential, t.credential)
-	return s.read(credentialTurn(ctx, hash), hash, t.computer)
+// again is first for who was told already, and does not count as asking.
+func (s *Agents) again(ctx context.Context, c feed.Credential) (controlapi.Snapshot, error) {
+	return s.read(credentialTurn(ctx, c.Hash), c)
 }
 
 // computerOf is whose credential has this hash, if it is good: to be looked at again
@@ -54,15 +51,14 @@ func (s *Agents) computerOf(ctx context.Context, hash string) (id string, err er
 	})
 }
 
-// read is the snapshot for the computer with this id, if the credential with this hash
-// is its own.
-func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot, error) {
-	rows := snapshotRows(id)
-	rows.Keys = append(rows.Keys, keyCredential(hash))
-	reading := s.reading(id)
+// read is the snapshot for the computer of a credential, if that is its own.
+func (s *Agents) read(ctx context.Context, from feed.Credential) (controlapi.Snapshot, error) {
+	rows := snapshotRows(from.Computer)
+	rows.Keys = append(rows.Keys, keyCredential(from.Hash))
+	reading := s.reading(from.Computer)
 	out, err := viewedOf(ctx, s.core, rows, func(tx kv.Tx) (out controlapi.Snapshot, err error) {
-		c, err := computerByCredential(tx, hash)
-		if err == nil && c.ID != id {
+		c, err := computerByCredential(tx, from.Hash)
+		if err == nil && c.ID != from.Computer {
 			err = credentialUnknown()
 		}
 		if err != nil {
@@ -70,7 +66,7 @@ func (s *Agents) read(ctx context.Context, hash, id string) (controlapi.Snapshot
 		}
 		return reading.snapshot(tx, c)
 	})
-	s.hints.Learn(hash, id, s.now(), err)
+	s.hints.Learn(from.Hash, from.Computer, s.now(), err)
 	return out, err
 }
 

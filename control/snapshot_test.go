@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/feed"
 	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
@@ -49,18 +50,17 @@ func TestSyncIsOneStatement(t *testing.T) {
 	e := b.owner()
 	bob := b.member(e.Computer.ID, "bob@example.com")
 	from := netip.MustParseAddr("192.0.2.1")
-	asks := func(credential string) *telling {
-		return &telling{agents: b.Agents, credential: credential, client: from, looking: true}
+	var whose feed.Credential
+	first := func(node *Service, credential string) (controlapi.Snapshot, error) {
+		return node.Agents.first(t.Context(), credential, from, func(c feed.Credential) { whose = c })
 	}
 	sync := func(node *Service, what string, want asked) (out controlapi.Snapshot) {
 		t.Helper()
 		store.views, store.of, store.updates = 0, 0, 0
-		told := asks(e.Credential)
-		out, err := node.Agents.sync(t.Context(), told)
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+		out, err := first(node, e.Credential)
+		if err != nil || whose.Computer != e.Computer.ID {
+			t.Fatalf("%s: of %q, %v", what, whose.Computer, err)
 		}
-		told.unwatch()
 		if store.views != want.views || store.of != want.of || store.updates != want.updates {
 			t.Errorf("%s: %d views, %d statements, %d updates", what, store.views, store.of, store.updates)
 		}
@@ -83,9 +83,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	}
 	sync(b.node(), "of a computer with clients, by another node", asked{of: 2})
 
-	told := asks(e.Credential)
-	ok[controlapi.Snapshot](t)(b.Agents.sync(t.Context(), told))
-	again := func() error { _, err := b.Agents.syncAgain(t.Context(), told); return err }
+	again := func() error { _, err := b.Agents.again(t.Context(), whose); return err }
 	store.of = 0
 	if err := again(); err != nil || store.of != 1 {
 		t.Errorf("looking again: %d statements, %v", store.of, err)
@@ -97,7 +95,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	}
 
 	store.of = 0
-	_, err := b.Agents.sync(t.Context(), asks(strings.Repeat("x", tokenLen)))
+	_, err := first(b.Service, strings.Repeat("x", tokenLen))
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	if store.of != 1 || store.views != 0 {
 		t.Errorf("a stranger: %d statements, %d views", store.of, store.views)
@@ -106,14 +104,10 @@ func TestSyncIsOneStatement(t *testing.T) {
 	// What the node remembers opens nothing.
 	programs.Must(t, b.Agents.EndCredential(t.Context(), e.Credential))
 	wantRefusal(t, again(), controlapi.CodeUnauthorized)
-	_, err = b.Agents.sync(t.Context(), asks(e.Credential))
+	_, err = first(b.Service, e.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	_, err = b.Agents.Authenticate(t.Context(), e.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
-	told.unwatch()
-	if n := len(b.Agents.watchers.byComputer); n != 0 {
-		t.Errorf("%d watches are left", n)
-	}
 }
 
 // Weakness: nobody could tell whether the control plane has a computer's apps, so each that

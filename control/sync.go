@@ -4,19 +4,19 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/feed"
 	"porchlight/control/kv"
+	"porchlight/internal/broadcast"
 )
 
-// A sync of each agent waits here. A change in this process wakes the syncs of the
-// computers it touched (core.update). A change by another node on a shared store is
-// told by that node (Heard), and seen by reading the version keys of the computers
-// whose syncs wait here: when something may have been missed, and now and then. What
-// tells nobody, such as a command that opens the store itself, leaves the version of its
-// change in one row, which every look reads (instep.go).
+// A change in this process wakes who is told of the computers it touched (core.update). A
+// change by another node on a shared store is told by that node (Heard), and seen by
+// reading the version keys of the computers that are told of here: when something may have
+// been missed, and now and then. What tells nobody, such as a command that opens the store
+// itself, leaves the version of its change in one row, which every look reads (ended).
 
 const (
 	// readVersionsEvery is how often it is asked which versions are to be read.
@@ -30,67 +30,6 @@ const (
 	// versionsAtOnce are read by one statement, of a sweep every readVersionsEvery.
 	versionsAtOnce = kv.MaxRows
 )
-
-// syncsPerComputer bounds the syncs that wait for one computer. An agent that lost
-// its connection leaves one behind until its time is over, so more than one is
-// normal; beyond the bound the oldest gives way.
-const syncsPerComputer = 4
-
-// watchers are who is told by this process.
-type watchers struct {
-	mu         sync.Mutex
-	byComputer map[string][]*telling // guarded by mu; oldest first
-	step       context.Context       // guarded by mu; see inStep
-	lose       func()                // guarded by mu; ends step
-}
-
-// add has who is told woken by each change of a computer. Changes before that wake nobody,
-// so the snapshot is read afterwards.
-func (ws *watchers) add(computerID string, t *telling) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.byComputer == nil {
-		ws.byComputer = map[string][]*telling{}
-	}
-	t.computer = computerID
-	list := ws.byComputer[computerID]
-	if len(list) >= syncsPerComputer {
-		list[0].end(notHere())
-		list = slices.Delete(list, 0, 1)
-	}
-	ws.byComputer[computerID] = append(list, t)
-}
-
-func (ws *watchers) remove(t *telling) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	list := slices.DeleteFunc(ws.byComputer[t.computer], func(o *telling) bool { return o == t })
-	if len(list) == 0 {
-		delete(ws.byComputer, t.computer)
-		return
-	}
-	ws.byComputer[t.computer] = list
-}
-
-func (ws *watchers) wake(computerID string) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, t := range ws.byComputer[computerID] {
-		t.wake()
-	}
-}
-
-// watched are the computers somebody watches, in order.
-func (ws *watchers) watched() []string {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ids := make([]string, 0, len(ws.byComputer))
-	for id := range ws.byComputer {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
 
 // versions are those of the computers with these ids, read many at a time; that
 // of a computer which is gone is empty.
@@ -122,15 +61,8 @@ func (s *Agents) Heard(told []string) {
 			s.cfg.Mail.Look(false)
 			continue
 		}
-		s.watchers.wake(id)
-		s.lookForEnded()
-	}
-}
-
-func (s *Agents) lookForEnded() {
-	select {
-	case s.endedWake <- struct{}{}:
-	default: // it is to look already
+		s.Feed.Wake(id)
+		broadcast.Raise(s.endedWake)
 	}
 }
 
@@ -160,8 +92,8 @@ func (s *Agents) versionsDue(ctx context.Context, m *missing) (due []string, all
 	}
 	if all || since >= s.sweepVersions && len(m.rest) == 0 {
 		m.read = time.Now()
-		s.lookForEnded()
-		m.rest = s.watchers.watched()
+		broadcast.Raise(s.endedWake)
+		m.rest = s.Feed.Watched()
 		maps.DeleteFunc(m.seen, func(id, _ string) bool { _, still := slices.BinarySearch(m.rest, id); return !still })
 	}
 	due = m.rest
@@ -193,20 +125,13 @@ func (s *Agents) readVersions(ctx context.Context, m *missing) {
 		// A computer not seen before may have changed between its sync's
 		// look and this one, so that sync looks once more.
 		if before, known := m.seen[id]; !known || before != v {
-			s.watchers.wake(id)
+			s.Feed.Wake(id)
 		}
 		m.seen[id] = v
 	}
 	if all {
 		m.owed = false
 	}
-}
-
-// watches says whether an agent of a computer is told here.
-func (ws *watchers) watches(computerID string) bool {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return len(ws.byComputer[computerID]) > 0
 }
 
 // relaysFor are the relays that the agent of a computer is given.
@@ -222,16 +147,6 @@ func (s *Agents) relaysFor(computerID string) []controlapi.Relay {
 	return s.cfg.Relays
 }
 
-// RelaysChanged has every waiting sync look again, because Config.RelaysFor may
-// answer something else by now.
-func (s *Agents) RelaysChanged() { s.wakeAll() }
-
-func (s *core) wakeAll() {
-	for _, id := range s.watchers.watched() {
-		s.watchers.wake(id)
-	}
-}
-
 // Changed has the agent of a computer told what another part wrote about it.
 func (s *Agents) Changed(ctx context.Context, computerID string) {
 	err := s.update(ctx, func(tx *txn) error {
@@ -244,4 +159,50 @@ func (s *Agents) Changed(ctx context.Context, computerID string) {
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("a computer is told of a change only when it asks again", "computer", computerID, "err", err)
 	}
+}
+
+// ended are the computers of those credentials that are not good any more. With none to
+// look up it reads the store all the same, and what others may have changed for all: the
+// line, the keys, and the last change that was told to nobody.
+func (s *Agents) ended(ctx context.Context, credentials []feed.Credential) ([]string, error) {
+	keys := []string{keyLine, keyKeys, keyUntold}
+	for _, c := range credentials {
+		keys = append(keys, keyCredential(c.Hash))
+	}
+	var line, last string
+	var stored storedKeys
+	ended, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) (ended []string, err error) {
+		if line, _, err = get[string](tx, keyLine); err != nil {
+			return nil, err
+		}
+		if stored, _, err = get[storedKeys](tx, keyKeys); err != nil {
+			return nil, err
+		}
+		if last, _, err = get[string](tx, keyUntold); err != nil {
+			return nil, err
+		}
+		for _, c := range credentials {
+			id, _, err := get[string](tx, keyCredential(c.Hash))
+			if err != nil {
+				return nil, err
+			}
+			if id != c.Computer {
+				ended = append(ended, c.Computer)
+			}
+		}
+		return ended, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if line != "" && line != *s.line.Load() {
+		s.line.Store(&line)
+		s.log.Info("changes are counted in another line from now on")
+	}
+	s.keys.readAgain(stored)
+	if last != s.lastUntold {
+		s.lastUntold = last
+		s.untold.Store(true)
+	}
+	return ended, nil
 }

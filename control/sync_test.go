@@ -96,19 +96,6 @@ func TestEveryChangeIsTold(t *testing.T) {
 	}
 }
 
-func TestWatchesAreBounded(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	first := b.watch("x")
-	for range syncsPerComputer {
-		if first.why != nil {
-			t.Fatal("replaced too early")
-		}
-		b.watch("x")
-	}
-	wantRefusal(t, first.why, controlapi.CodeUnavailable)
-}
-
 // Two nodes on one store: what one changes, a sync waiting at the other hears of.
 func TestOtherNodesChangesAreSeen(t *testing.T) {
 	t.Parallel()
@@ -236,7 +223,7 @@ func TestDrainEndsSyncsOnly(t *testing.T) {
 	b := newBench(t)
 	b.owner()
 	b.run()
-	b.Drain()
-	b.Drain()
+	b.Feed.Drain()
+	b.Feed.Drain()
 	b.begin("maya@example.com", 1) // and has its mail
 }

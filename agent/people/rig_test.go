@@ -123,7 +123,7 @@ func (g *gate) holdSyncs() (arrive func()) {
 // sync is relay.Config.Sync of a service.
 func (g *gate) sync(service *control.Service) func(string, netip.Addr, string, func([]byte) error, func(error)) func() {
 	return func(credential string, client netip.Addr, version string, tell func([]byte) error, over func(error)) func() {
-		return service.Agents.Tell(credential, client, version, func(s controlapi.Snapshot) error {
+		return service.Feed.Tell(credential, client, version, func(s controlapi.Snapshot) error {
 			g.syncs.RLock()
 			defer g.syncs.RUnlock()
 			if s.Unchanged {

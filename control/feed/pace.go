@@ -1,6 +1,3 @@
-// Package feed is what a node remembers, in memory, of the agents that ask it: how often
-// they do, whose a credential was, and when a computer was last here. It reads no row and
-// decides nothing of who may what; package control does, above it.
 package feed
 
 import (

@@ -30,11 +30,9 @@ type Sightings struct {
 	mu   sync.Mutex
 	at   map[string]time.Time // by computer; guarded by mu
 	some chan struct{}        // there are some
-}
 
-// NewSightings are none.
-func NewSightings() *Sightings {
-	return &Sightings{at: map[string]time.Time{}, some: make(chan struct{}, 1)}
+	write func(ctx context.Context, ids []string, at map[string]time.Time) error
+	log   *slog.Logger
 }
 
 // Note has a computer be seen at a time.
@@ -75,12 +73,12 @@ func (s *Sightings) written(ids []string, at map[string]time.Time) {
 	}
 }
 
-// Write has those there are written by batch, so many computers at a time, and forgets
-// those that were.
-func (s *Sightings) Write(ctx context.Context, batch func(ctx context.Context, ids []string, at map[string]time.Time) error) error {
+// Write has those there are written, so many computers at a time, and forgets those that
+// were.
+func (s *Sightings) Write(ctx context.Context) error {
 	all := s.pending()
 	for some := range slices.Chunk(slices.Collect(maps.Keys(all)), seenBatch) {
-		if err := batch(ctx, some, all); err != nil {
+		if err := s.write(ctx, some, all); err != nil {
 			return err
 		}
 		s.written(some, all)
@@ -88,9 +86,8 @@ func (s *Sightings) Write(ctx context.Context, batch func(ctx context.Context, i
 	return nil
 }
 
-// Run calls write, which calls Write, so often, and a last time when ctx ends, whose error
-// it returns.
-func (s *Sightings) Run(ctx context.Context, log *slog.Logger, write func(context.Context) error) error {
+// Run calls Write so often, and a last time when ctx ends, whose error it returns.
+func (s *Sightings) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
@@ -99,28 +96,28 @@ func (s *Sightings) Run(ctx context.Context, log *slog.Logger, write func(contex
 		select {
 		case <-s.some:
 		case <-ctx.Done():
-			return writeLast(ctx, log, write)
+			return s.writeLast(ctx)
 		}
 		timer.Reset(max(seenGather, seenEvery-time.Since(last)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return writeLast(ctx, log, write)
+			return s.writeLast(ctx)
 		}
 		last = time.Now()
-		if err := write(ctx); err != nil && ctx.Err() == nil {
-			log.Warn("noting when computers were seen failed; it is tried again", "err", err)
+		if err := s.Write(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("noting when computers were seen failed; it is tried again", "err", err)
 			broadcast.Raise(s.some)
 		}
 	}
 }
 
 // writeLast writes what is left, and returns the error of ctx.
-func writeLast(ctx context.Context, log *slog.Logger, write func(context.Context) error) error {
+func (s *Sightings) writeLast(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), seenAtEnd)
 	defer cancel()
-	if err := write(last); err != nil {
-		log.Warn("noting when computers were seen failed", "err", err)
+	if err := s.Write(last); err != nil {
+		s.log.Warn("noting when computers were seen failed", "err", err)
 	}
 	return ctx.Err()
 }

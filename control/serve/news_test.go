@@ -39,7 +39,7 @@ func TestNewsOfAnotherNode(t *testing.T) {
 		added, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short)
 		programs.Must(t, err)
 		told, over := make(chan controlapi.Snapshot, 100), make(chan error, 1)
-		defer two.Agents.Tell(added.Credential, netip.Addr{}, "", func(s controlapi.Snapshot) error { told <- s; return nil }, func(err error) { over <- err })()
+		defer two.Feed.Tell(added.Credential, netip.Addr{}, "", func(s controlapi.Snapshot) error { told <- s; return nil }, func(err error) { over <- err })()
 		<-told
 		programs.MustDo(t)(one.Computers.Ensure(t.Context(), "anna@porch.test", short))
 		durable := time.Now()

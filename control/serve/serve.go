@@ -330,7 +330,7 @@ func (n *Node) Run(ctx context.Context) error {
 		time.Sleep(n.cfg.DrainWait) // a second signal ends the program
 	}
 	n.cfg.Log.Info("finishing what is under way", "grace", n.cfg.Grace.String())
-	n.service.Drain()
+	n.service.Feed.Drain()
 	var errs []error
 	for _, stop := range stops {
 		errs = append(errs, stop())

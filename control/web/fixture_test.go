@@ -188,7 +188,7 @@ type synced struct {
 // tells tells the agent with a credential until the test is over.
 func tells(t testing.TB, svc *control.Service, credential string) <-chan synced {
 	told := make(chan synced, 100)
-	stop := svc.Agents.Tell(credential, netip.Addr{}, "", func(s controlapi.Snapshot) error {
+	stop := svc.Feed.Tell(credential, netip.Addr{}, "", func(s controlapi.Snapshot) error {
 		told <- synced{s, nil}
 		return nil
 	}, func(err error) { told <- synced{err: err} })

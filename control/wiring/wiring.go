@@ -83,7 +83,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	way.Log = cfg.Log.With("part", "relay")
 	if way.Peers != nil {
 		peers := *way.Peers
-		peers.Store, peers.Relay, peers.Domain, peers.Changed = domain.Store, here, domain.Domain, p.Service.Agents.RelaysChanged
+		peers.Store, peers.Relay, peers.Domain, peers.Changed = domain.Store, here, domain.Domain, p.Service.Feed.WakeAll
 		peers.Secrets = p.Service.Keys.PeerSecrets
 		way.Peers = &peers
 	}
@@ -124,7 +124,7 @@ func orAway(err error) error {
 // sync tells an agent its snapshots through the relay, which carries bytes of which it
 // does not know the meaning.
 func (p *ControlPlane) sync(credential string, client netip.Addr, version string, tell func([]byte) error, over func(error)) (stop func()) {
-	return p.Service.Agents.Tell(credential, client, version, func(s controlapi.Snapshot) error {
+	return p.Service.Feed.Tell(credential, client, version, func(s controlapi.Snapshot) error {
 		if s.Unchanged {
 			return tell(nil)
 		}

@@ -1,4 +1,4 @@
-package control
+package feed
 
 import (
 	"context"
@@ -27,45 +27,53 @@ const (
 	elsewhereFor = 5 * time.Second
 )
 
+var (
+	// errStopped ends what is told because it was stopped.
+	errStopped = errors.New("feed: who was told has gone")
+	// errEnding ends it because this node is to end.
+	errEnding = notHere()
+)
+
 // Tell tells the agent with this credential, which has the snapshot of version has,
 // each other one, until it is stopped, or until it is over, which over is told: with a
 // refusal where the credential is not good (any more) or this node cannot know of
 // changes. What it tells first answers at once, with Unchanged set where the agent has
 // it already. tell and over are called by one goroutine at a time, and there is none
-// while nothing changes, because most computers sleep. When stop has returned neither is
-// called any more; it is not for them to call.
-func (s *Agents) Tell(credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error, over func(error)) (stop func()) {
-	t := &telling{agents: s, credential: credential, client: client, has: has, tell: tell, over: over}
+// while nothing changes. When stop has returned neither is called any more; it is not for
+// them to call.
+func (f *Feed) Tell(credential string, client netip.Addr, has string, tell func(controlapi.Snapshot) error, over func(error)) (stop func()) {
+	t := &telling{feed: f, credential: credential, client: client, has: has, tell: tell, over: over}
+	f.mu.Lock()
+	t.ctx, t.end = context.WithCancelCause(f.step)
+	f.mu.Unlock()
+	t.watch.wake = t.wake
 	t.wake()
 	return t.stop
 }
 
 // telling is one agent that is told.
 type telling struct {
-	agents     *Agents
+	watch      // nobody's before it is found whose the credential is
+	feed       *Feed
 	credential string
 	client     netip.Addr
 	tell       func(controlapi.Snapshot) error
 	over       func(error)
 
-	// Of who looks.
-	has      string
-	computer string      // empty before it is found whose the credential is
-	clock    *time.Timer // wakes it; nil until that is needed
+	// ctx is over when this is: when it is stopped, gives way, or this node is not in step
+	// any more. The first reason counts.
+	ctx context.Context
 
-	hash    string    // of the credential; guarded by watchers.mu until told
-	checked time.Time // when that was good; the looking goroutine owns it after that
+	// Of who looks.
+	has   string
+	told  bool        // something
+	clock *time.Timer // wakes it; nil until that is needed
 
 	looks   sync.WaitGroup
 	mu      sync.Mutex // protects what follows
 	looking bool       // somebody does, or nobody does any more
 	again   bool       // there is something to look at since
-	why     error      // it is over; nil until then
-	leave   func()     // ends the look under way; nil for none
 }
-
-// errStopped ends what is told because it was stopped.
-var errStopped = errors.New("control: who was told has gone")
 
 // wake has somebody look.
 func (t *telling) wake() {
@@ -78,71 +86,25 @@ func (t *telling) wake() {
 	}
 }
 
-// end has it be over. The first reason counts.
-func (t *telling) end(why error) {
-	t.finish(why)
-	t.wake()
-}
-
-func (t *telling) finish(why error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.why == nil {
-		t.why = why
-	}
-	if t.leave != nil {
-		t.leave()
-	}
-}
-
-// begin is the context of a look, which end ends. There is none while nobody looks.
-func (t *telling) begin() (ctx context.Context, done func()) {
-	ctx, done = context.WithCancel(context.Background())
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.leave = done; t.why != nil {
-		done()
-	}
-	return ctx, done
-}
-
 func (t *telling) stop() {
 	t.end(errStopped)
+	t.wake()
 	t.looks.Wait()
 }
 
 // look tells what there is to tell. When it is over nobody looks again.
 func (t *telling) look() {
 	for t.more() {
-		err := t.once()
-		if err == nil {
-			continue
+		if t.ctx.Err() == nil {
+			if err := t.next(); err != nil {
+				t.end(err)
+			}
 		}
-		if t.clock != nil {
-			t.clock.Stop()
+		if t.ctx.Err() != nil {
+			t.finish(context.Cause(t.ctx))
+			return
 		}
-		if t.computer != "" {
-			t.agents.watchers.remove(t)
-			t.agents.seen.Note(t.computer, t.agents.now())
-		}
-		if err != errStopped {
-			t.over(err)
-		}
-		return
 	}
-}
-
-// once looks once, and says why it is over.
-func (t *telling) once() error {
-	ctx, done := t.begin()
-	defer done()
-	if err := t.next(ctx); err != nil {
-		t.finish(err)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.leave = nil
-	return t.why
 }
 
 // more says whether there is something to look at.
@@ -153,34 +115,44 @@ func (t *telling) more() bool {
 	return t.looking
 }
 
-// next reads the snapshot and tells it.
-func (t *telling) next(ctx context.Context) error {
-	s := t.agents
-	select {
-	case <-s.watchers.outOfStep():
-		return notHere()
-	case <-s.closing:
-		return elsewhere()
-	default:
+func (t *telling) finish(why error) {
+	if t.clock != nil {
+		t.clock.Stop()
 	}
-	first, within := t.computer == "", readFor
+	t.feed.remove(&t.watch)
+	if t.told {
+		t.feed.Seen.Note(t.Computer, t.feed.cfg.Now())
+	}
+	if why == errEnding && !t.told {
+		why = elsewhere()
+	}
+	if why != errStopped {
+		t.over(why)
+	}
+}
+
+// next reads the snapshot and tells it. A read that a network swallowed ends by nothing but
+// its time, and meanwhile the agent would take what it has for the newest.
+func (t *telling) next() (err error) {
+	first, within := !t.told, readFor
 	if first {
 		within = firstFor
 	}
+	ctx, cancel := context.WithTimeout(t.ctx, within)
+	defer cancel()
 	var snapshot controlapi.Snapshot
-	err := s.inStep(ctx, within, func(ctx context.Context) (err error) {
-		if first {
-			snapshot, err = s.sync(ctx, t)
-		} else {
-			snapshot, err = s.syncAgain(ctx, t)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
 	if first {
-		s.watchers.tells(t, hashOf(purposeCredential, t.credential), s.now().Add(-rand.N(checkAgainAfter)))
+		snapshot, err = t.feed.cfg.First(ctx, t.credential, t.client, t.found)
+	} else {
+		snapshot, err = t.feed.cfg.Again(ctx, t.Credential)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return notHere()
+	case err != nil:
+		return err
+	case first:
+		t.begins(t.feed.cfg.Now())
 	}
 	switch {
 	case snapshot.Version != t.has:
@@ -188,19 +160,24 @@ func (t *telling) next(ctx context.Context) error {
 	case first:
 		err = t.tell(controlapi.Snapshot{Version: t.has, Unchanged: true})
 	}
-	if err != nil {
-		return err
-	}
 	t.has = snapshot.Version
 	t.setClock(passes(snapshot))
-	// Whoever ends what all are told may not have seen this one.
-	select {
-	case <-s.closing:
-	case <-s.watchers.outOfStep():
-	default:
-		return nil
-	}
-	return notHere()
+	return err
+}
+
+// found has it woken by what changes from now on.
+func (t *telling) found(c Credential) {
+	t.Credential = c
+	t.feed.add(&t.watch)
+}
+
+// begins has its credential looked up from now on.
+func (t *telling) begins(now time.Time) {
+	t.told = true
+	t.feed.Seen.Note(t.Computer, now)
+	t.feed.mu.Lock()
+	defer t.feed.mu.Unlock()
+	t.checked = now.Add(-rand.N(checkAgainAfter))
 }
 
 // setClock has it look again in a while where some of what was told ends by itself.
@@ -219,6 +196,10 @@ func (t *telling) setClock(is bool) {
 // passes says whether some of a snapshot ends by itself, with no change of the computer.
 func passes(s controlapi.Snapshot) bool {
 	return len(s.Knocks)+len(s.RevokedGrants)+len(s.Grants)+len(s.Undelivered) > 0
+}
+
+func notHere() error {
+	return &controlapi.Error{Code: controlapi.CodeUnavailable, Message: "This server cannot say just now whether anything changed. Try again in a moment."}
 }
 
 // elsewhere is for who asks a node that is about to end.
