@@ -275,26 +275,12 @@ func (s *core) putMail(tx *txn, id string, m mail.Message) error {
 }
 
 func put(tx kv.Tx, key string, value any, ttl time.Duration) error {
-	b, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("encoding %T: %w", value, err)
-	}
-	return tx.Put(key, b, ttl)
+	return kv.PutJSON(tx, key, value, ttl)
 }
 
 // get reads the row at key; found is false when there is none.
 func get[T any](tx kv.Tx, key string) (value T, found bool, err error) {
-	b, err := tx.Get(key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return value, false, nil
-	}
-	if err != nil {
-		return value, false, err
-	}
-	if err := json.Unmarshal(b, &value); err != nil {
-		return value, false, fmt.Errorf("decoding %T: %w", value, err)
-	}
-	return value, true, nil
+	return kv.GetJSON[T](tx, key)
 }
 
 // updated is update with a result: what fn returned in the run that counts.
@@ -381,35 +367,13 @@ func rows[T any](tx kv.Tx, prefix string) ([]T, error) {
 
 // eachValue is each, with the rows read.
 func eachValue[T any](tx kv.Tx, prefix string, fn func(rest string, row T) error) error {
-	return each(tx, prefix, func(rest string, value []byte) error {
-		var row T
-		if err := json.Unmarshal(value, &row); err != nil {
-			return fmt.Errorf("decoding %T: %w", row, err)
-		}
-		return fn(rest, row)
-	})
+	return kv.EachJSON(tx, prefix, fn)
 }
 
 // each calls fn for the rows under prefix in key order, with what follows the
 // prefix. fn may change the store.
 func each(tx kv.Tx, prefix string, fn func(rest string, value []byte) error) error {
-	const batch = 256
-	after := ""
-	for {
-		items, err := tx.Scan(prefix, after, batch)
-		if err != nil {
-			return err
-		}
-		for _, it := range items {
-			if err := fn(it.Key[len(prefix):], it.Value); err != nil {
-				return err
-			}
-			after = it.Key
-		}
-		if len(items) < batch {
-			return nil
-		}
-	}
+	return kv.Each(tx, prefix, fn)
 }
 
 // eachRow calls fn for the rows an index names, with what follows its prefix:

@@ -165,11 +165,7 @@ func (s *Storage) takeOver(tx kv.Tx, before map[string][]byte) (n int, err error
 }
 
 func (s *Storage) put(tx kv.Tx, key string, value []byte, at time.Time) error {
-	b, err := json.Marshal(row{At: at.UTC(), Sealed: s.keys.seal(key, value)})
-	if err != nil {
-		return err
-	}
-	return tx.Put(prefix+key, b, 0)
+	return kv.PutJSON(tx, prefix+key, row{At: at.UTC(), Sealed: s.keys.seal(key, value)}, 0)
 }
 
 // open is the value of a row, with when it was stored.

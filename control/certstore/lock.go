@@ -3,12 +3,10 @@ package certstore
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"porchlight/control/kv"
@@ -96,20 +94,19 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 // look notes all locks: who holds one that is waited for may have died with others,
 // which are wanted next.
 func (s *Storage) look(ctx context.Context) error {
-	var items []kv.Item
-	err := s.store.ViewOf(ctx, kv.Rows{Prefixes: []string{lockPrefix}}, func(tx kv.Tx) (err error) {
-		items, err = tx.Scan(lockPrefix, "", maxEntries)
-		return err
+	var locks map[string]lockRow
+	err := s.store.ViewOf(ctx, kv.Rows{Prefixes: []string{lockPrefix}}, func(tx kv.Tx) error {
+		locks = map[string]lockRow{}
+		return kv.EachJSON(tx, lockPrefix, func(name string, found lockRow) error {
+			locks[name] = found
+			return nil
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("looking at a lock in the store: %w", err)
 	}
-	for _, it := range items {
-		var found lockRow
-		if err := json.Unmarshal(it.Value, &found); err != nil {
-			return err
-		}
-		s.sight(strings.TrimPrefix(it.Key, lockPrefix), found)
+	for name, found := range locks {
+		s.sight(name, found)
 	}
 	return nil
 }
@@ -246,20 +243,10 @@ func (s *Storage) fence(tx kv.Tx) error {
 }
 
 func readLock(tx kv.Tx, name string) (r lockRow, err error) {
-	b, err := tx.Get(lockPrefix + name)
-	if errors.Is(err, kv.ErrNotFound) {
-		return lockRow{}, nil
-	}
-	if err != nil {
-		return lockRow{}, err
-	}
-	return r, json.Unmarshal(b, &r)
+	r, _, err = kv.GetJSON[lockRow](tx, lockPrefix+name)
+	return r, err
 }
 
 func putLock(tx kv.Tx, name string, r lockRow) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return tx.Put(lockPrefix+name, b, 0)
+	return kv.PutJSON(tx, lockPrefix+name, r, 0)
 }

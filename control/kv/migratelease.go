@@ -149,11 +149,7 @@ func parseLease(value []byte) (row leaseRow, err error) {
 }
 
 func putLease(tx Tx, row leaseRow, times leaseTimes) error {
-	value, err := json.Marshal(row)
-	if err != nil {
-		return err
-	}
-	return tx.Put(leaseKey, value, 2*times.ends)
+	return PutJSON(tx, leaseKey, row, 2*times.ends)
 }
 
 func thisProcess() string {

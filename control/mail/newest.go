@@ -19,12 +19,8 @@ type newest[T any] struct {
 
 // put adds a row and drops the oldest one when there are too many.
 func (l newest[T]) put(tx kv.Tx, id string, at time.Time, row T) error {
-	value, err := json.Marshal(row)
-	if err != nil {
-		return fmt.Errorf("encoding %T: %w", row, err)
-	}
 	key := fmt.Sprintf("%s%016x-%s", l.prefix, uint64(math.MaxInt64-at.UnixNano()), id)
-	if err := tx.Put(key, value, l.life); err != nil {
+	if err := kv.PutJSON(tx, key, row, l.life); err != nil {
 		return err
 	}
 	kept, err := tx.Scan(l.prefix, "", l.size+1)

@@ -61,11 +61,7 @@ func dueBy(key string, now time.Time) (id string, due bool) {
 }
 
 func putQueued(tx kv.Tx, id string, q queued, due time.Time) error {
-	value, err := json.Marshal(q)
-	if err != nil {
-		return fmt.Errorf("encoding a mail: %w", err)
-	}
-	return tx.Put(queueKey(due, id), value, rowLife)
+	return kv.PutJSON(tx, queueKey(due, id), q, rowLife)
 }
 
 // expired says whether a mail has waited too long to be of use.

@@ -23,12 +23,12 @@ type Upgrade struct {
 		Served bool `json:"served"` // a node of this data directory runs
 		Format int  `json:"format"` // of its rows now
 	} `json:"store"`
-	Migrations []UpgradeStep `json:"migrations"`
-	Migrating  string        `json:"migrating,omitempty"` // who is at it now
-	Nodes      []UpgradeNode `json:"nodes"`
-	Safe       bool          `json:"safe"` // the program may be started now, beside what runs where that is told
-	Says       []string      `json:"says"`
-	Next       string        `json:"next"`
+	Migrations []UpgradeStep  `json:"migrations"`
+	Migrating  string         `json:"migrating,omitempty"` // who is at it now
+	Nodes      []peers.Living `json:"nodes"`
+	Safe       bool           `json:"safe"` // the program may be started now, beside what runs where that is told
+	Says       []string       `json:"says"`
+	Next       string         `json:"next"`
 }
 
 // UpgradeStep is what would change in the store.
@@ -38,19 +38,10 @@ type UpgradeStep struct {
 	Beside bool   `json:"beside"` // nodes of the version before go on
 }
 
-// UpgradeNode is a node that lives.
-type UpgradeNode struct {
-	Node          string `json:"node"`
-	Version       string `json:"version,omitempty"` // none: it is of before nodes told it
-	Before        bool   `json:"before,omitempty"`  // it is of before version 0.1.0
-	TunnelAddress string `json:"tunnelAddress"`
-	Draining      bool   `json:"draining,omitempty"`
-}
-
 // CheckUpgrade says what starting the program of a version on a store would do, and
 // changes nothing. The error wraps kv.ErrNoStore where there is none.
 func CheckUpgrade(ctx context.Context, cfg Config) (Upgrade, error) {
-	u := Upgrade{Version: cfg.Version, Migrations: []UpgradeStep{}, Nodes: []UpgradeNode{}}
+	u := Upgrade{Version: cfg.Version, Migrations: []UpgradeStep{}, Nodes: []peers.Living{}}
 	u.Store.Shared = kv.Shared(cfg.StoreURL())
 	var format kv.Format
 	err := kv.Look(ctx, cfg.StoreURL(), kv.Options{}, func(tx kv.Tx) error {
@@ -61,7 +52,8 @@ func CheckUpgrade(ctx context.Context, cfg Config) (Upgrade, error) {
 		if format, err = kv.FormatOf(values); err != nil {
 			return err
 		}
-		return u.readNodes(tx)
+		u.Nodes, err = peers.LivingNodes(tx)
+		return err
 	})
 	if errors.Is(err, kv.ErrInUse) {
 		u.Store.Served = true
@@ -76,15 +68,6 @@ func CheckUpgrade(ctx context.Context, cfg Config) (Upgrade, error) {
 	}
 	u.judge()
 	return u, nil
-}
-
-func (u *Upgrade) readNodes(tx kv.Tx) error {
-	nodes, err := peers.LivingNodes(tx)
-	u.Nodes = u.Nodes[:0]
-	for _, n := range nodes {
-		u.Nodes = append(u.Nodes, UpgradeNode{n.Node, n.Version, n.Before, n.Address, n.Draining})
-	}
-	return err
 }
 
 // formatOfServed asks the node that has a file open, of whichever version: every one of
@@ -199,7 +182,7 @@ func (u *Upgrade) next() (safe bool, next string) {
 			others = append(others, n.Node)
 		}
 	}
-	stopsAll := slices.ContainsFunc(u.Nodes, func(n UpgradeNode) bool { return n.Before })
+	stopsAll := slices.ContainsFunc(u.Nodes, func(n peers.Living) bool { return n.Before })
 	for _, m := range u.Migrations {
 		stopsAll = stopsAll || !m.Beside
 	}

@@ -1,20 +1,14 @@
 package peers
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"porchlight/control/kv"
-)
+import "porchlight/control/kv"
 
 // Living is a node of a store, as it says of itself.
 type Living struct {
-	Node    string
-	Version string // of its program
-	Before  bool   // that is of before version 0.1.0
-	Address string // where agents reach it
-	// Draining says that it is about to end.
-	Draining bool
+	Node          string `json:"node"`
+	Version       string `json:"version,omitempty"`  // of its program; none: it is of before nodes told it
+	Before        bool   `json:"before,omitempty"`   // that is of before version 0.1.0
+	TunnelAddress string `json:"tunnelAddress"`      // where agents reach it
+	Draining      bool   `json:"draining,omitempty"` // it is about to end
 }
 
 // LivingNodes reads which nodes live, by name. Only those with peers say so.
@@ -23,29 +17,18 @@ func LivingNodes(tx kv.Tx) ([]Living, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Living
+	all := []Living{}
 	for _, n := range rows {
-		all = append(all, Living{Node: n.Node, Version: n.Version, Before: n.Protocol < nodeProtocol, Address: n.Relay.Address, Draining: n.Draining})
+		all = append(all, Living{Node: n.Node, Version: n.Version, Before: n.Protocol < nodeProtocol, TunnelAddress: n.Relay.Address, Draining: n.Draining})
 	}
 	return all, nil
 }
 
 // livingNodes are the nodes whose lease runs, by name.
 func livingNodes(tx kv.Tx) (nodes []nodeRow, err error) {
-	for after := ""; ; {
-		items, err := tx.Scan(keyNodes, after, nodesAtOnce)
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range items {
-			var row nodeRow
-			if err := json.Unmarshal(item.Value, &row); err != nil {
-				return nil, fmt.Errorf("the row %s: %w", item.Key, err)
-			}
-			nodes, after = append(nodes, row), item.Key
-		}
-		if len(items) < nodesAtOnce {
-			return nodes, nil
-		}
-	}
+	err = kv.EachJSON(tx, keyNodes, func(_ string, row nodeRow) error {
+		nodes = append(nodes, row)
+		return nil
+	})
+	return nodes, err
 }

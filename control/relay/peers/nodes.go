@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/internal/broadcast"
 )
 
 // The nodes of one control plane find each other in the store they share:
@@ -38,8 +38,6 @@ const (
 	// unheardFor is how long a node that lives is not heard before that is said: one that
 	// was killed is not taken for alive as long.
 	unheardFor = lease + lease/3
-	// nodesAtOnce bounds one read of nodes.
-	nodesAtOnce = 64
 
 	storeWait = 5 * time.Second
 )
@@ -103,14 +101,7 @@ func (p *Peers) Drain() {
 	p.mu.Lock()
 	p.draining = true
 	p.mu.Unlock()
-	p.nudge()
-}
-
-func (p *Peers) nudge() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	broadcast.Raise(p.wake)
 }
 
 // Run keeps this node's row, the view of the others and CutOff up to date until ctx ends,
@@ -229,14 +220,7 @@ func (p *Peers) warnOfSilence() {
 // withdraw deletes this node's row.
 func (p *Peers) withdraw(ctx context.Context) error {
 	return p.cfg.Store.Update(ctx, func(tx kv.Tx) error {
-		value, err := tx.Get(keyNodes + p.self.Node)
-		if errors.Is(err, kv.ErrNotFound) {
-			return nil
-		}
-		var row nodeRow
-		if err == nil {
-			err = json.Unmarshal(value, &row)
-		}
+		row, _, err := kv.GetJSON[nodeRow](tx, keyNodes+p.self.Node)
 		if err != nil || row.Run != p.self.Run {
 			return err
 		}
