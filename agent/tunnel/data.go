@@ -6,10 +6,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
-	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/socket"
 )
@@ -55,7 +53,7 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 	case <-s.ctx.Done():
 		return
 	}
-	raw := !secure && !s.failures.secure(s.tunnel.now())
+	raw := !secure && !s.secure()
 	opened := time.Now()
 	conn, err := s.open(ticket, !raw)
 	<-s.dials
@@ -83,7 +81,9 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 		visitor.ended = s.visits.came(s.tunnel.now)
 	}
 	s.tunnel.visitorCame()
-	if !s.tunnel.listener.offer(s.ctx, visitor) {
+	ctx, cancel := context.WithTimeout(s.ctx, acceptWait)
+	defer cancel()
+	if !s.tunnel.listener.Give(ctx, visitor) {
 		_ = visitor.Close()
 	}
 }
@@ -169,19 +169,36 @@ func (s *session) failed(ticket tunnelwire.Ticket, raw bool, err error) {
 // missing counts plain data connections that have not reached the relay, unless
 // others have: those are only late.
 func (s *session) missing(n, arrived int) {
-	switch {
-	case arrived > 0:
+	if arrived > 0 {
 		s.gotThrough()
-	case !s.failures.secure(s.tunnel.now()):
-		s.suspect(n)
+		return
 	}
+	s.suspect(n)
+}
+
+// secure reports whether data connections are to run inside TLS.
+func (s *session) secure() bool {
+	t := s.tunnel
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now().Before(t.secureFor[s.relay.Address])
 }
 
 // suspect counts n signs that plain data connections do not get through, and
-// goes over to TLS when there are enough.
+// goes over to TLS when there are enough, for later sessions with the relay, too.
 func (s *session) suspect(n int) {
-	if until, now := s.failures.add(n, s.tunnel.now()); now {
-		s.tunnel.setSecure(s.relay, until)
+	if s.secure() {
+		return
+	}
+	t := s.tunnel
+	t.mu.Lock()
+	s.signs += n
+	over := !s.proven && s.signs >= rawTries
+	if over {
+		s.signs, t.secureFor[s.relay.Address] = 0, t.now().Add(secureTime)
+	}
+	t.mu.Unlock()
+	if over {
 		s.log.Warn("this network lets only TLS through to the relay: visits run inside TLS, which is slower", "for", secureTime)
 	}
 }
@@ -189,60 +206,12 @@ func (s *session) suspect(n int) {
 // gotThrough notes that a plain data connection has. If they were taken for lost they
 // were only late, and TLS ends at once.
 func (s *session) gotThrough() {
-	if s.failures.clear(s.tunnel.now()) {
-		s.tunnel.setSecure(s.relay, time.Time{})
+	late := s.secure()
+	s.tunnel.mu.Lock()
+	s.proven = true
+	delete(s.tunnel.secureFor, s.relay.Address)
+	s.tunnel.mu.Unlock()
+	if late {
 		s.log.Info("this network lets more than TLS through to the relay, only late: visits do not run inside TLS any more")
 	}
-}
-
-// rawFailures counts signs that the network does not pass plain data connections.
-type rawFailures struct {
-	mu          sync.Mutex // protects what follows
-	signs       int
-	proven      bool // one has got through: the network lets them
-	secureUntil time.Time
-}
-
-// secure reports whether data connections are to run inside TLS.
-func (f *rawFailures) secure(now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return now.Before(f.secureUntil)
-}
-
-// clear notes that a plain data connection has got through, and reports whether they
-// had been given up.
-func (f *rawFailures) clear(now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was := now.Before(f.secureUntil)
-	f.proven, f.secureUntil = true, time.Time{}
-	return was
-}
-
-// add reports whether these signs are the ones that decide.
-func (f *rawFailures) add(n int, now time.Time) (until time.Time, decided bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.proven || now.Before(f.secureUntil) {
-		return f.secureUntil, false
-	}
-	if f.signs += n; f.signs < rawTries {
-		return f.secureUntil, false
-	}
-	f.signs, f.secureUntil = 0, now.Add(secureTime)
-	return f.secureUntil, true
-}
-
-// setSecure remembers for later sessions with relay what the network lets through.
-func (t *Tunnel) setSecure(relay controlapi.Relay, until time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.secureFor[relay.Address] = until
-}
-
-func (t *Tunnel) secureUntil(relay controlapi.Relay) time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.secureFor[relay.Address]
 }

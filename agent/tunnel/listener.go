@@ -1,10 +1,8 @@
 package tunnel
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,62 +12,6 @@ import (
 
 // acceptWait is how long a visitor waits for somebody to accept it.
 const acceptWait = 10 * time.Second
-
-// listener gives visitors to whoever accepts.
-type listener struct {
-	visitors chan net.Conn
-	done     chan struct{}
-	once     sync.Once
-}
-
-func newListener() *listener {
-	return &listener{visitors: make(chan net.Conn), done: make(chan struct{})}
-}
-
-// offer waits for conn to be accepted and reports whether it was.
-func (l *listener) offer(ctx context.Context, conn net.Conn) bool {
-	select {
-	case l.visitors <- conn:
-		return true
-	default:
-	}
-	select {
-	case l.visitors <- conn:
-		return true
-	case <-time.After(acceptWait):
-	case <-l.done:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// Accept returns the next visitor, or net.ErrClosed after Close or the end of Run.
-func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case <-l.done:
-		return nil, &net.OpError{Op: "accept", Net: "tunnel", Err: net.ErrClosed}
-	default:
-	}
-	select {
-	case conn := <-l.visitors:
-		return conn, nil
-	case <-l.done:
-		return nil, &net.OpError{Op: "accept", Net: "tunnel", Err: net.ErrClosed}
-	}
-}
-
-func (l *listener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return nil
-}
-
-// Addr is no address one could dial.
-func (l *listener) Addr() net.Addr { return tunnelAddr{} }
-
-type tunnelAddr struct{}
-
-func (tunnelAddr) Network() string { return "tunnel" }
-func (tunnelAddr) String() string  { return "tunnel" }
 
 // visitorConn is a data connection seen as the connection its visitor opened.
 type visitorConn struct {

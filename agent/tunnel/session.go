@@ -77,10 +77,10 @@ type session struct {
 	telling  bool                  // it was told of some, and has not answered since; guarded by tunnel.mu
 	draining bool                  // the relay asked to be left; guarded by tunnel.mu
 	why      atomic.Pointer[error] // that it was ended by us, see quit
+	signs    int                   // that plain data connections do not get through; guarded by tunnel.mu
+	proven   bool                  // one has got through; guarded by tunnel.mu
 
 	writing sync.Mutex // held while a frame is written
-
-	failures rawFailures
 }
 
 // session connects to relay and serves it until the connection ends; the error
@@ -119,7 +119,6 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 	opened, unfollow := t.cfg.Opened()
 	defer unfollow()
 	s.opened = opened
-	s.failures.secureUntil = t.secureUntil(relay)
 	t.setSession(slot, s)
 	s.log.Info("connected to the relay", "host", host, "extra", s.extra())
 	t.yield()

@@ -40,6 +40,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/internal/filelimit"
+	"porchlight/internal/socket"
 )
 
 const (
@@ -100,7 +101,7 @@ type Tunnel struct {
 	cfg      Config
 	log      *slog.Logger
 	now      func() time.Time
-	listener *listener
+	listener *socket.Handed
 	running  atomic.Bool
 	instance string // random, of this run of the program
 	began    time.Time
@@ -121,7 +122,7 @@ type Tunnel struct {
 	changed   chan struct{}            // closed and replaced at each change
 	woken     chan struct{}            // closed and replaced by stir
 	list      []controlapi.Relay       // at the last Relist
-	secureFor map[string]time.Time
+	secureFor map[string]time.Time     // until when data connections with a relay run inside TLS, by its address
 	admitted  map[netip.Addr]time.Time // from where visitors were let in, and when last told
 	visited   time.Time                // when a visitor last came, by the clock that only runs on
 	aborted   []aborted                // visits, the oldest first
@@ -149,7 +150,7 @@ func New(cfg Config) (*Tunnel, error) {
 		cfg:       cfg,
 		log:       cfg.Log,
 		now:       cfg.Now,
-		listener:  newListener(),
+		listener:  socket.NewHanded(),
 		instance:  rand.Text(),
 		began:     time.Now(),
 		changed:   make(chan struct{}),

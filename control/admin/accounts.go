@@ -56,7 +56,7 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 		if account, err = a.cfg.Accounts.Ensure(ctx, email); err != nil {
 			return err
 		}
-		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: isNew})
+		controlapi.WriteJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: isNew})
 		return nil
 	}
 	c, err := a.cfg.Computers.ByName(ctx, ask.Short)
@@ -67,14 +67,14 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 	case c.Owner != email:
 		return refuse("The name %q is taken. Choose another one.", ask.Short)
 	default:
-		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, Computer: &c.Computer})
+		controlapi.WriteJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, Computer: &c.Computer})
 		return nil
 	}
 	e, err := a.cfg.Computers.Ensure(ctx, email, ask.Short)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, Added{ID: e.AccountID, Email: e.Email, New: isNew, Computer: &e.Computer, Credential: e.Credential})
+	controlapi.WriteJSON(w, http.StatusOK, Added{ID: e.AccountID, Email: e.Email, New: isNew, Computer: &e.Computer, Credential: e.Credential})
 	return nil
 }
 

@@ -111,7 +111,7 @@ func listed[T any](list func(context.Context) ([]T, error)) func(http.ResponseWr
 		if err != nil {
 			return err
 		}
-		writeJSON(w, http.StatusOK, found)
+		controlapi.WriteJSON(w, http.StatusOK, found)
 		return nil
 	}
 }
@@ -136,14 +136,8 @@ func (a *Admin) dispatch(rt route) http.Handler {
 		if status == 0 {
 			status = http.StatusBadRequest
 		}
-		writeJSON(w, status, refusal)
+		controlapi.WriteJSON(w, status, refusal)
 	})
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
 }
 
 func readJSON(r *http.Request, v any) error {
@@ -228,7 +222,7 @@ func (a *Admin) beginLine(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.cfg.Log.Warn("computers are to believe this store though they were told newer")
-	writeJSON(w, http.StatusOK, struct{}{})
+	controlapi.WriteJSON(w, http.StatusOK, struct{}{})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,11 +11,11 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/internal/socket"
 )
 
 // maxAnswer bounds an answer that is read whole, in bytes.
@@ -67,46 +68,22 @@ func (c *Client) Close() { c.close() }
 // Direct returns a client of a within this process. Its Close, which must be
 // called, waits for what it started.
 func (a *Admin) Direct() *Client {
-	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	l := socket.NewHanded()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = a.serve(ctx, l) // it ends when it is told to
 	}()
-	return newClient(l.dial, func() { cancel(); <-ended })
-}
-
-// pipes is a listener within this process.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
+	dial := func(ctx context.Context) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		if !l.Give(ctx, theirs) {
+			return nil, cmp.Or(ctx.Err(), net.ErrClosed)
+		}
 		return ours, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
+	return newClient(dial, func() { cancel(); <-ended })
 }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "in this process", Net: "unix"} }
 
 // do sends in, unless nil, as JSON and decodes the answer into out, unless nil.
 // A refusal is a *controlapi.Error.

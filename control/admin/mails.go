@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"porchlight/control/controlapi"
 	"porchlight/control/mail"
 )
 
@@ -16,7 +17,7 @@ func (a *Admin) outbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, list)
+	controlapi.WriteJSON(w, http.StatusOK, list)
 	return nil
 }
 

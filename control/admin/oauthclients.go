@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"porchlight/control"
+	"porchlight/control/controlapi"
 )
 
 // OAuth clients. They are made here and nowhere else (O18).
@@ -33,7 +34,7 @@ func (a *Admin) addOAuthClient(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a.cfg.Log.Info("an OAuth client was added", "client", client.ID)
-	writeJSON(w, http.StatusOK, OAuthSecret{ClientID: client.ID, ClientSecret: secret})
+	controlapi.WriteJSON(w, http.StatusOK, OAuthSecret{ClientID: client.ID, ClientSecret: secret})
 	return nil
 }
 
@@ -47,7 +48,7 @@ func (a *Admin) rotateOAuthClient(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	a.cfg.Log.Info("the secret of an OAuth client was replaced", "client", id)
-	writeJSON(w, http.StatusOK, OAuthSecret{ClientID: id, ClientSecret: secret})
+	controlapi.WriteJSON(w, http.StatusOK, OAuthSecret{ClientID: id, ClientSecret: secret})
 	return nil
 }
 

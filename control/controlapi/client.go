@@ -30,7 +30,7 @@ const MaxAnswer = 8 << 20
 type Client struct {
 	BaseURL    string // the auth URL, for example https://control.localhost:8443
 	Credential string // the device credential
-	// HTTP does the requests; nil means one with NewTransport(nil).
+	// HTTP does the requests, but follows no redirect.
 	HTTP *http.Client
 
 	// OnClock is told with each answer how far the control plane's clock is at
@@ -125,15 +125,9 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 
 // do sends a request and decodes the answer into out unless that is nil.
 func (c *Client) do(req *http.Request, out any) error {
-	httpClient := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+	httpClient := *c.HTTP
+	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the credential goes to BaseURL only
-	}}
-	if c.HTTP != nil {
-		httpClient.Transport, httpClient.Timeout = c.HTTP.Transport, c.HTTP.Timeout
-	} else {
-		transport := NewTransport(nil)
-		defer transport.CloseIdleConnections()
-		httpClient.Transport = transport
 	}
 	asked := time.Now()
 	resp, err := httpClient.Do(req)

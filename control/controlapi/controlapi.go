@@ -10,9 +10,11 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"time"
 
 	"porchlight/internal/words"
@@ -259,6 +261,16 @@ func (e *Error) Sentence() words.Sentence {
 		return e.Words
 	}
 	return words.Plain(e.Message)
+}
+
+// WriteJSON answers a request. No cache keeps it, unless its header says something else already.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	if w.Header().Get("Cache-Control") == "" {
+		w.Header().Set("Cache-Control", "no-store")
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
 }
 
 // Refuse is a refusal whose sentence has arguments.

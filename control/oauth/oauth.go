@@ -12,7 +12,6 @@
 package oauth
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -153,12 +152,8 @@ func AllowAnyOrigin(head http.Header, methods string) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	head := w.Header()
-	head.Set("Content-Type", "application/json")
-	head.Set("Cache-Control", "no-store")
-	head.Set("Pragma", "no-cache") // RFC 6749, section 5.1
-	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
+	w.Header().Set("Pragma", "no-cache") // RFC 6749, section 5.1
+	controlapi.WriteJSON(w, status, v)
 }
 
 // refusalsPerMinute is how many refusals the log names in a minute: anybody can

@@ -1,8 +1,9 @@
 package relay
 
 import (
-	"container/list"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,13 +19,8 @@ const admittedFor = 24 * time.Hour
 // however many addresses, leave room for those who have been here.
 type admitted struct {
 	mu      sync.Mutex // protects what follows
-	order   list.List  // of admittedSource, the latest last
-	sources map[netip.Prefix]*list.Element
-}
-
-type admittedSource struct {
-	source netip.Prefix
-	at     time.Time
+	last    time.Time
+	sources map[netip.Prefix]time.Time // when each was let in last; nil before the first
 }
 
 // note remembers source, and forgets the one that was let in longest ago where
@@ -33,15 +29,12 @@ func (k *admitted) note(source netip.Prefix, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.sources == nil {
-		k.sources = make(map[netip.Prefix]*list.Element)
+		k.sources = make(map[netip.Prefix]time.Time)
 	}
-	if e := k.sources[source]; e != nil {
-		k.order.Remove(e)
-	}
-	k.sources[source] = k.order.PushBack(admittedSource{source, now})
-	if k.order.Len() > tunnelwire.MaxAddresses {
-		oldest := k.order.Remove(k.order.Front()).(admittedSource)
-		delete(k.sources, oldest.source)
+	k.last, k.sources[source] = now, now
+	if len(k.sources) > tunnelwire.MaxAddresses {
+		byTime := func(a, b netip.Prefix) int { return k.sources[a].Compare(k.sources[b]) }
+		delete(k.sources, slices.MinFunc(slices.Collect(maps.Keys(k.sources)), byTime))
 	}
 }
 
@@ -49,10 +42,8 @@ func (k *admitted) note(source netip.Prefix, now time.Time) {
 func (k *admitted) spared(source netip.Prefix, total int, now time.Time) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	lately := func(e *list.Element) bool {
-		return e != nil && now.Sub(e.Value.(admittedSource).at) < admittedFor
-	}
-	if !lately(k.order.Back()) || lately(k.sources[source]) {
+	lately := func(at time.Time) bool { return now.Sub(at) < admittedFor }
+	if !lately(k.last) || lately(k.sources[source]) {
 		return 0
 	}
 	return total / 4
@@ -61,5 +52,5 @@ func (k *admitted) spared(source netip.Prefix, total int, now time.Time) int {
 func (k *admitted) count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.order.Len()
+	return len(k.sources)
 }

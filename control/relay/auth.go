@@ -60,7 +60,7 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 			return
 		}
 		h.await()
-		if !r.toHTTP.give(secure) {
+		if !r.toHTTP.Give(life, secure) {
 			_ = secure.Close()
 		}
 	}

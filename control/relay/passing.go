@@ -71,15 +71,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 			f.delivered = [2]int64{toAgent: int64(p.n)}
 			p.release()
 			r.counters.passedOn.Add(1)
-			r.wg.Add(1)
-			f.ended = func(up, down int64) {
-				r.counters.bytesUp.Add(uint64(up))
-				r.counters.bytesDown.Add(uint64(down))
-				r.visitors.release(source)
-				r.routes.part(away, f, source)
-				r.wg.Done()
-			}
-			f.start()
+			r.start(f, away, source)
 			return nil
 		}
 		peer.Reset()

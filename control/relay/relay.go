@@ -36,7 +36,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -52,6 +51,7 @@ import (
 	"porchlight/control/relay/peers"
 	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
+	"porchlight/internal/socket"
 )
 
 // Config of a Relay. AuthHost, TLS, Handler, Authenticate and Sync are required.
@@ -125,10 +125,10 @@ type Relay struct {
 	routes     routes
 	counters   counters
 	told       told
-	refusals   bounds.Minute // of control connections, as the log tells them
-	http       *http.Server  // of the auth host, for HTTP/1.1
-	http2      *http2.Server // and for HTTP/2
-	toHTTP     *handover
+	refusals   bounds.Minute  // of control connections, as the log tells them
+	http       *http.Server   // of the auth host, for HTTP/1.1
+	http2      *http2.Server  // and for HTTP/2
+	toHTTP     *socket.Handed // connections that have been decrypted
 
 	collecting  sync.Mutex // protects collectNext, and is held meanwhile
 	collectNext time.Time
@@ -190,7 +190,7 @@ func New(cfg Config) (*Relay, error) {
 		visitors:   newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
 		ramp:       newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
 		routes:     newRoutes(cfg.Limits),
-		toHTTP:     newHandover(),
+		toHTTP:     socket.NewHanded(),
 	}
 	// Whoever signed in once is known, so the last places are of those who are here now.
 	r.auth.mostKept -= min(1024, cfg.Limits.AuthConnections/4)
@@ -366,41 +366,3 @@ func (r *Relay) Kick(computerID string) {
 
 // credentialEnded is the last that a session is told whose credential is not good.
 var credentialEnded = tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeUnauthorized, Message: "This computer's credential is not valid any more."}
-
-// handover is the listener through which the HTTP server gets connections that
-// have been decrypted.
-type handover struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newHandover() *handover {
-	return &handover{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-// give passes conn on and reports whether somebody took it.
-func (h *handover) give(conn net.Conn) bool {
-	select {
-	case h.conns <- conn:
-		return true
-	case <-h.done:
-		return false
-	}
-}
-
-func (h *handover) Accept() (net.Conn, error) {
-	select {
-	case conn := <-h.conns:
-		return conn, nil
-	case <-h.done:
-		return nil, io.EOF
-	}
-}
-
-func (h *handover) Close() error {
-	h.once.Do(func() { close(h.done) })
-	return nil
-}
-
-func (h *handover) Addr() net.Addr { return &net.TCPAddr{} }

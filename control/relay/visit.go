@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -130,17 +131,21 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 	}
 	r.counters.visits.Add(1)
 	f.delivered = [2]int64{toAgent: sent, toVisitor: answered}
+	r.start(f, c, sourceOf(conn.RemoteAddr()))
+	return nil
+}
+
+// start has f, which joined c, begin, and at its end counts its visitor out.
+func (r *Relay) start(f *flow, c *computer, source netip.Prefix) {
 	r.wg.Add(1)
 	f.ended = func(up, down int64) {
 		r.counters.bytesUp.Add(uint64(up))
 		r.counters.bytesDown.Add(uint64(down))
-		source := sourceOf(conn.RemoteAddr())
 		r.visitors.release(source)
 		r.routes.part(c, f, source)
 		r.wg.Done()
 	}
 	f.start()
-	return nil
 }
 
 // firstAnswer passes the agent's first bytes on, if some come within the

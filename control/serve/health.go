@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 )
 
@@ -100,8 +100,5 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 func answer(w http.ResponseWriter, status int, sentence string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"ok": status == http.StatusOK, "message": sentence})
+	controlapi.WriteJSON(w, status, map[string]any{"ok": status == http.StatusOK, "message": sentence})
 }

@@ -91,37 +91,31 @@ func noted[Ask any](call func(ctx context.Context, computerID string, ask Ask) e
 
 const getOrOptions = "GET, OPTIONS"
 
-// publicKey may be read by any site's script: it is public.
-func (h *handler) publicKey(w http.ResponseWriter, _ *http.Request) error {
-	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
-	w.Header().Set("Cache-Control", "public, max-age=60")
-	writeJSON(w, http.StatusOK, controlapi.PublicKey{PublicKey: h.svc.Keys.Signing()})
-	return nil
+// published serves what any site's script may read, and keep for so long.
+func published(kept time.Duration, what func() any) serveFunc {
+	return func(w http.ResponseWriter, _ *http.Request) error {
+		oauth.AllowAnyOrigin(w.Header(), getOrOptions)
+		w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%.0f", kept.Seconds()))
+		controlapi.WriteJSON(w, http.StatusOK, what())
+		return nil
+	}
 }
 
-// keySet is publicKey with the keys before it, for those who verify by the kid of a token.
-func (h *handler) keySet(w http.ResponseWriter, _ *http.Request) error {
-	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
-	w.Header().Set("Cache-Control", "public, max-age=60")
-	writeJSON(w, http.StatusOK, h.svc.Keys.Set())
-	return nil
-}
-
-func (h *handler) preflight(w http.ResponseWriter, _ *http.Request) error {
+func preflight(w http.ResponseWriter, _ *http.Request) error {
 	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
+func (h *handler) publicKey() any { return controlapi.PublicKey{PublicKey: h.svc.Keys.Signing()} }
+
+// keySet is publicKey with the keys before it, for those who verify by the kid of a token.
+func (h *handler) keySet() any { return h.svc.Keys.Set() }
+
 // discovery describes the OAuth endpoints (RFC 8414), so that a client needs no
 // more than the address. The issuer there is that address; the iss of a token
 // says "service-control" (docs/interface.md, Access token).
-func (h *handler) discovery(w http.ResponseWriter, _ *http.Request) error {
-	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
-	w.Header().Set("Cache-Control", "public, max-age=3600")
-	writeJSON(w, http.StatusOK, oauth.Metadata(h.svc.AuthURL()))
-	return nil
-}
+func (h *handler) discovery() any { return oauth.Metadata(h.svc.AuthURL()) }
 
 func (h *handler) health(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

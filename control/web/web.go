@@ -9,7 +9,6 @@ package web
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"math"
@@ -132,12 +131,12 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathAuthorize, tierPage, h.oauth.Decide},
 
 		{"", controlapi.PathToken, tierPublic, h.oauth.Token},
-		{"GET", controlapi.PathPublicKey, tierPublic, h.publicKey},
-		{"OPTIONS", controlapi.PathPublicKey, tierPublic, h.preflight},
-		{"GET", controlapi.PathKeySet, tierPublic, h.keySet},
-		{"OPTIONS", controlapi.PathKeySet, tierPublic, h.preflight},
-		{"GET", controlapi.PathDiscovery, tierPublic, h.discovery},
-		{"OPTIONS", controlapi.PathDiscovery, tierPublic, h.preflight},
+		{"GET", controlapi.PathPublicKey, tierPublic, published(time.Minute, h.publicKey)},
+		{"OPTIONS", controlapi.PathPublicKey, tierPublic, preflight},
+		{"GET", controlapi.PathKeySet, tierPublic, published(time.Minute, h.keySet)},
+		{"OPTIONS", controlapi.PathKeySet, tierPublic, preflight},
+		{"GET", controlapi.PathDiscovery, tierPublic, published(time.Hour, h.discovery)},
+		{"OPTIONS", controlapi.PathDiscovery, tierPublic, preflight},
 		{"GET", "/healthz", tierPublic, h.health},
 		{"GET", pathSecurity, tierPublic, h.securityText},
 
@@ -284,28 +283,21 @@ func invalid(sentence string) error {
 	return &controlapi.Error{Code: controlapi.CodeInvalid, Message: sentence}
 }
 
-// statusOf is the HTTP status of each code, unless the error names its own.
+// statuses are the HTTP statuses of codes.
+var statuses = map[string]int{
+	controlapi.CodeInvalid: http.StatusBadRequest, controlapi.CodeInvalidGrant: http.StatusBadRequest,
+	controlapi.CodeAuthorizationPending: http.StatusBadRequest, controlapi.CodeSlowDown: http.StatusBadRequest,
+	controlapi.CodeExpiredToken: http.StatusBadRequest, controlapi.CodeAccessDenied: http.StatusBadRequest,
+	controlapi.CodeUnauthorized: http.StatusUnauthorized,
+	controlapi.CodeForbidden:    http.StatusForbidden,
+	controlapi.CodeNotFound:     http.StatusNotFound,
+	controlapi.CodeTooMany:      http.StatusTooManyRequests,
+	controlapi.CodeUnavailable:  http.StatusServiceUnavailable,
+}
+
+// statusOf is the HTTP status of an error's code, unless it names its own.
 func statusOf(e *controlapi.Error) int {
-	if e.HTTPStatus != 0 {
-		return e.HTTPStatus
-	}
-	switch e.Code {
-	case controlapi.CodeInvalid, controlapi.CodeInvalidGrant,
-		controlapi.CodeAuthorizationPending, controlapi.CodeSlowDown, controlapi.CodeExpiredToken, controlapi.CodeAccessDenied:
-		return http.StatusBadRequest
-	case controlapi.CodeUnauthorized:
-		return http.StatusUnauthorized
-	case controlapi.CodeForbidden:
-		return http.StatusForbidden
-	case controlapi.CodeNotFound:
-		return http.StatusNotFound
-	case controlapi.CodeTooMany:
-		return http.StatusTooManyRequests
-	case controlapi.CodeUnavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
+	return cmp.Or(e.HTTPStatus, statuses[e.Code], http.StatusInternalServerError)
 }
 
 // retryAfter sets the header where there is something to wait for, in whole
@@ -321,16 +313,7 @@ func writeError(w http.ResponseWriter, e *controlapi.Error) {
 	if e.Code == controlapi.CodeUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="porchlight"`)
 	}
-	writeJSON(w, statusOf(e), e)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	if w.Header().Get("Cache-Control") == "" {
-		w.Header().Set("Cache-Control", "no-store")
-	}
-	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
+	controlapi.WriteJSON(w, statusOf(e), e)
 }
 
 // reply writes what was asked for, unless there is an error instead.
@@ -338,7 +321,7 @@ func reply(w http.ResponseWriter, v any, err error) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, v)
+	controlapi.WriteJSON(w, http.StatusOK, v)
 	return nil
 }
 

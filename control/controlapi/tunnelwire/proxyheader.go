@@ -74,18 +74,15 @@ func (k *HeaderKey) AppendHeader(b []byte, ticket Ticket, source, destination ne
 	if !dst.IsValid() {
 		dst = netip.IPv6Unspecified()
 	}
-	b = append(b, signature...)
-	if src.Is4() && dst.Is4() {
-		b = append(b, commandByte, familyTCP4)
-		b = binary.BigEndian.AppendUint16(b, addrs4+tlvSize)
-		s, d := src.As4(), dst.As4()
-		b = append(append(b, s[:]...), d[:]...)
-	} else {
-		b = append(b, commandByte, familyTCP6)
-		b = binary.BigEndian.AppendUint16(b, addrs6+tlvSize)
-		s, d := src.As16(), dst.As16()
-		b = append(append(b, s[:]...), d[:]...)
+	family, addrs := byte(familyTCP4), uint16(addrs4)
+	if !src.Is4() || !dst.Is4() {
+		family, addrs = familyTCP6, addrs6
+		src, dst = netip.AddrFrom16(src.As16()), netip.AddrFrom16(dst.As16())
 	}
+	b = append(append(b, signature...), commandByte, family)
+	b = binary.BigEndian.AppendUint16(b, addrs+tlvSize)
+	b, _ = src.AppendBinary(b) // never fails
+	b, _ = dst.AppendBinary(b)
 	b = binary.BigEndian.AppendUint16(b, source.Port())
 	b = binary.BigEndian.AppendUint16(b, destination.Port())
 	mac := k.mac(ticket, b[start:])
@@ -134,14 +131,11 @@ func (k *HeaderKey) ParseHeader(b []byte, ticket Ticket) (source, destination ne
 	if !hmac.Equal(mac.Sum(nil), b[end+3:end+tlvSize]) {
 		return fail(ErrForged)
 	}
-	var src, dst netip.Addr
-	if addrs == addrs4 {
-		src, dst = netip.AddrFrom4([4]byte(b[16:20])), netip.AddrFrom4([4]byte(b[20:24]))
-	} else {
-		src, dst = netip.AddrFrom16([16]byte(b[16:32])).Unmap(), netip.AddrFrom16([16]byte(b[32:48])).Unmap()
-	}
-	return netip.AddrPortFrom(src, binary.BigEndian.Uint16(b[end-4:])),
-		netip.AddrPortFrom(dst, binary.BigEndian.Uint16(b[end-2:])),
+	size := (addrs - 4) / 2 // behind the addresses are two ports
+	src, _ := netip.AddrFromSlice(b[headFixed : headFixed+size])
+	dst, _ := netip.AddrFromSlice(b[headFixed+size : end-4])
+	return netip.AddrPortFrom(src.Unmap(), binary.BigEndian.Uint16(b[end-4:])),
+		netip.AddrPortFrom(dst.Unmap(), binary.BigEndian.Uint16(b[end-2:])),
 		end + tlvSize, nil
 }
 
