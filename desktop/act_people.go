@@ -43,9 +43,8 @@ func (a *app) carryOutFor(ctx context.Context, c *agentapi.Client, act verbs.Act
 		return a.undoable(done, got, verbs.Action{Verb: verbs.GiveBack, Person: act.Person, Label: act.Label, App: act.App}), err
 	case verbs.Give:
 		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.Person, App: act.App, Granted: true})
-		done.Title, done.Body = language.Say("%[1]s may open %[2]s", who, app), a.hostOfLabel(act.App)
-		done.Buttons = a.linkAndUndo(act)
-		return done, err
+		done.Title = language.Say("%[1]s may open %[2]s", who, app)
+		return a.given(done, act), err
 	case verbs.Prolong:
 		return a.prolong(ctx, c, act)
 	case verbs.GiveBack:
@@ -142,24 +141,18 @@ func (a *app) prolong(ctx context.Context, c *agentapi.Client, act verbs.Action)
 	}, nil
 }
 
-// linkAndUndo are the next steps after somebody was given an app.
-func (a *app) linkAndUndo(act verbs.Action) (out []notes.Button) {
+// given tells where the app is that somebody was given, and offers what to do next.
+func (a *app) given(done notes.Note, act verbs.Action) notes.Note {
 	s, _ := a.snapshot()
 	for _, app := range s.Apps {
-		if app.Label == act.App && app.Host != "" {
-			out = append(out, notes.Button{Text: language.Say("Copy link"), Do: verbs.CopyOf(app, language.HostOf(app, s.Account.Host))})
+		if app.Label != act.App {
+			continue
+		}
+		done.Body = language.HostOf(app, s.Account.Host)
+		if app.Host != "" {
+			done.Buttons = []notes.Button{{Text: language.Say("Copy link"), Do: verbs.CopyOf(app, app.Host)}}
 		}
 	}
-	return append(out, notes.Button{Text: language.Say("Undo"), Do: verbs.Action{Verb: verbs.TakeBack, Person: act.Person, Label: act.Label, App: act.App}})
-}
-
-// hostOfLabel is the address of the app that is called so.
-func (a *app) hostOfLabel(label string) string {
-	s, _ := a.snapshot()
-	for _, app := range s.Apps {
-		if app.Label == label {
-			return language.HostOf(app, s.Account.Host)
-		}
-	}
-	return ""
+	done.Buttons = append(done.Buttons, notes.Button{Text: language.Say("Undo"), Do: verbs.Action{Verb: verbs.TakeBack, Person: act.Person, Label: act.Label, App: act.App}})
+	return done
 }

@@ -66,6 +66,8 @@ type app struct {
 	newWindowState chan struct{} // holds one: the window's copy of the state is old
 	newNoteState   chan struct{} // holds one: the notifications' is
 
+	place  atomic.Pointer[ui.Place] // asked for, and not yet by the page; nil for none
+	wished atomic.Bool              // the window is to be shown as soon as it is made
 	// darkDesktop is whether the desktop is dark; nil where the page sees that itself.
 	darkDesktop atomic.Pointer[bool]
 
@@ -83,8 +85,6 @@ type app struct {
 	unanswered bool // the agent does not answer; state is how things were
 	around     around
 	dismissed  map[int]time.Time // when what was looked at in the menu began to listen, by port
-	place      ui.Place          // asked for and not yet taken by the page
-	wished     bool              // to be shown as soon as it is made
 }
 
 func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, prefer *preferences, version string) *app {

@@ -99,3 +99,27 @@ func TestUndoOfAYesLeavesEarlierInvitations(t *testing.T) {
 		}
 	}
 }
+
+// Who gave an app to somebody is told its address, and can send the link or undo it.
+func TestGiven(t *testing.T) {
+	t.Parallel()
+	agent := startAgent(t, nil)
+	given := verbs.GiveOf("bob", "bob@example.com", "Notes")
+	notes := owner.Live("notes", "Notes", 3000)
+	undo := verbs.Action{Verb: verbs.TakeBack, Person: "bob", Label: "bob@example.com", App: "Notes"}
+	for host, want := range map[string][]verbs.Action{
+		notes.Host: {verbs.CopyOf(notes, notes.Host), undo},
+		"":         {undo}, // it has none so far
+	} {
+		notes.Host = host
+		a := &app{client: agent.Client, known: true, state: owner.State(owner.Live("wiki", "Wiki", 3001), notes)}
+		n, err := a.carryOut(t.Context(), given)
+		var offered []verbs.Action
+		for _, b := range n.Buttons {
+			offered = append(offered, b.Do)
+		}
+		if err != nil || n.Title != "bob@example.com may open Notes" || n.Body != "notes.maya.localhost:8443" || !slices.Equal(offered, want) {
+			t.Errorf("%q, %q, offers %+v, %v", n.Title, n.Body, offered, err)
+		}
+	}
+}

@@ -37,27 +37,18 @@ func (a *app) settle() {
 
 // showWindow brings the window to the front, and has it made first if needed.
 func (a *app) showWindow() {
-	a.wish(true) // before show, for the window may be made right after it
+	a.wished.Store(true) // before show, for the window may be made right after it
 	if a.window.Show() {
-		a.wish(false)
+		a.wished.Store(false)
 		return
 	}
 	broadcast.Raise(a.wantWindow)
 }
 
-// wish says whether the window is to be shown as soon as it is made.
-func (a *app) wish(wished bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.wished = wished
-}
-
 // showPlace is showWindow at a place; one without a view leaves it where it was.
 func (a *app) showPlace(place ui.Place) {
 	if place.View != "" {
-		a.mu.Lock()
-		a.place = place
-		a.mu.Unlock()
+		a.place.Store(&place)
 	}
 	a.showWindow()
 	a.window.Emit("show", nil)
@@ -65,20 +56,15 @@ func (a *app) showPlace(place ui.Place) {
 
 // wanted is the place last asked for, once: see ui.Shell.Wanted.
 func (a *app) wanted() ui.Place {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	place := a.place
-	a.place = ui.Place{}
-	return place
+	if place := a.place.Swap(nil); place != nil {
+		return *place
+	}
+	return ui.Place{}
 }
 
 // showWished shows the window that somebody wished for while it was being made.
 func (a *app) showWished() {
-	a.mu.Lock()
-	wished := a.wished
-	a.wished = false
-	a.mu.Unlock()
-	if wished {
+	if a.wished.Swap(false) {
 		a.window.Show()
 	}
 }

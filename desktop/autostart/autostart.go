@@ -6,12 +6,3 @@ package autostart
 
 // Arguments the app is started with: no window unless it is asked for.
 const argument = "--hidden"
-
-// Enabled says whether the app at executable starts at login.
-func Enabled(executable string) (bool, error) { return enabled(executable) }
-
-// Enable has the app at executable start at login, again or anew.
-func Enable(executable string) error { return enable(executable) }
-
-// Disable undoes Enable; it is no error when there is nothing to undo.
-func Disable() error { return disable() }

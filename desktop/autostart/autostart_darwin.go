@@ -17,7 +17,8 @@ func entryPath() (string, error) {
 	return filepath.Join(home, "Library", "LaunchAgents", label+".plist"), err
 }
 
-func enabled(executable string) (bool, error) {
+// Enabled says whether the app at executable starts at login.
+func Enabled(executable string) (bool, error) {
 	path, err := entryPath()
 	if err != nil {
 		return false, err

@@ -12,10 +12,9 @@ import (
 	"porchlight/internal/words"
 )
 
-// Where a system has a file that starts the app: entryPath is where, and entryFor what is
-// in it.
-
-func enable(executable string) error {
+// Enable has the app at executable start at login, again or anew. The system has a file for
+// that: entryPath is where, and entryFor what is in it.
+func Enable(executable string) error {
 	path, err := entryPath()
 	if err != nil {
 		return words.Errorf("Porchlight cannot start at login: %w", err)
@@ -29,7 +28,8 @@ func enable(executable string) error {
 	return nil
 }
 
-func disable() error {
+// Disable undoes Enable; it is no error when there is nothing to undo.
+func Disable() error {
 	path, err := entryPath()
 	if err == nil {
 		err = os.Remove(path)

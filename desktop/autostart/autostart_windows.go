@@ -13,7 +13,8 @@ const (
 	valueName = "Porchlight"
 )
 
-func enabled(executable string) (bool, error) {
+// Enabled says whether the app at executable starts at login.
+func Enabled(executable string) (bool, error) {
 	key, err := registry.OpenKey(registry.CURRENT_USER, runKey, registry.QUERY_VALUE)
 	if err != nil {
 		return false, fmt.Errorf("look whether Porchlight starts at login: %w", err)
@@ -26,7 +27,8 @@ func enabled(executable string) (bool, error) {
 	return value == command(executable), err
 }
 
-func enable(executable string) error {
+// Enable has the app at executable start at login, again or anew.
+func Enable(executable string) error {
 	key, _, err := registry.CreateKey(registry.CURRENT_USER, runKey, registry.SET_VALUE)
 	if err != nil {
 		return words.Errorf("Porchlight cannot start at login: %w", err)
@@ -38,7 +40,8 @@ func enable(executable string) error {
 	return nil
 }
 
-func disable() error {
+// Disable undoes Enable; it is no error when there is nothing to undo.
+func Disable() error {
 	key, err := registry.OpenKey(registry.CURRENT_USER, runKey, registry.SET_VALUE)
 	if err != nil {
 		return words.Errorf("Porchlight still starts at login: %w", err)

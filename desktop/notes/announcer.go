@@ -36,8 +36,8 @@ type Announcer struct {
 	now func() time.Time
 	Told
 
-	requested map[string]toldRequest // by app name
-	grouped   int                    // how many requests the note about many speaks of; 0: not shown
+	requested map[string]*toldRequest // by app name
+	grouped   int                     // how many requests the note about many speaks of; 0: not shown
 	groupedAt time.Time
 	flood     bool // that note says that requests come and go
 
@@ -60,14 +60,14 @@ type Told struct {
 
 type toldRequest struct {
 	seen    verbs.Seen
-	at      time.Time
+	asked   time.Time
 	waiting bool // still asked for in the last snapshot
 	shown   bool // has a note of its own
 }
 
 // NewAnnouncer knows what was told before, and the time by now.
 func NewAnnouncer(before Told, now func() time.Time) *Announcer {
-	return &Announcer{now: now, Told: before, requested: map[string]toldRequest{}, knocked: map[string]bool{}, oneByOne: map[string][]time.Time{}}
+	return &Announcer{now: now, Told: before, requested: map[string]*toldRequest{}, knocked: map[string]bool{}, oneByOne: map[string][]time.Time{}}
 }
 
 // Changes are what has to happen to the notifications on the screen.

@@ -16,13 +16,7 @@ import (
 // come and go.
 func (a *Announcer) requests(c *Changes, s agentapi.OwnerState) {
 	loud, untold := a.compare(s)
-	for name, was := range a.requested {
-		if !was.waiting && was.shown {
-			c.Drop = append(c.Drop, keyRequest(name))
-			was.shown = false
-			a.requested[name] = was
-		}
-	}
+	a.drop(c, func(was *toldRequest) bool { return !was.waiting })
 	a.forget()
 	if len(loud) > maxNotes {
 		a.tellMany(c, loud)
@@ -48,9 +42,7 @@ func (a *Announcer) requests(c *Changes, s agentapi.OwnerState) {
 		return
 	}
 	for _, app := range untold {
-		was := a.requested[app.Name]
-		was.shown = true
-		a.requested[app.Name] = was
+		a.requested[app.Name].shown = true
 		c.Show = append(c.Show, requestNote(app, s.Account.Host))
 	}
 }
@@ -67,21 +59,19 @@ func (a *Announcer) compare(s agentapi.OwnerState) (loud, untold []agentapi.Owne
 		waiting[app.Name] = true
 		loud = append(loud, app)
 		was, known := a.requested[app.Name]
-		changed := known && was.waiting && was.seen != verbs.SeenOf(app)
-		again := known && !was.waiting && now.Sub(was.at) >= askedAgain
-		if !known || changed || again {
-			untold = append(untold, app)
-			a.requested[app.Name] = toldRequest{seen: verbs.SeenOf(app), at: now, waiting: true, shown: was.shown}
-		} else if !was.waiting {
-			was.waiting = true // asked again too soon: the menu shows it, no note
+		if !known {
+			was = &toldRequest{}
 			a.requested[app.Name] = was
 		}
-	}
-	for name, was := range a.requested {
-		if !waiting[name] {
-			was.waiting = false
-			a.requested[name] = was
+		changed := was.waiting && was.seen != verbs.SeenOf(app)
+		again := !was.waiting && now.Sub(was.asked) >= askedAgain
+		if !known || changed || again {
+			untold = append(untold, app)
+			was.seen, was.asked = verbs.SeenOf(app), now
 		}
+	}
+	for name, was := range a.requested { // asked again too soon: the menu shows it, no note
+		was.waiting = waiting[name]
 	}
 	inTurn := func(x, y agentapi.OwnerApp) int { return x.RequestedAt.Compare(y.RequestedAt) }
 	slices.SortStableFunc(untold, inTurn)
@@ -89,11 +79,21 @@ func (a *Announcer) compare(s agentapi.OwnerState) (loud, untold []agentapi.Owne
 	return loud, untold
 }
 
+// drop takes away the notes of those requests.
+func (a *Announcer) drop(c *Changes, which func(*toldRequest) bool) {
+	for name, was := range a.requested {
+		if was.shown && which(was) {
+			c.Drop = append(c.Drop, keyRequest(name))
+			was.shown = false
+		}
+	}
+}
+
 // forget drops requests that are long gone: a program may ask under ever new
 // names.
 func (a *Announcer) forget() {
 	for name, was := range a.requested {
-		if !was.waiting && a.now().Sub(was.at) >= askedAgain {
+		if !was.waiting && a.now().Sub(was.asked) >= askedAgain {
 			delete(a.requested, name)
 		}
 	}
@@ -102,13 +102,7 @@ func (a *Announcer) forget() {
 // tellMany has one note speak of all of them, and keeps its count right, though
 // not by the second.
 func (a *Announcer) tellMany(c *Changes, loud []agentapi.OwnerApp) {
-	for name, was := range a.requested {
-		if was.shown {
-			c.Drop = append(c.Drop, keyRequest(name))
-			was.shown = false
-			a.requested[name] = was
-		}
-	}
+	a.drop(c, func(*toldRequest) bool { return true })
 	if a.grouped == len(loud) {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/wailsapp/wails/v2"
@@ -36,12 +37,13 @@ type wailsWindow struct {
 	log  *slog.Logger
 	opts Options
 
+	placing atomic.Bool // the owner is being asked where to save something
+
 	mu       sync.Mutex
 	ctx      context.Context // of Wails; nil before startup and after shutdown
 	quitting bool
 	hidden   bool // closed by the owner; no page is running
 	waking   bool // to be shown when the page is there
-	placing  bool // the owner is being asked where to save something
 }
 
 func New(log *slog.Logger, opts Options) Window {
@@ -83,7 +85,7 @@ func (w *wailsWindow) Run() (err error) {
 		OnStartup:          w.started,
 		OnDomReady:         w.loaded,
 		OnBeforeClose:      w.closing,
-		OnShutdown:         func(context.Context) { w.ended() },
+		OnShutdown:         func(context.Context) { w.set(nil) },
 		Linux: &linux.Options{
 			Icon:             assets.AppIcon,
 			ProgramName:      "porchlight-desktop",
@@ -103,12 +105,6 @@ func (w *wailsWindow) set(ctx context.Context) (quitting bool) {
 	defer w.mu.Unlock()
 	w.ctx = ctx
 	return w.quitting
-}
-
-func (w *wailsWindow) ended() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ctx = nil
 }
 
 func (w *wailsWindow) started(ctx context.Context) {
@@ -189,40 +185,36 @@ func (w *wailsWindow) toFront(ctx context.Context) {
 	}
 }
 
-func (w *wailsWindow) Emit(name string, data any) {
+// onScreen is the context of Wails while the owner has not closed the window, and else nil.
+func (w *wailsWindow) onScreen() context.Context {
 	w.mu.Lock()
-	ctx, hidden := w.ctx, w.hidden
-	w.mu.Unlock()
-	if ctx != nil && !hidden {
+	defer w.mu.Unlock()
+	if w.hidden {
+		return nil
+	}
+	return w.ctx
+}
+
+func (w *wailsWindow) Emit(name string, data any) {
+	if ctx := w.onScreen(); ctx != nil {
 		runtime.EventsEmit(ctx, name, data)
 	}
 }
 
 func (w *wailsWindow) Copy(text string) bool {
-	w.mu.Lock()
-	ctx, hidden := w.ctx, w.hidden
-	w.mu.Unlock()
-	return ctx != nil && !hidden && runtime.ClipboardSetText(ctx, text) == nil
+	ctx := w.onScreen()
+	return ctx != nil && runtime.ClipboardSetText(ctx, text) == nil
 }
 
 func (w *wailsWindow) Place(name string) (string, error) {
-	w.mu.Lock()
-	ctx, hidden, busy := w.ctx, w.hidden, w.placing
-	if ctx != nil && !hidden && !busy {
-		w.placing = true
-	}
-	w.mu.Unlock()
+	ctx := w.onScreen()
 	switch {
-	case ctx == nil || hidden:
+	case ctx == nil:
 		return "", words.Errorf("Porchlight's window is closed.")
-	case busy:
+	case !w.placing.CompareAndSwap(false, true):
 		return "", words.Errorf("Porchlight asks where to save already.")
 	}
-	defer func() {
-		w.mu.Lock()
-		w.placing = false
-		w.mu.Unlock()
-	}()
+	defer w.placing.Store(false)
 	home, _ := os.UserHomeDir() // without one, where the program was started
 	path, err := runtime.SaveFileDialog(ctx, runtime.SaveDialogOptions{
 		Title: language.Say("Export what Porchlight keeps"), DefaultDirectory: home, DefaultFilename: name, CanCreateDirectories: true,

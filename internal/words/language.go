@@ -107,23 +107,17 @@ var printers = sync.OnceValue(func() map[Language]*message.Printer {
 	return made
 })
 
-// known has what each language says.
+// known has all that each language says, by the English sentences.
 var known = sync.OnceValue(func() map[Language]map[string]string {
 	out := map[Language]map[string]string{}
-	for l := range dictionaries {
-		out[l] = l.sentences()
+	for l, parts := range dictionaries {
+		out[l] = map[string]string{}
+		for _, part := range parts {
+			maps.Copy(out[l], part)
+		}
 	}
 	return out
 })
-
-// sentences has all that the language says, by the English sentences.
-func (l Language) sentences() map[string]string {
-	out := map[string]string{}
-	for _, room := range dictionaries[l] {
-		maps.Copy(out, room)
-	}
-	return out
-}
 
 // Named is the language that a tag or the name of a locale means ("de", "de-AT",
 // "de_DE.UTF-8"), and whether there is one.

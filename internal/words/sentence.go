@@ -94,11 +94,7 @@ func (l Language) inWords(arg any) any {
 	case Text:
 		return l.TellAll(arg)
 	case Names:
-		names := arg.Names
-		if arg.More > 0 {
-			names = append(slices.Clone(names), l.Count(arg.More, "%d more", "%d more"))
-		}
-		return l.And(names...)
+		return l.list(arg)
 	case Day:
 		if arg.Year {
 			return l.DayOfYear(arg.Day)

@@ -24,9 +24,11 @@ func (l Language) And(items ...string) string {
 
 // List is And for names of which at most so many items are shown: of more, the
 // last item counts the rest.
-func (l Language) List(names []string, most int) string {
-	if rest := len(names) - most; rest > 0 {
-		names = append(slices.Clone(names[:most-1]), l.Count(rest+1, "%d more", "%d more"))
+func (l Language) List(names []string, most int) string { return l.list(ListOf(names, most)) }
+
+func (l Language) list(n Names) string {
+	if n.More > 0 {
+		return l.And(append(slices.Clone(n.Names), l.Count(n.More, "%d more", "%d more"))...)
 	}
-	return l.And(names...)
+	return l.And(n.Names...)
 }

@@ -74,7 +74,7 @@ var rules = []rule{
 	{
 		why:  "what is told is decided by snapshots alone, and menu and notifications know nothing of each other",
 		from: "desktop/notes", to: "",
-		allow: []string{"agent/agentapi", "assets", "desktop/language", "desktop/notes", "desktop/session", "desktop/verbs"},
+		allow: []string{"agent/agentapi", "assets", "desktop/language", "desktop/notes", "desktop/session", "desktop/verbs", "internal/words"},
 	},
 	{
 		why:  "the tray shows what it is given, and knows neither the agent nor what a click does",
