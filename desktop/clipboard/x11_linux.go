@@ -1,9 +1,11 @@
 package clipboard
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log"
+	"unicode/utf8"
 
 	"porchlight/internal/words"
 
@@ -126,10 +128,10 @@ func (o *owner) give(req xproto.SelectionRequestEvent) {
 			property = 0
 		}
 	}
-	utf8 := o.atom["UTF8_STRING"]
+	text := o.atom["UTF8_STRING"]
 	switch req.Target {
 	case o.atom["TARGETS"]:
-		targets := []xproto.Atom{o.atom["TARGETS"], o.atom["TIMESTAMP"], utf8, o.atom["text/plain;charset=utf-8"], o.atom["text/plain"], o.atom["TEXT"]}
+		targets := []xproto.Atom{o.atom["TARGETS"], o.atom["TIMESTAMP"], text, o.atom["text/plain;charset=utf-8"], o.atom["text/plain"], o.atom["TEXT"]}
 		if o.ascii() {
 			targets = append(targets, xproto.AtomString)
 		}
@@ -142,8 +144,8 @@ func (o *owner) give(req xproto.SelectionRequestEvent) {
 		data := make([]byte, 4)
 		xgb.Put32(data, uint32(o.time))
 		put(xproto.AtomInteger, 32, 1, data)
-	case utf8, o.atom["TEXT"]:
-		put(utf8, 8, len(o.text), o.text)
+	case text, o.atom["TEXT"]:
+		put(text, 8, len(o.text), o.text)
 	case o.atom["text/plain;charset=utf-8"], o.atom["text/plain"]:
 		put(req.Target, 8, len(o.text), o.text)
 	case xproto.AtomString: // Latin-1 by definition
@@ -160,10 +162,5 @@ func (o *owner) give(req xproto.SelectionRequestEvent) {
 }
 
 func (o *owner) ascii() bool {
-	for _, b := range o.text {
-		if b >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return !bytes.ContainsFunc(o.text, func(r rune) bool { return r >= utf8.RuneSelf })
 }

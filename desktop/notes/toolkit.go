@@ -85,12 +85,13 @@ func (n *toolkitNotes) serve(service *noteService) {
 		clear(n.ids)
 		clear(n.sets)
 	}
-	for _, what := range n.waiting {
+	waiting := n.waiting
+	n.waiting = nil
+	for _, what := range waiting {
 		if err := n.put(what); err != nil {
 			n.log.Warn("a notification could not be shown", "about", what.Key, "err", err)
 		}
 	}
-	n.waiting = nil
 }
 
 // Show shows a note, in place of an earlier one with the same key.
@@ -167,12 +168,7 @@ func (n *toolkitNotes) Drop(_ context.Context, key string) {
 // forget has the note of a key, on the screen or waiting, do nothing any more. The caller
 // holds mu.
 func (n *toolkitNotes) forget(key string) {
-	for i, what := range n.waiting {
-		if what.Key == key {
-			n.waiting = append(n.waiting[:i:i], n.waiting[i+1:]...)
-			break
-		}
-	}
+	n.waiting = slices.DeleteFunc(n.waiting, func(what Note) bool { return what.Key == key })
 	id, ok := n.ids[key]
 	if !ok {
 		return

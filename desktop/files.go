@@ -1,5 +1,3 @@
-//go:build !linux
-
 package desktop
 
 import (
@@ -12,8 +10,11 @@ import (
 
 // showFiles opens a directory in the file manager.
 func showFiles(_ context.Context, dir string) error {
-	program := "open"
-	if runtime.GOOS == "windows" {
+	program := "xdg-open"
+	switch runtime.GOOS {
+	case "darwin":
+		program = "open"
+	case "windows":
 		program = "explorer"
 	}
 	cmd := exec.Command(program, dir)
