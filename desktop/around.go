@@ -139,7 +139,7 @@ func versionOfVisitors(s agentapi.OwnerState) string {
 // inTurn has those who were there before first, in the order they had: somebody who
 // comes moves nobody's line.
 func inTurn(before, now []agentapi.Visitor) []agentapi.Visitor {
-	at := func(v agentapi.Visitor) int {
+	turn := func(v agentapi.Visitor) int {
 		i := slices.IndexFunc(before, func(was agentapi.Visitor) bool { return was.AccountID == v.AccountID && was.GrantID == v.GrantID })
 		if i < 0 {
 			return len(before)
@@ -147,7 +147,7 @@ func inTurn(before, now []agentapi.Visitor) []agentapi.Visitor {
 		return i
 	}
 	out := slices.Clone(now)
-	slices.SortStableFunc(out, func(x, y agentapi.Visitor) int { return at(x) - at(y) })
+	slices.SortStableFunc(out, func(x, y agentapi.Visitor) int { return turn(x) - turn(y) })
 	return out
 }
 

@@ -57,12 +57,12 @@ func copyText(ctx context.Context, text string) error {
 	if handle == 0 {
 		return words.Errorf("No memory for the clipboard: %w", err)
 	}
-	at, _, err := globalLock.Call(handle)
-	if at == 0 {
+	memory, _, err := globalLock.Call(handle)
+	if memory == 0 {
 		_, _, _ = globalFree.Call(handle)
 		return words.Errorf("No memory for the clipboard: %w", err)
 	}
-	_, _, _ = moveMemory.Call(at, uintptr(unsafe.Pointer(&utf16[0])), uintptr(len(utf16)*2))
+	_, _, _ = moveMemory.Call(memory, uintptr(unsafe.Pointer(&utf16[0])), uintptr(len(utf16)*2))
 	_, _, _ = globalUnlock.Call(handle)
 	// On success the clipboard owns the memory.
 	if ok, _, err := setClipboardData.Call(formatUnicodeText, handle); ok == 0 {

@@ -98,8 +98,8 @@ func (i *Instance) Run(ctx context.Context, onShow func()) {
 		}
 		// One after the other: an exchange is short and bounded.
 		_ = conn.SetDeadline(time.Now().Add(patience))
-		line, err := bufio.NewReader(io.LimitReader(conn, 64)).ReadString('\n')
-		if err == nil && strings.TrimSpace(line) == show {
+		asked, err := bufio.NewReader(io.LimitReader(conn, 64)).ReadString('\n')
+		if err == nil && strings.TrimSpace(asked) == show {
 			onShow()
 			_, _ = io.WriteString(conn, done+"\n")
 		}

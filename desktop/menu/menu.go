@@ -156,9 +156,9 @@ func (f *frame) waits(p Picture, requests []agentapi.OwnerApp, asking []agentapi
 	}
 	f.waitingHead = language.Say("Waiting for you")
 	asking = asking[:min(len(asking), maxAsking)]
-	room := maxRequests - len(asking)
-	knocks := p.Knocks[:min(len(p.Knocks), max(room-len(requests), room/2))]
-	requests = requests[:min(len(requests), room-len(knocks))]
+	places := maxRequests - len(asking)
+	knocks := p.Knocks[:min(len(p.Knocks), max(places-len(requests), places/2))]
+	requests = requests[:min(len(requests), places-len(knocks))]
 	for _, a := range requests {
 		f.waiting = append(f.waiting, requestOf(a, p.Account.Host))
 	}

@@ -136,8 +136,8 @@ func TestEveryKindCanBeSwitchedOff(t *testing.T) {
 func TestConnectedAppsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	now := owner.Noon
-	grant := func(id string, at time.Time) agentapi.Grant {
-		return agentapi.Grant{ID: id, ClientName: "Client " + id, Email: "bob@example.com", CreatedAt: at}
+	grant := func(id string, when time.Time) agentapi.Grant {
+		return agentapi.Grant{ID: id, ClientName: "Client " + id, Email: "bob@example.com", CreatedAt: when}
 	}
 	s := owner.State()
 	s.Grants = []agentapi.Grant{grant("old", owner.Noon.Add(-24*time.Hour)), grant("known", owner.Noon.Add(-time.Hour))}

@@ -16,10 +16,10 @@ func TestApproved(t *testing.T) {
 	t.Parallel()
 	const url, detail = "https://notes.maya.localhost", "Other computers can open port 3000."
 	asked := owner.Pending("notes", "Notes", 3000)
-	told := func(status agentapi.Status, change func(*agentapi.OwnerApp)) notes.Note {
+	approved := func(status agentapi.Status, change func(*agentapi.OwnerApp)) notes.Note {
 		return notes.Approved(verbs.ApproveOf(asked), owner.With(asked, change), agentapi.Approved{Publication: agentapi.Publication{Status: status, URL: url}, AppHealth: &agentapi.AppHealth{}})
 	}
-	if n := told(agentapi.StatusPending, func(*agentapi.OwnerApp) {}); n.Title != "Notes is approved" || !strings.Contains(n.Body, "once this computer is connected") {
+	if n := approved(agentapi.StatusPending, func(*agentapi.OwnerApp) {}); n.Title != "Notes is approved" || !strings.Contains(n.Body, "once this computer is connected") {
 		t.Errorf("%+v", n)
 	}
 	for want, change := range map[string]func(*agentapi.OwnerApp){
@@ -27,7 +27,7 @@ func TestApproved(t *testing.T) {
 		"notes.maya.localhost":                        func(a *agentapi.OwnerApp) { a.OpenToCount = 1 },
 		"notes.maya.localhost\n" + detail:             func(a *agentapi.OwnerApp) { a.Network, a.NetworkDetail = true, detail },
 	} {
-		n := told(agentapi.StatusLive, change)
+		n := approved(agentapi.StatusLive, change)
 		if n.Title != "Notes is on" || n.Body != want {
 			t.Errorf("%q: %q, want %q", n.Title, n.Body, want)
 		}
@@ -39,7 +39,7 @@ func TestApproved(t *testing.T) {
 			t.Errorf("the next steps are %+v", next)
 		}
 	}
-	if n := told(agentapi.StatusLive, func(a *agentapi.OwnerApp) { a.Listener = agentapi.Listener{} }); n.Body != "notes.maya.localhost" {
+	if n := approved(agentapi.StatusLive, func(a *agentapi.OwnerApp) { a.Listener = agentapi.Listener{} }); n.Body != "notes.maya.localhost" {
 		t.Errorf("nothing was seen listening, and the note says %q", n.Body)
 	}
 }

@@ -35,8 +35,8 @@ func loseListener(t *testing.T, address string) {
 		if err != nil || listens == 0 {
 			continue
 		}
-		if at, err := unix.Getsockname(fd); err == nil {
-			if at, ok := at.(*unix.SockaddrInet4); ok && at.Port == port {
+		if bound, err := unix.Getsockname(fd); err == nil {
+			if bound, ok := bound.(*unix.SockaddrInet4); ok && bound.Port == port {
 				programs.Must(t, unix.Shutdown(fd, unix.SHUT_RDWR))
 				return
 			}

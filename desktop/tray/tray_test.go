@@ -20,14 +20,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // there does nothing, and neither does one on a line below it.
 func TestHiddenLinesDoNothing(t *testing.T) {
 	t.Parallel()
-	at := time.Unix(1000, 0)
+	now := time.Unix(1000, 0)
 	below := &trayLine{}
 	l := &trayLine{sub: []*trayLine{nil, below}}
-	l.mean(verbs.Action{Verb: verbs.Open, Name: "notes"}, at)
-	below.mean(verbs.Action{Verb: verbs.Revoke, Name: "notes"}, at)
+	l.mean(verbs.Action{Verb: verbs.Open, Name: "notes"}, now)
+	below.mean(verbs.Action{Verb: verbs.Revoke, Name: "notes"}, now)
 	l.set(menu.Line{})
 	for _, hidden := range []*trayLine{l, below} {
-		if act, _ := hidden.clicked(at.Add(time.Hour)); act.Verb != verbs.Nothing {
+		if act, _ := hidden.clicked(now.Add(time.Hour)); act.Verb != verbs.Nothing {
 			t.Errorf("a hidden line still does %+v", act)
 		}
 	}
@@ -39,31 +39,31 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 	t.Parallel()
 	notes, photos := verbs.ApproveOf(owner.Pending("notes", "Notes", 3000)), verbs.ApproveOf(owner.Pending("photos", "Photos", 3001))
 	l := &trayLine{}
-	at := time.Unix(1000, 0)
+	now := time.Unix(1000, 0)
 
-	l.mean(notes, at)
-	if act, ok := l.clicked(at); !ok || act != notes {
+	l.mean(notes, now)
+	if act, ok := l.clicked(now); !ok || act != notes {
 		t.Fatalf("a line that was hidden before: %v %v", act, ok)
 	}
-	l.mean(photos, at)
-	if _, ok := l.clicked(at.Add(ignoreFor - 1)); ok {
+	l.mean(photos, now)
+	if _, ok := l.clicked(now.Add(ignoreFor - 1)); ok {
 		t.Fatal("a click meant for Notes approved Photos")
 	}
-	if act, ok := l.clicked(at.Add(ignoreFor)); !ok || act != photos {
+	if act, ok := l.clicked(now.Add(ignoreFor)); !ok || act != photos {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// The same app with another port is another request: nobody has read it yet.
 	moved := verbs.ApproveOf(owner.Pending("photos", "Photos", 1234))
-	l.mean(moved, at.Add(ignoreFor))
-	if _, ok := l.clicked(at.Add(2*ignoreFor - 1)); ok {
+	l.mean(moved, now.Add(ignoreFor))
+	if _, ok := l.clicked(now.Add(2*ignoreFor - 1)); ok {
 		t.Fatal("a click meant for one port approved another")
 	}
-	if act, ok := l.clicked(at.Add(2 * ignoreFor)); !ok || act != moved {
+	if act, ok := l.clicked(now.Add(2 * ignoreFor)); !ok || act != moved {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// Drawn again as it was: there is nothing new to read.
-	l.mean(moved, at.Add(2*ignoreFor))
-	if _, ok := l.clicked(at.Add(2 * ignoreFor)); !ok {
+	l.mean(moved, now.Add(2*ignoreFor))
+	if _, ok := l.clicked(now.Add(2 * ignoreFor)); !ok {
 		t.Fatal("a line that stayed as it was ignored a click")
 	}
 }
@@ -73,14 +73,14 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 func TestClickOnALineThatCameBackForSomebodyElse(t *testing.T) {
 	t.Parallel()
 	l := &trayLine{}
-	at := time.Unix(1000, 0)
-	l.mean(verbs.RemoveOf("bob", "bob@example.com"), at)
-	l.forget(at.Add(time.Second))
-	l.mean(verbs.RemoveOf("carol", "carol@example.com"), at.Add(time.Second+applyEvery))
-	if act, ok := l.clicked(at.Add(time.Second + applyEvery + ignoreFor - 1)); ok {
+	now := time.Unix(1000, 0)
+	l.mean(verbs.RemoveOf("bob", "bob@example.com"), now)
+	l.forget(now.Add(time.Second))
+	l.mean(verbs.RemoveOf("carol", "carol@example.com"), now.Add(time.Second+applyEvery))
+	if act, ok := l.clicked(now.Add(time.Second + applyEvery + ignoreFor - 1)); ok {
 		t.Fatalf("a click meant for Bob did %+v", act)
 	}
-	if act, ok := l.clicked(at.Add(time.Second + applyEvery + ignoreFor)); !ok || act.Person != "carol" {
+	if act, ok := l.clicked(now.Add(time.Second + applyEvery + ignoreFor)); !ok || act.Person != "carol" {
 		t.Fatalf("after a moment: %+v %v", act, ok)
 	}
 }

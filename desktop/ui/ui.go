@@ -161,8 +161,8 @@ func ours(address string, s agentapi.OwnerState) bool {
 	if s.Connecting != nil && s.Connecting.State == agentapi.ConnectWaiting {
 		controlPlanes = append(controlPlanes, s.Connecting.AuthURL)
 	}
-	for _, at := range controlPlanes {
-		if auth, err := url.Parse(at); err == nil && auth.Host != "" && strings.EqualFold(u.Host, auth.Host) {
+	for _, plane := range controlPlanes {
+		if auth, err := url.Parse(plane); err == nil && auth.Host != "" && strings.EqualFold(u.Host, auth.Host) {
 			return true
 		}
 	}

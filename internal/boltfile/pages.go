@@ -85,8 +85,8 @@ func (p *pages) follow(id uint64, kinds uint16, root bool) error {
 	if id < 2 || id >= uint64(len(p.used)) {
 		return damaged
 	}
-	at := int64(id) * p.size
-	header, err := p.read(at, pageHeader)
+	offset := int64(id) * p.size
+	header, err := p.read(offset, pageHeader)
 	if err != nil {
 		return err
 	}
@@ -105,16 +105,16 @@ func (p *pages) follow(id uint64, kinds uint16, root bool) error {
 		return nil
 	}
 	for i := range int64(elements) {
-		at := at + pageHeader + i*element
-		e, err := p.read(at, element)
+		offset := offset + pageHeader + i*element
+		e, err := p.read(offset, element)
 		switch {
 		case err != nil:
-		case kind == branchPage && at+int64(binary.NativeEndian.Uint32(e))+int64(binary.NativeEndian.Uint32(e[4:])) > int64(end)*p.size:
+		case kind == branchPage && offset+int64(binary.NativeEndian.Uint32(e))+int64(binary.NativeEndian.Uint32(e[4:])) > int64(end)*p.size:
 			return damaged // its key would end behind the page, and a commit copies it
 		case kind == branchPage:
 			err = p.follow(binary.NativeEndian.Uint64(e[8:]), branchPage|leafPage, root)
 		default:
-			err = p.followBucket(at+int64(binary.NativeEndian.Uint32(e[4:]))+int64(binary.NativeEndian.Uint32(e[8:])), int64(binary.NativeEndian.Uint32(e[12:])))
+			err = p.followBucket(offset+int64(binary.NativeEndian.Uint32(e[4:]))+int64(binary.NativeEndian.Uint32(e[8:])), int64(binary.NativeEndian.Uint32(e[12:])))
 		}
 		if err != nil {
 			return err
@@ -124,15 +124,15 @@ func (p *pages) follow(id uint64, kinds uint16, root bool) error {
 }
 
 // followBucket follows the pages of the bucket whose value is there in the file.
-func (p *pages) followBucket(at, length int64) error {
-	header, err := p.read(at, bucketHeader)
+func (p *pages) followBucket(offset, length int64) error {
+	header, err := p.read(offset, bucketHeader)
 	if err != nil {
 		return err
 	}
 	if id := binary.NativeEndian.Uint64(header); id != 0 {
 		return p.follow(id, branchPage|leafPage, false)
 	}
-	if header, err = p.read(at+bucketHeader, pageHeader); err != nil {
+	if header, err = p.read(offset+bucketHeader, pageHeader); err != nil {
 		return err
 	}
 	damaged := errors.New("one of its buckets is damaged")
@@ -141,7 +141,7 @@ func (p *pages) followBucket(at, length int64) error {
 	}
 	for i := range int64(binary.NativeEndian.Uint16(header[10:])) {
 		within := bucketHeader + pageHeader + i*element
-		e, err := p.read(at+within, element)
+		e, err := p.read(offset+within, element)
 		if err != nil {
 			return err
 		}
@@ -155,8 +155,8 @@ func (p *pages) followBucket(at, length int64) error {
 	return nil
 }
 
-func (p *pages) read(at int64, length int) ([]byte, error) {
+func (p *pages) read(offset int64, length int) ([]byte, error) {
 	b := make([]byte, length)
-	_, err := p.file.ReadAt(b, at)
+	_, err := p.file.ReadAt(b, offset)
 	return b, err
 }

@@ -86,13 +86,13 @@ func (m *Minute) Count(now time.Time) int {
 }
 
 // MakeRoom has a table of most rows take one more: when it is full, the rows that
-// are over go, then any, until a tenth of it is free.
-func MakeRoom[K comparable, V any](table map[K]V, most int, over func(V) bool) {
+// have ended go, then any, until a tenth of it is free.
+func MakeRoom[K comparable, V any](table map[K]V, most int, ended func(V) bool) {
 	if len(table) < most {
 		return
 	}
 	for key, row := range table {
-		if over(row) {
+		if ended(row) {
 			delete(table, key)
 		}
 	}

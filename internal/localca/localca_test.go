@@ -18,7 +18,7 @@ import (
 	"porchlight/test/programs"
 )
 
-func at(t time.Time) func() time.Time { return func() time.Time { return t } }
+func stopped(t time.Time) func() time.Time { return func() time.Time { return t } }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -29,7 +29,7 @@ func mustOpen(t *testing.T, dir string, opts Options) *CA {
 	return ca
 }
 
-func local(now time.Time) Options { return Options{Names: []string{"localhost"}, Now: at(now)} }
+func local(now time.Time) Options { return Options{Names: []string{"localhost"}, Now: stopped(now)} }
 
 func verify(ca *CA, cert *tls.Certificate, name string, when time.Time) error {
 	between := x509.NewCertPool()
@@ -230,7 +230,7 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 		"other root":           {foreign(RootFile), local(noon), "not signed by"},
 		"near its end":         {func(*testing.T, string) {}, local(noon.Add(authorityLife - renewBefore + time.Hour)), "expires on"},
 		"expired":              {func(*testing.T, string) {}, local(noon.Add(2 * authorityLife)), "expires on"},
-		"made for other names": {func(*testing.T, string) {}, Options{Names: []string{"example.net"}, Now: at(noon)}, "for localhost and not for example.net"},
+		"made for other names": {func(*testing.T, string) {}, Options{Names: []string{"example.net"}, Now: stopped(noon)}, "for localhost and not for example.net"},
 		"readable by others": {func(t *testing.T, dir string) {
 			programs.Must(t, os.Chmod(filepath.Join(dir, IntermediateKeyFile), 0o640))
 		}, local(noon), "could be read by others"},
@@ -302,8 +302,8 @@ func TestOptions(t *testing.T) {
 	}
 	// Order and case of the names do not matter.
 	dir := filepath.Join(t.TempDir(), "ca")
-	first := mustOpen(t, dir, Options{Names: []string{"b.example", "A.example."}, Now: at(noon)})
-	if again := mustOpen(t, dir, Options{Names: []string{"a.example", "b.example", "b.example"}, Now: at(noon)}); !bytes.Equal(first.RootPEM(), again.RootPEM()) {
+	first := mustOpen(t, dir, Options{Names: []string{"b.example", "A.example."}, Now: stopped(noon)})
+	if again := mustOpen(t, dir, Options{Names: []string{"a.example", "b.example", "b.example"}, Now: stopped(noon)}); !bytes.Equal(first.RootPEM(), again.RootPEM()) {
 		t.Error("the same names in another order made another authority")
 	}
 }

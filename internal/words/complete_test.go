@@ -43,16 +43,16 @@ var formats = []string{"Errorf", "forbidden", "invalid", "refuse"}
 func TestEverySentenceIsInEveryLanguage(t *testing.T) {
 	t.Parallel()
 	sentences, written := map[string][]said{}, map[string]bool{}
-	for _, room := range []string{"agent", "control", "desktop", "internal"} {
-		readRoom(t, filepath.Join("..", "..", room), sentences, written)
+	for _, folder := range []string{"agent", "control", "desktop", "internal"} {
+		readRoom(t, filepath.Join("..", "..", folder), sentences, written)
 	}
 	for _, month := range months {
 		sentences[month] = []said{{"language.go", 0}}
 	}
 	for language, rooms := range dictionaries {
 		known := map[string]string{}
-		for _, room := range rooms {
-			for key, text := range room {
+		for _, folder := range rooms {
+			for key, text := range folder {
 				if before, twice := known[key]; twice && before != text {
 					t.Errorf("%s says %q in two ways: %q and %q", language.Name(), key, before, text)
 				}
@@ -77,9 +77,9 @@ func TestEverySentenceIsInEveryLanguage(t *testing.T) {
 		}
 	}
 	for key, places := range sentences {
-		for _, place := range places {
-			if want := len(verbs(key)); place.args >= 0 && place.args < want {
-				t.Errorf("%s: %q has %d verbs and %d arguments", place.where, key, want, place.args)
+		for _, one := range places {
+			if want := len(verbs(key)); one.args >= 0 && one.args < want {
+				t.Errorf("%s: %q has %d verbs and %d arguments", one.where, key, want, one.args)
 			}
 		}
 	}
@@ -206,12 +206,12 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 		if call.Ellipsis.IsValid() {
 			args = -1
 		}
-		for _, at := range places {
-			key, ok := literal(call.Args[at])
+		for _, one := range places {
+			key, ok := literal(call.Args[one])
 			if slices.Contains(formats, name) {
 				key = keyOf(key)
 			}
-			if passed, isName := call.Args[at].(*ast.Ident); isName && passed.Name == "format" {
+			if passed, isName := call.Args[one].(*ast.Ident); isName && passed.Name == "format" {
 				continue // of whoever calls this function
 			}
 			if !ok && (slices.Contains(formats, name) || name == "Say" || name == "Of" || name == "Counted") {
@@ -257,8 +257,8 @@ func ofAgent(path string) bool {
 	return strings.Contains(filepath.ToSlash(path), "/agent/") && !strings.Contains(filepath.ToSlash(path), "/agent/cmd/")
 }
 
-func inRoom(path, room string) bool {
-	return strings.HasSuffix(filepath.ToSlash(filepath.Dir(path)), "../"+room)
+func inRoom(path, folder string) bool {
+	return strings.HasSuffix(filepath.ToSlash(filepath.Dir(path)), "../"+folder)
 }
 
 func refusal(e ast.Expr, files *token.FileSet, into map[string][]said) {
@@ -330,10 +330,10 @@ func readTemplate(path string, into map[string][]said, complain func(string, ...
 				return
 			}
 			places := sentencesAt[ident.Ident]
-			for _, at := range places {
-				key, ok := (*parse.StringNode)(nil), len(c.Args) > at+1
+			for _, one := range places {
+				key, ok := (*parse.StringNode)(nil), len(c.Args) > one+1
 				if ok {
-					key, ok = c.Args[at+1].(*parse.StringNode)
+					key, ok = c.Args[one+1].(*parse.StringNode)
 				}
 				if !ok {
 					complain("%s: %s is said, which is not a constant", path, c)

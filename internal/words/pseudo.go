@@ -20,10 +20,10 @@ func pseudo(sentence string) string {
 	var b strings.Builder
 	b.WriteString("[")
 	end := 0
-	for _, at := range keptAsIs.FindAllStringIndex(sentence, -1) {
-		b.WriteString(accented.Replace(sentence[end:at[0]]))
-		b.WriteString(sentence[at[0]:at[1]])
-		end = at[1]
+	for _, span := range keptAsIs.FindAllStringIndex(sentence, -1) {
+		b.WriteString(accented.Replace(sentence[end:span[0]]))
+		b.WriteString(sentence[span[0]:span[1]])
+		end = span[1]
 	}
 	b.WriteString(accented.Replace(sentence[end:]))
 	letters := len([]rune(keptAsIs.ReplaceAllString(sentence, "")))

@@ -13,14 +13,14 @@ import (
 
 func TestSay(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+	morning := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
 	for _, c := range []struct{ got, want string }{
 		{words.English.And("Notes", "Photos", "Wiki"), "Notes, Photos and Wiki"},
 		{words.German.And("Notes", "Photos", "Wiki"), "Notes, Photos und Wiki"},
 		{words.German.List([]string{"A", "B", "C", "D"}, 3), "A, B und 2 weitere"},
-		{words.English.Day(at), "28 November"},
-		{words.German.Day(at), "28. November"},
-		{words.German.DayOfYear(at), "28. November 2026"},
+		{words.English.Day(morning), "28 November"},
+		{words.German.Day(morning), "28. November"},
+		{words.German.DayOfYear(morning), "28. November 2026"},
 		{words.Language{}.Say("No such sentence of %s.", "ours"), "No such sentence of ours."},
 		{words.German.Say("No such sentence of %s.", "ours"), "No such sentence of ours."},
 		{words.English.Say("%d apps, on port %s", 8010, "8010"), "8,010 apps, on port 8010"},
@@ -46,8 +46,8 @@ func TestPseudoLeavesVerbsAndMarksAlone(t *testing.T) {
 
 func TestSentencesTravel(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
-	made := words.Of("%[1]s %[2]s %[3]s %[4]s %[5]d", "a", words.Names{Names: []string{"Notes", "Photos"}, More: 3}, words.Day{Day: at}, words.Of("%[1]s and %[2]s", "x", "y"), 8010)
+	morning := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+	made := words.Of("%[1]s %[2]s %[3]s %[4]s %[5]d", "a", words.Names{Names: []string{"Notes", "Photos"}, More: 3}, words.Day{Day: morning}, words.Of("%[1]s and %[2]s", "x", "y"), 8010)
 	raw, err := json.Marshal(made)
 	programs.Must(t, err)
 	var read words.Sentence

@@ -79,8 +79,8 @@ func (t Text) String() string { return English.TellAll(t) }
 func (l Language) TellAll(t Text) string {
 	said := make([]string, 0, len(t))
 	for _, s := range t {
-		if told := l.Tell(s); told != "" {
-			said = append(said, told)
+		if text := l.Tell(s); text != "" {
+			said = append(said, text)
 		}
 	}
 	return strings.Join(said, " ")
@@ -184,8 +184,8 @@ func (l Language) Or(s Sentence, english string) string {
 func (l Language) reason(english string) string {
 	clause, end := strings.CutSuffix(english, ".")
 	seen := ""
-	if at := strings.Index(clause, " ("); at > 0 && strings.HasSuffix(clause, ")") {
-		clause, seen = clause[:at], clause[at:]
+	if bracket := strings.Index(clause, " ("); bracket > 0 && strings.HasSuffix(clause, ")") {
+		clause, seen = clause[:bracket], clause[bracket:]
 	}
 	first, size := utf8.DecodeRuneInString(clause)
 	s := Plain(string(unicode.ToLower(first)) + clause[size:])

@@ -35,14 +35,14 @@ func attackFields(ctx context.Context, s *stage, t *tally) error {
 	cases := grid{}.axis("numbers of fields", len(fieldCounts)).axis("places", len(fieldsWhere)).axis("protocols", len(protocols)).
 		axis("times", repeats).axis("back ends", len(on.backends)).pick(false, 0)
 	err = atOnce(len(cases), 8, func(i int) error {
-		at := cases[i]
-		n, place, b, tr := fieldCounts[at[0]], at[1], on.backends[at[4]], on.trials[at[4]]
+		picked := cases[i]
+		n, place, b, tr := fieldCounts[picked[0]], picked[1], on.backends[picked[4]], on.trials[picked[4]]
 		target := fmt.Sprintf("/f/%d", i)
 		on.mu.Lock()
-		tr.what[target] = fmt.Sprintf("%d fields, %s, %s", n, fieldsWhere[place], protocols[at[2]])
+		tr.what[target] = fmt.Sprintf("%d fields, %s, %s", n, fieldsWhere[place], protocols[picked[2]])
 		on.mu.Unlock()
 		var got []answer
-		if at[2] == 0 {
+		if picked[2] == 0 {
 			var err error
 			if got, err = on.exchange(ctx, b.host, manyFields(b, target, n, place)); err != nil {
 				return fmt.Errorf("%s: %w", tr.what[target], err)
@@ -93,10 +93,10 @@ func fillers(n int) (fields []string) {
 // app.
 func namesOf(n int) string { return strings.ReplaceAll(strings.Join(fillers(n), ", "), ": 1", "") }
 
-func manyFields(b *backend, target string, n, place int) string {
+func manyFields(b *backend, target string, n, where int) string {
 	lines := []string{"Host: " + b.host, "Cookie: " + b.cookie, "Connection: close"}
 	method, body, trailers := "GET", "", 0
-	switch place {
+	switch where {
 	case 1:
 		method, body = "POST", "hello"
 		lines = append(lines, "Origin: https://"+b.host, "Content-Length: 5")
@@ -110,9 +110,9 @@ func manyFields(b *backend, target string, n, place int) string {
 }
 
 // manyFields2 counts :authority as the one field it is for an app.
-func manyFields2(b *backend, target string, n, place int) (fields, trailers []hpack.HeaderField) {
+func manyFields2(b *backend, target string, n, where int) (fields, trailers []hpack.HeaderField) {
 	method := "GET"
-	if place > 0 {
+	if where > 0 {
 		method = "POST"
 	}
 	fields = []hpack.HeaderField{
@@ -120,7 +120,7 @@ func manyFields2(b *backend, target string, n, place int) (fields, trailers []hp
 		{Name: "origin", Value: "https://" + b.host}, {Name: "cookie", Value: b.cookie},
 	}
 	late := 0
-	if place == 2 {
+	if where == 2 {
 		late = n / 2
 		fields = append(fields, hpack.HeaderField{Name: "trailer", Value: namesOf(late)})
 	}

@@ -65,19 +65,19 @@ func attackGuard(ctx context.Context, s *stage, t *tally) error {
 		}
 	}
 	passed := 0
-	for i, at := range cases {
+	for i, picked := range cases {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		req := guardRequests[at[3]]
+		req := guardRequests[picked[3]]
 		// A page gives no other reason to be refused than itself: one name for all.
-		program := at[0] < programHosts && at[1] == 0 && at[2] < programSites && req.program
-		what := fmt.Sprintf("%s, Host %q, Origin %q, Sec-Fetch-Site %q", req.what, guardHosts[at[0]], guardOrigins[at[1]], guardSites[at[2]])
+		program := picked[0] < programHosts && picked[1] == 0 && picked[2] < programSites && req.program
+		what := fmt.Sprintf("%s, Host %q, Origin %q, Sec-Fetch-Site %q", req.what, guardHosts[picked[0]], guardOrigins[picked[1]], guardSites[picked[2]])
 		name := "page"
 		if program {
 			name = "program"
 		}
-		status, head, err := c.knock(ctx, guardBytes(c.Running.API, name, at))
+		status, head, err := c.knock(ctx, guardBytes(c.Running.API, name, picked))
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -107,12 +107,12 @@ func attackGuard(ctx context.Context, s *stage, t *tally) error {
 	return nil
 }
 
-func guardBytes(api, name string, at []int) string {
+func guardBytes(api, name string, picked []int) string {
 	_, port, _ := net.SplitHostPort(api)
-	req := guardRequests[at[3]]
+	req := guardRequests[picked[3]]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", req.method, req.path)
-	for _, field := range [][2]string{{"Host", guardHosts[at[0]]}, {"Origin", guardOrigins[at[1]]}, {"Sec-Fetch-Site", guardSites[at[2]]}} {
+	for _, field := range [][2]string{{"Host", guardHosts[picked[0]]}, {"Origin", guardOrigins[picked[1]]}, {"Sec-Fetch-Site", guardSites[picked[2]]}} {
 		if field[1] != "" {
 			fmt.Fprintf(&b, "%s: %s\r\n", field[0], strings.TrimPrefix(field[1], "EMPTY"))
 		}

@@ -73,12 +73,12 @@ func (s spelling) write(name string) (spelled, lines string) {
 var places = []string{"in the head", "named in Connection", "in a declared trailer", "in a trailer nobody declared"}
 
 // forgery is a request with one forged field, spelled and placed.
-func forgery(host, cookie, target, name string, how spelling, place int) string {
+func forgery(host, cookie, target, name string, how spelling, where int) string {
 	spelled, lines := how.write(name)
 	head := " " + target + " HTTP/1.1\r\nHost: " + host + "\r\nCookie: " + cookie + "\r\nX-Kept: yes\r\n"
 	const chunked = "Transfer-Encoding: chunked\r\nConnection: close\r\n"
 	origin := "Origin: https://" + host + "\r\n"
-	switch place {
+	switch where {
 	case 0:
 		return "GET" + head + lines + "Connection: close\r\n\r\n"
 	case 1:
@@ -100,11 +100,11 @@ func attackHeaders(ctx context.Context, s *stage, t *tally) error {
 	cases := grid{}.axis("names", len(forged)).axis("spellings", len(spellings)).axis("places", len(places)).
 		axis("back ends", len(on.backends)).pick(s.quick, 400)
 	err = atOnce(len(cases), 8, func(i int) error {
-		at := cases[i]
+		picked := cases[i]
 		target := fmt.Sprintf("/h/%d", i)
-		what := fmt.Sprintf("%s %s %s", forged[at[0]], spellings[at[1]].what, places[at[2]])
-		return on.attack(at[3], target, what, t, func(b *backend) ([]answer, error) {
-			return on.provoke(ctx, b.host, forgery(b.host, b.cookie, target, forged[at[0]], spellings[at[1]], at[2]))
+		what := fmt.Sprintf("%s %s %s", forged[picked[0]], spellings[picked[1]].what, places[picked[2]])
+		return on.attack(picked[3], target, what, t, func(b *backend) ([]answer, error) {
+			return on.provoke(ctx, b.host, forgery(b.host, b.cookie, target, forged[picked[0]], spellings[picked[1]], picked[2]))
 		})
 	})
 	if err != nil {

@@ -164,14 +164,14 @@ func (s spelling2) fields(name string) []hpack.HeaderField {
 var places2 = []string{"in the head", "before the cookie", "in a declared trailer", "in a trailer nobody declared"}
 
 // forgery2 is a request with one forged field, spelled and placed.
-func forgery2(b *backend, target, name string, how spelling2, place int) (fields, trailers []hpack.HeaderField) {
+func forgery2(b *backend, target, name string, how spelling2, where int) (fields, trailers []hpack.HeaderField) {
 	bad := how.fields(name)
 	head := func(method string, more ...hpack.HeaderField) []hpack.HeaderField {
 		return append([]hpack.HeaderField{{Name: ":method", Value: method}, {Name: ":scheme", Value: "https"},
 			{Name: ":authority", Value: b.host}, {Name: ":path", Value: target}, {Name: "origin", Value: "https://" + b.host}}, more...)
 	}
 	cookie := hpack.HeaderField{Name: "cookie", Value: b.cookie}
-	switch place {
+	switch where {
 	case 0:
 		return head("GET", append([]hpack.HeaderField{cookie}, bad...)...), nil
 	case 1:

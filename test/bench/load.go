@@ -74,7 +74,7 @@ func (l load) measure(ctx context.Context, st *stage, c contender, open, span ti
 	}
 	return []reading{
 		{cpuRequest, micro(last.cpu-first.cpu) / n},
-		{perSecond, n / last.at.Sub(first.at).Seconds()},
+		{perSecond, n / last.when.Sub(first.when).Seconds()},
 	}, nil
 }
 
@@ -100,7 +100,7 @@ func (l load) command(ctx context.Context, st *stage, c contender, lasts time.Du
 
 // moment is what a contender had used, and the app answered, at one time.
 type moment struct {
-	at       time.Time
+	when     time.Time
 	cpu      time.Duration
 	answered int64
 }
@@ -119,7 +119,7 @@ func (st *stage) measure(c contender) (m moment, err error) {
 		return m, err
 	}
 	m.cpu, err = c.cpu()
-	m.at = time.Now()
+	m.when = time.Now()
 	return m, err
 }
 

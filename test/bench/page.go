@@ -133,7 +133,7 @@ func (l *link) join(ctx context.Context, near net.Conn) {
 // carry writes what it reads oneWay later.
 func carry(to, from net.Conn) {
 	type parcel struct {
-		at    time.Time
+		due   time.Time
 		bytes []byte
 	}
 	road := make(chan parcel, 1024)
@@ -149,7 +149,7 @@ func carry(to, from net.Conn) {
 		}
 	}()
 	for p := range road {
-		time.Sleep(time.Until(p.at))
+		time.Sleep(time.Until(p.due))
 		if _, err := to.Write(p.bytes); err != nil {
 			from.Close()
 		}

@@ -89,11 +89,11 @@ func (r reader) wants(questions int) {
 	for lines.Scan() {
 		if address, ok := strings.CutPrefix(lines.Text(), "Open "); ok {
 			asked++
-			at := r.house.allow(r.t, address, "Reader")
-			if !strings.HasPrefix(at, r.client.RedirectURI) {
-				r.t.Errorf("the browser ended at %s", at)
+			granted := r.house.allow(r.t, address, "Reader")
+			if !strings.HasPrefix(granted, r.client.RedirectURI) {
+				r.t.Errorf("the browser ended at %s", granted)
 			}
-			io.WriteString(paste, at+"\n") // for a program that asks for it
+			io.WriteString(paste, granted+"\n") // for a program that asks for it
 			continue
 		}
 		printed += lines.Text() + "\n"

@@ -75,11 +75,11 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	}
 
 	// What doctor advises to publish names the account at this very authority.
-	if at := certs.AccountURL(w.path("data/acme"), authority.Directory); !strings.HasPrefix(at, authority.URL+"/") {
-		t.Errorf("the account is at %q, and the authority at %s", at, authority.Directory)
+	if account := certs.AccountURL(w.path("data/acme"), authority.Directory); !strings.HasPrefix(account, authority.URL+"/") {
+		t.Errorf("the account is at %q, and the authority at %s", account, authority.Directory)
 	}
-	if at := certs.AccountURL(w.path("data/acme"), ""); at != "" {
-		t.Errorf("an account at an authority that was never asked: %q", at)
+	if account := certs.AccountURL(w.path("data/acme"), ""); account != "" {
+		t.Errorf("an account at an authority that was never asked: %q", account)
 	}
 
 	if code := agent.Stop(); code != 0 {

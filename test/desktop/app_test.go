@@ -420,8 +420,8 @@ func (s *session) notified(title string) (body string) {
 	return body
 }
 
-// told is notified, of a text that the pattern matches.
-func (s *session) told(title, pattern string) {
+// noteSays is notified, of a text that the pattern matches.
+func (s *session) noteSays(title, pattern string) {
 	s.t.Helper()
 	if body := s.notified(title); !regexp.MustCompile(pattern).MatchString(body) {
 		s.t.Errorf("the notification %q says %q", title, body)

@@ -77,7 +77,7 @@ func TestAttachedAgentIsStopped(t *testing.T) {
 	_, took := p.menuTime()
 	t.Logf("reading the menu of a stopped agent: %v", took.Round(100*time.Microsecond))
 	clicked := p.trayClick("Notes > Pause")
-	p.told("The app was not paused", "not answering")
+	p.noteSays("The app was not paused", "not answering")
 	t.Logf("click to the notification that nothing answers: %d ms", time.Since(clicked).Milliseconds())
 
 	agent.Signal(syscall.SIGCONT)

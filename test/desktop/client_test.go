@@ -26,19 +26,19 @@ func TestW6_ClientsFromTheTray(t *testing.T) {
 	if got := p.asClient(token, notes); !strings.HasPrefix(got, "200 ") {
 		t.Fatalf("the client gets %s", got)
 	}
-	s.told("Pocket Notes was let in", "^You allowed it")
+	s.noteSays("Pocket Notes was let in", "^You allowed it")
 	open := openStream(t, p.guest().Do, notes, http.Header{"Authorization": {"Bearer " + token}})
 	account, err := p.ownerTier().Account(t.Context())
 	programs.Must(t, err)
 	clicked := s.trayClick("Connected apps > Pocket Notes, as " + account.Email + " > Yes, revoke Pocket Notes")
-	open.over(t, "Revoke of a connected app", clicked)
+	open.ends(t, "Revoke of a connected app", clicked)
 	s.eventually("the client is shut out", func() error {
 		if got := p.asClient(token, notes); !strings.HasPrefix(got, "401 ") {
 			return errors.New(got)
 		}
 		return nil
 	})
-	s.told("Pocket Notes is let in no more", "^1 connection closed, ")
+	s.noteSays("Pocket Notes is let in no more", "^1 connection closed, ")
 	s.trayShows("Connected apps", false)
 }
 
@@ -55,7 +55,7 @@ func TestW6_EveryClientIsToldAndListed(t *testing.T) {
 	const own, web = "com.example.native:/cb", "https://pocket.example/cb"
 	zebra, pocket := p.newClient("Zebra", own), p.newClient("Pocket", web)
 	p.let(bob, guest, pocket)
-	s.told("Pocket was let in", "^"+guest+" allowed it")
+	s.noteSays("Pocket was let in", "^"+guest+" allowed it")
 
 	maya, account := p.guest(), ""
 	if a, err := p.ownerTier().Account(t.Context()); err == nil {
@@ -63,14 +63,14 @@ func TestW6_EveryClientIsToldAndListed(t *testing.T) {
 	}
 	token := p.let(bob, guest, zebra)
 	open := openStream(t, p.guest().Do, notes, http.Header{"Authorization": {"Bearer " + token}})
-	s.told("Zebra was let in", "^"+guest+" allowed it")
+	s.noteSays("Zebra was let in", "^"+guest+" allowed it")
 	s.trayShows("Connected apps > Zebra, as "+guest, true)
 	s.trayShows(guest+", through Zebra: Notes", true)
 	s.mustTool("dunstctl", "close-all")
 	p.let(maya, account, zebra)
 	s.trayShows("Connected apps > Zebra, as "+account, true)
 	p.let(maya, account, p.newClient("Second", web))
-	s.told("Second was let in", "^You allowed it")
+	s.noteSays("Second was let in", "^You allowed it")
 
 	again := p.let(bob, guest, zebra) // on a second device: one row, and by its name
 	second := openStream(t, p.guest().Do, notes, http.Header{"Authorization": {"Bearer " + again}})
@@ -86,8 +86,8 @@ func TestW6_EveryClientIsToldAndListed(t *testing.T) {
 		return fmt.Errorf("%+v", lines)
 	})
 	clicked := s.trayClick("Connected apps > Zebra, as " + guest + " > Yes, revoke Zebra")
-	open.over(t, "Revoke of a connected app", clicked)
-	second.over(t, "and of its second login", clicked)
+	open.ends(t, "Revoke of a connected app", clicked)
+	second.ends(t, "and of its second login", clicked)
 	s.eventually("the client is shut out", func() error {
 		if got := p.asClient(again, notes); !strings.HasPrefix(got, "401 ") {
 			return errors.New(got)

@@ -131,7 +131,7 @@ func TestUndoOnTheNotification(t *testing.T) {
 	open := openStream(t, bob.Do, notes, nil)
 	pressed := time.Now()
 	s.mustTool("dunstctl", "context") // lists the buttons and has Undo picked
-	open.over(t, "Undo", pressed)
+	open.ends(t, "Undo", pressed)
 	shut(t, bob, notes)
 }
 

@@ -64,16 +64,16 @@ func TestFirstSteps(t *testing.T) {
 	p := s.launch()
 	s.trayClick("Open Porchlight")
 	s.windowShows(true)
-	var at image.Point
+	var spot image.Point
 	s.eventually("the window shows a command", func() (err error) {
 		var ok bool
-		if at, ok = find(s.screen(), sunken, image.Rect(290, 34, 1100, 700), 300, 4); !ok {
+		if spot, ok = find(s.screen(), sunken, image.Rect(290, 34, 1100, 700), 300, 4); !ok {
 			err = errors.New("nothing to copy is there")
 		}
 		return err
 	})
 	s.shot("empty")
-	s.mouse(at, "1")
+	s.mouse(spot, "1")
 	s.keys("Tab", "Return") // from the command to its Copy
 	var command string
 	s.eventually("the command is on the clipboard", func() (err error) {

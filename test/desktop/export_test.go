@@ -27,7 +27,7 @@ func TestExportInTheWindow(t *testing.T) {
 	p.approved("notes", "Notes <b>&amp;", webApp(t, "notes"))
 	p.member("bob@example.com", "Notes <b>&amp;")
 	// Shown in full, whether or not the service reads markup.
-	s.told("An invitation was accepted", "can open Notes ‹b›＆amp;.")
+	s.noteSays("An invitation was accepted", "can open Notes ‹b›＆amp;.")
 	p.openWindow()
 	p.view("Settings")
 

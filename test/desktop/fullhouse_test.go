@@ -22,9 +22,9 @@ type fullHouse struct {
 	token string           // of Pocket Notes
 }
 
-// come has both open something until leave is called: a large file that is taken
+// come has both open something until goAway is called: a large file that is taken
 // no further than the buffers on its way.
-func (p fullHouse) come() (leave func()) {
+func (p fullHouse) come() (goAway func()) {
 	p.t.Helper()
 	film := filepath.Join(p.dir, "services", "film")
 	programs.Must(p.t, os.WriteFile(film, nil, 0o600))

@@ -71,7 +71,7 @@ func TestWindowTellsHowThingsAre(t *testing.T) {
 	remove := p.page.named("button", guest+" aus Notes entfernen")
 	pressed := time.Now()
 	p.press(remove)
-	open.over(t, "the cross", pressed)
+	open.ends(t, "the cross", pressed)
 	p.answers(bob, address, http.StatusForbidden)
 	p.holdToast()
 	p.shot("app-removed")

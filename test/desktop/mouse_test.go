@@ -54,21 +54,21 @@ func mark(c color.Color) bool {
 // clickMark moves the real pointer to the tray's mark and clicks.
 func (s *session) clickMark(what string, within image.Rectangle, w, h int, button string) {
 	s.t.Helper()
-	var at image.Point
+	var spot image.Point
 	s.eventually(what+" is on the screen", func() error {
 		p, ok := find(s.screen(), mark, within, w, h)
 		if !ok {
 			return errors.New("no amber there")
 		}
-		at = p
+		spot = p
 		return nil
 	})
-	s.mouse(at, button)
+	s.mouse(spot, button)
 }
 
-func (s *session) mouse(at image.Point, button string) {
+func (s *session) mouse(spot image.Point, button string) {
 	s.t.Helper()
-	s.mustTool("xdotool", "mousemove", strconv.Itoa(at.X), strconv.Itoa(at.Y), "click", button)
+	s.mustTool("xdotool", "mousemove", strconv.Itoa(spot.X), strconv.Itoa(spot.Y), "click", button)
 }
 
 func (s *session) keys(keys ...string) {

@@ -33,12 +33,12 @@ func (s *session) ownerSecret() string {
 	return secret
 }
 
-// place is where the window is.
-func (s *session) place() (at image.Point) {
+// position is where the window is.
+func (s *session) position() (spot image.Point) {
 	s.t.Helper()
 	var id int
-	programs.MustDo(s.t)(fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y))
-	return at
+	programs.MustDo(s.t)(fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &spot.X, &spot.Y))
+	return spot
 }
 
 // closeWindow asks the window manager to close the window, as a taskbar does: a
@@ -79,8 +79,8 @@ func (p *program) approveInWindow(name string) {
 		if time.Since(pressed) < time.Second {
 			return errors.New("pressed; nothing came of it yet") // sooner, it would be a double click
 		}
-		if at, ok := findAmber(p.screen(), image.Rect(0, 34, 1100, 700), 50, 12); ok {
-			p.mouse(at, "1")
+		if spot, ok := findAmber(p.screen(), image.Rect(0, 34, 1100, 700), 50, 12); ok {
+			p.mouse(spot, "1")
 			pressed = time.Now()
 		}
 		return fmt.Errorf("it is %v (%d)", answer["status"], status)
@@ -102,8 +102,8 @@ func (s *session) request() {
 func (s *session) answered() {
 	s.t.Helper()
 	s.eventually("the request is off the window", func() error {
-		if at, ok := findAmber(s.screen(), image.Rect(0, 34, 1100, 700), 50, 12); ok {
-			return fmt.Errorf("amber at %v", at)
+		if spot, ok := findAmber(s.screen(), image.Rect(0, 34, 1100, 700), 50, 12); ok {
+			return fmt.Errorf("amber at %v", spot)
 		}
 		return nil
 	})

@@ -60,12 +60,12 @@ func openStream(t *testing.T, do func(*http.Request) (*http.Response, error), ad
 	return s
 }
 
-// over waits until the stream ends and prints how long after the click that was.
-func (s stream) over(t *testing.T, what string, clicked time.Time) {
+// ends waits until the stream ends and prints how long after the click that was.
+func (s stream) ends(t *testing.T, what string, clicked time.Time) {
 	t.Helper()
 	select {
-	case at := <-s.ended:
-		t.Logf("click on %s to the end at the visitor's socket: %d ms", what, at.Sub(clicked).Milliseconds())
+	case end := <-s.ended:
+		t.Logf("click on %s to the end at the visitor's socket: %d ms", what, end.Sub(clicked).Milliseconds())
 	case <-time.After(patience):
 		t.Fatalf("%s closed nothing", what)
 	}
@@ -120,9 +120,9 @@ func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 		open, elsewhere := openStream(t, bob.Do, notes, nil), openStream(t, bob.Do, photos, nil)
 		s.trayShows("On. 1 person here now", true)
 		s.trayShows("bob@example.com: Notes and Photos > Disconnect, they may come back", true)
-		open.over(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
+		open.ends(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
 		shut(t, bob, notes)
-		s.told("Notes is paused", "^1 connection closed, ")
+		s.noteSays("Notes is paused", "^1 connection closed, ")
 		elsewhere.goesOn(t, "pausing another app")
 		p.isStill("notes", "live")
 		s.trayClick("Notes: paused > Resume")
@@ -131,7 +131,7 @@ func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 
 	t.Run("go dark and light up", func(t *testing.T) {
 		open := openStream(t, bob.Do, notes, nil)
-		open.over(t, "Go dark", s.trayClick("Go dark"))
+		open.ends(t, "Go dark", s.trayClick("Go dark"))
 		shut(t, bob, notes)
 		shut(t, bob, photos)
 		s.trayShows("Light up again", true)
@@ -145,10 +145,10 @@ func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 	t.Run("revoke", func(t *testing.T) {
 		open := openStream(t, bob.Do, notes, nil)
 		s.trayShows("Notes: 1 here now", true)
-		open.over(t, "Revoke", s.trayClick("Notes: 1 here now > Revoke > Yes, revoke Notes"))
+		open.ends(t, "Revoke", s.trayClick("Notes: 1 here now > Revoke > Yes, revoke Notes"))
 		shut(t, bob, notes)
 		p.is("notes", "")
-		s.told("Notes is revoked", "^1 connection closed, ")
+		s.noteSays("Notes is revoked", "^1 connection closed, ")
 		p.answers(bob, photos, http.StatusOK)
 	})
 

@@ -216,9 +216,9 @@ func (p fullHouse) views(l look) {
 		{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"}, {"Requests", "requests"},
 		{"Outbox", "outbox"}, {"Settings", "settings"}, {"Apps", "app"},
 	} {
-		leave := func() {}
+		goAway := func() {}
 		if view.name == "Activity" {
-			leave = p.come()
+			goAway = p.come()
 		}
 		p.view(view.name)
 		switch view.name {
@@ -232,7 +232,7 @@ func (p fullHouse) views(l look) {
 		}
 		p.see("main .card")
 		p.window(l, view.file)
-		leave()
+		goAway()
 	}
 	p.press(".foot .state")
 	p.named("h1", "Health")

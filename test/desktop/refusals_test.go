@@ -59,7 +59,7 @@ func TestBusyPort(t *testing.T) {
 	defer l.Close()
 	p := s.begin("--api", l.Addr().String())
 	refused(t, s, p, "Porchlight cannot start", l.Addr().String())
-	s.told("Porchlight could not go on", "cannot start")
+	s.noteSays("Porchlight could not go on", "cannot start")
 }
 
 func TestDataDirectoryThatCannotBe(t *testing.T) {
@@ -79,7 +79,7 @@ func TestNoKeychain(t *testing.T) {
 	s := newSession(t, desk{keyring: "none"})
 	p := s.launch()
 	s.trayShows("There is no keychain here", true)
-	s.told("There is no keychain here", "a file only you can read")
+	s.noteSays("There is no keychain here", "a file only you can read")
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.is("notes", "pending")
 	s.shot("no-keychain")
@@ -120,7 +120,7 @@ func TestLockedKeychain(t *testing.T) {
 	p := s.launchDriven()
 	s.trayShows("Your keychain is locked", true)
 	s.trayShows("Unlock…", true)
-	s.told("Your keychain is locked", "unlock")
+	s.noteSays("Your keychain is locked", "unlock")
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.is("notes", "pending")
 	s.trayShows("1 waits for you: unlock to answer", true)
@@ -132,7 +132,7 @@ func TestLockedKeychain(t *testing.T) {
 	s.trayShows("Light up again", true)
 	s.shot("locked")
 	s.trayClick("Light up again")
-	s.told("Porchlight did not light up again", "Unlock your keychain first")
+	s.noteSays("Porchlight did not light up again", "Unlock your keychain first")
 
 	s.unlock()
 	s.trayShows("Unlock…", false)

@@ -138,7 +138,7 @@ func TestBusRestart(t *testing.T) {
 	p.is("photos", "live")
 	p.approveByMouse("diary", "Diary")
 	p.revokeByMouse("diary", "Diary")
-	open.over(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
+	open.ends(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
 	p.quit()
 }
 

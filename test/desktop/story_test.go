@@ -145,7 +145,7 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 	})
 
 	t.Run("closing hides and ends the page", func(t *testing.T) {
-		place := s.place()
+		before := s.position()
 		s.closeWindow()
 		s.windowShows(false)
 		p.pageEnds()
@@ -157,7 +157,7 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 		s.windowShows(true)
 		// The window manager may move it out of the panel's way, no further.
 		s.eventually("the window is where it was", func() error {
-			if d := s.place().Sub(place); !d.In(image.Rect(-8, -8, 9, 9)) {
+			if d := s.position().Sub(before); !d.In(image.Rect(-8, -8, 9, 9)) {
 				return fmt.Errorf("it is %v from there", d)
 			}
 			return nil

@@ -25,14 +25,14 @@ func TestPeopleFromTheTray(t *testing.T) {
 
 	t.Run("disconnect", func(t *testing.T) {
 		open := openStream(t, bob.Do, notes, nil)
-		open.over(t, "Disconnect", s.trayClick(guest+": Notes > Disconnect, they may come back"))
-		s.told(guest+" is disconnected", "They may still open Notes")
+		open.ends(t, "Disconnect", s.trayClick(guest+": Notes > Disconnect, they may come back"))
+		s.noteSays(guest+" is disconnected", "They may still open Notes")
 	})
 	t.Run("remove and undo", func(t *testing.T) {
 		p.answers(bob, notes, http.StatusOK)
 		open := openStream(t, bob.Do, notes, nil)
 		s.mustTool("dunstctl", "close-all")
-		open.over(t, "Remove", s.trayClick(guest+": Notes > Remove from everything"))
+		open.ends(t, "Remove", s.trayClick(guest+": Notes > Remove from everything"))
 		shut(t, bob, notes)
 		t.Logf("cut one person off: 2 clicks")
 		s.displays("1")
@@ -53,7 +53,7 @@ func TestPeopleFromTheTray(t *testing.T) {
 		open := openStream(t, bob.Do, notes, nil)
 		s.trayShows("Quit Porchlight > "+guest+": Notes", true)
 		said := s.menuChanges()
-		open.over(t, "Quit", s.trayClick("Quit Porchlight > Yes, quit Porchlight"))
+		open.ends(t, "Quit", s.trayClick("Quit Porchlight > Yes, quit Porchlight"))
 		p.ends(0)
 		s.eventually("the menu says that it goes", func() error {
 			select {

@@ -206,8 +206,8 @@ func (p *program) let(who *visitor.Visitor, email string, client remoteClient) (
 	programs.Must(p.t, err)
 	var back *url.URL
 	page, err = who.Submit(ctx, page, "computer", map[string]string{"decision": "allow"})
-	if at, ok := errors.AsType[*url.Error](err); ok { // a scheme of its own, which no browser speaks
-		back, err = url.Parse(at.URL)
+	if tried, ok := errors.AsType[*url.Error](err); ok { // a scheme of its own, which no browser speaks
+		back, err = url.Parse(tried.URL)
 	} else if err == nil {
 		back = page.URL
 	}

@@ -56,8 +56,8 @@ func look(dir string) (seen faces, err error) {
 		ours := isProduct(room) && !tool // kvtest and the like are there for tests
 		file := func(n interface{ Pos() token.Pos }) string { return p.Fset.Position(n.Pos()).Filename }
 		place := func(o types.Object) string {
-			at := p.Fset.Position(o.Pos())
-			return fmt.Sprintf("%s/%s:%d:%d", o.Pkg().Path(), path.Base(at.Filename), at.Line, at.Column)
+			position := p.Fset.Position(o.Pos())
+			return fmt.Sprintf("%s/%s:%d:%d", o.Pkg().Path(), path.Base(position.Filename), position.Line, position.Column)
 		}
 		for _, o := range p.TypesInfo.Defs {
 			if name := face(o, answers); name != "" && alone && ours {
@@ -96,8 +96,8 @@ func look(dir string) (seen faces, err error) {
 			}
 		}
 	}
-	for at, name := range exported {
-		switch u := uses[at]; {
+	for position, name := range exported {
+		switch u := uses[position]; {
 		case u == nil || !u.beyond && !u.tested:
 			seen.unused = append(seen.unused, name)
 		case !u.within && !u.beyond:

@@ -73,7 +73,7 @@ func main() {
 
 // measure reads the files of a commit, or, without one, those that git knows as they are.
 func measure(commit string) (m measured, err error) {
-	take := func(name string, content []byte) error { return m.add(name, content) }
+	add := func(name string, content []byte) error { return m.add(name, content) }
 	if commit == "" {
 		out, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 		if err != nil {
@@ -84,7 +84,7 @@ func measure(commit string) (m measured, err error) {
 			if errors.Is(err, os.ErrNotExist) {
 				continue // removed, and git was not told
 			}
-			if err := errors.Join(err, take(name, content)); err != nil {
+			if err := errors.Join(err, add(name, content)); err != nil {
 				return m, err
 			}
 		}
@@ -106,7 +106,7 @@ func measure(commit string) (m measured, err error) {
 			continue
 		}
 		content, err := io.ReadAll(r)
-		if err := errors.Join(err, take(h.Name, content)); err != nil {
+		if err := errors.Join(err, add(h.Name, content)); err != nil {
 			return m, err
 		}
 	}

@@ -59,7 +59,7 @@ func (w *world) visited() []home { return w.homes[:min(20, len(w.homes))] }
 
 // visiting sends visits to random nodes at a fixed rate until ctx ends, whatever becomes
 // of them. at chooses the node.
-func (w *world) visiting(ctx context.Context, t *tally, at func() string) {
+func (w *world) visiting(ctx context.Context, t *tally, node func() string) {
 	tick := time.NewTicker(time.Second / visitsASec)
 	defer tick.Stop()
 	var wg sync.WaitGroup
@@ -70,7 +70,7 @@ func (w *world) visiting(ctx context.Context, t *tally, at func() string) {
 			return
 		case <-tick.C:
 		}
-		node, name := at(), w.visited()[i%len(w.visited())].Name
+		node, name := node(), w.visited()[i%len(w.visited())].Name
 		wg.Go(func() {
 			began := time.Now()
 			conn, err := visit(context.WithoutCancel(ctx), node, name)
@@ -191,14 +191,14 @@ func (w *world) bytes(ctx context.Context, r *results) error {
 }
 
 // download has apps give bytes and returns what a GB of them costs the nodes, in ms.
-func (w *world) download(ctx context.Context, at func() string) (float64, error) {
+func (w *world) download(ctx context.Context, node func() string) (float64, error) {
 	const streams = 8
 	s, err := w.besides(ctx, func() error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(atOnceVisits / 2)
 		for i := range streams {
 			g.Go(func() error {
-				conn, err := visit(ctx, at(), w.visited()[i%len(w.visited())].Name)
+				conn, err := visit(ctx, node(), w.visited()[i%len(w.visited())].Name)
 				if err != nil {
 					return err
 				}

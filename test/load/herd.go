@@ -51,15 +51,15 @@ func (w *world) comeBack(ctx context.Context, r *results, goal float64) error {
 	n := len(was.Back)
 	name := fmt.Sprintf("%d computers back after kill -9, PostgreSQL %v away", w.herd, w.away)
 	r.atLeast(name, there, float64(n), float64(w.herd))
-	told, err := w.awaitAll(ctx, func(r report) int { return r.Reported })
+	all, err := w.awaitAll(ctx, func(r report) int { return r.Reported })
 	if err != nil {
 		return err
 	}
-	r.atLeast(name, reported, float64(told.Reported), float64(w.herd))
-	if told.Reported == w.herd {
+	r.atLeast(name, reported, float64(all.Reported), float64(w.herd))
+	if all.Reported == w.herd {
 		r.add(name, toldAfter, time.Since(began).Seconds())
 	}
-	w.says("%d computers were there, and %d have reported their apps", n, told.Reported)
+	w.says("%d computers were there, and %d have reported their apps", n, all.Reported)
 
 	w.running[0].Kill()
 	killed := time.Now()

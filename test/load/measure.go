@@ -19,7 +19,7 @@ const ticks = 100
 
 // spent is what nodes and database have used so far; of a span, what they used in it.
 type spent struct {
-	at         time.Time
+	when       time.Time
 	took       time.Duration // of a span
 	nodes      time.Duration // of processor time
 	database   time.Duration
@@ -48,7 +48,7 @@ func (w *world) do(ctx context.Context, statement string) error {
 }
 
 func (w *world) spent(ctx context.Context) (s spent, err error) {
-	s.at = time.Now()
+	s.when = time.Now()
 	for _, n := range w.running {
 		select {
 		case <-n.Done():
@@ -139,7 +139,7 @@ func (w *world) during(ctx context.Context, do func() error) (spent, error) {
 	}
 	after, err := w.spent(ctx)
 	s := after
-	s.took = after.at.Sub(before.at)
+	s.took = after.when.Sub(before.when)
 	s.nodes -= before.nodes
 	s.database -= before.database
 	s.statements -= before.statements + 1 // but for the look before

@@ -69,11 +69,11 @@ func (w *world) introduce(ctx context.Context) error {
 }
 
 // visitedWhile sends visits while do runs, and notes how many failed.
-func (w *world) visitedWhile(ctx context.Context, r *results, name string, goal float64, at func() string, do func(context.Context) error) error {
+func (w *world) visitedWhile(ctx context.Context, r *results, name string, goal float64, node func() string, do func(context.Context) error) error {
 	t, began := tally{}, time.Now()
 	visiting, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { w.visiting(visiting, &t, at) })
+	wg.Go(func() { w.visiting(visiting, &t, node) })
 	err := do(ctx)
 	stop()
 	wg.Wait()

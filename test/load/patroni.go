@@ -269,8 +269,8 @@ func (m *member) state(ctx context.Context) (s state, err error) {
 	return s, json.NewDecoder(res.Body).Decode(&s)
 }
 
-// at is the URL of a database by some of the servers.
-func at(database string, members ...*member) string {
+// databaseURL is the URL of a database by some of the servers.
+func databaseURL(database string, members ...*member) string {
 	var hosts []string
 	for _, m := range members {
 		hosts = append(hosts, net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port)))
@@ -283,7 +283,7 @@ func at(database string, members ...*member) string {
 // a driver that is told by one that there is no such database asks no other.
 func (c *cluster) newDatabase(ctx context.Context) (string, error) {
 	const name = "load"
-	conn, err := pgx.Connect(ctx, at("postgres", c.members...)+"&target_session_attrs=read-write")
+	conn, err := pgx.Connect(ctx, databaseURL("postgres", c.members...)+"&target_session_attrs=read-write")
 	if err != nil {
 		return "", err
 	}
@@ -293,7 +293,7 @@ func (c *cluster) newDatabase(ctx context.Context) (string, error) {
 	}
 	for _, m := range c.members {
 		for end := time.Now().Add(formWait); ; {
-			if conn, err = pgx.Connect(ctx, at(name, m)); err == nil {
+			if conn, err = pgx.Connect(ctx, databaseURL(name, m)); err == nil {
 				_ = conn.Close(ctx) // nothing was asked of it
 				break
 			}
@@ -302,7 +302,7 @@ func (c *cluster) newDatabase(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return at(name, c.members...), nil
+	return databaseURL(name, c.members...), nil
 }
 
 // switchover is the planned one, to the server that has every commit.

@@ -90,11 +90,11 @@ func (w *world) upgrades(ctx context.Context, r *results, old string) error {
 	if err != nil {
 		return err
 	}
-	name, told := "3 nodes of this version", 0.0
+	name, counted := "3 nodes of this version", 0.0
 	if strings.Contains(is.Trouble, controlapi.SayOutdated) {
-		told = 1
+		counted = 1
 	}
-	r.atLeast(name, "computers of before are told to update", told, 1)
+	r.atLeast(name, "computers of before are told to update", counted, 1)
 	if is, err = w.tell(order{Mark: true}); err != nil {
 		return err
 	}

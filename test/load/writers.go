@@ -35,14 +35,14 @@ type writer struct {
 	readBack func(context.Context) (lost, unheard int, err error)
 	close    func()
 
-	mu     sync.Mutex    // protects what follows
-	acked  int           // writes
-	failed int           // tries
-	last   error         // of those
-	began  time.Time     // the last acknowledged write
-	at     time.Time     // and its acknowledgement
-	pause  time.Duration // the longest between two of them
-	over   bool          // it can write no more
+	mu      sync.Mutex    // protects what follows
+	acked   int           // writes
+	failed  int           // tries
+	last    error         // of those
+	began   time.Time     // the last acknowledged write
+	ackedAt time.Time     // and its acknowledgement
+	pause   time.Duration // the longest between two of them
+	over    bool          // it can write no more
 }
 
 // errRefused is an answer that no further try will change.
@@ -132,11 +132,11 @@ func (w *world) giver(ctx context.Context, service *control.Service, i int) (*wr
 		has[controlapi.SetAccess{AccountID: id, App: apps.Apps[0].ID}] = true
 	}
 	next, doubtful := 0, false
-	at := func() controlapi.SetAccess {
+	nextCell := func() controlapi.SetAccess {
 		return controlapi.SetAccess{AccountID: people[next%givenTo], App: apps.Apps[next/givenTo%givenApps].ID}
 	}
 	write := func(ctx context.Context) error {
-		cell := at()
+		cell := nextCell()
 		asked := cell
 		asked.Granted = next/(givenTo*givenApps)%2 == 0
 		if _, err := api.SetAccess(ctx, asked); err != nil {
@@ -159,7 +159,7 @@ func (w *world) giver(ctx context.Context, service *control.Service, i int) (*wr
 			}
 		}
 		for cell, want := range has {
-			if found[cell] != want && !(doubtful && cell == at()) {
+			if found[cell] != want && !(doubtful && cell == nextCell()) {
 				lost++
 			}
 		}
@@ -181,7 +181,7 @@ func (all *writers) start(ctx context.Context) (stop func()) {
 func (w *writer) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.acked, w.failed, w.last, w.pause, w.at = 0, 0, nil, 0, time.Now()
+	w.acked, w.failed, w.last, w.pause, w.ackedAt = 0, 0, nil, 0, time.Now()
 }
 
 func (w *writer) run(ctx context.Context) {
@@ -215,8 +215,8 @@ func (w *writer) note(began time.Time, err error) {
 	}
 	now := time.Now()
 	w.acked++
-	w.pause = max(w.pause, now.Sub(w.at))
-	w.began, w.at = began, now
+	w.pause = max(w.pause, now.Sub(w.ackedAt))
+	w.began, w.ackedAt = began, now
 }
 
 // goOn waits until each has written something that it began after then.

@@ -33,8 +33,8 @@ func Live(name, label string, port int) agentapi.OwnerApp {
 	a := Pending(name, label, port)
 	a.Status, a.Host = agentapi.StatusLive, name+".maya.localhost:8443"
 	a.URL = "https://" + a.Host
-	at := Noon
-	a.ApprovedAt, a.Lit = &at, true
+	approved := Noon
+	a.ApprovedAt, a.Lit = &approved, true
 	return a
 }
 

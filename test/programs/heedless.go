@@ -19,9 +19,9 @@ func Heedless(conn net.Conn) (net.Conn, error) {
 	if _, err := io.ReadFull(conn, settings); err != nil {
 		return nil, err
 	}
-	for at := 0; at+6 <= len(settings); at += 6 {
-		if settings[at+1] == byte(http2.SettingMaxHeaderListSize) {
-			settings[at] = 0xf0 // one that nobody knows
+	for offset := 0; offset+6 <= len(settings); offset += 6 {
+		if settings[offset+1] == byte(http2.SettingMaxHeaderListSize) {
+			settings[offset] = 0xf0 // one that nobody knows
 		}
 	}
 	return &heedlessConn{conn, io.MultiReader(bytes.NewReader(append(first, settings...)), conn)}, nil

@@ -28,7 +28,7 @@ func Outbox(list func(context.Context) ([]agentapi.Mail, error)) *Mails {
 	m.find = func(ctx context.Context, to string) (string, error) {
 		mails, err := list(ctx)
 		for _, mail := range mails {
-			if mail.To == to && len(mail.Links) > 0 && m.take(mail.Links[0]) {
+			if mail.To == to && len(mail.Links) > 0 && m.first(mail.Links[0]) {
 				return mail.Links[0], nil
 			}
 		}
@@ -50,7 +50,7 @@ func MailsIn(dir string) *Mails {
 		return all
 	}
 	for _, file := range files() {
-		m.take(file)
+		m.first(file)
 	}
 	m.find = func(_ context.Context, to string) (string, error) {
 		for _, file := range slices.Backward(files()) {
@@ -58,7 +58,7 @@ func MailsIn(dir string) *Mails {
 			if err != nil {
 				return "", err
 			}
-			if link := anyLink.FindString(string(raw)); link != "" && strings.Contains(string(raw), to) && m.take(file) {
+			if link := anyLink.FindString(string(raw)); link != "" && strings.Contains(string(raw), to) && m.first(file) {
 				return link, nil
 			}
 		}
@@ -67,7 +67,7 @@ func MailsIn(dir string) *Mails {
 	return m
 }
 
-func (m *Mails) take(what string) (anew bool) {
+func (m *Mails) first(what string) (anew bool) {
 	anew = !m.used[what]
 	m.used[what] = true
 	return anew

@@ -58,7 +58,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	serve := []string{"--domain", upgrade.Domain, "--log-level", "debug", "--outbox", in("mails"), "--listen", programs.FreeAddress(t)}
 	server, err := old.Node(t.Context(), in("control"), serve...)
 	programs.Must(t, err, server.Run(nil, "account", "add", owner))
-	at, authority := server.AuthURL, rig.Authority(server.Data)
+	auth, authority := server.AuthURL, rig.Authority(server.Data)
 	roots, err := rig.Roots(authority)
 	programs.Must(t, err)
 	mails := rig.MailsIn(in("mails"))
@@ -68,9 +68,9 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	defer app.Close()
 
 	// It connects.
-	agent, err := old.Computer(t.Context(), in("data"), "--control", at, "--ca", authority)
+	agent, err := old.Computer(t.Context(), in("data"), "--control", auth, "--ca", authority)
 	programs.Must(t, err)
-	connect, err := old.Begin(old.Command("porchlight", "connect", at, "--ca", authority, "--json"))
+	connect, err := old.Begin(old.Command("porchlight", "connect", auth, "--ca", authority, "--json"))
 	programs.Must(t, err)
 	said, err := connect.Says(t.Context(), `(?s)^(\{.*?\n\})`)
 	programs.Must(t, err)
@@ -155,8 +155,8 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	t.Logf("removing ben: %s, %v", out, err)
 
 	// Who connects anew is told, too.
-	programs.MustDo(t)(old.Computer(t.Context(), in("anew"), "--control", at, "--ca", authority))
-	if out, err := old.Command("porchlight", "connect", at, "--ca", authority, "--data", in("anew")).CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
+	programs.MustDo(t)(old.Computer(t.Context(), in("anew"), "--control", auth, "--ca", authority))
+	if out, err := old.Command("porchlight", "connect", auth, "--ca", authority, "--data", in("anew")).CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
 		t.Errorf("who connects reads %q, %v", out, err)
 	}
 
