@@ -38,19 +38,11 @@ type RegistryConfig struct {
 	FirstWithin time.Duration
 	// Open takes hold of a process; procinfo.Open when nil. It fails with
 	// procinfo.ErrGone for an id that no process has.
-	Open func(pid int) (Process, error)
+	Open func(pid int) (procinfo.Handle, error)
 	// Changes is raised after registrations came or went; nil when nobody follows it.
 	Changes *broadcast.Signal
 	Now     func() time.Time // time.Now when nil
 	Log     *slog.Logger     // discarded when nil
-}
-
-// Process is one process that is watched, and never another one with its id;
-// see procinfo.Handle.
-type Process interface {
-	Ended() bool
-	Wait(ctx context.Context) error
-	Close()
 }
 
 // Registry keeps which apps are attached to this engine (docs/interface.md,
@@ -85,9 +77,9 @@ type registrantKey struct {
 
 type registrant struct {
 	agentapi.Registrant
-	asker   string  // see Caller.registers
-	process Process // nil where the system offers none: heartbeats alone count
-	stop    func()  // ends the watch of process and lets go of it; guarded by Registry.mu
+	asker   string          // see Caller.registers
+	process procinfo.Handle // nil where the system offers none: heartbeats alone count
+	stop    func()          // ends the watch of process and lets go of it; guarded by Registry.mu
 }
 
 // NewRegistry makes the capability of this run and starts nothing.
@@ -97,7 +89,7 @@ func NewRegistry(cfg RegistryConfig) *Registry {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Open == nil {
-		cfg.Open = func(pid int) (Process, error) { return procinfo.Open(pid) }
+		cfg.Open = procinfo.Open
 	}
 	var secret [32]byte
 	rand.Read(secret[:])
@@ -350,7 +342,7 @@ func watched(calls procinfo.Process, req agentapi.RegisterRequest) int {
 }
 
 // hold takes hold of a process; nil where the system offers none.
-func (r *Registry) hold(pid int) Process {
+func (r *Registry) hold(pid int) procinfo.Handle {
 	process, err := r.cfg.Open(pid)
 	switch {
 	case errors.Is(err, procinfo.ErrGone):

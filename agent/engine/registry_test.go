@@ -66,8 +66,9 @@ func awaitCount(t *testing.T, r *Registry, n int) {
 	}
 }
 
-// living is a process that ends when it is told to.
-type living struct{ over chan struct{} }
+// living is a process that ends when it is told to. closed, where it has one, is closed once
+// it is let go of.
+type living struct{ over, closed chan struct{} }
 
 func (l living) Ended() bool {
 	select {
@@ -87,10 +88,14 @@ func (l living) Wait(ctx context.Context) error {
 	}
 }
 
-func (l living) Close() {}
+func (l living) Close() {
+	if l.closed != nil {
+		close(l.closed)
+	}
+}
 
 // immortal opens processes that never end.
-func immortal(int) (Process, error) { return living{make(chan struct{})}, nil }
+func immortal(int) (procinfo.Handle, error) { return living{over: make(chan struct{})}, nil }
 
 func TestRegisterRefusals(t *testing.T) {
 	t.Parallel()
@@ -171,10 +176,10 @@ func TestReusedPID(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var opened []living
-	r, _ := attach(t, RegistryConfig{Open: func(int) (Process, error) {
+	r, _ := attach(t, RegistryConfig{Open: func(int) (procinfo.Handle, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		opened = append(opened, living{make(chan struct{})})
+		opened = append(opened, living{make(chan struct{}), make(chan struct{})})
 		return opened[len(opened)-1], nil
 	}})
 	register(t, r, "com.example", 4711)
@@ -187,6 +192,9 @@ func TestReusedPID(t *testing.T) {
 	}
 	close(opened[len(opened)-1].over)
 	awaitCount(t, r, 0)
+	for _, process := range opened {
+		<-process.closed
+	}
 }
 
 // TestDayOfHeartbeats is 24 hours of three apps: one that beats as told, one

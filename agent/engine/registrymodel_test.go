@@ -101,7 +101,7 @@ func TestCannotWatch(t *testing.T) {
 		"a pid that nobody has":                {procinfo.ErrGone, procinfo.Process{PID: 7, User: "maya"}, false},
 		"a pid that nobody has, on macOS, say": {procinfo.ErrGone, procinfo.Process{}, false},
 	} {
-		r, _ := attach(t, RegistryConfig{Open: func(int) (Process, error) { return nil, tt.open }})
+		r, _ := attach(t, RegistryConfig{Open: func(int) (procinfo.Handle, error) { return nil, tt.open }})
 		req := agentapi.RegisterRequest{AppID: "com.example.notes", PID: 4711}
 		got, err := r.Register(Caller{}, req, func() procinfo.Process { return tt.caller })
 		if err != nil || got.Registrants != 1 {
@@ -136,7 +136,7 @@ func TestI10IdentifiedLater(t *testing.T) {
 		"one not found, for one unknown": {gone, procinfo.Process{}, []int{gone}, true},
 	} {
 		var watched []int
-		r, _ := attach(t, RegistryConfig{Open: func(pid int) (Process, error) {
+		r, _ := attach(t, RegistryConfig{Open: func(pid int) (procinfo.Handle, error) {
 			watched = append(watched, pid)
 			if pid == gone {
 				return nil, procinfo.ErrGone

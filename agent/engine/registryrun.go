@@ -20,6 +20,7 @@ func (r *Registry) watch(row *registrant) {
 		process := row.process
 		r.watchers.Go(func() {
 			defer cancel()
+			defer process.Close()
 			if process.Wait(ctx) != nil {
 				return
 			}

@@ -17,12 +17,19 @@ func AllBound() []Bound { return allBound() }
 // arrive at the socket, and how exactly: of two, the one with the larger number takes
 // it. 0 is no.
 func (b Bound) Reaches(address netip.Addr) int {
-	switch at := b.At.Addr(); {
-	case at == address:
+	return rank(b.At.Addr(), address)
+}
+
+// rank is 0 for a listener that does not take connections to an address. Tables of sockets
+// do not say whether one on [::] takes IPv4 too, as most do: it counts for both, and a
+// connection that is refused all the same shows that it did not.
+func rank(listens, to netip.Addr) int {
+	switch {
+	case listens == to:
 		return 3
-	case at.IsUnspecified() && at.Is4() && address.Is4():
+	case listens == netip.IPv4Unspecified() && to.Is4():
 		return 2
-	case at.IsUnspecified() && at.Is6():
+	case listens == netip.IPv6Unspecified():
 		return 1
 	}
 	return 0

@@ -1,7 +1,6 @@
 package procinfo
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,19 +35,9 @@ func parents() map[int]int {
 
 func portsOf(pids []int) (ports []int) {
 	listening := map[string]int{} // as the link of a file says it
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		raw, err := os.ReadFile(table)
-		if err != nil {
-			continue
-		}
-		for line := range bytes.Lines(raw) {
-			r, ok := readRow(line)
-			if !ok || r.state != stateListen {
-				continue
-			}
-			if at := tableAddress(r.local); at.Addr().IsLoopback() || at.Addr().IsUnspecified() {
-				listening["socket:["+strconv.FormatUint(r.inode, 10)+"]"] = int(at.Port())
-			}
+	for _, b := range allBound() {
+		if b.At.Addr().IsLoopback() || b.At.Addr().IsUnspecified() {
+			listening["socket:["+strconv.FormatUint(b.Inode, 10)+"]"] = int(b.At.Port())
 		}
 	}
 	for _, pid := range pids {

@@ -33,19 +33,16 @@ func CallerUser(from, to netip.AddrPort) Process {
 // runs in.
 func Calls(pid, claimed int) bool { return pid > 0 && (pid == claimed || insideID(pid) == claimed) }
 
-// Handle holds on to one process: it never means another one that was given
-// the same id later. Close it, unless Wait was called.
-type Handle struct {
-	pid  int
-	impl handle
-}
-
-// handle is what a system offers to watch a process with.
-type handle interface {
-	ended() bool
-	// wait blocks until the process has ended (nil) or ctx has.
-	wait(ctx context.Context) error
-	close()
+// Handle holds on to one process, with what the system offers for that: it never means
+// another one that was given the same id later.
+type Handle interface {
+	// Ended says whether the process has ended.
+	Ended() bool
+	// Wait blocks until the process has ended and returns nil, or until ctx ends and
+	// returns its error. It is called once.
+	Wait(ctx context.Context) error
+	// Close lets go of the process.
+	Close()
 }
 
 // MaxPID is the largest process id that this system can give.
@@ -53,34 +50,20 @@ const MaxPID = maxPID
 
 // Open takes hold of the process with this id, or fails with ErrGone. One that
 // has ended and that its parent has not looked after yet is gone.
-func Open(pid int) (*Handle, error) {
+func Open(pid int) (Handle, error) {
 	if pid < 1 || pid > maxPID {
 		return nil, ErrGone
 	}
-	impl, err := open(pid)
+	h, err := open(pid)
 	if err != nil {
 		return nil, err
 	}
-	h := &Handle{pid: pid, impl: impl}
-	if impl.ended() {
+	if h.Ended() {
 		h.Close()
 		return nil, ErrGone
 	}
 	return h, nil
 }
-
-// Ended says whether the process has ended.
-func (h *Handle) Ended() bool { return h.impl.ended() }
-
-// Wait blocks until the process has ended and returns nil, or until ctx ends
-// and returns its error. It closes the handle, and it is called once.
-func (h *Handle) Wait(ctx context.Context) error {
-	defer h.impl.close()
-	return h.impl.wait(ctx)
-}
-
-// Close lets go of the process.
-func (h *Handle) Close() { h.impl.close() }
 
 // lookEvery is how often a process is looked at where the system cannot tell a
 // goroutine by itself.

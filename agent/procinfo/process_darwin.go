@@ -15,7 +15,7 @@ func insideID(pid int) int { return pid }
 
 // open registers for NOTE_EXIT with a queue of its own: the kernel attaches it
 // to the process, not to the id, and remembers that it came.
-func open(pid int) (handle, error) {
+func open(pid int) (Handle, error) {
 	kq, err := unix.Kqueue()
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ type kqueue struct {
 	closed bool
 }
 
-func (k *kqueue) ended() bool {
+func (k *kqueue) Ended() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed || k.exited {
@@ -52,9 +52,9 @@ func (k *kqueue) ended() bool {
 	return k.exited
 }
 
-func (k *kqueue) wait(ctx context.Context) error { return waitLooking(ctx, k.ended) }
+func (k *kqueue) Wait(ctx context.Context) error { return waitLooking(ctx, k.Ended) }
 
-func (k *kqueue) close() {
+func (k *kqueue) Close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.closed {

@@ -25,19 +25,11 @@ func insideID(pid int) int {
 		return 0
 	}
 	for line := range strings.Lines(string(raw)) {
-		ids, ok := strings.CutPrefix(line, "NSpid:")
-		if !ok {
-			continue
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			ids = strings.TrimSpace(ids)
+			inside, _ := strconv.Atoi(ids[strings.LastIndexByte(ids, '\t')+1:]) // 0 of what is no number
+			return inside
 		}
-		f := strings.Fields(ids)
-		if len(f) == 0 {
-			return 0
-		}
-		inside, err := strconv.Atoi(f[len(f)-1])
-		if err != nil {
-			return 0
-		}
-		return inside
 	}
 	return 0
 }
@@ -46,7 +38,7 @@ func insideID(pid int) int {
 // and which the Go runtime waits for without a thread. Where there is none to
 // be had (an old kernel, a sandbox, too many open files) the time the process
 // was born tells it from another one with its id.
-func open(pid int) (handle, error) {
+func open(pid int) (Handle, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case errors.Is(err, unix.ESRCH):
@@ -66,7 +58,7 @@ func open(pid int) (handle, error) {
 
 type pidfd struct{ file *os.File }
 
-func (p pidfd) ended() bool {
+func (p pidfd) Ended() bool {
 	raw, err := p.file.SyscallConn()
 	if err != nil {
 		return true // closed
@@ -82,7 +74,7 @@ func readable(fd uintptr) bool {
 	return err == nil && n > 0 && fds[0].Revents&unix.POLLIN != 0
 }
 
-func (p pidfd) wait(ctx context.Context) error {
+func (p pidfd) Wait(ctx context.Context) error {
 	raw, err := p.file.SyscallConn()
 	if err != nil {
 		return err
@@ -96,10 +88,10 @@ func (p pidfd) wait(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return waitLooking(ctx, p.ended) // the runtime could not take the descriptor
+	return waitLooking(ctx, p.Ended) // the runtime could not take the descriptor
 }
 
-func (p pidfd) close() { p.file.Close() }
+func (p pidfd) Close() { p.file.Close() }
 
 // birthday is a process by its id and the time it was born.
 type birthday struct {
@@ -107,13 +99,13 @@ type birthday struct {
 	born string
 }
 
-func (b birthday) ended() bool {
+func (b birthday) Ended() bool {
 	now, ok := born(b.pid)
 	return !ok || now != b.born
 }
 
-func (b birthday) wait(ctx context.Context) error { return waitLooking(ctx, b.ended) }
-func (birthday) close()                           {}
+func (b birthday) Wait(ctx context.Context) error { return waitLooking(ctx, b.Ended) }
+func (birthday) Close()                           {}
 
 // born reads when a process was started, in clock ticks since the computer was;
 // false for one that has ended.

@@ -99,10 +99,10 @@ func TestBirthday(t *testing.T) {
 	if !ok {
 		t.Fatal("this process was not born")
 	}
-	if (birthday{os.Getpid(), born}).ended() {
+	if (birthday{os.Getpid(), born}).Ended() {
 		t.Error("this process has ended")
 	}
-	if !(birthday{os.Getpid(), "1"}).ended() {
+	if !(birthday{os.Getpid(), "1"}).Ended() {
 		t.Error("another process with this id is taken for the same")
 	}
 	cmd := child(t)
@@ -111,7 +111,7 @@ func TestBirthday(t *testing.T) {
 		t.Fatal("the child was not born")
 	}
 	programs.Must(t, cmd.Process.Kill())
-	if err := h.wait(t.Context()); err != nil {
+	if err := h.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -188,6 +188,7 @@ func TestHostileProgramName(t *testing.T) {
 		if err := h.Wait(t.Context()); err != nil {
 			t.Error(err)
 		}
+		h.Close()
 		cmd.Wait()
 	}
 }

@@ -32,6 +32,7 @@ func TestWait(t *testing.T) {
 	cmd := child(t)
 	h, err := Open(cmd.Process.Pid)
 	programs.Must(t, err)
+	defer h.Close()
 	if h.Ended() {
 		t.Error("a process that has just begun has ended")
 	}
@@ -60,6 +61,7 @@ func TestWaitGivesUp(t *testing.T) {
 	t.Parallel()
 	h, err := Open(child(t).Process.Pid)
 	programs.Must(t, err)
+	defer h.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Wait(ctx) }()

@@ -37,7 +37,7 @@ func rowAddress(b []byte) netip.AddrPort {
 func insideID(pid int) int { return pid }
 
 // open takes a handle, which keeps the id from being given to another process.
-func open(pid int) (handle, error) {
+func open(pid int) (Handle, error) {
 	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
 	switch {
 	case errors.Is(err, windows.ERROR_INVALID_PARAMETER):
@@ -54,7 +54,7 @@ type processHandle struct {
 	closed bool
 }
 
-func (p *processHandle) ended() bool {
+func (p *processHandle) Ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -64,9 +64,9 @@ func (p *processHandle) ended() bool {
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
 
-func (p *processHandle) wait(ctx context.Context) error { return waitLooking(ctx, p.ended) }
+func (p *processHandle) Wait(ctx context.Context) error { return waitLooking(ctx, p.Ended) }
 
-func (p *processHandle) close() {
+func (p *processHandle) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {

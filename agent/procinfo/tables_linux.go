@@ -164,21 +164,6 @@ func findListener(table []byte, at netip.AddrPort) listed {
 	return best
 }
 
-// rank is 0 for a listener that does not take connections to an address. The tables do
-// not say whether one on [::] takes IPv4 too, as most do: it counts for both, and a
-// connection that is refused all the same shows that it did not.
-func rank(listens, to netip.Addr) int {
-	switch {
-	case listens == to:
-		return 3
-	case listens == netip.IPv4Unspecified() && to.Is4():
-		return 2
-	case listens == netip.IPv6Unspecified():
-		return 1
-	}
-	return 0
-}
-
 // tableAddress reads an address as the kernel prints it: 32-bit words in the
 // machine's byte order, each in hexadecimal, a colon, and the port. IPv4 inside
 // IPv6 is IPv4; what cannot be read is no address.
