@@ -145,7 +145,7 @@ func TestADay(t *testing.T) {
 			OnContact:  who.Touch, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
 		})
 		lives := map[int]mortal{1: {make(chan struct{})}, 2: {make(chan struct{})}, 3: {make(chan struct{})}}
-		registry := engine.NewRegistry(engine.RegistryConfig{Open: func(pid int) (engine.Process, error) { return lives[pid], nil }})
+		registry := engine.NewRegistry(engine.RegistryConfig{Open: func(pid int) (procinfo.Handle, error) { return lives[pid], nil }})
 		keeper := certs.New(certs.Config{Issue: dayLong(t), Allowed: func(n string) bool { return n == name }})
 
 		ctx, cancel := context.WithCancel(t.Context())

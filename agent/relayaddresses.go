@@ -49,6 +49,6 @@ func (r *relayAddresses) isNear(ctx context.Context) bool {
 	}
 	defer raw.Close()
 	secure := tls.Client(raw, &tls.Config{RootCAs: r.control.RootCAs, ServerName: r.auth.ServerName, MinVersion: tls.VersionTLS12})
-	at, err := netip.ParseAddrPort(raw.RemoteAddr().String())
-	return err == nil && secure.HandshakeContext(ctx) == nil && !r.public(at.Addr())
+	remote, err := netip.ParseAddrPort(raw.RemoteAddr().String())
+	return err == nil && secure.HandshakeContext(ctx) == nil && !r.public(remote.Addr())
 }

@@ -35,11 +35,11 @@ func (o AppOptions) Scheme() string {
 
 // Socket is the path of the unix socket the app is reached at, or empty.
 func (o AppOptions) Socket() string {
-	at, ok := strings.CutPrefix(o.Upstream, upstreamUnix)
+	path, ok := strings.CutPrefix(o.Upstream, upstreamUnix)
 	if !ok {
 		return ""
 	}
-	return at
+	return path
 }
 
 // checkedReach is Checked for how the app is reached and as what.
@@ -47,9 +47,9 @@ func (o AppOptions) checkedReach() (AppOptions, error) {
 	if o.Upstream == upstreamAuto {
 		o.Upstream = ""
 	}
-	switch at := o.Socket(); {
-	case at != "":
-		if err := CheckSocketPath(at); err != nil {
+	switch path := o.Socket(); {
+	case path != "":
+		if err := CheckSocketPath(path); err != nil {
 			return o, err
 		}
 	case o.Upstream != "" && o.Upstream != UpstreamHTTP && o.Upstream != UpstreamHTTPS && o.Upstream != UpstreamH2C:

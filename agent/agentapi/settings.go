@@ -39,7 +39,9 @@ type Settings struct {
 	// NoAddress is the owner's wish for none. An address that goes takes its key along.
 	UpdateAddress string `json:"updateAddress" help:"https:// address that says once a day whether there is a newer version; none for nowhere, '' for what your server's operator names"`
 	UpdateKey     string `json:"updateKey" help:"public key that signs there, in base64; named together with the address"`
-	// Quiet holds the names of the Kinds that raise no notification.
+	// Quiet holds the names of the Kinds that raise no notification. It is set whole, as a
+	// merge patch has it for every list (RFC 7396): of two tools that change it at one
+	// moment the later one wins, and both show that at once.
 	Quiet []string `json:"quiet" default:"[]" help:"kinds that raise no notification; '' for none" says:"Kept quiet, without a notification: %s." none:"none"`
 }
 

@@ -228,16 +228,16 @@ var issuers = map[string]string{".letsencrypt.org": "letsencrypt.org"}
 // certificates for its names (RFC 8659, RFC 8657). Whether it is there is not
 // looked up: that is the authority's to do.
 func CAA(address, account string) Finding {
-	name, at := address, account
+	name, authority := address, account
 	if u, err := url.Parse(address); err == nil {
 		name = u.Hostname()
 	}
 	if u, err := url.Parse(account); err == nil {
-		at = u.Hostname()
+		authority = u.Hostname()
 	}
-	issuer := at
+	issuer := authority
 	for end, is := range issuers {
-		if strings.HasSuffix(at, end) {
+		if strings.HasSuffix(authority, end) {
 			issuer = is
 		}
 	}

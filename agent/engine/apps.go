@@ -114,7 +114,7 @@ type Apps struct {
 	seen    uint64               // guarded by mu: id of the newest the owner has seen
 	asked   map[string]time.Time // guarded by mu: when a request for the name last rang, see remember
 
-	lookFor time.Duration // lookFor outside the tests
+	lookFor time.Duration // how long approving looks: the constant, and another in tests
 
 	looking   sync.Mutex // one look at all ports at a time
 	lookedAt  time.Time  // guarded by looking: when it ended

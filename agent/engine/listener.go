@@ -47,15 +47,15 @@ func (a *Apps) Welcomes(name string, at upstream.Target, peer agentapi.Listener)
 // same user is followed and noted, for another user's the app asks again.
 func (a *Apps) Elsewhere(ctx context.Context, name string, dead upstream.Target) bool {
 	app, ok := a.Lookup(name)
-	at := app.Target()
+	target := app.Target()
 	switch {
-	case !ok, app.Status != agentapi.StatusLive, at.Socket != "", dead.Socket != "", app.kept.ApprovedFor == nil:
+	case !ok, app.Status != agentapi.StatusLive, target.Socket != "", dead.Socket != "", app.kept.ApprovedFor == nil:
 		return false
-	case at.Address != dead.Address || at.Port != dead.Port:
+	case target.Address != dead.Address || target.Port != dead.Port:
 		return true // it has moved meanwhile
 	}
-	e := event{Kind: onFound, Port: at.Port, Moved: true}
-	if a.glance(&e, []upstream.Target{at.Other()}, true); !e.Listening {
+	e := event{Kind: onFound, Port: target.Port, Moved: true}
+	if a.glance(&e, []upstream.Target{target.Other()}, true); !e.Listening {
 		return false
 	}
 	a.noteListener(ctx, name, e)
@@ -82,14 +82,14 @@ func (app *App) Target() upstream.Target {
 // places are where a program may listen for the app on a port: where it was approved,
 // and else on the other address of this computer.
 func (app App) places(port int) []upstream.Target {
-	at := upstream.Of(app.Address, port, app.Key, app.Options)
+	target := upstream.Of(app.Address, port, app.Key, app.Options)
 	if app.kept != nil {
-		at.Address = approvedOf(app.kept).Address
+		target.Address = approvedOf(app.kept).Address
 	}
-	if at.Socket != "" {
-		return []upstream.Target{at}
+	if target.Socket != "" {
+		return []upstream.Target{target}
 	}
-	return []upstream.Target{at, at.Other()}
+	return []upstream.Target{target, target.Other()}
 }
 
 // look is what Run is given: to find the program that listens for an app, or, where
@@ -199,9 +199,9 @@ func (a *Apps) glance(e *event, places []upstream.Target, connect bool) (socket 
 // lookAt says in e who listens at the first of some places where anybody does. It
 // connects only where it may: nothing at all is sent to who was never approved.
 func (a *Apps) lookAt(e *event, places []upstream.Target, connect bool, who func(upstream.Target) agentapi.Listener) {
-	for _, at := range places {
-		e.Address, e.Socket = at.Address, at.Socket
-		if e.Listener, e.Listening = a.lookTwice(at, connect, who); e.Listening {
+	for _, target := range places {
+		e.Address, e.Socket = target.Address, target.Socket
+		if e.Listener, e.Listening = a.lookTwice(target, connect, who); e.Listening {
 			return
 		}
 	}

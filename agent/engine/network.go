@@ -45,8 +45,8 @@ func (a *Apps) openInNetwork() map[int]bool {
 
 // inNetwork is what the owner is told of a port that other computers can open.
 func inNetwork(port int, program string) agentapi.InNetwork {
-	at := strconv.Itoa(port) // which no language groups by thousands
-	said := words.Text{words.Of("Other computers in your network can open port %s directly, without signing in.", at), keepHere(at, program)}
+	number := strconv.Itoa(port) // which no language groups by thousands
+	said := words.Text{words.Of("Other computers in your network can open port %s directly, without signing in.", number), keepHere(number, program)}
 	return agentapi.InNetwork{Network: true, NetworkDetail: said.String(), NetworkWords: said}
 }
 

@@ -7,6 +7,11 @@ import (
 )
 
 // Who listens for the apps shows without a visitor.
+//
+// The engine looks, and not health: it is the one that follows a program to the other
+// address of this computer, and that finds the program of a request. How an app does it does
+// not keep: health is told with each look. Were it health that looks, it would walk over the
+// same apps and have to ask the engine for both.
 
 const (
 	// portsEvery is the least time between two looks at all ports: the owner's state

@@ -50,9 +50,9 @@ type asked struct {
 // same says whether two are asked the same. A key that an app shows is kept when it is
 // asked first, and makes no other question.
 func (a asked) same(b asked) bool {
-	at, other := a.Target(), b.Target()
-	at.Key, other.Key = "", ""
-	return a.ID == b.ID && a.host == b.host && at == other && a.Options == b.Options
+	ours, theirs := a.Target(), b.Target()
+	ours.Key, theirs.Key = "", ""
+	return a.ID == b.ID && a.host == b.host && ours == theirs && a.Options == b.Options
 }
 
 // toldAddress says whether the app is told its public address.

@@ -56,16 +56,16 @@ func saying(state agentapi.Health, s words.Sentence) verdict {
 // no first page, is said and as it should be.
 func answers(app asked, status int) verdict {
 	v := saying(agentapi.HealthAnswers, words.Of("It answers %s.", where(app.Target())))
-	switch at, code := where(app.Target()), strconv.Itoa(status); {
+	switch place, code := where(app.Target()), strconv.Itoa(status); {
 	case status == http.StatusUnauthorized:
-		v = saying(v.state, words.Of("It answers %[1]s, and asks for a sign-in of its own (status %[2]s).", at, code))
+		v = saying(v.state, words.Of("It answers %[1]s, and asks for a sign-in of its own (status %[2]s).", place, code))
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
-		v = saying(v.state, words.Of("It answers %[1]s, and has no first page (status %[2]s).", at, code))
+		v = saying(v.state, words.Of("It answers %[1]s, and has no first page (status %[2]s).", place, code))
 	case unwanted(status), status >= 500:
-		v = saying(v.state, words.Of("It answers %[1]s, and visitors get an error as its first page (status %[2]s).", at, code))
+		v = saying(v.state, words.Of("It answers %[1]s, and visitors get an error as its first page (status %[2]s).", place, code))
 		v.note = true
 	case status >= 400:
-		v = saying(v.state, words.Of("It answers %[1]s, its first page with status %[2]s.", at, code))
+		v = saying(v.state, words.Of("It answers %[1]s, its first page with status %[2]s.", place, code))
 	}
 	if status >= 400 {
 		v.status = status
@@ -92,9 +92,9 @@ func refuses(app asked, status int, does string) verdict {
 	return v
 }
 
-// speaks is told of an app that speaks another protocol than it is asked in.
+// speaks is the verdict on an app that is asked in one protocol and answers in another.
 func speaks(app asked, scheme string) verdict {
-	// Told by %[1]s, what it speaks, %[2]s, where, and %[3]s, what it is asked in.
+	// %[1]s is the protocol of its answers, %[2]s where it listens, %[3]s the one it is asked in.
 	said := []any{words.Plain(nameOf(scheme)), where(app.Target()), words.Plain(nameOf(app.Target().Scheme))}
 	state := agentapi.HealthWrong
 	switch scheme {

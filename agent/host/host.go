@@ -98,7 +98,7 @@ type Host struct {
 
 	mu         sync.Mutex      // protects what follows
 	ctx        context.Context // Run's; nil before it
-	current    *wiredAgent
+	current    *hostedAgent
 	connecting *agentapi.Connecting
 	attempt    *attempt // under way
 	adopting   string   // id of the connection being taken on
@@ -232,7 +232,7 @@ func (h *Host) serve(ctx context.Context) error {
 }
 
 // runAgent runs one agent, and says whether another is to follow it.
-func (h *Host) runAgent(ctx context.Context, now *wiredAgent) (again bool, err error) {
+func (h *Host) runAgent(ctx context.Context, now *hostedAgent) (again bool, err error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -267,7 +267,7 @@ func (h *Host) runAgent(ctx context.Context, now *wiredAgent) (again bool, err e
 }
 
 // awaitReady closes h.ready for the first agent that lasts so long.
-func (h *Host) awaitReady(ctx context.Context, now *wiredAgent) {
+func (h *Host) awaitReady(ctx context.Context, now *hostedAgent) {
 	select {
 	case <-now.agent.Ready():
 	case <-time.After(now.readyIn):
@@ -302,7 +302,7 @@ func (h *Host) RootCAPath() string { return h.now().rootCA }
 
 func (h *Host) agent() *agent.Agent { return h.now().agent }
 
-func (h *Host) now() *wiredAgent {
+func (h *Host) now() *hostedAgent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.current

@@ -35,8 +35,8 @@ const (
 	ownCADir = "connected-ca"
 )
 
-// wiredAgent is an agent as who this computer is now, made and not yet running.
-type wiredAgent struct {
+// hostedAgent is an agent as who this computer is now, made and not yet running.
+type hostedAgent struct {
 	agent *agent.Agent
 	// run serves until its context ends, and lets requests under way finish; close
 	// is for one that is not to run.
@@ -54,7 +54,7 @@ type wiredAgent struct {
 }
 
 // makeAgent makes the agent that connection.json asks for.
-func (h *Host) makeAgent(ctx context.Context) (*wiredAgent, error) {
+func (h *Host) makeAgent(ctx context.Context) (*hostedAgent, error) {
 	kept := h.kept.get()
 	switch {
 	case kept.Current != nil:
@@ -73,16 +73,16 @@ func (h *Host) makeAgent(ctx context.Context) (*wiredAgent, error) {
 			h.log.Warn("the people of an earlier time are forgotten again at the next start", "err", err)
 		}
 	}
-	return &wiredAgent{agent: l.Agent(), run: l.Run, close: l.Close, rootCA: local.RootCAPath(h.cfg.DataDir), readyIn: localReadyIn}, nil
+	return &hostedAgent{agent: l.Agent(), run: l.Run, close: l.Close, rootCA: local.RootCAPath(h.cfg.DataDir), readyIn: localReadyIn}, nil
 }
 
 // alone is an agent without a control plane in this process.
-func alone(cfg agent.Config) (*wiredAgent, error) {
+func alone(cfg agent.Config) (*hostedAgent, error) {
 	a, err := agent.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &wiredAgent{agent: a, run: a.Run, close: a.Close, readyIn: readyIn}, nil
+	return &hostedAgent{agent: a, run: a.Run, close: a.Close, readyIn: readyIn}, nil
 }
 
 // unconnected is what the owner reads of a computer that is nobody: how to
@@ -105,7 +105,7 @@ func credentialGone(c connection) words.Sentence {
 
 // makeConnected makes the agent of a connected computer. Without its credential
 // it runs all the same: apps may publish, the owner is told, approvals stay.
-func (h *Host) makeConnected(ctx context.Context, c connection) (*wiredAgent, error) {
+func (h *Host) makeConnected(ctx context.Context, c connection) (*hostedAgent, error) {
 	cfg := h.agentConfig()
 	cfg.ComputerID = c.ComputerID
 	credential, err := h.credential(ctx, c)

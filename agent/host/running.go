@@ -63,11 +63,11 @@ func Find(ctx context.Context, dataDir, api string) (*Found, error) {
 // where there is none.
 func Theirs(ctx context.Context, address string) error {
 	me, err := user.Current()
-	at, bad := netip.ParseAddrPort(address)
+	addr, bad := netip.ParseAddrPort(address)
 	if err != nil || bad != nil {
 		return nil
 	}
-	socket := procinfo.ListenerSocket(at.Addr(), int(at.Port()))
+	socket := procinfo.ListenerSocket(addr.Addr(), int(addr.Port()))
 	if socket.UserID == me.Uid {
 		return nil
 	}

@@ -94,8 +94,8 @@ func (b bitmap) at(x, y int) color.NRGBA {
 		p := row[3*x:]
 		return color.NRGBA{p[2], p[1], p[0], alpha}
 	}
-	at := x * b.bits
-	index := int(row[at/8]>>(8-b.bits-at%8)) & (1<<b.bits - 1)
+	bit := x * b.bits
+	index := int(row[bit/8]>>(8-b.bits-bit%8)) & (1<<b.bits - 1)
 	if 4*index+4 > len(b.palette) {
 		return color.NRGBA{A: alpha}
 	}

@@ -37,10 +37,10 @@ func listenOpen(addr string) (net.Listener, error) {
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return nil, words.Errorf("the loopback API serves this computer alone, so it listens on 127.0.0.1 and not on %q", host)
 	}
-	at := net.JoinHostPort(host, port)
-	l, err := net.Listen("tcp", at)
+	address := net.JoinHostPort(host, port)
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, procinfo.CannotListen(err, at, "--api")
+		return nil, procinfo.CannotListen(err, address, "--api")
 	}
 	return l, nil
 }

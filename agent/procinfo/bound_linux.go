@@ -18,8 +18,8 @@ func allBound() (all []Bound) {
 				continue // of a busy computer most lines are connections
 			}
 			if r, ok := readRow(line); ok && r.state == stateListen {
-				if at := tableAddress(r.local); at.IsValid() {
-					all = append(all, Bound{at, described(r.socket)})
+				if address := tableAddress(r.local); address.IsValid() {
+					all = append(all, Bound{address, described(r.socket)})
 				}
 			}
 		}

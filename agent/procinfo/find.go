@@ -64,18 +64,18 @@ func (s Socket) Find(pids ...int) Process {
 // remembered looks where the socket was found before, and into the processes given.
 func (f *finder) remembered(s Socket, pids []int) place {
 	f.mu.Lock()
-	at := f.places[s.Inode]
+	found := f.places[s.Inode]
 	f.mu.Unlock()
-	if at != (place{}) && isAt(at, s) {
-		return at
+	if found != (place{}) && isAt(found, s) {
+		return found
 	}
 	for _, pid := range pids[:min(len(pids), maxHints)] {
 		if pid < 1 || pid > maxPID {
 			continue
 		}
-		if at, _ := lookInto(pid, s, hintFiles, time.Time{}); at != (place{}) {
-			f.remember(s, at)
-			return at
+		if found, _ := lookInto(pid, s, hintFiles, time.Time{}); found != (place{}) {
+			f.remember(s, found)
+			return found
 		}
 	}
 	return place{}
@@ -92,19 +92,19 @@ func (f *finder) walk(s Socket) bool {
 	f.walking.Lock()
 	defer f.walking.Unlock()
 	f.mu.Lock()
-	at, done := f.places[s.Inode]
+	found, done := f.places[s.Inode]
 	f.mu.Unlock()
-	if done && (at == (place{}) || isAt(at, s)) {
-		return at != (place{}) // by another goroutine, meanwhile
+	if done && (found == (place{}) || isAt(found, s)) {
+		return found != (place{}) // by another goroutine, meanwhile
 	}
 	f.mu.Lock()
 	f.walks++
 	f.mu.Unlock()
-	at, all := lookThrough(s, time.Now().Add(walkFor))
-	if at != (place{}) || all {
-		f.remember(s, at)
+	found, all := lookThrough(s, time.Now().Add(walkFor))
+	if found != (place{}) || all {
+		f.remember(s, found)
 	}
-	return at != (place{})
+	return found != (place{})
 }
 
 // remember forgets everything once it is full: looking again is all that costs.

@@ -31,9 +31,9 @@ func lookThrough(s Socket, until time.Time) (at place, all bool) {
 		if err != nil {
 			continue
 		}
-		at, whole := lookInto(pid, s, math.MaxInt, until)
-		if at != (place{}) {
-			return at, true
+		found, whole := lookInto(pid, s, math.MaxInt, until)
+		if found != (place{}) {
+			return found, true
 		}
 		all = all && whole
 	}

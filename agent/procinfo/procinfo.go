@@ -50,8 +50,8 @@ func CannotListen(err error, address, option string) error {
 // not tell, or the address is neither on 127.0.0.1 nor on [::1], that is not known.
 func holderOf(address string) (holder words.Sentence, known bool) {
 	var p Process
-	if at, err := netip.ParseAddrPort(address); err == nil {
-		p = ListenerSocket(at.Addr(), int(at.Port())).Find()
+	if addr, err := netip.ParseAddrPort(address); err == nil {
+		p = ListenerSocket(addr.Addr(), int(addr.Port())).Find()
 	}
 	pid := strconv.Itoa(p.PID) // which no language groups by thousands
 	switch {

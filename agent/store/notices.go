@@ -248,8 +248,8 @@ func (s *Store) findUndo(is func(id uint64, u Undo) bool) (id uint64, undo Undo,
 			if err := json.Unmarshal(raw, &u); err != nil {
 				return err
 			}
-			if at := number(key); is(at, u) {
-				id, undo, ok = at, u, true
+			if found := number(key); is(found, u) {
+				id, undo, ok = found, u, true
 			}
 			return nil
 		})

@@ -55,8 +55,8 @@ func strangers(way *http.Transport, allowed func(netip.Addr) bool) *http.Transpo
 	way = way.Clone()
 	way.Proxy, way.DialTLSContext = nil, nil
 	dialer := net.Dialer{Timeout: within, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil || !allowed(at.Addr()) {
+		addr, err := netip.ParseAddrPort(address)
+		if err != nil || !allowed(addr.Addr()) {
 			return errOwnNetwork
 		}
 		return nil

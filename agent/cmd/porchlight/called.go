@@ -27,10 +27,10 @@ func appsCalled(ctx context.Context, client *agentapi.Client, called ...string) 
 		address := strings.TrimSuffix(strings.TrimPrefix(word, "https://"), "/")
 		var shown []string
 		for _, app := range state.Apps {
-			at := app.Name + "." + state.Account.Host
-			if app.ApprovedAt != nil && (strings.EqualFold(app.Label, word) || app.Name == word || at == address) {
+			named := app.Name + "." + state.Account.Host
+			if app.ApprovedAt != nil && (strings.EqualFold(app.Label, word) || app.Name == word || named == address) {
 				out[i] = app
-				shown = append(shown, fmt.Sprintf("%q at %s", app.Label, at))
+				shown = append(shown, fmt.Sprintf("%q at %s", app.Label, named))
 			}
 		}
 		switch len(shown) {

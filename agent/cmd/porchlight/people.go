@@ -71,7 +71,7 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		}
 		return checkUntil(cmd)
 	}
-	at := ""
+	address := ""
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.PersonChanged, error) {
 		id, err := accountID(ctx, client, args[0])
 		if err != nil {
@@ -81,13 +81,13 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return agentapi.PersonChanged{}, err
 		}
-		*app, at = apps[0].Label, apps[0].URL
+		*app, address = apps[0].Label, apps[0].URL
 		return client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted, Until: *until})
 	}, func(changed agentapi.PersonChanged, _ []string) error {
 		if granted {
 			c.line("%s may open %s%s%s", printable(changed.Person.Email), printable(*app), endWords(changed.Person, *app), onceThey[changed.Person.Status])
-			if at != "" && changed.Person.Status != agentapi.PersonRemoved {
-				c.line("address: %s", at)
+			if address != "" && changed.Person.Status != agentapi.PersonRemoved {
+				c.line("address: %s", address)
 			}
 		} else {
 			c.line("%s cannot open %s any more%s", printable(changed.Person.Email), printable(*app), closedWords(changed.Closed, changed.Milliseconds))

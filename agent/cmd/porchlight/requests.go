@@ -110,11 +110,11 @@ func (t *terminal) request(q agentapi.VisitorRequest, named bool) {
 	if named {
 		app = fmt.Sprintf("%-12s  ", printable(q.App))
 	}
-	line := fmt.Sprintf("%s  %3s  %6d ms  %s%s %s  %s", q.At.Local().Format("15:04:05"), status, q.MS, app, printable(q.Method), printable(q.Path), printable(who))
+	shown := fmt.Sprintf("%s  %3s  %6d ms  %s%s %s  %s", q.At.Local().Format("15:04:05"), status, q.MS, app, printable(q.Method), printable(q.Path), printable(who))
 	if q.Error != "" {
-		line += "  (" + printable(q.Error) + ")"
+		shown += "  (" + printable(q.Error) + ")"
 	}
-	t.line("%s", line)
+	t.line("%s", shown)
 }
 
 // jsonLine prints one on a line of its own.
