@@ -55,6 +55,14 @@ func snapshot(change func([]controlapi.Person)) controlapi.Snapshot {
 	return controlapi.Snapshot{Version: "v", Computer: controlapi.Computer{ID: "c"}, People: all}
 }
 
+// decides wants a decision to be for that reason; empty: it allows. when says what is decided.
+func decides(t *testing.T, a *access.Access, id access.Identity, appID string, why access.Reason, when string) {
+	t.Helper()
+	if d := a.Decide(id, appID); d.Reason != why || d.Allowed != (why == "") {
+		t.Errorf("%s: %+v, want %q", when, d, why)
+	}
+}
+
 // open is who may come in by the store of a data directory.
 func open(t testing.TB, dir string, c *clock) (*access.Access, *store.Store) {
 	t.Helper()
@@ -139,18 +147,12 @@ func TestFailStatic(t *testing.T) {
 		t.Errorf("24 h after the last contact: %+v", d)
 	}
 	c.advance(time.Second)
-	if d := a.Decide(id, notes); d.Reason != access.ReasonStale {
-		t.Errorf("later: %+v", d)
-	}
+	decides(t, a, id, notes, access.ReasonStale, "later")
 	db.Close()
 	a, _ = open(t, dir, c)
-	if d := a.Decide(id, notes); d.Reason != access.ReasonStale {
-		t.Errorf("a restart gave access back: %+v", d)
-	}
+	decides(t, a, id, notes, access.ReasonStale, "a restart gave access back")
 	a.Touch()
-	if d := a.Decide(id, notes); !d.Allowed {
-		t.Errorf("in touch again: %+v", d)
-	}
+	decides(t, a, id, notes, "", "in touch again")
 }
 
 // Only the digest of a cookie is kept: whoever copies the data directory cannot

@@ -73,19 +73,11 @@ func TestInvitedAgain(t *testing.T) {
 	removal := store.DenyRecord{AccountID: bob}
 	programs.MustDo(t)(a.Deny(removal))
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Epoch, p[1].Status = 2, controlapi.PersonPending }))
-	if d := a.Decide(before, notes); d.Reason != access.ReasonDenied {
-		t.Errorf("while the removal stands: %+v", d)
-	}
+	decides(t, a, before, notes, access.ReasonDenied, "while the removal stands")
 	programs.Must(t, a.GiveBack(store.PendingChange{AccountID: bob}))
-	if d := a.Decide(before, notes); d.Reason != access.ReasonSessionOver {
-		t.Errorf("a session of before: %+v", d)
-	}
-	if d := a.Decide(now, notes); d.Reason != access.ReasonNotActive {
-		t.Errorf("not accepted yet: %+v", d)
-	}
-	if d := a.Decide(access.Identity{AccountID: bob, Epoch: 1, GrantID: "g1"}, notes); d.Reason != access.ReasonNotActive {
-		t.Errorf("a token: %+v", d)
-	}
+	decides(t, a, before, notes, access.ReasonSessionOver, "a session of before")
+	decides(t, a, now, notes, access.ReasonNotActive, "not accepted yet")
+	decides(t, a, access.Identity{AccountID: bob, Epoch: 1, GrantID: "g1"}, notes, access.ReasonNotActive, "a token")
 
 	// Accepted, and the record is lifted a moment after the snapshot came.
 	programs.MustDo(t)(a.Deny(removal))
@@ -135,9 +127,7 @@ func TestWhatIsStoredLastDecides(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("stored: %+v, %v", kept, err)
 	}
-	if d := a.Decide(access.Identity{AccountID: bob, Epoch: 1}, notes); d.Reason != access.ReasonDenied {
-		t.Errorf("he is denied, and opens it: %+v", d)
-	}
+	decides(t, a, access.Identity{AccountID: bob, Epoch: 1}, notes, access.ReasonDenied, "he is denied, and opens it")
 }
 
 // Weakness: a disk that answers late, or not at all, keeps somebody's access alive.

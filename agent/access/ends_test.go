@@ -3,6 +3,7 @@ package access_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -97,9 +98,7 @@ func TestAShareEnds(t *testing.T) {
 			t.Errorf("after the end: %+v", d)
 		}
 		for _, app := range []string{"", "id-photos"} {
-			if d := a.Decide(bobsBrowser, app); !d.Allowed {
-				t.Errorf("%q: %+v", app, d)
-			}
+			decides(t, a, bobsBrowser, app, "", fmt.Sprintf("%q", app))
 		}
 		var told []access.Ended
 		a.TakeEnded(func(e []access.Ended) { told = append(told, e...) })

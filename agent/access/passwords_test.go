@@ -3,6 +3,7 @@ package access_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -135,18 +136,14 @@ func TestPasswordDecides(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %q", what, d, err, c.want)
 		}
 		programs.MustDo(t)(a.GoDark())
-		if d := a.Decide(id, notes); d.Reason != access.ReasonDark {
-			t.Errorf("%s, in the dark: %+v", what, d)
-		}
+		decides(t, a, id, notes, access.ReasonDark, fmt.Sprintf("%s, in the dark", what))
 	}
 	c := newClock()
 	a, _ := open(t, t.TempDir(), c)
 	a.SetSnapshot(withPasswords(nil))
 	id, _, _ := a.Password([]string{basic("bob@example.com", bobs1)}, notes)
 	c.advance(25 * 3600e9)
-	if d := a.Decide(id, notes); d.Reason != access.ReasonStale {
-		t.Errorf("after a long silence: %+v", d)
-	}
+	decides(t, a, id, notes, access.ReasonStale, "after a long silence")
 }
 
 // TestRevokedPasswordCloses: a snapshot without a password, or a deny record of it,
@@ -185,12 +182,8 @@ func TestRevokedPasswordCloses(t *testing.T) {
 		if _, present, err := a.Password([]string{basic("bob@example.com", bobs1)}, notes); !present || err == nil {
 			t.Errorf("%s: it is taken", when)
 		}
-		if d := a.Decide(bobsID, notes); d.Reason != access.ReasonDenied {
-			t.Errorf("%s: %+v", when, d)
-		}
-		if d := a.Decide(mayasID, notes); !d.Allowed {
-			t.Errorf("%s, another one: %+v", when, d)
-		}
+		decides(t, a, bobsID, notes, access.ReasonDenied, when)
+		decides(t, a, mayasID, notes, "", fmt.Sprintf("%s, another one", when))
 		if when == "at once" {
 			a.SetSnapshot(withPasswords(nil))
 			continue
@@ -219,15 +212,11 @@ func TestRevokedPasswordCloses(t *testing.T) {
 	if closed := a.SetSnapshot(without); closed != 1 || cut[len(cut)-1] != "bob's again" {
 		t.Errorf("by a snapshot: closed %d, %v", closed, cut)
 	}
-	if d := a.Decide(bobsID, notes); d.Reason != access.ReasonPassword {
-		t.Errorf("%+v", d)
-	}
+	decides(t, a, bobsID, notes, access.ReasonPassword, "")
 	// The same id for somebody else, or for another app, is another password.
 	without.Passwords = []controlapi.AppPassword{row("p1", owner, notes, bobs1)}
 	a.SetSnapshot(without)
-	if d := a.Decide(bobsID, notes); d.Reason != access.ReasonPassword {
-		t.Errorf("%+v", d)
-	}
+	decides(t, a, bobsID, notes, access.ReasonPassword, "")
 }
 
 // FuzzOwnPassword: whatever a visitor sends is ours or the app's, and nothing between.

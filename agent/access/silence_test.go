@@ -39,13 +39,9 @@ func TestClockSetBackExtendsNothing(t *testing.T) {
 			time.Sleep(23 * time.Hour)
 			back.Store(int64(12 * time.Hour))
 			time.Sleep(50 * time.Minute)
-			if d := a.Decide(bobsBrowser, notes); !d.Allowed {
-				t.Errorf("before the day is over: %+v", d)
-			}
+			decides(t, a, bobsBrowser, notes, "", "before the day is over")
 			time.Sleep(15 * time.Minute)
-			if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
-				t.Errorf("after more than a day: %+v", d)
-			}
+			decides(t, a, bobsBrowser, notes, access.ReasonStale, "after more than a day")
 		})
 	})
 	t.Run("across restarts", func(t *testing.T) {
@@ -68,24 +64,16 @@ func TestClockSetBackExtendsNothing(t *testing.T) {
 			})
 			back.Store(int64(30 * time.Second)) // corrected, as clocks are
 			round(func(a *access.Access) {
-				if d := a.Decide(bobsBrowser, notes); !d.Allowed {
-					t.Errorf("after a correction of half a minute: %+v", d)
-				}
+				decides(t, a, bobsBrowser, notes, "", "after a correction of half a minute")
 				time.Sleep(5 * time.Hour)
-				if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
-					t.Errorf("20 hours and 5: %+v", d)
-				}
+				decides(t, a, bobsBrowser, notes, access.ReasonStale, "20 hours and 5")
 				a.Touch()
 			})
 			back.Store(int64(10 * time.Hour))
 			round(func(a *access.Access) {
-				if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
-					t.Errorf("begun before the last run ended: %+v", d)
-				}
+				decides(t, a, bobsBrowser, notes, access.ReasonStale, "begun before the last run ended")
 				a.Touch()
-				if d := a.Decide(bobsBrowser, notes); !d.Allowed {
-					t.Errorf("with the control plane back: %+v", d)
-				}
+				decides(t, a, bobsBrowser, notes, "", "with the control plane back")
 			})
 		})
 	})
@@ -184,13 +172,9 @@ func TestFailStaticSetting(t *testing.T) {
 		set(0)
 		a.Touch()
 		time.Sleep(59 * time.Second)
-		if d := a.Decide(bobsBrowser, notes); !d.Allowed {
-			t.Errorf("within a minute: %+v", d)
-		}
+		decides(t, a, bobsBrowser, notes, "", "within a minute")
 		time.Sleep(2 * time.Second)
-		if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
-			t.Errorf("after a minute: %+v", d)
-		}
+		decides(t, a, bobsBrowser, notes, access.ReasonStale, "after a minute")
 		set(24)
 		if until, ok := a.AccessUntil(); !ok || time.Until(until) < 23*time.Hour {
 			t.Errorf("with a day: until %v, %v", until, ok)
@@ -231,9 +215,7 @@ func TestDark(t *testing.T) {
 	dark := func(what string) {
 		t.Helper()
 		for _, id := range []access.Identity{bobsBrowser, {AccountID: owner, Epoch: 1}, {}} {
-			if d := a.Decide(id, notes); d.Reason != access.ReasonDark {
-				t.Errorf("%s: %+v", what, d)
-			}
+			decides(t, a, id, notes, access.ReasonDark, what)
 		}
 	}
 	dark("after closing")

@@ -250,9 +250,7 @@ func TestGoneMeanwhile(t *testing.T) {
 // and the control plane's answer. Nobody gets it, and the whole is refused.
 func TestLabelGoneWhileInviting(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	r.publish(t, "wiki", "Wiki")
+	r := start(t, "Notes", "Wiki")
 	before := func(req *http.Request) {
 		if !strings.HasSuffix(req.URL.Path, "/people/invite") {
 			return

@@ -105,8 +105,7 @@ func TestAClientThatTheOwnerEndedIsToldOfOnce(t *testing.T) {
 // back. What is known here is certain, and what was ended here is refused.
 func TestRevokingWhatNobodyKnows(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r := start(t, "Notes")
 	password := r.made(t, "notes", "phone")
 	c, secret, err := r.service.Clients.Add(t.Context(), "Pocket Notes", []string{"https://pocket.example/cb"})
 	programs.Must(t, err)

@@ -14,8 +14,7 @@ import (
 // before is given again, and what each was invited to is in the activity.
 func TestInviteAll(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r := start(t, "Notes")
 	programs.MustDo(t)(r.owner.ChangeSettings(t.Context(), map[string]any{"displayName": "Maya"}))
 	id := r.invited(t, true, "Notes")
 	programs.MustDo(t)(r.owner.RemoveHeld(t.Context(), agentapi.RemoveRequest{AccountID: id, HoldSeconds: 60}))

@@ -115,8 +115,7 @@ func TestKnockForToday(t *testing.T) {
 // Strangers are heard while the owner wants it. A yes invites them without a mail.
 func TestKnockOfAStranger(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r := start(t, "Notes")
 	carla, err := r.service.Accounts.Ensure(t.Context(), "carla@example.org")
 	programs.Must(t, err)
 	session := control.Session{ID: "browser of carla@example.org", Account: carla}

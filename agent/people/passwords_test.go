@@ -48,8 +48,7 @@ func (r *rig) atControl(t *testing.T) int {
 // leaves nothing behind; another one of the same person and app is left alone.
 func TestPasswordRevokedWithTheControlPlaneAway(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r := start(t, "Notes")
 	gone, stays := r.made(t, "notes", "laptop"), r.made(t, "Notes", "phone")
 	all := r.passwords(t)
 	if p := all[gone.ID]; len(all) != 2 || p.Name != "laptop" || p.App != "Notes" || p.AppName != "notes" || p.Email != ownerMail || p.CreatedAt.IsZero() {
@@ -91,9 +90,7 @@ func TestPasswordRevokedWithTheControlPlaneAway(t *testing.T) {
 // not listed, and cannot be revoked once more.
 func TestPasswordsEndElsewhere(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	r.publish(t, "wiki", "Wiki")
+	r := start(t, "Notes", "Wiki")
 	one, two := r.made(t, "notes", "one"), r.made(t, "wiki", "two")
 	programs.Must(t, r.service.Passwords.RevokeForComputer(t.Context(), r.device.Computer.ID, controlapi.RevokePassword{ID: one.ID}))
 	if all := r.passwords(t); len(all) != 1 || all[two.ID].Name != "two" {
@@ -117,8 +114,7 @@ func TestPasswordsEndElsewhere(t *testing.T) {
 // What is asked for has to make sense, and a control plane's refusal keeps its sentence.
 func TestPasswordsRefused(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r := start(t, "Notes")
 	for _, req := range []agentapi.PasswordRequest{
 		{App: "wiki", Name: "x"}, {App: "", Name: "x"}, {App: "notes", Name: ""}, {App: "notes", Name: "a\u202eb"},
 		{App: "notes", Name: strings.Repeat("x", 61)}, {App: strings.Repeat("x", 10_000), Name: "x"},
@@ -139,8 +135,7 @@ func TestPasswordsRefused(t *testing.T) {
 // after the revocation.
 func TestPasswordRevokedBeforeItWasSeen(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r := start(t, "Notes")
 	known := r.made(t, "notes", "known")
 	all, err := r.service.Passwords.OfComputer(t.Context(), r.device.Computer.ID)
 	if err != nil || len(all) != 1 || all[0].ID != known.ID {

@@ -148,7 +148,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-func start(t *testing.T) *rig {
+// start has the apps live that have these labels.
+func start(t *testing.T, apps ...string) *rig {
 	t.Helper()
 	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
 	programs.Must(t, err)
@@ -173,6 +174,9 @@ func start(t *testing.T) *rig {
 	})
 	r.serve(t)
 	t.Cleanup(func() { r.end() })
+	for _, label := range apps {
+		r.publish(t, strings.ToLower(label), label)
+	}
 	return r
 }
 
@@ -285,6 +289,14 @@ func (a answer) refused(t *testing.T, status int, says string) {
 	}
 }
 
+// refuses wants each body to be refused with a sentence that says something.
+func (r *rig) refuses(t *testing.T, path string, bodies map[string]string) {
+	t.Helper()
+	for body, says := range bodies {
+		r.call(t, "POST", path, body, r.capability(t)).refused(t, http.StatusBadRequest, says)
+	}
+}
+
 // capability registers once more, as a program may before each request.
 func (r *rig) capability(t *testing.T) string {
 	t.Helper()
@@ -348,13 +360,10 @@ func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
 	return id
 }
 
-// startWithBob publishes apps by their labels and lets bob in to all of them.
+// startWithBob is start, and lets bob in to all of the apps.
 func startWithBob(t *testing.T, apps ...string) (r *rig, id string) {
 	t.Helper()
-	r = start(t)
-	for _, label := range apps {
-		r.publish(t, strings.ToLower(label), label)
-	}
+	r = start(t, apps...)
 	return r, r.invited(t, true, apps...)
 }
 

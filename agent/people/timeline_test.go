@@ -122,8 +122,7 @@ func TestUndoInTheTimeline(t *testing.T) {
 // too. The first one can, and so can one after they were removed.
 func TestInvitedAgainIsNotUndone(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r := start(t, "Notes")
 	newest := func(undo bool) {
 		t.Helper()
 		r.await(t, func() bool { // until the snapshot has it

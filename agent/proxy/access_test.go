@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -57,9 +58,7 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 	b := r.signedIn("notes", bobID, false)
 	status := func(what string, want int) {
 		t.Helper()
-		if res, body := b.fetch("GET", notes); res.StatusCode != want {
-			t.Errorf("%s: %s, want %d: %s", what, res.Status, want, body)
-		}
+		b.fetches(want, what, "GET", notes)
 	}
 	everybody := r.people
 	status("granted", 200)
@@ -75,9 +74,7 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 	status("back", 200)
 	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Epoch = 2 })...)
 	status("signed out everywhere", 401)
-	if res, _ := b.get(notes); res.StatusCode != 303 {
-		t.Errorf("signed out everywhere: %s, want a bounce", res.Status)
-	}
+	b.gets(303, "signed out everywhere", notes)
 	r.setPeople(everybody...)
 	programs.MustDo(t)(r.access.Deny(store.DenyRecord{AccountID: bobID}))
 	r.setPeople(everybody...) // nothing overrides it
@@ -132,9 +129,7 @@ func TestAppChangesUnderARequest(t *testing.T) {
 			t.Fatalf("%s, before: %s %s", what, res.Status, body)
 		}
 		apps.change = change
-		if res, body := b.fetch("GET", origin+"/"); res.StatusCode != 404 {
-			t.Errorf("%s: %s %s", what, res.Status, body)
-		}
+		b.fetches(404, what, "GET", origin+"/")
 	}
 }
 
@@ -354,9 +349,7 @@ func TestRefusalsAreNotCutOff(t *testing.T) {
 		}
 		status := func(what string, b *browser, name string, want int) {
 			t.Helper()
-			if res, body := b.get("https://" + name + "." + rootHost + "/"); res.StatusCode != want {
-				t.Errorf("http2=%v: %s: %s %s", http2, what, res.Status, body)
-			}
+			b.gets(want, fmt.Sprintf("http2=%v: %s", http2, what), "https://"+name+"."+rootHost+"/")
 		}
 		churn := func() { r.sync() }
 		at(churn)

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -66,14 +67,10 @@ func TestPagesOfOthersLoadNothing(t *testing.T) {
 		}
 		for allowed, want := range map[bool]int{false: c.plain, true: c.allowed} {
 			r.change("notes", func(a *engine.App) { a.Options.AllowCrossOrigin = allowed })
-			if res, body := b.fetch(c.method, origin+"/", header...); res.StatusCode != want {
-				t.Errorf("%s, allowed=%v: %s, want %d\n%s", c.what, allowed, res.Status, want, body)
-			}
+			b.fetches(want, fmt.Sprintf("%s, allowed=%v", c.what, allowed), c.method, origin+"/", header...)
 		}
 		if c.launcherToo != 0 {
-			if res, _ := home.fetch(c.method, "https://"+rootHost+"/", header...); res.StatusCode != c.launcherToo {
-				t.Errorf("%s, the launcher: %s, want %d", c.what, res.Status, c.launcherToo)
-			}
+			home.fetches(c.launcherToo, fmt.Sprintf("%s, the launcher", c.what), c.method, "https://"+rootHost+"/", header...)
 		}
 	}
 }

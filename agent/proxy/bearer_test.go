@@ -91,13 +91,9 @@ func specTokens(t *testing.T) {
 		t.Errorf("%s %q", res.Status, body)
 	}
 	// A token and no cookie: no page made the request, so its origin is its own.
-	if res, _ := b.fetch("POST", notes, append(bearer(r.token(bobID)), "Origin", "https://pocketnotes.example")...); res.StatusCode != 200 {
-		t.Errorf("with a foreign origin: %s", res.Status)
-	}
+	b.fetches(200, "with a foreign origin", "POST", notes, append(bearer(r.token(bobID)), "Origin", "https://pocketnotes.example")...)
 	elsewhere := []string{"Origin", "https://pocketnotes.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}
-	if res, _ := b.fetch("GET", notes, append(bearer(r.token(bobID)), elsewhere...)...); res.StatusCode != 200 {
-		t.Errorf("fetched by the page of another site: %s", res.Status)
-	}
+	b.fetches(200, "fetched by the page of another site", "GET", notes, append(bearer(r.token(bobID)), elsewhere...)...)
 	// Not for them.
 	for _, token := range []string{r.token(bobID), r.token("acc-stranger")} {
 		if res, body := b.fetch("GET", photos, bearer(token)...); res.StatusCode != http.StatusForbidden || body == "photos" {

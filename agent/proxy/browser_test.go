@@ -128,6 +128,22 @@ func (b *browser) fetch(method, target string, header ...string) (*http.Response
 	return b.read(b.request(method, target, nil, header...))
 }
 
+// gets wants a status for get; what says what is asked.
+func (b *browser) gets(status int, what, target string, header ...string) {
+	b.r.t.Helper()
+	if res, body := b.get(target, header...); res.StatusCode != status {
+		b.r.t.Errorf("%s: %s, want %d\n%s", what, res.Status, status, body)
+	}
+}
+
+// fetches wants a status for fetch; what says what is asked.
+func (b *browser) fetches(status int, what, method, target string, header ...string) {
+	b.r.t.Helper()
+	if res, body := b.fetch(method, target, header...); res.StatusCode != status {
+		b.r.t.Errorf("%s: %s, want %d\n%s", what, res.Status, status, body)
+	}
+}
+
 func (b *browser) read(req *http.Request) (*http.Response, string) {
 	b.r.t.Helper()
 	res := b.do(req)

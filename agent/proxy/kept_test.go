@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -320,9 +321,7 @@ func TestWhatWasAnsweredOddlyIsNotSentAgain(t *testing.T) {
 	r.publish("notes", port)
 	b := r.signedIn("notes", bobID, false)
 	for i, want := range []int{http.StatusOK, http.StatusBadGateway} {
-		if res, body := b.fetch("GET", origin+"/"); res.StatusCode != want {
-			t.Errorf("request %d: %s %q", i, res.Status, body)
-		}
+		b.fetches(want, fmt.Sprintf("request %d", i), "GET", origin+"/")
 		if i == 0 {
 			within(t, "the connection is put back", func() bool { return proxy.IdleDirect(r.proxy) == 1 })
 		}

@@ -48,9 +48,7 @@ func TestLauncherIsInstallable(t *testing.T) {
 	}
 	b := r.browser(true)
 	r.publish("notes", 1)
-	if res, _ := b.get("https://notes." + rootHost + "/.porchlight/manifest.webmanifest"); res.StatusCode != http.StatusNotFound {
-		t.Errorf("of an app's host: %s", res.Status)
-	}
+	b.gets(http.StatusNotFound, "of an app's host", "https://notes."+rootHost+"/.porchlight/manifest.webmanifest")
 	b.signIn(root+"/", bobID)
 	res, body = b.get(root + "/")
 	if !strings.Contains(body, `<link rel="manifest" href="/.porchlight/manifest.webmanifest">`) || !strings.Contains(res.Header.Get("Content-Security-Policy"), "manifest-src 'self'") {

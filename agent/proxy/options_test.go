@@ -269,9 +269,7 @@ func TestFirstByteIsAnAppsOwn(t *testing.T) {
 	<-asked
 	// The one patience runs out after the other has begun, and would have as well.
 	r.change("notes", func(a *engine.App) { a.Options.FirstByte = 0 })
-	if res, body := b.get(origin + "/report"); res.StatusCode != 504 {
-		t.Errorf("without the option: %s %s", res.Status, body)
-	}
+	b.gets(504, "without the option", origin+"/report")
 	close(release)
 	if report := <-got; report != "200 the report <nil>" {
 		t.Errorf("with the option: %s", report)

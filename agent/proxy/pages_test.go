@@ -74,9 +74,7 @@ func TestAppNotAnswering(t *testing.T) {
 	defer srv.Close()
 	r.change("notes", func(a *engine.App) { a.Port = srv.Listener.Addr().(*net.TCPAddr).Port })
 	for range 2 {
-		if res, _ := b.get(notes); res.StatusCode != 200 {
-			t.Errorf("the app is back: %s", res.Status)
-		}
+		b.gets(200, "the app is back", notes)
 	}
 }
 

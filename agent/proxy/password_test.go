@@ -112,9 +112,7 @@ func TestPasswordLetsIn(t *testing.T) {
 			}
 		}
 		// It is for one app, and not for the launcher; the person's access decides.
-		if res, _ := b.fetch("GET", photos, basic(bobsMail, bobsPassword)...); res.StatusCode != http.StatusUnauthorized {
-			t.Errorf("at another app: %s", res.Status)
-		}
+		b.fetches(http.StatusUnauthorized, "at another app", "GET", photos, basic(bobsMail, bobsPassword)...)
 		if res, body := b.fetch("GET", photos, basic(bobsMail, photoPassword)...); res.StatusCode != http.StatusForbidden || !strings.Contains(body, "can’t open") {
 			t.Errorf("for an app he may not open: %s %q", res.Status, body)
 		}
@@ -235,9 +233,7 @@ func TestPasswordsStayAwayFromApps(t *testing.T) {
 			header = append(header, "Authorization", value)
 		}
 		for _, method := range []string{"GET", "POST"} { // both ways to an app
-			if res, body := owners.fetch(method, origin+"/", header...); res.StatusCode != 200 {
-				t.Errorf("%s: %s %q", what, res.Status, body)
-			}
+			owners.fetches(200, what, method, origin+"/", header...)
 		}
 		for _, got := range rec.requests()[before:] {
 			head, err := http.ReadRequest(bufio.NewReader(strings.NewReader(got)))
@@ -312,9 +308,7 @@ func TestWhoIsAskedForPassword(t *testing.T) {
 	}
 	// Loading a page is signing in, with Sec-Fetch or without.
 	for _, mode := range [][]string{{"Accept", "text/html"}, {"Accept", "text/html", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}} {
-		if res, _ := b.fetch("GET", origin+"/", mode...); res.StatusCode != http.StatusSeeOther {
-			t.Errorf("%v: %s", mode, res.Status)
-		}
+		b.fetches(http.StatusSeeOther, fmt.Sprintf("%v", mode), "GET", origin+"/", mode...)
 	}
 	// Of an app whose last password was revoked nothing is asked.
 	r.revokePassword("p1")
@@ -369,13 +363,9 @@ func TestPasswordFromOtherSites(t *testing.T) {
 			}
 		}
 	}
-	if res, _ := b.fetch("GET", origin+"/.porchlight/me", append(basic(bobsMail, bobsPassword), "Sec-Fetch-Site", "cross-site")...); res.StatusCode != 403 {
-		t.Errorf("me, to a page elsewhere: %s", res.Status)
-	}
+	b.fetches(403, "me, to a page elsewhere", "GET", origin+"/.porchlight/me", append(basic(bobsMail, bobsPassword), "Sec-Fetch-Site", "cross-site")...)
 	r.change("notes", func(app *engine.App) { app.Options.AllowCrossOrigin = true })
-	if res, _ := b.fetch("POST", origin+"/", append(basic(bobsMail, bobsPassword), "Origin", sibling, "Sec-Fetch-Site", "same-site")...); res.StatusCode != 200 {
-		t.Errorf("a sibling that may: %s", res.Status)
-	}
+	b.fetches(200, "a sibling that may", "POST", origin+"/", append(basic(bobsMail, bobsPassword), "Origin", sibling, "Sec-Fetch-Site", "same-site")...)
 }
 
 // What a password has open ends when it is revoked, and nothing else does: not what
@@ -434,12 +424,8 @@ func TestWrongPasswordsAreBounded(t *testing.T) {
 			t.Fatalf("%v %q", res.Header, body)
 		}
 		if i%100 == 99 {
-			if res, _ := b.fetch("GET", origin+"/", basic(bobsMail, bobsPassword)...); res.StatusCode != 200 {
-				t.Errorf("a right one, after %d wrong ones: %s", i+1, res.Status)
-			}
-			if res, _ := elsewhere.fetch("GET", origin+"/", basic(bobsMail, "plp_x")...); res.StatusCode != http.StatusUnauthorized {
-				t.Errorf("a wrong one from elsewhere: %s", res.Status)
-			}
+			b.fetches(200, fmt.Sprintf("a right one, after %d wrong ones", i+1), "GET", origin+"/", basic(bobsMail, bobsPassword)...)
+			elsewhere.fetches(http.StatusUnauthorized, "a wrong one from elsewhere", "GET", origin+"/", basic(bobsMail, "plp_x")...)
 		}
 	}
 	if counts[401] != 60 || counts[429] != 540 {

@@ -256,12 +256,8 @@ func TestSigningInEndsTheSessionBefore(t *testing.T) {
 	}
 	old := r.browser(false)
 	old.cookies[cookie] = bobs
-	if res, _ := old.fetch("GET", notes); res.StatusCode != 401 {
-		t.Errorf("the session of before: %s", res.Status)
-	}
-	if res, _ := b.fetch("GET", notes); res.StatusCode != 200 {
-		t.Errorf("the session of now: %s", res.Status)
-	}
+	old.fetches(401, "the session of before", "GET", notes)
+	b.fetches(200, "the session of now", "GET", notes)
 }
 
 // A browser that lost its nonce begins again, and one that keeps no cookies is
@@ -334,9 +330,7 @@ func TestControlPlaneAway(t *testing.T) {
 	if res.StatusCode != 503 || !strings.Contains(body, "sign-in service") || strings.Contains(body, "refused") {
 		t.Errorf("%s %s", res.Status, body)
 	}
-	if res, _ := known.get(origin + "/"); res.StatusCode != 200 {
-		t.Errorf("a known visitor got %s", res.Status)
-	}
+	known.gets(200, "a known visitor got", origin+"/")
 	away.Store(true)
 	if res, _ := r.browser(false).get(origin + "/"); res.StatusCode != 503 {
 		t.Errorf("not connected: %s", res.Status)
@@ -347,9 +341,7 @@ func TestControlPlaneAway(t *testing.T) {
 	away.Store(false)
 	b = r.browser(false)
 	res, _ = b.get(origin + "/")
-	if res, _ := b.get(r.issue(res.Header.Get("Location"), bobID)); res.StatusCode != 403 {
-		t.Errorf("forbidden: %s", res.Status)
-	}
+	b.gets(403, "forbidden", r.issue(res.Header.Get("Location"), bobID))
 }
 
 // Sessions slide for 30 days, belong to one host, and end by signing out.
@@ -360,9 +352,7 @@ func TestSessionLife(t *testing.T) {
 	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Apps = []string{"id-notes", "id-photos"} })...)
 	b := r.signedIn("notes", bobID, false)
 	const notes, photos = origin, "https://photos." + rootHost
-	if res, _ := b.fetch("GET", photos+"/"); res.StatusCode != 401 {
-		t.Errorf("a session of notes at photos: %s", res.Status)
-	}
+	b.fetches(401, "a session of notes at photos", "GET", photos+"/")
 	for range 3 {
 		r.advance(29 * 24 * time.Hour)
 		r.access.Touch()
@@ -376,28 +366,20 @@ func TestSessionLife(t *testing.T) {
 	}
 	r.advance(30*24*time.Hour + time.Minute)
 	r.access.Touch()
-	if res, _ := b.fetch("GET", notes+"/"); res.StatusCode != 401 {
-		t.Errorf("after 30 days unseen: %s", res.Status)
-	}
+	b.fetches(401, "after 30 days unseen", "GET", notes+"/")
 
 	b = r.signedIn("notes", bobID, false)
-	if res, _ := b.fetch("POST", notes+"/.porchlight/sign-out", "Origin", photos); res.StatusCode != 403 {
-		t.Errorf("a sibling signs the visitor out: %s", res.Status)
-	}
+	b.fetches(403, "a sibling signs the visitor out", "POST", notes+"/.porchlight/sign-out", "Origin", photos)
 	if res, body := b.get(notes + "/.porchlight/sign-out"); res.StatusCode != 200 || !strings.Contains(body, `<form method="post"`) {
 		t.Errorf("%s %s", res.Status, body)
 	}
 	old := b.cookies[cookie]
-	if res, _ := b.fetch("POST", notes+"/.porchlight/sign-out", "Origin", notes); res.StatusCode != 200 {
-		t.Errorf("sign out: %s", res.Status)
-	}
+	b.fetches(200, "sign out", "POST", notes+"/.porchlight/sign-out", "Origin", notes)
 	if _, has := b.cookies[cookie]; has {
 		t.Error("the browser keeps the cookie")
 	}
 	b.cookies[cookie] = old
-	if res, _ := b.fetch("GET", notes+"/"); res.StatusCode != 401 {
-		t.Errorf("the cookie of an ended session: %s", res.Status)
-	}
+	b.fetches(401, "the cookie of an ended session", "GET", notes+"/")
 }
 
 // The owner's link signs the owner in, once, at one app, for a minute, and
@@ -420,13 +402,9 @@ func TestOwnerLink(t *testing.T) {
 	l := link()
 	b := r.browser(true)
 	for _, method := range []string{"HEAD", "POST"} { // scanners and previews
-		if res, _ := b.fetch(method, l); res.StatusCode != 405 {
-			t.Errorf("%s: %s", method, res.Status)
-		}
+		b.fetches(405, method, method, l)
 	}
-	if res, _ := b.get(strings.Replace(l, "notes.", "photos.", 1)); res.StatusCode != 403 {
-		t.Errorf("at another app: %s", res.Status)
-	}
+	b.gets(403, "at another app", strings.Replace(l, "notes.", "photos.", 1))
 	if res, _ := b.get(l); res.StatusCode != 303 || res.Header.Get("Location") != origin+"/" || res.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("%s %v", res.Status, res.Header)
 	}
@@ -458,24 +436,18 @@ func TestOwnerLinkOfTheLauncher(t *testing.T) {
 		return l
 	}
 	l, b := link(), r.browser(true)
-	if res, _ := b.get(strings.Replace(l, "https://", "https://notes.", 1)); res.StatusCode != 403 {
-		t.Errorf("at an app: %s", res.Status)
-	}
+	b.gets(403, "at an app", strings.Replace(l, "https://", "https://notes.", 1))
 	if res, _ := b.get(l); res.StatusCode != 303 || res.Header.Get("Location") != "https://"+rootHost+"/" {
 		t.Fatalf("%s %v", res.Status, res.Header)
 	}
 	if res, body := b.get("https://" + rootHost + "/"); res.StatusCode != 200 || !strings.Contains(body, "maya@example.com") {
 		t.Errorf("the launcher: %s %q", res.Status, body)
 	}
-	if res, _ := b.fetch("GET", origin+"/"); res.StatusCode != 401 {
-		t.Errorf("the launcher's session at an app: %s", res.Status)
-	}
+	b.fetches(401, "the launcher's session at an app", "GET", origin+"/")
 	if res, _ := r.browser(false).get(l); res.StatusCode != 403 {
 		t.Errorf("used twice: %s", res.Status)
 	}
 	app, _, err := r.proxy.OpenLink("notes")
 	programs.Must(t, err)
-	if res, _ := b.get(strings.Replace(app, "notes.", "", 1)); res.StatusCode != 403 {
-		t.Errorf("an app's link at the launcher: %s", res.Status)
-	}
+	b.gets(403, "an app's link at the launcher", strings.Replace(app, "notes.", "", 1))
 }

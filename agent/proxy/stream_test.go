@@ -308,9 +308,7 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 		},
 		"signed out": func(r *rig, b *browser) int {
 			live := r.access.Connections()["id-notes"]
-			if res, _ := b.fetch("POST", origin+"/.porchlight/sign-out"); res.StatusCode != 200 {
-				t.Errorf("sign out: %s", res.Status)
-			}
+			b.fetches(200, "sign out", "POST", origin+"/.porchlight/sign-out")
 			return live
 		},
 	}

@@ -52,136 +52,13 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 	}
 
 	// They go on when a part of the story is over.
-	ports := map[string]int{}
-	for _, name := range []string{"notes", "photos", "paperless", "diary"} {
-		ports[name] = webApp(t, name)
-	}
+	notes, photos, paperless, diary := webApp(t, "notes"), webApp(t, "photos"), webApp(t, "paperless"), webApp(t, "diary")
 
-	t.Run("approve from the tray", func(t *testing.T) {
-		p.publish("notes", "Notes", ports["notes"])
-		p.is("notes", "pending")
-		s.trayShows("Notes wants an address", true)
-		body := s.notified("Notes wants an address")
-		if !strings.Contains(body, "Only you could open it.") || !strings.Contains(body, "notes.") {
-			t.Errorf("the notification says %q", body)
-		}
-		p.isStill("notes", "pending") // closing a notification decides nothing
-		s.trayClick("Notes wants an address > Approve")
-		p.is("notes", "live")
-		s.trayShows("Notes wants an address", false)
-		s.trayShows("Notes > Open", true)
-
-		// A stranger is sent to sign in; the owner is let in by the menu's Open.
-		visitor := p.guest()
-		resp, err := visitor.Once(navigation(t, p.address("notes")))
-		programs.Must(t, err)
-		resp.Body.Close()
-		if resp.StatusCode/100 != 3 {
-			t.Fatalf("a stranger got %s", resp.Status)
-		}
-		s.trayClick("Notes > Open")
-		var page string
-		s.eventually("the browser is opened", func() error {
-			opened := s.opened()
-			if len(opened) == 0 {
-				return os.ErrNotExist
-			}
-			page = opened[len(opened)-1]
-			return nil
-		})
-		if strings.Contains(page, "://") {
-			t.Fatalf("the one-time link was in a command line: %s", page)
-		}
-		if got, err := visitor.Open(t.Context(), linkIn(t, page)); err != nil || got.Body != "notes for owner" {
-			t.Errorf("the owner's browser shows %+v, %v", got, err)
-		}
-
-		// Copied with no window in sight.
-		s.trayClick("Notes > Copy link")
-		want := p.address("notes")
-		s.eventually("the address is on the clipboard", func() error {
-			got, err := s.tool("xclip", "-o", "-selection", "clipboard")
-			if err != nil {
-				return err
-			}
-			if got != want { // maybe not yet
-				return fmt.Errorf("pasted %q, want %q", got, want)
-			}
-			return nil
-		})
-	})
-
-	t.Run("approve with the mouse", func(t *testing.T) {
-		p.publish("photos", "Photos", ports["photos"])
-		s.trayShows("Photos wants an address", true)
-		s.notified("Photos wants an address") // and off the screen
-		s.trayStays()
-		s.openTray()
-		s.shot("2-tray-menu")
-		// The address, then the request, and into it: Approve is its first line.
-		s.keys("Down", "Down", "Right")
-		s.menuOpen(2)
-		s.shot("3-tray-request")
-		s.keys("Return")
-		p.is("photos", "live")
-	})
-
-	t.Run("approve in the window", func(t *testing.T) {
-		p.publish("paperless", "Paperless", ports["paperless"])
-		s.trayShows("Paperless wants an address", true)
-		asked := time.Now()
-		s.trayClick("Open Porchlight")
-		s.windowShows(true)
-		s.request()
-		s.shot("4-window-request")
-		p.approveInWindow("paperless")
-		t.Logf("click in the tray to approved in the window: %d ms", time.Since(asked).Milliseconds())
-		s.answered()
-		s.shot("5-window-approved")
-		t.Logf("private memory, window open: %.1f MiB", p.memory())
-		if pids := p.webProcesses(); len(pids) != 1 {
-			t.Errorf("web processes with the window open: %v", pids)
-		}
-	})
-
-	t.Run("closing hides and ends the page", func(t *testing.T) {
-		before := s.position()
-		s.closeWindow()
-		s.windowShows(false)
-		p.pageEnds()
-		t.Logf("private memory, window hidden: %.1f MiB", p.memory())
-		p.isStill("paperless", "live")
-		// What changes meanwhile is there when it comes back.
-		p.publish("diary", "Diary", ports["diary"])
-		p.again()
-		s.windowShows(true)
-		// The window manager may move it out of the panel's way, no further.
-		s.eventually("the window is where it was", func() error {
-			if d := s.position().Sub(before); !d.In(image.Rect(-8, -8, 9, 9)) {
-				return fmt.Errorf("it is %v from there", d)
-			}
-			return nil
-		})
-		p.approveInWindow("diary")
-		s.answered()
-		s.shot("6-window-again")
-		s.closeWindow()
-		s.windowShows(false)
-	})
-
-	t.Run("revoke from the tray", func(t *testing.T) {
-		address := p.address("notes")
-		s.trayClick("Notes > Revoke > Yes, revoke Notes")
-		p.is("notes", "")
-		s.trayShows("Notes", false)
-		s.eventually("the address is gone", func() error {
-			page, err := p.guest().Open(t.Context(), address)
-			if err != nil || page.Status == http.StatusNotFound {
-				return nil // nobody answers for that name
-			}
-			return os.ErrExist
-		})
-	})
+	t.Run("approve from the tray", func(t *testing.T) { approveFromTheTray(t, p, notes) })
+	t.Run("approve with the mouse", func(t *testing.T) { approveWithTheMouse(t, p, photos) })
+	t.Run("approve in the window", func(t *testing.T) { approveInTheWindow(t, p, paperless) })
+	t.Run("closing hides and ends the page", func(t *testing.T) { closeAndComeBack(t, p, diary) })
+	t.Run("revoke from the tray", func(t *testing.T) { revokeFromTheTray(t, p) })
 
 	p.quit()
 	if _, _, err := p.call("GET", "/status", nil); err == nil {
@@ -203,6 +80,132 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
+}
+
+func approveFromTheTray(t *testing.T, p *program, port int) {
+	p.publish("notes", "Notes", port)
+	p.is("notes", "pending")
+	p.trayShows("Notes wants an address", true)
+	body := p.notified("Notes wants an address")
+	if !strings.Contains(body, "Only you could open it.") || !strings.Contains(body, "notes.") {
+		t.Errorf("the notification says %q", body)
+	}
+	p.isStill("notes", "pending") // closing a notification decides nothing
+	p.trayClick("Notes wants an address > Approve")
+	p.is("notes", "live")
+	p.trayShows("Notes wants an address", false)
+	p.trayShows("Notes > Open", true)
+
+	// A stranger is sent to sign in; the owner is let in by the menu's Open.
+	visitor := p.guest()
+	resp, err := visitor.Once(navigation(t, p.address("notes")))
+	programs.Must(t, err)
+	resp.Body.Close()
+	if resp.StatusCode/100 != 3 {
+		t.Fatalf("a stranger got %s", resp.Status)
+	}
+	p.trayClick("Notes > Open")
+	var page string
+	p.eventually("the browser is opened", func() error {
+		opened := p.opened()
+		if len(opened) == 0 {
+			return os.ErrNotExist
+		}
+		page = opened[len(opened)-1]
+		return nil
+	})
+	if strings.Contains(page, "://") {
+		t.Fatalf("the one-time link was in a command line: %s", page)
+	}
+	if got, err := visitor.Open(t.Context(), linkIn(t, page)); err != nil || got.Body != "notes for owner" {
+		t.Errorf("the owner's browser shows %+v, %v", got, err)
+	}
+
+	// Copied with no window in sight.
+	p.trayClick("Notes > Copy link")
+	want := p.address("notes")
+	p.eventually("the address is on the clipboard", func() error {
+		got, err := p.tool("xclip", "-o", "-selection", "clipboard")
+		if err != nil {
+			return err
+		}
+		if got != want { // maybe not yet
+			return fmt.Errorf("pasted %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+func approveWithTheMouse(t *testing.T, p *program, port int) {
+	p.publish("photos", "Photos", port)
+	p.trayShows("Photos wants an address", true)
+	p.notified("Photos wants an address") // and off the screen
+	p.trayStays()
+	p.openTray()
+	p.shot("2-tray-menu")
+	// The address, then the request, and into it: Approve is its first line.
+	p.keys("Down", "Down", "Right")
+	p.menuOpen(2)
+	p.shot("3-tray-request")
+	p.keys("Return")
+	p.is("photos", "live")
+}
+
+func approveInTheWindow(t *testing.T, p *program, port int) {
+	p.publish("paperless", "Paperless", port)
+	p.trayShows("Paperless wants an address", true)
+	asked := time.Now()
+	p.trayClick("Open Porchlight")
+	p.windowShows(true)
+	p.request()
+	p.shot("4-window-request")
+	p.approveInWindow("paperless")
+	t.Logf("click in the tray to approved in the window: %d ms", time.Since(asked).Milliseconds())
+	p.answered()
+	p.shot("5-window-approved")
+	t.Logf("private memory, window open: %.1f MiB", p.memory())
+	if pids := p.webProcesses(); len(pids) != 1 {
+		t.Errorf("web processes with the window open: %v", pids)
+	}
+}
+
+func closeAndComeBack(t *testing.T, p *program, port int) {
+	before := p.position()
+	p.closeWindow()
+	p.windowShows(false)
+	p.pageEnds()
+	t.Logf("private memory, window hidden: %.1f MiB", p.memory())
+	p.isStill("paperless", "live")
+	// What changes meanwhile is there when it comes back.
+	p.publish("diary", "Diary", port)
+	p.again()
+	p.windowShows(true)
+	// The window manager may move it out of the panel's way, no further.
+	p.eventually("the window is where it was", func() error {
+		if d := p.position().Sub(before); !d.In(image.Rect(-8, -8, 9, 9)) {
+			return fmt.Errorf("it is %v from there", d)
+		}
+		return nil
+	})
+	p.approveInWindow("diary")
+	p.answered()
+	p.shot("6-window-again")
+	p.closeWindow()
+	p.windowShows(false)
+}
+
+func revokeFromTheTray(t *testing.T, p *program) {
+	address := p.address("notes")
+	p.trayClick("Notes > Revoke > Yes, revoke Notes")
+	p.is("notes", "")
+	p.trayShows("Notes", false)
+	p.eventually("the address is gone", func() error {
+		page, err := p.guest().Open(t.Context(), address)
+		if err != nil || page.Status == http.StatusNotFound {
+			return nil // nobody answers for that name
+		}
+		return os.ErrExist
+	})
 }
 
 // A notification's own buttons decide too.
