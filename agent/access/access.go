@@ -126,10 +126,7 @@ func New(c Config) (*Access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read who was denied: %w", err)
 	}
-	st := &state{denied: make(map[store.DenyRecord]bool, len(records))}
-	for _, d := range records {
-		st.denied[withoutTime(d)] = true
-	}
+	st := &state{denied: setOf(records, withoutTime)}
 	if st.dark, err = c.Store.DarkSince(); err != nil {
 		return nil, err
 	}
@@ -167,19 +164,21 @@ func (st *state) index(snap controlapi.Snapshot) {
 	st.received, st.snapshot = true, snap
 	st.people = make(map[string]*person, len(snap.People))
 	for _, p := range snap.People {
-		opens := make(map[string]bool, len(p.Apps))
-		for _, id := range p.Apps {
-			opens[id] = true
-		}
-		st.people[p.AccountID] = &person{Person: p, opens: opens}
+		st.people[p.AccountID] = &person{Person: p, opens: setOf(p.Apps, func(id string) string { return id })}
 		st.ends = st.ends || len(p.Until) > 0 || len(p.Ended) > 0
 	}
-	st.grants = make(map[string]bool, len(snap.RevokedGrants))
-	for _, g := range snap.RevokedGrants {
-		st.grants[g.ID] = true
-	}
+	st.grants = setOf(snap.RevokedGrants, func(g controlapi.RevokedGrant) string { return g.ID })
 	st.keys = keysOf(snap.PublicKeys, st.keys)
 	st.passwords = passwordsOf(snap.Passwords)
+}
+
+// setOf has the key of each of all.
+func setOf[T any, K comparable](all []T, key func(T) K) map[K]bool {
+	set := make(map[K]bool, len(all))
+	for _, one := range all {
+		set[key(one)] = true
+	}
+	return set
 }
 
 // Snapshot returns the last snapshot of the control plane; its Version is empty

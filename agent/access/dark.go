@@ -80,7 +80,7 @@ func (a *Access) Here() (byApp map[string][]string, people int) {
 	everyone := map[string]bool{}
 	here := map[string]map[string]bool{}
 	a.live.mu.Lock()
-	for c := range a.live.all() {
+	for c := range a.live.all {
 		if c.closed || c.rests || c.app == "" {
 			continue
 		}

@@ -137,10 +137,7 @@ func (a *Access) loadEnded() error {
 	if err != nil {
 		return fmt.Errorf("read which shares have ended: %w", err)
 	}
-	a.ends.ended = make(map[store.Share]bool, len(saved))
-	for _, s := range saved {
-		a.ends.ended[s] = true
-	}
+	a.ends.ended = setOf(saved, func(s store.Share) store.Share { return s })
 	a.ends.saved = a.ends.ended
 	return nil
 }
@@ -228,7 +225,7 @@ func (l *live) perShare() map[store.Share]int {
 	out := map[store.Share]int{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for c := range l.all() {
+	for c := range l.all {
 		if !c.closed && !c.rests {
 			out[store.Share{AccountID: c.id.AccountID, AppID: c.app}]++
 		}

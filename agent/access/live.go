@@ -1,7 +1,6 @@
 package access
 
 import (
-	"iter"
 	"sync"
 
 	"porchlight/agent/store"
@@ -13,10 +12,10 @@ import (
 // it, so that has to be cheap, while closing and counting are rare and walk a few thousand
 // entries in a few milliseconds.
 type live struct {
-	mu     sync.Mutex
-	newest *Open            // guarded by mu, as the links of all entries are
-	open   int              // entries that do not rest; guarded by mu
-	wake   broadcast.Signal // something else is open
+	mu   sync.Mutex
+	all  map[*Open]struct{} // nil before the first; guarded by mu
+	open int                // entries that do not rest; guarded by mu
+	wake broadcast.Signal   // something else is open
 }
 
 // Open is an entry of the register: something that is open through the proxy. Its zero
@@ -28,10 +27,7 @@ type Open struct {
 	ender Ender
 	rests bool // see Rest
 
-	// Guarded by live.mu:
-	entered      bool
-	closed       bool
-	older, newer *Open
+	closed bool // guarded by live.mu
 }
 
 // Ender is told when access ends, from any goroutine, first Cut and then End, each at most
@@ -87,11 +83,10 @@ func (a *Access) Rest(id Identity, appID string, cancel func()) (leave func()) {
 
 func (l *live) enter(o *Open) {
 	l.mu.Lock()
-	o.entered = true
-	if o.older = l.newest; o.older != nil {
-		o.older.newer = o
+	if l.all == nil {
+		l.all = map[*Open]struct{}{}
 	}
-	l.newest = o
+	l.all[o] = struct{}{}
 	if !o.rests {
 		l.open++
 	}
@@ -107,9 +102,10 @@ func (l *live) enter(o *Open) {
 func (o *Open) Leave() (unheard bool) {
 	l := o.live
 	l.mu.Lock()
-	left := o.entered
-	if left {
-		l.remove(o)
+	_, left := l.all[o]
+	delete(l.all, o)
+	if left && !o.rests {
+		l.open--
 	}
 	unheard = !o.closed
 	l.mu.Unlock()
@@ -119,36 +115,12 @@ func (o *Open) Leave() (unheard bool) {
 	return unheard
 }
 
-// remove is Leave. mu is held.
-func (l *live) remove(o *Open) {
-	if o.newer != nil {
-		o.newer.older = o.older
-	} else {
-		l.newest = o.older
-	}
-	if o.older != nil {
-		o.older.newer = o.newer
-	}
-	o.entered, o.older, o.newer = false, nil, nil
-	if !o.rests {
-		l.open--
-	}
-}
-
-// all are the entries. mu is held while they are looked at.
-func (l *live) all() iter.Seq[*Open] {
-	return func(yield func(*Open) bool) {
-		for o := l.newest; o != nil && yield(o); o = o.older {
-		}
-	}
-}
-
 // close ends every connection for which ends is true, and counts those that were
 // not closing already and do not rest.
 func (l *live) close(ends func(*Open) bool) (closed int) {
 	var enders []Ender
 	l.mu.Lock()
-	for c := range l.all() {
+	for c := range l.all {
 		if !c.closed && ends(c) {
 			c.closed = true
 			enders = append(enders, c.ender)
@@ -200,7 +172,7 @@ func (a *Access) Connections() map[string]int {
 	open := map[string]int{}
 	a.live.mu.Lock()
 	defer a.live.mu.Unlock()
-	for c := range a.live.all() {
+	for c := range a.live.all {
 		if !c.rests {
 			open[c.app]++
 		}

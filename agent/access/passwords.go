@@ -167,12 +167,14 @@ func beginsPassword(last uint64) bool {
 	return uint32(last>>8) == prefix && (after >= 'a' && after <= 'z' || after >= '2' && after <= '7')
 }
 
+const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
 // base64Bits are the six bits of a byte in base64 of either alphabet, or -1.
 var base64Bits = func() (t [256]int8) {
 	for c := range t {
 		t[c] = -1
 	}
-	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+	for i, c := range []byte(base64Letters) {
 		t[c] = int8(i)
 	}
 	t['-'], t['_'] = t['+'], t['/']
@@ -183,14 +185,9 @@ var base64Bits = func() (t [256]int8) {
 // whatever else is in between.
 func decodeLoosely(encoded []byte) []byte {
 	kept := make([]byte, 0, len(encoded))
-	for i := range len(encoded) {
-		switch c := encoded[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '/':
-			kept = append(kept, c)
-		case c == '-':
-			kept = append(kept, '+')
-		case c == '_':
-			kept = append(kept, '/')
+	for _, c := range encoded {
+		if bits := base64Bits[c]; bits >= 0 {
+			kept = append(kept, base64Letters[bits])
 		}
 	}
 	if len(kept)%4 == 1 {

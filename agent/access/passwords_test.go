@@ -212,11 +212,11 @@ func TestRevokedPasswordCloses(t *testing.T) {
 	if closed := a.SetSnapshot(without); closed != 1 || cut[len(cut)-1] != "bob's again" {
 		t.Errorf("by a snapshot: closed %d, %v", closed, cut)
 	}
-	decides(t, a, bobsID, notes, access.ReasonPassword, "")
+	decides(t, a, bobsID, notes, access.ReasonPassword, "by a snapshot without it")
 	// The same id for somebody else, or for another app, is another password.
 	without.Passwords = []controlapi.AppPassword{row("p1", owner, notes, bobs1)}
 	a.SetSnapshot(without)
-	decides(t, a, bobsID, notes, access.ReasonPassword, "")
+	decides(t, a, bobsID, notes, access.ReasonPassword, "the same id for another")
 }
 
 // FuzzOwnPassword: whatever a visitor sends is ours or the app's, and nothing between.

@@ -29,7 +29,7 @@ func (a *Access) Visitors() []Visitor {
 	st := a.state.Load()
 	found := map[key]*Visitor{}
 	a.live.mu.Lock()
-	for c := range a.live.all() {
+	for c := range a.live.all {
 		if c.closed || c.rests || c.app == "" {
 			continue
 		}
@@ -62,7 +62,7 @@ func (a *Access) Disconnect(accountID, grantID string) (closed int, err error) {
 	v := Visitor{AccountID: accountID, GrantID: grantID}
 	keys := map[store.SessionKey]bool{}
 	a.live.mu.Lock()
-	for c := range a.live.all() {
+	for c := range a.live.all {
 		if v.is(c) && c.id.BySession() {
 			keys[c.id.SessionKey] = true
 		}

@@ -52,11 +52,16 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	} else {
 		p.tellInvited(by, turn.before[after.AccountID], after, apps)
 	}
-	invitation := agentapi.Invitation{Email: after.Email, Status: agentapi.PersonPending}
-	if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
-		invitation.URL = pub.URL
+	return agentapi.Invitation{Email: after.Email, Status: agentapi.PersonPending, URL: p.urlOf(apps)}, nil
+}
+
+// urlOf is the address of the first of apps that are shared; empty where it has none.
+func (p *People) urlOf(apps []engine.App) string {
+	pub, err := p.cfg.Apps.Get(apps[0].Name)
+	if err != nil {
+		return ""
 	}
-	return invitation, nil
+	return pub.URL
 }
 
 // SetAccess carries out POST /people/grant: one app for one person, given or
@@ -271,7 +276,7 @@ func (p *People) asTheyAre(ctx context.Context, by Actor) (map[string]controlapi
 // Run goes on with what remains.
 func (p *People) sendSoon(ctx context.Context) {
 	defer p.wake.Raise()
-	if p.cfg.Away != nil && p.cfg.Away() || p.leftAlone() > 0 {
+	if p.away() || p.leftAlone() > 0 {
 		return
 	}
 	// Who asked may have gone; what they asked for is to happen all the same.

@@ -59,15 +59,15 @@ func (p *People) passwordsChanged(before, now controlapi.Snapshot, here map[stor
 		return slices.ContainsFunc(all, func(row controlapi.AppPassword) bool { return row.ID == id })
 	}
 	write := func(kind string, row controlapi.AppPassword) {
-		i := slices.IndexFunc(now.People, func(p controlapi.Person) bool {
+		who, has := find(now.People, func(p controlapi.Person) bool {
 			return p.AccountID == row.AccountID && slices.Contains(p.Apps, row.AppID)
 		})
-		if i < 0 || row.AccountID == owner.AccountID || here[store.DenyRecord{PasswordID: row.ID}] {
+		if !has || row.AccountID == owner.AccountID || here[store.DenyRecord{PasswordID: row.ID}] {
 			return // it went with the app, or was revoked here
 		}
 		for _, app := range p.cfg.Apps.Approved() {
 			if app.ID == row.AppID {
-				p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: now.People[i].Email, AccountID: row.AccountID, App: app.Label, Name: app.Name})
+				p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: who.Email, AccountID: row.AccountID, App: app.Label, Name: app.Name})
 			}
 		}
 	}
@@ -82,9 +82,6 @@ func (p *People) passwordsChanged(before, now controlapi.Snapshot, here map[stor
 		}
 	}
 }
-
-// maxAcceptedApps is how many apps a notice of an accepted invitation names.
-const maxAcceptedApps = 3
 
 // accepted returns a sentence for each person who has become active; labels are
 // the apps', by id. Somebody who is quick is never seen as invited: nothing but an
@@ -101,17 +98,10 @@ func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts 
 		if active[p.AccountID] || p.Status != controlapi.PersonActive || p.Role == controlapi.RoleOwner {
 			continue
 		}
-		var open []string
-		for _, id := range p.Apps {
-			if label, ok := labels[id]; ok {
-				open = append(open, label)
-			}
-		}
-		slices.Sort(open)
+		open := labelsOf(slices.Values(p.Apps), labels)
 		text := words.Of("%s accepted your invitation.", p.Email)
 		if len(open) > 0 {
-			named := words.Names{Names: open[:min(len(open), maxAcceptedApps)], More: max(0, len(open)-maxAcceptedApps)}
-			text = words.Of("%[1]s accepted your invitation and can open %[2]s.", p.Email, named)
+			text = words.Of("%[1]s accepted your invitation and can open %[2]s.", p.Email, words.Names{Names: open[:min(len(open), maxNamed)], More: max(0, len(open)-maxNamed)})
 		}
 		texts = append(texts, text)
 	}

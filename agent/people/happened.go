@@ -49,11 +49,8 @@ func (p *People) ownerGave(before, after controlapi.Person, apps []engine.App) {
 func (p *People) asTheyWere() func(accountID string) controlapi.Person {
 	people, away := p.cfg.Access.Snapshot().People, p.takenAway(unconfirmed)
 	return func(accountID string) controlapi.Person {
-		i := slices.IndexFunc(people, func(row controlapi.Person) bool { return row.AccountID == accountID })
-		if i < 0 {
-			return controlapi.Person{}
-		}
-		return away.without(people[i])
+		row, _ := find(people, func(row controlapi.Person) bool { return row.AccountID == accountID })
+		return away.without(row)
 	}
 }
 

@@ -41,13 +41,9 @@ func (c pending) held() bool { return !c.heldUntil.IsZero() }
 // held is given back, at once and without a network. An empty App is the removal
 // of the person.
 func (p *People) TakeBack(h agentapi.HeldChange) (agentapi.PersonChanged, error) {
-	c := store.PendingChange{AccountID: h.AccountID}
-	if h.App != "" {
-		app, ok := p.cfg.Apps.ByLabel(h.App)
-		if !ok {
-			return agentapi.PersonChanged{}, agentapi.NoAppCalled(h.App)
-		}
-		c.AppID = app.ID
+	c, ok := p.changeOf(h)
+	if !ok {
+		return agentapi.PersonChanged{}, agentapi.NoAppCalled(h.App)
 	}
 	found, err := p.takeBack(c)
 	switch {
@@ -60,6 +56,17 @@ func (p *People) TakeBack(h agentapi.HeldChange) (agentapi.PersonChanged, error)
 	}
 	p.happenedRestored(c)
 	return p.asKnown(h.AccountID), nil
+}
+
+// changeOf is the change that is held by that name; false where it is of an app that is gone.
+func (p *People) changeOf(h agentapi.HeldChange) (c store.PendingChange, ok bool) {
+	c.AccountID = h.AccountID
+	if h.App == "" {
+		return c, true
+	}
+	app, ok := p.cfg.Apps.ByLabel(h.App)
+	c.AppID = app.ID
+	return c, ok
 }
 
 // happenedRestored writes down that the owner took back what was held.
@@ -99,13 +106,9 @@ func (p *People) asKnown(accountID string) agentapi.PersonChanged {
 // back any more, and the control plane is told. An empty AccountID is
 // everything. That nothing is held is no error.
 func (p *People) Settle(ctx context.Context, h agentapi.HeldChange) error {
-	c := store.PendingChange{AccountID: h.AccountID}
-	if h.App != "" {
-		app, ok := p.cfg.Apps.ByLabel(h.App)
-		if !ok {
-			return nil // what it was held for went with the app
-		}
-		c.AppID = app.ID
+	c, ok := p.changeOf(h)
+	if !ok {
+		return nil // what it was held for went with the app
 	}
 	if p.release(func(kept pending) bool { return h.AccountID == "" || kept.Deny() == c.Deny() }) {
 		p.sendSoon(ctx)
@@ -150,7 +153,7 @@ func (p *People) releaseDue() (next time.Duration) {
 // finish tells the control plane of what was held, when the agent stops. What it
 // does not hear then it hears after the next start.
 func (p *People) finish() {
-	if !p.release(func(pending) bool { return true }) || p.cfg.Away != nil && p.cfg.Away() {
+	if !p.release(func(pending) bool { return true }) || p.away() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), finishIn)

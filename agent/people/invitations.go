@@ -85,11 +85,7 @@ func (p *People) checkAll(req *agentapi.InvitationsRequest) (apps []engine.App, 
 
 // invited notes and shows what the control plane made of an InviteAll.
 func (p *People) invited(made controlapi.InvitationsMade, apps []engine.App, upTo uint64) agentapi.Invitations {
-	url := ""
-	if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
-		url = pub.URL
-	}
-	ids := idsOf(apps)
+	url, ids := p.urlOf(apps), idsOf(apps)
 	out := agentapi.Invitations{Invitations: make([]agentapi.Invited, len(made.Invitations))}
 	for i, one := range made.Invitations {
 		to := &out.Invitations[i]

@@ -39,12 +39,10 @@ func (p *People) Knocks() []agentapi.Knock {
 
 // AnswerKnock carries out the owner's answer to a knock.
 func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.KnockAnswered, error) {
-	all := p.Knocks()
-	i := slices.IndexFunc(all, func(k agentapi.Knock) bool { return k.ID == id })
-	if i < 0 {
+	knock, waits := find(p.Knocks(), func(k agentapi.Knock) bool { return k.ID == id })
+	if !waits {
 		return agentapi.KnockAnswered{}, knockOver()
 	}
-	knock := all[i]
 	out := agentapi.KnockAnswered{OK: true, Email: knock.Email, App: knock.App}
 	ask, err := p.answerOf(knock, answer, &out)
 	if err != nil {
@@ -61,10 +59,7 @@ func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.K
 		return agentapi.KnockAnswered{}, err
 	}
 	if len(apps) > 0 {
-		out.Status = string(row.Status)
-		if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
-			out.URL = pub.URL
-		}
+		out.Status, out.URL = string(row.Status), p.urlOf(apps)
 	}
 	return out, nil
 }

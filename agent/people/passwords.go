@@ -107,9 +107,8 @@ func (p *People) knownPasswords() []controlapi.PasswordInfo {
 			continue
 		}
 		info := controlapi.PasswordInfo{ID: row.ID, AccountID: row.AccountID, AppID: row.AppID}
-		if person, ok := p.inSnapshot(row.AccountID); ok {
-			info.Email = person.Email
-		}
+		person, _ := p.inSnapshot(row.AccountID)
+		info.Email = person.Email
 		out = append(out, info)
 	}
 	return out
@@ -126,13 +125,13 @@ func (p *People) shownPasswords(all []controlapi.PasswordInfo, away taken) []age
 	out := []agentapi.AppPassword{}
 	apps := p.cfg.Apps.Approved()
 	for _, info := range all {
-		i := slices.IndexFunc(apps, func(app engine.App) bool { return app.ID == info.AppID })
-		if i < 0 || away.password(info) {
+		app, here := find(apps, func(app engine.App) bool { return app.ID == info.AppID })
+		if !here || away.password(info) {
 			continue
 		}
 		out = append(out, agentapi.AppPassword{
 			ID: info.ID, AccountID: info.AccountID, Email: info.Email, Name: info.Name, CreatedAt: info.CreatedAt,
-			App: apps[i].Label, AppName: apps[i].Name,
+			App: app.Label, AppName: app.Name,
 		})
 	}
 	return out
@@ -170,11 +169,8 @@ func (p *People) RevokePassword(ctx context.Context, id string) (agentapi.Closed
 
 // passwordOf is the app password with an id, as far as it is known.
 func (p *People) passwordOf(id string) controlapi.PasswordInfo {
-	all := p.knownPasswords()
-	if i := slices.IndexFunc(all, func(info controlapi.PasswordInfo) bool { return info.ID == id }); i >= 0 {
-		return all[i]
-	}
-	return controlapi.PasswordInfo{}
+	info, _ := find(p.knownPasswords(), func(info controlapi.PasswordInfo) bool { return info.ID == id })
+	return info
 }
 
 // happenedToPassword writes down what the owner did with an app password.
@@ -183,24 +179,12 @@ func (p *People) happenedToPassword(kind string, info controlapi.PasswordInfo, c
 	p.happened(agentapi.Activity{Kind: kind, Owner: true, What: info.Name, Closed: closed}, who, p.namedApps(info.AppID))
 }
 
-// passwordThere is grantThere for an app password.
+// passwordThere says whether there is such an app password; see there.
 func (p *People) passwordThere(ctx context.Context, id string) (there, certain bool) {
-	if p.endedHere(store.DenyRecord{PasswordID: id}) {
-		return false, true
-	}
-	if hasPassword(p.cfg.Access.Snapshot(), id) {
-		return true, true
-	}
-	if p.cfg.Away != nil && p.cfg.Away() {
-		return false, false
-	}
-	ctx, cancel := context.WithTimeout(ctx, sendIn)
-	defer cancel()
-	all, err := p.readPasswords(ctx)
-	if err != nil {
-		return false, false
-	}
-	return slices.ContainsFunc(all, func(info controlapi.PasswordInfo) bool { return info.ID == id }), true
+	return p.there(ctx, store.DenyRecord{PasswordID: id}, hasPassword(p.cfg.Access.Snapshot(), id), func(ctx context.Context) (bool, error) {
+		all, err := p.readPasswords(ctx)
+		return slices.ContainsFunc(all, func(info controlapi.PasswordInfo) bool { return info.ID == id }), err
+	})
 }
 
 func noSuchPassword() error {

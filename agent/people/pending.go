@@ -185,6 +185,9 @@ func (p *People) takenAway(unsentOnly bool) taken {
 	return out
 }
 
+// away says whether the control plane does not answer now.
+func (p *People) away() bool { return p.cfg.Away != nil && p.cfg.Away() }
+
 // endedHere says whether something was taken away here, and that written down: what could
 // not be is to be asked for again.
 func (p *People) endedHere(d store.DenyRecord) bool {

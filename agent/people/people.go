@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -236,13 +237,20 @@ func (p *People) wire(m controlapi.Person, labels map[string]string, all []strin
 		out.Apps = append(out.Apps, all...)
 		return out
 	}
-	for _, id := range m.Apps {
+	out.Apps = labelsOf(slices.Values(m.Apps), labels)
+	out.Until, out.Ended = labelled(m.Until, labels), labelled(m.Ended, labels)
+	return out
+}
+
+// labelsOf are the labels of the apps with these ids that have one, in order.
+func labelsOf(ids iter.Seq[string], labels map[string]string) []string {
+	out := []string{}
+	for id := range ids {
 		if label, ok := labels[id]; ok {
-			out.Apps = append(out.Apps, label)
+			out = append(out, label)
 		}
 	}
-	slices.Sort(out.Apps)
-	out.Until, out.Ended = labelled(m.Until, labels), labelled(m.Ended, labels)
+	slices.Sort(out)
 	return out
 }
 
@@ -275,12 +283,16 @@ func forWhom(by Actor, m agentapi.Person) agentapi.Person {
 
 // inSnapshot is a person's row in the last snapshot.
 func (p *People) inSnapshot(accountID string) (controlapi.Person, bool) {
-	people := p.cfg.Access.Snapshot().People
-	i := slices.IndexFunc(people, func(m controlapi.Person) bool { return m.AccountID == accountID })
+	return find(p.cfg.Access.Snapshot().People, func(m controlapi.Person) bool { return m.AccountID == accountID })
+}
+
+// find is the first of all that is what is looked for; the zero one where none is.
+func find[T any](all []T, is func(T) bool) (one T, found bool) {
+	i := slices.IndexFunc(all, is)
 	if i < 0 {
-		return controlapi.Person{}, false
+		return one, false
 	}
-	return people[i], true
+	return all[i], true
 }
 
 // connected refuses where there is no control plane to ask.

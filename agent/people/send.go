@@ -107,11 +107,10 @@ func confirmed(c pending, snapshot controlapi.Snapshot, answers uint64) bool {
 	if c.PasswordID != "" {
 		return answers > 0 && !hasPassword(snapshot, c.PasswordID)
 	}
-	i := slices.IndexFunc(snapshot.People, func(m controlapi.Person) bool { return m.AccountID == c.AccountID })
-	if i < 0 {
+	row, known := find(snapshot.People, func(m controlapi.Person) bool { return m.AccountID == c.AccountID })
+	if !known {
 		return true
 	}
-	row := snapshot.People[i]
 	if c.AppID != "" {
 		return answers > 0 && !slices.Contains(row.Apps, c.AppID)
 	}

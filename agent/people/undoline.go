@@ -7,7 +7,6 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
-	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
 
@@ -85,13 +84,9 @@ func has(row controlapi.Person, app engine.App) bool { return slices.Contains(ro
 
 // holds says whether TakeBack can give back an app, or with no label the whole computer.
 func (p *People) holds(accountID, label string) bool {
-	c := store.PendingChange{AccountID: accountID}
-	if label != "" {
-		app, ok := p.cfg.Apps.ByLabel(label)
-		if !ok {
-			return false
-		}
-		c.AppID = app.ID
+	c, ok := p.changeOf(agentapi.HeldChange{AccountID: accountID, App: label})
+	if !ok {
+		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

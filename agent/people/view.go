@@ -124,12 +124,9 @@ func (p *People) liveGrants() []controlapi.Grant {
 func (p *People) rowOf(id string) []string {
 	all := p.liveGrants()
 	ids := []string{id}
-	i := slices.IndexFunc(all, func(g controlapi.Grant) bool { return g.ID == id })
-	if i < 0 {
-		return ids
-	}
+	this, known := find(all, func(g controlapi.Grant) bool { return g.ID == id })
 	for _, g := range all {
-		if g.ID != id && g.ClientID == all[i].ClientID && g.AccountID == all[i].AccountID {
+		if known && g.ID != id && g.ClientID == this.ClientID && g.AccountID == this.AccountID {
 			ids = append(ids, g.ID)
 		}
 	}
@@ -138,11 +135,8 @@ func (p *People) rowOf(id string) []string {
 
 // grantOf is the grant with an id, as far as it is known.
 func (p *People) grantOf(id string) controlapi.Grant {
-	all := p.liveGrants()
-	if i := slices.IndexFunc(all, func(g controlapi.Grant) bool { return g.ID == id }); i >= 0 {
-		return all[i]
-	}
-	return controlapi.Grant{}
+	g, _ := find(p.liveGrants(), func(g controlapi.Grant) bool { return g.ID == id })
+	return g
 }
 
 // ListGrants asks the control plane for the grants, newest first; with it
@@ -285,28 +279,33 @@ func (p *People) revoke(ctx context.Context, changes ...store.PendingChange) (ag
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took / time.Millisecond)}, nil
 }
 
-// grantThere says whether there is such a grant, and whether that is certain: with the
-// control plane away it may have been made since the last reading. One that was revoked
-// here already is none.
+// grantThere says whether there is such a grant; see there.
 func (p *People) grantThere(ctx context.Context, id string) (there, certain bool) {
-	if p.endedHere(store.DenyRecord{GrantID: id}) {
-		return false, true
-	}
 	listed := func() bool {
 		return slices.ContainsFunc(p.liveGrants(), func(g controlapi.Grant) bool { return g.ID == id })
 	}
-	if listed() {
+	return p.there(ctx, store.DenyRecord{GrantID: id}, listed(), func(ctx context.Context) (bool, error) {
+		err := p.readGrants(ctx)
+		return listed(), err
+	})
+}
+
+// there says whether there is what d would take away, and whether that is certain: with
+// the control plane away it may have been made since the last reading. What was taken away
+// here already is not. listed says that it was there when it was read last; read reads anew.
+func (p *People) there(ctx context.Context, d store.DenyRecord, listed bool, read func(context.Context) (listed bool, err error)) (there, certain bool) {
+	switch {
+	case p.endedHere(d):
+		return false, true
+	case listed:
 		return true, true
-	}
-	if p.cfg.Away != nil && p.cfg.Away() {
+	case p.away():
 		return false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendIn)
 	defer cancel()
-	if p.readGrants(ctx) != nil {
-		return false, false
-	}
-	return listed(), true
+	there, err := read(ctx)
+	return there && err == nil, err == nil
 }
 
 func noSuchGrant() error {

@@ -2,6 +2,7 @@ package people
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"porchlight/agent/agentapi"
@@ -18,17 +19,13 @@ func (p *People) Visitors() []agentapi.Visitor {
 	open := p.cfg.Access.Visitors()
 	all := make([]agentapi.Visitor, len(open))
 	for i, v := range open {
-		all[i] = agentapi.Visitor{AccountID: v.AccountID, Email: v.Email, GrantID: v.GrantID, Apps: []string{}}
+		all[i] = agentapi.Visitor{AccountID: v.AccountID, Email: v.Email, GrantID: v.GrantID, Apps: labelsOf(maps.Keys(v.Apps), labels)}
 		if v.GrantID != "" {
 			all[i].ClientName = cmp.Or(clients[v.ClientID], v.ClientID)
 		}
-		for id, n := range v.Apps {
+		for _, n := range v.Apps {
 			all[i].Connections += n
-			if label, ok := labels[id]; ok {
-				all[i].Apps = append(all[i].Apps, label)
-			}
 		}
-		slices.Sort(all[i].Apps)
 	}
 	slices.SortFunc(all, func(a, b agentapi.Visitor) int {
 		return cmp.Or(cmp.Compare(a.Email, b.Email), cmp.Compare(a.ClientName, b.ClientName), cmp.Compare(a.GrantID, b.GrantID))

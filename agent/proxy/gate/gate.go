@@ -10,7 +10,6 @@ package gate
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,6 +17,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent/proxy/limits"
 )
@@ -104,9 +105,13 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 
 // shutdown lets the requests of both ways finish.
 func shutdown(ctx context.Context, srv *http.Server, own *ownWay) error {
-	ended := make(chan error, 1)
-	go func() { ended <- own.shutdown(ctx) }()
-	return errors.Join(srv.Shutdown(ctx), <-ended)
+	var all errgroup.Group
+	all.Go(func() error { return srv.Shutdown(ctx) })
+	if own != nil {
+		all.Go(func() error { return own.http1.Shutdown(ctx) })
+		all.Go(func() error { return own.http2.Shutdown(ctx) })
+	}
+	return all.Wait()
 }
 
 func forHTTP(conf *tls.Config) *tls.Config {

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 
@@ -40,15 +39,6 @@ func (o *ownWay) serveHTTP1(conn *wideConn) (rest []byte, handed bool) {
 
 func (o *ownWay) newHTTP2(conn *wideConn) *http2.Conn {
 	return o.http2.NewConn(o.contextOf(conn), conn)
-}
-
-func (o *ownWay) shutdown(ctx context.Context) error {
-	if o == nil {
-		return nil
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- o.http2.Shutdown(ctx) }()
-	return errors.Join(o.http1.Shutdown(ctx), <-ended)
 }
 
 func (o *ownWay) close() {

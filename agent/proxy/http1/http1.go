@@ -58,7 +58,7 @@ type Server struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // guarded by mu
 	closed bool               // nothing is served any more; guarded by mu
-	none   chan struct{}      // closed when the last of conns has gone; nil while nobody waits; guarded by mu
+	serves sync.WaitGroup     // conns
 }
 
 // New starts nothing.
@@ -102,18 +102,16 @@ func (s *Server) add(c *conn) bool {
 	defer s.mu.Unlock()
 	if !s.closed {
 		s.conns[c] = struct{}{}
+		s.serves.Add(1)
 	}
 	return !s.closed
 }
 
 func (s *Server) remove(c *conn) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.conns, c)
-	if len(s.conns) == 0 && s.none != nil {
-		close(s.none)
-		s.none = nil
-	}
+	s.mu.Unlock()
+	s.serves.Done()
 }
 
 // Shutdown closes connections without a request under way, and the others after
@@ -126,16 +124,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			_ = c.rw.SetReadDeadline(past) // so that the one who serves it closes it
 		}
 	}
-	none := make(chan struct{})
-	if len(s.conns) == 0 {
-		close(none)
-	} else {
-		s.none = none
-	}
 	s.closed = true
 	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.serves.Wait() }()
 	select {
-	case <-none:
+	case <-ended:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

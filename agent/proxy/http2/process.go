@@ -337,12 +337,9 @@ func (c *Conn) close(st *stream, why error) {
 
 // stopWaiting forgets a stream that waited to be begun. mu is held.
 func (c *Conn) stopWaiting(st *stream) {
-	for i, waits := range c.waiting {
-		if waits == st {
-			c.waiting = append(c.waiting[:i], c.waiting[i+1:]...)
-			st.give(0)
-			return
-		}
+	if i := slices.Index(c.waiting, st); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+		st.give(0)
 	}
 }
 
