@@ -86,7 +86,9 @@ func (r *rooms) release(from room) {
 
 // countDown takes one off a count that is in the map unless it is zero.
 func countDown[K comparable](counts map[K]int, of K) {
-	if counts[of]--; counts[of] == 0 {
+	if n := counts[of]; n > 1 {
+		counts[of] = n - 1
+	} else {
 		delete(counts, of)
 	}
 }

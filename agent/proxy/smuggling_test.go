@@ -45,6 +45,7 @@ var refused = map[string]string{
 	"a folded trailer":               chunked + "0\r\nX: y\r\n z\r\n\r\n",
 	"a trailer with a bare LF":       chunked + "0\r\nX: y\n\r\n",
 	"a chunk size in words":          chunked + "five\r\nhello\r\n0\r\n\r\n",
+	"a chunk size of 16 digits":      chunked + "0000000000000005\r\nhello\r\n0\r\n\r\n",
 	"a chunk size with underscores":  chunked + "0_5\r\nhello\r\n0\r\n\r\n",
 	"two lengths":                    "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 0\r\nContent-Length: 90\r\n\r\n",
 	"a list of lengths":              "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 0, 90\r\n\r\n",
