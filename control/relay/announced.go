@@ -164,9 +164,9 @@ func readV2(r io.Reader) (source, destination netip.AddrPort, err error) {
 	case len(rest) < 2*size+4:
 		return source, destination, fmt.Errorf("%w: it is too short for its addresses", errAnnouncement)
 	}
-	end := func(at, port int) netip.AddrPort {
+	endpoint := func(at, port int) netip.AddrPort {
 		addr, _ := netip.AddrFromSlice(rest[at : at+size]) // of 4 or 16 bytes
 		return netip.AddrPortFrom(addr.Unmap(), binary.BigEndian.Uint16(rest[port:]))
 	}
-	return end(0, 2*size), end(size, 2*size+2), nil
+	return endpoint(0, 2*size), endpoint(size, 2*size+2), nil
 }

@@ -45,7 +45,7 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 	switch protocol := secure.ConnectionState().NegotiatedProtocol; {
 	case protocol == controlapi.TunnelALPN, slices.Contains(controlapi.TunnelsBefore, protocol):
 		prefixed.uncount() // tunnels have a limit of their own
-		r.control(life, secure, decided)
+		r.serveControl(life, secure, decided)
 	case protocol == tunnelwire.DataALPN:
 		prefixed.uncount() // bounded by the tickets
 		r.parkSecure(secure, decided)

@@ -48,17 +48,17 @@ func (r *helloReader) read(raw []byte) (hello clientHello, done bool, err error)
 			return hello, false, err
 		}
 		size := int(raw[r.next+3])<<8 | int(raw[r.next+4])
-		end := r.next + recordHeader + size
-		if len(raw) < end {
+		after := r.next + recordHeader + size
+		if len(raw) < after {
 			return hello, false, nil
 		}
-		body := raw[r.next+recordHeader : end : end]
+		body := raw[r.next+recordHeader : after : after]
 		if r.records == 0 {
 			r.message = body
 		} else {
 			r.message = append(r.message, body...) // copies: body's capacity ends with it
 		}
-		r.records, r.next = r.records+1, end
+		r.records, r.next = r.records+1, after
 		if len(r.message) < 4 {
 			continue
 		}
@@ -93,11 +93,11 @@ func checkRecord(b []byte) error {
 // parseHello reads the body of a ClientHello (RFC 8446, 4.1.2).
 func parseHello(body []byte) (clientHello, error) {
 	var (
-		hello                          clientHello
-		session, suites, methods, exts cryptobyte.String
-		s                              = cryptobyte.String(body)
+		hello                            clientHello
+		sessionID, suites, methods, exts cryptobyte.String
+		s                                = cryptobyte.String(body)
 	)
-	if !s.Skip(2+32) || !s.ReadUint8LengthPrefixed(&session) || len(session) > 32 ||
+	if !s.Skip(2+32) || !s.ReadUint8LengthPrefixed(&sessionID) || len(sessionID) > 32 ||
 		!s.ReadUint16LengthPrefixed(&suites) || !s.ReadUint8LengthPrefixed(&methods) {
 		return hello, errHello
 	}

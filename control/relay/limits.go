@@ -140,6 +140,10 @@ type bySource struct {
 	sources map[netip.Prefix]int // nil before the first: most computers have no visitor
 }
 
+// fewestPerSecond is what a source is given in any case, at full rate: a dozen
+// computers behind one address are back within a minute of a restart.
+const fewestPerSecond = 5
+
 // fewestPerSource is more than a browser opens at once.
 const fewestPerSource = 32
 

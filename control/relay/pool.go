@@ -42,7 +42,7 @@ type dataConn struct {
 // goroutine of its own; this is looked up when it is taken.
 func (c *dataConn) alive() bool {
 	tcp := tcpUnder(c.stream)
-	return tcp == nil || quiet(tcp)
+	return tcp == nil || nothingCame(tcp)
 }
 
 // tcpUnder is the connection below TLS that ends here, if there is any, or nil where it is

@@ -121,9 +121,9 @@ func (p *preface) parse(tls *helloReader) (done bool, err error) {
 		return done, err
 	case b[0] == tunnelwire.Magic[0]:
 		p.kind = prefaceData
-		var more int
-		p.ticket, more, err = tunnelwire.ParsePreamble(b)
-		return err == nil && more == 0, err
+		var lacking int
+		p.ticket, lacking, err = tunnelwire.ParsePreamble(b)
+		return err == nil && lacking == 0, err
 	case 'A' <= b[0] && b[0] <= 'Z':
 		p.kind = prefacePlainHTTP
 		return looksLikeHTTP(b)

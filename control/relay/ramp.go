@@ -35,10 +35,6 @@ const rampSources = 16 << 10
 // second even at the start of the ramp.
 const fullAgain = 10 * time.Second
 
-// fewestPerSecond is what a source is given in any case, at full rate: a dozen
-// computers behind one address are back within a minute of a restart.
-const fewestPerSecond = 5
-
 func newRamp(perSecond, perSource int, rampUp time.Duration, now func() time.Time) *ramp {
 	return &ramp{
 		full: float64(perSecond), perSource: float64(min(perSource, perSecond)), rampUp: rampUp,

@@ -277,12 +277,12 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	// Other nodes send their visitors, and read where tunnels are, until the
 	// last one here has been served.
-	telling, stopTelling := context.WithCancel(life)
-	defer stopTelling()
+	peering, stopPeering := context.WithCancel(life)
+	defer stopPeering()
 	var others sync.WaitGroup
 	if p := r.cfg.Peers; p != nil {
 		others.Go(func() { failed <- r.accept(life, p.Listener, r.welcomePeer) })
-		others.Go(func() { r.peers.Run(telling) })
+		others.Go(func() { r.peers.Run(peering) })
 	}
 	var httpDone sync.WaitGroup
 	httpDone.Go(func() { _ = r.http.Serve(r.toHTTP) })
@@ -302,7 +302,7 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 		r.peers.Drain()
 	}
 	r.drain()
-	stopTelling()
+	stopPeering()
 	if r.cfg.Peers != nil {
 		_ = r.cfg.Peers.Listener.Close()
 	}

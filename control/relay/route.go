@@ -123,13 +123,13 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	}
 	c.sessions = slices.DeleteFunc(c.sessions, func(old *session) bool { return slices.Contains(replaced, old) })
 	c.sessions = slices.Insert(c.sessions, 0, s)
-	t.count(1, s)
-	t.count(-1, replaced...)
+	t.countSessions(1, s)
+	t.countSessions(-1, replaced...)
 	return append(replaced, left...), nil
 }
 
-// count adds sessions to those there are, or takes them off. mu is held.
-func (t *routes) count(sign int, sessions ...*session) {
+// countSessions adds sessions to those there are, or takes them off. mu is held.
+func (t *routes) countSessions(sign int, sessions ...*session) {
 	for _, s := range sessions {
 		t.tunnels += sign
 		switch {
@@ -153,7 +153,7 @@ func (t *routes) drop(s *session) {
 	if c := t.byID[s.computer.ID]; c != nil {
 		if i := slices.Index(c.sessions, s); i >= 0 {
 			c.sessions = slices.Delete(c.sessions, i, i+1)
-			t.count(-1, s)
+			t.countSessions(-1, s)
 		}
 		t.forget(c)
 	}
@@ -285,8 +285,8 @@ func (t *routes) unjoin(c *computer, f *flow) {
 	c.unflow(f)
 }
 
-// part ends what join began, and the visitor's stay.
-func (t *routes) part(c *computer, f *flow, source netip.Prefix) {
+// partWith ends what join began, and the visitor's stay.
+func (t *routes) partWith(c *computer, f *flow, source netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.unflow(f)
@@ -310,7 +310,7 @@ func (t *routes) kick(id, credential string) (kicked []*session) {
 		}
 		return s.kicked
 	})
-	t.count(-1, kicked...)
+	t.countSessions(-1, kicked...)
 	t.forget(c)
 	return kicked
 }

@@ -65,14 +65,14 @@ type session struct {
 	ticking  bool                // clock is set for the next tick
 	ticked   bool                // a tick is due, which write makes
 	ticks    int
-	resting  bool      // see rest
+	resting  bool      // see restsUntil
 	visited  time.Time // when a visitor last came
 	sync     syncing
 }
 
-// control admits an agent, and begins to serve its control connection. Until its
+// serveControl admits an agent, and begins to serve its control connection. Until its
 // credential is known to be good, it stays counted among the undecided.
-func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
+func (r *Relay) serveControl(life context.Context, conn *tls.Conn, decided func()) {
 	s, err := r.admit(life, conn)
 	decided()
 	if err != nil {
@@ -80,11 +80,11 @@ func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 		r.tellRefused(conn, err)
 		return
 	}
-	s.log().Info("tunnel connected", "from", conn.RemoteAddr().String())
+	s.logger().Info("tunnel connected", "from", conn.RemoteAddr().String())
 	if life.Err() != nil { // admitted when the relay had ended the others
 		s.end()
 	}
-	s.next()
+	s.readNext()
 	s.write()
 }
 
@@ -204,14 +204,14 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host st
 	return s
 }
 
-// log names the computer. It is made for each line: a computer that sleeps has none to say.
-func (s *session) log() *slog.Logger {
+// logger names the computer. It is made for each line: a computer that sleeps has none to say.
+func (s *session) logger() *slog.Logger {
 	return s.relay.log.With("computer", s.computer.ID, "host", s.host)
 }
 
-// next leaves the agent's next frame to a new goroutine: handling one takes several times
+// readNext leaves the agent's next frame to a new goroutine: handling one takes several times
 // the stack that waiting does, and a stack shrinks slowly.
-func (s *session) next() {
+func (s *session) readNext() {
 	first, err := ahead(s.conn)
 	s.relay.wg.Go(func() { s.read(first, err) })
 }
@@ -248,7 +248,7 @@ func (s *session) read(first []byte, err error) {
 	}
 	if err != nil {
 		s.end()
-		s.log().Info("tunnel ended", "err", err)
+		s.logger().Info("tunnel ended", "err", err)
 	}
 }
 
@@ -263,7 +263,7 @@ func (s *session) readFrame(from *heard) error {
 	if err != nil {
 		return err
 	}
-	s.next()
+	s.readNext()
 	if write {
 		s.write()
 	}
@@ -285,7 +285,7 @@ func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 		}
 		return s.claim(), nil
 	case tunnelwire.Failed:
-		s.failed(f.Tickets)
+		s.takeBack(f.Tickets)
 	case tunnelwire.Known:
 		s.relay.routes.learn(s, f.Addresses, s.relay.now())
 	case tunnelwire.Aborted:
@@ -321,11 +321,11 @@ func (h *heard) Read(b []byte) (int, error) {
 	return h.conn.Read(b)
 }
 
-// failed takes back tickets the agent could not use: its network is down, or it holds as
+// takeBack takes back tickets the agent could not use: its network is down, or it holds as
 // many as it may. So that it is not asked in a tight loop it gets one more for each
 // visitor who comes through, and the rest at the next tick; and a pool is no deeper than
 // what the agent holds.
-func (s *session) failed(tickets []tunnelwire.Ticket) {
+func (s *session) takeBack(tickets []tunnelwire.Ticket) {
 	var ids []ticketID
 	s.mu.Lock()
 	for _, t := range tickets {

@@ -58,7 +58,7 @@ func TestHowLongAnAgentMayBeSilent(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				r.control(context.Background(), server, func() {})
+				r.serveControl(context.Background(), server, func() {})
 				r.wg.Wait()
 			}()
 			a := connectAgentOver(t, here, "", "maya")

@@ -40,9 +40,9 @@ func fileNumber(conn net.Conn) (n int) {
 	return n
 }
 
-// quiet reports whether conn is open with nothing to be read: what a parked
+// nothingCame reports whether conn is open with nothing to be read: what a parked
 // data connection must be. It does not block and takes no bytes.
-func quiet(conn *net.TCPConn) bool {
+func nothingCame(conn *net.TCPConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return false

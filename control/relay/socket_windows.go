@@ -22,9 +22,9 @@ func outOfFiles(err error) bool { return errors.Is(err, windows.WSAEMFILE) }
 // fileNumber is 0: handles are no numbers that count.
 func fileNumber(net.Conn) int { return 0 }
 
-// quiet reports whether conn is open with nothing to be read: what a parked
+// nothingCame reports whether conn is open with nothing to be read: what a parked
 // data connection must be.
-func quiet(conn *net.TCPConn) bool {
+func nothingCame(conn *net.TCPConn) bool {
 	if conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false
 	}

@@ -154,7 +154,7 @@ type splicer struct {
 	n        int   // moved by the last call
 	err      error // of it
 	// What is done with a connection, bound once so that moving allocates nothing.
-	wait, drain func(fd uintptr) bool
+	wait, empty func(fd uintptr) bool
 	try         func(fd uintptr)
 }
 
@@ -178,7 +178,7 @@ func newSplicer(dst, src *net.TCPConn, pipes *pipePool) (*splicer, bool) {
 		s.try(fd)
 		return s.err != syscall.EAGAIN
 	}
-	s.drain = func(fd uintptr) bool {
+	s.empty = func(fd uintptr) bool {
 		for s.inPipe > 0 {
 			if s.n, s.err = move(s.pipe.r, int(fd), s.inPipe); s.err != nil {
 				return s.err != syscall.EAGAIN
@@ -307,7 +307,7 @@ func (s *splicer) more() error {
 
 // pump empties the pipe.
 func (s *splicer) pump() error {
-	if err := s.dst.Write(s.drain); err != nil {
+	if err := s.dst.Write(s.empty); err != nil {
 		return err
 	}
 	return os.NewSyscallError("splice", s.err)

@@ -29,8 +29,8 @@ type telling struct {
 	last tunnelwire.Frame
 }
 
-// part takes the next frame, nil where there is none. The session's mu is held.
-func (y *syncing) part() (f *tunnelwire.Frame, more bool) {
+// nextFrame takes the next frame, nil where there is none. The session's mu is held.
+func (y *syncing) nextFrame() (f *tunnelwire.Frame, more bool) {
 	if y.telling == nil {
 		y.telling, y.next = y.next, nil
 	}
@@ -81,7 +81,7 @@ func (s *session) following() {
 		case ask != nil && !s.over:
 			s.sync.ask = nil
 			s.mu.Unlock()
-			stop = s.relay.cfg.Sync(s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *ask, s.tell, s.syncOver)
+			stop = s.relay.cfg.Sync(s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *ask, s.tellSnapshot, s.syncOver)
 			s.mu.Lock()
 			s.sync.stop = stop
 			s.mu.Unlock()
@@ -100,20 +100,20 @@ func (s *session) syncOver(err error) {
 	if refused {
 		level = slog.LevelDebug
 	}
-	s.log().Log(context.Background(), level, "the sync of a tunnel ended", "err", err)
-	s.say(&telling{last: ended(err)}, false)
+	s.logger().Log(context.Background(), level, "the sync of a tunnel ended", "err", err)
+	s.say(&telling{last: lastWord(err)}, false)
 	if refused && refusal.Code == controlapi.CodeUnauthorized {
-		s.dismiss(err)
+		s.endCredential(err)
 	}
 }
 
-// dismiss ends what the session's credential has here, which is not good any more: the
+// endCredential ends what the session's credential has here, which is not good any more: the
 // control plane may not have heard who ended it. What a newer credential of the same
 // computer has stays.
-func (s *session) dismiss(err error) {
+func (s *session) endCredential(err error) {
 	for _, kicked := range s.relay.routes.kick(s.computer.ID, s.credential) {
 		if kicked == s {
-			kicked.end(ended(err), credentialEnded)
+			kicked.end(lastWord(err), credentialEnded)
 			continue
 		}
 		kicked.end(credentialEnded)
@@ -121,8 +121,8 @@ func (s *session) dismiss(err error) {
 	s.relay.routes.abort(s.computer.ID, s.credential)
 }
 
-// tell is given to Config.Sync.
-func (s *session) tell(snapshot []byte) error {
+// tellSnapshot is given to Config.Sync.
+func (s *session) tellSnapshot(snapshot []byte) error {
 	if len(snapshot) > tunnelwire.MaxSnapshot {
 		return errSnapshot
 	}
@@ -140,8 +140,8 @@ func (s *session) say(t *telling, inStep bool) {
 	s.nudge()
 }
 
-// ended tells the agent why its sync ended.
-func ended(err error) tunnelwire.Frame {
+// lastWord tells the agent why its sync ended.
+func lastWord(err error) tunnelwire.Frame {
 	f := tunnelwire.Frame{Type: tunnelwire.Synced, Code: controlapi.CodeUnavailable, Message: "The server cannot answer just now."}
 	if refusal, ok := errors.AsType[*controlapi.Error](err); ok {
 		f.Code, f.Message = refusal.Code, refusal.Message

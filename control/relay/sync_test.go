@@ -209,7 +209,7 @@ func TestSessionsEndWhileTheyAreTold(t *testing.T) {
 func TestTicketsComeBetweenParts(t *testing.T) {
 	t.Parallel()
 	s := &session{relay: newRelay(t, nil), writing: true, pending: make(map[ticketID]issued)}
-	programs.Must(t, s.tell(bytes.Repeat([]byte("x"), 3*tunnelwire.MaxPart)))
+	programs.Must(t, s.tellSnapshot(bytes.Repeat([]byte("x"), 3*tunnelwire.MaxPart)))
 	for i := range 3 {
 		p := &s.pools[plainPool]
 		p.waiting = append(p.waiting, make(waiter, 1))
@@ -222,7 +222,7 @@ func TestTicketsComeBetweenParts(t *testing.T) {
 	if frames := s.compose(false); len(frames) > 0 {
 		t.Errorf("more than there is: %+v", frames)
 	}
-	if err := s.tell(make([]byte, tunnelwire.MaxSnapshot+1)); !errors.Is(err, errSnapshot) {
+	if err := s.tellSnapshot(make([]byte, tunnelwire.MaxSnapshot+1)); !errors.Is(err, errSnapshot) {
 		t.Errorf("too large a snapshot: %v", err)
 	}
 }

@@ -142,7 +142,7 @@ func (r *Relay) start(f *flow, c *computer, source netip.Prefix) {
 		r.counters.bytesUp.Add(uint64(up))
 		r.counters.bytesDown.Add(uint64(down))
 		r.visitors.release(source)
-		r.routes.part(c, f, source)
+		r.routes.partWith(c, f, source)
 		r.wg.Done()
 	}
 	f.start()

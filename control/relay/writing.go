@@ -71,7 +71,7 @@ func (s *session) pause() bool {
 		return false
 	}
 	s.writing = false
-	rests, until := s.rest()
+	rests, until := s.restsUntil()
 	if !rests && s.ticking {
 		return true
 	}
@@ -174,7 +174,7 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		}
 	}
 	// One part each time: what visitors need comes in between.
-	if part, more := s.sync.part(); part != nil {
+	if part, more := s.sync.nextFrame(); part != nil {
 		frames = append(frames, *part)
 		if more {
 			s.nudge()
@@ -183,10 +183,10 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 	return frames
 }
 
-// rest says that nothing changes until a visitor comes or the agent speaks: then no
+// restsUntil says that nothing changes until a visitor comes or the agent speaks: then no
 // clock is needed, and an idle computer sleeps. Whoever ends the rest nudges. What a
 // computer parks is looked at once more after until, if that is not 0. mu is held.
-func (s *session) rest() (rests bool, until time.Duration) {
+func (s *session) restsUntil() (rests bool, until time.Duration) {
 	s.resting = len(s.pending) == 0
 	for i := range s.pools {
 		p := &s.pools[i]
