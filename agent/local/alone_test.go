@@ -20,12 +20,8 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 	h := startHouse(t)
 	ctx := t.Context()
 	address := h.publish(t)
-	if _, err := h.owner.ChangeSettings(ctx, map[string]any{"askAgain": true}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.owner.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(h.owner.ChangeSettings(ctx, map[string]any{"askAgain": true}))
+	programs.MustDo(t)(h.owner.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))
 	bob := h.browser(t)
 	link, err := h.mails.Link(ctx, bobEmail)
 	programs.Must(t, err)

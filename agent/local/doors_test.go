@@ -50,9 +50,7 @@ func TestTheDarkTellsNothing(t *testing.T) {
 func TestPausedPage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	if _, err := s.house.owner.Pause(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(s.house.owner.Pause(t.Context(), "notes"))
 	page, err := s.bob.Open(t.Context(), "https://"+s.browser.host+"/")
 	if err != nil || page.Status != http.StatusServiceUnavailable || !strings.Contains(page.Body, "Notes is paused") {
 		t.Errorf("Bob sees %+v, %v", page, err)

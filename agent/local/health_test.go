@@ -163,9 +163,7 @@ func TestHealthTellsWhatVisitorsMeet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := httptest.NewServer(c.app)
 			t.Cleanup(app.Close)
-			if _, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: name, LocalPort: portOf(t, app.Listener.Addr().String())}); err != nil {
-				t.Fatal(err)
-			}
+			programs.MustDo(t)(h.open.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: name, LocalPort: portOf(t, app.Listener.Addr().String())}))
 			does, err := h.owner.Approve(t.Context(), name)
 			programs.Must(t, err)
 			if !strings.Contains(does.HealthDetail, c.before) || (c.before != "") != (does.HealthNote || does.Ails()) {

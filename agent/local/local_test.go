@@ -114,9 +114,7 @@ func (h *house) known(t *testing.T) (names []string) {
 func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.Person {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := h.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(h.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}))
 	link, err := h.mails.Link(ctx, email)
 	programs.Must(t, err)
 	_, token, _ := strings.Cut(link, "token=")
@@ -239,12 +237,8 @@ func TestOddNames(t *testing.T) {
 	h := startHouse(t)
 	ctx := t.Context()
 	for _, name := range []string{"-", "-a", "a-", "---", strings.Repeat("z", 63)} {
-		if _, err := h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: "App " + name, LocalPort: h.port}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.owner.Approve(ctx, name); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: "App " + name, LocalPort: h.port}))
+		programs.MustDo(t)(h.owner.Approve(ctx, name))
 		link, err := h.owner.Open(ctx, name)
 		programs.Must(t, err)
 		if page, err := h.browser(t).Open(ctx, link.URL); err != nil || page.Status != http.StatusOK {

@@ -28,9 +28,7 @@ func TestSpec(t *testing.T) {
 	h := startHouse(t)
 	ctx := t.Context()
 	notes := h.publish(t)
-	if _, err := h.open.Publish(ctx, agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(h.open.Publish(ctx, agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port}))
 	wiki, err := h.owner.Approve(ctx, "wiki")
 	programs.Must(t, err)
 	program := h.program(t)
@@ -107,9 +105,7 @@ func TestSpec(t *testing.T) {
 			t.Errorf("an app that was not granted: HTTP %d", got)
 		}
 		// An app published later does not widen what he may open.
-		if _, err := h.open.Publish(ctx, agentapi.PublishRequest{Name: "todo", Label: "Todo", LocalPort: h.port}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(h.open.Publish(ctx, agentapi.PublishRequest{Name: "todo", Label: "Todo", LocalPort: h.port}))
 		todo, err := h.owner.Approve(ctx, "todo")
 		programs.Must(t, err)
 		if got := status(todo.URL); got != http.StatusForbidden {

@@ -67,16 +67,12 @@ func (s *scene) populate(t *testing.T) {
 	ctx := t.Context()
 	for name, label := range map[string]string{"notes": "Notes", "photos": "Photos"} {
 		s.publishHeld(t, name, label)
-		if _, err := s.house.owner.Approve(ctx, name); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(s.house.owner.Approve(ctx, name))
 	}
 	s.await(t, func() bool { return len(s.known(t)) == 2 })
 	bob := s.joined(t, bobEmail, "Notes")
 	s.bobID, s.notesID = bob.AccountID, bob.Apps[0]
-	if _, err := s.house.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: s.bobID, App: "Photos", Granted: true}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(s.house.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: s.bobID, App: "Photos", Granted: true}))
 
 	s.bob = s.house.browser(t)
 	s.browser = s.signedIn(t, s.bob, "notes", bobEmail)

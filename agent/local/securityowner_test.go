@@ -65,9 +65,7 @@ func nameTakeover(t *testing.T, s *street) {
 		return slices.ContainsFunc(memberships[0].Apps, func(a control.InvitedApp) bool { return strings.HasPrefix(a.Host, "diary.") })
 	}
 	publish("Diary", s.app.port)
-	if _, err := s.owner.Approve(ctx, "diary"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(s.owner.Approve(ctx, "diary"))
 	_, err := s.house.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: s.bobID, App: "Diary", Granted: true})
 	if err != nil || !bobMay() {
 		t.Fatalf("giving bob the app: %v", err)
@@ -98,9 +96,7 @@ func nameTakeover(t *testing.T, s *street) {
 func luredStranger(t *testing.T, s *street) {
 	const email = "carol@example.com"
 	ctx := t.Context()
-	if _, err := s.controlPlane.Service.Computers.Ensure(ctx, email, "carol"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(s.controlPlane.Service.Computers.Ensure(ctx, email, "carol"))
 	page, err := s.browser(t).SignIn(ctx, s.address, email, s.mails)
 	programs.Must(t, err)
 	if page.Status != http.StatusForbidden || !strings.HasPrefix(page.URL.String(), s.agent.Account().AuthURL+"/") || strings.Contains(page.Body, "code=") {
@@ -119,12 +115,8 @@ func luredStranger(t *testing.T, s *street) {
 func scriptInNames(t *testing.T, s *street) {
 	const label = `"><script>alert(1)</script><img src=x onerror=alert(2)>`
 	ctx := t.Context()
-	if _, err := s.open.Publish(ctx, agentapi.PublishRequest{Name: "markup", Label: label, LocalPort: s.app.port}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.owner.Approve(ctx, "markup"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(s.open.Publish(ctx, agentapi.PublishRequest{Name: "markup", Label: label, LocalPort: s.app.port}))
+	programs.MustDo(t)(s.owner.Approve(ctx, "markup"))
 	account := s.agent.Account()
 	page, err := s.browser(t).SignIn(ctx, account.URL, account.Email, s.mails)
 	if err != nil || page.Status != http.StatusOK {

@@ -81,9 +81,7 @@ func TestSpecVisits(t *testing.T) {
 
 	published := func(t *testing.T, name, label string) string {
 		t.Helper()
-		if _, err := s.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: label, LocalPort: s.app.port}); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(s.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: label, LocalPort: s.app.port}))
 		pub, err := s.house.owner.Approve(ctx, name)
 		programs.Must(t, err)
 		return pub.URL

@@ -3,13 +3,11 @@ package tunnel_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/relay"
 	"porchlight/test/programs"
@@ -35,17 +33,7 @@ func TestDrainWithNowhereToGo(t *testing.T) {
 	t.Parallel()
 	other := programs.FreeAddress(t)
 	w := start(t, options{relay: func(c *relay.Config) { c.Grace = wait }})
-	cfg := tunnel.Config{
-		Open: never, Opened: nothing,
-		Relays: listOf(w.addr, other), Credential: func() string { return credential },
-		RootCAs: testAuthority().Pool(), Log: slog.New(slog.NewTextHandler(w.log, nil)),
-	}
-	w.stopTunnel()
-	var err error
-	if w.tunnel, err = tunnel.New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	w.run(options{})
+	w.anew(toRelays(w.addr, other), 0)
 	w.connected(true)
 	conn := w.mustVisit("maya.localhost")
 	stopped := make(chan struct{})
@@ -71,26 +59,19 @@ func TestDrainBesideASilentRelay(t *testing.T) {
 	var silent atomic.Bool
 	w := start(t, options{relay: func(c *relay.Config) { c.Grace = wait }})
 	other, at, _ := startRelay(t, "127.0.0.1:0", nil, named("other"))
-	w.stopTunnel()
-	var err error
-	w.tunnel, err = tunnel.New(tunnel.Config{
-		Open: never, Opened: nothing,
-		Relays: listOf(w.addr, at), Credential: func() string { return credential },
-		RootCAs: testAuthority().Pool(), Log: slog.New(slog.NewTextHandler(w.log, nil)),
-		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			if err != nil || addr != at {
-				return conn, err
-			}
-			if silent.Load() {
-				_ = conn.Close()
-				return nil, errors.New("nothing comes from there")
-			}
-			return programs.HalfOpen{Conn: conn, Silent: &silent}, nil
-		},
-	})
-	programs.Must(t, err)
-	w.run(options{})
+	cfg := toRelays(w.addr, at)
+	cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil || addr != at {
+			return conn, err
+		}
+		if silent.Load() {
+			_ = conn.Close()
+			return nil, errors.New("nothing comes from there")
+		}
+		return programs.HalfOpen{Conn: conn, Silent: &silent}, nil
+	}
+	w.anew(cfg, 0)
 	programs.Eventually(t, "the agent is at both", func() bool { return w.relay.Stats().Sessions == 1 && other.Stats().Sessions == 1 })
 	conn := w.mustVisit("maya.localhost") // for as long as it goes on, the relay does
 	silent.Store(true)

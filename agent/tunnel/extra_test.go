@@ -75,10 +75,8 @@ func startCluster(t *testing.T, listed int, o options) *cluster {
 	for _, r := range c.relays {
 		programs.Eventually(t, "the relays know each other", func() bool { return len(r.RelaysFor("computer-1")) == 4 })
 	}
-	cfg := tunnel.Config{
-		Open: never, Opened: nothing, Relays: listOf(c.at[:listed]...), Credential: func() string { return credential },
-		RootCAs: testAuthority().Pool(), Log: log, Now: c.clock.Now, Dial: new(net.Dialer).DialContext,
-	}
+	cfg := toRelays(c.at[:listed]...)
+	cfg.Log, cfg.Now, cfg.Dial = log, c.clock.Now, new(net.Dialer).DialContext
 	if o.tunnel != nil {
 		o.tunnel(&cfg)
 	}
@@ -89,9 +87,8 @@ func startCluster(t *testing.T, listed int, o options) *cluster {
 		c.mu.Unlock()
 		return dial(ctx, network, address)
 	}
-	if c.tunnel, err = tunnel.New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	c.tunnel, err = tunnel.New(cfg)
+	programs.Must(t, err)
 	tunnel.GoHomeAfter(c.tunnel, time.Hour)
 	c.stopTunnel = c.run(o)
 	c.has(0, 1)

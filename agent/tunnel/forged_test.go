@@ -37,19 +37,12 @@ func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay,
 		Certificates: issued(authHost),
 		NextProtos:   []string{controlapi.TunnelALPN},
 	}}
-	cfg := tunnel.Config{
-		Open: never, Opened: nothing,
-		Relays: func() []controlapi.Relay {
-			return []controlapi.Relay{{Address: l.Addr().String(), ServerName: authHost}}
-		},
-		Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
-	}
+	cfg := toRelays(l.Addr().String())
 	for _, c := range change {
 		c(&cfg)
 	}
-	if tn, err = tunnel.New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	tn, err = tunnel.New(cfg)
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = tn.Run(ctx) })
@@ -157,13 +150,7 @@ func TestRelayMustProveItself(t *testing.T) {
 	})
 	programs.Must(t, err)
 	defer l.Close()
-	tn, _ := tunnel.New(tunnel.Config{
-		Open: never, Opened: nothing,
-		Relays: func() []controlapi.Relay {
-			return []controlapi.Relay{{Address: l.Addr().String(), ServerName: authHost}}
-		},
-		Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
-	})
+	tn, _ := tunnel.New(toRelays(l.Addr().String()))
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = tn.Run(ctx) })

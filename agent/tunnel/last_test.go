@@ -3,13 +3,11 @@ package tunnel_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/relay"
 	"porchlight/test/programs"
@@ -22,20 +20,14 @@ func TestLastRelay(t *testing.T) {
 	t.Parallel()
 	p := newPlane("1")
 	w := start(t, options{relay: func(c *relay.Config) { p.config(c); c.Node = "auth" }})
-	w.stopTunnel()
 	first, firstAddr, stopFirst := startRelay(t, "127.0.0.1:0", nil, named("first"))
 	second, secondAddr, stopSecond := startRelay(t, "127.0.0.1:0", nil, named("second"))
 	var list atomic.Pointer[[]controlapi.Relay]
 	list.Store(&[]controlapi.Relay{})
-	var err error
-	w.tunnel, err = tunnel.New(tunnel.Config{
-		Open: never, Opened: nothing, RootCAs: testAuthority().Pool(), Credential: func() string { return credential },
-		Relays: func() []controlapi.Relay { return *list.Load() },
-		Last:   controlapi.Relay{Address: w.addr, ServerName: authHost},
-	})
-	programs.Must(t, err)
-	tunnel.GoHomeAfter(w.tunnel, 20*time.Millisecond)
-	w.run(options{})
+	cfg := toRelays()
+	cfg.Relays = func() []controlapi.Relay { return *list.Load() }
+	cfg.Last = controlapi.Relay{Address: w.addr, ServerName: authHost}
+	w.anew(cfg, 20*time.Millisecond)
 	if got := w.next(""); got.Version != "1" {
 		t.Fatalf("%+v", got)
 	}
@@ -113,14 +105,7 @@ func TestSpareRelayCarriesTheSync(t *testing.T) {
 		relays[name], addresses = r, append(addresses, addr)
 	}
 	w := start(t, options{})
-	w.stopTunnel()
-	var err error
-	w.tunnel, err = tunnel.New(tunnel.Config{
-		Open: never, Opened: nothing, RootCAs: testAuthority().Pool(), Credential: func() string { return credential }, Relays: listOf(addresses...),
-	})
-	programs.Must(t, err)
-	tunnel.GoHomeAfter(w.tunnel, 20*time.Millisecond)
-	w.run(options{})
+	w.anew(toRelays(addresses...), 20*time.Millisecond)
 	w.next("")
 	programs.Eventually(t, "both are connected", func() bool {
 		return relays["first"].Stats().Sessions == 1 && relays["second"].Stats().Sessions == 1
@@ -143,19 +128,13 @@ func TestLastRelayIsAListedOne(t *testing.T) {
 	for _, node := range []string{"node-1", ""} {
 		p := newPlane("1")
 		w := start(t, options{relay: func(c *relay.Config) { p.config(c); c.Node = node }})
-		w.stopTunnel()
 		_, own := startMiddlebox(t, w.addr, "")
 		var list atomic.Pointer[[]controlapi.Relay]
 		list.Store(&[]controlapi.Relay{})
-		var err error
-		w.tunnel, err = tunnel.New(tunnel.Config{
-			Open: never, Opened: nothing, RootCAs: testAuthority().Pool(), Credential: func() string { return credential },
-			Relays: func() []controlapi.Relay { return *list.Load() },
-			Last:   controlapi.Relay{Address: w.addr, ServerName: authHost},
-			Log:    slog.New(slog.NewTextHandler(w.log, nil)),
-		})
-		programs.Must(t, err)
-		w.run(options{})
+		cfg := toRelays()
+		cfg.Relays = func() []controlapi.Relay { return *list.Load() }
+		cfg.Last = controlapi.Relay{Address: w.addr, ServerName: authHost}
+		w.anew(cfg, 0)
 		w.next("")
 		relays := listOf(own)()
 		list.Store(&relays)

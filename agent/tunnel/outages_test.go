@@ -164,11 +164,7 @@ func TestSecondConnectionTakesOver(t *testing.T) {
 	w.connected(true)
 	log := w.log
 	other := &world{t: t, relay: w.relay, addr: w.addr, log: log}
-	other.tunnel, _ = tunnel.New(tunnel.Config{
-		Open: never, Opened: nothing,
-		Relays:     func() []controlapi.Relay { return []controlapi.Relay{{Address: w.addr, ServerName: authHost}} },
-		Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
-	})
+	other.tunnel, _ = tunnel.New(toRelays(w.addr))
 	other.run(options{app: func(conn *tls.Conn) { _, _ = io.WriteString(conn, "the newer"); _ = conn.CloseWrite() }})
 	other.connected(true)
 	programs.Eventually(t, "both are there", func() bool { return w.relay.Stats().Sessions == 2 })
@@ -254,15 +250,7 @@ func TestBackHome(t *testing.T) {
 	home := programs.FreeAddress(t)
 	w := start(t, options{relay: named("second")})
 	spare, spareAddr, _ := startRelay(t, "127.0.0.1:0", nil, named("spare"))
-	w.stopTunnel()
-	var err error
-	w.tunnel, err = tunnel.New(tunnel.Config{
-		Open: never, Opened: nothing,
-		Relays: listOf(home, w.addr, spareAddr), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
-	})
-	programs.Must(t, err)
-	tunnel.GoHomeAfter(w.tunnel, 50*time.Millisecond)
-	w.run(options{})
+	w.anew(toRelays(home, w.addr, spareAddr), 50*time.Millisecond)
 	programs.Eventually(t, "the spare one is used", func() bool { return spare.Stats().Sessions == 1 && w.relay.Stats().Sessions == 1 })
 	first, _, _ := startRelay(t, home, nil, named("first"))
 	programs.Eventually(t, "the computer is where it is wanted", func() bool {
@@ -300,15 +288,7 @@ func TestBackHomeAfterRefusals(t *testing.T) {
 				}
 			})
 			w := start(t, options{})
-			w.stopTunnel()
-			var err error
-			w.tunnel, err = tunnel.New(tunnel.Config{
-				Open: never, Opened: nothing,
-				Relays: listOf(homeAddr, secondAddr, spareAddr), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
-			})
-			programs.Must(t, err)
-			tunnel.GoHomeAfter(w.tunnel, 20*time.Millisecond)
-			w.run(options{})
+			w.anew(toRelays(homeAddr, secondAddr, spareAddr), 20*time.Millisecond)
 			programs.Eventually(t, "the relay that refuses is asked again", func() bool { return asked.Load() >= 3 && spare.Stats().Sessions == 1 })
 			if n := came.Load(); n != 1 {
 				t.Errorf("the spare relay was connected to %d times while the other one refused", n)

@@ -129,22 +129,38 @@ func start(t *testing.T, o options) *world {
 	if o.via != nil {
 		to = o.via(w.addr)
 	}
-	cfg := tunnel.Config{
-		Open: never, Opened: nothing,
-		Relays:     func() []controlapi.Relay { return []controlapi.Relay{{Address: to, ServerName: authHost}} },
-		Credential: func() string { return credential },
-		RootCAs:    testAuthority().Pool(),
-		Log:        log,
-	}
+	cfg := toRelays(to)
+	cfg.Log = log
 	if o.tunnel != nil {
 		o.tunnel(&cfg)
 	}
 	var err error
-	if w.tunnel, err = tunnel.New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	w.tunnel, err = tunnel.New(cfg)
+	programs.Must(t, err)
 	w.stopTunnel = w.run(o)
 	return w
+}
+
+// toRelays is the config of a tunnel of the tests' computer to the relays at addresses.
+func toRelays(addresses ...string) tunnel.Config {
+	return tunnel.Config{
+		Open: never, Opened: nothing, Relays: listOf(addresses...), Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
+	}
+}
+
+// anew runs another tunnel in place of the one there is, which goes home after so long, or as
+// usual.
+func (w *world) anew(cfg tunnel.Config, home time.Duration) {
+	w.t.Helper()
+	w.stopTunnel()
+	cfg.Log = slog.New(slog.NewTextHandler(w.log, nil))
+	var err error
+	w.tunnel, err = tunnel.New(cfg)
+	programs.Must(w.t, err)
+	if home > 0 {
+		tunnel.GoHomeAfter(w.tunnel, home)
+	}
+	w.run(options{})
 }
 
 // never and nothing are of a computer where nothing is ever open.

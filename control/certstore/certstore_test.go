@@ -198,9 +198,8 @@ func TestSealed(t *testing.T) {
 	}
 	both := keyFile(t, old)
 	first := strings.SplitN(readAll(t, both), "\n", 2)[0]
-	if s, err = open(t, store, both, dir, nil); err != nil {
-		t.Fatal(err)
-	}
+	s, err = open(t, store, both, dir, nil)
+	programs.Must(t, err)
 	if s.Exists(ctx, "acme/account.key") || s.Exists(ctx, "acme/third.key") {
 		t.Error("what opens for nobody is still there")
 	}
@@ -239,9 +238,8 @@ func TestFilesAreTakenOver(t *testing.T) {
 		t.Errorf("it holds %v, %v", all, err)
 	}
 	mustStore(t, s, "certificates/ca/h/h.key", "renewed")
-	if s, err = with(before); err != nil {
-		t.Fatal(err)
-	}
+	s, err = with(before)
+	programs.Must(t, err)
 	loads(t, s, "certificates/ca/h/h.key", "renewed")
 }
 

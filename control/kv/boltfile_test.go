@@ -138,21 +138,13 @@ func TestDamagedDeadline(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := openStore(t, path)
-	if err := s.Update(t.Context(), func(tx Tx) error { return tx.Put("person/1", []byte("maya"), 0) }); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return tx.Put("person/1", []byte("maya"), 0) }))
+	programs.Must(t, s.Close())
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	never := append([]byte("person/1"), make([]byte, deadlineLen)...)
 	once := append([]byte("person/1"), 0, 0, 0, 0, 0, 1, 0, 0)
-	if err := os.WriteFile(path, bytes.ReplaceAll(raw, never, once), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(path, bytes.ReplaceAll(raw, never, once), 0o600))
 	if _, err := Open(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), "is damaged or not a Porchlight store (restore a copy,") {
 		t.Errorf("Open: %v", err)
 	}

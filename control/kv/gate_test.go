@@ -298,9 +298,8 @@ func TestGateBeforeADatabaseThatIsAway(t *testing.T) {
 				t.Fatal(l.refused)
 			}
 			var err error
-			if free, err = l.enter(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			free, err = l.enter(t.Context())
+			programs.Must(t, err)
 		}
 		l.wait(t.Context(), "late")
 		time.Sleep(l.patience / 2)

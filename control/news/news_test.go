@@ -60,9 +60,8 @@ func open(t *testing.T, name string, change func(*news.Config)) *node {
 		change(&cfg)
 	}
 	var err error
-	if n.News, err = news.New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	n.News, err = news.New(cfg)
+	programs.Must(t, err)
 	programs.Must(t, n.Listen())
 	n.self = news.Node{Name: name, Run: cfg.Run, Address: n.Address()}
 	ctx, cancel := context.WithCancel(context.Background())

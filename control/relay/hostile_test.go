@@ -126,13 +126,9 @@ func TestSlowRequestsEnd(t *testing.T) {
 	addr, _, _ := serve(t, r, nil)
 
 	form := dialAuth(t, addr, "http/1.1")
-	if _, err := io.WriteString(form, "POST /signin HTTP/1.1\r\nHost: "+testAuthHost+"\r\nContent-Length: 5\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(io.WriteString(form, "POST /signin HTTP/1.1\r\nHost: "+testAuthHost+"\r\nContent-Length: 5\r\n\r\n"))
 	page := dialAuth(t, addr, "h2")
-	if _, err := io.WriteString(page, http2.ClientPreface); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(io.WriteString(page, http2.ClientPreface))
 	var head bytes.Buffer
 	encode := hpack.NewEncoder(&head)
 	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":path", "/"}, {":authority", testAuthHost}} {

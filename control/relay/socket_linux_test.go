@@ -21,9 +21,7 @@ func TestAcceptedConnectionsAreWatched(t *testing.T) {
 	for name, l := range map[string]net.Listener{"own": own, "given": given} {
 		defer l.Close()
 		client := dial(t, l.Addr().String())
-		if _, err := client.Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(client.Write([]byte("x")))
 		conn, err := l.Accept()
 		programs.Must(t, err)
 		defer conn.Close()

@@ -28,9 +28,8 @@ func idleHTTP2(t *testing.T, from, addr string) *tls.Conn {
 	conn := tls.Client(dialFrom(t, from, addr), &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	programs.Must(t, conn.Handshake())
 	_, err := io.WriteString(conn, http2.ClientPreface)
-	if err = errors.Join(err, http2.NewFramer(conn, nil).WriteSettings()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, http2.NewFramer(conn, nil).WriteSettings())
+	programs.Must(t, err)
 	return conn
 }
 

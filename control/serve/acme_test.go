@@ -51,9 +51,8 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 	} {
 		value := []byte(`{"sans":["` + host + `"]}`)
 		if from != "" {
-			if value, err = os.ReadFile(from); err != nil {
-				t.Fatal(err)
-			}
+			value, err = os.ReadFile(from)
+			programs.Must(t, err)
 		}
 		programs.Must(t, n.acme.shared.Copy().Store(t.Context(), key, value))
 	}

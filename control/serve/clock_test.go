@@ -60,9 +60,8 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	send(tunnelwire.Frame{Type: tunnelwire.Ping})
 	pong := tunnelwire.Frame{}
 	for pong.Type != tunnelwire.Pong {
-		if pong, err = tunnelwire.ReadFrame(tunnel); err != nil {
-			t.Fatal(err)
-		}
+		pong, err = tunnelwire.ReadFrame(tunnel)
+		programs.Must(t, err)
 	}
 	theirs("Date of a pong", time.Unix(pong.Date, 0))
 

@@ -60,8 +60,7 @@ func TestGettingChangesNothing(t *testing.T) {
 	r := peopleRig(t)
 	r.member(invited, "app1")
 	started := r.ask()
-	b := r.browser()
-	b.signIn(invited, "")
+	b := r.signedIn(invited)
 	owner := r.browser()
 	owner.signIn("maya@example.com", "")
 	before := r.rows()
@@ -84,8 +83,7 @@ func TestDisconnectAndRemoveOnTheDashboard(t *testing.T) {
 	var ended endings
 	r := newRig(t, ended.hear)
 	r.member(invited, "app1")
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	page := b.get("/account/computer?computer=maya").want(t, http.StatusOK)
 	goldenPage(t, "account-remove", page.body)
 	b.get("/account/computer?computer=olga").want(t, http.StatusNotFound)
@@ -123,8 +121,7 @@ func TestLeaveOnTheDashboard(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	p := r.member(invited, "app1", "app2")
-	b := r.browser()
-	b.signIn(invited, "")
+	b := r.signedIn(invited)
 	b.get(visitPath()).to(t)
 	page := b.get("/account").want(t, http.StatusOK)
 	for _, want := range []string{"Shared by maya@example.com", "Notes", "https://photos.maya.localhost:8443/", "/account/leave?computer=maya"} {
@@ -144,8 +141,7 @@ func TestLeaveOnTheDashboard(t *testing.T) {
 	b.post("/account/leave", "computer", "maya").want(t, http.StatusNotFound)
 	b.get("/account/leave?computer=maya").want(t, http.StatusNotFound)
 
-	owner := r.browser()
-	owner.signIn("maya@example.com", "")
+	owner := r.signedIn("maya@example.com")
 	owner.get("/account/leave?computer=maya").want(t, http.StatusNotFound)
 	owner.post("/account/leave", "computer", "maya").want(t, http.StatusForbidden)
 }
@@ -177,8 +173,7 @@ func TestOpenInvitationsOnTheDashboard(t *testing.T) {
 	if page := b.do(german).want(t, http.StatusOK); !strings.Contains(page.body, "lädt Sie ein") || !strings.Contains(page.body, ">Zur Einladung<") {
 		t.Errorf("in German: %s", page.body)
 	}
-	owner := r.browser()
-	owner.signIn("maya@example.com", "")
+	owner := r.signedIn("maya@example.com")
 	for _, other := range []*browser{carol, owner} {
 		if body := other.get("/account").want(t, http.StatusOK).body; strings.Contains(body, control.PathInvitationName) || strings.Contains(body, invited) {
 			t.Errorf("another account shows it: %s", body)
@@ -191,8 +186,7 @@ func TestOpenInvitationsOnTheDashboard(t *testing.T) {
 	}
 	made := r.inviteAll("dora@example.com")
 	must(r.client().Remove(t.Context(), controlapi.Remove{AccountID: made[0].Person.AccountID}))
-	dora := r.browser()
-	dora.signIn("dora@example.com", "")
+	dora := r.signedIn("dora@example.com")
 	if body := dora.get("/account").want(t, http.StatusOK).body; strings.Contains(body, control.PathInvitationName) || !strings.Contains(body, "Nothing yet") {
 		t.Errorf("when it was taken back: %s", body)
 	}
@@ -209,8 +203,7 @@ func TestSignOutOtherBrowsers(t *testing.T) {
 		who.post("/signin", "email", invited).to(t)
 		who.post("/signin/link", "token", tokenOf(t, r.mails(invited, n+1))).to(t)
 	}
-	stranger := r.browser()
-	stranger.signIn("maya@example.com", "")
+	stranger := r.signedIn("maya@example.com")
 
 	page := b.get("/account").want(t, http.StatusOK)
 	ids := sessionField.FindAllStringSubmatch(page.body, -1)
@@ -273,8 +266,7 @@ func TestHostileForms(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	r.member(invited, "app1")
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	const kind = "application/x-www-form-urlencoded"
 	for _, path := range []string{
 		"/signin", "/signin/code", "/signin/link", "/invitation", "/signout", "/device",
@@ -405,8 +397,7 @@ func TestDeviceDoneNamesOnesOwnOnly(t *testing.T) {
 	r := peopleRig(t)
 	r.member(invited, "app1")
 	for email, names := range map[string]bool{"maya@example.com": true, invited: false} {
-		b := r.browser()
-		b.signIn(email, "")
+		b := r.signedIn(email)
 		page := b.get("/device/done?computer=maya").want(t, http.StatusOK)
 		if strings.Contains(page.body, "maya.localhost") != names {
 			t.Errorf("%s is shown\n%s", email, page.body)

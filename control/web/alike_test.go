@@ -153,8 +153,7 @@ func (r *rig) settled() {
 func TestBudgetsOverHTTP(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	hers := r.browser()
-	hers.signIn("maya@example.com", "")
+	hers := r.signedIn("maya@example.com")
 	hers.post("/signout").to(t)
 	strangers := r.browser()
 	for range 5 {

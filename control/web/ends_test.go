@@ -20,67 +20,63 @@ import (
 // given again, it opens again. Bad ends change nothing.
 func TestSharesEnd(t *testing.T) {
 	t.Parallel()
-	for name, open := range stores {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := open(t)
-			c, ctx := r.client(), t.Context()
-			r.putApps(
-				controlapi.App{ID: "app1", Name: "notes", Label: "Notes", Live: true},
-				controlapi.App{ID: "app2", Name: "wiki", Label: "Wiki", Live: true},
-			)
-			bob := r.member("bob@example.com", "app1", "app2")
-			row := func(s controlapi.Snapshot) controlapi.Person {
-				t.Helper()
-				i := slices.IndexFunc(s.People, func(p controlapi.Person) bool { return p.AccountID == bob.AccountID })
-				if i < 0 {
-					t.Fatalf("bob is not in %+v", s)
-				}
-				return s.People[i]
+	onStores(t, func(t *testing.T, r *rig) {
+		c, ctx := r.client(), t.Context()
+		r.putApps(
+			controlapi.App{ID: "app1", Name: "notes", Label: "Notes", Live: true},
+			controlapi.App{ID: "app2", Name: "wiki", Label: "Wiki", Live: true},
+		)
+		bob := r.member("bob@example.com", "app1", "app2")
+		row := func(s controlapi.Snapshot) controlapi.Person {
+			t.Helper()
+			i := slices.IndexFunc(s.People, func(p controlapi.Person) bool { return p.AccountID == bob.AccountID })
+			if i < 0 {
+				t.Fatalf("bob is not in %+v", s)
 			}
-			for _, bad := range []string{"tomorrow", "90s", "2020-01-31T18:00:00Z", "2090-01-31T18:00:00Z"} {
-				_, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: bad})
-				_, err2 := c.Invite(ctx, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}, Until: bad})
-				for _, err := range []error{err, err2} {
-					if e, ok := err.(*controlapi.Error); !ok || e.Code != controlapi.CodeInvalid || e.HTTPStatus != http.StatusBadRequest {
-						t.Errorf("until %q: %v", bad, err)
-					}
+			return s.People[i]
+		}
+		for _, bad := range []string{"tomorrow", "90s", "2020-01-31T18:00:00Z", "2090-01-31T18:00:00Z"} {
+			_, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: bad})
+			_, err2 := c.Invite(ctx, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}, Until: bad})
+			for _, err := range []error{err, err2} {
+				if e, ok := err.(*controlapi.Error); !ok || e.Code != controlapi.CodeInvalid || e.HTTPStatus != http.StatusBadRequest {
+					t.Errorf("until %q: %v", bad, err)
 				}
 			}
-			end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-			given, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: end.Format(time.RFC3339)})
-			if err != nil || !given.Until["app1"].Equal(end) || !slices.Equal(given.Apps, []string{"app1", "app2"}) {
-				t.Fatalf("given %+v, %v", given, err)
-			}
-			kept, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true})
-			if err != nil || !kept.Until["app1"].Equal(end) {
-				t.Fatalf("given again without an end: %+v, %v", kept, err)
-			}
-			first, next := r.waitForNext()
-			s := synced{first, nil}
-			if !row(s.Snapshot).Until["app1"].Equal(end) {
-				t.Fatalf("synced %+v", s)
-			}
-			end = soon(t, func(end string) error {
-				_, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: end})
-				return err
-			})
-			for len(row(s.Snapshot).Apps) == 2 {
-				s = <-next
-				programs.Must(t, s.err)
-			}
-			if early := time.Until(end); early > 0 {
-				t.Errorf("it ended %v too early", early)
-			}
-			if p := row(s.Snapshot); !slices.Equal(p.Apps, []string{"app2"}) || len(p.Until) != 0 || !p.Ended["app1"].Equal(end) || p.Status != controlapi.PersonActive || p.Epoch != bob.Epoch {
-				t.Errorf("ended as %+v", p)
-			}
-			again, err := c.Invite(ctx, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}, Until: controlapi.UntilNever})
-			if err != nil || len(again.Apps) != 2 || len(again.Until)+len(again.Ended) != 0 {
-				t.Errorf("given again: %+v, %v", again, err)
-			}
+		}
+		end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		given, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: end.Format(time.RFC3339)})
+		if err != nil || !given.Until["app1"].Equal(end) || !slices.Equal(given.Apps, []string{"app1", "app2"}) {
+			t.Fatalf("given %+v, %v", given, err)
+		}
+		kept, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true})
+		if err != nil || !kept.Until["app1"].Equal(end) {
+			t.Fatalf("given again without an end: %+v, %v", kept, err)
+		}
+		first, next := r.waitForNext()
+		s := synced{first, nil}
+		if !row(s.Snapshot).Until["app1"].Equal(end) {
+			t.Fatalf("synced %+v", s)
+		}
+		end = soon(t, func(end string) error {
+			_, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: end})
+			return err
 		})
-	}
+		for len(row(s.Snapshot).Apps) == 2 {
+			s = <-next
+			programs.Must(t, s.err)
+		}
+		if early := time.Until(end); early > 0 {
+			t.Errorf("it ended %v too early", early)
+		}
+		if p := row(s.Snapshot); !slices.Equal(p.Apps, []string{"app2"}) || len(p.Until) != 0 || !p.Ended["app1"].Equal(end) || p.Status != controlapi.PersonActive || p.Epoch != bob.Epoch {
+			t.Errorf("ended as %+v", p)
+		}
+		again, err := c.Invite(ctx, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}, Until: controlapi.UntilNever})
+		if err != nil || len(again.Apps) != 2 || len(again.Until)+len(again.Ended) != 0 {
+			t.Errorf("given again: %+v, %v", again, err)
+		}
+	})
 }
 
 // soon gives with an end that comes soon. On a busy machine it may have come before it is
@@ -139,8 +135,7 @@ func TestPagesSayWhenAShareEnds(t *testing.T) {
 		t.Errorf("the link ends with what it leads to, and the invitation does not say %q: %s", link, page.body)
 	}
 	b.post("/invitation", "token", tokenOf(t, r.mailsNamed("", email, 1)))
-	a := r.browser()
-	a.signIn(email, "")
+	a := r.signedIn(email)
 	if page := a.get("/account").want(t, http.StatusOK); !strings.Contains(page.body, want) {
 		t.Errorf("the account does not say %q", want)
 	}

@@ -114,12 +114,10 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 		f(&cfg)
 	}
 	var err error
-	if r.svc, err = control.New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	if r.owner, err = r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"); err != nil {
-		t.Fatal(err)
-	}
+	r.svc, err = control.New(cfg)
+	programs.Must(t, err)
+	r.owner, err = r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya")
+	programs.Must(t, err)
 	r.putApps(controlapi.App{ID: "app1", Name: "notes", Label: "Secret Diary", Live: true})
 
 	ctx, cancel := context.WithCancel(kv.First(context.Background()))

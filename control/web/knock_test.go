@@ -67,72 +67,68 @@ var reload = regexp.MustCompile(`<meta http-equiv="refresh" content="(\d+); url=
 // to the app; in both stores.
 func TestKnockTheWholeWay(t *testing.T) {
 	t.Parallel()
-	for name, start := range stores {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := start(t)
-			r.knocking(controlapi.KnocksFromKnown)
-			b := r.signedIn("carla@example.org")
-			if a := b.get(visitPath()).want(t, http.StatusForbidden); strings.Contains(a.body, "Ask maya") {
-				t.Errorf("a stranger may ask: %s", a.body)
+	onStores(t, func(t *testing.T, r *rig) {
+		r.knocking(controlapi.KnocksFromKnown)
+		b := r.signedIn("carla@example.org")
+		if a := b.get(visitPath()).want(t, http.StatusForbidden); strings.Contains(a.body, "Ask maya") {
+			t.Errorf("a stranger may ask: %s", a.body)
+		}
+		r.knocking(controlapi.KnocksFromEverybody)
+		asks := b.get(visitPath()).want(t, http.StatusForbidden)
+		for _, never := range []string{"Secret", "maya@example.com"} {
+			if strings.Contains(asks.body, never) {
+				t.Errorf("the page has %q: %s", never, asks.body)
 			}
-			r.knocking(controlapi.KnocksFromEverybody)
-			asks := b.get(visitPath()).want(t, http.StatusForbidden)
-			for _, never := range []string{"Secret", "maya@example.com"} {
-				if strings.Contains(asks.body, never) {
-					t.Errorf("the page has %q: %s", never, asks.body)
-				}
-			}
-			if !strings.Contains(asks.body, "Ask maya to let you in") {
-				t.Fatalf("nobody is asked: %s", asks.body)
-			}
-			for range 2 { // GETs ask nothing
-				b.get(knockPage("app1", "notes")).want(t, http.StatusForbidden)
-			}
-			if len(r.asking()) != 0 {
-				t.Fatalf("a page that was opened rang: %+v", r.asking())
-			}
-			if to := b.post("/knock", doorOf("app1", "notes")...).to(t); to != knockPage("app1", "notes") {
-				t.Errorf("asking leads to %s", to)
-			}
-			waits := b.get(knockPage("app1", "notes")).want(t, http.StatusOK)
-			m := reload.FindStringSubmatch(waits.body)
-			if m == nil || unescaped(m[2]) != knockPage("app1", "notes") || !strings.Contains(waits.body, "maya has been asked") {
-				t.Fatalf("the page does not wait: %s", waits.body)
-			}
-			b.get(visitPath()).want(t, http.StatusForbidden)
-			told := r.asking()
-			if len(told) != 1 || told[0].Email != "carla@example.org" || told[0].App != "app1" || told[0].Known {
-				t.Fatalf("the owner is told %+v", told)
-			}
-			p, err := r.client().AnswerKnock(t.Context(), controlapi.AnswerKnock{ID: told[0].ID, Answer: controlapi.KnockYes, Until: controlapi.UntilNever})
-			if err != nil || p.Status != controlapi.PersonPending {
-				t.Fatalf("%+v, %v", p, err)
-			}
-			if _, err := r.client().AnswerKnock(t.Context(), controlapi.AnswerKnock{ID: told[0].ID, Answer: controlapi.KnockNo}); !control.IsRefusal(err, controlapi.CodeNotFound) {
-				t.Errorf("a second answer: %v", err)
-			}
-			if a := b.get(knockPage("app1", "notes")).want(t, http.StatusOK); !strings.Contains(a.body, "maya lets you in") || reload.MatchString(a.body) {
-				t.Errorf("the page does not tell: %s", a.body)
-			}
-			other := r.signedIn2(b, "carla@example.org")
-			if to := other.post("/knock/accept", doorOf("app1", "notes")...).to(t); to != knockPage("app1", "notes") {
-				t.Errorf("accepted in another browser: %s", to)
-			}
-			if to := b.post("/knock/accept", doorOf("app1", "notes")...).to(t); to != "https://notes.maya.localhost:8443/" {
-				t.Errorf("accepting leads to %s", to)
-			}
-			if to := b.get(knockPage("app1", "notes")).to(t); to != "https://notes.maya.localhost:8443/" {
-				t.Errorf("the page that waited leads to %s", to)
-			}
-			if to := b.get(visitPath()).to(t); !strings.HasPrefix(to, callback+"?") {
-				t.Errorf("the visit leads to %s", to)
-			}
-			if n := len(r.mailsOf("carla@example.org")); n != 2 {
-				t.Errorf("%d mails were sent: two sign-ins need two", n)
-			}
-		})
-	}
+		}
+		if !strings.Contains(asks.body, "Ask maya to let you in") {
+			t.Fatalf("nobody is asked: %s", asks.body)
+		}
+		for range 2 { // GETs ask nothing
+			b.get(knockPage("app1", "notes")).want(t, http.StatusForbidden)
+		}
+		if len(r.asking()) != 0 {
+			t.Fatalf("a page that was opened rang: %+v", r.asking())
+		}
+		if to := b.post("/knock", doorOf("app1", "notes")...).to(t); to != knockPage("app1", "notes") {
+			t.Errorf("asking leads to %s", to)
+		}
+		waits := b.get(knockPage("app1", "notes")).want(t, http.StatusOK)
+		m := reload.FindStringSubmatch(waits.body)
+		if m == nil || unescaped(m[2]) != knockPage("app1", "notes") || !strings.Contains(waits.body, "maya has been asked") {
+			t.Fatalf("the page does not wait: %s", waits.body)
+		}
+		b.get(visitPath()).want(t, http.StatusForbidden)
+		told := r.asking()
+		if len(told) != 1 || told[0].Email != "carla@example.org" || told[0].App != "app1" || told[0].Known {
+			t.Fatalf("the owner is told %+v", told)
+		}
+		p, err := r.client().AnswerKnock(t.Context(), controlapi.AnswerKnock{ID: told[0].ID, Answer: controlapi.KnockYes, Until: controlapi.UntilNever})
+		if err != nil || p.Status != controlapi.PersonPending {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		if _, err := r.client().AnswerKnock(t.Context(), controlapi.AnswerKnock{ID: told[0].ID, Answer: controlapi.KnockNo}); !control.IsRefusal(err, controlapi.CodeNotFound) {
+			t.Errorf("a second answer: %v", err)
+		}
+		if a := b.get(knockPage("app1", "notes")).want(t, http.StatusOK); !strings.Contains(a.body, "maya lets you in") || reload.MatchString(a.body) {
+			t.Errorf("the page does not tell: %s", a.body)
+		}
+		other := r.signedIn2(b, "carla@example.org")
+		if to := other.post("/knock/accept", doorOf("app1", "notes")...).to(t); to != knockPage("app1", "notes") {
+			t.Errorf("accepted in another browser: %s", to)
+		}
+		if to := b.post("/knock/accept", doorOf("app1", "notes")...).to(t); to != "https://notes.maya.localhost:8443/" {
+			t.Errorf("accepting leads to %s", to)
+		}
+		if to := b.get(knockPage("app1", "notes")).to(t); to != "https://notes.maya.localhost:8443/" {
+			t.Errorf("the page that waited leads to %s", to)
+		}
+		if to := b.get(visitPath()).to(t); !strings.HasPrefix(to, callback+"?") {
+			t.Errorf("the visit leads to %s", to)
+		}
+		if n := len(r.mailsOf("carla@example.org")); n != 2 {
+			t.Errorf("%d mails were sent: two sign-ins need two", n)
+		}
+	})
 }
 
 // signedIn2 is another browser of somebody who has had a mail already.
@@ -161,71 +157,67 @@ func (r *rig) mailsOf(email string) (subjects []string) {
 // a name that does not exist get the same bytes, at once and an hour later, in both stores.
 func TestKnocksGetTheSameBytes(t *testing.T) {
 	t.Parallel()
-	for name, start := range stores {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := start(t)
-			r.knocking(controlapi.KnocksFromEverybody)
-			cases := map[string][2]string{
-				"refused": {"app1", "notes"}, "muted": {"app1", "notes"}, "ignored": {"app1", "notes"},
-				"notlive": {"app3", "paused"}, "missing": {"app9", "nothing"}, "othername": {"app1", "nothing"},
+	onStores(t, func(t *testing.T, r *rig) {
+		r.knocking(controlapi.KnocksFromEverybody)
+		cases := map[string][2]string{
+			"refused": {"app1", "notes"}, "muted": {"app1", "notes"}, "ignored": {"app1", "notes"},
+			"notlive": {"app3", "paused"}, "missing": {"app9", "nothing"}, "othername": {"app1", "nothing"},
+		}
+		pages := map[string]*browser{}
+		seen := map[string]map[string][]string{} // bytes by moment and page
+		look := func(moment, what, page string, a answer) {
+			body := a.body
+			for old, with := range map[string]string{what + "@example.org": "EMAIL", cases[what][1] + ".maya.localhost": "HOST", url.QueryEscape(what + "@example.org"): "EMAIL"} {
+				body = strings.ReplaceAll(body, old, with)
 			}
-			pages := map[string]*browser{}
-			seen := map[string]map[string][]string{} // bytes by moment and page
-			look := func(moment, what, page string, a answer) {
-				body := a.body
-				for old, with := range map[string]string{what + "@example.org": "EMAIL", cases[what][1] + ".maya.localhost": "HOST", url.QueryEscape(what + "@example.org"): "EMAIL"} {
-					body = strings.ReplaceAll(body, old, with)
-				}
-				body = regexp.MustCompile(`(app=|name="app" value=")app\d`).ReplaceAllString(body, "${1}APP")
-				body = fmt.Sprint(a.StatusCode, slices.Sorted(maps.Keys(a.Header)), "\n", body)
-				if seen[moment+page] == nil {
-					seen[moment+page] = map[string][]string{}
-				}
-				seen[moment+page][body] = append(seen[moment+page][body], what)
+			body = regexp.MustCompile(`(app=|name="app" value=")app\d`).ReplaceAllString(body, "${1}APP")
+			body = fmt.Sprint(a.StatusCode, slices.Sorted(maps.Keys(a.Header)), "\n", body)
+			if seen[moment+page] == nil {
+				seen[moment+page] = map[string][]string{}
 			}
-			all := func(moment string) {
-				for what, c := range cases {
-					look(moment, what, "visit", pages[what].get(visitTo(c[0], c[1])))
-					look(moment, what, "knock", pages[what].get(knockPage(c[0], c[1])))
-				}
-			}
-			for what := range cases {
-				pages[what] = r.signedIn(what + "@example.org")
-			}
-			all("at first")
+			seen[moment+page][body] = append(seen[moment+page][body], what)
+		}
+		all := func(moment string) {
 			for what, c := range cases {
-				look("asking", what, "", pages[what].post("/knock", doorOf(c[0], c[1])...))
+				look(moment, what, "visit", pages[what].get(visitTo(c[0], c[1])))
+				look(moment, what, "knock", pages[what].get(knockPage(c[0], c[1])))
 			}
-			all("asked")
-			told := r.asking()
-			if len(told) != 3 {
-				t.Fatalf("the owner is told %+v", told)
+		}
+		for what := range cases {
+			pages[what] = r.signedIn(what + "@example.org")
+		}
+		all("at first")
+		for what, c := range cases {
+			look("asking", what, "", pages[what].post("/knock", doorOf(c[0], c[1])...))
+		}
+		all("asked")
+		told := r.asking()
+		if len(told) != 3 {
+			t.Fatalf("the owner is told %+v", told)
+		}
+		for _, k := range told {
+			answer := map[string]controlapi.KnockAnswer{"refused@example.org": controlapi.KnockNo, "muted@example.org": controlapi.KnockNever}[k.Email]
+			if answer != "" {
+				must(r.client().AnswerKnock(t.Context(), controlapi.AnswerKnock{ID: k.ID, Answer: answer}))
 			}
-			for _, k := range told {
-				answer := map[string]controlapi.KnockAnswer{"refused@example.org": controlapi.KnockNo, "muted@example.org": controlapi.KnockNever}[k.Email]
-				if answer != "" {
-					must(r.client().AnswerKnock(t.Context(), controlapi.AnswerKnock{ID: k.ID, Answer: answer}))
-				}
+		}
+		all("answered")
+		for what, c := range cases {
+			look("asking again", what, "", pages[what].post("/knock", doorOf(c[0], c[1])...))
+		}
+		for moment, bodies := range seen {
+			if len(bodies) == 1 {
+				continue
 			}
-			all("answered")
-			for what, c := range cases {
-				look("asking again", what, "", pages[what].post("/knock", doorOf(c[0], c[1])...))
+			t.Errorf("%s: %d pages", moment, len(bodies))
+			for body, whose := range bodies {
+				t.Logf("%v:\n%s", whose, body)
 			}
-			for moment, bodies := range seen {
-				if len(bodies) == 1 {
-					continue
-				}
-				t.Errorf("%s: %d pages", moment, len(bodies))
-				for body, whose := range bodies {
-					t.Logf("%v:\n%s", whose, body)
-				}
-			}
-			if len(r.asking()) != 1 {
-				t.Errorf("the owner is told %+v", r.asking())
-			}
-		})
-	}
+		}
+		if len(r.asking()) != 1 {
+			t.Errorf("the owner is told %+v", r.asking())
+		}
+	})
 }
 
 // Forms from elsewhere, without a session, with fields twice or of another computer are
@@ -324,37 +316,33 @@ func TestNobodyKnocksAtAnOldAgent(t *testing.T) {
 // 1,000 knocks from 100 accounts at once leave 20, in both stores.
 func TestAThousandKnocksAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, start := range stores {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := start(t)
-			r.knocking(controlapi.KnocksFromEverybody)
-			var wg sync.WaitGroup
-			for n := range 100 {
-				account := must(r.svc.Accounts.Ensure(t.Context(), fmt.Sprintf("p%d@example.org", n)))
-				session := control.Session{ID: fmt.Sprint("s", n), Account: account}
-				wg.Go(func() {
-					for i := range 10 {
-						d := control.Door{Computer: "maya", App: "app1", Host: "notes.maya.localhost:8443"}
-						if i%2 == 1 {
-							d.App, d.Host = "app2", "photos.maya.localhost:8443"
-						}
-						if i > 1 {
-							d.Host = fmt.Sprintf("n%d.maya.localhost:8443", i)
-						}
-						err := r.svc.Knocks.Ask(t.Context(), d, session)
-						if err != nil && !control.IsRefusal(err, controlapi.CodeTooMany) {
-							t.Error(err)
-						}
+	onStores(t, func(t *testing.T, r *rig) {
+		r.knocking(controlapi.KnocksFromEverybody)
+		var wg sync.WaitGroup
+		for n := range 100 {
+			account := must(r.svc.Accounts.Ensure(t.Context(), fmt.Sprintf("p%d@example.org", n)))
+			session := control.Session{ID: fmt.Sprint("s", n), Account: account}
+			wg.Go(func() {
+				for i := range 10 {
+					d := control.Door{Computer: "maya", App: "app1", Host: "notes.maya.localhost:8443"}
+					if i%2 == 1 {
+						d.App, d.Host = "app2", "photos.maya.localhost:8443"
 					}
-				})
-			}
-			wg.Wait()
-			if n := len(r.asking()); n != controlapi.MaxKnocks {
-				t.Errorf("%d wait", n)
-			}
-		})
-	}
+					if i > 1 {
+						d.Host = fmt.Sprintf("n%d.maya.localhost:8443", i)
+					}
+					err := r.svc.Knocks.Ask(t.Context(), d, session)
+					if err != nil && !control.IsRefusal(err, controlapi.CodeTooMany) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n := len(r.asking()); n != controlapi.MaxKnocks {
+			t.Errorf("%d wait", n)
+		}
+	})
 }
 
 // The pages of a knock, read as a whole.

@@ -212,8 +212,7 @@ func TestSpec(t *testing.T) {
 func TestOAuth2Library(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleAutoDetect, oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams} {
 		c := r.remote(style)
 		proof := oauth2.GenerateVerifier()

@@ -15,8 +15,7 @@ func specAuthorizeParameters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.remote(0)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	b.get(c.authorizePath()).want(t, http.StatusOK)
 	b.get(c.authorizePath("scope", "", "prompt", "consent", "resource", "x")).want(t, http.StatusOK)
 	b.get(c.authorizePath("state", "")).want(t, http.StatusOK)
@@ -137,8 +136,7 @@ func specApproval(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.remote(0)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	a := b.post(c.authorizePath(), "decision", "allow", "computer", "maya")
 	back := clientAnswer(t, a)
 	if len(back.Get("code")) != 43 || back.Get("state") != "a state/with+odd&things ü" || len(back) != 2 {
@@ -174,8 +172,7 @@ func specDenial(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.remote(0)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	back := clientAnswer(t, b.post(c.authorizePath(), "decision", "deny", "computer", "maya"))
 	if back.Get("error") != "access_denied" || back.Get("state") != "a state/with+odd&things ü" || back.Has("code") {
 		t.Errorf("back with %v", back)
@@ -186,8 +183,7 @@ func specNoRedirect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.remote(0)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	for what, tt := range map[string]struct{ path, code string }{
 		"unknown client":   {c.authorizePath("client_id", strings.Repeat("a", 26)), "invalid_client"},
 		"odd client":       {c.authorizePath("client_id", "../x"), "invalid_client"},

@@ -27,8 +27,7 @@ func specTokenResponse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.remote(0)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	a := c.exchange(c.allow(b, c.authorizePath())).want(t, http.StatusOK)
 	var raw map[string]any
 	programs.Must(t, json.Unmarshal([]byte(a.body), &raw))
@@ -93,8 +92,7 @@ func specCodeBound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c, other := r.remote(0), r.remote(0)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	refused := func(what string, a answer) {
 		t.Helper()
 		if a.StatusCode != http.StatusBadRequest || !a.says("invalid_grant") {
@@ -136,8 +134,7 @@ func TestOneWinner(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, r *rig) {
 		c := r.remote(0)
-		b := r.browser()
-		b.signIn("maya@example.com", "")
+		b := r.signedIn("maya@example.com")
 		code := c.allow(b, c.authorizePath())
 		if won := race(64, func() bool { return c.exchange(code).StatusCode == http.StatusOK }); won != 1 {
 			t.Errorf("%d of 64 got tokens for one code", won)
@@ -245,8 +242,7 @@ func specRevokedGrant(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.remote(0)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	for name, revoke := range map[string]func(b *browser, grant string){
 		"on the account page": func(b *browser, grant string) {
 			page := b.get("/account").want(t, http.StatusOK)
@@ -292,8 +288,7 @@ func specRevokedGrant(t *testing.T) {
 	tokens := c.grant(b)
 	grant := claims(t, tokens.AccessToken)["grant"].(string)
 	r.member("bob@example.com", "app1")
-	bob := r.browser()
-	bob.signIn("bob@example.com", "")
+	bob := r.signedIn("bob@example.com")
 	bob.post("/account/grants/revoke", "grant", grant).want(t, http.StatusNotFound)
 	if to := r.browser().post("/account/grants/revoke", "grant", grant).to(t); !strings.HasPrefix(to, "/signin") {
 		t.Errorf("signed out, led to %s", to)

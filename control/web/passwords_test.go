@@ -119,8 +119,7 @@ func TestPasswordFormsAskedAgain(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	r.member(invited, "app1", "app2")
-	b := r.browser()
-	b.signIn(invited, "")
+	b := r.signedIn(invited)
 	form := b.passwordForm()
 	send := func(name, app string) answer {
 		return b.post("/account/passwords", "computer", "maya", "app", app, "name", name, "form", form)
@@ -180,8 +179,7 @@ func TestPasswordsWantAFreshSignIn(t *testing.T) {
 	t.Parallel()
 	var clock lateClock
 	r := newRig(t, func(c *control.Config) { c.Now = clock.Now })
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	b.makes("app1", "my laptop").want(t, http.StatusOK)
 	form := b.passwordForm()
 	id := passwordField.FindStringSubmatch(b.get("/account/passwords").body)[1]

@@ -250,8 +250,7 @@ func TestInvitationShowsAnotherAddress(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	r.member("carol@example.com", "app1")
-	b := r.browser()
-	b.signIn("carol@example.com", "")
+	b := r.signedIn("carol@example.com")
 	r.invite("app1")
 	page := b.get(r.invitations(invited, 1).Links[0]).want(t, http.StatusOK)
 	if !strings.Contains(page.body, "signed in as carol@example.com") {
@@ -387,8 +386,7 @@ func specOnlyTheOwnersComputer(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	p := r.member(invited, "app1")
-	member := r.browser()
-	member.signIn(invited, "")
+	member := r.signedIn(invited)
 	owner := r.browser()
 	owner.signIn("maya@example.com", "")
 	session := member.http.Jar.Cookies(must(url.Parse(authURL)))[0].Value

@@ -155,8 +155,7 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 			onStores(t, func(t *testing.T, r *rig) {
 				r.member("ben@example.com", "app1")
 				c := r.remote(0)
-				b := r.browser()
-				b.signIn("ben@example.com", "")
+				b := r.signedIn("ben@example.com")
 				refresh := func(token string) (control.Tokens, error) {
 					return r.svc.Grants.Refresh(t.Context(), control.Credentials{ID: c.config.ClientID, Secret: c.config.ClientSecret}, token)
 				}

@@ -40,8 +40,7 @@ func TestSigningInReplacesTheSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.member("bob@example.com", "app1")
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	b.signIn("bob@example.com", "")
 	sessions, err := r.svc.Sessions.List(t.Context(), r.owner.AccountID)
 	if err != nil || len(sessions) != 0 {

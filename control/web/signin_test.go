@@ -112,8 +112,7 @@ func TestVisitorSignsInByCode(t *testing.T) {
 func TestUsedLinkIsOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	m := r.mails("maya@example.com", 1)
 	again := r.browser().post("/signin/link", "token", tokenOf(t, m)).want(t, http.StatusNotFound)
 	goldenPage(t, "link-over", again.body)
@@ -235,8 +234,7 @@ func TestSignInRefuses(t *testing.T) {
 func TestReturnLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	for _, bad := range []string{
 		"https://evil.example/", "//evil.example", `/\evil.example`, "/visit", "/visit?", "visit?x", "javascript:alert(1)",
 		"/visit?" + strings.Repeat("x", maxReturn), "/signout", "/account?x", " /account", "/visit/../x?y", "/account\r\nX: y",
@@ -260,8 +258,7 @@ func TestReturnLeadsNowhereElse(t *testing.T) {
 func TestForeignFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	for name, headers := range map[string][2]string{
 		"another site":  {"Sec-Fetch-Site", "cross-site"},
 		"a sibling app": {"Sec-Fetch-Site", "same-site"},
@@ -284,8 +281,7 @@ func TestForeignFormsAreRefused(t *testing.T) {
 func TestFormsOfTheSameHostWithoutTLSAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	forms := 0
 	for _, rt := range newHandler(r.svc, Config{}).routes {
 		if rt.method != http.MethodPost || rt.tier != tierPage {
@@ -386,8 +382,7 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 func TestAnotherBrowserWhileStrangersSpendTheMails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	b := r.browser()
-	b.signIn("maya@example.com", "")
+	b := r.signedIn("maya@example.com")
 	phone, refused := r.browser(), false
 	for range 6 {
 		if a := phone.post("/signin", "email", "maya@example.com"); a.StatusCode == http.StatusTooManyRequests {

@@ -139,9 +139,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	t.Log("and invites")
 	agent := &controlapi.Client{BaseURL: s.AuthURL, Credential: added.Credential, HTTP: s.browser()}
 	programs.Must(t, agent.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
-	if _, err := agent.Invite(t.Context(), controlapi.Invite{Email: "bob@example.net", Apps: []string{"app1"}}); err != nil {
-		t.Fatal(err)
-	}
+	programs.MustDo(t)(agent.Invite(t.Context(), controlapi.Invite{Email: "bob@example.net", Apps: []string{"app1"}}))
 	programs.Eventually(t, "the invitation", func() bool { return len(mails.to("bob@example.net")) == 1 })
 	got = mails.to("bob@example.net")[0]
 	if !strings.Contains(string(got.Data), "Reply-To: <maya@example.net>") {

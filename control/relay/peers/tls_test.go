@@ -62,9 +62,7 @@ func TestNodesResume(t *testing.T) {
 			r.set(newSecret)
 		}
 		conn := tls.Client(dial(t, two.cfg.Address), one.client("two"))
-		if _, err := conn.Write(request); err != nil {
-			t.Fatal(err)
-		}
+		programs.MustDo(t)(conn.Write(request))
 		if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, []byte{peerUnknown}) {
 			t.Fatalf("%x, %v", got, err)
 		}
