@@ -9,7 +9,6 @@ import (
 	"golang.org/x/net/idna"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Accounts are those of everybody who can sign in.
@@ -74,12 +73,12 @@ func ParseEmail(input string) (string, error) {
 // ByEmail finds the account of a canonical address, or refuses with
 // CodeNotFound.
 func (s *Accounts) ByEmail(ctx context.Context, email string) (Account, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (Account, error) {
-		a, found, err := accountByEmail(tx, email)
-		if err == nil && !found {
-			err = refuse(controlapi.CodeNotFound, "There is no account for that address.")
+	return viewed(ctx, s.core, func(tx *txn) (Account, error) {
+		a, found := accountByEmail(tx, email)
+		if !found {
+			return Account{}, refuse(controlapi.CodeNotFound, "There is no account for that address.")
 		}
-		return a, err
+		return a, nil
 	})
 }
 
@@ -91,43 +90,41 @@ func (s *Accounts) Ensure(ctx context.Context, email string) (Account, error) {
 		return Account{}, err
 	}
 	id := newID()
-	return updated(ctx, s.core, func(tx *txn) (Account, error) { return tx.ensureOwnAccount(id, email) })
+	return updated(ctx, s.core, func(tx *txn) (Account, error) { return tx.ensureOwnAccount(id, email), nil })
 }
 
-func accountByEmail(tx kv.Tx, email string) (Account, bool, error) {
-	id, found, err := get[string](tx, keyAccountEmail(email))
-	if err != nil || !found {
-		return Account{}, false, err
+func accountByEmail(tx *txn, email string) (Account, bool) {
+	id, found := get[string](tx, keyAccountEmail(email))
+	if !found {
+		return Account{}, false
 	}
 	return get[Account](tx, keyAccount(id))
 }
 
 // ensureAccount takes the id a new account would get.
-func (t *txn) ensureAccount(id, email string) (Account, error) {
-	a, found, err := accountByEmail(t, email)
-	if err != nil || found {
-		return a, err
+func (t *txn) ensureAccount(id, email string) Account {
+	a, found := accountByEmail(t, email)
+	if !found {
+		a = Account{ID: id, Email: email, CreatedAt: t.now.UTC()}
+		t.put(keyAccountEmail(email), id, 0)
+		t.put(keyAccount(id), a, 0)
 	}
-	a = Account{ID: id, Email: email, CreatedAt: t.now.UTC()}
-	if err := put(t, keyAccountEmail(email), id, 0); err != nil {
-		return Account{}, err
-	}
-	return a, put(t, keyAccount(id), a, 0)
+	return a
 }
 
 // ensureOwnAccount is ensureAccount for somebody who may have computers.
-func (t *txn) ensureOwnAccount(id, email string) (Account, error) {
-	a, err := t.ensureAccount(id, email)
-	if err != nil || a.MayEnrol {
-		return a, err
+func (t *txn) ensureOwnAccount(id, email string) Account {
+	a := t.ensureAccount(id, email)
+	if !a.MayEnrol {
+		a.MayEnrol = true
+		t.put(keyAccount(a.ID), a, 0)
 	}
-	a.MayEnrol = true
-	return a, put(t, keyAccount(a.ID), a, 0)
+	return a
 }
 
 // List lists all accounts, in no order that means anything.
 func (s *Accounts) List(ctx context.Context) ([]Account, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) ([]Account, error) { return rows[Account](tx, keyAccount("")) })
+	return viewed(ctx, s.core, func(tx *txn) ([]Account, error) { return rows[Account](tx, keyAccount("")), nil })
 }
 
 // Remove takes an account away with everything it has: its computers and
@@ -158,36 +155,30 @@ func (s *Accounts) Remove(ctx context.Context, email string) error {
 		return err
 	}
 	return s.update(ctx, func(tx *txn) error {
-		err := each(tx, keyMemberships(account.ID), func(computerID string, _ []byte) error {
-			return notOwned(tx, computerID, account.ID)
-		})
-		if err != nil {
-			return err
+		for computerID := range below(tx, keyMemberships(account.ID)) {
+			if err := notOwned(tx, computerID, account.ID); err != nil {
+				return err
+			}
 		}
-		err = eachGrant(tx, keyAccountGrants(account.ID), func(g grant) error { return tx.revokeGrant(g.ID) })
-		if err != nil {
-			return err
+		for g := range eachGrant(tx, keyAccountGrants(account.ID)) {
+			tx.revokeGrant(g.ID)
 		}
-		if err := tx.endAccountsPasswords(account.ID); err != nil {
-			return err
+		tx.endAccountsPasswords(account.ID)
+		tx.endAccountsKnocks(account.ID)
+		for hash := range below(tx, keyAccountSessions(account.ID)) {
+			tx.endSession(hash)
 		}
-		if err := tx.endAccountsKnocks(account.ID); err != nil {
-			return err
-		}
-		err = each(tx, keyAccountSessions(account.ID), func(hash string, _ []byte) error { return tx.endSession(hash) })
-		if err != nil {
-			return err
-		}
-		return deleteAll(tx, keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
+		tx.delete(keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
+		return nil
 	})
 }
 
 // notOwned refuses when the account owns the computer: it was connected while the
 // others were removed.
-func notOwned(tx kv.Tx, computerID, accountID string) error {
-	c, found, err := get[computer](tx, keyComputer(computerID))
-	if err == nil && found && c.OwnerID == accountID {
+func notOwned(tx *txn, computerID, accountID string) error {
+	c, found := get[computer](tx, keyComputer(computerID))
+	if found && c.OwnerID == accountID {
 		return refuse(controlapi.CodeInvalid, "A computer of this account was connected at the same moment. Try again.")
 	}
-	return err
+	return nil
 }

@@ -34,38 +34,26 @@ type Agents struct {
 }
 
 // giveCredential makes the credential with this hash the only one of a computer.
-func (t *txn) giveCredential(c computer, hash string) error {
-	if err := t.endCredential(&c); err != nil {
-		return err
-	}
+func (t *txn) giveCredential(c computer, hash string) {
+	t.endCredential(&c)
 	c.CredentialHash = hash
-	if err := put(t, keyComputer(c.ID), c, 0); err != nil {
-		return err
-	}
-	if err := put(t, keyCredential(hash), c.ID, 0); err != nil {
-		return err
-	}
-	return t.touch(c.ID)
+	t.put(keyComputer(c.ID), c, 0)
+	t.put(keyCredential(hash), c.ID, 0)
+	t.touch(c.ID)
 }
 
 // endCredential ends what a computer authenticates with, if it has anything.
-func (t *txn) endCredential(c *computer) error {
+func (t *txn) endCredential(c *computer) {
 	if c.CredentialHash == "" {
-		return nil
+		return
 	}
-	if err := t.Delete(keyCredential(c.CredentialHash)); err != nil {
-		return err
-	}
+	t.delete(keyCredential(c.CredentialHash))
 	c.CredentialHash = ""
-	if err := put(t, keyComputer(c.ID), *c, 0); err != nil {
-		return err
-	}
+	t.put(keyComputer(c.ID), *c, 0)
 	t.ended = append(t.ended, c.ID)
 	// For the other nodes; the random version keeps one ending from another.
-	if err := put(t, keyEndedCredentials+endedEvent(t.version, c.ID), c.ID, endedMemory); err != nil {
-		return err
-	}
-	return t.touch(c.ID)
+	t.put(keyEndedCredentials+endedEvent(t.version, c.ID), c.ID, endedMemory)
+	t.touch(c.ID)
 }
 
 // EndCredential ends a device credential: requests with it are refused, waiting
@@ -79,7 +67,8 @@ func (s *Agents) EndCredential(ctx context.Context, credential string) error {
 		if err != nil {
 			return err
 		}
-		return tx.endCredential(&c)
+		tx.endCredential(&c)
+		return nil
 	})
 }
 
@@ -96,15 +85,13 @@ func endedEvent(version, computerID string) string { return version + "/" + comp
 // tellEnded reports credentials that other nodes ended since the last call; seen is
 // what had ended before.
 func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
-	var ended map[string]string
-	err := s.store.ViewOf(ctx, kv.Rows{Prefixes: []string{keyEndedCredentials}}, func(tx kv.Tx) (err error) {
-		ended, err = eventsIn(tx, keyEndedCredentials, seen)
-		return err
+	now, err := viewedOf(ctx, s.core, kv.Rows{Prefixes: []string{keyEndedCredentials}}, func(tx *txn) (map[string]string, error) {
+		return maps.Collect(each[string](tx, keyEndedCredentials)), nil
 	})
 	if err != nil {
 		return err
 	}
-	for event, id := range ended {
+	for event, id := range anew(now, seen) {
 		if _, here := s.endedHere.LoadAndDelete(event); !here {
 			s.credentialEnded(id)
 		}
@@ -112,23 +99,14 @@ func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
 	return nil
 }
 
-// eventsIn are the rows below prefix that are not among seen, by what follows it; seen
-// is brought up to date.
-func eventsIn(tx kv.Tx, prefix string, seen map[string]bool) (anew map[string]string, err error) {
-	now := map[string]string{}
-	err = eachValue(tx, prefix, func(event, value string) error {
-		now[event] = value
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
+// anew are those events of now that are not among seen, which is brought up to date.
+func anew(now map[string]string, seen map[string]bool) map[string]string {
 	maps.DeleteFunc(seen, func(event string, _ bool) bool { _, still := now[event]; return !still })
 	maps.DeleteFunc(now, func(event, _ string) bool { return seen[event] })
 	for event := range now {
 		seen[event] = true
 	}
-	return now, nil
+	return now
 }
 
 func (s *core) credentialEnded(computerID string) {
@@ -196,14 +174,17 @@ func (s *Agents) authenticate(ctx context.Context, hash string) (controlapi.Comp
 	if id, known := s.hints.Get(hash); known {
 		rows.Keys = append(rows.Keys, keyComputer(id))
 	}
-	c, err := viewedOf(ctx, s.core, rows, func(tx kv.Tx) (computer, error) { return computerByCredential(tx, hash) })
+	c, err := viewedOf(ctx, s.core, rows, func(tx *txn) (controlapi.Computer, error) {
+		c, err := computerByCredential(tx, hash)
+		return s.computer(c), err
+	})
 	s.hints.Learn(hash, c.ID, s.now(), err)
-	return s.computer(c), err
+	return c, err
 }
 
 // computerByCredential finds the computer of the credential with this hash, or
 // refuses with CodeUnauthorized.
-func computerByCredential(tx kv.Tx, hash string) (computer, error) {
+func computerByCredential(tx *txn, hash string) (computer, error) {
 	id, err := find[string](tx, keyCredential(hash), credentialUnknown())
 	if err != nil {
 		return computer{}, err
@@ -241,17 +222,12 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, reported contro
 	}
 	return s.update(ctx, func(tx *txn) error {
 		// Together, because all computers may report at once after an update of theirs.
-		_, err := tx.GetAll(keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID))
-		if err != nil {
-			return err
+		tx.getAll(keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID))
+		if _, found := get[computer](tx, keyComputer(computerID)); found { // else it was removed meanwhile
+			tx.takeKnocks(computerID, reported.Knocks)
+			tx.replaceApps(computerID, reported.Apps)
 		}
-		if _, found, err := get[computer](tx, keyComputer(computerID)); err != nil || !found { // removed meanwhile
-			return err
-		}
-		if err := tx.takeKnocks(computerID, reported.Knocks); err != nil {
-			return err
-		}
-		return tx.replaceApps(computerID, reported.Apps)
+		return nil
 	})
 }
 
@@ -275,20 +251,16 @@ func checkApps(apps []controlapi.App) error {
 
 // replaceApps has a computer have these apps. Those that are no longer among them take
 // their grants along, so that a name approved later starts with nobody (P7).
-func (t *txn) replaceApps(computerID string, apps []controlapi.App) error {
+func (t *txn) replaceApps(computerID string, apps []controlapi.App) {
 	if apps == nil {
 		apps = []controlapi.App{}
 	}
-	before, _, err := get[[]controlapi.App](t, keyComputerApps(computerID))
-	if err != nil || slices.Equal(before, apps) {
-		return err
+	before, _ := get[[]controlapi.App](t, keyComputerApps(computerID))
+	if slices.Equal(before, apps) {
+		return
 	}
-	if err := put(t, keyComputerApps(computerID), apps, 0); err != nil {
-		return err
-	}
-	if err := t.touch(computerID); err != nil {
-		return err
-	}
+	t.put(keyComputerApps(computerID), apps, 0)
+	t.touch(computerID)
 	gone := map[string]bool{}
 	for _, a := range before {
 		gone[a.ID] = true
@@ -296,7 +268,7 @@ func (t *txn) replaceApps(computerID string, apps []controlapi.App) error {
 	for _, a := range apps {
 		delete(gone, a.ID)
 	}
-	return t.forgetApps(computerID, gone)
+	t.forgetApps(computerID, gone)
 }
 
 // validText says whether what somebody called something, an app's label or an app

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/internal/bounds"
 )
 
@@ -115,17 +114,12 @@ func (k budgetKind) refusal(wait time.Duration) error {
 // RetryAfter; then nothing of the transaction must be kept.
 func (t *txn) spend(subjects ...subject) error {
 	for _, s := range subjects {
-		w, _, err := get[window](t, s.key)
-		if err != nil {
-			return err
-		}
+		w, _ := get[window](t, s.key)
 		w, wait := w.spend(t.now, s.kind)
 		if wait > 0 {
 			return s.kind.refusal(wait)
 		}
-		if err := put(t, s.key, w, s.kind.lifetime()); err != nil {
-			return err
-		}
+		t.put(s.key, w, s.kind.lifetime())
 	}
 	return nil
 }
@@ -141,13 +135,10 @@ func (k budgetKind) lifetime() time.Duration {
 
 // affords says whether the stored budgets would allow one more, without
 // spending it.
-func affords(tx kv.Tx, now time.Time, subjects ...subject) error {
+func (t *txn) affords(subjects ...subject) error {
 	for _, s := range subjects {
-		w, _, err := get[window](tx, s.key)
-		if err != nil {
-			return err
-		}
-		if _, wait := w.spend(now, s.kind); wait > 0 {
+		w, _ := get[window](t, s.key)
+		if _, wait := w.spend(t.now, s.kind); wait > 0 {
 			return s.kind.refusal(wait)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // OAuth clients. They are made by the operator only (O18), and all of them keep a
@@ -81,7 +80,7 @@ func (s *Clients) Add(ctx context.Context, name string, redirectURIs []string) (
 		ID: newID(), Name: name, RedirectURIs: slices.Clone(redirectURIs),
 		SecretHash: hashOf(purposeClient, secret), CreatedAt: s.now().UTC(),
 	}
-	err := s.update(ctx, func(tx *txn) error { return put(tx, keyClient(row.ID), row, 0) })
+	err := s.update(ctx, func(tx *txn) error { tx.put(keyClient(row.ID), row, 0); return nil })
 	if err != nil {
 		return Client{}, "", err
 	}
@@ -90,13 +89,14 @@ func (s *Clients) Add(ctx context.Context, name string, redirectURIs []string) (
 
 // List lists the registered clients, oldest first.
 func (s *Clients) List(ctx context.Context) ([]Client, error) {
-	found, err := viewed(ctx, s.core, func(tx kv.Tx) ([]client, error) { return rows[client](tx, keyClients) })
-	out := []Client{}
-	for _, c := range found {
-		out = append(out, c.shown())
-	}
-	slices.SortStableFunc(out, func(a, b Client) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	return out, err
+	return viewed(ctx, s.core, func(tx *txn) ([]Client, error) {
+		out := []Client{}
+		for _, c := range each[client](tx, keyClients) {
+			out = append(out, c.shown())
+		}
+		slices.SortStableFunc(out, func(a, b Client) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		return out, nil
+	})
 }
 
 // Rotate replaces a client's secret and returns the new one, this once.
@@ -110,7 +110,8 @@ func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err err
 			return err
 		}
 		c.SecretHash, c.RotatedAt = hash, tx.now.UTC()
-		return put(tx, keyClient(id), c, 0)
+		tx.put(keyClient(id), c, 0)
+		return nil
 	})
 	if err != nil {
 		return "", err
@@ -126,28 +127,19 @@ func (s *Clients) Remove(ctx context.Context, id string) error {
 	for first := true; ; first = false {
 		var more bool
 		err := s.update(ctx, func(tx *txn) error {
-			_, found, err := get[client](tx, keyClient(id))
-			if err != nil {
-				return err
-			}
-			items, err := tx.Scan(keyClientGrants(id), "", revokeAtOnce)
-			if err != nil {
-				return err
-			}
+			_, found := get[client](tx, keyClient(id))
+			items := tx.scan(keyClientGrants(id), "", revokeAtOnce)
 			if !found && len(items) == 0 && first {
 				return noClient()
 			}
 			for _, it := range items {
-				if err := tx.revokeGrant(it.Key[len(keyClientGrants(id)):]); err != nil {
-					return err
-				}
+				tx.revokeGrant(it.Key[len(keyClientGrants(id)):])
 				// Of a grant that is no longer there only this row is left.
-				if err := tx.Delete(it.Key); err != nil {
-					return err
-				}
+				tx.delete(it.Key)
 			}
 			more = len(items) == revokeAtOnce
-			return tx.Delete(keyClient(id))
+			tx.delete(keyClient(id))
+			return nil
 		})
 		if err != nil || !more {
 			return err
@@ -159,11 +151,11 @@ func (s *Clients) Remove(ctx context.Context, id string) error {
 // CodeInvalidClient, and with CodeInvalidRedirectURI when the redirect URI is not
 // one of its own, byte for byte. Nobody may be redirected then.
 func (s *Clients) For(ctx context.Context, id, redirectURI string) (Client, error) {
-	c, err := viewed(ctx, s.core, func(tx kv.Tx) (client, error) { return clientFor(tx, id, redirectURI) })
+	c, err := viewed(ctx, s.core, func(tx *txn) (client, error) { return clientFor(tx, id, redirectURI) })
 	return c.shown(), err
 }
 
-func clientFor(tx kv.Tx, id, redirectURI string) (client, error) {
+func clientFor(tx *txn, id, redirectURI string) (client, error) {
 	unknown := refuse(controlapi.CodeInvalidClient, "The app that sent you here is not known to this service.")
 	if !idPattern.MatchString(id) {
 		return client{}, unknown
@@ -179,24 +171,19 @@ func clientFor(tx kv.Tx, id, redirectURI string) (client, error) {
 // Authenticate checks a client's credentials and changes nothing, or
 // refuses with CodeInvalidClient.
 func (s *Clients) Authenticate(ctx context.Context, cred Credentials) error {
-	return s.store.View(ctx, func(tx kv.Tx) error {
-		_, err := authenticateClient(tx, cred)
-		return err
-	})
+	_, err := viewed(ctx, s.core, func(tx *txn) (client, error) { return authenticateClient(tx, cred) })
+	return err
 }
 
 // authenticateClient checks a client's secret, or refuses with
 // CodeInvalidClient.
-func authenticateClient(tx kv.Tx, cred Credentials) (client, error) {
+func authenticateClient(tx *txn, cred Credentials) (client, error) {
 	refused := refuse(controlapi.CodeInvalidClient, "The client is not known, or its secret is not right.")
 	if !idPattern.MatchString(cred.ID) || len(cred.Secret) != tokenLen {
 		return client{}, refused
 	}
-	c, err := find[client](tx, keyClient(cred.ID), refused)
-	if err != nil {
-		return client{}, err
-	}
-	if subtle.ConstantTimeCompare([]byte(hashOf(purposeClient, cred.Secret)), []byte(c.SecretHash)) != 1 {
+	c, found := get[client](tx, keyClient(cred.ID))
+	if !found || subtle.ConstantTimeCompare([]byte(hashOf(purposeClient, cred.Secret)), []byte(c.SecretHash)) != 1 {
 		return client{}, refused
 	}
 	return c, nil

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/internal/words"
 )
 
@@ -60,14 +59,9 @@ func (s *Computers) Ensure(ctx context.Context, email, short string) (controlapi
 	accountID, computerID, credential := newID(), newID(), newToken()
 	hash := hashOf(purposeCredential, credential)
 	return updated(ctx, s.core, func(tx *txn) (controlapi.Enrolled, error) {
-		account, err := tx.ensureOwnAccount(accountID, email)
-		if err != nil {
-			return controlapi.Enrolled{}, err
-		}
-		c, found, err := computerByName(tx, short)
+		account := tx.ensureOwnAccount(accountID, email)
+		c, found := computerByName(tx, short)
 		switch {
-		case err != nil:
-			return controlapi.Enrolled{}, err
 		case found && c.OwnerID != account.ID:
 			return controlapi.Enrolled{}, controlapi.Refuse(controlapi.CodeForbidden, words.Of(`The name "%s" is taken. Choose another one.`, short))
 		case !found:
@@ -75,47 +69,42 @@ func (s *Computers) Ensure(ctx context.Context, email, short string) (controlapi
 				return controlapi.Enrolled{}, err
 			}
 		}
-		return controlapi.Enrolled{AccountID: account.ID, Email: account.Email, Computer: s.computer(c), Credential: credential},
-			tx.giveCredential(c, hash)
+		tx.giveCredential(c, hash)
+		return controlapi.Enrolled{AccountID: account.ID, Email: account.Email, Computer: s.computer(c), Credential: credential}, nil
 	})
 }
 
 // ByName finds a computer by its short name, or refuses with
 // CodeNotFound.
 func (s *Computers) ByName(ctx context.Context, short string) (OwnedComputer, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (OwnedComputer, error) {
+	return viewed(ctx, s.core, func(tx *txn) (OwnedComputer, error) {
 		c, err := findByName(tx, short, refuse(controlapi.CodeNotFound, "There is no computer of that name."))
-		if err != nil {
-			return OwnedComputer{}, err
-		}
-		return s.owned(tx, c)
+		return s.owned(tx, c), err
 	})
 }
 
 // computerByName finds a computer. Rows of it that are read next can be named: they
 // come in the same round trip.
-func computerByName(tx kv.Tx, short string, next ...func(id string) string) (computer, bool, error) {
-	id, found, err := get[string](tx, keyComputerName(short))
-	if err != nil || !found {
-		return computer{}, false, err
+func computerByName(tx *txn, short string, next ...func(id string) string) (computer, bool) {
+	id, found := get[string](tx, keyComputerName(short))
+	if !found {
+		return computer{}, false
 	}
 	keys := []string{keyComputer(id)}
 	for _, key := range next {
 		keys = append(keys, key(id))
 	}
-	if _, err := tx.GetAll(keys...); err != nil {
-		return computer{}, false, err
-	}
+	tx.getAll(keys...)
 	return get[computer](tx, keyComputer(id))
 }
 
 // findByName is computerByName for a computer that has to be there, as find is get.
-func findByName(tx kv.Tx, short string, none error, next ...func(id string) string) (computer, error) {
-	c, found, err := computerByName(tx, short, next...)
-	if err == nil && !found {
-		err = none
+func findByName(tx *txn, short string, none error, next ...func(id string) string) (computer, error) {
+	c, found := computerByName(tx, short, next...)
+	if !found {
+		return computer{}, none
 	}
-	return c, err
+	return c, nil
 }
 
 // computer as agents know it.
@@ -133,20 +122,18 @@ type OwnedComputer struct {
 
 // List lists all computers, in no order that means anything.
 func (s *Computers) List(ctx context.Context) ([]OwnedComputer, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) ([]OwnedComputer, error) {
+	return viewed(ctx, s.core, func(tx *txn) ([]OwnedComputer, error) {
 		out := []OwnedComputer{}
-		err := eachValue(tx, keyComputer(""), func(_ string, c computer) error {
-			owned, err := s.owned(tx, c)
-			out = append(out, owned)
-			return err
-		})
-		return out, err
+		for _, c := range each[computer](tx, keyComputer("")) {
+			out = append(out, s.owned(tx, c))
+		}
+		return out, nil
 	})
 }
 
-func (s *Computers) owned(tx kv.Tx, c computer) (OwnedComputer, error) {
-	owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
-	return OwnedComputer{Computer: s.computer(c), Owner: owner.Email, CreatedAt: c.CreatedAt}, err
+func (s *Computers) owned(tx *txn, c computer) OwnedComputer {
+	owner, _ := get[Account](tx, keyAccount(c.OwnerID))
+	return OwnedComputer{Computer: s.computer(c), Owner: owner.Email, CreatedAt: c.CreatedAt}
 }
 
 // awayAfter is how long after it was seen a computer whose sync another node has is
@@ -169,27 +156,23 @@ type OwnComputer struct {
 
 // Own lists the computers of an account by name.
 func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (out []OwnComputer, err error) {
-		err = each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
-			c, found, err := get[computer](tx, keyComputer(computerID))
-			if err != nil || !found || c.OwnerID != accountID {
-				return err
+	return viewed(ctx, s.core, func(tx *txn) (out []OwnComputer, err error) {
+		for computerID := range below(tx, keyMemberships(accountID)) {
+			c, found := get[computer](tx, keyComputer(computerID))
+			if !found || c.OwnerID != accountID {
+				continue
 			}
+			seen, _ := get[time.Time](tx, keyComputerSeen(c.ID))
 			own := OwnComputer{
 				Computer: s.computer(c), Machine: c.Machine, Platform: c.Platform,
 				CreatedAt: c.CreatedAt, Enrolled: c.CredentialHash != "",
+				SeenAt: s.Feed.Seen.Last(c.ID, seen), People: countMembers(tx, c.ID),
 			}
-			if own.SeenAt, _, err = get[time.Time](tx, keyComputerSeen(c.ID)); err != nil {
-				return err
-			}
-			own.SeenAt = s.Feed.Seen.Last(c.ID, own.SeenAt)
 			own.Connected = own.Enrolled && s.connected(c.ID, own.SeenAt)
-			own.People, err = countMembers(tx, c.ID)
 			out = append(out, own)
-			return err
-		})
+		}
 		slices.SortFunc(out, func(a, b OwnComputer) int { return strings.Compare(a.Name, b.Name) })
-		return out, err
+		return out, nil
 	})
 }
 
@@ -208,7 +191,8 @@ func (s *Computers) Disconnect(ctx context.Context, accountID, short string) err
 		if err != nil {
 			return err
 		}
-		return tx.endCredential(&c)
+		tx.endCredential(&c)
+		return nil
 	})
 }
 
@@ -221,56 +205,39 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.endCredential(&c); err != nil {
-			return err
+		tx.endCredential(&c)
+		for g := range eachGrant(tx, keyComputerGrants(c.ID)) {
+			tx.revokeGrant(g.ID)
 		}
-		err = eachGrant(tx, keyComputerGrants(c.ID), func(g grant) error { return tx.revokeGrant(g.ID) })
-		if err != nil {
-			return err
+		tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword)
+		tx.forgetKnocks(c.ID)
+		for accountID, p := range each[person](tx, keyPersons(c.ID)) {
+			tx.voidInvitations(c.ID, accountID)
+			tx.deletePerson(c.ID, p)
 		}
-		if _, err = tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword); err != nil {
-			return err
-		}
-		if err := tx.forgetKnocks(c.ID); err != nil {
-			return err
-		}
-		err = eachValue(tx, keyPersons(c.ID), func(accountID string, p person) error {
-			if err := tx.voidInvitations(c.ID, accountID); err != nil {
-				return err
-			}
-			return tx.deletePerson(c.ID, p)
-		})
-		if err != nil {
-			return err
-		}
-		if err := s.freeName(tx, c); err != nil {
-			return err
-		}
-		if err := tx.touch(c.ID); err != nil {
-			return err
-		}
-		return deleteAll(tx,
+		s.freeName(tx, c)
+		tx.touch(c.ID)
+		tx.delete(
 			keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID))
+		return nil
 	})
 }
 
 func (t *txn) ownComputer(accountID, short string) (computer, error) {
-	c, found, err := computerByName(t, short)
-	if err == nil && (!found || c.OwnerID != accountID) {
-		err = refuse(controlapi.CodeNotFound, "You have no computer of that name any more.")
+	c, found := computerByName(t, short)
+	if !found || c.OwnerID != accountID {
+		return computer{}, refuse(controlapi.CodeNotFound, "You have no computer of that name any more.")
 	}
-	return c, err
+	return c, nil
 }
 
-func countMembers(tx kv.Tx, computerID string) (int, error) {
-	n := 0
-	err := eachPerson(tx, computerID, func(p person) error {
+func countMembers(tx *txn, computerID string) (n int) {
+	for _, p := range each[person](tx, keyPersons(computerID)) {
 		if p.Role == controlapi.RoleMember && p.Status != controlapi.PersonRemoved {
 			n++
 		}
-		return nil
-	})
-	return n, err
+	}
+	return n
 }
 
 // maxComputers is how many computers, and so how many short names, one account
@@ -286,33 +253,21 @@ func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, 
 		return computer{}, err
 	}
 	n := 0
-	err = each(tx, keyMemberships(owner.ID), func(computerID string, _ []byte) error {
-		p, _, err := get[person](tx, keyPerson(computerID, owner.ID))
-		if p.Role == controlapi.RoleOwner {
+	for computerID := range below(tx, keyMemberships(owner.ID)) {
+		if p, _ := get[person](tx, keyPerson(computerID, owner.ID)); p.Role == controlapi.RoleOwner {
 			n++
 		}
-		return err
-	})
-	if err != nil {
-		return computer{}, err
 	}
 	if n >= maxComputers {
 		return computer{}, refuse(controlapi.CodeInvalid, "You have as many computers as an account can have. Remove one first.")
 	}
 	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: tx.now.UTC(), Former: former}
-	if err := put(tx, keyComputerName(short), c.ID, 0); err != nil {
-		return computer{}, err
-	}
-	if err := put(tx, keyComputer(c.ID), c, 0); err != nil {
-		return computer{}, err
-	}
+	tx.put(keyComputerName(short), c.ID, 0)
+	tx.put(keyComputer(c.ID), c, 0)
 	// What it will report, as good as absent. All computers of a node may report for the
 	// first time together, and to change a row is no conflict where to make one is.
-	if err := put(tx, keyComputerApps(c.ID), []controlapi.App(nil), 0); err != nil {
-		return computer{}, err
-	}
-	if err := put(tx, keyComputerKnocks(c.ID), controlapi.KnocksFrom(""), 0); err != nil {
-		return computer{}, err
-	}
-	return c, tx.ensureOwner(c.ID, owner)
+	tx.put(keyComputerApps(c.ID), []controlapi.App(nil), 0)
+	tx.put(keyComputerKnocks(c.ID), controlapi.KnocksFrom(""), 0)
+	tx.ensureOwner(c.ID, owner)
+	return c, nil
 }

@@ -162,33 +162,26 @@ func cloned(m map[string]time.Time) map[string]time.Time {
 func sameEnds(a, b map[string]time.Time) bool { return maps.EqualFunc(a, b, time.Time.Equal) }
 
 // indexEnds has the indexes of ends follow a row.
-func (t *txn) indexEnds(computerID string, before, after person) error {
+func (t *txn) indexEnds(computerID string, before, after person) {
 	account := before.AccountID
 	if account == "" {
 		account = after.AccountID
 	}
-	index := func(prefix string, before, after map[string]time.Time) error {
+	index := func(prefix string, before, after map[string]time.Time) {
 		for id, at := range before {
 			if !after[id].Equal(at) {
-				if err := t.Delete(keyEnd(prefix, at, computerID, account, id)); err != nil {
-					return err
-				}
+				t.delete(keyEnd(prefix, at, computerID, account, id))
 			}
 		}
 		for id, at := range after {
 			if !before[id].Equal(at) {
 				t.ends = true
-				if err := put(t, keyEnd(prefix, at, computerID, account, id), struct{}{}, 0); err != nil {
-					return err
-				}
+				t.put(keyEnd(prefix, at, computerID, account, id), struct{}{}, 0)
 			}
 		}
-		return nil
 	}
-	if err := index(keyEnds, before.Until, after.Until); err != nil {
-		return err
-	}
-	return index(keyEnded, before.Ended, after.Ended)
+	index(keyEnds, before.Until, after.Until)
+	index(keyEnded, before.Ended, after.Ended)
 }
 
 // anEnd is one row of an index of ends.
@@ -201,16 +194,12 @@ type anEnd struct {
 // endsAfter reads the ends below a prefix that come after a moment, the earliest
 // first, at most so many; a zero moment is the beginning. Rows that cannot be read as
 // ends are left out, and odd says so: they are in the way of the ends after them.
-func endsAfter(tx kv.Tx, prefix string, after time.Time, most int) (ends []anEnd, odd bool, err error) {
+func endsAfter(tx *txn, prefix string, after time.Time, most int) (ends []anEnd, odd bool) {
 	from := ""
 	if !after.IsZero() {
 		from = prefix + after.UTC().Format(endTime) + "0" // follows the slash
 	}
-	items, err := tx.Scan(prefix, from, most)
-	if err != nil {
-		return nil, false, err
-	}
-	for _, it := range items {
+	for _, it := range tx.scan(prefix, from, most) {
 		parts := strings.Split(it.Key[len(prefix):], "/")
 		at, err := time.Parse(endTime, parts[0])
 		if err != nil || len(parts) != 4 {
@@ -219,7 +208,7 @@ func endsAfter(tx kv.Tx, prefix string, after time.Time, most int) (ends []anEnd
 		}
 		ends = append(ends, anEnd{it.Key, at, parts[1], parts[2], parts[3]})
 	}
-	return ends, odd, nil
+	return ends, odd
 }
 
 // runEnds takes from the rows what has ended, until ctx is done.
@@ -260,12 +249,10 @@ func (s *People) runEnds(ctx context.Context) error {
 // is due or cannot be told from them, and otherwise when to look again. It does not see
 // what a clock that was ahead has ended.
 func (s *People) firstEnds(ctx context.Context, now time.Time) (due bool, wait time.Duration, err error) {
-	err = s.store.ViewOf(ctx, kv.Rows{First: []string{keyEnds, keyEnded}}, func(tx kv.Tx) error {
-		look, err := s.looked(tx, now, 1)
-		due, wait = len(look.due) > 0 || look.odd, look.wait
-		return err
+	look, err := viewedOf(ctx, s.core, kv.Rows{First: []string{keyEnds, keyEnded}}, func(tx *txn) (endsLook, error) {
+		return s.looked(tx, now, 1), nil
 	})
-	return due, wait, err
+	return len(look.due) > 0 || look.odd, look.wait, err
 }
 
 // endsLook is what the first rows of both indexes say.
@@ -276,15 +263,9 @@ type endsLook struct {
 }
 
 // looked reads the first rows of both indexes, at most so many of each.
-func (s *People) looked(tx kv.Tx, now time.Time, most int) (look endsLook, err error) {
-	coming, odd, err := endsAfter(tx, keyEnds, time.Time{}, most)
-	if err != nil {
-		return look, err
-	}
-	old, oddOld, err := endsAfter(tx, keyEnded, time.Time{}, most)
-	if err != nil {
-		return look, err
-	}
+func (s *People) looked(tx *txn, now time.Time, most int) (look endsLook) {
+	coming, odd := endsAfter(tx, keyEnds, time.Time{}, most)
+	old, oddOld := endsAfter(tx, keyEnded, time.Time{}, most)
 	look.odd = odd || oddOld
 	if s.cfg.SharedStore || len(old) > 0 || look.odd {
 		look.wait = endsWithin
@@ -301,51 +282,44 @@ func (s *People) looked(tx kv.Tx, now time.Time, most int) (look endsLook, err e
 			look.due = append(look.due, e)
 		}
 	}
-	return look, nil
+	return look
 }
 
 // endDue ends what is to end, brings back what a clock that was ahead had ended, and
 // forgets what ended long ago. It says when to look again; 0 for when an end is given.
 func (s *People) endDue(ctx context.Context) (wait time.Duration, err error) {
 	for {
-		var due []anEnd
-		if due, wait, err = s.lookAtEnds(ctx); err != nil || len(due) == 0 {
-			return wait, err
+		look, err := s.lookAtEnds(ctx)
+		if err != nil || len(look.due) == 0 {
+			return look.wait, err
 		}
-		for _, e := range due {
-			if err := s.update(ctx, func(tx *txn) error { return tx.end(e) }); err != nil {
+		for _, e := range look.due {
+			if err := s.update(ctx, func(tx *txn) error { tx.end(e); return nil }); err != nil {
 				return 0, err
 			}
 		}
 	}
 }
 
-func (s *People) lookAtEnds(ctx context.Context) (due []anEnd, wait time.Duration, err error) {
-	now := s.now()
-	err = s.store.View(ctx, func(tx kv.Tx) error {
-		look, err := s.looked(tx, now, endsBatch)
-		if err != nil {
-			return err
-		}
-		ahead, _, err := endsAfter(tx, keyEnded, now.Add(endedAhead), endsBatch)
-		due, wait = append(look.due, ahead...), look.wait
-		return err
+func (s *People) lookAtEnds(ctx context.Context) (endsLook, error) {
+	return viewed(ctx, s.core, func(tx *txn) (endsLook, error) {
+		look := s.looked(tx, tx.now, endsBatch)
+		ahead, _ := endsAfter(tx, keyEnded, tx.now.Add(endedAhead), endsBatch)
+		look.due = append(look.due, ahead...)
+		return look, nil
 	})
-	return due, wait, err
 }
 
 // end carries out what an index says is to be done with one app of a person, and
 // drops the line of the index where the row says otherwise.
-func (t *txn) end(e anEnd) error {
-	if _, found, err := get[struct{}](t, e.key); err != nil || !found {
-		return err // changed since the look: the row says what holds now
+func (t *txn) end(e anEnd) {
+	if _, found := get[struct{}](t, e.key); !found {
+		return // changed since the look: the row says what holds now
 	}
-	before, found, err := get[person](t, keyPerson(e.computer, e.account))
-	if err != nil {
-		return err
-	}
+	before, found := get[person](t, keyPerson(e.computer, e.account))
 	if !found {
-		return t.Delete(e.key)
+		t.delete(e.key)
+		return
 	}
 	p := before
 	if _, dated := p.Until[e.app]; !dated && strings.HasPrefix(e.key, keyEnds) && slices.Contains(p.Apps, e.app) {
@@ -355,17 +329,12 @@ func (t *txn) end(e anEnd) error {
 	p = p.asOf(t.now)
 	if ended, ok := p.Ended[e.app]; ok && t.now.Sub(ended) >= endedFor {
 		p.Ended = dropped(p.Ended, func(id string) bool { return id == e.app })
-		if err := t.endWith(personWithdrawn, e.computer, e.account, []string{e.app}); err != nil {
-			return err
-		}
+		t.endWith(personWithdrawn, e.computer, e.account, []string{e.app})
 	}
 	if !slices.Equal(p.Apps, before.Apps) || !sameEnds(p.Until, before.Until) || !sameEnds(p.Ended, before.Ended) {
-		if err := t.putPerson(e.computer, before, p); err != nil {
-			return err
-		}
+		t.putPerson(e.computer, before, p)
 	}
 	if !p.Until[e.app].Equal(e.at) && strings.HasPrefix(e.key, keyEnds) || !p.Ended[e.app].Equal(e.at) && strings.HasPrefix(e.key, keyEnded) {
-		return t.Delete(e.key)
+		t.delete(e.key)
 	}
-	return nil
 }

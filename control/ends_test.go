@@ -15,12 +15,7 @@ import (
 // rowOf is a person's row as it is stored.
 func (b *bench) rowOf(computer, account string) person {
 	b.t.Helper()
-	var p person
-	b.change(func(tx *txn) (err error) {
-		p, _, err = get[person](tx, keyPerson(computer, account))
-		return err
-	})
-	return p
+	return rowAt[person](b, keyPerson(computer, account))
 }
 
 // ended looks for what is to end, as runEnds does.
@@ -40,14 +35,11 @@ func dated(t *testing.T, change ...func(*Config)) (b *bench, id, account string)
 	b.apps(e, "app1", "app2")
 	id = e.Computer.ID
 	bob := b.joined(id, "bob@example.com", "app1", "app2")
-	b.change(func(tx *txn) error {
-		p, _, err := get[person](tx, keyPerson(id, bob.ID))
-		if err != nil {
-			return err
-		}
+	b.change(func(tx *txn) {
+		p, _ := get[person](tx, keyPerson(id, bob.ID))
 		_, hash := newPassword()
 		row := appPassword{ID: newID(), AccountID: bob.ID, AppID: "app1", Name: "phone", Hash: hash, InvitedAt: p.InvitedAt}
-		return put(tx, keyPassword(id, bob.ID, row.ID), row, 0)
+		tx.put(keyPassword(id, bob.ID, row.ID), row, 0)
 	})
 	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: bob.ID, App: "app1", Granted: true, Until: rfc(b.now().Add(time.Hour))}))
 	return b, id, bob.ID
@@ -200,13 +192,10 @@ func TestEndedSharesAreForgotten(t *testing.T) {
 func TestAnEndOutlivesAnEarlierNode(t *testing.T) {
 	t.Parallel()
 	b, id, account := dated(t)
-	b.change(func(tx *txn) error {
-		p, _, err := get[person](tx, keyPerson(id, account))
+	b.change(func(tx *txn) {
+		p, _ := get[person](tx, keyPerson(id, account))
 		p.Until = nil
-		if err == nil {
-			err = put(tx, keyPerson(id, account), p, 0)
-		}
-		return err
+		tx.put(keyPerson(id, account), p, 0)
 	})
 	b.clock.Add(2 * time.Hour)
 	b.ended()
@@ -221,12 +210,12 @@ func TestGivenAgainAsItEnds(t *testing.T) {
 	t.Parallel()
 	b, id, account := dated(t)
 	b.clock.Add(2 * time.Hour)
-	due, _, err := b.People.lookAtEnds(t.Context())
-	if err != nil || len(due) != 1 {
-		t.Fatalf("due: %+v, %v", due, err)
+	look := ok[endsLook](t)(b.People.lookAtEnds(t.Context()))
+	if len(look.due) != 1 {
+		t.Fatalf("due: %+v", look.due)
 	}
 	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Until: controlapi.UntilNever}))
-	b.change(func(tx *txn) error { return tx.end(due[0]) })
+	b.change(func(tx *txn) { tx.end(look.due[0]) })
 	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app1", "app2"}) || len(p.Until)+len(p.Ended) != 0 {
 		t.Errorf("given for ever, it ended: %+v", p)
 	}

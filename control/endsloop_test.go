@@ -107,7 +107,7 @@ func TestTheLoopWakes(t *testing.T) {
 // Weakness: a row of the index that cannot be read stood before every end, and none came.
 func TestTheLoopPassesAnOddRow(t *testing.T) {
 	whereEndsLoop(t, func(t *testing.T, l *looping) {
-		programs.Must(t, l.update(t.Context(), func(tx *txn) error { return tx.Put(keyEnds+"!", []byte("{}"), 0) }))
+		l.change(func(tx *txn) { tx.put(keyEnds+"!", struct{}{}, 0) })
 		l.run()
 		l.pass(time.Hour)
 		l.want("at the end", "app2")

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Enrolling a computer follows the device flow of RFC 8628. Begin
@@ -122,25 +121,17 @@ func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client
 		if err := tx.spend(budget); err != nil {
 			return err
 		}
-		code = ""
-		for _, c := range codes {
-			_, taken, err := get[string](tx, keyUserCode(s.userCodeHash(c)))
-			if err != nil {
-				return err
-			}
-			if !taken {
-				code = c
-				break
-			}
-		}
-		if code == "" { // three times out of twenty billion
+		i := slices.IndexFunc(codes, func(c string) bool {
+			_, taken := get[string](tx, keyUserCode(s.userCodeHash(c)))
+			return !taken
+		})
+		if i < 0 { // three times out of twenty billion
 			return refuse(controlapi.CodeUnavailable, "No code could be made right now. Try again.")
 		}
-		row.BeganAt = tx.now.UTC()
-		if err := put(tx, keyUserCode(s.userCodeHash(code)), deviceHash, enrolmentLife); err != nil {
-			return err
-		}
-		return put(tx, keyEnrolment(deviceHash), row, enrolmentLife)
+		code, row.BeganAt = codes[i], tx.now.UTC()
+		tx.put(keyUserCode(s.userCodeHash(code)), deviceHash, enrolmentLife)
+		tx.put(keyEnrolment(deviceHash), row, enrolmentLife)
+		return nil
 	})
 	if err != nil {
 		return controlapi.EnrolStarted{}, err
@@ -172,9 +163,7 @@ func (s *Enrolment) Poll(ctx context.Context, deviceCode string) (controlapi.Enr
 		}
 		switch row.Status {
 		case enrolmentConfirmed:
-			if err := tx.Delete(key); err != nil {
-				return controlapi.Enrolled{}, err
-			}
+			tx.delete(key)
 			out, err := s.complete(tx, row, hash)
 			if IsRefusal(err, controlapi.CodeAccessDenied) {
 				err = kept{err} // the enrolment is used up all the same
@@ -193,9 +182,7 @@ func (s *Enrolment) Poll(ctx context.Context, deviceCode string) (controlapi.Enr
 			row.Interval = min(row.Interval+enrolmentInterval, enrolmentIntervalMax)
 		}
 		row.PolledAt = tx.now.UTC()
-		if err := put(tx, key, row, row.left(tx.now)); err != nil {
-			return controlapi.Enrolled{}, err
-		}
+		tx.put(key, row, row.left(tx.now))
 		return controlapi.Enrolled{}, kept{refusal}
 	})
 }
@@ -220,16 +207,15 @@ func (s *Enrolment) complete(tx *txn, row enrolment, credentialHash string) (con
 		return controlapi.Enrolled{}, err
 	}
 	c.Machine, c.Platform = row.Machine, row.Platform
-	return controlapi.Enrolled{AccountID: owner.ID, Email: owner.Email, Computer: s.computer(c)}, tx.giveCredential(c, credentialHash)
+	tx.giveCredential(c, credentialHash)
+	return controlapi.Enrolled{AccountID: owner.ID, Email: owner.Email, Computer: s.computer(c)}, nil
 }
 
-func enrolmentByCode(tx kv.Tx, codeHash string) (deviceHash string, row enrolment, found bool, err error) {
-	deviceHash, found, err = get[string](tx, keyUserCode(codeHash))
-	if err != nil || !found {
-		return "", enrolment{}, false, err
+func enrolmentByCode(tx *txn, codeHash string) (deviceHash string, row enrolment, found bool) {
+	if deviceHash, found = get[string](tx, keyUserCode(codeHash)); found {
+		row, found = get[enrolment](tx, keyEnrolment(deviceHash))
 	}
-	row, found, err = get[enrolment](tx, keyEnrolment(deviceHash))
-	return deviceHash, row, found && row.Status == enrolmentWaiting, err
+	return deviceHash, row, found && row.Status == enrolmentWaiting
 }
 
 // newUserCode makes a code such as BCDF-GHJK, of 34 random bits.

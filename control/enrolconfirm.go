@@ -68,23 +68,23 @@ func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short st
 		if slices.Contains(row.Apps, short) {
 			return controlapi.Refuse(controlapi.CodeInvalid, words.Of(`An app on that computer is called "%s" already. Choose another name for the computer.`, short))
 		}
-		c, found, err := computerByName(tx, short)
+		c, found := computerByName(tx, short)
 		switch {
-		case err != nil:
-			return err
 		case found && c.OwnerID != session.Account.ID:
 			return controlapi.Refuse(controlapi.CodeInvalid, words.Of(`The name "%s" is taken. Choose another one.`, short))
 		case found && c.CredentialHash != "" && !replace:
 			out = Confirmed{Computer: s.computer(c), Replaces: true}
 			return nil
 		case !found:
+			var err error
 			if c, err = s.newComputer(tx, computerID, short, session.Account); err != nil {
 				return err
 			}
 		}
 		row.Status, row.ComputerID, row.Replaces = enrolmentConfirmed, c.ID, c.CredentialHash
 		out.Computer = s.computer(c)
-		return s.decide(tx, device, code, row)
+		s.decide(tx, device, code, row)
+		return nil
 	})
 	if err != nil {
 		return Confirmed{}, err
@@ -97,16 +97,15 @@ func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short st
 func (s *Enrolment) Deny(ctx context.Context, account Account, code string, client netip.Addr) error {
 	return s.with(ctx, account, code, client, func(tx *txn, device string, row enrolment) error {
 		row.Status = enrolmentDenied
-		return s.decide(tx, device, code, row)
+		s.decide(tx, device, code, row)
+		return nil
 	})
 }
 
 // decide keeps what became of an enrolment; its user code is used up.
-func (s *Enrolment) decide(tx *txn, device, code string, row enrolment) error {
-	if err := tx.Delete(keyUserCode(s.userCodeHash(code))); err != nil {
-		return err
-	}
-	return put(tx, keyEnrolment(device), row, row.left(tx.now))
+func (s *Enrolment) decide(tx *txn, device, code string, row enrolment) {
+	tx.delete(keyUserCode(s.userCodeHash(code)))
+	tx.put(keyEnrolment(device), row, row.left(tx.now))
 }
 
 // with runs fn with the waiting enrolment of a code as ParseUserCode
@@ -118,19 +117,16 @@ func (s *Enrolment) with(ctx context.Context, account Account, code string, clie
 	tries := []subject{budgetUserCodes.of(account.ID), budgetUserCodesFrom.of(clientKey(client))}
 	codeHash := s.userCodeHash(code)
 	return s.update(ctx, func(tx *txn) error {
-		if err := affords(tx, tx.now, tries...); err != nil {
+		if err := tx.affords(tries...); err != nil {
 			return err
 		}
-		device, row, found, err := enrolmentByCode(tx, codeHash)
-		if err != nil {
+		device, row, found := enrolmentByCode(tx, codeHash)
+		if found {
+			return fn(tx, device, row)
+		}
+		if err := tx.spend(tries...); err != nil {
 			return err
 		}
-		if !found {
-			if err := tx.spend(tries...); err != nil {
-				return err
-			}
-			return kept{userCodeWrong()}
-		}
-		return fn(tx, device, row)
+		return kept{userCodeWrong()}
 	})
 }

@@ -3,11 +3,11 @@ package control
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Grants: somebody let an OAuth client open, in their name, what they may open on
@@ -80,92 +80,81 @@ func (g grant) indexes() []string {
 }
 
 // putGrant stores a grant that was used now.
-func (t *txn) putGrant(g grant) error {
+func (t *txn) putGrant(g grant) {
 	g.LastUsedAt = t.now.UTC()
 	if t.now.Sub(g.IndexedAt) >= indexSlide {
 		g.IndexedAt = t.now.UTC()
 		for _, key := range g.indexes() {
-			if err := put(t, key, struct{}{}, grantLife+indexSlide); err != nil {
-				return err
-			}
+			t.put(key, struct{}{}, grantLife+indexSlide)
 		}
-		if err := t.touch(g.ComputerID); err != nil { // see Snapshot.Grants
-			return err
-		}
+		t.touch(g.ComputerID) // see Snapshot.Grants
 	}
-	return put(t, keyGrant(g.ID), g, grantLife)
+	t.put(keyGrant(g.ID), g, grantLife)
 }
 
 // revokeGrant ends a grant: refreshing is refused from this commit on, and the
 // computer's agent is told to refuse the access tokens that are still out. One
 // that has ended, or never was, is no error.
-func (t *txn) revokeGrant(id string) error { return t.endGrant(id, false) }
+func (t *txn) revokeGrant(id string) { t.endGrant(id, false) }
 
 // dropGrant is revokeGrant where nobody wished for it.
-func (t *txn) dropGrant(id string) error { return t.endGrant(id, true) }
+func (t *txn) dropGrant(id string) { t.endGrant(id, true) }
 
-func (t *txn) endGrant(id string, dropped bool) error {
-	g, found, err := get[grant](t, keyGrant(id))
-	if err != nil || !found || !g.RevokedAt.IsZero() {
-		return err
+func (t *txn) endGrant(id string, dropped bool) {
+	g, found := get[grant](t, keyGrant(id))
+	if !found || !g.RevokedAt.IsZero() {
+		return
 	}
 	g.RevokedAt, g.Dropped = t.now.UTC(), dropped
-	if err := put(t, keyGrant(id), g, grantLife); err != nil {
-		return err
-	}
-	if err := deleteAll(t, g.indexes()...); err != nil {
-		return err
-	}
+	t.put(keyGrant(id), g, grantLife)
+	t.delete(g.indexes()...)
 	told := controlapi.RevokedGrant{
 		ID: g.ID, At: g.RevokedAt, ClientName: g.ClientName, AccountID: g.AccountID, Email: g.Email, CreatedAt: g.CreatedAt,
 	}
-	if err := put(t, keyRevokedGrants(g.ComputerID)+g.ID, told, controlapi.GrantMemory); err != nil {
-		return err
-	}
-	return t.touch(g.ComputerID)
+	t.put(keyRevokedGrants(g.ComputerID)+g.ID, told, controlapi.GrantMemory)
+	t.touch(g.ComputerID)
 }
 
 // revokePersonsGrants ends every grant of an account for one computer: a person
 // who was removed, and is perhaps invited again, must not find old clients at
 // work.
-func (t *txn) revokePersonsGrants(computerID, accountID string) error {
-	return eachGrant(t, keyAccountGrants(accountID), func(g grant) error {
-		if g.ComputerID != computerID {
-			return nil
+func (t *txn) revokePersonsGrants(computerID, accountID string) {
+	for g := range eachGrant(t, keyAccountGrants(accountID)) {
+		if g.ComputerID == computerID {
+			t.revokeGrant(g.ID)
 		}
-		return t.revokeGrant(g.ID)
-	})
+	}
 }
 
 // makeRoom ends a grant that was not used for longest when one more of a client
 // would be too many. It ends no more than one: an account may hold more of a
 // client from a time when that was allowed, and its devices keep them.
-func (t *txn) makeRoom(accountID, clientID string) error {
-	var all, same []grant
-	err := eachGrant(t, keyAccountGrants(accountID), func(g grant) error {
-		all = append(all, g)
+func (t *txn) makeRoom(accountID, clientID string) {
+	all := slices.Collect(eachGrant(t, keyAccountGrants(accountID)))
+	var same []grant
+	for _, g := range all {
 		if g.ClientID == clientID {
 			same = append(same, g)
 		}
-		return nil
-	})
-	if err != nil || len(all) < maxGrants && len(same) < maxClientGrants {
-		return err
+	}
+	if len(all) < maxGrants && len(same) < maxClientGrants {
+		return
 	}
 	if len(same) > 0 {
 		all = same
 	}
-	return t.dropGrant(slices.MinFunc(all, func(a, b grant) int { return a.LastUsedAt.Compare(b.LastUsedAt) }).ID)
+	t.dropGrant(slices.MinFunc(all, func(a, b grant) int { return a.LastUsedAt.Compare(b.LastUsedAt) }).ID)
 }
 
-// eachGrant calls fn for the grants an index names.
-func eachGrant(tx kv.Tx, index string, fn func(grant) error) error {
-	return eachRow(tx, index, keyGrant, func(_ string, g grant) error {
-		if !g.RevokedAt.IsZero() {
-			return nil
+// eachGrant are the grants an index names.
+func eachGrant(tx *txn, index string) iter.Seq[grant] {
+	return func(yield func(grant) bool) {
+		for _, g := range eachOf[grant](tx, index, keyGrant) {
+			if g.RevokedAt.IsZero() && !yield(g) {
+				return
+			}
 		}
-		return fn(g)
-	})
+	}
 }
 
 // AccountGrant is a row of an account's connected clients, with the computer it is
@@ -178,20 +167,13 @@ type AccountGrant struct {
 // OfAccount lists what an account has allowed, a row for each client and
 // computer, newest first.
 func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGrant, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (out []AccountGrant, err error) {
+	return viewed(ctx, s.core, func(tx *txn) (out []AccountGrant, err error) {
 		of := map[string][]controlapi.Grant{} // by computer
-		err = eachGrant(tx, keyAccountGrants(accountID), func(g grant) error {
+		for g := range eachGrant(tx, keyAccountGrants(accountID)) {
 			of[g.ComputerID] = append(of[g.ComputerID], g.wire())
-			return nil
-		})
-		if err != nil {
-			return nil, err
 		}
 		for id, grants := range of {
-			c, found, err := get[computer](tx, keyComputer(id))
-			if err != nil {
-				return nil, err
-			}
+			c, found := get[computer](tx, keyComputer(id))
 			if !found {
 				continue
 			}
@@ -208,14 +190,13 @@ func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGran
 
 // OfComputer lists all grants for a computer, of every person, newest first.
 func (s *Grants) OfComputer(ctx context.Context, computerID string) ([]controlapi.Grant, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Grant, error) {
+	return viewed(ctx, s.core, func(tx *txn) ([]controlapi.Grant, error) {
 		out := []controlapi.Grant{}
-		err := eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
+		for g := range eachGrant(tx, keyComputerGrants(computerID)) {
 			out = append(out, g.wire())
-			return nil
-		})
+		}
 		slices.SortFunc(out, func(a, b controlapi.Grant) int { return b.CreatedAt.Compare(a.CreatedAt) })
-		return out, err
+		return out, nil
 	})
 }
 
@@ -238,28 +219,25 @@ func (s *Grants) revokeIf(ctx context.Context, id string, theirs func(grant) boo
 		return none
 	}
 	return s.update(ctx, func(tx *txn) error {
-		g, err := find[grant](tx, keyGrant(id), none)
-		if err != nil {
-			return err
-		}
-		if !theirs(g) {
+		g, found := get[grant](tx, keyGrant(id))
+		if !found || !theirs(g) {
 			return none
 		}
-		return tx.revokeRow(g)
+		tx.revokeRow(g)
+		return nil
 	})
 }
 
 // revokeRow ends a grant and all others of the same client, person and computer.
 // One that was revoked before is done with: what was allowed since was allowed
 // anew, and an old word that arrives late must not end it.
-func (t *txn) revokeRow(g grant) error {
+func (t *txn) revokeRow(g grant) {
 	if !g.RevokedAt.IsZero() && !g.Dropped {
-		return nil
+		return
 	}
-	return eachGrant(t, keyAccountGrants(g.AccountID), func(other grant) error {
-		if !other.samePurpose(g) {
-			return nil
+	for other := range eachGrant(t, keyAccountGrants(g.AccountID)) {
+		if other.samePurpose(g) {
+			t.revokeGrant(other.ID)
 		}
-		return t.revokeGrant(other.ID)
-	})
+	}
 }

@@ -86,7 +86,7 @@ func TestIdleNodeSendsFewStatements(t *testing.T) {
 					cfg.Store, cfg.Tell, cfg.Missed = store, nil, nil
 					with(&cfg)
 					other := ok[*Service](t)(New(cfg))
-					programs.Must(t, other.update(t.Context(), func(tx *txn) error { return tx.touch(id) }))
+					programs.Must(t, other.update(t.Context(), func(tx *txn) error { tx.touch(id); return nil }))
 					time.Sleep(within)
 					synctest.Wait()
 					if !w.woken() {

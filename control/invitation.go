@@ -137,10 +137,7 @@ func (s *People) invite(ctx context.Context, computerID string, i inviting) (con
 		if err := tx.liveApps(computerID, i.apps); err != nil {
 			return controlapi.Person{}, err
 		}
-		account, err := tx.ensureAccount(accountID, email)
-		if err != nil {
-			return controlapi.Person{}, err
-		}
+		account := tx.ensureAccount(accountID, email)
 		p, err := tx.changePerson(computerID, account, personInvited, end, i.apps)
 		if err != nil {
 			return controlapi.Person{}, err
@@ -155,57 +152,47 @@ func (s *People) invite(ctx context.Context, computerID string, i inviting) (con
 			ComputerID: computerID, AccountID: account.ID, Apps: i.apps, Until: tx.now.Add(invitationLife).UTC(),
 			Name: name, Line: i.line, From: i.from,
 		}
-		if err := tx.putInvitation(hashOf(purposeInvitation, link), row); err != nil || i.noMail {
-			return p.wire(tx.now), err
+		tx.putInvitation(hashOf(purposeInvitation, link), row)
+		if !i.noMail {
+			err = s.mailInvitation(tx, mailID, link, c, owner, email, row, p, i.language)
 		}
-		return p.wire(tx.now), s.mailInvitation(tx, mailID, link, c, owner, email, row, p, i.language)
+		return p.wire(tx.now), err
 	})
 	return p, row, err
 }
 
-func (t *txn) putInvitation(hash string, row invitation) error {
+func (t *txn) putInvitation(hash string, row invitation) {
 	life := row.Until.Sub(t.now) + overKept
-	if err := put(t, keyInvitation(hash), row, life); err != nil {
-		return err
-	}
+	t.put(keyInvitation(hash), row, life)
 	if row.Name != "" {
-		if err := put(t, keyInvitationName(row.Name), hash, life); err != nil {
-			return err
-		}
+		t.put(keyInvitationName(row.Name), hash, life)
 	}
-	return put(t, keyPersonInvitation(row.ComputerID, row.AccountID, hash), struct{}{}, life)
+	t.put(keyPersonInvitation(row.ComputerID, row.AccountID, hash), struct{}{}, life)
 }
 
 // noteUsed takes an open invitation away, and keeps that it was used.
-func (t *txn) noteUsed(hash string, row invitation) error {
-	if err := deleteAll(t, keyPersonInvitation(row.ComputerID, row.AccountID, hash), keyInvitation(hash)); err != nil {
-		return err
-	}
+func (t *txn) noteUsed(hash string, row invitation) {
+	t.delete(keyPersonInvitation(row.ComputerID, row.AccountID, hash), keyInvitation(hash))
 	row.Line = "" // was for one reader, once
-	return put(t, keyUsedInvitation(hash), usedInvitation{row, t.now.UTC()}, overKept)
+	t.put(keyUsedInvitation(hash), usedInvitation{row, t.now.UTC()}, overKept)
 }
 
 // mailInvitation writes the mail of an invitation, and forgets that an earlier one
 // did not arrive.
 func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation, p person, language string) error {
-	apps, err := s.appsNamed(tx, c, p.Until, row.Apps)
-	if err != nil {
-		return err
-	}
 	address := s.cfg.AuthURL() + PathInvitation + "?" + url.Values{"token": {link}}.Encode()
 	spoken, _ := words.Named(language)
 	message, err := mail.Invitation{
 		To: email, Owner: owner.Email, From: row.From, Line: row.Line,
-		Apps: inMail(apps), Link: address, Until: row.Until, End: endOf(p, row.Apps), Language: spoken,
+		Apps: inMail(s.appsNamed(tx, c, p.Until, row.Apps)), Link: address, Until: row.Until, End: endOf(p, row.Apps), Language: spoken,
 	}.Message()
 	if err != nil {
 		return err
 	}
 	message.About = c.ID
-	if err := mail.ForgetUndelivered(tx, c.ID, email); err != nil {
-		return err
-	}
-	return s.putMail(tx, mailID, message)
+	tx.do(func(in kv.Tx) error { return mail.ForgetUndelivered(in, c.ID, email) })
+	s.putMail(tx, mailID, message)
+	return nil
 }
 
 // endOf is when the last of some apps ends for a person; zero where one does not.
@@ -222,26 +209,22 @@ func endOf(p person, apps []string) (last time.Time) {
 	return last
 }
 
-func (t *txn) deleteInvitation(computerID, accountID, hash string) error {
-	row, _, err := get[invitation](t, keyInvitation(hash))
-	if err != nil {
-		return err
-	}
-	keys := []string{keyPersonInvitation(computerID, accountID, hash), keyInvitation(hash)}
+func (t *txn) deleteInvitation(computerID, accountID, hash string) {
+	row, _ := get[invitation](t, keyInvitation(hash))
 	if row.Name != "" {
-		keys = append(keys, keyInvitationName(row.Name))
+		t.delete(keyInvitationName(row.Name))
 	}
-	return deleteAll(t, keys...)
+	t.delete(keyPersonInvitation(computerID, accountID, hash), keyInvitation(hash))
 }
 
 // voidInvitations ends every open link of a person to a computer.
-func (t *txn) voidInvitations(computerID, accountID string) error {
-	return each(t, keyPersonInvitations(computerID, accountID), func(hash string, _ []byte) error {
-		return t.deleteInvitation(computerID, accountID, hash)
-	})
+func (t *txn) voidInvitations(computerID, accountID string) {
+	for hash := range below(t, keyPersonInvitations(computerID, accountID)) {
+		t.deleteInvitation(computerID, accountID, hash)
+	}
 }
 
-func computerWithOwner(tx kv.Tx, computerID string) (computer, Account, error) {
+func computerWithOwner(tx *txn, computerID string) (computer, Account, error) {
 	none := refuse(controlapi.CodeNotFound, "There is no such computer.")
 	c, err := find[computer](tx, keyComputer(computerID), none)
 	if err != nil {
@@ -253,8 +236,8 @@ func computerWithOwner(tx kv.Tx, computerID string) (computer, Account, error) {
 
 // appsOpen are the live apps a person may open, those the invitation names
 // first.
-func (s *People) appsOpen(tx kv.Tx, c computer, row invitation, p person) ([]InvitedApp, error) {
-	p = p.asOf(s.now())
+func (s *People) appsOpen(tx *txn, c computer, row invitation, p person) []InvitedApp {
+	p = p.asOf(tx.now)
 	return s.appsNamed(tx, c, p.Until, slices.DeleteFunc(append(slices.Clone(row.Apps), p.Apps...), func(id string) bool {
 		return !slices.Contains(p.Apps, id)
 	}))
@@ -262,24 +245,20 @@ func (s *People) appsOpen(tx kv.Tx, c computer, row invitation, p person) ([]Inv
 
 // appsNamed are the live apps among the ids, in that order, each once, with the ends
 // that some have.
-func (s *People) appsNamed(tx kv.Tx, c computer, ends map[string]time.Time, ids []string) ([]InvitedApp, error) {
-	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	if err != nil {
-		return nil, err
-	}
+func (s *People) appsNamed(tx *txn, c computer, ends map[string]time.Time, ids []string) (out []InvitedApp) {
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	byID := make(map[string]controlapi.App, len(apps))
 	for _, a := range apps {
 		byID[a.ID] = a
 	}
 	root := s.computer(c).Host
-	var out []InvitedApp
 	for _, id := range ids {
 		if a := byID[id]; a.Live {
 			out = append(out, InvitedApp{Label: a.Label, Host: a.Name + "." + root, Until: ends[id]})
 			delete(byID, id)
 		}
 	}
-	return out, nil
+	return out
 }
 
 func inMail(apps []InvitedApp) []mail.App {

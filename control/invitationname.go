@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"strings"
-	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/internal/words"
 )
 
@@ -63,17 +61,15 @@ func (s *People) Link(ctx context.Context, computerID string, wanted controlapi.
 		if err != nil {
 			return controlapi.InvitationLink{}, err
 		}
-		hash, row, err := newestInvitation(tx, tx.now, computerID, wanted.AccountID)
+		hash, row := newestInvitation(tx, computerID, wanted.AccountID)
 		switch {
-		case err != nil:
-			return controlapi.InvitationLink{}, err
 		case hash == "":
 			return controlapi.InvitationLink{}, noInvitation(p)
 		case row.Name == "": // from before there were names
 			row.Name = name
-			err = tx.putInvitation(hash, row)
+			tx.putInvitation(hash, row)
 		}
-		return s.link(row), err
+		return s.link(row), nil
 	})
 }
 
@@ -90,18 +86,17 @@ func noInvitation(p person) error {
 // newestInvitation is the open invitation of a person that ends last, with its hash;
 // both are empty where there is none. To one without a name only its mail leads, so it
 // counts only where there is no other.
-func newestInvitation(tx kv.Tx, now time.Time, computerID, accountID string) (hash string, newest invitation, err error) {
-	err = eachRow(tx, keyPersonInvitations(computerID, accountID), keyInvitation, func(h string, row invitation) error {
+func newestInvitation(tx *txn, computerID, accountID string) (hash string, newest invitation) {
+	for h, row := range eachOf[invitation](tx, keyPersonInvitations(computerID, accountID), keyInvitation) {
 		newer := row.Until.After(newest.Until)
 		if named := row.Name != ""; named != (newest.Name != "") {
 			newer = named
 		}
-		if newer && now.Before(row.Until) {
+		if newer && tx.now.Before(row.Until) {
 			hash, newest = h, row
 		}
-		return nil
-	})
-	return hash, newest, err
+	}
+	return hash, newest
 }
 
 // NamedInvitation is what the page of an invitation's other address shows.
@@ -117,7 +112,7 @@ type NamedInvitation struct {
 // be a limited one; see openInvitation. It refuses with CodeNotFound, and changes
 // nothing.
 func (s *People) LookAtNamed(ctx context.Context, name, accountID, sessionToken string) (NamedInvitation, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (NamedInvitation, error) {
+	return viewed(ctx, s.core, func(tx *txn) (NamedInvitation, error) {
 		_, row, p, err := s.namedInvitation(tx, name, sessionToken)
 		if err != nil {
 			return NamedInvitation{}, err
@@ -148,7 +143,7 @@ func (s *People) AcceptNamed(ctx context.Context, name, accountID string) (Accep
 
 // invitedTo is the address that the invitation with a name is for.
 func (s *People) invitedTo(ctx context.Context, name string) (string, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (string, error) {
+	return viewed(ctx, s.core, func(tx *txn) (string, error) {
 		_, _, p, err := s.namedInvitation(tx, name, "")
 		return p.Email, err
 	})
@@ -165,7 +160,7 @@ func (s *Service) BeginNamed(ctx context.Context, name string, from Browser) (br
 	return s.SignIn.Begin(ctx, email, from, InvitationPath(name))
 }
 
-func (s *People) namedInvitation(tx kv.Tx, name, sessionToken string) (hash string, row invitation, p person, err error) {
+func (s *People) namedInvitation(tx *txn, name, sessionToken string) (hash string, row invitation, p person, err error) {
 	if hash, err = find[string](tx, keyInvitationName(name), &InvitationOver{}); err == nil {
 		row, p, err = s.openInvitation(tx, hash, sessionToken)
 	}

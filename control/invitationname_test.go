@@ -138,16 +138,11 @@ func TestInviteWithoutMail(t *testing.T) {
 func (b *bench) unnamed(token string) {
 	b.t.Helper()
 	hash := hashOf(purposeInvitation, token)
-	b.change(func(tx *txn) error {
-		row, _, err := get[invitation](tx, keyInvitation(hash))
-		if err != nil {
-			return err
-		}
-		if err := tx.Delete(keyInvitationName(row.Name)); err != nil {
-			return err
-		}
+	b.change(func(tx *txn) {
+		row, _ := get[invitation](tx, keyInvitation(hash))
+		tx.delete(keyInvitationName(row.Name))
 		row.Name = ""
-		return put(tx, keyInvitation(hash), row, invitationLife)
+		tx.put(keyInvitation(hash), row, invitationLife)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/internal/oneline"
 	"porchlight/internal/words"
 )
@@ -52,7 +51,7 @@ func (s *People) checkAll(ctx context.Context, computerID string, all controlapi
 	if i.from, err = oneline.Name(all.Name); err != nil {
 		return controlapi.Refuse(controlapi.CodeInvalid, words.InWords(err))
 	}
-	_, err = viewed(ctx, s.core, func(tx kv.Tx) (bool, error) { return true, liveApps(tx, computerID, i.apps) })
+	_, err = viewed(ctx, s.core, func(tx *txn) (bool, error) { return true, tx.liveApps(computerID, i.apps) })
 	return err
 }
 

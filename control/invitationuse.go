@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/netip"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Looking at an invitation, and using it up.
@@ -54,7 +52,7 @@ func (s *People) LookAtInvitation(ctx context.Context, link, sessionToken string
 	if len(link) != tokenLen {
 		return Invitation{}, &InvitationOver{}
 	}
-	return viewed(ctx, s.core, func(tx kv.Tx) (Invitation, error) {
+	return viewed(ctx, s.core, func(tx *txn) (Invitation, error) {
 		row, p, err := s.openInvitation(tx, hashOf(purposeInvitation, link), sessionToken)
 		if err != nil {
 			return Invitation{}, err
@@ -63,13 +61,12 @@ func (s *People) LookAtInvitation(ctx context.Context, link, sessionToken string
 		if err != nil {
 			return Invitation{}, err
 		}
-		here, found, err := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
-		if err != nil || !found || here.AccountID == p.AccountID {
-			return out, err
+		here, found := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
+		if found && here.AccountID != p.AccountID {
+			other, _ := get[Account](tx, keyAccount(here.AccountID))
+			out.Other = other.Email
 		}
-		other, _, err := get[Account](tx, keyAccount(here.AccountID))
-		out.Other = other.Email
-		return out, err
+		return out, nil
 	})
 }
 
@@ -93,10 +90,7 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 		if err != nil {
 			return Accepted{}, err
 		}
-		here, found, err := get[session](tx, keySession(before))
-		if err != nil {
-			return Accepted{}, err
-		}
+		here, found := get[session](tx, keySession(before))
 		samePerson := found && here.AccountID == p.AccountID
 		if samePerson && len(here.Only) == 0 {
 			return out, nil
@@ -109,26 +103,24 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 				}
 			}
 		}
-		if err := tx.endSession(before); err != nil {
-			return Accepted{}, err
-		}
-		if err := tx.noteFamiliar(p.Email, client); err != nil {
-			return Accepted{}, err
-		}
+		tx.endSession(before)
+		tx.noteFamiliar(p.Email, client)
+		tx.openSession(next.id, next.hash, p.AccountID, client, only...)
 		out.Token = next.token
-		return out, tx.openSession(next.id, next.hash, p.AccountID, client, only...)
+		return out, nil
 	})
 }
 
 // shown is what the page of an open invitation shows to whoever proved its address.
-func (s *People) shown(tx kv.Tx, row invitation, p person) (Invitation, error) {
+func (s *People) shown(tx *txn, row invitation, p person) (Invitation, error) {
 	c, owner, err := computerWithOwner(tx, row.ComputerID)
 	if err != nil {
 		return Invitation{}, err
 	}
-	out := Invitation{Owner: owner.Email, From: row.From, Line: row.Line, Email: p.Email, Root: s.computer(c).Host, Until: row.Until}
-	out.Apps, err = s.appsOpen(tx, c, row, p)
-	return out, err
+	return Invitation{
+		Owner: owner.Email, From: row.From, Line: row.Line, Email: p.Email, Root: s.computer(c).Host, Until: row.Until,
+		Apps: s.appsOpen(tx, c, row, p),
+	}, nil
 }
 
 // use uses an invitation up: the person becomes active, and the first app that they may
@@ -142,70 +134,55 @@ func (s *People) use(tx *txn, hash string, row invitation) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, err
 	}
-	if err := tx.noteUsed(hash, row); err != nil {
-		return Accepted{}, err
-	}
-	host, err := s.firstHost(tx, c, row, p)
-	return Accepted{Host: host}, err
+	tx.noteUsed(hash, row)
+	return Accepted{Host: s.firstHost(tx, c, row, p)}, nil
 }
 
 // firstHost is where somebody goes with an invitation.
-func (s *People) firstHost(tx kv.Tx, c computer, row invitation, p person) (string, error) {
-	apps, err := s.appsOpen(tx, c, row, p)
-	if err != nil || len(apps) == 0 {
-		return s.computer(c).Host, err
+func (s *People) firstHost(tx *txn, c computer, row invitation, p person) string {
+	if apps := s.appsOpen(tx, c, row, p); len(apps) > 0 {
+		return apps[0].Host
 	}
-	return apps[0].Host, nil
+	return s.computer(c).Host
 }
 
 // openInvitation reads a link that can still be used, with the person it is
 // for. The browser's session token is only to tell whoever used it where to go on.
-func (s *People) openInvitation(tx kv.Tx, hash, sessionToken string) (invitation, person, error) {
-	row, found, err := get[invitation](tx, keyInvitation(hash))
-	if err != nil {
-		return invitation{}, person{}, err
-	}
+func (s *People) openInvitation(tx *txn, hash, sessionToken string) (invitation, person, error) {
+	row, found := get[invitation](tx, keyInvitation(hash))
 	if !found {
 		return invitation{}, person{}, s.overInvitation(tx, hash, sessionToken)
 	}
-	p, err := find[person](tx, keyPerson(row.ComputerID, row.AccountID), &InvitationOver{})
+	p, found := get[person](tx, keyPerson(row.ComputerID, row.AccountID))
+	now := p.asOf(tx.now)
 	switch {
-	case err != nil:
 	// Revoking deletes the links; that the row is looked at here as well keeps a
 	// link that was missed from undoing it.
-	case p.Status == controlapi.PersonRemoved:
-		err = &InvitationOver{}
-	case !s.now().Before(row.Until): // it is kept longer, to say so
-		err = &InvitationOver{Ended: row.Until}
+	case !found || p.Status == controlapi.PersonRemoved:
+		return row, now, &InvitationOver{}
+	case !tx.now.Before(row.Until): // it is kept longer, to say so
+		return row, now, &InvitationOver{Ended: row.Until}
+	case len(now.Apps) == 0 && len(now.Ended) > 0:
+		return row, now, &InvitationOver{Ended: slices.MaxFunc(slices.Collect(maps.Values(now.Ended)), time.Time.Compare)}
 	}
-	now := p.asOf(s.now())
-	if err == nil && len(now.Apps) == 0 && len(now.Ended) > 0 {
-		err = &InvitationOver{Ended: slices.MaxFunc(slices.Collect(maps.Values(now.Ended)), time.Time.Compare)}
-	}
-	return row, now, err
+	return row, now, nil
 }
 
 // overInvitation is why there is no open invitation with a hash.
-func (s *People) overInvitation(tx kv.Tx, hash, sessionToken string) error {
-	used, found, err := get[usedInvitation](tx, keyUsedInvitation(hash))
-	if err != nil || !found {
-		return cmp.Or[error](err, &InvitationOver{})
+func (s *People) overInvitation(tx *txn, hash, sessionToken string) *InvitationOver {
+	used, found := get[usedInvitation](tx, keyUsedInvitation(hash))
+	if !found {
+		return &InvitationOver{}
 	}
 	over := &InvitationOver{Used: used.At}
-	here, found, err := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
-	if err != nil || !found || here.AccountID != used.AccountID {
-		return cmp.Or[error](err, over)
+	here, found := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
+	if !found || here.AccountID != used.AccountID {
+		return over
 	}
-	c, found, err := get[computer](tx, keyComputer(used.ComputerID))
-	if err != nil || !found {
-		return cmp.Or[error](err, over)
-	}
-	p, _, err := get[person](tx, keyPerson(c.ID, used.AccountID))
-	if err != nil || p.Status != controlapi.PersonActive {
-		return cmp.Or[error](err, over)
-	}
-	if over.Open, err = s.firstHost(tx, c, used.invitation, p.asOf(s.now())); err != nil {
-		return err
+	c, found := get[computer](tx, keyComputer(used.ComputerID))
+	p, _ := get[person](tx, keyPerson(c.ID, used.AccountID))
+	if found && p.Status == controlapi.PersonActive {
+		over.Open = s.firstHost(tx, c, used.invitation, p.asOf(tx.now))
 	}
 	return over
 }

@@ -114,11 +114,12 @@ func (s *core) loadKeys(ctx context.Context) (*keyRing, error) {
 		Sealing: newSealing(),
 	}
 	kept, err := updated(ctx, s, func(tx *txn) (storedKeys, error) {
-		kept, found, err := get[storedKeys](tx, keyKeys)
-		if err != nil || found {
-			return kept, err
+		kept, found := get[storedKeys](tx, keyKeys)
+		if !found {
+			kept = made
+			tx.put(keyKeys, made, 0)
 		}
-		return made, put(tx, keyKeys, made, 0)
+		return kept, nil
 	})
 	if err != nil {
 		return nil, err
@@ -212,11 +213,8 @@ func (s *Keys) replace(ctx context.Context, change func(*txn, *storedKeys, *keyR
 		if err := change(tx, &kept, ring); err != nil {
 			return nil, err
 		}
-		next, err := newKeyRing(kept)
-		if err != nil {
-			return nil, err
-		}
-		return next, put(tx, keyKeys, kept, 0)
+		tx.put(keyKeys, kept, 0)
+		return newKeyRing(kept)
 	})
 	if err != nil {
 		return err
@@ -247,7 +245,7 @@ func (s *Keys) readAgain(stored storedKeys) {
 
 // keysStored are the keys as they are stored now, and made ready to use.
 func (s *core) keysStored(ctx context.Context) (stored storedKeys, ring *keyRing, err error) {
-	stored, err = viewedOf(ctx, s, kv.Rows{Keys: []string{keyKeys}}, func(tx kv.Tx) (storedKeys, error) {
+	stored, err = viewedOf(ctx, s, kv.Rows{Keys: []string{keyKeys}}, func(tx *txn) (storedKeys, error) {
 		return find[storedKeys](tx, keyKeys, errKeysGone)
 	})
 	if err != nil {

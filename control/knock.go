@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Knocks. Somebody who is signed in, and may not open what they asked for, asks the
@@ -144,55 +143,34 @@ type before struct {
 	asked      knockAsked
 }
 
-func (s *Knocks) read(tx kv.Tx, now time.Time, d Door, account Account) (b before, err error) {
-	if b.computer, b.found, err = computerByName(tx, d.Computer); err != nil {
-		return b, err
-	}
+func (s *Knocks) read(tx *txn, d Door, account Account) (b before) {
+	b.computer, b.found = computerByName(tx, d.Computer)
 	id := b.computer.ID
-	if b.person, _, err = get[person](tx, keyPerson(id, account.ID)); err != nil {
-		return b, err
-	}
-	b.person = b.person.asOf(now)
-	if b.from, _, err = get[controlapi.KnocksFrom](tx, keyComputerKnocks(id)); err != nil {
-		return b, err
-	}
-	if b.there, err = s.hostIsApps(tx, b.computer, d.App, d.Host); err != nil {
-		return b, err
-	}
+	b.person, _ = get[person](tx, keyPerson(id, account.ID))
+	b.person = b.person.asOf(tx.now)
+	b.from, _ = get[controlapi.KnocksFrom](tx, keyComputerKnocks(id))
+	b.there = s.hostIsApps(tx, b.computer, d.App, d.Host)
 	accepted := b.person // as they are once they have accepted
 	accepted.Status = controlapi.PersonActive
-	opens, err := opensFor(tx, b.computer, accepted, d.App)
-	if err != nil {
-		return b, err
-	}
+	opens := opensFor(tx, b.computer, accepted, d.App)
 	b.opens = opens && b.person.Status == controlapi.PersonActive
-	if b.offer, b.offered, err = get[knockOffer](tx, keyKnockOffers(id)+knockRest(account.ID, d.App)); err != nil {
-		return b, err
-	}
+	b.offer, b.offered = get[knockOffer](tx, keyKnockOffers(id)+knockRest(account.ID, d.App))
 	// What was invited to may have been taken back, or have ended, since.
-	b.offered = b.offered && now.Before(b.offer.Until) && b.person.Status != controlapi.PersonRemoved && slices.Contains(b.person.Apps, d.App)
-	hash, newest, err := newestInvitation(tx, now, id, account.ID)
-	if err != nil {
-		return b, err
-	}
+	b.offered = b.offered && tx.now.Before(b.offer.Until) && b.person.Status != controlapi.PersonRemoved && slices.Contains(b.person.Apps, d.App)
+	hash, newest := newestInvitation(tx, id, account.ID)
 	b.invitation, b.invited = newest, hash != "" && b.person.Status == controlapi.PersonPending && opens
-	b.asked, _, err = get[knockAsked](tx, d.askedKey(account.ID))
-	return b, err
+	b.asked, _ = get[knockAsked](tx, d.askedKey(account.ID))
+	return b
 }
 
 // opensFor says whether somebody may open an app; the launcher's opens when it has
 // something to show them.
-func opensFor(tx kv.Tx, c computer, p person, appID string) (bool, error) {
+func opensFor(tx *txn, c computer, p person, appID string) bool {
 	if appID != "" || p.Role == controlapi.RoleOwner {
-		return p.mayOpen(appID), nil
+		return p.mayOpen(appID)
 	}
-	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	for _, a := range apps {
-		if a.Live && p.mayOpen(a.ID) {
-			return true, err
-		}
-	}
-	return false, err
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	return slices.ContainsFunc(apps, func(a controlapi.App) bool { return a.Live && p.mayOpen(a.ID) })
 }
 
 func (p person) known() bool {
@@ -231,17 +209,10 @@ func (b before) stage(now time.Time, session Session, spent bool) KnockStage {
 
 // Look says how somebody who is signed in stands at a door. It changes nothing.
 func (s *Knocks) Look(ctx context.Context, d Door, session Session) (Standing, error) {
-	now := s.now()
-	return viewed(ctx, s.core, func(tx kv.Tx) (Standing, error) {
-		b, err := s.read(tx, now, d, session.Account)
-		if err != nil {
-			return Standing{}, err
-		}
-		spent := affords(tx, now, budgetKnocks.of(session.Account.ID))
-		if spent != nil && !IsRefusal(spent, controlapi.CodeTooMany) {
-			return Standing{}, spent
-		}
-		out := Standing{Stage: b.stage(now, session, spent != nil), Waited: now.Sub(b.asked.At)}
+	return viewed(ctx, s.core, func(tx *txn) (Standing, error) {
+		b := s.read(tx, d, session.Account)
+		spent := tx.affords(budgetKnocks.of(session.Account.ID)) != nil
+		out := Standing{Stage: b.stage(tx.now, session, spent), Waited: tx.now.Sub(b.asked.At)}
 		if out.Stage == KnockPending && b.invitation.Name != "" {
 			out.Invitation = InvitationPath(b.invitation.Name)
 		}
@@ -259,10 +230,7 @@ func (s *Knocks) Ask(ctx context.Context, d Door, session Session) error {
 	}
 	id := newID()
 	return s.update(ctx, func(tx *txn) error {
-		b, err := s.read(tx, tx.now, d, session.Account)
-		if err != nil {
-			return err
-		}
+		b := s.read(tx, d, session.Account)
 		switch stage := b.stage(tx.now, session, false); {
 		case stage == KnockClosed:
 			return refuse(controlapi.CodeForbidden, "This isn’t shared with you.")
@@ -277,83 +245,71 @@ func (s *Knocks) Ask(ctx context.Context, d Door, session Session) error {
 			SessionID: session.ID, Asked: d.askedKey(session.Account.ID), At: tx.now.UTC(),
 		}
 		asked := knockAsked{At: row.At, ComputerID: b.computer.ID, AppID: d.App}
-		if err := put(tx, row.Asked, asked, knockLife); err != nil {
-			return err
-		}
-		return tx.tellKnock(b, row)
+		tx.put(row.Asked, asked, knockLife)
+		tx.tellKnock(b, row)
+		return nil
 	})
 }
 
 // tellKnock has the owner hear of a knock, unless they do not want to, or there is
 // nothing to knock at.
-func (t *txn) tellKnock(b before, row knock) error {
+func (t *txn) tellKnock(b before, row knock) {
 	computerID, rest := b.computer.ID, knockRest(row.AccountID, row.AppID)
-	refusedAt, refused, err := get[time.Time](t, keyKnocksRefused(computerID)+rest)
-	if err != nil {
-		return err
-	}
+	refusedAt, refused := get[time.Time](t, keyKnocksRefused(computerID)+rest)
 	refused = refused && t.now.Sub(refusedAt) < knockSilence
-	_, muted, err := get[time.Time](t, keyKnocksMuted(computerID)+row.AccountID)
-	if err != nil {
-		return err
-	}
-	open, err := openKnocks(t, t.now, computerID)
-	if err != nil || refused || muted || !b.there {
-		return err
+	_, muted := get[time.Time](t, keyKnocksMuted(computerID)+row.AccountID)
+	open := t.openKnocks(computerID)
+	if refused || muted || !b.there {
+		return
 	}
 	if b.offered {
 		// The owner has said yes, and the browser that asked then is not this one.
 		b.offer.SessionID = row.SessionID
-		return put(t, keyKnockOffers(computerID)+rest, b.offer, b.offer.Until.Sub(t.now))
+		t.put(keyKnockOffers(computerID)+rest, b.offer, b.offer.Until.Sub(t.now))
+		return
 	}
 	for _, other := range open {
 		if other.AccountID == row.AccountID && other.AppID == row.AppID {
 			row.ID = other.ID // the owner has not answered yet; it stays one
-			return t.putKnock(computerID, row)
+			t.putKnock(computerID, row)
+			return
 		}
 	}
-	room, err := t.roomForKnock(b, open)
-	if err != nil || !room {
-		return err
+	if t.roomForKnock(b, open) {
+		t.putKnock(computerID, row)
 	}
-	return t.putKnock(computerID, row)
 }
 
-func (t *txn) putKnock(computerID string, row knock) error {
-	if err := put(t, keyKnocks(computerID)+knockRest(row.AccountID, row.AppID), row, knockLife); err != nil {
-		return err
-	}
-	return t.touch(computerID)
+func (t *txn) putKnock(computerID string, row knock) {
+	t.put(keyKnocks(computerID)+knockRest(row.AccountID, row.AppID), row, knockLife)
+	t.touch(computerID)
 }
 
 // openKnocks are those that wait at a computer.
-func openKnocks(tx kv.Tx, now time.Time, computerID string) ([]knock, error) {
-	open, err := rows[knock](tx, keyKnocks(computerID))
+func (t *txn) openKnocks(computerID string) []knock {
 	// The store may keep one a little longer.
-	return slices.DeleteFunc(open, func(row knock) bool { return now.Sub(row.At) >= knockLife }), err
+	return slices.DeleteFunc(rows[knock](t, keyKnocks(computerID)), func(row knock) bool { return t.now.Sub(row.At) >= knockLife })
 }
 
 // roomForKnock says whether one more knock can wait. Where none can, the oldest of a
 // stranger gives way to somebody who is known, so that strangers keep nobody out.
-func (t *txn) roomForKnock(b before, open []knock) (bool, error) {
+func (t *txn) roomForKnock(b before, open []knock) bool {
 	if len(open) < controlapi.MaxKnocks {
-		return true, nil
+		return true
 	}
 	if !b.person.known() {
-		return false, nil
+		return false
 	}
 	oldest := -1
 	for i, row := range open {
-		p, _, err := get[person](t, keyPerson(b.computer.ID, row.AccountID))
-		if err != nil {
-			return false, err
-		}
+		p, _ := get[person](t, keyPerson(b.computer.ID, row.AccountID))
 		if !p.known() && (oldest < 0 || row.At.Before(open[oldest].At)) {
 			oldest = i
 		}
 	}
 	if oldest < 0 {
-		return false, nil
+		return false
 	}
-	return true, t.Delete(keyKnocks(b.computer.ID) + knockRest(open[oldest].AccountID, open[oldest].AppID))
+	t.delete(keyKnocks(b.computer.ID) + knockRest(open[oldest].AccountID, open[oldest].AppID))
+	return true
 }

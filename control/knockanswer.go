@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // The owner's side of knocks.
@@ -35,30 +34,25 @@ func (s *Knocks) Answer(ctx context.Context, computerID string, a controlapi.Ans
 			}
 			return tx.letIn(computerID, row, end)
 		case controlapi.KnockNo:
-			err = put(tx, keyKnocksRefused(computerID)+knockRest(row.AccountID, row.AppID), tx.now.UTC(), knockSilence)
-			if err == nil {
-				err = tx.deleteKnock(computerID, row)
-			}
+			tx.put(keyKnocksRefused(computerID)+knockRest(row.AccountID, row.AppID), tx.now.UTC(), knockSilence)
+			tx.deleteKnock(computerID, row)
 		case controlapi.KnockNever:
-			err = tx.muteKnocks(computerID, row.AccountID)
+			tx.muteKnocks(computerID, row.AccountID)
 		default:
-			err = refuse(controlapi.CodeInvalid, "A knock is answered by yes, no or never.")
+			return controlapi.Person{}, refuse(controlapi.CodeInvalid, "A knock is answered by yes, no or never.")
 		}
-		return controlapi.Person{AccountID: row.AccountID, Email: row.Email, Apps: []string{}}, err
+		return controlapi.Person{AccountID: row.AccountID, Email: row.Email, Apps: []string{}}, nil
 	})
 }
 
 // openKnock is the knock of this id that waits at a computer.
 func (t *txn) openKnock(computerID, id string) (knock, error) {
-	open, err := openKnocks(t, t.now, computerID)
-	if err != nil {
-		return knock{}, err
-	}
+	open := t.openKnocks(computerID)
 	i := slices.IndexFunc(open, func(row knock) bool { return row.ID == id })
 	if i < 0 {
 		return knock{}, knockOver()
 	}
-	_, err = find[Account](t, keyAccount(open[i].AccountID), knockOver())
+	_, err := find[Account](t, keyAccount(open[i].AccountID), knockOver())
 	return open[i], err
 }
 
@@ -71,15 +65,13 @@ func (t *txn) letIn(computerID string, row knock, end until) (controlapi.Person,
 	if err := t.liveApps(computerID, apps); err != nil {
 		return controlapi.Person{}, err
 	}
-	p, _, err := get[person](t, keyPerson(computerID, row.AccountID))
-	if err != nil {
-		return controlapi.Person{}, err
-	}
+	p, _ := get[person](t, keyPerson(computerID, row.AccountID))
 	event := personInvited
 	if p.Status == controlapi.PersonActive {
 		event = personGiven
 	}
-	if p, err = t.changePerson(computerID, Account{ID: row.AccountID, Email: row.Email}, event, end, apps); err != nil {
+	p, err := t.changePerson(computerID, Account{ID: row.AccountID, Email: row.Email}, event, end, apps)
+	if err != nil {
 		return controlapi.Person{}, err
 	}
 	if event == personInvited {
@@ -100,43 +92,33 @@ func (t *txn) offer(computerID string, row knock) error {
 		return err
 	}
 	offer := knockOffer{SessionID: row.SessionID, Until: t.now.Add(invitationLife).UTC()}
-	return put(t, keyKnockOffers(computerID)+knockRest(row.AccountID, row.AppID), offer, invitationLife)
+	t.put(keyKnockOffers(computerID)+knockRest(row.AccountID, row.AppID), offer, invitationLife)
+	return nil
 }
 
 // muteKnocks has nobody hear of a person again. Who was muted longest ago makes room.
-func (t *txn) muteKnocks(computerID, accountID string) error {
+func (t *txn) muteKnocks(computerID, accountID string) {
 	type muted struct {
 		account string
 		at      time.Time
 	}
 	var all []muted
-	err := eachValue(t, keyKnocksMuted(computerID), func(account string, at time.Time) error {
+	for account, at := range each[time.Time](t, keyKnocksMuted(computerID)) {
 		all = append(all, muted{account, at})
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	if len(all) >= maxMuted {
 		oldest := slices.MinFunc(all, func(a, b muted) int { return a.at.Compare(b.at) })
-		if err := t.Delete(keyKnocksMuted(computerID) + oldest.account); err != nil {
-			return err
-		}
+		t.delete(keyKnocksMuted(computerID) + oldest.account)
 	}
-	if err := put(t, keyKnocksMuted(computerID)+accountID, t.now.UTC(), 0); err != nil {
-		return err
-	}
-	return t.endKnocks(computerID, func(row knock) bool { return row.AccountID == accountID })
+	t.put(keyKnocksMuted(computerID)+accountID, t.now.UTC(), 0)
+	t.endKnocks(computerID, func(row knock) bool { return row.AccountID == accountID })
 }
 
 // Accept takes the invitation that answers a knock: the person becomes active. It
 // refuses with CodeNotFound anybody but who knocked, in the browser they did it with.
 func (s *Knocks) Accept(ctx context.Context, d Door, session Session) error {
 	return s.update(ctx, func(tx *txn) error {
-		b, err := s.read(tx, tx.now, d, session.Account)
-		if err != nil {
-			return err
-		}
+		b := s.read(tx, d, session.Account)
 		if b.there && b.opens {
 			return nil // a second click
 		}
@@ -147,166 +129,109 @@ func (s *Knocks) Accept(ctx context.Context, d Door, session Session) error {
 		if _, err := tx.changePerson(b.computer.ID, account, personAccepted, until{keep: true}, nil); err != nil {
 			return err
 		}
-		return tx.Delete(keyKnockOffers(b.computer.ID) + knockRest(account.ID, d.App))
+		tx.delete(keyKnockOffers(b.computer.ID) + knockRest(account.ID, d.App))
+		return nil
 	})
 }
 
 // takeKnocks notes from whom a computer takes knocks, as its agent says; what is not known
 // counts as nobody. Who is not heard any more does not wait any more.
-func (t *txn) takeKnocks(computerID string, from controlapi.KnocksFrom) error {
+func (t *txn) takeKnocks(computerID string, from controlapi.KnocksFrom) {
 	if from != controlapi.KnocksFromKnown && from != controlapi.KnocksFromEverybody {
 		from = controlapi.KnocksFromNobody
 	}
-	before, _, err := get[controlapi.KnocksFrom](t, keyComputerKnocks(computerID))
-	if err != nil || before == from {
-		return err
+	if before, _ := get[controlapi.KnocksFrom](t, keyComputerKnocks(computerID)); before == from {
+		return
 	}
-	if err := put(t, keyComputerKnocks(computerID), from, 0); err != nil {
-		return err
-	}
-	if err := t.touch(computerID); err != nil {
-		return err
-	}
-	open, err := openKnocks(t, t.now, computerID)
-	if err != nil {
-		return err
-	}
-	for _, row := range open {
-		p, _, err := get[person](t, keyPerson(computerID, row.AccountID))
-		if err == nil && from != controlapi.KnocksFromEverybody && !(from == controlapi.KnocksFromKnown && p.known()) {
-			err = t.deleteKnock(computerID, row)
-		}
-		if err != nil {
-			return err
+	t.put(keyComputerKnocks(computerID), from, 0)
+	t.touch(computerID)
+	for _, row := range t.openKnocks(computerID) {
+		p, _ := get[person](t, keyPerson(computerID, row.AccountID))
+		if from != controlapi.KnocksFromEverybody && !(from == controlapi.KnocksFromKnown && p.known()) {
+			t.deleteKnock(computerID, row)
 		}
 	}
-	return nil
 }
 
 // snapshotKnocks are the knocks that wait at a computer, oldest first, and from whom it
 // takes them. people are those with a row.
-func snapshotKnocks(tx kv.Tx, now time.Time, computerID string, people map[string]person) ([]controlapi.Knock, controlapi.KnocksFrom, error) {
-	from, _, err := get[controlapi.KnocksFrom](tx, keyComputerKnocks(computerID))
-	if err != nil {
-		return nil, from, err
-	}
-	open, err := openKnocks(tx, now, computerID)
-	if err != nil {
-		return nil, from, err
-	}
+func snapshotKnocks(tx *txn, computerID string, people map[string]person) (out []controlapi.Knock, from controlapi.KnocksFrom) {
+	from, _ = get[controlapi.KnocksFrom](tx, keyComputerKnocks(computerID))
+	open := tx.openKnocks(computerID)
 	slices.SortFunc(open, func(a, b knock) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
-	var out []controlapi.Knock
 	for _, row := range open {
 		out = append(out, controlapi.Knock{
 			ID: row.ID, AccountID: row.AccountID, Email: row.Email, App: row.AppID, Known: people[row.AccountID].known(), At: row.At,
 		})
 	}
-	return out, from, nil
+	return out, from
 }
 
 // deleteKnock ends a knock whose visitor goes on waiting.
-func (t *txn) deleteKnock(computerID string, row knock) error {
-	if err := t.Delete(keyKnocks(computerID) + knockRest(row.AccountID, row.AppID)); err != nil {
-		return err
-	}
-	return t.touch(computerID)
+func (t *txn) deleteKnock(computerID string, row knock) {
+	t.delete(keyKnocks(computerID) + knockRest(row.AccountID, row.AppID))
+	t.touch(computerID)
 }
 
 // endKnocks ends the knocks of a computer for which over is true.
-func (t *txn) endKnocks(computerID string, over func(knock) bool) error {
-	open, err := openKnocks(t, t.now, computerID)
-	if err != nil {
-		return err
-	}
-	for _, row := range open {
-		if !over(row) {
-			continue
-		}
-		if err := t.deleteKnock(computerID, row); err != nil {
-			return err
+func (t *txn) endKnocks(computerID string, over func(knock) bool) {
+	for _, row := range t.openKnocks(computerID) {
+		if over(row) {
+			t.deleteKnock(computerID, row)
 		}
 	}
-	return nil
 }
 
 // answerKnocks ends what waits of a person for apps that they are given, by whatever
 // way: no refusal of these is held against them any more, and when the apps are taken
 // away again they may ask anew.
-func (t *txn) answerKnocks(computerID, accountID string, apps []string) error {
+func (t *txn) answerKnocks(computerID, accountID string, apps []string) {
 	for _, appID := range append(slices.Clone(apps), "") {
 		rest := knockRest(accountID, appID)
-		row, found, err := get[knock](t, keyKnocks(computerID)+rest)
-		if err != nil {
-			return err
+		if row, found := get[knock](t, keyKnocks(computerID)+rest); found {
+			t.delete(row.Asked)
+			t.deleteKnock(computerID, row)
 		}
-		if found {
-			if err := t.Delete(row.Asked); err != nil {
-				return err
-			}
-			if err := t.deleteKnock(computerID, row); err != nil {
-				return err
-			}
-		}
-		if err := t.Delete(keyKnocksRefused(computerID) + rest); err != nil {
-			return err
-		}
+		t.delete(keyKnocksRefused(computerID) + rest)
 	}
-	return nil
 }
 
 // endPersonsKnocks ends the knocks of a person at a computer, and the invitations that
 // answered some.
-func (t *txn) endPersonsKnocks(computerID, accountID string) error {
-	err := t.endKnocks(computerID, func(row knock) bool { return row.AccountID == accountID })
-	if err != nil {
-		return err
-	}
-	return deleteBelow(t, keyKnockOffers(computerID)+accountID+"/")
+func (t *txn) endPersonsKnocks(computerID, accountID string) {
+	t.endKnocks(computerID, func(row knock) bool { return row.AccountID == accountID })
+	t.deleteBelow(keyKnockOffers(computerID) + accountID + "/")
 }
 
 // endAppsKnocks ends all there is of knocks at apps of a computer that are gone.
-func (t *txn) endAppsKnocks(computerID string, gone map[string]bool) error {
-	if err := t.endKnocks(computerID, func(row knock) bool { return gone[row.AppID] }); err != nil {
-		return err
-	}
+func (t *txn) endAppsKnocks(computerID string, gone map[string]bool) {
+	t.endKnocks(computerID, func(row knock) bool { return gone[row.AppID] })
 	for _, prefix := range []string{keyKnockOffers(computerID), keyKnocksRefused(computerID)} {
-		err := each(t, prefix, func(rest string, _ []byte) error {
-			if _, app, _ := strings.Cut(rest, "/"); !gone[app] {
-				return nil
+		for rest := range below(t, prefix) {
+			if _, app, _ := strings.Cut(rest, "/"); gone[app] {
+				t.delete(prefix + rest)
 			}
-			return t.Delete(prefix + rest)
-		})
-		if err != nil {
-			return err
 		}
 	}
-	return nil
 }
 
 // forgetKnocks deletes all there is of knocks at a computer.
-func (t *txn) forgetKnocks(computerID string) error {
+func (t *txn) forgetKnocks(computerID string) {
 	for _, prefix := range []string{
 		keyKnocks(computerID), keyKnockOffers(computerID), keyKnocksRefused(computerID), keyKnocksMuted(computerID),
 	} {
-		if err := deleteBelow(t, prefix); err != nil {
-			return err
-		}
+		t.deleteBelow(prefix)
 	}
-	return t.Delete(keyComputerKnocks(computerID))
+	t.delete(keyComputerKnocks(computerID))
 }
 
 // endAccountsKnocks ends all that an account asked, wherever.
-func (t *txn) endAccountsKnocks(accountID string) error {
+func (t *txn) endAccountsKnocks(accountID string) {
 	prefix := keyKnocksAsked(accountID)
-	return eachValue(t, prefix, func(rest string, asked knockAsked) error {
-		key := keyKnocks(asked.ComputerID) + knockRest(accountID, asked.AppID)
-		if row, found, err := get[knock](t, key); err != nil {
-			return err
-		} else if found {
-			if err := t.deleteKnock(asked.ComputerID, row); err != nil {
-				return err
-			}
+	for rest, asked := range each[knockAsked](t, prefix) {
+		if row, found := get[knock](t, keyKnocks(asked.ComputerID)+knockRest(accountID, asked.AppID)); found {
+			t.deleteKnock(asked.ComputerID, row)
 		}
-		return t.Delete(prefix + rest)
-	})
+		t.delete(prefix + rest)
+	}
 }

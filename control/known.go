@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"porchlight/control/kv"
 )
 
 // Known browsers and familiar networks. Anybody may ask for mail at anybody's address, so the budget of
@@ -117,22 +115,19 @@ func hashOfNetwork(email, client string) string { return hashOf(purposeFamiliar,
 
 // familiar says whether client has used a mail to email within KnownLife. It reads as
 // much for every address.
-func familiar(tx kv.Tx, now time.Time, email, client string) (bool, error) {
-	networks, _, err := get[familiarNetworks](tx, keyFamiliar(email))
+func (t *txn) familiar(email, client string) bool {
+	networks, _ := get[familiarNetworks](t, keyFamiliar(email))
 	at, ok := networks[hashOfNetwork(email, client)]
-	return ok && time.Unix(at, 0).Add(KnownLife).After(now), err
+	return ok && time.Unix(at, 0).Add(KnownLife).After(t.now)
 }
 
 // noteFamiliar notes that client has used a mail to email. The network that did so
 // longest ago gives way.
-func (t *txn) noteFamiliar(email string, client netip.Addr) error {
+func (t *txn) noteFamiliar(email string, client netip.Addr) {
 	if !client.IsValid() {
-		return nil
+		return
 	}
-	networks, _, err := get[familiarNetworks](t, keyFamiliar(email))
-	if err != nil {
-		return err
-	}
+	networks, _ := get[familiarNetworks](t, keyFamiliar(email))
 	if networks == nil {
 		networks = familiarNetworks{}
 	}
@@ -141,5 +136,5 @@ func (t *txn) noteFamiliar(email string, client netip.Addr) error {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(networks)), func(a, b string) int { return cmp.Compare(networks[a], networks[b]) })
 		delete(networks, oldest)
 	}
-	return put(t, keyFamiliar(email), networks, KnownLife)
+	t.put(keyFamiliar(email), networks, KnownLife)
 }

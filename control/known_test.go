@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
 
@@ -192,23 +191,14 @@ func TestOneNetworkHoldsNobodyUp(t *testing.T) {
 // spentLast is when a budget was spent last, in unix milliseconds.
 func (b *bench) spentLast(s subject) (at int64) {
 	b.t.Helper()
-	err := b.store.View(b.t.Context(), func(tx kv.Tx) error {
-		w, _, err := get[window](tx, s.key)
-		if len(w) > 0 {
-			at = w[len(w)-1]
-		}
-		return err
-	})
-	programs.Must(b.t, err)
+	if w := rowAt[window](b, s.key); len(w) > 0 {
+		at = w[len(w)-1]
+	}
 	return at
 }
 
-func (b *bench) isFamiliar(email string, client netip.Addr) (is bool, err error) {
-	err = b.store.View(b.t.Context(), func(tx kv.Tx) error {
-		is, err = familiar(tx, b.clock.Now(), email, clientKey(client))
-		return err
-	})
-	return is, err
+func (b *bench) isFamiliar(email string, client netip.Addr) (bool, error) {
+	return viewed(b.t.Context(), b.core, func(tx *txn) (bool, error) { return tx.familiar(email, clientKey(client)), nil })
 }
 
 // Sixteen networks are familiar to an address, those that signed in last, and none when
@@ -220,7 +210,7 @@ func TestFamiliarNetworksAreBounded(t *testing.T) {
 	ok[Account](t)(b.Accounts.Ensure(t.Context(), bob))
 	for n := range maxFamiliar + 4 {
 		b.clock.Add(time.Second)
-		b.change(func(tx *txn) error { return tx.noteFamiliar(bob, network(n)) })
+		b.change(func(tx *txn) { tx.noteFamiliar(bob, network(n)) })
 	}
 	for n := range maxFamiliar + 4 {
 		if is := ok[bool](t)(b.isFamiliar(bob, network(n))); is != (n >= 4) {

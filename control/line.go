@@ -10,11 +10,12 @@ import (
 func (s *core) loadLine(ctx context.Context) (string, error) {
 	made := newID()
 	return updated(ctx, s, func(tx *txn) (string, error) {
-		line, found, err := get[string](tx, keyLine)
-		if err != nil || found {
-			return line, err
+		line, found := get[string](tx, keyLine)
+		if !found {
+			line = made
+			tx.put(keyLine, made, 0)
 		}
-		return made, put(tx, keyLine, made, 0)
+		return line, nil
 	})
 }
 
@@ -22,7 +23,7 @@ func (s *core) loadLine(ctx context.Context) (string, error) {
 // is in the store though they were told newer. The other nodes follow at their next look.
 func (s *Computers) BeginLine(ctx context.Context) error {
 	line := newID()
-	err := s.update(ctx, func(tx *txn) error { return put(tx, keyLine, line, 0) })
+	err := s.update(ctx, func(tx *txn) error { tx.put(keyLine, line, 0); return nil })
 	if err == nil {
 		s.line.Store(&line)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Membership is one computer an account has to do with.
@@ -27,48 +26,39 @@ type Membership struct {
 // Memberships lists the computers an account has a row on, by name, removed ones
 // left out.
 func (s *People) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (out []Membership, err error) {
-		err = each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
-			p, found, err := get[person](tx, keyPerson(computerID, accountID))
-			if err != nil || !found || p.Status == controlapi.PersonRemoved {
-				return err
+	return viewed(ctx, s.core, func(tx *txn) (out []Membership, err error) {
+		for computerID := range below(tx, keyMemberships(accountID)) {
+			p, found := get[person](tx, keyPerson(computerID, accountID))
+			if !found || p.Status == controlapi.PersonRemoved {
+				continue
 			}
-			c, found, err := get[computer](tx, keyComputer(computerID))
-			if err != nil || !found {
-				return err
+			if c, found := get[computer](tx, keyComputer(computerID)); found {
+				out = append(out, s.membership(tx, c, p.asOf(tx.now)))
 			}
-			owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
-			if err != nil {
-				return err
-			}
-			apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-			if err != nil {
-				return err
-			}
-			p = p.asOf(s.now())
-			m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
-			for _, a := range apps {
-				if a.Live && p.mayOpen(a.ID) {
-					m.Apps = append(m.Apps, InvitedApp{Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.Until[a.ID]})
-				}
-			}
-			if m.Status == controlapi.PersonPending {
-				hash, row, err := newestInvitation(tx, s.now(), computerID, accountID)
-				if err != nil {
-					return err
-				}
-				m.Invited, m.From = hash != "", row.From
-				if row.Name != "" {
-					m.Invitation = InvitationPath(row.Name)
-				}
-			}
-			slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })
-			out = append(out, m)
-			return nil
-		})
+		}
 		slices.SortFunc(out, func(a, b Membership) int { return strings.Compare(a.Computer.Name, b.Computer.Name) })
-		return out, err
+		return out, nil
 	})
+}
+
+func (s *People) membership(tx *txn, c computer, p person) Membership {
+	owner, _ := get[Account](tx, keyAccount(c.OwnerID))
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
+	for _, a := range apps {
+		if a.Live && p.mayOpen(a.ID) {
+			m.Apps = append(m.Apps, InvitedApp{Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.Until[a.ID]})
+		}
+	}
+	slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })
+	if m.Status == controlapi.PersonPending {
+		hash, row := newestInvitation(tx, c.ID, p.AccountID)
+		m.Invited, m.From = hash != "", row.From
+		if row.Name != "" {
+			m.Invitation = InvitationPath(row.Name)
+		}
+	}
+	return m
 }
 
 // Choices are the memberships somebody may connect a client to, because they are
@@ -99,11 +89,8 @@ func (s *People) Leave(ctx context.Context, accountID, short string) error {
 		if err != nil {
 			return err
 		}
-		p, err := find[person](tx, keyPerson(c.ID, accountID), none)
-		if err != nil {
-			return err
-		}
-		if p.Status == controlapi.PersonRemoved {
+		p, found := get[person](tx, keyPerson(c.ID, accountID))
+		if !found || p.Status == controlapi.PersonRemoved {
 			return none
 		}
 		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRemoved, until{keep: true}, nil)

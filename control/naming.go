@@ -152,23 +152,14 @@ const purposeFormer = "former owner of a name"
 
 // freeName keeps the name of a computer that is being removed back for its
 // account.
-func (s *core) freeName(tx *txn, c computer) error {
-	owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
-	if err != nil {
-		return err
-	}
+func (s *core) freeName(tx *txn, c computer) {
+	owner, _ := get[Account](tx, keyAccount(c.OwnerID))
 	row := formerName{AccountID: c.OwnerID, EmailHash: s.emailHash(owner.Email), Mixed: c.Former}
-	kept, err := tx.Scan(keyKeptNames(c.OwnerID), "", maxKeptNames)
-	if err != nil {
-		return err
-	}
-	if len(kept) < maxKeptNames {
+	if kept := tx.scan(keyKeptNames(c.OwnerID), "", maxKeptNames); len(kept) < maxKeptNames {
 		row.KeptUntil = tx.now.UTC().Add(keepName)
-		if err := put(tx, keyKeptName(c.OwnerID, c.Name), struct{}{}, keepName); err != nil {
-			return err
-		}
+		tx.put(keyKeptName(c.OwnerID, c.Name), struct{}{}, keepName)
 	}
-	return put(tx, keyFormerName(c.Name), row, 0)
+	tx.put(keyFormerName(c.Name), row, 0)
 }
 
 // takeName says whether a name that no computer has was another account's before.
@@ -177,16 +168,17 @@ func (s *core) takeName(tx *txn, name string, owner Account) (former bool, err e
 	if looksLikeService(name) && !s.cfg.Local() { // under localhost there are no others to mislead
 		return false, controlapi.Refuse(controlapi.CodeInvalid, words.Of(`The name "%[1]s" is kept for services of %[2]s itself. Choose another one.`, name, s.cfg.Domain))
 	}
-	row, found, err := get[formerName](tx, keyFormerName(name))
-	if err != nil || !found {
-		return false, err
+	row, found := get[formerName](tx, keyFormerName(name))
+	if !found {
+		return false, nil
 	}
 	same := row.AccountID == owner.ID
 	if !same && row.EmailHash != s.emailHash(owner.Email) && tx.now.Before(row.KeptUntil) {
 		return false, controlapi.Refuse(controlapi.CodeInvalid, words.Of(`The name "%[1]s" was another account's and is kept back for it until %[2]s. Choose another one.`,
 			name, words.Day{Day: row.KeptUntil, Year: true}))
 	}
-	return row.Mixed || !same, tx.Delete(keyKeptName(row.AccountID, name))
+	tx.delete(keyKeptName(row.AccountID, name))
+	return row.Mixed || !same, nil
 }
 
 func (s *core) emailHash(email string) string {

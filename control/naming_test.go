@@ -41,13 +41,11 @@ func TestNamesOfServices(t *testing.T) {
 	}
 	// As a store written before has it.
 	e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "mine"))
-	b.change(func(tx *txn) error {
+	b.change(func(tx *txn) {
 		c := ok[computer](t)(tx.ownComputer(e.AccountID, "mine"))
 		c.Name = "mail"
-		if err := put(tx, keyComputerName("mail"), c.ID, 0); err != nil {
-			return err
-		}
-		return put(tx, keyComputer(c.ID), c, 0)
+		tx.put(keyComputerName("mail"), c.ID, 0)
+		tx.put(keyComputer(c.ID), c, 0)
 	})
 	if again, err := b.Computers.Ensure(t.Context(), "maya@example.com", "mail"); err != nil || again.Computer.ID != e.Computer.ID {
 		t.Errorf("a computer that has such a name lost it: %+v, %v", again, err)
@@ -122,7 +120,7 @@ func TestNameOfUnknownPastIsFree(t *testing.T) {
 	b := newBench(t, amongOthers)
 	maya := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest"))
 	programs.Must(t, b.Computers.Remove(t.Context(), maya.AccountID, "nest"))
-	b.change(func(tx *txn) error { return tx.Delete(keyFormerName("nest")) })
+	b.change(func(tx *txn) { tx.delete(keyFormerName("nest")) })
 	if e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "nest")); e.Computer.Former {
 		t.Errorf("got %+v", e.Computer)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // App passwords: with one, a program that is no browser opens one app of one
@@ -113,20 +112,17 @@ func (s *Passwords) Make(ctx context.Context, session Session, n NewPassword) (M
 // useForm refuses a form that has made a password.
 func (t *txn) useForm(accountID, form string) error {
 	key := keyPasswordForm(accountID, hashOf(purposePasswordForm, form))
-	_, again, err := get[struct{}](t, key)
-	if err == nil && again {
-		err = refuse(controlapi.CodeInvalid, "This form was sent before: its password was made, and cannot be shown again. Make another one, and revoke the one you have not put in anywhere.")
+	if _, again := get[struct{}](t, key); again {
+		return refuse(controlapi.CodeInvalid, "This form was sent before: its password was made, and cannot be shown again. Make another one, and revoke the one you have not put in anywhere.")
 	}
-	if err != nil {
-		return err
-	}
-	return put(t, key, struct{}{}, formLife)
+	t.put(key, struct{}{}, formLife)
+	return nil
 }
 
 // MakeForOwner makes a password for the owner of a computer. It refuses as Make
 // does, and with CodeInvalid an app that the computer does not have.
 func (s *Passwords) MakeForOwner(ctx context.Context, computerID string, m controlapi.MakePassword) (controlapi.MadePassword, error) {
-	find := func(tx kv.Tx) (computer, error) {
+	find := func(tx *txn) (computer, error) {
 		return find[computer](tx, keyComputer(computerID), credentialUnknown())
 	}
 	c, err := viewed(ctx, s.core, find)
@@ -135,7 +131,7 @@ func (s *Passwords) MakeForOwner(ctx context.Context, computerID string, m contr
 	}
 	none := refuse(controlapi.CodeInvalid, "The server has not heard of that app of this computer yet. Try again in a moment.")
 	row := appPassword{AccountID: c.OwnerID, AppID: m.App, Name: m.Name}
-	made, err := s.make(ctx, row, none, func(tx *txn) (computer, error) { return find(tx) })
+	made, err := s.make(ctx, row, none, find)
 	return controlapi.MadePassword{ID: made.ID, Password: made.Password}, err
 }
 
@@ -182,11 +178,8 @@ func (s *Passwords) make(ctx context.Context, row appPassword, none error, on fu
 
 // appFor finds an app of a computer that the person may open, live or not; the
 // error is none where there is no such app.
-func appFor(tx kv.Tx, computerID string, p person, appID string, none error) (controlapi.App, error) {
-	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
-	if err != nil {
-		return controlapi.App{}, err
-	}
+func appFor(tx *txn, computerID string, p person, appID string, none error) (controlapi.App, error) {
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(computerID))
 	i := slices.IndexFunc(apps, func(a controlapi.App) bool { return a.ID == appID })
 	if i < 0 || !p.mayOpen(appID) {
 		return controlapi.App{}, none
@@ -197,66 +190,54 @@ func appFor(tx kv.Tx, computerID string, p person, appID string, none error) (co
 // putPassword stores a password that is new, if there is room.
 func (t *txn) putPassword(computerID string, row appPassword) error {
 	all, same := 0, 0
-	err := eachPassword(t, keyPasswords(computerID), func(other appPassword) error {
+	for _, other := range each[appPassword](t, keyPasswords(computerID)) {
 		all++
 		if other.AccountID == row.AccountID && other.AppID == row.AppID {
 			same++
 		}
-		return nil
-	})
+	}
 	switch {
-	case err != nil:
-		return err
 	case same >= controlapi.MaxPasswordsEach:
 		return refuse(controlapi.CodeForbidden, "You have 20 passwords for this app, which is as many as there can be. Revoke one that is not used any more.")
 	case all >= controlapi.MaxPasswordsComputer:
 		return refuse(controlapi.CodeForbidden, "This computer has 1,000 app passwords, which is as many as there can be. Somebody has to revoke one that is not used any more.")
 	}
 	row.CreatedAt = t.now.UTC()
-	if err := put(t, keyPassword(computerID, row.AccountID, row.ID), row, 0); err != nil {
-		return err
-	}
-	return t.touch(computerID)
-}
-
-// eachPassword calls fn for the passwords of a computer, or of a person there.
-func eachPassword(tx kv.Tx, prefix string, fn func(appPassword) error) error {
-	return eachValue(tx, prefix, func(_ string, row appPassword) error { return fn(row) })
+	t.put(keyPassword(computerID, row.AccountID, row.ID), row, 0)
+	t.touch(computerID)
+	return nil
 }
 
 // endPasswords ends those passwords below prefix, which are one computer's, that
 // which says.
-func (t *txn) endPasswords(computerID, prefix string, which func(appPassword) bool) (ended int, err error) {
-	err = eachPassword(t, prefix, func(row appPassword) error {
-		if !which(row) {
-			return nil
+func (t *txn) endPasswords(computerID, prefix string, which func(appPassword) bool) (ended int) {
+	for _, row := range each[appPassword](t, prefix) {
+		if which(row) {
+			ended++
+			t.delete(keyPassword(computerID, row.AccountID, row.ID))
 		}
-		ended++
-		return t.Delete(keyPassword(computerID, row.AccountID, row.ID))
-	})
-	if err != nil || ended == 0 {
-		return ended, err
 	}
-	return ended, t.touch(computerID)
+	if ended > 0 {
+		t.touch(computerID)
+	}
+	return ended
 }
 
 func everyPassword(appPassword) bool { return true }
 
 // endPersonsPasswords ends all that a person has on one computer.
-func (t *txn) endPersonsPasswords(computerID, accountID string) error {
-	_, err := t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), everyPassword)
-	return err
+func (t *txn) endPersonsPasswords(computerID, accountID string) {
+	t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), everyPassword)
 }
 
 // snapshotPasswords are those of a computer with these people that open something.
-func snapshotPasswords(tx kv.Tx, computerID string, people map[string]person) (out []controlapi.AppPassword, err error) {
-	err = eachPassword(tx, keyPasswords(computerID), func(row appPassword) error {
+func snapshotPasswords(tx *txn, computerID string, people map[string]person) (out []controlapi.AppPassword) {
+	for _, row := range each[appPassword](tx, keyPasswords(computerID)) {
 		if people[row.AccountID].opens(row) {
 			out = append(out, controlapi.AppPassword{ID: row.ID, AccountID: row.AccountID, AppID: row.AppID, Hash: row.Hash})
 		}
-		return nil
-	})
-	return out, err
+	}
+	return out
 }
 
 // Revoke ends a password of an account on the computer named short; one that has
@@ -264,34 +245,31 @@ func snapshotPasswords(tx kv.Tx, computerID string, people map[string]person) (o
 // less than giving it: any session of the account will do, fresh or not.
 func (s *Passwords) Revoke(ctx context.Context, accountID, short, id string) error {
 	return s.update(ctx, func(tx *txn) error {
-		c, found, err := computerByName(tx, short)
-		if err != nil || !found {
-			return err
+		if c, found := computerByName(tx, short); found {
+			tx.endPasswords(c.ID, keyPersonPasswords(c.ID, accountID), func(row appPassword) bool { return row.ID == id })
 		}
-		_, err = tx.endPasswords(c.ID, keyPersonPasswords(c.ID, accountID), func(row appPassword) bool { return row.ID == id })
-		return err
+		return nil
 	})
 }
 
 // RevokeAll ends every password of an account, on all computers.
 func (s *Passwords) RevokeAll(ctx context.Context, accountID string) error {
-	return s.update(ctx, func(tx *txn) error { return tx.endAccountsPasswords(accountID) })
+	return s.update(ctx, func(tx *txn) error { tx.endAccountsPasswords(accountID); return nil })
 }
 
-func (t *txn) endAccountsPasswords(accountID string) error {
-	return each(t, keyMemberships(accountID), func(computerID string, _ []byte) error {
-		return t.endPersonsPasswords(computerID, accountID)
-	})
+func (t *txn) endAccountsPasswords(accountID string) {
+	for computerID := range below(t, keyMemberships(accountID)) {
+		t.endPersonsPasswords(computerID, accountID)
+	}
 }
 
 // RevokeForComputer ends a password for a computer, whosever it is: it is the
 // owner's computer. It refuses with CodeNotFound when there is none of that id.
 func (s *Passwords) RevokeForComputer(ctx context.Context, computerID string, r controlapi.RevokePassword) error {
 	return s.update(ctx, func(tx *txn) error {
-		ended, err := tx.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return row.ID == r.ID })
-		if err == nil && ended == 0 {
-			err = refuse(controlapi.CodeNotFound, "That app password has ended already.")
+		if tx.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return row.ID == r.ID }) == 0 {
+			return refuse(controlapi.CodeNotFound, "That app password has ended already.")
 		}
-		return err
+		return nil
 	})
 }

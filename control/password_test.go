@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
 
@@ -106,15 +105,11 @@ func TestAPasswordFromMakingToRevoking(t *testing.T) {
 	if again := k.made(k.bob, "app1"); again.Password == made.Password || again.ID == made.ID {
 		t.Error("the next one is the same")
 	}
-	err := k.store.View(t.Context(), func(tx kv.Tx) error {
-		return each(tx, "", func(key string, value []byte) error {
-			if strings.Contains(key+string(value), strings.TrimPrefix(made.Password, controlapi.PasswordPrefix)) {
-				t.Errorf("%s holds the password", key)
-			}
-			return nil
-		})
-	})
-	programs.Must(t, err)
+	for key, value := range k.stored() {
+		if strings.Contains(key+value, strings.TrimPrefix(made.Password, controlapi.PasswordPrefix)) {
+			t.Errorf("%s holds the password", key)
+		}
+	}
 
 	list := ok[[]controlapi.PasswordInfo](t)(k.Passwords.OfComputer(t.Context(), k.owner.Computer.ID))
 	if len(list) != 2 || list[1].ID != made.ID || list[1].Email != "bob@example.com" || list[1].Name != "calendar" || !list[0].CreatedAt.After(list[1].CreatedAt) {
@@ -373,16 +368,13 @@ func TestPasswordsAreBounded(t *testing.T) {
 	k.made(k.bob, "app1")
 
 	// Others of the computer, until it has as many as it can have.
-	err = k.update(t.Context(), func(tx *txn) error {
-		for n := range controlapi.MaxPasswordsComputer - k.rows("password/") {
+	room := controlapi.MaxPasswordsComputer - k.rows("password/")
+	k.change(func(tx *txn) {
+		for n := range room {
 			row := appPassword{ID: newID(), AccountID: fmt.Sprint("a", n), AppID: "app1"}
-			if err := put(tx, keyPassword(k.owner.Computer.ID, row.AccountID, row.ID), row, 0); err != nil {
-				return err
-			}
+			tx.put(keyPassword(k.owner.Computer.ID, row.AccountID, row.ID), row, 0)
 		}
-		return nil
 	})
-	programs.Must(t, err)
 	_, err = k.try(k.bob, "app2")
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "1,000") {
 		t.Errorf("the 1,001st: %v", err)

@@ -7,26 +7,23 @@ import (
 	"strings"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // OfComputer lists the passwords of everybody for a computer, newest first.
 func (s *Passwords) OfComputer(ctx context.Context, computerID string) ([]controlapi.PasswordInfo, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.PasswordInfo, error) {
+	return viewed(ctx, s.core, func(tx *txn) ([]controlapi.PasswordInfo, error) {
 		people := map[string]person{}
-		err := eachPerson(tx, computerID, func(p person) error { people[p.AccountID] = p.asOf(s.now()); return nil })
-		if err != nil {
-			return nil, err
+		for accountID, p := range each[person](tx, keyPersons(computerID)) {
+			people[accountID] = p.asOf(tx.now)
 		}
 		out := []controlapi.PasswordInfo{}
-		err = eachPassword(tx, keyPasswords(computerID), func(row appPassword) error {
+		for _, row := range each[appPassword](tx, keyPasswords(computerID)) {
 			if p := people[row.AccountID]; p.Ended[row.AppID].IsZero() { // else it opens nothing, and goes with the share
 				out = append(out, row.info(p.Email))
 			}
-			return nil
-		})
+		}
 		newestFirst(out)
-		return out, err
+		return out, nil
 	})
 }
 
@@ -56,56 +53,32 @@ func (s *Passwords) Of(ctx context.Context, session Session, short string) ([]Pa
 	if err := s.mayManage(session); err != nil {
 		return nil, err
 	}
-	return viewed(ctx, s.core, func(tx kv.Tx) (out []PasswordPlace, err error) {
-		err = s.eachActive(tx, session.Account.ID, func(c computer, p person) error {
-			if short != "" && c.Name != short {
-				return nil
+	return viewed(ctx, s.core, func(tx *txn) (out []PasswordPlace, err error) {
+		for computerID := range below(tx, keyMemberships(session.Account.ID)) {
+			p, _ := get[person](tx, keyPerson(computerID, session.Account.ID))
+			if !p.mayOpen("") {
+				continue
 			}
-			place, err := s.placeAt(tx, c, p)
-			out = append(out, place)
-			return err
-		})
+			if c, found := get[computer](tx, keyComputer(computerID)); found && (short == "" || c.Name == short) {
+				out = append(out, s.placeAt(tx, c, p.asOf(tx.now)))
+			}
+		}
 		slices.SortFunc(out, func(a, b PasswordPlace) int { return strings.Compare(a.Computer.Name, b.Computer.Name) })
-		return out, err
+		return out, nil
 	})
 }
 
-// eachActive calls fn for the computers somebody may open something on.
-func (s *Passwords) eachActive(tx kv.Tx, accountID string, fn func(computer, person) error) error {
-	return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
-		p, found, err := get[person](tx, keyPerson(computerID, accountID))
-		if err != nil || !found || !p.mayOpen("") {
-			return err
-		}
-		c, found, err := get[computer](tx, keyComputer(computerID))
-		if err != nil || !found {
-			return err
-		}
-		return fn(c, p.asOf(s.now()))
-	})
-}
-
-func (s *Passwords) placeAt(tx kv.Tx, c computer, p person) (PasswordPlace, error) {
+func (s *Passwords) placeAt(tx *txn, c computer, p person) PasswordPlace {
 	place := PasswordPlace{Computer: s.computer(c)}
 	if p.Role != controlapi.RoleOwner {
-		owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
-		if err != nil {
-			return place, err
-		}
+		owner, _ := get[Account](tx, keyAccount(c.OwnerID))
 		place.Owner = owner.Email
 	}
 	of := map[string][]controlapi.PasswordInfo{} // by app
-	err := eachPassword(tx, keyPersonPasswords(c.ID, p.AccountID), func(row appPassword) error {
+	for _, row := range each[appPassword](tx, keyPersonPasswords(c.ID, p.AccountID)) {
 		of[row.AppID] = append(of[row.AppID], row.info(p.Email))
-		return nil
-	})
-	if err != nil {
-		return place, err
 	}
-	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	if err != nil {
-		return place, err
-	}
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	for _, a := range apps {
 		if p.mayOpen(a.ID) {
 			newestFirst(of[a.ID])
@@ -115,15 +88,15 @@ func (s *Passwords) placeAt(tx kv.Tx, c computer, p person) (PasswordPlace, erro
 	slices.SortFunc(place.Apps, func(a, b PasswordApp) int {
 		return cmp.Or(strings.Compare(a.Label, b.Label), strings.Compare(a.Host, b.Host))
 	})
-	return place, nil
+	return place
 }
 
 // Count is how many passwords an account has, on all computers.
 func (s *Passwords) Count(ctx context.Context, accountID string) (int, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (n int, err error) {
-		err = each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
-			return eachPassword(tx, keyPersonPasswords(computerID, accountID), func(appPassword) error { n++; return nil })
-		})
-		return n, err
+	return viewed(ctx, s.core, func(tx *txn) (n int, err error) {
+		for computerID := range below(tx, keyMemberships(accountID)) {
+			n += len(rows[appPassword](tx, keyPersonPasswords(computerID, accountID)))
+		}
+		return n, nil
 	})
 }

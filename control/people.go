@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // People are those who may reach a computer: its owner, and whom the owner
@@ -14,19 +13,13 @@ type People struct{ *core }
 // List lists everybody with a row on a computer, removed ones included, in the
 // order of their account ids.
 func (s *People) List(ctx context.Context, computerID string) ([]controlapi.Person, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Person, error) {
+	return viewed(ctx, s.core, func(tx *txn) ([]controlapi.Person, error) {
 		out := []controlapi.Person{}
-		err := eachPerson(tx, computerID, func(p person) error {
-			out = append(out, p.wire(s.now()))
-			return nil
-		})
-		return out, err
+		for _, p := range each[person](tx, keyPersons(computerID)) {
+			out = append(out, p.wire(tx.now))
+		}
+		return out, nil
 	})
-}
-
-// eachPerson calls fn for everybody with a row on a computer.
-func eachPerson(tx kv.Tx, computerID string, fn func(person) error) error {
-	return eachValue(tx, keyPersons(computerID), func(_ string, p person) error { return fn(p) })
 }
 
 // SetAccess gives a person one app this computer has approved, or takes it away; one that

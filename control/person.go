@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 const (
@@ -148,10 +147,7 @@ func (p person) wire(now time.Time) controlapi.Person {
 // changePerson applies an event to a row, with the end that the apps are to have,
 // and stores it. The account needs its Email only where a row may be made.
 func (t *txn) changePerson(computerID string, account Account, ev personEvent, u until, apps []string) (person, error) {
-	before, found, err := get[person](t, keyPerson(computerID, account.ID))
-	if err != nil {
-		return person{}, err
-	}
+	before, found := get[person](t, keyPerson(computerID, account.ID))
 	if !found {
 		before = person{AccountID: account.ID, Email: account.Email}
 	}
@@ -160,104 +156,77 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, u
 	if err != nil {
 		return person{}, err
 	}
-	if err := t.endWith(ev, computerID, account.ID, apps); err != nil {
-		return person{}, err
-	}
-	if err := t.hearAgain(ev, u, computerID, account.ID); err != nil {
-		return person{}, err
-	}
-	if err := t.startAnew(ev, computerID, now, apps); err != nil {
-		return person{}, err
-	}
+	t.endWith(ev, computerID, account.ID, apps)
+	t.hearAgain(ev, u, computerID, account.ID)
+	t.startAnew(ev, computerID, now, apps)
 	p = p.ending(apps, u).keptFrom(now, ev, apps, u, t.now)
 	if ev == personUndone && before.New {
-		if err := t.deletePerson(computerID, before); err != nil {
-			return person{}, err
-		}
-		return p, t.touch(computerID)
+		t.deletePerson(computerID, before)
+		t.touch(computerID)
+	} else {
+		t.putPerson(computerID, before, p)
 	}
-	return p, t.putPerson(computerID, before, p)
+	return p, nil
 }
 
 // deletePerson deletes a row with its indexes.
-func (t *txn) deletePerson(computerID string, p person) error {
-	if err := t.indexEnds(computerID, p, person{}); err != nil {
-		return err
-	}
-	return deleteAll(t, keyMembership(p.AccountID, computerID), keyPerson(computerID, p.AccountID))
+func (t *txn) deletePerson(computerID string, p person) {
+	t.indexEnds(computerID, p, person{})
+	t.delete(keyMembership(p.AccountID, computerID), keyPerson(computerID, p.AccountID))
 }
 
 // endWith ends what does not outlive an event of a person.
-func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []string) error {
+func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []string) {
 	switch ev {
 	case personInvited, personGiven:
-		return t.answerKnocks(computerID, accountID, apps)
+		t.answerKnocks(computerID, accountID, apps)
 	case personWithdrawn:
 		for _, id := range apps {
-			if err := t.Delete(keyKnockOffers(computerID) + knockRest(accountID, id)); err != nil {
-				return err
-			}
+			t.delete(keyKnockOffers(computerID) + knockRest(accountID, id))
 		}
-		_, err := t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), func(row appPassword) bool {
+		t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), func(row appPassword) bool {
 			return slices.Contains(apps, row.AppID)
 		})
-		return err
 	case personRemoved, personUndone:
-		if err := t.voidInvitations(computerID, accountID); err != nil {
-			return err
-		}
-		if err := t.endPersonsKnocks(computerID, accountID); err != nil {
-			return err
-		}
-		if err := t.endPersonsPasswords(computerID, accountID); err != nil {
-			return err
-		}
-		return t.revokePersonsGrants(computerID, accountID)
+		t.voidInvitations(computerID, accountID)
+		t.endPersonsKnocks(computerID, accountID)
+		t.endPersonsPasswords(computerID, accountID)
+		t.revokePersonsGrants(computerID, accountID)
 	}
-	return nil
 }
 
 // hearAgain has a person's knocks heard again whom the owner gives something: never was
 // the owner's word, so that no program takes it back.
-func (t *txn) hearAgain(ev personEvent, u until, computerID, accountID string) error {
-	if u.program || ev != personInvited && ev != personGiven {
-		return nil
+func (t *txn) hearAgain(ev personEvent, u until, computerID, accountID string) {
+	if !u.program && (ev == personInvited || ev == personGiven) {
+		t.delete(keyKnocksMuted(computerID) + accountID)
 	}
-	return t.Delete(keyKnocksMuted(computerID) + accountID)
 }
 
 // startAnew ends what apps that had ended for p left behind, when they are given again.
-func (t *txn) startAnew(ev personEvent, computerID string, p person, apps []string) error {
+func (t *txn) startAnew(ev personEvent, computerID string, p person, apps []string) {
 	if ev != personGiven && ev != personInvited {
-		return nil
+		return
 	}
 	again := slices.DeleteFunc(slices.Clone(apps), func(id string) bool { return p.Ended[id].IsZero() })
-	if len(again) == 0 {
-		return nil
+	if len(again) > 0 {
+		t.endWith(personWithdrawn, computerID, p.AccountID, again)
 	}
-	return t.endWith(personWithdrawn, computerID, p.AccountID, again)
 }
 
 // putPerson stores a row that was before, zero where there was none.
-func (t *txn) putPerson(computerID string, before, p person) error {
-	if err := t.indexEnds(computerID, before, p); err != nil {
-		return err
-	}
-	if err := put(t, keyPerson(computerID, p.AccountID), p, 0); err != nil {
-		return err
-	}
-	if err := put(t, keyMembership(p.AccountID, computerID), struct{}{}, 0); err != nil {
-		return err
-	}
-	return t.touch(computerID)
+func (t *txn) putPerson(computerID string, before, p person) {
+	t.indexEnds(computerID, before, p)
+	t.put(keyPerson(computerID, p.AccountID), p, 0)
+	t.put(keyMembership(p.AccountID, computerID), struct{}{}, 0)
+	t.touch(computerID)
 }
 
-func (t *txn) ensureOwner(computerID string, a Account) error {
-	_, found, err := get[person](t, keyPerson(computerID, a.ID))
-	if err != nil || found {
-		return err
+func (t *txn) ensureOwner(computerID string, a Account) {
+	if _, found := get[person](t, keyPerson(computerID, a.ID)); found {
+		return
 	}
-	return t.putPerson(computerID, person{}, person{
+	t.putPerson(computerID, person{}, person{
 		AccountID: a.ID, Email: a.Email,
 		Role: controlapi.RoleOwner, Status: controlapi.PersonActive,
 		Epoch: laterEpoch(0, t.now), InvitedAt: t.now.UTC(), ChangedAt: t.now.UTC(),
@@ -267,23 +236,15 @@ func (t *txn) ensureOwner(computerID string, a Account) error {
 // mayBeGiven refuses apps that are not live, but for those that the person has, or had
 // until lately: their end can be changed while they are off.
 func (t *txn) mayBeGiven(computerID, accountID string, ids []string) error {
-	p, _, err := get[person](t, keyPerson(computerID, accountID))
-	if err != nil {
-		return err
-	}
+	p, _ := get[person](t, keyPerson(computerID, accountID))
 	return t.liveApps(computerID, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		return slices.Contains(p.Apps, id) || !p.Ended[id].IsZero()
 	}))
 }
 
 // liveApps refuses unless every id is an app the computer serves now.
-func (t *txn) liveApps(computerID string, ids []string) error { return liveApps(t, computerID, ids) }
-
-func liveApps(t kv.Tx, computerID string, ids []string) error {
-	apps, _, err := get[[]controlapi.App](t, keyComputerApps(computerID))
-	if err != nil {
-		return err
-	}
+func (t *txn) liveApps(computerID string, ids []string) error {
+	apps, _ := get[[]controlapi.App](t, keyComputerApps(computerID))
 	for _, id := range ids {
 		if !slices.ContainsFunc(apps, func(a controlapi.App) bool { return a.Live && a.ID == id }) {
 			return refuse(controlapi.CodeInvalid, "This computer does not serve one of the apps named.")
@@ -298,15 +259,12 @@ func (p person) weight() int { return len(p.Apps) + len(p.Until) + len(p.Ended) 
 // roomFor refuses the row p when with it a computer has more than it can have.
 func (t *txn) roomFor(computerID string, p person) error {
 	people, grants := 1, p.weight()
-	err := eachPerson(t, computerID, func(other person) error {
+	for _, other := range each[person](t, keyPersons(computerID)) {
 		if other.AccountID != p.AccountID {
 			people, grants = people+1, grants+other.weight()
 		}
-		return nil
-	})
+	}
 	switch {
-	case err != nil:
-		return err
 	case people > maxPeople:
 		return refuse(controlapi.CodeForbidden, "This computer has as many people as it can have, removed ones included.")
 	case grants > maxGiven:
@@ -316,22 +274,16 @@ func (t *txn) roomFor(computerID string, p person) error {
 }
 
 // forgetApps takes apps from everybody on a computer, with the passwords for them.
-func (t *txn) forgetApps(computerID string, gone map[string]bool) error {
+func (t *txn) forgetApps(computerID string, gone map[string]bool) {
 	if len(gone) == 0 {
-		return nil
+		return
 	}
-	_, err := t.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return gone[row.AppID] })
-	if err != nil {
-		return err
-	}
-	if err := t.endAppsKnocks(computerID, gone); err != nil {
-		return err
-	}
-	return eachPerson(t, computerID, func(p person) error {
+	t.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return gone[row.AppID] })
+	t.endAppsKnocks(computerID, gone)
+	for _, p := range each[person](t, keyPersons(computerID)) {
 		kept := p.without(func(id string) bool { return gone[id] })
-		if kept.weight() == p.weight() {
-			return nil
+		if kept.weight() != p.weight() {
+			t.putPerson(computerID, p, kept)
 		}
-		return t.putPerson(computerID, p, kept)
-	})
+	}
 }

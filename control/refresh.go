@@ -5,8 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"sync"
-
-	"porchlight/control/kv"
 )
 
 // errReplay is a refresh token of a grant that is not its valid one.
@@ -31,15 +29,10 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (T
 	var c computer
 	err := s.update(ctx, func(tx *txn) error {
 		g, c = grant{}, computer{}
-		if err := s.readAhead(tx, cred, id); err != nil {
-			return err
-		}
+		s.readAhead(tx, cred, id)
 		var found bool
-		var err error
 		if wellFormed {
-			if g, found, err = get[grant](tx, keyGrant(id)); err != nil {
-				return err
-			}
+			g, found = get[grant](tx, keyGrant(id))
 		}
 		cred := cred // as this run finds it
 		if cred.ID == "" && cred.Secret != "" {
@@ -61,18 +54,12 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (T
 		case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
 			return errReplay
 		}
-		if c, found, err = get[computer](tx, keyComputer(g.ComputerID)); err != nil {
-			return err
-		}
-		reach, err := mayReach(tx, g.ComputerID, g.AccountID)
-		if err != nil {
-			return err
-		}
-		if !found || !reach {
+		if c, found = get[computer](tx, keyComputer(g.ComputerID)); !found || !mayReach(tx, g.ComputerID, g.AccountID) {
 			return accessEnded()
 		}
 		g.RefreshHash = nextHash
-		return tx.putGrant(g)
+		tx.putGrant(g)
+		return nil
 	})
 	if errors.Is(err, errReplay) {
 		s.log.Warn("a used refresh token was presented again", "grant", g.ID, "client", g.ClientID)
@@ -87,7 +74,7 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (T
 
 // readAhead reads in one go what a refresh is going to look at, as far as it can
 // be told before the grant is known.
-func (s *Grants) readAhead(tx kv.Tx, cred Credentials, grantID string) error {
+func (s *Grants) readAhead(tx *txn, cred Credentials, grantID string) {
 	keys := []string{keyGrant(grantID)}
 	of, known := s.parties.of(grantID)
 	if known {
@@ -99,8 +86,7 @@ func (s *Grants) readAhead(tx kv.Tx, cred Credentials, grantID string) error {
 	if cred.ID != "" {
 		keys = append(keys, keyClient(cred.ID))
 	}
-	_, err := tx.GetAll(keys...)
-	return err
+	tx.getAll(keys...)
 }
 
 // parties remembers between whom the grants used lately are, which never

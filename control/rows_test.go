@@ -61,20 +61,16 @@ func TestManyRowsAreReadTogether(t *testing.T) {
 	store := &counting{}
 	b := newBench(t, func(c *Config) { store.Store = c.Store; c.Store = store })
 	var ids []string
-	b.change(func(tx *txn) error {
+	b.change(func(tx *txn) {
 		ids = nil
 		for n := range many {
 			id := fmt.Sprintf("%026d", n)
 			ids = append(ids, id)
-			if err := put(tx, keyVersion(id), fmt.Sprint("version", n), 0); err != nil {
-				return err
-			}
-			if err := tx.putGrant(grant{ID: id, AccountID: "account", ClientID: "client", ComputerID: "computer"}); err != nil {
-				return err
-			}
+			tx.put(keyVersion(id), fmt.Sprint("version", n), 0)
+			tx.putGrant(grant{ID: id, AccountID: "account", ClientID: "client", ComputerID: "computer"})
 		}
 		// An index may name a row that is gone.
-		return tx.Delete(keyGrant(ids[1]))
+		tx.delete(keyGrant(ids[1]))
 	})
 	got := ok[map[string]string](t)(b.Agents.versions(t.Context(), append(ids, "gone")))
 	if len(got) != many+1 || got[ids[0]] == "" || got[ids[0]] == got[ids[many-1]] || got["gone"] != "" || store.reads > 3 {
@@ -82,10 +78,11 @@ func TestManyRowsAreReadTogether(t *testing.T) {
 	}
 
 	store.reads = 0
-	var seen []string
-	err := b.core.store.View(t.Context(), func(tx kv.Tx) error {
-		seen = nil
-		return eachGrant(tx, keyComputerGrants("computer"), func(g grant) error { seen = append(seen, g.ID); return nil })
+	seen, err := viewed(t.Context(), b.core, func(tx *txn) (seen []string, err error) {
+		for g := range eachGrant(tx, keyComputerGrants("computer")) {
+			seen = append(seen, g.ID)
+		}
+		return seen, nil
 	})
 	if err != nil || !slices.Equal(seen, slices.Delete(ids, 1, 2)) || store.reads > 6 {
 		t.Errorf("%d grants in %d reads, %v", len(seen), store.reads, err)

@@ -26,13 +26,9 @@ func (s *Agents) writeSeen(ctx context.Context, ids []string, all map[string]tim
 // latestSeen are those computers for which the store has no later sighting. One that is
 // the same was written by a try that failed afterwards.
 func (s *Agents) latestSeen(ctx context.Context, ids []string, all map[string]time.Time) (latest []string, err error) {
-	return viewedOf(ctx, s.core, kv.Rows{Keys: keysOf(ids, keyComputerSeen)}, func(tx kv.Tx) (latest []string, err error) {
+	return viewedOf(ctx, s.core, kv.Rows{Keys: keysOf(ids, keyComputerSeen)}, func(tx *txn) (latest []string, err error) {
 		for _, id := range ids {
-			written, _, err := get[time.Time](tx, keyComputerSeen(id))
-			if err != nil {
-				return nil, err
-			}
-			if !all[id].Before(written) {
+			if written, _ := get[time.Time](tx, keyComputerSeen(id)); !all[id].Before(written) {
 				latest = append(latest, id)
 			}
 		}
@@ -62,7 +58,7 @@ func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
 		return nil
 	}
 	keys := keysOf(ids, keyComputer)
-	values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) ([][]byte, error) { return tx.GetAll(keys...) })
+	values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx *txn) ([][]byte, error) { return tx.getAll(keys...), nil })
 	if err != nil {
 		return err
 	}
@@ -75,5 +71,5 @@ func (s *Agents) forgetGone(ctx context.Context, ids []string) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return s.store.Update(ctx, func(tx kv.Tx) error { return deleteAll(tx, keysOf(gone, keyComputerSeen)...) })
+	return s.update(ctx, func(tx *txn) error { tx.delete(keysOf(gone, keyComputerSeen)...); return nil })
 }

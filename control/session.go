@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"iter"
 	"net/netip"
 	"slices"
 	"time"
@@ -80,45 +81,37 @@ func noSession() error {
 // session that an invitation made is refused, too: it shows no account, gives no
 // consent and connects no computer.
 func (s *Sessions) Of(ctx context.Context, token string) (Session, error) {
-	return s.find(ctx, token, func(_ kv.Tx, row session) (bool, error) {
-		return len(row.Only) == 0, nil
-	})
+	return s.find(ctx, token, func(_ *txn, row session) bool { return len(row.Only) == 0 })
 }
 
 // For returns the session of a token when it may visit the computer of
 // this short name, or refuses with CodeUnauthorized.
 func (s *Sessions) For(ctx context.Context, token, short string) (Session, error) {
-	return s.find(ctx, token, func(tx kv.Tx, row session) (bool, error) {
+	return s.find(ctx, token, func(tx *txn, row session) bool {
 		if len(row.Only) == 0 {
-			return true, nil
+			return true
 		}
-		c, found, err := computerByName(tx, short)
-		return found && slices.Contains(row.Only, c.ID), err
+		c, found := computerByName(tx, short)
+		return found && slices.Contains(row.Only, c.ID)
 	})
 }
 
 // find reads the session of a token, if allowed says that it will do.
-func (s *Sessions) find(ctx context.Context, token string, allowed func(kv.Tx, session) (bool, error)) (Session, error) {
+func (s *Sessions) find(ctx context.Context, token string, allowed func(*txn, session) bool) (Session, error) {
 	if len(token) != tokenLen {
 		return Session{}, noSession()
 	}
 	hash, now := hashOf(purposeSession, token), s.now()
-	read := func(tx kv.Tx) (row session, account Account, err error) {
-		if row, err = find[session](tx, keySession(hash), noSession()); err != nil {
-			return row, account, err
-		}
-		if now.Sub(row.LastUsedAt) >= SessionLife { // the store may keep it a little longer
-			return row, account, noSession()
-		}
-		if ok, err := allowed(tx, row); err != nil {
-			return row, account, err
-		} else if !ok {
+	read := func(tx *txn) (row session, account Account, err error) {
+		row, found := get[session](tx, keySession(hash))
+		// The store may keep it a little longer.
+		if !found || now.Sub(row.LastUsedAt) >= SessionLife || !allowed(tx, row) {
 			return row, account, noSession()
 		}
 		account, err = find[Account](tx, keyAccount(row.AccountID), noSession())
 		return row, account, err
 	}
-	out, err := viewedOf(ctx, s.core, kv.Rows{Keys: []string{keySession(hash)}}, func(tx kv.Tx) (Session, error) {
+	out, err := viewedOf(ctx, s.core, kv.Rows{Keys: []string{keySession(hash)}}, func(tx *txn) (Session, error) {
 		row, account, err := read(tx)
 		return row.of(account), err
 	})
@@ -131,71 +124,58 @@ func (s *Sessions) find(ctx context.Context, token string, allowed func(kv.Tx, s
 			return Session{}, err
 		}
 		row.LastUsedAt = now.UTC()
+		tx.putSession(hash, row)
 		out := row.of(account)
 		out.Renewed = true
-		return out, tx.putSession(hash, row)
+		return out, nil
 	})
 }
 
 // openSession stores a session for the token with this hash. It may visit only
 // the computers with the ids given, or is not limited when there are none.
-func (t *txn) openSession(id, hash, accountID string, client netip.Addr, only ...string) error {
+func (t *txn) openSession(id, hash, accountID string, client netip.Addr, only ...string) {
 	row := session{ID: id, AccountID: accountID, CreatedAt: t.now.UTC(), LastUsedAt: t.now.UTC(), Only: only}
 	if client.IsValid() {
 		row.Client = client.String()
 	}
-	if err := t.sessionRoom(accountID); err != nil {
-		return err
-	}
-	return t.putSession(hash, row)
+	t.sessionRoom(accountID)
+	t.putSession(hash, row)
 }
 
 // sessionRoom ends the sessions of an account that were not used for longest
 // until one more fits.
-func (t *txn) sessionRoom(accountID string) error {
-	index, err := t.Scan(keyAccountSessions(accountID), "", 2*maxSessions)
-	if err != nil || len(index) < maxSessions {
-		return err
+func (t *txn) sessionRoom(accountID string) {
+	if index := t.scan(keyAccountSessions(accountID), "", 2*maxSessions); len(index) < maxSessions {
+		return
 	}
 	type used struct {
 		hash string
 		at   time.Time
 	}
 	var all []used
-	err = eachSession(t, accountID, func(hash string, row session) error {
+	for hash, row := range eachSession(t, accountID) {
 		all = append(all, used{hash, row.LastUsedAt})
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	slices.SortFunc(all, func(a, b used) int { return a.at.Compare(b.at) })
 	for i := 0; i <= len(all)-maxSessions; i++ {
-		if err := t.endSession(all[i].hash); err != nil {
-			return err
-		}
+		t.endSession(all[i].hash)
 	}
-	return nil
 }
 
-func (t *txn) putSession(hash string, row session) error {
-	if err := put(t, keySession(hash), row, SessionLife); err != nil {
-		return err
-	}
-	return put(t, keyAccountSession(row.AccountID, hash), struct{}{}, SessionLife)
+func (t *txn) putSession(hash string, row session) {
+	t.put(keySession(hash), row, SessionLife)
+	t.put(keyAccountSession(row.AccountID, hash), struct{}{}, SessionLife)
 }
 
 // SignOut ends the session of a token; an unknown one is no error.
 func (s *Sessions) SignOut(ctx context.Context, token string) error {
-	return s.update(ctx, func(tx *txn) error { return tx.endSession(hashOf(purposeSession, token)) })
+	return s.update(ctx, func(tx *txn) error { tx.endSession(hashOf(purposeSession, token)); return nil })
 }
 
-func (t *txn) endSession(hash string) error {
-	row, found, err := get[session](t, keySession(hash))
-	if err != nil || !found {
-		return err
+func (t *txn) endSession(hash string) {
+	if row, found := get[session](t, keySession(hash)); found {
+		t.delete(keyAccountSession(row.AccountID, hash), keySession(hash))
 	}
-	return deleteAll(t, keyAccountSession(row.AccountID, hash), keySession(hash))
 }
 
 // SignOutEverywhere ends every session of an account: those here, and those on
@@ -208,14 +188,10 @@ func (s *Sessions) SignOutEverywhere(ctx context.Context, accountID string) erro
 // given.
 func (s *Sessions) SignOutElsewhere(ctx context.Context, accountID, keep string) error {
 	return s.update(ctx, func(tx *txn) error {
-		err := eachSession(tx, accountID, func(hash string, row session) error {
-			if keep != "" && row.ID == keep {
-				return nil
+		for hash, row := range eachSession(tx, accountID) {
+			if keep == "" || row.ID != keep {
+				tx.endSession(hash)
 			}
-			return tx.endSession(hash)
-		})
-		if err != nil {
-			return err
 		}
 		return tx.raiseEpochs(accountID)
 	})
@@ -228,15 +204,14 @@ func (s *Sessions) SignOutElsewhere(ctx context.Context, accountID, keep string)
 func (s *Sessions) End(ctx context.Context, accountID, id string) error {
 	return s.update(ctx, func(tx *txn) error {
 		ended := false
-		err := eachSession(tx, accountID, func(hash string, row session) error {
-			if row.ID != id {
-				return nil
+		for hash, row := range eachSession(tx, accountID) {
+			if row.ID == id {
+				ended = true
+				tx.endSession(hash)
 			}
-			ended = true
-			return tx.endSession(hash)
-		})
-		if err != nil || !ended {
-			return err
+		}
+		if !ended {
+			return nil
 		}
 		return tx.raiseEpochs(accountID)
 	})
@@ -244,28 +219,27 @@ func (s *Sessions) End(ctx context.Context, accountID, id string) error {
 
 // raiseEpochs ends an account's sessions on every computer.
 func (t *txn) raiseEpochs(accountID string) error {
-	return each(t, keyMemberships(accountID), func(computerID string, _ []byte) error {
+	for computerID := range below(t, keyMemberships(accountID)) {
 		_, err := t.changePerson(computerID, Account{ID: accountID}, personSignedOut, until{keep: true}, nil)
-		if IsRefusal(err, controlapi.CodeNotFound) {
-			return nil
+		if err != nil && !IsRefusal(err, controlapi.CodeNotFound) {
+			return err
 		}
-		return err
-	})
+	}
+	return nil
 }
 
-// eachSession calls fn for the sessions of an account, with the hash of each.
-func eachSession(tx kv.Tx, accountID string, fn func(hash string, row session) error) error {
-	return eachRow(tx, keyAccountSessions(accountID), keySession, fn)
+// eachSession are the sessions of an account, with the hash of each.
+func eachSession(t *txn, accountID string) iter.Seq2[string, session] {
+	return eachOf[session](t, keyAccountSessions(accountID), keySession)
 }
 
 // List lists an account's sessions, the one used last first.
 func (s *Sessions) List(ctx context.Context, accountID string) ([]Session, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) (out []Session, err error) {
-		err = eachSession(tx, accountID, func(_ string, row session) error {
+	return viewed(ctx, s.core, func(tx *txn) (out []Session, err error) {
+		for _, row := range eachSession(tx, accountID) {
 			out = append(out, row.of(Account{ID: accountID}))
-			return nil
-		})
+		}
 		slices.SortFunc(out, func(a, b Session) int { return b.LastUsedAt.Compare(a.LastUsedAt) })
-		return out, err
+		return out, nil
 	})
 }

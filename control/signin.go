@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/internal/bounds"
 	"porchlight/internal/words"
@@ -133,11 +132,10 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 		email: email, client: clientKey(from.Client), wide: wideNetwork(from.Client), known: known, returnTo: returnTo, language: from.Language,
 		link: newToken(), code: newCode(), browser: hashOf(purposeBrowser, browserToken),
 	}
-	err = s.store.View(ctx, func(tx kv.Tx) (err error) {
-		if a.familiar, err = familiar(tx, s.now(), email, a.client); err != nil {
-			return err
-		}
-		return affords(tx, s.now(), a.subjects()...)
+	a.familiar, err = viewed(ctx, s.core, func(tx *txn) (bool, error) {
+		a := a
+		a.familiar = tx.familiar(email, a.client)
+		return a.familiar, tx.affords(a.subjects()...)
 	})
 	if err != nil {
 		return "", a.wayOut(err)
@@ -214,19 +212,15 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 		if err := tx.spend(a.subjects()...); err != nil {
 			return err
 		}
-		_, found, err := accountByEmail(tx, a.email)
-		if err != nil || !found && !s.cfg.OpenSignUp {
-			return err
+		if _, found := accountByEmail(tx, a.email); !found && !s.cfg.OpenSignUp {
+			return nil
 		}
 		hash := hashOf(purposeLink, a.link)
 		row := signIn{Email: a.email, BrowserHash: a.browser, CodeHash: a.codeHash, ReturnTo: a.returnTo}
-		if err := put(tx, keySignIn(hash), row, SignInLife); err != nil {
-			return err
-		}
-		if err := put(tx, keySignInBrowser(a.browser), hash, SignInLife); err != nil {
-			return err
-		}
-		return s.putMail(tx, mailID, message)
+		tx.put(keySignIn(hash), row, SignInLife)
+		tx.put(keySignInBrowser(a.browser), hash, SignInLife)
+		s.putMail(tx, mailID, message)
+		return nil
 	})
 	switch {
 	case err == nil:

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/netip"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
 
@@ -319,14 +317,7 @@ func TestMailBudgets(t *testing.T) {
 
 func (b *bench) spentOn(email string) int {
 	b.t.Helper()
-	var w window
-	err := b.store.View(b.t.Context(), func(tx kv.Tx) error {
-		var err error
-		w, _, err = get[window](tx, budgetRecipient.of(email).key)
-		return err
-	})
-	programs.Must(b.t, err)
-	return len(w)
+	return len(rowAt[window](b, budgetRecipient.of(email).key))
 }
 
 func TestPaceStaysBounded(t *testing.T) {
@@ -366,21 +357,14 @@ func TestStoreHoldsNoSecret(t *testing.T) {
 	_, link2, _ := b.begin("maya@example.com", 2)
 	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link2, home))
 	visitCode, _ := b.visitFor(e, "app1")
-	err := b.store.View(t.Context(), func(tx kv.Tx) error {
-		return each(tx, "", func(key string, value []byte) error {
-			if strings.HasPrefix(key, "outbox/") {
-				return nil
+	for key, value := range b.stored() {
+		for what, secret := range map[string]string{
+			"browser token": browser, "link": link, "code": code, "bare code": digits(code),
+			"session": in.Token, "credential": e.Credential, "visitor code": visitCode,
+		} {
+			if !strings.HasPrefix(key, "outbox/") && (strings.Contains(key, secret) || strings.Contains(value, `"`+secret+`"`)) {
+				t.Errorf("%s holds the %s", key, what)
 			}
-			for what, secret := range map[string]string{
-				"browser token": browser, "link": link, "code": code, "bare code": digits(code),
-				"session": in.Token, "credential": e.Credential, "visitor code": visitCode,
-			} {
-				if strings.Contains(key, secret) || bytes.Contains(value, []byte(`"`+secret+`"`)) {
-					t.Errorf("%s holds the %s", key, what)
-				}
-			}
-			return nil
-		})
-	})
-	programs.Must(t, err)
+		}
+	}
 }

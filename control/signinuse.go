@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // The use of a sign-in mail's link, or of its code, which opens a session.
@@ -32,7 +31,7 @@ func (s *SignIn) LookAtLink(ctx context.Context, link string) (email, returnTo s
 	if len(link) != tokenLen {
 		return "", "", linkOver()
 	}
-	row, err := viewed(ctx, s.core, func(tx kv.Tx) (signIn, error) {
+	row, err := viewed(ctx, s.core, func(tx *txn) (signIn, error) {
 		return find[signIn](tx, keySignIn(hashOf(purposeLink, link)), linkOver())
 	})
 	return row.Email, row.ReturnTo, err
@@ -74,16 +73,11 @@ func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client
 	return updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
 		// Tries are counted whether there is a mail or not: the same is written
 		// for every address.
-		tries, _, err := get[int](tx, keySignInTries(browser))
-		if err != nil {
-			return SignedIn{}, err
-		}
+		tries, _ := get[int](tx, keySignInTries(browser))
 		if tries >= codeTries {
 			return SignedIn{}, wrong
 		}
-		if err := put(tx, keySignInTries(browser), tries+1, SignInLife); err != nil {
-			return SignedIn{}, err
-		}
+		tx.put(keySignInTries(browser), tries+1, SignInLife)
 		hash, err := find[string](tx, keySignInBrowser(browser), kept{wrong})
 		if err != nil {
 			return SignedIn{}, err
@@ -93,10 +87,8 @@ func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client
 			return SignedIn{}, err
 		}
 		guesses := budgetGuesses.of(row.Email)
-		if err := affords(tx, tx.now, guesses); IsRefusal(err, controlapi.CodeTooMany) {
+		if tx.affords(guesses) != nil {
 			return SignedIn{}, kept{wrong}
-		} else if err != nil {
-			return SignedIn{}, err
 		}
 		if subtle.ConstantTimeCompare([]byte(row.CodeHash), []byte(given)) != 1 {
 			if err := tx.spend(guesses); err != nil {
@@ -130,24 +122,15 @@ func newEntry() entry {
 
 // completeSignIn ends an attempt and opens the session it was for.
 func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.Addr, openSignUp bool) (SignedIn, error) {
-	if err := deleteAll(t, keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash)); err != nil {
-		return SignedIn{}, err
-	}
-	account, found, err := accountByEmail(t, row.Email)
-	if err != nil {
-		return SignedIn{}, err
-	}
+	t.delete(keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash))
+	account, found := accountByEmail(t, row.Email)
 	if !found {
 		if !openSignUp {
 			return SignedIn{}, linkOver()
 		}
-		if account, err = t.ensureAccount(e.accountID, row.Email); err != nil {
-			return SignedIn{}, err
-		}
+		account = t.ensureAccount(e.accountID, row.Email)
 	}
-	if err := t.noteFamiliar(row.Email, client); err != nil {
-		return SignedIn{}, err
-	}
-	return SignedIn{Token: e.token, Account: account, ReturnTo: row.ReturnTo},
-		t.openSession(e.id, e.hash, account.ID, client)
+	t.noteFamiliar(row.Email, client)
+	t.openSession(e.id, e.hash, account.ID, client)
+	return SignedIn{Token: e.token, Account: account, ReturnTo: row.ReturnTo}, nil
 }

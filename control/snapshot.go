@@ -46,7 +46,7 @@ func (s *Agents) computerOf(ctx context.Context, hash string) (id string, err er
 	if id, ok := s.hints.Get(hash); ok {
 		return id, nil
 	}
-	return viewedOf(ctx, s.core, kv.Rows{Keys: []string{keyCredential(hash)}}, func(tx kv.Tx) (string, error) {
+	return viewedOf(ctx, s.core, kv.Rows{Keys: []string{keyCredential(hash)}}, func(tx *txn) (string, error) {
 		return find[string](tx, keyCredential(hash), credentialUnknown())
 	})
 }
@@ -56,13 +56,13 @@ func (s *Agents) read(ctx context.Context, from feed.Credential) (controlapi.Sna
 	rows := snapshotRows(from.Computer)
 	rows.Keys = append(rows.Keys, keyCredential(from.Hash))
 	reading := s.reading(from.Computer)
-	out, err := viewedOf(ctx, s.core, rows, func(tx kv.Tx) (out controlapi.Snapshot, err error) {
+	out, err := viewedOf(ctx, s.core, rows, func(tx *txn) (controlapi.Snapshot, error) {
 		c, err := computerByCredential(tx, from.Hash)
 		if err == nil && c.ID != from.Computer {
 			err = credentialUnknown()
 		}
 		if err != nil {
-			return out, err
+			return controlapi.Snapshot{}, err
 		}
 		return reading.snapshot(tx, c)
 	})
@@ -96,7 +96,7 @@ func (s *Agents) reading(id string) reading { return reading{s, s.relaysFor(id),
 
 // snapshot is everything the agent of c needs to decide who may open what. Its version is a hash of its content, so that whatever
 // changes it, a new relay address as well as a person, makes it another version.
-func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, err error) {
+func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err error) {
 	out = controlapi.Snapshot{
 		Computer:   s.computer(c),
 		PublicKeys: s.keys.Public(),
@@ -108,40 +108,24 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, err er
 	if len(s.relays) > relaysUsed {
 		out.SpareRelays = s.relays[relaysUsed:]
 	}
-	if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID)); err != nil {
-		return out, err
-	}
+	out.RevokedGrants = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID))
 	grants := sha256.New()
-	err = eachGrant(tx, keyComputerGrants(c.ID), func(g grant) error {
+	for g := range eachGrant(tx, keyComputerGrants(c.ID)) {
 		fmt.Fprintf(grants, "%s %d\n", g.ID, g.IndexedAt.Unix()) // all else of a grant never changes, or with each use
 		out.Grants = hex.EncodeToString(grants.Sum(nil)[:8])
-		return nil
+	}
+	tx.do(func(in kv.Tx) (err error) {
+		out.Undelivered, err = mail.Undelivered(in, c.ID)
+		return err
 	})
-	if err != nil {
-		return out, err
-	}
-	if out.Undelivered, err = mail.Undelivered(tx, c.ID); err != nil {
-		return out, err
-	}
 	out.People = []controlapi.Person{}
 	people := map[string]person{}
-	err = eachPerson(tx, c.ID, func(p person) error {
+	for _, p := range each[person](tx, keyPersons(c.ID)) {
 		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p.asOf(s.now)
-		return nil
-	})
-	if err != nil {
-		return out, err
 	}
-	if out.Passwords, err = snapshotPasswords(tx, c.ID, people); err != nil {
-		return out, err
-	}
-	if out.Knocks, out.Knocking, err = snapshotKnocks(tx, s.now, c.ID, people); err != nil {
-		return out, err
-	}
-	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	if err != nil {
-		return out, err
-	}
+	out.Passwords = snapshotPasswords(tx, c.ID, people)
+	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	out.Reported = controlapi.Apps{Apps: apps, Knocks: out.Knocking}.Digest()
 	b, err := json.Marshal(out)
 	if err != nil {
@@ -151,6 +135,6 @@ func (s reading) snapshot(tx kv.Tx, c computer) (out controlapi.Snapshot, err er
 	out.Version = hex.EncodeToString(sum[:16])
 	// No content, so no part of the version.
 	out.Line = *s.line.Load()
-	out.Change, _, err = get[int64](tx, keyChange(c.ID))
-	return out, err
+	out.Change, _ = get[int64](tx, keyChange(c.ID))
+	return out, nil
 }

@@ -220,12 +220,7 @@ func TestFirstReportMakesNoRow(t *testing.T) {
 	e := b.owner()
 	keys := func() []string {
 		t.Helper()
-		rows := map[string]bool{}
-		err := b.store.View(t.Context(), func(tx kv.Tx) error {
-			return each(tx, "", func(key string, _ []byte) error { rows[key] = true; return nil })
-		})
-		programs.Must(t, err)
-		return slices.Sorted(maps.Keys(rows))
+		return slices.Sorted(maps.Keys(b.stored()))
 	}
 	before := keys()
 	blank := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
@@ -236,15 +231,7 @@ func TestFirstReportMakesNoRow(t *testing.T) {
 	}
 	without := newBench(t)
 	older := without.owner()
-	err := without.store.Update(t.Context(), func(tx kv.Tx) error {
-		for _, key := range []string{keyComputerApps(older.Computer.ID), keyComputerKnocks(older.Computer.ID)} {
-			if err := tx.Delete(key); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	programs.Must(t, err)
+	without.change(func(tx *txn) { tx.delete(keyComputerApps(older.Computer.ID), keyComputerKnocks(older.Computer.ID)) })
 	if s := ok[controlapi.Snapshot](t)(without.Agents.Snapshot(t.Context(), older.Computer.ID)); s.Reported != blank.Reported || s.Knocking != blank.Knocking {
 		t.Errorf("without the rows %q and %q are reported, with them %q and %q", s.Reported, s.Knocking, blank.Reported, blank.Knocking)
 	}

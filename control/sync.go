@@ -37,7 +37,7 @@ func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string,
 	out := make(map[string]string, len(ids))
 	for some := range slices.Chunk(ids, versionsAtOnce) {
 		keys := keysOf(some, keyVersion)
-		values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) ([][]byte, error) { return tx.GetAll(keys...) })
+		values, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx *txn) ([][]byte, error) { return tx.getAll(keys...), nil })
 		if err != nil {
 			return nil, err
 		}
@@ -150,11 +150,10 @@ func (s *Agents) relaysFor(computerID string) []controlapi.Relay {
 // Changed has the agent of a computer told what another part wrote about it.
 func (s *Agents) Changed(ctx context.Context, computerID string) {
 	err := s.update(ctx, func(tx *txn) error {
-		_, found, err := get[computer](tx, keyComputer(computerID))
-		if err != nil || !found { // removed meanwhile
-			return err
+		if _, found := get[computer](tx, keyComputer(computerID)); found { // else it was removed meanwhile
+			tx.touch(computerID)
 		}
-		return tx.touch(computerID)
+		return nil
 	})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("a computer is told of a change only when it asks again", "computer", computerID, "err", err)
@@ -171,22 +170,12 @@ func (s *Agents) ended(ctx context.Context, credentials []feed.Credential) ([]st
 	}
 	var line, last string
 	var stored storedKeys
-	ended, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx kv.Tx) (ended []string, err error) {
-		if line, _, err = get[string](tx, keyLine); err != nil {
-			return nil, err
-		}
-		if stored, _, err = get[storedKeys](tx, keyKeys); err != nil {
-			return nil, err
-		}
-		if last, _, err = get[string](tx, keyUntold); err != nil {
-			return nil, err
-		}
+	ended, err := viewedOf(ctx, s.core, kv.Rows{Keys: keys}, func(tx *txn) (ended []string, err error) {
+		line, _ = get[string](tx, keyLine)
+		stored, _ = get[storedKeys](tx, keyKeys)
+		last, _ = get[string](tx, keyUntold)
 		for _, c := range credentials {
-			id, _, err := get[string](tx, keyCredential(c.Hash))
-			if err != nil {
-				return nil, err
-			}
-			if id != c.Computer {
+			if id, _ := get[string](tx, keyCredential(c.Hash)); id != c.Computer {
 				ended = append(ended, c.Computer)
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // The tokens of OAuth (docs/interface.md, OAuth; RFC 6749 and RFC 7636): consent
@@ -73,15 +72,14 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		if err != nil {
 			return err
 		}
-		if reach, err := mayReach(tx, c.ID, account.ID); err != nil {
-			return err
-		} else if !reach {
+		if !mayReach(tx, c.ID, account.ID) {
 			return unreachable
 		}
-		return put(tx, keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
+		tx.put(keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
 			ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge,
 			AccountID: account.ID, ComputerID: c.ID,
 		}, authorizationLife)
+		return nil
 	})
 	if err != nil {
 		return "", err
@@ -90,9 +88,9 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 }
 
 // mayReach says whether an account is active on a computer.
-func mayReach(tx kv.Tx, computerID, accountID string) (bool, error) {
-	p, found, err := get[person](tx, keyPerson(computerID, accountID))
-	return found && p.mayOpen(""), err
+func mayReach(tx *txn, computerID, accountID string) bool {
+	p, found := get[person](tx, keyPerson(computerID, accountID))
+	return found && p.mayOpen("")
 }
 
 // Redirection is a redirect URI with parameters added to its query. Spaces are
@@ -179,17 +177,14 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		if account, c, err = tx.between(code); err != nil {
 			return grant{}, err
 		}
-		if err := tx.makeRoom(account.ID, client.ID); err != nil {
-			return grant{}, err
-		}
-		if err := tx.noteUse(client.ID, x, id); err != nil {
-			return grant{}, err
-		}
+		tx.makeRoom(account.ID, client.ID)
+		tx.noteUse(client.ID, x, id)
 		g := grant{
 			ID: id, AccountID: account.ID, Email: account.Email, ClientID: client.ID, ClientName: client.Name,
 			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),
 		}
-		return g, tx.putGrant(g)
+		tx.putGrant(g)
+		return g, nil
 	})
 	if errors.Is(err, errUsedTwice) {
 		s.log.Warn("an authorization code was used twice; what it gave has ended", "client", cred.ID)
@@ -211,14 +206,10 @@ func (tx *txn) useUp(clientID string, x Exchange) (authorization, error) {
 	case code.ClientID != clientID:
 		return authorization{}, noGrant(whyNoCode)
 	case code.UsedFor != "":
-		if err := tx.dropGrant(code.UsedFor); err != nil {
-			return authorization{}, err
-		}
+		tx.dropGrant(code.UsedFor)
 		return authorization{}, kept{errUsedTwice}
 	}
-	if err := tx.noteUse(clientID, x, usedForNone); err != nil {
-		return authorization{}, err
-	}
+	tx.noteUse(clientID, x, usedForNone)
 	switch {
 	case code.RedirectURI != x.RedirectURI:
 		return authorization{}, kept{noGrant(whyRedirect)}
@@ -229,8 +220,8 @@ func (tx *txn) useUp(clientID string, x Exchange) (authorization, error) {
 }
 
 // noteUse keeps of a code only whose it was, and what it was used for.
-func (tx *txn) noteUse(clientID string, x Exchange, usedFor string) error {
-	return put(tx, x.key(), authorization{ClientID: clientID, UsedFor: usedFor}, usedCodeLife)
+func (tx *txn) noteUse(clientID string, x Exchange, usedFor string) {
+	tx.put(x.key(), authorization{ClientID: clientID, UsedFor: usedFor}, usedCodeLife)
 }
 
 // between is whom a code is about: a person, and a computer that they can still reach.
@@ -242,9 +233,7 @@ func (tx *txn) between(code authorization) (account Account, c computer, err err
 	if c, err = find[computer](tx, keyComputer(code.ComputerID), unreachable); err != nil {
 		return Account{}, computer{}, err
 	}
-	if reach, err := mayReach(tx, c.ID, account.ID); err != nil {
-		return Account{}, computer{}, err
-	} else if !reach {
+	if !mayReach(tx, c.ID, account.ID) {
 		return Account{}, computer{}, unreachable
 	}
 	return account, c, nil

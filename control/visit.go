@@ -7,11 +7,11 @@ import (
 	"encoding/base64"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // Visits. An agent sends a browser without a session here (RFC 6749 and RFC
@@ -127,18 +127,14 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 		if err != nil {
 			return err
 		}
-		if !p.asOf(tx.now).mayOpen(v.App) {
+		if !p.asOf(tx.now).mayOpen(v.App) || !s.hostIsApps(tx, c, v.App, v.Host) {
 			return refused
 		}
-		if ok, err := s.hostIsApps(tx, c, v.App, v.Host); err != nil {
-			return err
-		} else if !ok {
-			return refused
-		}
-		return put(tx, keyVisit(hashOf(purposeVisit, code)), visit{
+		tx.put(keyVisit(hashOf(purposeVisit, code)), visit{
 			ComputerID: c.ID, AccountID: account.ID, AppID: v.App,
 			RedirectURI: v.RedirectURI, Challenge: v.Challenge,
 		}, visitLife)
+		return nil
 	})
 	if err != nil {
 		return "", err
@@ -151,21 +147,14 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 
 // hostIsApps says whether the host of a visit is that of the app it names,
 // which must be live; the launcher is at the root host and at portal.
-func (s *core) hostIsApps(tx kv.Tx, c computer, appID, host string) (bool, error) {
+func (s *core) hostIsApps(tx *txn, c computer, appID, host string) bool {
 	root := s.computer(c).Host
 	if appID == "" {
-		return host == root || host == controlapi.Portal+"."+root, nil
+		return host == root || host == controlapi.Portal+"."+root
 	}
-	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	if err != nil {
-		return false, err
-	}
-	for _, a := range apps {
-		if a.ID == appID {
-			return a.Live && host == a.Name+"."+root, nil
-		}
-	}
-	return false, nil
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	i := slices.IndexFunc(apps, func(a controlapi.App) bool { return a.ID == appID })
+	return i >= 0 && apps[i].Live && host == apps[i].Name+"."+root
 }
 
 // Redeem exchanges a visitor's code for who they are. Only the computer the
@@ -186,9 +175,7 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 		if row.ComputerID != computerID {
 			return controlapi.Visitor{}, refused
 		}
-		if err := tx.Delete(key); err != nil {
-			return controlapi.Visitor{}, err
-		}
+		tx.delete(key)
 		// Their access may have ended since the code was issued.
 		p, err := find[person](tx, keyPerson(computerID, row.AccountID), kept{refused})
 		if err != nil {

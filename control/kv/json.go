@@ -23,7 +23,7 @@ func GetJSON[T any](tx Tx, key string) (value T, found bool, err error) {
 		return value, false, nil
 	}
 	if err == nil {
-		value, err = parseJSON[T](b)
+		value, err = ParseJSON[T](b)
 	}
 	return value, err == nil, err
 }
@@ -32,7 +32,7 @@ func GetJSON[T any](tx Tx, key string) (value T, found bool, err error) {
 // fn may change the store.
 func EachJSON[T any](tx Tx, prefix string, fn func(rest string, row T) error) error {
 	return Each(tx, prefix, func(rest string, b []byte) error {
-		row, err := parseJSON[T](b)
+		row, err := ParseJSON[T](b)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,8 @@ func Each(tx Tx, prefix string, fn func(rest string, value []byte) error) error 
 	}
 }
 
-func parseJSON[T any](b []byte) (value T, err error) {
+// ParseJSON reads a value that PutJSON stored.
+func ParseJSON[T any](b []byte) (value T, err error) {
 	if err := json.Unmarshal(b, &value); err != nil {
 		return value, fmt.Errorf("decoding %T: %w", value, err)
 	}
