@@ -99,6 +99,7 @@ func TestWishWhileTheWindowIsMade(t *testing.T) {
 	a := &app{window: w, wantWindow: make(chan struct{}, 1)}
 	w.made = a.showWished
 	a.showWindow()
+	a.showWished()
 	if w.shown != 1 {
 		t.Errorf("shown %d times", w.shown)
 	}

@@ -171,3 +171,17 @@ func TestWhatCameBeforeTimeRanOutIsShown(t *testing.T) {
 		t.Errorf("the menu still has %+v", got)
 	}
 }
+
+// Somebody who comes moves nobody's line in the menu.
+func TestWhoComesIsLast(t *testing.T) {
+	t.Parallel()
+	ann, bob, client := agentapi.Visitor{AccountID: "ann"}, agentapi.Visitor{AccountID: "bob"}, agentapi.Visitor{AccountID: "bob", GrantID: "g"}
+	got := inTurn([]agentapi.Visitor{bob, ann}, []agentapi.Visitor{client, ann, bob})
+	var names []string
+	for _, v := range got {
+		names = append(names, v.AccountID+v.GrantID)
+	}
+	if !slices.Equal(names, []string{"bob", "ann", "bobg"}) {
+		t.Errorf("the menu has %q", names)
+	}
+}

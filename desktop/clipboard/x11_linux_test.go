@@ -65,13 +65,13 @@ func TestOtherProgramsCanPaste(t *testing.T) {
 		t.Errorf("pasting text as a picture gave %q", got)
 	}
 
-	// Beyond Latin-1 there is no STRING.
-	programs.Must(t, own(ctx, display, "Fotos für Zoë – 写真"))
-	if got := paste(t, display, "UTF8_STRING"); got != "Fotos für Zoë – 写真" {
+	// Beyond ASCII there is no STRING, which would be Latin-1.
+	programs.Must(t, own(ctx, display, "Fotos für Zoë"))
+	if got := paste(t, display, "UTF8_STRING"); got != "Fotos für Zoë" {
 		t.Errorf("second copy = %q", got)
 	}
 	if got := paste(t, display, "STRING"); !strings.HasPrefix(got, "error:") {
-		t.Errorf("Latin-1 of a Japanese text = %q", got)
+		t.Errorf("Latin-1 of letters with marks = %q", got)
 	}
 }
 
