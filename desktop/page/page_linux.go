@@ -108,6 +108,14 @@ static gboolean end_loop(gpointer unused) {
 	return G_SOURCE_REMOVE;
 }
 
+// GTK may only be touched by the thread its loop runs on.
+static void end_loop_soon(void) { g_idle_add(end_loop, NULL); }
+static void keep_place_soon(void) { g_idle_add(keep_place, NULL); }
+static void take_place_soon(void) { g_idle_add(take_place, NULL); }
+static void end_page_soon(void) { g_idle_add(end_page, NULL); }
+static void load_page_soon(void) { g_idle_add(load_page, NULL); }
+static void watch_page_soon(void) { g_idle_add(watch_page, NULL); }
+
 // GDK and WebKit make use of the graphics driver, for pages that are drawn without it
 // (WebviewGpuPolicyNever): more than a MiB of this process. Set in C, this reaches WebKit's
 // processes, and none that Go starts: a browser, say. What the owner has set stands.
@@ -166,32 +174,29 @@ import (
 	"runtime/debug"
 )
 
-// soon has the thread that GTK's loop runs on do something: no other may touch GTK.
-func soon(do C.GSourceFunc) { C.g_idle_add(do, nil) }
-
 // pageEnds says whether the page is ended while the window is hidden.
 const pageEnds = true
 
 // beforeHide and beforeShow keep the window where the owner put it.
-func beforeHide() { soon(C.GSourceFunc(C.keep_place)) }
-func beforeShow() { soon(C.GSourceFunc(C.take_place)) }
+func beforeHide() { C.keep_place_soon() }
+func beforeShow() { C.take_place_soon() }
 
 // endPage ends the process the page runs in. Its state is lost; it asks for the
 // snapshot when it is loaded again.
 func endPage() {
-	soon(C.GSourceFunc(C.end_page))
+	C.end_page_soon()
 	debug.FreeOSMemory() // what drawing needed is not needed again soon
 }
 
 // watchPageSoon is watchPage's part that runs on GTK's thread.
-func watchPageSoon() { soon(C.GSourceFunc(C.watch_page)) }
+func watchPageSoon() { C.watch_page_soon() }
 
 // loadPage starts the page again.
-func loadPage() { soon(C.GSourceFunc(C.load_page)) }
+func loadPage() { C.load_page_soon() }
 
 // endLoop ends the toolkit's loop and with it wails.Run. Wails' own way is lost
 // when the loop has not begun yet; an idle call waits for it.
-func endLoop(context.Context) { soon(C.GSourceFunc(C.end_loop)) }
+func endLoop(context.Context) { C.end_loop_soon() }
 
 // startToolkit starts GTK, before Wails does, which panics where it cannot and
 // never tries again. looks is told whether the desktop is dark, at once and when that
