@@ -48,9 +48,7 @@ func bearsToken(authorization string) bool {
 // invalidToken answers an access token that is worth nothing here (RFC 6750,
 // section 3.1).
 func invalidToken() *answer {
-	a := refuse(http.StatusUnauthorized, words.Of("This access token is not valid here."))
-	a.header = http.Header{"Www-Authenticate": {invalidTokenChallenge}}
-	return a
+	return refuse(http.StatusUnauthorized, words.Of("This access token is not valid here.")).with("Www-Authenticate", invalidTokenChallenge)
 }
 
 // signIn sends a browser that loads a page to sign in and tells anything else.

@@ -30,6 +30,17 @@ func refuse(status int, text words.Sentence) *answer {
 	return a
 }
 
+// sheet says one thing, and has a way to where the host begins.
+func sheet(status int, host string, title, text, back words.Sentence) *answer {
+	return &answer{Status: status, Host: host, Title: title, Text: one(text), Link: "/", LinkText: back}
+}
+
+// with adds a field to the answer's header.
+func (a *answer) with(name string, values ...string) *answer {
+	a.header = http.Header{name: values}
+	return a
+}
+
 // one is a text of one constant sentence.
 func one(sentence words.Sentence) words.Text { return words.Text{sentence} }
 
@@ -38,18 +49,14 @@ func nothingHere() *answer {
 }
 
 func wrongMethod(r *http.Request, allow string) *answer {
-	a := refuse(http.StatusMethodNotAllowed, words.Of("This address does not take %s requests.", r.Method))
-	a.header = http.Header{"Allow": {allow}}
-	return a
+	return refuse(http.StatusMethodNotAllowed, words.Of("This address does not take %s requests.", r.Method)).with("Allow", allow)
 }
 
 // misdirected is 421: the request came on a connection made for another host.
 func misdirected() *answer {
-	return &answer{
-		Status: http.StatusMisdirectedRequest, Title: words.Of("Wrong connection"),
-		Text: one(words.Of("The request's host is not the one this connection was made for.")),
-		Link: "/", LinkText: words.Of("Try again"),
-	}
+	return sheet(http.StatusMisdirectedRequest, "", words.Of("Wrong connection"),
+		words.Of("The request's host is not the one this connection was made for."),
+		words.Of("Try again"))
 }
 
 // tooManyFields is 431. Cookies are deleted from a browser that loads a page and
@@ -78,22 +85,16 @@ func tooManyFields(r *http.Request, byCookie bool) *answer {
 // published or not, and before anybody is asked who they are: it tells nothing
 // of which apps there are, and not when it opens again, which nobody knows.
 func (p *Proxy) dark(host string) *answer {
-	return &answer{
-		Status: http.StatusServiceUnavailable, Host: p.shown(host),
-		Title: words.Of("Closed for now"),
-		Text:  one(words.Of("The owner of this computer has closed everything for now. Nothing here can be opened until they open it again.")),
-		Link:  "/", LinkText: words.Of("Try again"),
-	}
+	return sheet(http.StatusServiceUnavailable, p.shown(host), words.Of("Closed for now"),
+		words.Of("The owner of this computer has closed everything for now. Nothing here can be opened until they open it again."),
+		words.Of("Try again"))
 }
 
 // paused answers those who may open an app that the owner has paused.
 func paused(vhost virtualHost) *answer {
-	return &answer{
-		Status: http.StatusServiceUnavailable, Host: vhost.shown(),
-		Title: words.Of("%s is paused", vhost.app.Label),
-		Text:  one(words.Of("The owner has paused this app. It keeps its address, and you keep your access for when it opens again.")),
-		Link:  "/", LinkText: words.Of("Try again"),
-	}
+	return sheet(http.StatusServiceUnavailable, vhost.shown(), words.Of("%s is paused", vhost.app.Label),
+		words.Of("The owner has paused this app. It keeps its address, and you keep your access for when it opens again."),
+		words.Of("Try again"))
 }
 
 // unpublished is the same page for an address that never was and for one that
@@ -113,11 +114,9 @@ func (p *Proxy) unpublished(host string) *answer {
 
 // foreign refuses what another site made a signed-in browser send.
 func foreign() *answer {
-	return &answer{
-		Status: http.StatusForbidden, Title: words.Of("This came from another site"),
-		Text: one(words.Of("A page of another site sent this request. Open the app itself and try there.")),
-		Link: "/", LinkText: words.Of("Go to the start page"),
-	}
+	return sheet(http.StatusForbidden, "", words.Of("This came from another site"),
+		words.Of("A page of another site sent this request. Open the app itself and try there."),
+		words.Of("Go to the start page"))
 }
 
 // noRoom is 503: there is too much open at once.
@@ -203,20 +202,14 @@ func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 // stale is 503: the control plane has not said for too long, or not since this
 // visitor signed in, who may open what.
 func stale(vhost virtualHost) *answer {
-	return &answer{
-		Status: http.StatusServiceUnavailable, Host: vhost.shown(),
-		Title: words.Of("Can’t check who you are"), Text: one(words.Of("This computer has not heard from its sign-in service lately, so it can’t tell who may come in. It keeps trying.")),
-		Link: "/", LinkText: words.Of("Try again"),
-	}
+	return sheet(http.StatusServiceUnavailable, vhost.shown(), words.Of("Can’t check who you are"),
+		words.Of("This computer has not heard from its sign-in service lately, so it can’t tell who may come in. It keeps trying."),
+		words.Of("Try again"))
 }
 
 // cannotSignIn is why nobody can sign in at the moment.
 func cannotSignIn(status int, vhost virtualHost, text words.Sentence) *answer {
-	return &answer{
-		Status: status, Host: vhost.shown(),
-		Title: words.Of("Can’t sign you in right now"), Text: one(text),
-		Link: "/", LinkText: words.Of("Try again"),
-	}
+	return sheet(status, vhost.shown(), words.Of("Can’t sign you in right now"), text, words.Of("Try again"))
 }
 
 // notConnected is 503: there is no control plane to sign in at.
@@ -226,33 +219,24 @@ func notConnected(vhost virtualHost) *answer {
 
 // unreachable is 503: the control plane did not answer while signing in.
 func unreachable(vhost virtualHost) *answer {
-	a := cannotSignIn(http.StatusServiceUnavailable, vhost,
-		words.Of("This computer can’t reach the sign-in service. Whoever is signed in already stays so."))
-	a.header = http.Header{"Retry-After": {"5"}}
-	return a
+	return cannotSignIn(http.StatusServiceUnavailable, vhost,
+		words.Of("This computer can’t reach the sign-in service. Whoever is signed in already stays so.")).with("Retry-After", "5")
 }
 
 // tooManyWrong is 429: many wrong codes came from this visitor's network.
 func tooManyWrong(vhost virtualHost) *answer {
-	a := cannotSignIn(http.StatusTooManyRequests, vhost,
-		words.Of("Many sign-ins from your network failed. Wait a little, then open the app again."))
-	a.header = http.Header{"Retry-After": {"5"}}
-	return a
+	return cannotSignIn(http.StatusTooManyRequests, vhost,
+		words.Of("Many sign-ins from your network failed. Wait a little, then open the app again.")).with("Retry-After", "5")
 }
 
 func signInFailed(vhost virtualHost, text words.Sentence) *answer {
-	return &answer{
-		Status: http.StatusBadRequest, Host: vhost.shown(), Title: words.Of("You are not signed in"), Text: one(text),
-		Link: "/", LinkText: words.Of("Sign in"),
-	}
+	return sheet(http.StatusBadRequest, vhost.shown(), words.Of("You are not signed in"), text, words.Of("Sign in"))
 }
 
 func badLink(vhost virtualHost, err error) *answer {
-	a := &answer{
-		Status: http.StatusForbidden, Host: vhost.shown(), Title: words.Of("This link is over"),
-		Text: one(words.Of("A link from the menu bar works once and for a minute. Choose Open there again, or sign in.")),
-		Link: "/", LinkText: words.Of("Sign in"),
-	}
+	a := sheet(http.StatusForbidden, vhost.shown(), words.Of("This link is over"),
+		words.Of("A link from the menu bar works once and for a minute. Choose Open there again, or sign in."),
+		words.Of("Sign in"))
 	if errors.Is(err, access.ErrNoOwner) {
 		a.Status, a.Title = http.StatusServiceUnavailable, words.Of("Can’t sign you in right now")
 		a.Text = one(words.Of("This computer does not know its owner yet. It may still be connecting."))
@@ -269,11 +253,9 @@ func askSignOut(vhost virtualHost) *answer {
 }
 
 func (p *Proxy) signedOut(r *http.Request, vhost virtualHost) *answer {
-	a := &answer{
-		Status: http.StatusOK, Host: vhost.shown(), Title: words.Of("You are signed out"),
-		Text: one(words.Of("This browser is signed out of %s.", vhost.shown())),
-		Link: "/", LinkText: words.Of("Sign in"),
-	}
+	a := sheet(http.StatusOK, vhost.shown(), words.Of("You are signed out"),
+		words.Of("This browser is signed out of %s.", vhost.shown()),
+		words.Of("Sign in"))
 	if !wantsPage(r) {
 		a.json = map[string]bool{"ok": true}
 	}

@@ -47,9 +47,8 @@ func (p *Proxy) happened(kind string, vhost virtualHost, who access.Identity) {
 
 // wrongPassword answers an app password that is worth nothing here.
 func (p *Proxy) wrongPassword(r *http.Request, vhost virtualHost) *answer {
-	a := refuse(http.StatusUnauthorized, words.Of("This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked."))
-	a.header = http.Header{"Www-Authenticate": p.challenges(r, vhost, "Bearer")}
-	return a
+	return refuse(http.StatusUnauthorized, words.Of("This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked.")).
+		with("Www-Authenticate", p.challenges(r, vhost, "Bearer")...)
 }
 
 // challenges are the ways to say who one is. Basic is named only where a program could
@@ -75,7 +74,6 @@ func sentByBrowser(r *http.Request) bool {
 
 // tooManyGuesses is 429: many wrong passwords came from this network.
 func tooManyGuesses(wait time.Duration) *answer {
-	a := refuse(http.StatusTooManyRequests, words.Of("Many wrong app passwords came from your network. This one is wrong, too."))
-	a.header = http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}
-	return a
+	return refuse(http.StatusTooManyRequests, words.Of("Many wrong app passwords came from your network. This one is wrong, too.")).
+		with("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 }
