@@ -82,13 +82,9 @@ func (a *app) carryOut(ctx context.Context, act verbs.Action) (done notes.Note, 
 	label := language.Named(act.Label)
 	var closed agentapi.Closed
 	switch act.Verb {
-	case verbs.Approve:
+	case verbs.Approve, verbs.ApproveAlone:
 		var pub agentapi.Approved
-		pub, err = c.ApproveSeen(ctx, act.Name, act.Seen.Wire())
-		done = notes.Approved(act, a.seenApp(act.Name), pub)
-	case verbs.ApproveAlone:
-		var pub agentapi.Approved
-		pub, err = c.ApproveAlone(ctx, act.Name, act.Seen.Wire())
+		pub, err = c.ApproveSeen(ctx, act.Name, act.Seen.Wire(), act.Verb == verbs.ApproveAlone)
 		done = notes.Approved(act, a.seenApp(act.Name), pub)
 	case verbs.Deny:
 		_, err = c.Deny(ctx, act.Name)

@@ -53,16 +53,11 @@ func (c *Client) Approve(ctx context.Context, name string) (Approved, error) {
 	return onApp[Approved](ctx, c, name, "approve", nil)
 }
 
-// ApproveSeen is Approve for an owner who looked at the request: CodeConflict
-// when it is not what was seen any more.
-func (c *Client) ApproveSeen(ctx context.Context, name string, seen Seen) (Approved, error) {
-	return onApp[Approved](ctx, c, name, "approve", Approval{Seen: &seen})
-}
-
-// ApproveAlone is ApproveSeen that takes the app from everybody else who could
-// open it before: nobody gets in between.
-func (c *Client) ApproveAlone(ctx context.Context, name string, seen Seen) (Approved, error) {
-	return onApp[Approved](ctx, c, name, "approve", Approval{Seen: &seen, Alone: true})
+// ApproveSeen is Approve for an owner who looked at the request: CodeConflict when it is
+// not what was seen any more. alone takes the app from everybody else who could open it
+// before: nobody gets in between.
+func (c *Client) ApproveSeen(ctx context.Context, name string, seen Seen, alone bool) (Approved, error) {
+	return onApp[Approved](ctx, c, name, "approve", Approval{Seen: &seen, Alone: alone})
 }
 
 // Deny refuses an app that asked.

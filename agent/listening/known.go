@@ -31,7 +31,7 @@ func other(port int, program string) string {
 	return ""
 }
 
-var byPort = numbered(map[string][]int{
+var byPort = each(map[string][]int{
 	agentapi.NotOfferedLogin:    {22, 23, 512, 513, 514, 2222, 3389},
 	agentapi.NotOfferedMail:     {25, 110, 143, 465, 587, 993, 995, 1025, 2525, 4190},
 	agentapi.NotOfferedNames:    {53, 853, 5353, 5355},
@@ -46,33 +46,24 @@ var byPort = numbered(map[string][]int{
 	},
 })
 
-var byProgram = worded(map[string]string{
-	agentapi.NotOfferedLogin:    "sshd sshd-session dropbear telnetd in.telnetd xrdp xrdp-sesman tinysshd",
-	agentapi.NotOfferedMail:     "exim4 exim sendmail dovecot imap-login pop3-login opensmtpd smtpd cyrmaster",
-	agentapi.NotOfferedNames:    "named dnsmasq unbound systemd-resolved systemd-resolve pdns_server avahi-daemon mdnsresponder stubby",
-	agentapi.NotOfferedPrinting: "cupsd cups-browsed lpd",
-	agentapi.NotOfferedScreen:   "xorg xvfb xwayland xvnc xtigervnc x0tigervnc x11vnc vncserver wayvnc gnome-remote-desktop-daemon krfb",
-	agentapi.NotOfferedFiles:    "smbd nmbd rpcbind rpc.statd rpc.mountd nfsd vsftpd proftpd pure-ftpd rsync afpd",
-	agentapi.NotOfferedDatabase: "postgres postmaster mysqld mariadbd redis-server valkey-server keydb-server mongod mongos memcached cockroach sqlservr",
-	agentapi.NotOfferedMessages: "mosquitto beam.smp nats-server rabbitmq-server ejabberd prosody",
-	agentapi.NotOfferedControl:  "adb dockerd containerd etcd kubelet tor gpg-agent ssh-agent chronyd ntpd systemd init pulseaudio pipewire-pulse",
+var byProgram = each(map[string][]string{
+	agentapi.NotOfferedLogin:    strings.Fields("sshd sshd-session dropbear telnetd in.telnetd xrdp xrdp-sesman tinysshd"),
+	agentapi.NotOfferedMail:     strings.Fields("exim4 exim sendmail dovecot imap-login pop3-login opensmtpd smtpd cyrmaster"),
+	agentapi.NotOfferedNames:    strings.Fields("named dnsmasq unbound systemd-resolved systemd-resolve pdns_server avahi-daemon mdnsresponder stubby"),
+	agentapi.NotOfferedPrinting: strings.Fields("cupsd cups-browsed lpd"),
+	agentapi.NotOfferedScreen:   strings.Fields("xorg xvfb xwayland xvnc xtigervnc x0tigervnc x11vnc vncserver wayvnc gnome-remote-desktop-daemon krfb"),
+	agentapi.NotOfferedFiles:    strings.Fields("smbd nmbd rpcbind rpc.statd rpc.mountd nfsd vsftpd proftpd pure-ftpd rsync afpd"),
+	agentapi.NotOfferedDatabase: strings.Fields("postgres postmaster mysqld mariadbd redis-server valkey-server keydb-server mongod mongos memcached cockroach sqlservr"),
+	agentapi.NotOfferedMessages: strings.Fields("mosquitto beam.smp nats-server rabbitmq-server ejabberd prosody"),
+	agentapi.NotOfferedControl:  strings.Fields("adb dockerd containerd etcd kubelet tor gpg-agent ssh-agent chronyd ntpd systemd init pulseaudio pipewire-pulse"),
 })
 
-func numbered(kinds map[string][]int) map[int]string {
-	all := map[int]string{}
-	for why, ports := range kinds {
-		for _, port := range ports {
-			all[port] = why
-		}
-	}
-	return all
-}
-
-func worded(kinds map[string]string) map[string]string {
-	all := map[string]string{}
-	for why, programs := range kinds {
-		for program := range strings.FieldsSeq(programs) {
-			all[program] = why
+// each turns a table of kinds around: which kind each port or program is of.
+func each[T comparable](kinds map[string][]T) map[T]string {
+	all := map[T]string{}
+	for why, ones := range kinds {
+		for _, one := range ones {
+			all[one] = why
 		}
 	}
 	return all

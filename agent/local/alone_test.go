@@ -53,9 +53,9 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 			t.Fatalf("bob gets HTTP %d, %v, want %d", page.Status, err, want)
 		}
 	}
-	programs.MustDo(t)(h.owner.ApproveSeen(ctx, "notes", asks()))
+	programs.MustDo(t)(h.owner.ApproveSeen(ctx, "notes", asks(), false))
 	bobGets(http.StatusOK)
-	programs.MustDo(t)(h.owner.ApproveAlone(ctx, "notes", asks()))
+	programs.MustDo(t)(h.owner.ApproveSeen(ctx, "notes", asks(), true))
 	bobGets(http.StatusForbidden)
 	h.await(t, func() bool {
 		people, err := h.owner.People(ctx)

@@ -49,7 +49,7 @@ could open it; with --alone they lose it, and only you can open it.`,
 				show("%s", alike)
 			}
 		}
-		return approve(ctx, client, app, *alone)
+		return client.ApproveSeen(ctx, app.Name, agentapi.SeenOf(app), *alone)
 	}, func(pub agentapi.Approved, _ []string) error {
 		if *alone {
 			app.OpenToCount = 0
@@ -60,13 +60,6 @@ could open it; with --alone they lose it, and only you can open it.`,
 		}
 		return nil
 	})
-}
-
-func approve(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp, alone bool) (agentapi.Approved, error) {
-	if alone {
-		return client.ApproveAlone(ctx, app.Name, agentapi.SeenOf(app))
-	}
-	return client.ApproveSeen(ctx, app.Name, agentapi.SeenOf(app))
 }
 
 func appIn(state agentapi.OwnerState, name string) (agentapi.OwnerApp, error) {
