@@ -76,6 +76,7 @@ func TestInviteWords(t *testing.T) {
 		{s, "people invite bob@example.com lena@example.com --app Notes", 0, "lena@example.com is invited to Notes, at https://notes."},
 		{s, "people invite nobody lena@example.com --app Notes", commandline.ExitRefused, "nobody is not invited: That does not look like"},
 		{s, "people invite nobody lena@example.com --app Notes", commandline.ExitRefused, "1 of 2 addresses could not be invited"},
+		{s, "people invite nobody --app Notes --no-mail", commandline.ExitRefused, "That does not look like"},
 		{s, "people invite ann@example.com --app Notes --no-mail", 0, "Their link, which signs nobody in: https://control.localhost:"},
 		{s, "people link ann@example.com", 0, "/i/"},
 		{s, "people link ann@example.com", 0, "signs nobody in"},
