@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"maps"
 	"net/netip"
 	"slices"
@@ -10,31 +9,8 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/feed"
-	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
-
-// asked counts what a store elsewhere would be asked: each of these is a round trip of
-// its own at least.
-type asked struct {
-	kv.Store
-	views, of, updates int
-}
-
-func (s *asked) View(ctx context.Context, fn func(kv.Tx) error) error {
-	s.views++
-	return s.Store.View(ctx, fn)
-}
-
-func (s *asked) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
-	s.of++
-	return s.Store.ViewOf(ctx, rows, fn)
-}
-
-func (s *asked) Update(ctx context.Context, fn func(kv.Tx) error) error {
-	s.updates++
-	return s.Store.Update(ctx, fn)
-}
 
 // Weakness: a sync is many round trips, so that a database some way off makes a herd
 // of agents a collapse. Checked: credential, computer, people, grants and all else are
@@ -42,7 +18,7 @@ func (s *asked) Update(ctx context.Context, fn func(kv.Tx) error) error {
 // and a stranger costs one; and a sync says no other than a snapshot.
 func TestSyncIsOneStatement(t *testing.T) {
 	t.Parallel()
-	store := &asked{}
+	store := &statements{}
 	b := newBench(t, func(c *Config) {
 		store.Store, c.Store = c.Store, store
 		c.Domain, c.AuthHost = "porch.example", "control.example" // not local mode
@@ -54,23 +30,23 @@ func TestSyncIsOneStatement(t *testing.T) {
 	first := func(node *Service, credential string) (controlapi.Snapshot, error) {
 		return node.Agents.first(t.Context(), credential, from, func(c feed.Credential) { whose = c })
 	}
-	sync := func(node *Service, what string, want asked) (out controlapi.Snapshot) {
+	sync := func(node *Service, what string, want int64) (out controlapi.Snapshot) {
 		t.Helper()
-		store.views, store.of, store.updates = 0, 0, 0
+		store.took()
 		out, err := first(node, e.Credential)
 		if err != nil || whose.Computer != e.Computer.ID {
 			t.Fatalf("%s: of %q, %v", what, whose.Computer, err)
 		}
-		if store.views != want.views || store.of != want.of || store.updates != want.updates {
-			t.Errorf("%s: %d views, %d statements, %d updates", what, store.views, store.of, store.updates)
+		if sent := store.took(); sent != want {
+			t.Errorf("%s: %d statements, want %d", what, sent, want)
 		}
 		if same := ok[controlapi.Snapshot](t)(node.Agents.Snapshot(t.Context(), e.Computer.ID)); same.Version != out.Version {
 			t.Errorf("%s: it says %+v, and a snapshot %+v", what, out, same)
 		}
 		return out
 	}
-	sync(b.Service, "of a computer this node does not know", asked{of: 2})
-	out := sync(b.Service, "of one it knows", asked{of: 1})
+	sync(b.Service, "of a computer this node does not know", 2)
+	out := sync(b.Service, "of one it knows", 1)
 	if len(out.People) != 2 {
 		t.Errorf("%+v", out.People)
 	}
@@ -78,27 +54,26 @@ func TestSyncIsOneStatement(t *testing.T) {
 	for _, redirect := range []string{"https://b.example/cb", "https://a.example/cb", "com.example.notes:/cb"} {
 		b.registeredAt(redirect).granted(bob, e.Computer.Name)
 	}
-	if granted := sync(b.Service, "after new clients", asked{of: 1}); granted.Grants == "" || granted.Grants == out.Grants {
+	if granted := sync(b.Service, "after new clients", 1); granted.Grants == "" || granted.Grants == out.Grants {
 		t.Errorf("of three new grants it says %q", granted.Grants)
 	}
-	sync(b.node(), "of a computer with clients, by another node", asked{of: 2})
+	sync(b.node(), "of a computer with clients, by another node", 2)
 
 	again := func() error { _, err := b.Agents.again(t.Context(), whose); return err }
-	store.of = 0
-	if err := again(); err != nil || store.of != 1 {
-		t.Errorf("looking again: %d statements, %v", store.of, err)
+	store.took()
+	err := again()
+	if sent := store.took(); err != nil || sent != 1 {
+		t.Errorf("looking again: %d statements, %v", sent, err)
 	}
-	store.of, store.views = 0, 0
 	ok[controlapi.Computer](t)(b.Agents.AuthenticateFrom(t.Context(), e.Credential, from, false))
-	if store.of != 1 || store.views != 0 {
-		t.Errorf("any other request: %d statements", store.of)
+	if sent := store.took(); sent != 1 {
+		t.Errorf("any other request: %d statements", sent)
 	}
 
-	store.of = 0
-	_, err := first(b.Service, strings.Repeat("x", tokenLen))
+	_, err = first(b.Service, strings.Repeat("x", tokenLen))
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
-	if store.of != 1 || store.views != 0 {
-		t.Errorf("a stranger: %d statements, %d views", store.of, store.views)
+	if sent := store.took(); sent != 1 {
+		t.Errorf("a stranger: %d statements", sent)
 	}
 
 	// What the node remembers opens nothing.

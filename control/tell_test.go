@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,26 +59,13 @@ func TestTell(t *testing.T) {
 	wantRefusal(t, <-b.tell(t, e.Credential, next.Version).over, controlapi.CodeUnauthorized)
 }
 
-// lookedAt is a store that counts the reads that know beforehand what they want.
-type lookedAt struct {
-	kv.Store
-	reads atomic.Int64
-}
-
-func (s *lookedAt) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
-	s.reads.Add(1)
-	return s.Store.ViewOf(ctx, rows, fn)
-}
-
-func (s *lookedAt) took() int64 { return s.reads.Swap(0) }
-
 // Weakness: an agent that is told asks once, so a credential whose end this node did not
 // hear of would be good for ever; and looking each up by itself costs a sleeping computer
 // a statement. Checked: within ten minutes all are looked up, many in one read, whose end
 // is found loses its sync and nobody else does.
 func TestCredentialsAreCheckedTogether(t *testing.T) {
 	t.Parallel()
-	store := &lookedAt{}
+	store := &statements{}
 	b := newBench(t, func(c *Config) { store.Store, c.Store = c.Store, store })
 	const computers = kv.MaxKeys + 44
 	var all []listening
