@@ -104,6 +104,48 @@ func (b *bench) change(rows func(tx *txn)) {
 	programs.Must(b.t, b.update(b.t.Context(), func(tx *txn) error { rows(tx); return nil }))
 }
 
+// askedTx is a transaction that says before each call which it is, and of what keys: the
+// error is the answer.
+type askedTx struct {
+	kv.Tx
+	asked func(call string, keys ...string) error
+}
+
+func (t askedTx) Get(key string) ([]byte, error) {
+	if err := t.asked("Get", key); err != nil {
+		return nil, err
+	}
+	return t.Tx.Get(key)
+}
+
+func (t askedTx) GetAll(keys ...string) ([][]byte, error) {
+	if err := t.asked("GetAll", keys...); err != nil {
+		return nil, err
+	}
+	return t.Tx.GetAll(keys...)
+}
+
+func (t askedTx) Put(key string, value []byte, ttl time.Duration) error {
+	if err := t.asked("Put", key); err != nil {
+		return err
+	}
+	return t.Tx.Put(key, value, ttl)
+}
+
+func (t askedTx) Delete(key string) error {
+	if err := t.asked("Delete", key); err != nil {
+		return err
+	}
+	return t.Tx.Delete(key)
+}
+
+func (t askedTx) Scan(prefix, after string, limit int) ([]kv.Item, error) {
+	if err := t.asked("Scan", prefix); err != nil {
+		return nil, err
+	}
+	return t.Tx.Scan(prefix, after, limit)
+}
+
 // stored are all rows, by their keys.
 func (b *bench) stored() map[string]string {
 	b.t.Helper()

@@ -264,7 +264,14 @@ type scanned struct {
 }
 
 func (s *scanned) View(ctx context.Context, fn func(kv.Tx) error) error {
-	return s.Store.View(ctx, func(tx kv.Tx) error { return fn(scannedTx{tx, s}) })
+	return s.Store.View(ctx, func(tx kv.Tx) error {
+		return fn(askedTx{tx, func(call string, keys ...string) error {
+			if call == "Scan" && keys[0] == s.prefix {
+				s.times.Add(1)
+			}
+			return nil
+		}})
+	})
 }
 
 func (s *scanned) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error) error {
@@ -272,18 +279,6 @@ func (s *scanned) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) error
 		s.times.Add(1)
 	}
 	return s.Store.ViewOf(ctx, rows, fn)
-}
-
-type scannedTx struct {
-	kv.Tx
-	store *scanned
-}
-
-func (t scannedTx) Scan(prefix, after string, limit int) ([]kv.Item, error) {
-	if prefix == t.store.prefix {
-		t.store.times.Add(1)
-	}
-	return t.Tx.Scan(prefix, after, limit)
 }
 
 // Weakness: the end of a credential was waited for by reading the store all the time.

@@ -21,35 +21,29 @@ type counting struct {
 }
 
 func (s *counting) View(ctx context.Context, fn func(kv.Tx) error) error {
-	return s.Store.View(ctx, func(tx kv.Tx) error { return fn(countingTx{tx, s, map[string]bool{}}) })
+	return s.Store.View(ctx, s.counted(fn))
 }
 
 func (s *counting) Update(ctx context.Context, fn func(kv.Tx) error) error {
-	return s.Store.Update(ctx, func(tx kv.Tx) error { return fn(countingTx{tx, s, map[string]bool{}}) })
+	return s.Store.Update(ctx, s.counted(fn))
 }
 
-type countingTx struct {
-	kv.Tx
-	store *counting
-	known map[string]bool // read together, so that a Get of them is none
-}
-
-func (t countingTx) Get(key string) ([]byte, error) {
-	if !t.known[key] {
-		t.store.reads++
+func (s *counting) counted(fn func(kv.Tx) error) func(kv.Tx) error {
+	return func(tx kv.Tx) error {
+		known := map[string]bool{} // read together, so that a Get of them is none
+		return fn(askedTx{tx, func(call string, keys ...string) error {
+			for _, key := range keys {
+				if call == "Get" && !known[key] {
+					s.reads++
+				}
+				known[key] = known[key] || call == "GetAll"
+			}
+			if call == "GetAll" || call == "Scan" {
+				s.reads++
+			}
+			return nil
+		}})
 	}
-	return t.Tx.Get(key)
-}
-func (t countingTx) GetAll(keys ...string) ([][]byte, error) {
-	t.store.reads++
-	for _, key := range keys {
-		t.known[key] = true
-	}
-	return t.Tx.GetAll(keys...)
-}
-func (t countingTx) Scan(prefix, after string, limit int) ([]kv.Item, error) {
-	t.store.reads++
-	return t.Tx.Scan(prefix, after, limit)
 }
 
 // Weakness: what takes a round trip for each row is slow exactly where there are

@@ -47,9 +47,18 @@ func (s *breaking) Update(ctx context.Context, fn func(kv.Tx) error) error {
 
 func (s *breaking) within(fn func(kv.Tx) error) func(kv.Tx) error {
 	return func(tx kv.Tx) error {
-		t := &breakingTx{Tx: tx, of: s}
-		err := fn(t)
-		if t.broken && err != errBroken {
+		broken := false
+		err := fn(askedTx{tx, func(string, ...string) error {
+			if broken {
+				s.wrong = "the store is asked more"
+			}
+			if s.calls++; s.calls != s.at {
+				return nil
+			}
+			broken, s.broke = true, true
+			return errBroken
+		}})
+		if broken && err != errBroken {
 			s.wrong = fmt.Sprintf("the transaction ends with %v", err)
 		}
 		return err
@@ -61,58 +70,6 @@ func (s *breaking) done(what string) {
 	if s.broke && !s.again {
 		s.wrong = what
 	}
-}
-
-type breakingTx struct {
-	kv.Tx
-	of     *breaking
-	broken bool
-}
-
-func (t *breakingTx) call() error {
-	if t.broken {
-		t.of.wrong = "the store is asked more"
-	}
-	if t.of.calls++; t.of.calls == t.of.at {
-		t.broken, t.of.broke = true, true
-		return errBroken
-	}
-	return nil
-}
-
-func (t *breakingTx) Get(key string) ([]byte, error) {
-	if err := t.call(); err != nil {
-		return nil, err
-	}
-	return t.Tx.Get(key)
-}
-
-func (t *breakingTx) GetAll(keys ...string) ([][]byte, error) {
-	if err := t.call(); err != nil {
-		return nil, err
-	}
-	return t.Tx.GetAll(keys...)
-}
-
-func (t *breakingTx) Put(key string, value []byte, ttl time.Duration) error {
-	if err := t.call(); err != nil {
-		return err
-	}
-	return t.Tx.Put(key, value, ttl)
-}
-
-func (t *breakingTx) Delete(key string) error {
-	if err := t.call(); err != nil {
-		return err
-	}
-	return t.Tx.Delete(key)
-}
-
-func (t *breakingTx) Scan(prefix, after string, limit int) ([]kv.Item, error) {
-	if err := t.call(); err != nil {
-		return nil, err
-	}
-	return t.Tx.Scan(prefix, after, limit)
 }
 
 // lived is a control plane on a breaking store where everything is that one can do
