@@ -15,12 +15,10 @@ func cached(t *testing.T) (a *Access, cookie string, key store.SessionKey, advan
 	programs.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	if a, err = New(Config{Store: db, Now: func() time.Time { return now }}); err != nil {
-		t.Fatal(err)
-	}
-	if cookie, err = a.NewSession("id-notes", "acc-bob", 1); err != nil {
-		t.Fatal(err)
-	}
+	a, err = New(Config{Store: db, Now: func() time.Time { return now }})
+	programs.Must(t, err)
+	cookie, err = a.NewSession("id-notes", "acc-bob", 1)
+	programs.Must(t, err)
 	id, _, ok := a.Session(cookie, "id-notes")
 	if !ok {
 		t.Fatal("no session")

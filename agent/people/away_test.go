@@ -191,9 +191,8 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 	r.up()
 	home := r.device
 	var err error
-	if r.device, err = r.service.Computers.Ensure(t.Context(), "maya@elsewhere.example", "study"); err != nil {
-		t.Fatal(err)
-	}
+	r.device, err = r.service.Computers.Ensure(t.Context(), "maya@elsewhere.example", "study")
+	programs.Must(t, err)
 	r.serveAndSync(t)
 	programs.MustDo(t)(r.app.People(t.Context()))
 	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || pending[0].Sent {

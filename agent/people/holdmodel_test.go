@@ -147,9 +147,8 @@ func newHoldMachine(t rapid.TB) *holdMachine {
 		taken: map[string]*taking{"": {}, "Notes": {}, "Wiki": {}},
 	}
 	var err error
-	if m.dir, err = os.MkdirTemp("", "hold-"); err != nil {
-		t.Fatal(err)
-	}
+	m.dir, err = os.MkdirTemp("", "hold-")
+	programs.Must(t, err)
 	m.start(t)
 	for name, label := range map[string]string{"notes": "Notes", "wiki": "Wiki"} {
 		if _, err = m.apps.Publish(context.Background(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err == nil {
@@ -169,9 +168,8 @@ func newHoldMachine(t rapid.TB) *holdMachine {
 // start makes an agent of what the store has.
 func (m *holdMachine) start(t rapid.TB) {
 	var err error
-	if m.kept, err = store.Open(m.dir); err != nil {
-		t.Fatal(err)
-	}
+	m.kept, err = store.Open(m.dir)
+	programs.Must(t, err)
 	clock := func() time.Time { return m.now }
 	still := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) } // the silence is no matter here
 	m.access, err = access.New(access.Config{Store: m.kept, Now: still})

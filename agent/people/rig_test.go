@@ -160,9 +160,8 @@ func start(t *testing.T, apps ...string) *rig {
 		Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443}, Mail: r.outbox, Log: quiet,
 	})
 	programs.Must(t, err)
-	if r.device, err = r.service.Computers.Ensure(t.Context(), ownerMail, "maya"); err != nil {
-		t.Fatal(err)
-	}
+	r.device, err = r.service.Computers.Ensure(t.Context(), ownerMail, "maya")
+	programs.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- r.service.Run(ctx) }()

@@ -125,9 +125,7 @@ func TestAppChangesUnderARequest(t *testing.T) {
 			hello(w, req)
 		})
 		b := r.signedIn("notes", bobID, false)
-		if res, body := b.fetch("GET", origin+"/"); res.StatusCode != 200 {
-			t.Fatalf("%s, before: %s %s", what, res.Status, body)
-		}
+		b.fetches(200, fmt.Sprintf("%s, before", what), "GET", origin+"/")
 		apps.change = change
 		b.fetches(404, what, "GET", origin+"/")
 	}

@@ -21,9 +21,8 @@ func connected(t *testing.T, of *kept) (ours *appConn, theirs net.Conn) {
 	defer ln.Close()
 	conn, err := net.Dial("tcp", ln.Addr().String())
 	programs.Must(t, err)
-	if theirs, err = ln.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	theirs, err = ln.Accept()
+	programs.Must(t, err)
 	t.Cleanup(func() { conn.Close(); theirs.Close() })
 	return newAppConn(conn, of), theirs
 }
@@ -133,9 +132,7 @@ func TestWhatIsKnownOfAnApp(t *testing.T) {
 func TestNothingSentIsNotQuiet(t *testing.T) {
 	t.Parallel()
 	c, _ := connected(t, new(kept))
-	if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, c.Conn.(interface{ CloseWrite() error }).CloseWrite())
 	if !c.quiet.mayTrade(c.Conn) || !c.quiet.is(c.Conn) {
 		t.Fatal("nothing has come, and it is not quiet")
 	}

@@ -44,9 +44,7 @@ func TestWhatAnAppMayCompare(t *testing.T) {
 				if http2 && c.want == "webSocket" || http2 && c.what == "another upgrade" {
 					continue
 				}
-				if res, text := b.fetch(c.method, origin+"/", c.header...); res.StatusCode != 403 {
-					t.Fatalf("%s: %s %s", c.what, res.Status, text)
-				}
+				b.fetches(403, c.what, c.method, origin+"/", c.header...)
 				got := told{}
 				select {
 				case got = <-tells:

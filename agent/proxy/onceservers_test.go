@@ -69,9 +69,7 @@ func startApache(t *testing.T, address string, keeps time.Duration) func() strin
 	}
 	conf := filepath.Join(dir, "httpd.conf")
 	for name, text := range map[string]string{"ok": "ok", "httpd.conf": fmt.Sprintf(apacheServer, dir, address, keeps.Milliseconds())} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	return begin(t, address, "apache2", "-X", "-f", conf).Stdout
 }
@@ -79,9 +77,7 @@ func startApache(t *testing.T, address string, keeps time.Duration) func() strin
 func startPHP(t *testing.T, address string, _ time.Duration) func() string {
 	script := filepath.Join(t.TempDir(), "app.php")
 	text := `<?php error_log("seen " . $_SERVER["HTTP_X_ID"] . " 1"); echo "ok";`
-	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, os.WriteFile(script, []byte(text), 0o644))
 	return begin(t, address, "php", "-S", address, script).Stderr
 }
 

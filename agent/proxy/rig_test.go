@@ -140,9 +140,8 @@ func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 	for _, o := range options {
 		o(&c)
 	}
-	if r.proxy, err = proxy.New(c); err != nil {
-		t.Fatal(err)
-	}
+	r.proxy, err = proxy.New(c)
+	programs.Must(t, err)
 	r.app("notes", hello)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	programs.Must(t, err)

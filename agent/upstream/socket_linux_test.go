@@ -287,9 +287,7 @@ func TestWhoTook(t *testing.T) {
 	took := func(target upstream.Target) (by uint64) {
 		t.Helper()
 		conn, err := target.Dial(t.Context(), upstream.Checks{Took: func(n uint64) { by = n }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		conn.Close()
 		return by
 	}

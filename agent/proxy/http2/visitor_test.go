@@ -297,9 +297,8 @@ func tcp(t testing.TB) (server, client net.Conn) {
 	defer ln.Close()
 	accepted := make(chan net.Conn, 1)
 	go func() { c, _ := ln.Accept(); accepted <- c }()
-	if client, err = net.Dial("tcp", ln.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
+	client, err = net.Dial("tcp", ln.Addr().String())
+	programs.Must(t, err)
 	return <-accepted, client
 }
 
