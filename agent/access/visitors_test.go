@@ -97,3 +97,22 @@ func TestDisconnect(t *testing.T) {
 		t.Errorf("nobody: closed %d, %v", closed, err)
 	}
 }
+
+// An entry that was told of an end is nobody else's to use, and what rests is not counted
+// as open, neither as it comes nor as it leaves.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	a, _ := open(t, t.TempDir(), newClock())
+	a.SetSnapshot(snapshot(nil))
+	var heard, unheard access.Open
+	a.EnterAs(&heard, bobsBrowser, notes, access.Cancel(func() {}))
+	a.CloseAll()
+	a.EnterAs(&unheard, bobsBrowser, notes, access.Cancel(func() {}))
+	if heard.Leave() {
+		t.Error("what was told of an end may be used again")
+	}
+	a.Rest(bobsBrowser, notes, func() {})()
+	if !a.AnyOpen() || !unheard.Leave() || a.AnyOpen() {
+		t.Error("what rests was counted, or what left is open")
+	}
+}
