@@ -76,9 +76,7 @@ func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, words.Errorf("cannot create the data directory %s: %w", dataDir, err)
 	}
-	if cfg.HTTPS == "" {
-		cfg.HTTPS = DefaultHTTPS
-	}
+	cfg.HTTPS = cmp.Or(cfg.HTTPS, DefaultHTTPS)
 	if err := mayListen(dataDir, cfg.HTTPS); err != nil {
 		return nil, err
 	}

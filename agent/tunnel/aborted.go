@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/broadcast"
 )
 
 // A visit that is aborted here, mostly because access ended, has its data connection
@@ -60,7 +61,7 @@ func (t *Tunnel) abortedLately() (tickets []tunnelwire.Ticket) {
 func (s *session) tellAborted(tickets ...tunnelwire.Ticket) {
 	if len(tickets) > 0 {
 		s.lost = append(s.lost, tickets...)
-		s.hasNews()
+		broadcast.Raise(s.news)
 	}
 }
 
@@ -87,6 +88,6 @@ func (s *session) tellOn() {
 	s.tunnel.mu.Lock()
 	defer s.tunnel.mu.Unlock()
 	if s.telling = false; len(s.lost) > 0 {
-		s.hasNews()
+		broadcast.Raise(s.news)
 	}
 }

@@ -55,11 +55,6 @@ func (t *Tunnel) letInLately() []netip.Addr {
 // tellOf has the relay told these addresses soon. The tunnel's mu is held.
 func (s *session) tellOf(addrs ...netip.Addr) {
 	s.untold = append(s.untold, addrs...)
-	s.hasNews()
-}
-
-// hasNews has tell called.
-func (s *session) hasNews() {
 	broadcast.Raise(s.news)
 }
 

@@ -189,14 +189,14 @@ func (t *Tunnel) note(relay controlapi.Relay, err error, lasted time.Duration) {
 		k.fails = 0
 	}
 	failed := min(k.fails+1, 10)
-	var refused *refusal
+	refused, wasRefused := errors.AsType[*refusal](err)
 	switch {
 	case errors.Is(err, errBetter), errors.Is(err, errUnlisted):
 	case errors.Is(err, errDraining):
 		k.until = now.Add(drainedFor)
 	case errors.Is(err, errSameNode):
 		k.until, k.firmly = now.Add(sameNodeFor), true
-	case errors.As(err, &refused) && !refused.patient() && refused.after() > 0:
+	case wasRefused && !refused.patient() && refused.after() > 0:
 		k.until, k.firmly, k.fails = now.Add(refused.after()+jitter(firstBackoff)), true, failed
 	default:
 		k.until, k.fails = now.Add(min(firstBackoff<<failed, lastBackoff)), failed

@@ -1,5 +1,7 @@
 package tunnel
 
+import "porchlight/internal/broadcast"
+
 // elsewhere is the session of the other slot, if that is with a relay that stays.
 func (t *Tunnel) elsewhere(s *session) *session {
 	t.mu.Lock()
@@ -63,7 +65,7 @@ func (s *session) answers(waiting *session) bool {
 	case <-s.pongs: // of before
 	default:
 	}
-	s.probe()
+	broadcast.Raise(s.probes)
 	select {
 	case <-s.pongs:
 		return true

@@ -14,7 +14,6 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
-	"porchlight/internal/broadcast"
 )
 
 const (
@@ -57,7 +56,7 @@ type session struct {
 	dials  chan struct{}   // holds one for each dial under way
 	places chan struct{}   // holds one for each ticket that has not come to a visitor
 	visits *visits         // that came by it; nil where it is not an extra one
-	probes chan struct{}   // has room for one: make sure the relay is there
+	probes chan struct{}   // has room for one: make sure soon that the relay is there
 	pongs  chan struct{}   // has room for one: it has answered a ping
 
 	sync   syncing
@@ -70,7 +69,7 @@ type session struct {
 	late   atomic.Bool     // a ping was, since the last frame came: see stalled.go
 
 	seeks  chan struct{}       // has room for one: no relay that is connected can carry the sync
-	news   chan struct{}       // has room for one: there is something in untold or lost
+	news   chan struct{}       // has room for one: there is something in untold or lost, for tell
 	untold []netip.Addr        // let in, and the relay does not know; guarded by tunnel.mu
 	lost   []tunnelwire.Ticket // of visits aborted, and the relay may not know; likewise
 
@@ -334,11 +333,6 @@ func (s *session) pulse(first time.Duration) {
 			return
 		}
 	}
-}
-
-// probe makes sure soon that the relay still answers.
-func (s *session) probe() {
-	broadcast.Raise(s.probes)
 }
 
 func (s *session) send(f tunnelwire.Frame) error {

@@ -3,6 +3,7 @@ package tunnel
 import (
 	"errors"
 	"os"
+	"porchlight/internal/broadcast"
 	"time"
 )
 
@@ -26,7 +27,7 @@ func (h *heard) Read(b []byte) (int, error) {
 	if err := h.conn.SetReadDeadline(time.Now().Add(h.probeWait())); err != nil {
 		return 0, err
 	}
-	h.probe()
+	broadcast.Raise(h.probes)
 	return h.conn.Read(b)
 }
 

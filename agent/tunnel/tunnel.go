@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 	"porchlight/internal/filelimit"
 	"porchlight/internal/socket"
 )
@@ -243,7 +244,7 @@ func (t *Tunnel) stir() {
 	t.mu.Unlock()
 	for _, s := range sessions {
 		if s != nil {
-			s.probe()
+			broadcast.Raise(s.probes)
 		}
 	}
 }
@@ -289,12 +290,12 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 		if lasted >= steadyAfter {
 			backoff = firstBackoff
 		}
-		var refused *refusal
+		refused, wasRefused := errors.AsType[*refusal](err)
 		level := slog.LevelWarn
 		switch {
 		case errors.Is(err, errBetter):
 			wait, level = 0, slog.LevelInfo // it has been welcomed there
-		case errors.As(err, &refused) && refused.patient():
+		case wasRefused && refused.patient():
 			wait = refused.after() + jitter(refusedBackoff)
 		case t.another(slot):
 			wait = jitter(firstBackoff)

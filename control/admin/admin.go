@@ -11,6 +11,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,11 +133,7 @@ func (a *Admin) dispatch(rt route) http.Handler {
 			a.cfg.Log.Error("an administrative request failed", "route", rt.path, "err", err)
 			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: err.Error(), HTTPStatus: http.StatusInternalServerError}
 		}
-		status := refusal.HTTPStatus
-		if status == 0 {
-			status = http.StatusBadRequest
-		}
-		controlapi.WriteJSON(w, status, refusal)
+		controlapi.WriteJSON(w, cmp.Or(refusal.HTTPStatus, http.StatusBadRequest), refusal)
 	})
 }
 

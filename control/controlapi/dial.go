@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -49,11 +50,7 @@ func addressesOf(ctx context.Context, d *net.Dialer, host string) (addrs []netip
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	}
-	resolver := d.Resolver
-	if resolver == nil {
-		resolver = net.DefaultResolver
-	}
-	addrs, err = resolver.LookupNetIP(ctx, "ip", host)
+	addrs, err = cmp.Or(d.Resolver, net.DefaultResolver).LookupNetIP(ctx, "ip", host)
 	if err == nil && len(addrs) == 0 {
 		err = &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}

@@ -305,8 +305,8 @@ func (s *SMTP) send(c *connection, m taken) outcome {
 	if err == nil || msg.IsDelivered() {
 		return outcome{delivered: true, broken: err != nil}
 	}
-	var failed *gomail.SendError
-	if !errors.As(err, &failed) {
+	failed, ok := errors.AsType[*gomail.SendError](err)
+	if !ok {
 		return outcome{broken: true}
 	}
 	out := outcome{code: failed.ErrorCode()}

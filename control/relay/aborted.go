@@ -16,7 +16,5 @@ func (t *routes) abortNamed(s *session, tickets []tunnelwire.Ticket) {
 		}
 	}
 	t.mu.Unlock()
-	for _, f := range flows {
-		f.abort()
-	}
+	abortEach(flows)
 }

@@ -98,12 +98,8 @@ func (r *Relay) sendFirst() bool {
 	if sent == nil {
 		sent = r.auth.sendFirst()
 	}
-	if sent == nil {
-		return false
-	}
-	r.reached(limitFiles)
-	_ = sent.conn.Close()
-	return true
+	r.dismiss(sent, limitFiles)
+	return sent != nil
 }
 
 // crowded reports whether conn is beyond the files that strangers may have. The
@@ -130,8 +126,7 @@ func (r *Relay) crowdedLately() bool {
 // port is open.
 func (r *Relay) refuseAnnouncement(conn net.Conn, err error) {
 	_ = conn.Close()
-	var broken net.Error
-	if err == io.EOF || errors.As(err, &broken) && !broken.Timeout() {
+	if broken, ok := errors.AsType[net.Error](err); err == io.EOF || ok && !broken.Timeout() {
 		return
 	}
 	r.counters.malformed.Add(1)
@@ -164,8 +159,7 @@ func (r *Relay) serve(life context.Context, conn stream, c *newcomer, decided fu
 // refusePreface closes a connection whose first bytes made no sense, with an
 // alert where TLS was being spoken.
 func (r *Relay) refusePreface(conn net.Conn, p *preface, err error) {
-	var timeout net.Error
-	if errors.As(err, &timeout) || err == io.EOF || errors.Is(err, net.ErrClosed) {
+	if _, broken := errors.AsType[net.Error](err); broken || err == io.EOF || errors.Is(err, net.ErrClosed) {
 		_ = conn.Close()
 		return
 	}

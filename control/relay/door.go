@@ -164,11 +164,10 @@ func (d *door) release(c *newcomer) {
 func (d *door) sendFirst() *newcomer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first := d.newcomers.front()
-	if first == nil {
-		return nil
+	if first := d.newcomers.front(); first != nil {
+		return d.remove(first)
 	}
-	return d.remove(first)
+	return nil
 }
 
 // close closes every connection here and lets none in any more.

@@ -332,6 +332,10 @@ func (t *routes) abort(id, credential string) {
 		}
 	}
 	t.mu.Unlock()
+	abortEach(flows)
+}
+
+func abortEach(flows []*flow) {
 	for _, f := range flows {
 		f.abort()
 	}
@@ -346,9 +350,7 @@ func (t *routes) abortAll() {
 		flows = slices.AppendSeq(flows, maps.Keys(c.flows))
 	}
 	t.mu.Unlock()
-	for _, f := range flows {
-		f.abort()
-	}
+	abortEach(flows)
 }
 
 func (t *routes) sessions() []*session {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"os"
@@ -364,10 +365,7 @@ func (s *session) end(farewell ...tunnelwire.Frame) {
 		idle = append(idle, s.pools[i].idle...)
 		s.pools[i].idle = nil
 	}
-	ids := make([]ticketID, 0, len(s.pending))
-	for id := range s.pending {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(s.pending))
 	clear(s.pending)
 	if s.clock != nil {
 		s.clock.Stop()

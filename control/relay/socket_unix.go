@@ -12,11 +12,7 @@ import (
 // or for something that concerns one connection or a state of the network (as
 // accept(2) has it): none of it is the listener's end.
 func passes(err error) bool {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return false
-	}
-	switch errno {
+	switch errno, _ := errors.AsType[syscall.Errno](err); errno {
 	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
 		syscall.ECONNABORTED, syscall.EPROTO, syscall.ENOPROTOOPT, syscall.EPERM, syscall.EACCES,
 		syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.ETIMEDOUT:

@@ -50,9 +50,7 @@ func (c *Config) checkRequired() error {
 }
 
 func (c *Config) completeTLS() error {
-	if c.TLS == "" {
-		c.TLS = TLSInternal
-	}
+	c.TLS = cmp.Or(c.TLS, TLSInternal)
 	hasFile := c.CertFile != "" || c.KeyFile != ""
 	switch c.TLS {
 	case TLSInternal, TLSACME:
@@ -76,9 +74,7 @@ func (c *Config) completeNames() error {
 	if !isDomain(c.Domain) {
 		return fmt.Errorf("%q is not a domain, like porch.example (--domain)", c.Domain)
 	}
-	if c.AuthHost == "" {
-		c.AuthHost = "control." + c.Domain
-	}
+	c.AuthHost = cmp.Or(c.AuthHost, "control."+c.Domain)
 	if !isDomain(c.AuthHost) {
 		return fmt.Errorf("%q is not the name of a host, like control.example, without scheme and port (--auth-host)", c.AuthHost)
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/mail"
@@ -36,9 +37,7 @@ func (c *MailConfig) complete(authHost string) error {
 	if c.SMTP == "" {
 		return nil
 	}
-	if c.MailFrom == "" {
-		c.MailFrom = (&mail.Address{Name: "Porchlight", Address: "porchlight@" + authHost}).String()
-	}
+	c.MailFrom = cmp.Or(c.MailFrom, (&mail.Address{Name: "Porchlight", Address: "porchlight@" + authHost}).String())
 	if err := c.delivery().Check(); err != nil {
 		return fmt.Errorf("mail cannot be delivered like this (--smtp, --mail-from): %w", err)
 	}

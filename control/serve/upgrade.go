@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,11 +150,7 @@ func (u *Upgrade) nodesSay() (says []string) {
 		return []string{"No node says that it lives. Those without --peer-address never do."}
 	}
 	for _, n := range u.Nodes {
-		version := n.Version
-		if version == "" {
-			version = "an earlier version"
-		}
-		s := fmt.Sprintf("Node %s (%s) lives and runs %s.", n.Node, n.TunnelAddress, version)
+		s := fmt.Sprintf("Node %s (%s) lives and runs %s.", n.Node, n.TunnelAddress, cmp.Or(n.Version, "an earlier version"))
 		if n.Before {
 			s += " That is before 0.1.0, which does not run beside this version."
 		}

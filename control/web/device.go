@@ -164,9 +164,9 @@ func (h *handler) showReplace(w http.ResponseWriter, r *http.Request, session co
 }
 
 func (h *handler) deviceRow(r *http.Request, a control.Asking) deviceRow {
-	row := deviceRow{Machine: a.Machine, Platform: platformName(a.Platform), Age: ago(languageOf(r), h.now().Sub(a.BeganAt))}
-	if row.Machine == "" {
-		row.Machine = languageOf(r).Say("A computer without a name")
+	row := deviceRow{
+		Machine: cmp.Or(a.Machine, languageOf(r).Say("A computer without a name")), Platform: platformName(a.Platform),
+		Age: ago(languageOf(r), h.now().Sub(a.BeganAt)),
 	}
 	if a.Client.IsValid() {
 		row.Client, row.Elsewhere = a.Client.String(), a.Client != clientAddr(r)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -175,10 +176,7 @@ func (h *handler) signedIn(w http.ResponseWriter, r *http.Request, in control.Si
 }
 
 func (h *handler) onward(w http.ResponseWriter, r *http.Request, path string) error {
-	if path == "" {
-		path = "/account"
-	}
-	return seeOther(w, r, path)
+	return seeOther(w, r, cmp.Or(path, "/account"))
 }
 
 // signOut ends this browser's session, or with everywhere set all of the

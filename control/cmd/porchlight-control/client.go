@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,9 +99,7 @@ func (w *where) naming() (control.Naming, error) {
 	if n.Domain == "" {
 		return n, commandline.Usagef("say under which domain the computers are: --domain porch.example")
 	}
-	if n.AuthHost == "" {
-		n.AuthHost = "control." + n.Domain
-	}
+	n.AuthHost = cmp.Or(n.AuthHost, "control."+n.Domain)
 	return n, nil
 }
 
@@ -165,18 +164,18 @@ func listCommand[T any](term terminal, short string, ask func(*admin.Client, con
 	var asJSON bool
 	cmd := clientCommand("list", short, commandline.Exactly(), func(ctx context.Context, c *admin.Client, _ []string) error {
 		list, err := ask(c, ctx)
-		if err != nil {
-			return err
-		}
-		return show(term, list, asJSON, none, header, row)
+		return show(term, list, err, asJSON, none, header, row)
 	})
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 // show prints a list for programs, or a table for people; where that would have
-// no rows, the remark none.
-func show[T any](t terminal, list []T, asJSON bool, none string, header []string, row func(T) []string) error {
+// no rows, the remark none. With err there is no list.
+func show[T any](t terminal, list []T, err error, asJSON bool, none string, header []string, row func(T) []string) error {
+	if err != nil {
+		return err
+	}
 	if asJSON {
 		return t.json(list)
 	}

@@ -25,10 +25,7 @@ func keyRotateCommand(term terminal) *cobra.Command {
 	cmd := clientCommand("rotate", "Make new keys; those before go on until everybody knows the new ones", commandline.Exactly(),
 		func(ctx context.Context, c *admin.Client, _ []string) error {
 			list, err := c.RotateKey(ctx, now)
-			if err != nil {
-				return err
-			}
-			return show(term, list, asJSON, "", keyHeader, keyRow)
+			return show(term, list, err, asJSON, "", keyHeader, keyRow)
 		})
 	cmd.Long = `Make a new signing key, and a new secret that cookies are sealed with and nodes
 know each other by.

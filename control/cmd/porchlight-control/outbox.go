@@ -68,20 +68,14 @@ func (t terminal) outbox(ctx context.Context, c *admin.Client, asJSON bool) erro
 
 func (t terminal) waitingMails(ctx context.Context, c *admin.Client, asJSON bool) error {
 	list, err := c.WaitingMails(ctx)
-	if err != nil {
-		return err
-	}
-	return show(t, list, asJSON, "No mail waits.", []string{"TO", "SUBJECT", "WRITTEN", "TRIES", "NEXT"}, func(m mail.Waiting) []string {
+	return show(t, list, err, asJSON, "No mail waits.", []string{"TO", "SUBJECT", "WRITTEN", "TRIES", "NEXT"}, func(m mail.Waiting) []string {
 		return []string{m.To, m.Subject, stamp(m.At), strconv.Itoa(m.Tries), stamp(m.Next)}
 	})
 }
 
 func (t terminal) failedMails(ctx context.Context, c *admin.Client, asJSON bool) error {
 	list, err := c.FailedMails(ctx)
-	if err != nil {
-		return err
-	}
-	return show(t, list, asJSON, "No mail was given up in the last 7 days.", []string{"TO", "SUBJECT", "GIVEN UP", "WHY", "TRIES"}, func(m mail.Failure) []string {
+	return show(t, list, err, asJSON, "No mail was given up in the last 7 days.", []string{"TO", "SUBJECT", "GIVEN UP", "WHY", "TRIES"}, func(m mail.Failure) []string {
 		return []string{m.To, m.Subject, stamp(m.FailedAt), why(m), strconv.Itoa(m.Tries)}
 	})
 }

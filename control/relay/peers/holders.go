@@ -168,15 +168,8 @@ func (p *Peers) saying(ctx context.Context, serverName string, most int) (nodes 
 			nodes = append(nodes, others[i])
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b nodeRow) int { // those that go away last
-		switch {
-		case a.Draining == b.Draining:
-			return 0
-		case a.Draining:
-			return 1
-		}
-		return -1
-	})
+	goes := map[bool]int{true: 1} // by Draining: those that go away come last
+	slices.SortStableFunc(nodes, func(a, b nodeRow) int { return goes[a.Draining] - goes[b.Draining] })
 	return p.reached(findings{nodes: nodes}).nodes, len(runs) > 0, without
 }
 
