@@ -241,6 +241,10 @@ func TestNamesakes(t *testing.T) {
 	if n := strings.Count(logs.String(), "another relay has this node's name"); n != 2 {
 		t.Errorf("two nodes of one name: told %d times\n%s", n, logs.String())
 	}
+	step(again.withdraw, before.look) // the row is the other's
+	if len(before.nodes) != 1 {
+		t.Errorf("the one that ended took the other's row along: %v", before.nodes)
+	}
 }
 
 // A node that ends in order says so at once.
