@@ -34,11 +34,6 @@ func (h *Handed) Give(ctx context.Context, conn net.Conn) bool {
 // Accept returns the next connection, or net.ErrClosed after Close.
 func (h *Handed) Accept() (net.Conn, error) {
 	select {
-	case <-h.done: // also where somebody waits to be accepted
-		return nil, net.ErrClosed
-	default:
-	}
-	select {
 	case conn := <-h.conns:
 		return conn, nil
 	case <-h.done:
