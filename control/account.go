@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/mail"
 	"strings"
-	"time"
 
 	"golang.org/x/net/idna"
 
@@ -17,17 +16,6 @@ type Accounts struct {
 	sessions  *Sessions
 	computers *Computers
 	people    *People
-}
-
-// Account is somebody who can sign in. Accounts of owners and of members do not
-// differ; what they may reach is written per computer.
-type Account struct {
-	ID        string    `json:"id"`    // opaque and stable: sub, X-Service-User
-	Email     string    `json:"email"` // canonical, see ParseEmail
-	CreatedAt time.Time `json:"createdAt"`
-	// MayEnrol is set for accounts the operator made or that own a computer;
-	// see Enrolment.MayEnrol for the others.
-	MayEnrol bool `json:"mayEnrol,omitempty"`
 }
 
 // WrongEmail is how ParseEmail refuses, whatever is wrong.

@@ -5,21 +5,14 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/feed"
 	"porchlight/control/kv"
 	"porchlight/internal/broadcast"
 )
-
-// Device credentials: a computer has one or none. Ending one refuses its next
-// request, wakes the syncs that wait with it, and is reported by
-// Config.OnCredentialEnded, on every node, so that the tunnel it opened ends too.
 
 // Agents are what computers ask, with their device credentials.
 type Agents struct {
@@ -31,29 +24,6 @@ type Agents struct {
 	// sweepVersions is how often versions are read though nothing seems to be missed.
 	sweepVersions time.Duration
 	lastUntold    string // the version of the last change that was told to nobody; of the goroutine that looks
-}
-
-// giveCredential makes the credential with this hash the only one of a computer.
-func (t *txn) giveCredential(c computer, hash string) {
-	t.endCredential(&c)
-	c.CredentialHash = hash
-	t.put(keyComputer(c.ID), c, 0)
-	t.put(keyCredential(hash), c.ID, 0)
-	t.touch(c.ID)
-}
-
-// endCredential ends what a computer authenticates with, if it has anything.
-func (t *txn) endCredential(c *computer) {
-	if c.CredentialHash == "" {
-		return
-	}
-	t.delete(keyCredential(c.CredentialHash))
-	c.CredentialHash = ""
-	t.put(keyComputer(c.ID), *c, 0)
-	t.ended = append(t.ended, c.ID)
-	// For the other nodes; the random version keeps one ending from another.
-	t.put(keyEndedCredentials+endedEvent(t.version, c.ID), c.ID, endedMemory)
-	t.touch(c.ID)
 }
 
 // EndCredential ends a device credential: requests with it are refused, waiting
@@ -72,15 +42,8 @@ func (s *Agents) EndCredential(ctx context.Context, credential string) error {
 	})
 }
 
-// endedMemory is how long other nodes can learn that a credential ended.
-const endedMemory = time.Hour
-
 // readEndedEvery is how often a node looks at most for what others ended.
 const readEndedEvery = 250 * time.Millisecond
-
-// endedEvent names the ending of a computer's credential by the transaction of
-// this version.
-func endedEvent(version, computerID string) string { return version + "/" + computerID }
 
 // tellEnded reports credentials that other nodes ended since the last call; seen is
 // what had ended before.
@@ -107,16 +70,6 @@ func anew(now map[string]string, seen map[string]bool) map[string]string {
 		seen[event] = true
 	}
 	return now
-}
-
-func (s *core) credentialEnded(computerID string) {
-	if s.cfg.OnCredentialEnded != nil {
-		s.cfg.OnCredentialEnded(computerID)
-	}
-}
-
-func credentialUnknown() error {
-	return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
 }
 
 // Authenticate finds the computer a device credential belongs to, or refuses
@@ -180,16 +133,6 @@ func (s *Agents) authenticate(ctx context.Context, hash string) (controlapi.Comp
 	})
 	s.hints.Learn(hash, c.ID, s.now(), err)
 	return c, err
-}
-
-// computerByCredential finds the computer of the credential with this hash, or
-// refuses with CodeUnauthorized.
-func computerByCredential(tx *txn, hash string) (computer, error) {
-	id, err := find[string](tx, keyCredential(hash), credentialUnknown())
-	if err != nil {
-		return computer{}, err
-	}
-	return find[computer](tx, keyComputer(id), credentialUnknown())
 }
 
 // runEndedReader reports device credentials that other nodes ended. It looks when a
@@ -269,29 +212,4 @@ func (t *txn) replaceApps(computerID string, apps []controlapi.App) {
 		delete(gone, a.ID)
 	}
 	t.forgetApps(computerID, gone)
-}
-
-// validText says whether what somebody called something, an app's label or an app
-// password's name, may be shown to people, with as many characters as most. An
-// agent checks its labels by rules that are no wider; this is for one that does
-// not, because what it reports is read on pages and in mails of this service.
-func validText(text string, most int) bool {
-	if text != strings.TrimSpace(text) || !utf8.ValidString(text) || utf8.RuneCountInString(text) > most {
-		return false
-	}
-	seen := false
-	for _, r := range text {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || steersText(r) {
-			return false
-		}
-		seen = seen || unicode.IsGraphic(r) && !unicode.IsSpace(r)
-	}
-	return seen
-}
-
-// steersText is true for characters that change the direction of the text around
-// them, with which a label could pass for another, or rewrite the sentence it
-// stands in.
-func steersText(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
 }

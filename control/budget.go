@@ -106,7 +106,7 @@ func (w window) past(now time.Time) window {
 // before what one writes looks to the other like a clock that was set back.
 const clocksDiffer = time.Minute
 
-func (k budgetKind) refusal(wait time.Duration) error {
+func (k budgetKind) tooMany(wait time.Duration) error {
 	return &controlapi.Error{Code: controlapi.CodeTooMany, Message: k.spent, RetryAfter: wait}
 }
 
@@ -117,7 +117,7 @@ func (t *txn) spend(subjects ...subject) error {
 		w, _ := get[window](t, s.key)
 		w, wait := w.spend(t.now, s.kind)
 		if wait > 0 {
-			return s.kind.refusal(wait)
+			return s.kind.tooMany(wait)
 		}
 		t.put(s.key, w, s.kind.lifetime())
 	}
@@ -139,7 +139,7 @@ func (t *txn) affords(subjects ...subject) error {
 	for _, s := range subjects {
 		w, _ := get[window](t, s.key)
 		if _, wait := w.spend(t.now, s.kind); wait > 0 {
-			return s.kind.refusal(wait)
+			return s.kind.tooMany(wait)
 		}
 	}
 	return nil
@@ -165,7 +165,7 @@ func (p *pace) spend(now time.Time, subjects ...subject) error {
 	defer p.mu.Unlock()
 	for _, s := range subjects {
 		if _, wait := p.windows[s.key].spend(now, s.kind); wait > 0 {
-			return s.kind.refusal(wait)
+			return s.kind.tooMany(wait)
 		}
 	}
 	old := now.Add(-24 * time.Hour).UnixMilli()

@@ -29,20 +29,6 @@ var (
 // Computers are those of all accounts, as their owners and the operator see them.
 type Computers struct{ *core }
 
-// computer as stored. The device credential is kept as a hash only.
-type computer struct {
-	ID             string    `json:"id"`
-	Name           string    `json:"name"`
-	OwnerID        string    `json:"ownerId"`        // account id
-	CredentialHash string    `json:"credentialHash"` // "" while it is not connected
-	CreatedAt      time.Time `json:"createdAt"`
-	// Machine and Platform are what it called itself when it was enrolled.
-	Machine  string `json:"machine,omitempty"`
-	Platform string `json:"platform,omitempty"`
-	// Former says that the name was another account's before.
-	Former bool `json:"former,omitempty"`
-}
-
 // Ensure makes the computer named short of the account with this
 // address, and the account too if need be, and gives it a new device
 // credential; an earlier one stops working. A name that is somebody else's is
@@ -81,36 +67,6 @@ func (s *Computers) ByName(ctx context.Context, short string) (OwnedComputer, er
 		c, err := findByName(tx, short, refuse(controlapi.CodeNotFound, "There is no computer of that name."))
 		return s.owned(tx, c), err
 	})
-}
-
-// computerByName finds a computer. Rows of it that are read next can be named: they
-// come in the same round trip.
-func computerByName(tx *txn, short string, next ...func(id string) string) (computer, bool) {
-	id, found := get[string](tx, keyComputerName(short))
-	if !found {
-		return computer{}, false
-	}
-	keys := []string{keyComputer(id)}
-	for _, key := range next {
-		keys = append(keys, key(id))
-	}
-	tx.getAll(keys...)
-	return get[computer](tx, keyComputer(id))
-}
-
-// findByName is computerByName for a computer that has to be there, as find is get.
-func findByName(tx *txn, short string, none error, next ...func(id string) string) (computer, error) {
-	c, found := computerByName(tx, short, next...)
-	if !found {
-		return computer{}, none
-	}
-	return c, nil
-}
-
-// computer as agents know it.
-func (s *core) computer(c computer) controlapi.Computer {
-	host := s.cfg.withPort(c.Name + "." + s.cfg.Domain)
-	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host, Former: c.Former}
 }
 
 // OwnedComputer is a computer as the operator sees it.
@@ -271,3 +227,47 @@ func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, 
 	tx.ensureOwner(c.ID, owner)
 	return c, nil
 }
+
+// Device credentials: a computer has one or none. Ending one refuses its next
+// request, wakes the syncs that wait with it, and is reported by
+// Config.OnCredentialEnded, on every node, so that the tunnel it opened ends too.
+
+func credentialUnknown() error {
+	return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
+}
+
+// giveCredential makes the credential with this hash the only one of a computer.
+func (t *txn) giveCredential(c computer, hash string) {
+	t.endCredential(&c)
+	c.CredentialHash = hash
+	t.put(keyComputer(c.ID), c, 0)
+	t.put(keyCredential(hash), c.ID, 0)
+	t.touch(c.ID)
+}
+
+// endCredential ends what a computer authenticates with, if it has anything.
+func (t *txn) endCredential(c *computer) {
+	if c.CredentialHash == "" {
+		return
+	}
+	t.delete(keyCredential(c.CredentialHash))
+	c.CredentialHash = ""
+	t.put(keyComputer(c.ID), *c, 0)
+	t.ended = append(t.ended, c.ID)
+	// For the other nodes; the random version keeps one ending from another.
+	t.put(keyEndedCredentials+endedEvent(t.version, c.ID), c.ID, endedMemory)
+	t.touch(c.ID)
+}
+
+// computerByCredential finds the computer of the credential with this hash, or
+// refuses with CodeUnauthorized.
+func computerByCredential(tx *txn, hash string) (computer, error) {
+	id, err := find[string](tx, keyCredential(hash), credentialUnknown())
+	if err != nil {
+		return computer{}, err
+	}
+	return find[computer](tx, keyComputer(id), credentialUnknown())
+}
+
+// endedMemory is how long other nodes can learn that a credential ended.
+const endedMemory = time.Hour

@@ -215,7 +215,7 @@ func TestGivenAgainAsItEnds(t *testing.T) {
 		t.Fatalf("due: %+v", look.due)
 	}
 	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), id, controlapi.SetAccess{AccountID: account, App: "app1", Granted: true, Until: controlapi.UntilNever}))
-	b.change(func(tx *txn) { tx.end(look.due[0]) })
+	b.change(func(tx *txn) { tx.carryOut(look.due[0]) })
 	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app1", "app2"}) || len(p.Until)+len(p.Ended) != 0 {
 		t.Errorf("given for ever, it ended: %+v", p)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -240,4 +241,38 @@ func (t *txn) revokeRow(g grant) {
 			t.revokeGrant(other.ID)
 		}
 	}
+}
+
+// parties remembers between whom the grants used lately are, which never
+// changes: it saves a round trip and decides nothing. The zero value is ready.
+type parties struct {
+	mu         sync.Mutex
+	young, old map[string]party // by grant, guarded by mu; young becomes old when it is full
+}
+
+type party struct{ client, account, computer string }
+
+// maxParties bounds each of the two generations: some 4 MB in all.
+const maxParties = 16 << 10
+
+func (p *parties) of(grantID string) (party, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if of, ok := p.young[grantID]; ok {
+		return of, true
+	}
+	of, ok := p.old[grantID]
+	return of, ok
+}
+
+func (p *parties) note(g grant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.young[g.ID]; ok {
+		return
+	}
+	if p.young == nil || len(p.young) >= maxParties {
+		p.young, p.old = make(map[string]party), p.young
+	}
+	p.young[g.ID] = party{g.ClientID, g.AccountID, g.ComputerID}
 }

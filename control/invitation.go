@@ -23,10 +23,6 @@ import (
 // which its owner hands over and which signs nobody in.
 
 const (
-	// invitationLife is how long an invitation's link can be used.
-	invitationLife = 7 * 24 * time.Hour
-	// overKept is how long an invitation that was used or has ended can say so.
-	overKept = 30 * 24 * time.Hour
 	// PathInvitation is where the mailed link leads, under the auth URL, with
 	// the token as parameter "token".
 	PathInvitation = "/invitation"
@@ -34,25 +30,6 @@ const (
 	// maxVisitable bounds the computers one limited session may visit.
 	maxVisitable = 32
 )
-
-// invitation is an open link as stored, under its hash.
-type invitation struct {
-	ComputerID string    `json:"computerId"`
-	AccountID  string    `json:"accountId"`
-	Apps       []string  `json:"apps"` // ids, as named
-	Until      time.Time `json:"until"`
-	// Name is what its other address names it by; empty in one from before there was.
-	Name string `json:"name,omitempty"`
-	// Line and From are what the owner wrote with it, and calls themselves.
-	Line string `json:"line,omitempty"`
-	From string `json:"from,omitempty"`
-}
-
-// usedInvitation is one after its click, under the same hash.
-type usedInvitation struct {
-	invitation
-	At time.Time `json:"at"`
-}
 
 // InvitedApp is one app on the page of an invitation.
 type InvitedApp struct {
@@ -161,22 +138,6 @@ func (s *People) invite(ctx context.Context, computerID string, i inviting) (con
 	return p, row, err
 }
 
-func (t *txn) putInvitation(hash string, row invitation) {
-	life := row.Until.Sub(t.now) + overKept
-	t.put(keyInvitation(hash), row, life)
-	if row.Name != "" {
-		t.put(keyInvitationName(row.Name), hash, life)
-	}
-	t.put(keyPersonInvitation(row.ComputerID, row.AccountID, hash), struct{}{}, life)
-}
-
-// noteUsed takes an open invitation away, and keeps that it was used.
-func (t *txn) noteUsed(hash string, row invitation) {
-	t.delete(keyPersonInvitation(row.ComputerID, row.AccountID, hash), keyInvitation(hash))
-	row.Line = "" // was for one reader, once
-	t.put(keyUsedInvitation(hash), usedInvitation{row, t.now.UTC()}, overKept)
-}
-
 // mailInvitation writes the mail of an invitation, and forgets that an earlier one
 // did not arrive.
 func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation, p person, language string) error {
@@ -207,21 +168,6 @@ func endOf(p person, apps []string) (last time.Time) {
 		}
 	}
 	return last
-}
-
-func (t *txn) deleteInvitation(computerID, accountID, hash string) {
-	row, _ := get[invitation](t, keyInvitation(hash))
-	if row.Name != "" {
-		t.delete(keyInvitationName(row.Name))
-	}
-	t.delete(keyPersonInvitation(computerID, accountID, hash), keyInvitation(hash))
-}
-
-// voidInvitations ends every open link of a person to a computer.
-func (t *txn) voidInvitations(computerID, accountID string) {
-	for hash := range below(t, keyPersonInvitations(computerID, accountID)) {
-		t.deleteInvitation(computerID, accountID, hash)
-	}
 }
 
 func computerWithOwner(tx *txn, computerID string) (computer, Account, error) {

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/rand"
 	"strings"
 
 	"porchlight/control/controlapi"
@@ -15,19 +14,6 @@ import (
 // by a code that is mailed to the invited address. A forwarded one is of no use to
 // somebody who cannot read that mail, and tells them no more than this.
 
-// PathInvitationName is where the other address of an invitation leads, under the
-// auth URL, followed by its name.
-const PathInvitationName = "/i/"
-
-// An invitation's name has 80 random bits, so that nobody finds one by trying, in
-// groups that people can read to each other.
-const (
-	invitationNameLen   = 16
-	invitationNameGroup = 4
-)
-
-func newInvitationName() string { return strings.ToLower(rand.Text()[:invitationNameLen]) }
-
 // ParseInvitationName reads a name as somebody may have typed it.
 func ParseInvitationName(typed string) (name string, ok bool) {
 	if len(typed) > 2*invitationNameLen {
@@ -36,20 +22,6 @@ func ParseInvitationName(typed string) (name string, ok bool) {
 	name = strings.ToLower(strings.ReplaceAll(typed, "-", ""))
 	odd := strings.IndexFunc(name, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') })
 	return name, len(name) == invitationNameLen && odd < 0
-}
-
-// InvitationPath is the path of the invitation with a name.
-func InvitationPath(name string) string {
-	var groups []string
-	for ; len(name) > invitationNameGroup; name = name[invitationNameGroup:] {
-		groups = append(groups, name[:invitationNameGroup])
-	}
-	return PathInvitationName + strings.Join(append(groups, name), "-")
-}
-
-// link is the other address of an invitation.
-func (s *core) link(row invitation) controlapi.InvitationLink {
-	return controlapi.InvitationLink{URL: s.cfg.AuthURL() + InvitationPath(row.Name), Until: row.Until}
 }
 
 // Link is the other address of a person's newest open invitation; it refuses with
@@ -81,22 +53,6 @@ func noInvitation(p person) error {
 		return controlapi.Refuse(controlapi.CodeInvalid, words.Of("%s has come in already. The address of an app is all they need.", p.Email))
 	}
 	return controlapi.Refuse(controlapi.CodeInvalid, words.Of("%s has no invitation that works. Invite them again.", p.Email))
-}
-
-// newestInvitation is the open invitation of a person that ends last, with its hash;
-// both are empty where there is none. To one without a name only its mail leads, so it
-// counts only where there is no other.
-func newestInvitation(tx *txn, computerID, accountID string) (hash string, newest invitation) {
-	for h, row := range eachOf[invitation](tx, keyPersonInvitations(computerID, accountID), keyInvitation) {
-		newer := row.Until.After(newest.Until)
-		if named := row.Name != ""; named != (newest.Name != "") {
-			newer = named
-		}
-		if newer && tx.now.Before(row.Until) {
-			hash, newest = h, row
-		}
-	}
-	return hash, newest
 }
 
 // NamedInvitation is what the page of an invitation's other address shows.

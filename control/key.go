@@ -313,3 +313,5 @@ func (s *Keys) List(ctx context.Context) ([]Key, error) {
 
 // Signing is the one of Public whose private half signs now.
 func (s *Keys) Signing() string { return s.keyRing.Load().signer(s.now()).public }
+
+const sealingSize = 32 // bytes

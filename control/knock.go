@@ -21,46 +21,6 @@ import (
 // Knocks are asked by visitors and answered by the owner's agent.
 type Knocks struct{ *core }
 
-const (
-	// knockLife is how long a knock waits for the owner.
-	knockLife = 7 * 24 * time.Hour
-	// knockAgain is when the same person may ask for the same app again, and
-	// knockPatience how long the page says that it waits.
-	knockAgain    = 24 * time.Hour
-	knockPatience = time.Hour
-	// knockSilence is how long an app does not hear somebody it was refused to.
-	knockSilence = 30 * 24 * time.Hour
-	// maxMuted bounds the people of one computer who are not heard for good. One more
-	// forgets who was muted longest ago.
-	maxMuted = 1000
-)
-
-// knock waits for the owner's answer.
-type knock struct {
-	ID        string    `json:"id"`
-	AccountID string    `json:"accountId"`
-	Email     string    `json:"email"`
-	AppID     string    `json:"appId"` // empty for the launcher
-	SessionID string    `json:"sessionId"`
-	Asked     string    `json:"asked"` // key of the knockAsked
-	At        time.Time `json:"at"`
-}
-
-// knockOffer is a yes to somebody who was not active: an invitation that is accepted in
-// the browser that knocked, and only there.
-type knockOffer struct {
-	SessionID string    `json:"sessionId"`
-	Until     time.Time `json:"until"`
-}
-
-// knockAsked is what the page of a visitor knows: that they asked, and when. It is there
-// whatever became of the knock.
-type knockAsked struct {
-	At         time.Time `json:"at"`
-	ComputerID string    `json:"computerId"`
-	AppID      string    `json:"appId"`
-}
-
 // Door is what somebody stands before: well formed, which is all that is known of it.
 type Door struct {
 	Computer string // short name
@@ -125,9 +85,9 @@ type Standing struct {
 	Invitation string
 }
 
-// before is what decides about somebody at a door. Every field is read whatever the
+// doorState is what decides about somebody at a door. Every field is read whatever the
 // others say.
-type before struct {
+type doorState struct {
 	computer computer
 	found    bool
 	person   person
@@ -143,7 +103,7 @@ type before struct {
 	asked      knockAsked
 }
 
-func (s *Knocks) read(tx *txn, d Door, account Account) (b before) {
+func (s *Knocks) readDoor(tx *txn, d Door, account Account) (b doorState) {
 	b.computer, b.found = computerByName(tx, d.Computer)
 	id := b.computer.ID
 	b.person, _ = get[person](tx, keyPerson(id, account.ID))
@@ -178,7 +138,7 @@ func (p person) known() bool {
 }
 
 // takes says whether a computer listens to somebody at all.
-func (b before) takes() bool {
+func (b doorState) takes() bool {
 	if !b.found || b.person.Role == controlapi.RoleOwner {
 		return false
 	}
@@ -186,7 +146,7 @@ func (b before) takes() bool {
 }
 
 // stage is how somebody stands, by what they did and what opens to them.
-func (b before) stage(now time.Time, session Session, spent bool) KnockStage {
+func (b doorState) stage(now time.Time, session Session, spent bool) KnockStage {
 	age := now.Sub(b.asked.At)
 	switch {
 	case b.there && b.opens:
@@ -210,7 +170,7 @@ func (b before) stage(now time.Time, session Session, spent bool) KnockStage {
 // Look says how somebody who is signed in stands at a door. It changes nothing.
 func (s *Knocks) Look(ctx context.Context, d Door, session Session) (Standing, error) {
 	return viewed(ctx, s.core, func(tx *txn) (Standing, error) {
-		b := s.read(tx, d, session.Account)
+		b := s.readDoor(tx, d, session.Account)
 		spent := tx.affords(budgetKnocks.of(session.Account.ID)) != nil
 		out := Standing{Stage: b.stage(tx.now, session, spent), Waited: tx.now.Sub(b.asked.At)}
 		if out.Stage == KnockPending && b.invitation.Name != "" {
@@ -230,7 +190,7 @@ func (s *Knocks) Ask(ctx context.Context, d Door, session Session) error {
 	}
 	id := newID()
 	return s.update(ctx, func(tx *txn) error {
-		b := s.read(tx, d, session.Account)
+		b := s.readDoor(tx, d, session.Account)
 		switch stage := b.stage(tx.now, session, false); {
 		case stage == KnockClosed:
 			return refuse(controlapi.CodeForbidden, "This isn’t shared with you.")
@@ -253,7 +213,7 @@ func (s *Knocks) Ask(ctx context.Context, d Door, session Session) error {
 
 // tellKnock has the owner hear of a knock, unless they do not want to, or there is
 // nothing to knock at.
-func (t *txn) tellKnock(b before, row knock) {
+func (t *txn) tellKnock(b doorState, row knock) {
 	computerID, rest := b.computer.ID, knockRest(row.AccountID, row.AppID)
 	refusedAt, refused := get[time.Time](t, keyKnocksRefused(computerID)+rest)
 	refused = refused && t.now.Sub(refusedAt) < knockSilence
@@ -280,20 +240,9 @@ func (t *txn) tellKnock(b before, row knock) {
 	}
 }
 
-func (t *txn) putKnock(computerID string, row knock) {
-	t.put(keyKnocks(computerID)+knockRest(row.AccountID, row.AppID), row, knockLife)
-	t.touch(computerID)
-}
-
-// openKnocks are those that wait at a computer.
-func (t *txn) openKnocks(computerID string) []knock {
-	// The store may keep one a little longer.
-	return slices.DeleteFunc(rows[knock](t, keyKnocks(computerID)), func(row knock) bool { return t.now.Sub(row.At) >= knockLife })
-}
-
 // roomForKnock says whether one more knock can wait. Where none can, the oldest of a
 // stranger gives way to somebody who is known, so that strangers keep nobody out.
-func (t *txn) roomForKnock(b before, open []knock) bool {
+func (t *txn) roomForKnock(b doorState, open []knock) bool {
 	if len(open) < controlapi.MaxKnocks {
 		return true
 	}

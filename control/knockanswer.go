@@ -75,15 +75,15 @@ func (t *txn) letIn(computerID string, row knock, end until) (controlapi.Person,
 		return controlapi.Person{}, err
 	}
 	if event == personInvited {
-		if err := t.offer(computerID, row); err != nil {
+		if err := t.putOffer(computerID, row); err != nil {
 			return controlapi.Person{}, err
 		}
 	}
 	return p.wire(t.now), t.roomFor(computerID, p)
 }
 
-// offer invites whoever knocked, in the browser they knocked with, without a mail.
-func (t *txn) offer(computerID string, row knock) error {
+// putOffer invites whoever knocked, in the browser they knocked with, without a mail.
+func (t *txn) putOffer(computerID string, row knock) error {
 	c, _, err := computerWithOwner(t, computerID)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (t *txn) muteKnocks(computerID, accountID string) {
 // refuses with CodeNotFound anybody but who knocked, in the browser they did it with.
 func (s *Knocks) Accept(ctx context.Context, d Door, session Session) error {
 	return s.update(ctx, func(tx *txn) error {
-		b := s.read(tx, d, session.Account)
+		b := s.readDoor(tx, d, session.Account)
 		if b.there && b.opens {
 			return nil // a second click
 		}
@@ -165,73 +165,4 @@ func snapshotKnocks(tx *txn, computerID string, people map[string]person) (out [
 		})
 	}
 	return out, from
-}
-
-// deleteKnock ends a knock whose visitor goes on waiting.
-func (t *txn) deleteKnock(computerID string, row knock) {
-	t.delete(keyKnocks(computerID) + knockRest(row.AccountID, row.AppID))
-	t.touch(computerID)
-}
-
-// endKnocks ends the knocks of a computer for which over is true.
-func (t *txn) endKnocks(computerID string, over func(knock) bool) {
-	for _, row := range t.openKnocks(computerID) {
-		if over(row) {
-			t.deleteKnock(computerID, row)
-		}
-	}
-}
-
-// answerKnocks ends what waits of a person for apps that they are given, by whatever
-// way: no refusal of these is held against them any more, and when the apps are taken
-// away again they may ask anew.
-func (t *txn) answerKnocks(computerID, accountID string, apps []string) {
-	for _, appID := range append(slices.Clone(apps), "") {
-		rest := knockRest(accountID, appID)
-		if row, found := get[knock](t, keyKnocks(computerID)+rest); found {
-			t.delete(row.Asked)
-			t.deleteKnock(computerID, row)
-		}
-		t.delete(keyKnocksRefused(computerID) + rest)
-	}
-}
-
-// endPersonsKnocks ends the knocks of a person at a computer, and the invitations that
-// answered some.
-func (t *txn) endPersonsKnocks(computerID, accountID string) {
-	t.endKnocks(computerID, func(row knock) bool { return row.AccountID == accountID })
-	t.deleteBelow(keyKnockOffers(computerID) + accountID + "/")
-}
-
-// endAppsKnocks ends all there is of knocks at apps of a computer that are gone.
-func (t *txn) endAppsKnocks(computerID string, gone map[string]bool) {
-	t.endKnocks(computerID, func(row knock) bool { return gone[row.AppID] })
-	for _, prefix := range []string{keyKnockOffers(computerID), keyKnocksRefused(computerID)} {
-		for rest := range below(t, prefix) {
-			if _, app, _ := strings.Cut(rest, "/"); gone[app] {
-				t.delete(prefix + rest)
-			}
-		}
-	}
-}
-
-// forgetKnocks deletes all there is of knocks at a computer.
-func (t *txn) forgetKnocks(computerID string) {
-	for _, prefix := range []string{
-		keyKnocks(computerID), keyKnockOffers(computerID), keyKnocksRefused(computerID), keyKnocksMuted(computerID),
-	} {
-		t.deleteBelow(prefix)
-	}
-	t.delete(keyComputerKnocks(computerID))
-}
-
-// endAccountsKnocks ends all that an account asked, wherever.
-func (t *txn) endAccountsKnocks(accountID string) {
-	prefix := keyKnocksAsked(accountID)
-	for rest, asked := range each[knockAsked](t, prefix) {
-		if row, found := get[knock](t, keyKnocks(asked.ComputerID)+knockRest(accountID, asked.AppID)); found {
-			t.deleteKnock(asked.ComputerID, row)
-		}
-		t.delete(prefix + rest)
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
@@ -183,4 +185,29 @@ func (s *core) takeName(tx *txn, name string, owner Account) (former bool, err e
 
 func (s *core) emailHash(email string) string {
 	return fmt.Sprintf("%x", s.mark(purposeFormer, email))
+}
+
+// validText says whether what somebody called something, an app's label or an app
+// password's name, may be shown to people, with as many characters as most. An
+// agent checks its labels by rules that are no wider; this is for one that does
+// not, because what it reports is read on pages and in mails of this service.
+func validText(text string, most int) bool {
+	if text != strings.TrimSpace(text) || !utf8.ValidString(text) || utf8.RuneCountInString(text) > most {
+		return false
+	}
+	seen := false
+	for _, r := range text {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || steersText(r) {
+			return false
+		}
+		seen = seen || unicode.IsGraphic(r) && !unicode.IsSpace(r)
+	}
+	return seen
+}
+
+// steersText is true for characters that change the direction of the text around
+// them, with which a label could pass for another, or rewrite the sentence it
+// stands in.
+func steersText(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
 }

@@ -101,7 +101,7 @@ func (s *Passwords) Make(ctx context.Context, session Session, n NewPassword) (M
 	}
 	none := refuse(controlapi.CodeForbidden, "You cannot open that app any more.")
 	row := appPassword{AccountID: session.Account.ID, AppID: n.AppID, Name: n.Name}
-	return s.make(ctx, row, none, func(tx *txn) (computer, error) {
+	return s.makePassword(ctx, row, none, func(tx *txn) (computer, error) {
 		if err := tx.useForm(session.Account.ID, n.Form); err != nil {
 			return computer{}, err
 		}
@@ -131,7 +131,7 @@ func (s *Passwords) MakeForOwner(ctx context.Context, computerID string, m contr
 	}
 	none := refuse(controlapi.CodeInvalid, "The server has not heard of that app of this computer yet. Try again in a moment.")
 	row := appPassword{AccountID: c.OwnerID, AppID: m.App, Name: m.Name}
-	made, err := s.make(ctx, row, none, find)
+	made, err := s.makePassword(ctx, row, none, find)
 	return controlapi.MadePassword{ID: made.ID, Password: made.Password}, err
 }
 
@@ -144,10 +144,10 @@ func (s *Passwords) mayManage(session Session) error {
 	return nil
 }
 
-// make stores a row with a new password for its account, whose name it checks. on
+// makePassword stores a row with a new password for its account, whose name it checks. on
 // finds the computer, and may refuse; none refuses an app that is not there or not
 // for this person, which are told alike.
-func (s *Passwords) make(ctx context.Context, row appPassword, none error, on func(*txn) (computer, error)) (MadePassword, error) {
+func (s *Passwords) makePassword(ctx context.Context, row appPassword, none error, on func(*txn) (computer, error)) (MadePassword, error) {
 	if row.Name = strings.TrimSpace(row.Name); !validText(row.Name, controlapi.MaxPasswordName) {
 		return MadePassword{}, refuse(controlapi.CodeInvalid, "Give the password a name of 1 to 60 visible characters, so that you know later which program has it.")
 	}

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"porchlight/control/controlapi"
 )
@@ -69,4 +70,83 @@ func (s *People) change(ctx context.Context, computerID, accountID string, ev pe
 		}
 		return p.wire(tx.now), err
 	})
+}
+
+// changePerson applies an event to a row, with the end that the apps are to have,
+// and stores it. The account needs its Email only where a row may be made.
+func (t *txn) changePerson(computerID string, account Account, ev personEvent, u until, apps []string) (person, error) {
+	before, found := get[person](t, keyPerson(computerID, account.ID))
+	if !found {
+		before = person{AccountID: account.ID, Email: account.Email}
+	}
+	now := before.asOf(t.now)
+	p, err := now.next(ev, apps, t.now)
+	if err != nil {
+		return person{}, err
+	}
+	t.endWith(ev, computerID, account.ID, apps)
+	t.hearAgain(ev, u, computerID, account.ID)
+	t.startAnew(ev, computerID, now, apps)
+	p = p.ending(apps, u).keptFrom(now, ev, apps, u, t.now)
+	if ev == personUndone && before.New {
+		t.deletePerson(computerID, before)
+		t.touch(computerID)
+	} else {
+		t.putPerson(computerID, before, p)
+	}
+	return p, nil
+}
+
+// endWith ends what does not outlive an event of a person.
+func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []string) {
+	switch ev {
+	case personInvited, personGiven:
+		t.answerKnocks(computerID, accountID, apps)
+	case personWithdrawn:
+		for _, id := range apps {
+			t.delete(keyKnockOffers(computerID) + knockRest(accountID, id))
+		}
+		t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), func(row appPassword) bool {
+			return slices.Contains(apps, row.AppID)
+		})
+	case personRemoved, personUndone:
+		t.voidInvitations(computerID, accountID)
+		t.endPersonsKnocks(computerID, accountID)
+		t.endPersonsPasswords(computerID, accountID)
+		t.revokePersonsGrants(computerID, accountID)
+	}
+}
+
+// hearAgain has a person's knocks heard again whom the owner gives something: never was
+// the owner's word, so that no program takes it back.
+func (t *txn) hearAgain(ev personEvent, u until, computerID, accountID string) {
+	if !u.program && (ev == personInvited || ev == personGiven) {
+		t.delete(keyKnocksMuted(computerID) + accountID)
+	}
+}
+
+// startAnew ends what apps that had ended for p left behind, when they are given again.
+func (t *txn) startAnew(ev personEvent, computerID string, p person, apps []string) {
+	if ev != personGiven && ev != personInvited {
+		return
+	}
+	again := slices.DeleteFunc(slices.Clone(apps), func(id string) bool { return p.Ended[id].IsZero() })
+	if len(again) > 0 {
+		t.endWith(personWithdrawn, computerID, p.AccountID, again)
+	}
+}
+
+// forgetApps takes apps from everybody on a computer, with the passwords for them.
+func (t *txn) forgetApps(computerID string, gone map[string]bool) {
+	if len(gone) == 0 {
+		return
+	}
+	t.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return gone[row.AppID] })
+	t.endAppsKnocks(computerID, gone)
+	for _, p := range each[person](t, keyPersons(computerID)) {
+		kept := p.without(func(id string) bool { return gone[id] })
+		if kept.weight() != p.weight() {
+			t.putPerson(computerID, p, kept)
+		}
+	}
 }

@@ -144,74 +144,10 @@ func (p person) wire(now time.Time) controlapi.Person {
 	}
 }
 
-// changePerson applies an event to a row, with the end that the apps are to have,
-// and stores it. The account needs its Email only where a row may be made.
-func (t *txn) changePerson(computerID string, account Account, ev personEvent, u until, apps []string) (person, error) {
-	before, found := get[person](t, keyPerson(computerID, account.ID))
-	if !found {
-		before = person{AccountID: account.ID, Email: account.Email}
-	}
-	now := before.asOf(t.now)
-	p, err := now.next(ev, apps, t.now)
-	if err != nil {
-		return person{}, err
-	}
-	t.endWith(ev, computerID, account.ID, apps)
-	t.hearAgain(ev, u, computerID, account.ID)
-	t.startAnew(ev, computerID, now, apps)
-	p = p.ending(apps, u).keptFrom(now, ev, apps, u, t.now)
-	if ev == personUndone && before.New {
-		t.deletePerson(computerID, before)
-		t.touch(computerID)
-	} else {
-		t.putPerson(computerID, before, p)
-	}
-	return p, nil
-}
-
 // deletePerson deletes a row with its indexes.
 func (t *txn) deletePerson(computerID string, p person) {
 	t.indexEnds(computerID, p, person{})
 	t.delete(keyMembership(p.AccountID, computerID), keyPerson(computerID, p.AccountID))
-}
-
-// endWith ends what does not outlive an event of a person.
-func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []string) {
-	switch ev {
-	case personInvited, personGiven:
-		t.answerKnocks(computerID, accountID, apps)
-	case personWithdrawn:
-		for _, id := range apps {
-			t.delete(keyKnockOffers(computerID) + knockRest(accountID, id))
-		}
-		t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), func(row appPassword) bool {
-			return slices.Contains(apps, row.AppID)
-		})
-	case personRemoved, personUndone:
-		t.voidInvitations(computerID, accountID)
-		t.endPersonsKnocks(computerID, accountID)
-		t.endPersonsPasswords(computerID, accountID)
-		t.revokePersonsGrants(computerID, accountID)
-	}
-}
-
-// hearAgain has a person's knocks heard again whom the owner gives something: never was
-// the owner's word, so that no program takes it back.
-func (t *txn) hearAgain(ev personEvent, u until, computerID, accountID string) {
-	if !u.program && (ev == personInvited || ev == personGiven) {
-		t.delete(keyKnocksMuted(computerID) + accountID)
-	}
-}
-
-// startAnew ends what apps that had ended for p left behind, when they are given again.
-func (t *txn) startAnew(ev personEvent, computerID string, p person, apps []string) {
-	if ev != personGiven && ev != personInvited {
-		return
-	}
-	again := slices.DeleteFunc(slices.Clone(apps), func(id string) bool { return p.Ended[id].IsZero() })
-	if len(again) > 0 {
-		t.endWith(personWithdrawn, computerID, p.AccountID, again)
-	}
 }
 
 // putPerson stores a row that was before, zero where there was none.
@@ -273,17 +209,25 @@ func (t *txn) roomFor(computerID string, p person) error {
 	return nil
 }
 
-// forgetApps takes apps from everybody on a computer, with the passwords for them.
-func (t *txn) forgetApps(computerID string, gone map[string]bool) {
-	if len(gone) == 0 {
-		return
+// indexEnds has the indexes of ends follow a row.
+func (t *txn) indexEnds(computerID string, before, after person) {
+	account := before.AccountID
+	if account == "" {
+		account = after.AccountID
 	}
-	t.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return gone[row.AppID] })
-	t.endAppsKnocks(computerID, gone)
-	for _, p := range each[person](t, keyPersons(computerID)) {
-		kept := p.without(func(id string) bool { return gone[id] })
-		if kept.weight() != p.weight() {
-			t.putPerson(computerID, p, kept)
+	index := func(prefix string, before, after map[string]time.Time) {
+		for id, at := range before {
+			if !after[id].Equal(at) {
+				t.delete(keyEnd(prefix, at, computerID, account, id))
+			}
+		}
+		for id, at := range after {
+			if !before[id].Equal(at) {
+				t.ends = true
+				t.put(keyEnd(prefix, at, computerID, account, id), struct{}{}, 0)
+			}
 		}
 	}
+	index(keyEnds, before.Until, after.Until)
+	index(keyEnded, before.Ended, after.Ended)
 }

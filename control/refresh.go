@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"sync"
 )
 
 // errReplay is a refresh token of a grant that is not its valid one.
@@ -87,38 +86,4 @@ func (s *Grants) readAhead(tx *txn, cred Credentials, grantID string) {
 		keys = append(keys, keyClient(cred.ID))
 	}
 	tx.getAll(keys...)
-}
-
-// parties remembers between whom the grants used lately are, which never
-// changes: it saves a round trip and decides nothing. The zero value is ready.
-type parties struct {
-	mu         sync.Mutex
-	young, old map[string]party // by grant, guarded by mu; young becomes old when it is full
-}
-
-type party struct{ client, account, computer string }
-
-// maxParties bounds each of the two generations: some 4 MB in all.
-const maxParties = 16 << 10
-
-func (p *parties) of(grantID string) (party, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if of, ok := p.young[grantID]; ok {
-		return of, true
-	}
-	of, ok := p.old[grantID]
-	return of, ok
-}
-
-func (p *parties) note(g grant) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, ok := p.young[g.ID]; ok {
-		return
-	}
-	if p.young == nil || len(p.young) >= maxParties {
-		p.young, p.old = make(map[string]party), p.young
-	}
-	p.young[g.ID] = party{g.ClientID, g.AccountID, g.ComputerID}
 }

@@ -154,3 +154,52 @@ const (
 	// rows were restored or an operator began another.
 	keyLine = "line"
 )
+
+// Account is somebody who can sign in. Accounts of owners and of members do not
+// differ; what they may reach is written per computer.
+type Account struct {
+	ID        string    `json:"id"`    // opaque and stable: sub, X-Service-User
+	Email     string    `json:"email"` // canonical, see ParseEmail
+	CreatedAt time.Time `json:"createdAt"`
+	// MayEnrol is set for accounts the operator made or that own a computer;
+	// see Enrolment.MayEnrol for the others.
+	MayEnrol bool `json:"mayEnrol,omitempty"`
+}
+
+// computer as stored. The device credential is kept as a hash only.
+type computer struct {
+	ID             string    `json:"id"`
+	Name           string    `json:"name"`
+	OwnerID        string    `json:"ownerId"`        // account id
+	CredentialHash string    `json:"credentialHash"` // "" while it is not connected
+	CreatedAt      time.Time `json:"createdAt"`
+	// Machine and Platform are what it called itself when it was enrolled.
+	Machine  string `json:"machine,omitempty"`
+	Platform string `json:"platform,omitempty"`
+	// Former says that the name was another account's before.
+	Former bool `json:"former,omitempty"`
+}
+
+// computerByName finds a computer. Rows of it that are read next can be named: they
+// come in the same round trip.
+func computerByName(tx *txn, short string, next ...func(id string) string) (computer, bool) {
+	id, found := get[string](tx, keyComputerName(short))
+	if !found {
+		return computer{}, false
+	}
+	keys := []string{keyComputer(id)}
+	for _, key := range next {
+		keys = append(keys, key(id))
+	}
+	tx.getAll(keys...)
+	return get[computer](tx, keyComputer(id))
+}
+
+// findByName is computerByName for a computer that has to be there, as find is get.
+func findByName(tx *txn, short string, none error, next ...func(id string) string) (computer, error) {
+	c, found := computerByName(tx, short, next...)
+	if !found {
+		return computer{}, none
+	}
+	return c, nil
+}

@@ -13,8 +13,6 @@ import (
 // What the sealing secret of Keys is for: values handed to browsers and given back, and
 // how nodes know each other.
 
-const sealingSize = 32 // bytes
-
 // sealing are the secrets that count: the first seals, all open.
 func (r *keyRing) sealing(now time.Time) [][]byte {
 	k := r.stored

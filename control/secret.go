@@ -3,10 +3,12 @@ package control
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"math/big"
+	"regexp"
 	"strings"
 )
 
@@ -65,4 +67,21 @@ func hashOf(purpose string, parts ...string) string {
 		fmt.Fprintf(h, "%d:%s", len(p), p)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+var (
+	s256Pattern = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+	// verifierPattern is that of RFC 7636, section 4.1.
+	verifierPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{43,128}$`)
+)
+
+// ValidChallenge says whether a code challenge has the form of S256.
+func ValidChallenge(challenge string) bool { return s256Pattern.MatchString(challenge) }
+
+// proves says whether a challenge was made of this verifier (RFC 7636, section
+// 4.6).
+func proves(verifier, challenge string) bool {
+	sum := sha256.Sum256([]byte(verifier))
+	made := base64.RawURLEncoding.EncodeToString(sum[:])
+	return subtle.ConstantTimeCompare([]byte(made), []byte(challenge)) == 1
 }

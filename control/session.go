@@ -81,13 +81,13 @@ func noSession() error {
 // session that an invitation made is refused, too: it shows no account, gives no
 // consent and connects no computer.
 func (s *Sessions) Of(ctx context.Context, token string) (Session, error) {
-	return s.find(ctx, token, func(_ *txn, row session) bool { return len(row.Only) == 0 })
+	return s.findSession(ctx, token, func(_ *txn, row session) bool { return len(row.Only) == 0 })
 }
 
 // For returns the session of a token when it may visit the computer of
 // this short name, or refuses with CodeUnauthorized.
 func (s *Sessions) For(ctx context.Context, token, short string) (Session, error) {
-	return s.find(ctx, token, func(tx *txn, row session) bool {
+	return s.findSession(ctx, token, func(tx *txn, row session) bool {
 		if len(row.Only) == 0 {
 			return true
 		}
@@ -96,8 +96,8 @@ func (s *Sessions) For(ctx context.Context, token, short string) (Session, error
 	})
 }
 
-// find reads the session of a token, if allowed says that it will do.
-func (s *Sessions) find(ctx context.Context, token string, allowed func(*txn, session) bool) (Session, error) {
+// findSession reads the session of a token, if allowed says that it will do.
+func (s *Sessions) findSession(ctx context.Context, token string, allowed func(*txn, session) bool) (Session, error) {
 	if len(token) != tokenLen {
 		return Session{}, noSession()
 	}

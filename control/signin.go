@@ -65,8 +65,8 @@ type attempt struct {
 	from     time.Time // when a worker may begin; see answerHead
 }
 
-// subjects are the budgets a sign-in spends from.
-func (a attempt) subjects() []subject {
+// budgets are the budgets a sign-in spends from.
+func (a attempt) budgets() []subject {
 	switch {
 	case a.known != "":
 		return []subject{budgetKnown.of(a.known, a.email)}
@@ -135,7 +135,7 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 	a.familiar, err = viewed(ctx, s.core, func(tx *txn) (bool, error) {
 		a := a
 		a.familiar = tx.familiar(email, a.client)
-		return a.familiar, tx.affords(a.subjects()...)
+		return a.familiar, tx.affords(a.budgets()...)
 	})
 	if err != nil {
 		return "", a.wayOut(err)
@@ -148,7 +148,7 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 			Message: "This service is just restarting. No mail was sent; try again in a moment.",
 		}
 	}
-	if err := s.pace.spend(s.now(), a.subjects()...); err != nil {
+	if err := s.pace.spend(s.now(), a.budgets()...); err != nil {
 		return "", a.wayOut(err)
 	}
 	// The code alone could be found from its hash by trying a million; with the
@@ -209,7 +209,7 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 	}
 	mailID := newID()
 	err = s.update(ctx, func(tx *txn) error {
-		if err := tx.spend(a.subjects()...); err != nil {
+		if err := tx.spend(a.budgets()...); err != nil {
 			return err
 		}
 		if _, found := accountByEmail(tx, a.email); !found && !s.cfg.OpenSignUp {

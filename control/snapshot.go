@@ -15,13 +15,13 @@ import (
 	"porchlight/control/mail"
 )
 
-// first is what an agent is to be told first, which is found before what may change is
+// firstSnapshot is what an agent is to be told first, which is found before what may change is
 // read. It refuses as AuthenticateFrom does.
 //
 // Credential, computer and all that the snapshot holds are read by one statement and
 // of one moment: with PostgreSQL one round trip for a computer that this node knows
 // (see feed.Hints), and two for one that it does not.
-func (s *Agents) first(ctx context.Context, credential string, client netip.Addr, found func(feed.Credential)) (out controlapi.Snapshot, err error) {
+func (s *Agents) firstSnapshot(ctx context.Context, credential string, client netip.Addr, found func(feed.Credential)) (out controlapi.Snapshot, err error) {
 	err = s.paced(ctx, credential, client, false, func(ctx context.Context, hash string) error {
 		id, err := s.computerOf(ctx, hash)
 		if err != nil {
@@ -29,15 +29,15 @@ func (s *Agents) first(ctx context.Context, credential string, client netip.Addr
 		}
 		c := feed.Credential{Hash: hash, Computer: id}
 		found(c)
-		out, err = s.read(ctx, c)
+		out, err = s.readSnapshot(ctx, c)
 		return err
 	})
 	return out, err
 }
 
-// again is first for who was told already, and does not count as asking.
-func (s *Agents) again(ctx context.Context, c feed.Credential) (controlapi.Snapshot, error) {
-	return s.read(credentialTurn(ctx, c.Hash), c)
+// nextSnapshot is firstSnapshot for who was told already, and does not count as asking.
+func (s *Agents) nextSnapshot(ctx context.Context, c feed.Credential) (controlapi.Snapshot, error) {
+	return s.readSnapshot(credentialTurn(ctx, c.Hash), c)
 }
 
 // computerOf is whose credential has this hash, if it is good: to be looked at again
@@ -51,8 +51,8 @@ func (s *Agents) computerOf(ctx context.Context, hash string) (id string, err er
 	})
 }
 
-// read is the snapshot for the computer of a credential, if that is its own.
-func (s *Agents) read(ctx context.Context, from feed.Credential) (controlapi.Snapshot, error) {
+// readSnapshot is the snapshot for the computer of a credential, if that is its own.
+func (s *Agents) readSnapshot(ctx context.Context, from feed.Credential) (controlapi.Snapshot, error) {
 	rows := snapshotRows(from.Computer)
 	rows.Keys = append(rows.Keys, keyCredential(from.Hash))
 	reading := s.reading(from.Computer)

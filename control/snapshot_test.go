@@ -28,7 +28,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	from := netip.MustParseAddr("192.0.2.1")
 	var whose feed.Credential
 	first := func(node *Service, credential string) (controlapi.Snapshot, error) {
-		return node.Agents.first(t.Context(), credential, from, func(c feed.Credential) { whose = c })
+		return node.Agents.firstSnapshot(t.Context(), credential, from, func(c feed.Credential) { whose = c })
 	}
 	sync := func(node *Service, what string, want int64) (out controlapi.Snapshot) {
 		t.Helper()
@@ -59,7 +59,7 @@ func TestSyncIsOneStatement(t *testing.T) {
 	}
 	sync(b.node(), "of a computer with clients, by another node", 2)
 
-	again := func() error { _, err := b.Agents.again(t.Context(), whose); return err }
+	again := func() error { _, err := b.Agents.nextSnapshot(t.Context(), whose); return err }
 	store.took()
 	err := again()
 	if sent := store.took(); err != nil || sent != 1 {

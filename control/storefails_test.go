@@ -223,8 +223,8 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	"Agents.EndCredential": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Agents.EndCredential(ctx, l.e.Credential)
 	},
-	"Agents.again": func(l *lived, ctx context.Context) (any, error) {
-		return l.Agents.again(ctx, feed.Credential{Hash: hashOf(purposeCredential, l.e.Credential), Computer: l.e.Computer.ID})
+	"Agents.nextSnapshot": func(l *lived, ctx context.Context) (any, error) {
+		return l.Agents.nextSnapshot(ctx, feed.Credential{Hash: hashOf(purposeCredential, l.e.Credential), Computer: l.e.Computer.ID})
 	},
 	"Agents.PutApps": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Agents.PutApps(ctx, l.e.Computer.ID, controlapi.Apps{Knocks: controlapi.KnocksFromNobody})

@@ -16,7 +16,7 @@ import (
 // change by another node on a shared store is told by that node (Heard), and seen by
 // reading the version keys of the computers that are told of here: when something may have
 // been missed, and now and then. What tells nobody, such as a command that opens the store
-// itself, leaves the version of its change in one row, which every look reads (ended).
+// itself, leaves the version of its change in one row, which every look reads (endedCredentials).
 
 const (
 	// readVersionsEvery is how often it is asked which versions are to be read.
@@ -47,10 +47,6 @@ func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string,
 	}
 	return out, nil
 }
-
-// toldMail is told among the computers that changed, whose ids are longer, where a mail
-// was put.
-const toldMail = "mail"
 
 // Heard wakes the watches of computers that another node says it changed, and who
 // looks for ended credentials and for mails. What is told is not believed: they read the
@@ -160,10 +156,10 @@ func (s *Agents) Changed(ctx context.Context, computerID string) {
 	}
 }
 
-// ended are the computers of those credentials that are not good any more. With none to
+// endedCredentials are the computers of those credentials that are not good any more. With none to
 // look up it reads the store all the same, and what others may have changed for all: the
 // line, the keys, and the last change that was told to nobody.
-func (s *Agents) ended(ctx context.Context, credentials []feed.Credential) ([]string, error) {
+func (s *Agents) endedCredentials(ctx context.Context, credentials []feed.Credential) ([]string, error) {
 	keys := []string{keyLine, keyKeys, keyUntold}
 	for _, c := range credentials {
 		keys = append(keys, keyCredential(c.Hash))

@@ -35,9 +35,6 @@ type Authorization struct {
 	Challenge   string // base64url of a SHA-256, 43 characters
 }
 
-// ValidChallenge says whether a code challenge has the form of S256.
-func ValidChallenge(challenge string) bool { return s256Pattern.MatchString(challenge) }
-
 // authorization is a code as stored, under its hash.
 type authorization struct {
 	ClientID    string `json:"clientId"`
@@ -120,7 +117,7 @@ type Exchange struct {
 }
 
 // key is the row of the code.
-func (x Exchange) key() string { return keyAuthorization(hashOf(purposeAuthCode, x.Code)) }
+func (x Exchange) rowKey() string { return keyAuthorization(hashOf(purposeAuthCode, x.Code)) }
 
 // noGrant says which part of a request is not good. It is told to authenticated
 // clients only, and of what is another client's it says no more than of nothing.
@@ -198,7 +195,7 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 // useUp uses the code of a client up, whatever else is wrong with what came with it, and
 // returns what it was given for. One that was used before ends what it gave.
 func (tx *txn) useUp(clientID string, x Exchange) (authorization, error) {
-	code, err := find[authorization](tx, x.key(), noGrant(whyNoCode))
+	code, err := find[authorization](tx, x.rowKey(), noGrant(whyNoCode))
 	if err != nil {
 		return authorization{}, err
 	}
@@ -221,7 +218,7 @@ func (tx *txn) useUp(clientID string, x Exchange) (authorization, error) {
 
 // noteUse keeps of a code only whose it was, and what it was used for.
 func (tx *txn) noteUse(clientID string, x Exchange, usedFor string) {
-	tx.put(x.key(), authorization{ClientID: clientID, UsedFor: usedFor}, usedCodeLife)
+	tx.put(x.rowKey(), authorization{ClientID: clientID, UsedFor: usedFor}, usedCodeLife)
 }
 
 // between is whom a code is about: a person, and a computer that they can still reach.

@@ -121,6 +121,14 @@ func (s *core) haveLooked(t *txn) {
 	}
 }
 
+// toldMail is told among the computers that changed, whose ids are longer, where a mail
+// was put.
+const toldMail = "mail"
+
+// endedEvent names the ending of a computer's credential by the transaction of
+// this version.
+func endedEvent(version, computerID string) string { return version + "/" + computerID }
+
 // updated is update with a result: what fn returned in the run that counts.
 func updated[T any](ctx context.Context, s *core, fn func(*txn) (T, error)) (T, error) {
 	var out, none T

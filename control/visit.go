@@ -2,9 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"net/url"
 	"regexp"
 	"slices"
@@ -38,12 +35,7 @@ type VisitRequest struct {
 // Origin of the app, as it stands in a Content-Security-Policy.
 func (v VisitRequest) Origin() string { return "https://" + v.Host }
 
-var (
-	statePattern = regexp.MustCompile(`^[\x21-\x7e]{1,512}$`)
-	s256Pattern  = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
-	// verifierPattern is that of RFC 7636, section 4.1.
-	verifierPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{43,128}$`)
-)
+var statePattern = regexp.MustCompile(`^[\x21-\x7e]{1,512}$`)
 
 // maxVisitQuery bounds the query of PathVisit, in bytes.
 const maxVisitQuery = 2048
@@ -188,12 +180,4 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 			AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch,
 		}, nil
 	})
-}
-
-// proves says whether a challenge was made of this verifier (RFC 7636, section
-// 4.6).
-func proves(verifier, challenge string) bool {
-	sum := sha256.Sum256([]byte(verifier))
-	made := base64.RawURLEncoding.EncodeToString(sum[:])
-	return subtle.ConstantTimeCompare([]byte(made), []byte(challenge)) == 1
 }
