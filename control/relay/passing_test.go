@@ -53,6 +53,9 @@ func TestVisitorsAtAnotherNode(t *testing.T) {
 		t.Fatalf("%q, %v", rest, err)
 	}
 	programs.Eventually(t, "both nodes have forgotten the visit", func() bool { return one.Stats().Visitors+two.Stats().Visitors == 0 })
+	if n := one.visitors.inside() + two.visitors.inside(); n != 0 {
+		t.Errorf("%d are still counted by where they came from", n)
+	}
 	if s := one.Stats(); s.PassedOn != 1 || s.BytesDown < uint64(len(large)) || two.Stats().TakenOver != 1 || two.Stats().PeerFailures > 0 {
 		t.Errorf("counted %+v and %+v", s, two.Stats())
 	}
