@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,23 @@ func TestRevokingWhatNobodyKnows(t *testing.T) {
 	}
 	r.up()
 	r.await(t, func() bool { return len(atControl()) == 0 })
+}
+
+// A control plane that is there and does not answer leaves as much open.
+func TestRevokingWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	breakOff := func(req *http.Request) {
+		if req.URL.Path == controlapi.PathGrants || req.URL.Path == controlapi.PathPasswords {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	r.gate.on.Store(&breakOff)
+	for what, revoke := range map[string]func(context.Context, string) (agentapi.Closed, error){"a grant": r.owner.RevokeGrant, "a password": r.owner.RevokePassword} {
+		if closed, err := revoke(t.Context(), "abcdefghijklmnopqrstuvwxyz"); err != nil || !closed.Uncertain {
+			t.Errorf("%s: %+v, %v", what, closed, err)
+		}
+	}
 }
 
 // Of two readings under way at once, the answer to the earlier question comes
