@@ -122,7 +122,7 @@ func specTokens(t *testing.T) {
 		}
 		for _, browser := range []*browser{b, owner} {
 			res, body := browser.fetch("GET", notes, header...)
-			if res.StatusCode != http.StatusUnauthorized || res.Header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` ||
+			if res.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(res.Header.Get("WWW-Authenticate"), `Bearer error="invalid_token", resource_metadata="`) ||
 				!strings.HasPrefix(body, `{"error":`) {
 				t.Errorf("%s: %s %q %s", what, res.Status, res.Header.Get("WWW-Authenticate"), body)
 			}
@@ -138,12 +138,12 @@ func specTokens(t *testing.T) {
 	}
 	for _, token := range []string{"the-apps.own.token", "opaque"} {
 		res, _ := b.fetch("GET", notes, bearer(token)...)
-		if got := res.Header.Get("WWW-Authenticate"); res.StatusCode != http.StatusUnauthorized || got != `Bearer error="invalid_token"` {
+		if got := res.Header.Get("WWW-Authenticate"); res.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(got, `Bearer error="invalid_token", resource_metadata="`) {
 			t.Errorf("%q alone: %s %s", token, res.Status, got)
 		}
 	}
 	for _, other := range []string{"Basic bWF5YTp4", "Bearer", "Bearer "} {
-		if res, _ := b.fetch("GET", notes, "Authorization", other); res.StatusCode != http.StatusUnauthorized || res.Header.Get("WWW-Authenticate") != "Bearer" {
+		if res, _ := b.fetch("GET", notes, "Authorization", other); res.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(res.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="`) {
 			t.Errorf("%q: %s %s", other, res.Status, res.Header.Get("WWW-Authenticate"))
 		}
 	}

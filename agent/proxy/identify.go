@@ -14,14 +14,24 @@ import (
 // sign in. renew is a session cookie's value that is to be set again. h is the
 // header of the answer.
 func (p *Proxy) identify(h http.Header, r *http.Request, vhost *virtualHost) (id access.Identity, renew string, a *answer) {
+	id, renew, present, a := p.known(r, vhost)
+	if !present {
+		a = p.signIn(h, r, *vhost)
+	}
+	return id, renew, a
+}
+
+// known is identify without signing in: present is false for a request that says nothing
+// of who asks.
+func (p *Proxy) known(r *http.Request, vhost *virtualHost) (id access.Identity, renew string, present bool, a *answer) {
 	if p.config.Bearer != nil {
 		id, present, err := p.config.Bearer.Authenticate(r)
 		if err != nil {
 			p.log.Debug("an access token was refused", "app", vhost.app.Name, "err", err)
-			return access.Identity{}, "", invalidToken()
+			return access.Identity{}, "", true, invalidToken(r, vhost)
 		}
 		if present {
-			return id, "", nil
+			return id, "", true, nil
 		}
 	}
 	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
@@ -29,16 +39,15 @@ func (p *Proxy) identify(h http.Header, r *http.Request, vhost *virtualHost) (id
 			if !renewed {
 				cookie = ""
 			}
-			return id, cookie, nil
+			return id, cookie, true, nil
 		}
 	}
-	if id, present, a := p.byPassword(r, *vhost); present {
-		return id, "", a
-	}
-	return access.Identity{}, "", p.signIn(h, r, *vhost)
+	id, present, a = p.byPassword(r, *vhost)
+	return id, "", present, a
 }
 
-const invalidTokenChallenge = `Bearer error="invalid_token"`
+// invalidTokenCode is RFC 6750's, section 3.1.
+const invalidTokenCode = "invalid_token"
 
 func bearsToken(authorization string) bool {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
@@ -47,8 +56,9 @@ func bearsToken(authorization string) bool {
 
 // invalidToken answers an access token that is worth nothing here (RFC 6750,
 // section 3.1).
-func invalidToken() *answer {
-	return refuse(http.StatusUnauthorized, words.Of("This access token is not valid here.")).with("Www-Authenticate", invalidTokenChallenge)
+func invalidToken(r *http.Request, vhost *virtualHost) *answer {
+	return refuse(http.StatusUnauthorized, words.Of("This access token is not valid here.")).
+		with("Www-Authenticate", bearerChallenge(r, vhost, invalidTokenCode))
 }
 
 // signIn sends a browser that loads a page to sign in and tells anything else.
@@ -62,13 +72,13 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, vhost virtualHost) *answe
 		}
 		return p.bounce(h, r, vhost, safeReturn(back), 0)
 	}
-	challenge := "Bearer"
+	wrong := ""
 	if slices.ContainsFunc(r.Header["Authorization"], bearsToken) {
-		challenge = invalidTokenChallenge // an app's own, which lets nobody in without a session
+		wrong = invalidTokenCode // an app's own, which lets nobody in without a session
 	}
 	return &answer{
 		Status: http.StatusUnauthorized,
-		header: http.Header{"Www-Authenticate": p.challenges(r, vhost, challenge)},
+		header: http.Header{"Www-Authenticate": p.challenges(r, &vhost, wrong)},
 		json:   sentence{"Sign in first: open " + vhost.origin + "/ in a browser."},
 	}
 }
@@ -79,7 +89,7 @@ func (p *Proxy) denied(h http.Header, r *http.Request, vhost virtualHost, id acc
 	case access.ReasonSessionOver:
 		return p.signIn(h, r, vhost)
 	case access.ReasonGrant: // revoked since the token was looked at
-		return invalidToken()
+		return invalidToken(r, &vhost)
 	case access.ReasonPassword: // the same of a password
 		return p.wrongPassword(r, vhost)
 	case access.ReasonDark: // closed while the request was on its way here

@@ -48,13 +48,15 @@ func (p *Proxy) happened(kind string, vhost virtualHost, who access.Identity) {
 // wrongPassword answers an app password that is worth nothing here.
 func (p *Proxy) wrongPassword(r *http.Request, vhost virtualHost) *answer {
 	return refuse(http.StatusUnauthorized, words.Of("This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked.")).
-		with("Www-Authenticate", p.challenges(r, vhost, "Bearer")...)
+		with("Www-Authenticate", p.challenges(r, &vhost, "")...)
 }
 
 // challenges are the ways to say who one is. Basic is named only where a program could
 // have a password, and to no browser, which would ask its user for one: every browser
 // of today sends some Sec-Fetch field with every request to an https address.
-func (p *Proxy) challenges(r *http.Request, vhost virtualHost, bearer string) []string {
+// wrong is of an access token, see bearerChallenge.
+func (p *Proxy) challenges(r *http.Request, vhost *virtualHost, wrong string) []string {
+	bearer := bearerChallenge(r, vhost, wrong)
 	if !p.config.Access.HasPasswords(vhost.app.ID) || sentByBrowser(r) {
 		return []string{bearer}
 	}

@@ -117,7 +117,7 @@ func TestPasswordLetsIn(t *testing.T) {
 			t.Errorf("for an app he may not open: %s %q", res.Status, body)
 		}
 		if res, body := b.fetch("GET", "https://"+rootHost+"/", basic(bobsMail, bobsPassword)...); res.StatusCode != http.StatusUnauthorized ||
-			res.Header.Get("WWW-Authenticate") != "Bearer" || !strings.Contains(body, "opens only the app it was made for") {
+			!strings.HasPrefix(res.Header.Get("WWW-Authenticate"), "Bearer resource_metadata=") || !strings.Contains(body, "opens only the app it was made for") {
 			t.Errorf("the launcher: %s %v %s", res.Status, res.Header, body)
 		}
 	}
@@ -279,17 +279,19 @@ func TestWhoIsAskedForPassword(t *testing.T) {
 	r.app("wiki", hello)
 	b := r.browser(false)
 	const ask = `Basic realm="notes.maya.porch.test", charset="UTF-8"`
+	const about = `resource_metadata="` + origin + `/.well-known/oauth-protected-resource"`
+	const bearer = "Bearer " + about
 	for what, c := range map[string]struct {
 		header []string
 		want   []string
 	}{
-		"a program":         {nil, []string{ask, "Bearer"}},
-		"with its own":      {basic("x", "y"), []string{ask, "Bearer"}},
-		"with its token":    {[]string{"Authorization", "Bearer x"}, []string{ask, `Bearer error="invalid_token"`}},
-		"a browser's fetch": {[]string{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "empty"}, []string{"Bearer"}},
-		"one field of it":   {[]string{"Sec-Fetch-Dest", "image"}, []string{"Bearer"}},
-		"a field to come":   {[]string{"Sec-Fetch-User", "?1"}, []string{"Bearer"}},
-		"a wrong one in it": {append(basic(bobsMail, "plp_x"), "Sec-Fetch-Site", "none"), []string{"Bearer"}},
+		"a program":         {nil, []string{ask, bearer}},
+		"with its own":      {basic("x", "y"), []string{ask, bearer}},
+		"with its token":    {[]string{"Authorization", "Bearer x"}, []string{ask, `Bearer error="invalid_token", ` + about}},
+		"a browser's fetch": {[]string{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "empty"}, []string{bearer}},
+		"one field of it":   {[]string{"Sec-Fetch-Dest", "image"}, []string{bearer}},
+		"a field to come":   {[]string{"Sec-Fetch-User", "?1"}, []string{bearer}},
+		"a wrong one in it": {append(basic(bobsMail, "plp_x"), "Sec-Fetch-Site", "none"), []string{bearer}},
 	} {
 		res, body := b.fetch("PROPFIND", origin+"/", c.header...)
 		if res.StatusCode != http.StatusUnauthorized || !slices.Equal(res.Header["Www-Authenticate"], c.want) {
@@ -312,7 +314,7 @@ func TestWhoIsAskedForPassword(t *testing.T) {
 		t.Errorf("with one left: %q", res.Header["Www-Authenticate"])
 	}
 	r.revokePassword("p2")
-	if res, _ := b.fetch("GET", origin+"/"); !slices.Equal(res.Header["Www-Authenticate"], []string{"Bearer"}) {
+	if res, _ := b.fetch("GET", origin+"/"); !slices.Equal(res.Header["Www-Authenticate"], []string{bearer}) {
 		t.Errorf("with none left: %q", res.Header["Www-Authenticate"])
 	}
 }

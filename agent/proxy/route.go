@@ -31,6 +31,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 		return a
 	}
 	vhost, a := p.find(r, host)
+	if described := p.discovery(r, host, &vhost, a); described != nil {
+		return described
+	}
 	if a != nil {
 		return a
 	}

@@ -115,7 +115,7 @@ func TestOnlyNavigationsAreRedirected(t *testing.T) {
 		}
 		if c.want == 401 {
 			var e struct{ Error string }
-			if res.Header.Get("WWW-Authenticate") != "Bearer" || json.Unmarshal([]byte(body), &e) != nil || e.Error == "" {
+			if !strings.HasPrefix(res.Header.Get("WWW-Authenticate"), "Bearer resource_metadata=") || json.Unmarshal([]byte(body), &e) != nil || e.Error == "" {
 				t.Errorf("%s %v: %v %q", c.method, c.header, res.Header, body)
 			}
 		}

@@ -15,6 +15,7 @@ const (
 	PathToken     = "/oauth/token"     // POST, a form
 
 	PathDiscovery    = "/.well-known/oauth-authorization-server" // GET, no authentication: RFC 8414
+	PathOpenID       = "/.well-known/openid-configuration"       // 404: this is OAuth without OpenID Connect
 	PathGrants       = "/v1/grants"                              // GET: Grants
 	PathGrantsRevoke = "/v1/grants/revoke"                       // POST RevokeGrant
 )

@@ -71,7 +71,7 @@ func problem(q url.Values) (code, why string) {
 		// Left out it means "plain" (RFC 7636, section 4.3).
 		return controlapi.CodeAccessDenied, "code_challenge_method must be S256; plain is not taken."
 	case !scopeGiven(q["scope"]):
-		return controlapi.CodeAccessDenied, onlyScope
+		return codeInvalidScope, onlyScope
 	}
 	return "", ""
 }
@@ -80,9 +80,10 @@ func refuse(code, sentence string) error {
 	return &controlapi.Error{Code: code, Message: sentence, HTTPStatus: http.StatusBadRequest}
 }
 
-// back redirects to the client. Only requests whose redirect URI is known to be
-// the client's get here.
-func (req Request) back(w http.ResponseWriter, r *http.Request, params url.Values) error {
+// back redirects to the client, saying from whom that comes (RFC 9207). Only requests
+// whose redirect URI is known to be the client's get here.
+func (h *Handler) back(w http.ResponseWriter, r *http.Request, req Request, params url.Values) error {
+	params.Set("iss", h.issuer())
 	if req.HasState {
 		params.Set("state", req.State)
 	}
@@ -91,8 +92,8 @@ func (req Request) back(w http.ResponseWriter, r *http.Request, params url.Value
 	return nil
 }
 
-func (req Request) backWith(w http.ResponseWriter, r *http.Request, code, why string) error {
-	return req.back(w, r, url.Values{"error": {code}, "error_description": {why}})
+func (h *Handler) backWith(w http.ResponseWriter, r *http.Request, req Request, code, why string) error {
+	return h.back(w, r, req, url.Values{"error": {code}, "error_description": {why}})
 }
 
 // Authorize answers GET PathAuthorize: back to the client with what is wrong, to
@@ -142,7 +143,7 @@ func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch form.Get("decision") {
 	case "deny":
-		return req.backWith(w, r, controlapi.CodeAccessDenied, "The person said no.")
+		return h.backWith(w, r, req, controlapi.CodeAccessDenied, "The person said no.")
 	case "allow":
 		return h.allow(w, r, req, client, session, form.Get("computer"))
 	default:
@@ -170,7 +171,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, cli
 	if err != nil {
 		return h.refused(w, r, req.ClientID, err)
 	}
-	return req.back(w, r, url.Values{"code": {code}})
+	return h.back(w, r, req, url.Values{"code": {code}})
 }
 
 // request parses a request and finds its client. ok is false when it has been
@@ -184,7 +185,7 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request) (req Request, 
 	}
 	if req.Problem != "" {
 		h.told.tell("an authorization request was refused", req.ClientID, req.Problem, req.Why)
-		return req, client, false, req.backWith(w, r, req.Problem, req.Why)
+		return req, client, false, h.backWith(w, r, req, req.Problem, req.Why)
 	}
 	return req, client, true, nil
 }

@@ -18,6 +18,8 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"porchlight/control"
@@ -29,9 +31,11 @@ import (
 const maxForm = 16 << 10
 
 // These codes are RFC 6749's, for what no other code is there for: a body that is
-// not a form, our own failures, and a store that is away for now.
+// not a form, scopes without the one there is, our own failures, and a store that
+// is away for now.
 const (
 	codeInvalidRequest         = "invalid_request"
+	codeInvalidScope           = "invalid_scope"
 	codeServerError            = "server_error"
 	codeTemporarilyUnavailable = "temporarily_unavailable"
 )
@@ -66,13 +70,14 @@ type Handler struct {
 	grants  *control.Grants
 	people  *control.People
 	pages   Pages
+	issuer  func() string // as in Metadata
 	log     *slog.Logger
 	told    refusals
 }
 
-// New makes the handler.
-func New(clients *control.Clients, grants *control.Grants, people *control.People, pages Pages, log *slog.Logger) *Handler {
-	return &Handler{clients: clients, grants: grants, people: people, pages: pages, log: log, told: refusals{log: log, now: time.Now}}
+// New makes the handler; issuer is the auth URL, https://host[:port].
+func New(clients *control.Clients, grants *control.Grants, people *control.People, pages Pages, issuer func() string, log *slog.Logger) *Handler {
+	return &Handler{clients: clients, grants: grants, people: people, pages: pages, issuer: issuer, log: log, told: refusals{log: log, now: time.Now}}
 }
 
 // readForm reads a posted form of ours, whose Content-Type and size are those of
@@ -109,12 +114,13 @@ func parseForm(body string) (url.Values, error) {
 	return form, nil
 }
 
-const onlyScope = "scope must be connect, once, or left out."
+const onlyScope = "scope must have connect among what it names, or be left out."
 
 // scopeGiven says whether a request that asks for these scopes is given the one
-// there is. It may leave it out.
+// there is. It may leave it out, and what else it names it does not get (RFC 6749,
+// section 3.3).
 func scopeGiven(asked []string) bool {
-	return len(asked) == 0 || len(asked) == 1 && (asked[0] == "" || asked[0] == controlapi.TokenScope)
+	return len(asked) == 0 || len(asked) == 1 && (asked[0] == "" || slices.Contains(strings.Fields(asked[0]), controlapi.TokenScope))
 }
 
 // malformed is a bad or missing parameter. There is no code of its own for that
@@ -180,17 +186,17 @@ func (r *refusals) tell(what, client, code, why string) {
 
 // metadata describes the endpoints (RFC 8414, section 2).
 type metadata struct {
-	Issuer            string   `json:"issuer"`
-	Authorize         string   `json:"authorization_endpoint"`
-	Token             string   `json:"token_endpoint"`
-	Keys              string   `json:"jwks_uri"`
-	Scopes            []string `json:"scopes_supported"`
-	ResponseTypes     []string `json:"response_types_supported"`
-	ResponseModes     []string `json:"response_modes_supported"`
-	GrantTypes        []string `json:"grant_types_supported"`
-	TokenAuth         []string `json:"token_endpoint_auth_methods_supported"`
-	ChallengeMethods  []string `json:"code_challenge_methods_supported"`
-	AuthorizeResponds bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+	Issuer           string   `json:"issuer"`
+	Authorize        string   `json:"authorization_endpoint"`
+	Token            string   `json:"token_endpoint"`
+	Keys             string   `json:"jwks_uri"`
+	Scopes           []string `json:"scopes_supported"`
+	ResponseTypes    []string `json:"response_types_supported"`
+	ResponseModes    []string `json:"response_modes_supported"`
+	GrantTypes       []string `json:"grant_types_supported"`
+	TokenAuth        []string `json:"token_endpoint_auth_methods_supported"`
+	ChallengeMethods []string `json:"code_challenge_methods_supported"`
+	SaysIssuer       bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 }
 
 // Metadata describes the endpoints at authURL, https://host[:port].
@@ -206,5 +212,6 @@ func Metadata(authURL string) any {
 		GrantTypes:       []string{grantCode, grantRefresh},
 		TokenAuth:        []string{"client_secret_basic", "client_secret_post"},
 		ChallengeMethods: []string{"S256"},
+		SaysIssuer:       true,
 	}
 }

@@ -81,7 +81,7 @@ func TestSentenceNamesThePart(t *testing.T) {
 		{nil, strings.Replace(whole, "redirect_uri=r", "redirect_uri=", 1), "parameter redirect_uri is missing"},
 		{nil, strings.Replace(whole, "&code_verifier=v", "", 1), "parameter code_verifier is missing"},
 		{nil, whole + "&code=d", "parameter code is there twice"},
-		{nil, whole + "&scope=all", "scope must be connect"},
+		{nil, whole + "&scope=all", "scope must have connect"},
 		{nil, "grant_type=refresh_token&client_secret=s", "parameter refresh_token is missing"},
 		{nil, strings.Replace(whole, "&client_id=i", "", 1), "parameter client_id is missing"},
 		{nil, strings.Replace(whole, "&client_secret=s", "", 1), "parameter client_secret is missing"},

@@ -130,7 +130,7 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 		return tokenRequest{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: "The parameter client_id is missing."}
 	}
 	if !scopeGiven(form["scope"]) {
-		req.incomplete = malformed(onlyScope)
+		req.incomplete = &controlapi.Error{Code: codeInvalidScope, Message: onlyScope, HTTPStatus: http.StatusBadRequest}
 	}
 	if req.grantType == grantRefresh {
 		req.refresh = form.Get("refresh_token")

@@ -81,7 +81,11 @@ func clientAnswer(t testing.TB, a answer) url.Values {
 	if !ok {
 		t.Fatalf("led to %s", to)
 	}
-	return must(url.ParseQuery(rest))
+	back := must(url.ParseQuery(rest))
+	if iss := back["iss"]; len(iss) != 1 || iss[0] != authURL {
+		t.Errorf("it says to come from %q", iss)
+	}
+	return back
 }
 
 // granted is a browser signed in as the owner, and the tokens it got for c.

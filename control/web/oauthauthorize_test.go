@@ -19,6 +19,7 @@ func specAuthorizeParameters(t *testing.T) {
 	b.get(c.authorizePath()).want(t, http.StatusOK)
 	b.get(c.authorizePath("scope", "", "prompt", "consent", "resource", "x")).want(t, http.StatusOK)
 	b.get(c.authorizePath("state", "")).want(t, http.StatusOK)
+	b.get(c.authorizePath("scope", "openid connect offline_access")).want(t, http.StatusOK)
 	for what, path := range map[string]string{
 		"no challenge":        c.authorizePath("code_challenge", ""),
 		"a malformed one":     c.authorizePath("code_challenge", "short"),
@@ -26,7 +27,7 @@ func specAuthorizeParameters(t *testing.T) {
 		"no method":           c.authorizePath("code_challenge_method", ""),
 		"plain":               c.authorizePath("code_challenge_method", "plain"),
 		"another scope":       c.authorizePath("scope", "openid"),
-		"more scopes":         c.authorizePath("scope", "connect openid"),
+		"without connect":     c.authorizePath("scope", "openid connects"),
 		"two challenges":      c.authorizePath() + "&code_challenge=" + challenge(),
 		"two methods":         c.authorizePath() + "&code_challenge_method=plain",
 		"scope twice":         c.authorizePath() + "&scope=connect",
@@ -37,7 +38,11 @@ func specAuthorizeParameters(t *testing.T) {
 			browser = r.browser()
 		}
 		back := clientAnswer(t, browser.get(path))
-		if back.Get("error") != "access_denied" || back.Has("code") || back.Get("state") != "a state/with+odd&things ü" {
+		code := "access_denied"
+		if strings.Contains(path, "openid") || what == "scope twice" {
+			code = "invalid_scope"
+		}
+		if back.Get("error") != code || back.Has("code") || back.Get("state") != "a state/with+odd&things ü" {
 			t.Errorf("%s: back with %v", what, back)
 		}
 		// The form does not get past what the page would not show.
@@ -139,7 +144,7 @@ func specApproval(t *testing.T) {
 	b := r.signedIn("maya@example.com")
 	a := b.post(c.authorizePath(), "decision", "allow", "computer", "maya")
 	back := clientAnswer(t, a)
-	if len(back.Get("code")) != 43 || back.Get("state") != "a state/with+odd&things ü" || len(back) != 2 {
+	if len(back.Get("code")) != 43 || back.Get("state") != "a state/with+odd&things ü" || len(back) != 3 { // with iss
 		t.Errorf("back with %v", back)
 	}
 	if to := a.Header.Get("Location"); strings.ContainsAny(to, "+ ") {

@@ -120,12 +120,14 @@ func specCodeBound(t *testing.T) {
 		"no verifier":         {"code_verifier", ""},
 		"a short verifier":    {"code_verifier", strings.Repeat("x", 42)},
 		"a long verifier":     {"code_verifier", strings.Repeat("x", 129)},
-		"another scope":       {"scope", "openid"},
 		"a code out of shape": {"code", "x"},
 	} {
 		refused(what, c.exchange(code, pairs...))
 	}
-	c.exchange(code, "scope", "connect").want(t, http.StatusOK)
+	if a := c.exchange(code, "scope", "openid"); a.StatusCode != http.StatusBadRequest || !a.says("invalid_scope") {
+		t.Errorf("without connect: %s %s", a.Status, a.body)
+	}
+	c.exchange(code, "scope", "connect openid").want(t, http.StatusOK)
 }
 
 // Of 64 uses at once of one code, and of one refresh token, one wins, whatever
@@ -448,6 +450,7 @@ func specCORS(t *testing.T) {
 	}
 	permissive(r.browser().get(controlapi.PathPublicKey).want(t, http.StatusOK), "GET")
 	permissive(r.browser().get(controlapi.PathDiscovery).want(t, http.StatusOK), "GET")
+	permissive(r.browser().get(controlapi.PathOpenID).want(t, http.StatusNotFound), "GET") // where clients look next
 }
 
 // A client that knows no more than the address finds the rest (RFC 8414).
@@ -462,10 +465,11 @@ func TestDiscovery(t *testing.T) {
 		Keys      string   `json:"jwks_uri"`
 		Methods   []string `json:"code_challenge_methods_supported"`
 		TokenAuth []string `json:"token_endpoint_auth_methods_supported"`
+		Issuers   bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 	}
 	a := r.browser().get("/.well-known/oauth-authorization-server").want(t, http.StatusOK)
 	programs.Must(t, json.Unmarshal([]byte(a.body), &found))
-	if found.Issuer != r.svc.AuthURL() || found.Authorize != c.config.Endpoint.AuthURL || found.Token != c.config.Endpoint.TokenURL ||
+	if !found.Issuers || found.Issuer != r.svc.AuthURL() || found.Authorize != c.config.Endpoint.AuthURL || found.Token != c.config.Endpoint.TokenURL ||
 		found.Keys != r.svc.AuthURL()+"/auth/jwks.json" ||
 		!slices.Equal(found.Methods, []string{"S256"}) || !slices.Equal(found.TokenAuth, []string{"client_secret_basic", "client_secret_post"}) {
 		t.Errorf("%+v", found)

@@ -117,6 +117,13 @@ func (h *handler) keySet() any { return h.svc.Keys.Set() }
 // says "service-control" (docs/interface.md, Access token).
 func (h *handler) discovery() any { return oauth.Metadata(h.svc.AuthURL()) }
 
+// noOpenID tells a client that looks for either document, and whose scripts may read that,
+// that there is none of OpenID Connect.
+func noOpenID(w http.ResponseWriter, _ *http.Request) error {
+	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
+	return notFound()
+}
+
 func (h *handler) health(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

@@ -92,7 +92,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 	if svc.Local() {
 		h.kept = cfg.KeptMail
 	}
-	h.oauth = oauth.New(svc.Clients, svc.Grants, svc.People, oauthPages{h}, cfg.Log)
+	h.oauth = oauth.New(svc.Clients, svc.Grants, svc.People, oauthPages{h}, svc.AuthURL, cfg.Log)
 	h.routes = []route{
 		{"GET", "/{$}", tierPage, h.home},
 		{"GET", "/signin", tierPage, h.signInForm},
@@ -137,6 +137,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"OPTIONS", controlapi.PathKeySet, tierPublic, preflight},
 		{"GET", controlapi.PathDiscovery, tierPublic, published(time.Hour, h.discovery)},
 		{"OPTIONS", controlapi.PathDiscovery, tierPublic, preflight},
+		{"GET", controlapi.PathOpenID, tierPublic, noOpenID},
 		{"GET", "/healthz", tierPublic, h.health},
 		{"GET", pathSecurity, tierPublic, h.securityText},
 

@@ -83,6 +83,7 @@ var germanProxy = map[string]string{
 	"Reload":                                "Neu laden",
 	"The request's body could not be read.": "Der Inhalt der Anfrage ließ sich nicht lesen.",
 	"The request's target holds a control character.": "Das Ziel der Anfrage enthält ein Steuerzeichen.",
+	"The path behind %s is too long.":                 "Der Pfad hinter %s ist zu lang.",
 	"The request's target is not a path.":             "Das Ziel der Anfrage ist kein Pfad.",
 	"This address does not take %s requests.":         "Diese Adresse nimmt keine %s-Anfragen an.",
 	"This address takes no CONNECT requests.":         "Diese Adresse nimmt keine CONNECT-Anfragen an.",
