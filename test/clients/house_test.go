@@ -43,13 +43,17 @@ func newHouse(t testing.TB) *house {
 	h := emptyHouse(t)
 	h.porchlight(t, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(portOf(startApp(t))))
 	h.porchlight(t, "approve", "notes")
-	h.app = "https://notes." + h.account.Host
+	h.app, h.back = "https://notes."+h.account.Host, startBack(t)
+	return h
+}
+
+// startBack answers at the redirect URI that it returns.
+func startBack(t testing.TB) string {
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "You can close this window.")
 	}))
 	t.Cleanup(back.Close)
-	h.back = back.URL + "/callback"
-	return h
+	return back.URL + "/callback"
 }
 
 // emptyHouse has nothing published.

@@ -1,0 +1,54 @@
+// An MCP client by the official SDK that knows an address and what the operator issued,
+// and finds the rest: order connect {url} answers {url}, where the person is to consent,
+// finish {callback} what the tools answered, and again {url} the status of a request
+// with the token it has.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js'
+import { client as issued, drive } from './drive.mjs'
+
+let consent
+let verifier
+let tokens
+const provider = {
+  redirectUrl: issued.redirectUri,
+  clientMetadata: { redirect_uris: [issued.redirectUri], client_name: 'Assistant' },
+  clientInformation: () => ({ client_id: issued.clientId, client_secret: issued.clientSecret || undefined }),
+  tokens: () => tokens,
+  saveTokens: (saved) => (tokens = saved),
+  redirectToAuthorization: (url) => (consent = url.href),
+  saveCodeVerifier: (saved) => (verifier = saved),
+  codeVerifier: () => verifier,
+}
+
+let transport
+const connect = (url) => {
+  transport = new StreamableHTTPClientTransport(new URL(url), { authProvider: provider })
+  const client = new Client({ name: 'assistant', version: '1.0.0' })
+  return client.connect(transport).then(() => client)
+}
+
+drive({
+  async begin({ url }) {
+    try {
+      await connect(url)
+    } catch (error) {
+      if (error instanceof UnauthorizedError) return { url: consent }
+      throw error
+    }
+    throw new Error('nobody was asked')
+  },
+  async finish({ callback, url }) {
+    await transport.finishAuth(new URL(callback).searchParams.get('code'))
+    const client = await connect(url)
+    const who = await client.callTool({ name: 'whoami' })
+    const counted = []
+    await client.callTool({ name: 'count', arguments: {} }, undefined, { onprogress: ({ progress }) => counted.push(progress) })
+    await client.close()
+    return { tokens, body: JSON.stringify({ headers: JSON.parse(who.content[0].text), counted }) }
+  },
+  async call({ url }) {
+    const response = await fetch(url, { headers: { Authorization: `Bearer ${tokens.access_token}` } })
+    return { status: response.status, body: response.headers.get('www-authenticate') ?? '' }
+  },
+})
