@@ -57,11 +57,9 @@ func TestServerThatIsNotBelievedIsTrouble(t *testing.T) {
 // saysTrouble wants what the owner is told of a control plane, at first and after access ended.
 func saysTrouble(t *testing.T, control *farAway, says [2]string) {
 	synctest.Test(t, func(t *testing.T) {
-		kept, err := store.Open(t.TempDir())
-		programs.Must(t, err)
+		kept := programs.Got(store.Open(t.TempDir()))(t)
 		defer kept.Close()
-		who, err := access.New(access.Config{Store: kept})
-		programs.Must(t, err)
+		who := programs.Got(access.New(access.Config{Store: kept}))(t)
 		last := controlapi.Snapshot{Version: "new", Line: "a", Change: 10}
 		who.SetSnapshot(last)
 		before := remote.New(remote.Config{

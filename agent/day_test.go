@@ -100,8 +100,7 @@ func (mortal) Close() {}
 // dayLong issues certificates that live for a day.
 func dayLong(t *testing.T) func(string) (*tls.Certificate, error) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	programs.Must(t, err)
+	key := programs.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	serial := int64(0)
 	return func(name string) (*tls.Certificate, error) {
 		serial++
@@ -125,8 +124,7 @@ func dayLong(t *testing.T) func(string) (*tls.Certificate, error) {
 // (Each part has a day, or half a year, of its own where it lives.)
 func TestADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept, err := store.Open(t.TempDir())
-		programs.Must(t, err)
+		kept := programs.Got(store.Open(t.TempDir()))(t)
 		defer kept.Close()
 		const bob, notes, name = "acc-bob", "id-notes", "notes.maya.test"
 		plane := &farAway{snapshot: controlapi.Snapshot{
@@ -134,10 +132,8 @@ func TestADay(t *testing.T) {
 			People: []controlapi.Person{{AccountID: bob, Email: "bob@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{notes}, Epoch: 1}},
 		}}
 		programs.Must(t, kept.SaveSettings(agentapi.Settings{FailStaticHours: 4}))
-		chosen, err := settings.New(kept, nil, nil)
-		programs.Must(t, err)
-		who, err := access.New(access.Config{Store: kept, Settings: chosen})
-		programs.Must(t, err)
+		chosen := programs.Got(settings.New(kept, nil, nil))(t)
+		who := programs.Got(access.New(access.Config{Store: kept, Settings: chosen}))(t)
 		sync := remote.New(remote.Config{
 			Control: plane, Tunnel: plane, Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
 			Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
@@ -159,7 +155,7 @@ func TestADay(t *testing.T) {
 			return agentapi.RegisterRequest{AppID: "com.example.notes", PID: pid}
 		}
 		for pid := range lives {
-			programs.MustDo(t)(registry.Register(engine.Caller{}, app(pid), func() procinfo.Process { return procinfo.Process{} }))
+			programs.Got(registry.Register(engine.Caller{}, app(pid), func() procinfo.Process { return procinfo.Process{} }))(t)
 		}
 		synctest.Wait()
 		visitor := access.Identity{AccountID: bob, Epoch: 1}
@@ -172,8 +168,7 @@ func TestADay(t *testing.T) {
 			return leave
 		}
 		leave := enter()
-		first, err := keeper.Certificate(name)
-		programs.Must(t, err)
+		first := programs.Got(keeper.Certificate(name))(t)
 
 		const silentFrom, diesAt, awayFrom, backAt = 3 * time.Hour, 5 * time.Hour, 6 * time.Hour, 12 * time.Hour
 		began, died := time.Now(), false

@@ -32,8 +32,7 @@ func TestRelaysInTheOwnNetwork(t *testing.T) {
 	internet := func(at netip.Addr) bool { return at == netip.MustParseAddr("127.0.0.1") }
 	nowhere := func(netip.Addr) bool { return false }
 	auth := func(url string) controlapi.Relay {
-		auth, err := authRelay(url)
-		programs.Must(t, err)
+		auth := programs.Got(authRelay(url))(t)
 		return auth
 	}
 	for what, c := range map[string]struct {
@@ -59,8 +58,7 @@ func TestRelaysInTheOwnNetwork(t *testing.T) {
 // What is refused is not connected to, whatever a name leads to.
 func TestTunnelAsksBeforeItConnects(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	asked := make(chan netip.Addr, 100)

@@ -26,15 +26,13 @@ type wired struct {
 func TestPartsNeedOnlyEarlierOnes(t *testing.T) {
 	t.Parallel()
 	methods, files := map[string]*wired{}, token.NewFileSet()
-	sources, err := os.ReadDir(".")
-	programs.Must(t, err)
+	sources := programs.Got(os.ReadDir("."))(t)
 	var order []string
 	for _, source := range sources {
 		if !strings.HasSuffix(source.Name(), ".go") || strings.HasSuffix(source.Name(), "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(files, source.Name(), nil, 0)
-		programs.Must(t, err)
+		file := programs.Got(parser.ParseFile(files, source.Name(), nil, 0))(t)
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok {

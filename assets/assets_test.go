@@ -27,8 +27,7 @@ func TestTrayIconsHaveHardEdges(t *testing.T) {
 					t.Errorf("%s and %s are the same drawing (%d, %s)", state, other, size, panel)
 				}
 				seen[string(raw)] = state
-				img, err := png.Decode(bytes.NewReader(raw))
-				programs.Must(t, err)
+				img := programs.Got(png.Decode(bytes.NewReader(raw)))(t)
 				if b := img.Bounds(); b.Dx() != size || b.Dy() != size {
 					t.Errorf("%s is %v, want %d pixels", state, b, size)
 				}

@@ -41,8 +41,7 @@ func TestComputersAskAsOftenAsTheyMay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, public)
 	maya := b.owner()
-	ben, err := b.Computers.Ensure(t.Context(), "ben@example.com", "ben")
-	programs.Must(t, err)
+	ben := programs.Got(b.Computers.Ensure(t.Context(), "ben@example.com", "ben"))(t)
 	const here = "192.0.2.7"
 	if in := b.asks(700, maya.Credential, here); in != computerAtOnce {
 		t.Errorf("%d requests at once got in", in)

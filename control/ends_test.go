@@ -21,7 +21,7 @@ func (b *bench) rowOf(computer, account string) person {
 // ended looks for what is to end, as runEnds does.
 func (b *bench) ended() {
 	b.t.Helper()
-	programs.MustDo(b.t)(b.People.endDue(b.t.Context()))
+	programs.Got(b.People.endDue(b.t.Context()))(b.t)
 }
 
 func rfc(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -157,7 +157,7 @@ func TestTheLoopBringsBackWhatAnotherNodeEnded(t *testing.T) {
 		cfg := l.cfg
 		cfg.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 		other := ok[*Service](t)(New(cfg))
-		programs.MustDo(t)(other.People.endDue(t.Context()))
+		programs.Got(other.People.endDue(t.Context()))(t)
 		l.want("ended by another", "app2")
 		l.pass(endsWhole + endsWithin)
 		l.want("a whole look later", "app1", "app2")

@@ -347,8 +347,7 @@ func TestEndedCredentialsReachOtherNodes(t *testing.T) {
 	})
 	cfg := b.Service.cfg
 	cfg.OnCredentialEnded = func(id string) { heard <- "there " + id }
-	there, err := New(cfg)
-	programs.Must(t, err)
+	there := programs.Got(New(cfg))(t)
 	e := b.owner()
 	programs.Must(t, b.Agents.EndCredential(t.Context(), e.Credential))
 	seenHere, seenThere := map[string]bool{}, map[string]bool{}

@@ -218,15 +218,13 @@ func (b *bench) rows(prefix string) int {
 
 func (b *bench) mails() []mail.Entry {
 	b.t.Helper()
-	list, err := b.outbox.List(b.t.Context(), mail.OutboxSize)
-	programs.Must(b.t, err)
+	list := programs.Got(b.outbox.List(b.t.Context(), mail.OutboxSize))(b.t)
 	return list
 }
 
 func (b *bench) owner() controlapi.Enrolled {
 	b.t.Helper()
-	e, err := b.Computers.Ensure(b.t.Context(), "maya@example.com", "maya")
-	programs.Must(b.t, err)
+	e := programs.Got(b.Computers.Ensure(b.t.Context(), "maya@example.com", "maya"))(b.t)
 	return e
 }
 
@@ -286,8 +284,7 @@ func (b *bench) mailed(email string, nth int) (link, code string) {
 func (b *bench) begin(email string, nth int) (browser, link, code string) {
 	b.t.Helper()
 	b.clock.Add(time.Millisecond) // so that mails have an order
-	browser, err := b.SignIn.Begin(b.t.Context(), email, Browser{Client: network(nth)}, "")
-	programs.Must(b.t, err)
+	browser = programs.Got(b.SignIn.Begin(b.t.Context(), email, Browser{Client: network(nth)}, ""))(b.t)
 	link, code = b.mailed(email, nth)
 	return browser, link, code
 }

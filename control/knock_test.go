@@ -130,7 +130,7 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	if err := invited.ask(door("notes")); err != nil || len(b.told(e)) != 0 {
 		t.Errorf("the owner was asked about somebody they have invited: %v, %+v", err, b.told(e))
 	}
-	programs.MustDo(t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: p.AccountID, App: "notes"}))
+	programs.Got(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: p.AccountID, App: "notes"}))(t)
 	for _, d := range []Door{door("notes"), launcherDoor} {
 		invited.want("when it was taken back", d, KnockClosed)
 	}
@@ -155,7 +155,7 @@ func TestDoorOfSomebodyInvited(t *testing.T) {
 	onAccount("")
 	invited.want("when the invitation has ended", door("notes"), KnockClosed)
 	b.invite(e, "notes")
-	programs.MustDo(t)(b.People.Remove(t.Context(), e.Computer.ID, controlapi.Remove{AccountID: p.AccountID}))
+	programs.Got(b.People.Remove(t.Context(), e.Computer.ID, controlapi.Remove{AccountID: p.AccountID}))(t)
 	invited.want("when they were removed", door("notes"), KnockClosed)
 	b.joined(e.Computer.ID, bob, "notes")
 	invited.want("once they accepted", door("notes"), KnockOpen)

@@ -90,8 +90,8 @@ func TestMailIsTold(t *testing.T) {
 		default:
 		}
 	}
-	programs.MustDo(t)(one.Accounts.Ensure(t.Context(), "anna@example.net"))
-	programs.MustDo(t)(one.SignIn.Begin(t.Context(), "anna@example.net", Browser{Client: home}, ""))
+	programs.Got(one.Accounts.Ensure(t.Context(), "anna@example.net"))(t)
+	programs.Got(one.SignIn.Begin(t.Context(), "anna@example.net", Browser{Client: home}, ""))(t)
 	for what, node := range map[string]*Service{"its own": one, "the other": two} {
 		select {
 		case <-node.cfg.Mail.(*mail.Outbox).Looked():
@@ -292,8 +292,7 @@ func TestEndedCredentialsAreTold(t *testing.T) {
 		store.Store, c.Store = c.Store, store
 		c.OnCredentialEnded = func(id string) { ended <- id }
 	})
-	e, err := one.Computers.Ensure(t.Context(), "anna@example.net", "anna")
-	programs.Must(t, err)
+	e := programs.Got(one.Computers.Ensure(t.Context(), "anna@example.net", "anna"))(t)
 	const rounds = 6
 	programs.Eventually(t, "nobody looks for credentials that ended", func() bool {
 		looks, before := store.times.Load(), calm()

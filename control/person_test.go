@@ -70,8 +70,7 @@ func TestPersonModel(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		e, err := b.Computers.Ensure(b.t.Context(), fmt.Sprintf("owner%d@example.com", run), fmt.Sprintf("c%d", run))
-		programs.Must(t, err)
+		e := programs.Got(b.Computers.Ensure(b.t.Context(), fmt.Sprintf("owner%d@example.com", run), fmt.Sprintf("c%d", run)))(t)
 		id, ctx := e.Computer.ID, b.t.Context()
 		live := []string{"a", "b", "c"}
 		report := func() {
@@ -87,14 +86,12 @@ func TestPersonModel(t *testing.T) {
 		accounts := map[string]string{}
 		var used modelLink
 		for _, email := range emails {
-			a, err := b.Accounts.Ensure(ctx, email)
-			programs.Must(t, err)
+			a := programs.Got(b.Accounts.Ensure(ctx, email))(t)
 			accounts[email], model[email] = a.ID, &modelPerson{}
 			model[email].anew()
 		}
 		version := func() string {
-			s, err := b.Agents.Snapshot(ctx, id)
-			programs.Must(t, err)
+			s := programs.Got(b.Agents.Snapshot(ctx, id))(t)
 			return s.Version
 		}
 		anApp := rapid.SampledFrom([]string{"a", "b", "c"})
@@ -169,7 +166,7 @@ func TestPersonModel(t *testing.T) {
 				p.take(app)
 			},
 			"the ends are looked at": func(t *rapid.T) {
-				programs.MustDo(t)(b.People.endDue(ctx))
+				programs.Got(b.People.endDue(ctx))(t)
 			},
 			"revoke": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
@@ -217,8 +214,7 @@ func TestPersonModel(t *testing.T) {
 			"": func(t *rapid.T) {
 				b.clock.Add(2 * time.Hour) // keeps the mail budgets out of the way
 				before := version()
-				s, err := b.Agents.Snapshot(ctx, id)
-				programs.Must(t, err)
+				s := programs.Got(b.Agents.Snapshot(ctx, id))(t)
 				if s.Version != before {
 					t.Fatalf("the version changed by itself")
 				}

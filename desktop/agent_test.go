@@ -31,8 +31,7 @@ func startAgent(t *testing.T, answers map[string]any) *fakeAgent {
 	dir := t.TempDir()
 	programs.Must(t, os.Chmod(dir, 0o700))
 	socket := filepath.Join(dir, "owner.sock")
-	l, err := net.Listen("unix", socket)
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("unix", socket))(t)
 	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := r.Method + " " + r.URL.Path
 		body, _ := io.ReadAll(r.Body)

@@ -49,8 +49,7 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("the usage does not name %s", option)
 		}
 	}
-	manual, err := os.ReadFile("../build/linux/porchlight-desktop.1")
-	programs.Must(t, err)
+	manual := programs.Got(os.ReadFile("../build/linux/porchlight-desktop.1"))(t)
 	plain := strings.NewReplacer(`\-`, "-", `\fB`, "", `\fI`, "", `\fR`, "").Replace(string(manual))
 	for _, option := range regexp.MustCompile(`--[a-z-]+(=[a-z]+)?|\boutline\b`).FindAllString(usage, -1) {
 		if !strings.Contains(plain, option) {
@@ -62,8 +61,7 @@ func TestCommandLine(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := openSettings(dir)
-	programs.Must(t, err)
+	s := programs.Got(openSettings(dir))(t)
 	programs.Must(t, s.change(func(v *settingsValues) { v.LastNotice, v.Panel = 7, "light" }))
 	info, err := os.Stat(filepath.Join(dir, settingsFile))
 	if err != nil || info.Mode().Perm() != 0o600 {

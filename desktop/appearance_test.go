@@ -19,8 +19,7 @@ func (t notedWindow) Emit(name string, _ any) { t.events <- name }
 // when that changes.
 func TestLooksAsChosenOrAsTheDesktop(t *testing.T) {
 	t.Parallel()
-	s, err := openSettings(t.TempDir())
-	programs.Must(t, err)
+	s := programs.Got(openSettings(t.TempDir()))(t)
 	page := notedWindow{events: make(chan string)}
 	a := &app{settings: s, window: page}
 	expect := func(want string) {

@@ -12,8 +12,7 @@ import (
 // The program was moved since the owner had it start at login: it still does,
 // unless the old one is there or the owner switched the entry off.
 func TestAutostartFollowsTheProgram(t *testing.T) {
-	here, err := program()
-	programs.Must(t, err)
+	here := programs.Got(program())(t)
 	for _, c := range []struct {
 		name              string
 		stays, off, never bool

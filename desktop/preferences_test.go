@@ -31,8 +31,7 @@ func (f *fakeFile) Set(_ context.Context, secret string) error { f.secret = secr
 
 func preferencesIn(t *testing.T, dir string) *preferences {
 	t.Helper()
-	kept, err := openSettings(dir)
-	programs.Must(t, err)
+	kept := programs.Got(openSettings(dir))(t)
 	return &preferences{settings: kept, dataDir: dir, inFile: &fakeFile{}}
 }
 

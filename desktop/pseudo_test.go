@@ -134,8 +134,7 @@ func textsOf(lines []menu.Line) (out []string) {
 // stringsIn are all texts of a picture, the longest first.
 func stringsIn(t *testing.T, p menu.Picture, s agentapi.OwnerState) (out []string) {
 	t.Helper()
-	raw, err := json.Marshal([]any{p.OwnerState, p.People, p.Visitors, p.Share, s})
-	programs.Must(t, err)
+	raw := programs.Got(json.Marshal([]any{p.OwnerState, p.People, p.Visitors, p.Share, s}))(t)
 	for _, m := range regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`).FindAllStringSubmatch(string(raw), -1) {
 		out = append(out, m[1])
 	}

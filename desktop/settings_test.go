@@ -40,8 +40,7 @@ func TestDamagedSettings(t *testing.T) {
 func TestSettingsThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := openSettings(dir)
-	programs.Must(t, err)
+	s := programs.Got(openSettings(dir))(t)
 	// In the way, also of a test that runs as root.
 	inTheWay := filepath.Join(dir, settingsFile)
 	programs.Must(t, os.Mkdir(inTheWay, 0o700))

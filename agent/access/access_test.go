@@ -72,16 +72,14 @@ func open(t testing.TB, dir string, c *clock) (*access.Access, *store.Store) {
 
 func openStore(t testing.TB, dir string, opts ...store.Option) *store.Store {
 	t.Helper()
-	db, err := store.Open(dir, opts...)
-	programs.Must(t, err)
+	db := programs.Got(store.Open(dir, opts...))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
 
 func newAccess(t testing.TB, cfg access.Config) *access.Access {
 	t.Helper()
-	a, err := access.New(cfg)
-	programs.Must(t, err)
+	a := programs.Got(access.New(cfg))(t)
 	return a
 }
 
@@ -162,11 +160,9 @@ func TestSessionsAreStoredHashed(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	a, db := open(t, dir, c)
 	a.SetSnapshot(snapshot(nil))
-	cookie, err := a.NewSession(notes, bob, 1)
-	programs.Must(t, err)
+	cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
 	db.Close()
-	raw, err := os.ReadFile(filepath.Join(dir, store.FileName))
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(filepath.Join(dir, store.FileName)))(t)
 	token, _ := base64.RawURLEncoding.DecodeString(cookie)
 	for _, form := range [][]byte{token, []byte(cookie), []byte(hex.EncodeToString(token))} {
 		if bytes.Contains(raw, form) {
@@ -192,8 +188,7 @@ func TestSessions(t *testing.T) {
 	var cookies []string
 	for range 20 {
 		c.advance(time.Second)
-		cookie, err := a.NewSession(notes, bob, 1)
-		programs.Must(t, err)
+		cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
 		cookies = append(cookies, cookie)
 	}
 	alive := 0
@@ -286,8 +281,7 @@ func TestNothingSlipsBetweenDecisionAndRegister(t *testing.T) {
 	a, _ := open(t, t.TempDir(), newClock())
 	for round := range 60 {
 		a.SetSnapshot(snapshot(nil))
-		cookie, err := a.NewSession(notes, bob, 1)
-		programs.Must(t, err)
+		cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
 		id, _, _ := a.Session(cookie, notes)
 		type seen struct{ allowed, cancelled atomic.Bool }
 		var entered [16]seen
@@ -371,8 +365,7 @@ func TestClosing(t *testing.T) {
 func BenchmarkSessionAndDecide(b *testing.B) {
 	a, _ := open(b, b.TempDir(), newClock())
 	a.SetSnapshot(snapshot(nil))
-	cookie, err := a.NewSession(notes, bob, 1)
-	programs.Must(b, err)
+	cookie := programs.Got(a.NewSession(notes, bob, 1))(b)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		var entry access.Open
@@ -392,8 +385,7 @@ func BenchmarkSessionAndDecide(b *testing.B) {
 func BenchmarkTakeAwayAmongMany(b *testing.B) {
 	a, _ := open(b, b.TempDir(), newClock())
 	a.SetSnapshot(snapshot(nil))
-	cookie, err := a.NewSession(notes, owner, 1)
-	programs.Must(b, err)
+	cookie := programs.Got(a.NewSession(notes, owner, 1))(b)
 	id, _, _ := a.Session(cookie, notes)
 	for range 4000 {
 		if d, _ := a.Enter(id, notes, func() { b.Error("closed") }); !d.Allowed {
@@ -402,7 +394,7 @@ func BenchmarkTakeAwayAmongMany(b *testing.B) {
 	}
 	change := store.PendingChange{ID: 1, AccountID: bob, AppID: notes, At: time.Now()}
 	for b.Loop() {
-		programs.MustDo(b)(a.TakeAway(change))
+		programs.Got(a.TakeAway(change))(b)
 		programs.Must(b, a.GiveBack(change))
 	}
 }

@@ -35,15 +35,13 @@ func newSigner(t testing.TB) signer {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	programs.Must(t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	programs.Must(t, err)
+	der := programs.Got(x509.MarshalPKIXPublicKey(public))(t)
 	return signer{private, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
 }
 
 func (s signer) sign(t testing.TB, claims jwt.Claims) string {
 	t.Helper()
-	token, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(s.key)
-	programs.Must(t, err)
+	token := programs.Got(jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(s.key))(t)
 	return token
 }
 

@@ -11,14 +11,11 @@ import (
 // cached is an Access with one session, and a clock that moves when it is told to.
 func cached(t *testing.T) (a *Access, cookie string, key store.SessionKey, advance func(time.Duration)) {
 	t.Helper()
-	db, err := store.Open(t.TempDir())
-	programs.Must(t, err)
+	db := programs.Got(store.Open(t.TempDir()))(t)
 	t.Cleanup(func() { db.Close() })
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	a, err = New(Config{Store: db, Now: func() time.Time { return now }})
-	programs.Must(t, err)
-	cookie, err = a.NewSession("id-notes", "acc-bob", 1)
-	programs.Must(t, err)
+	a = programs.Got(New(Config{Store: db, Now: func() time.Time { return now }}))(t)
+	cookie = programs.Got(a.NewSession("id-notes", "acc-bob", 1))(t)
 	id, _, ok := a.Session(cookie, "id-notes")
 	if !ok {
 		t.Fatal("no session")
@@ -44,7 +41,7 @@ func TestEndedSessionIsNotCached(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	programs.MustDo(t)(a.SignOut(key))
+	programs.Got(a.SignOut(key))(t)
 	if sess, kept := a.remember(key, read, ended); kept || sess != nil {
 		t.Errorf("an ended session was cached: %+v", sess)
 	}

@@ -71,7 +71,7 @@ func TestInvitedAgain(t *testing.T) {
 	a.SetSnapshot(snapshot(nil))
 	before, now := access.Identity{AccountID: bob, Epoch: 1}, access.Identity{AccountID: bob, Epoch: 2}
 	removal := store.DenyRecord{AccountID: bob}
-	programs.MustDo(t)(a.Deny(removal))
+	programs.Got(a.Deny(removal))(t)
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Epoch, p[1].Status = 2, controlapi.PersonPending }))
 	decides(t, a, before, notes, access.ReasonDenied, "while the removal stands")
 	programs.Must(t, a.GiveBack(store.PendingChange{AccountID: bob}))
@@ -80,7 +80,7 @@ func TestInvitedAgain(t *testing.T) {
 	decides(t, a, access.Identity{AccountID: bob, Epoch: 1, GrantID: "g1"}, notes, access.ReasonNotActive, "a token")
 
 	// Accepted, and the record is lifted a moment after the snapshot came.
-	programs.MustDo(t)(a.Deny(removal))
+	programs.Got(a.Deny(removal))(t)
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Epoch = 2 }))
 	got := make(chan access.Decision)
 	go func() { got <- a.AwaitAllowed(t.Context(), now, notes) }()
@@ -103,7 +103,7 @@ func TestWhatIsStoredLastDecides(t *testing.T) {
 	a := newAccess(t, access.Config{Store: db, Now: c.now})
 	a.SetSnapshot(snapshot(nil))
 	record := store.DenyRecord{AccountID: bob}
-	programs.MustDo(t)(a.Deny(record))
+	programs.Got(a.Deny(record))(t)
 	again := make(chan error, 1)
 	stored = func(committing bool) {
 		if committing {

@@ -135,7 +135,7 @@ func TestPasswordDecides(t *testing.T) {
 		if d := a.Decide(id, notes); err != nil || d.Reason != c.want || d.Allowed != (c.want == "") {
 			t.Errorf("%s: %+v, %v; want %q", what, d, err, c.want)
 		}
-		programs.MustDo(t)(a.GoDark())
+		programs.Got(a.GoDark())(t)
 		decides(t, a, id, notes, access.ReasonDark, fmt.Sprintf("%s, in the dark", what))
 	}
 	c := newClock()
@@ -199,7 +199,7 @@ func TestRevokedPasswordCloses(t *testing.T) {
 	}
 
 	for _, taken := range []store.PendingChange{{ID: 2, AccountID: bob}, {ID: 3, AccountID: bob, AppID: notes}} {
-		programs.MustDo(t)(a.TakeAway(taken))
+		programs.Got(a.TakeAway(taken))(t)
 		if _, present, err := a.Password([]string{basic("bob@example.com", bobs1)}, notes); !present || err == nil {
 			t.Errorf("it is taken without %+v", taken)
 		}

@@ -148,11 +148,10 @@ func TestFailStaticSetting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes broadcast.Signal
 		db := openStore(t, t.TempDir())
-		chosen, err := settings.New(db, &changes, nil)
-		programs.Must(t, err)
+		chosen := programs.Got(settings.New(db, &changes, nil))(t)
 		set := func(hours int) {
 			t.Helper()
-			programs.MustDo(t)(chosen.Change(func(s *agentapi.Settings) { s.FailStaticHours = hours }))
+			programs.Got(chosen.Change(func(s *agentapi.Settings) { s.FailStaticHours = hours }))(t)
 			synctest.Wait()
 		}
 		a := newAccess(t, access.Config{Store: db, Settings: chosen, Changes: &changes})
@@ -190,8 +189,7 @@ func TestDark(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	a, db := open(t, dir, c)
 	a.SetSnapshot(snapshot(nil))
-	cookie, err := a.NewSession(notes, bob, 1)
-	programs.Must(t, err)
+	cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
 	var cut atomic.Int32
 	for _, id := range []access.Identity{bobsBrowser, {AccountID: owner, Epoch: 1}, {AccountID: bob, GrantID: "g1"}} {
 		_, leave := a.Enter(id, notes, func() { cut.Add(1) })

@@ -19,8 +19,7 @@ func TestDisconnect(t *testing.T) {
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Apps = append(p[1].Apps, photos) }))
 	signedIn := func(account, app string) (cookie string, id access.Identity) {
 		t.Helper()
-		cookie, err := a.NewSession(app, account, 1)
-		programs.Must(t, err)
+		cookie = programs.Got(a.NewSession(app, account, 1))(t)
 		id, _, ok := a.Session(cookie, app)
 		if !ok {
 			t.Fatal("no session")

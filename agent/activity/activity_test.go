@@ -24,8 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func openStore(t *testing.T, dir string) *store.Store {
 	t.Helper()
-	db, err := store.Open(dir)
-	programs.Must(t, err)
+	db := programs.Got(store.Open(dir))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -79,8 +78,7 @@ func TestActivity(t *testing.T) {
 		"maya@example.com notes opened |bob@example.com photos opened |bob@example.com notes opened |"
 	check := func(what string) {
 		t.Helper()
-		lines, err := a.Lines(100)
-		programs.Must(t, err)
+		lines := programs.Got(a.Lines(100))(t)
 		var got strings.Builder
 		for i, l := range lines {
 			fmt.Fprintf(&got, "%s %s %s %s|", l.Email, l.App, l.Kind, l.By)
@@ -166,13 +164,12 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 		a.Add(agentapi.Activity{Kind: agentapi.ActivityOpened, Email: fmt.Sprint(i)})
 		a.Add(agentapi.Activity{Kind: agentapi.ActivityTurnedAway, Email: fmt.Sprint(i)})
 	}
-	who, err := access.New(access.Config{Store: db, Activity: a})
-	programs.Must(t, err)
+	who := programs.Got(access.New(access.Config{Store: db, Activity: a}))(t)
 	before := a.Version()
 	if lines, err := db.Activity(10); err != nil || len(lines) != 0 {
 		t.Errorf("%d lines before, %v", len(lines), err)
 	}
-	programs.MustDo(t)(who.GoDark())
+	programs.Got(who.GoDark())(t)
 	lines, err := db.Activity(5000)
 	if err != nil || len(lines) != 1024+2 || lines[0].Kind != agentapi.ActivityDark || !lines[0].Owner {
 		t.Fatalf("%d lines, %v", len(lines), err)
@@ -187,7 +184,7 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 	}
 	// Dark again is no other decision, and neither is light that is.
 	for range 2 {
-		programs.MustDo(t)(who.GoDark())
+		programs.Got(who.GoDark())(t)
 	}
 	for range 2 {
 		programs.Must(t, who.LightUp())

@@ -16,8 +16,7 @@ func TestFirstVisitIsToldOnce(t *testing.T) {
 	path := t.TempDir()
 	var told []string
 	day := func(visits ...[3]string) {
-		kept, err := store.Open(path)
-		programs.Must(t, err)
+		kept := programs.Got(store.Open(path))(t)
 		defer kept.Close()
 		lines := activity.New(activity.Config{Store: kept, OnFirstVisit: func(v store.Visited) { told = append(told, v.Email+" "+v.Label) }})
 		for _, v := range visits {

@@ -35,8 +35,7 @@ func TestNotRunning(t *testing.T) {
 	private := t.TempDir()
 	programs.Must(t, os.Chmod(private, 0o700))
 	stale := filepath.Join(private, "owner.sock")
-	unix, err := net.Listen("unix", stale)
-	programs.Must(t, err)
+	unix := programs.Got(net.Listen("unix", stale))(t)
 	unix.(*net.UnixListener).SetUnlinkOnClose(false)
 	unix.Close()
 	for what, c := range map[string]*Client{
@@ -136,8 +135,7 @@ func TestOwnerSecretStaysPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "porchlight")
 	programs.Must(t, os.Mkdir(dir, 0o700))
 	path := filepath.Join(dir, "owner.sock")
-	l, err := net.Listen("unix", path)
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("unix", path))(t)
 	asked := make(chan string, 1)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Header.Get(HeaderOwnerSecret)
@@ -173,7 +171,7 @@ func TestNamesAreEscaped(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, "{}")
 	}))
-	programs.MustDo(t)(c.Unpublish(t.Context(), "a/../b?c#d"))
+	programs.Got(c.Unpublish(t.Context(), "a/../b?c#d"))(t)
 	if got, want := <-asked, "DELETE /publish/a%2F..%2Fb%3Fc%23d"; got != want {
 		t.Errorf("asked for %q, want %q", got, want)
 	}

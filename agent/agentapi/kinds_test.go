@@ -14,13 +14,11 @@ import (
 // TestKindsListsEveryConstant: a kind that is not listed could not be switched off.
 func TestKindsListsEveryConstant(t *testing.T) {
 	t.Parallel()
-	file, err := parser.ParseFile(token.NewFileSet(), "kinds.go", nil, 0)
-	programs.Must(t, err)
+	file := programs.Got(parser.ParseFile(token.NewFileSet(), "kinds.go", nil, 0))(t)
 	var declared []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Kind") {
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			programs.Must(t, err)
+			value := programs.Got(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value))(t)
 			declared = append(declared, value)
 		}
 		return true

@@ -72,15 +72,12 @@ func newRig(t *testing.T) *rig {
 func TestCertificateIsKeptPerName(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	first, err := r.Certificate("notes.maya.localhost")
-	programs.Must(t, err)
-	again, err := r.Certificate("NOTES.maya.Localhost.")
-	programs.Must(t, err)
+	first := programs.Got(r.Certificate("notes.maya.localhost"))(t)
+	again := programs.Got(r.Certificate("NOTES.maya.Localhost."))(t)
 	if first != again {
 		t.Error("another spelling of the name made another certificate")
 	}
-	other, err := r.Certificate("photos.maya.localhost")
-	programs.Must(t, err)
+	other := programs.Got(r.Certificate("photos.maya.localhost"))(t)
 	if err := other.Leaf.VerifyHostname("notes.maya.localhost"); err == nil {
 		t.Error("one certificate speaks for two names")
 	}
@@ -148,8 +145,7 @@ func TestRenewal(t *testing.T) {
 	r := newRig(t)
 	get := func() *tls.Certificate {
 		t.Helper()
-		cert, err := r.Certificate("notes.maya.localhost")
-		programs.Must(t, err)
+		cert := programs.Got(r.Certificate("notes.maya.localhost"))(t)
 		return cert
 	}
 	first := get()
@@ -191,8 +187,7 @@ func TestRenewal(t *testing.T) {
 func TestKeptNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	cert, err := r.ca.Issue("app-0.maya.localhost")
-	programs.Must(t, err)
+	cert := programs.Got(r.ca.Issue("app-0.maya.localhost"))(t)
 	// One key for all of them: this is about the count.
 	r.cfg.Issue = func(name string) (*tls.Certificate, error) {
 		leaf := *cert.Leaf
@@ -201,7 +196,7 @@ func TestKeptNamesAreBounded(t *testing.T) {
 	}
 	for i := range maxNames + 20 {
 		r.clock.advance(time.Millisecond)
-		programs.MustDo(t)(r.Certificate(fmt.Sprintf("app-%d.maya.localhost", i)))
+		programs.Got(r.Certificate(fmt.Sprintf("app-%d.maya.localhost", i)))(t)
 		r.clock.advance(time.Millisecond)
 		if _, err := r.Certificate("app-0.maya.localhost"); err != nil { // always in use
 			t.Fatal(err)
@@ -218,8 +213,7 @@ func TestKeptNamesAreBounded(t *testing.T) {
 func TestIssueMustFitTheName(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	wrong, err := r.ca.Issue("photos.maya.localhost")
-	programs.Must(t, err)
+	wrong := programs.Got(r.ca.Issue("photos.maya.localhost"))(t)
 	for _, cert := range []*tls.Certificate{nil, {}, wrong} {
 		r.cfg.Issue = func(string) (*tls.Certificate, error) { return cert, nil }
 		if got, err := r.Certificate("notes.maya.localhost"); err == nil {
@@ -232,8 +226,7 @@ func TestIssueMustFitTheName(t *testing.T) {
 // a client has read the ticket of TLS 1.3 that comes before it.
 func (r *rig) serve(t *testing.T) (addr string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var wg sync.WaitGroup
 	cfg := TLSConfig(r)
 	wg.Go(func() {

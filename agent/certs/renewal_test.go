@@ -35,8 +35,7 @@ type inMemory struct {
 
 func newInMemory(t *testing.T, life time.Duration) *inMemory {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	programs.Must(t, err)
+	key := programs.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return &inMemory{key: key, life: life}
 }
 

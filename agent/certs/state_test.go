@@ -17,8 +17,7 @@ func TestStateOfOwnCertificates(t *testing.T) {
 	if s, known := r.State(name); known {
 		t.Errorf("before the first visitor: %+v", s)
 	}
-	cert, err := r.Certificate(name)
-	programs.Must(t, err)
+	cert := programs.Got(r.Certificate(name))(t)
 	s, known := r.State("Notes.maya.localhost.")
 	life := cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore)
 	if !known || !s.Problem.IsZero() || !s.NotAfter.Equal(cert.Leaf.NotAfter) || s.NotAfter.Sub(s.RenewsAfter) != life/3 {

@@ -12,8 +12,7 @@ import (
 // the directory somebody happens to be in is nobody's message bus.
 func TestSessionBusIsTheSessions(t *testing.T) {
 	dir := t.TempDir()
-	ln, err := net.Listen("unix", filepath.Join(dir, "bus"))
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("unix", filepath.Join(dir, "bus")))(t)
 	defer ln.Close()
 	t.Chdir(dir)
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")

@@ -345,8 +345,7 @@ func TestNamesRememberFormerApps(t *testing.T) {
 	if next.ID == first.ID || !slices.Equal(next.Formers, []string{first.ID}) {
 		t.Errorf("%+v, before it %s", next, first.ID)
 	}
-	again, err := NewApps(*h.cfg)
-	programs.Must(t, err)
+	again := programs.Got(NewApps(*h.cfg))(t)
 	if app, _ := again.Lookup("notes"); app.ID != next.ID || !slices.Equal(app.Formers, next.Formers) {
 		t.Errorf("after a start: %+v", app)
 	}

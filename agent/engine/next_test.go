@@ -135,8 +135,7 @@ func TestDenialsKeepQuiet(t *testing.T) {
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	step := func(now stored, e event) stored {
 		t.Helper()
-		out, err := next(now, e)
-		programs.Must(t, err)
+		out := programs.Got(next(now, e))(t)
 		if out.App != nil {
 			out.App.Name = "notes"
 		}

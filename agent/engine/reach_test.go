@@ -131,7 +131,7 @@ func TestNothingIsSentBeforeTheApproval(t *testing.T) {
 	if len(w.connected) != 0 {
 		t.Errorf("connected to %+v", w.connected)
 	}
-	programs.MustDo(t)(h.apps.Approve(t.Context(), "notes", agentapi.Approval{}))
+	programs.Got(h.apps.Approve(t.Context(), "notes", agentapi.Approval{}))(t)
 	if !h.apps.Welcomes("notes", h.notes(t).Target(), agentapi.Listener{}) {
 		t.Error("whom nobody sees was approved, and is not let in")
 	}
@@ -211,8 +211,7 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	step := func(now stored, e event) stored {
 		t.Helper()
-		out, err := next(now, e)
-		programs.Must(t, err)
+		out := programs.Got(next(now, e))(t)
 		return out.stored
 	}
 	if now := step(pinned(""), event{Kind: "key", Key: "k1"}); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {
@@ -273,7 +272,7 @@ func TestWhoIsAtASocket(t *testing.T) {
 		h, w := twinHost(t)
 		w.set(&tt.approved, nil)
 		h.live(t, "notes", "Notes", 8000)
-		programs.MustDo(t)(h.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/home/ada/app.sock" }))
+		programs.Got(h.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/home/ada/app.sock" }))(t)
 		at := h.notes(t).Target()
 		h.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
 			if at.Socket != "/home/ada/app.sock" {

@@ -148,7 +148,7 @@ func TestTwoAppsWithOneID(t *testing.T) {
 		return func() procinfo.Process { return procinfo.Process{PID: pid, Program: "notes"} }
 	}
 	for pid := 1001; pid <= 1003; pid++ {
-		programs.MustDo(t)(r.Register(Caller{}, agentapi.RegisterRequest{AppID: "com.example", PID: pid}, by(pid)))
+		programs.Got(r.Register(Caller{}, agentapi.RegisterRequest{AppID: "com.example", PID: pid}, by(pid)))(t)
 	}
 	if left, _ := r.Deregister(Caller{}, "com.example", by(1002)); left.Registrants != 2 {
 		t.Errorf("%d left after one of three", left.Registrants)

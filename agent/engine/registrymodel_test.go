@@ -144,7 +144,7 @@ func TestI10IdentifiedLater(t *testing.T) {
 			return immortal(pid)
 		}})
 		req := agentapi.RegisterRequest{AppID: "com.example.notes", PID: tt.claimed}
-		programs.MustDo(t)(r.Register(Caller{}, req, unknown))
+		programs.Got(r.Register(Caller{}, req, unknown))(t)
 		if _, err := r.Heartbeat(Caller{}, req); err != nil {
 			t.Fatalf("%s: before it was looked for: %v", what, err)
 		}
@@ -175,7 +175,7 @@ func TestAppOf(t *testing.T) {
 		pid int
 	}{{"old", 1001}, {"new", 1001}, {"other", 1002}} {
 		by := func() procinfo.Process { return procinfo.Process{PID: app.pid + 1000} }
-		programs.MustDo(t)(r.Register(Caller{}, agentapi.RegisterRequest{AppID: app.id, PID: app.pid}, by))
+		programs.Got(r.Register(Caller{}, agentapi.RegisterRequest{AppID: app.id, PID: app.pid}, by))(t)
 	}
 	var got []string
 	for _, pid := range []int{1001, 2001, 1002, 2002, 3, 0} {

@@ -51,12 +51,10 @@ func TestShareIsPutBack(t *testing.T) {
 				t.Errorf("%s: shared twice: %v, %+v", what, err, out.stored)
 			}
 			second.Killed = 4711
-			again, err := next(shared.stored, second)
-			programs.Must(t, err)
+			again := programs.Got(next(shared.stored, second))(t)
 			for _, s := range []stored{shared.stored, again.stored} {
 				s.App.Name = "notes"
-				out, err := next(s, on("unshare"))
-				programs.Must(t, err)
+				out := programs.Got(next(s, on("unshare")))(t)
 				if out.Gone != s.App.ID {
 					t.Errorf("%s: gone %q", what, out.Gone)
 				}

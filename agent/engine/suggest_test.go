@@ -16,7 +16,7 @@ func TestSuggest(t *testing.T) {
 	d.live(t, "notes", "Notes", 8000)
 	d.live(t, "photos-2", "Something", 8001)
 	d.live(t, "photos", "Photos", 8002)
-	programs.MustDo(t)(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8003}))
+	programs.Got(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "asks", Label: "Asks", LocalPort: 8003}))(t)
 	for _, tt := range []struct{ texts, name, label string }{
 		{"Jupyter Server", "jupyter-server", "Jupyter Server"},
 		{"Notes", "notes-2", "Notes 2"},
@@ -54,7 +54,7 @@ func TestOnPort(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	d.live(t, "off", "Off", 8000)
-	programs.MustDo(t)(d.apps.Unpublish(t.Context(), Caller{}, "off"))
+	programs.Got(d.apps.Unpublish(t.Context(), Caller{}, "off"))(t)
 	alone, shared := func(string) int { return 0 }, func(string) int { return 1 }
 	if app, ok := d.apps.OnPort(8000, alone); !ok || app.Name != "off" {
 		t.Errorf("off: %+v, %v", app, ok)
@@ -62,7 +62,7 @@ func TestOnPort(t *testing.T) {
 	if app, ok := d.apps.OnPort(8000, shared); ok {
 		t.Errorf("one that others opened: %+v", app)
 	}
-	programs.MustDo(t)(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "zebra", Label: "Zebra", LocalPort: 8000}))
+	programs.Got(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "zebra", Label: "Zebra", LocalPort: 8000}))(t)
 	if app, ok := d.apps.OnPort(8000, alone); !ok || app.Name != "off" {
 		t.Errorf("off, and a request: %+v, %v", app, ok)
 	}
@@ -97,7 +97,7 @@ func TestShareOfWhatWasShown(t *testing.T) {
 		t.Error("it is there all the same")
 	}
 	d.now = ada
-	programs.MustDo(t)(d.apps.Share(t.Context(), "notes", 1, share))
+	programs.Got(d.apps.Share(t.Context(), "notes", 1, share))(t)
 	d.reopen()
 	if app, ok := d.apps.Lookup("notes"); !ok || app.Status != agentapi.StatusLive || app.kept.Shared != nil || len(d.apps.Notices()) != 0 {
 		t.Errorf("after a restart: %+v, %v; told %+v", app, ok, d.apps.Notices())

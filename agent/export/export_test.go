@@ -75,8 +75,7 @@ func (k kept) Passwords(context.Context) ([]agentapi.AppPassword, error) {
 
 func TestEverythingIsWritten(t *testing.T) {
 	t.Parallel()
-	d, err := Gather(t.Context(), kept{}, time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC))
-	programs.Must(t, err)
+	d := programs.Got(Gather(t.Context(), kept{}, time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC)))(t)
 	var out bytes.Buffer
 	programs.Must(t, d.write(&out))
 	for _, part := range []string{
@@ -133,8 +132,7 @@ func TestSavedForTheOwnerAlone(t *testing.T) {
 	}
 	// Renaming would replace it, as it would /dev/null.
 	special := filepath.Join(t.TempDir(), "special")
-	ln, err := net.Listen("unix", special)
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("unix", special))(t)
 	defer ln.Close()
 	if err := (Document{}).Save(special); err == nil {
 		t.Error("a socket was replaced")

@@ -333,8 +333,7 @@ func TestStranger(t *testing.T) {
 	t.Parallel()
 	h := build(t)
 	h.change(func() { h.peer = func(agentapi.Listener) bool { return false } })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	got := make(chan []byte, 10)
 	go func() {
 		defer close(got)

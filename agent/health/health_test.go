@@ -150,8 +150,7 @@ func slowAsLocalhost() http.Handler {
 // read.
 func raw(t *testing.T, write func(net.Conn)) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var conns sync.WaitGroup
 	t.Cleanup(conns.Wait)
 	conns.Go(func() {
@@ -185,8 +184,7 @@ func tlsOnly(s *httptest.Server) { s.StartTLS() }
 // rpc is a gRPC server, which answers no GET.
 func rpc(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s, ended := grpc.NewServer(), make(chan struct{})
 	go func() { defer close(ended); _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Stop(); <-ended })

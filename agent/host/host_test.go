@@ -62,8 +62,7 @@ func start(t *testing.T, cfg Config) *running {
 	// A port is given back while this computer is connected, and between two runs: one
 	// that was drawn may be another program's then.
 	cfg.HTTPS = programs.FreeAddress(t)
-	h, err := New(t.Context(), cfg)
-	programs.Must(t, err)
+	h := programs.Got(New(t.Context(), cfg))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Host: h, ended: make(chan struct{})}
 	go func() {
@@ -92,8 +91,8 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 	control := newControl(t)
 	h := start(t, config(t.TempDir()))
 	open, owner := agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
-	programs.MustDo(t)(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))
-	programs.MustDo(t)(owner.Approve(t.Context(), "notes"))
+	programs.Got(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))(t)
+	programs.Got(owner.Approve(t.Context(), "notes"))(t)
 	before, err := open.Status(t.Context())
 	if err != nil || !before.Connected {
 		t.Fatal(before, err)
@@ -118,8 +117,7 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 		}
 	})
 
-	connecting, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem})
-	programs.Must(t, err)
+	connecting := programs.Got(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))(t)
 	if connecting.State != agentapi.ConnectWaiting || connecting.UserCode != "BCDF-GHJK" || connecting.Note == "" {
 		t.Errorf("it answered %+v", connecting)
 	}
@@ -167,13 +165,13 @@ func TestNameOfAnApp(t *testing.T) {
 	control.rename("notes")
 	h := start(t, config(t.TempDir()))
 	open, owner := agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
-	programs.MustDo(t)(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))
-	programs.MustDo(t)(owner.Approve(t.Context(), "notes"))
+	programs.Got(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))(t)
+	programs.Got(owner.Approve(t.Context(), "notes"))(t)
 	wish := agentapi.ConnectRequest{URL: control.url, CA: control.pem, Name: "notes"}
 	if _, err := owner.Connect(t.Context(), wish); agentapi.CodeOf(err) != agentapi.CodeConflict || h.Connecting() != nil {
 		t.Errorf("wishing for it: %v", err)
 	}
-	programs.MustDo(t)(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))
+	programs.Got(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))(t)
 	control.confirm()
 	programs.Eventually(t, "it was refused", func() bool {
 		c := h.Connecting()
@@ -204,7 +202,7 @@ func TestGivenUpTooLate(t *testing.T) {
 	}
 	h := start(t, cfg)
 	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
-	programs.MustDo(t)(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))
+	programs.Got(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))(t)
 	control.confirm()
 	<-confirmed
 	given := make(chan error, 1)
@@ -234,7 +232,7 @@ func TestE7_StopsAfterTheLastOneLeft(t *testing.T) {
 	if err != nil || found == nil || found.PID != os.Getpid() || found.OwnerSocket != h.OwnerSocket() {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	programs.MustDo(t)(c.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}))
+	programs.Got(c.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}))(t)
 	resp, err := http.Post("http://"+h.API()+"/engine/deregister", "application/json", strings.NewReader(`{"appId":"com.example.wiki"}`))
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(resp, err)
@@ -266,8 +264,7 @@ func TestFindsByAddress(t *testing.T) {
 	if found, err := Find(t.Context(), elsewhere, ""); found != nil || err != nil {
 		t.Errorf("by the word of one that is gone: %+v, %v", found, err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	other := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write([]byte(`{"protocol":7,"pid":1,"mode":"desktop"}`))
@@ -323,7 +320,7 @@ func TestNewConnectionIsNotEnded(t *testing.T) {
 	h := start(t, cfg)
 	started <- h
 	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
-	programs.MustDo(t)(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))
+	programs.Got(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))(t)
 	programs.Eventually(t, "it is connected", func() bool {
 		a, err := owner.Account(t.Context())
 		return err == nil && a.Connected && a.AuthURL == control.url
@@ -397,8 +394,7 @@ func TestDamagedConnectionIsTold(t *testing.T) {
 
 func TestEndingIsBounded(t *testing.T) {
 	t.Parallel()
-	f, err := openConnection(filepath.Join(t.TempDir(), connectionName))
-	programs.Must(t, err)
+	f := programs.Got(openConnection(filepath.Join(t.TempDir(), connectionName)))(t)
 	for range 2 * maxEnding {
 		one := connection{ID: newConnectionID(), AuthURL: "https://control.example.net", Store: storeFile}
 		programs.Must(t, f.update(func(k *connections) { k.end(one, time.Now()) }))

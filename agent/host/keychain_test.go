@@ -71,8 +71,7 @@ func TestCredentialGone(t *testing.T) {
 	cfg := config(t.TempDir())
 	connectedBy(t, cfg.DataDir, storeFile)
 	h := start(t, cfg)
-	state, err := agentapi.NewOwner(h.OwnerSocket(), secret).State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(agentapi.NewOwner(h.OwnerSocket(), secret).State(t.Context()))(t)
 	for language, part := range map[words.Language]string{words.English: "device credential is gone", words.German: "Ausweis dieses Computers ist weg"} {
 		if said := language.TellAll(state.TroubleWords); !strings.Contains(said, part) || !strings.Contains(said, "porchlight connect https://control.example.net") {
 			t.Errorf("%s is said as %q", state.Trouble, said)
@@ -91,8 +90,7 @@ func TestUnlockingDropsNobody(t *testing.T) {
 	h := start(t, cfg)
 	open := agentapi.New(h.API())
 	wiki := agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}
-	registered, err := open.Register(t.Context(), wiki)
-	programs.Must(t, err)
+	registered := programs.Got(open.Register(t.Context(), wiki))(t)
 	following, unfollow := context.WithCancel(t.Context())
 	states, ended := make(chan agentapi.OwnerState, 100), make(chan error, 1)
 	go func() {
@@ -118,7 +116,7 @@ func TestUnlockingDropsNobody(t *testing.T) {
 			break
 		}
 	}
-	programs.MustDo(t)(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))
+	programs.Got(open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}))(t)
 	for s := range states {
 		if len(s.Apps) == 1 && len(s.Registrants) == 1 {
 			break

@@ -24,14 +24,13 @@ func TestUpdateNoticeOfTheServer(t *testing.T) {
 			owner := agentapi.NewOwner(h.OwnerSocket(), secret)
 			update := func() *agentapi.Update {
 				t.Helper()
-				s, err := owner.State(t.Context())
-				programs.Must(t, err)
+				s := programs.Got(owner.State(t.Context()))(t)
 				return s.Update
 			}
 			if got := update(); got != nil {
 				t.Errorf("alone it tells %+v", got)
 			}
-			programs.MustDo(t)(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))
+			programs.Got(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))(t)
 			control.confirm()
 			programs.Eventually(t, "it is connected", func() bool {
 				a, err := owner.Account(t.Context())
@@ -51,11 +50,11 @@ func TestUpdateNoticeOfTheServer(t *testing.T) {
 			if err != nil || settings.UpdateAddress != "" {
 				t.Fatalf("the owner's settings are %+v, %v", settings, err)
 			}
-			programs.MustDo(t)(owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": agentapi.NoAddress}))
+			programs.Got(owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": agentapi.NoAddress}))(t)
 			if got := update(); got != nil {
 				t.Errorf("the owner wants none, and it tells %+v", got)
 			}
-			programs.MustDo(t)(owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": nil}))
+			programs.Got(owner.ChangeSettings(t.Context(), map[string]any{"updateAddress": nil}))(t)
 			programs.Must(t, owner.Disconnect(t.Context()))
 			programs.Eventually(t, "it is on its own", func() bool { return update() == nil })
 		})

@@ -79,11 +79,9 @@ func TestList(t *testing.T) {
 	own, _ := serve(t, http.NotFoundHandler())
 	live, _ := serve(t, http.NotFoundHandler())
 	pending, _ := serve(t, http.NotFoundHandler())
-	wide, err := net.Listen("tcp", ":0")
-	programs.Must(t, err)
+	wide := programs.Got(net.Listen("tcp", ":0"))(t)
 	defer wide.Close()
-	six, err := net.Listen("tcp6", "[::1]:0")
-	programs.Must(t, err)
+	six := programs.Got(net.Listen("tcp6", "[::1]:0"))(t)
 	defer six.Close()
 	r := newRig(own)
 	r.apps[live] = agentapi.AppSummary{Name: "notes", Label: "Notes", Status: agentapi.StatusLive}

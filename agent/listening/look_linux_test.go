@@ -61,8 +61,7 @@ func iconOf(t *testing.T, l agentapi.Looked) image.Image {
 	if l.Icon == "" {
 		return nil
 	}
-	raw, err := base64.StdEncoding.DecodeString(l.Icon)
-	programs.Must(t, err)
+	raw := programs.Got(base64.StdEncoding.DecodeString(l.Icon))(t)
 	picture, err := png.Decode(bytes.NewReader(raw))
 	if err != nil || picture.Bounds().Dx() != 64 || picture.Bounds().Dy() != 64 {
 		t.Fatalf("%v, %v", picture, err)

@@ -45,17 +45,13 @@ func TestAnotherUsersProgram(t *testing.T) {
 	cmd.Env = []string{otherVariable + "=1"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
 	cmd.Dir = "/"
-	in, err := cmd.StdinPipe()
-	programs.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	programs.Must(t, err)
+	in := programs.Got(cmd.StdinPipe())(t)
+	out := programs.Got(cmd.StdoutPipe())(t)
 	programs.Must(t, cmd.Start())
 	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
 	buf := make([]byte, 16)
-	n, err := out.Read(buf)
-	programs.Must(t, err)
-	port, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
-	programs.Must(t, err)
+	n := programs.Got(out.Read(buf))(t)
+	port := programs.Got(strconv.Atoi(strings.TrimSpace(string(buf[:n]))))(t)
 	r := newRig()
 	if one, ok := r.at(port); !ok || one.Own || one.Looks || one.User != "nobody" || one.NotOffered != "" {
 		t.Errorf("%+v, %v", one, ok)

@@ -20,13 +20,12 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 	h := startHouse(t)
 	ctx := t.Context()
 	address := h.publish(t)
-	programs.MustDo(t)(h.owner.ChangeSettings(ctx, map[string]any{"askAgain": true}))
-	programs.MustDo(t)(h.owner.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))
+	programs.Got(h.owner.ChangeSettings(ctx, map[string]any{"askAgain": true}))(t)
+	programs.Got(h.owner.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))(t)
 	bob := h.browser(t)
 	link, err := h.mails.Link(ctx, bobEmail)
 	programs.Must(t, err)
-	page, err := bob.Open(ctx, link)
-	programs.Must(t, err)
+	page := programs.Got(bob.Open(ctx, link))(t)
 	if page, err = bob.Submit(ctx, page, "token", nil); err != nil || page.Status != http.StatusOK {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -53,13 +52,12 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 			t.Fatalf("bob gets HTTP %d, %v, want %d", page.Status, err, want)
 		}
 	}
-	programs.MustDo(t)(h.owner.ApproveSeen(ctx, "notes", asks(), false))
+	programs.Got(h.owner.ApproveSeen(ctx, "notes", asks(), false))(t)
 	bobGets(http.StatusOK)
-	programs.MustDo(t)(h.owner.ApproveSeen(ctx, "notes", asks(), true))
+	programs.Got(h.owner.ApproveSeen(ctx, "notes", asks(), true))(t)
 	bobGets(http.StatusForbidden)
 	h.await(t, func() bool {
-		people, err := h.owner.People(ctx)
-		programs.Must(t, err)
+		people := programs.Got(h.owner.People(ctx))(t)
 		for _, p := range people.Members {
 			if p.Email == bobEmail && len(p.Apps) > 0 {
 				return false

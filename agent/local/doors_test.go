@@ -15,14 +15,13 @@ import (
 func TestTheDarkTellsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	programs.MustDo(t)(s.house.owner.GoDark(t.Context()))
+	programs.Got(s.house.owner.GoDark(t.Context()))(t)
 	root := s.agent.Account().Host
 	stranger := s.house.browser(t)
 	var first string
 	for _, name := range []string{"nothing.", "notes.", "photos.", "portal.", ""} {
 		for _, path := range []string{"/", "/x?y", "/.porchlight/me", "/.porchlight/callback?state=x&code=y", "/.porchlight/open?token=x", "/.porchlight/sign-out"} {
-			page, err := stranger.Open(t.Context(), "https://"+name+root+path)
-			programs.Must(t, err)
+			page := programs.Got(stranger.Open(t.Context(), "https://"+name+root+path))(t)
 			body := strings.ReplaceAll(page.Body, name+strings.Split(root, ":")[0], "HOST")
 			if first == "" {
 				first = body
@@ -50,7 +49,7 @@ func TestTheDarkTellsNothing(t *testing.T) {
 func TestPausedPage(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	programs.MustDo(t)(s.house.owner.Pause(t.Context(), "notes"))
+	programs.Got(s.house.owner.Pause(t.Context(), "notes"))(t)
 	page, err := s.bob.Open(t.Context(), "https://"+s.browser.host+"/")
 	if err != nil || page.Status != http.StatusServiceUnavailable || !strings.Contains(page.Body, "Notes is paused") {
 		t.Errorf("Bob sees %+v, %v", page, err)
@@ -85,8 +84,7 @@ func TestActivityOfVisits(t *testing.T) {
 		s.browser.status(t)
 		s.remote.status(t)
 	}
-	lines, err := s.house.owner.Activity(t.Context(), 50)
-	programs.Must(t, err)
+	lines := programs.Got(s.house.owner.Activity(t.Context(), 50))(t)
 	got := map[string]int{}
 	for _, l := range lines {
 		got[l.Email+" "+l.App+" "+l.Kind+" "+l.By]++

@@ -39,21 +39,18 @@ type fleet struct {
 // startFleet has two nodes on one PostgreSQL, and Bob as in newScene.
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
-	server, err := pgtest.Start(pgtest.Options{})
-	programs.Must(t, err)
+	server := programs.Got(pgtest.Start(pgtest.Options{}))(t)
 	t.Cleanup(func() { server.Close() })
 	database := server.Database(t)
 	log := slog.New(slog.DiscardHandler)
 	dir := t.TempDir()
 	ca, err := localca.Open(filepath.Join(dir, "ca"), localca.Options{Names: []string{domain}, Organisation: "A test", Log: log})
 	programs.Must(t, err)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	f := &fleet{network: startNetwork(t, ln.Addr().String())}
 	port := portOf(t, f.network.addr())
 	node := func() (*wiring.ControlPlane, *mail.Outbox) {
-		store, err := kv.Open(t.Context(), database, kv.Options{})
-		programs.Must(t, err)
+		store := programs.Got(kv.Open(t.Context(), database, kv.Options{}))(t)
 		t.Cleanup(func() { store.Close() })
 		outbox := mail.NewOutbox(store, nil)
 		built, err := wiring.Build(wiring.Config{
@@ -71,15 +68,13 @@ func startFleet(t *testing.T) *fleet {
 	p.ControlPlane, p.outbox = node()
 	second, _ := node()
 	f.elsewhere = second.Service
-	e, err := p.Service.Computers.Ensure(t.Context(), "owner@maya."+domain, "maya")
-	programs.Must(t, err)
+	e := programs.Got(p.Service.Computers.Ensure(t.Context(), "owner@maya."+domain, "maya"))(t)
 	p.credential = e.Credential
 	cfg := configOf(filepath.Join(dir, "agent")).Agent
 	cfg.ComputerID, cfg.ControlPlane = e.Computer.ID, p.forAgent()
 	cfg.ControlPlane.Local = false // it is over a network, which can lose it
 	cfg.IssueCertificate, cfg.OwnPorts, cfg.Outbox = ca.Issue, []int{port}, p.outboxMails
-	a, err := agent.New(cfg)
-	programs.Must(t, err)
+	a := programs.Got(agent.New(cfg))(t)
 	r := &running{Local: &Local{agent: a, controlPlane: p, listeners: []net.Listener{ln}}, Server: cfg.Server}
 	r.serve(t, func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
@@ -114,8 +109,7 @@ type network struct {
 
 func startNetwork(t *testing.T, to string) *network {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	n := &network{ln: ln, to: to, lost: make(chan struct{}), open: map[net.Conn]struct{}{}}
 	var all sync.WaitGroup
 	all.Go(func() {

@@ -71,7 +71,7 @@ func TestVisitsTellHowAnAppDoes(t *testing.T) {
 	if app := does("it answered wrongly", agentapi.HealthAnswers); app.LastError == nil || !strings.Contains(app.LastError.Text, "two lengths") {
 		t.Errorf("%+v", app.AppHealth)
 	}
-	programs.MustDo(t)(h.owner.Revoke(t.Context(), "notes"))
+	programs.Got(h.owner.Revoke(t.Context(), "notes"))(t)
 	h.publish(t)
 	if app := does("approved anew", agentapi.HealthSilent); app.LastError != nil {
 		t.Errorf("the last error of another approval: %+v", app.LastError)
@@ -163,15 +163,14 @@ func TestHealthTellsWhatVisitorsMeet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := httptest.NewServer(c.app)
 			t.Cleanup(app.Close)
-			programs.MustDo(t)(h.open.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: name, LocalPort: portOf(t, app.Listener.Addr().String())}))
-			does, err := h.owner.Approve(t.Context(), name)
-			programs.Must(t, err)
+			programs.Got(h.open.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: name, LocalPort: portOf(t, app.Listener.Addr().String())}))(t)
+			does := programs.Got(h.owner.Approve(t.Context(), name))(t)
 			if !strings.Contains(does.HealthDetail, c.before) || (c.before != "") != (does.HealthNote || does.Ails()) {
 				t.Errorf("approved: %+v, want %q", does.AppHealth, c.before)
 			}
 			take := func(change map[string]any) {
 				t.Helper()
-				programs.MustDo(t)(h.owner.ChangeOptions(t.Context(), name, change))
+				programs.Got(h.owner.ChangeOptions(t.Context(), name, change))(t)
 			}
 			if c.options != nil {
 				take(c.options)
@@ -194,8 +193,7 @@ func TestHealthTellsWhatVisitorsMeet(t *testing.T) {
 			reads := func(when, want string) (app agentapi.AppHealth) {
 				t.Helper()
 				programs.Eventually(t, when+": "+want, func() bool {
-					state, err := h.owner.State(t.Context())
-					programs.Must(t, err)
+					state := programs.Got(h.owner.State(t.Context()))(t)
 					for _, a := range state.Apps {
 						if a.Name == name {
 							app = a.AppHealth

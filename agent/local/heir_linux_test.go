@@ -102,8 +102,7 @@ func newHeirAt(t *testing.T, at string) *heir {
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
 	programs.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	programs.Must(t, err)
+	out := programs.Got(cmd.StdoutPipe())(t)
 	programs.Must(t, cmd.Start())
 	h := &heir{t: t, out: bufio.NewScanner(out), end: sync.OnceFunc(func() { in.Close(); _ = cmd.Wait() })}
 	t.Cleanup(h.end)
@@ -133,8 +132,7 @@ func needsRoot(t *testing.T) {
 // once it is started.
 func says(t *testing.T, network, at, text string) *httptest.Server {
 	t.Helper()
-	ln, err := net.Listen(network, at)
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen(network, at))(t)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }))
 	srv.Listener.Close()
 	srv.Listener = ln
@@ -236,7 +234,7 @@ func TestS2DeadPortOfAnotherUser(t *testing.T) {
 	}
 	get(http.StatusNotFound, nothingHere)
 
-	programs.MustDo(t)(h.owner.Approve(t.Context(), "notes"))
+	programs.Got(h.owner.Approve(t.Context(), "notes"))(t)
 	get(http.StatusOK, "heir")
 	if heard := other.next(); heard != "GET /secret of owner" {
 		t.Fatalf("the approved program was sent %q", heard)
@@ -249,7 +247,7 @@ func TestS2DeadPortOfAnotherUser(t *testing.T) {
 	start()
 	get(http.StatusNotFound, nothingHere)
 	h.standing(t, agentapi.StatusPending)
-	programs.MustDo(t)(h.owner.Approve(t.Context(), "notes"))
+	programs.Got(h.owner.Approve(t.Context(), "notes"))(t)
 	get(http.StatusOK, "the app")
 }
 
@@ -274,7 +272,7 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 	h.asks(t, h.port, agentapi.StatusLive)
 	get(http.StatusOK, "the app")
 	h.asks(t, other.port, agentapi.StatusPending)
-	programs.MustDo(t)(h.owner.Deny(t.Context(), "notes"))
+	programs.Got(h.owner.Deny(t.Context(), "notes"))(t)
 	if app := h.standing(t, agentapi.StatusStopped); app.LocalPort != h.port || app.ApprovedListener != nil {
 		t.Errorf("denied: %+v", app)
 	}
@@ -303,7 +301,7 @@ func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
 	other := newHeir(t, 0)
 	trust := func(on bool) {
 		t.Helper()
-		programs.MustDo(t)(h.owner.ChangeSettings(t.Context(), map[string]any{"trustEverybody": on}))
+		programs.Got(h.owner.ChangeSettings(t.Context(), map[string]any{"trustEverybody": on}))(t)
 	}
 	trust(true)
 	h.asks(t, other.port, agentapi.StatusLive)

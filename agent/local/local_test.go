@@ -66,7 +66,7 @@ func startHouseWith(t testing.TB, change func(*Config)) *house {
 // asksApps has the agent ask apps how they do, or not.
 func (h *house) asksApps(t testing.TB, on bool) {
 	t.Helper()
-	programs.MustDo(t)(h.owner.ChangeSettings(t.Context(), map[string]any{"probe": on}))
+	programs.Got(h.owner.ChangeSettings(t.Context(), map[string]any{"probe": on}))(t)
 }
 
 // live has it serve with cfg.
@@ -87,8 +87,7 @@ func (h *house) publish(t *testing.T) (address string) {
 	if pub.Status != agentapi.StatusPending {
 		t.Fatalf("published as %q", pub.Status)
 	}
-	approved, err := h.owner.Approve(t.Context(), "notes")
-	programs.Must(t, err)
+	approved := programs.Got(h.owner.Approve(t.Context(), "notes"))(t)
 	h.await(t, func() bool {
 		return slices.Equal(h.known(t), []string{"notes"})
 	})
@@ -98,10 +97,8 @@ func (h *house) publish(t *testing.T) (address string) {
 // known are the names of the live apps that the control plane knows of.
 func (h *house) known(t *testing.T) (names []string) {
 	t.Helper()
-	account, err := h.controlPlane.Service.Accounts.ByEmail(t.Context(), h.agent.Account().Email)
-	programs.Must(t, err)
-	memberships, err := h.controlPlane.Service.People.Memberships(t.Context(), account.ID)
-	programs.Must(t, err)
+	account := programs.Got(h.controlPlane.Service.Accounts.ByEmail(t.Context(), h.agent.Account().Email))(t)
+	memberships := programs.Got(h.controlPlane.Service.People.Memberships(t.Context(), account.ID))(t)
 	for _, app := range memberships[0].Apps {
 		name, _, _ := strings.Cut(app.Host, ".")
 		names = append(names, name)
@@ -114,20 +111,17 @@ func (h *house) known(t *testing.T) (names []string) {
 func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.Person {
 	t.Helper()
 	ctx := t.Context()
-	programs.MustDo(t)(h.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}))
-	link, err := h.mails.Link(ctx, email)
-	programs.Must(t, err)
+	programs.Got(h.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}))(t)
+	link := programs.Got(h.mails.Link(ctx, email))(t)
 	_, token, _ := strings.Cut(link, "token=")
-	programs.MustDo(t)(h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{}))
-	people, err := h.controlPlane.Service.People.List(ctx, h.computerID(t))
-	programs.Must(t, err)
+	programs.Got(h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{}))(t)
+	people := programs.Got(h.controlPlane.Service.People.List(ctx, h.computerID(t)))(t)
 	return people[slices.IndexFunc(people, func(p controlapi.Person) bool { return p.Email == email })]
 }
 
 func (h *house) computerID(t *testing.T) string {
 	t.Helper()
-	c, err := h.controlPlane.Service.Computers.ByName(t.Context(), h.agent.Account().Name)
-	programs.Must(t, err)
+	c := programs.Got(h.controlPlane.Service.Computers.ByName(t.Context(), h.agent.Account().Name))(t)
 	return c.ID
 }
 
@@ -151,8 +145,8 @@ func TestApprovedAppIsKnownAtOnce(t *testing.T) {
 	ctx := t.Context()
 	for i := range 10 {
 		name := fmt.Sprint("app-", i)
-		programs.MustDo(t)(h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: name, LocalPort: h.port}))
-		programs.MustDo(t)(h.owner.Approve(ctx, name))
+		programs.Got(h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: name, LocalPort: h.port}))(t)
+		programs.Got(h.owner.Approve(ctx, name))(t)
 		if known := h.known(t); !slices.Contains(known, name) {
 			t.Errorf("%s is not among %q", name, known)
 		}
@@ -166,13 +160,11 @@ func TestNoRelayNoVisit(t *testing.T) {
 	h := startHouse(t)
 	address := h.publish(t)
 	browser := h.browser(t)
-	link, err := h.owner.Open(t.Context(), "notes")
-	programs.Must(t, err)
+	link := programs.Got(h.owner.Open(t.Context(), "notes"))(t)
 	if page, err := browser.Open(t.Context(), link.URL); err != nil || page.Status != http.StatusOK {
 		t.Fatalf("%+v, %v", page, err)
 	}
-	state, err := h.owner.State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(h.owner.State(t.Context()))(t)
 	if c := state.Apps[0].Certificate; c == nil || c.Problem != "" || c.NotAfter == nil || !c.NotAfter.After(time.Now()) {
 		t.Errorf("with a visitor there the owner is told %+v of the certificate", c)
 	}
@@ -211,9 +203,8 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 		if round == 0 {
 			url = h.publish(t)
 			browser = h.browser(t)
-			link, err := h.owner.Open(t.Context(), "notes")
-			programs.Must(t, err)
-			programs.MustDo(t)(browser.Open(t.Context(), link.URL))
+			link := programs.Got(h.owner.Open(t.Context(), "notes"))(t)
+			programs.Got(browser.Open(t.Context(), link.URL))(t)
 		} else if pub, err := h.open.Publication(t.Context(), "notes"); err != nil || pub.URL != url {
 			t.Errorf("after a restart: %+v, %v", pub, err)
 		}
@@ -237,10 +228,9 @@ func TestOddNames(t *testing.T) {
 	h := startHouse(t)
 	ctx := t.Context()
 	for _, name := range []string{"-", "-a", "a-", "---", strings.Repeat("z", 63)} {
-		programs.MustDo(t)(h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: "App " + name, LocalPort: h.port}))
-		programs.MustDo(t)(h.owner.Approve(ctx, name))
-		link, err := h.owner.Open(ctx, name)
-		programs.Must(t, err)
+		programs.Got(h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: "App " + name, LocalPort: h.port}))(t)
+		programs.Got(h.owner.Approve(ctx, name))(t)
+		link := programs.Got(h.owner.Open(ctx, name))(t)
 		if page, err := h.browser(t).Open(ctx, link.URL); err != nil || page.Status != http.StatusOK {
 			t.Errorf("%q: %+v, %v", name, page, err)
 		}
@@ -344,6 +334,6 @@ func TestAnotherPortIsTried(t *testing.T) {
 func portOf(t testing.TB, addr string) int {
 	t.Helper()
 	var port int
-	programs.MustDo(t)(fmt.Sscanf(addr[strings.LastIndexByte(addr, ':')+1:], "%d", &port))
+	programs.Got(fmt.Sscanf(addr[strings.LastIndexByte(addr, ':')+1:], "%d", &port))(t)
 	return port
 }

@@ -17,7 +17,7 @@ import (
 func (h *house) program(t *testing.T) *agentapi.Client {
 	t.Helper()
 	client := agentapi.New(h.Addr())
-	programs.MustDo(t)(client.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))
+	programs.Got(client.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))(t)
 	return client
 }
 
@@ -28,22 +28,19 @@ func TestSpec(t *testing.T) {
 	h := startHouse(t)
 	ctx := t.Context()
 	notes := h.publish(t)
-	programs.MustDo(t)(h.open.Publish(ctx, agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port}))
-	wiki, err := h.owner.Approve(ctx, "wiki")
-	programs.Must(t, err)
+	programs.Got(h.open.Publish(ctx, agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port}))(t)
+	wiki := programs.Got(h.owner.Approve(ctx, "wiki"))(t)
 	program := h.program(t)
 	bob := h.browser(t)
 	id := ""
 	status := func(address string) int {
 		t.Helper()
-		page, err := bob.Open(ctx, address)
-		programs.Must(t, err)
+		page := programs.Got(bob.Open(ctx, address))(t)
 		return page.Status
 	}
 	row := func() agentapi.Person {
 		t.Helper()
-		people, err := program.People(ctx)
-		programs.Must(t, err)
+		people := programs.Got(program.People(ctx))(t)
 		i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == bobEmail })
 		if i < 0 {
 			t.Fatalf("bob is not among %+v", people.Members)
@@ -53,8 +50,7 @@ func TestSpec(t *testing.T) {
 	// accept clicks the newest invitation.
 	accept := func(t *testing.T) {
 		t.Helper()
-		link, err := h.mails.Link(ctx, bobEmail)
-		programs.Must(t, err)
+		link := programs.Got(h.mails.Link(ctx, bobEmail))(t)
 		page, err := bob.Open(ctx, link)
 		if err != nil || page.Status != http.StatusOK {
 			t.Fatalf("the invitation: %+v, %v", page, err)
@@ -70,7 +66,7 @@ func TestSpec(t *testing.T) {
 		if id != "" {
 			return
 		}
-		programs.MustDo(t)(program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))
+		programs.Got(program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))(t)
 		accept(t)
 		id = row().AccountID
 	}
@@ -105,9 +101,8 @@ func TestSpec(t *testing.T) {
 			t.Errorf("an app that was not granted: HTTP %d", got)
 		}
 		// An app published later does not widen what he may open.
-		programs.MustDo(t)(h.open.Publish(ctx, agentapi.PublishRequest{Name: "todo", Label: "Todo", LocalPort: h.port}))
-		todo, err := h.owner.Approve(ctx, "todo")
-		programs.Must(t, err)
+		programs.Got(h.open.Publish(ctx, agentapi.PublishRequest{Name: "todo", Label: "Todo", LocalPort: h.port}))(t)
+		todo := programs.Got(h.owner.Approve(ctx, "todo"))(t)
 		if got := status(todo.URL); got != http.StatusForbidden {
 			t.Errorf("an app published later: HTTP %d", got)
 		}
@@ -119,7 +114,7 @@ func TestSpec(t *testing.T) {
 			granted bool
 			want    int
 		}{{true, http.StatusOK}, {false, http.StatusForbidden}, {true, http.StatusOK}} {
-			programs.MustDo(t)(program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: step.granted}))
+			programs.Got(program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: step.granted}))(t)
 			began := time.Now()
 			h.await(t, func() bool { return status(wiki.URL) == step.want })
 			t.Logf("granted %v: in force after %v", step.granted, time.Since(began).Round(time.Millisecond))
@@ -134,15 +129,12 @@ func TestSpec(t *testing.T) {
 	t.Run("M13_only_the_owner_invites", func(t *testing.T) {
 		joined(t)
 		account := h.agent.Account()
-		body, err := json.Marshal(agentapi.InviteRequest{Email: "eve@example.com", Apps: []string{"Notes"}})
-		programs.Must(t, err)
+		body := programs.Got(json.Marshal(agentapi.InviteRequest{Email: "eve@example.com", Apps: []string{"Notes"}}))(t)
 		for _, path := range []string{"/v1/people/invite", "/people/invite"} {
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, account.AuthURL+path, bytes.NewReader(body))
-			programs.Must(t, err)
+			req := programs.Got(http.NewRequestWithContext(ctx, http.MethodPost, account.AuthURL+path, bytes.NewReader(body)))(t)
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Origin", account.AuthURL)
-			resp, err := bob.Do(req)
-			programs.Must(t, err)
+			resp := programs.Got(bob.Do(req))(t)
 			resp.Body.Close()
 			if resp.StatusCode < 400 || resp.StatusCode >= 500 {
 				t.Errorf("%s: %s", path, resp.Status)
@@ -168,12 +160,12 @@ func TestSpec(t *testing.T) {
 
 	t.Run("M11_a_fresh_invitation", func(t *testing.T) {
 		removed(t)
-		programs.MustDo(t)(program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
+		programs.Got(program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))(t)
 		if got := status(notes); got != http.StatusForbidden {
 			t.Errorf("a grant undid the removal: HTTP %d", got)
 		}
 		before := len(mails(t, h))
-		programs.MustDo(t)(program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))
+		programs.Got(program.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))(t)
 		h.await(t, func() bool { return len(mails(t, h)) > before })
 		h.await(t, func() bool { // the agent knows before anybody can have read the mail
 			state, err := h.owner.State(ctx)
@@ -188,8 +180,7 @@ func TestSpec(t *testing.T) {
 
 func mails(t *testing.T, h *house) []agentapi.Mail {
 	t.Helper()
-	all, err := h.owner.Outbox(t.Context())
-	programs.Must(t, err)
+	all := programs.Got(h.owner.Outbox(t.Context()))(t)
 	return all
 }
 
@@ -201,8 +192,7 @@ func TestOwnerSeesGrants(t *testing.T) {
 	ctx := t.Context()
 	shown := func() []agentapi.Grant {
 		t.Helper()
-		state, err := s.house.owner.State(ctx)
-		programs.Must(t, err)
+		state := programs.Got(s.house.owner.State(ctx))(t)
 		return state.Grants
 	}
 	s.await(t, func() bool { return len(shown()) == 1 })

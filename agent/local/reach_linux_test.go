@@ -23,8 +23,7 @@ import (
 // notices are what the owner was told, a line each.
 func (h *house) notices(t *testing.T) string {
 	t.Helper()
-	state, err := h.owner.State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(h.owner.State(t.Context()))(t)
 	var all []string
 	for _, n := range state.Notices {
 		all = append(all, n.Text)
@@ -121,8 +120,7 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	h := startHouse(t)
 	h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
-	dir, err := os.MkdirTemp("", "sock")
-	programs.Must(t, err)
+	dir := programs.Got(os.MkdirTemp("", "sock"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	programs.Must(t, os.Chmod(dir, 0o755))
 	theirs := filepath.Join(dir, "theirs")
@@ -137,7 +135,7 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	if app.Listener.UserID != "65534" || app.ApprovedListener == nil || !strings.Contains(said, at) {
 		t.Errorf("the owner sees %+v: %s", app, said)
 	}
-	programs.MustDo(t)(h.owner.Approve(t.Context(), "notes"))
+	programs.Got(h.owner.Approve(t.Context(), "notes"))(t)
 	if heard := other.next(); heard != "0 bytes" {
 		t.Fatalf("before it was approved, nobody's program was sent %q", heard)
 	}
@@ -169,12 +167,10 @@ func TestSocketOfAnotherUser(t *testing.T) {
 func TestPinnedKeyThatChanges(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
-	ca, err := localca.Open(t.TempDir(), localca.Options{Names: []string{"localhost"}})
-	programs.Must(t, err)
+	ca := programs.Got(localca.Open(t.TempDir(), localca.Options{Names: []string{"localhost"}}))(t)
 	var srv *httptest.Server
 	start := func(body string, key int) {
-		made, err := ca.Issue(fmt.Sprintf("key-%d.localhost", key))
-		programs.Must(t, err)
+		made := programs.Got(ca.Issue(fmt.Sprintf("key-%d.localhost", key)))(t)
 		srv = says(t, "tcp", "127.0.0.1:"+strconv.Itoa(h.port), body)
 		srv.TLS = &tls.Config{Certificates: []tls.Certificate{*made}}
 		srv.StartTLS()
@@ -199,7 +195,7 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	}
 	h.asks(t, h.port, agentapi.StatusPending)
 	get(http.StatusNotFound, nothingHere)
-	programs.MustDo(t)(h.owner.Approve(t.Context(), "notes"))
+	programs.Got(h.owner.Approve(t.Context(), "notes"))(t)
 	get(http.StatusOK, "another")
 	if app := h.standing(t, agentapi.StatusLive); app.NewKey {
 		t.Errorf("%+v", app)
@@ -219,8 +215,7 @@ func TestNothingTouchesAnAppThatAsks(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		h := startHouse(t)
 		port := programs.FreePort(t) // nobody has it at the other address
-		ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-		programs.Must(t, err)
+		ln := programs.Got(net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))))(t)
 		defer ln.Close()
 		for range 3 {
 			h.asks(t, port, agentapi.StatusPending)
@@ -230,11 +225,9 @@ func TestNothingTouchesAnAppThatAsks(t *testing.T) {
 			t.Errorf("the owner sees it on %s", app.ListensOn)
 		}
 		// Its queue is in order: a connection of before would be first.
-		own, err := net.Dial("tcp", ln.Addr().String())
-		programs.Must(t, err)
+		own := programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
 		defer own.Close()
-		first, err := ln.Accept()
-		programs.Must(t, err)
+		first := programs.Got(ln.Accept())(t)
 		first.Close()
 		if first.RemoteAddr().String() != own.LocalAddr().String() {
 			t.Errorf("%s connected to it before", first.RemoteAddr())

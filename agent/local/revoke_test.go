@@ -67,18 +67,17 @@ func (s *scene) populate(t *testing.T) {
 	ctx := t.Context()
 	for name, label := range map[string]string{"notes": "Notes", "photos": "Photos"} {
 		s.publishHeld(t, name, label)
-		programs.MustDo(t)(s.house.owner.Approve(ctx, name))
+		programs.Got(s.house.owner.Approve(ctx, name))(t)
 	}
 	s.await(t, func() bool { return len(s.known(t)) == 2 })
 	bob := s.joined(t, bobEmail, "Notes")
 	s.bobID, s.notesID = bob.AccountID, bob.Apps[0]
-	programs.MustDo(t)(s.house.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: s.bobID, App: "Photos", Granted: true}))
+	programs.Got(s.house.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: s.bobID, App: "Photos", Granted: true}))(t)
 
 	s.bob = s.house.browser(t)
 	s.browser = s.signedIn(t, s.bob, "notes", bobEmail)
 	s.photos = s.signedIn(t, s.bob, "photos", bobEmail)
-	link, err := s.house.owner.Open(ctx, "notes")
-	programs.Must(t, err)
+	link := programs.Got(s.house.owner.Open(ctx, "notes"))(t)
 	owner := s.house.browser(t)
 	if page, err := owner.Open(ctx, link.URL); err != nil || page.Status != http.StatusOK {
 		t.Fatalf("the owner's link: %+v, %v", page, err)
@@ -90,8 +89,7 @@ func (s *scene) populate(t *testing.T) {
 
 func (s *scene) publishHeld(t *testing.T, name, label string) {
 	t.Helper()
-	_, err := s.open.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: s.app.port})
-	programs.Must(t, err)
+	programs.Got(s.open.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: s.app.port}))(t)
 }
 
 // client is a browser's session at an app.

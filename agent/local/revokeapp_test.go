@@ -166,13 +166,11 @@ func (c client) dial(protocols ...string) (*tls.Conn, error) {
 // status asks for the app's front page on a connection of its own.
 func (c client) status(t testing.TB) int {
 	t.Helper()
-	conn, err := c.dial("http/1.1")
-	programs.Must(t, err)
+	conn := programs.Got(c.dial("http/1.1"))(t)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(endsWithin))
 	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\n%s\r\nConnection: close\r\n\r\n", c.host, c.auth)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	programs.Must(t, err)
+	resp := programs.Got(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -198,8 +196,7 @@ func (c client) hold(t testing.TB, app *heldApp, traffic, id string) *opened {
 
 func (c client) holdHTTP1(t testing.TB, o *opened, traffic, id string) {
 	t.Helper()
-	conn, err := c.dial("http/1.1")
-	programs.Must(t, err)
+	conn := programs.Got(c.dial("http/1.1"))(t)
 	t.Cleanup(func() { conn.Close() })
 	head, path := "GET", "/events"
 	extra := ""
@@ -264,8 +261,7 @@ func (c client) holdHTTP2(t testing.TB, o *opened, id string) {
 	programs.Must(t, err)
 	name, value, _ := strings.Cut(c.auth, ": ")
 	req.Header.Set(name, value)
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	programs.Must(t, err)
+	resp := programs.Got((&http.Client{Transport: transport}).Do(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.ProtoMajor != 2 {
 		t.Fatalf("the stream is one of %s", resp.Proto)

@@ -70,7 +70,6 @@ func TestClosedConnectionsLeaveNothing(t *testing.T) {
 // descriptors counts what this process has open.
 func descriptors(t *testing.T) int {
 	t.Helper()
-	open, err := os.ReadDir("/proc/self/fd")
-	programs.Must(t, err)
+	open := programs.Got(os.ReadDir("/proc/self/fd"))(t)
 	return len(open)
 }

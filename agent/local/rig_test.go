@@ -46,8 +46,7 @@ type running struct {
 
 func start(t testing.TB, cfg Config) *running {
 	t.Helper()
-	l, err := New(t.Context(), cfg)
-	programs.Must(t, err)
+	l := programs.Got(New(t.Context(), cfg))(t)
 	r := &running{Local: l, Server: cfg.Agent.Server}
 	r.serve(t, l.Run)
 	return r
@@ -76,8 +75,7 @@ func (r *running) allowClient(t *testing.T, email string) (token, grantID string
 	const back = "https://client.example/callback"
 	registered, clientSecret, err := service.Clients.Add(ctx, "Pocket Notes", []string{back})
 	programs.Must(t, err)
-	account, err := service.Accounts.ByEmail(ctx, email)
-	programs.Must(t, err)
+	account := programs.Got(service.Accounts.ByEmail(ctx, email))(t)
 	verifier := oauth2.GenerateVerifier()
 	code, err := service.Grants.Authorize(ctx, control.Authorization{
 		ClientID: registered.ID, RedirectURI: back, Challenge: oauth2.S256ChallengeFromVerifier(verifier),

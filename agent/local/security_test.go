@@ -75,11 +75,9 @@ func TestSecurity(t *testing.T) {
 func keptElsewhere(t *testing.T, at string) {
 	t.Helper()
 	dir, test, _ := strings.Cut(at, ":")
-	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(dir), "*_test.go"))
-	programs.Must(t, err)
+	files := programs.Got(filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(dir), "*_test.go")))(t)
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		programs.Must(t, err)
+		source := programs.Got(os.ReadFile(file))(t)
 		if strings.Contains(string(source), "\nfunc "+test+"(t *testing.T)") {
 			t.Logf("see %s in %s", test, dir)
 			return

@@ -18,10 +18,9 @@ import (
 // visitor ends at this host, and the sign-in service sends nobody elsewhere.
 func openRedirect(t *testing.T, s *street) {
 	browser := s.browser(t)
-	programs.MustDo(t)(browser.SignIn(t.Context(), s.address, bobEmail, s.mails))
+	programs.Got(browser.SignIn(t.Context(), s.address, bobEmail, s.mails))(t)
 	for _, target := range []string{"//evil.example/", "/%5cevil.example", "/%2f%2fevil.example", "/@evil.example", "/.porchlight/callback?code=x&state=y", "/?next=https://evil.example"} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.address+"/.porchlight/sign-out", nil)
-		programs.Must(t, err)
+		req := programs.Got(http.NewRequestWithContext(t.Context(), http.MethodPost, s.address+"/.porchlight/sign-out", nil))(t)
 		req.Header.Set("Origin", s.address)
 		resp, err := browser.Do(req)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -55,17 +54,16 @@ func nameTakeover(t *testing.T, s *street) {
 	ctx := t.Context()
 	publish := func(label string, port int) {
 		t.Helper()
-		programs.MustDo(t)(s.open.Publish(ctx, agentapi.PublishRequest{Name: "diary", Label: label, LocalPort: port}))
+		programs.Got(s.open.Publish(ctx, agentapi.PublishRequest{Name: "diary", Label: label, LocalPort: port}))(t)
 	}
 	// bobMay is whether he may open the app of that name.
 	bobMay := func() bool {
 		t.Helper()
-		memberships, err := s.controlPlane.Service.People.Memberships(ctx, s.bobID)
-		programs.Must(t, err)
+		memberships := programs.Got(s.controlPlane.Service.People.Memberships(ctx, s.bobID))(t)
 		return slices.ContainsFunc(memberships[0].Apps, func(a control.InvitedApp) bool { return strings.HasPrefix(a.Host, "diary.") })
 	}
 	publish("Diary", s.app.port)
-	programs.MustDo(t)(s.owner.Approve(ctx, "diary"))
+	programs.Got(s.owner.Approve(ctx, "diary"))(t)
 	_, err := s.house.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: s.bobID, App: "Diary", Granted: true})
 	if err != nil || !bobMay() {
 		t.Fatalf("giving bob the app: %v", err)
@@ -76,9 +74,9 @@ func nameTakeover(t *testing.T, s *street) {
 	if notices := s.state(t).Notices; len(notices) <= before || !slices.ContainsFunc(notices, func(n agentapi.Notice) bool { return strings.Contains(n.Text, "Bank") }) {
 		t.Errorf("the owner was told %+v", notices)
 	}
-	programs.MustDo(t)(s.owner.Revoke(ctx, "diary"))
+	programs.Got(s.owner.Revoke(ctx, "diary"))(t)
 	publish("Diary", other.port)
-	programs.MustDo(t)(s.owner.Approve(ctx, "diary"))
+	programs.Got(s.owner.Approve(ctx, "diary"))(t)
 	if bobMay() {
 		t.Fatal("bob was given the new app")
 	}
@@ -86,7 +84,7 @@ func nameTakeover(t *testing.T, s *street) {
 	if err != nil || page.Status != http.StatusForbidden || len(other.requests()) > 0 {
 		t.Errorf("bob at the new app: %+v, %v; it was sent %q", page, err, other.requests())
 	}
-	programs.MustDo(t)(s.owner.Revoke(ctx, "diary"))
+	programs.Got(s.owner.Revoke(ctx, "diary"))(t)
 }
 
 // Weakness: signing in at somebody's app tells its owner who came. Attack: lure
@@ -96,9 +94,8 @@ func nameTakeover(t *testing.T, s *street) {
 func luredStranger(t *testing.T, s *street) {
 	const email = "carol@example.com"
 	ctx := t.Context()
-	programs.MustDo(t)(s.controlPlane.Service.Computers.Ensure(ctx, email, "carol"))
-	page, err := s.browser(t).SignIn(ctx, s.address, email, s.mails)
-	programs.Must(t, err)
+	programs.Got(s.controlPlane.Service.Computers.Ensure(ctx, email, "carol"))(t)
+	page := programs.Got(s.browser(t).SignIn(ctx, s.address, email, s.mails))(t)
 	if page.Status != http.StatusForbidden || !strings.HasPrefix(page.URL.String(), s.agent.Account().AuthURL+"/") || strings.Contains(page.Body, "code=") {
 		t.Errorf("HTTP %d at %s:\n%s", page.Status, page.URL, page.Body)
 	}
@@ -115,8 +112,8 @@ func luredStranger(t *testing.T, s *street) {
 func scriptInNames(t *testing.T, s *street) {
 	const label = `"><script>alert(1)</script><img src=x onerror=alert(2)>`
 	ctx := t.Context()
-	programs.MustDo(t)(s.open.Publish(ctx, agentapi.PublishRequest{Name: "markup", Label: label, LocalPort: s.app.port}))
-	programs.MustDo(t)(s.owner.Approve(ctx, "markup"))
+	programs.Got(s.open.Publish(ctx, agentapi.PublishRequest{Name: "markup", Label: label, LocalPort: s.app.port}))(t)
+	programs.Got(s.owner.Approve(ctx, "markup"))(t)
 	account := s.agent.Account()
 	page, err := s.browser(t).SignIn(ctx, account.URL, account.Email, s.mails)
 	if err != nil || page.Status != http.StatusOK {
@@ -128,5 +125,5 @@ func scriptInNames(t *testing.T, s *street) {
 	if policy := page.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "script-src") {
 		t.Errorf("policy %q", policy)
 	}
-	programs.MustDo(t)(s.owner.Revoke(ctx, "markup"))
+	programs.Got(s.owner.Revoke(ctx, "markup"))(t)
 }

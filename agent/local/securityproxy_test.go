@@ -59,8 +59,7 @@ func foreignProxyHeader(t *testing.T, s *street) {
 		"PROXY TCP4 127.0.0.1 127.0.0.1 1 443\r\n",
 		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x7f\x00\x00\x01\x7f\x00\x00\x01\x00\x01\x01\xbb",
 	} {
-		c, err := controlapi.DialContext(t.Context(), "tcp", s.host)
-		programs.Must(t, err)
+		c := programs.Got(controlapi.DialContext(t.Context(), "tcp", s.host))(t)
 		name, _, _ := net.SplitHostPort(s.host)
 		c.SetDeadline(time.Now().Add(20 * time.Second))
 		if _, err := c.Write([]byte(preface)); err != nil {

@@ -56,8 +56,7 @@ func startStreet(t *testing.T) *street {
 // session.
 func (s *street) raw(t *testing.T, host, request string) string {
 	t.Helper()
-	conn, err := controlapi.DialContext(t.Context(), "tcp", host)
-	programs.Must(t, err)
+	conn := programs.Got(controlapi.DialContext(t.Context(), "tcp", host))(t)
 	name, _, _ := net.SplitHostPort(host)
 	c := tls.Client(conn, &tls.Config{RootCAs: s.controlPlane.ca.Pool(), ServerName: name})
 	defer c.Close()
@@ -93,8 +92,7 @@ type wiretap struct {
 
 func newWiretap(t *testing.T) *wiretap {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w := &wiretap{port: portOf(t, ln.Addr().String())}
 	var serving sync.WaitGroup
 	t.Cleanup(func() { ln.Close(); serving.Wait() })
@@ -208,7 +206,6 @@ func (s *street) identity(t *testing.T, request string) {
 // state is what the owner sees.
 func (s *street) state(t *testing.T) agentapi.OwnerState {
 	t.Helper()
-	st, err := s.owner.State(t.Context())
-	programs.Must(t, err)
+	st := programs.Got(s.owner.State(t.Context()))(t)
 	return st
 }

@@ -21,8 +21,7 @@ func TestSpecVisits(t *testing.T) {
 	ctx := t.Context()
 	status := func(t *testing.T, v *visitor.Visitor, address string) int {
 		t.Helper()
-		page, err := v.Open(ctx, address)
-		programs.Must(t, err)
+		page := programs.Got(v.Open(ctx, address))(t)
 		return page.Status
 	}
 
@@ -43,8 +42,7 @@ func TestSpecVisits(t *testing.T) {
 	})
 
 	t.Run("X3_owner_and_member_from_127_0_0_1", func(t *testing.T) {
-		link, err := s.owner.Open(ctx, "notes")
-		programs.Must(t, err)
+		link := programs.Got(s.owner.Open(ctx, "notes"))(t)
 		maya := s.browser(t)
 		for role, open := range map[string]func() int{
 			"owner":  func() int { return status(t, maya, link.URL) },
@@ -81,9 +79,8 @@ func TestSpecVisits(t *testing.T) {
 
 	published := func(t *testing.T, name, label string) string {
 		t.Helper()
-		programs.MustDo(t)(s.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: label, LocalPort: s.app.port}))
-		pub, err := s.house.owner.Approve(ctx, name)
-		programs.Must(t, err)
+		programs.Got(s.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: label, LocalPort: s.app.port}))(t)
+		pub := programs.Got(s.house.owner.Approve(ctx, name))(t)
 		return pub.URL
 	}
 	t.Run("X5_X9_a_new_app_is_for_nobody", func(t *testing.T) {
@@ -105,8 +102,7 @@ func TestSpecVisits(t *testing.T) {
 		} {
 			address := published(t, what, "App that is "+what)
 			programs.Must(t, step(ctx, what))
-			u, err := url.Parse(address)
-			programs.Must(t, err)
+			u := programs.Got(url.Parse(address))(t)
 			for who, v := range map[string]*visitor.Visitor{"a member": s.bob, "nobody": s.browser(t)} {
 				if page, err := v.Open(ctx, address); err == nil && page.Status == http.StatusOK && page.URL.Host == u.Host {
 					t.Errorf("%s app, %s: %+v", what, who, page)

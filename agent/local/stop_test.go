@@ -40,8 +40,7 @@ func TestStoppedWhileStarting(t *testing.T) {
 	defer cancel()
 	cfg := configOf(t.TempDir())
 	cfg.Agent.Log = slog.New(stopper{slog.DiscardHandler, "agent is up", cancel})
-	l, err := New(ctx, cfg)
-	programs.Must(t, err)
+	l := programs.Got(New(ctx, cfg))(t)
 	if err := errors.Join(l.Run(ctx), cfg.Agent.Server.Close()); err != nil {
 		t.Fatalf("it ended with %v", err)
 	}

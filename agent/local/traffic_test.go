@@ -32,8 +32,7 @@ func (h *house) ownersClient(t *testing.T, http2 bool) *http.Client {
 
 func (h *house) ownersClientAt(t *testing.T, name string, http2 bool) *http.Client {
 	t.Helper()
-	link, err := h.owner.Open(t.Context(), name)
-	programs.Must(t, err)
+	link := programs.Got(h.owner.Open(t.Context(), name))(t)
 	jar, _ := cookiejar.New(nil)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!http2)
@@ -47,8 +46,7 @@ func (h *house) ownersClientAt(t *testing.T, name string, http2 bool) *http.Clie
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Jar: jar, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Get(link.URL)
-	programs.Must(t, err)
+	resp := programs.Got(client.Get(link.URL))(t)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusSeeOther {
 		t.Fatalf("the owner's link: %s", resp.Status)
@@ -67,8 +65,7 @@ func cookieLine(cookies []*http.Cookie) string {
 
 func send(t *testing.T, client *http.Client, method, address string, body io.Reader, header ...string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, address, body)
-	programs.Must(t, err)
+	req := programs.Got(http.NewRequestWithContext(t.Context(), method, address, body))(t)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
 	}
@@ -183,7 +180,7 @@ func TestTrafficTrailersLikeGRPC(t *testing.T) {
 	srv.Start()
 	h.serves(t, srv)
 	address := h.publish(t)
-	programs.MustDo(t)(h.owner.ChangeOptions(t.Context(), "notes", map[string]any{"h2c": true}))
+	programs.Got(h.owner.ChangeOptions(t.Context(), "notes", map[string]any{"h2c": true}))(t)
 	body, w := io.Pipe()
 	resp := send(t, h.ownersClient(t, true), http.MethodPost, address+"/pkg.Service/Method", body, "Content-Type", "application/grpc", "Te", "trailers")
 	buf := make([]byte, 16)

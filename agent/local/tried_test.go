@@ -48,13 +48,10 @@ func TestTriedAddress(t *testing.T) {
 	if !strings.Contains(all.Report, "app notes") {
 		t.Errorf("the report:\n%s", all.Report)
 	}
-	_, err = h.owner.GoDark(t.Context())
-	programs.Must(t, err)
+	programs.Got(h.owner.GoDark(t.Context()))(t)
 	// Not of the same app, which is told for a moment as it was.
-	_, err = h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port})
-	programs.Must(t, err)
-	_, err = h.owner.Approve(t.Context(), "wiki")
-	programs.Must(t, err)
+	programs.Got(h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port}))(t)
+	programs.Got(h.owner.Approve(t.Context(), "wiki"))(t)
 	if tried, err := ask[agentapi.TriedAddress](t, h, "POST", "/owner/apps/wiki/try"); err != nil || tried.Works || !strings.Contains(tried.Text, "closed everything") {
 		t.Errorf("dark: %+v, %v", tried, err)
 	}

@@ -40,8 +40,7 @@ func (h *house) begins(t *testing.T) agentapi.TrustCheck {
 func (h *house) becomes(t *testing.T, was, want string) agentapi.TrustCheck {
 	t.Helper()
 	for {
-		c, err := ask[agentapi.TrustCheck](t, h, "GET", "/owner/trust/check?wait=8&was="+was)
-		programs.Must(t, err)
+		c := programs.Got(ask[agentapi.TrustCheck](t, h, "GET", "/owner/trust/check?wait=8&was="+was))(t)
 		if c.State != was || was == want {
 			if c.State != want {
 				t.Fatalf("%s, want %s", c.State, want)
@@ -136,8 +135,7 @@ func TestCheckTellsStrangersNothing(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
 	browser := loader(t, h.controlPlane.ca.Pool(), false)
-	account, err := h.owner.Account(t.Context())
-	programs.Must(t, err)
+	account := programs.Got(h.owner.Account(t.Context()))(t)
 	_, nothing, _, err := load(t, browser, "https://nobody."+account.Host+"/.porchlight/check/x")
 	programs.Must(t, err)
 	c := h.begins(t)
@@ -153,8 +151,7 @@ func TestCheckTellsStrangersNothing(t *testing.T) {
 			t.Errorf("%s: %d %s, %v", url, status, body, err)
 		}
 	}
-	conn, err := controlapi.DialContext(t.Context(), "tcp", account.Host)
-	programs.Must(t, err)
+	conn := programs.Got(controlapi.DialContext(t.Context(), "tcp", account.Host))(t)
 	other := tls.Client(conn, &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "nobody." + strings.SplitN(host, ".", 2)[1]})
 	if err := other.HandshakeContext(t.Context()); err == nil {
 		t.Errorf("port %s was trusted", port)
@@ -172,8 +169,7 @@ func TestCheckTellsStrangersNothing(t *testing.T) {
 	if status, _, _, err := load(t, browser, c.URL); err != nil || status != 200 {
 		t.Errorf("after all that: %d, %v", status, err)
 	}
-	_, err = h.owner.GoDark(t.Context())
-	programs.Must(t, err)
+	programs.Got(h.owner.GoDark(t.Context()))(t)
 	if _, err := ask[agentapi.TrustCheck](t, h, "POST", "/owner/trust/check"); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("in the dark: %v", err)
 	}

@@ -23,8 +23,7 @@ func TestARecordedHopShowsNoPlaintext(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
 	h.publish(t)
-	link, err := h.owner.Open(t.Context(), "notes")
-	programs.Must(t, err)
+	link := programs.Got(h.owner.Open(t.Context(), "notes"))(t)
 	recorded := &recording{}
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: h.controlPlane.ca.Pool()},
@@ -33,8 +32,7 @@ func TestARecordedHopShowsNoPlaintext(t *testing.T) {
 	t.Cleanup(transport.CloseIdleConnections)
 	jar, _ := cookiejar.New(nil)
 	client := &http.Client{Jar: jar, Transport: transport}
-	resp, err := client.Get(link.URL)
-	programs.Must(t, err)
+	resp := programs.Got(client.Get(link.URL))(t)
 	answer, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || !strings.HasPrefix(string(answer), "notes of ") {

@@ -22,7 +22,7 @@ import (
 func TestOwnerVerbsInTheWrongState(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8000}))
+	programs.Got(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8000}))(t)
 	r.approved(t, "notes", "Notes")
 	const options = `{"forwarded":true,"publicAddress":false,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false,"firstByte":0}`
 	for _, want := range []struct {

@@ -109,10 +109,8 @@ func raise(t *testing.T, dir, secret string) *victim {
 	cmd.Env = append(os.Environ(), crashDirVariable+"="+dir, crashSecretVariable+"="+secret)
 	cmd.ExtraFiles = []*os.File{written} // commitsFD
 	cmd.Stderr = t.Output()
-	stdin, err := cmd.StdinPipe()
-	programs.Must(t, err)
-	stdout, err := cmd.StdoutPipe()
-	programs.Must(t, err)
+	stdin := programs.Got(cmd.StdinPipe())(t)
+	stdout := programs.Got(cmd.StdoutPipe())(t)
 	programs.Must(t, cmd.Start())
 	v := &victim{cmd: cmd, commits: read, stdin: stdin}
 	t.Cleanup(v.kill)
@@ -379,8 +377,7 @@ func BenchmarkPublish(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			r := start(b)
 			r.approved(b, "notes", "Notes")
-			c, err := net.Dial("tcp", r.addr)
-			programs.Must(b, err)
+			c := programs.Got(net.Dial("tcp", r.addr))(b)
 			defer c.Close()
 			post := poster(c, r.addr)
 			for i := 0; b.Loop(); i++ {

@@ -74,16 +74,14 @@ var document = sync.OnceValues(openapi.Loopback)
 // described holds every answer of a handler to docs/openapi/loopback.yaml.
 func described(t testing.TB) func(http.Handler) http.Handler {
 	t.Helper()
-	d, err := document()
-	programs.Must(t, err)
+	d := programs.Got(document())(t)
 	return func(h http.Handler) http.Handler { return d.Checked(h, t.Errorf) }
 }
 
 // Every route is in the OpenAPI document under its tier, and nothing else is.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	t.Parallel()
-	d, err := document()
-	programs.Must(t, err)
+	d := programs.Got(document())(t)
 	tags := map[tier]string{tierOpen: "open", tierCapability: "capability", tierOwner: "owner", tierTake: "owner"}
 	var ours []string
 	for _, rt := range routes {

@@ -70,13 +70,13 @@ func TestEvents(t *testing.T) {
 		t.Errorf("the first state is %+v", first)
 	}
 
-	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}))
+	programs.Got(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}))(t)
 	asked := await(t, states, "that an app asks", func(s agentapi.OwnerState) bool { return len(s.Apps) == 1 })
 	if asked.Seq <= first.Seq || asked.Apps[0].Status != agentapi.StatusPending {
 		t.Errorf("after %d: %+v", first.Seq, asked)
 	}
 
-	programs.MustDo(t)(r.owner().Approve(t.Context(), "notes"))
+	programs.Got(r.owner().Approve(t.Context(), "notes"))(t)
 	live := await(t, states, "that it is live", func(s agentapi.OwnerState) bool { return s.Apps[0].Status == agentapi.StatusLive })
 	app, _ := r.apps.Lookup("notes")
 	for range 3 {
@@ -91,8 +91,7 @@ func TestEvents(t *testing.T) {
 
 	// Nothing changed: the number says so, here and by GET.
 	for range 2 {
-		state, err := r.owner().State(t.Context())
-		programs.Must(t, err)
+		state := programs.Got(r.owner().State(t.Context()))(t)
 		if state.Seq != troubled.Seq {
 			t.Errorf("the number went from %d to %d by looking", troubled.Seq, state.Seq)
 		}
@@ -123,12 +122,10 @@ func TestEventsEndAtShutdown(t *testing.T) {
 func TestEventsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	before, err := r.owner().State(t.Context())
-	programs.Must(t, err)
+	before := programs.Got(r.owner().State(t.Context()))(t)
 	r.end()
 	r.serve(t)
-	after, err := r.owner().State(t.Context())
-	programs.Must(t, err)
+	after := programs.Got(r.owner().State(t.Context()))(t)
 	if after.Seq <= before.Seq {
 		t.Errorf("number %d came after %d", after.Seq, before.Seq)
 	}
@@ -137,12 +134,10 @@ func TestEventsSurviveARestart(t *testing.T) {
 // rawStream opens a stream and leaves the reading to the test.
 func (r *rig) rawStream(t *testing.T) (*http.Response, *bufio.Reader) {
 	t.Helper()
-	c, err := net.Dial("unix", r.socket)
-	programs.Must(t, err)
+	c := programs.Got(net.Dial("unix", r.socket))(t)
 	t.Cleanup(func() { c.Close() })
-	programs.MustDo(t)(io.WriteString(c, "GET /owner/events HTTP/1.1\r\nHost: localhost\r\nX-Owner-Secret: "+r.secret+"\r\n\r\n"))
-	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	programs.Must(t, err)
+	programs.Got(io.WriteString(c, "GET /owner/events HTTP/1.1\r\nHost: localhost\r\nX-Owner-Secret: "+r.secret+"\r\n\r\n"))(t)
+	resp := programs.Got(http.ReadResponse(bufio.NewReader(c), nil))(t)
 	return resp, bufio.NewReader(resp.Body)
 }
 
@@ -156,8 +151,7 @@ func TestEventsHeartbeat(t *testing.T) {
 	}
 	var lines []string
 	for range 7 {
-		line, err := body.ReadString('\n')
-		programs.Must(t, err)
+		line := programs.Got(body.ReadString('\n'))(t)
 		lines = append(lines, line)
 	}
 	if lines[0] != "event: state\n" || !strings.HasPrefix(lines[1], `data: {"seq":`) || strings.Join(lines[2:], "") != "\n:\n\n:\n\n" {
@@ -196,8 +190,7 @@ func TestEventsForASlowReader(t *testing.T) {
 	}
 	events := 0
 	for {
-		line, err := body.ReadString('\n')
-		programs.Must(t, err)
+		line := programs.Got(body.ReadString('\n'))(t)
 		if strings.HasPrefix(line, "data: ") {
 			events++
 		}
@@ -222,8 +215,7 @@ func TestCertificatesAreToldOfLiveApps(t *testing.T) {
 		} else if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
 			t.Fatal(err)
 		}
-		state, err := r.owner().State(t.Context())
-		programs.Must(t, err)
+		state := programs.Got(r.owner().State(t.Context()))(t)
 		if got := state.Apps[0].Certificate; live != (got != nil) || live && got.Problem != "about notes" {
 			t.Errorf("live %v: %+v", live, got)
 		}

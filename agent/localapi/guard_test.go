@@ -19,9 +19,8 @@ import (
 func TestW7_Tiers(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}))
-	before, err := r.owner().State(t.Context())
-	programs.Must(t, err)
+	programs.Got(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}))(t)
+	before := programs.Got(r.owner().State(t.Context()))(t)
 	wrong := strings.Repeat("A", len(r.secret))
 	rows := 0
 	for _, rt := range routes {
@@ -50,8 +49,7 @@ func TestW7_Tiers(t *testing.T) {
 	if rows < 10 {
 		t.Fatalf("only %d rows above the open tier were tried", rows)
 	}
-	after, err := r.owner().State(t.Context())
-	programs.Must(t, err)
+	after := programs.Got(r.owner().State(t.Context()))(t)
 	if after.Seq != before.Seq {
 		t.Errorf("a refused request changed something: %+v", after)
 	}
@@ -194,8 +192,7 @@ func TestRawRequests(t *testing.T) {
 		"chunks of too much":          {"POST /publish HTTP/1.1\r\n" + host + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + "10001\r\n" + strings.Repeat(" ", 0x10001) + "\r\n0\r\n\r\n", "HTTP/1.1 413"},
 		"HTTP/2 without announcement": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 403"},
 	} {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.addr)
-		programs.Must(t, err)
+		c := programs.Got((&net.Dialer{}).DialContext(t.Context(), "tcp", r.addr))(t)
 		// The server may refuse before it has read all.
 		go io.WriteString(c, tt.request)
 		got := make([]byte, len(tt.want))
@@ -208,8 +205,7 @@ func TestRawRequests(t *testing.T) {
 
 func TestServeRefusesOtherComputers(t *testing.T) {
 	t.Parallel()
-	everywhere, err := net.Listen("tcp", net.JoinHostPort("0.0.0.0", strconv.Itoa(programs.FreePort(t))))
-	programs.Must(t, err)
+	everywhere := programs.Got(net.Listen("tcp", net.JoinHostPort("0.0.0.0", strconv.Itoa(programs.FreePort(t)))))(t)
 	owner, _, err := listenForOwner(t.TempDir())
 	programs.Must(t, err)
 	server := NewServer(ServerConfig{})

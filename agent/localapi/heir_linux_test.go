@@ -17,8 +17,7 @@ import (
 // Checked: the first connection is nobody's, the second one its maker's.
 func TestS1TheNextConnectionIsAnothers(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer ln.Close()
 	entry := (&Server{userOf: procinfo.CallerUser}).newEntry(ln)
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
@@ -30,16 +29,14 @@ func TestS1TheNextConnectionIsAnothers(t *testing.T) {
 			}
 			return err
 		}}
-		out, err := dialer.Dial("tcp4", ln.Addr().String())
-		programs.Must(t, err)
+		out := programs.Got(dialer.Dial("tcp4", ln.Addr().String()))(t)
 		t.Cleanup(func() { out.Close() })
-		in, err := entry.Accept()
-		programs.Must(t, err)
+		in := programs.Got(entry.Accept())(t)
 		t.Cleanup(func() { in.Close() })
 		return out.(*net.TCPConn), in.(*called)
 	}
 	out, first := connect()
-	programs.MustDo(t)(out.Write([]byte("POST ")))
+	programs.Got(out.Write([]byte("POST ")))(t)
 	from = out.LocalAddr().(*net.TCPAddr)
 	programs.Must(t, out.SetLinger(0))
 	out.Close()

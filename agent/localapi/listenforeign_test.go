@@ -23,8 +23,7 @@ func TestForeignDirectoryStopsNoStart(t *testing.T) {
 	}
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("TMPDIR", "") // so /tmp
-	short, err := os.MkdirTemp("/tmp", "data-")
-	programs.Must(t, err)
+	short := programs.Got(os.MkdirTemp("/tmp", "data-"))(t)
 	t.Cleanup(func() { os.RemoveAll(short) })
 	deep := filepath.Join(short, strings.Repeat("d", 100))
 	programs.Must(t, os.Mkdir(deep, 0o700))
@@ -47,8 +46,7 @@ func TestForeignDirectoryStopsNoStart(t *testing.T) {
 			if err := agentapi.CheckSocketDir(dir); err != nil {
 				t.Errorf("its own programs do not trust it: %v", err)
 			}
-			c, err := net.Dial("unix", path)
-			programs.Must(t, err)
+			c := programs.Got(net.Dial("unix", path))(t)
 			c.Close()
 			if err := l.Close(); err != nil {
 				t.Error(err)

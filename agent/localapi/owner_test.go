@@ -23,8 +23,7 @@ func TestPauseAndDark(t *testing.T) {
 	owner, ctx := r.owner(), t.Context()
 	state := func() agentapi.OwnerState {
 		t.Helper()
-		s, err := owner.State(ctx)
-		programs.Must(t, err)
+		s := programs.Got(owner.State(ctx))(t)
 		return s
 	}
 	seq := state().Seq
@@ -249,8 +248,7 @@ func TestTwoToolsChangeSettings(t *testing.T) {
 // noOptions are the options of an app whose owner has chosen nothing, all of them.
 func noOptions(t *testing.T) string {
 	t.Helper()
-	raw, err := json.Marshal(agentapi.AppOptions{})
-	programs.Must(t, err)
+	raw := programs.Got(json.Marshal(agentapi.AppOptions{}))(t)
 	return string(raw)
 }
 

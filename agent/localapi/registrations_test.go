@@ -79,8 +79,7 @@ func (r *rig) await(t testing.TB, what string, shown func([]agentapi.Registrant)
 // registrants counts what the owner is shown.
 func (r *rig) registrants(t testing.TB) int {
 	t.Helper()
-	state, err := r.owner().State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(r.owner().State(t.Context()))(t)
 	return len(state.Registrants)
 }
 
@@ -118,8 +117,7 @@ func e1Register(t *testing.T, r *rig) {
 	if got.status != http.StatusOK || fmt.Sprint(fields) != want || len(capability) < 43 {
 		t.Errorf("%d %s, want %s and a capability of 256 bits", got.status, got.body, want)
 	}
-	state, err := r.owner().State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(r.owner().State(t.Context()))(t)
 	if reg := state.Registrants; len(reg) != 1 || reg[0].AppID != "com.example.notes" || reg[0].PID != me || reg[0].CallerPID != me || reg[0].Program == "" || reg[0].User == "" {
 		t.Errorf("the owner sees %+v", reg)
 	}
@@ -347,7 +345,7 @@ func TestManyPeople(t *testing.T) {
 	r := startWith(t, func(r *rig) { r.control = control })
 	r.approved(t, "notes", "Notes")
 	program := r.open()
-	programs.MustDo(t)(program.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))
+	programs.Got(program.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))(t)
 	for who, client := range map[string]*agentapi.Client{"a program": program, "the owner": r.owner()} {
 		list, err := client.People(t.Context())
 		if err != nil || len(list.Members) != 5000 {

@@ -28,8 +28,7 @@ func TestRequests(t *testing.T) {
 	r.approved(t, "wiki", "Wiki")
 	ask := func(app string, after uint64, wait int) agentapi.VisitorRequests {
 		t.Helper()
-		got, err := r.owner().Requests(t.Context(), app, after, wait)
-		programs.Must(t, err)
+		got := programs.Got(r.owner().Requests(t.Context(), app, after, wait))(t)
 		return got
 	}
 	got := ask("", 0, 0)
@@ -66,11 +65,11 @@ func TestRequests(t *testing.T) {
 	if _, err := r.owner().Requests(t.Context(), "nobody", 0, 0); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("of no app: %v", err)
 	}
-	programs.MustDo(t)(r.owner().ChangeSettings(t.Context(), map[string]any{"requests": false}))
+	programs.Got(r.owner().ChangeSettings(t.Context(), map[string]any{"requests": false}))(t)
 	if off := ask("", 0, agentapi.MaxWait); off.On || len(off.Requests) != 0 {
 		t.Errorf("off: %+v", off)
 	}
-	programs.MustDo(t)(r.owner().ChangeSettings(t.Context(), map[string]any{"requests": nil}))
+	programs.Got(r.owner().ChangeSettings(t.Context(), map[string]any{"requests": nil}))(t)
 	if again := ask("", 0, 0); !again.On || len(again.Requests) != 0 {
 		t.Errorf("on again: %+v", again)
 	}

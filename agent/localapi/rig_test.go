@@ -272,8 +272,8 @@ func (r *rig) owner() *agentapi.Client { return agentapi.NewOwner(r.socket, r.se
 // approved publishes and approves an app.
 func (r *rig) approved(t testing.TB, name, label string) {
 	t.Helper()
-	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}))
-	programs.MustDo(t)(r.owner().Approve(t.Context(), name))
+	programs.Got(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}))(t)
+	programs.Got(r.owner().Approve(t.Context(), name))(t)
 }
 
 // deskSecret is that of the menu bar in the agent's process.
@@ -340,8 +340,7 @@ func (r *rig) send(t testing.TB, q request) response {
 	// What hangs fails soon, and not with the whole package's time.
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, q.method, "http://"+host+q.path, strings.NewReader(q.body))
-	programs.Must(t, err)
+	req := programs.Got(http.NewRequestWithContext(ctx, q.method, "http://"+host+q.path, strings.NewReader(q.body)))(t)
 	if q.host != "" {
 		req.Host = q.host
 	}

@@ -23,8 +23,8 @@ func busy(t testing.TB) *rig {
 	var ids []string
 	for i := range apps {
 		name := fmt.Sprintf("app-%03d", i)
-		programs.MustDo(t)(r.apps.Publish(t.Context(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: fmt.Sprintf("App number %03d", i), LocalPort: 8000 + i}))
-		programs.MustDo(t)(r.apps.Approve(t.Context(), name, agentapi.Approval{}))
+		programs.Got(r.apps.Publish(t.Context(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: fmt.Sprintf("App number %03d", i), LocalPort: 8000 + i}))(t)
+		programs.Got(r.apps.Approve(t.Context(), name, agentapi.Approval{}))(t)
 		app, _ := r.apps.Lookup(name)
 		ids = append(ids, app.ID)
 	}
@@ -37,7 +37,7 @@ func busy(t testing.TB) *rig {
 	}
 	r.access.SetSnapshot(snapshot)
 	for i := range 1000 {
-		programs.MustDo(t)(r.reg.Register(engine.Caller{}, agentapi.RegisterRequest{AppID: fmt.Sprintf("com.example.app-%04d", i), PID: os.Getpid()}, func() procinfo.Process { return procinfo.Process{} }))
+		programs.Got(r.reg.Register(engine.Caller{}, agentapi.RegisterRequest{AppID: fmt.Sprintf("com.example.app-%04d", i), PID: os.Getpid()}, func() procinfo.Process { return procinfo.Process{} }))(t)
 	}
 	return r
 }
@@ -48,10 +48,8 @@ func busy(t testing.TB) *rig {
 func TestStateIsBounded(t *testing.T) {
 	t.Parallel()
 	r := busy(t)
-	state, err := r.api.state(t.Context())
-	programs.Must(t, err)
-	raw, err := json.Marshal(state)
-	programs.Must(t, err)
+	state := programs.Got(r.api.state(t.Context()))(t)
+	raw := programs.Got(json.Marshal(state))(t)
 	t.Logf("%d KiB", len(raw)>>10)
 	if len(raw) > 1<<20 {
 		t.Errorf("an event has %d bytes", len(raw))
@@ -71,6 +69,6 @@ func BenchmarkState(b *testing.B) {
 	r := busy(b)
 	for i := 0; b.Loop(); i++ {
 		r.outside.connection.Trouble = fmt.Sprint(i)
-		programs.MustDo(b)(r.api.state(b.Context()))
+		programs.Got(r.api.state(b.Context()))(b)
 	}
 }

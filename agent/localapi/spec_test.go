@@ -119,8 +119,7 @@ func TestSpec(t *testing.T) {
 
 func p1TheOwnerTierSeesIt(t *testing.T, r *rig) {
 	r.send(t, publish)
-	state, err := r.owner().State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(r.owner().State(t.Context()))(t)
 	if len(state.Apps) != 1 {
 		t.Fatalf("the owner sees %d apps", len(state.Apps))
 	}
@@ -196,8 +195,7 @@ func p11WrongInput(t *testing.T, r *rig) {
 		q.body = body
 		r.wants(t, q, want.status, want.says)
 	}
-	state, err := r.owner().State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(r.owner().State(t.Context()))(t)
 	if len(state.Apps) != 1 {
 		t.Errorf("something was stored: %+v", state.Apps)
 	}
@@ -221,8 +219,7 @@ func p13StatesSurviveARestart(t *testing.T, r *rig) {
 func p14LoopbackOnly(t *testing.T, r *rig) {
 	_, port, err := net.SplitHostPort(r.addr)
 	programs.Must(t, err)
-	addresses, err := net.InterfaceAddrs()
-	programs.Must(t, err)
+	addresses := programs.Got(net.InterfaceAddrs())(t)
 	others := []string{"127.0.0.2"} // another computer's, as far as binding goes
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
@@ -280,15 +277,12 @@ func TestLiveHasAnAddress(t *testing.T) {
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	asked := func() []agentapi.Publication {
 		t.Helper()
-		polled, err := r.open().Publication(t.Context(), "notes")
-		programs.Must(t, err)
-		again, err := r.open().Publish(t.Context(), req)
-		programs.Must(t, err)
+		polled := programs.Got(r.open().Publication(t.Context(), "notes"))(t)
+		again := programs.Got(r.open().Publish(t.Context(), req))(t)
 		return []agentapi.Publication{polled, again}
 	}
-	programs.MustDo(t)(r.open().Publish(t.Context(), req))
-	pub, err := r.owner().Approve(t.Context(), "notes")
-	programs.Must(t, err)
+	programs.Got(r.open().Publish(t.Context(), req))(t)
+	pub := programs.Got(r.owner().Approve(t.Context(), "notes"))(t)
 	for _, pub := range append(asked(), pub.Publication) {
 		if pub != (agentapi.Publication{Status: agentapi.StatusPending}) {
 			t.Errorf("without an address: %+v", pub)
@@ -316,7 +310,7 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	for _, req := range []agentapi.PublishRequest{{Name: "notes", Label: "Notes", LocalPort: 8000}, {Name: "notes", Label: "Notes", LocalPort: 9000}} {
-		programs.MustDo(t)(r.open().Publish(t.Context(), req))
+		programs.Got(r.open().Publish(t.Context(), req))(t)
 	}
 	for _, seen := range []agentapi.Seen{{Label: "Notes", LocalPort: 8000}, {Label: "Diary", LocalPort: 9000}} {
 		if _, err := r.owner().ApproveSeen(t.Context(), "notes", seen, false); agentapi.CodeOf(err) != agentapi.CodeConflict {

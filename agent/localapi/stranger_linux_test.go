@@ -129,10 +129,8 @@ func (r *rig) stranger(t *testing.T) *stranger {
 	cmd.Env = []string{strangerVariable + "=" + r.addr}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	programs.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	programs.Must(t, err)
+	in := programs.Got(cmd.StdinPipe())(t)
+	out := programs.Got(cmd.StdoutPipe())(t)
 	programs.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close() // it ends by itself then
@@ -147,9 +145,8 @@ func (s *stranger) send(q asked) answered {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	raw, err := json.Marshal(q)
-	programs.Must(s.t, err)
-	programs.MustDo(s.t)(s.in.Write(append(raw, '\n')))
+	raw := programs.Got(json.Marshal(q))(s.t)
+	programs.Got(s.in.Write(append(raw, '\n')))(s.t)
 	if !s.out.Scan() {
 		s.t.Fatalf("the other user's program said no more: %v", s.out.Err())
 	}
@@ -172,10 +169,10 @@ func TestS1EveryOpenCallAsAnotherUser(t *testing.T) {
 	r := start(t)
 	nobody := r.stranger(t)
 	r.approved(t, "notes", "Notes")
-	programs.MustDo(t)(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8001}))
+	programs.Got(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8001}))(t)
 	before := r.apps.List()
 	me := fmt.Sprintf(`{"appId":"org.example.notes","pid":%d}`, os.Getpid())
-	programs.MustDo(t)(r.open().Register(t.Context(), agentapi.RegisterRequest{AppID: "org.example.notes", PID: os.Getpid()}))
+	programs.Got(r.open().Register(t.Context(), agentapi.RegisterRequest{AppID: "org.example.notes", PID: os.Getpid()}))(t)
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -216,7 +213,7 @@ func TestS1EveryOpenCallAsAnotherUser(t *testing.T) {
 			t.Fatalf("%s of its own name: %d %s", c.method, got.Status, got.Body)
 		}
 	}
-	programs.MustDo(t)(r.owner().Approve(t.Context(), "theirs"))
+	programs.Got(r.owner().Approve(t.Context(), "theirs"))(t)
 	for _, method := range []string{"POST", "DELETE", "POST"} {
 		if got := nobody.send(asked{Method: method, Path: ownPath(method), Body: ownBody(method)}); got.Status != 200 {
 			t.Errorf("%s of its own app: %d %s", method, got.Status, got.Body)
@@ -315,7 +312,7 @@ func TestS1EverybodyTrusted(t *testing.T) {
 	r := start(t)
 	nobody := r.stranger(t)
 	r.approved(t, "notes", "Notes")
-	programs.MustDo(t)(r.owner().ChangeSettings(t.Context(), map[string]any{"trustEverybody": true}))
+	programs.Got(r.owner().ChangeSettings(t.Context(), map[string]any{"trustEverybody": true}))(t)
 	me := fmt.Sprintf(`{"appId":"org.example.notes","pid":%d}`, os.Getpid())
 	for _, q := range []asked{
 		{Method: "POST", Path: "/publish", Body: publishBody("notes")},

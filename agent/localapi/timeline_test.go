@@ -15,8 +15,7 @@ func (r *rig) page(t *testing.T, q agentapi.ActivityQuery) (lines []agentapi.Act
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
-	page, err := r.owner().ActivityPage(t.Context(), q)
-	programs.Must(t, err)
+	page := programs.Got(r.owner().ActivityPage(t.Context(), q))(t)
 	var all []string
 	for _, line := range page.Lines {
 		what := strings.TrimSpace(line.Kind + " " + line.App)
@@ -44,8 +43,8 @@ func TestUndoOfActivity(t *testing.T) {
 		return lines
 	}
 	want("approved Notes")
-	programs.MustDo(t)(owner.Pause(ctx, "notes"))
-	programs.MustDo(t)(owner.GoDark(ctx))
+	programs.Got(owner.Pause(ctx, "notes"))(t)
+	programs.Got(owner.GoDark(ctx))(t)
 	lines := want("dark*, paused Notes*, approved Notes")
 	dark, paused := lines[0].ID, lines[1].ID
 	for _, id := range []uint64{dark, paused} {
@@ -57,7 +56,7 @@ func TestUndoOfActivity(t *testing.T) {
 		t.Errorf("%+v, %v", state, err)
 	}
 	// Undone once, and only once; and not where the same came about in another way since.
-	programs.MustDo(t)(owner.Pause(ctx, "notes"))
+	programs.Got(owner.Pause(ctx, "notes"))(t)
 	for _, id := range []uint64{dark, paused, lines[2].ID, 1 << 40} {
 		if err := owner.UndoActivity(ctx, id); agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("undo of %d: %v", id, err)
@@ -99,8 +98,7 @@ func TestActivityPages(t *testing.T) {
 	}
 	var all []string
 	for q := (agentapi.ActivityQuery{Limit: 2}); ; {
-		page, err := r.owner().ActivityPage(t.Context(), q)
-		programs.Must(t, err)
+		page := programs.Got(r.owner().ActivityPage(t.Context(), q))(t)
 		for _, line := range page.Lines {
 			all = append(all, line.Kind)
 		}

@@ -25,8 +25,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	register := asked{Method: "POST", Path: "/engine/register", Body: fmt.Sprintf(`{"appId":"org.example.theirs","pid":%d}`, os.Getpid())}
 	users := func() []agentapi.LocalUser {
 		t.Helper()
-		users, err := owner.Users(ctx)
-		programs.Must(t, err)
+		users := programs.Got(owner.Users(ctx))(t)
 		return users
 	}
 	for range 5 {
@@ -34,8 +33,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 			t.Fatalf("%d %s", got.Status, got.Body)
 		}
 	}
-	state, err := owner.State(ctx)
-	programs.Must(t, err)
+	state := programs.Got(owner.State(ctx))(t)
 	if n := state.Notices; len(n) != 1 || n[0].Kind != agentapi.NoticeUser || n[0].User != "65534" || !strings.Contains(n[0].Text, users()[0].Name) {
 		t.Errorf("five attempts made the notices %+v", n)
 	}
@@ -45,8 +43,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 
 	// A capability that leaked helps nobody.
 	leaked := r.open()
-	registration, err := leaked.Register(ctx, agentapi.RegisterRequest{AppID: "org.example.mine", PID: os.Getpid()})
-	programs.Must(t, err)
+	registration := programs.Got(leaked.Register(ctx, agentapi.RegisterRequest{AppID: "org.example.mine", PID: os.Getpid()}))(t)
 	people := asked{Method: "GET", Path: "/people", Capability: registration.Capability}
 	if got := program.send(people); got.Status != 403 {
 		t.Errorf("another user read who may come in with a leaked capability: %d %s", got.Status, got.Body)
@@ -80,7 +77,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	}
 
 	// The answer outlives the run.
-	programs.MustDo(t)(owner.AllowUser(ctx, "65534"))
+	programs.Got(owner.AllowUser(ctx, "65534"))(t)
 	r.end()
 	r.serve(t)
 	if got := r.stranger(t).send(register); got.Status != 200 {
@@ -105,7 +102,7 @@ func TestS1TooManyUsersWait(t *testing.T) {
 	if got := program.send(register); got.Status != 403 || strings.Contains(got.Body, "has been asked") || !strings.Contains(got.Body, "later") {
 		t.Errorf("%d %s", got.Status, got.Body)
 	}
-	programs.MustDo(t)(r.owner().DenyUser(t.Context(), "70000"))
+	programs.Got(r.owner().DenyUser(t.Context(), "70000"))(t)
 	if got := program.send(register); got.Status != 403 || !strings.Contains(got.Body, "has been asked") {
 		t.Errorf("with room again: %d %s", got.Status, got.Body)
 	}

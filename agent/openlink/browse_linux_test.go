@@ -76,8 +76,7 @@ func TestLinkStaysOutOfTheCommandLine(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	const secret = "s3cret-token"
-	o, err := Open(t.Context(), "https://notes.maya.localhost:8443/x?token="+secret)
-	programs.Must(t, err)
+	o := programs.Got(Open(t.Context(), "https://notes.maya.localhost:8443/x?token="+secret))(t)
 	defer o.Close()
 	var args []byte
 	programs.Eventually(t, "xdg-open has begun", func() bool { // which is waited for only so long

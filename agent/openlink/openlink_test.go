@@ -31,19 +31,15 @@ func TestPageSendsOnAndIsPrivate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "open")
 	const link = `https://notes.maya.localhost:8443/.porchlight/owner?token=a&next=%2F"><script>x</script>`
-	u, err := url.Parse(link)
-	programs.Must(t, err)
-	name, err := write(dir, u)
-	programs.Must(t, err)
+	u := programs.Got(url.Parse(link))(t)
+	name := programs.Got(write(dir, u))(t)
 	for path, want := range map[string]os.FileMode{name: 0o600, dir: 0o700 | os.ModeDir} {
-		info, err := os.Stat(path)
-		programs.Must(t, err)
+		info := programs.Got(os.Stat(path))(t)
 		if info.Mode() != want {
 			t.Errorf("%s is %v, want %v", path, info.Mode(), want)
 		}
 	}
-	raw, err := os.ReadFile(name)
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(name))(t)
 	m := regexp.MustCompile(`content="0; url=([^"]*)"`).FindStringSubmatch(string(raw))
 	if m == nil {
 		t.Fatalf("no refresh in %s", raw)
@@ -60,15 +56,13 @@ func TestOldPagesAreSwept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	u, _ := url.Parse("https://a.example/")
-	old, err := write(dir, u)
-	programs.Must(t, err)
+	old := programs.Got(write(dir, u))(t)
 	past := time.Now().Add(-2 * lifetime)
 	programs.Must(t, os.Chtimes(old, past, past))
 	other := filepath.Join(dir, "something-else")
 	programs.Must(t, os.WriteFile(other, nil, 0o600))
 	programs.Must(t, os.Chtimes(other, past, past))
-	fresh, err := write(dir, u)
-	programs.Must(t, err)
+	fresh := programs.Got(write(dir, u))(t)
 	for path, want := range map[string]bool{old: false, fresh: true, other: true} {
 		if _, err := os.Stat(path); (err == nil) != want {
 			t.Errorf("%s there: %v, want %v", path, err == nil, want)

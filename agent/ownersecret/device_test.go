@@ -17,8 +17,7 @@ func TestDeviceCredentialsHaveEntriesOfTheirOwn(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", config)
 	data := filepath.Join(t.TempDir(), "data")
 
-	owner, err := Ensure(ctx, File(data))
-	programs.Must(t, err)
+	owner := programs.Got(Ensure(ctx, File(data)))(t)
 	one, two := DeviceFile(data, "one"), DeviceFile(data, "two")
 	if _, err := one.Get(ctx); !errors.Is(err, ErrNotFound) {
 		t.Fatalf("no credential was kept, and Get says %v", err)

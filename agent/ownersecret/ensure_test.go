@@ -20,8 +20,7 @@ func TestEnsureMakesOneSecretOnly(t *testing.T) {
 		t.Errorf("a second secret was made: %v", err)
 	}
 	// A secret that cannot be read is not replaced.
-	path, err := s.Path()
-	programs.Must(t, err)
+	path := programs.Got(s.Path())(t)
 	programs.Must(t, os.WriteFile(path, []byte("damaged"), 0o600))
 	if _, err := Ensure(context.Background(), s); !errors.Is(err, errMalformed) {
 		t.Errorf("Ensure over a damaged secret: %v", err)

@@ -81,8 +81,7 @@ func inSession(t *testing.T, role string) {
 	defer os.RemoveAll(dir)
 	config := filepath.Join(dir, "bus.conf")
 	programs.Must(t, os.WriteFile(config, fmt.Appendf(nil, busConfig, filepath.Join(dir, "bus")), 0o600))
-	self, err := os.Executable()
-	programs.Must(t, err)
+	self := programs.Got(os.Executable())(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	// env drops the address dbus-run-session hands out: the bus is to be found.
@@ -435,11 +434,9 @@ func TestKeychainWithoutABus(t *testing.T) {
 
 // A socket that accepts and never speaks must not hold anybody up.
 func TestKeychainOnASilentBus(t *testing.T) {
-	dir, err := os.MkdirTemp("", "pl")
-	programs.Must(t, err)
+	dir := programs.Got(os.MkdirTemp("", "pl"))(t)
 	defer os.RemoveAll(dir)
-	ln, err := net.Listen("unix", filepath.Join(dir, "bus"))
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("unix", filepath.Join(dir, "bus")))(t)
 	defer ln.Close()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	t.Setenv(busVariable, "")

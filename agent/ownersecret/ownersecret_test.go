@@ -68,8 +68,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("the same directory by another path: %v", err)
 	}
 
-	path, err := s.Path()
-	programs.Must(t, err)
+	path := programs.Got(s.Path())(t)
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
 		t.Errorf("beside the secret lies %v (%v)", entries, err)
 	}
@@ -119,8 +118,7 @@ func TestFileRefuses(t *testing.T) {
 			configure(t)
 			s := File(t.TempDir())
 			programs.Must(t, s.Set(ctx, good))
-			path, err := s.Path()
-			programs.Must(t, err)
+			path := programs.Got(s.Path())(t)
 			programs.Must(t, c.harm(path))
 			secret, err := s.Get(ctx)
 			if err == nil || secret != "" || errors.Is(err, ErrNotFound) {
@@ -138,8 +136,7 @@ func TestFileRefuses(t *testing.T) {
 
 func TestFileStaysOutOfTheDataDirectory(t *testing.T) {
 	configure(t)
-	config, err := os.UserConfigDir()
-	programs.Must(t, err)
+	config := programs.Got(os.UserConfigDir())(t)
 	for _, data := range []string{config, filepath.Dir(config), filepath.Join(config, "porchlight")} {
 		if err := File(data).Set(context.Background(), New()); err == nil || !strings.Contains(err.Error(), "inside the data directory") {
 			t.Errorf("Set for %s: %v", data, err)

@@ -18,13 +18,10 @@ import (
 func (r *rig) left(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 	t.Helper()
 	r.end()
-	s, err := store.Open(r.dir)
-	programs.Must(t, err)
+	s := programs.Got(store.Open(r.dir))(t)
 	defer s.Close()
-	denied, err := s.DenyRecords()
-	programs.Must(t, err)
-	pending, err := s.Pending()
-	programs.Must(t, err)
+	denied := programs.Got(s.DenyRecords())(t)
+	pending := programs.Got(s.Pending())(t)
 	return denied, pending
 }
 
@@ -32,8 +29,7 @@ func (r *rig) left(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 // too.
 func (r *rig) known(t *testing.T, email string) agentapi.Person {
 	t.Helper()
-	people, err := r.owner.People(t.Context())
-	programs.Must(t, err)
+	people := programs.Got(r.owner.People(t.Context()))(t)
 	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == email })
 	if i < 0 {
 		t.Fatalf("%s is not on the list %+v", email, people)
@@ -107,9 +103,9 @@ func TestOlderChangesAreSentFirst(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	r.publish(t, "wiki", "Wiki")
 	r.down()
-	programs.MustDo(t)(r.owner.Remove(t.Context(), id))
+	programs.Got(r.owner.Remove(t.Context(), id))(t)
 	r.up()
-	programs.MustDo(t)(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}))
+	programs.Got(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}))(t)
 	bob := r.listed(t, bobMail)
 	if bob.Status != agentapi.PersonPending || !slices.Equal(bob.Apps, []string{"Wiki"}) {
 		t.Errorf("invited again as %+v", bob)
@@ -134,7 +130,7 @@ func TestWithdrawnWithTheControlPlaneAway(t *testing.T) {
 		t.Errorf("listed as %+v", bob)
 	}
 	r.up()
-	programs.MustDo(t)(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
+	programs.Got(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))(t)
 	if denied, pending := r.left(t); len(denied) != 0 || len(pending) != 0 {
 		t.Errorf("given again and still denied: %+v, %+v", denied, pending)
 	}
@@ -158,14 +154,14 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	notes := r.member(t, bobMail).Apps[0]
 	withdraw := agentapi.AccessRequest{AccountID: id, App: "Notes"}
-	programs.MustDo(t)(r.owner.SetAccess(t.Context(), withdraw))
+	programs.Got(r.owner.SetAccess(t.Context(), withdraw))(t)
 	r.settled(t)
 	r.end()
 	r.serveAndSync(t)
 	arrive := r.gate.holdSyncs()
 	defer arrive()
-	programs.MustDo(t)(r.service.People.SetAccess(t.Context(), r.device.Computer.ID, controlapi.SetAccess{AccountID: id, App: notes, Granted: true}))
-	programs.MustDo(t)(r.owner.SetAccess(t.Context(), withdraw))
+	programs.Got(r.service.People.SetAccess(t.Context(), r.device.Computer.ID, controlapi.SetAccess{AccountID: id, App: notes, Granted: true}))(t)
+	programs.Got(r.owner.SetAccess(t.Context(), withdraw))(t)
 	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || !pending[0].Sent {
 		t.Fatalf("denied %+v, changes %+v", denied, pending)
 	}
@@ -186,15 +182,13 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 	t.Parallel()
 	r, id := startWithBob(t, "Notes")
 	r.down()
-	programs.MustDo(t)(r.owner.Remove(t.Context(), id))
+	programs.Got(r.owner.Remove(t.Context(), id))(t)
 	r.end()
 	r.up()
 	home := r.device
-	var err error
-	r.device, err = r.service.Computers.Ensure(t.Context(), "maya@elsewhere.example", "study")
-	programs.Must(t, err)
+	r.device = programs.Got(r.service.Computers.Ensure(t.Context(), "maya@elsewhere.example", "study"))(t)
 	r.serveAndSync(t)
-	programs.MustDo(t)(r.app.People(t.Context()))
+	programs.Got(r.app.People(t.Context()))(t)
 	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || pending[0].Sent {
 		t.Fatalf("elsewhere: denied %+v, changes %+v", denied, pending)
 	}
@@ -212,7 +206,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 func TestWithdrawnWhileAskingAgain(t *testing.T) {
 	t.Parallel()
 	r, id := startWithBob(t, "Notes")
-	programs.MustDo(t)(r.owner.ChangeSettings(t.Context(), map[string]any{"askAgain": true}))
+	programs.Got(r.owner.ChangeSettings(t.Context(), map[string]any{"askAgain": true}))(t)
 	pub, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 9000})
 	if err != nil || pub.Status != agentapi.StatusPending {
 		t.Fatalf("%+v, %v", pub, err)

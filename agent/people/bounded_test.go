@@ -45,8 +45,7 @@ func TestTakingAwayIsBounded(t *testing.T) {
 	}
 	r.end()
 	arrive()
-	s, err := store.Open(r.dir)
-	programs.Must(t, err)
+	s := programs.Got(store.Open(r.dir))(t)
 	defer s.Close()
 	kept, err := s.Pending()
 	denied, err2 := s.DenyRecords()

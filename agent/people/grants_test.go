@@ -30,7 +30,7 @@ func (r *rig) loginAs(t *testing.T, client control.Credentials, redirect, accoun
 		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]),
 	}, control.Account{ID: accountID, Email: email}, "maya")
 	programs.Must(t, err)
-	programs.MustDo(t)(r.service.Grants.Exchange(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}))
+	programs.Got(r.service.Grants.Exchange(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}))(t)
 }
 
 // A client that logged in on two devices is one row to the owner, and ending it
@@ -59,7 +59,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	newest := all[slices.IndexFunc(all, func(g controlapi.Grant) bool { return g.ClientID == clients[0].ID })]
 
 	r.down()
-	programs.MustDo(t)(r.owner.RevokeGrant(t.Context(), newest.ID))
+	programs.Got(r.owner.RevokeGrant(t.Context(), newest.ID))(t)
 	if rows, err = r.owner.Grants(t.Context()); err != nil || len(rows) != 1 || rows[0].ClientID != clients[1].ID {
 		t.Errorf("listed %+v, %v", rows, err)
 	}
@@ -88,10 +88,9 @@ func TestAClientThatTheOwnerEndedIsToldOfOnce(t *testing.T) {
 		t.Fatalf("listed %+v, %v", rows, err)
 	}
 	r.down()
-	programs.MustDo(t)(r.owner.RevokeGrant(t.Context(), rows[0].ID))
+	programs.Got(r.owner.RevokeGrant(t.Context(), rows[0].ID))(t)
 	r.end()
-	s, err := store.Open(r.dir)
-	programs.Must(t, err)
+	s := programs.Got(store.Open(r.dir))(t)
 	defer s.Close()
 	kept, err := s.Clients()
 	if err != nil || len(kept.Grants) != 1 || kept.Grants[0].ID != rows[1].ID {
@@ -120,8 +119,7 @@ func TestRevokingWhatNobodyKnows(t *testing.T) {
 	r.login(t, client)
 	atControl := func() []controlapi.Grant {
 		t.Helper()
-		all, err := r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID)
-		programs.Must(t, err)
+		all := programs.Got(r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID))(t)
 		return all
 	}
 	meanwhile := atControl()[0] // they come newest first
@@ -147,8 +145,7 @@ func TestRevokingWhatNobodyKnows(t *testing.T) {
 			t.Errorf("%s, once more: %v", step.what, err)
 		}
 	}
-	lines, err := r.owner.Activity(t.Context(), 100)
-	programs.Must(t, err)
+	lines := programs.Got(r.owner.Activity(t.Context(), 100))(t)
 	var written []string
 	for _, line := range lines {
 		if line.Kind == agentapi.ActivityClientOut || line.Kind == agentapi.ActivityPasswordRevoked {
@@ -292,8 +289,7 @@ func TestClientsWhileNoAgentRan(t *testing.T) {
 	told := []string{"client-in Before " + bobMail}
 	r.toldOfClients(t, told...)
 	r.end()
-	grants, err := r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID)
-	programs.Must(t, err)
+	grants := programs.Got(r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID))(t)
 	programs.Must(t, r.service.Grants.RevokeForAccount(t.Context(), bob, grants[0].ID))
 	r.loginAs(t, after, own, bob, bobMail)
 	r.serve(t)

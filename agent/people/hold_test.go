@@ -37,8 +37,7 @@ func (r *rig) held(t *testing.T, id string, seconds int) agentapi.PersonChanged 
 // stored is what left returns, of an agent that runs: what a kill would leave.
 func (r *rig) stored(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 	t.Helper()
-	killed, err := os.ReadFile(filepath.Join(r.dir, store.FileName))
-	programs.Must(t, err)
+	killed := programs.Got(os.ReadFile(filepath.Join(r.dir, store.FileName)))(t)
 	dead := &rig{dir: t.TempDir(), end: func() {}}
 	programs.Must(t, os.WriteFile(filepath.Join(dead.dir, store.FileName), killed, 0o600))
 	return dead.left(t)
@@ -47,8 +46,7 @@ func (r *rig) stored(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 // row is a person as the control plane has them.
 func (r *rig) row(t *testing.T, id string) controlapi.Person {
 	t.Helper()
-	people, err := r.service.People.List(t.Context(), r.device.Computer.ID)
-	programs.Must(t, err)
+	people := programs.Got(r.service.People.List(t.Context(), r.device.Computer.ID))(t)
 	i := slices.IndexFunc(people, func(p controlapi.Person) bool { return p.AccountID == id })
 	if i < 0 {
 		t.Fatalf("the control plane does not know %s", id)
@@ -192,7 +190,7 @@ func TestInvitedWhileHeld(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	r.publish(t, "wiki", "Wiki")
 	r.held(t, id, longHold)
-	programs.MustDo(t)(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}))
+	programs.Got(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}))(t)
 	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonPending || !slices.Equal(bob.Apps, []string{"Wiki"}) {
 		t.Errorf("invited again as %+v", bob)
 	}

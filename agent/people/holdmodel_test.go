@@ -147,8 +147,7 @@ func newHoldMachine(t rapid.TB) *holdMachine {
 		taken: map[string]*taking{"": {}, "Notes": {}, "Wiki": {}},
 	}
 	var err error
-	m.dir, err = os.MkdirTemp("", "hold-")
-	programs.Must(t, err)
+	m.dir = programs.Got(os.MkdirTemp("", "hold-"))(t)
 	m.start(t)
 	for name, label := range map[string]string{"notes": "Notes", "wiki": "Wiki"} {
 		if _, err = m.apps.Publish(context.Background(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err == nil {
@@ -168,8 +167,7 @@ func newHoldMachine(t rapid.TB) *holdMachine {
 // start makes an agent of what the store has.
 func (m *holdMachine) start(t rapid.TB) {
 	var err error
-	m.kept, err = store.Open(m.dir)
-	programs.Must(t, err)
+	m.kept = programs.Got(store.Open(m.dir))(t)
 	clock := func() time.Time { return m.now }
 	still := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) } // the silence is no matter here
 	m.access, err = access.New(access.Config{Store: m.kept, Now: still})

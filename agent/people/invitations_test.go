@@ -15,9 +15,9 @@ import (
 func TestInviteAll(t *testing.T) {
 	t.Parallel()
 	r := start(t, "Notes")
-	programs.MustDo(t)(r.owner.ChangeSettings(t.Context(), map[string]any{"displayName": "Maya"}))
+	programs.Got(r.owner.ChangeSettings(t.Context(), map[string]any{"displayName": "Maya"}))(t)
 	id := r.invited(t, true, "Notes")
-	programs.MustDo(t)(r.owner.RemoveHeld(t.Context(), agentapi.RemoveRequest{AccountID: id, HoldSeconds: 60}))
+	programs.Got(r.owner.RemoveHeld(t.Context(), agentapi.RemoveRequest{AccountID: id, HoldSeconds: 60}))(t)
 	before := r.mails(t)
 	made, err := r.owner.InviteAll(t.Context(), agentapi.InvitationsRequest{
 		Emails: []string{bobMail, "nobody", "lena@example.com"}, Apps: []string{"Notes"}, Line: "Have a look.", Until: "2h",

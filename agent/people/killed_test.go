@@ -29,13 +29,10 @@ func (unreachable) Remove(ctx context.Context, _ controlapi.Remove) (controlapi.
 // hear the snapshot of a computer that ann and bob are members of.
 func household(t *testing.T, dir, computer string, opts ...store.Option) (*people.People, *store.Store, *access.Access) {
 	t.Helper()
-	s, err := store.Open(dir, opts...)
-	programs.Must(t, err)
+	s := programs.Got(store.Open(dir, opts...))(t)
 	t.Cleanup(func() { s.Close() })
-	a, err := access.New(access.Config{Store: s})
-	programs.Must(t, err)
-	apps, err := engine.NewApps(engine.AppsConfig{Store: s})
-	programs.Must(t, err)
+	a := programs.Got(access.New(access.Config{Store: s}))(t)
+	apps := programs.Got(engine.NewApps(engine.AppsConfig{Store: s}))(t)
 	a.SetSnapshot(controlapi.Snapshot{
 		Version: "1-" + computer, Computer: controlapi.Computer{ID: computer},
 		People: []controlapi.Person{
@@ -72,17 +69,15 @@ func TestKilledWhileTakingAway(t *testing.T) {
 	}
 	p, _, _ := household(t, dir, "home", store.ObserveCommits(keep))
 	states = states[len(states)-1:] // as it was before
-	programs.MustDo(t)(p.Remove(t.Context(), people.Owner, agentapi.RemoveRequest{AccountID: "bob", HoldSeconds: 10}))
-	programs.MustDo(t)(p.TakeBack(agentapi.HeldChange{AccountID: "bob"}))
+	programs.Got(p.Remove(t.Context(), people.Owner, agentapi.RemoveRequest{AccountID: "bob", HoldSeconds: 10}))(t)
+	programs.Got(p.TakeBack(agentapi.HeldChange{AccountID: "bob"}))(t)
 	denials := 0
 	for n, raw := range states {
 		after := t.TempDir()
 		programs.Must(t, os.WriteFile(filepath.Join(after, store.FileName), raw, 0o600))
 		_, s, _ := household(t, after, "elsewhere")
-		denied, err := s.DenyRecords()
-		programs.Must(t, err)
-		pending, err := s.Pending()
-		programs.Must(t, err)
+		denied := programs.Got(s.DenyRecords())(t)
+		pending := programs.Got(s.Pending())(t)
 		if len(denied) != len(pending) || len(pending) == 1 && pending[0].Computer != "home" {
 			t.Errorf("after %d commits: denied %+v, to be sent %+v", n, denied, pending)
 		}

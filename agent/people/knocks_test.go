@@ -18,8 +18,7 @@ import (
 // owner is told when they are.
 func (r *rig) knock(t *testing.T, email, name string) control.Session {
 	t.Helper()
-	account, err := r.service.Accounts.Ensure(t.Context(), email)
-	programs.Must(t, err)
+	account := programs.Got(r.service.Accounts.Ensure(t.Context(), email))(t)
 	session := control.Session{ID: "browser of " + email, Account: account}
 	programs.Must(t, r.service.Knocks.Ask(t.Context(), r.door(t, name), session))
 	return session
@@ -93,14 +92,12 @@ func TestKnockForToday(t *testing.T) {
 	if _, err := r.owner.AnswerKnock(t.Context(), knock.ID, agentapi.KnockNo); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("a second answer: %v", err)
 	}
-	people, err := r.owner.People(t.Context())
-	programs.Must(t, err)
+	people := programs.Got(r.owner.People(t.Context()))(t)
 	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.AccountID == bob })
 	if p := people.Members[i]; !slices.Equal(p.Apps, []string{"Notes", "Photos"}) || !p.Until["Photos"].Equal(*got.Until) {
 		t.Errorf("%+v", p)
 	}
-	lines, err := r.owner.Activity(t.Context(), 10)
-	programs.Must(t, err)
+	lines := programs.Got(r.owner.Activity(t.Context(), 10))(t)
 	var kinds []string
 	for _, line := range lines {
 		if line.Email == bobMail && line.App == "Photos" {
@@ -116,12 +113,10 @@ func TestKnockForToday(t *testing.T) {
 func TestKnockOfAStranger(t *testing.T) {
 	t.Parallel()
 	r := start(t, "Notes")
-	carla, err := r.service.Accounts.Ensure(t.Context(), "carla@example.org")
-	programs.Must(t, err)
+	carla := programs.Got(r.service.Accounts.Ensure(t.Context(), "carla@example.org"))(t)
 	session := control.Session{ID: "browser of carla@example.org", Account: carla}
 	stage := func() control.KnockStage {
-		standing, err := r.service.Knocks.Look(t.Context(), r.door(t, "notes"), session)
-		programs.Must(t, err)
+		standing := programs.Got(r.service.Knocks.Look(t.Context(), r.door(t, "notes"), session))(t)
 		return standing.Stage
 	}
 	if got := stage(); got != control.KnockClosed {
@@ -129,7 +124,7 @@ func TestKnockOfAStranger(t *testing.T) {
 	}
 	strangers := func(on bool) {
 		t.Helper()
-		programs.MustDo(t)(r.owner.ChangeSettings(t.Context(), map[string]any{"strangersKnock": on}))
+		programs.Got(r.owner.ChangeSettings(t.Context(), map[string]any{"strangersKnock": on}))(t)
 	}
 	strangers(true)
 	r.await(t, func() bool { return stage() == control.KnockAsk })
@@ -185,7 +180,7 @@ func TestKnocksEndHere(t *testing.T) {
 	r.publish(t, "wiki", "Wiki")
 	r.knock(t, bobMail, "photos")
 	first := r.told(t, 1)[0]
-	programs.MustDo(t)(r.owner.Revoke(t.Context(), "photos"))
+	programs.Got(r.owner.Revoke(t.Context(), "photos"))(t)
 	r.told(t, 0)
 	if _, err := r.owner.AnswerKnock(t.Context(), first.ID, agentapi.KnockAlways); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("of a revoked app: %v", err)
@@ -193,7 +188,7 @@ func TestKnocksEndHere(t *testing.T) {
 	r.knock(t, bobMail, "wiki")
 	r.told(t, 1)
 	r.down()
-	programs.MustDo(t)(r.owner.Remove(t.Context(), bob))
+	programs.Got(r.owner.Remove(t.Context(), bob))(t)
 	if all, err := r.owner.Knocks(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("of somebody removed, with the control plane away: %+v, %v", all, err)
 	}

@@ -28,7 +28,7 @@ func TestLeftAlone(t *testing.T) {
 		synctest.Wait()
 		withdraw := func(label string) {
 			t.Helper()
-			programs.MustDo(t)(m.people.SetAccess(ctx, Owner, agentapi.AccessRequest{AccountID: bob, App: label}))
+			programs.Got(m.people.SetAccess(ctx, Owner, agentapi.AccessRequest{AccountID: bob, App: label}))(t)
 			synctest.Wait()
 			if d := m.access.Decide(access.Identity{AccountID: bob, Epoch: 1}, m.ids[label]); d.Allowed {
 				t.Errorf("%s is open, though it was taken away", label)

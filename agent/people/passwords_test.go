@@ -24,8 +24,7 @@ func (r *rig) made(t *testing.T, app, name string) agentapi.MadePassword {
 // passwords are those listed, by their ids.
 func (r *rig) passwords(t *testing.T) map[string]agentapi.AppPassword {
 	t.Helper()
-	all, err := r.owner.Passwords(t.Context())
-	programs.Must(t, err)
+	all := programs.Got(r.owner.Passwords(t.Context()))(t)
 	out := map[string]agentapi.AppPassword{}
 	for _, p := range all {
 		out[p.ID] = p
@@ -36,8 +35,7 @@ func (r *rig) passwords(t *testing.T) map[string]agentapi.AppPassword {
 // atControl counts the passwords that the control plane has.
 func (r *rig) atControl(t *testing.T) int {
 	t.Helper()
-	all, err := r.service.Passwords.OfComputer(t.Context(), r.device.Computer.ID)
-	programs.Must(t, err)
+	all := programs.Got(r.service.Passwords.OfComputer(t.Context(), r.device.Computer.ID))(t)
 	return len(all)
 }
 
@@ -100,7 +98,7 @@ func TestPasswordsEndElsewhere(t *testing.T) {
 		_, err := r.owner.RevokePassword(t.Context(), one.ID)
 		return agentapi.CodeOf(err) == agentapi.CodeNotFound
 	})
-	programs.MustDo(t)(r.owner.Revoke(t.Context(), "wiki"))
+	programs.Got(r.owner.Revoke(t.Context(), "wiki"))(t)
 	if all := r.passwords(t); len(all) != 0 {
 		t.Errorf("listed without its app: %+v", all)
 	}
@@ -147,7 +145,7 @@ func TestPasswordRevokedBeforeItWasSeen(t *testing.T) {
 	defer arrive()
 	made, err := r.service.Passwords.MakeForOwner(t.Context(), r.device.Computer.ID, controlapi.MakePassword{App: all[0].AppID, Name: "unseen"})
 	programs.Must(t, err)
-	programs.MustDo(t)(r.owner.RevokePassword(t.Context(), made.ID))
+	programs.Got(r.owner.RevokePassword(t.Context(), made.ID))(t)
 	denied, pending := r.left(t)
 	if len(denied) != 1 || denied[0].PasswordID != made.ID || len(pending) != 1 || !pending[0].Sent {
 		t.Fatalf("denied %+v, changes %+v", denied, pending)

@@ -115,8 +115,8 @@ func TestM6_UnknownLabel(t *testing.T) {
 	t.Parallel()
 	r := start(t, "Notes", "Wiki")
 	r.publish(t, "plans", " Plans ")
-	programs.MustDo(t)(r.app.Unpublish(t.Context(), "wiki"))
-	programs.MustDo(t)(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "todo", Label: "Todo", LocalPort: 8000}))
+	programs.Got(r.app.Unpublish(t.Context(), "wiki"))(t)
+	programs.Got(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "todo", Label: "Todo", LocalPort: 8000}))(t)
 	capability := r.capability(t)
 	for apps, says := range map[string]string{
 		`[]`:                                    "at least one",
@@ -215,7 +215,7 @@ func TestM9_Grant(t *testing.T) {
 	})
 	// Any label the person has can be taken away, a stopped app's too.
 	grant("Wiki", true)
-	programs.MustDo(t)(r.app.Unpublish(t.Context(), "wiki"))
+	programs.Got(r.app.Unpublish(t.Context(), "wiki"))(t)
 	grant("Wiki", true).refused(t, http.StatusBadRequest, "stopped")
 	if got := grant("Wiki", false); got.status != http.StatusOK {
 		t.Errorf("withdrawing a stopped app: HTTP %d %v", got.status, got.body)

@@ -160,8 +160,7 @@ func start(t *testing.T, apps ...string) *rig {
 		Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443}, Mail: r.outbox, Log: quiet,
 	})
 	programs.Must(t, err)
-	r.device, err = r.service.Computers.Ensure(t.Context(), ownerMail, "maya")
-	programs.Must(t, err)
+	r.device = programs.Got(r.service.Computers.Ensure(t.Context(), ownerMail, "maya"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- r.service.Run(ctx) }()
@@ -205,7 +204,7 @@ func (r *rig) serve(t *testing.T) {
 	r.owner = agentapi.NewOwner(server.OwnerSocket(), secret)
 	r.app = agentapi.New(server.Addr())
 	r.api = "http://" + server.Addr()
-	programs.MustDo(t)(r.app.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}))
+	programs.Got(r.app.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}))(t)
 	if !r.cut {
 		r.await(t, func() bool { return r.agent.Account().Connected })
 	}
@@ -230,8 +229,7 @@ func (r *rig) serveAndSync(t *testing.T) {
 func (r *rig) kill(t *testing.T) {
 	t.Helper()
 	path := filepath.Join(r.dir, store.FileName)
-	killed, err := os.ReadFile(path)
-	programs.Must(t, err)
+	killed := programs.Got(os.ReadFile(path))(t)
 	r.down()
 	r.end()
 	programs.Must(t, os.WriteFile(path, killed, 0o600))
@@ -246,8 +244,8 @@ func (r *rig) await(t *testing.T, done func() bool) {
 // publish has an app live.
 func (r *rig) publish(t *testing.T, name, label string) {
 	t.Helper()
-	programs.MustDo(t)(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}))
-	programs.MustDo(t)(r.owner.Approve(t.Context(), name))
+	programs.Got(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}))(t)
+	programs.Got(r.owner.Approve(t.Context(), name))(t)
 }
 
 // answer is one answer of the loopback API, as any program sees it.
@@ -260,18 +258,15 @@ type answer struct {
 // call sends a request of the capability tier; nil for no capability.
 func (r *rig) call(t *testing.T, method, path, body string, capability ...string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.api+path, strings.NewReader(body))
-	programs.Must(t, err)
+	req := programs.Got(http.NewRequestWithContext(t.Context(), method, r.api+path, strings.NewReader(body)))(t)
 	req.Close = true
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header["X-Engine-Capability"] = capability
-	resp, err := http.DefaultClient.Do(req)
-	programs.Must(t, err)
+	resp := programs.Got(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	programs.Must(t, err)
+	raw := programs.Got(io.ReadAll(resp.Body))(t)
 	out := answer{status: resp.StatusCode, header: resp.Header}
 	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&out.body); err != nil {
 		t.Fatalf("%s %s answered %s", method, path, raw)
@@ -310,8 +305,7 @@ func (r *rig) capability(t *testing.T) string {
 // member is a person's row in the control plane.
 func (r *rig) member(t *testing.T, email string) (row agentapi.Person) {
 	t.Helper()
-	people, err := r.service.People.List(t.Context(), r.device.Computer.ID)
-	programs.Must(t, err)
+	people := programs.Got(r.service.People.List(t.Context(), r.device.Computer.ID))(t)
 	for _, p := range people {
 		if p.Email == email {
 			return agentapi.Person{Email: p.Email, AccountID: p.AccountID, Role: string(p.Role), Status: string(p.Status), Apps: p.Apps}
@@ -323,8 +317,7 @@ func (r *rig) member(t *testing.T, email string) (row agentapi.Person) {
 // listed is a person as GET /people shows them.
 func (r *rig) listed(t *testing.T, email string) agentapi.Person {
 	t.Helper()
-	people, err := r.app.People(t.Context())
-	programs.Must(t, err)
+	people := programs.Got(r.app.People(t.Context()))(t)
 	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == email })
 	if i < 0 {
 		return agentapi.Person{}
@@ -340,13 +333,13 @@ func (r *rig) accepted(t *testing.T) {
 		t.Fatalf("no mail: %v", err)
 	}
 	_, token, _ := strings.Cut(mails[0].Links[0], "token=")
-	programs.MustDo(t)(r.service.People.AcceptInvitation(t.Context(), token, "", netip.Addr{}))
+	programs.Got(r.service.People.AcceptInvitation(t.Context(), token, "", netip.Addr{}))(t)
 }
 
 // invited invites bob, accepts for him when active, and returns his account.
 func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
 	t.Helper()
-	programs.MustDo(t)(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: apps}))
+	programs.Got(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: apps}))(t)
 	id := r.member(t, bobMail).AccountID
 	if active {
 		r.accepted(t)
@@ -368,8 +361,7 @@ func startWithBob(t *testing.T, apps ...string) (r *rig, id string) {
 
 func (r *rig) mails(t *testing.T) int {
 	t.Helper()
-	mails, err := r.outbox.List(t.Context(), 100)
-	programs.Must(t, err)
+	mails := programs.Got(r.outbox.List(t.Context(), 100))(t)
 	return len(mails)
 }
 

@@ -14,8 +14,7 @@ import (
 // star where it can be undone.
 func (r *rig) timeline(t *testing.T) (lines []agentapi.Activity, text string) {
 	t.Helper()
-	page, err := r.owner.ActivityPage(t.Context(), agentapi.ActivityQuery{Limit: 100, Email: bobMail})
-	programs.Must(t, err)
+	page := programs.Got(r.owner.ActivityPage(t.Context(), agentapi.ActivityQuery{Limit: 100, Email: bobMail}))(t)
 	var all []string
 	for _, line := range page.Lines {
 		what := strings.TrimSpace(fmt.Sprint(line.Kind, " ", line.App))
@@ -75,7 +74,7 @@ func TestUndoInTheTimeline(t *testing.T) {
 	}
 	access := func(app string, granted bool, hold int) {
 		t.Helper()
-		programs.MustDo(t)(r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: app, Granted: granted, HoldSeconds: hold}))
+		programs.Got(r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: app, Granted: granted, HoldSeconds: hold}))(t)
 	}
 	has := func(apps ...string) {
 		t.Helper()
@@ -109,12 +108,12 @@ func TestUndoInTheTimeline(t *testing.T) {
 	access("Notes", false, 0) // told to the control plane at once
 	undo(newest("withdrawn Notes*, withdrawn Wiki"))
 	has("Notes")
-	programs.MustDo(t)(r.owner.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: id, HoldSeconds: 20}))
+	programs.Got(r.owner.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: id, HoldSeconds: 20}))(t)
 	undo(newest("removed*, "))
 	has("Notes")
 	newest("restored, removed, ")
 	// A removal that the control plane knows of would take an invitation.
-	programs.MustDo(t)(r.owner.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: id}))
+	programs.Got(r.owner.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: id}))(t)
 	newest("removed, restored, ")
 }
 
@@ -134,7 +133,7 @@ func TestInvitedAgainIsNotUndone(t *testing.T) {
 	newest(true)
 	r.invited(t, false, "Notes")
 	newest(false)
-	programs.MustDo(t)(r.owner.Remove(t.Context(), id))
+	programs.Got(r.owner.Remove(t.Context(), id))(t)
 	r.invited(t, false, "Notes")
 	newest(true)
 }

@@ -21,8 +21,7 @@ func TestM9_M10_TakingAwayNeverWaits(t *testing.T) {
 	t.Parallel()
 	r, bob := startWithBob(t, "Notes", "Wiki")
 	ctx := t.Context()
-	carol, err := r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}})
-	programs.Must(t, err)
+	carol := programs.Got(r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}}))(t)
 	carolID := r.member(t, carol.Email).AccountID
 	capability := r.capability(t)
 	post := func(path, body string, want int) {
@@ -49,8 +48,7 @@ func TestM9_M10_TakingAwayNeverWaits(t *testing.T) {
 	post("/people/grant", access(bob, "Wiki", false), http.StatusOK)
 	post("/people/revoke", fmt.Sprintf(`{"accountId":%q}`, carolID), http.StatusOK)
 
-	state, err := r.owner.State(ctx)
-	programs.Must(t, err)
+	state := programs.Got(r.owner.State(ctx))(t)
 	told := state.Notices[len(state.Notices)-1]
 	const says = " took access away 4 times, from 2 people. Activity lists each."
 	if n := len(state.Notices); n != 2 || told.Undo || !strings.HasSuffix(told.Text, says) { // beside the one that bob accepted
@@ -142,8 +140,7 @@ func TestWhatIsToldTogetherStays(t *testing.T) {
 	r.end()
 	r.serveAndSync(t)
 	take(carolID, "Wiki")
-	state, err := r.owner.State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(r.owner.State(t.Context()))(t)
 	last := r.last(t)
 	if !strings.HasSuffix(last.Text, " took Wiki away from carol@example.com.") || !slices.ContainsFunc(state.Notices, func(n agentapi.Notice) bool { return n.ID == together.ID }) {
 		t.Errorf("%+v", state.Notices)

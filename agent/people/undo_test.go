@@ -18,8 +18,7 @@ import (
 // last is the newest notice.
 func (r *rig) last(t *testing.T) agentapi.Notice {
 	t.Helper()
-	state, err := r.owner.State(t.Context())
-	programs.Must(t, err)
+	state := programs.Got(r.owner.State(t.Context()))(t)
 	if len(state.Notices) == 0 {
 		t.Fatal("the owner was told nothing")
 	}
@@ -54,8 +53,7 @@ func TestToldAndUndone(t *testing.T) {
 		if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 			t.Errorf("undone twice: %v", err)
 		}
-		state, err := r.owner.State(ctx)
-		programs.Must(t, err)
+		state := programs.Got(r.owner.State(ctx))(t)
 		i := slices.IndexFunc(state.Notices, func(o agentapi.Notice) bool { return o.ID == n.ID })
 		if i < 0 || state.Notices[i].Undo || !strings.HasSuffix(state.Notices[i].Text, " You undid that.") {
 			t.Fatalf("after undoing: %+v", state.Notices)
@@ -111,7 +109,7 @@ func TestToldAndUndone(t *testing.T) {
 	before := r.last(t)
 	programs.Must(t, grant("Notes", true))
 	programs.Must(t, grant("Wiki", false))
-	programs.MustDo(t)(r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true}))
+	programs.Got(r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true}))(t)
 	if after := r.last(t); after.ID != before.ID {
 		t.Errorf("told of nothing: %+v", after)
 	}
@@ -121,8 +119,7 @@ func TestToldAndUndone(t *testing.T) {
 		t.Errorf("undoing a removal: %v", err)
 	}
 
-	lines, err := r.owner.Activity(ctx, 100)
-	programs.Must(t, err)
+	lines := programs.Got(r.owner.Activity(ctx, 100))(t)
 	var programs, owners, others []string
 	for _, line := range slices.Backward(lines) {
 		what := strings.TrimSpace(fmt.Sprint(line.Kind, " ", line.App, strings.Repeat("+", max(line.Count, 1)-1)))
@@ -156,7 +153,7 @@ func TestUndoTakesNothingElse(t *testing.T) {
 	ctx := t.Context()
 	r.publish(t, "notes", "Notes")
 	r.publish(t, "wiki", "Wiki")
-	programs.MustDo(t)(r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}))
+	programs.Got(r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}))(t)
 	n := r.last(t)
 	r.invited(t, true, "Wiki")
 	r.await(t, func() bool { // until the snapshot has what the owner gave
@@ -168,9 +165,9 @@ func TestUndoTakesNothingElse(t *testing.T) {
 		t.Errorf("bob is %+v", bob)
 	}
 	// The app is gone: there is nothing to give back.
-	programs.MustDo(t)(r.app.SetAccess(ctx, agentapi.AccessRequest{AccountID: r.listed(t, bobMail).AccountID, App: "Wiki"}))
+	programs.Got(r.app.SetAccess(ctx, agentapi.AccessRequest{AccountID: r.listed(t, bobMail).AccountID, App: "Wiki"}))(t)
 	n = r.last(t)
-	programs.MustDo(t)(r.owner.Revoke(ctx, "wiki"))
+	programs.Got(r.owner.Revoke(ctx, "wiki"))(t)
 	if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("giving back an app that is gone: %v", err)
 	}
@@ -204,12 +201,9 @@ func TestPeopleVersion(t *testing.T) {
 	type seen struct{ version, list string }
 	look := func() seen {
 		t.Helper()
-		people, err := r.owner.People(ctx)
-		programs.Must(t, err)
-		raw, err := json.Marshal(people)
-		programs.Must(t, err)
-		state, err := r.owner.State(ctx)
-		programs.Must(t, err)
+		people := programs.Got(r.owner.People(ctx))(t)
+		raw := programs.Got(json.Marshal(people))(t)
+		state := programs.Got(r.owner.State(ctx))(t)
 		return seen{state.PeopleVersion, string(raw)}
 	}
 	now := look()
@@ -244,8 +238,7 @@ func TestPeopleVersion(t *testing.T) {
 // program is the name of this process's executable.
 func program(t *testing.T) string {
 	t.Helper()
-	exe, err := os.Executable()
-	programs.Must(t, err)
+	exe := programs.Got(os.Executable())(t)
 	return filepath.Base(exe)
 }
 
@@ -256,10 +249,9 @@ func TestS9AnInvitationIsNotBuried(t *testing.T) {
 	r := start(t)
 	ctx := t.Context()
 	r.publish(t, "notes", "Notes")
-	carol, err := r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}})
-	programs.Must(t, err)
+	carol := programs.Got(r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}}))(t)
 	carolID := r.member(t, carol.Email).AccountID
-	programs.MustDo(t)(r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}))
+	programs.Got(r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}))(t)
 	invitation := r.last(t)
 	refused := 0
 	for i := range 130 {

@@ -16,8 +16,7 @@ import (
 // owners is a person as the owner is shown them.
 func (r *rig) owners(t *testing.T, email string) agentapi.Person {
 	t.Helper()
-	all, err := r.owner.People(t.Context())
-	programs.Must(t, err)
+	all := programs.Got(r.owner.People(t.Context()))(t)
 	i := slices.IndexFunc(all.Members, func(p agentapi.Person) bool { return p.Email == email })
 	if i < 0 {
 		t.Fatalf("%s is not among %+v", email, all.Members)
@@ -83,7 +82,7 @@ func TestUntil(t *testing.T) {
 		ends(ask.path+" "+ask.body, "Notes", at)
 	}
 
-	programs.MustDo(t)(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 8000}))
+	programs.Got(r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 8000}))(t)
 	ends("renamed", "Diary", at)
 	later := at.Add(24 * time.Hour)
 	r.gives(t, id, "Diary", later.Format(time.RFC3339))
@@ -106,7 +105,7 @@ func TestUntil(t *testing.T) {
 	ends("always", "", time.Time{})
 
 	// While the app is off its end can be changed, and it cannot be given.
-	programs.MustDo(t)(r.app.Unpublish(t.Context(), "notes"))
+	programs.Got(r.app.Unpublish(t.Context(), "notes"))(t)
 	r.gives(t, id, "Diary", later.Format(time.RFC3339))
 	ends("given an end while it is off", "Diary", later)
 	for _, req := range []agentapi.AccessRequest{
@@ -135,7 +134,7 @@ func TestUntilSurvivesUndo(t *testing.T) {
 		}
 	}
 	r.held(t, id, longHold)
-	programs.MustDo(t)(r.owner.UndoHeld(t.Context(), agentapi.HeldChange{AccountID: id}))
+	programs.Got(r.owner.UndoHeld(t.Context(), agentapi.HeldChange{AccountID: id}))(t)
 	has("a removal undone")
 	off := agentapi.AccessRequest{AccountID: id, App: "Notes", HoldSeconds: longHold}
 	if changed, err := r.owner.SetAccess(t.Context(), off); err != nil || len(changed.Person.Until) != 0 {
@@ -144,9 +143,9 @@ func TestUntilSurvivesUndo(t *testing.T) {
 	if p := r.owners(t, bobMail); len(p.Until) != 0 || len(p.Apps) != 1 {
 		t.Errorf("withdrawn: %+v", p)
 	}
-	programs.MustDo(t)(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
+	programs.Got(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))(t)
 	has("switched on again")
-	programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))
+	programs.Got(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))(t)
 	n := r.last(t)
 	if err := r.owner.UndoNotice(t.Context(), n.ID); err != nil {
 		t.Fatalf("undo %q: %v", n.Text, err)
@@ -168,16 +167,16 @@ func TestProgramsKeepEnds(t *testing.T) {
 		}
 	}
 	for _, granted := range []bool{false, true} {
-		programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: granted}))
+		programs.Got(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: granted}))(t)
 	}
 	has("withdrawn and given")
-	programs.MustDo(t)(r.app.Remove(t.Context(), id))
-	programs.MustDo(t)(r.app.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes", "Wiki"}}))
+	programs.Got(r.app.Remove(t.Context(), id))(t)
+	programs.Got(r.app.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes", "Wiki"}}))(t)
 	has("removed and invited")
 	// Of the control plane, only the owner's own word takes the end away.
 	r.gives(t, id, "Notes", agentapi.UntilNever)
-	programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))
-	programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
+	programs.Got(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))(t)
+	programs.Got(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))(t)
 	if p := r.owners(t, bobMail); len(p.Until) != 0 {
 		t.Errorf("given for ever by the owner: %+v", p)
 	}
@@ -223,8 +222,7 @@ func TestClocksAreTold(t *testing.T) {
 	t.Parallel()
 	r, id := startWithBob(t, "Notes")
 	told := func(kind string) (all []agentapi.Notice) {
-		state, err := r.owner.State(t.Context())
-		programs.Must(t, err)
+		state := programs.Got(r.owner.State(t.Context()))(t)
 		for _, n := range state.Notices {
 			if n.Kind == kind {
 				all = append(all, n)
@@ -288,8 +286,7 @@ func TestEndedWhileAProgramAsks(t *testing.T) {
 				p := r.owners(t, bobMail)
 				return len(p.Until) == 0 && slices.Contains(p.Apps, "Notes")
 			})
-			state, err := r.owner.State(t.Context())
-			programs.Must(t, err)
+			state := programs.Got(r.owner.State(t.Context()))(t)
 			i := slices.IndexFunc(state.Notices, func(n agentapi.Notice) bool { return n.By != "" && n.Undo })
 			if i < 0 {
 				t.Fatalf("the owner was not told: %+v", state.Notices)
@@ -309,14 +306,14 @@ func TestTheOwnersWordOvertakesAPrograms(t *testing.T) {
 	r.down()
 	theirs := r.gate.holdAnswer(controlapi.PathPeopleAccess)
 	for _, by := range []*agentapi.Client{r.app, r.owner} {
-		programs.MustDo(t)(by.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))
+		programs.Got(by.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}))(t)
 		if by == r.app { // what it takes away is sent once the control plane is back
 			r.up()
 			<-theirs.made
 		}
 	}
 	close(theirs.on)
-	programs.MustDo(t)(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))
+	programs.Got(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}))(t)
 	if p := r.owners(t, bobMail); len(p.Until) != 0 || !slices.Contains(p.Apps, "Notes") {
 		t.Errorf("the end that the owner took away is back: %+v", p)
 	}

@@ -21,8 +21,7 @@ func TestAllBound(t *testing.T) {
 		t.Skip("needs a system whose tables the tests were written for")
 	}
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1", "tcp": ""} {
-		ln, err := net.Listen(network, net.JoinHostPort(host, strconv.Itoa(programs.FreePort(t))))
-		programs.Must(t, err)
+		ln := programs.Got(net.Listen(network, net.JoinHostPort(host, strconv.Itoa(programs.FreePort(t)))))(t)
 		at := ln.Addr().(*net.TCPAddr).AddrPort()
 		one, ok := boundAt(at.Port())
 		if !ok || one.UserID == "" || one.Inode == 0 || one.Find().PID != os.Getpid() {

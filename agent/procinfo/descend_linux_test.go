@@ -15,12 +15,10 @@ import (
 func TestDescendantsAndTheirPorts(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("/bin/sh", "-c", "sh -c 'echo ready; read x; exit 0'; exit 0")
-	in, err := cmd.StdinPipe()
-	programs.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	programs.Must(t, err)
+	in := programs.Got(cmd.StdinPipe())(t)
+	out := programs.Got(cmd.StdoutPipe())(t)
 	programs.Must(t, cmd.Start())
-	programs.MustDo(t)(out.Read(make([]byte, 6)))
+	programs.Got(out.Read(make([]byte, 6)))(t)
 	if found := Descendants(cmd.Process.Pid); len(found) != 2 || found[0] != cmd.Process.Pid {
 		t.Errorf("of %d: %v", cmd.Process.Pid, found)
 	}

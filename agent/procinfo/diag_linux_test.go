@@ -78,10 +78,8 @@ func another(t *testing.T, attr *syscall.SysProcAttr, what, address string) (net
 	cmd := exec.Command("/proc/self/exe") // which another user may run wherever it is
 	cmd.Env = append(os.Environ(), stranger+"="+what+" "+address)
 	cmd.SysProcAttr = attr
-	in, err := cmd.StdinPipe()
-	programs.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	programs.Must(t, err)
+	in := programs.Got(cmd.StdinPipe())(t)
+	out := programs.Got(cmd.StdoutPipe())(t)
 	if err := cmd.Start(); errors.Is(err, syscall.EPERM) {
 		t.Skipf("we may not start such a process: %v", err)
 	} else if err != nil {
@@ -146,8 +144,7 @@ func TestAnotherUsersCall(t *testing.T) {
 			attr := asNobody(t)
 			ln := listen(t, "tcp", c.listen)
 			from, pid := another(t, attr, "dial", net.JoinHostPort(c.dial, strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)))
-			server, err := ln.Accept()
-			programs.Must(t, err)
+			server := programs.Got(ln.Accept())(t)
 			defer server.Close()
 			to := server.LocalAddr().(*net.TCPAddr).AddrPort()
 			if got := CallerUser(server.RemoteAddr().(*net.TCPAddr).AddrPort(), to); got.UserID != "65534" || got.PID != 0 {
@@ -191,11 +188,9 @@ func TestListenerElsewhere(t *testing.T) {
 func TestOrphanIsNobodys(t *testing.T) {
 	t.Parallel()
 	ln := listen(t, "tcp4", "127.0.0.1:0")
-	client, err := net.Dial("tcp4", ln.Addr().String())
-	programs.Must(t, err)
+	client := programs.Got(net.Dial("tcp4", ln.Addr().String()))(t)
 	defer client.Close()
-	server, err := ln.Accept()
-	programs.Must(t, err)
+	server := programs.Got(ln.Accept())(t)
 	defer server.Close()
 	from, to := client.LocalAddr().(*net.TCPAddr).AddrPort(), ln.Addr().(*net.TCPAddr).AddrPort()
 	before := CallerSocket(from, to)
@@ -307,8 +302,7 @@ func manySockets(tb testing.TB, n int) {
 	var at string
 	for i := range n / 2 {
 		if i%4000 == 0 { // as many as a listener keeps waiting
-			ln, err := net.Listen("tcp4", "127.0.0.1:0")
-			programs.Must(tb, err)
+			ln := programs.Got(net.Listen("tcp4", "127.0.0.1:0"))(tb)
 			tb.Cleanup(func() { ln.Close() })
 			at = ln.Addr().String()
 		}
@@ -323,8 +317,7 @@ func manySockets(tb testing.TB, n int) {
 // BenchmarkListenerUser is on the way of requests. Its cost does not grow with the
 // sockets of the computer.
 func BenchmarkListenerUser(b *testing.B) {
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	programs.Must(b, err)
+	ln := programs.Got(net.Listen("tcp4", "127.0.0.1:0"))(b)
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
 	for _, n := range []int{0, 36_000} {
@@ -350,7 +343,7 @@ func TestAnswerOfAnother(t *testing.T) {
 	defer func() { unix.Close(d.fd) }()
 	good, err := d.exchange(local, netip.AddrPort{})
 	programs.Must(t, err)
-	programs.MustDo(t)(parseDiag(good, local, netip.AddrPort{}))
+	programs.Got(parseDiag(good, local, netip.AddrPort{}))(t)
 	anothers := func(answer []byte, remote netip.AddrPort) bool {
 		_, err := parseDiag(answer, local, remote)
 		return errors.Is(err, errOther)
@@ -376,8 +369,7 @@ func TestAnswerOfAnother(t *testing.T) {
 	if !anothers(good, netip.AddrPortFrom(IPv4, 1)) {
 		t.Error("a listener is taken for a connection")
 	}
-	client, err := net.Dial("tcp4", ln.Addr().String())
-	programs.Must(t, err)
+	client := programs.Got(net.Dial("tcp4", ln.Addr().String()))(t)
 	defer client.Close()
 	from := client.LocalAddr().(*net.TCPAddr).AddrPort()
 	if good, err = d.exchange(from, local); err != nil {

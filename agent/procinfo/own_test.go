@@ -9,8 +9,7 @@ import (
 
 func TestOwn(t *testing.T) {
 	t.Parallel()
-	me, err := user.Current()
-	programs.Must(t, err)
+	me := programs.Got(user.Current())(t)
 	for id, want := range map[string]bool{
 		me.Uid:       true,
 		almighty:     true,

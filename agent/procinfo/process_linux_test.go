@@ -159,8 +159,7 @@ func TestCallsInASandbox(t *testing.T) {
 // process is still the one that is watched.
 func TestHostileProgramName(t *testing.T) {
 	t.Parallel()
-	sleep, err := exec.LookPath("sleep")
-	programs.Must(t, err)
+	sleep := programs.Got(exec.LookPath("sleep"))(t)
 	for name, want := range map[string]string{
 		"a) S 1 2\n\x1b[31mb":                "a) S 1 2??[31mb",
 		"\u202esetoN (deleted)x":             "?setoN (deleted)x",
@@ -173,8 +172,7 @@ func TestHostileProgramName(t *testing.T) {
 		cmd := exec.Command(path, "60")
 		cmd.Args[0] = "sleep" // what a program of many names goes by
 		programs.Must(t, cmd.Start())
-		h, err := Open(cmd.Process.Pid)
-		programs.Must(t, err)
+		h := programs.Got(Open(cmd.Process.Pid))(t)
 		if told := shown(program(cmd.Process.Pid)); told != want {
 			t.Errorf("%q is told as %q, want %q", name, told, want)
 		}

@@ -30,8 +30,7 @@ func child(t *testing.T) *exec.Cmd {
 func TestWait(t *testing.T) {
 	t.Parallel()
 	cmd := child(t)
-	h, err := Open(cmd.Process.Pid)
-	programs.Must(t, err)
+	h := programs.Got(Open(cmd.Process.Pid))(t)
 	defer h.Close()
 	if h.Ended() {
 		t.Error("a process that has just begun has ended")
@@ -59,8 +58,7 @@ func TestWait(t *testing.T) {
 // TestWaitGivesUp: the context ends the waiting, whichever way it is done.
 func TestWaitGivesUp(t *testing.T) {
 	t.Parallel()
-	h, err := Open(child(t).Process.Pid)
-	programs.Must(t, err)
+	h := programs.Got(Open(child(t).Process.Pid))(t)
 	defer h.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -87,8 +85,7 @@ func TestOpenNobody(t *testing.T) {
 // over each kind of address.
 func TestCaller(t *testing.T) {
 	t.Parallel()
-	exe, err := os.Executable()
-	programs.Must(t, err)
+	exe := programs.Got(os.Executable())(t)
 	want := strings.TrimSuffix(filepath.Base(exe), ".exe")
 	for _, c := range []struct{ listen, network, dial string }{
 		{"127.0.0.1:0", "tcp4", "127.0.0.1"},
@@ -99,11 +96,9 @@ func TestCaller(t *testing.T) {
 			ln := listen(t, "tcp", c.listen)
 			_, port, err := net.SplitHostPort(ln.Addr().String())
 			programs.Must(t, err)
-			client, err := net.Dial(c.network, net.JoinHostPort(c.dial, port))
-			programs.Must(t, err)
+			client := programs.Got(net.Dial(c.network, net.JoinHostPort(c.dial, port)))(t)
 			defer client.Close()
-			server, err := ln.Accept()
-			programs.Must(t, err)
+			server := programs.Got(ln.Accept())(t)
 			defer server.Close()
 			from, to := server.RemoteAddr().(*net.TCPAddr).AddrPort(), server.LocalAddr().(*net.TCPAddr).AddrPort()
 			for what, hint := range map[string]int{"without a hint": 0, "with the right one": os.Getpid(), "with a wrong one": 1, "with one that nobody has": 1 << 40} {

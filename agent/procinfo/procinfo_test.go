@@ -21,8 +21,7 @@ import (
 // address that takes connections to 127.0.0.1.
 func TestListening(t *testing.T) {
 	t.Parallel()
-	exe, err := os.Executable()
-	programs.Must(t, err)
+	exe := programs.Got(os.Executable())(t)
 	want := strings.TrimSuffix(filepath.Base(exe), ".exe")
 	for _, c := range []struct{ network, address string }{
 		{"tcp4", "127.0.0.1:0"},
@@ -88,11 +87,9 @@ func listen(t *testing.T, network, address string) net.Listener {
 // from that port included.
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer ln.Close()
-	client, err := net.Dial("tcp4", ln.Addr().String())
-	programs.Must(t, err)
+	client := programs.Got(net.Dial("tcp4", ln.Addr().String()))(t)
 	defer client.Close()
 	if got := Listening(client.LocalAddr().(*net.TCPAddr).Port); got != (agentapi.Listener{}) {
 		t.Errorf("the port of a client is reported as listened on by %+v", got)
@@ -185,8 +182,7 @@ func FuzzParseLsof(f *testing.F) {
 
 // BenchmarkListening is what asking again about a known socket costs.
 func BenchmarkListening(b *testing.B) {
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	programs.Must(b, err)
+	ln := programs.Got(net.Listen("tcp4", "127.0.0.1:0"))(b)
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
 	for b.Loop() {

@@ -16,13 +16,10 @@ import (
 // connected is a connection of a pool, and its other end.
 func connected(t *testing.T, of *kept) (ours *appConn, theirs net.Conn) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
-	conn, err := net.Dial("tcp", ln.Addr().String())
-	programs.Must(t, err)
-	theirs, err = ln.Accept()
-	programs.Must(t, err)
+	conn := programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
+	theirs = programs.Got(ln.Accept())(t)
 	t.Cleanup(func() { conn.Close(); theirs.Close() })
 	return newAppConn(conn, of), theirs
 }

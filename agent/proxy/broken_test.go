@@ -22,7 +22,7 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	for _, overHTTP2 := range []bool{false, true} {
 		meets, other := r.signedIn("notes", bobID, overHTTP2), r.signedIn("notes", bobID, overHTTP2)
 		for _, b := range []*browser{meets, other} {
-			programs.MustDo(t)(b.visit())
+			programs.Got(b.visit())(t)
 		}
 		left.Store(2)                                                  // the one of a visit that is in the register of what is open
 		within(t, "the connection it came on has ended", func() bool { // browsers ask once more, on another one

@@ -101,8 +101,7 @@ func (b *browser) try(req *http.Request) (*http.Response, error) {
 
 func (b *browser) request(method, target string, body io.Reader, header ...string) *http.Request {
 	b.r.t.Helper()
-	req, err := http.NewRequestWithContext(b.r.t.Context(), method, target, body)
-	programs.Must(b.r.t, err)
+	req := programs.Got(http.NewRequestWithContext(b.r.t.Context(), method, target, body))(b.r.t)
 	for i := 0; i < len(header); i += 2 {
 		req.Header[header[i]] = append(req.Header[header[i]], header[i+1])
 	}
@@ -196,10 +195,9 @@ func recordedVisitor(t testing.TB, http2 bool) (*rig, *browser, *recorder) {
 // raw opens a TLS connection for a host and sends bytes as they are.
 func (r *rig) raw(sni, bytes string) net.Conn {
 	r.t.Helper()
-	c, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni})
-	programs.Must(r.t, err)
+	c := programs.Got(tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni}))(r.t)
 	r.t.Cleanup(func() { c.Close() })
-	programs.MustDo(r.t)(io.WriteString(c, bytes))
+	programs.Got(io.WriteString(c, bytes))(r.t)
 	return c
 }
 

@@ -73,8 +73,7 @@ func (s *streets) Addr() net.Addr { return &net.TCPAddr{} }
 // from returns where to dial to come from an address.
 func (s *streets) from(ip string) (addr string) {
 	s.t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(s.t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(s.t)
 	var wg sync.WaitGroup
 	s.t.Cleanup(func() { ln.Close(); wg.Wait() })
 	from := &net.TCPAddr{IP: net.ParseIP(ip), Port: 1234}
@@ -157,7 +156,7 @@ func TestConnectionsLeaveRoom(t *testing.T) {
 	s := r.streets()
 	signedIn := r.signedIn("notes", ownerID, true)
 	early := signedIn.at(s.from("192.0.2.1"), true)
-	programs.MustDo(t)(early.visit())
+	programs.Got(early.visit())(t)
 	owner := s.from("192.0.2.2")
 	sixOfSix := func(when string) {
 		t.Helper()
@@ -226,7 +225,7 @@ func fullOfVisitors(t *testing.T, files, most int) {
 		addr := s.from(fmt.Sprintf("203.0.113.%d", street))
 		for range most / 8 {
 			b := signedIn.at(addr, true)
-			programs.MustDo(t)(b.visit())
+			programs.Got(b.visit())(t)
 			in = append(in, b)
 		}
 	}

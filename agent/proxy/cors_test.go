@@ -70,7 +70,7 @@ func TestPreflights(t *testing.T) {
 	if res := ask(notes, clientOrigin, "Access-Control-Request-Headers", "x\"y"); res.Header.Get("Access-Control-Allow-Headers") != "" {
 		t.Errorf("%v", res.Header)
 	}
-	programs.MustDo(t)(r.access.GoDark())
+	programs.Got(r.access.GoDark())(t)
 	if res := ask(notes, clientOrigin); res.StatusCode != 204 || !readableByAll(res.Header) {
 		t.Errorf("dark: %s %v", res.Status, res.Header)
 	}
@@ -124,7 +124,7 @@ func TestClientsReadAnswers(t *testing.T) {
 	if res, _ := visitor.fetch("GET", notes); res.StatusCode != 200 || readableByAll(res.Header) {
 		t.Errorf("what a cookie got: %s %v", res.Status, res.Header)
 	}
-	programs.MustDo(t)(r.access.GoDark())
+	programs.Got(r.access.GoDark())(t)
 	if res, _ := b.fetch("GET", notes, "Origin", clientOrigin, "Authorization", "Bearer "+token("live")); res.StatusCode != 503 || !readableByAll(res.Header) {
 		t.Errorf("dark: %s %v", res.Status, res.Header)
 	}

@@ -60,8 +60,7 @@ func (l *cuttables) all() []*cuttable {
 func TestNoEndWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	r, b := newVisitor(t, false, echo)
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	inner := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ln := &cuttables{Listener: inner}
 	r.serve(ln)
 	visitor := b.at(inner.Addr().String(), false)

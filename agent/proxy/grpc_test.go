@@ -46,8 +46,7 @@ func TestGRPCTalks(t *testing.T) {
 	desc := grpc.StreamDesc{StreamName: "Talk", Handler: talk, ServerStreams: true, ClientStreams: true}
 	app := grpc.NewServer()
 	app.RegisterService(&grpc.ServiceDesc{ServiceName: "porch.Test", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{desc}}, struct{}{})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	served := make(chan error, 1)
 	go func() { served <- app.Serve(ln) }()
 	t.Cleanup(func() { app.Stop(); <-served })

@@ -20,8 +20,7 @@ import (
 // is nil.
 func (r *rig) stream(t *testing.T, fields []string, more func(*http2.Framer)) string {
 	t.Helper()
-	conn, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni, NextProtos: []string{"h2"}})
-	programs.Must(t, err)
+	conn := programs.Got(tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni, NextProtos: []string{"h2"}}))(t)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(15 * time.Second))
 	var out bytes.Buffer // what follows a refusal may not be writable any more

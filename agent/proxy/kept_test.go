@@ -225,10 +225,8 @@ func (g *glued) flush() {
 // next request, of another visitor.
 func TestNothingIsLeftInTLSForTheNext(t *testing.T) {
 	t.Parallel()
-	ca, err := authority()
-	programs.Must(t, err)
-	made, err := ca.Issue("localhost")
-	programs.Must(t, err)
+	ca := programs.Got(authority())(t)
+	made := programs.Got(ca.Issue("localhost"))(t)
 	const planted = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nplanted"
 	for name, tt := range map[string]struct {
 		answer, after string

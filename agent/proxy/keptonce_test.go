@@ -267,10 +267,8 @@ func TestClosesUntilItRestarts(t *testing.T) {
 // the next ones go out on new connections.
 func TestClosesAfterTheRequest(t *testing.T) {
 	t.Parallel()
-	ca, err := authority()
-	programs.Must(t, err)
-	made, err := ca.Issue("localhost")
-	programs.Must(t, err)
+	ca := programs.Got(authority())(t)
+	made := programs.Got(ca.Issue("localhost"))(t)
 	for _, upstreams := range []string{"", "https"} {
 		for range 5 {
 			told := make(chan string, 9)

@@ -29,8 +29,7 @@ type eavesdropper struct {
 
 func newEavesdropper(t *testing.T) *eavesdropper {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	e := &eavesdropper{port: ln.Addr().(*net.TCPAddr).Port, ln: ln}
 	e.done.Go(func() {
 		for {

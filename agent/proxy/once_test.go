@@ -58,10 +58,8 @@ func (f *fickle) serve(conn net.Conn) {
 // repeated is seen once, whatever a visitor says of it.
 func TestNothingIsLostOrDoneTwice(t *testing.T) {
 	t.Parallel()
-	ca, err := authority()
-	programs.Must(t, err)
-	made, err := ca.Issue("localhost")
-	programs.Must(t, err)
+	ca := programs.Got(authority())(t)
+	made := programs.Got(ca.Issue("localhost"))(t)
 	for name, tt := range map[string]struct {
 		network string
 		options agentapi.AppOptions

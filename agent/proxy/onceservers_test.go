@@ -139,8 +139,7 @@ func TestOnceWithRealServers(t *testing.T) {
 			_, port, err := net.SplitHostPort(address)
 			programs.Must(t, err)
 			r := newRig(t)
-			n, err := strconv.Atoi(port)
-			programs.Must(t, err)
+			n := programs.Got(strconv.Atoi(port))(t)
 			r.publish("notes", n)
 			var asking sync.WaitGroup
 			for v := range visitors {

@@ -154,7 +154,7 @@ func TestPasswordDecidedAsEverybody(t *testing.T) {
 	r.change("notes", func(app *engine.App) { app.Paused, app.Live = false, false })
 	want("stopped", 404, "")
 	r.change("notes", func(app *engine.App) { app.Live = true })
-	programs.MustDo(t)(r.access.GoDark())
+	programs.Got(r.access.GoDark())(t)
 	want("dark", 503, "closed everything")
 	programs.Must(t, r.access.LightUp())
 	people := r.person(bobID, func(p *controlapi.Person) { p.Apps = nil })

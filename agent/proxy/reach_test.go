@@ -194,12 +194,9 @@ func TestPinnedKey(t *testing.T) {
 	}
 	first.Close()
 
-	ca, err := authority()
-	programs.Must(t, err)
-	other, err := ca.Issue("other.localhost")
-	programs.Must(t, err)
-	ln, err := net.Listen("tcp4", address)
-	programs.Must(t, err)
+	ca := programs.Got(authority())(t)
+	other := programs.Got(ca.Issue("other.localhost"))(t)
+	ln := programs.Got(net.Listen("tcp4", address))(t)
 	second := httptest.NewUnstartedServer(http.HandlerFunc(answer))
 	second.Listener.Close()
 	second.Listener, second.TLS = ln, &tls.Config{Certificates: []tls.Certificate{*other}}

@@ -115,14 +115,11 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 
 func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 	t.Helper()
-	ca, err := authority()
-	programs.Must(t, err)
+	ca := programs.Got(authority())(t)
 	r := &rig{t: t, roots: ca.Pool(), apps: map[string]engine.App{}, codes: map[string]visit{}}
-	db, err := store.Open(t.TempDir())
-	programs.Must(t, err)
+	db := programs.Got(store.Open(t.TempDir()))(t)
 	r.activity = activity.New(activity.Config{Store: db, Now: r.now})
-	r.access, err = access.New(access.Config{Store: db, Activity: r.activity, Now: r.now})
-	programs.Must(t, err)
+	r.access = programs.Got(access.New(access.Config{Store: db, Activity: r.activity, Now: r.now}))(t)
 	r.setPeople(
 		controlapi.Person{AccountID: ownerID, Email: "maya@example.com", Role: controlapi.RoleOwner, Status: controlapi.PersonActive, Epoch: 1},
 		controlapi.Person{AccountID: bobID, Email: "bob@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{"id-notes"}, Epoch: 1},
@@ -140,11 +137,9 @@ func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 	for _, o := range options {
 		o(&c)
 	}
-	r.proxy, err = proxy.New(c)
-	programs.Must(t, err)
+	r.proxy = programs.Got(proxy.New(c))(t)
 	r.app("notes", hello)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r.addr = ln.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served, ran := make(chan error, 1), make(chan error, 1)

@@ -76,11 +76,9 @@ func TestOwnVisitIsNobodyElses(t *testing.T) {
 	r := newRig(t)
 	client := &http.Client{Transport: r.towards(t, r.addr)}
 	for _, numbers := range [][]string{nil, {""}, {"AAAAAAAAAAAAAAAAAAAAAAAAAA"}, {"A", "B"}} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, origin+"/.porchlight/visit", nil)
-		programs.Must(t, err)
+		req := programs.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, origin+"/.porchlight/visit", nil))(t)
 		req.Header["Porchlight-Visit"] = numbers
-		resp, err := client.Do(req)
-		programs.Must(t, err)
+		resp := programs.Got(client.Do(req))(t)
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusNotFound {

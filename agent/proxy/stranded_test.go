@@ -50,8 +50,7 @@ func TestStrandedStreamsEndWithTheirConnection(t *testing.T) {
 				case <-q.Context().Done():
 				}
 			})
-			inner, err := net.Listen("tcp", "127.0.0.1:0")
-			programs.Must(t, err)
+			inner := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 			r.serve(comesStranded{inner, stranded})
 			maya := r.signedIn("notes", ownerID, true)
 			bob = bob.at(inner.Addr().String(), true)

@@ -345,8 +345,7 @@ func TestWebSocketsNameTheAppsOwnAddress(t *testing.T) {
 	c, _, err := b.dial("wss://notes."+rootHost+"/hmr", "Origin", origin)
 	programs.Must(t, err)
 	defer c.CloseNow()
-	u, err := url.Parse(srv.URL)
-	programs.Must(t, err)
+	u := programs.Got(url.Parse(srv.URL))(t)
 	if got, want := <-heard, "localhost:"+u.Port(); got != [2]string{want, "http://" + want} {
 		t.Errorf("Host and Origin are %q, want those of %s", got, want)
 	}

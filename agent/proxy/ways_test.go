@@ -76,8 +76,7 @@ func newWay(t testing.TB, r *rig, c proxy.Config, byLibrary bool) *way {
 	w := &way{app: newWayApp(t), in: make(chan net.Conn), visits: map[string]*pipeWatch{}}
 	w.conf = &tls.Config{RootCAs: r.roots, ServerName: sni, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	c.Apps = wayApps{c.Apps, w.app.port}
-	p, err := proxy.New(c)
-	programs.Must(t, err)
+	p := programs.Got(proxy.New(c))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() {
@@ -387,8 +386,7 @@ func recorded(t testing.TB, protocol string) (all []string) {
 		t.Fatal("no inputs are recorded: ", err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		programs.Must(t, err)
+		text := programs.Got(os.ReadFile(file))(t)
 		for line := range strings.Lines(string(text)) {
 			input, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
 			if err != nil {

@@ -23,8 +23,7 @@ func TestWrongCodesAreBounded(t *testing.T) {
 	bring := func() int {
 		b := r.browser(false)
 		res, _ := b.get(origin + "/")
-		u, err := url.Parse(res.Header.Get("Location"))
-		programs.Must(t, err)
+		u := programs.Got(url.Parse(res.Header.Get("Location")))(t)
 		res, _ = b.get(origin + controlapi.CallbackPath + "?code=wrong&state=" + u.Query().Get("state"))
 		return res.StatusCode
 	}

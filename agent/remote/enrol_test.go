@@ -92,8 +92,7 @@ func TestEnrolmentEnds(t *testing.T) {
 			started: controlapi.EnrolStarted{DeviceCode: "device-code", ExpiresIn: 1 << 30, Interval: -1},
 			answers: []error{coded(controlapi.CodeAuthorizationPending)},
 		}
-		e, err := BeginEnrolment(t.Context(), control, controlapi.EnrolRequest{})
-		programs.Must(t, err)
+		e := programs.Got(BeginEnrolment(t.Context(), control, controlapi.EnrolRequest{}))(t)
 		began := time.Now()
 		if _, err := e.Wait(t.Context()); !errors.Is(err, ErrEnrolExpired) {
 			t.Errorf("err = %v", err)

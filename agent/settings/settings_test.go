@@ -15,11 +15,9 @@ import (
 
 func open(t *testing.T, dir string, changes *broadcast.Signal) (*settings.Settings, *store.Store) {
 	t.Helper()
-	db, err := store.Open(dir)
-	programs.Must(t, err)
+	db := programs.Got(store.Open(dir))(t)
 	t.Cleanup(func() { db.Close() })
-	s, err := settings.New(db, changes, nil)
-	programs.Must(t, err)
+	s := programs.Got(settings.New(db, changes, nil))(t)
 	return s, db
 }
 

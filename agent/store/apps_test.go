@@ -17,16 +17,14 @@ import (
 
 func openDir(t *testing.T, dir string, opts ...Option) *Store {
 	t.Helper()
-	s, err := Open(dir, opts...)
-	programs.Must(t, err)
+	s := programs.Got(Open(dir, opts...))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
 
 func change(t *testing.T, s *Store, c AppChange) []agentapi.Notice {
 	t.Helper()
-	notices, err := s.ChangeApp(c)
-	programs.Must(t, err)
+	notices := programs.Got(s.ChangeApp(c))(t)
 	return notices
 }
 
@@ -52,8 +50,7 @@ func TestAppsSurviveReopening(t *testing.T) {
 	change(t, s, AppChange{Name: "gone"})
 	programs.Must(t, s.Close())
 
-	got, err := openDir(t, dir).Apps()
-	programs.Must(t, err)
+	got := programs.Got(openDir(t, dir).Apps())(t)
 	notice.ID = 1
 	want := Apps{
 		Apps:    map[string]App{"notes": app, "wiki": request},
@@ -164,8 +161,7 @@ func TestDatabaseIsPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	openDir(t, dir)
 	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, FileName): 0o600} {
-		info, err := os.Stat(path)
-		programs.Must(t, err)
+		info := programs.Got(os.Stat(path))(t)
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("%s has mode %o, want %o", path, got, want)
 		}
@@ -178,8 +174,8 @@ func TestFormers(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir)
 	for i := range maxFormers + 2 {
-		programs.MustDo(t)(s.ChangeApp(AppChange{Name: "notes", Former: fmt.Sprint("id-", i)}))
-		programs.MustDo(t)(s.ChangeApp(AppChange{Name: "wiki"}))
+		programs.Got(s.ChangeApp(AppChange{Name: "notes", Former: fmt.Sprint("id-", i)}))(t)
+		programs.Got(s.ChangeApp(AppChange{Name: "wiki"}))(t)
 	}
 	programs.Must(t, s.Close())
 	all, err := openDir(t, dir).Apps()

@@ -81,8 +81,7 @@ func TestActivityIsCounted(t *testing.T) {
 		"granted bob@x notes 0", "withdrawn bob@x notes 0", "granted bob@x notes 2",
 		"turned-away b@x notes 0", "turned-away  notes 3", "knocked a@x  2",
 	}
-	lines, err := s.Activity(100)
-	programs.Must(t, err)
+	lines := programs.Got(s.Activity(100))(t)
 	for i, l := range lines {
 		if got := fmt.Sprint(l.Kind, " ", l.Email, " ", l.App, " ", l.Count); i >= len(want) || got != want[i] {
 			t.Errorf("line %d: %q", i, got)

@@ -42,7 +42,7 @@ func TestS9UnseenUndosStay(t *testing.T) {
 	for i := range maxNotices + 10 {
 		name := fmt.Sprint("app", i)
 		change(t, s, AppChange{Name: name, Notices: []agentapi.Notice{{Kind: "renamed", App: name}}})
-		programs.MustDo(t)(s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityRemoved, Text: name}, nil, nil))
+		programs.Got(s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityRemoved, Text: name}, nil, nil))(t)
 	}
 	for i := range MaxUndos {
 		if got := undoable(t, s, uint64(i)+1); got != fmt.Sprint("account ", i) {
@@ -65,8 +65,7 @@ func TestS9FoldedNotices(t *testing.T) {
 		} else if ok {
 			u.Join(id, before)
 		}
-		notices, err := s.AddNotice(agentapi.Notice{Kind: u.Kind, Text: fmt.Sprint(u)}, &u, nil)
-		programs.Must(t, err)
+		notices := programs.Got(s.AddNotice(agentapi.Notice{Kind: u.Kind, Text: fmt.Sprint(u)}, &u, nil))(t)
 		return notices[len(notices)-1].ID
 	}
 	bob := Undo{Kind: agentapi.ActivityInvited, AccountID: "bob", Apps: []string{"notes"}, Newcomer: true, Program: "7 python3"}

@@ -14,8 +14,7 @@ func reopen(t *testing.T, dir string, old *store.Store) *store.Store {
 	if old != nil {
 		programs.Must(t, old.Close())
 	}
-	s, err := store.Open(dir)
-	programs.Must(t, err)
+	s := programs.Got(store.Open(dir))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -135,7 +134,7 @@ func TestBecomeComputer(t *testing.T) {
 		key := store.SessionKey{1}
 		snap := controlapi.Snapshot{Version: "v", Computer: controlapi.Computer{ID: "c1"}}
 		programs.Must(t, s.SaveSnapshot(snap, time.Now()))
-		programs.MustDo(t)(s.AddSession(key, store.Session{AccountID: "a"}, 1))
+		programs.Got(s.AddSession(key, store.Session{AccountID: "a"}, 1))(t)
 		programs.Must(t, s.AddDenyRecord(store.DenyRecord{AccountID: "a"}))
 		clients := store.Clients{Computer: "c1", Grants: []controlapi.Grant{{AccountID: "a", Email: "a@example.com"}}}
 		programs.Must(t, s.SaveClients(clients), s.SaveSilence(store.Silence{Spent: time.Hour}))

@@ -31,8 +31,7 @@ func TestDamagedFileIsRefused(t *testing.T) {
 		}})
 	}
 	programs.Must(t, s.Close())
-	whole, err := os.ReadFile(filepath.Join(dir, FileName))
-	programs.Must(t, err)
+	whole := programs.Got(os.ReadFile(filepath.Join(dir, FileName)))(t)
 	refused := 0
 	try := func(what string, content []byte) {
 		t.Helper()

@@ -23,8 +23,7 @@ import (
 // pending. Everything in it is still there, and what came later has its default.
 func TestFirstDatabaseOpens(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join("testdata", "first.db"))
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(filepath.Join("testdata", "first.db")))(t)
 	dir := t.TempDir()
 	programs.Must(t, os.WriteFile(filepath.Join(dir, FileName), raw, 0o600))
 	s := openDir(t, dir)

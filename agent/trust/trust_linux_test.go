@@ -21,19 +21,16 @@ import (
 
 func newAuthority(t *testing.T, serial int64) *Authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	programs.Must(t, err)
+	key := programs.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: fmt.Sprint("Test authority ", serial)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	programs.Must(t, err)
+	raw := programs.Got(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	path := filepath.Join(t.TempDir(), "root.pem")
 	programs.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600))
-	a, err := Open(path)
-	programs.Must(t, err)
+	a := programs.Got(Open(path))(t)
 	return a
 }
 
@@ -72,7 +69,7 @@ func TestTrust(t *testing.T) {
 	// Firefox is started for the first time afterwards.
 	profile := filepath.Join(home, ".mozilla", "firefox", "x7.default-release")
 	programs.Must(t, os.MkdirAll(profile, 0o700))
-	programs.MustDo(t)(certutil(t.Context(), profile, "-N", "--empty-password"))
+	programs.Got(certutil(t.Context(), profile, "-N", "--empty-password"))(t)
 	check(t, other, false)
 	programs.Must(t, other.Trust(t.Context()))
 	check(t, other, true)

@@ -241,8 +241,7 @@ func (p *piped) start(t *testing.T, near bool) (tun *tunnel.Tunnel, stop func())
 	// An authority of the bubble's time.
 	ca, err := localca.Create(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"localhost"}})
 	programs.Must(t, err)
-	certificate, err := ca.Issue(authHost)
-	programs.Must(t, err)
+	certificate := programs.Got(ca.Issue(authHost))(t)
 	p.config = &tls.Config{Certificates: []tls.Certificate{*certificate}, NextProtos: []string{controlapi.TunnelALPN}}
 	tun, err = tunnel.New(tunnel.Config{
 		Relays: listOf("a relay"), Credential: func() string { return credential }, RootCAs: ca.Pool(), Dial: p.dial, Near: near,
@@ -269,8 +268,7 @@ func (p *piped) visit(t *testing.T, tun *tunnel.Tunnel) net.Conn {
 	control := p.control
 	p.mu.Unlock()
 	programs.Must(t, tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{ticket}}))
-	conn, err := tun.Listener().Accept()
-	programs.Must(t, err)
+	conn := programs.Got(tun.Listener().Accept())(t)
 	return conn
 }
 

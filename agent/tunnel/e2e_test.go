@@ -82,8 +82,7 @@ func TestAuthHost(t *testing.T) {
 				return (&net.Dialer{}).DialContext(ctx, network, w.addr)
 			},
 		}
-		answer, err := (&http.Client{Transport: transport}).Get("https://" + authHost + ":8443/path")
-		programs.Must(t, err)
+		answer := programs.Got((&http.Client{Transport: transport}).Get("https://" + authHost + ":8443/path"))(t)
 		body, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		want := "HTTP/1.1 control.localhost:8443/path"
@@ -95,8 +94,7 @@ func TestAuthHost(t *testing.T) {
 		}
 		transport.CloseIdleConnections()
 	}
-	answer, err := http.Get("http://" + w.addr + "/")
-	programs.Must(t, err)
+	answer := programs.Got(http.Get("http://" + w.addr + "/"))(t)
 	body, _ := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	if answer.StatusCode != 400 || !strings.Contains(string(body), "https://") {
@@ -168,7 +166,7 @@ func TestHalfClose(t *testing.T) {
 			conn := w.mustVisit("notes.maya.localhost")
 			body := make([]byte, 3<<20)
 			_, _ = rand.Read(body)
-			programs.MustDo(t)(conn.Write(body))
+			programs.Got(conn.Write(body))(t)
 			programs.Must(t, conn.CloseWrite())
 			programs.Must(t, conn.NetConn().(*net.TCPConn).CloseWrite())
 			got, err := io.ReadAll(conn)
@@ -236,7 +234,7 @@ func TestVisitorAborts(t *testing.T) {
 	}})
 	w.connected(true)
 	conn := w.mustVisit("notes.maya.localhost")
-	programs.MustDo(t)(io.CopyN(io.Discard, conn, 4<<20))
+	programs.Got(io.CopyN(io.Discard, conn, 4<<20))(t)
 	_ = conn.NetConn().(*net.TCPConn).SetLinger(0)
 	_ = conn.NetConn().Close()
 	select {
@@ -278,7 +276,7 @@ func TestSlowVisitor(t *testing.T) {
 	}})
 	w.connected(true)
 	slow := w.mustVisit("notes.maya.localhost")
-	programs.MustDo(t)(slow.Write([]byte("s")))
+	programs.Got(slow.Write([]byte("s")))(t)
 	var last int64 = -1
 	programs.Eventually(t, "backpressure stops the app", func() bool {
 		before := last

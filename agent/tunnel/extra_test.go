@@ -48,15 +48,13 @@ type dialled struct {
 
 func startCluster(t *testing.T, listed int, o options) *cluster {
 	t.Helper()
-	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	c := &cluster{world: &world{t: t, log: &syncBuffer{}}, clock: &movedClock{}}
 	c.count = make(map[string]int)
 	log := slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for i, name := range []string{"one", "two", "three", "four"} {
-		between, err := relay.Listen(t.Context(), "127.0.0.1:0")
-		programs.Must(t, err)
+		between := programs.Got(relay.Listen(t.Context(), "127.0.0.1:0"))(t)
 		c.at[i] = programs.FreeAddress(t)
 		c.relays[i], _, c.stops[i] = startRelay(t, c.at[i], log, func(cfg *relay.Config) {
 			cfg.Node = name
@@ -87,8 +85,7 @@ func startCluster(t *testing.T, listed int, o options) *cluster {
 		c.mu.Unlock()
 		return dial(ctx, network, address)
 	}
-	c.tunnel, err = tunnel.New(cfg)
-	programs.Must(t, err)
+	c.tunnel = programs.Got(tunnel.New(cfg))(t)
 	tunnel.GoHomeAfter(c.tunnel, time.Hour)
 	c.stopTunnel = c.run(o)
 	c.has(0, 1)

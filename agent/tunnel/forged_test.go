@@ -31,8 +31,7 @@ type fakeRelay struct {
 // startFakeRelay welcomes one agent and returns once it has.
 func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay, tn *tunnel.Tunnel, control *tls.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	f = &fakeRelay{t: t, listener: l, config: &tls.Config{
 		Certificates: issued(authHost),
 		NextProtos:   []string{controlapi.TunnelALPN},
@@ -41,8 +40,7 @@ func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay,
 	for _, c := range change {
 		c(&cfg)
 	}
-	tn, err = tunnel.New(cfg)
-	programs.Must(t, err)
+	tn = programs.Got(tunnel.New(cfg))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = tn.Run(ctx) })
@@ -55,8 +53,7 @@ func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay,
 		t.Fatalf("%v, %v", hello.Type, err)
 	}
 	state := control.ConnectionState()
-	material, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
-	programs.Must(t, err)
+	material := programs.Got(state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize))(t)
 	f.key = tunnelwire.NewHeaderKey(material)
 	programs.Must(t, tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Welcome}))
 	return f, tn, control
@@ -65,8 +62,7 @@ func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay,
 func (f *fakeRelay) accept() net.Conn {
 	f.t.Helper()
 	_ = f.listener.(*net.TCPListener).SetDeadline(time.Now().Add(wait))
-	conn, err := f.listener.Accept()
-	programs.Must(f.t, err)
+	conn := programs.Got(f.listener.Accept())(f.t)
 	_ = conn.SetDeadline(time.Now().Add(wait))
 	f.t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -79,7 +75,7 @@ func (f *fakeRelay) data(control *tls.Conn) (net.Conn, tunnelwire.Ticket) {
 	programs.Must(f.t, tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{ticket}}))
 	conn := f.accept()
 	var b [tunnelwire.PreambleSize]byte
-	programs.MustDo(f.t)(io.ReadFull(conn, b[:]))
+	programs.Got(io.ReadFull(conn, b[:]))(f.t)
 	got, more, err := tunnelwire.ParsePreamble(b[:])
 	if err != nil || more != 0 || !got.Equal(ticket) {
 		f.t.Fatalf("another ticket, %d more, %v", more, err)
@@ -119,7 +115,7 @@ func TestForgedHeaderIsRefused(t *testing.T) {
 	want := 0
 	for name, forge := range forgeries {
 		conn, ticket := f.data(control)
-		programs.MustDo(t)(conn.Write(append(forge(ticket), "GET / HTTP/1.1\r\n\r\n"...)))
+		programs.Got(conn.Write(append(forge(ticket), "GET / HTTP/1.1\r\n\r\n"...)))(t)
 		if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Errorf("%s: the agent answered", name)
 		}
@@ -130,7 +126,7 @@ func TestForgedHeaderIsRefused(t *testing.T) {
 	conn, ticket := f.data(control)
 	header := right(ticket)
 	for _, piece := range [][]byte{header[:20], append(header[20:len(header):len(header)], "hel"...), []byte("lo")} {
-		programs.MustDo(t)(conn.Write(piece))
+		programs.Got(conn.Write(piece))(t)
 	}
 	visitor := <-accepted
 	defer visitor.Close()
@@ -156,8 +152,7 @@ func TestRelayMustProveItself(t *testing.T) {
 	wg.Go(func() { _ = tn.Run(ctx) })
 	defer wg.Wait()
 	defer cancel()
-	conn, err := l.Accept()
-	programs.Must(t, err)
+	conn := programs.Got(l.Accept())(t)
 	defer conn.Close()
 	if f, err := tunnelwire.ReadFrame(conn); err == nil {
 		t.Fatalf("the agent sent %q to a relay it cannot know", f.Type)
@@ -188,7 +183,7 @@ func TestMissingTickets(t *testing.T) {
 				programs.Must(t, tunnelwire.WriteFrame(control, frame))
 			}
 			var first [1]byte
-			programs.MustDo(t)(io.ReadFull(f.accept(), first[:]))
+			programs.Got(io.ReadFull(f.accept(), first[:]))(t)
 			if secure := first[0] != tunnelwire.Magic[0]; secure != c.secure {
 				t.Errorf("the next data connection runs inside TLS: %v, want %v", secure, c.secure)
 			}

@@ -31,7 +31,7 @@ func TestAgentDiesMidFlow(t *testing.T) {
 	})
 	w.connected(true)
 	conn := w.mustVisit("notes.maya.localhost")
-	programs.MustDo(t)(io.CopyN(io.Discard, conn, 4<<20))
+	programs.Got(io.CopyN(io.Discard, conn, 4<<20))(t)
 	box.cutAll()
 	if _, err := io.Copy(io.Discard, conn); err == nil {
 		t.Error("the visitor was told a clean end of a download that was cut")
@@ -72,7 +72,7 @@ func TestAbortedVisitsAreLetGo(t *testing.T) {
 			}})
 			w.connected(true)
 			conn := w.mustVisit("notes.maya.localhost")
-			programs.MustDo(t)(io.WriteString(conn, "x"))
+			programs.Got(io.WriteString(conn, "x"))(t)
 			programs.Must(t, <-ended)
 			programs.Eventually(t, "the relay has let go", func() bool { return w.relay.Stats().Visitors == 0 })
 			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {

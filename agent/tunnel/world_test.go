@@ -103,10 +103,8 @@ func startRelay(t *testing.T, addr string, log *slog.Logger, change func(*relay.
 	if change != nil {
 		change(&cfg)
 	}
-	r, err := relay.New(cfg)
-	programs.Must(t, err)
-	l, err := relay.Listen(t.Context(), addr)
-	programs.Must(t, err)
+	r = programs.Got(relay.New(cfg))(t)
+	l := programs.Got(relay.Listen(t.Context(), addr))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Serve(ctx, l) }()
@@ -134,9 +132,7 @@ func start(t *testing.T, o options) *world {
 	if o.tunnel != nil {
 		o.tunnel(&cfg)
 	}
-	var err error
-	w.tunnel, err = tunnel.New(cfg)
-	programs.Must(t, err)
+	w.tunnel = programs.Got(tunnel.New(cfg))(t)
 	w.stopTunnel = w.run(o)
 	return w
 }
@@ -154,9 +150,7 @@ func (w *world) anew(cfg tunnel.Config, home time.Duration) {
 	w.t.Helper()
 	w.stopTunnel()
 	cfg.Log = slog.New(slog.NewTextHandler(w.log, nil))
-	var err error
-	w.tunnel, err = tunnel.New(cfg)
-	programs.Must(w.t, err)
+	w.tunnel = programs.Got(tunnel.New(cfg))(w.t)
 	if home > 0 {
 		tunnel.GoHomeAfter(w.tunnel, home)
 	}
@@ -323,8 +317,7 @@ type middlebox struct {
 func startMiddlebox(t *testing.T, to, mode string) (*middlebox, string) {
 	t.Helper()
 	m := &middlebox{to: to, mode: mode}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {

@@ -129,8 +129,7 @@ func (w *world) rests(what string) {
 
 func (w *world) sign(version string, date, expires time.Time) []byte {
 	w.t.Helper()
-	file, err := update.Sign(update.Manifest{Version: version, Date: date, Expires: expires}, w.key)
-	programs.Must(w.t, err)
+	file := programs.Got(update.Sign(update.Manifest{Version: version, Date: date, Expires: expires}, w.key))(w.t)
 	return file
 }
 

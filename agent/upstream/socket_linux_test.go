@@ -34,8 +34,7 @@ func dir(t *testing.T) string {
 // socket listens at a path and counts the bytes that came, over all connections.
 func socket(t *testing.T, path string) (heard func() int) {
 	t.Helper()
-	ln, err := net.Listen("unix", path)
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("unix", path))(t)
 	total, done := 0, make(chan struct{})
 	go func() {
 		defer close(done)
@@ -216,8 +215,7 @@ func TestWhoTookTheConnectionStays(t *testing.T) {
 
 func listen(t *testing.T, network, address string) net.Listener {
 	t.Helper()
-	ln, err := net.Listen(network, address)
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen(network, address))(t)
 	t.Cleanup(func() { ln.Close() })
 	return ln
 }
@@ -286,8 +284,7 @@ func TestWhoTook(t *testing.T) {
 	port := ln.Addr().(*net.TCPAddr).Port
 	took := func(target upstream.Target) (by uint64) {
 		t.Helper()
-		conn, err := target.Dial(t.Context(), upstream.Checks{Took: func(n uint64) { by = n }})
-		programs.Must(t, err)
+		conn := programs.Got(target.Dial(t.Context(), upstream.Checks{Took: func(n uint64) { by = n }}))(t)
 		conn.Close()
 		return by
 	}
@@ -306,8 +303,7 @@ func TestWhoTook(t *testing.T) {
 func TestSocketOfNobody(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(dir(t), "app.sock")
-	ln, err := net.Listen("unix", path)
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("unix", path))(t)
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	ln.Close()
 	if _, err := at(path).Dial(t.Context(), upstream.Checks{}); !upstream.Refused(err) {

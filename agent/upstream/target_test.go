@@ -49,8 +49,7 @@ func TestEachAddressAlone(t *testing.T) {
 // pinned one ends it after the handshake.
 func TestChecksOfTLS(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
 	heard := make(chan int, 1)
 	go func() {
@@ -76,8 +75,7 @@ func TestChecksOfTLS(t *testing.T) {
 	srv.StartTLS()
 	defer srv.Close()
 	port := srv.Listener.Addr().(*net.TCPAddr).Port
-	conn, err := upstream.Of("", port, "", https).Dial(t.Context(), upstream.Checks{})
-	programs.Must(t, err)
+	conn := programs.Got(upstream.Of("", port, "", https).Dial(t.Context(), upstream.Checks{}))(t)
 	key := upstream.KeyOf(conn.(*tls.Conn).ConnectionState())
 	conn.Close()
 	https.Pin = true

@@ -27,16 +27,14 @@ var naming = control.Naming{Domain: "porch.test", AuthHost: "control.porch.test"
 
 func newService(t *testing.T, store kv.Store) *control.Service {
 	t.Helper()
-	service, err := control.New(control.Config{Store: store, Naming: naming, Mail: mail.NewOutbox(store, nil)})
-	programs.Must(t, err)
+	service := programs.Got(control.New(control.Config{Store: store, Naming: naming, Mail: mail.NewOutbox(store, nil)}))(t)
 	return service
 }
 
 // newAdmin is an Admin above a real store.
 func newAdmin(t *testing.T) *Admin {
 	t.Helper()
-	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	service := newService(t, store)
 	a, err := New(Config{
@@ -51,8 +49,7 @@ func newAdmin(t *testing.T) *Admin {
 // serve runs a on dir until the test ends, or stop is called.
 func serve(t *testing.T, a *Admin, dir string) (stop func()) {
 	t.Helper()
-	s, err := a.Listen(dir)
-	programs.Must(t, err)
+	s := programs.Got(a.Listen(dir))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -146,16 +143,14 @@ func TestBadRequests(t *testing.T) {
 		"": 400, "{": 400, "[]": 400, `{"email":1}`: 400, `{"email":"a@b.example","admin":true}`: 400,
 		`{"email":"a@b.example"} {}`: 400, `{"email":"` + strings.Repeat("x", bodyLimit) + `"}`: 400,
 	} {
-		resp, err := c.http.Post("http://admin/accounts", "application/json", strings.NewReader(body))
-		programs.Must(t, err)
+		resp := programs.Got(c.http.Post("http://admin/accounts", "application/json", strings.NewReader(body)))(t)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("%.40q: %d, want %d", body, resp.StatusCode, want)
 		}
 	}
 	for path, want := range map[string]int{"/": 404, "/nowhere/x": 404} {
-		resp, err := c.http.Get("http://admin" + path)
-		programs.Must(t, err)
+		resp := programs.Got(c.http.Get("http://admin" + path))(t)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
@@ -176,8 +171,7 @@ func TestSocket(t *testing.T) {
 			t.Errorf("Dial where nobody ever was: %v", err)
 		}
 		stop := serve(t, a, dir)
-		w, err := readWord(dir)
-		programs.Must(t, err)
+		w := programs.Got(readWord(dir))(t)
 		if in := filepath.Dir(w.Socket) == dir; in != (dir == short) {
 			t.Errorf("the socket is %s", w.Socket)
 		}
@@ -188,8 +182,7 @@ func TestSocket(t *testing.T) {
 				t.Errorf("%s: %v %v", path, info, err)
 			}
 		}
-		c, err := Dial(dir)
-		programs.Must(t, err)
+		c := programs.Got(Dial(dir))(t)
 		if _, err := c.Accounts(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -216,8 +209,7 @@ func TestLeftovers(t *testing.T) {
 	a := newAdmin(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, socketName)
-	l, err := net.Listen("unix", path)
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("unix", path))(t)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
 	programs.Must(t, writeWord(dir, word{Socket: path, PID: 1, Naming: a.cfg.Naming}))
@@ -229,8 +221,7 @@ func TestLeftovers(t *testing.T) {
 	// A socket elsewhere, in a directory anybody could have made.
 	open := t.TempDir()
 	programs.Must(t, os.Chmod(open, 0o777))
-	l, err = net.Listen("unix", filepath.Join(open, socketName))
-	programs.Must(t, err)
+	l = programs.Got(net.Listen("unix", filepath.Join(open, socketName)))(t)
 	defer l.Close()
 	programs.Must(t, writeWord(dir, word{Socket: filepath.Join(open, socketName)}))
 	if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "not to be trusted") {
@@ -250,8 +241,7 @@ func TestRemoving(t *testing.T) {
 		ctx := t.Context()
 		add := func(email, short string) Added {
 			t.Helper()
-			added, err := c.AddAccount(ctx, AddAccount{Email: email, Short: short})
-			programs.Must(t, err)
+			added := programs.Got(c.AddAccount(ctx, AddAccount{Email: email, Short: short}))(t)
 			return added
 		}
 		works := func(credential string) bool {
@@ -264,8 +254,7 @@ func TestRemoving(t *testing.T) {
 		}
 		names := func() (out []string) {
 			t.Helper()
-			list, err := c.Computers(ctx)
-			programs.Must(t, err)
+			list := programs.Got(c.Computers(ctx))(t)
 			for _, computer := range list {
 				out = append(out, computer.Name)
 			}

@@ -29,8 +29,7 @@ var (
 func written(t testing.TB, files []File, records []kv.Record) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := NewWriter(&b, moment)
-	programs.Must(t, err)
+	w := programs.Got(NewWriter(&b, moment))(t)
 	for _, f := range files {
 		programs.Must(t, w.File(f))
 	}
@@ -50,8 +49,7 @@ func TestThereAndBack(t *testing.T) {
 		files   []File
 		records []kv.Record
 	}{{nil, nil}, {files, nil}, {nil, records}, {files, records}} {
-		r, err := NewReader(bytes.NewReader(written(t, c.files, c.records)))
-		programs.Must(t, err)
+		r := programs.Got(NewReader(bytes.NewReader(written(t, c.files, c.records))))(t)
 		if !r.At.Equal(moment) {
 			t.Errorf("made at %v", r.At)
 		}
@@ -98,10 +96,8 @@ func zipped(lines string) []byte {
 
 func unzipped(t testing.TB, archive []byte) string {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(archive))
-	programs.Must(t, err)
-	b, err := io.ReadAll(z)
-	programs.Must(t, err)
+	z := programs.Got(gzip.NewReader(bytes.NewReader(archive)))(t)
+	b := programs.Got(io.ReadAll(z))(t)
 	return string(b)
 }
 

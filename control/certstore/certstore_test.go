@@ -30,8 +30,7 @@ var (
 
 func memory(t *testing.T) kv.Store {
 	t.Helper()
-	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	return store
 }
@@ -71,7 +70,7 @@ func (a *away) Update(ctx context.Context, fn func(kv.Tx) error) error {
 func keyFile(t *testing.T, others ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "seal-key")
-	programs.MustDo(t)(MakeKeys(path))
+	programs.Got(MakeKeys(path))(t)
 	all, err := os.ReadFile(path)
 	for _, other := range others {
 		more, readErr := os.ReadFile(other)
@@ -83,8 +82,7 @@ func keyFile(t *testing.T, others ...string) string {
 
 func open(t *testing.T, store kv.Store, keys, dir string, change func(*Config)) (*Storage, error) {
 	t.Helper()
-	k, err := ReadKeys(keys)
-	programs.Must(t, err)
+	k := programs.Got(ReadKeys(keys))(t)
 	cfg := Config{Store: store, Keys: k, Dir: dir, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&cfg)
@@ -94,8 +92,7 @@ func open(t *testing.T, store kv.Store, keys, dir string, change func(*Config)) 
 
 func mustOpen(t *testing.T, store kv.Store, keys string) *Storage {
 	t.Helper()
-	s, err := open(t, store, keys, t.TempDir(), nil)
-	programs.Must(t, err)
+	s := programs.Got(open(t, store, keys, t.TempDir(), nil))(t)
 	return s
 }
 
@@ -162,8 +159,7 @@ func TestSealed(t *testing.T) {
 	mustStore(t, s, "acme/account.key", secret, "acme/other.key", "another")
 	mustStore(t, s.Copy(), "acme/account.key", secret)
 	loads(t, s.Copy(), "acme/account.key", secret)
-	held, err := os.ReadFile(filepath.Join(dir, "acme", "account.key"))
-	programs.Must(t, err)
+	held := programs.Got(os.ReadFile(filepath.Join(dir, "acme", "account.key")))(t)
 	programs.Must(t, store.Dump(ctx, func(r kv.Record) error { held = append(held, r.Value...); return nil }))
 	if strings.Contains(string(held), "PRIVATE") || !strings.Contains(string(held), s.keys.ID()) {
 		t.Errorf("the store and the copy hold %s", held)
@@ -198,14 +194,12 @@ func TestSealed(t *testing.T) {
 	}
 	both := keyFile(t, old)
 	first := strings.SplitN(readAll(t, both), "\n", 2)[0]
-	s, err = open(t, store, both, dir, nil)
-	programs.Must(t, err)
+	s = programs.Got(open(t, store, both, dir, nil))(t)
 	if s.Exists(ctx, "acme/account.key") || s.Exists(ctx, "acme/third.key") {
 		t.Error("what opens for nobody is still there")
 	}
 	programs.Must(t, os.WriteFile(both, []byte(first), 0o600))
-	s, err = open(t, store, both, dir, nil)
-	programs.Must(t, err)
+	s = programs.Got(open(t, store, both, dir, nil))(t)
 	loads(t, s, "acme/other.key", "another")
 	loads(t, s.Copy(), "acme/account.key", secret)
 	if _, err := open(t, store, old, t.TempDir(), nil); !errors.Is(err, errKey) {
@@ -215,8 +209,7 @@ func TestSealed(t *testing.T) {
 
 func readAll(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	programs.Must(t, err)
+	b := programs.Got(os.ReadFile(path))(t)
 	return string(b)
 }
 
@@ -229,17 +222,15 @@ func TestFilesAreTakenOver(t *testing.T) {
 	with := func(dir string) (*Storage, error) {
 		return open(t, store, keys, t.TempDir(), func(c *Config) { c.Files = dir })
 	}
-	programs.MustDo(t)(with(filepath.Join(before, "none")))
-	s, err := with(before)
-	programs.Must(t, err)
+	programs.Got(with(filepath.Join(before, "none")))(t)
+	s := programs.Got(with(before))(t)
 	loads(t, s, "certificates/ca/h/h.key", "key")
 	loads(t, s, "acme/ca/users/default/default.key", "account")
 	if all, err := s.List(t.Context(), "", true); err != nil || len(all) != 3 {
 		t.Errorf("it holds %v, %v", all, err)
 	}
 	mustStore(t, s, "certificates/ca/h/h.key", "renewed")
-	s, err = with(before)
-	programs.Must(t, err)
+	s = programs.Got(with(before))(t)
 	loads(t, s, "certificates/ca/h/h.key", "renewed")
 }
 

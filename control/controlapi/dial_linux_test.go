@@ -19,8 +19,7 @@ import (
 // resolver is a name server of its own that knows these addresses of every name.
 func resolver(t *testing.T, addrs ...string) *net.Resolver {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	programs.Must(t, err)
+	conn := programs.Got(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		answer := new(dns.Msg).SetReply(q)
 		for _, addr := range addrs {
@@ -41,8 +40,7 @@ func resolver(t *testing.T, addrs ...string) *net.Resolver {
 // silentAt has nobody answer at an address: its listener takes no more connections.
 func silentAt(t *testing.T, ip string, port int) {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	programs.Must(t, err)
+	fd := programs.Got(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))(t)
 	t.Cleanup(func() { _ = syscall.Close(fd) })
 	at := &syscall.SockaddrInet4{Port: port, Addr: netip.MustParseAddr(ip).As4()}
 	programs.Must(t, syscall.Bind(fd, at))
@@ -63,16 +61,14 @@ func silentAt(t *testing.T, ip string, port int) {
 func TestAddressesRace(t *testing.T) {
 	t.Parallel()
 	port := programs.FreePort(t) // at the other address, too
-	second, err := net.Listen("tcp", net.JoinHostPort("127.0.0.3", strconv.Itoa(port)))
-	programs.Must(t, err)
+	second := programs.Got(net.Listen("tcp", net.JoinHostPort("127.0.0.3", strconv.Itoa(port))))(t)
 	defer second.Close()
 	silentAt(t, "127.0.0.2", port)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	defer time.AfterFunc(30*time.Second, cancel).Stop()
 	dial := DialWith(&net.Dialer{Resolver: resolver(t, "127.0.0.2", "127.0.0.3")})
-	conn, err := dial(ctx, "tcp", net.JoinHostPort("relay.example.net", strconv.Itoa(port)))
-	programs.Must(t, err)
+	conn := programs.Got(dial(ctx, "tcp", net.JoinHostPort("relay.example.net", strconv.Itoa(port))))(t)
 	defer conn.Close()
 	if got := conn.RemoteAddr().String(); got != second.Addr().String() {
 		t.Errorf("connected to %s", got)

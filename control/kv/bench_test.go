@@ -18,8 +18,7 @@ import (
 // at the token endpoint costs the store. 100,000 other keys are there already.
 func BenchmarkUpdate(b *testing.B) {
 	benchmarkUpdate(b, func(b *testing.B) Store {
-		s, err := Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), Options{})
-		programs.Must(b, err)
+		s := programs.Got(Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), Options{}))(b)
 		return s
 	})
 }
@@ -75,16 +74,14 @@ func benchmarkUpdate(b *testing.B, open func(*testing.B) Store) {
 // BenchmarkUpdatePostgres is BenchmarkUpdate on a server of its own that waits
 // for the disk at every commit.
 func BenchmarkUpdatePostgres(b *testing.B) {
-	server, err := pgtest.Start(pgtest.Options{Durable: true})
-	programs.Must(b, err)
+	server := programs.Got(pgtest.Start(pgtest.Options{Durable: true}))(b)
 	b.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			b.Error(err)
 		}
 	})
 	benchmarkUpdate(b, func(b *testing.B) Store {
-		s, err := Open(context.Background(), server.Database(b), Options{})
-		programs.Must(b, err)
+		s := programs.Got(Open(context.Background(), server.Database(b), Options{}))(b)
 		return s
 	})
 }

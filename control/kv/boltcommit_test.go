@@ -31,8 +31,7 @@ func openTemp(t *testing.T) *boltStore {
 
 func openStore(t *testing.T, url string) Store {
 	t.Helper()
-	s, err := Open(t.Context(), url, Options{})
-	programs.Must(t, err)
+	s := programs.Got(Open(t.Context(), url, Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -240,14 +239,13 @@ func TestDamageWhileOpen(t *testing.T) {
 	s := openTemp(t)
 	programs.Must(t, s.Update(context.Background(), func(tx Tx) error { return tx.Put("k", []byte("v"), 0) }))
 	// Overwrite every page but the two heads, behind the store's back.
-	info, err := s.file.Stat()
-	programs.Must(t, err)
+	info := programs.Got(s.file.Stat())(t)
 	head := int64(2 * os.Getpagesize())
 	noise := make([]byte, info.Size()-head)
 	for i := range noise {
 		noise[i] = 0xA5
 	}
-	programs.MustDo(t)(s.file.WriteAt(noise, head))
+	programs.Got(s.file.WriteAt(noise, head))(t)
 	update := func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {

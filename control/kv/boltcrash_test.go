@@ -38,8 +38,7 @@ func runRole(name string) {
 
 func inRole(t *testing.T, role, path string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	programs.Must(t, err)
+	self := programs.Got(os.Executable())(t)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, pathVariable+"="+path)
 	cmd.Stderr = os.Stderr

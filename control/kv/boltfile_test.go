@@ -73,8 +73,7 @@ func TestTornFile(t *testing.T) {
 		programs.Must(t, err)
 	}
 	programs.Must(t, s.Close())
-	whole, err := os.ReadFile(path)
-	programs.Must(t, err)
+	whole := programs.Got(os.ReadFile(path))(t)
 	refused := 0
 	page := os.Getpagesize()
 	for length := 1; length < len(whole); length += page/2 + 1 {
@@ -140,8 +139,7 @@ func TestDamagedDeadline(t *testing.T) {
 	s := openStore(t, path)
 	programs.Must(t, s.Update(t.Context(), func(tx Tx) error { return tx.Put("person/1", []byte("maya"), 0) }))
 	programs.Must(t, s.Close())
-	raw, err := os.ReadFile(path)
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(path))(t)
 	never := append([]byte("person/1"), make([]byte, deadlineLen)...)
 	once := append([]byte("person/1"), 0, 0, 0, 0, 0, 1, 0, 0)
 	programs.Must(t, os.WriteFile(path, bytes.ReplaceAll(raw, never, once), 0o600))

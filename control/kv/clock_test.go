@@ -21,8 +21,7 @@ func TestPostgresClocksApart(t *testing.T) {
 	stores, machines := map[string]Store{}, map[string]Options{}
 	for name, off := range map[string]time.Duration{"right": 0, "ahead": 50 * time.Minute, "behind": -50 * time.Minute} {
 		opts := Options{machine: func() time.Time { return time.Now().Add(off) }}
-		s, err := Open(ctx, db, opts)
-		programs.Must(t, err)
+		s := programs.Got(Open(ctx, db, opts))(t)
 		t.Cleanup(func() { _ = s.Close() })
 		stores[name], machines[name] = s, opts
 		if ahead, known := ClockAhead(s); !known || (ahead+off).Abs() > time.Minute { // as far as a busy machine can tell
@@ -143,8 +142,7 @@ func TestPostgresClockSet(t *testing.T) {
 		t.Errorf("%v, %v", ahead, err)
 	}
 	then := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	told, err := Open(t.Context(), pgtest.Database(t), Options{Now: func() time.Time { return then }})
-	programs.Must(t, err)
+	told := programs.Got(Open(t.Context(), pgtest.Database(t), Options{Now: func() time.Time { return then }}))(t)
 	defer told.Close()
 	if _, err := told.Sweep(t.Context(), 1); err != nil || !Clock(told)().Equal(then) {
 		t.Errorf("%v, %v", Clock(told)(), err)

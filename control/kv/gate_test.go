@@ -26,8 +26,7 @@ type waitingLine struct {
 func newLine(t *testing.T) (l *waitingLine, free func(answered bool)) {
 	l = &waitingLine{t: t, refused: map[string]error{}, closing: make(chan struct{})}
 	l.gate = newGate(1, 10*time.Second, l.closing)
-	leave, err := l.enter(t.Context())
-	programs.Must(t, err)
+	leave := programs.Got(l.enter(t.Context()))(t)
 	return l, leave
 }
 
@@ -112,8 +111,7 @@ func TestGateDropsWhoIsGone(t *testing.T) {
 		free(true)
 		l.want("b")
 		for range 200 {
-			free, err := l.enter(t.Context())
-			programs.Must(t, err)
+			free := programs.Got(l.enter(t.Context()))(t)
 			ctx, leave := context.WithCancel(t.Context())
 			l.wg.Go(func() {
 				if free, err := l.enter(ctx); err == nil {
@@ -297,9 +295,7 @@ func TestGateBeforeADatabaseThatIsAway(t *testing.T) {
 			if len(l.refused) != 0 {
 				t.Fatal(l.refused)
 			}
-			var err error
-			free, err = l.enter(t.Context())
-			programs.Must(t, err)
+			free = programs.Got(l.enter(t.Context()))(t)
 		}
 		l.wait(t.Context(), "late")
 		time.Sleep(l.patience / 2)

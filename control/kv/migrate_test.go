@@ -132,8 +132,7 @@ func TestNewerStoreIsLeftAlone(t *testing.T) {
 		if url == path { // too open, which a store of ours would be cured of
 			programs.Must(t, os.Chmod(path, 0o640))
 		}
-		before, err := state(url)
-		programs.Must(t, err)
+		before := programs.Got(state(url))(t)
 		for range 2 { // the second shows that the first let go
 			_, err = Open(t.Context(), url, Options{})
 			if err == nil || !strings.HasPrefix(err.Error(), "cannot open the store") || !strings.HasSuffix(err.Error(), "Run that version, or restore a backup made before it") {

@@ -26,8 +26,7 @@ func openPG(t *testing.T, url string) *pgStore {
 
 func startServer(t *testing.T) *pgtest.Server {
 	t.Helper()
-	server, err := pgtest.Start(pgtest.Options{})
-	programs.Must(t, err)
+	server := programs.Got(pgtest.Start(pgtest.Options{}))(t)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -77,14 +76,12 @@ type line struct {
 // the URL that leads through it.
 func newCutter(t *testing.T, direct string) (*cutter, string) {
 	t.Helper()
-	u, err := url.Parse(direct)
-	programs.Must(t, err)
+	u := programs.Got(url.Parse(direct))(t)
 	q := u.Query()
 	const name = ".s.PGSQL.5432"
 	dir := filepath.Join(t.TempDir(), "a b")
 	programs.Must(t, os.Mkdir(dir, 0o700))
-	l, err := net.Listen("unix", filepath.Join(dir, name))
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("unix", filepath.Join(dir, name)))(t)
 	c := &cutter{Listener: l, socket: filepath.Join(q.Get("host"), name)}
 	c.wg.Go(c.serve)
 	t.Cleanup(func() {
@@ -294,8 +291,7 @@ func TestPostgresAway(t *testing.T) {
 	ctx := context.Background()
 	db := server.Database(t)
 	patient := openPG(t, db)
-	s, err := Open(ctx, db, Options{Patience: 100 * time.Millisecond})
-	programs.Must(t, err)
+	s := programs.Got(Open(ctx, db, Options{Patience: 100 * time.Millisecond}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	programs.Must(t, server.Kill())
 	get := func(tx Tx) error { _, err := tx.Get("k"); return err }

@@ -70,8 +70,7 @@ func TestPostgresOpenWaitsForNothingElse(t *testing.T) {
 func TestPostgresOpenFailuresAreSentences(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
-	deaf, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	deaf := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { deaf.Close() })
 	refusing := refusingServer(t, &pgproto3.ErrorResponse{Severity: "FATAL", Code: "28P01", Message: "password authentication failed"})
 	for what, tt := range map[string]struct{ url, want string }{
@@ -105,8 +104,7 @@ func TestPostgresOpenFailuresAreSentences(t *testing.T) {
 // Made here: not every machine that runs tests can ask for names.
 func TestPostgresOpenOfNoSuchName(t *testing.T) {
 	t.Parallel()
-	cfg, err := pgx.ParseConfig("postgres://me:hunter2@no-such-host.invalid/x")
-	programs.Must(t, err)
+	cfg := programs.Got(pgx.ParseConfig("postgres://me:hunter2@no-such-host.invalid/x"))(t)
 	cfg.LookupFunc = func(context.Context, string) ([]string, error) {
 		return nil, &net.DNSError{Err: "no such host", Name: "no-such-host.invalid", IsNotFound: true}
 	}
@@ -123,8 +121,7 @@ func TestPostgresOpenOfNoSuchName(t *testing.T) {
 // refusingServer answers whoever starts a session with an error.
 func refusingServer(t *testing.T, answer *pgproto3.ErrorResponse) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

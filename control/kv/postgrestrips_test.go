@@ -18,8 +18,7 @@ import (
 func TestPostgresRoundTrips(t *testing.T) {
 	t.Parallel()
 	c, through := newCutter(t, pgtest.Database(t))
-	s, err := Open(context.Background(), through+"&pool_max_conns=1", Options{})
-	programs.Must(t, err)
+	s := programs.Got(Open(context.Background(), through+"&pool_max_conns=1", Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	ctx := context.Background()
 	rotate := func() error {
@@ -95,8 +94,7 @@ func TestPostgresPlansOnce(t *testing.T) {
 		}
 		programs.Must(t, err)
 	}
-	planned, err := s.pool.Query(t.Context(), "select statement from pg_prepared_statements where custom_plans > 0")
-	programs.Must(t, err)
+	planned := programs.Got(s.pool.Query(t.Context(), "select statement from pg_prepared_statements where custom_plans > 0"))(t)
 	statements, err := pgx.CollectRows(planned, pgx.RowTo[string])
 	if err != nil || len(statements) > 0 {
 		t.Errorf("planned for one call: %q, %v", statements, err)
@@ -110,8 +108,7 @@ func TestPostgresConflictReadsAhead(t *testing.T) {
 	database := pgtest.Database(t)
 	c, through := newCutter(t, database)
 	open := func(database string) Store {
-		s, err := Open(t.Context(), database, Options{})
-		programs.Must(t, err)
+		s := programs.Got(Open(t.Context(), database, Options{}))(t)
 		t.Cleanup(func() { _ = s.Close() })
 		return s
 	}
@@ -152,7 +149,7 @@ func TestPostgresWithoutLock(t *testing.T) {
 		"revoke update, delete, truncate on kv from writer_without_lock", // one of which locking takes
 		"grant update (value, expires) on kv to writer_without_lock",
 	} {
-		programs.MustDo(t)(other.pool.Exec(t.Context(), statement))
+		programs.Got(other.pool.Exec(t.Context(), statement))(t)
 	}
 	s := openPG(t, database+"&options=-c%20role%3Dwriter_without_lock")
 	put := func(tx Tx) error { return tx.Put("a", []byte("x"), 0) }
@@ -203,9 +200,8 @@ func TestPostgresSlowIsNotAway(t *testing.T) {
 	if err := view(); err != nil { // prepares the statement
 		t.Fatal(err)
 	}
-	tx, err := other.pool.Begin(t.Context())
-	programs.Must(t, err)
-	programs.MustDo(t)(tx.Exec(t.Context(), "lock table kv in access exclusive mode"))
+	tx := programs.Got(other.pool.Begin(t.Context()))(t)
+	programs.Got(tx.Exec(t.Context(), "lock table kv in access exclusive mode"))(t)
 	lines := func() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.open) }
 	before := lines()
 	over := make(chan error, 1)

@@ -74,8 +74,7 @@ func TestOutboxKeepsTheNewest(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: clock})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{Now: clock}))(t)
 	defer store.Close()
 	o := NewOutbox(store, clock)
 	for n := range OutboxSize + 50 {

@@ -43,8 +43,7 @@ func TestNodesShareAQueue(t *testing.T) {
 	wg.Wait()
 	arrived := map[string]int{}
 	for _, m := range s.Mails() {
-		e, err := message.Read(bytes.NewReader(m.Data))
-		programs.Must(t, err)
+		e := programs.Got(message.Read(bytes.NewReader(m.Data)))(t)
 		arrived[e.Header.Get("Message-Id")]++
 	}
 	for id, n := range arrived {

@@ -46,8 +46,7 @@ func TestSMTPDelivers(t *testing.T) {
 		if got.From != "porchlight@control.example.net" || got.To[0] != "bob@example.com" {
 			t.Errorf("the envelope is %s to %s", got.From, got.To[0])
 		}
-		mr, err := gomessage.CreateReader(bytes.NewReader(got.Data))
-		programs.Must(t, err)
+		mr := programs.Got(gomessage.CreateReader(bytes.NewReader(got.Data)))(t)
 		subject, err1 := mr.Header.Subject()
 		from, err2 := mr.Header.AddressList("From")
 		to, err3 := mr.Header.AddressList("To")
@@ -68,8 +67,7 @@ func TestSMTPDelivers(t *testing.T) {
 			}
 			programs.Must(t, err)
 			kind, _, _ := p.Header.(*gomessage.InlineHeader).ContentType()
-			body, err := io.ReadAll(p.Body)
-			programs.Must(t, err)
+			body := programs.Got(io.ReadAll(p.Body))(t)
 			parts[kind] = strings.ReplaceAll(string(body), "\r\n", "\n")
 		}
 		if len(parts) != 2 || strings.TrimSpace(parts["text/plain"]) != strings.TrimSpace(m.Text) || strings.TrimSpace(parts["text/html"]) != strings.TrimSpace(m.HTML) {
@@ -100,8 +98,7 @@ func TestSMTPDownForAnHour(t *testing.T) {
 	r.after(slowestRedial)
 	ids := map[string]bool{}
 	for _, m := range s.Mails() {
-		e, err := message.Read(bytes.NewReader(m.Data))
-		programs.Must(t, err)
+		e := programs.Got(message.Read(bytes.NewReader(m.Data)))(t)
 		ids[e.Header.Get("Message-Id")] = true
 	}
 	if len(s.Mails()) != 5 || len(ids) != 5 || r.waiting() != 0 {
@@ -125,8 +122,7 @@ func TestSMTPDownForTooLong(t *testing.T) {
 	short.Life = 15 * time.Minute
 	r.put("short", short)
 	failed := func() []Failure {
-		list, err := Failures(t.Context(), r.store)
-		programs.Must(t, err)
+		list := programs.Got(Failures(t.Context(), r.store))(t)
 		return list
 	}
 	r.after(15*time.Minute - time.Second)
@@ -343,8 +339,7 @@ func (s *askedOnce) ViewOf(ctx context.Context, rows kv.Rows, fn func(kv.Tx) err
 func TestFewLooksForMails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		memory, err := kv.Open(t.Context(), "memory:", kv.Options{Now: time.Now})
-		programs.Must(t, err)
+		memory := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{Now: time.Now}))(t)
 		defer memory.Close()
 		store := &askedOnce{Store: memory}
 		s, err := NewSMTP(store, SMTPConfig{Server: "smtp://127.0.0.1:1", From: "porchlight@control.example.net", Now: time.Now})

@@ -24,8 +24,7 @@ type way struct {
 
 func openWay(t *testing.T, to string) *way {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w := &way{Listener: l, to: to}
 	t.Cleanup(func() { _ = l.Close(); w.set(true) })
 	go func() {

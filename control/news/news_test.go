@@ -59,9 +59,7 @@ func open(t *testing.T, name string, change func(*news.Config)) *node {
 	if change != nil {
 		change(&cfg)
 	}
-	var err error
-	n.News, err = news.New(cfg)
-	programs.Must(t, err)
+	n.News = programs.Got(news.New(cfg))(t)
 	programs.Must(t, n.Listen())
 	n.self = news.Node{Name: name, Run: cfg.Run, Address: n.Address()}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -270,15 +268,13 @@ func member(t *testing.T, secret string, to ...*node) *nats.Conn {
 	for _, n := range to {
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: n.Address()})
 	}
-	s, err := server.NewServer(opts)
-	programs.Must(t, err)
+	s := programs.Got(server.NewServer(opts))(t)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(programs.Patience) {
 		t.Fatal("the stranger's server does not start")
 	}
-	c, err := nats.Connect("", nats.InProcessServer(s))
-	programs.Must(t, err)
+	c := programs.Got(nats.Connect("", nats.InProcessServer(s)))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -422,7 +418,7 @@ func TestConfigVerifiesBothSides(t *testing.T) {
 		Node: "one", Run: "r", Listen: "127.0.0.1:0", TLS: secured(t, ourSecret, "one"),
 		Heard: func([]string) {}, Log: slog.New(slog.DiscardHandler),
 	}
-	programs.MustDo(t)(news.New(good))
+	programs.Got(news.New(good))(t)
 	for what, change := range map[string]func(*news.Config){
 		"no TLS": func(c *news.Config) { c.TLS = nil },
 		"clients unasked": func(c *news.Config) {

@@ -37,8 +37,7 @@ func TestNewsGoesOverToAnotherSecret(t *testing.T) {
 	}
 	meet(t, nodes...)
 	thief := member(t, ourSecret, nodes...)
-	listening, err := thief.SubscribeSync("changed")
-	programs.Must(t, err)
+	listening := programs.Got(thief.SubscribeSync("changed"))(t)
 	told := 0
 	tell := func() {
 		t.Helper()

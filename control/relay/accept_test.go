@@ -53,8 +53,7 @@ func TestPeersListenerFails(t *testing.T) {
 		join(c)
 		c.Peers.Listener = &tired{Listener: c.Peers.Listener, left: []syscall.Errno{syscall.EINVAL}}
 	})
-	l, err := Listen(t.Context(), "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(Listen(t.Context(), "127.0.0.1:0"))(t)
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

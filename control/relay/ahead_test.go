@@ -31,7 +31,7 @@ func (c *corked) Write(b []byte) (int, error) {
 func (c *corked) pull(t *testing.T) {
 	t.Helper()
 	c.on = false
-	programs.MustDo(t)(c.Conn.Write(c.kept.Bytes()))
+	programs.Got(c.Conn.Write(c.kept.Bytes()))(t)
 	c.kept.Reset()
 }
 
@@ -52,7 +52,7 @@ func TestFramesThatComeTogether(t *testing.T) {
 	ping := func(sent int64) []byte { return bytesOf(tunnelwire.Frame{Type: tunnelwire.Ping, Sent: sent}) }
 	write := func(b []byte) {
 		t.Helper()
-		programs.MustDo(t)(a.control.Write(b))
+		programs.Got(a.control.Write(b))(t)
 	}
 	answered := func(what string, sent int64) {
 		t.Helper()

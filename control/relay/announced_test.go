@@ -25,8 +25,7 @@ func header(t testing.TB, version byte, source, destination string) []byte {
 	t.Helper()
 	h := proxyproto.HeaderProxyFromAddrs(version,
 		net.TCPAddrFromAddrPort(netip.MustParseAddrPort(source)), net.TCPAddrFromAddrPort(netip.MustParseAddrPort(destination)))
-	b, err := h.Format()
-	programs.Must(t, err)
+	b := programs.Got(h.Format())(t)
 	return b
 }
 
@@ -58,7 +57,7 @@ func TestAnnouncedVisitor(t *testing.T) {
 		sent := append(header(t, c.version, c.source, destination), hello...)
 		if c.version == 1 {
 			for i := range sent {
-				programs.MustDo(t)(visitor.Write(sent[i : i+1]))
+				programs.Got(visitor.Write(sent[i : i+1]))(t)
 			}
 		} else if _, err := visitor.Write(sent); err != nil {
 			t.Fatal(err)
@@ -70,7 +69,7 @@ func TestAnnouncedVisitor(t *testing.T) {
 		}
 		receives(t, data, string(hello))
 		// Both ways, and to the end.
-		programs.MustDo(t)(data.Write([]byte("answer")))
+		programs.Got(data.Write([]byte("answer")))(t)
 		data.Close()
 		if got, err := io.ReadAll(visitor); err != nil || string(got) != "answer" {
 			t.Errorf("the visitor got %q, %v", got, err)
@@ -85,9 +84,9 @@ func TestAnnouncedVisitor(t *testing.T) {
 	programs.Eventually(t, "everybody has left", func() bool { return r.Stats().Visitors == 0 })
 
 	conn := dialFrom(t, "127.0.0.2", addr)
-	programs.MustDo(t)(conn.Write(header(t, 2, "198.51.100.9:4715", "203.0.113.1:443")))
+	programs.Got(conn.Write(header(t, 2, "198.51.100.9:4715", "203.0.113.1:443")))(t)
 	secure := tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true})
-	programs.MustDo(t)(io.WriteString(secure, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nConnection: close\r\n\r\n"))
+	programs.Got(io.WriteString(secure, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nConnection: close\r\n\r\n"))(t)
 	if got := <-seen; got != "198.51.100.9:4715" {
 		t.Errorf("the control plane sees %s", got)
 	}
@@ -98,7 +97,7 @@ func TestAnnouncedAgent(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{balancer} }, nil)
 	conn := dialFrom(t, "127.0.0.2", addr)
-	programs.MustDo(t)(conn.Write(header(t, 1, "198.51.100.9:4715", "203.0.113.1:443")))
+	programs.Got(conn.Write(header(t, 1, "198.51.100.9:4715", "203.0.113.1:443")))(t)
 	connectAgentOver(t, conn, addr, "maya")
 	programs.Eventually(t, "the tunnel stands", func() bool { return r.Stats().Sessions == 1 })
 }

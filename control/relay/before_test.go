@@ -41,8 +41,7 @@ func TestTunnelsOfBeforeAreToldToUpdate(t *testing.T) {
 func TestNodesOfBeforeAreRefused(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	putNode(t, store, map[string]any{"node": "before", "run": "r", "peer": l.Addr().String(), "relay": controlapi.Relay{Address: "before.example:443"}})
 	store.hall.hold("maya.localhost", "r", true)

@@ -42,8 +42,7 @@ func realAgent(t *testing.T, name string, nodes ...node) (stop func()) {
 	for _, n := range nodes {
 		relays = append(relays, controlapi.Relay{Address: n.addr, ServerName: testAuthHost})
 	}
-	leaf, err := x509.ParseCertificate(testCertificate().Certificate[0])
-	programs.Must(t, err)
+	leaf := programs.Got(x509.ParseCertificate(testCertificate().Certificate[0]))(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
 	agent, err := tunnel.New(tunnel.Config{

@@ -23,7 +23,7 @@ import (
 func largeHead(t *testing.T, addr string) *tls.Conn {
 	t.Helper()
 	conn := dialAuth(t, addr, "http/1.1")
-	programs.MustDo(t)(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*heldPart)+"\r\n"))
+	programs.Got(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+testAuthHost+"\r\nCookie: "+strings.Repeat("x", 30*heldPart)+"\r\n"))(t)
 	return conn
 }
 

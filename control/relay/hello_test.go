@@ -23,11 +23,9 @@ func recordHello(t testing.TB, config *tls.Config) []byte {
 		_ = client.Close()
 	}()
 	b := make([]byte, 64<<10)
-	n, err := server.Read(b)
-	programs.Must(t, err)
+	n := programs.Got(server.Read(b))(t)
 	for n < 5 || n < 5+int(b[3])<<8+int(b[4]) {
-		more, err := server.Read(b[n:])
-		programs.Must(t, err)
+		more := programs.Got(server.Read(b[n:]))(t)
 		n += more
 	}
 	return b[:n]

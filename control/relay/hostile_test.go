@@ -126,9 +126,9 @@ func TestSlowRequestsEnd(t *testing.T) {
 	addr, _, _ := serve(t, r, nil)
 
 	form := dialAuth(t, addr, "http/1.1")
-	programs.MustDo(t)(io.WriteString(form, "POST /signin HTTP/1.1\r\nHost: "+testAuthHost+"\r\nContent-Length: 5\r\n\r\n"))
+	programs.Got(io.WriteString(form, "POST /signin HTTP/1.1\r\nHost: "+testAuthHost+"\r\nContent-Length: 5\r\n\r\n"))(t)
 	page := dialAuth(t, addr, "h2")
-	programs.MustDo(t)(io.WriteString(page, http2.ClientPreface))
+	programs.Got(io.WriteString(page, http2.ClientPreface))(t)
 	var head bytes.Buffer
 	encode := hpack.NewEncoder(&head)
 	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":path", "/"}, {":authority", testAuthHost}} {
@@ -223,12 +223,10 @@ func TestVisitorSentAtTheEndOfTheDrainIsServed(t *testing.T) {
 		t.Error("the drain does not end with the last visit")
 	}
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	there := dial(t, l.Addr().String())
-	conn, err := l.Accept()
-	programs.Must(t, err)
+	conn := programs.Got(l.Accept())(t)
 	go func() { // which waits for the other end
 		here := conn.(*net.TCPConn)
 		two.turnAway(sent{here}, &preface{}, errUnknownHost)

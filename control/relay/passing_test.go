@@ -119,8 +119,7 @@ func (p *tap) run(behind string) {
 // follows an ordinary ClientHello is the visitor's own TLS, which the kernel moves.
 func TestWhatIsSaidBetweenNodes(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	between := &tap{Listener: l}
 	t.Cleanup(func() { _ = l.Close() })
 	store := sharedStore(t, nil)
@@ -172,8 +171,7 @@ func TestDeadNode(t *testing.T) {
 	one := serveNode(t, store, "one", nil)
 	one.sees(t, 2)
 	answer := func(name string) []byte {
-		got, err := io.ReadAll(visit(t, one.addr, recordHello(t, &tls.Config{ServerName: name})))
-		programs.Must(t, err)
+		got := programs.Got(io.ReadAll(visit(t, one.addr, recordHello(t, &tls.Config{ServerName: name}))))(t)
 		return got
 	}
 	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
@@ -254,8 +252,7 @@ func TestTheFirstHolderIsEnough(t *testing.T) {
 // turnedAway is what a node says to a visitor it turns away.
 func turnedAway(t *testing.T, addr, name string) []byte {
 	t.Helper()
-	got, err := io.ReadAll(visit(t, addr, recordHello(t, &tls.Config{ServerName: name})))
-	programs.Must(t, err)
+	got := programs.Got(io.ReadAll(visit(t, addr, recordHello(t, &tls.Config{ServerName: name}))))(t)
 	return got
 }
 

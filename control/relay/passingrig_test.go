@@ -103,8 +103,7 @@ func (h *hall) join(p *peers.Config) {
 
 func sharedStore(t testing.TB, now func() time.Time) *commonStore {
 	t.Helper()
-	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: now})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{Now: now}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	return &commonStore{Store: store, hall: hall{held: map[string][]string{}}}
 }
@@ -123,8 +122,7 @@ type node struct {
 // among has a relay be one of several.
 func among(t *testing.T, store *commonStore, name string) func(*Config) {
 	t.Helper()
-	l, err := Listen(t.Context(), "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(Listen(t.Context(), "127.0.0.1:0"))(t)
 	return func(c *Config) {
 		c.Node = name
 		c.Peers = &peers.Config{
@@ -193,6 +191,6 @@ func timedOut(err error) bool {
 
 func exchange(t *testing.T, from, to net.Conn, message string) {
 	t.Helper()
-	programs.MustDo(t)(io.WriteString(from, message))
+	programs.Got(io.WriteString(from, message))(t)
 	receives(t, to, message)
 }

@@ -81,16 +81,14 @@ func newRelay(t *testing.T, change func(*Config)) *Relay {
 	if change != nil {
 		change(&cfg)
 	}
-	r, err := New(cfg)
-	programs.Must(t, err)
+	r := programs.Got(New(cfg))(t)
 	return r
 }
 
 // serve has r serve until stop is called, or the test ends; ended is closed then.
 func serve(t *testing.T, r *Relay, wrap func(net.Listener) net.Listener) (addr string, stop func(), ended <-chan struct{}) {
 	t.Helper()
-	l, err := Listen(t.Context(), "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(Listen(t.Context(), "127.0.0.1:0"))(t)
 	addr = l.Addr().String()
 	if wrap != nil {
 		l = wrap(l)
@@ -122,8 +120,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 // dialFrom dials from another loopback address.
 func dialFrom(t *testing.T, source, addr string) *net.TCPConn {
 	t.Helper()
-	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}).Dial("tcp", addr)
-	programs.Must(t, err)
+	conn := programs.Got((&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}).Dial("tcp", addr))(t)
 	_ = conn.SetDeadline(time.Now().Add(longest))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn.(*net.TCPConn)
@@ -133,7 +130,7 @@ func dialFrom(t *testing.T, source, addr string) *net.TCPConn {
 func visit(t *testing.T, addr string, first []byte) *net.TCPConn {
 	t.Helper()
 	conn := dial(t, addr)
-	programs.MustDo(t)(conn.Write(first))
+	programs.Got(conn.Write(first))(t)
 	return conn
 }
 
@@ -193,8 +190,7 @@ func connectAgentSaying(t *testing.T, conn net.Conn, addr string, hello tunnelwi
 	a.control = tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{controlapi.TunnelALPN}})
 	programs.Must(t, a.control.Handshake())
 	state := a.control.ConnectionState()
-	material, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
-	programs.Must(t, err)
+	material := programs.Got(state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize))(t)
 	a.key = tunnelwire.NewHeaderKey(material)
 	hello.Type = tunnelwire.Hello
 	programs.Must(t, tunnelwire.WriteFrame(a.control, hello))
@@ -243,8 +239,7 @@ func (a *agent) open(ticket tunnelwire.Ticket) *net.TCPConn {
 // comes from.
 func (a *agent) visitor(conn net.Conn, ticket tunnelwire.Ticket) netip.AddrPort {
 	a.t.Helper()
-	head, err := headOf(conn)
-	programs.Must(a.t, err)
+	head := programs.Got(headOf(conn))(a.t)
 	return a.sourceIn(head, ticket)
 }
 
@@ -278,7 +273,7 @@ func TestFragmentedHelloReachesTheAgentWhole(t *testing.T) {
 	hello := fragment(recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"}), 40)
 	visitor := dial(t, addr)
 	for i := range hello {
-		programs.MustDo(t)(visitor.Write(hello[i : i+1]))
+		programs.Got(visitor.Write(hello[i : i+1]))(t)
 	}
 	if got := a.visitor(data, ticket); got.String() != visitor.LocalAddr().String() {
 		t.Errorf("from %v, not %v", got, visitor.LocalAddr())

@@ -14,20 +14,16 @@ import (
 // handing them on. On one that Serve was given each connection gets them.
 func TestAcceptedConnectionsAreWatched(t *testing.T) {
 	t.Parallel()
-	own, err := Listen(t.Context(), "127.0.0.1:0")
-	programs.Must(t, err)
-	given, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	own := programs.Got(Listen(t.Context(), "127.0.0.1:0"))(t)
+	given := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	for name, l := range map[string]net.Listener{"own": own, "given": given} {
 		defer l.Close()
 		client := dial(t, l.Addr().String())
-		programs.MustDo(t)(client.Write([]byte("x")))
-		conn, err := l.Accept()
-		programs.Must(t, err)
+		programs.Got(client.Write([]byte("x")))(t)
+		conn := programs.Got(l.Accept())(t)
 		defer conn.Close()
 		tuner(l)(conn)
-		raw, err := conn.(*net.TCPConn).SyscallConn()
-		programs.Must(t, err)
+		raw := programs.Got(conn.(*net.TCPConn).SyscallConn())(t)
 		_ = raw.Control(func(fd uintptr) {
 			for _, option := range []struct {
 				name              string

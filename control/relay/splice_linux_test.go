@@ -16,13 +16,10 @@ import (
 // bulkPair is a connection between two ends of this process.
 func bulkPair(t *testing.T) (a, b *net.TCPConn) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
-	dialed, err := net.Dial("tcp", ln.Addr().String())
-	programs.Must(t, err)
-	accepted, err := ln.Accept()
-	programs.Must(t, err)
+	dialed := programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
+	accepted := programs.Got(ln.Accept())(t)
 	t.Cleanup(func() { dialed.Close(); accepted.Close() })
 	return dialed.(*net.TCPConn), accepted.(*net.TCPConn)
 }
@@ -46,7 +43,7 @@ func TestBulkCarriesEveryByte(t *testing.T) {
 			_, _ = rand.NewChaCha8([32]byte{byte(total), byte(total >> 20)}).Read(sent) // it never fails
 			go agent.Write(sent)
 			got := make([]byte, size)
-			programs.MustDo(t)(io.ReadFull(visitor, got))
+			programs.Got(io.ReadFull(visitor, got))(t)
 			if sha256.Sum256(got) != sha256.Sum256(sent) {
 				t.Fatalf("%d pipes: %d bytes after %d came out otherwise", pipes, size, total)
 			}
@@ -95,7 +92,7 @@ func TestHalfClosedHearsTheRest(t *testing.T) {
 		f.start()
 		_ = visitor.SetReadDeadline(time.Now().Add(time.Minute))
 		go agent.Write(make([]byte, before))
-		programs.MustDo(t)(io.CopyN(io.Discard, visitor, int64(before)))
+		programs.Got(io.CopyN(io.Discard, visitor, int64(before)))(t)
 		_ = visitor.CloseWrite()
 		if n, err := agent.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 			t.Fatalf("%d bytes, %v", n, err)
@@ -141,8 +138,7 @@ func TestBulkNearByIsNotPaced(t *testing.T) {
 				t.Fatal("no pipe was to be had")
 			}
 			defer func() { bulk.close(); bulk.pipe.close() }()
-			raw, err := visitorEnd.SyscallConn()
-			programs.Must(t, err)
+			raw := programs.Got(visitorEnd.SyscallConn())(t)
 			var control string
 			_ = raw.Control(func(fd uintptr) {
 				control, _ = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
@@ -158,13 +154,12 @@ func TestBulkNearByIsNotPaced(t *testing.T) {
 // is: on a busy machine the first round trips take longer than nearBy.
 func seenNear(t *testing.T, conn, peer *net.TCPConn) {
 	t.Helper()
-	raw, err := conn.SyscallConn()
-	programs.Must(t, err)
+	raw := programs.Got(conn.SyscallConn())(t)
 	one := make([]byte, 1)
 	for near := false; !near; {
 		for _, ends := range [][2]*net.TCPConn{{conn, peer}, {peer, conn}} {
-			programs.MustDo(t)(ends[0].Write(one))
-			programs.MustDo(t)(io.ReadFull(ends[1], one))
+			programs.Got(ends[0].Write(one))(t)
+			programs.Got(io.ReadFull(ends[1], one))(t)
 		}
 		_ = raw.Control(func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)

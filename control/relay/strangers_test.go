@@ -76,8 +76,7 @@ func TestAnIdleCrowdGivesWayAtTheAuthHost(t *testing.T) {
 	}, nil)
 	get := func(c *http.Client, path string) string {
 		t.Helper()
-		resp, err := c.Get("https://" + addr + path)
-		programs.Must(t, err)
+		resp := programs.Got(c.Get("https://" + addr + path))(t)
 		defer resp.Body.Close()
 		said, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -227,8 +226,7 @@ func TestAFaultCostsOneRequest(t *testing.T) {
 		}
 	}})
 	for _, path := range []string{"/", "/fault", "/"} {
-		req, err := http.NewRequestWithContext(count, http.MethodGet, "https://"+testAuthHost+path, nil)
-		programs.Must(t, err)
+		req := programs.Got(http.NewRequestWithContext(count, http.MethodGet, "https://"+testAuthHost+path, nil))(t)
 		resp, err := client.Do(req)
 		if (err != nil) != (path == "/fault") {
 			t.Errorf("%s: %v", path, err)

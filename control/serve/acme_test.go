@@ -35,7 +35,7 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 	programs.Must(t, err)
 	certFile, keyFile, sealKey := filepath.Join(dir, "c"), filepath.Join(dir, "k"), filepath.Join(dir, "seal-key")
 	leaf := writePair(t, ca, host, certFile, keyFile)
-	programs.MustDo(t)(certstore.MakeKeys(sealKey))
+	programs.Got(certstore.MakeKeys(sealKey))(t)
 	n := &Node{cfg: Config{DataDir: dir, SealKey: sealKey, ACMEDirectory: nowhere, Log: slog.New(slog.DiscardHandler)}, store: noDatabase{}}
 	n.cfg.AuthHost = host
 	programs.Must(t, n.openACME(t.Context()))
@@ -51,8 +51,7 @@ func TestSealedCopyServesWithoutTheDatabase(t *testing.T) {
 	} {
 		value := []byte(`{"sans":["` + host + `"]}`)
 		if from != "" {
-			value, err = os.ReadFile(from)
-			programs.Must(t, err)
+			value = programs.Got(os.ReadFile(from))(t)
 		}
 		programs.Must(t, n.acme.shared.Copy().Store(t.Context(), key, value))
 	}

@@ -24,8 +24,7 @@ func TestBehindABalancer(t *testing.T) {
 	})
 	addrs, _ := n.Addrs()
 	ask := func(header string) (string, error) {
-		conn, err := net.Dial("tcp", addrs[0])
-		programs.Must(t, err)
+		conn := programs.Got(net.Dial("tcp", addrs[0]))(t)
 		defer conn.Close()
 		programs.Must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 		_, _ = io.WriteString(conn, header)

@@ -44,12 +44,10 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	answer, err := http.ReadResponse(bufio.NewReader(askOf(t, n, roots, "http/1.1", "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.cfg.AuthHost+"\r\n\r\n")), nil)
 	programs.Must(t, err)
 	_ = answer.Body.Close()
-	date, err := http.ParseTime(answer.Header.Get("Date"))
-	programs.Must(t, err)
+	date := programs.Got(http.ParseTime(answer.Header.Get("Date")))(t)
 	theirs("Date of HTTP", date)
 
-	computer, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-	programs.Must(t, err)
+	computer := programs.Got(n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya"))(t)
 	tunnel := askOf(t, n, roots, controlapi.TunnelALPN, "")
 	send := func(f tunnelwire.Frame) {
 		t.Helper()
@@ -60,15 +58,13 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	send(tunnelwire.Frame{Type: tunnelwire.Ping})
 	pong := tunnelwire.Frame{}
 	for pong.Type != tunnelwire.Pong {
-		pong, err = tunnelwire.ReadFrame(tunnel)
-		programs.Must(t, err)
+		pong = programs.Got(tunnelwire.ReadFrame(tunnel))(t)
 	}
 	theirs("Date of a pong", time.Unix(pong.Date, 0))
 
 	kept := &Node{cfg: n.cfg, store: n.store}
 	kept.cfg.Mail = MailConfig{}
-	outbox, err := kept.mail()
-	programs.Must(t, err)
+	outbox := programs.Got(kept.mail())(t)
 	var rows []kv.Item
 	err = n.store.Update(t.Context(), func(tx kv.Tx) (err error) {
 		m := mail.Message{To: "maya@example.com", Subject: "s", Text: "t"}
@@ -81,8 +77,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
-	due, err := strconv.ParseInt(rows[0].Key[len("mail/"):][:16], 16, 64)
-	programs.Must(t, err)
+	due := programs.Got(strconv.ParseInt(rows[0].Key[len("mail/"):][:16], 16, 64))(t)
 	theirs("when a mail is due", time.Unix(0, due))
 	entries, err := outbox.(*mail.Outbox).List(t.Context(), 10)
 	if err != nil || len(entries) != 1 {
@@ -93,8 +88,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 	// The operator is told, also when it changes.
 	ahead := func() float64 {
 		t.Helper()
-		families, err := n.health.registry.Gather()
-		programs.Must(t, err)
+		families := programs.Got(n.health.registry.Gather())(t)
 		for _, f := range families {
 			if f.GetName() == "porchlight_store_clock_ahead_seconds" {
 				return f.GetMetric()[0].GetGauge().GetValue()
@@ -107,7 +101,7 @@ func TestNodeGoesByTheDatabasesClock(t *testing.T) {
 		t.Errorf("told %d times, and the metric is %v", log.count("database_ahead="), ahead())
 	}
 	pgtest.SetClock(t, database, "pg_catalog.clock_timestamp() - interval '50 minutes'")
-	programs.MustDo(t)(n.store.Sweep(t.Context(), 1))
+	programs.Got(n.store.Sweep(t.Context(), 1))(t)
 	if log.count("database_ahead=") != 2 || ahead() > -30*60 {
 		t.Errorf("told %d times, and the metric is %v", log.count("database_ahead="), ahead())
 	}
@@ -139,6 +133,6 @@ func askOf(t *testing.T, n *Node, roots *x509.CertPool, protocol, ask string) *t
 	programs.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	programs.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
-	programs.MustDo(t)(io.WriteString(conn, ask))
+	programs.Got(io.WriteString(conn, ask))(t)
 	return conn
 }

@@ -103,8 +103,7 @@ func TestTooManyCookiesGetAPage(t *testing.T) {
 			if h2 {
 				transport = heedless(dial, conf)
 			}
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.AuthURL()+tt.path, nil)
-			programs.Must(t, err)
+			req := programs.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, n.AuthURL()+tt.path, nil))(t)
 			for name, value := range tt.fields {
 				req.Header.Set(name, value)
 			}

@@ -20,8 +20,7 @@ import (
 // runNode runs a node of its own authority until the test ends.
 func runNode(t *testing.T, cfg Config) (n *Node, roots *x509.CertPool) {
 	t.Helper()
-	n, err := Open(t.Context(), cfg)
-	programs.Must(t, err)
+	n = programs.Got(Open(t.Context(), cfg))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
@@ -58,8 +57,7 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		programs.Must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 		programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: credential, Instance: "test"}))
-		f, err := tunnelwire.ReadFrame(conn)
-		programs.Must(t, err)
+		f := programs.Got(tunnelwire.ReadFrame(conn))(t)
 		return conn, f
 	}
 	transport := controlapi.NewTransport(roots)
@@ -89,8 +87,7 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 			return n.service.Computers.Remove(t.Context(), a.ID, "maya")
 		},
 	} {
-		e, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-		programs.Must(t, err)
+		e := programs.Got(n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya"))(t)
 		conn, f := tunnel(e.Credential)
 		if f.Type != tunnelwire.Welcome {
 			t.Fatalf("%s: the tunnel is answered with %+v", name, f)
@@ -126,8 +123,7 @@ func synced(t *testing.T, conn *tls.Conn) (s controlapi.Snapshot) {
 	programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Sync}))
 	var told []byte
 	for {
-		f, err := tunnelwire.ReadFrame(conn)
-		programs.Must(t, err)
+		f := programs.Got(tunnelwire.ReadFrame(conn))(t)
 		if told = append(told, f.Part...); f.Type == tunnelwire.Synced && !f.More {
 			break
 		}

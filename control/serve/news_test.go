@@ -36,12 +36,11 @@ func TestNewsOfAnotherNode(t *testing.T) {
 	var took []time.Duration
 	for i := range 100 {
 		short := fmt.Sprintf("computer%d", i/10)
-		added, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short)
-		programs.Must(t, err)
+		added := programs.Got(one.Computers.Ensure(t.Context(), "anna@porch.test", short))(t)
 		told, over := make(chan controlapi.Snapshot, 100), make(chan error, 1)
 		defer two.Feed.Tell(added.Credential, netip.Addr{}, "", func(s controlapi.Snapshot) error { told <- s; return nil }, func(err error) { over <- err })()
 		<-told
-		programs.MustDo(t)(one.Computers.Ensure(t.Context(), "anna@porch.test", short))
+		programs.Got(one.Computers.Ensure(t.Context(), "anna@porch.test", short))(t)
 		durable := time.Now()
 		select {
 		case <-over: // that credential has another in its place

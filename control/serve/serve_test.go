@@ -96,8 +96,7 @@ func TestCompleteTakes(t *testing.T) {
 // What Open opened before it failed is given back.
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	taken := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	dir := t.TempDir()
 	cfg := Config{DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Metrics: taken.Addr().String()}
@@ -105,8 +104,7 @@ func TestOpenFails(t *testing.T) {
 		t.Fatalf("Open on a port that is taken: %v", err)
 	}
 	cfg.Metrics = ""
-	n, err := Open(t.Context(), cfg)
-	programs.Must(t, err)
+	n := programs.Got(Open(t.Context(), cfg))(t)
 	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("Open of a directory in use: %v", err)
 	}
@@ -118,10 +116,8 @@ func TestOpenFails(t *testing.T) {
 // writePair has a new certificate for host in the files.
 func writePair(t *testing.T, ca *localca.CA, host, certFile, keyFile string) *x509.Certificate {
 	t.Helper()
-	pair, err := ca.Issue(host)
-	programs.Must(t, err)
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	programs.Must(t, err)
+	pair := programs.Got(ca.Issue(host))(t)
+	key := programs.Got(x509.MarshalPKCS8PrivateKey(pair.PrivateKey))(t)
 	for path, block := range map[string]*pem.Block{
 		certFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, keyFile: {Type: "PRIVATE KEY", Bytes: key},
 	} {
@@ -152,8 +148,7 @@ func TestPortTaken(t *testing.T) {
 	if left, err := os.ReadDir(cfg.DataDir); err != nil || len(left) > 0 {
 		t.Errorf("%d files were left behind, %v", len(left), err)
 	}
-	store, err := kv.Open(t.Context(), filepath.Join(cfg.DataDir, StoreFile), kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), filepath.Join(cfg.DataDir, StoreFile), kv.Options{}))(t)
 	refused("in use by another process")
 	// As a program of before left it: with no number of its format.
 	format := kv.FormatKeys()[0]
@@ -173,8 +168,7 @@ func TestPortTaken(t *testing.T) {
 func TestCertificateFiles(t *testing.T) {
 	t.Parallel()
 	const host = "control.porch.test"
-	ca, err := localca.Open(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"porch.test"}})
-	programs.Must(t, err)
+	ca := programs.Got(localca.Open(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"porch.test"}}))(t)
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	log := slog.New(slog.DiscardHandler)
@@ -193,14 +187,12 @@ func TestCertificateFiles(t *testing.T) {
 		t.Errorf("a certificate of last year: %v", err)
 	}
 	first := writePair(t, ca, host, certFile, keyFile)
-	c, err := fromFiles(certFile, keyFile, host, log)
-	programs.Must(t, err)
+	c := programs.Got(fromFiles(certFile, keyFile, host, log))(t)
 	now := time.Now()
 	c.now = func() time.Time { return now }
 	served := func() *x509.Certificate {
 		t.Helper()
-		cert, err := c.get(nil)
-		programs.Must(t, err)
+		cert := programs.Got(c.get(nil))(t)
 		return cert.Leaf
 	}
 	second := writePair(t, ca, host, certFile, keyFile)
@@ -228,20 +220,16 @@ func TestCertificateOfAuthority(t *testing.T) {
 	const host = "control.porch.test"
 	now := time.Now()
 	clock := func() time.Time { return now }
-	ca, err := localca.Open(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{host}, Now: clock})
-	programs.Must(t, err)
-	c, err := fromAuthority(ca, host, slog.New(slog.DiscardHandler))
-	programs.Must(t, err)
+	ca := programs.Got(localca.Open(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{host}, Now: clock}))(t)
+	c := programs.Got(fromAuthority(ca, host, slog.New(slog.DiscardHandler)))(t)
 	c.now = clock
-	first, err := c.get(nil)
-	programs.Must(t, err)
+	first := programs.Got(c.get(nil))(t)
 	for _, step := range []struct {
 		ahead time.Duration
 		same  bool
 	}{{24 * time.Hour, true}, {45 * 24 * time.Hour, true}, {70 * 24 * time.Hour, false}} {
 		now = first.Leaf.NotBefore.Add(step.ahead)
-		got, err := c.get(nil)
-		programs.Must(t, err)
+		got := programs.Got(c.get(nil))(t)
 		if same := got == first; same != step.same {
 			t.Errorf("after %v: the same certificate: %t", step.ahead, same)
 		}
@@ -252,8 +240,7 @@ func TestCertificateOfAuthority(t *testing.T) {
 func TestOutboxFiles(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), kv.Options{}))(t)
 	defer store.Close()
 	now := time.Now()
 	outbox := mail.NewOutbox(store, func() time.Time { return now })
@@ -268,14 +255,12 @@ func TestOutboxFiles(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	names := func() []string {
 		t.Helper()
-		found, err := filepath.Glob(filepath.Join(dir, "*"))
-		programs.Must(t, err)
+		found := programs.Got(filepath.Glob(filepath.Join(dir, "*")))(t)
 		return found
 	}
 	open := func() *outboxFiles {
 		t.Helper()
-		o, err := newOutboxFiles(dir, outbox, log)
-		programs.Must(t, err)
+		o := programs.Got(newOutboxFiles(dir, outbox, log))(t)
 		programs.Must(t, o.look(ctx))
 		return o
 	}
@@ -318,8 +303,7 @@ func TestOutboxFiles(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	t.Parallel()
-	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), kv.Options{}))(t)
 	defer store.Close()
 	h := &health{store: store}
 	tell := func(handle http.HandlerFunc, want int, sentence string) {

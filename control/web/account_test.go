@@ -108,8 +108,7 @@ func TestDisconnectAndRemoveOnTheDashboard(t *testing.T) {
 		t.Error("the computer is still there")
 	}
 	// The name is still her own, and nobody comes along with it.
-	e, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-	programs.Must(t, err)
+	e := programs.Got(r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"))(t)
 	if people, err := r.svc.People.List(t.Context(), e.Computer.ID); err != nil || len(people) != 1 {
 		t.Errorf("its people are %+v, %v", people, err)
 	}

@@ -17,8 +17,7 @@ var document = sync.OnceValues(openapi.Control)
 // described holds every answer of a handler to docs/openapi/control.yaml.
 func described(t testing.TB, h http.Handler) http.Handler {
 	t.Helper()
-	d, err := document()
-	programs.Must(t, err)
+	d := programs.Got(document())(t)
 	return d.Checked(h, t.Errorf)
 }
 
@@ -27,8 +26,7 @@ func described(t testing.TB, h http.Handler) http.Handler {
 // user to.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	t.Parallel()
-	d, err := document()
-	programs.Must(t, err)
+	d := programs.Got(document())(t)
 	var routes []string
 	for _, rt := range newHandler(newRig(t).svc, Config{}).routes {
 		switch {

@@ -45,8 +45,7 @@ func (r *rig) ask(change ...func(*controlapi.EnrolRequest)) controlapi.EnrolStar
 	for _, f := range change {
 		f(&req)
 	}
-	started, err := r.stranger().Enrol(r.t.Context(), req)
-	programs.Must(r.t, err)
+	started := programs.Got(r.stranger().Enrol(r.t.Context(), req))(r.t)
 	return started
 }
 
@@ -141,8 +140,7 @@ func TestEnrolmentAcrossNodes(t *testing.T) {
 	b := two.browser()
 	b.signIn("maya@example.com", "/device")
 	b.post("/device", "code", started.UserCode, "name", "study", "decision", "allow").want(t, http.StatusSeeOther)
-	got, err := one.poll(started)
-	programs.Must(t, err)
+	got := programs.Got(one.poll(started))(t)
 	at := func(r *rig) *controlapi.Client {
 		return &controlapi.Client{BaseURL: authURL, Credential: got.Credential, HTTP: &http.Client{Transport: r.transport()}}
 	}

@@ -89,8 +89,7 @@ func newRig(t testing.TB, change ...func(*control.Config)) *rig {
 // PostgreSQL database is another node's.
 func openStore(t testing.TB, url string) kv.Store {
 	t.Helper()
-	store, err := kv.Open(t.Context(), url, kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), url, kv.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	return store
 }
@@ -113,11 +112,8 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 	for _, f := range change {
 		f(&cfg)
 	}
-	var err error
-	r.svc, err = control.New(cfg)
-	programs.Must(t, err)
-	r.owner, err = r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya")
-	programs.Must(t, err)
+	r.svc = programs.Got(control.New(cfg))(t)
+	r.owner = programs.Got(r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"))(t)
 	r.putApps(controlapi.App{ID: "app1", Name: "notes", Label: "Secret Diary", Live: true})
 
 	ctx, cancel := context.WithCancel(kv.First(context.Background()))
@@ -231,8 +227,7 @@ type browser struct {
 }
 
 func (r *rig) browser() *browser {
-	jar, err := cookiejar.New(nil)
-	programs.Must(r.t, err)
+	jar := programs.Got(cookiejar.New(nil))(r.t)
 	return &browser{r, &http.Client{
 		Transport: r.transport(), Jar: jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -247,11 +242,9 @@ type answer struct {
 
 func (b *browser) do(req *http.Request) answer {
 	b.t.Helper()
-	resp, err := b.http.Do(req)
-	programs.Must(b.t, err)
+	resp := programs.Got(b.http.Do(req))(b.t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	programs.Must(b.t, err)
+	body := programs.Got(io.ReadAll(resp.Body))(b.t)
 	return answer{resp, string(body)}
 }
 
@@ -278,8 +271,7 @@ func (b *browser) request(method, path string, body io.Reader) *http.Request {
 	if !strings.HasPrefix(path, "https://") {
 		path = authURL + path
 	}
-	req, err := http.NewRequestWithContext(b.t.Context(), method, path, body)
-	programs.Must(b.t, err)
+	req := programs.Got(http.NewRequestWithContext(b.t.Context(), method, path, body))(b.t)
 	return req
 }
 
@@ -314,8 +306,7 @@ func (r *rig) mailsNamed(subject, email string, nth int) mail.Entry {
 	r.t.Helper()
 	late := time.After(30 * time.Second)
 	for {
-		list, err := r.outbox.List(r.t.Context(), mail.OutboxSize)
-		programs.Must(r.t, err)
+		list := programs.Got(r.outbox.List(r.t.Context(), mail.OutboxSize))(r.t)
 		var to []mail.Entry
 		for _, m := range list {
 			if m.To == email && strings.HasPrefix(m.Subject, subject) {
@@ -337,8 +328,7 @@ var codeLine = regexp.MustCompile(`Your code: (\d{3} \d{3})`)
 
 func tokenOf(t testing.TB, m mail.Entry) string {
 	t.Helper()
-	u, err := url.Parse(m.Links[0])
-	programs.Must(t, err)
+	u := programs.Got(url.Parse(m.Links[0]))(t)
 	return u.Query().Get("token")
 }
 

@@ -55,7 +55,7 @@ func visitTo(app, name string) string {
 // signedIn is a browser of somebody with an account.
 func (r *rig) signedIn(email string) *browser {
 	r.t.Helper()
-	programs.MustDo(r.t)(r.svc.Accounts.Ensure(r.t.Context(), email))
+	programs.Got(r.svc.Accounts.Ensure(r.t.Context(), email))(r.t)
 	b := r.browser()
 	b.signIn(email, "/account")
 	return b

@@ -117,7 +117,7 @@ func specConsent(t *testing.T) {
 	bob.post(c.authorizePath(), "decision", "allow", "computer", "bob", "account", shown).want(t, http.StatusConflict)
 
 	// Nothing to connect: said so, and the way back is open.
-	programs.MustDo(t)(r.svc.Accounts.Ensure(t.Context(), "carol@example.com"))
+	programs.Got(r.svc.Accounts.Ensure(t.Context(), "carol@example.com"))(t)
 	carol.signIn("carol@example.com", "")
 	goldenPage(t, "consent-nothing", carol.get(c.authorizePath()).want(t, http.StatusForbidden).body)
 	carol.post(c.authorizePath(), "decision", "allow").want(t, http.StatusForbidden)

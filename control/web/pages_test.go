@@ -11,8 +11,7 @@ import (
 // A page that cannot be made would end the program when somebody first asks for it.
 func TestEveryPageCanBeMade(t *testing.T) {
 	t.Parallel()
-	files, err := templateFiles.ReadDir("templates")
-	programs.Must(t, err)
+	files := programs.Got(templateFiles.ReadDir("templates"))(t)
 	if got, want := len(pages), len(files)-1; got != want { // all but layout.html
 		t.Errorf("%d pages of %d templates", got, want)
 	}
@@ -29,13 +28,11 @@ func TestEveryPageCanBeMade(t *testing.T) {
 // submission), so that one never is the one that says no.
 func TestEnterAllows(t *testing.T) {
 	t.Parallel()
-	files, err := templateFiles.ReadDir("templates")
-	programs.Must(t, err)
+	files := programs.Got(templateFiles.ReadDir("templates"))(t)
 	forms, button := regexp.MustCompile(`(?s)<form.*?</form>`), regexp.MustCompile(`<button[^>]*>`)
 	asked := 0
 	for _, f := range files {
-		raw, err := templateFiles.ReadFile("templates/" + f.Name())
-		programs.Must(t, err)
+		raw := programs.Got(templateFiles.ReadFile("templates/" + f.Name()))(t)
 		for _, form := range forms.FindAllString(string(raw), -1) {
 			buttons := button.FindAllString(form, -1)
 			if len(buttons) < 2 {

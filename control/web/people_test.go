@@ -32,16 +32,14 @@ func peopleRig(t testing.TB, change ...func(*control.Config)) *rig {
 // invite asks as the owner's computer does.
 func (r *rig) invite(apps ...string) controlapi.Person {
 	r.t.Helper()
-	p, err := r.client().Invite(r.t.Context(), controlapi.Invite{Email: invited, Apps: apps})
-	programs.Must(r.t, err)
+	p := programs.Got(r.client().Invite(r.t.Context(), controlapi.Invite{Email: invited, Apps: apps}))(r.t)
 	return p
 }
 
 // listed is the row of the person invited.
 func (r *rig) listed() controlapi.Person {
 	r.t.Helper()
-	list, err := r.client().People(r.t.Context())
-	programs.Must(r.t, err)
+	list := programs.Got(r.client().People(r.t.Context()))(r.t)
 	i := slices.IndexFunc(list.Members, func(p controlapi.Person) bool { return p.Email == invited })
 	if i < 0 {
 		return controlapi.Person{}
@@ -112,8 +110,7 @@ func specRefusalsWriteNothing(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	c := r.client()
-	before, err := c.People(t.Context())
-	programs.Must(t, err)
+	before := programs.Got(c.People(t.Context()))(t)
 	for name, i := range map[string]controlapi.Invite{
 		"M5 no address":       {Email: "bob", Apps: []string{"app1"}},
 		"M5 header injection": {Email: "bob@example.com\r\nBcc: eve@example.com", Apps: []string{"app1"}},
@@ -319,7 +316,7 @@ func specRevokeAndInviteAgain(t *testing.T) {
 	b.get(visitPath()).want(t, http.StatusForbidden)
 	b.get(open).want(t, http.StatusNotFound)
 	b.post(control.PathInvitation, "token", must(url.Parse(open)).Query().Get("token")).want(t, http.StatusNotFound)
-	programs.MustDo(t)(c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1", Granted: true}))
+	programs.Got(c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1", Granted: true}))(t)
 	if row := r.listed(); row.Status != controlapi.PersonRemoved || row.AccountID != p.AccountID {
 		t.Errorf("the row is %+v", row)
 	}
@@ -344,7 +341,7 @@ func specAbsentAppIsDenied(t *testing.T) {
 	b.accept(1)
 	b.get(visitPath()).to(t)
 	b.get(visitPath("app", "app2", "redirect_uri", photosURL)).want(t, http.StatusForbidden)
-	programs.MustDo(t)(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))
+	programs.Got(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))(t)
 	b.get(visitPath()).want(t, http.StatusForbidden)
 }
 
@@ -357,7 +354,7 @@ func TestInvitationChangesBeforeTheClick(t *testing.T) {
 	p := r.invite("app1")
 	b := r.browser()
 	csp := b.get(r.invitations(invited, 1).Links[0]).want(t, http.StatusOK).Header.Get("Content-Security-Policy")
-	programs.MustDo(t)(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))
+	programs.Got(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))(t)
 	if to := b.accept(1); to != "https://maya.localhost:8443/" || !strings.Contains(csp, " https://maya.localhost:8443 ") {
 		t.Errorf("led to %s, and the page allowed %s", to, csp)
 	}
@@ -369,7 +366,7 @@ func TestInvitationWithoutApps(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	p := r.invite("app1")
-	programs.MustDo(t)(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))
+	programs.Got(r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}))(t)
 	b := r.browser()
 	page := b.get(r.invitations(invited, 1).Links[0]).want(t, http.StatusOK)
 	if strings.Contains(page.body, "Notes") || !strings.Contains(page.body, "Continue as bob@example.com") {

@@ -308,11 +308,9 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{Now: now})
-	programs.Must(t, err)
+	bolt := programs.Got(kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{Now: now}))(t)
 	t.Cleanup(func() { bolt.Close() })
-	postgres, err := kv.Open(t.Context(), pgtest.Database(t), kv.Options{Now: now})
-	programs.Must(t, err)
+	postgres := programs.Got(kv.Open(t.Context(), pgtest.Database(t), kv.Options{Now: now}))(t)
 	t.Cleanup(func() { postgres.Close() })
 	rigs := map[string]*rig{}
 	stores := map[string]kv.Store{"bolt": bolt, "postgres": postgres}
@@ -348,8 +346,7 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 	for name, store := range stores {
 		kept := count(store, "account/", "computer/", "client/", "keys")
 		for {
-			n, err := store.Sweep(t.Context(), 5)
-			programs.Must(t, err)
+			n := programs.Got(store.Sweep(t.Context(), 5))(t)
 			if n < 5 {
 				break
 			}

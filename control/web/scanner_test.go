@@ -47,8 +47,7 @@ func TestScannersChangeNothing(t *testing.T) {
 	r.invite("app1")
 	invitation := r.invitations(invited, 1)
 	program := &controlapi.Client{BaseURL: authURL, HTTP: &http.Client{Transport: r.transport()}}
-	enrolment, err := program.Enrol(t.Context(), controlapi.EnrolRequest{Machine: "attic", Platform: "linux"})
-	programs.Must(t, err)
+	enrolment := programs.Got(program.Enrol(t.Context(), controlapi.EnrolRequest{Machine: "attic", Platform: "linux"}))(t)
 	c := r.remote(0)
 	links := []string{
 		signIn.Links[0], invitation.Links[0], enrolment.VerificationURI, enrolment.VerificationURIComplete,

@@ -31,13 +31,11 @@ func TestAutostart(t *testing.T) {
 	if on, err := Enabled("/elsewhere/porchlight-desktop"); err != nil || on {
 		t.Errorf("another program's entry counts: %v, %v", on, err)
 	}
-	path, err := entryPath()
-	programs.Must(t, err)
+	path := programs.Got(entryPath())(t)
 	// What a session's own settings write when the owner switches it off there.
 	for _, line := range []string{"Hidden=true", "X-GNOME-Autostart-enabled=false"} {
 		programs.Must(t, Enable(program))
-		raw, err := os.ReadFile(path)
-		programs.Must(t, err)
+		raw := programs.Got(os.ReadFile(path))(t)
 		programs.Must(t, os.WriteFile(path, append(raw, line+"\n"...), 0o600))
 		check(false)
 	}
@@ -58,8 +56,7 @@ func TestEntryStarts(t *testing.T) {
 	program := filepath.Join(dir, "an \"odd\" $HOME `path`\\x.sh")
 	programs.Must(t, os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s' \"$0 $*\" >'"+out+".new' && mv '"+out+".new' '"+out+"'\n"), 0o700))
 	programs.Must(t, Enable(program))
-	path, err := entryPath()
-	programs.Must(t, err)
+	path := programs.Got(entryPath())(t)
 	if msg, err := exec.Command(launch, "launch", path).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, msg)
 	}
@@ -79,7 +76,6 @@ func await(t *testing.T, path string) string {
 	if err := watcher.Run(); err != nil {
 		t.Fatalf("%s never came: %v", path, err)
 	}
-	raw, err := os.ReadFile(path)
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(path))(t)
 	return string(raw)
 }

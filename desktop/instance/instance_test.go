@@ -20,8 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // run starts an instance and returns a channel with one entry per show request.
 func run(t *testing.T, dir string) (*Instance, <-chan struct{}) {
 	t.Helper()
-	i, err := Acquire(dir)
-	programs.Must(t, err)
+	i := programs.Got(Acquire(dir))(t)
 	shown := make(chan struct{}, 8)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -60,11 +59,9 @@ func TestDataDirectoriesDoNotTouch(t *testing.T) {
 func TestLockIsFreeAfterClose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first, err := Acquire(dir)
-	programs.Must(t, err)
+	first := programs.Got(Acquire(dir))(t)
 	first.Close()
-	second, err := Acquire(dir)
-	programs.Must(t, err)
+	second := programs.Got(Acquire(dir))(t)
 	second.Close()
 }
 
@@ -87,11 +84,9 @@ func TestNoiseOnTheSocketIsHarmless(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, shown := run(t, dir)
-	socket, err := os.ReadFile(filepath.Join(dir, fileName))
-	programs.Must(t, err)
+	socket := programs.Got(os.ReadFile(filepath.Join(dir, fileName)))(t)
 	for _, noise := range []string{"", "quit\n", strings.Repeat("x", 1000) + "\n", "\x00\xff\n"} {
-		c, err := net.Dial("unix", strings.TrimSpace(string(socket)))
-		programs.Must(t, err)
+		c := programs.Got(net.Dial("unix", strings.TrimSpace(string(socket))))(t)
 		_, _ = c.Write([]byte(noise)) // the other end may hang up before it read all
 		_ = c.Close()
 	}
@@ -123,8 +118,7 @@ func TestNoDirectoryOfOnesOwn(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	data := filepath.Join(t.TempDir(), strings.Repeat("d", 120))
-	first, err := socketPath(data)
-	programs.Must(t, err)
+	first := programs.Got(socketPath(data))(t)
 	if second, err := socketPath(data); err != nil || second == first {
 		t.Errorf("it can be foreseen: %s, %v", second, err)
 	}

@@ -28,8 +28,7 @@ func loseListener(t *testing.T, address string) {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
 	programs.Must(t, err)
-	port, err := strconv.Atoi(text)
-	programs.Must(t, err)
+	port := programs.Got(strconv.Atoi(text))(t)
 	for fd := range 1 << 12 {
 		listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 		if err != nil || listens == 0 {

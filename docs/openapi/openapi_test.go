@@ -14,8 +14,7 @@ import (
 func TestDocumentsAreValid(t *testing.T) {
 	t.Parallel()
 	for _, load := range []func() (*Document, error){Control, Loopback} {
-		d, err := load()
-		programs.Must(t, err)
+		d := programs.Got(load())(t)
 		if len(d.Operations()) < 10 {
 			t.Errorf("%s has %d operations", d.name, len(d.Operations()))
 		}
@@ -34,8 +33,7 @@ func TestDocumentsAreValid(t *testing.T) {
 // A checked handler passes answers on and reports those that are not described.
 func TestChecked(t *testing.T) {
 	t.Parallel()
-	d, err := Loopback()
-	programs.Must(t, err)
+	d := programs.Got(Loopback())(t)
 	const json = "application/json"
 	for what, tt := range map[string]struct {
 		request string

@@ -48,8 +48,7 @@ func TestNewDatabaseIsWhole(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("there are %v, %v", left, err)
 	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
-	programs.Must(t, err)
+	db := programs.Got(bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true}))(t)
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}

@@ -24,8 +24,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func mustOpen(t *testing.T, dir string, opts Options) *CA {
 	t.Helper()
-	ca, err := Open(dir, opts)
-	programs.Must(t, err)
+	ca := programs.Got(Open(dir, opts))(t)
 	return ca
 }
 
@@ -121,8 +120,7 @@ func TestConstraintsHoldAgainstAThief(t *testing.T) {
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}
 		change(template)
-		leaf, err := sign(template, ca.intermediate, &ca.key.PublicKey, ca.key)
-		programs.Must(t, err)
+		leaf := programs.Got(sign(template, ca.intermediate, &ca.key.PublicKey, ca.key))(t)
 		return &tls.Certificate{Certificate: [][]byte{leaf.Raw, ca.intermediate.Raw}, Leaf: leaf}
 	}
 	honest := forge(func(c *x509.Certificate) { c.DNSNames = []string{"notes.localhost"} })
@@ -186,8 +184,7 @@ func TestOpenKeepsWhatItMade(t *testing.T) {
 	if !bytes.Equal(first.RootPEM(), again.RootPEM()) {
 		t.Error("the authority was made twice")
 	}
-	cert, err := again.Issue("notes.localhost")
-	programs.Must(t, err)
+	cert := programs.Got(again.Issue("notes.localhost"))(t)
 	if err := verify(first, cert, "notes.localhost", noon.Add(24*time.Hour)); err != nil {
 		t.Error(err)
 	}
@@ -195,8 +192,7 @@ func TestOpenKeepsWhatItMade(t *testing.T) {
 		return
 	}
 	for name, want := range map[string]fs.FileMode{".": 0o700, RootFile: 0o644, IntermediateFile: 0o644, IntermediateKeyFile: 0o600} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		programs.Must(t, err)
+		info := programs.Got(os.Stat(filepath.Join(dir, name)))(t)
 		if got := info.Mode().Perm(); got&^want != 0 {
 			t.Errorf("%s has mode %04o, want at most %04o", name, got, want)
 		}
@@ -286,8 +282,7 @@ func TestLeftoversOfACrashGo(t *testing.T) {
 	programs.Must(t, os.Mkdir(half, 0o700))
 	programs.Must(t, os.WriteFile(filepath.Join(half, IntermediateKeyFile), []byte("x"), 0o600))
 	mustOpen(t, dir, local(noon))
-	entries, err := os.ReadDir(parent)
-	programs.Must(t, err)
+	entries := programs.Got(os.ReadDir(parent))(t)
 	if len(entries) != 1 || entries[0].Name() != "ca" {
 		t.Errorf("left behind: %v", entries)
 	}
@@ -312,8 +307,7 @@ func FuzzIssue(f *testing.F) {
 	for _, s := range []string{"notes.localhost", "*.localhost", "LOCALHOST.", "a.example", "127.0.0.1", "é.localhost", "\x00.localhost"} {
 		f.Add(s)
 	}
-	ca, err := Create(filepath.Join(f.TempDir(), "ca"), local(noon))
-	programs.Must(f, err)
+	ca := programs.Got(Create(filepath.Join(f.TempDir(), "ca"), local(noon)))(f)
 	f.Fuzz(func(t *testing.T, name string) {
 		cert, err := ca.Issue(name)
 		if err != nil {

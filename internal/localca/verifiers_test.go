@@ -30,14 +30,12 @@ func chain(t *testing.T, name string) (root, intermediate, leaf string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "ca")
 	ca := mustOpen(t, dir, Options{Names: []string{"localhost"}})
-	cert, err := ca.Issue("notes.maya.localhost")
-	programs.Must(t, err)
+	cert := programs.Got(ca.Issue("notes.maya.localhost"))(t)
 	der := cert.Certificate[0]
 	if name != "notes.maya.localhost" {
 		forged := *cert.Leaf
 		forged.DNSNames, forged.SerialNumber = []string{name}, nil
-		c, err := sign(&forged, ca.intermediate, &ca.key.PublicKey, ca.key)
-		programs.Must(t, err)
+		c := programs.Got(sign(&forged, ca.intermediate, &ca.key.PublicKey, ca.key))(t)
 		der = c.Raw
 	}
 	leaf = filepath.Join(dir, "leaf.pem")

@@ -22,8 +22,8 @@ func TestCut(t *testing.T) {
 		_, err := conn.Write(make([]byte, 64<<20)) // more than both sockets hold
 		wrote <- err
 	}()
-	programs.MustDo(t)(other.Read(make([]byte, 1)))
-	programs.MustDo(t)(other.Write([]byte("to be lost")))
+	programs.Got(other.Read(make([]byte, 1)))(t)
+	programs.Got(other.Write([]byte("to be lost")))(t)
 	if !socket.Cut(conn) {
 		t.Fatal("it was not cut")
 	}

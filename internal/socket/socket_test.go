@@ -18,13 +18,10 @@ import (
 // pair is a wrapped connection and its other end.
 func pair(t *testing.T) (wrapped net.Conn, other *net.TCPConn) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
-	dialled, err := net.Dial("tcp", ln.Addr().String())
-	programs.Must(t, err)
-	taken, err := ln.Accept()
-	programs.Must(t, err)
+	dialled := programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
+	taken := programs.Got(ln.Accept())(t)
 	t.Cleanup(func() { dialled.Close(); taken.Close() })
 	return socket.Wrap(dialled), taken.(*net.TCPConn)
 }

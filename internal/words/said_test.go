@@ -48,8 +48,7 @@ func TestSentencesTravel(t *testing.T) {
 	t.Parallel()
 	morning := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
 	made := words.Of("%[1]s %[2]s %[3]s %[4]s %[5]d", "a", words.Names{Names: []string{"Notes", "Photos"}, More: 3}, words.Day{Day: morning}, words.Of("%[1]s and %[2]s", "x", "y"), 8010)
-	raw, err := json.Marshal(made)
-	programs.Must(t, err)
+	raw := programs.Got(json.Marshal(made))(t)
 	var read words.Sentence
 	programs.Must(t, json.Unmarshal(raw, &read))
 	if got, want := words.German.Tell(read), "a Notes, Photos und 3 weitere 28. November x und y 8.010"; got != want {

@@ -34,17 +34,14 @@ func Start(t testing.TB, cfg relay.Config) *Host {
 	t.Helper()
 	ca, err := localca.Create(filepath.Join(t.TempDir(), "authority"), localca.Options{Names: []string{"localhost"}})
 	programs.Must(t, err)
-	certificate, err := ca.Issue(Name)
-	programs.Must(t, err)
+	certificate := programs.Got(ca.Issue(Name))(t)
 	cfg.AuthHost, cfg.TLS, cfg.Grace = Name, &tls.Config{Certificates: []tls.Certificate{*certificate}}, time.Millisecond
 	address := programs.FreeAddress(t)
 	h := &Host{URL: "https://" + Name + address[len("127.0.0.1"):], PEM: ca.RootPEM(), Roots: ca.Pool()}
 	h.Begin = func() {
 		t.Helper()
-		r, err := relay.New(cfg)
-		programs.Must(t, err)
-		l, err := relay.Listen(t.Context(), address)
-		programs.Must(t, err)
+		r := programs.Got(relay.New(cfg))(t)
+		l := programs.Got(relay.Listen(t.Context(), address))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- r.Serve(ctx, l) }()

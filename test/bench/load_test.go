@@ -104,8 +104,7 @@ func checkKept(t *testing.T, s settings, r *results, p part) {
 	if strings.Contains(string(text), "| goal |") != judged || isFile(filepath.Join(filepath.Dir(s.docs), "performance-"+p.name+".svg")) != judged {
 		t.Errorf("goals: %v, and the document says:\n%s", judged, text)
 	}
-	raw, err := os.ReadFile(s.out)
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(s.out))(t)
 	var k kept
 	if err := json.Unmarshal(raw, &k); err != nil || len(k.Rows) == 0 || len(k.Rows) != len(r.rows(p)) || !k.Quiet {
 		t.Errorf("%v, quiet %v, %d rows of %d", err, k.Quiet, len(k.Rows), len(r.rows(p)))
@@ -115,8 +114,7 @@ func checkKept(t *testing.T, s settings, r *results, p part) {
 // The document has a place for each part.
 func TestDocumentHasEveryPart(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/measured/bench.md")
-	programs.Must(t, err)
+	text := programs.Got(os.ReadFile("../../docs/measured/bench.md"))(t)
 	for _, p := range parts() {
 		for _, mark := range []string{"<!-- measured: " + p.name + " -->\n", "<!-- end: " + p.name + " -->\n"} {
 			if strings.Count(string(text), mark) != 1 {
@@ -157,8 +155,7 @@ func TestSucceeded(t *testing.T) {
 // end meanwhile.
 func TestCPU(t *testing.T) {
 	c := contender{pid: os.Getpid()}
-	before, err := c.cpu()
-	programs.Must(t, err)
+	before := programs.Got(c.cpu())(t)
 	// Whoever waits for three ticks of the kernel's count sees it grow.
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		if after, err := c.cpu(); err != nil {

@@ -14,8 +14,7 @@ import (
 func TestPublishedAttacksAreTried(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	page, err := os.ReadFile(filepath.Join(root, "docs", "measured", "attacks.md"))
-	programs.Must(t, err)
+	page := programs.Got(os.ReadFile(filepath.Join(root, "docs", "measured", "attacks.md")))(t)
 	there := map[string]bool{}
 	for _, dir := range []string{"", "gate", "http2"} {
 		for name := range testNames(t, filepath.Join(root, "agent", "proxy", dir)) {

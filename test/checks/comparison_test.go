@@ -13,8 +13,7 @@ import (
 // looked up, and it says of which day it is.
 func TestEveryCellOfTheComparisonHasItsSource(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../../docs/comparison.md")
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile("../../docs/comparison.md"))(t)
 	text := string(raw)
 	if !regexp.MustCompile(`Reviewed on \d{1,2} [A-Z][a-z]+ 20\d\d`).MatchString(text) {
 		t.Error("docs/comparison.md does not say when it was reviewed")

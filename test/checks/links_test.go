@@ -27,10 +27,8 @@ var (
 func TestDocumentsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	programs.Must(t, err)
-	measured, err := filepath.Glob(filepath.Join(root, "docs", "measured", "*.md"))
-	programs.Must(t, err)
+	pages := programs.Got(filepath.Glob(filepath.Join(root, "docs", "*.md")))(t)
+	measured := programs.Got(filepath.Glob(filepath.Join(root, "docs", "measured", "*.md")))(t)
 	pages = append(pages, measured...)
 	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(page)
@@ -49,8 +47,7 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 func TestInstallsKnowThePackages(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	programs.Must(t, err)
+	pages := programs.Got(filepath.Glob(filepath.Join(root, "docs", "*.md")))(t)
 	seen := 0
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		text, err := os.ReadFile(page)
@@ -128,8 +125,7 @@ func deadLinks(root, page, text string) (dead []string) {
 // that they are read. What only says how something behaves belongs to its code.
 func TestDecisionsHaveADateAndAPlace(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../../docs/decisions.md")
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile("../../docs/decisions.md"))(t)
 	defined := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(?m)^\[([^\]]+)\]: `).FindAllStringSubmatch(string(raw), -1) {
 		defined[found[1]] = true

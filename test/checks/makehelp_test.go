@@ -15,16 +15,14 @@ import (
 // all there is. What only prepares the others (setup-…) is left out.
 func TestMakeHelpListsEveryTarget(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile("../../Makefile")
-	programs.Must(t, err)
+	makefile := programs.Got(os.ReadFile("../../Makefile"))(t)
 	phony := regexp.MustCompile(`(?m)^\.PHONY:((?:.*\\\n)*.*)$`).FindStringSubmatch(string(makefile))
 	if phony == nil {
 		t.Fatal("the Makefile has no .PHONY")
 	}
 	help := exec.Command("make", "--no-print-directory", "help")
 	help.Dir = "../.."
-	out, err := help.Output()
-	programs.Must(t, err)
+	out := programs.Got(help.Output())(t)
 	var listed []string
 	for line := range strings.Lines(string(out)) {
 		if f := strings.Fields(line); len(f) > 2 {

@@ -39,8 +39,7 @@ func (c cell) String() string { return c.row + " | " + c.column + " | " + c.valu
 // cells are all of the tables of a page whose first heading is empty. Where the second
 // is, too, the first names several rows, each with a name of its own beside it.
 func cells(t *testing.T, page string) (all []cell) {
-	text, err := os.ReadFile(page)
-	programs.Must(t, err)
+	text := programs.Got(os.ReadFile(page))(t)
 	var head []string
 	name := ""
 	for line := range strings.Lines(string(text)) {

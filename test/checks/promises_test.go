@@ -20,10 +20,8 @@ var promise = regexp.MustCompile(`(?m)^- \*\*([A-Z][0-9]+)\*\* \S`)
 // test named there is in the code. `make spec` runs them and writes the list.
 func TestEveryPromiseHasATest(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/interface.md")
-	programs.Must(t, err)
-	list, err := os.ReadFile("../promises.txt")
-	programs.Must(t, err)
+	page := programs.Got(os.ReadFile("../../docs/interface.md"))(t)
+	list := programs.Got(os.ReadFile("../promises.txt"))(t)
 	for _, wrong := range promisesBroken(t, string(page), string(list)) {
 		t.Error(wrong)
 	}
@@ -98,12 +96,10 @@ func promisesBroken(t *testing.T, page, list string) (wrong []string) {
 // string, among which are the names of subtests.
 func testNames(t *testing.T, dir string) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	programs.Must(t, err)
+	files := programs.Got(filepath.Glob(filepath.Join(dir, "*_test.go")))(t)
 	names := map[string]bool{}
 	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		programs.Must(t, err)
+		file := programs.Got(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.FuncDecl:

@@ -15,16 +15,14 @@ import (
 // docs/recipes.md says of each section whether `make test-apps` runs it, and that is
 // true: test/apps has an app for it, and for no section that is not there.
 func TestRecipesSayWhatIsRun(t *testing.T) {
-	page, err := os.ReadFile("../../docs/recipes.md")
-	programs.Must(t, err)
+	page := programs.Got(os.ReadFile("../../docs/recipes.md"))(t)
 	files, err := filepath.Glob("../apps/apps/*.mjs")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no apps are tried: %v", err)
 	}
 	var tried []string
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		programs.Must(t, err)
+		source := programs.Got(os.ReadFile(file))(t)
 		for _, heading := range regexp.MustCompile(`heading: '([^']+)'`).FindAllStringSubmatch(string(source), -1) {
 			tried = append(tried, heading[1])
 		}

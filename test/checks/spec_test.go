@@ -27,8 +27,7 @@ func TestSpecSaysWhatIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			script, err := os.ReadFile("../../build/spec.sh")
-			programs.Must(t, err)
+			script := programs.Got(os.ReadFile("../../build/spec.sh"))(t)
 			for path, text := range map[string]string{
 				"build/spec.sh":             string(script),
 				"docs/interface.md":         tt.page,

@@ -20,12 +20,10 @@ const (
 func TestPapersAreShort(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	papers, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	programs.Must(t, err)
+	papers := programs.Got(filepath.Glob(filepath.Join(root, "docs", "*.md")))(t)
 	words := 0
 	for _, paper := range append(papers, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
-		text, err := os.ReadFile(paper)
-		programs.Must(t, err)
+		text := programs.Got(os.ReadFile(paper))(t)
 		name := filepath.Base(paper)
 		if name == "limits.md" {
 			continue // written from the code

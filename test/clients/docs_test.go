@@ -21,7 +21,6 @@ func TestDocumentationLinksItsPrograms(t *testing.T) {
 
 func read(t testing.TB, path string) string {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(path))(t)
 	return string(raw)
 }

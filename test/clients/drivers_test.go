@@ -103,16 +103,13 @@ func program(path string) []string {
 // start runs a driver until the test ends.
 func (h *house) start(t testing.TB, path string, client registered) *process {
 	t.Helper()
-	config, err := json.Marshal(client)
-	programs.Must(t, err)
+	config := programs.Got(json.Marshal(client))(t)
 	args := program(path)
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Env = append(h.programEnv(), "OAUTH_CLIENT="+string(config))
 	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	programs.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	programs.Must(t, err)
+	in := programs.Got(cmd.StdinPipe())(t)
+	out := programs.Got(cmd.StdoutPipe())(t)
 	programs.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close() // ends it

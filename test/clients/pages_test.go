@@ -171,7 +171,6 @@ func TestRemoteClientRuns(t *testing.T) {
 
 // binDir is the directory of the programs under test.
 func binDir(t testing.TB) string {
-	bin, err := filepath.Abs(cmp.Or(os.Getenv("PORCHLIGHT_PROGRAMS"), "../../bin"))
-	programs.Must(t, err)
+	bin := programs.Got(filepath.Abs(cmp.Or(os.Getenv("PORCHLIGHT_PROGRAMS"), "../../bin")))(t)
 	return bin
 }

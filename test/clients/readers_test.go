@@ -26,8 +26,7 @@ func TestReaders(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	here, err := filepath.Abs(".")
-	programs.Must(t, err)
+	here := programs.Got(filepath.Abs("."))(t)
 	node := filepath.Join(here, "node")
 	for name, command := range map[string][]string{
 		"Go":         {goReader, "notes"},
@@ -77,8 +76,7 @@ func (r reader) wants(questions int) {
 	cmd.Env = append(r.house.programEnv(), "AUTH_URL="+r.client.AuthURL, "CLIENT_ID="+r.client.ClientID,
 		"CLIENT_SECRET="+r.client.ClientSecret, "REDIRECT_URI="+r.client.RedirectURI)
 	cmd.Stderr = r.t.Output()
-	out, err := cmd.StdoutPipe()
-	programs.Must(r.t, err)
+	out := programs.Got(cmd.StdoutPipe())(r.t)
 	paste, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -84,10 +84,8 @@ func (d *goDriver) tokens(t testing.TB, ask func() (*oauth2.Token, error)) (toke
 
 func (d *goDriver) call(t testing.TB, url string) (int, string) {
 	t.Helper()
-	resp, err := oauth2.NewClient(d.context(t), oauth2.StaticTokenSource(d.token)).Get(url)
-	programs.Must(t, err)
+	resp := programs.Got(oauth2.NewClient(d.context(t), oauth2.StaticTokenSource(d.token)).Get(url))(t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	programs.Must(t, err)
+	body := programs.Got(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(body)
 }

@@ -56,12 +56,11 @@ func newWorld(t *testing.T) *world {
 	w.Env = rig.Environ(w.path("config"))
 	w.startControl(programs.FreeAddress(t))
 	w.mails = rig.MailsIn(w.path("mails"))
-	programs.MustDo(t)(w.control.Output("account", "add", owner))
+	programs.Got(w.control.Output("account", "add", owner))(t)
 	pem, err := w.control.Output("ca")
 	w.caFile = w.path("authority.pem")
 	programs.Must(t, err, os.WriteFile(w.caFile, []byte(pem), 0o600))
-	w.roots, err = rig.Roots(w.caFile)
-	programs.Must(t, err)
+	w.roots = programs.Got(rig.Roots(w.caFile))(t)
 	w.app = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		if r.UserAgent() == "Porchlight-probe" {
@@ -83,24 +82,20 @@ func (w *world) startControl(listen string, mail ...string) {
 	if mail == nil {
 		mail = []string{"--outbox", w.path("mails")}
 	}
-	var err error
-	w.control, err = w.Node(w.t.Context(), w.path("control"), append(mail, "--listen", listen)...)
-	programs.Must(w.t, err)
+	w.control = programs.Got(w.Node(w.t.Context(), w.path("control"), append(mail, "--listen", listen)...))(w.t)
 }
 
 // startAgent runs the agent on the computer's data directory.
 func (w *world) startAgent(args ...string) *programs.Process {
 	w.t.Helper()
-	c, err := w.Computer(w.t.Context(), w.path("data"), append(args, "--https", w.https)...)
-	programs.Must(w.t, err)
+	c := programs.Got(w.Computer(w.t.Context(), w.path("data"), append(args, "--https", w.https)...))(w.t)
 	return c.Process
 }
 
 // begin runs a command of the owner's.
 func (w *world) begin(args ...string) *programs.Process {
 	w.t.Helper()
-	p, err := w.Begin(w.Command("porchlight", append(args, "--data", w.path("data"))...))
-	programs.Must(w.t, err)
+	p := programs.Got(w.Begin(w.Command("porchlight", append(args, "--data", w.path("data"))...)))(w.t)
 	return p
 }
 
@@ -142,8 +137,7 @@ func (w *world) publish() {
 func (w *world) beginConnect(args ...string) (command *programs.Process, waiting agentapi.Connecting) {
 	w.t.Helper()
 	command = w.begin(append([]string{"connect", w.control.AuthURL, "--ca", w.caFile, "--json"}, args...)...)
-	said, err := command.Says(w.t.Context(), `(?s)^(\{.*?\n\})`)
-	programs.Must(w.t, err)
+	said := programs.Got(command.Says(w.t.Context(), `(?s)^(\{.*?\n\})`))(w.t)
 	w.decode(said[1], &waiting)
 	return command, waiting
 }
@@ -173,8 +167,7 @@ func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *vis
 	page, err := browser.Confirm(w.t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, w.mails)
 	programs.Must(w.t, err)
 	if strings.Contains(page.Body, "Replace it") {
-		page, err = browser.Submit(w.t.Context(), page, "replace", map[string]string{"decision": "allow"})
-		programs.Must(w.t, err)
+		page = programs.Got(browser.Submit(w.t.Context(), page, "replace", map[string]string{"decision": "allow"}))(w.t)
 	}
 	return page
 }
@@ -182,8 +175,7 @@ func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *vis
 // trusting is the control plane's authority and the computer's own.
 func (w *world) trusting() *x509.CertPool {
 	w.t.Helper()
-	roots, err := rig.Roots(w.caFile, rig.Own(w.path("data")))
-	programs.Must(w.t, err)
+	roots := programs.Got(rig.Roots(w.caFile, rig.Own(w.path("data"))))(w.t)
 	return roots
 }
 
@@ -193,8 +185,7 @@ func (w *world) visit(address string) *visitor.Page {
 	w.t.Helper()
 	browser := visitor.New(w.trusting())
 	defer browser.Close()
-	page, err := browser.SignIn(w.t.Context(), address, owner, w.mails)
-	programs.Must(w.t, err)
+	page := programs.Got(browser.SignIn(w.t.Context(), address, owner, w.mails))(w.t)
 	return page
 }
 
@@ -203,12 +194,10 @@ func (w *world) ask(path, credential string) int {
 	w.t.Helper()
 	browser := visitor.New(w.roots)
 	defer browser.Close()
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.control.AuthURL+path, nil)
-	programs.Must(w.t, err)
+	req := programs.Got(http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.control.AuthURL+path, nil))(w.t)
 	req.Header.Set("Authorization", "Bearer "+credential)
 	req.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
-	resp, err := browser.Do(req)
-	programs.Must(w.t, err)
+	resp := programs.Got(browser.Do(req))(w.t)
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, resp.Body)
 	return resp.StatusCode

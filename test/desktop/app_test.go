@@ -46,16 +46,14 @@ func binary(t *testing.T) string {
 	if p := os.Getenv("PORCHLIGHT_DESKTOP"); p != "" {
 		return p
 	}
-	p, err := filepath.Abs("../../bin/porchlight-desktop")
-	programs.Must(t, err)
+	p := programs.Got(filepath.Abs("../../bin/porchlight-desktop"))(t)
 	return p
 }
 
 // cli is the command line.
 func cli(t *testing.T) string {
 	t.Helper()
-	p, err := filepath.Abs("../../bin/porchlight")
-	programs.Must(t, err)
+	p := programs.Got(filepath.Abs("../../bin/porchlight"))(t)
 	return p
 }
 
@@ -90,8 +88,7 @@ func (s *session) begin(args ...string) *program {
 
 func (p *program) start(args ...string) {
 	p.t.Helper()
-	log, err := os.OpenFile(filepath.Join(p.dir, "app.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	programs.Must(p.t, err)
+	log := programs.Got(os.OpenFile(filepath.Join(p.dir, "app.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(p.t)
 	defer log.Close()
 	cmd := exec.Command(binary(p.t), args...)
 	cmd.Env, cmd.Stderr = p.env, log
@@ -346,8 +343,7 @@ var privateDirty = regexp.MustCompile(`(?m)^Private_Dirty:\s+(\d+) kB`)
 // processes.
 func (p *program) memory() float64 {
 	syscall.Sync() // a program that was just built is dirty in the page cache, and would count
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
-	programs.Must(p.t, err)
+	raw := programs.Got(os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid)))(p.t)
 	m := privateDirty.FindSubmatch(raw)
 	if m == nil {
 		p.t.Fatalf("no Private_Dirty in %s", raw)
@@ -391,8 +387,7 @@ func (s *session) notifications() (all []notification, err error) {
 // while it changes comes again, so a first telling may count twice.
 func (s *session) timesTold(title string) (n int) {
 	s.t.Helper()
-	all, err := s.notifications()
-	programs.Must(s.t, err)
+	all := programs.Got(s.notifications())(s.t)
 	for _, one := range all {
 		if one.title == title {
 			n++

@@ -52,8 +52,7 @@ func (c *plane) start() {
 func (c *plane) connect(p *program, name string) {
 	t := c.s.t
 	t.Helper()
-	authority, err := os.ReadFile(rig.Authority(c.Data))
-	programs.Must(t, err)
+	authority := programs.Got(os.ReadFile(rig.Authority(c.Data)))(t)
 	waiting, err := p.ownerTier().Connect(t.Context(), agentapi.ConnectRequest{URL: c.AuthURL, CA: string(authority)})
 	programs.Must(t, err)
 	p.plane, p.mails = c, rig.MailsIn(c.mails())
@@ -151,7 +150,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 	p.shot("back")
 	p.trayClick("Notes: paused > Resume")
 	p.answers(bob, notes, http.StatusOK)
-	programs.MustDo(t)(p.ownerTier().SetAccess(t.Context(), agentapi.AccessRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true}))
+	programs.Got(p.ownerTier().SetAccess(t.Context(), agentapi.AccessRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true}))(t)
 	p.answers(bob, p.address("photos"), http.StatusOK) // approved while it was away
 	p.answers(carla, notes, http.StatusForbidden)
 }
@@ -159,8 +158,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 // person is somebody on this computer's list.
 func (p *program) person(email string) agentapi.Person {
 	p.t.Helper()
-	people, err := p.ownerTier().People(p.t.Context())
-	programs.Must(p.t, err)
+	people := programs.Got(p.ownerTier().People(p.t.Context()))(p.t)
 	for _, one := range people.Members {
 		if one.Email == email {
 			return one

@@ -28,8 +28,7 @@ func TestW6_ClientsFromTheTray(t *testing.T) {
 	}
 	s.noteSays("Pocket Notes was let in", "^You allowed it")
 	open := openStream(t, p.guest().Do, notes, http.Header{"Authorization": {"Bearer " + token}})
-	account, err := p.ownerTier().Account(t.Context())
-	programs.Must(t, err)
+	account := programs.Got(p.ownerTier().Account(t.Context()))(t)
 	clicked := s.trayClick("Connected apps > Pocket Notes, as " + account.Email + " > Yes, revoke Pocket Notes")
 	open.ends(t, "Revoke of a connected app", clicked)
 	s.eventually("the client is shut out", func() error {

@@ -74,7 +74,7 @@ func TestEveryMenuOpens(t *testing.T) {
 	for i := range apps {
 		name := fmt.Sprintf("app-%d", i)
 		p.publish(name, "App "+name, webApp(t, name))
-		programs.MustDo(t)(p.ownerTier().Approve(t.Context(), name))
+		programs.Got(p.ownerTier().Approve(t.Context(), name))(t)
 	}
 	p.quit()
 	p.restart("--hidden")
@@ -142,8 +142,7 @@ func (p *program) grant(capability, accountID, label string) {
 	programs.Must(p.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Engine-Capability", capability)
-	resp, err := http.DefaultClient.Do(req)
-	programs.Must(p.t, err)
+	resp := programs.Got(http.DefaultClient.Do(req))(p.t)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		p.t.Fatalf("grant: %s", resp.Status)

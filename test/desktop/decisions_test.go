@@ -84,8 +84,7 @@ func TestFirstSteps(t *testing.T) {
 		return err
 	})
 
-	bin, err := filepath.Abs("../../bin")
-	programs.Must(t, err)
+	bin := programs.Got(filepath.Abs("../../bin"))(t)
 	shell := exec.Command("sh", "-c", "PATH="+bin+":$PATH "+command)
 	shell.Env = s.env
 	out, err := shell.CombinedOutput()

@@ -114,8 +114,7 @@ func (s *session) loads(home, address string) (page string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
-	profile, err := os.MkdirTemp(s.dir, "chromium")
-	programs.Must(s.t, err)
+	profile := programs.Got(os.MkdirTemp(s.dir, "chromium"))(s.t)
 	cmd := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--user-data-dir="+profile, "--dump-dom", address)
 	cmd.Env = append(s.env, "HOME="+home)

@@ -39,8 +39,7 @@ func (p fullHouse) come() (goAway func()) {
 		{p.carla, p.address("photos"), http.Header{}},
 		{p.guest(), p.address("notes"), http.Header{"Authorization": {"Bearer " + p.token}}},
 	} {
-		req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, one.address+"/film", nil)
-		programs.Must(p.t, err)
+		req := programs.Got(http.NewRequestWithContext(p.t.Context(), http.MethodGet, one.address+"/film", nil))(p.t)
 		req.Header = one.header
 		resp, err := one.who.Do(req)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -70,14 +69,14 @@ func newFullHouse(t *testing.T, opts desk) fullHouse {
 	}{{"notes", "Notes", 3000}, {"photos", "Photos", 2342}, {"home", "Home Assistant", 8123}} {
 		p.python(app.port)
 		p.publish(app.name, app.label, app.port)
-		programs.MustDo(t)(owner.Approve(ctx, app.name))
+		programs.Got(owner.Approve(ctx, app.name))(t)
 	}
 	p.eventually("the apps can be handed out", func() error {
 		_, err := owner.Invite(ctx, agentapi.InviteRequest{Email: carla, Apps: []string{"Notes", "Photos"}})
 		return err
 	})
 	for email, labels := range map[string][]string{"lena@example.com": {"Photos"}, "tomas@example.net": {"Notes"}, guest: {"Notes", "Home Assistant"}} {
-		programs.MustDo(t)(owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}))
+		programs.Got(owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}))(t)
 	}
 	house := fullHouse{page: p}
 	for _, who := range []struct{ email, also string }{{guest, p.address("home")}, {"tomas@example.net", ""}, {carla, p.address("photos")}} {
@@ -94,7 +93,7 @@ func newFullHouse(t *testing.T, opts desk) fullHouse {
 			house.carla = visitor
 		}
 	}
-	programs.MustDo(t)(owner.Remove(ctx, p.person("tomas@example.net").AccountID))
+	programs.Got(owner.Remove(ctx, p.person("tomas@example.net").AccountID))(t)
 	address, browser := p.address("notes"), p.guest()
 	for _, name := range []string{"Pocket Notes", "Backup script"} {
 		token := p.connectClientIn(browser, name)

@@ -37,7 +37,7 @@ func (s *session) ownerSecret() string {
 func (s *session) position() (spot image.Point) {
 	s.t.Helper()
 	var id int
-	programs.MustDo(s.t)(fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &spot.X, &spot.Y))
+	programs.Got(fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &spot.X, &spot.Y))(s.t)
 	return spot
 }
 
@@ -45,10 +45,8 @@ func (s *session) position() (spot image.Point) {
 // key of the keyboard is lost now and then by a display without one.
 func (s *session) closeWindow() {
 	s.t.Helper()
-	id, err := strconv.ParseUint(s.shown(), 10, 32)
-	programs.Must(s.t, err)
-	conn, err := xgb.NewConnDisplay(s.display())
-	programs.Must(s.t, err)
+	id := programs.Got(strconv.ParseUint(s.shown(), 10, 32))(s.t)
+	conn := programs.Got(xgb.NewConnDisplay(s.display()))(s.t)
 	defer conn.Close()
 	const name = "_NET_CLOSE_WINDOW"
 	atom, err := xproto.InternAtom(conn, true, uint16(len(name)), name).Reply()
@@ -129,8 +127,7 @@ func containing(t *testing.T, dir, text string) (found string) {
 // navigation is a request as a browser's address bar makes it.
 func navigation(t *testing.T, address string) *http.Request {
 	t.Helper()
-	req, err := http.NewRequest("GET", address, nil)
-	programs.Must(t, err)
+	req := programs.Got(http.NewRequest("GET", address, nil))(t)
 	req.Header.Set("Accept", "text/html")
 	req.Header.Set("Sec-Fetch-Mode", "navigate")
 	req.Header.Set("Sec-Fetch-Dest", "document")
@@ -142,13 +139,11 @@ var refresh = regexp.MustCompile(`content="0; url=([^"]+)"`)
 // linkIn reads the page the browser was given.
 func linkIn(t *testing.T, page string) string {
 	t.Helper()
-	info, err := os.Stat(page)
-	programs.Must(t, err)
+	info := programs.Got(os.Stat(page))(t)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("%s is %v", page, info.Mode())
 	}
-	raw, err := os.ReadFile(page)
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(page))(t)
 	m := refresh.FindStringSubmatch(string(raw))
 	if m == nil {
 		t.Fatalf("no link in %s", raw)

@@ -281,8 +281,7 @@ func titled(t *testing.T, title string) (port int) {
 	})
 	srv := httptest.NewUnstartedServer(mux)
 	if forDocuments() != "" { // no port is taken there
-		l, err := net.Listen("tcp", map[string]string{"Notes": "127.0.0.1:3000", "Photos": "127.0.0.1:2342"}[title])
-		programs.Must(t, err)
+		l := programs.Got(net.Listen("tcp", map[string]string{"Notes": "127.0.0.1:3000", "Photos": "127.0.0.1:2342"}[title]))(t)
 		srv.Listener.Close()
 		srv.Listener = l
 	}

@@ -21,8 +21,7 @@ func (p *program) ownerTier() *agentapi.Client {
 	if p.secret == "" { // asked for once: connected, the keychain has another entry of ours
 		p.secret = strings.TrimSpace(p.ownerSecret())
 	}
-	running, err := agentapi.ReadRunning(p.data)
-	programs.Must(p.t, err)
+	running := programs.Got(agentapi.ReadRunning(p.data))(p.t)
 	return agentapi.NewOwner(running.OwnerSocket, p.secret)
 }
 
@@ -37,8 +36,7 @@ func (p *program) guest() *visitor.Visitor {
 			files = append(files, rig.Own(p.data))
 		}
 	}
-	roots, err := rig.Roots(files...)
-	programs.Must(p.t, err)
+	roots := programs.Got(rig.Roots(files...))(p.t)
 	v := visitor.New(roots)
 	p.t.Cleanup(v.Close)
 	return v
@@ -47,8 +45,7 @@ func (p *program) guest() *visitor.Visitor {
 // ownersBrowser is signed in at an app by the owner's one-time link.
 func (p *program) ownersBrowser(name string) *visitor.Visitor {
 	p.t.Helper()
-	link, err := p.ownerTier().Open(p.t.Context(), name)
-	programs.Must(p.t, err)
+	link := programs.Got(p.ownerTier().Open(p.t.Context(), name))(p.t)
 	v := p.guest()
 	if page, err := v.Open(p.t.Context(), link.URL); err != nil || page.Status != 200 {
 		p.t.Fatalf("the owner's link: %+v, %v", page, err)
@@ -67,8 +64,7 @@ func (p *program) inbox() *rig.Mails {
 // mailed waits for one to somebody, and returns its link.
 func (p *program) mailed(to string) (link string) {
 	p.t.Helper()
-	link, err := p.inbox().Link(p.t.Context(), to)
-	programs.Must(p.t, err)
+	link = programs.Got(p.inbox().Link(p.t.Context(), to))(p.t)
 	return link
 }
 
@@ -88,7 +84,7 @@ func (p *program) answers(v *visitor.Visitor, address string, status int) {
 func (p *program) member(email string, apps ...string) *visitor.Visitor {
 	p.t.Helper()
 	ctx := p.t.Context()
-	programs.MustDo(p.t)(p.ownerTier().Invite(ctx, agentapi.InviteRequest{Email: email, Apps: apps}))
+	programs.Got(p.ownerTier().Invite(ctx, agentapi.InviteRequest{Email: email, Apps: apps}))(p.t)
 	v := p.guest()
 	programs.Must(p.t, v.Accept(ctx, p.mailed(email)))
 	return v

@@ -40,13 +40,11 @@ type stream struct{ ended chan time.Time }
 // line.
 func openStream(t *testing.T, do func(*http.Request) (*http.Response, error), address string, header http.Header) stream {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/stream", nil)
-	programs.Must(t, err)
+	req := programs.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/stream", nil))(t)
 	for name := range header {
 		req.Header.Set(name, header.Get(name))
 	}
-	resp, err := do(req)
-	programs.Must(t, err)
+	resp := programs.Got(do(req))(t)
 	body := bufio.NewReader(resp.Body)
 	if line, err := body.ReadString('\n'); err != nil || !strings.HasPrefix(line, "hello ") {
 		t.Fatalf("the stream begins with %q, %v (%s)", line, err, resp.Status)

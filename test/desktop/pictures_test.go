@@ -102,7 +102,7 @@ func sixty(t *testing.T, gallery string) {
 			label = fmt.Sprintf("%s %d", label, i)
 		}
 		p.publish(name, label, 20000+i)
-		programs.MustDo(t)(owner.Approve(ctx, name))
+		programs.Got(owner.Approve(ctx, name))(t)
 	}
 	p.publish("paperless", "Paperless", 8010)
 	p.trayShows("Paperless wants an address", true)
@@ -111,8 +111,7 @@ func sixty(t *testing.T, gallery string) {
 		for j := range agentapi.MaxInvited {
 			emails = append(emails, fmt.Sprintf("person-%d@example.com", i*agentapi.MaxInvited+j))
 		}
-		all, err := owner.InviteAll(ctx, agentapi.InvitationsRequest{Emails: emails, Apps: labels[:3]})
-		programs.Must(t, err)
+		all := programs.Got(owner.InviteAll(ctx, agentapi.InvitationsRequest{Emails: emails, Apps: labels[:3]}))(t)
 		if refused := all.Invitations[len(all.Invitations)-1].Error; refused != "" {
 			t.Log(refused) // what one owner may invite in a day
 			break
@@ -362,8 +361,7 @@ func (s *session) picture(file string, part image.Rectangle) {
 		}
 		return nil
 	})
-	info, err := os.Stat(file)
-	programs.Must(s.t, err)
+	info := programs.Got(os.Stat(file))(s.t)
 	if info.Size() > int64(px)*60<<10 {
 		s.t.Errorf("%s is %d KiB, more than a page should carry", file, info.Size()>>10)
 	}

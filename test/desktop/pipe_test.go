@@ -131,8 +131,7 @@ func describedOperations(t *testing.T) map[string]bool {
 	t.Helper()
 	marked := map[string]bool{}
 	for _, name := range []string{"loopback", "control"} {
-		spec, err := openapi3.NewLoader().LoadFromFile("../../docs/openapi/" + name + ".yaml")
-		programs.Must(t, err)
+		spec := programs.Got(openapi3.NewLoader().LoadFromFile("../../docs/openapi/" + name + ".yaml"))(t)
 		for _, item := range spec.Paths.Map() {
 			for _, op := range item.Operations() {
 				marked[op.OperationID] = marked[op.OperationID] || op.Extensions["x-window"] == true

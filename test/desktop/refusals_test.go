@@ -54,8 +54,7 @@ func TestNoDesktopAtAll(t *testing.T) {
 func TestBusyPort(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	p := s.begin("--api", l.Addr().String())
 	refused(t, s, p, "Porchlight cannot start", l.Addr().String())
@@ -167,8 +166,7 @@ func TestKeychainUnlockedDropsNobody(t *testing.T) {
 	}))
 	t.Cleanup(app.Close)
 	address := p.approved("notes", "Notes", app.Listener.Addr().(*net.TCPAddr).Port)
-	site, err := url.Parse(address)
-	programs.Must(t, err)
+	site := programs.Got(url.Parse(address))(t)
 	handshake := http.Header{"Origin": {"https://" + site.Host}}
 	for _, cookie := range p.ownersBrowser("notes").Cookies(site) {
 		handshake.Add("Cookie", cookie.String())

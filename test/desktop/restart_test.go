@@ -156,8 +156,7 @@ func TestPanelThatStalls(t *testing.T) {
 	if err := s.bus.BusObject().Call("org.freedesktop.DBus.GetConnectionUnixProcessID", 0, "org.kde.StatusNotifierWatcher").Store(&panel); err != nil || panel == 0 {
 		t.Fatalf("whose panel it is: %d, %v", panel, err)
 	}
-	listener, err := dbus.Connect(s.busAddress())
-	programs.Must(t, err)
+	listener := programs.Got(dbus.Connect(s.busAddress()))(t)
 	defer listener.Close()
 	programs.Must(t, listener.BusObject().Call("org.freedesktop.DBus.AddMatch", 0, "type='method_call',member='RegisterStatusNotifierItem',eavesdrop='true'").Err)
 	heard := make(chan *dbus.Message, 64)

@@ -60,8 +60,7 @@ type session struct {
 func newSession(t *testing.T, opts desk) *session {
 	t.Helper()
 	// A short path: sockets below it must stay under 104 bytes.
-	dir, err := os.MkdirTemp("", "porch")
-	programs.Must(t, err)
+	dir := programs.Got(os.MkdirTemp("", "porch"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &session{t: t, dir: dir, opts: opts, running: map[string]*programs.Process{}}
 	home := filepath.Join(dir, "home")
@@ -126,8 +125,7 @@ func (s *session) run(cmd *exec.Cmd) *programs.Process {
 // says waits until a part of the desktop has printed what the pattern matches.
 func (s *session) says(p *programs.Process, pattern string) (found []string) {
 	s.t.Helper()
-	found, err := p.Says(s.t.Context(), pattern)
-	programs.Must(s.t, err)
+	found = programs.Got(p.Says(s.t.Context(), pattern))(s.t)
 	return found
 }
 
@@ -151,8 +149,7 @@ func TestMain(m *testing.M) {
 // wallpaper gives the screen a colour, for the people who look at screenshots.
 func (s *session) wallpaper(rgb uint32) {
 	s.t.Helper()
-	conn, err := xgb.NewConnDisplay(s.display())
-	programs.Must(s.t, err)
+	conn := programs.Got(xgb.NewConnDisplay(s.display()))(s.t)
 	// The server resets, colour included, when its last client leaves.
 	s.t.Cleanup(conn.Close)
 	root := xproto.Setup(conn).DefaultScreen(conn).Root
@@ -189,8 +186,7 @@ func (s *session) busAddress() string { return "unix:path=" + s.dir + "/bus" }
 func (s *session) runBus() {
 	s.spawn("dbus-daemon", "--config-file="+filepath.Join(s.dir, "bus.conf"), "--nofork", "--print-address")
 	s.says(s.running["dbus-daemon"], `\n`) // printed once it listens
-	conn, err := dbus.Connect(s.busAddress())
-	programs.Must(s.t, err)
+	conn := programs.Got(dbus.Connect(s.busAddress()))(s.t)
 	s.t.Cleanup(func() { _ = conn.Close() })
 	s.bus = conn
 }
@@ -269,16 +265,14 @@ func (s *session) tool(name string, args ...string) (string, error) {
 
 func (s *session) mustTool(name string, args ...string) string {
 	s.t.Helper()
-	out, err := s.tool(name, args...)
-	programs.Must(s.t, err)
+	out := programs.Got(s.tool(name, args...))(s.t)
 	return out
 }
 
 // screen is what the display shows now.
 func (s *session) screen() image.Image {
 	s.t.Helper()
-	img, err := png.Decode(strings.NewReader(s.mustTool("import", "-window", "root", "png:-")))
-	programs.Must(s.t, err)
+	img := programs.Got(png.Decode(strings.NewReader(s.mustTool("import", "-window", "root", "png:-"))))(s.t)
 	return img
 }
 

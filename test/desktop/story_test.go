@@ -98,8 +98,7 @@ func approveFromTheTray(t *testing.T, p *program, port int) {
 
 	// A stranger is sent to sign in; the owner is let in by the menu's Open.
 	visitor := p.guest()
-	resp, err := visitor.Once(navigation(t, p.address("notes")))
-	programs.Must(t, err)
+	resp := programs.Got(visitor.Once(navigation(t, p.address("notes"))))(t)
 	resp.Body.Close()
 	if resp.StatusCode/100 != 3 {
 		t.Fatalf("a stranger got %s", resp.Status)

@@ -19,8 +19,7 @@ import (
 // cookiesOf are what a visitor is signed in with at an address, as one text.
 func cookiesOf(t *testing.T, v *visitor.Visitor, address string) string {
 	t.Helper()
-	u, err := url.Parse(address)
-	programs.Must(t, err)
+	u := programs.Got(url.Parse(address))(t)
 	return fmt.Sprint(v.Cookies(u))
 }
 
@@ -156,8 +155,7 @@ func (p *program) refuser(who *visitor.Visitor) string {
 	if err != nil {
 		return err.Error()
 	}
-	auth, err := url.Parse(account.AuthURL)
-	programs.Must(p.t, err)
+	auth := programs.Got(url.Parse(account.AuthURL))(p.t)
 	fresh := p.guest()
 	fresh.SetCookies(auth, who.Cookies(auth))
 	page, err := fresh.Open(p.t.Context(), account.URL)
@@ -196,8 +194,7 @@ func TestDisconnectInActivity(t *testing.T) {
 	carlas.goesOn(t, "disconnecting another visitor")
 	clients.goesOn(t, "disconnecting a visitor")
 	// His page would reconnect by itself, and does not get in with what it has.
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	programs.Must(t, err)
+	req := programs.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil))(t)
 	if resp, err := bob.Do(req); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("his page gets %v, %v", resp, err)
 	} else {

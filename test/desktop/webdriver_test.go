@@ -57,8 +57,7 @@ func (s *session) launchDriven() *page {
 // its loopback API listen.
 func (s *session) drive(api string, args ...string) *page {
 	s.t.Helper()
-	library, err := automation()
-	programs.Must(s.t, err)
+	library := programs.Got(automation())(s.t)
 	so, start := filepath.Join(s.dir, "automation.so"), filepath.Join(s.dir, "bin/driven")
 	script := fmt.Sprintf("#!/bin/sh\nLD_PRELOAD=%s exec %s \"$@\" 2>>%s/app.log\n", so, binary(s.t), s.dir)
 	programs.Must(s.t, os.WriteFile(so, library, 0o600), os.WriteFile(start, []byte(script), 0o700))

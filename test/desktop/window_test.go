@@ -230,8 +230,7 @@ func (p *program) asClient(token, address string) string {
 // asProgram opens an address in no browser, signed in as by says.
 func (p *program) asProgram(address string, by func(*http.Request)) string {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
-	programs.Must(p.t, err)
+	req := programs.Got(http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil))(p.t)
 	by(req)
 	resp, err := p.guest().Do(req)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestWindowFigures(t *testing.T) {
 	for i := range manyApps {
 		name := fmt.Sprintf("app-%03d", i)
 		p.publish(name, fmt.Sprintf("App %03d", i), port)
-		programs.MustDo(t)(owner.Approve(t.Context(), name))
+		programs.Got(owner.Approve(t.Context(), name))(t)
 	}
 	p.notifications() // off the screen
 	t.Logf("private memory, %d apps, no window yet: %.1f MiB", manyApps, p.memory())
@@ -102,8 +102,7 @@ func TestOpeningFigures(t *testing.T) {
 // click to the window manager's word that it manages the window.
 func (p *program) opening() time.Duration {
 	p.t.Helper()
-	conn, err := xgb.NewConnDisplay(p.display())
-	programs.Must(p.t, err)
+	conn := programs.Got(xgb.NewConnDisplay(p.display()))(p.t)
 	defer conn.Close()
 	root := xproto.Setup(conn).DefaultScreen(conn).Root
 	const name = "_NET_CLIENT_LIST"

@@ -88,8 +88,7 @@ func (s *session) chromium(address string, trusts bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
-	profile, err := os.MkdirTemp(s.dir, "chromium")
-	programs.Must(s.t, err)
+	profile := programs.Got(os.MkdirTemp(s.dir, "chromium"))(s.t)
 	cmd := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--user-data-dir="+profile, "--enable-logging=stderr", "--dump-dom", address)
 	cmd.Env = s.env

@@ -55,8 +55,7 @@ func TestWindowMendsApps(t *testing.T) {
 		p.pressButton("Gone")
 		p.see(".health.wrong")
 		p.shot("app-not-answering")
-		listener, err := net.Listen("tcp", listen)
-		programs.Must(t, err)
+		listener := programs.Got(net.Listen("tcp", listen))(t)
 		back := httptest.NewUnstartedServer(tells("gone"))
 		_ = back.Listener.Close()
 		back.Listener = listener

@@ -20,8 +20,7 @@ func Check(t testing.TB, path, got string) {
 	if *update {
 		programs.Must(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	programs.Must(t, err)
+	want := programs.Got(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs; read it, and run with -update (-want +got):\n%s", path, diff)
 	}

@@ -38,8 +38,7 @@ func ForTest() {}
 		programs.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		programs.Must(t, os.WriteFile(file, []byte(content), 0o644))
 	}
-	seen, err := look(dir)
-	programs.Must(t, err)
+	seen := programs.Got(look(dir))(t)
 	if n := seen.behind["control"]; n != 3 {
 		t.Errorf("%d uses, not inner, field and method", n)
 	}

@@ -12,8 +12,7 @@ import (
 // echoAt repeats what it hears at a socket, and notes each byte.
 func echoAt(t *testing.T, socket string) (said chan byte) {
 	t.Helper()
-	ln, err := net.Listen("unix", socket)
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("unix", socket))(t)
 	t.Cleanup(func() { _ = ln.Close() })
 	said = make(chan byte, 16)
 	go func() {
@@ -42,8 +41,7 @@ func echoAt(t *testing.T, socket string) (said chan byte) {
 
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	programs.Must(t, err)
+	conn := programs.Got(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(programs.Patience)) // of an open connection
 	return conn

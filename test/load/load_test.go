@@ -111,8 +111,7 @@ func TestOperatorsReadWhatWasMeasured(t *testing.T) {
 	dir := t.TempDir()
 	programs.Must(t, os.Mkdir(filepath.Join(dir, "measured"), 0o700))
 	for _, name := range []string{"measured/load.md", "operating.md"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-		programs.Must(t, err)
+		text := programs.Got(os.ReadFile(filepath.Join("..", "..", "docs", name)))(t)
 		programs.Must(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	had, _ := os.ReadFile(filepath.Join(dir, "operating.md"))
@@ -128,8 +127,7 @@ func TestLink(t *testing.T) {
 	const away = 20 * time.Millisecond
 	socket := filepath.Join(t.TempDir(), "s")
 	said := echoAt(t, socket)
-	l, err := openLink(socket, away)
-	programs.Must(t, err)
+	l := programs.Got(openLink(socket, away))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	conn := dial(t, l.addr())
 	began := time.Now()
@@ -139,7 +137,7 @@ func TestLink(t *testing.T) {
 	}
 	l.part()
 	heard := len(said)
-	programs.MustDo(t)(conn.Write([]byte{1}))
+	programs.Got(conn.Write([]byte{1}))(t)
 	_ = conn.SetReadDeadline(time.Now().Add(2 * away))
 	if _, err := conn.Read(make([]byte, 1)); !os.IsTimeout(err) || len(said) != heard {
 		t.Errorf("over a link that is cut: %v", err)

@@ -86,8 +86,7 @@ func isPromQL(t *testing.T, asked map[string]string) {
 		records = append(records, record{fmt.Sprint("asked:", len(records)), strings.ReplaceAll(expr, "$__rate_interval", "1m")})
 	}
 	all.Groups = []map[string]any{{"name": "all", "rules": records}}
-	raw, err := yaml.Marshal(all)
-	programs.Must(t, err)
+	raw := programs.Got(yaml.Marshal(all))(t)
 	each := filepath.Join(t.TempDir(), "asked.yaml")
 	programs.Must(t, os.WriteFile(each, raw, 0o600))
 	for _, file := range []string{filepath.Join("..", "..", "build", "monitoring", "rules.yaml"), each} {
@@ -101,8 +100,7 @@ func isPromQL(t *testing.T, asked map[string]string) {
 // morning, two days before it wakes them, and one that is renewed in time rings nowhere.
 func TestCertificateAlerts(t *testing.T) {
 	t.Parallel()
-	rules, err := filepath.Abs(filepath.Join("..", "..", "build", "monitoring", "rules.yaml"))
-	programs.Must(t, err)
+	rules := programs.Got(filepath.Abs(filepath.Join("..", "..", "build", "monitoring", "rules.yaml")))(t)
 	const day = 86400
 	file := filepath.Join(t.TempDir(), "certificate.yaml")
 	programs.Must(t, os.WriteFile(file, fmt.Appendf(nil, `rule_files: [%q]
@@ -128,8 +126,7 @@ tests:
 
 func monitoring(t *testing.T, name string) []byte {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "build", "monitoring", name))
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(filepath.Join("..", "..", "build", "monitoring", name)))(t)
 	return raw
 }
 
@@ -141,14 +138,11 @@ func metrics(t *testing.T) string {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{ServerName: "control.porch.test", InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	get := func(host, url string) string {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		programs.Must(t, err)
+		req := programs.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 		req.Host = host
-		res, err := transport.RoundTrip(req)
-		programs.Must(t, err)
+		res := programs.Got(transport.RoundTrip(req))(t)
 		defer res.Body.Close()
-		raw, err := io.ReadAll(res.Body)
-		programs.Must(t, err)
+		raw := programs.Got(io.ReadAll(res.Body))(t)
 		return string(raw)
 	}
 	get("control.porch.test", "https://"+n.Listens[0]+"/auth/pubkey")

@@ -67,11 +67,9 @@ func startComputer(t *testing.T, credential string, roots *x509.CertPool) *compu
 		RootCAs:    roots,
 	})
 	programs.Must(t, err)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	programs.Must(t, err)
+	key := programs.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"anna.porch.test"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	programs.Must(t, err)
+	der := programs.Got(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -129,8 +127,7 @@ func TestVisitorsAndNodes(t *testing.T) {
 	database := pgtest.Database(t)
 	dirs := []string{t.TempDir(), t.TempDir()}
 	one, two := start(t, "one", database, dirs[0]), start(t, "two", database, dirs[1])
-	roots, err := rig.Roots(rig.Authority(dirs[0]), rig.Authority(dirs[1]))
-	programs.Must(t, err)
+	roots := programs.Got(rig.Roots(rig.Authority(dirs[0]), rig.Authority(dirs[1])))(t)
 	var added, other struct {
 		Credential string `json:"credential"`
 	}
@@ -157,10 +154,8 @@ func TestVisitorsAndNodes(t *testing.T) {
 	programs.Eventually(t, "a visitor at node two", reach(two))
 	_ = conn.Close()
 	programs.Eventually(t, "a visitor at node one of a computer at node two", reach(one))
-	_, err = io.WriteString(conn, "hello")
-	programs.Must(t, err)
-	_, err = io.ReadFull(conn, make([]byte, 5))
-	programs.Must(t, err)
+	programs.Got(io.WriteString(conn, "hello"))(t)
+	programs.Got(io.ReadFull(conn, make([]byte, 5)))(t)
 
 	t.Log("node two is killed")
 	two.Kill()
@@ -182,8 +177,7 @@ func TestVisitorsAndNodes(t *testing.T) {
 	_ = conn.Close()
 
 	t.Log("a node of before version 0.1.0 comes")
-	earlier, err := kv.Open(t.Context(), database, kv.Options{})
-	programs.Must(t, err)
+	earlier := programs.Got(kv.Open(t.Context(), database, kv.Options{}))(t)
 	defer earlier.Close()
 	row := `{"node":"old","run":"r","peer":"127.0.0.1:1","relay":{"address":"127.0.0.1:1"}}`
 	programs.Must(t, earlier.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("relay-node/old", []byte(row), time.Hour) }))

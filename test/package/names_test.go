@@ -36,8 +36,7 @@ func TestNames(t *testing.T) {
 	nfpm := filepath.Join(t.TempDir(), "nfpm")
 	run(nil, "go", "build", "-modfile=build/tools/go.mod", "-o", nfpm, "github.com/goreleaser/nfpm/v2/cmd/nfpm")
 
-	named, err := os.ReadFile(filepath.Join(root, "VERSION"))
-	programs.Must(t, err)
+	named := programs.Got(os.ReadFile(filepath.Join(root, "VERSION")))(t)
 	own := run(nil, "build/version.sh")
 	if v := strings.TrimSpace(string(named)); own != v && !strings.HasPrefix(own, v+"+g") || !semver.IsValid("v"+own) {
 		t.Errorf("this tree is version %s, and VERSION says %s", own, v)
@@ -63,8 +62,7 @@ func TestNames(t *testing.T) {
 		}
 		before = version
 		for config, name := range map[string]string{"nfpm": "porchlight", "nfpm-control": "porchlight-control"} {
-			settings, err := os.ReadFile(filepath.Join(root, "build", "linux", config+".yaml"))
-			programs.Must(t, err)
+			settings := programs.Got(os.ReadFile(filepath.Join(root, "build", "linux", config+".yaml")))(t)
 			dir := t.TempDir()
 			without, _, _ := bytes.Cut(settings, []byte("contents:\n")) // those are not built here
 			programs.Must(t, os.WriteFile(filepath.Join(dir, "nfpm.yaml"), without, 0o600))

@@ -114,8 +114,7 @@ func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 // everyNameIsHere runs a DNS server for which every name is 127.0.0.1.
 func everyNameIsHere(t *testing.T) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	started := make(chan struct{})
 	server := &dns.Server{Listener: l, NotifyStartedFunc: func() { close(started) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		m := new(dns.Msg).SetReply(q)

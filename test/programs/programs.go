@@ -213,21 +213,26 @@ func Eventually(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// Must ends a test where something failed.
-func Must(t interface {
+// test is what Must and Got need of a test: also rapid's and a rig's own.
+type test interface {
 	Helper()
 	Fatal(args ...any)
-}, errs ...error) {
+}
+
+// Must ends a test where something failed.
+func Must(t test, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// MustDo ends a test where a call failed whose result is not wanted: MustDo(t)(f()).
-func MustDo(t interface {
-	Helper()
-	Fatal(args ...any)
-}) func(result any, err error) {
-	return func(_ any, err error) { t.Helper(); Must(t, err) }
+// Got is the result of a call that has to succeed; the test ends where it failed:
+// key := Got(os.ReadFile(name))(t).
+func Got[T any](result T, err error) func(test) T {
+	return func(t test) T {
+		t.Helper()
+		Must(t, err)
+		return result
+	}
 }

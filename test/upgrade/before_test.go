@@ -59,8 +59,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	server, err := old.Node(t.Context(), in("control"), serve...)
 	programs.Must(t, err, server.Run(nil, "account", "add", owner))
 	auth, authority := server.AuthURL, rig.Authority(server.Data)
-	roots, err := rig.Roots(authority)
-	programs.Must(t, err)
+	roots := programs.Got(rig.Roots(authority))(t)
 	mails := rig.MailsIn(in("mails"))
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "hello %s", r.Header.Get("X-Service-Email"))
@@ -68,18 +67,15 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	defer app.Close()
 
 	// It connects.
-	agent, err := old.Computer(t.Context(), in("data"), "--control", auth, "--ca", authority)
-	programs.Must(t, err)
-	connect, err := old.Begin(old.Command("porchlight", "connect", auth, "--ca", authority, "--json"))
-	programs.Must(t, err)
-	said, err := connect.Says(t.Context(), `(?s)^(\{.*?\n\})`)
-	programs.Must(t, err)
+	agent := programs.Got(old.Computer(t.Context(), in("data"), "--control", auth, "--ca", authority))(t)
+	connect := programs.Got(old.Begin(old.Command("porchlight", "connect", auth, "--ca", authority, "--json")))(t)
+	said := programs.Got(connect.Says(t.Context(), `(?s)^(\{.*?\n\})`))(t)
 	var waiting agentapi.Connecting
 	programs.Must(t, json.Unmarshal([]byte(said[1]), &waiting))
 	confirming := visitor.New(roots)
 	defer confirming.Close()
 	answers := map[string]string{"name": "cellar", "decision": "allow"}
-	programs.MustDo(t)(confirming.Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, mails))
+	programs.Got(confirming.Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, mails))(t)
 	if code := connect.Wait(); code != 0 {
 		t.Fatalf("connect ended with %d", code)
 	}
@@ -90,8 +86,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	ok(old, "people", "invite", ben, "--app", "Notes")
 	var account agentapi.Account
 	programs.Must(t, old.Run(&account, "porchlight", "account"))
-	roots, err = rig.Roots(authority, rig.Own(in("data")))
-	programs.Must(t, err)
+	roots = programs.Got(rig.Roots(authority, rig.Own(in("data"))))(t)
 	notes := "https://notes." + account.Host + "/"
 	browsers := map[string]*visitor.Visitor{}
 	for _, who := range []string{ben, owner} {
@@ -124,11 +119,10 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 
 	// The server is replaced.
 	server.Stop()
-	server, err = now.Node(t.Context(), in("control"), serve...)
-	programs.Must(t, err)
+	server = programs.Got(now.Node(t.Context(), in("control"), serve...))(t)
 	logs := func(p *programs.Process, pattern string) {
 		t.Helper()
-		programs.MustDo(t)(p.Logs(t.Context(), pattern))
+		programs.Got(p.Logs(t.Context(), pattern))(t)
 	}
 	sentence := regexp.QuoteMeta(controlapi.SayOutdated)
 	logs(agent.Process, `control plane does not answer.*`+sentence)
@@ -155,7 +149,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	t.Logf("removing ben: %s, %v", out, err)
 
 	// Who connects anew is told, too.
-	programs.MustDo(t)(old.Computer(t.Context(), in("anew"), "--control", auth, "--ca", authority))
+	programs.Got(old.Computer(t.Context(), in("anew"), "--control", auth, "--ca", authority))(t)
 	if out, err := old.Command("porchlight", "connect", auth, "--ca", authority, "--data", in("anew")).CombinedOutput(); err == nil || !strings.Contains(string(out), controlapi.SayOutdated) {
 		t.Errorf("who connects reads %q, %v", out, err)
 	}
@@ -164,7 +158,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent of before ended with %d", code)
 	}
-	programs.MustDo(t)(now.Computer(t.Context(), in("data")))
+	programs.Got(now.Computer(t.Context(), in("data")))(t)
 	ok(now, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(app.Listener.Addr().(*net.TCPAddr).Port))
 	programs.Eventually(t, "the owner is let in again", func() bool { return sees(owner) == "hello "+owner })
 	programs.Eventually(t, "the server knows that ben is removed", func() bool {

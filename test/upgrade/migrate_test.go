@@ -39,8 +39,7 @@ func content(t *testing.T, path string) map[string]string {
 // openBoth brings both stores up to date.
 func openBoth(t *testing.T, dir string) {
 	t.Helper()
-	agent, err := store.Open(dir)
-	programs.Must(t, err)
+	agent := programs.Got(store.Open(dir))(t)
 	plane, err := kv.Open(t.Context(), filepath.Join(dir, "control", "control.db"), kv.Options{})
 	if err == nil {
 		err = plane.Close()
@@ -122,8 +121,7 @@ func TestKilledWhileItMigrates(t *testing.T) {
 // later. The moment decides how far the commit gets.
 func killAtChange(t *testing.T, cmd *exec.Cmd, path string, later time.Duration) {
 	t.Helper()
-	was, err := os.Stat(path)
-	programs.Must(t, err)
+	was := programs.Got(os.Stat(path))(t)
 	changed := func() bool {
 		is, err := os.Stat(path)
 		return err != nil || !is.ModTime().Equal(was.ModTime())

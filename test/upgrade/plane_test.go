@@ -87,12 +87,9 @@ func keepCredential(t *testing.T, dir string) error {
 // may have the port of then.
 func (p *plane) start(t *testing.T, data string) {
 	t.Helper()
-	var err error
-	p.running, err = rig.In(t, bin).Node(t.Context(), p.dir, "--postgres", p.database, "--domain", upgrade.Domain)
-	programs.Must(t, err)
+	p.running = programs.Got(rig.In(t, bin).Node(t.Context(), p.dir, "--postgres", p.database, "--domain", upgrade.Domain))(t)
 	file := filepath.Join(data, "connection.json")
-	raw, err := os.ReadFile(file)
-	programs.Must(t, err)
+	raw := programs.Got(os.ReadFile(file))(t)
 	then := regexp.MustCompile(`"authUrl": *"[^"]*"`)
 	programs.Must(t, os.WriteFile(file, then.ReplaceAll(raw, []byte(`"authUrl":"`+p.running.AuthURL+`"`)), 0o600))
 }

@@ -196,13 +196,11 @@ func (h *house) start(t *testing.T) {
 func (h *house) keepsEverything(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	account, err := h.owner.Account(ctx)
-	programs.Must(t, err)
+	account := programs.Got(h.owner.Account(ctx))(t)
 	if account.AccountID != h.kept.Account.AccountID || account.Name != h.kept.Account.Name || account.Email != h.kept.Account.Email {
 		t.Errorf("the account is %+v, was %+v", account, h.kept.Account)
 	}
-	state, err := h.owner.State(ctx)
-	programs.Must(t, err)
+	state := programs.Got(h.owner.State(ctx))(t)
 	h.keepsApps(t, state)
 	people, err := h.owner.People(ctx)
 	same(t, "people", people, h.kept.People, err)
@@ -279,8 +277,7 @@ func (h *house) roots(t *testing.T) *x509.CertPool {
 	if h.plane != nil {
 		files = append(files, rig.Authority(h.plane.dir))
 	}
-	roots, err := rig.Roots(files...)
-	programs.Must(t, err)
+	roots := programs.Got(rig.Roots(files...))(t)
 	return roots
 }
 
@@ -296,27 +293,22 @@ func by(cookies map[string]string) func(*http.Request) {
 // visit opens notes with a request to which identify has added who asks.
 func (h *house) visit(t *testing.T, identify func(*http.Request)) string {
 	t.Helper()
-	pub, err := agentapi.New(h.running.API()).Publication(t.Context(), "notes")
-	programs.Must(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, pub.URL+"/", nil)
-	programs.Must(t, err)
+	pub := programs.Got(agentapi.New(h.running.API()).Publication(t.Context(), "notes"))(t)
+	req := programs.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, pub.URL+"/", nil))(t)
 	identify(req)
-	resp, err := upgrade.Client(h.roots(t)).Do(req)
-	programs.Must(t, err)
+	resp := programs.Got(upgrade.Client(h.roots(t)).Do(req))(t)
 	defer resp.Body.Close()
 	if got := resp.Header.Get("Clear-Site-Data"); got != "" {
 		t.Errorf("the first visit after the upgrade clears %s", got)
 	}
-	body, err := io.ReadAll(resp.Body)
-	programs.Must(t, err)
+	body := programs.Got(io.ReadAll(resp.Body))(t)
 	return string(body)
 }
 
 // refreshes has the client of then get its next tokens, once.
 func (h *house) refreshes(t *testing.T) {
 	t.Helper()
-	account, err := h.owner.Account(t.Context())
-	programs.Must(t, err)
+	account := programs.Got(h.owner.Account(t.Context()))(t)
 	kept := h.kept
 	kept.Account.AuthURL = account.AuthURL
 	ctx := context.WithValue(t.Context(), oauth2.HTTPClient, upgrade.Client(h.roots(t)))
@@ -364,11 +356,9 @@ func (h *house) invitationWorks(t *testing.T) {
 
 func unpack(t *testing.T, archive, dir string) {
 	t.Helper()
-	f, err := os.Open(archive)
-	programs.Must(t, err)
+	f := programs.Got(os.Open(archive))(t)
 	defer f.Close()
-	zipped, err := gzip.NewReader(f)
-	programs.Must(t, err)
+	zipped := programs.Got(gzip.NewReader(f))(t)
 	for entries := tar.NewReader(zipped); ; {
 		head, err := entries.Next()
 		if errors.Is(err, io.EOF) {
@@ -380,8 +370,7 @@ func unpack(t *testing.T, archive, dir string) {
 			programs.Must(t, os.MkdirAll(to, 0o700))
 			continue
 		}
-		raw, err := io.ReadAll(entries)
-		programs.Must(t, err)
+		raw := programs.Got(io.ReadAll(entries))(t)
 		programs.Must(t, os.WriteFile(to, raw, head.FileInfo().Mode().Perm()))
 	}
 }

@@ -13,8 +13,7 @@ import (
 // Every kind of activity that there is has words at the command line.
 func TestActivityWords(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("../../agentapi/activity.go")
-	programs.Must(t, err)
+	source := programs.Got(os.ReadFile("../../agentapi/activity.go"))(t)
 	kinds := regexp.MustCompile(`(?m)^\tActivity\w+\s+= "([\w-]+)"`).FindAllSubmatch(source, -1)
 	if len(kinds) < 40 || len(kinds) != len(activityWords) {
 		t.Errorf("%d kinds, and words for %d", len(kinds), len(activityWords))

@@ -120,8 +120,7 @@ func TestDoctorFindsAnotherProgram(t *testing.T) {
 // silent is a listener that takes connections and never answers.
 func silent(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { ln.Close() })
 	return ln.Addr().String()
 }
@@ -131,8 +130,7 @@ func silent(t *testing.T) string {
 func TestDoctorFindsNoSecret(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	path, err := ownersecret.File(s.dir).Path()
-	programs.Must(t, err)
+	path := programs.Got(ownersecret.File(s.dir).Path())(t)
 	programs.Must(t, os.Chmod(path, 0o644))
 	s.finds("owner", wrong, "chmod go=", "Close the file")
 	programs.Must(t, os.Remove(path))

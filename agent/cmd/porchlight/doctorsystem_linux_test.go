@@ -54,8 +54,7 @@ func TestDoctorFindsOtherUsers(t *testing.T) {
 	t.Parallel()
 	address := programs.FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
-	ln, err := net.Listen("tcp", address)
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", address))(t)
 	heir := nobody(t, "/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", port)
 	s := startAgent(t)
 	app := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.NotFoundHandler()}}
@@ -80,8 +79,7 @@ func TestDoctorFindsOtherUsers(t *testing.T) {
 	s.ok("approve", "notes")
 	s.finds("app notes", fine, "answers on port", "")
 
-	running, err := agentapi.ReadRunning(s.dir)
-	programs.Must(t, err)
+	running := programs.Got(agentapi.ReadRunning(s.dir))(t)
 	register := nobody(t, "curl", "-sS", "http://"+running.API+"/engine/register", "-H", "Content-Type: application/json", "-d", `{"appId":"com.example.notes","pid":1}`)
 	programs.Must(t, register.Run())
 	s.finds("user nobody", note, "wants to register", "porchlight users allow nobody")
@@ -155,8 +153,7 @@ func TestDoctorFindsTheDesktopAtFault(t *testing.T) {
 	}
 
 	s := startAgent(t)
-	secret, err := ownersecret.File(s.dir).Get(t.Context())
-	programs.Must(t, err)
+	secret := programs.Got(ownersecret.File(s.dir).Get(t.Context()))(t)
 	const service = "org.freedesktop.secrets"
 	stop := background(t, []byte("a test's password"), "gnome-keyring-daemon", "--components=secrets", "--foreground", "--unlock")
 	waitFor(t, conn, service, true)

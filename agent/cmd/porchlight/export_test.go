@@ -23,8 +23,7 @@ func TestExport(t *testing.T) {
 	s.ok("people", "invite", "bob@example.com", "--app", "Notes")
 	file := filepath.Join(t.TempDir(), "mine.json")
 	s.wants(0, "Saved as "+file, "export", file)
-	saved, err := os.ReadFile(file)
-	programs.Must(t, err)
+	saved := programs.Got(os.ReadFile(file))(t)
 	var printed, kept export.Document
 	programs.Must(t, json.Unmarshal([]byte(s.ok("export")), &printed), json.Unmarshal(saved, &kept))
 	for _, d := range []export.Document{printed, kept} {
@@ -39,8 +38,7 @@ func TestExport(t *testing.T) {
 	if s.json(&answer, "export", file); !answer.OK || answer.File != file {
 		t.Errorf("export --json answered %+v", answer)
 	}
-	secret, err := ownersecret.File(s.dir).Get(t.Context())
-	programs.Must(t, err)
+	secret := programs.Got(ownersecret.File(s.dir).Get(t.Context()))(t)
 	// The invitation's mail is in the outbox, with the link in it.
 	for what, word := range map[string]string{"the owner secret": secret, "a link that lets in": "token"} {
 		if strings.Contains(string(saved), word) {

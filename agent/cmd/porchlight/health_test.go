@@ -154,8 +154,7 @@ func twoLengths(w http.ResponseWriter, _ *http.Request) {
 func TestNothingIsSentBeforeTheApproval(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var accepted, asked atomic.Int64
 	app := &httptest.Server{Listener: counting{ln, &accepted}, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)

@@ -31,8 +31,7 @@ func TestListening(t *testing.T) {
 		t.Fatalf("port %s is not in %s", port, all)
 		return ""
 	}
-	who, err := user.Current()
-	programs.Must(t, err)
+	who := programs.Got(user.Current())(t)
 	var got string
 	// On a busy machine the time of one list is over before every program is found.
 	programs.Eventually(t, "the program is named", func() bool { got = find(); return strings.Contains(got, `"porchlight.test"`) })

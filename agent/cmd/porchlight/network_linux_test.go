@@ -18,8 +18,7 @@ import (
 func TestOpenInNetwork(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	everywhere, err := net.Listen("tcp", "0.0.0.0:0")
-	programs.Must(t, err)
+	everywhere := programs.Got(net.Listen("tcp", "0.0.0.0:0"))(t)
 	app := httptest.NewUnstartedServer(http.HandlerFunc(greets))
 	app.Listener.Close()
 	app.Listener = everywhere
@@ -50,8 +49,7 @@ func TestOpenInNetwork(t *testing.T) {
 	p = inProcess(t, s.dir, "share", port, "--name", "late").onPipes()
 	p.says("At its address, only you can open it.")
 	p.says("Ctrl-C takes it off")
-	everywhere, err = net.Listen("tcp", "0.0.0.0:"+port)
-	programs.Must(t, err)
+	everywhere = programs.Got(net.Listen("tcp", "0.0.0.0:"+port))(t)
 	late := &http.Server{Handler: http.HandlerFunc(greets)}
 	go late.Serve(everywhere)
 	t.Cleanup(func() { late.Close() })
@@ -60,8 +58,7 @@ func TestOpenInNetwork(t *testing.T) {
 	p.stops(syscall.SIGINT)
 	late.Close()
 
-	here, err := net.Listen("tcp", "127.0.0.1:"+port)
-	programs.Must(t, err)
+	here := programs.Got(net.Listen("tcp", "127.0.0.1:"+port))(t)
 	again := &http.Server{Handler: http.HandlerFunc(greets)}
 	go again.Serve(here)
 	t.Cleanup(func() { again.Close() })

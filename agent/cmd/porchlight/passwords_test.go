@@ -24,8 +24,7 @@ import (
 // authority of the shell's agent.
 func (s shell) visitor(http2 bool) *http.Client {
 	s.t.Helper()
-	root, err := os.ReadFile(filepath.Join(s.dir, "ca", "root.pem"))
-	programs.Must(s.t, err)
+	root := programs.Got(os.ReadFile(filepath.Join(s.dir, "ca", "root.pem")))(s.t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(root)
 	protocols := new(http.Protocols)
@@ -48,11 +47,9 @@ func (s shell) visitor(http2 bool) *http.Client {
 // fetch sends a request, and returns status and body of the answer.
 func fetch(t *testing.T, client *http.Client, req *http.Request) (status int, body string) {
 	t.Helper()
-	res, err := client.Do(req)
-	programs.Must(t, err)
+	res := programs.Got(client.Do(req))(t)
 	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	programs.Must(t, err)
+	raw := programs.Got(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(raw)
 }
 
@@ -74,8 +71,7 @@ func TestPasswordsWork(t *testing.T) {
 	}
 	get := func(http2 bool, user string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "https://git."+account.Host+"/", nil)
-		programs.Must(t, err)
+		req := programs.Got(http.NewRequestWithContext(t.Context(), "GET", "https://git."+account.Host+"/", nil))(t)
 		req.SetBasicAuth(user, password)
 		return fetch(t, s.visitor(http2), req)
 	}

@@ -28,8 +28,7 @@ func TestPauseAndDark(t *testing.T) {
 	address := strings.Fields(s.ok("status"))
 	visit := func() *visitor.Page {
 		t.Helper()
-		page, err := browser.Open(t.Context(), address[len(address)-2])
-		programs.Must(t, err)
+		page := programs.Got(browser.Open(t.Context(), address[len(address)-2]))(t)
 		return page
 	}
 	for _, step := range []struct {
@@ -75,8 +74,7 @@ func TestPauseAndDark(t *testing.T) {
 	// status says it to the owner, also where the agent is named by its address, as
 	// PORCHLIGHT_API does; of another agent this owner knows nothing.
 	s.ok("dark")
-	running, err := agentapi.ReadRunning(s.dir)
-	programs.Must(t, err)
+	running := programs.Got(agentapi.ReadRunning(s.dir))(t)
 	for _, named := range [][]string{{"status"}, {"status", "--api", running.API}} {
 		s.wants(0, "Everything is closed since", named...)
 	}
@@ -141,12 +139,10 @@ func TestPauseAndDark(t *testing.T) {
 // trusting is a browser that trusts the data directory's authority.
 func trusting(t *testing.T, dir string) *visitor.Visitor {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "ca", "*.pem"))
-	programs.Must(t, err)
+	files := programs.Got(filepath.Glob(filepath.Join(dir, "ca", "*.pem")))(t)
 	roots := x509.NewCertPool()
 	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		programs.Must(t, err)
+		raw := programs.Got(os.ReadFile(f))(t)
 		roots.AppendCertsFromPEM(raw)
 	}
 	v := visitor.New(roots)

@@ -91,9 +91,8 @@ func TestPeopleShapes(t *testing.T) {
 	if grants == nil || len(grants) != 0 {
 		t.Errorf("grants: %v", grants)
 	}
-	running, err := agentapi.ReadRunning(s.dir)
-	programs.Must(t, err)
-	programs.MustDo(t)(agentapi.New(running.API).Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))
+	running := programs.Got(agentapi.ReadRunning(s.dir))(t)
+	programs.Got(agentapi.New(running.API).Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}))(t)
 	var engine struct {
 		Registrants int
 		Registered  []agentapi.Registrant

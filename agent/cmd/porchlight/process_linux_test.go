@@ -47,8 +47,7 @@ func (p *process) output() string {
 // inProcess is the program with its line, not started.
 func inProcess(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
-	self, err := os.Executable()
-	programs.Must(t, err)
+	self := programs.Got(os.Executable())(t)
 	p := &process{Cmd: exec.Command(self, args...), t: t, read: make(chan struct{})}
 	p.Env = append(os.Environ(), asProgram+"=1", "PORCHLIGHT_DATA="+dir, "TERM=xterm")
 	p.Dir = filepath.Join(t.TempDir(), "My.Shop")
@@ -70,16 +69,14 @@ func (p *process) onPipes() *process {
 func (p *process) onTerminal() *process {
 	p.t.Helper()
 	// Not blocking, so that closing it ends the reading of it.
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	programs.Must(p.t, err)
+	fd := programs.Got(unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0))(p.t)
 	tty := os.NewFile(uintptr(fd), "/dev/ptmx")
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	programs.Must(p.t, err)
-	inner, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	programs.Must(p.t, err)
+	inner := programs.Got(os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0))(p.t)
 	p.tty = tty
 	p.Stdin, p.Stdout, p.Stderr = inner, inner, inner
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -129,7 +126,7 @@ func (p *process) says(what string) {
 // ctrlC presses that on its terminal.
 func (p *process) ctrlC() {
 	p.t.Helper()
-	programs.MustDo(p.t)(p.tty.Write([]byte{3}))
+	programs.Got(p.tty.Write([]byte{3}))(p.t)
 }
 
 func (p *process) signal(s syscall.Signal) {

@@ -48,8 +48,7 @@ func pty(t *testing.T) (end, screen *os.File) {
 	t.Cleanup(func() { _ = end.Close() })
 	fd := int(end.Fd())
 	programs.Must(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	programs.Must(t, err)
+	n := programs.Got(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
 	if screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,7 @@ import (
 // runs is `porchlight run shop` around a line, where $APP is a server that is how.
 func runs(t *testing.T, dir, how, line string) *process {
 	t.Helper()
-	self, err := os.Executable()
-	programs.Must(t, err)
+	self := programs.Got(os.Executable())(t)
 	p := inProcess(t, dir, "run", "shop", "--", "/bin/sh", "-c", line)
 	p.Env = append(p.Env, "APP="+self, "PORCHLIGHT_TEST_SERVER="+how)
 	return p
@@ -35,7 +34,7 @@ func TestRun(t *testing.T) {
 	} {
 		s := startAgent(t)
 		p := runs(t, s.dir, how, line).onTerminal()
-		programs.MustDo(t)(p.tty.WriteString("hello\n"))
+		programs.Got(p.tty.WriteString("hello\n"))(t)
 		p.says("typed hello")
 		p.says("Ctrl-C takes it off")
 		if page := s.browse(onceLink.FindString(p.output())); page != "the first page" {

@@ -26,8 +26,7 @@ func (s shell) browse(link string) string {
 	client := s.visitor(false)
 	defer client.CloseIdleConnections()
 	client.Jar, _ = cookiejar.New(nil) // never fails
-	req, err := http.NewRequestWithContext(s.t.Context(), "GET", link, nil)
-	programs.Must(s.t, err)
+	req := programs.Got(http.NewRequestWithContext(s.t.Context(), "GET", link, nil))(s.t)
 	req.Header.Set("Accept", "text/html")
 	req.Header.Set("Sec-Fetch-Mode", "navigate")
 	_, page := fetch(s.t, client, req)
@@ -341,8 +340,7 @@ func othersListener(t *testing.T) (port string) {
 	programs.Must(t, err)
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	buf := make([]byte, 16)
-	n, err := out.Read(buf)
-	programs.Must(t, err)
+	n := programs.Got(out.Read(buf))(t)
 	return strings.TrimSpace(string(buf[:n]))
 }
 

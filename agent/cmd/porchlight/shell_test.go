@@ -91,24 +91,21 @@ func (s shell) json(into any, args ...string) {
 // owner is a client of the agent, as its owner's.
 func (s shell) owner() *agentapi.Client {
 	s.t.Helper()
-	client, err := (&location{data: s.dir}).owner(s.t.Context())
-	programs.Must(s.t, err)
+	client := programs.Got((&location{data: s.dir}).owner(s.t.Context()))(s.t)
 	return client
 }
 
 // state is all that the owner sees.
 func (s shell) state() agentapi.OwnerState {
 	s.t.Helper()
-	state, err := s.owner().State(s.t.Context())
-	programs.Must(s.t, err)
+	state := programs.Got(s.owner().State(s.t.Context()))(s.t)
 	return state
 }
 
 // ownerApp is what the owner sees of one app.
 func (s shell) ownerApp(name string) agentapi.OwnerApp {
 	s.t.Helper()
-	app, err := appIn(s.state(), name)
-	programs.Must(s.t, err)
+	app := programs.Got(appIn(s.state(), name))(s.t)
 	return app
 }
 

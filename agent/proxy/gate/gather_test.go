@@ -77,7 +77,7 @@ func TestGatherFailsForGood(t *testing.T) {
 	w := &writes{fail: 1}
 	c := &gatherConn{Conn: w}
 	c.hold()
-	programs.MustDo(t)(c.Write([]byte("a record")))
+	programs.Got(c.Write([]byte("a record")))(t)
 	if err := c.release(); !errors.Is(err, errTorn) {
 		t.Fatal(err)
 	}

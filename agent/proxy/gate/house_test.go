@@ -72,8 +72,7 @@ type house struct {
 // onWay runs a test in a bubble, with a gate that serves by one way in.
 func onWay(t *testing.T, way string, handler http.HandlerFunc, fn func(*house)) {
 	t.Helper()
-	cert, err := certificate()
-	programs.Must(t, err)
+	cert := programs.Got(certificate())(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		h := &house{t: t, ln: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}, stop: stop, over: make(chan struct{})}

@@ -88,8 +88,7 @@ func TestUnread(t *testing.T) {
 			io.WriteString(g.conn, request("GET", "/"))
 			for got := ""; !strings.HasSuffix(got, "fine"); {
 				buf := make([]byte, 1<<10)
-				n, err := g.conn.Read(buf)
-				programs.Must(h.t, err)
+				n := programs.Got(g.conn.Read(buf))(h.t)
 				got += string(buf[:n])
 			}
 			time.Sleep(time.Minute)

@@ -44,7 +44,7 @@ func BenchmarkRequest(b *testing.B) {
 		}
 		framer.WriteHeaders(frames.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true, EndStream: true})
 		for ended := false; !ended; {
-			programs.MustDo(b)(io.ReadFull(in, head[:]))
+			programs.Got(io.ReadFull(in, head[:]))(b)
 			in.Discard(int(head[0])<<16 | int(head[1])<<8 | int(head[2]))
 			ended = head[3] == 0 && head[4]&1 != 0
 		}

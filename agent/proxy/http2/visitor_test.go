@@ -292,13 +292,11 @@ func meet(t testing.TB, way string, h http.Handler, settings ...frames.Setting) 
 // tcp is a connection over loopback.
 func tcp(t testing.TB) (server, client net.Conn) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer ln.Close()
 	accepted := make(chan net.Conn, 1)
 	go func() { c, _ := ln.Accept(); accepted <- c }()
-	client, err = net.Dial("tcp", ln.Addr().String())
-	programs.Must(t, err)
+	client = programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
 	return <-accepted, client
 }
 

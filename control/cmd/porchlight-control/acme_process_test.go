@@ -33,8 +33,7 @@ func TestACME(t *testing.T) {
 		t.Errorf("without a certificate: %d %s", status, text)
 	}
 	_, text, _ := net.SplitHostPort(s.addr)
-	port, err := strconv.Atoi(text)
-	programs.Must(t, err)
+	port := programs.Got(strconv.Atoi(text))(t)
 	if _, text := fetch(t, probe(t), s.Metrics+"/metrics"); strings.Contains(text, "porchlight_certificate_ends") {
 		t.Error("a certificate that is not there has an end")
 	}

@@ -91,18 +91,13 @@ func (n *acmeNodes) rows() (all string) {
 // elsewhere.
 func (n *acmeNodes) secrets() (forms []string) {
 	n.t.Helper()
-	store, err := kv.Open(n.t.Context(), "postgres:"+n.database, kv.Options{})
-	programs.Must(n.t, err)
+	store := programs.Got(kv.Open(n.t.Context(), "postgres:"+n.database, kv.Options{}))(n.t)
 	defer store.Close()
-	keys, err := certstore.ReadKeys(n.key)
-	programs.Must(n.t, err)
-	sealed, err := certstore.Open(n.t.Context(), certstore.Config{Store: store, Keys: keys, Dir: n.t.TempDir()})
-	programs.Must(n.t, err)
-	names, err := sealed.List(n.t.Context(), "", true)
-	programs.Must(n.t, err)
+	keys := programs.Got(certstore.ReadKeys(n.key))(n.t)
+	sealed := programs.Got(certstore.Open(n.t.Context(), certstore.Config{Store: store, Keys: keys, Dir: n.t.TempDir()}))(n.t)
+	names := programs.Got(sealed.List(n.t.Context(), "", true))(n.t)
 	for _, name := range names {
-		value, err := sealed.Load(n.t.Context(), name)
-		programs.Must(n.t, err)
+		value := programs.Got(sealed.Load(n.t.Context(), name))(n.t)
 		block, _ := pem.Decode(value)
 		if block == nil || !strings.Contains(block.Type, "PRIVATE KEY") {
 			continue
@@ -161,8 +156,7 @@ func TestACMEForSeveralNodes(t *testing.T) {
 		programs.Eventually(t, "a node that waits", func() bool { return strings.Contains(s.Stderr(), "waiting for it") })
 	}
 	_, text, _ := net.SplitHostPort(two.addr)
-	port, err := strconv.Atoi(text)
-	programs.Must(t, err)
+	port := programs.Got(strconv.Atoi(text))(t)
 	n.authority.LookAt(port)
 	first := n.serial(one)
 	if n.serial(two) != first || n.serial(three) != first || n.authority.Orders() != 1 {
@@ -181,8 +175,7 @@ func TestACMEForSeveralNodes(t *testing.T) {
 	one = n.start("one")
 	var second string
 	programs.Eventually(t, "another certificate", func() bool { second = n.serial(one); return second != first })
-	plain, err := http.NewRequest("GET", "http://"+one.addr+"/signin", nil)
-	programs.Must(t, err)
+	plain := programs.Got(http.NewRequest("GET", "http://"+one.addr+"/signin", nil))(t)
 	plain.Host = "control.porch.test"
 	resp, err := (&http.Client{Transport: probe(t).Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(plain)
 	programs.Must(t, err)
@@ -197,12 +190,10 @@ func TestACMEForSeveralNodes(t *testing.T) {
 
 	t.Log("the key is replaced")
 	before := n.secrets()
-	oldKey, err := os.ReadFile(n.key)
-	programs.Must(t, err)
+	oldKey := programs.Got(os.ReadFile(n.key))(t)
 	other := filepath.Join(t.TempDir(), "other")
 	ok(t, "seal-key", "make", other)
-	newKey, err := os.ReadFile(other)
-	programs.Must(t, err)
+	newKey := programs.Got(os.ReadFile(other))(t)
 	wrong := append(n.refused("four"), "--seal-key", other)
 	if code, _, err := invoke(t, nil, wrong...); code != commandline.ExitRefused || !strings.Contains(err, "is not the one of the other nodes") {
 		t.Errorf("with another key: exit %d, %s", code, err)
@@ -253,13 +244,10 @@ func TestACMEForSeveralNodes(t *testing.T) {
 // unpacked is what a backup holds, each value of it as it was, too.
 func unpacked(t *testing.T, file string) string {
 	t.Helper()
-	f, err := os.Open(file)
-	programs.Must(t, err)
+	f := programs.Got(os.Open(file))(t)
 	defer f.Close()
-	z, err := gzip.NewReader(f)
-	programs.Must(t, err)
-	raw, err := io.ReadAll(z)
-	programs.Must(t, err)
+	z := programs.Got(gzip.NewReader(f))(t)
+	raw := programs.Got(io.ReadAll(z))(t)
 	var all strings.Builder
 	all.Write(raw)
 	for _, quoted := range strings.Split(string(raw), `"`) {

@@ -34,8 +34,7 @@ func TestBackupAndRestore(t *testing.T) {
 	s := start(t, dir)
 	file := filepath.Join(t.TempDir(), "backup")
 
-	client, err := admin.Dial(dir)
-	programs.Must(t, err)
+	client := programs.Got(admin.Dial(dir))(t)
 	defer client.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	var mu sync.Mutex
@@ -61,15 +60,13 @@ func TestBackupAndRestore(t *testing.T) {
 	programs.Eventually(t, "some accounts", func() bool { return len(count()) > 50 })
 	before := count()
 	pem := ok(t, "ca", "--data", dir)
-	maya, err := client.AddAccount(ctx, admin.AddAccount{Email: "maya@example.net", Short: "maya"})
-	programs.Must(t, err)
+	maya := programs.Got(client.AddAccount(ctx, admin.AddAccount{Email: "maya@example.net", Short: "maya"}))(t)
 	// agent is what the computer's agent asks with.
 	agent := func(s *server) *controlapi.Client {
 		return &controlapi.Client{BaseURL: s.AuthURL, Credential: maya.Credential, HTTP: s.browser()}
 	}
 	programs.Must(t, agent(s).PutApps(ctx, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
-	_, err = agent(s).MakePassword(ctx, controlapi.MakePassword{App: "app1", Name: "sync"})
-	programs.Must(t, err)
+	programs.Got(agent(s).MakePassword(ctx, controlapi.MakePassword{App: "app1", Name: "sync"}))(t)
 	told := s.told(maya.Credential)
 	if len(told.Passwords) != 1 {
 		t.Fatalf("the agent hears %+v", told.Passwords)
@@ -95,8 +92,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("a restore over what is there: exit %d, %s", code, err)
 	}
 	half := filepath.Join(t.TempDir(), "half")
-	whole, err := os.ReadFile(file)
-	programs.Must(t, err)
+	whole := programs.Got(os.ReadFile(file))(t)
 	programs.Must(t, os.WriteFile(half, whole[:len(whole)/2], 0o600))
 
 	has := func(emails []string, where ...string) {
@@ -170,8 +166,7 @@ func TestBackupIsReadBack(t *testing.T) {
 	}
 	programs.Must(t, err)
 	dir := t.TempDir()
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("unix", filepath.Join(dir, "s")))(t)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = rw.Write(whole.Bytes()[:whole.Len()/2])
 	}))
@@ -195,8 +190,7 @@ func TestBackupIsReadBack(t *testing.T) {
 // changes, which an import ends.
 func rows(t *testing.T, dir string) (out []string) {
 	t.Helper()
-	store, err := kv.Open(t.Context(), filepath.Join(dir, serve.StoreFile), kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), filepath.Join(dir, serve.StoreFile), kv.Options{}))(t)
 	defer store.Close()
 	if err := store.Dump(t.Context(), func(r kv.Record) error {
 		if r.Key != "line" && !strings.HasPrefix(r.Key, "computer-seen/") {

@@ -120,8 +120,7 @@ func TestRefreshesSurviveKillsOnPostgres(t *testing.T) {
 // ownDatabase is a PostgreSQL server that may be killed.
 func ownDatabase(t *testing.T) *pgtest.Server {
 	t.Helper()
-	database, err := pgtest.Start(pgtest.Options{})
-	programs.Must(t, err)
+	database := programs.Got(pgtest.Start(pgtest.Options{}))(t)
 	t.Cleanup(func() {
 		if err := database.Close(); err != nil {
 			t.Error(err)
@@ -227,7 +226,7 @@ func TestStartedBeforeTheDatabase(t *testing.T) {
 		cmd := exec.Command(program, "serve", "--data", t.TempDir(), "--domain", "porch.test", "--listen", "127.0.0.1:0")
 		cmd.Env = append(os.Environ(), envPrefix+"POSTGRES="+url)
 		p := programs.Begin(t, cmd)
-		programs.MustDo(t)(p.Logs(t.Context(), "waiting for it"))
+		programs.Got(p.Logs(t.Context(), "waiting for it"))(t)
 		return p
 	}
 	patient, hasty := begin(), begin()

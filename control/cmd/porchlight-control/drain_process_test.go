@@ -27,8 +27,7 @@ func TestDrain(t *testing.T) {
 	c := s.browser()
 	added := okJSON[admin.Added](t, "account", "add", "anna@example.net", "--short", "anna", "--data", dir)
 	agent := s.agent(added.Credential)
-	snapshot, err := agent.Next(t.Context(), "")
-	programs.Must(t, err)
+	snapshot := programs.Got(agent.Next(t.Context(), ""))(t)
 	held := make(chan error, 1)
 	go func() {
 		_, err := agent.Next(t.Context(), snapshot.Version)
@@ -55,8 +54,7 @@ func TestDrain(t *testing.T) {
 		}
 		answered <- err
 	}()
-	_, err = io.WriteString(feed, "email=anna%40")
-	programs.Must(t, err)
+	programs.Got(io.WriteString(feed, "email=anna%40"))(t)
 	s.Signal(syscall.SIGTERM)
 	programs.Eventually(t, "not ready", func() bool {
 		status, text := fetch(t, probe(t), s.Metrics+"/readyz")
@@ -69,8 +67,7 @@ func TestDrain(t *testing.T) {
 		}
 		return err != nil
 	})
-	_, err = io.WriteString(feed, "example.net")
-	programs.Must(t, err)
+	programs.Got(io.WriteString(feed, "example.net"))(t)
 	feed.Close()
 	if err := <-answered; err != nil {
 		t.Errorf("the request under way: %v\n%s", err, s.Stderr())

@@ -87,8 +87,7 @@ type flood struct {
 }
 
 func newFlood(t *testing.T, s *server) *flood {
-	roots, err := rig.Roots(rig.Authority(s.Data))
-	programs.Must(t, err)
+	roots := programs.Got(rig.Roots(rig.Authority(s.Data)))(t)
 	f := &flood{server: s, config: &tls.Config{RootCAs: roots, ServerName: "control.porch.test"}}
 	t.Cleanup(f.close)
 	return f

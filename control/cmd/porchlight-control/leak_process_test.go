@@ -23,10 +23,8 @@ type copyOf struct {
 
 func stolen(t *testing.T, svc *control.Service) copyOf {
 	t.Helper()
-	secrets, err := svc.Keys.PeerSecrets()
-	programs.Must(t, err)
-	config, err := peers.NewsTLS(func() ([][]byte, error) { return secrets, nil }, "two", "127.0.0.1", time.Now)
-	programs.Must(t, err)
+	secrets := programs.Got(svc.Keys.PeerSecrets())(t)
+	config := programs.Got(peers.NewsTLS(func() ([][]byte, error) { return secrets, nil }, "two", "127.0.0.1", time.Now))(t)
 	mutual, _ := config()
 	return copyOf{svc.Keys.Seal, mutual}
 }
@@ -77,8 +75,7 @@ func TestAfterALeak(t *testing.T) {
 		dirs = append(dirs, t.TempDir())
 		servers = append(servers, start(t, dirs[len(dirs)-1], "--postgres", database, "--node", name, "--peer-address", "127.0.0.1:0", "--tunnel-address", name+".porch.test:443"))
 	}
-	store, err := kv.Open(t.Context(), database, kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), database, kv.Options{}))(t)
 	defer store.Close()
 	ports := map[string]string{} // address, protocol
 	programs.Eventually(t, "three nodes say where they are", func() bool {

@@ -46,16 +46,13 @@ func submit(t *testing.T, browser *http.Client, address string, pairs ...string)
 	for i := 0; i < len(pairs); i += 2 {
 		form.Set(pairs[i], pairs[i+1])
 	}
-	resp, err := browser.PostForm(address, form)
-	programs.Must(t, err)
+	resp := programs.Got(browser.PostForm(address, form))(t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	programs.Must(t, err)
+	body := programs.Got(io.ReadAll(resp.Body))(t)
 	if resp.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s: %d\n%s", address, resp.StatusCode, body)
 	}
-	to, err := resp.Location()
-	programs.Must(t, err)
+	to := programs.Got(resp.Location())(t)
 	return to
 }
 
@@ -73,8 +70,7 @@ func signIn(t *testing.T, browser *http.Client, s *server, email, mailDir string
 		}
 		return link != ""
 	})
-	at, err := url.Parse(link)
-	programs.Must(t, err)
+	at := programs.Got(url.Parse(link))(t)
 	submit(t, browser, s.AuthURL+"/signin/link", "token", at.Query().Get("token"))
 }
 
@@ -95,8 +91,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	if _, got := fetch(t, browsers[1], two.AuthURL+"/auth/pubkey"); got != key {
 		t.Error("the nodes have two keys")
 	}
-	jar, err := cookiejar.New(nil)
-	programs.Must(t, err)
+	jar := programs.Got(cookiejar.New(nil))(t)
 	browsers[0].Jar = jar
 	signIn(t, browsers[0], one, "anna@example.net", dirs[1])
 	authorize := one.AuthURL + controlapi.PathAuthorize + "?" + url.Values{
@@ -281,8 +276,7 @@ func TestOneNodeListensForNoOther(t *testing.T) {
 func listensAt(t *testing.T, pid int) (addresses []string) {
 	t.Helper()
 	own := map[string]bool{} // sockets
-	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	programs.Must(t, err)
+	descriptors := programs.Got(filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)))(t)
 	for _, d := range descriptors {
 		what, _ := os.Readlink(d) // one that was just closed is none
 		own[what] = true
@@ -298,8 +292,7 @@ func listensAt(t *testing.T, pid int) (addresses []string) {
 				continue
 			}
 			host, port, _ := strings.Cut(f[1], ":")
-			n, err := strconv.ParseUint(port, 16, 16)
-			programs.Must(t, err)
+			n := programs.Got(strconv.ParseUint(port, 16, 16))(t)
 			if host == "0100007F" {
 				host = "127.0.0.1"
 			}

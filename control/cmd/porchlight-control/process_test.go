@@ -56,13 +56,11 @@ func TestServe(t *testing.T) {
 		t.Errorf("account add once more: %+v", again)
 	}
 	sync := func(credential string) int {
-		r, err := http.NewRequest("PUT", s.AuthURL+"/v1/apps", strings.NewReader("[]"))
-		programs.Must(t, err)
+		r := programs.Got(http.NewRequest("PUT", s.AuthURL+"/v1/apps", strings.NewReader("[]")))(t)
 		r.Header.Set("Authorization", "Bearer "+credential)
 		r.Header.Set(controlapi.HeaderProtocol, controlapi.Protocol)
 		r.Header.Set("Content-Type", "application/json")
-		resp, err := c.Do(r)
-		programs.Must(t, err)
+		resp := programs.Got(c.Do(r))(t)
 		resp.Body.Close()
 		return resp.StatusCode
 	}
@@ -87,8 +85,7 @@ func TestServe(t *testing.T) {
 	}
 
 	t.Log("signing in, whose mail is in the outbox and in a file")
-	resp, err := c.PostForm(s.AuthURL+"/signin", map[string][]string{"email": {"anna@example.net"}})
-	programs.Must(t, err)
+	resp := programs.Got(c.PostForm(s.AuthURL+"/signin", map[string][]string{"email": {"anna@example.net"}}))(t)
 	resp.Body.Close()
 	var outbox []mail.Entry
 	programs.Eventually(t, "a mail in the outbox", func() bool {

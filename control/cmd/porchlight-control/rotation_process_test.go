@@ -65,11 +65,9 @@ func (c remote) grant(t *testing.T, svc *control.Service, n int) []*chain {
 	var out []*chain
 	for range n {
 		short := "home-" + strings.ToLower(rand.Text())
-		home, err := svc.Computers.Ensure(t.Context(), short+"@example.com", short)
-		programs.Must(t, err)
+		home := programs.Got(svc.Computers.Ensure(t.Context(), short+"@example.com", short))(t)
 		a := control.Authorization{ClientID: c.ID, RedirectURI: testRedirect, Challenge: testChallenge()}
-		code, err := svc.Grants.Authorize(t.Context(), a, control.Account{ID: home.AccountID}, short)
-		programs.Must(t, err)
+		code := programs.Got(svc.Grants.Authorize(t.Context(), a, control.Account{ID: home.AccountID}, short))(t)
 		tokens, err := svc.Grants.Exchange(t.Context(), c.Credentials, control.Exchange{Code: code, RedirectURI: testRedirect, Verifier: testVerifier})
 		programs.Must(t, err)
 		out = append(out, &chain{token: tokens.Refresh})
@@ -80,8 +78,7 @@ func (c remote) grant(t *testing.T, svc *control.Service, n int) []*chain {
 // inDirectory runs fn on a data directory no server is running on.
 func inDirectory(t *testing.T, dir string, fn func(*control.Service)) {
 	t.Helper()
-	store, err := kv.Open(t.Context(), filepath.Join(dir, serve.StoreFile), kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), filepath.Join(dir, serve.StoreFile), kv.Options{}))(t)
 	defer store.Close()
 	fn(domain(t, store))
 }

@@ -100,8 +100,7 @@ func startBy(t *testing.T, by, env []string, dir string, args ...string) *server
 		}
 		return programs.Begin(t, cmd), nil
 	}}
-	n, err := r.Node(t.Context(), dir, append(serving, args...)...)
-	programs.Must(t, err)
+	n := programs.Got(r.Node(t.Context(), dir, append(serving, args...)...))(t)
 	return &server{Node: n, t: t, addr: n.Listens[0]}
 }
 
@@ -119,8 +118,7 @@ func (s *server) stop() {
 // browser speaks to the auth host and trusts the server's authority.
 func (s *server) browser() *http.Client {
 	s.t.Helper()
-	pool, err := rig.Roots(rig.Authority(s.Data))
-	programs.Must(s.t, err)
+	pool := programs.Got(rig.Roots(rig.Authority(s.Data)))(s.t)
 	transport := &http.Transport{
 		TLSClientConfig:       &tls.Config{RootCAs: pool},
 		ExpectContinueTimeout: time.Minute,
@@ -135,10 +133,8 @@ func (s *server) browser() *http.Client {
 // agent is the computer with a credential, as far as it is told something.
 func (s *server) agent(credential string) *told.Computer {
 	s.t.Helper()
-	pool, err := rig.Roots(rig.Authority(s.Data))
-	programs.Must(s.t, err)
-	auth, err := url.Parse(s.AuthURL)
-	programs.Must(s.t, err)
+	pool := programs.Got(rig.Roots(rig.Authority(s.Data)))(s.t)
+	auth := programs.Got(url.Parse(s.AuthURL))(s.t)
 	return told.New(s.t, controlapi.Relay{Address: s.addr, ServerName: auth.Hostname()}, pool, credential)
 }
 
@@ -147,18 +143,15 @@ func (s *server) told(credential string) controlapi.Snapshot {
 	s.t.Helper()
 	agent := s.agent(credential)
 	defer agent.Close()
-	snapshot, err := agent.Next(s.t.Context(), "")
-	programs.Must(s.t, err)
+	snapshot := programs.Got(agent.Next(s.t.Context(), ""))(s.t)
 	return snapshot
 }
 
 func fetch(t *testing.T, c *http.Client, url string) (status int, body string) {
 	t.Helper()
-	resp, err := c.Get(url)
-	programs.Must(t, err)
+	resp := programs.Got(c.Get(url))(t)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	programs.Must(t, err)
+	b := programs.Got(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(b)
 }
 

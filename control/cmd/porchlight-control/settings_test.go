@@ -196,8 +196,7 @@ func TestUsage(t *testing.T) {
 // what serve takes may be in the file and in the environment.
 func TestSettingsAreDescribed(t *testing.T) {
 	t.Parallel()
-	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
-	programs.Must(t, err)
+	manual := programs.Got(os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md")))(t)
 	for _, name := range configurable() {
 		if !strings.Contains(string(manual), "`"+name+"`") {
 			t.Errorf("docs/operating.md does not name %s", name)

@@ -35,12 +35,9 @@ var (
 // text is the plain part of a mail.
 func text(t *testing.T, m mailserver.Mail) string {
 	t.Helper()
-	r, err := mail.CreateReader(bytes.NewReader(m.Data))
-	programs.Must(t, err)
-	part, err := r.NextPart()
-	programs.Must(t, err)
-	b, err := io.ReadAll(part.Body)
-	programs.Must(t, err)
+	r := programs.Got(mail.CreateReader(bytes.NewReader(m.Data)))(t)
+	part := programs.Got(r.NextPart())(t)
+	b := programs.Got(io.ReadAll(part.Body))(t)
 	return string(b)
 }
 
@@ -54,8 +51,7 @@ type person struct {
 }
 
 func (s *server) person() *person {
-	jar, err := cookiejar.New(nil)
-	programs.Must(s.t, err)
+	jar := programs.Got(cookiejar.New(nil))(s.t)
 	c := s.browser()
 	c.Jar = jar
 	return &person{t: s.t, http: c, base: s.AuthURL, secrets: map[string]string{}}
@@ -69,17 +65,14 @@ func (p *person) send(method, path string, form url.Values, want int) (location,
 	if !strings.HasPrefix(path, "https://") {
 		target = p.base + path
 	}
-	r, err := http.NewRequest(method, target, strings.NewReader(form.Encode()))
-	programs.Must(p.t, err)
+	r := programs.Got(http.NewRequest(method, target, strings.NewReader(form.Encode())))(p.t)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", p.base)
 	}
-	resp, err := p.http.Do(r)
-	programs.Must(p.t, err)
+	resp := programs.Got(p.http.Do(r))(p.t)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	programs.Must(p.t, err)
+	b := programs.Got(io.ReadAll(resp.Body))(p.t)
 	if resp.StatusCode != want {
 		p.t.Fatalf("%s %s: %d, want %d: %s", method, r.URL.Path, resp.StatusCode, want, b)
 	}
@@ -139,7 +132,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	t.Log("and invites")
 	agent := &controlapi.Client{BaseURL: s.AuthURL, Credential: added.Credential, HTTP: s.browser()}
 	programs.Must(t, agent.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
-	programs.MustDo(t)(agent.Invite(t.Context(), controlapi.Invite{Email: "bob@example.net", Apps: []string{"app1"}}))
+	programs.Got(agent.Invite(t.Context(), controlapi.Invite{Email: "bob@example.net", Apps: []string{"app1"}}))(t)
 	programs.Eventually(t, "the invitation", func() bool { return len(mails.to("bob@example.net")) == 1 })
 	got = mails.to("bob@example.net")[0]
 	if !strings.Contains(string(got.Data), "Reply-To: <maya@example.net>") {
@@ -161,8 +154,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	}.Encode()
 	maya.send("GET", authorize, nil, http.StatusOK)
 	to, _ := maya.send("POST", authorize, url.Values{"decision": {"allow"}, "computer": {"maya"}}, http.StatusSeeOther)
-	answer, err := url.Parse(to)
-	programs.Must(t, err)
+	answer := programs.Got(url.Parse(to))(t)
 	program := s.person()
 	tokens := func(form url.Values) (access, refresh string) {
 		t.Helper()
@@ -215,8 +207,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	}
 
 	t.Log("a mail nobody can be given is seen by the operator")
-	_, err = agent.Invite(t.Context(), controlapi.Invite{Email: "gone@example.net", Apps: []string{"app1"}})
-	programs.Must(t, err)
+	programs.Got(agent.Invite(t.Context(), controlapi.Invite{Email: "gone@example.net", Apps: []string{"app1"}}))(t)
 	var failed []controlmail.Failure
 	programs.Eventually(t, "a refused mail", func() bool {
 		failed = okJSON[[]controlmail.Failure](t, "outbox", "--failed", "--data", dir)

@@ -13,8 +13,7 @@ import (
 // TestThePaperSaysHowLongAPollTakes: whoever relies on V1 to V3 reads it there.
 func TestThePaperSaysHowLongAPollTakes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/interface.md")
-	programs.Must(t, err)
+	text := programs.Got(os.ReadFile("../../../docs/interface.md"))(t)
 	const slow = 15 * time.Second // the agent gives up a slow relay, and asked once more before
 	if SilenceAwake+HelloWait > slow {
 		t.Errorf("a slow relay is given up after %v", SilenceAwake+HelloWait)

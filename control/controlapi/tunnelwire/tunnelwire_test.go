@@ -66,8 +66,7 @@ func TestReadFrameRefuses(t *testing.T) {
 func TestTicketText(t *testing.T) {
 	t.Parallel()
 	in := NewTicket()
-	text, err := json.Marshal(in)
-	programs.Must(t, err)
+	text := programs.Got(json.Marshal(in))(t)
 	var out Ticket
 	if err := json.Unmarshal(text, &out); err != nil || !in.Equal(out) {
 		t.Fatalf("%v", err)

@@ -17,16 +17,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // nothing behind.
 func TestServer(t *testing.T) {
 	t.Parallel()
-	s, err := Start(Options{})
-	programs.Must(t, err)
+	s := programs.Got(Start(Options{}))(t)
 	ctx := context.Background()
 	url := s.Database(t)
 	run := func(sql string) {
 		t.Helper()
-		conn, err := pgx.Connect(ctx, url)
-		programs.Must(t, err)
+		conn := programs.Got(pgx.Connect(ctx, url))(t)
 		defer conn.Close(ctx)
-		programs.MustDo(t)(conn.Exec(ctx, sql))
+		programs.Got(conn.Exec(ctx, sql))(t)
 	}
 	run("create table t (n int)")
 	for _, end := range []func() error{s.Kill, s.Shutdown} {

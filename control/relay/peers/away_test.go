@@ -119,8 +119,7 @@ func TestAskingIsBounded(t *testing.T) {
 	one := directoryOf(Config{Store: store}, "one", time.Now, slog.New(slog.DiscardHandler))
 	programs.Must(t, one.renew(t.Context()), one.look(t.Context()))
 	store.away.Store(true)
-	found, err := one.Find(t.Context(), "maya.localhost")
-	programs.Must(t, err)
+	found := programs.Got(one.Find(t.Context(), "maya.localhost"))(t)
 	defer found.Done()
 	if _, err := found.Call(t.Context(), Visit{First: []byte("hello")}); err != ErrNoAnswer {
 		t.Errorf("the visitor is told %v", err)
@@ -214,11 +213,9 @@ func TestWhoTookAVisitorIsAskedFirst(t *testing.T) {
 	}
 	programs.Must(t, one.renew(t.Context()), one.look(t.Context()))
 	store.away.Store(true)
-	found, err := one.Find(t.Context(), "notes.maya.localhost")
-	programs.Must(t, err)
+	found := programs.Got(one.Find(t.Context(), "notes.maya.localhost"))(t)
 	defer found.Done()
-	conn, err := found.Call(t.Context(), Visit{First: []byte("hello")})
-	programs.Must(t, err)
+	conn := programs.Got(found.Call(t.Context(), Visit{First: []byte("hello")}))(t)
 	conn.Reset()
 	if again := one.lastKnown("maya.localhost"); len(again.nodes) != 3 || again.nodes[0].Node != "c" {
 		t.Errorf("asked next are %v", again.nodes)

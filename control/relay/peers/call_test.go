@@ -31,11 +31,9 @@ func (g *gathering) Write(b []byte) (int, error) {
 // What arrives together with the answer that ends the nodes' TLS is not lost in it.
 func TestWhatComesWithTheAnswerIsNotLost(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
-	keys, err := newKeys(always(peerSecret), "two", time.Now)
-	programs.Must(t, err)
+	keys := programs.Got(newKeys(always(peerSecret), "two", time.Now))(t)
 	go func() {
 		raw, err := l.Accept()
 		if err != nil {
@@ -50,8 +48,7 @@ func TestWhatComesWithTheAnswerIsNotLost(t *testing.T) {
 		_, _ = raw.Write(append(out.kept, "bare"...))
 	}()
 	one := directoryOf(Config{}, "one", time.Now, slog.New(slog.DiscardHandler))
-	s, err := one.call(t.Context(), nodeRow{Node: "two", Peer: l.Addr().String()}, Visit{First: []byte("hello")})
-	programs.Must(t, err)
+	s := programs.Got(one.call(t.Context(), nodeRow{Node: "two", Peer: l.Addr().String()}, Visit{First: []byte("hello")}))(t)
 	defer s.Reset()
 	_ = s.SetReadDeadline(time.Now().Add(programs.Patience))
 	got := make([]byte, 4)
@@ -65,18 +62,15 @@ func TestWhatComesWithTheAnswerIsNotLost(t *testing.T) {
 func TestPeersPort(t *testing.T) {
 	t.Parallel()
 	two, refused := listening(t, Config{}, "two", declines)
-	own, err := newKeys(always(peerSecret), "one", time.Now)
-	programs.Must(t, err)
-	stranger, err := newKeys(always(bytes.Repeat([]byte("t"), 32)), "one", time.Now)
-	programs.Must(t, err)
+	own := programs.Got(newKeys(always(peerSecret), "one", time.Now))(t)
+	stranger := programs.Got(newKeys(always(bytes.Repeat([]byte("t"), 32)), "one", time.Now))(t)
 	late, err := newKeys(always(peerSecret), "one", func() time.Time { return time.Now().Add(-peerCertLife - time.Hour) })
 	programs.Must(t, err)
 	if _, err := newKeys(always(peerSecret[:31]), "one", time.Now); err == nil {
 		t.Error("a short secret is taken")
 	}
 	certificate := func(p *keys) []tls.Certificate {
-		c, err := p.certificate()
-		programs.Must(t, err)
+		c := programs.Got(p.certificate())(t)
 		return []tls.Certificate{*c}
 	}
 	source := netip.MustParseAddrPort("[2001:db8::7]:4711")

@@ -73,8 +73,7 @@ func (s *countingStore) PutAll(ctx context.Context, ttl time.Duration, rows ...k
 
 func sharedStore(t testing.TB, now func() time.Time) *countingStore {
 	t.Helper()
-	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: now})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{Now: now}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	return &countingStore{Store: store}
 }
@@ -156,8 +155,7 @@ func (p *Peers) sees(t *testing.T, count int) {
 // counts those that are not let in.
 func listening(t *testing.T, cfg Config, name string, take func(*Conn)) (p *Peers, refused *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	programs.Must(t, err)
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	cfg.Listener, cfg.Address = l, l.Addr().String()
 	p, refused = directoryOf(cfg, name, time.Now, slog.New(slog.DiscardHandler)), &atomic.Int64{}
@@ -186,8 +184,7 @@ func declines(c *Conn) { _ = c.Decline() }
 
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	programs.Must(t, err)
+	conn := programs.Got(net.Dial("tcp", addr))(t)
 	_ = conn.SetDeadline(time.Now().Add(programs.Patience))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn.(*net.TCPConn)

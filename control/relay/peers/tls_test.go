@@ -30,8 +30,7 @@ func TestAnOldCopyIsNoNode(t *testing.T) {
 	var r ring
 	r.set(newSecret, oldSecret)
 	three, refused := listening(t, Config{Secrets: r.secrets}, "three", declines)
-	old, err := newKeys(always(oldSecret), "one", time.Now)
-	programs.Must(t, err)
+	old := programs.Got(newKeys(always(oldSecret), "one", time.Now))(t)
 	config := old.client("three")
 	config.InsecureSkipVerify = true //nolint:gosec // a thief takes whom it finds
 	for _, during := range []bool{true, false} {
@@ -54,15 +53,14 @@ func TestNodesResume(t *testing.T) {
 	var r ring
 	r.set(oldSecret)
 	two, _ := listening(t, Config{Secrets: r.secrets}, "two", declines)
-	one, err := newKeys(r.secrets, "one", time.Now)
-	programs.Must(t, err)
+	one := programs.Got(newKeys(r.secrets, "one", time.Now))(t)
 	request := appendPeerRequest(nil, netip.AddrPort{}, netip.AddrPort{}, []byte("hello"))
 	for i, want := range []bool{false, true, false, true} {
 		if i == 2 {
 			r.set(newSecret)
 		}
 		conn := tls.Client(dial(t, two.cfg.Address), one.client("two"))
-		programs.MustDo(t)(conn.Write(request))
+		programs.Got(conn.Write(request))(t)
 		if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, []byte{peerUnknown}) {
 			t.Fatalf("%x, %v", got, err)
 		}
@@ -77,8 +75,7 @@ func TestNobodyIsANodeWithoutASecret(t *testing.T) {
 	t.Parallel()
 	var r ring
 	r.set(oldSecret)
-	p, err := newKeys(r.secrets, "one", time.Now)
-	programs.Must(t, err)
+	p := programs.Got(newKeys(r.secrets, "one", time.Now))(t)
 	r.set()
 	if takes := p.known(); !takes.ClientCAs.Equal(x509.NewCertPool()) {
 		t.Error("somebody is known")
