@@ -162,6 +162,9 @@ type Snapshot struct {
 	// Grants is another one whenever Grants of GET PathGrants names others, and once a day
 	// that one of them is used; empty while there are none.
 	Grants string `json:"grants,omitempty"`
+	// GrantApps are the ids of the apps that each of the live grants opens that do not open
+	// all, by the id of the grant.
+	GrantApps map[string][]string `json:"grantApps,omitempty"`
 	// Undelivered are addresses that an invitation to this computer did not reach
 	// in the last seven days: the mail was given up.
 	Undelivered []string `json:"undelivered,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -54,12 +55,24 @@ type Grant struct {
 	AccountID  string    `json:"accountId"`
 	Email      string    `json:"email"`
 	CreatedAt  time.Time `json:"createdAt"`
-	LastUsedAt time.Time `json:"lastUsedAt"` // when tokens were last handed out
+	LastUsedAt time.Time `json:"lastUsedAt"`     // when tokens were last handed out
+	Apps       []string  `json:"apps,omitempty"` // ids of the apps it opens; absent for all of the computer's
 }
+
+// limitedGrant begins the id of a grant that opens some apps only; no other id has it.
+const limitedGrant = "1"
+
+// LimitedGrantID makes the id of a grant that opens some apps only from any other id.
+func LimitedGrantID(id string) string { return limitedGrant + id }
+
+// IsLimitedGrant says by its id whether a grant opens some apps only. Whoever has not been
+// told which yet can so refuse instead of opening all.
+func IsLimitedGrant(id string) bool { return strings.HasPrefix(id, limitedGrant) }
 
 // FoldGrants lists the grants of one computer as people see them: one row a client
 // and account, however often and on how many devices it was allowed. A row is its
-// oldest grant, with the newest name and last use; the newest row comes first.
+// oldest grant, with the newest name and last use, and opens what one of them opens; the
+// newest row comes first.
 func FoldGrants(grants []Grant) []Grant {
 	type party struct{ client, account string }
 	rows := map[party]Grant{}
@@ -70,6 +83,11 @@ func FoldGrants(grants []Grant) []Grant {
 			row = g
 		}
 		row.ClientName = g.ClientName
+		if len(row.Apps) == 0 || len(g.Apps) == 0 {
+			row.Apps = nil // all
+		} else {
+			row.Apps = slices.Compact(slices.Sorted(slices.Values(slices.Concat(row.Apps, g.Apps))))
+		}
 		if g.LastUsedAt.After(row.LastUsedAt) {
 			row.LastUsedAt = g.LastUsedAt
 		}
