@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -189,6 +190,38 @@ func (b *Bearer) verify(token string, v *verified) (Identity, error) {
 		return Identity{}, errGrantRevoked
 	}
 	return v.id, nil
+}
+
+// awaitGrant is how long a token of a grant for some apps waits for the snapshot that says
+// for which: who was just given it is here a little sooner.
+const awaitGrant = 5 * time.Second
+
+// GrantOpens says whether a grant is good for an app, or for the launcher (the empty
+// appID), whatever its person may open. It may wait for a moment, see awaitGrant.
+func (a *Access) GrantOpens(ctx context.Context, grantID, appID string) bool {
+	st := a.state.Load()
+	if controlapi.IsLimitedGrant(grantID) && !st.knowsGrant(grantID) {
+		ctx, cancel := context.WithTimeout(ctx, awaitGrant)
+		defer cancel()
+		a.await(ctx, func(next *state) bool {
+			st = next
+			return st.knowsGrant(grantID)
+		})
+	}
+	return st.grantOpens(grantID, appID)
+}
+
+func (st *state) knowsGrant(id string) bool {
+	_, limited := st.snapshot.GrantApps[id]
+	return limited || st.grants[id]
+}
+
+func (st *state) grantOpens(id, appID string) bool {
+	apps, limited := st.snapshot.GrantApps[id]
+	if !limited {
+		return !controlapi.IsLimitedGrant(id)
+	}
+	return appID != "" && slices.Contains(apps, appID)
 }
 
 // dateStep is how far a token may seem to come from the future. The clocks are

@@ -48,7 +48,7 @@ const (
 	ReasonDenied      Reason = "denied"       // the owner said no on this computer
 	ReasonUnknown     Reason = "unknown"      // nobody of this computer
 	ReasonNotActive   Reason = "not-active"   // invited but not accepted, or removed
-	ReasonGrant       Reason = "grant"        // the grant was revoked
+	ReasonGrant       Reason = "grant"        // the grant was revoked, or is for other apps
 	ReasonPassword    Reason = "password"     // the app password was revoked, or is for another app
 	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
 	ReasonBehind      Reason = "behind"       // signed in under an epoch the snapshot does not know yet
@@ -110,7 +110,7 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 // lapsed says why what p is known by opens nothing any more; empty when it does.
 func (st *state) lapsed(id Identity, appID string, p *person) Reason {
 	switch {
-	case id.GrantID != "" && st.grants[id.GrantID]:
+	case id.GrantID != "" && (st.grants[id.GrantID] || !st.grantOpens(id.GrantID, appID)):
 		return ReasonGrant
 	case id.PasswordID != "" && !st.passwords.stands(id, appID):
 		return ReasonPassword

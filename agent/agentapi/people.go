@@ -157,6 +157,9 @@ type Grant struct {
 	Email      string    `json:"email"`
 	CreatedAt  time.Time `json:"createdAt"`
 	LastUsedAt time.Time `json:"lastUsedAt"`
+	// Apps are the labels of the apps that it opens; nil for all that its person may open,
+	// later ones too.
+	Apps []string `json:"apps,omitzero"`
 }
 
 // Grants lists the grants for this computer, newest first: GET

@@ -2,6 +2,7 @@ package people
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -144,7 +145,7 @@ func (p *People) keepClients(computer string) {
 	for i := range now {
 		now[i].LastUsedAt = time.Time{} // which nothing is told of
 	}
-	if computer == "" || p.clientsKept != nil && slices.Equal(now, p.clientsKept) {
+	if computer == "" || p.clientsKept != nil && reflect.DeepEqual(now, p.clientsKept) {
 		return
 	}
 	if err := p.cfg.Store.SaveClients(store.Clients{Computer: computer, Grants: now}); err != nil {

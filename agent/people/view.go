@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -102,10 +103,14 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, 
 // revoked here: one row a client and person. It never waits.
 func (p *People) Grants() []agentapi.Grant {
 	rows := controlapi.FoldGrants(p.liveGrants())
+	labels, _, _ := p.labels()
 	out := make([]agentapi.Grant, len(rows))
 	for i, g := range rows {
 		out[i] = agentapi.Grant{
 			ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, Email: g.Email, CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
+		}
+		if len(g.Apps) > 0 {
+			out[i].Apps = labelsOf(slices.Values(g.Apps), labels)
 		}
 	}
 	return out
@@ -189,7 +194,7 @@ func (p *People) readGrants(ctx context.Context) error {
 		p.mu.Unlock()
 		return nil
 	}
-	same := slices.Equal(grants, p.grants)
+	same := len(grants) == 0 && len(p.grants) == 0 || reflect.DeepEqual(grants, p.grants)
 	known, before := p.grantsV != "", p.grants
 	if !known {
 		before, known = p.keptClients(snapshot.Computer.ID)

@@ -74,10 +74,11 @@ type answer struct {
 	Auth     string
 	Apps     []launcherRow
 
-	header http.Header      // fields besides those that every page has
-	close  bool             // the connection ends with this answer
-	json   any              // sent in place of a page, to browsers too; nil for not
-	send   http.HandlerFunc // sends the whole answer in place of all above; nil for not
+	header  http.Header      // fields besides those that every page has
+	close   bool             // the connection ends with this answer
+	anyName bool             // it is the same, but for the name, where no app is
+	json    any              // sent in place of a page, to browsers too; nil for not
+	send    http.HandlerFunc // sends the whole answer in place of all above; nil for not
 }
 
 type launcherRow struct {

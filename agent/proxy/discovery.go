@@ -29,15 +29,13 @@ type protectedResource struct {
 
 // discovery answers whoever looks for the document without being signed in; nil for any
 // other request. vhost and found are what find said of the host.
-func (p *Proxy) discovery(r *http.Request, host string, vhost *virtualHost, found *answer) *answer {
+func (p *Proxy) discovery(r *http.Request, vhost *virtualHost, found *answer) *answer {
 	path, is := strings.CutPrefix(r.URL.EscapedPath(), pathResource)
 	if !is || path != "" && path[0] != '/' || !reads(r) {
 		return nil
 	}
-	root := p.config.Root()
-	name, ours := labelOf(host, root)
 	auth := strings.TrimRight(p.config.AuthURL(), "/")
-	if !ours || !samePort(r.Host, root.Host) || auth == "" {
+	if vhost.origin == "" || auth == "" {
 		return nil
 	}
 	if found == nil && !vhost.launcher() {
@@ -49,7 +47,7 @@ func (p *Proxy) discovery(r *http.Request, host string, vhost *virtualHost, foun
 		return refuse(http.StatusRequestURITooLong, words.Of("The path behind %s is too long.", pathResource))
 	}
 	return &answer{Status: http.StatusOK, json: protectedResource{
-		Resource: originOf(name, root) + path, Servers: []string{auth},
+		Resource: vhost.origin + path, Servers: []string{auth},
 		Scopes: []string{controlapi.TokenScope}, BearerMethods: []string{"header"},
 	}}
 }

@@ -135,3 +135,46 @@ func TestChallengesNameTheDocument(t *testing.T) {
 		t.Errorf("an app's own: %q", got)
 	}
 }
+
+// A token for some apps is worth nothing at any other name of the computer, and its answer
+// does not tell which of these has an app: it is the same but the name.
+func TestLimitedTokensElsewhere(t *testing.T) {
+	t.Parallel()
+	r := newBearerRig(t)
+	grant := controlapi.LimitedGrantID("g")
+	for _, name := range []string{"notes", "photos"} {
+		r.app(name, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "of the app") })
+	}
+	r.grantApps = map[string][]string{grant: {"id-notes"}}
+	r.sync()
+	token := r.token(ownerID, func(c *controlapi.AccessClaims) { c.Grant = grant })
+	header := []string{"Authorization", "Bearer " + token, "Cookie", "__Host-porchlight-00000000=x"}
+	b := r.browser(false)
+	if _, body := b.fetch("GET", "https://notes."+rootHost+"/mcp", header...); body != "of the app" {
+		t.Errorf("at its app: %s", body)
+	}
+	answers := map[string]string{}
+	for _, host := range []string{"photos." + rootHost, "nobody." + rootHost, "www." + rootHost, rootHost} {
+		for _, path := range []string{"/mcp", "/.porchlight/me"} {
+			res, body := b.fetch("GET", "https://"+host+path, header...)
+			res.Header.Del("Date")
+			var seen strings.Builder
+			programs.Must(t, res.Header.Write(&seen))
+			answers[host+path] = res.Status + strings.ReplaceAll(seen.String()+body, host, "HOST")
+			if about := `resource_metadata="https://` + host + wellKnown + path + `"`; res.StatusCode != http.StatusUnauthorized ||
+				res.Header.Get("WWW-Authenticate") != `Bearer error="invalid_token", `+about {
+				t.Errorf("%s%s: %s %v", host, path, res.Status, res.Header)
+			}
+			if want := answers["nobody."+rootHost+path]; want != "" && answers[host+path] != want {
+				t.Errorf("%s%s tells itself apart:\n%s\n%s", host, path, answers[host+path], want)
+			}
+		}
+	}
+	if answers["photos."+rootHost+"/mcp"] != answers["nobody."+rootHost+"/mcp"] {
+		t.Errorf("photos tells itself apart: %s", answers["photos."+rootHost+"/mcp"])
+	}
+	// All of them take one that is for all.
+	if _, body := b.fetch("GET", "https://photos."+rootHost+"/mcp", "Authorization", "Bearer "+r.token(ownerID)); body != "of the app" {
+		t.Errorf("a token for all: %s", body)
+	}
+}

@@ -24,15 +24,8 @@ func (p *Proxy) identify(h http.Header, r *http.Request, vhost *virtualHost) (id
 // known is identify without signing in: present is false for a request that says nothing
 // of who asks.
 func (p *Proxy) known(r *http.Request, vhost *virtualHost) (id access.Identity, renew string, present bool, a *answer) {
-	if p.config.Bearer != nil {
-		id, present, err := p.config.Bearer.Authenticate(r)
-		if err != nil {
-			p.log.Debug("an access token was refused", "app", vhost.app.Name, "err", err)
-			return access.Identity{}, "", true, invalidToken(r, vhost)
-		}
-		if present {
-			return id, "", true, nil
-		}
+	if id, present, a := p.byToken(r, vhost); present {
+		return id, "", true, a
 	}
 	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
 		if id, renewed, ok := p.config.Access.Session(cookie, vhost.app.ID); ok {
@@ -44,6 +37,26 @@ func (p *Proxy) known(r *http.Request, vhost *virtualHost) (id access.Identity, 
 	}
 	id, present, a = p.byPassword(r, *vhost)
 	return id, "", present, a
+}
+
+// byToken finds out who asks by an access token. One of a grant for some apps is worth
+// nothing at any other name of the computer, and does not tell which of these there are.
+func (p *Proxy) byToken(r *http.Request, vhost *virtualHost) (id access.Identity, present bool, a *answer) {
+	if p.config.Bearer == nil {
+		return access.Identity{}, false, nil
+	}
+	id, present, err := p.config.Bearer.Authenticate(r)
+	switch {
+	case err != nil:
+		p.log.Debug("an access token was refused", "app", vhost.app.Name, "err", err)
+		return access.Identity{}, true, invalidToken(r, vhost)
+	case present && !p.config.Access.GrantOpens(r.Context(), id.GrantID, vhost.app.ID):
+		p.log.Debug("an access token is for another app", "app", vhost.app.Name)
+		a = invalidToken(r, vhost)
+		a.anyName = true
+		return access.Identity{}, true, a
+	}
+	return id, present, nil
 }
 
 // invalidTokenCode is RFC 6750's, section 3.1.

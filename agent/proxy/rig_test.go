@@ -98,6 +98,7 @@ type rig struct {
 	redeemErr error
 	people    []controlapi.Person
 	revoked   []controlapi.RevokedGrant
+	grantApps map[string][]string
 	keys      []string // PEM
 	passwords []controlapi.AppPassword
 	onLookup  func() // called before each, while nothing is locked; nil for not
@@ -221,7 +222,7 @@ func (r *rig) sync() (closed int) {
 	r.mu.Lock()
 	s := controlapi.Snapshot{
 		Version: rand.Text(), Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost},
-		People: r.people, RevokedGrants: r.revoked, PublicKeys: r.keys, Passwords: r.passwords,
+		People: r.people, RevokedGrants: r.revoked, GrantApps: r.grantApps, PublicKeys: r.keys, Passwords: r.passwords,
 	}
 	r.mu.Unlock()
 	return r.access.SetSnapshot(s)

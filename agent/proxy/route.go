@@ -31,8 +31,13 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 		return a
 	}
 	vhost, a := p.find(r, host)
-	if described := p.discovery(r, host, &vhost, a); described != nil {
+	if described := p.discovery(r, &vhost, a); described != nil {
 		return described
+	}
+	if vhost.launcher() && vhost.origin != "" { // or no app at all
+		if _, _, refused := p.byToken(r, &vhost); refused != nil && refused.anyName {
+			return refused
+		}
 	}
 	if a != nil {
 		return a
@@ -50,7 +55,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	default:
 		a = p.ask(w, r, &vhost)
 	}
-	if a != nil {
+	switch {
+	case a == nil:
+	case a.anyName:
+		clear(h)
+	default:
 		p.keepToHTTPS(h, &vhost)
 	}
 	return a
@@ -102,7 +111,8 @@ func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
 	return host, asset(r)
 }
 
-// find says what stands at a host: the launcher or a live app.
+// find says what stands at a host: the launcher or a live app; or what to answer there. The
+// origin is there of every name of this computer.
 func (p *Proxy) find(r *http.Request, host string) (virtualHost, *answer) {
 	root := p.config.Root()
 	if !samePort(r.Host, root.Host) {
@@ -114,13 +124,17 @@ func (p *Proxy) find(r *http.Request, host string) (virtualHost, *answer) {
 		return virtualHost{root: root, host: host, origin: originOf("", root)}, nil
 	case ok && name == controlapi.Portal:
 		home := http.RedirectHandler(originOf("", root)+"/", http.StatusPermanentRedirect)
-		return virtualHost{}, &answer{send: home.ServeHTTP}
-	}
-	app, live := p.lookup(name)
-	if !ok || !live {
+		return virtualHost{root: root, host: host, origin: originOf(name, root)}, &answer{send: home.ServeHTTP}
+	case !ok:
 		return virtualHost{}, p.unpublished(host)
 	}
-	return virtualHost{app: app, root: root, host: host, origin: originOf(name, root)}, nil
+	vhost := virtualHost{root: root, host: host, origin: originOf(name, root)}
+	app, live := p.lookup(name)
+	if !live {
+		return vhost, p.unpublished(host)
+	}
+	vhost.app = app
+	return vhost, nil
 }
 
 // toApp registers the request, decides, and forwards it, in this order: what
