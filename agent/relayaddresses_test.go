@@ -32,8 +32,7 @@ func TestRelaysInTheOwnNetwork(t *testing.T) {
 	internet := func(at netip.Addr) bool { return at == netip.MustParseAddr("127.0.0.1") }
 	nowhere := func(netip.Addr) bool { return false }
 	auth := func(url string) controlapi.Relay {
-		auth := programs.Got(authRelay(url))(t)
-		return auth
+		return programs.Got(authRelay(url))(t)
 	}
 	for what, c := range map[string]struct {
 		relays *relayAddresses

@@ -218,14 +218,12 @@ func (b *bench) rows(prefix string) int {
 
 func (b *bench) mails() []mail.Entry {
 	b.t.Helper()
-	list := programs.Got(b.outbox.List(b.t.Context(), mail.OutboxSize))(b.t)
-	return list
+	return programs.Got(b.outbox.List(b.t.Context(), mail.OutboxSize))(b.t)
 }
 
 func (b *bench) owner() controlapi.Enrolled {
 	b.t.Helper()
-	e := programs.Got(b.Computers.Ensure(b.t.Context(), "maya@example.com", "maya"))(b.t)
-	return e
+	return programs.Got(b.Computers.Ensure(b.t.Context(), "maya@example.com", "maya"))(b.t)
 }
 
 // joined invites somebody to apps of a computer, and takes the invitation.

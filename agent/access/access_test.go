@@ -79,8 +79,7 @@ func openStore(t testing.TB, dir string, opts ...store.Option) *store.Store {
 
 func newAccess(t testing.TB, cfg access.Config) *access.Access {
 	t.Helper()
-	a := programs.Got(access.New(cfg))(t)
-	return a
+	return programs.Got(access.New(cfg))(t)
 }
 
 func TestDecide(t *testing.T) {

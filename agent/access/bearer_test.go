@@ -41,8 +41,7 @@ func newSigner(t testing.TB) signer {
 
 func (s signer) sign(t testing.TB, claims jwt.Claims) string {
 	t.Helper()
-	token := programs.Got(jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(s.key))(t)
-	return token
+	return programs.Got(jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(s.key))(t)
 }
 
 // bobs are the claims of a token of bob's, issued now.

@@ -145,8 +145,7 @@ func TestRenewal(t *testing.T) {
 	r := newRig(t)
 	get := func() *tls.Certificate {
 		t.Helper()
-		cert := programs.Got(r.Certificate("notes.maya.localhost"))(t)
-		return cert
+		return programs.Got(r.Certificate("notes.maya.localhost"))(t)
 	}
 	first := get()
 	third := first.Leaf.NotAfter.Sub(first.Leaf.NotBefore) / 3

@@ -180,8 +180,7 @@ func TestSpec(t *testing.T) {
 
 func mails(t *testing.T, h *house) []agentapi.Mail {
 	t.Helper()
-	all := programs.Got(h.owner.Outbox(t.Context()))(t)
-	return all
+	return programs.Got(h.owner.Outbox(t.Context()))(t)
 }
 
 // TestOwnerSeesGrants: a client that was connected a moment ago is in the owner's

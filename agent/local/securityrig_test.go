@@ -206,6 +206,5 @@ func (s *street) identity(t *testing.T, request string) {
 // state is what the owner sees.
 func (s *street) state(t *testing.T) agentapi.OwnerState {
 	t.Helper()
-	st := programs.Got(s.owner.State(t.Context()))(t)
-	return st
+	return programs.Got(s.owner.State(t.Context()))(t)
 }

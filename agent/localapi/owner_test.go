@@ -23,8 +23,7 @@ func TestPauseAndDark(t *testing.T) {
 	owner, ctx := r.owner(), t.Context()
 	state := func() agentapi.OwnerState {
 		t.Helper()
-		s := programs.Got(owner.State(ctx))(t)
-		return s
+		return programs.Got(owner.State(ctx))(t)
 	}
 	seq := state().Seq
 	changed := func(what string) agentapi.OwnerState {

@@ -28,8 +28,7 @@ func TestRequests(t *testing.T) {
 	r.approved(t, "wiki", "Wiki")
 	ask := func(app string, after uint64, wait int) agentapi.VisitorRequests {
 		t.Helper()
-		got := programs.Got(r.owner().Requests(t.Context(), app, after, wait))(t)
-		return got
+		return programs.Got(r.owner().Requests(t.Context(), app, after, wait))(t)
 	}
 	got := ask("", 0, 0)
 	if !got.On || got.Seq == 0 || got.Requests == nil || len(got.Requests) != 0 {

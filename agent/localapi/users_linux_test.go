@@ -25,8 +25,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	register := asked{Method: "POST", Path: "/engine/register", Body: fmt.Sprintf(`{"appId":"org.example.theirs","pid":%d}`, os.Getpid())}
 	users := func() []agentapi.LocalUser {
 		t.Helper()
-		users := programs.Got(owner.Users(ctx))(t)
-		return users
+		return programs.Got(owner.Users(ctx))(t)
 	}
 	for range 5 {
 		if got := program.send(register); got.Status != 403 || !strings.Contains(got.Body, "asked") {

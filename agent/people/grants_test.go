@@ -119,8 +119,7 @@ func TestRevokingWhatNobodyKnows(t *testing.T) {
 	r.login(t, client)
 	atControl := func() []controlapi.Grant {
 		t.Helper()
-		all := programs.Got(r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID))(t)
-		return all
+		return programs.Got(r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID))(t)
 	}
 	meanwhile := atControl()[0] // they come newest first
 	const unknown = "abcdefghijklmnopqrstuvwxyz"

@@ -24,8 +24,7 @@ func openDir(t *testing.T, dir string, opts ...Option) *Store {
 
 func change(t *testing.T, s *Store, c AppChange) []agentapi.Notice {
 	t.Helper()
-	notices := programs.Got(s.ChangeApp(c))(t)
-	return notices
+	return programs.Got(s.ChangeApp(c))(t)
 }
 
 // TestAppsSurviveReopening writes each kind of record and reads it back from a

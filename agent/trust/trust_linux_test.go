@@ -30,8 +30,7 @@ func newAuthority(t *testing.T, serial int64) *Authority {
 	raw := programs.Got(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	path := filepath.Join(t.TempDir(), "root.pem")
 	programs.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600))
-	a := programs.Got(Open(path))(t)
-	return a
+	return programs.Got(Open(path))(t)
 }
 
 func check(t *testing.T, a *Authority, want bool) {

@@ -268,8 +268,7 @@ func (p *piped) visit(t *testing.T, tun *tunnel.Tunnel) net.Conn {
 	control := p.control
 	p.mu.Unlock()
 	programs.Must(t, tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{ticket}}))
-	conn := programs.Got(tun.Listener().Accept())(t)
-	return conn
+	return programs.Got(tun.Listener().Accept())(t)
 }
 
 // Weakness: a tunnel that was not told how to find out what is open took it for nothing,

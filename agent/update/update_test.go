@@ -129,8 +129,7 @@ func (w *world) rests(what string) {
 
 func (w *world) sign(version string, date, expires time.Time) []byte {
 	w.t.Helper()
-	file := programs.Got(update.Sign(update.Manifest{Version: version, Date: date, Expires: expires}, w.key))(w.t)
-	return file
+	return programs.Got(update.Sign(update.Manifest{Version: version, Date: date, Expires: expires}, w.key))(w.t)
 }
 
 func (w *world) set(change func()) {

@@ -27,8 +27,7 @@ var naming = control.Naming{Domain: "porch.test", AuthHost: "control.porch.test"
 
 func newService(t *testing.T, store kv.Store) *control.Service {
 	t.Helper()
-	service := programs.Got(control.New(control.Config{Store: store, Naming: naming, Mail: mail.NewOutbox(store, nil)}))(t)
-	return service
+	return programs.Got(control.New(control.Config{Store: store, Naming: naming, Mail: mail.NewOutbox(store, nil)}))(t)
 }
 
 // newAdmin is an Admin above a real store.
@@ -241,8 +240,7 @@ func TestRemoving(t *testing.T) {
 		ctx := t.Context()
 		add := func(email, short string) Added {
 			t.Helper()
-			added := programs.Got(c.AddAccount(ctx, AddAccount{Email: email, Short: short}))(t)
-			return added
+			return programs.Got(c.AddAccount(ctx, AddAccount{Email: email, Short: short}))(t)
 		}
 		works := func(credential string) bool {
 			t.Helper()

@@ -92,8 +92,7 @@ func open(t *testing.T, store kv.Store, keys, dir string, change func(*Config)) 
 
 func mustOpen(t *testing.T, store kv.Store, keys string) *Storage {
 	t.Helper()
-	s := programs.Got(open(t, store, keys, t.TempDir(), nil))(t)
-	return s
+	return programs.Got(open(t, store, keys, t.TempDir(), nil))(t)
 }
 
 func mustStore(t *testing.T, s certmagic.Storage, pairs ...string) {

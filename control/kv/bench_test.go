@@ -18,8 +18,7 @@ import (
 // at the token endpoint costs the store. 100,000 other keys are there already.
 func BenchmarkUpdate(b *testing.B) {
 	benchmarkUpdate(b, func(b *testing.B) Store {
-		s := programs.Got(Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), Options{}))(b)
-		return s
+		return programs.Got(Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), Options{}))(b)
 	})
 }
 
@@ -81,7 +80,6 @@ func BenchmarkUpdatePostgres(b *testing.B) {
 		}
 	})
 	benchmarkUpdate(b, func(b *testing.B) Store {
-		s := programs.Got(Open(context.Background(), server.Database(b), Options{}))(b)
-		return s
+		return programs.Got(Open(context.Background(), server.Database(b), Options{}))(b)
 	})
 }

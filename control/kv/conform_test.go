@@ -21,8 +21,7 @@ func TestStoresConform(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kvtest.Run(t, func(t *testing.T, now func() time.Time) kv.Store {
-				s := programs.Got(kv.Open(t.Context(), url(t), kv.Options{Now: now}))(t)
-				return s
+				return programs.Got(kv.Open(t.Context(), url(t), kv.Options{Now: now}))(t)
 			})
 		})
 	}

@@ -122,8 +122,7 @@ func TestSMTPDownForTooLong(t *testing.T) {
 	short.Life = 15 * time.Minute
 	r.put("short", short)
 	failed := func() []Failure {
-		list := programs.Got(Failures(t.Context(), r.store))(t)
-		return list
+		return programs.Got(Failures(t.Context(), r.store))(t)
 	}
 	r.after(15*time.Minute - time.Second)
 	if len(failed()) != 0 || r.waiting() != many+1 {

@@ -25,8 +25,7 @@ func header(t testing.TB, version byte, source, destination string) []byte {
 	t.Helper()
 	h := proxyproto.HeaderProxyFromAddrs(version,
 		net.TCPAddrFromAddrPort(netip.MustParseAddrPort(source)), net.TCPAddrFromAddrPort(netip.MustParseAddrPort(destination)))
-	b := programs.Got(h.Format())(t)
-	return b
+	return programs.Got(h.Format())(t)
 }
 
 // TestAnnouncedVisitor: a visitor through a balancer is presented to the computer

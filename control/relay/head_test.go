@@ -226,7 +226,7 @@ func TestBodiesTakeNoPlaceForHeads(t *testing.T) {
 		t.Cleanup(transport.CloseIdleConnections)
 		body, more := io.Pipe()
 		go func() {
-			resp, err := transport.RoundTrip(mustRequest(addr, body))
+			resp, err := transport.RoundTrip(programs.Got(http.NewRequest(http.MethodPost, "https://"+addr+"/", body))(t))
 			if err == nil {
 				_ = resp.Body.Close()
 			}
@@ -241,12 +241,4 @@ func TestBodiesTakeNoPlaceForHeads(t *testing.T) {
 		_ = more.Close()
 		<-read
 	}
-}
-
-func mustRequest(addr string, body io.Reader) *http.Request {
-	req, err := http.NewRequest(http.MethodPost, "https://"+addr+"/", body)
-	if err != nil {
-		panic(err)
-	}
-	return req
 }

@@ -171,8 +171,7 @@ func TestDeadNode(t *testing.T) {
 	one := serveNode(t, store, "one", nil)
 	one.sees(t, 2)
 	answer := func(name string) []byte {
-		got := programs.Got(io.ReadAll(visit(t, one.addr, recordHello(t, &tls.Config{ServerName: name}))))(t)
-		return got
+		return programs.Got(io.ReadAll(visit(t, one.addr, recordHello(t, &tls.Config{ServerName: name}))))(t)
 	}
 	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
 		t.Errorf("at a node that is dead: %x", got)
@@ -252,8 +251,7 @@ func TestTheFirstHolderIsEnough(t *testing.T) {
 // turnedAway is what a node says to a visitor it turns away.
 func turnedAway(t *testing.T, addr, name string) []byte {
 	t.Helper()
-	got := programs.Got(io.ReadAll(visit(t, addr, recordHello(t, &tls.Config{ServerName: name}))))(t)
-	return got
+	return programs.Got(io.ReadAll(visit(t, addr, recordHello(t, &tls.Config{ServerName: name}))))(t)
 }
 
 // While the store is away visitors reach their computers by every node, also one that

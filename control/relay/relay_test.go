@@ -81,8 +81,7 @@ func newRelay(t *testing.T, change func(*Config)) *Relay {
 	if change != nil {
 		change(&cfg)
 	}
-	r := programs.Got(New(cfg))(t)
-	return r
+	return programs.Got(New(cfg))(t)
 }
 
 // serve has r serve until stop is called, or the test ends; ended is closed then.

@@ -255,8 +255,7 @@ func TestOutboxFiles(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	names := func() []string {
 		t.Helper()
-		found := programs.Got(filepath.Glob(filepath.Join(dir, "*")))(t)
-		return found
+		return programs.Got(filepath.Glob(filepath.Join(dir, "*")))(t)
 	}
 	open := func() *outboxFiles {
 		t.Helper()

@@ -45,8 +45,7 @@ func (r *rig) ask(change ...func(*controlapi.EnrolRequest)) controlapi.EnrolStar
 	for _, f := range change {
 		f(&req)
 	}
-	started := programs.Got(r.stranger().Enrol(r.t.Context(), req))(r.t)
-	return started
+	return programs.Got(r.stranger().Enrol(r.t.Context(), req))(r.t)
 }
 
 func (r *rig) poll(s controlapi.EnrolStarted) (controlapi.Enrolled, error) {

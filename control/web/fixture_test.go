@@ -271,8 +271,7 @@ func (b *browser) request(method, path string, body io.Reader) *http.Request {
 	if !strings.HasPrefix(path, "https://") {
 		path = authURL + path
 	}
-	req := programs.Got(http.NewRequestWithContext(b.t.Context(), method, path, body))(b.t)
-	return req
+	return programs.Got(http.NewRequestWithContext(b.t.Context(), method, path, body))(b.t)
 }
 
 func (a answer) want(t testing.TB, status int) answer {

@@ -32,8 +32,7 @@ func peopleRig(t testing.TB, change ...func(*control.Config)) *rig {
 // invite asks as the owner's computer does.
 func (r *rig) invite(apps ...string) controlapi.Person {
 	r.t.Helper()
-	p := programs.Got(r.client().Invite(r.t.Context(), controlapi.Invite{Email: invited, Apps: apps}))(r.t)
-	return p
+	return programs.Got(r.client().Invite(r.t.Context(), controlapi.Invite{Email: invited, Apps: apps}))(r.t)
 }
 
 // listed is the row of the person invited.

@@ -22,12 +22,6 @@ func stopped(t time.Time) func() time.Time { return func() time.Time { return t 
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func mustOpen(t *testing.T, dir string, opts Options) *CA {
-	t.Helper()
-	ca := programs.Got(Open(dir, opts))(t)
-	return ca
-}
-
 func local(now time.Time) Options { return Options{Names: []string{"localhost"}, Now: stopped(now)} }
 
 func verify(ca *CA, cert *tls.Certificate, name string, when time.Time) error {
@@ -49,7 +43,7 @@ func verify(ca *CA, cert *tls.Certificate, name string, when time.Time) error {
 
 func TestIssue(t *testing.T) {
 	t.Parallel()
-	ca := mustOpen(t, filepath.Join(t.TempDir(), "ca"), local(noon))
+	ca := programs.Got(Open(filepath.Join(t.TempDir(), "ca"), local(noon)))(t)
 	for given, want := range map[string]string{
 		"localhost":                    "localhost",
 		"notes.maya.localhost":         "notes.maya.localhost",
@@ -89,7 +83,7 @@ func TestIssue(t *testing.T) {
 
 func TestIssueRefuses(t *testing.T) {
 	t.Parallel()
-	ca := mustOpen(t, filepath.Join(t.TempDir(), "ca"), local(noon))
+	ca := programs.Got(Open(filepath.Join(t.TempDir(), "ca"), local(noon)))(t)
 	for _, name := range []string{
 		"", ".", "*.localhost", "a.*.localhost", "example.com", "localhost.example.com", "notlocalhost", "evillocalhost",
 		"127.0.0.1", "::1", "[::1]", "a_b.localhost", "a..localhost", ".localhost",
@@ -109,7 +103,7 @@ func TestIssueRefuses(t *testing.T) {
 // constraints have to stop it in the verifier.
 func TestConstraintsHoldAgainstAThief(t *testing.T) {
 	t.Parallel()
-	ca := mustOpen(t, filepath.Join(t.TempDir(), "ca"), local(noon))
+	ca := programs.Got(Open(filepath.Join(t.TempDir(), "ca"), local(noon)))(t)
 	forge := func(change func(*x509.Certificate)) *tls.Certificate {
 		t.Helper()
 		template := &x509.Certificate{
@@ -156,7 +150,7 @@ func TestConstraintsHoldAgainstAThief(t *testing.T) {
 
 func TestTheShapeOfTheAuthority(t *testing.T) {
 	t.Parallel()
-	ca := mustOpen(t, filepath.Join(t.TempDir(), "ca"), local(noon))
+	ca := programs.Got(Open(filepath.Join(t.TempDir(), "ca"), local(noon)))(t)
 	for name, c := range map[string]*x509.Certificate{"root": ca.root, "intermediate": ca.intermediate} {
 		if !c.PermittedDNSDomainsCritical || len(c.PermittedDNSDomains) != 1 || c.PermittedDNSDomains[0] != "localhost" {
 			t.Errorf("%s: permitted %v, critical %v", name, c.PermittedDNSDomains, c.PermittedDNSDomainsCritical)
@@ -179,8 +173,8 @@ func TestOpenKeepsWhatItMade(t *testing.T) {
 	if _, err := load(dir, local(noon)); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("Load of nothing: %v", err)
 	}
-	first := mustOpen(t, dir, local(noon))
-	again := mustOpen(t, dir, local(noon.Add(24*time.Hour)))
+	first := programs.Got(Open(dir, local(noon)))(t)
+	again := programs.Got(Open(dir, local(noon.Add(24*time.Hour))))(t)
 	if !bytes.Equal(first.RootPEM(), again.RootPEM()) {
 		t.Error("the authority was made twice")
 	}
@@ -209,7 +203,7 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 	foreign := func(name string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			other := filepath.Join(t.TempDir(), "other")
-			mustOpen(t, other, local(noon))
+			programs.Got(Open(other, local(noon)))(t)
 			programs.Must(t, os.Rename(filepath.Join(other, name), filepath.Join(dir, name)))
 		}
 	}
@@ -237,13 +231,13 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 				t.Skip("Windows keeps no permission bits")
 			}
 			dir := filepath.Join(t.TempDir(), "ca")
-			first := mustOpen(t, dir, local(noon))
+			first := programs.Got(Open(dir, local(noon)))(t)
 			c.harm(t, dir)
 			_, err := load(dir, c.opts)
 			if !errors.Is(err, errUnusable) || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("load: %v, want errUnusable with %q", err, c.says)
 			}
-			next := mustOpen(t, dir, c.opts)
+			next := programs.Got(Open(dir, c.opts))(t)
 			if bytes.Equal(first.RootPEM(), next.RootPEM()) {
 				t.Error("Open should have made a new authority")
 			}
@@ -253,7 +247,7 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir+".old", IntermediateKeyFile)); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("its key should be gone: %v", err)
 			}
-			if !bytes.Equal(next.RootPEM(), mustOpen(t, dir, c.opts).RootPEM()) {
+			if !bytes.Equal(next.RootPEM(), programs.Got(Open(dir, c.opts))(t).RootPEM()) {
 				t.Error("the replacement is not kept")
 			}
 		})
@@ -263,11 +257,11 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 func TestOpenDoesNotReplaceForAClockThatFellBack(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "ca")
-	first := mustOpen(t, dir, local(noon))
+	first := programs.Got(Open(dir, local(noon)))(t)
 	if _, err := Open(dir, local(time.Unix(0, 0))); err == nil || !strings.Contains(err.Error(), "clock") {
 		t.Fatalf("Open in 1970: %v", err)
 	}
-	if again := mustOpen(t, dir, local(noon)); !bytes.Equal(first.RootPEM(), again.RootPEM()) {
+	if again := programs.Got(Open(dir, local(noon)))(t); !bytes.Equal(first.RootPEM(), again.RootPEM()) {
 		t.Error("the authority was replaced")
 	}
 }
@@ -281,7 +275,7 @@ func TestLeftoversOfACrashGo(t *testing.T) {
 	half := filepath.Join(parent, ".ca.new-123")
 	programs.Must(t, os.Mkdir(half, 0o700))
 	programs.Must(t, os.WriteFile(filepath.Join(half, IntermediateKeyFile), []byte("x"), 0o600))
-	mustOpen(t, dir, local(noon))
+	programs.Got(Open(dir, local(noon)))(t)
 	entries := programs.Got(os.ReadDir(parent))(t)
 	if len(entries) != 1 || entries[0].Name() != "ca" {
 		t.Errorf("left behind: %v", entries)
@@ -297,8 +291,8 @@ func TestOptions(t *testing.T) {
 	}
 	// Order and case of the names do not matter.
 	dir := filepath.Join(t.TempDir(), "ca")
-	first := mustOpen(t, dir, Options{Names: []string{"b.example", "A.example."}, Now: stopped(noon)})
-	if again := mustOpen(t, dir, Options{Names: []string{"a.example", "b.example", "b.example"}, Now: stopped(noon)}); !bytes.Equal(first.RootPEM(), again.RootPEM()) {
+	first := programs.Got(Open(dir, Options{Names: []string{"b.example", "A.example."}, Now: stopped(noon)}))(t)
+	if again := programs.Got(Open(dir, Options{Names: []string{"a.example", "b.example", "b.example"}, Now: stopped(noon)}))(t); !bytes.Equal(first.RootPEM(), again.RootPEM()) {
 		t.Error("the same names in another order made another authority")
 	}
 }

@@ -29,7 +29,7 @@ func tool(t *testing.T, name, pkg string) string {
 func chain(t *testing.T, name string) (root, intermediate, leaf string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "ca")
-	ca := mustOpen(t, dir, Options{Names: []string{"localhost"}})
+	ca := programs.Got(Open(dir, Options{Names: []string{"localhost"}}))(t)
 	cert := programs.Got(ca.Issue("notes.maya.localhost"))(t)
 	der := cert.Certificate[0]
 	if name != "notes.maya.localhost" {

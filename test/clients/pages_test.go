@@ -171,6 +171,5 @@ func TestRemoteClientRuns(t *testing.T) {
 
 // binDir is the directory of the programs under test.
 func binDir(t testing.TB) string {
-	bin := programs.Got(filepath.Abs(cmp.Or(os.Getenv("PORCHLIGHT_PROGRAMS"), "../../bin")))(t)
-	return bin
+	return programs.Got(filepath.Abs(cmp.Or(os.Getenv("PORCHLIGHT_PROGRAMS"), "../../bin")))(t)
 }

@@ -95,8 +95,7 @@ func (w *world) startAgent(args ...string) *programs.Process {
 // begin runs a command of the owner's.
 func (w *world) begin(args ...string) *programs.Process {
 	w.t.Helper()
-	p := programs.Got(w.Begin(w.Command("porchlight", append(args, "--data", w.path("data"))...)))(w.t)
-	return p
+	return programs.Got(w.Begin(w.Command("porchlight", append(args, "--data", w.path("data"))...)))(w.t)
 }
 
 // run runs one to its end.
@@ -175,8 +174,7 @@ func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *vis
 // trusting is the control plane's authority and the computer's own.
 func (w *world) trusting() *x509.CertPool {
 	w.t.Helper()
-	roots := programs.Got(rig.Roots(w.caFile, rig.Own(w.path("data"))))(w.t)
-	return roots
+	return programs.Got(rig.Roots(w.caFile, rig.Own(w.path("data"))))(w.t)
 }
 
 // visit opens an address as somebody who is not signed in, and signs in as the
@@ -185,8 +183,7 @@ func (w *world) visit(address string) *visitor.Page {
 	w.t.Helper()
 	browser := visitor.New(w.trusting())
 	defer browser.Close()
-	page := programs.Got(browser.SignIn(w.t.Context(), address, owner, w.mails))(w.t)
-	return page
+	return programs.Got(browser.SignIn(w.t.Context(), address, owner, w.mails))(w.t)
 }
 
 // ask sends one request with a device credential.

@@ -46,15 +46,13 @@ func binary(t *testing.T) string {
 	if p := os.Getenv("PORCHLIGHT_DESKTOP"); p != "" {
 		return p
 	}
-	p := programs.Got(filepath.Abs("../../bin/porchlight-desktop"))(t)
-	return p
+	return programs.Got(filepath.Abs("../../bin/porchlight-desktop"))(t)
 }
 
 // cli is the command line.
 func cli(t *testing.T) string {
 	t.Helper()
-	p := programs.Got(filepath.Abs("../../bin/porchlight"))(t)
-	return p
+	return programs.Got(filepath.Abs("../../bin/porchlight"))(t)
 }
 
 // launch starts the app and waits until it serves.

@@ -265,15 +265,13 @@ func (s *session) tool(name string, args ...string) (string, error) {
 
 func (s *session) mustTool(name string, args ...string) string {
 	s.t.Helper()
-	out := programs.Got(s.tool(name, args...))(s.t)
-	return out
+	return programs.Got(s.tool(name, args...))(s.t)
 }
 
 // screen is what the display shows now.
 func (s *session) screen() image.Image {
 	s.t.Helper()
-	img := programs.Got(png.Decode(strings.NewReader(s.mustTool("import", "-window", "root", "png:-"))))(s.t)
-	return img
+	return programs.Got(png.Decode(strings.NewReader(s.mustTool("import", "-window", "root", "png:-"))))(s.t)
 }
 
 // shot keeps a screenshot for people to look at.

@@ -126,8 +126,7 @@ tests:
 
 func monitoring(t *testing.T, name string) []byte {
 	t.Helper()
-	raw := programs.Got(os.ReadFile(filepath.Join("..", "..", "build", "monitoring", name)))(t)
-	return raw
+	return programs.Got(os.ReadFile(filepath.Join("..", "..", "build", "monitoring", name)))(t)
 }
 
 // metrics are those of a node that has everything: a database, a mail server, others

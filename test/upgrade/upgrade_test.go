@@ -277,8 +277,7 @@ func (h *house) roots(t *testing.T) *x509.CertPool {
 	if h.plane != nil {
 		files = append(files, rig.Authority(h.plane.dir))
 	}
-	roots := programs.Got(rig.Roots(files...))(t)
-	return roots
+	return programs.Got(rig.Roots(files...))(t)
 }
 
 // by adds the cookies a browser held then.

@@ -28,8 +28,7 @@ func TestPauseAndDark(t *testing.T) {
 	address := strings.Fields(s.ok("status"))
 	visit := func() *visitor.Page {
 		t.Helper()
-		page := programs.Got(browser.Open(t.Context(), address[len(address)-2]))(t)
-		return page
+		return programs.Got(browser.Open(t.Context(), address[len(address)-2]))(t)
 	}
 	for _, step := range []struct {
 		args   []string

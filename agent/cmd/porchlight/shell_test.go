@@ -91,22 +91,19 @@ func (s shell) json(into any, args ...string) {
 // owner is a client of the agent, as its owner's.
 func (s shell) owner() *agentapi.Client {
 	s.t.Helper()
-	client := programs.Got((&location{data: s.dir}).owner(s.t.Context()))(s.t)
-	return client
+	return programs.Got((&location{data: s.dir}).owner(s.t.Context()))(s.t)
 }
 
 // state is all that the owner sees.
 func (s shell) state() agentapi.OwnerState {
 	s.t.Helper()
-	state := programs.Got(s.owner().State(s.t.Context()))(s.t)
-	return state
+	return programs.Got(s.owner().State(s.t.Context()))(s.t)
 }
 
 // ownerApp is what the owner sees of one app.
 func (s shell) ownerApp(name string) agentapi.OwnerApp {
 	s.t.Helper()
-	app := programs.Got(appIn(s.state(), name))(s.t)
-	return app
+	return programs.Got(appIn(s.state(), name))(s.t)
 }
 
 // startAgent runs `porchlight agent --local` until the test ends.

@@ -52,8 +52,7 @@ func submit(t *testing.T, browser *http.Client, address string, pairs ...string)
 	if resp.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s: %d\n%s", address, resp.StatusCode, body)
 	}
-	to := programs.Got(resp.Location())(t)
-	return to
+	return programs.Got(resp.Location())(t)
 }
 
 // signIn signs a browser in by the link in the mail, which is read at another

@@ -143,8 +143,7 @@ func (s *server) told(credential string) controlapi.Snapshot {
 	s.t.Helper()
 	agent := s.agent(credential)
 	defer agent.Close()
-	snapshot := programs.Got(agent.Next(s.t.Context(), ""))(s.t)
-	return snapshot
+	return programs.Got(agent.Next(s.t.Context(), ""))(s.t)
 }
 
 func fetch(t *testing.T, c *http.Client, url string) (status int, body string) {
