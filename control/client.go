@@ -13,8 +13,8 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// OAuth clients. They are made by the operator only (O18), and all of them keep a
-// secret.
+// OAuth clients. They are made by the operator only (O18). One that cannot keep a
+// secret is public and has none (RFC 6749, section 2.1).
 
 // Clients are the OAuth clients.
 type Clients struct{ *core }
@@ -30,7 +30,8 @@ const (
 type Client struct {
 	ID           string    `json:"clientId"`
 	Name         string    `json:"name"`         // shown on the consent page
-	RedirectURIs []string  `json:"redirectUris"` // exact
+	RedirectURIs []string  `json:"redirectUris"` // exact; see client.leadsTo
+	Public       bool      `json:"public,omitempty"`
 	CreatedAt    time.Time `json:"createdAt"`
 	RotatedAt    time.Time `json:"rotatedAt,omitzero"` // when the secret was last replaced, zero if never
 }
@@ -40,51 +41,62 @@ type client struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"`
 	RedirectURIs []string  `json:"redirectUris"`
-	SecretHash   string    `json:"secretHash"`
+	SecretHash   string    `json:"secretHash"` // empty for a public one, which no secret fits
+	Public       bool      `json:"public,omitempty"`
 	CreatedAt    time.Time `json:"createdAt"`
 	RotatedAt    time.Time `json:"rotatedAt,omitzero"`
 }
 
 func (c client) shown() Client {
-	return Client{ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt}
+	return Client{ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, Public: c.Public, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt}
 }
 
-// Credentials are what a client authenticates with.
+// Credentials are what a client authenticates with; a public one has no Secret.
 type Credentials struct{ ID, Secret string }
 
 func noClient() error {
 	return refuse(controlapi.CodeNotFound, "There is no client of that id.")
 }
 
-// Add registers a client and returns its secret, this once.
+// Add registers a confidential client and returns its secret, this once.
 func (s *Clients) Add(ctx context.Context, name string, redirectURIs []string) (Client, string, error) {
-	name = strings.TrimSpace(name)
-	if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxClientName ||
-		strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return Client{}, "", refuse(controlapi.CodeInvalid,
-			"A client's name has 1 to 80 characters, none of them invisible. People read it when they are asked for consent.")
-	}
-	if len(redirectURIs) == 0 || len(redirectURIs) > maxRedirectURIs {
-		return Client{}, "", refuse(controlapi.CodeInvalid, "A client has 1 to 10 redirect URIs.")
-	}
-	for i, uri := range redirectURIs {
-		if err := validRedirectURI(uri); err != nil {
-			return Client{}, "", err
-		}
-		if slices.Contains(redirectURIs[:i], uri) {
-			return Client{}, "", refuse(controlapi.CodeInvalid, "The redirect URI "+uri+" is there twice.")
-		}
-	}
 	secret := newToken()
-	row := client{
-		ID: newID(), Name: name, RedirectURIs: slices.Clone(redirectURIs),
-		SecretHash: hashOf(purposeClient, secret), CreatedAt: s.now().UTC(),
-	}
-	err := s.update(ctx, func(tx *txn) error { tx.put(keyClient(row.ID), row, 0); return nil })
+	c, err := s.add(ctx, client{Name: name, RedirectURIs: redirectURIs, SecretHash: hashOf(purposeClient, secret)})
 	if err != nil {
 		return Client{}, "", err
 	}
-	return row.shown(), secret, nil
+	return c, secret, nil
+}
+
+// AddPublic registers a client without a secret.
+func (s *Clients) AddPublic(ctx context.Context, name string, redirectURIs []string) (Client, error) {
+	return s.add(ctx, client{Name: name, RedirectURIs: redirectURIs, Public: true})
+}
+
+func (s *Clients) add(ctx context.Context, row client) (Client, error) {
+	name := strings.TrimSpace(row.Name)
+	if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxClientName ||
+		strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return Client{}, refuse(controlapi.CodeInvalid,
+			"A client's name has 1 to 80 characters, none of them invisible. People read it when they are asked for consent.")
+	}
+	if len(row.RedirectURIs) == 0 || len(row.RedirectURIs) > maxRedirectURIs {
+		return Client{}, refuse(controlapi.CodeInvalid, "A client has 1 to 10 redirect URIs.")
+	}
+	for i, uri := range row.RedirectURIs {
+		if err := validRedirectURI(uri, row.Public); err != nil {
+			return Client{}, err
+		}
+		if slices.Contains(row.RedirectURIs[:i], uri) {
+			return Client{}, refuse(controlapi.CodeInvalid, "The redirect URI "+uri+" is there twice.")
+		}
+	}
+	row.ID, row.Name, row.RedirectURIs, row.CreatedAt = newID(), name, slices.Clone(row.RedirectURIs), s.now().UTC()
+	err := s.update(ctx, func(tx *txn) error { tx.put(keyClient(row.ID), row, 0); return nil })
+	if err != nil {
+		return Client{}, err
+	}
+	return row.shown(), nil
 }
 
 // List lists the registered clients, oldest first.
@@ -100,7 +112,8 @@ func (s *Clients) List(ctx context.Context) ([]Client, error) {
 }
 
 // Rotate replaces a client's secret and returns the new one, this once.
-// The old one stops working; grants stay. It refuses with CodeNotFound.
+// The old one stops working; grants stay. It refuses with CodeNotFound, and a public
+// client with CodeInvalid.
 func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err error) {
 	secret = newToken()
 	hash := hashOf(purposeClient, secret)
@@ -108,6 +121,9 @@ func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err err
 		c, err := find[client](tx, keyClient(id), noClient())
 		if err != nil {
 			return err
+		}
+		if c.Public {
+			return refuse(controlapi.CodeInvalid, "That client is public: it has no secret to replace. To end what it holds, remove it.")
 		}
 		c.SecretHash, c.RotatedAt = hash, tx.now.UTC()
 		tx.put(keyClient(id), c, 0)
@@ -149,7 +165,7 @@ func (s *Clients) Remove(ctx context.Context, id string) error {
 
 // For finds the client of an authorization request, or refuses with
 // CodeInvalidClient, and with CodeInvalidRedirectURI when the redirect URI is not
-// one of its own, byte for byte. Nobody may be redirected then.
+// one of its own (see client.leadsTo). Nobody may be redirected then.
 func (s *Clients) For(ctx context.Context, id, redirectURI string) (Client, error) {
 	c, err := viewed(ctx, s.core, func(tx *txn) (client, error) { return clientFor(tx, id, redirectURI) })
 	return c.shown(), err
@@ -161,7 +177,7 @@ func clientFor(tx *txn, id, redirectURI string) (client, error) {
 		return client{}, unknown
 	}
 	c, err := find[client](tx, keyClient(id), unknown)
-	if err == nil && !slices.Contains(c.RedirectURIs, redirectURI) {
+	if err == nil && !c.leadsTo(redirectURI) {
 		err = refuse(controlapi.CodeInvalidRedirectURI,
 			"The app that sent you here asked to get the answer at an address that is not registered for it.")
 	}
@@ -175,16 +191,24 @@ func (s *Clients) Authenticate(ctx context.Context, cred Credentials) error {
 	return err
 }
 
-// authenticateClient checks a client's secret, or refuses with
-// CodeInvalidClient.
+// authenticateClient checks a client's secret, or that a public one sends none, or
+// refuses with CodeInvalidClient.
 func authenticateClient(tx *txn, cred Credentials) (client, error) {
-	refused := refuse(controlapi.CodeInvalidClient, "The client is not known, or its secret is not right.")
-	if !idPattern.MatchString(cred.ID) || len(cred.Secret) != tokenLen {
-		return client{}, refused
+	var c client
+	var found bool
+	if idPattern.MatchString(cred.ID) {
+		c, found = get[client](tx, keyClient(cred.ID))
 	}
-	c, found := get[client](tx, keyClient(cred.ID))
-	if !found || subtle.ConstantTimeCompare([]byte(hashOf(purposeClient, cred.Secret)), []byte(c.SecretHash)) != 1 {
-		return client{}, refused
+	switch {
+	case cred.Secret == "" && found && c.Public:
+		return c, nil
+	case cred.Secret == "":
+		return client{}, refuse(controlapi.CodeInvalidClient, "The parameter client_secret is missing.")
+	case c.Public:
+		return client{}, refuse(controlapi.CodeInvalidClient, "This client is public and has no secret: send its client_id alone, in the form.")
+	case !found || len(cred.Secret) != tokenLen ||
+		subtle.ConstantTimeCompare([]byte(hashOf(purposeClient, cred.Secret)), []byte(c.SecretHash)) != 1:
+		return client{}, refuse(controlapi.CodeInvalidClient, "The client is not known, or its secret is not right.")
 	}
 	return c, nil
 }

@@ -233,11 +233,20 @@ func TestStoredRedirectURIs(t *testing.T) {
 // What is accepted can be written into a Location and a policy.
 func FuzzRedirectURI(f *testing.F) {
 	for _, seed := range []string{appRedirect, "com.example.notes:/cb?x", "http://localhost:1/?&", "https://a/%zz", "https://a:0/"} {
-		f.Add(seed, "a state")
+		f.Add(seed, "a state", false)
 	}
-	f.Fuzz(func(t *testing.T, uri, state string) {
-		if validRedirectURI(uri) != nil {
+	for _, seed := range []string{"cursor://cb?x", "http://[::1]:1/cb", "http://127.0.0.1?", "http://[::1%25lo]/", "localhost:1/cb", "view-source:/x"} {
+		f.Add(seed, "a state", true)
+	}
+	f.Fuzz(func(t *testing.T, uri, state string, public bool) {
+		if validRedirectURI(uri, public) != nil {
 			return
+		}
+		if _, loopback := withoutPort(uri); loopback {
+			u, err := url.Parse(uri)
+			if err != nil || u.Scheme != "http" || u.User != nil || !slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname()) {
+				t.Errorf("%q is taken for a loopback address (%v)", uri, err)
+			}
 		}
 		if source := RedirectSource(uri); source == "" || strings.ContainsAny(source, " ;,'\"") || !strings.HasPrefix(uri, source) {
 			t.Errorf("%q makes the source %q", uri, source)

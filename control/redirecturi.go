@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,23 +13,32 @@ import (
 )
 
 // Redirect URIs are checked when a client is added, and only then: an
-// authorization request has to name one of them byte for byte, and one that was
-// added under earlier rules goes on working.
+// authorization request has to name one of them (see client.leadsTo), and one that
+// was added under earlier rules goes on working.
 
 var (
 	// privateSchemePattern is a reverse domain name, as native apps use (RFC
 	// 8252, section 7.1).
 	privateSchemePattern = regexp.MustCompile(`^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+$`)
+	// shortSchemePattern is any other scheme, as many programs for the desktop use it,
+	// with a slash behind it: localhost:3000 is not meant as one.
+	shortSchemePattern = regexp.MustCompile(`^[a-z][a-z0-9+-]*$`)
+	// takenScheme is a scheme that browsers or systems act on themselves.
+	takenScheme = regexp.MustCompile(`^(https?|wss?|ftps?|javascript|vbscript|data|file|blob|filesystem|about|view-source|jar|resource|mailto|tel|sms|urn|intent|chrome.*|moz-.*|ms-.*|.*-ms)$`)
+	// loopbackPattern is http to the person's own computer, by host, port and the rest,
+	// letter for letter: nothing in it is left for two readers to read in two ways.
+	loopbackPattern = regexp.MustCompile(`^http://(127\.0\.0\.1|\[::1\]|localhost)(?::([1-9][0-9]{0,4}))?([/?].*)?$`)
 	// numberPattern is the last part of a host that browsers read as an IPv4
 	// address, in whichever way it is written.
 	numberPattern = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 )
 
 // validRedirectURI accepts https anywhere, http on the same computer, and the
-// private schemes of native apps (RFC 8252, section 7). Everything it accepts
+// private schemes of native apps (RFC 8252, section 7), those of public clients also
+// without a dot. Everything it accepts
 // can be written into a Location and into a Content-Security-Policy, and leads a
 // browser to where it says.
-func validRedirectURI(raw string) error {
+func validRedirectURI(raw string, public bool) error {
 	bad := func(why string) error {
 		return refuse(controlapi.CodeInvalid, "The redirect URI "+strings.ToValidUTF8(raw, "?")+" "+why)
 	}
@@ -52,7 +63,10 @@ func validRedirectURI(raw string) error {
 	if why := badAnswerQuery(u); why != "" {
 		return bad(why)
 	}
+	_, loopback := withoutPort(raw)
 	switch {
+	case public && loopback:
+		return nil
 	case u.Scheme == "https" || u.Scheme == "http" && onThisComputer(u.Hostname()):
 		if why := badRedirectHost(u); why != "" {
 			return bad(why)
@@ -60,11 +74,36 @@ func validRedirectURI(raw string) error {
 		return nil
 	case u.Scheme == "http":
 		return bad("must be https, or http to 127.0.0.1 or localhost.")
-	case privateSchemePattern.MatchString(u.Scheme):
+	case privateSchemePattern.MatchString(u.Scheme),
+		public && u.Opaque == "" && shortSchemePattern.MatchString(u.Scheme) && !takenScheme.MatchString(u.Scheme):
 		return nil
 	default:
 		return bad("must be https, http to 127.0.0.1 or localhost, or have a scheme like com.example.app.")
 	}
+}
+
+// leadsTo says whether a redirect URI is one of a client's own, byte for byte. A public
+// client's programs listen at whatever port is free on the person's computer, so of a
+// loopback address the port does not count (RFC 8252, section 7.3).
+func (c client) leadsTo(redirectURI string) bool {
+	if slices.Contains(c.RedirectURIs, redirectURI) {
+		return true
+	}
+	asked, loopback := withoutPort(redirectURI)
+	return c.Public && loopback && slices.ContainsFunc(c.RedirectURIs, func(own string) bool {
+		own, loopback := withoutPort(own)
+		return loopback && own == asked
+	})
+}
+
+// withoutPort is a loopback redirect URI without its port, which may be missing.
+func withoutPort(raw string) (rest string, loopback bool) {
+	m := loopbackPattern.FindStringSubmatch(raw)
+	if m == nil {
+		return "", false
+	}
+	_, err := strconv.ParseUint(cmp.Or(m[2], "80"), 10, 16)
+	return m[1] + m[3], err == nil
 }
 
 func onThisComputer(host string) bool {
@@ -92,7 +131,7 @@ func badAnswerQuery(u *url.URL) string {
 	}
 	for name := range query {
 		switch name {
-		case "code", "state", "error":
+		case "code", "state", "error", "iss":
 			return "has the parameter " + name + ", which the answer has, too."
 		}
 	}
@@ -121,13 +160,13 @@ func badRedirectHost(u *url.URL) string {
 
 // RedirectSource is a registered redirect URI as a source of a
 // Content-Security-Policy: its origin, or its scheme where that is a private
-// one.
+// one, or the host is one of IPv6, which no policy can name.
 func RedirectSource(redirectURI string) string {
 	u, err := url.Parse(redirectURI)
 	if err != nil {
 		return ""
 	}
-	if u.Scheme == "https" || u.Scheme == "http" {
+	if (u.Scheme == "https" || u.Scheme == "http") && !strings.HasPrefix(u.Host, "[") {
 		return u.Scheme + "://" + u.Host
 	}
 	return u.Scheme + ":"

@@ -4,6 +4,10 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"porchlight/control/controlapi"
 )
 
 // errReplay is a refresh token of a grant that is not its valid one.
@@ -69,6 +73,44 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (T
 	}
 	s.parties.note(g)
 	return s.tokens(g, c, next)
+}
+
+// Revoke ends the grant of a refresh or access token at the wish of its own client (RFC
+// 7009), and no other: those are of the person's other devices. It refuses with
+// CodeInvalidClient alone. A token that is unknown, used, over or another client's
+// changes nothing, and the answer does not tell.
+func (s *Grants) Revoke(ctx context.Context, cred Credentials, token string) error {
+	id, refresh := grantOfToken(token)
+	if !refresh {
+		id = s.grantOfAccess(token)
+	}
+	hash := hashOf(purposeRefresh, token)
+	return s.update(ctx, func(tx *txn) error {
+		client, err := authenticateClient(tx, cred)
+		if err != nil {
+			return err
+		}
+		g, found := get[grant](tx, keyGrant(id))
+		if found && g.ClientID == client.ID && (!refresh || subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) == 1) {
+			tx.revokeGrant(id)
+		}
+		return nil
+	})
+}
+
+// grantOfAccess is the grant of an access token that still holds, or "". The id alone
+// proves nothing: only what we signed is believed.
+func (s *Grants) grantOfAccess(token string) string {
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}), jwt.WithStrictDecoding(),
+		jwt.WithTimeFunc(s.now), jwt.WithExpirationRequired(), jwt.WithIssuer(controlapi.TokenIssuer))
+	for _, key := range s.keyRing.Load().verifying(s.now()) {
+		var claims controlapi.AccessClaims
+		if _, err := parser.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) { return key.private.Public(), nil }); err == nil {
+			return claims.Grant
+		}
+	}
+	return ""
 }
 
 // readAhead reads in one go what a refresh is going to look at, as far as it can

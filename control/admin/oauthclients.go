@@ -11,17 +11,19 @@ import (
 
 // OAuth clients. They are made here and nowhere else (O18).
 
-// AddOAuthClient asks for a client. RedirectURIs are compared byte for byte.
+// AddOAuthClient asks for a client. RedirectURIs are compared byte for byte, but for
+// the port of a public one's loopback addresses.
 type AddOAuthClient struct {
 	Name         string   `json:"name"` // shown on the consent page
 	RedirectURIs []string `json:"redirectUris"`
+	Public       bool     `json:"public,omitempty"` // it cannot keep a secret, and has none
 }
 
 // OAuthSecret is what a client authenticates with. The secret cannot be had
-// again.
+// again; a public client has none.
 type OAuthSecret struct {
 	ClientID     string `json:"clientId"`
-	ClientSecret string `json:"clientSecret"`
+	ClientSecret string `json:"clientSecret,omitempty"`
 }
 
 func (a *Admin) addOAuthClient(w http.ResponseWriter, r *http.Request) error {
@@ -29,11 +31,18 @@ func (a *Admin) addOAuthClient(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &ask); err != nil {
 		return err
 	}
-	client, secret, err := a.cfg.Clients.Add(r.Context(), ask.Name, ask.RedirectURIs)
+	var client control.Client
+	var secret string
+	var err error
+	if ask.Public {
+		client, err = a.cfg.Clients.AddPublic(r.Context(), ask.Name, ask.RedirectURIs)
+	} else {
+		client, secret, err = a.cfg.Clients.Add(r.Context(), ask.Name, ask.RedirectURIs)
+	}
 	if err != nil {
 		return err
 	}
-	a.cfg.Log.Info("an OAuth client was added", "client", client.ID)
+	a.cfg.Log.Info("an OAuth client was added", "client", client.ID, "public", client.Public)
 	controlapi.WriteJSON(w, http.StatusOK, OAuthSecret{ClientID: client.ID, ClientSecret: secret})
 	return nil
 }

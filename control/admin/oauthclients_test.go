@@ -74,6 +74,17 @@ func TestOAuthClients(t *testing.T) {
 			t.Errorf("after the rotation: %+v %v", list, err)
 		}
 
+		public, err := c.AddOAuthClient(ctx, AddOAuthClient{Name: "Pocket Editor", RedirectURIs: []string{"cursor://cb"}, Public: true})
+		if err != nil || public.ClientSecret != "" || !works(public) {
+			t.Errorf("a public one: %+v %v", public, err)
+		}
+		if _, err := c.RotateOAuthClient(ctx, public.ClientID); !isRefusal(err) || !strings.Contains(err.Error(), "has no secret") {
+			t.Errorf("a new secret for a public one: %v", err)
+		}
+		if list, err := c.OAuthClients(ctx); err != nil || len(list) != 2 || list[0].Public || !list[1].Public {
+			t.Errorf("with a public one: %+v %v", list, err)
+		}
+
 		programs.Must(t, c.RemoveOAuthClient(ctx, made.ClientID))
 		if works(again) {
 			t.Error("a removed client's secret works")
@@ -97,23 +108,23 @@ func TestOAuthClientRefused(t *testing.T) {
 	defer c.Close()
 	const good = "https://notes.example/callback"
 	for name, ask := range map[string]AddOAuthClient{
-		"no name":              {"", []string{good}},
-		"an invisible name":    {"\u200b", []string{good}},
-		"a name of two lines":  {"Notes\r\nX: y", []string{good}},
-		"a long name":          {strings.Repeat("n", 81), []string{good}},
-		"no redirect URI":      {"Notes", nil},
-		"the same twice":       {"Notes", []string{good, good}},
-		"plain http":           {"Notes", []string{"http://notes.example/callback"}},
-		"a fragment":           {"Notes", []string{good + "#x"}},
-		"an empty fragment":    {"Notes", []string{good + "#"}},
-		"a relative reference": {"Notes", []string{"/callback"}},
-		"a user name":          {"Notes", []string{"https://maya@notes.example/"}},
-		"a script":             {"Notes", []string{"javascript:alert(1)"}},
-		"data":                 {"Notes", []string{"data:text/html,x"}},
-		"a line break":         {"Notes", []string{good + "\r\n"}},
-		"a wildcard":           {"Notes", []string{"https://*.notes.example/"}},
-		"capital letters":      {"Notes", []string{"https://Notes.example/"}},
-		"eleven":               {"Notes", slices.Repeat([]string{good}, 11)},
+		"no name":              {Name: "", RedirectURIs: []string{good}},
+		"an invisible name":    {Name: "\u200b", RedirectURIs: []string{good}},
+		"a name of two lines":  {Name: "Notes\r\nX: y", RedirectURIs: []string{good}},
+		"a long name":          {Name: strings.Repeat("n", 81), RedirectURIs: []string{good}},
+		"no redirect URI":      {Name: "Notes", RedirectURIs: nil},
+		"the same twice":       {Name: "Notes", RedirectURIs: []string{good, good}},
+		"plain http":           {Name: "Notes", RedirectURIs: []string{"http://notes.example/callback"}},
+		"a fragment":           {Name: "Notes", RedirectURIs: []string{good + "#x"}},
+		"an empty fragment":    {Name: "Notes", RedirectURIs: []string{good + "#"}},
+		"a relative reference": {Name: "Notes", RedirectURIs: []string{"/callback"}},
+		"a user name":          {Name: "Notes", RedirectURIs: []string{"https://maya@notes.example/"}},
+		"a script":             {Name: "Notes", RedirectURIs: []string{"javascript:alert(1)"}},
+		"data":                 {Name: "Notes", RedirectURIs: []string{"data:text/html,x"}},
+		"a line break":         {Name: "Notes", RedirectURIs: []string{good + "\r\n"}},
+		"a wildcard":           {Name: "Notes", RedirectURIs: []string{"https://*.notes.example/"}},
+		"capital letters":      {Name: "Notes", RedirectURIs: []string{"https://Notes.example/"}},
+		"eleven":               {Name: "Notes", RedirectURIs: slices.Repeat([]string{good}, 11)},
 	} {
 		if _, err := c.AddOAuthClient(t.Context(), ask); !isRefusal(err) {
 			t.Errorf("%s: %v", name, err)

@@ -14,6 +14,7 @@ import (
 const (
 	PathAuthorize = "/oauth/authorize" // GET by a browser; its consent page posts back to it
 	PathToken     = "/oauth/token"     // POST, a form
+	PathRevoke    = "/oauth/revoke"    // the same: RFC 7009
 
 	PathDiscovery    = "/.well-known/oauth-authorization-server" // GET, no authentication: RFC 8414
 	PathOpenID       = "/.well-known/openid-configuration"       // 404: this is OAuth without OpenID Connect

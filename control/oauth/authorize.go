@@ -248,9 +248,11 @@ func target(redirectURI string) string {
 	switch {
 	case err != nil:
 		return ""
-	case u.Scheme != "https" && u.Scheme != "http":
-		return "the app on this device"
-	default:
+	case u.Scheme == "https":
 		return u.Host
+	case u.Scheme == "http": // registered for this computer alone
+		return "a program on your own computer"
+	default:
+		return "the app on this device"
 	}
 }

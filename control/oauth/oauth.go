@@ -1,6 +1,6 @@
 // Package oauth is the HTTP side of OAuth for remote clients: the authorization
-// endpoint with its consent page, and the token endpoint (docs/interface.md,
-// OAuth; RFC 6749 and RFC 7636).
+// endpoint with its consent page, and those for tokens and their revocation
+// (docs/interface.md, OAuth; RFC 6749, RFC 7636 and RFC 7009).
 //
 // A request is parsed once, strictly, into a value that is well formed; package
 // control decides and stores; what goes out is a redirect to a registered
@@ -189,28 +189,33 @@ type metadata struct {
 	Issuer           string   `json:"issuer"`
 	Authorize        string   `json:"authorization_endpoint"`
 	Token            string   `json:"token_endpoint"`
+	Revoke           string   `json:"revocation_endpoint"` // RFC 7009
 	Keys             string   `json:"jwks_uri"`
 	Scopes           []string `json:"scopes_supported"`
 	ResponseTypes    []string `json:"response_types_supported"`
 	ResponseModes    []string `json:"response_modes_supported"`
 	GrantTypes       []string `json:"grant_types_supported"`
 	TokenAuth        []string `json:"token_endpoint_auth_methods_supported"`
+	RevokeAuth       []string `json:"revocation_endpoint_auth_methods_supported"`
 	ChallengeMethods []string `json:"code_challenge_methods_supported"`
 	SaysIssuer       bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 }
 
 // Metadata describes the endpoints at authURL, https://host[:port].
 func Metadata(authURL string) any {
+	auth := []string{"client_secret_basic", "client_secret_post", "none"} // none: public clients
 	return metadata{
 		Issuer:           authURL,
 		Authorize:        authURL + controlapi.PathAuthorize,
 		Token:            authURL + controlapi.PathToken,
+		Revoke:           authURL + controlapi.PathRevoke,
 		Keys:             authURL + controlapi.PathKeySet,
 		Scopes:           []string{controlapi.TokenScope},
 		ResponseTypes:    []string{"code"},
 		ResponseModes:    []string{"query"},
 		GrantTypes:       []string{grantCode, grantRefresh},
-		TokenAuth:        []string{"client_secret_basic", "client_secret_post"},
+		TokenAuth:        auth,
+		RevokeAuth:       auth,
 		ChallengeMethods: []string{"S256"},
 		SaysIssuer:       true,
 	}

@@ -45,8 +45,8 @@ func TestCredentials(t *testing.T) {
 		"Basic, a colon in it":        {[]string{basic("c", "s:t")}, "", control.Credentials{ID: "c", Secret: "s:t"}},
 		"Basic and the same id":       {[]string{basic("c", "s")}, "client_id=c", control.Credentials{ID: "c", Secret: "s"}},
 		"nothing":                     {nil, "", none},
-		"an id alone":                 {nil, "client_id=c", none},
-		"an empty secret":             {nil, "client_id=c&client_secret=", none},
+		"an id alone":                 {nil, "client_id=c", control.Credentials{ID: "c"}}, // a public client's
+		"an empty secret":             {nil, "client_id=c&client_secret=", control.Credentials{ID: "c"}},
 		"Basic and another id":        {[]string{basic("c", "s")}, "client_id=d", none},
 		"Basic and the same in form":  {[]string{basic("c", "s")}, "client_id=c&client_secret=s", none},
 		"two headers":                 {[]string{basic("c", "s"), basic("c", "s")}, "", none},
@@ -84,7 +84,6 @@ func TestSentenceNamesThePart(t *testing.T) {
 		{nil, whole + "&scope=all", "scope must have connect"},
 		{nil, "grant_type=refresh_token&client_secret=s", "parameter refresh_token is missing"},
 		{nil, strings.Replace(whole, "&client_id=i", "", 1), "parameter client_id is missing"},
-		{nil, strings.Replace(whole, "&client_secret=s", "", 1), "parameter client_secret is missing"},
 		{nil, "grant_type=refresh_token&refresh_token=t", "id and secret are missing"},
 		{basic, whole, "two ways at once"},
 		{basic, "grant_type=refresh_token&refresh_token=t&client_id=j", "client_id in the form is another"},
@@ -107,6 +106,8 @@ func FuzzTokenForm(f *testing.F) {
 	f.Add("", "grant_type=authorization_code&code=c&redirect_uri=r&code_verifier=v&client_id=i&client_secret=s")
 	f.Add("Basic Yzpz", "grant_type=refresh_token&refresh_token=t")
 	f.Add("Basic Yzpz", "grant_type=refresh_token&refresh_token=t&refresh_token=u&scope=connect")
+	f.Add("", "grant_type=authorization_code&code=c&redirect_uri=r&code_verifier=v&client_id=i")
+	f.Add("Basic Yzo=", "grant_type=refresh_token&refresh_token=t&client_id=c")
 	f.Add("Bearer x", "grant_type=password&%zz;a=b")
 	f.Add("Bearer x", "grant_type=refresh_token&refresh_token=t&client_id=i&client_secret=s")
 	f.Fuzz(func(t *testing.T, header, body string) {
@@ -139,7 +140,8 @@ func FuzzTokenForm(f *testing.F) {
 				t.Errorf("%q has two of %s", body, name)
 			}
 		}
-		if req.client.Secret == "" || header != "" && req.client.ID == "" {
+		// Nothing but a public client's id in the form goes without a secret.
+		if req.client == (control.Credentials{}) || header != "" && (req.client.ID == "" || req.client.Secret == "") {
 			t.Errorf("%q %q: without credentials: %+v", header, body, req)
 		}
 		switch {

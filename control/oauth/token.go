@@ -49,10 +49,21 @@ var tokenFields = []string{
 	"grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "refresh_token", "scope",
 }
 
-// Token answers every method on PathToken. It writes its errors itself, because
-// they look different here, and lets any site's script read the answer: what
-// authenticates a client is in the request and never in a cookie.
+// Token answers every method on PathToken.
 func (h *Handler) Token(w http.ResponseWriter, r *http.Request) error {
+	return h.toProgram(w, r, h.tokens)
+}
+
+// Revoke answers every method on PathRevoke (RFC 7009).
+func (h *Handler) Revoke(w http.ResponseWriter, r *http.Request) error {
+	return h.toProgram(w, r, h.revoke)
+}
+
+// toProgram answers a form that a program posts. It writes the errors itself, because
+// they look different here, and lets any site's script read the answer: what
+// authenticates a client is in the request and never in a cookie. carryOut also says
+// which client the form says it is of; nothing to say is an empty body.
+func (h *Handler) toProgram(w http.ResponseWriter, r *http.Request, carryOut func(context.Context, []string, url.Values) (said any, client string, err error)) error {
 	head := w.Header()
 	AllowAnyOrigin(head, "POST, OPTIONS")
 	switch r.Method {
@@ -62,16 +73,30 @@ func (h *Handler) Token(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	default:
 		head.Set("Allow", "POST, OPTIONS")
-		writeJSON(w, http.StatusMethodNotAllowed, failure{codeInvalidRequest, "The token endpoint takes POST."})
+		writeJSON(w, http.StatusMethodNotAllowed, failure{codeInvalidRequest, "This endpoint takes POST."})
 		return nil
 	}
-	basic := len(r.Header["Authorization"]) > 0
-	tokens, client, err := h.tokens(w, r)
-	if err != nil {
-		h.failed(w, r, err, client, basic)
-		return nil
+	authorization := r.Header["Authorization"]
+	form, err := readForm(w, r)
+	var said any
+	var client string
+	if err == nil {
+		said, client, err = carryOut(r.Context(), authorization, form)
 	}
-	writeJSON(w, http.StatusOK, tokenResponse{
+	switch {
+	case err != nil:
+		h.failed(w, r, err, client, len(authorization) > 0)
+	case said == nil:
+		head.Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+	default:
+		writeJSON(w, http.StatusOK, said)
+	}
+	return nil
+}
+
+func answerOf(tokens control.Tokens) tokenResponse {
+	return tokenResponse{
 		AccessToken:  tokens.Access,
 		TokenType:    "Bearer",
 		ExpiresIn:    int(controlapi.TokenLife / time.Second),
@@ -79,21 +104,15 @@ func (h *Handler) Token(w http.ResponseWriter, r *http.Request) error {
 		Scope:        controlapi.TokenScope,
 		Address:      tokens.Computer.URL,
 		Host:         tokens.Computer.Host,
-	})
-	return nil
+	}
 }
 
-// tokens carries a request out; client is the id that it says it is of.
-func (h *Handler) tokens(w http.ResponseWriter, r *http.Request) (tokens control.Tokens, client string, err error) {
-	form, err := readForm(w, r)
+func (h *Handler) tokens(ctx context.Context, authorization []string, form url.Values) (said any, client string, err error) {
+	req, err := parseToken(authorization, form)
 	if err != nil {
-		return control.Tokens{}, "", err
+		return nil, req.client.ID, err
 	}
-	req, err := parseToken(r.Header["Authorization"], form)
-	if err != nil {
-		return control.Tokens{}, req.client.ID, err
-	}
-	ctx := r.Context()
+	var tokens control.Tokens
 	switch {
 	case req.incomplete != nil:
 		if err = h.clients.Authenticate(ctx, req.client); err == nil {
@@ -104,16 +123,45 @@ func (h *Handler) tokens(w http.ResponseWriter, r *http.Request) (tokens control
 	default:
 		tokens, err = h.grants.Refresh(ctx, req.client, req.refresh)
 	}
-	return tokens, req.client.ID, err
+	return answerOf(tokens), req.client.ID, err
 }
 
-// parseToken reads a token request. Nothing may come twice: whatever reads the
-// other one would see another request.
-func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
-	for _, name := range tokenFields {
+func (h *Handler) revoke(ctx context.Context, authorization []string, form url.Values) (said any, client string, err error) {
+	if err := once(form, "client_id", "client_secret", "token", "token_type_hint"); err != nil {
+		return nil, "", err
+	}
+	who, err := credentials(authorization, form)
+	if err != nil {
+		return nil, form.Get("client_id"), err
+	}
+	if who.ID == "" {
+		return nil, "", missingID()
+	}
+	if err = h.grants.Revoke(ctx, who, form.Get("token")); err == nil && form.Get("token") == "" {
+		err = malformed("The parameter token is missing.")
+	}
+	return nil, who.ID, err
+}
+
+// once refuses a form in which one of these comes twice: whatever reads the other one
+// would see another request.
+func once(form url.Values, names ...string) error {
+	for _, name := range names {
 		if len(form[name]) > 1 {
-			return tokenRequest{}, malformed("The parameter " + name + " is there twice.")
+			return malformed("The parameter " + name + " is there twice.")
 		}
+	}
+	return nil
+}
+
+func missingID() error {
+	return &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: "The parameter client_id is missing."}
+}
+
+// parseToken reads a token request.
+func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
+	if err := once(form, tokenFields...); err != nil {
+		return tokenRequest{}, err
 	}
 	req := tokenRequest{grantType: form.Get("grant_type")}
 	if req.grantType != grantCode && req.grantType != grantRefresh {
@@ -127,7 +175,7 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 		return req, err
 	}
 	if req.grantType == grantCode && req.client.ID == "" { // a refresh token says itself whose it is
-		return tokenRequest{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: "The parameter client_id is missing."}
+		return tokenRequest{}, missingID()
 	}
 	if !scopeGiven(form["scope"]) {
 		req.incomplete = &controlapi.Error{Code: codeInvalidScope, Message: onlyScope, HTTPStatus: http.StatusBadRequest}
@@ -160,13 +208,10 @@ func credentials(authorization []string, form url.Values) (control.Credentials, 
 	}
 	inForm := control.Credentials{ID: form.Get("client_id"), Secret: form.Get("client_secret")}
 	if len(authorization) == 0 {
-		switch {
-		case inForm == control.Credentials{}:
+		if inForm == (control.Credentials{}) {
 			return refused("The client's id and secret are missing: send both in the form, or by HTTP Basic.")
-		case inForm.Secret == "":
-			return refused("The parameter client_secret is missing.")
 		}
-		return inForm, nil
+		return inForm, nil // without a secret it is a public client, or refused as one that needs it
 	}
 	if len(authorization) > 1 {
 		return refused("There are two Authorization headers.")

@@ -24,6 +24,7 @@ var needNoStore = map[string]bool{
 	"GET /about":                          true,
 	"GET /assets/{file}":                  true,
 	"OPTIONS " + controlapi.PathToken:     true,
+	"OPTIONS " + controlapi.PathRevoke:    true,
 	"GET " + controlapi.PathPublicKey:     true, // checks tokens, and opens nothing
 	"OPTIONS " + controlapi.PathPublicKey: true,
 	"GET " + controlapi.PathDiscovery:     true,
@@ -69,7 +70,7 @@ func TestDatabaseAway(t *testing.T) {
 	made := time.Now()
 	b, calls := everyCall(t, r)
 	routes := newHandler(r.svc, Config{}).routes
-	routes = append(routes, route{"OPTIONS", controlapi.PathToken, tierPublic, nil})
+	routes = append(routes, route{"OPTIONS", controlapi.PathToken, tierPublic, nil}, route{"OPTIONS", controlapi.PathRevoke, tierPublic, nil})
 	before := rowsOf(t, store)
 	programs.Must(t, server.Shutdown())
 	t.Run("away", func(t *testing.T) {
@@ -164,6 +165,7 @@ func everyCall(t *testing.T, r *rig) (*browser, map[string]called) {
 		"POST /knock/accept":      {fields: door},
 		"GET /oauth/authorize":    {path: c.authorizePath()},
 		"POST /oauth/authorize":   {path: c.authorizePath(), fields: []string{"decision", "allow", "computer", "maya"}},
+		"POST /oauth/revoke":      {fields: []string{"token", tokens.AccessToken, "client_id", c.client.ID, "client_secret", c.config.ClientSecret}},
 		"POST /oauth/token":       {fields: []string{"grant_type", "refresh_token", "refresh_token", tokens.RefreshToken, "client_id", c.client.ID, "client_secret", c.config.ClientSecret}},
 		"POST /account/passwords": {fields: []string{"form", form[1], "computer", "maya", "app", "app1", "name", "tablet"}},
 		"GET /device":             {path: "/device?code=" + asks.UserCode},

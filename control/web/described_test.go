@@ -30,7 +30,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	var routes []string
 	for _, rt := range newHandler(newRig(t).svc, Config{}).routes {
 		switch {
-		case rt.path == controlapi.PathToken: // answers every method itself
+		case rt.path == controlapi.PathToken || rt.path == controlapi.PathRevoke: // answer every method themselves
 			routes = append(routes, "POST "+rt.path, "OPTIONS "+rt.path)
 		case rt.tier != tierPage || rt.path == controlapi.PathAuthorize:
 			routes = append(routes, rt.method+" "+rt.path)

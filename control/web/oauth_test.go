@@ -126,7 +126,9 @@ func (c *remote) token(basic bool, pairs ...string) answer {
 	form := url.Values{}
 	if !basic {
 		form.Set("client_id", c.config.ClientID)
-		form.Set("client_secret", c.config.ClientSecret)
+		if c.config.ClientSecret != "" {
+			form.Set("client_secret", c.config.ClientSecret)
+		}
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		if form.Set(pairs[i], pairs[i+1]); pairs[i+1] == "" {

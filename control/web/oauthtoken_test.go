@@ -434,7 +434,7 @@ func specCORS(t *testing.T) {
 			t.Errorf("%s %s: %v", a.Request.Method, a.Request.URL.Path, h)
 		}
 	}
-	for path, method := range map[string]string{controlapi.PathToken: "POST", controlapi.PathPublicKey: "GET", controlapi.PathDiscovery: "GET"} {
+	for path, method := range map[string]string{controlapi.PathToken: "POST", controlapi.PathRevoke: "POST", controlapi.PathPublicKey: "GET", controlapi.PathDiscovery: "GET"} {
 		req := r.browser().request(http.MethodOptions, path, nil)
 		req.Header.Set("Origin", "https://pocketnotes.example")
 		req.Header.Set("Access-Control-Request-Method", method)
@@ -465,13 +465,16 @@ func TestDiscovery(t *testing.T) {
 		Keys      string   `json:"jwks_uri"`
 		Methods   []string `json:"code_challenge_methods_supported"`
 		TokenAuth []string `json:"token_endpoint_auth_methods_supported"`
+		Revoke    string   `json:"revocation_endpoint"`
+		RevAuth   []string `json:"revocation_endpoint_auth_methods_supported"`
 		Issuers   bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 	}
 	a := r.browser().get("/.well-known/oauth-authorization-server").want(t, http.StatusOK)
 	programs.Must(t, json.Unmarshal([]byte(a.body), &found))
 	if !found.Issuers || found.Issuer != r.svc.AuthURL() || found.Authorize != c.config.Endpoint.AuthURL || found.Token != c.config.Endpoint.TokenURL ||
 		found.Keys != r.svc.AuthURL()+"/auth/jwks.json" ||
-		!slices.Equal(found.Methods, []string{"S256"}) || !slices.Equal(found.TokenAuth, []string{"client_secret_basic", "client_secret_post"}) {
+		found.Revoke != r.svc.AuthURL()+"/oauth/revoke" || !slices.Equal(found.RevAuth, found.TokenAuth) ||
+		!slices.Equal(found.Methods, []string{"S256"}) || !slices.Equal(found.TokenAuth, []string{"client_secret_basic", "client_secret_post", "none"}) {
 		t.Errorf("%+v", found)
 	}
 }

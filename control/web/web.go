@@ -131,6 +131,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathAuthorize, tierPage, h.oauth.Decide},
 
 		{"", controlapi.PathToken, tierPublic, h.oauth.Token},
+		{"", controlapi.PathRevoke, tierPublic, h.oauth.Revoke},
 		{"GET", controlapi.PathPublicKey, tierPublic, published(time.Minute, h.publicKey)},
 		{"OPTIONS", controlapi.PathPublicKey, tierPublic, preflight},
 		{"GET", controlapi.PathKeySet, tierPublic, published(time.Minute, h.keySet)},

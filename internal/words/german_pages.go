@@ -114,6 +114,7 @@ var germanPages = map[string]string{
 	`<bdi dir="auto">%[1]s</bdi> asks to open your apps. You are signed in as <b>%[2]s</b>, and that address can’t open anything here.`: `<bdi dir="auto">%[1]s</bdi> möchte Ihre Apps öffnen. Sie sind als <b>%[2]s</b> angemeldet, und diese Adresse kann hier nichts öffnen.`,
 	"Go back to %s":                       "Zurück zu %s",
 	"the app on this device":              "der App auf diesem Gerät", // where consent leads
+	"a program on your own computer":      "einem Programm auf Ihrem eigenen Computer",
 	"Shared with you by %s":               "Für Sie freigegeben von %s",
 	"Yours":                               "Ihrer",
 	"Connect a computer":                  "Einen Computer verbinden",

@@ -44,19 +44,30 @@ func oauthClientAddCommand(term terminal) *cobra.Command {
 The secret is shown this once and stored as a hash only: whoever loses it needs
 a new one (client rotate). Redirect URIs are compared byte for byte; they are
 https, http to 127.0.0.1 or localhost, or of a scheme like com.example.app. They
-have no fragment, no * and no .. between slashes.`
+have no fragment, no * and no .. between slashes.
+
+A program that many people run, or a page's script, cannot keep a secret: with
+--public it has none. Its redirect URIs to 127.0.0.1, [::1] or localhost count at
+every port, and may be of a scheme like cursor.`
 	cmd.Example = `  porchlight-control client add --name "Pocket Notes" \
-      --redirect-uri https://notes.example/callback --data /var/lib/porchlight`
+      --redirect-uri https://notes.example/callback --data /var/lib/porchlight
+  porchlight-control client add --public --name "Pocket Editor" \
+      --redirect-uri http://127.0.0.1/callback --data /var/lib/porchlight`
+	cmd.Flags().BoolVar(&ask.Public, "public", false, "it cannot keep a secret, and gets none")
 	cmd.Flags().StringVar(&ask.Name, "name", "", "what people read on the page that asks for their consent")
 	cmd.Flags().StringArrayVar(&ask.RedirectURIs, "redirect-uri", nil, "where the browser goes with the answer; may be given several times")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// oauthSecret prints a secret that is shown this once.
+// oauthSecret prints a secret that is shown this once, or that there is none.
 func (t terminal) oauthSecret(s admin.OAuthSecret, asJSON bool) error {
 	if asJSON {
 		return t.json(s)
+	}
+	if s.ClientSecret == "" {
+		_, err := fmt.Fprintf(t.out, "Client id: %s\nIt is public: it has no secret, and sends its id alone.\n", s.ClientID)
+		return err
 	}
 	_, err := fmt.Fprintf(t.out, "Client id:     %s\nClient secret: %s\nThe secret is shown this once; keep it where the client runs.\n", s.ClientID, s.ClientSecret)
 	return err
@@ -70,7 +81,11 @@ func oauthClientListCommand(term terminal) *cobra.Command {
 			if !c.RotatedAt.IsZero() {
 				since = c.RotatedAt
 			}
-			return []string{c.ID, c.Name, since.Format(time.DateOnly), strings.Join(c.RedirectURIs, " ")}
+			secret := since.Format(time.DateOnly)
+			if c.Public {
+				secret = "none: public"
+			}
+			return []string{c.ID, c.Name, secret, strings.Join(c.RedirectURIs, " ")}
 		})
 }
 

@@ -169,11 +169,23 @@ func TestLists(t *testing.T) {
 	}
 	added := okJSON[admin.Added](t, "account", "add", "anna@example.net", "--short", "anna", "--data", dir)
 	client := okJSON[admin.OAuthSecret](t, "client", "add", "--name", "Pocket Notes", "--redirect-uri", "https://notes.example/cb", "--data", dir)
+	public := okJSON[map[string]string](t, "client", "add", "--public", "--name", "Pocket Editor", "--redirect-uri", "cursor://cb", "--data", dir)
+	if len(public) != 1 || public["clientId"] == "" {
+		t.Errorf("a public client is %v", public)
+	}
+	if code, _, err := invoke(t, nil, "client", "rotate", public["clientId"], "--data", dir); code != commandline.ExitRefused || !strings.Contains(err, "has no secret to replace") {
+		t.Errorf("a new secret for a public client: exit %d, %s", code, err)
+	}
+	if said := ok(t, "client", "add", "--public", "--name", "Another", "--redirect-uri", "http://[::1]/cb", "--data", dir); !strings.Contains(said, "It is public: it has no secret") {
+		t.Errorf("a public client is made with the words %q", said)
+	} else {
+		ok(t, "client", "remove", strings.Fields(said)[2], "--data", dir)
+	}
 	day := regexp.MustCompile(`\d{4}-\d\d-\d\d`)
 	for verb, want := range map[string][]string{
 		"account list":  {"EMAIL ID SINCE", "anna@example.net " + added.ID + " DAY"},
 		"computer list": {"NAME OWNER ADDRESS SINCE", "anna anna@example.net " + added.Computer.URL + " DAY"},
-		"client list":   {"ID NAME SECRET SINCE REDIRECT URIS", client.ClientID + " Pocket Notes DAY https://notes.example/cb"},
+		"client list":   {"ID NAME SECRET SINCE REDIRECT URIS", client.ClientID + " Pocket Notes DAY https://notes.example/cb", public["clientId"] + " Pocket Editor none: public cursor://cb"},
 	} {
 		var got []string
 		for line := range strings.Lines(ok(t, append(strings.Fields(verb), "--data", dir)...)) {
