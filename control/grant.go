@@ -33,6 +33,12 @@ const (
 	// same client if it has any: signing in again and again costs nobody else.
 	maxGrants       = 200
 	maxClientGrants = 20
+
+	// maxGrantApps is how many apps a grant for some apps may be for, and
+	// maxGrantedApps how many those of one computer may be for in all, each of them
+	// counted once more: it keeps a snapshot below what a controlapi.Client reads.
+	maxGrantApps   = 20
+	maxGrantedApps = 10_000
 )
 
 // Grants are what people allowed OAuth clients, from the code to the tokens.
@@ -55,6 +61,9 @@ type grant struct {
 	LastUsedAt  time.Time `json:"lastUsedAt"`
 	IndexedAt   time.Time `json:"indexedAt"`
 	RevokedAt   time.Time `json:"revokedAt,omitzero"`
+	// Apps are the ids of the apps it is for, sorted, where it is not for all: then it is
+	// named so (controlapi.IsLimitedGrant), and ends with the last of them.
+	Apps []string `json:"apps,omitempty"`
 	// Dropped says that a grant ended without anybody's wish: there were too many
 	// of its client, or its code was used twice.
 	Dropped bool `json:"dropped,omitempty"`
@@ -68,7 +77,42 @@ func (g grant) samePurpose(other grant) bool {
 func (g grant) wire() controlapi.Grant {
 	return controlapi.Grant{
 		ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, AccountID: g.AccountID, Email: g.Email,
-		CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
+		CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt, Apps: g.Apps,
+	}
+}
+
+// roomForApps refuses when grants for some apps of a computer are for as many as they can
+// be, or this one is for too many.
+func (t *txn) roomForApps(computerID string, apps []string) error {
+	if len(apps) == 0 {
+		return nil
+	}
+	if len(apps) > maxGrantApps {
+		return refuse(controlapi.CodeForbidden, "Choose 20 apps at most, or all of that computer.")
+	}
+	n := 1 + len(apps)
+	for g := range eachGrant(t, keyComputerGrants(computerID)) {
+		if len(g.Apps) > 0 {
+			n += 1 + len(g.Apps)
+		}
+	}
+	if n > maxGrantedApps {
+		return refuse(controlapi.CodeForbidden, "As many programs were let into single apps of that computer as can be. Revoke some that are not used any more.")
+	}
+	return nil
+}
+
+// narrow takes apps from a grant for some apps, which ends without any. It is no use of
+// the grant.
+func (t *txn) narrow(g grant, apps []string) {
+	switch {
+	case len(apps) == len(g.Apps):
+	case len(apps) == 0:
+		t.revokeGrant(g.ID)
+	default:
+		g.Apps = apps
+		t.put(keyGrant(g.ID), g, g.LastUsedAt.Add(grantLife).Sub(t.now))
+		t.touch(g.ComputerID)
 	}
 }
 
@@ -163,6 +207,7 @@ func eachGrant(tx *txn, index string) iter.Seq[grant] {
 type AccountGrant struct {
 	controlapi.Grant
 	Computer controlapi.Computer
+	Labels   []string // of Apps, sorted
 }
 
 // OfAccount lists what an account has allowed, a row for each client and
@@ -179,7 +224,7 @@ func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGran
 				continue
 			}
 			for _, row := range controlapi.FoldGrants(grants) {
-				out = append(out, AccountGrant{Grant: row, Computer: s.computer(c)})
+				out = append(out, AccountGrant{Grant: row, Computer: s.computer(c), Labels: labelsOf(tx, id, row.Apps)})
 			}
 		}
 		slices.SortFunc(out, func(a, b AccountGrant) int {
@@ -187,6 +232,21 @@ func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGran
 		})
 		return out, nil
 	})
+}
+
+// labelsOf are what apps of a computer are called, sorted.
+func labelsOf(tx *txn, computerID string, ids []string) (labels []string) {
+	if len(ids) == 0 {
+		return nil
+	}
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(computerID))
+	for _, a := range apps {
+		if slices.Contains(ids, a.ID) {
+			labels = append(labels, a.Label)
+		}
+	}
+	slices.Sort(labels)
+	return labels
 }
 
 // OfComputer lists all grants for a computer, of every person, newest first.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 )
@@ -340,13 +342,13 @@ func TestNothingIsLeftOfAUsedCode(t *testing.T) {
 	}
 	code := ok[string](t)(c.code(account, "maya"))
 	tokens := ok[Tokens](t)(c.exchange(code))
-	if row := left(code); row != (authorization{ClientID: c.ID, UsedFor: grantID(tokens.Refresh)}) {
+	if row := left(code); !cmp.Equal(row, authorization{ClientID: c.ID, UsedFor: grantID(tokens.Refresh)}) {
 		t.Errorf("of a used code there is %+v", row)
 	}
 	code = ok[string](t)(c.code(account, "maya"))
 	_, err := c.Grants.Exchange(t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: appRedirect + "/other", Verifier: proof})
 	wantRefusal(t, err, controlapi.CodeInvalidGrant)
-	if row := left(code); row != (authorization{ClientID: c.ID, UsedFor: usedForNone}) {
+	if row := left(code); !cmp.Equal(row, authorization{ClientID: c.ID, UsedFor: usedForNone}) {
 		t.Errorf("of a wasted code there is %+v", row)
 	}
 }

@@ -143,6 +143,9 @@ func (t *txn) forgetApps(computerID string, gone map[string]bool) {
 	}
 	t.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return gone[row.AppID] })
 	t.endAppsKnocks(computerID, gone)
+	for g := range eachGrant(t, keyComputerGrants(computerID)) {
+		t.narrow(g, withoutApps(g.Apps, func(id string) bool { return gone[id] }))
+	}
 	for _, p := range each[person](t, keyPersons(computerID)) {
 		kept := p.without(func(id string) bool { return gone[id] })
 		if kept.weight() != p.weight() {

@@ -25,7 +25,7 @@ var errReplay = errors.New("used refresh token")
 // changes with the commit.
 func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (Tokens, error) {
 	id, wellFormed := grantOfToken(token)
-	next := newRefreshToken(id)
+	next := refreshToken(id, newToken())
 	hash, nextHash := hashOf(purposeRefresh, token), hashOf(purposeRefresh, next)
 
 	var g grant
@@ -52,8 +52,8 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (T
 			return noGrant(whyNoToken)
 		case g.Dropped:
 			return noGrant(whyDropped)
-		case !g.RevokedAt.IsZero():
-			return accessEnded()
+		case !g.RevokedAt.IsZero(), controlapi.IsLimitedGrant(g.ID) && len(g.Apps) == 0:
+			return accessEnded() // also where a program that does not know of apps wrote the row
 		case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
 			return errReplay
 		}

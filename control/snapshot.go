@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -111,8 +112,15 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 	out.RevokedGrants = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID))
 	grants := sha256.New()
 	for g := range eachGrant(tx, keyComputerGrants(c.ID)) {
-		fmt.Fprintf(grants, "%s %d\n", g.ID, g.IndexedAt.Unix()) // all else of a grant never changes, or with each use
+		// All else of a grant never changes, or with each use.
+		fmt.Fprintf(grants, "%s %d%s\n", g.ID, g.IndexedAt.Unix(), strings.Join(append([]string{""}, g.Apps...), " "))
 		out.Grants = hex.EncodeToString(grants.Sum(nil)[:8])
+		if controlapi.IsLimitedGrant(g.ID) {
+			if out.GrantApps == nil {
+				out.GrantApps = map[string][]string{}
+			}
+			out.GrantApps[g.ID] = g.Apps
+		}
 	}
 	tx.do(func(in kv.Tx) (err error) {
 		out.Undelivered, err = mail.Undelivered(in, c.ID)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ type Authorization struct {
 	ClientID    string
 	RedirectURI string
 	Challenge   string // base64url of a SHA-256, 43 characters
+	// Apps are the ids of the apps that the client is let into; empty for all.
+	Apps []string
 }
 
 // authorization is a code as stored, under its hash.
@@ -42,6 +45,8 @@ type authorization struct {
 	Challenge   string `json:"challenge"`
 	AccountID   string `json:"accountId"`
 	ComputerID  string `json:"computerId"`
+	// Apps are as those of the grant.
+	Apps []string `json:"apps,omitempty"`
 	// UsedFor is the grant that the code was exchanged for, or usedForNone when a
 	// wrong request used it up; empty before. The client is all that is kept with
 	// it: a node of an earlier version, which does not know this field, would give
@@ -72,9 +77,12 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		if !mayReach(tx, c.ID, account.ID) {
 			return unreachable
 		}
+		if err := tx.mayAllow(c.ID, account.ID, a.Apps); err != nil {
+			return err
+		}
 		tx.put(keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
 			ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge,
-			AccountID: account.ID, ComputerID: c.ID,
+			AccountID: account.ID, ComputerID: c.ID, Apps: withApps(nil, a.Apps),
 		}, authorizationLife)
 		return nil
 	})
@@ -82,6 +90,20 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		return "", err
 	}
 	return code, nil
+}
+
+// mayAllow refuses apps that an account cannot let a client into, because it cannot open
+// them, or because there are too many.
+func (t *txn) mayAllow(computerID, accountID string, apps []string) error {
+	p, _ := get[person](t, keyPerson(computerID, accountID))
+	p = p.asOf(t.now)
+	reported, _ := get[[]controlapi.App](t, keyComputerApps(computerID))
+	for _, id := range apps {
+		if !slices.ContainsFunc(reported, func(a controlapi.App) bool { return a.ID == id && a.Live && p.mayOpen(id) }) {
+			return refuse(controlapi.CodeForbidden, "You cannot open one of these apps any more. Choose again.")
+		}
+	}
+	return t.roomForApps(computerID, withApps(nil, apps))
 }
 
 // mayReach says whether an account is active on a computer.
@@ -130,6 +152,7 @@ const (
 	whyVerifier     = "The code_verifier does not fit the code_challenge. The code is used up."
 	whyVerifierForm = "The code_verifier must have 43 to 128 letters, digits, and - . _ ~ (RFC 7636)."
 	whyUnreachable  = "The person cannot reach that computer any more. The code is used up."
+	whyNoApps       = "The apps that the person chose are not there any more. The code is used up."
 	whyNoToken      = "The refresh token is unknown, too old, or not this client's."
 	whyTokenUsed    = "The refresh token was used before. Use the one that came with the last answer."
 	whyDropped      = "The login was ended: its client had too many for this person, or its code was used twice."
@@ -157,10 +180,10 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 	if !verifierPattern.MatchString(x.Verifier) {
 		return Tokens{}, noGrant(whyVerifierForm)
 	}
-	id := newID()
-	refresh := newRefreshToken(id)
+	id, secret := newID(), newToken()
 
 	var c computer
+	var refresh string
 	g, err := updated(ctx, s.core, func(tx *txn) (grant, error) {
 		client, err := authenticateClient(tx, cred) // it may have been removed just now
 		if err != nil {
@@ -174,11 +197,19 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		if account, c, err = tx.between(code); err != nil {
 			return grant{}, err
 		}
+		if code.Apps, err = tx.stillThere(c.ID, code.Apps); err != nil {
+			return grant{}, err
+		}
 		tx.makeRoom(account.ID, client.ID)
+		id := id
+		if len(code.Apps) > 0 {
+			id = controlapi.LimitedGrantID(id)
+		}
 		tx.noteUse(client.ID, x, id)
+		refresh = refreshToken(id, secret)
 		g := grant{
 			ID: id, AccountID: account.ID, Email: account.Email, ClientID: client.ID, ClientName: client.Name,
-			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),
+			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(), Apps: code.Apps,
 		}
 		tx.putGrant(g)
 		return g, nil
@@ -236,9 +267,24 @@ func (tx *txn) between(code authorization) (account Account, c computer, err err
 	return account, c, nil
 }
 
-// newRefreshToken is the id of a grant and 256 random bits. The id finds the
+// stillThere are those apps that a computer has not revoked since they were chosen.
+func (tx *txn) stillThere(computerID string, apps []string) ([]string, error) {
+	if len(apps) == 0 {
+		return nil, nil
+	}
+	reported, _ := get[[]controlapi.App](tx, keyComputerApps(computerID))
+	still := withoutApps(apps, func(id string) bool {
+		return !slices.ContainsFunc(reported, func(a controlapi.App) bool { return a.ID == id })
+	})
+	if len(still) == 0 {
+		return nil, kept{noGrant(whyNoApps)}
+	}
+	return still, nil
+}
+
+// refreshToken is the id of a grant and a secret of newToken. The id finds the
 // grant of a used token without a row for each; it is no secret.
-func newRefreshToken(grantID string) string { return grantID + "." + newToken() }
+func refreshToken(grantID, secret string) string { return grantID + "." + secret }
 
 func grantOfToken(token string) (grantID string, ok bool) {
 	id, secret, ok := strings.Cut(token, ".")

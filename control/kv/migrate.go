@@ -26,6 +26,8 @@ type Migration struct {
 // a count do not look at it, so the first only adds: they open what it leaves.
 var migrations = []Migration{
 	{Format: 1, About: "the rows are given the number of their format", Beside: true, step: func(Tx) error { return nil }},
+	// Programs of before would give tokens of a grant for one app for all of them.
+	{Format: 2, About: "grants can be for single apps", step: func(Tx) error { return nil }},
 }
 
 // versionKey holds how many migrations the rows have been through, in decimal.

@@ -65,6 +65,7 @@ func inWords(l words.Language, labels []string, most int) string {
 type grantRow struct {
 	ID    string
 	Name  string
+	For   string // the apps it is for in words, "" for all
 	Host  string
 	Since string
 	Used  string
@@ -74,8 +75,19 @@ func grantRows(l words.Language, grants []control.AccountGrant) []grantRow {
 	var out []grantRow
 	for _, g := range grants {
 		out = append(out, grantRow{
-			ID: g.ID, Name: g.ClientName, Host: g.Computer.Host, Since: day(l, g.CreatedAt), Used: day(l, g.LastUsedAt),
+			ID: g.ID, Name: g.ClientName, For: forApps(l, g.Labels), Host: g.Computer.Host, Since: day(l, g.CreatedAt), Used: day(l, g.LastUsedAt),
 		})
 	}
 	return out
+}
+
+// forApps says what a grant for some apps is for, nothing of one for all.
+func forApps(l words.Language, labels []string) string {
+	switch len(labels) {
+	case 0:
+		return ""
+	case 1:
+		return l.Say("for %s alone", labels[0])
+	}
+	return l.Say("for %s", inWords(l, labels, 5))
 }

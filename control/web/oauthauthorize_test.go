@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 )
@@ -266,6 +267,42 @@ func specResponseType(t *testing.T) {
 		back := clientAnswer(t, b.get(path))
 		if back.Get("error") != "unsupported_response_type" || back.Get("state") == "" {
 			t.Errorf("%s: back with %v", path, back)
+		}
+	}
+}
+
+// The account page says what a client was let into, where that is not all.
+func TestAccountSaysForWhichApps(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.putApps(
+		controlapi.App{ID: "app1", Name: "notes", Label: "Notes & <b>", Live: true},
+		controlapi.App{ID: "app2", Name: "photos", Label: "Photos", Live: true},
+	)
+	b := r.signedIn("maya@example.com")
+	c := r.remote(0)
+	maya := must(r.svc.Accounts.Ensure(t.Context(), "maya@example.com"))
+	for _, tt := range []struct {
+		apps []string
+		says string
+	}{
+		{apps: []string{"app1"}, says: ", <bdi dir=\"auto\">for Notes &amp; &lt;b&gt; alone</bdi>"},
+		{apps: []string{"app2"}, says: "for Notes &amp; &lt;b&gt; and Photos</bdi>"},
+		{},
+	} {
+		code := must(r.svc.Grants.Authorize(t.Context(), control.Authorization{
+			ClientID: c.client.ID, RedirectURI: clientRedirect, Challenge: challenge(), Apps: tt.apps,
+		}, maya, "maya"))
+		c.exchange(code).want(t, http.StatusOK)
+		page := b.get("/account").want(t, http.StatusOK).body
+		if tt.apps == nil {
+			if !strings.Contains(page, "Pocket Notes</bdi></b>") {
+				t.Errorf("for all it says more:\n%s", page)
+			}
+			continue
+		}
+		if !strings.Contains(page, "Pocket Notes</bdi>"+", <bdi") || !strings.Contains(page, tt.says) {
+			t.Errorf("for %v:\n%s", tt.apps, page)
 		}
 	}
 }
