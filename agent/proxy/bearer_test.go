@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"porchlight/agent/access"
+	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
@@ -30,7 +33,15 @@ type bearerRig struct {
 
 func newBearerRig(t testing.TB) *bearerRig {
 	t.Helper()
-	r := &bearerRig{rig: newRig(t, func(c *proxy.Config) { c.Bearer = access.NewBearer(c.Access) })}
+	r := &bearerRig{}
+	r.rig = newRig(t, func(c *proxy.Config) {
+		c.Bearer = access.NewBearer(c.Access)
+		c.List = func() []engine.App {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return slices.Collect(maps.Values(r.apps))
+		}
+	})
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	programs.Must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(public)

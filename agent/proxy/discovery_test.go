@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestDiscovery(t *testing.T) {
 			"/" + strings.Repeat("x", 1023): "/" + strings.Repeat("x", 1023),
 		} {
 			answers := map[string]string{}
-			for _, host := range []string{"notes." + rootHost, "nobody." + rootHost, "www." + rootHost, rootHost} {
+			for _, host := range []string{"notes." + rootHost, "nobody." + rootHost, "portal." + rootHost, rootHost} {
 				b := r.browser(false)
 				res, body := b.fetch("GET", "https://"+host+wellKnown+path, header...)
 				res.Header.Del("Date")
@@ -154,7 +155,7 @@ func TestLimitedTokensElsewhere(t *testing.T) {
 		t.Errorf("at its app: %s", body)
 	}
 	answers := map[string]string{}
-	for _, host := range []string{"photos." + rootHost, "nobody." + rootHost, "www." + rootHost, rootHost} {
+	for _, host := range []string{"photos." + rootHost, "nobody." + rootHost, "portal." + rootHost, rootHost} {
 		for _, path := range []string{"/mcp", "/.porchlight/me"} {
 			res, body := b.fetch("GET", "https://"+host+path, header...)
 			res.Header.Del("Date")
@@ -176,5 +177,48 @@ func TestLimitedTokensElsewhere(t *testing.T) {
 	// All of them take one that is for all.
 	if _, body := b.fetch("GET", "https://photos."+rootHost+"/mcp", "Authorization", "Bearer "+r.token(ownerID)); body != "of the app" {
 		t.Errorf("a token for all: %s", body)
+	}
+}
+
+// A remote client learns which apps its token opens; nobody learns it by a cookie.
+func TestAppsOfAToken(t *testing.T) {
+	t.Parallel()
+	r := newBearerRig(t)
+	for _, name := range []string{"notes", "photos", "wiki"} {
+		r.app(name, func(http.ResponseWriter, *http.Request) {})
+	}
+	limited := controlapi.LimitedGrantID("g")
+	r.grantApps = map[string][]string{limited: {"id-notes", "id-wiki"}}
+	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Apps = []string{"id-notes", "id-photos"} })...)
+	for what, c := range map[string]struct {
+		at, token, want string
+	}{
+		"all":         {rootHost, r.token(bobID), "notes photos"},
+		"at an app":   {"photos." + rootHost, r.token(bobID), "notes photos"},
+		"some":        {"notes." + rootHost, r.token(bobID, func(c *controlapi.AccessClaims) { c.Grant = limited }), "notes"},
+		"the owner's": {"wiki." + rootHost, r.token(ownerID, func(c *controlapi.AccessClaims) { c.Grant = limited }), "notes wiki"},
+	} {
+		res, body := r.browser(false).fetch("GET", "https://"+c.at+"/.porchlight/apps", "Authorization", "Bearer "+c.token)
+		var got struct {
+			Apps []struct{ Name, Label, URL string }
+		}
+		programs.Must(t, json.Unmarshal([]byte(body), &got))
+		var names []string
+		for _, app := range got.Apps {
+			names = append(names, app.Name)
+			if app.URL != "https://"+app.Name+"."+rootHost+"/" || app.Label == "" {
+				t.Errorf("%s: %+v", what, app)
+			}
+		}
+		slices.Sort(names)
+		if res.StatusCode != http.StatusOK || strings.Join(names, " ") != c.want {
+			t.Errorf("%s: %s %s, want %s", what, res.Status, body, c.want)
+		}
+	}
+	if res, body := r.signedIn("notes", bobID, false).fetch("GET", "https://notes."+rootHost+"/.porchlight/apps"); res.StatusCode != http.StatusNotFound {
+		t.Errorf("by a cookie: %s %s", res.Status, body)
+	}
+	if res, _ := r.browser(false).fetch("GET", "https://notes."+rootHost+"/.porchlight/apps"); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("nobody: %s", res.Status)
 	}
 }

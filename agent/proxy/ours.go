@@ -22,6 +22,8 @@ func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, vhost virtualH
 		return p.redeemLink(h, r, vhost)
 	case pathMe:
 		return p.me(h, r, vhost)
+	case pathApps:
+		return p.listApps(h, r, vhost)
 	case pathSignOut:
 		return p.signOut(w, r, vhost)
 	case pathManifest:
@@ -83,6 +85,36 @@ func (p *Proxy) me(h http.Header, r *http.Request, vhost virtualHost) *answer {
 	return &answer{Status: http.StatusOK, json: visitor{
 		AccountID: id.AccountID, Email: d.Email, Role: d.Role, App: vhost.app.Label, Name: vhost.root.Name,
 	}}
+}
+
+// openApp is one of the apps of GET /.porchlight/apps: what an access token opens.
+type openApp struct {
+	Name  string `json:"name"`
+	Label string `json:"label"`
+	URL   string `json:"url"`
+}
+
+// listApps tells a remote client which apps its token opens; nobody else, who has the launcher.
+func (p *Proxy) listApps(h http.Header, r *http.Request, vhost virtualHost) *answer {
+	if !reads(r) {
+		return wrongMethod(r, "GET, HEAD")
+	}
+	id, _, a := p.identify(h, r, &vhost)
+	switch {
+	case a != nil:
+		return a
+	case id.GrantID == "":
+		return nothingHere()
+	}
+	if d := p.config.Access.Decide(id, vhost.app.ID); !d.Allowed {
+		return p.denied(h, r, vhost, id, d)
+	}
+	gate.ConnOf(r).LetIn(h)
+	apps := []openApp{}
+	for _, app := range p.opens(id) {
+		apps = append(apps, openApp{app.Name, app.Label, originOf(app.Name, vhost.root) + "/"})
+	}
+	return &answer{Status: http.StatusOK, json: map[string]any{"apps": apps}}
 }
 
 // signOut ends the browser's session on this host, by POST; GET shows a page

@@ -37,6 +37,7 @@ func isOurs(path string) bool {
 const (
 	pathOpen    = ourPath + "open"
 	pathMe      = ourPath + "me"
+	pathApps    = ourPath + "apps"
 	pathSignOut = ourPath + "sign-out"
 	pathStyle   = ourPath + "style.css"
 	pathIcon    = ourPath + "icon.svg"

@@ -141,7 +141,15 @@ var aClient = sync.OnceValue(func() Line { return blank(clientOf(agentapi.Grant{
 
 func clientOf(g agentapi.Grant) Line {
 	name := language.Beside(g.ClientName)
-	return confirmed(language.Say("%[1]s, as %[2]s", name, language.Beside(g.Email)), language.Say("Yes, revoke %s", name),
+	titled := name
+	switch len(g.Apps) {
+	case 0:
+	case 1:
+		titled = language.Say("%[1]s, for %[2]s alone", name, language.Beside(g.Apps[0]))
+	default:
+		titled = language.Say("%[1]s, for %[2]s", name, language.Count(len(g.Apps), "%d app", "%d apps"))
+	}
+	return confirmed(language.Say("%[1]s, as %[2]s", titled, language.Beside(g.Email)), language.Say("Yes, revoke %s", name),
 		verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName},
 		language.Say("It stops working within seconds."), language.Say("It can be allowed again later."))
 }

@@ -114,15 +114,35 @@ func (a *Announcer) grants(c *Changes, s agentapi.OwnerState) {
 	}
 	for _, g := range untold {
 		name := language.Named(g.ClientName)
-		body := language.Say("You allowed it to open your apps, as you. Connected apps lists it.")
-		if g.Email != s.Account.Email {
+		yours := g.Email == s.Account.Email
+		var body string
+		switch {
+		case g.Apps == nil && yours:
+			body = language.Say("You allowed it to open your apps, as you. Connected apps lists it.")
+		case g.Apps == nil:
 			body = language.Say("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", language.Named(g.Email))
+		case yours:
+			body = language.Say("You allowed it to open %s and nothing else, as you. Connected apps lists it.", someApps(g.Apps))
+		default:
+			body = language.Say("%[1]s allowed it to open, in their name, %[2]s and nothing else. Connected apps lists it.", language.Named(g.Email), someApps(g.Apps))
 		}
 		c.Show = append(c.Show, thatShows(verbs.ViewClients, Note{
 			Key: "grant-" + g.ID, Kind: agentapi.KindClient, Title: language.Say("%s was let in", name), Body: body,
 			Buttons: []Button{{language.Say("Revoke"), verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName}}},
 		}))
 	}
+}
+
+// someApps are the apps of a grant in words, two of them by their labels.
+func someApps(labels []string) string {
+	if len(labels) > 2 {
+		return language.Count(len(labels), "%d app", "%d apps")
+	}
+	var named []string
+	for _, label := range labels {
+		named = append(named, language.Named(label))
+	}
+	return language.Spoken().And(named...)
 }
 
 // trouble announces what keeps visitors out once it has lasted, and takes that back

@@ -161,6 +161,17 @@ func TestConnectedAppsAreToldOnce(t *testing.T) {
 	if c := b.Next(own, loud); len(c.Show) != 1 || !strings.HasPrefix(c.Show[0].Body, "You allowed it to open your apps") {
 		t.Errorf("the owner's own: %+v", c.Show)
 	}
+	// One that was let in to some apps says to which.
+	for want, apps := range map[string][]string{
+		"open Notes and nothing else": {"Notes"}, "open Notes and Photos and nothing else": {"Notes", "Photos"},
+		"open 3 apps and nothing else": {"a", "b", "c"},
+	} {
+		own.Grants[2].Apps = apps
+		b := notes.NewAnnouncer(notes.Told{Grant: owner.Noon}, func() time.Time { return now })
+		if c := b.Next(own, loud); len(c.Show) != 1 || !strings.Contains(c.Show[0].Body, want) {
+			t.Errorf("for %v: %+v", apps, c.Show)
+		}
+	}
 	if got := step(a, s); got != nil || !a.Told.Grant.Equal(owner.Noon) {
 		t.Errorf("again: %v, remembers %v", got, a.Told.Grant)
 	}

@@ -4,6 +4,8 @@ package words
 var germanCommon = map[string]string{
 	"%[1]s and %[2]s": "%[1]s und %[2]s",
 	"%d more":         "%d weitere",
+	"%d app":          "%d App",
+	"%d apps":         "%d Apps",
 
 	"%[1]s %[2]s":    "%[1]s. %[2]s", // a day and its month
 	"January":        "Januar",

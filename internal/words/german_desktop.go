@@ -108,6 +108,8 @@ var germanDesktop = map[string]string{
 	"People…":                           "Personen…",
 	"Connected apps…":                   "Verbundene Apps…",
 	"%[1]s, as %[2]s":                   "%[1]s, als %[2]s",
+	"%[1]s, for %[2]s alone":            "%[1]s, nur für %[2]s",
+	"%[1]s, for %[2]s":                  "%[1]s, für %[2]s",
 	"It stops working within seconds.":  "Sie funktioniert in Sekunden nicht mehr.",
 	"It can be allowed again later.":    "Sie kann später wieder erlaubt werden.",
 
@@ -222,6 +224,8 @@ var germanDesktop = map[string]string{
 	"Porchlight cannot reach its server":   "Porchlight erreicht seinen Server nicht",
 	"The last one: %s":                     "Die letzte: %s",
 	"The menu lists those that wait.":      "Das Menü zeigt, welche warten.",
-	"You allowed it to open your apps, as you. Connected apps lists it.": "Sie haben ihr erlaubt, Ihre Apps in Ihrem Namen zu öffnen. Sie steht unter Verbundene Apps.",
-	"Your apps may be out of reach":                                      "Ihre Apps sind vielleicht nicht erreichbar",
+	"You allowed it to open %s and nothing else, as you. Connected apps lists it.":              "Sie haben ihr erlaubt, %s in Ihrem Namen zu öffnen und sonst nichts. Sie steht unter Verbundene Apps.",
+	"%[1]s allowed it to open, in their name, %[2]s and nothing else. Connected apps lists it.": "%[1]s hat ihr erlaubt, im eigenen Namen %[2]s zu öffnen und sonst nichts. Sie steht unter Verbundene Apps.",
+	"You allowed it to open your apps, as you. Connected apps lists it.":                        "Sie haben ihr erlaubt, Ihre Apps in Ihrem Namen zu öffnen. Sie steht unter Verbundene Apps.",
+	"Your apps may be out of reach": "Ihre Apps sind vielleicht nicht erreichbar",
 }

@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
+	"porchlight/internal/words"
 )
 
 func grantsCommand(c cli) *cobra.Command {
@@ -16,7 +17,7 @@ func grantsCommand(c cli) *cobra.Command {
 		Use:   "grants",
 		Short: "List the remote clients that people connected, and disconnect them",
 		Long: `List the remote clients that people connected to this computer: apps and programs
-elsewhere that open, in their name, what they may open.`,
+elsewhere that open, in their name, what they may open, or some of it.`,
 		Example: `  porchlight grants
   porchlight grants revoke "Pocket Notes"`,
 	}
@@ -103,7 +104,11 @@ func grantCalled(grants []agentapi.Grant, word string) (id string, err error) {
 }
 
 func (t *terminal) printGrants(grants []agentapi.Grant) error {
-	return list(t, "No remote client is connected.", []string{"CLIENT", "FOR", "SINCE", "LAST USED", "ID"}, grants, func(g agentapi.Grant) []string {
-		return []string{g.ClientName, g.Email, moment(g.CreatedAt), moment(g.LastUsedAt), g.ID}
+	return list(t, "No remote client is connected.", []string{"CLIENT", "FOR", "OPENS", "SINCE", "LAST USED", "ID"}, grants, func(g agentapi.Grant) []string {
+		opens := "all they may open"
+		if g.Apps != nil {
+			opens = words.English.And(g.Apps...)
+		}
+		return []string{g.ClientName, g.Email, opens, moment(g.CreatedAt), moment(g.LastUsedAt), g.ID}
 	})
 }

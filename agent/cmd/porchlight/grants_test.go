@@ -1,15 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // Weakness: a client could be disconnected by an id alone, which nobody remembers.
@@ -117,5 +121,19 @@ func TestGrantRevokedByIDAtOnce(t *testing.T) {
 	newTerminal(&said, nil).revoked("Disconnected", "a connection", stranger, agentapi.Closed{OK: true, Uncertain: true})
 	if got := said.String(); !strings.Contains(got, "nobody here knows whether \""+stranger+"\" is a connection") || strings.Contains(got, "Disconnected") {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// The list says what each client opens.
+func TestGrantsSayWhatTheyOpen(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	programs.Must(t, newTerminal(&out, io.Discard).printGrants([]agentapi.Grant{
+		{ClientName: "All", Email: bob}, {ClientName: "One", Email: bob, Apps: []string{"Notes"}}, {ClientName: "Two", Email: bob, Apps: []string{"Notes", "Photos"}},
+	}))
+	for _, want := range []string{`All +bob@example.com +all they may open +`, `One +bob@example.com +Notes  +`, `Two +bob@example.com +Notes and Photos +`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("there is no %q in:\n%s", want, out.String())
+		}
 	}
 }

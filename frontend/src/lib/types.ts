@@ -586,6 +586,8 @@ export interface FirstVisit {
 }
 
 export interface Grant {
+  /** Labels of the apps that it opens; absent for all that its person may open, later ones too. */
+  apps?: string[];
   clientId: string;
   clientName: string;
   createdAt: string;

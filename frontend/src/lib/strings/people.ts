@@ -74,6 +74,7 @@ export const ofPeople = {
     others: 'Other people’s',
     opensAs: (email: string) => `Opens apps as ${email}`,
     opensAsYou: 'Opens apps as you',
+    opensAlone: (apps: readonly string[], email: string): Sentence => [...listed(apps), ` and nothing else, as ${email || 'you'}`],
     used: (ago: string) => (ago ? `Used ${ago}` : 'Never used'),
     since: (date: string) => `since ${date}`,
     revoke: 'Revoke…',

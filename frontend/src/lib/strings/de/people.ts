@@ -75,6 +75,7 @@ export const ofPeople: Spoken<typeof english> = {
     others: 'Die von anderen',
     opensAs: (email) => `Öffnet Apps als ${email}`,
     opensAsYou: 'Öffnet Apps in Ihrem Namen',
+    opensAlone: (apps, email) => ['Nur ', ...listed(apps), email ? `, als ${email}` : ', in Ihrem Namen'],
     used: (ago) => (ago ? `Benutzt: ${ago}` : 'Nie benutzt'),
     since: (date) => `seit ${date}`,
     revoke: 'Widerrufen…',
