@@ -174,6 +174,18 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, reported contro
 	})
 }
 
+// NoteAppGrants keeps whether the agent of a computer knows grants for some apps.
+func (s *Agents) NoteAppGrants(ctx context.Context, computerID string, knows bool) error {
+	return s.update(ctx, func(tx *txn) error {
+		c, found := get[computer](tx, keyComputer(computerID))
+		if found && c.AppGrants != knows { // else it was removed meanwhile, or told by another node
+			c.AppGrants = knows
+			tx.put(keyComputer(computerID), c, 0)
+		}
+		return nil
+	})
+}
+
 // checkApps refuses a list of apps that cannot be published.
 func checkApps(apps []controlapi.App) error {
 	if len(apps) > MaxApps {

@@ -251,7 +251,7 @@ func (t *txn) endCredential(c *computer) {
 		return
 	}
 	t.delete(keyCredential(c.CredentialHash))
-	c.CredentialHash = ""
+	c.CredentialHash, c.AppGrants = "", false
 	t.put(keyComputer(c.ID), *c, 0)
 	t.ended = append(t.ended, c.ID)
 	// For the other nodes; the random version keeps one ending from another.

@@ -75,7 +75,7 @@ type core struct {
 // computer as agents know it.
 func (s *core) computer(c computer) controlapi.Computer {
 	host := s.cfg.withPort(c.Name + "." + s.cfg.Domain)
-	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host, Former: c.Former}
+	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host, Former: c.Former, AppGrants: c.AppGrants}
 }
 
 func (s *core) credentialEnded(computerID string) {

@@ -60,6 +60,9 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (T
 		if c, found = get[computer](tx, keyComputer(g.ComputerID)); !found || !mayReach(tx, g.ComputerID, g.AccountID) {
 			return accessEnded()
 		}
+		if controlapi.IsLimitedGrant(g.ID) && !c.AppGrants {
+			return noGrant(whyOldAgent)
+		}
 		g.RefreshHash = nextHash
 		tx.putGrant(g)
 		return nil

@@ -178,6 +178,8 @@ type computer struct {
 	Platform string `json:"platform,omitempty"`
 	// Former says that the name was another account's before.
 	Former bool `json:"former,omitempty"`
+	// AppGrants says that its agent, as it was here last, knows grants for some apps.
+	AppGrants bool `json:"appGrants,omitempty"`
 }
 
 // computerByName finds a computer. Rows of it that are read next can be named: they

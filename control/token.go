@@ -77,7 +77,7 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		if !mayReach(tx, c.ID, account.ID) {
 			return unreachable
 		}
-		if err := tx.mayAllow(c.ID, account.ID, a.Apps); err != nil {
+		if err := tx.mayAllow(c, account.ID, a.Apps); err != nil {
 			return err
 		}
 		tx.put(keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
@@ -93,18 +93,25 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 }
 
 // mayAllow refuses apps that an account cannot let a client into, because it cannot open
-// them, or because there are too many.
-func (t *txn) mayAllow(computerID, accountID string, apps []string) error {
-	p, _ := get[person](t, keyPerson(computerID, accountID))
+// them, because its agent would open all, or because there are too many.
+func (t *txn) mayAllow(c computer, accountID string, apps []string) error {
+	if len(apps) > 0 && !c.AppGrants {
+		return refuse(controlapi.CodeForbidden, sayOldAgent)
+	}
+	p, _ := get[person](t, keyPerson(c.ID, accountID))
 	p = p.asOf(t.now)
-	reported, _ := get[[]controlapi.App](t, keyComputerApps(computerID))
+	reported, _ := get[[]controlapi.App](t, keyComputerApps(c.ID))
 	for _, id := range apps {
 		if !slices.ContainsFunc(reported, func(a controlapi.App) bool { return a.ID == id && a.Live && p.mayOpen(id) }) {
 			return refuse(controlapi.CodeForbidden, "You cannot open one of these apps any more. Choose again.")
 		}
 	}
-	return t.roomForApps(computerID, withApps(nil, apps))
+	return t.roomForApps(c.ID, withApps(nil, apps))
 }
+
+// sayOldAgent is told who wants to let a client into single apps of a computer that does
+// not know of such grants.
+const sayOldAgent = "Porchlight on that computer is too old to let a program into single apps. Update it there, or allow all of its apps."
 
 // mayReach says whether an account is active on a computer.
 func mayReach(tx *txn, computerID, accountID string) bool {
@@ -153,6 +160,7 @@ const (
 	whyVerifierForm = "The code_verifier must have 43 to 128 letters, digits, and - . _ ~ (RFC 7636)."
 	whyUnreachable  = "The person cannot reach that computer any more. The code is used up."
 	whyNoApps       = "The apps that the person chose are not there any more. The code is used up."
+	whyOldAgent     = "Porchlight on that computer is too old for a grant of single apps. Have it updated there."
 	whyNoToken      = "The refresh token is unknown, too old, or not this client's."
 	whyTokenUsed    = "The refresh token was used before. Use the one that came with the last answer."
 	whyDropped      = "The login was ended: its client had too many for this person, or its code was used twice."
@@ -197,7 +205,7 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		if account, c, err = tx.between(code); err != nil {
 			return grant{}, err
 		}
-		if code.Apps, err = tx.stillThere(c.ID, code.Apps); err != nil {
+		if code.Apps, err = tx.stillThere(c, code.Apps); err != nil {
 			return grant{}, err
 		}
 		tx.makeRoom(account.ID, client.ID)
@@ -268,11 +276,14 @@ func (tx *txn) between(code authorization) (account Account, c computer, err err
 }
 
 // stillThere are those apps that a computer has not revoked since they were chosen.
-func (tx *txn) stillThere(computerID string, apps []string) ([]string, error) {
-	if len(apps) == 0 {
+func (tx *txn) stillThere(c computer, apps []string) ([]string, error) {
+	switch {
+	case len(apps) == 0:
 		return nil, nil
+	case !c.AppGrants:
+		return nil, kept{noGrant(whyOldAgent)}
 	}
-	reported, _ := get[[]controlapi.App](tx, keyComputerApps(computerID))
+	reported, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	still := withoutApps(apps, func(id string) bool {
 		return !slices.ContainsFunc(reported, func(a controlapi.App) bool { return a.ID == id })
 	})

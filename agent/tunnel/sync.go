@@ -20,6 +20,9 @@ var errSyncEnded = errors.New("the connection to the relay has ended")
 // errAnswers says that the relay sent what belongs to no sync.
 var errAnswers = errors.New("the relay told a snapshot that makes no sense")
 
+// knows is what the control plane is told of this agent.
+var knows = []string{tunnelwire.KnowsAppGrants}
+
 // askAgainAfter is how long a relay that could not carry the sync is not asked again
 // because the other one could not either.
 const askAgainAfter = 10 * time.Second
@@ -153,7 +156,7 @@ func unavailable(err error) bool {
 // wait asks unless the relay was asked before, and waits for the next answer.
 func (s *session) wait(ctx context.Context, version string) (controlapi.Snapshot, error) {
 	if s.sync.begin(version) {
-		if s.send(tunnelwire.Frame{Type: tunnelwire.Sync, Version: version}) != nil || s.ping() != nil {
+		if s.send(tunnelwire.Frame{Type: tunnelwire.Sync, Version: version, Knows: knows}) != nil || s.ping() != nil {
 			_ = s.conn.Close() // ends read
 		}
 	}

@@ -115,6 +115,24 @@ func (w *world) next(version string) controlapi.Snapshot {
 	return got
 }
 
+// With its first sync it says that it knows grants for some apps.
+func TestSaysThatItKnowsGrantsForSomeApps(t *testing.T) {
+	t.Parallel()
+	p := newPlane("1")
+	said := make(chan bool, 10)
+	w := start(t, options{relay: func(c *relay.Config) {
+		p.config(c)
+		c.Knows = func(_ context.Context, computerID string, knows bool) error {
+			said <- knows && computerID == "computer-1"
+			return nil
+		}
+	}})
+	w.next("")
+	if !<-said {
+		t.Error("it says something else")
+	}
+}
+
 func TestSyncOverTheTunnel(t *testing.T) {
 	t.Parallel()
 	p := newPlane("1")

@@ -83,6 +83,9 @@ type Computer struct {
 	// may still hold what that account's apps left at the hosts below it. ID tells
 	// this computer from that one.
 	Former bool `json:"former,omitempty"`
+	// AppGrants says that its agent knows grants for some apps. Only the control plane's
+	// own parts are told.
+	AppGrants bool `json:"-"`
 }
 
 // HostName is a root host without its port.

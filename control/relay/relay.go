@@ -81,6 +81,9 @@ type Config struct {
 	// is a *controlapi.Error. Neither is called after stop has returned, and neither may
 	// call stop. The relay does not know what a snapshot says.
 	Sync func(credential string, client netip.Addr, version string, tell func(snapshot []byte) error, over func(error)) (stop func())
+	// Knows keeps whether the agent of a computer knows grants for some apps, where it says
+	// something else than Authenticate did. It ends with ctx. nil keeps nothing.
+	Knows func(ctx context.Context, computerID string, appGrants bool) error
 	// Node is this relay's name, told to agents for their logs.
 	Node string
 	// Limits; zero fields take defaults.

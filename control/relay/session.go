@@ -292,7 +292,7 @@ func (s *session) handle(f tunnelwire.Frame) (write bool, err error) {
 	case tunnelwire.Aborted:
 		s.relay.routes.abortNamed(s, f.Tickets)
 	case tunnelwire.Sync:
-		s.ask(f.Version)
+		s.ask(f.Version, slices.Contains(f.Knows, tunnelwire.KnowsAppGrants))
 	}
 	return false, nil
 }

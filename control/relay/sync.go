@@ -5,10 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"time"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 )
+
+// knowsWait is how long what an agent knows may hold up its sync.
+const knowsWait = 3 * time.Second
 
 var errSnapshot = errors.New("relay: the snapshot is too large")
 
@@ -16,6 +20,8 @@ var errSnapshot = errors.New("relay: the snapshot is too large")
 // bytes here; of several snapshots that wait the newest is told.
 type syncing struct {
 	ask     *string  // the version of an ask that is not followed yet
+	knows   bool     // what that says of the agent: that it knows grants for some apps
+	kept    *bool    // what of that is kept, nil for what Authenticate said; of following
 	asking  bool     // a goroutine runs following
 	stop    func()   // stops what the control plane tells; nil where it tells nothing
 	inStep  bool     // what the agent was told is the newest: pongs say so by their date
@@ -50,10 +56,10 @@ func (y *syncing) nextFrame() (f *tunnelwire.Frame, more bool) {
 }
 
 // ask has a sync begin, in place of one that is under way.
-func (s *session) ask(version string) {
+func (s *session) ask(version string, appGrants bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sync.ask, s.sync.inStep = &version, false
+	s.sync.ask, s.sync.knows, s.sync.inStep = &version, appGrants, false
 	s.follow()
 }
 
@@ -79,8 +85,10 @@ func (s *session) following() {
 			s.mu.Unlock()
 			stop()
 		case ask != nil && !s.over:
+			knows := s.sync.knows
 			s.sync.ask = nil
 			s.mu.Unlock()
+			s.keepKnows(knows)
 			stop = s.relay.cfg.Sync(s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *ask, s.tellSnapshot, s.syncOver)
 			s.mu.Lock()
 			s.sync.stop = stop
@@ -91,6 +99,25 @@ func (s *session) following() {
 			return
 		}
 	}
+}
+
+// keepKnows has it kept what the agent knows, where that is news. Before the sync: who is
+// told which apps a grant opens does not meet a control plane that thinks it cannot know.
+func (s *session) keepKnows(appGrants bool) {
+	kept := s.computer.AppGrants
+	if s.sync.kept != nil {
+		kept = *s.sync.kept
+	}
+	if s.relay.cfg.Knows == nil || kept == appGrants {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), knowsWait)
+	defer cancel()
+	if err := s.relay.cfg.Knows(ctx, s.computer.ID, appGrants); err != nil {
+		s.logger().Warn("what an agent knows could not be kept, until it asks again", "err", err)
+		return
+	}
+	s.sync.kept = &appGrants
 }
 
 // syncOver is given to Config.Sync.

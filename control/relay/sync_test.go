@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -104,6 +105,55 @@ func TestFloodsOfSyncs(t *testing.T) {
 		t.Errorf("%d syncs at a time", most.Load())
 	}
 	t.Logf("%d of 5001 asks were followed", asks.Load())
+}
+
+// What an agent knows is kept when it is news, before it is told anything, and once; where
+// it could not be kept the sync goes on, and the next one says it again.
+func TestWhatAnAgentKnowsIsKept(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{false, true} {
+		did := make(chan string, 10)
+		fails := true
+		_, addr := serveRelay(t, func(c *Config) {
+			authenticate := c.Authenticate
+			c.Authenticate = func(ctx context.Context, credential string) (controlapi.Computer, error) {
+				computer, err := authenticate(ctx, credential)
+				computer.AppGrants = before
+				return computer, err
+			}
+			c.Knows = func(_ context.Context, computerID string, knows bool) error {
+				did <- fmt.Sprint(computerID, " ", knows)
+				if fails {
+					fails = false
+					return errors.New("the store is away")
+				}
+				return nil
+			}
+			c.Sync = func(_ string, _ netip.Addr, version string, _ func([]byte) error, _ func(error)) func() {
+				did <- version
+				return func() {}
+			}
+		}, nil)
+		a := connectSleepingAgent(t, addr, "maya")
+		says := func(version string, knows bool, want ...string) {
+			t.Helper()
+			f := tunnelwire.Frame{Type: tunnelwire.Sync, Version: version, Knows: []string{"something else"}}
+			if knows {
+				f.Knows = append(f.Knows, tunnelwire.KnowsAppGrants)
+			}
+			a.send(f)
+			for _, want := range append(want, version) {
+				if got := <-did; got != want {
+					t.Errorf("it did %q, want %q", got, want)
+				}
+			}
+		}
+		says("as before", before)
+		says("news, in vain", !before, fmt.Sprint("maya ", !before))
+		says("news again", !before, fmt.Sprint("maya ", !before))
+		says("no news", !before)
+		says("back", before, fmt.Sprint("maya ", before))
+	}
 }
 
 // Weakness: what is told of an ask takes a moment to stop, and an agent that asked anew

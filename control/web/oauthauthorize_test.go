@@ -279,6 +279,7 @@ func TestAccountSaysForWhichApps(t *testing.T) {
 		controlapi.App{ID: "app1", Name: "notes", Label: "Notes & <b>", Live: true},
 		controlapi.App{ID: "app2", Name: "photos", Label: "Photos", Live: true},
 	)
+	programs.Must(t, r.svc.Agents.NoteAppGrants(t.Context(), r.owner.Computer.ID, true))
 	b := r.signedIn("maya@example.com")
 	c := r.remote(0)
 	maya := must(r.svc.Accounts.Ensure(t.Context(), "maya@example.com"))

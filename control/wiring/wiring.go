@@ -74,7 +74,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	way := cfg.Relay
 	way.AuthHost, way.Domain, way.PublicPort = domain.AuthHost, domain.Domain, domain.PublicPort
 	way.Authenticate = p.authenticate
-	way.Sync = p.sync
+	way.Sync, way.Knows = p.sync, p.Service.Agents.NoteAppGrants
 	way.Date = domain.Now // as that of pages
 	way.Handler, way.TooLong = web.New(p.Service, pages), web.MarkTooLong
 	if cfg.Wrap != nil {

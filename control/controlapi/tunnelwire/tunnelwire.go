@@ -96,7 +96,7 @@ const (
 	Come    Type = "come"    // relay: visitors keep coming to the one at the address Relay, connect there besides
 	Ping    Type = "ping"    // agent: Awake, Sent
 	Pong    Type = "pong"    // relay: Date, Sent
-	Sync    Type = "sync"    // agent: Version it has; takes the place of an earlier one
+	Sync    Type = "sync"    // agent: Version it has, Knows; takes the place of an earlier one
 	Synced  Type = "synced"  // relay: Part, More; or Unchanged; or Code, Message, RetryAfter: it ended
 )
 
@@ -107,6 +107,10 @@ const (
 	CodeUnavailable  = "unavailable"  // try again later
 	CodeProtocol     = "protocol"     // a frame was not understood
 )
+
+// KnowsAppGrants among Knows says that the agent opens by a grant for some apps these alone
+// (controlapi.Snapshot.GrantApps). One that does not say so would open all by it.
+const KnowsAppGrants = "app-grants"
 
 // Frame is one message on the control connection. Which fields are filled
 // depends on Type; unknown types and fields are ignored, so that either side may
@@ -147,6 +151,8 @@ type Frame struct {
 	Sent int64 `json:"sent,omitempty"`
 	// Version is that of the snapshot the agent has; empty for none.
 	Version string `json:"version,omitempty"`
+	// Knows says in Sync what the agent knows that those of before did not.
+	Knows []string `json:"knows,omitempty"`
 	// Part of a snapshot, at most MaxPart bytes; More says that another follows.
 	Part      []byte `json:"part,omitempty"`
 	More      bool   `json:"more,omitempty"`
