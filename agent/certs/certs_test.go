@@ -226,25 +226,14 @@ func TestIssueMustFitTheName(t *testing.T) {
 func (r *rig) serve(t *testing.T) (addr string) {
 	t.Helper()
 	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	var wg sync.WaitGroup
 	cfg := TLSConfig(r)
-	wg.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer c.Close()
-				tc := tls.Server(c, cfg.Clone())
-				if tc.Handshake() == nil {
-					_, _ = tc.Write([]byte("."))
-					_, _ = io.Copy(io.Discard, tc)
-				}
-			})
+	programs.ServeConns(t, ln, func(c net.Conn) {
+		tc := tls.Server(c, cfg.Clone())
+		if tc.Handshake() == nil {
+			_, _ = tc.Write([]byte("."))
+			_, _ = io.Copy(io.Discard, tc)
 		}
 	})
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
 	return ln.Addr().String()
 }
 

@@ -335,23 +335,16 @@ func TestStranger(t *testing.T) {
 	h.change(func() { h.peer = func(agentapi.Listener) bool { return false } })
 	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	got := make(chan []byte, 10)
-	go func() {
-		defer close(got)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			b, _ := io.ReadAll(conn)
-			conn.Close()
-			got <- b
-		}
-	}()
+	end := programs.ServeConns(t, l, func(conn net.Conn) {
+		b, _ := io.ReadAll(conn)
+		got <- b
+	})
 	h.set("a", portOf(t, l), agentapi.AppOptions{})
 	if told := h.Probe(t.Context(), "a"); told.Health != agentapi.HealthUnknown {
 		t.Errorf("%+v", told)
 	}
-	l.Close()
+	end()
+	close(got)
 	for b := range got {
 		if len(b) > 0 {
 			t.Errorf("a stranger got %q", b)

@@ -151,25 +151,14 @@ func slowAsLocalhost() http.Handler {
 func raw(t *testing.T, write func(net.Conn)) int {
 	t.Helper()
 	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	var conns sync.WaitGroup
-	t.Cleanup(conns.Wait)
-	conns.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns.Go(func() {
-				defer conn.Close()
-				_ = conn.SetDeadline(time.Now().Add(programs.Patience))
-				r := bufio.NewReader(conn)
-				if first, err := r.Peek(1); err != nil || first[0] == 22 {
-					return // TLS, which has no line that ends
-				}
-				if _, err := http.ReadRequest(r); err == nil {
-					write(conn)
-				}
-			})
+	programs.ServeConns(t, l, func(conn net.Conn) {
+		_ = conn.SetDeadline(time.Now().Add(programs.Patience))
+		r := bufio.NewReader(conn)
+		if first, err := r.Peek(1); err != nil || first[0] == 22 {
+			return // TLS, which has no line that ends
+		}
+		if _, err := http.ReadRequest(r); err == nil {
+			write(conn)
 		}
 	})
 	return portOf(t, l)

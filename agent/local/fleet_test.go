@@ -111,24 +111,13 @@ func startNetwork(t *testing.T, to string) *network {
 	t.Helper()
 	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	n := &network{ln: ln, to: to, lost: make(chan struct{}), open: map[net.Conn]struct{}{}}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { n.carry(conn) })
-		}
-	})
+	programs.ServeConns(t, ln, n.carry)
 	t.Cleanup(func() {
-		ln.Close()
 		n.mu.Lock()
+		defer n.mu.Unlock()
 		for conn := range n.open {
 			conn.Close()
 		}
-		n.mu.Unlock()
-		all.Wait()
 	})
 	return n
 }
@@ -146,7 +135,6 @@ func (n *network) lose() {
 func (n *network) carry(near net.Conn) {
 	far, err := net.Dial("tcp", n.to)
 	if err != nil {
-		near.Close()
 		return
 	}
 	n.mu.Lock()
@@ -161,7 +149,6 @@ func (n *network) carry(near net.Conn) {
 	delete(n.open, near)
 	delete(n.open, far)
 	n.mu.Unlock()
-	near.Close()
 	far.Close()
 }
 

@@ -94,22 +94,11 @@ func newWiretap(t *testing.T) *wiretap {
 	t.Helper()
 	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w := &wiretap{port: portOf(t, ln.Addr().String())}
-	var serving sync.WaitGroup
-	t.Cleanup(func() { ln.Close(); serving.Wait() })
-	serving.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { w.serve(c) })
-		}
-	})
+	programs.ServeConns(t, ln, w.serve)
 	return w
 }
 
 func (w *wiretap) serve(c net.Conn) {
-	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second))
 	buf := new(bytes.Buffer)
 	w.mu.Lock()

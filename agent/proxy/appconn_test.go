@@ -16,11 +16,7 @@ import (
 // connected is a connection of a pool, and its other end.
 func connected(t *testing.T, of *kept) (ours *appConn, theirs net.Conn) {
 	t.Helper()
-	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer ln.Close()
-	conn := programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
-	theirs = programs.Got(ln.Accept())(t)
-	t.Cleanup(func() { conn.Close(); theirs.Close() })
+	conn, theirs := programs.Connected(t)
 	return newAppConn(conn, of), theirs
 }
 

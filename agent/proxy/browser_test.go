@@ -226,29 +226,8 @@ func newRecorder(t testing.TB) *recorder {
 func rawApp(t testing.TB, serve func(net.Conn)) (port int) {
 	t.Helper()
 	ln := listenAt(t, "tcp4", "127.0.0.1:0")
-	serveConns(t, ln, serve)
+	programs.ServeConns(t, ln, serve)
 	return ln.Addr().(*net.TCPAddr).Port
-}
-
-// serveConns has serve take each connection of a listener. They are closed after it,
-// and when the test ends.
-func serveConns(t testing.TB, ln net.Listener, serve func(net.Conn)) {
-	over := t.Context()
-	var all sync.WaitGroup
-	t.Cleanup(func() { ln.Close(); all.Wait() })
-	all.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				defer context.AfterFunc(over, func() { c.Close() })()
-				serve(c)
-			})
-		}
-	})
 }
 
 // serve answers one request and closes, so that each connection is one request.

@@ -88,7 +88,7 @@ func (s *steady) counts() (conns, asked int) {
 func known(t *testing.T, r *rig, ln net.Listener, options ...func(*engine.App)) (app *steady, b *browser) {
 	t.Helper()
 	app = &steady{answers: true}
-	serveConns(t, ln, app.serve)
+	programs.ServeConns(t, ln, app.serve)
 	r.publish("notes", ln.Addr().(*net.TCPAddr).Port)
 	for _, change := range options {
 		r.change("notes", change)
@@ -256,7 +256,7 @@ func TestClosesUntilItRestarts(t *testing.T) {
 	ln.Close()
 	app.say("")
 	anew := listenAt(t, "tcp4", "127.0.0.1:"+strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
-	serveConns(t, anew, app.serve)
+	programs.ServeConns(t, anew, app.serve)
 	count("it was started anew", 3)
 	proxy.Rest(r.proxy, 2*time.Second)
 	count("it keeps connections now", 1)

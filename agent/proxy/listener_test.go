@@ -20,32 +20,22 @@ import (
 // eavesdropper listens and keeps every byte it is sent.
 type eavesdropper struct {
 	port int
-	ln   net.Listener
+	end  func()
 
 	mu    sync.Mutex
 	heard []byte
-	done  sync.WaitGroup
 }
 
 func newEavesdropper(t *testing.T) *eavesdropper {
 	t.Helper()
 	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	e := &eavesdropper{port: ln.Addr().(*net.TCPAddr).Port, ln: ln}
-	e.done.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			e.done.Go(func() {
-				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(20 * time.Second))
-				all, _ := io.ReadAll(conn) // an abrupt end is an end
-				e.mu.Lock()
-				defer e.mu.Unlock()
-				e.heard = append(e.heard, all...)
-			})
-		}
+	e := &eavesdropper{port: ln.Addr().(*net.TCPAddr).Port}
+	e.end = programs.ServeConns(t, ln, func(conn net.Conn) {
+		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		all, _ := io.ReadAll(conn) // an abrupt end is an end
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.heard = append(e.heard, all...)
 	})
 	return e
 }
@@ -53,8 +43,7 @@ func newEavesdropper(t *testing.T) *eavesdropper {
 // bytes ends the listening and returns what came by then, once every connection is
 // over.
 func (e *eavesdropper) bytes() string {
-	e.ln.Close()
-	e.done.Wait()
+	e.end()
 	return string(e.heard)
 }
 

@@ -31,7 +31,7 @@ type fickle struct {
 
 func newFickle(t testing.TB, ln net.Listener) *fickle {
 	f := &fickle{seen: map[string]int{}}
-	serveConns(t, ln, f.serve)
+	programs.ServeConns(t, ln, f.serve)
 	return f
 }
 

@@ -101,7 +101,7 @@ func begin(t *testing.T, address, name string, args ...string) *programs.Process
 func startClosing(t *testing.T, address string, _ time.Duration) func() string {
 	var mu sync.Mutex
 	var said strings.Builder
-	serveConns(t, listenAt(t, "tcp4", address), func(c net.Conn) {
+	programs.ServeConns(t, listenAt(t, "tcp4", address), func(c net.Conn) {
 		c.SetDeadline(time.Now().Add(time.Minute))
 		req, err := http.ReadRequest(bufio.NewReader(c))
 		if err != nil {

@@ -318,21 +318,8 @@ func startMiddlebox(t *testing.T, to, mode string) (*middlebox, string) {
 	t.Helper()
 	m := &middlebox{to: to, mode: mode}
 	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { m.pass(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		m.cutAll()
-		wg.Wait()
-	})
+	programs.ServeConns(t, l, m.pass)
+	t.Cleanup(m.cutAll)
 	return m, l.Addr().String()
 }
 
@@ -358,7 +345,6 @@ func (m *middlebox) cutAll() {
 }
 
 func (m *middlebox) pass(conn net.Conn) {
-	defer conn.Close()
 	if !m.track(conn) {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -35,22 +36,12 @@ func dir(t *testing.T) string {
 func socket(t *testing.T, path string) (heard func() int) {
 	t.Helper()
 	ln := programs.Got(net.Listen("unix", path))(t)
-	total, done := 0, make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			buf := make([]byte, 64)
-			n, _ := conn.Read(buf) // ends when the other side does
-			total += n
-			conn.Close()
-		}
-	}()
-	t.Cleanup(func() { ln.Close(); <-done })
-	return func() int { ln.Close(); <-done; return total }
+	var total atomic.Int64
+	end := programs.ServeConns(t, ln, func(conn net.Conn) {
+		n, _ := conn.Read(make([]byte, 64)) // ends when the other side does
+		total.Add(int64(n))
+	})
+	return func() int { end(); return int(total.Load()) }
 }
 
 func at(path string) upstream.Target {

@@ -50,17 +50,11 @@ func TestEachAddressAlone(t *testing.T) {
 func TestChecksOfTLS(t *testing.T) {
 	t.Parallel()
 	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer ln.Close()
 	heard := make(chan int, 1)
-	go func() {
-		conn, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
+	programs.ServeConns(t, ln, func(conn net.Conn) {
 		n, _ := conn.Read(make([]byte, 64))
 		heard <- n
-	}()
+	})
 	https := agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS}
 	at := upstream.Of("", ln.Addr().(*net.TCPAddr).Port, "", https)
 	if _, err := at.Dial(t.Context(), upstream.Checks{Peer: func(agentapi.Listener) bool { return false }}); !errors.Is(err, upstream.ErrStranger) {

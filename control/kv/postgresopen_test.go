@@ -122,23 +122,13 @@ func TestPostgresOpenOfNoSuchName(t *testing.T) {
 func refusingServer(t *testing.T, answer *pgproto3.ErrorResponse) (address string) {
 	t.Helper()
 	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			session := pgproto3.NewBackend(conn, conn)
-			if _, err := session.ReceiveStartupMessage(); err == nil {
-				session.Send(answer)
-				_ = session.Flush() // the other side tells what it got
-			}
-			conn.Close()
+	programs.ServeConns(t, l, func(conn net.Conn) {
+		session := pgproto3.NewBackend(conn, conn)
+		if _, err := session.ReceiveStartupMessage(); err == nil {
+			session.Send(answer)
+			_ = session.Flush() // the other side tells what it got
 		}
-	}()
-	t.Cleanup(func() { l.Close(); <-ended })
+	})
 	return l.Addr().String()
 }
 

@@ -26,21 +26,12 @@ func openWay(t *testing.T, to string) *way {
 	t.Helper()
 	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w := &way{Listener: l, to: to}
-	t.Cleanup(func() { _ = l.Close(); w.set(true) })
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go w.carry(from)
-		}
-	}()
+	programs.ServeConns(t, l, w.carry)
+	t.Cleanup(func() { w.set(true) })
 	return w
 }
 
 func (w *way) carry(from net.Conn) {
-	defer from.Close()
 	to, err := net.Dial("tcp", w.to)
 	if err != nil {
 		return

@@ -15,8 +15,8 @@ import (
 // Here somebody keeps the visitor's connection from being closed.
 func TestVisitorsHearOfACutAtOnce(t *testing.T) {
 	t.Parallel()
-	visitor, visitorEnd := bulkPair(t)
-	agent, agentEnd := bulkPair(t)
+	visitor, visitorEnd := programs.Connected(t)
+	agent, agentEnd := programs.Connected(t)
 	ended := make(chan struct{})
 	f := &flow{visitor: visitorEnd, agent: agentEnd, ended: func(_, _ int64) { close(ended) }}
 	f.start()

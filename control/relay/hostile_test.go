@@ -223,14 +223,9 @@ func TestVisitorSentAtTheEndOfTheDrainIsServed(t *testing.T) {
 		t.Error("the drain does not end with the last visit")
 	}
 
-	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	there := dial(t, l.Addr().String())
-	conn := programs.Got(l.Accept())(t)
-	go func() { // which waits for the other end
-		here := conn.(*net.TCPConn)
-		two.turnAway(sent{here}, &preface{}, errUnknownHost)
-	}()
+	there, here := programs.Connected(t)
+	_ = there.SetDeadline(time.Now().Add(longest))
+	go two.turnAway(sent{here}, &preface{}, errUnknownHost) // which waits for the other end
 	if got, err := io.ReadAll(there); err != nil || !bytes.Equal(got, alertRecord(alertInternalError)) {
 		t.Errorf("its tunnel went meanwhile: %x, %v", got, err)
 	}

@@ -13,25 +13,14 @@ import (
 	"porchlight/test/programs"
 )
 
-// bulkPair is a connection between two ends of this process.
-func bulkPair(t *testing.T) (a, b *net.TCPConn) {
-	t.Helper()
-	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer ln.Close()
-	dialed := programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
-	accepted := programs.Got(ln.Accept())(t)
-	t.Cleanup(func() { dialed.Close(); accepted.Close() })
-	return dialed.(*net.TCPConn), accepted.(*net.TCPConn)
-}
-
 // A flow that is bulk, small, silent and bulk again carries every byte, one after
 // the other, also where there is no pipe for it; an answer that is shorter than what
 // a flow in a hurry waits for comes all the same.
 func TestBulkCarriesEveryByte(t *testing.T) {
 	t.Parallel()
 	for i, pipes := range []int{pipeRoom(), 0, pipeRoom()} {
-		visitor, visitorEnd := bulkPair(t)
-		agent, agentEnd := bulkPair(t)
+		visitor, visitorEnd := programs.Connected(t)
+		agent, agentEnd := programs.Connected(t)
 		ended := make(chan int64, 1)
 		f := &flow{visitor: visitorEnd, agent: agentEnd, pipes: &pipePool{most: pipes}, passed: i == 2}
 		f.ended = func(_, toVisitor int64) { ended <- toVisitor }
@@ -86,8 +75,8 @@ func TestBulkCarriesEveryByte(t *testing.T) {
 func TestHalfClosedHearsTheRest(t *testing.T) {
 	t.Parallel()
 	for _, before := range []int{8 << 20, 0} {
-		visitor, visitorEnd := bulkPair(t)
-		agent, agentEnd := bulkPair(t)
+		visitor, visitorEnd := programs.Connected(t)
+		agent, agentEnd := programs.Connected(t)
 		f := &flow{visitor: visitorEnd, agent: agentEnd, pipes: &pipePool{most: 1}, ended: func(_, _ int64) {}}
 		f.start()
 		_ = visitor.SetReadDeadline(time.Now().Add(time.Minute))
@@ -122,13 +111,13 @@ func TestBulkNearByIsNotPaced(t *testing.T) {
 		return refused
 	}
 	unpaced := "cubic"
-	if one, _ := bulkPair(t); choose(t, one, unpaced) != nil {
+	if one, _ := programs.Connected(t); choose(t, one, unpaced) != nil {
 		unpaced = "reno"
 	}
 	for before, after := range map[string]string{"bbr": unpaced, "reno": "reno"} {
 		t.Run(before, func(t *testing.T) {
-			visitor, visitorEnd := bulkPair(t)
-			_, agentEnd := bulkPair(t)
+			visitor, visitorEnd := programs.Connected(t)
+			_, agentEnd := programs.Connected(t)
 			if err := choose(t, visitorEnd, before); err != nil {
 				t.Skipf("this system has no %s, or not for this user: %v", before, err)
 			}

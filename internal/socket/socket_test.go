@@ -18,12 +18,8 @@ import (
 // pair is a wrapped connection and its other end.
 func pair(t *testing.T) (wrapped net.Conn, other *net.TCPConn) {
 	t.Helper()
-	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer ln.Close()
-	dialled := programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
-	taken := programs.Got(ln.Accept())(t)
-	t.Cleanup(func() { dialled.Close(); taken.Close() })
-	return socket.Wrap(dialled), taken.(*net.TCPConn)
+	dialled, taken := programs.Connected(t)
+	return socket.Wrap(dialled), taken
 }
 
 // Promised: a wrapped connection behaves as the one below it.

@@ -13,29 +13,19 @@ import (
 func echoAt(t *testing.T, socket string) (said chan byte) {
 	t.Helper()
 	ln := programs.Got(net.Listen("unix", socket))(t)
-	t.Cleanup(func() { _ = ln.Close() })
 	said = make(chan byte, 16)
-	go func() {
+	programs.ServeConns(t, ln, func(conn net.Conn) {
+		b := make([]byte, 1)
 		for {
-			conn, err := ln.Accept()
-			if err != nil {
+			if _, err := conn.Read(b); err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				b := make([]byte, 1)
-				for {
-					if _, err := conn.Read(b); err != nil {
-						return
-					}
-					said <- b[0]
-					if _, err := conn.Write(b); err != nil {
-						return
-					}
-				}
-			}()
+			said <- b[0]
+			if _, err := conn.Write(b); err != nil {
+				return
+			}
 		}
-	}()
+	})
 	return said
 }
 

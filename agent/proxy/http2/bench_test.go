@@ -15,7 +15,7 @@ import (
 // too, which makes nothing while it goes on.
 func BenchmarkRequest(b *testing.B) {
 	body := make([]byte, 100)
-	theirs, ours := tcp(b)
+	ours, theirs := programs.Connected(b)
 	stop := serve(b, own, theirs, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h["Content-Type"] = octets

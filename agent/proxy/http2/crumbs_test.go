@@ -15,6 +15,7 @@ import (
 
 	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
+	"porchlight/test/programs"
 )
 
 // Weakness: a crumb of a cookie that is in HPACK's table comes in one byte, and crumbs are
@@ -40,7 +41,7 @@ func TestCrumbsTakeNoMemory(t *testing.T) { // alone, for it measures the memory
 				fmt.Fprint(w, "an answer of ours")
 				came <- struct{}{}
 			})
-			theirs, ours := tcp(t)
+			ours, theirs := programs.Connected(t)
 			defer ours.Close()
 			stop := serve(t, own, theirs, h, func(c *http2.Config) { c.TooLong = func(http.Header, int, int, int) {} })
 			defer stop()
@@ -77,7 +78,7 @@ func TestTrailersTakeNoMemory(t *testing.T) { // alone, for it measures the memo
 	const each, size, most = 12, 2000, 3 << 20 // and 250 of these, 6 MB
 	for _, when := range []string{"read", "before", "after"} {
 		came, answer := make(chan struct{}, limits.Streams), make(chan struct{})
-		theirs, ours := tcp(t)
+		ours, theirs := programs.Connected(t)
 		stop := serve(t, own, theirs, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if when == "read" {
 				io.Copy(io.Discard, r.Body)

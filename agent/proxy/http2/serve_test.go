@@ -19,6 +19,7 @@ import (
 
 	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
+	"porchlight/test/programs"
 )
 
 // What the handler gets for the same frames is the same on both ways.
@@ -295,7 +296,7 @@ func (v *visitor) everything(id uint32) string {
 // Many streams with bodies both ways at once, through net/http's own client.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	theirs, ours := tcp(t)
+	ours, theirs := programs.Connected(t)
 	stop := serve(t, own, theirs, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "Read")
 		n, err := io.Copy(w, r.Body) // each byte as it comes
@@ -368,7 +369,7 @@ func TestContextEnds(t *testing.T) {
 // Shutdown lets what is under way finish and takes no more; Close does not wait.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
-	theirs, ours := tcp(t)
+	ours, theirs := programs.Connected(t)
 	defer ours.Close()
 	begun, finish := make(chan struct{}), make(chan struct{})
 	s := http2.New(http2.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -397,7 +398,7 @@ func TestShutdown(t *testing.T) {
 	<-served
 	s.Close()
 
-	theirs, ours = tcp(t)
+	ours, theirs = programs.Connected(t)
 	defer ours.Close()
 	s = http2.New(http2.Config{Handler: http.HandlerFunc(slow)})
 	go s.NewConn(t.Context(), theirs).Serve()

@@ -12,6 +12,7 @@ import (
 
 	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
+	"porchlight/test/programs"
 )
 
 // inTime runs a test on both ways, or on ours alone, where an hour passes in no time. The
@@ -250,7 +251,7 @@ func TestReadDeadline(t *testing.T) {
 // A panic of the handler is told, and ends the connection.
 func TestPanicIsTold(t *testing.T) {
 	t.Parallel()
-	theirs, ours := tcp(t)
+	ours, theirs := programs.Connected(t)
 	told := make(chan any, 1)
 	stop := serve(t, own, theirs, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/meant" {

@@ -281,23 +281,12 @@ func eachWay(t *testing.T, h http.Handler, test func(t *testing.T, way string, v
 // meet is a visitor of a way, over TCP.
 func meet(t testing.TB, way string, h http.Handler, settings ...frames.Setting) *visitor {
 	t.Helper()
-	theirs, ours := tcp(t)
+	ours, theirs := programs.Connected(t)
 	stop := serve(t, way, theirs, h)
 	v := visit(t, ours, false, settings...)
 	ours.SetDeadline(time.Now().Add(time.Minute))
 	t.Cleanup(func() { ours.Close(); stop() })
 	return v
-}
-
-// tcp is a connection over loopback.
-func tcp(t testing.TB) (server, client net.Conn) {
-	t.Helper()
-	ln := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer ln.Close()
-	accepted := make(chan net.Conn, 1)
-	go func() { c, _ := ln.Accept(); accepted <- c }()
-	client = programs.Got(net.Dial("tcp", ln.Addr().String()))(t)
-	return <-accepted, client
 }
 
 func newEncoder(v *visitor) *hpack.Encoder { return hpack.NewEncoder(&v.block) }
