@@ -21,7 +21,7 @@ type registered struct {
 	ClientID       string `json:"clientId"`
 	ClientSecret   string `json:"clientSecret"`
 	RedirectURI    string `json:"redirectUri"`
-	Authentication string `json:"authentication"` // basic, form or detected
+	Authentication string `json:"authentication"` // basic, form, detected or none
 }
 
 // driver is a library doing one authorization. Its methods fail the test when
@@ -72,6 +72,7 @@ type refusal struct {
 //	finish {callback}       {"tokens"} or {"refused"}
 //	call {url}              {"status", "body"}
 //	refresh {refreshToken}  {"tokens"} or {"refused"}
+//	revoke {token}          {"status"}; of oauth4webapi
 //	verify {token,audience} {"claims", "header"}; of jose and PyJWT
 //
 // {"failed": text} is anything that should not happen.

@@ -115,6 +115,17 @@ func (h *house) issue(t testing.TB, name, redirectURI string) registered {
 	return out
 }
 
+// issuePublic adds a client without a secret, which is to be answered at redirectURI.
+func (h *house) issuePublic(t testing.TB, name, registeredURI, redirectURI string) registered {
+	t.Helper()
+	out := registered{AuthURL: h.account.AuthURL, RedirectURI: redirectURI, Authentication: "none"}
+	programs.Must(t, h.agent.Node().Run(&out, "client", "add", "--public", "--name", name, "--redirect-uri", registeredURI))
+	if out.ClientID == "" || out.ClientSecret != "" {
+		t.Fatalf("issued was %+v", out)
+	}
+	return out
+}
+
 // signIn signs the owner in by a mailed link.
 func (h *house) signIn(t testing.TB) {
 	t.Helper()

@@ -14,44 +14,52 @@ import (
 )
 
 // An assistant that knows an app's address alone, and the id and secret that the operator
-// issued, finds the way in by itself, and its tool calls are its person's.
+// issued, or a public one's id, finds the way in by itself, and its tool calls are its
+// person's.
 func TestAssistantFromTheBareAddress(t *testing.T) {
 	h := emptyHouse(t)
 	h.signIn(t)
 	h.porchlight(t, "publish", "mcp", "--label", "Notes", "--port", startMCP(t))
 	h.porchlight(t, "approve", "mcp")
 	address := "https://mcp." + h.account.Host + "/mcp"
-	client := h.issue(t, "Assistant", startBack(t))
-	sdk := h.start(t, "node/mcp.mjs", client)
-
-	asks := sdk.order(t, map[string]any{"do": "begin", "url": address}).URL
-	if !strings.HasPrefix(asks, h.account.AuthURL+"/oauth/authorize?") {
-		t.Fatalf("it leads to %s", asks)
-	}
-	back := h.allow(t, asks, "Assistant")
-	got := sdk.order(t, map[string]any{"do": "finish", "callback": back, "url": address})
-	var called struct {
-		Headers map[string]string
-		Counted []int
-	}
-	programs.Must(t, json.Unmarshal([]byte(got.Body), &called))
-	for name, want := range map[string]string{
-		"x-service-user": h.account.AccountID, "x-service-email": h.account.Email, "x-service-name": h.account.Name,
-		"x-service-app": "Notes", "x-service-role": "owner", "authorization": "",
+	back := startBack(t)
+	for kind, client := range map[string]registered{
+		"confidential": h.issue(t, "Assistant", back),
+		"public":       h.issuePublic(t, "Assistant", "http://127.0.0.1/callback", back), // at another port
 	} {
-		if called.Headers[name] != want {
-			t.Errorf("the tool sees %s %q, want %q", name, called.Headers[name], want)
-		}
-	}
-	if !slices.Equal(called.Counted, []int{1, 2, 3}) {
-		t.Errorf("of the stream it heard %v", called.Counted)
-	}
+		t.Run(kind, func(t *testing.T) {
+			sdk := h.start(t, "node/mcp.mjs", client)
 
-	h.revokeAll(t)
-	refused := sdk.order(t, map[string]any{"do": "call", "url": address})
-	if about := `resource_metadata="https://mcp.` + h.account.Host + `/.well-known/oauth-protected-resource/mcp"`; refused.Status != 401 ||
-		!strings.Contains(refused.Body, `error="invalid_token"`) || !strings.Contains(refused.Body, about) {
-		t.Errorf("after revoking: %d %s", refused.Status, refused.Body)
+			asks := sdk.order(t, map[string]any{"do": "begin", "url": address}).URL
+			if !strings.HasPrefix(asks, h.account.AuthURL+"/oauth/authorize?") {
+				t.Fatalf("it leads to %s", asks)
+			}
+			back := h.allow(t, asks, "Assistant")
+			got := sdk.order(t, map[string]any{"do": "finish", "callback": back, "url": address})
+			var called struct {
+				Headers map[string]string
+				Counted []int
+			}
+			programs.Must(t, json.Unmarshal([]byte(got.Body), &called))
+			for name, want := range map[string]string{
+				"x-service-user": h.account.AccountID, "x-service-email": h.account.Email, "x-service-name": h.account.Name,
+				"x-service-app": "Notes", "x-service-role": "owner", "authorization": "",
+			} {
+				if called.Headers[name] != want {
+					t.Errorf("the tool sees %s %q, want %q", name, called.Headers[name], want)
+				}
+			}
+			if !slices.Equal(called.Counted, []int{1, 2, 3}) {
+				t.Errorf("of the stream it heard %v", called.Counted)
+			}
+
+			h.revokeAll(t)
+			refused := sdk.order(t, map[string]any{"do": "call", "url": address})
+			if about := `resource_metadata="https://mcp.` + h.account.Host + `/.well-known/oauth-protected-resource/mcp"`; refused.Status != 401 ||
+				!strings.Contains(refused.Body, `error="invalid_token"`) || !strings.Contains(refused.Body, about) {
+				t.Errorf("after revoking: %d %s", refused.Status, refused.Body)
+			}
+		})
 	}
 }
 

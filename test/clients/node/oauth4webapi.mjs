@@ -6,12 +6,14 @@ const server = {
   issuer: client.authUrl,
   authorization_endpoint: client.authUrl + '/oauth/authorize',
   token_endpoint: client.authUrl + '/oauth/token',
+  revocation_endpoint: client.authUrl + '/oauth/revoke',
 }
 const who = { client_id: client.clientId }
-const authentication =
-  client.authentication === 'basic'
-    ? oauth.ClientSecretBasic(client.clientSecret)
-    : oauth.ClientSecretPost(client.clientSecret)
+const authentication = {
+  basic: () => oauth.ClientSecretBasic(client.clientSecret),
+  form: () => oauth.ClientSecretPost(client.clientSecret),
+  none: () => oauth.None(),
+}[client.authentication]()
 const verifier = oauth.generateRandomCodeVerifier()
 const state = oauth.generateRandomState()
 let accessToken
@@ -66,5 +68,9 @@ drive({
   async refresh({ refreshToken }) {
     const response = await oauth.refreshTokenGrantRequest(server, who, authentication, refreshToken)
     return tokens(oauth.processRefreshTokenResponse(server, who, response))
+  },
+  async revoke({ token }) {
+    const response = await oauth.revocationRequest(server, who, authentication, token)
+    return { status: response.status, refused: await oauth.processRevocationResponse(response) }
   },
 })
