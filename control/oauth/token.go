@@ -134,9 +134,6 @@ func (h *Handler) revoke(ctx context.Context, authorization []string, form url.V
 	if err != nil {
 		return nil, form.Get("client_id"), err
 	}
-	if who.ID == "" {
-		return nil, "", missingID()
-	}
 	if err = h.grants.Revoke(ctx, who, form.Get("token")); err == nil && form.Get("token") == "" {
 		err = malformed("The parameter token is missing.")
 	}
@@ -152,10 +149,6 @@ func once(form url.Values, names ...string) error {
 		}
 	}
 	return nil
-}
-
-func missingID() error {
-	return &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: "The parameter client_id is missing."}
 }
 
 // parseToken reads a token request.
@@ -175,7 +168,7 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 		return req, err
 	}
 	if req.grantType == grantCode && req.client.ID == "" { // a refresh token says itself whose it is
-		return tokenRequest{}, missingID()
+		return tokenRequest{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: "The parameter client_id is missing."}
 	}
 	if !scopeGiven(form["scope"]) {
 		req.incomplete = &controlapi.Error{Code: codeInvalidScope, Message: onlyScope, HTTPStatus: http.StatusBadRequest}
