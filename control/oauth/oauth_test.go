@@ -107,6 +107,7 @@ func FuzzTokenForm(f *testing.F) {
 	f.Add("Basic Yzpz", "grant_type=refresh_token&refresh_token=t")
 	f.Add("Basic Yzpz", "grant_type=refresh_token&refresh_token=t&refresh_token=u&scope=connect")
 	f.Add("", "grant_type=authorization_code&code=c&redirect_uri=r&code_verifier=v&client_id=i")
+	f.Add("", "grant_type=refresh_token&refresh_token=t&client_id=i&scope=all")
 	f.Add("Basic Yzo=", "grant_type=refresh_token&refresh_token=t&client_id=c")
 	f.Add("Bearer x", "grant_type=password&%zz;a=b")
 	f.Add("Bearer x", "grant_type=refresh_token&refresh_token=t&client_id=i&client_secret=s")
@@ -146,7 +147,7 @@ func FuzzTokenForm(f *testing.F) {
 		}
 		switch {
 		case req.incomplete != nil:
-			if code(req.incomplete) != controlapi.CodeInvalidGrant {
+			if c := code(req.incomplete); c != controlapi.CodeInvalidGrant && c != codeInvalidScope {
 				t.Errorf("%q: %v", body, req.incomplete)
 			}
 		case req.grantType == grantCode:
@@ -168,6 +169,7 @@ func FuzzTokenForm(f *testing.F) {
 func FuzzAuthorizationRequest(f *testing.F) {
 	f.Add(goodQuery)
 	f.Add(goodQuery + "&state=t")
+	f.Add(strings.Replace(goodQuery, "scope=connect", "scope=all", 1))
 	f.Add(goodQuery + "&redirect_uri=https%3A%2F%2Fevil.example%2F")
 	f.Add("client_id=c&redirect_uri=r&response_type=token&code_challenge_method=plain")
 	f.Add(strings.Repeat("&", 5000))
@@ -193,7 +195,7 @@ func FuzzAuthorizationRequest(f *testing.F) {
 				len(q["response_type"]) != 1 || len(q["code_challenge"]) != 1 || len(q["code_challenge_method"]) != 1 {
 				t.Errorf("%q was taken as %+v", query, req)
 			}
-		case controlapi.CodeAccessDenied, controlapi.CodeUnsupportedResponseType:
+		case controlapi.CodeAccessDenied, controlapi.CodeUnsupportedResponseType, codeInvalidScope:
 		default:
 			t.Errorf("%q goes back with %q", query, req.Problem)
 		}
