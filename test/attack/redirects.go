@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ import (
 // program still takes it for the same.
 var (
 	registered = []string{"https://notes.example/cb", "http://127.0.0.1:7777/cb", "http://localhost:7777/cb?x=1", "com.example.notes:/cb"}
+	ofPublic   = []string{"http://127.0.0.1:7777/cb", "http://[::1]:7777/cb", "cursor://notes/cb"}
 
 	changesOfURI = []struct {
 		what string
@@ -75,14 +77,13 @@ func attackRedirects(ctx context.Context, s *stage, t *tally) error {
 		return err
 	}
 	tried := map[string]bool{}
-	var r *remote
-	for _, honest := range registered {
-		if r == nil {
-			r, err = c.newRemote(ctx, s, "Client", honest)
-		} else {
-			err = c.register(r, honest)
-		}
-		if err != nil {
+	r, err := c.newRemote(ctx, s, "Client", registered[0])
+	if err != nil {
+		return err
+	}
+	for i, honest := range slices.Concat(registered, ofPublic) {
+		public := i >= len(registered)
+		if err := c.register(r, honest, public); err != nil {
 			return err
 		}
 		if page, err := r.ask(ctx, r.query("x").Encode()); err != nil || page.Status != 200 {
@@ -90,10 +91,11 @@ func attackRedirects(ctx context.Context, s *stage, t *tally) error {
 		}
 		for _, change := range changesOfURI {
 			uri := change.do(honest)
-			if uri == honest || tried[honest+uri] {
+			key := fmt.Sprint(public, honest, uri)
+			if uri == honest || tried[key] || public && change.what == "another port" {
 				continue
 			}
-			tried[honest+uri] = true
+			tried[key] = true
 			for _, twice := range []bool{false, true} {
 				q := r.query("x")
 				q["redirect_uri"] = []string{uri}
@@ -112,14 +114,14 @@ func attackRedirects(ctx context.Context, s *stage, t *tally) error {
 		}
 	}
 	r.browser.Close()
-	fmt.Printf("   URIs %d, changed in %d ways (%d differ) × alone, beside the right one = %d\n", len(registered), len(changesOfURI), len(tried), 2*len(tried))
+	fmt.Printf("   URIs %d, changed in %d ways (%d differ) × alone, beside the right one = %d\n", len(registered)+len(ofPublic), len(changesOfURI), len(tried), 2*len(tried))
 	return c.registerOdd(ctx, s, t)
 }
 
 // register gives the browser another client.
-func (c *computer) register(r *remote, uri string) error {
+func (c *computer) register(r *remote, uri string, public bool) error {
 	var made struct{ ClientID, ClientSecret string }
-	err := c.Node().Run(&made, "client", "add", "--name", "Client", "--redirect-uri", uri)
+	err := c.Node().Run(&made, "client", "add", "--name", "Client", "--redirect-uri", uri, fmt.Sprintf("--public=%t", public))
 	r.id, r.secret, r.back = made.ClientID, made.ClientSecret, uri
 	return err
 }
@@ -131,14 +133,17 @@ func (c *computer) registerOdd(ctx context.Context, s *stage, t *tally) error {
 		"https://host.example/../cb", "https://host.example/a/%2e%2e/cb", "https://host.example:99999/cb", "https://host.example:0/cb", "http://host.example/cb",
 		"https://a@host.example/cb", "https://host.example/cb#x", "https://host.example/*", "https://*.example/cb", "javascript:alert(1)",
 		"https://host.example\\@evil.example/cb", "https://host.example/\tcb", " https://host.example/cb", "data:text/html,x", "file:///etc/passwd",
+		"vbscript:/x", "view-source:/x", "chrome://settings", "blob:/x", "about:/blank", "ws://host.example/", "http://[::1%25lo]/cb", "http://[::1]:0/cb", "localhost:7777/cb",
 		"//host.example/cb", "https:///cb", "https:host.example/cb", "http://127.0.0.1.evil.example/cb", "http://localhost.evil.example/cb", "https://h\u043est.example/cb",
 	}
 	fmt.Printf("   clients with odd URIs %d\n", len(odd))
 	var r remote
 	for _, uri := range odd {
-		t.try(1)
-		if c.register(&r, uri) == nil {
-			t.got("a client is registered with %q", uri)
+		for _, public := range []bool{false, true} {
+			t.try(1)
+			if c.register(&r, uri, public) == nil {
+				t.got("a client is registered with %q (public: %t)", uri, public)
+			}
 		}
 	}
 	return ctx.Err()
