@@ -111,7 +111,8 @@ func (t *txn) narrow(g grant, apps []string) {
 		t.revokeGrant(g.ID)
 	default:
 		g.Apps = apps
-		t.put(keyGrant(g.ID), g, g.LastUsedAt.Add(grantLife).Sub(t.now))
+		// The store may keep one a little longer.
+		t.put(keyGrant(g.ID), g, max(time.Second, g.LastUsedAt.Add(grantLife).Sub(t.now)))
 		t.touch(g.ComputerID)
 	}
 }

@@ -126,6 +126,24 @@ func TestRevokedAppLeavesGrants(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeInvalidGrant)
 }
 
+// A grant whose time is over, and which the store has not forgotten yet, keeps no app from
+// being revoked.
+func TestRevokedAppOfAnOldGrant(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	s := b.someApps()
+	b.clock.Add(10 * time.Minute) // it ends at the next whole hour
+	id := grantID(s.grantedFor("n1", "p1").Refresh)
+	b.clock.Add(grantLife + time.Minute)
+	if got := s.snapshot().GrantApps[id]; len(got) != 2 {
+		t.Fatalf("the store has forgotten it: %v", got)
+	}
+	s.report(threeApps[1:]...)
+	if got := s.snapshot().GrantApps[id]; !slices.Equal(got, []string{"p1"}) {
+		t.Errorf("the snapshot says %v", got)
+	}
+}
+
 // A code gives what of its apps is still there, and nothing else in their place.
 func TestCodeForRevokedApps(t *testing.T) {
 	t.Parallel()
