@@ -88,7 +88,10 @@ func (s *session) following() {
 			knows := s.sync.knows
 			s.sync.ask = nil
 			s.mu.Unlock()
-			s.keepKnows(knows)
+			if err := s.keepKnows(knows); err != nil && !knows {
+				s.syncOver(err) // until it asks again it would be given more than it can hold to
+				continue
+			}
 			stop = s.relay.cfg.Sync(s.credential, addrPort(s.conn.RemoteAddr()).Addr(), *ask, s.tellSnapshot, s.syncOver)
 			s.mu.Lock()
 			s.sync.stop = stop
@@ -103,21 +106,22 @@ func (s *session) following() {
 
 // keepKnows has it kept what the agent knows, where that is news. Before the sync: who is
 // told which apps a grant opens does not meet a control plane that thinks it cannot know.
-func (s *session) keepKnows(appGrants bool) {
+func (s *session) keepKnows(appGrants bool) error {
 	kept := s.computer.AppGrants
 	if s.sync.kept != nil {
 		kept = *s.sync.kept
 	}
 	if s.relay.cfg.Knows == nil || kept == appGrants {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), knowsWait)
 	defer cancel()
 	if err := s.relay.cfg.Knows(ctx, s.computer.ID, appGrants); err != nil {
 		s.logger().Warn("what an agent knows could not be kept, until it asks again", "err", err)
-		return
+		return err
 	}
 	s.sync.kept = &appGrants
+	return nil
 }
 
 // syncOver is given to Config.Sync.
