@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"porchlight/test/programs"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -22,13 +23,8 @@ func furnished(t *testing.T) (path string, before, after map[string]string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
 	before, after = map[string]string{}, map[string]string{}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: smallPage})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	db := programs.Got(bolt.Open(path, 0o600, &bolt.Options{PageSize: smallPage}))(t)
+	programs.Must(t, db.Close())
 	for round := range 2 { // so that pages are free, too
 		maps.Copy(before, after)
 		write(t, path, func(tx *Tx) error {
@@ -52,9 +48,7 @@ func furnished(t *testing.T) (path string, before, after map[string]string) {
 
 func write(t *testing.T, path string, fn func(*Tx) error) {
 	t.Helper()
-	if _, err := commit(path, fn); err != nil {
-		t.Fatal(err)
-	}
+	programs.Got(commit(path, fn))(t)
 }
 
 // commit opens the database at path, has fn write, and says which rows it held before,
@@ -114,10 +108,7 @@ func alike(rows, want map[string]string) bool {
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
 	path, before, after := furnished(t)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := programs.Got(os.ReadFile(path))(t)
 	head := 0 // where the newer one is
 	const commitOf = pageHeader + 48
 	if binary.NativeEndian.Uint64(whole[smallPage+commitOf:]) > binary.NativeEndian.Uint64(whole[commitOf:]) {
@@ -135,9 +126,7 @@ func TestFlippedBits(t *testing.T) {
 	for at := range whole {
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 1 << (at % 8)
-		if err := os.WriteFile(path, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, damaged, 0o600))
 		rows, err := commit(path, more)
 		want := after
 		if at >= head+pageHeader && at < head+pageHeader+headLength {
@@ -213,9 +202,7 @@ func TestProgramsOfBeforeSums(t *testing.T) {
 	path, _, after := furnished(t)
 	for round := range 3 {
 		db, err := bolt.Open(path, 0o600, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, err)
 		key, value := fmt.Sprintf("old/%d", round), "row"
 		after["people/"+key] = value
 		err = db.Update(func(tx *bolt.Tx) error {
@@ -229,9 +216,7 @@ func TestProgramsOfBeforeSums(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, db.Close())
 		if rows, err := contents(path); err != nil || !maps.Equal(rows, after) {
 			t.Fatalf("%d rows of %d, %v", len(rows), len(after), err)
 		}
@@ -258,16 +243,11 @@ func TestWhatMayBeWrong(t *testing.T) {
 	})
 	damage := func(what, as string) {
 		t.Helper()
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := programs.Got(os.ReadFile(path))(t)
 		if !bytes.Contains(raw, []byte(what)) {
 			t.Fatalf("there is no %q", what)
 		}
-		if err := os.WriteFile(path, bytes.ReplaceAll(raw, []byte(what), []byte(as)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		programs.Must(t, os.WriteFile(path, bytes.ReplaceAll(raw, []byte(what), []byte(as)), 0o600))
 	}
 	damage("line/1", "line/2")
 	damage("somebody came", "somebodx came")
@@ -292,9 +272,7 @@ func TestCompactedByBboltsTool(t *testing.T) {
 		write(t, path, func(tx *Tx) error { return tx.Bucket([]byte("people")).Put([]byte("new"), []byte("row")) })
 	}
 	before, err := bolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs.Must(t, err)
 	defer before.Close()
 	err = before.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("people")).Put([]byte("old"), []byte("row")) })
 	if err != nil {
@@ -302,13 +280,8 @@ func TestCompactedByBboltsTool(t *testing.T) {
 	}
 	after["people/new"], after["people/old"] = "row", "row"
 	small := filepath.Join(t.TempDir(), "small.db")
-	db, err := bolt.Open(small, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(bolt.Compact(db, before, 0), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	db := programs.Got(bolt.Open(small, 0o600, nil))(t)
+	programs.Must(t, bolt.Compact(db, before, 0), db.Close())
 	for range 2 { // each of which commits
 		if rows, err := contents(small); err != nil || !maps.Equal(rows, after) {
 			t.Fatalf("%d rows of %d, %v", len(rows), len(after), err)

@@ -107,9 +107,7 @@ func TestBackupEveryNight(t *testing.T) {
 	config := filepath.Join(dir, "control.yaml")
 	programs.Must(t, os.WriteFile(config, []byte("data: "+filepath.Join(dir, "data")+"\ndomain: porch.localhost\nlisten: [\"127.0.0.1:0\"]\n"), 0o600))
 	server := programs.Begin(t, exec.Command(filepath.Join(binDir(t), "porchlight-control"), "serve", "--config", config, "--public-port", "443"))
-	if _, err := server.Says(t.Context(), `listening on (\S+)`); err != nil {
-		t.Fatal(err)
-	}
+	programs.Got(server.Says(t.Context(), `listening on (\S+)`))(t)
 	_, line, found := strings.Cut(read(t, "../../docs/operating.md"), "\n17 3 * * * root ")
 	line, _, ended := strings.Cut(line, "\n")
 	if !found || !ended {

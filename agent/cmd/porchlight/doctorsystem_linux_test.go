@@ -145,9 +145,7 @@ func TestDoctorFindsTheDesktopAtFault(t *testing.T) {
 	if f := doctor.MenuBar(t.Context())[0]; f.State != note || !strings.Contains(f.Text, "No panel") || !strings.Contains(f.Next, "gnome-shell-extension-appindicator") {
 		t.Errorf("no panel: %+v", f)
 	}
-	if _, err := conn.RequestName("org.kde.StatusNotifierWatcher", dbus.NameFlagDoNotQueue); err != nil {
-		t.Fatal(err)
-	}
+	programs.Got(conn.RequestName("org.kde.StatusNotifierWatcher", dbus.NameFlagDoNotQueue))(t)
 	if f := doctor.MenuBar(t.Context())[0]; f.State != fine {
 		t.Errorf("with a panel: %+v", f)
 	}
