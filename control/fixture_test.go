@@ -179,17 +179,7 @@ func (b *bench) changePerson(computerID, account string, to func(p *person)) {
 }
 
 // run runs the service until the test ends.
-func (b *bench) run() {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- b.Run(ctx) }()
-	b.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.t.Errorf("Run returned %v", err)
-		}
-	})
-}
+func (b *bench) run() { programs.Run(b.t, b.Run) }
 
 // until waits for a condition on the store, looking after each Update.
 func (b *bench) until(what string, is func() bool) {

@@ -13,6 +13,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 // computerClocks are those of a computer whose clock can be set, under synctest.
@@ -70,7 +71,7 @@ func TestAShareEnds(t *testing.T) {
 		var changes broadcast.Signal
 		clocks := newComputerClocks()
 		a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Changes: &changes, Now: clocks.now, SinceBoot: clocks.sinceBoot})
-		running(t, a)
+		programs.Run(t, a.Run)
 		a.SetClockAhead(0)
 		end := time.Now().Add(90 * time.Second)
 		a.SetSnapshot(ending(end))
@@ -135,7 +136,7 @@ func TestTheClockOfTheComputerEndsNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clocks := newComputerClocks()
 				a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Now: clocks.now, SinceBoot: clocks.sinceBoot})
-				running(t, a)
+				programs.Run(t, a.Run)
 				a.SetClockAhead(0)
 				a.SetSnapshot(ending(time.Now().Add(time.Hour)))
 				_, cut, leave := enterings(a, notes)
@@ -168,7 +169,7 @@ func TestTheClockAcrossARestart(t *testing.T) {
 			db := openStore(t, dir)
 			defer db.Close()
 			a := newAccess(t, access.Config{Store: db, Now: clocks.now, SinceBoot: clocks.sinceBoot})
-			stop := start(t, a)
+			stop := programs.Run(t, a.Run)
 			synctest.Wait()
 			run(a)
 			stop()
@@ -232,7 +233,7 @@ func TestTheControlPlanesClockLeaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clocks := newComputerClocks()
 		a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Now: clocks.now, SinceBoot: clocks.sinceBoot})
-		running(t, a)
+		programs.Run(t, a.Run)
 		a.SetClockAhead(0)
 		a.SetSnapshot(ending(time.Now().Add(time.Hour)))
 		synctest.Wait()

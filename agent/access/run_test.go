@@ -11,6 +11,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/test/programs"
 )
 
 // Run reports changes of the number of connections at most twice a second, the
@@ -21,7 +22,7 @@ func TestRun(t *testing.T) {
 		var changes broadcast.Signal
 		a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Changes: &changes})
 		a.SetSnapshot(snapshot(nil))
-		running(t, a)
+		programs.Run(t, a.Run)
 		var reports, last atomic.Int64
 		changed, stop := changes.Subscribe()
 		defer stop()

@@ -2,7 +2,6 @@ package access_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -35,7 +34,7 @@ func TestClockSetBackExtendsNothing(t *testing.T) {
 				return time.Now().Round(0).Add(-time.Duration(back.Load())) // a clock without a monotonic part
 			}})
 			a.SetSnapshot(snapshot(nil))
-			running(t, a)
+			programs.Run(t, a.Run)
 			time.Sleep(23 * time.Hour)
 			back.Store(int64(12 * time.Hour))
 			time.Sleep(50 * time.Minute)
@@ -54,7 +53,7 @@ func TestClockSetBackExtendsNothing(t *testing.T) {
 				db := openStore(t, dir)
 				defer db.Close()
 				a := newAccess(t, access.Config{Store: db, Now: now})
-				stop := start(t, a)
+				stop := programs.Run(t, a.Run)
 				run(a)
 				stop()
 			}
@@ -88,7 +87,7 @@ func TestADayOfSyncFailures(t *testing.T) {
 		var changes broadcast.Signal
 		a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Changes: &changes})
 		a.SetSnapshot(snapshot(nil))
-		running(t, a)
+		programs.Run(t, a.Run)
 		enter := func() *atomic.Bool {
 			cut := new(atomic.Bool)
 			d, leave := a.Enter(bobsBrowser, notes, func() { cut.Store(true) })
@@ -156,7 +155,7 @@ func TestFailStaticSetting(t *testing.T) {
 		}
 		a := newAccess(t, access.Config{Store: db, Settings: chosen, Changes: &changes})
 		a.SetSnapshot(snapshot(nil))
-		running(t, a)
+		programs.Run(t, a.Run)
 		synctest.Wait()
 		var cut atomic.Int32
 		_, leave := a.Enter(bobsBrowser, notes, func() { cut.Add(1) })
@@ -255,22 +254,5 @@ func TestClockSetBackIsLogged(t *testing.T) {
 	newAccess(t, access.Config{Store: openStore(t, dir), Now: c.now, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if strings.Count(log.String(), "clock is earlier") != 1 {
 		t.Errorf("logged %q", log.String())
-	}
-}
-
-// running runs a until the test ends.
-func running(t *testing.T, a *access.Access) { t.Cleanup(start(t, a)) }
-
-// start runs a until stop is called.
-func start(t *testing.T, a *access.Access) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	return func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -2,7 +2,6 @@ package activity_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -27,20 +26,6 @@ func openStore(t *testing.T, dir string) *store.Store {
 	db := programs.Got(store.Open(dir))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
-}
-
-// start runs a until stop is called.
-func start(t *testing.T, a *activity.Log) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	return func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // visit is a request of somebody for an app.
@@ -124,7 +109,7 @@ func TestActivityIsBounded(t *testing.T) {
 		if n := activity.Visits(a); n != 8192 {
 			t.Errorf("%d visits are remembered", n)
 		}
-		t.Cleanup(start(t, a))
+		programs.Run(t, a.Run)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		lines, err := a.Lines(store.MaxActivity)
@@ -146,7 +131,7 @@ func TestActivityIsFlushedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	db := openStore(t, t.TempDir())
 	a := activity.New(activity.Config{Store: db})
-	stop := start(t, a)
+	stop := programs.Run(t, a.Run)
 	a.Opened(visit("bob", "id-notes", "Notes"))
 	stop()
 	if lines, err := db.Activity(10); err != nil || len(lines) != 1 || lines[0].Email != "bob@example.com" {

@@ -29,17 +29,7 @@ func attach(t *testing.T, cfg RegistryConfig) (*Registry, func()) {
 	t.Helper()
 	cfg.Changes = new(broadcast.Signal)
 	r := NewRegistry(cfg)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	end := sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	t.Cleanup(end)
-	return r, end
+	return r, programs.Run(t, r.Run)
 }
 
 func register(t *testing.T, r *Registry, appID string, pid int) agentapi.Registration {

@@ -161,10 +161,7 @@ func start(t *testing.T, apps ...string) *rig {
 	})
 	programs.Must(t, err)
 	r.device = programs.Got(r.service.Computers.Ensure(t.Context(), ownerMail, "maya"))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- r.service.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-ran })
+	programs.Run(t, r.service.Run)
 	r.gate = &gate{}
 	r.gate.next = web.New(r.service, web.Config{Now: r.gate.now, Log: quiet})
 	r.server = authhost.Start(t, relay.Config{

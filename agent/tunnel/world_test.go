@@ -105,16 +105,7 @@ func startRelay(t *testing.T, addr string, log *slog.Logger, change func(*relay.
 	}
 	r = programs.Got(relay.New(cfg))(t)
 	l := programs.Got(relay.Listen(t.Context(), addr))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Serve(ctx, l) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("relay: %v", err)
-		}
-	})
-	t.Cleanup(stop)
+	stop = programs.Run(t, func(ctx context.Context) error { return r.Serve(ctx, l) })
 	return r, l.Addr().String(), stop
 }
 

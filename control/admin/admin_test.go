@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -49,22 +48,7 @@ func newAdmin(t *testing.T) *Admin {
 func serve(t *testing.T, a *Admin, dir string) (stop func()) {
 	t.Helper()
 	s := programs.Got(a.Listen(dir))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
+	return programs.Run(t, s.Run)
 }
 
 // Over the socket and within the process the verbs are the same.

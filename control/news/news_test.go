@@ -1,7 +1,6 @@
 package news_test
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -62,15 +60,7 @@ func open(t *testing.T, name string, change func(*news.Config)) *node {
 	n.News = programs.Got(news.New(cfg))(t)
 	programs.Must(t, n.Listen())
 	n.self = news.Node{Name: name, Run: cfg.Run, Address: n.Address()}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := n.Run(ctx); err != nil {
-			t.Errorf("node %s: %v", name, err)
-		}
-	})
-	n.stop = func() { cancel(); wg.Wait() }
-	t.Cleanup(n.stop)
+	n.stop = programs.Run(t, n.Run)
 	return n
 }
 

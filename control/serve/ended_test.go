@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -21,17 +20,9 @@ import (
 func runNode(t *testing.T, cfg Config) (n *Node, roots *x509.CertPool) {
 	t.Helper()
 	n = programs.Got(Open(t.Context(), cfg))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- n.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	programs.Run(t, n.Run)
 	roots = x509.NewCertPool()
-	if _, rootPEM, err := n.certificates(ctx); err != nil || !roots.AppendCertsFromPEM(rootPEM) {
+	if _, rootPEM, err := n.certificates(t.Context()); err != nil || !roots.AppendCertsFromPEM(rootPEM) {
 		t.Fatal("no root certificate", err)
 	}
 	return n, roots

@@ -116,15 +116,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 	r.owner = programs.Got(r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"))(t)
 	r.putApps(controlapi.App{ID: "app1", Name: "notes", Label: "Secret Diary", Live: true})
 
-	ctx, cancel := context.WithCancel(kv.First(context.Background()))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := r.svc.Run(ctx); err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-	}()
-	r.stop = sync.OnceFunc(func() { cancel(); <-ended })
+	r.stop = programs.Run(t, func(ctx context.Context) error { return r.svc.Run(kv.First(ctx)) })
 	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{KeptMail: "porchlight outbox", Log: log, SecurityContact: "mailto:security@porch.example", LetIn: func(*http.Request) { r.letIn.Add(1) }})))
 	r.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	r.server.StartTLS()
