@@ -206,7 +206,7 @@ func TestAppsOfAToken(t *testing.T) {
 		var names []string
 		for _, app := range got.Apps {
 			names = append(names, app.Name)
-			if app.URL != "https://"+app.Name+"."+rootHost+"/" || app.Label == "" {
+			if app.URL != "https://"+app.Name+"."+rootHost || app.Label == "" {
 				t.Errorf("%s: %+v", what, app)
 			}
 		}

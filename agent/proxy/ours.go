@@ -112,7 +112,7 @@ func (p *Proxy) listApps(h http.Header, r *http.Request, vhost virtualHost) *ans
 	gate.ConnOf(r).LetIn(h)
 	apps := []openApp{}
 	for _, app := range p.opens(id) {
-		apps = append(apps, openApp{app.Name, app.Label, originOf(app.Name, vhost.root) + "/"})
+		apps = append(apps, openApp{app.Name, app.Label, originOf(app.Name, vhost.root)})
 	}
 	return &answer{Status: http.StatusOK, json: map[string]any{"apps": apps}}
 }

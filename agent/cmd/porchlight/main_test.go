@@ -118,6 +118,16 @@ func TestShapes(t *testing.T) {
 	if link := strings.TrimSpace(s.ok("open", "--print")); !strings.HasPrefix(link, "https://"+root+"/") || strings.Contains(link, "\n") {
 		t.Errorf("open --print without a name: %q", link)
 	}
+	var assist map[string]any
+	s.json(&assist, "assist", "notes")
+	if assist["url"] != "https://"+host+"/mcp" || assist["authorizationServer"] != account.AuthURL {
+		t.Errorf("assist: %v", assist)
+	}
+	for _, want := range []string{`"url": "https://` + host + `/api"`, "client add --public", " --data " + filepath.Join(s.dir, "control"), "none elsewhere"} {
+		if said := s.ok("assist", "notes", "--path", "/api"); !strings.Contains(said, want) {
+			t.Errorf("assist does not say %q: %s", want, said)
+		}
+	}
 	var closed map[string]any
 	s.json(&closed, "revoke", "notes")
 	if closed["ok"] != true {
@@ -275,6 +285,8 @@ func TestExitCodes(t *testing.T) {
 		{running, []string{"publish", "www", "--label", "x", "--port", "1"}, commandline.ExitRefused, "reserved"},
 		{running, []string{"unpublish", "nothing"}, commandline.ExitRefused, "no app"},
 		{running, []string{"open", "nothing"}, commandline.ExitRefused, "no app"},
+		{running, []string{"assist", "nothing"}, commandline.ExitRefused, "no app"},
+		{running, []string{"assist", "notes", "--path", "mcp"}, commandline.ExitUsage, "such as /mcp"},
 		{running, []string{"open", "notes", "wiki"}, commandline.ExitUsage, "does not know what to do with \"wiki\""},
 		{running, []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, commandline.ExitRefused, "already runs here (headless"},
 		{absent, []string{"agent"}, commandline.ExitUsage, "--local"},
