@@ -64,8 +64,10 @@ type grant struct {
 	// Apps are the ids of the apps it is for, sorted, where it is not for all: then it is
 	// named so (controlapi.IsLimitedGrant), and ends with the last of them.
 	Apps []string `json:"apps,omitempty"`
+	// Asked are those that the client asked for; empty where it did not say.
+	Asked []string `json:"asked,omitempty"`
 	// Dropped says that a grant ended without anybody's wish: there were too many
-	// of its client, or its code was used twice.
+	// of its client, its code was used twice, or another for single apps took its place.
 	Dropped bool `json:"dropped,omitempty"`
 }
 

@@ -33,6 +33,7 @@ const (
 
 // InvitedApp is one app on the page of an invitation.
 type InvitedApp struct {
+	ID    string
 	Label string
 	Host  string // with the port unless it is 443
 	// Until is when it ends for them; zero for never.

@@ -47,7 +47,7 @@ func (s *People) membership(tx *txn, c computer, p person) Membership {
 	m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
 	for _, a := range apps {
 		if a.Live && p.mayOpen(a.ID) {
-			m.Apps = append(m.Apps, InvitedApp{Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.Until[a.ID]})
+			m.Apps = append(m.Apps, InvitedApp{ID: a.ID, Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.Until[a.ID]})
 		}
 	}
 	slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -18,21 +19,23 @@ var errReplay = errors.New("used refresh token")
 // CodeInvalidClient; with CodeAccessDenied for every token of a grant that was
 // revoked, or whose person cannot reach the computer any more; and with
 // CodeInvalidGrant for a token that is unknown, too old, another client's, used
-// before, or of a grant that was dropped. None of these changes anything.
+// before, or of a grant that was dropped. None of these changes anything. With resources
+// the grant is narrowed to what they name, for good (RFC 8707), and it refuses with
+// CodeInvalidTarget what is not in it.
 //
 // It is what a service with many clients does most, so it is one transaction,
 // and with PostgreSQL two round trips: the rows it looks at, and the row it
 // changes with the commit.
-func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (Tokens, error) {
+func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string, resources ...string) (Tokens, error) {
 	id, wellFormed := grantOfToken(token)
-	next := refreshToken(id, newToken())
-	hash, nextHash := hashOf(purposeRefresh, token), hashOf(purposeRefresh, next)
+	hash, secret, other := hashOf(purposeRefresh, token), newToken(), controlapi.LimitedGrantID(newID())
 
 	var g grant
 	var c computer
+	var next string
 	err := s.update(ctx, func(tx *txn) error {
 		g, c = grant{}, computer{}
-		s.readAhead(tx, cred, id)
+		s.readAhead(tx, cred, id, len(resources) > 0)
 		var found bool
 		if wellFormed {
 			g, found = get[grant](tx, keyGrant(id))
@@ -60,10 +63,20 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (T
 		if c, found = get[computer](tx, keyComputer(g.ComputerID)); !found || !mayReach(tx, g.ComputerID, g.AccountID) {
 			return accessEnded()
 		}
-		if controlapi.IsLimitedGrant(g.ID) && !c.AppGrants {
+		apps, asked, err := s.narrowed(tx, c, g.AccountID, g.Apps, g.Asked, resources)
+		switch {
+		case err != nil:
+			return err
+		case len(apps) > 0 && !c.AppGrants:
 			return noGrant(whyOldAgent)
+		case len(apps) > 0 && len(g.Apps) == 0: // its id has to say so
+			tx.dropGrant(g.ID)
+			g.ID, g.IndexedAt = other, time.Time{}
+		case len(apps) < len(g.Apps):
+			tx.touch(g.ComputerID)
 		}
-		g.RefreshHash = nextHash
+		next = refreshToken(g.ID, secret)
+		g.Apps, g.Asked, g.RefreshHash = apps, asked, hashOf(purposeRefresh, next)
 		tx.putGrant(g)
 		return nil
 	})
@@ -118,11 +131,14 @@ func (s *Grants) grantOfAccess(token string) string {
 
 // readAhead reads in one go what a refresh is going to look at, as far as it can
 // be told before the grant is known.
-func (s *Grants) readAhead(tx *txn, cred Credentials, grantID string) {
+func (s *Grants) readAhead(tx *txn, cred Credentials, grantID string, apps bool) {
 	keys := []string{keyGrant(grantID)}
 	of, known := s.parties.of(grantID)
 	if known {
 		keys = append(keys, keyComputer(of.computer), keyPerson(of.computer, of.account))
+	}
+	if known && apps {
+		keys = append(keys, keyComputerApps(of.computer))
 	}
 	if cred.ID == "" {
 		cred.ID = of.client

@@ -34,8 +34,9 @@ type Authorization struct {
 	ClientID    string
 	RedirectURI string
 	Challenge   string // base64url of a SHA-256, 43 characters
-	// Apps are the ids of the apps that the client is let into; empty for all.
-	Apps []string
+	// Apps are the ids of the apps that the client is let into; empty for all. Asked are
+	// those that it asked for.
+	Apps, Asked []string
 }
 
 // authorization is a code as stored, under its hash.
@@ -45,8 +46,9 @@ type authorization struct {
 	Challenge   string `json:"challenge"`
 	AccountID   string `json:"accountId"`
 	ComputerID  string `json:"computerId"`
-	// Apps are as those of the grant.
-	Apps []string `json:"apps,omitempty"`
+	// Apps and Asked are as those of the grant.
+	Apps  []string `json:"apps,omitempty"`
+	Asked []string `json:"asked,omitempty"`
 	// UsedFor is the grant that the code was exchanged for, or usedForNone when a
 	// wrong request used it up; empty before. The client is all that is kept with
 	// it: a node of an earlier version, which does not know this field, would give
@@ -82,7 +84,7 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		}
 		tx.put(keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
 			ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge,
-			AccountID: account.ID, ComputerID: c.ID, Apps: withApps(nil, a.Apps),
+			AccountID: account.ID, ComputerID: c.ID, Apps: withApps(nil, a.Apps), Asked: a.Asked,
 		}, authorizationLife)
 		return nil
 	})
@@ -163,7 +165,7 @@ const (
 	whyOldAgent     = "Porchlight on that computer is too old for a grant of single apps. Have it updated there."
 	whyNoToken      = "The refresh token is unknown, too old, or not this client's."
 	whyTokenUsed    = "The refresh token was used before. Use the one that came with the last answer."
-	whyDropped      = "The login was ended: its client had too many for this person, or its code was used twice."
+	whyDropped      = "The login was ended: its client had too many for this person, its code was used twice, or it was narrowed to single apps."
 )
 
 // errUsedTwice is of a code that comes a second time.
@@ -177,7 +179,10 @@ func accessEnded() error {
 // then the code is untouched, or with CodeInvalidGrant; a code presented by its
 // own client is used up whatever else is wrong. One that comes a second time has
 // been copied by somebody, so what it gave ends (RFC 6749, section 4.1.2).
-func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (Tokens, error) {
+//
+// With resources it may be for less than the code (RFC 8707); it refuses with
+// CodeInvalidTarget what is not in that.
+func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange, resources ...string) (Tokens, error) {
 	// Checked by reading only: strangers cannot make the store write.
 	if err := s.clients.Authenticate(ctx, cred); err != nil {
 		return Tokens{}, err
@@ -205,8 +210,14 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		if account, c, err = tx.between(code); err != nil {
 			return grant{}, err
 		}
-		if code.Apps, err = tx.stillThere(c, code.Apps); err != nil {
+		if code.Apps, err = tx.stillThere(c.ID, code.Apps); err != nil {
 			return grant{}, err
+		}
+		if code.Apps, code.Asked, err = s.narrowed(tx, c, account.ID, code.Apps, code.Asked, resources); err != nil {
+			return grant{}, kept{err}
+		}
+		if len(code.Apps) > 0 && !c.AppGrants {
+			return grant{}, kept{noGrant(whyOldAgent)}
 		}
 		tx.makeRoom(account.ID, client.ID)
 		id := id
@@ -217,7 +228,7 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 		refresh = refreshToken(id, secret)
 		g := grant{
 			ID: id, AccountID: account.ID, Email: account.Email, ClientID: client.ID, ClientName: client.Name,
-			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(), Apps: code.Apps,
+			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(), Apps: code.Apps, Asked: code.Asked,
 		}
 		tx.putGrant(g)
 		return g, nil
@@ -276,14 +287,11 @@ func (tx *txn) between(code authorization) (account Account, c computer, err err
 }
 
 // stillThere are those apps that a computer has not revoked since they were chosen.
-func (tx *txn) stillThere(c computer, apps []string) ([]string, error) {
-	switch {
-	case len(apps) == 0:
+func (tx *txn) stillThere(computerID string, apps []string) ([]string, error) {
+	if len(apps) == 0 {
 		return nil, nil
-	case !c.AppGrants:
-		return nil, kept{noGrant(whyOldAgent)}
 	}
-	reported, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	reported, _ := get[[]controlapi.App](tx, keyComputerApps(computerID))
 	still := withoutApps(apps, func(id string) bool {
 		return !slices.ContainsFunc(reported, func(a controlapi.App) bool { return a.ID == id })
 	})

@@ -44,6 +44,7 @@ const (
 	CodeAccessDenied            = "access_denied"
 	CodeUnsupportedGrantType    = "unsupported_grant_type"
 	CodeInvalidRedirectURI      = "invalid_redirect_uri"
+	CodeInvalidTarget           = "invalid_target" // RFC 8707
 	CodeUnsupportedResponseType = "unsupported_response_type"
 )
 

@@ -3,6 +3,7 @@ package oauth
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"porchlight/control"
@@ -20,6 +21,7 @@ type Request struct {
 	State       string // returned unchanged
 	HasState    bool
 	Challenge   string
+	Resources   []string // addresses of what it wants to open, of which nothing is known
 	// Problem is the OAuth code to go back to the client with, once its redirect
 	// URI is known to be registered; empty when there is none. Why says what is
 	// wrong, in ASCII for the client's author.
@@ -53,6 +55,7 @@ func ParseRequest(rawQuery string) (Request, error) {
 		State:       q.Get("state"),
 		HasState:    q.Has("state"),
 		Challenge:   q.Get("code_challenge"),
+		Resources:   q["resource"],
 	}
 	r.Problem, r.Why = problem(q)
 	return r, nil
@@ -110,7 +113,34 @@ func (h *Handler) Authorize(w http.ResponseWriter, r *http.Request) error {
 	if !signedIn {
 		return h.pages.SignIn(w, r, here(r))
 	}
-	return h.consent(w, r, http.StatusOK, req, client, session, "")
+	asked, ok, err := h.asked(w, r, req, session)
+	if !ok || err != nil {
+		return err
+	}
+	return h.consent(w, r, http.StatusOK, asking{req, client, session, asked}, "")
+}
+
+// asking is a request of a client whose redirect URI is its own, with who is asked, and for
+// what.
+type asking struct {
+	Request
+	client  control.Client
+	session control.Session
+	asked   control.Asked
+}
+
+// picks says whether the person picks the apps: those that the client asked for, or where
+// it did not say any, unless it was let in by the operator as one that keeps a secret.
+func (a asking) picks() bool { return a.client.Public || len(a.asked.Apps) > 0 }
+
+// asked is what a request asks this person for. ok is false when it has been answered.
+func (h *Handler) asked(w http.ResponseWriter, r *http.Request, req Request, session control.Session) (asked control.Asked, ok bool, err error) {
+	asked, err = h.grants.Asked(r.Context(), session.Account.ID, req.Resources)
+	if control.IsRefusal(err, controlapi.CodeInvalidTarget) {
+		h.told.tell("an authorization request was refused", req.ClientID, controlapi.CodeInvalidTarget, err.Error())
+		return asked, false, h.backWith(w, r, req, controlapi.CodeInvalidTarget, err.Error())
+	}
+	return asked, err == nil, err
 }
 
 // Decide answers POST PathAuthorize: the consent page's two buttons. The query
@@ -136,42 +166,80 @@ func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
 	if !signedIn {
 		return h.pages.SignIn(w, r, here(r))
 	}
+	asked, ok, err := h.asked(w, r, req, session)
+	if !ok || err != nil {
+		return err
+	}
+	a := asking{req, client, session, asked}
 	// Another tab may have signed somebody else in since the page was shown.
 	if shown := form.Get("account"); shown != "" && shown != session.Account.ID {
-		return h.consent(w, r, http.StatusConflict, req, client, session,
-			"You have signed in with another address meanwhile. Look once more.")
+		return h.consent(w, r, http.StatusConflict, a, "You have signed in with another address meanwhile. Look once more.")
 	}
 	switch form.Get("decision") {
 	case "deny":
 		return h.backWith(w, r, req, controlapi.CodeAccessDenied, "The person said no.")
 	case "allow":
-		return h.allow(w, r, req, client, session, form.Get("computer"))
+		return h.allow(w, r, a, form)
 	default:
-		return h.consent(w, r, http.StatusBadRequest, req, client, session, "Choose Allow or Deny.")
+		return h.consent(w, r, http.StatusBadRequest, a, "Choose Allow or Deny.")
 	}
 }
 
-func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, client control.Client, session control.Session, computer string) error {
-	if computer == "" {
-		choices, err := h.people.Choices(r.Context(), session.Account.ID)
+func (h *Handler) allow(w http.ResponseWriter, r *http.Request, a asking, form url.Values) error {
+	computer, apps, problem := picked(a, form)
+	if problem == "" && computer == "" {
+		choices, err := h.people.Choices(r.Context(), a.session.Account.ID)
 		if err != nil {
 			return err
 		}
 		if len(choices) != 1 {
-			return h.consent(w, r, http.StatusBadRequest, req, client, session, "Choose a computer first.")
+			problem = "Choose a computer first."
+		} else {
+			computer = choices[0].Computer.Name
 		}
-		computer = choices[0].Computer.Name
+	}
+	if problem != "" {
+		return h.consent(w, r, http.StatusBadRequest, a, problem)
 	}
 	code, err := h.grants.Authorize(r.Context(), control.Authorization{
-		ClientID: req.ClientID, RedirectURI: req.RedirectURI, Challenge: req.Challenge,
-	}, session.Account, computer)
+		ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge, Apps: apps, Asked: a.asked.Apps,
+	}, a.session.Account, computer)
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.consent(w, r, http.StatusForbidden, req, client, session, err.Error())
+		return h.consent(w, r, http.StatusForbidden, a, err.Error())
 	}
 	if err != nil {
-		return h.refused(w, r, req.ClientID, err)
+		return h.refused(w, r, a.ClientID, err)
 	}
-	return h.back(w, r, req, url.Values{"code": {code}})
+	return h.back(w, r, a.Request, url.Values{"code": {code}})
+}
+
+// picked reads what the person lets the client into: apps of one computer, or with none
+// all of it. A form that says nothing of apps lets it into those it asked for.
+func picked(a asking, form url.Values) (computer string, apps []string, problem string) {
+	switch {
+	case !a.picks():
+		return form.Get("computer"), nil, ""
+	case len(form["app"]) == 0 && !form.Has("pick") && len(a.asked.Apps) > 0:
+		return a.asked.Computer, a.asked.Apps, ""
+	case len(form["app"]) == 0:
+		return "", nil, "Choose an app first."
+	}
+	all := false
+	for _, pick := range form["app"] {
+		short, id, _ := strings.Cut(pick, "/")
+		if computer == "" {
+			computer = short
+		}
+		if short != computer || a.asked.Computer != "" && short != a.asked.Computer {
+			return "", nil, "Choose apps of one computer only."
+		}
+		all = all || id == AllApps
+		apps = append(apps, id)
+	}
+	if all {
+		apps = nil
+	}
+	return computer, apps, ""
 }
 
 // request parses a request and finds its client. ok is false when it has been
@@ -220,24 +288,30 @@ func browser(r *http.Request) bool {
 // here is the path of the request itself.
 func here(r *http.Request) string { return controlapi.PathAuthorize + "?" + r.URL.RawQuery }
 
-func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, req Request, client control.Client, session control.Session, problem string) error {
-	choices, err := h.people.Choices(r.Context(), session.Account.ID)
+func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, a asking, problem string) error {
+	choices, err := h.people.Choices(r.Context(), a.session.Account.ID)
 	if err != nil {
 		return err
 	}
 	c := Consent{
-		Client:  client.Name,
-		Target:  target(req.RedirectURI),
-		Source:  control.RedirectSource(req.RedirectURI),
-		Account: session.Account,
+		Client:  a.client.Name,
+		Target:  target(a.RedirectURI),
+		Source:  control.RedirectSource(a.RedirectURI),
+		Account: a.session.Account,
 		Choices: choices,
+		Chosen:  a.asked.Computer,
+		Picks:   a.picks(),
+		Asked:   a.asked.Apps,
 		Problem: problem,
 		Return:  here(r),
 	}
-	if len(choices) > 0 {
-		c.Chosen = choices[0].Computer.Name
-	} else {
+	switch {
+	case len(choices) == 0:
 		status = http.StatusForbidden
+	case c.Chosen == "":
+		c.Chosen = choices[0].Computer.Name
+	case c.Picks: // it asked for apps of this one
+		c.Choices = slices.DeleteFunc(choices, func(m control.Membership) bool { return m.Computer.Name != c.Chosen })
 	}
 	return h.pages.Consent(w, r, status, c)
 }

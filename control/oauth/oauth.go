@@ -51,7 +51,9 @@ type Pages interface {
 }
 
 // Consent is what the consent page says. Its form posts to the address it is
-// shown at: decision (allow or deny), computer (short name), account.
+// shown at: decision (allow or deny), account, and computer (short name) or, where the
+// person picks apps, pick and of each app its computer's short name, a slash and its id, or
+// AllApps.
 type Consent struct {
 	Client  string // name of the app that asks
 	Target  string // where the browser goes afterwards, for a person to read
@@ -59,9 +61,14 @@ type Consent struct {
 	Account control.Account
 	Choices []control.Membership // computers to choose from
 	Chosen  string               // short name of the one preselected
+	Picks   bool                 // the person picks apps, of one computer
+	Asked   []string             // ids of apps on Chosen: those that are asked for, and preselected
 	Problem string               // a sentence about what was wrong with the last answer
 	Return  string               // path of this page
 }
+
+// AllApps in place of an app's id are all of its computer, later ones too.
+const AllApps = "*"
 
 // Handler of the endpoints. Its methods return errors that are not about OAuth,
 // or that only a person can be told, for the caller's error page.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
@@ -177,7 +179,7 @@ func FuzzAuthorizationRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		req, err := ParseRequest(query)
 		if err != nil {
-			if refusal, ok := errors.AsType[*controlapi.Error](err); !ok || refusal.HTTPStatus != http.StatusBadRequest || refusal.Message == "" || req != (Request{}) {
+			if refusal, ok := errors.AsType[*controlapi.Error](err); !ok || refusal.HTTPStatus != http.StatusBadRequest || refusal.Message == "" || !cmp.Equal(req, Request{}) {
 				t.Errorf("%q: %+v, %v", query, req, err)
 			}
 			return

@@ -34,6 +34,7 @@ type tokenRequest struct {
 	client    control.Credentials
 	exchange  control.Exchange
 	refresh   string
+	resources []string // several may be named (RFC 8707)
 	// incomplete is what is wrong with the parameters besides the client's; it
 	// is told to authenticated clients only.
 	incomplete error
@@ -119,9 +120,9 @@ func (h *Handler) tokens(ctx context.Context, authorization []string, form url.V
 			err = req.incomplete
 		}
 	case req.grantType == grantCode:
-		tokens, err = h.grants.Exchange(ctx, req.client, req.exchange)
+		tokens, err = h.grants.Exchange(ctx, req.client, req.exchange, req.resources...)
 	default:
-		tokens, err = h.grants.Refresh(ctx, req.client, req.refresh)
+		tokens, err = h.grants.Refresh(ctx, req.client, req.refresh, req.resources...)
 	}
 	return answerOf(tokens), req.client.ID, err
 }
@@ -156,7 +157,7 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 	if err := once(form, tokenFields...); err != nil {
 		return tokenRequest{}, err
 	}
-	req := tokenRequest{grantType: form.Get("grant_type")}
+	req := tokenRequest{grantType: form.Get("grant_type"), resources: form["resource"]}
 	if req.grantType != grantCode && req.grantType != grantRefresh {
 		return tokenRequest{}, &controlapi.Error{
 			Code: controlapi.CodeUnsupportedGrantType, Message: "The grant type must be authorization_code or refresh_token.",

@@ -249,7 +249,7 @@ func (b *browser) post(path string, fields ...string) answer {
 	b.t.Helper()
 	f := url.Values{}
 	for i := 0; i < len(fields); i += 2 {
-		f.Set(fields[i], fields[i+1])
+		f.Add(fields[i], fields[i+1])
 	}
 	req := b.request(http.MethodPost, path, strings.NewReader(f.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")

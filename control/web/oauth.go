@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -22,7 +24,7 @@ func (p oauthPages) SignIn(w http.ResponseWriter, r *http.Request, back string) 
 
 func (p oauthPages) Consent(w http.ResponseWriter, r *http.Request, status int, c oauth.Consent) error {
 	out := page{
-		Title: languageOf(r).Say("Allow %s?", c.Client), Email: c.Account.Email, AccountID: c.Account.ID, Return: c.Return,
+		Title: languageOf(r).Say("Allow %s?", c.Client), Picks: c.Picks, Email: c.Account.Email, AccountID: c.Account.ID, Return: c.Return,
 		Client: c.Client, Problem: languageOf(r).Tell(words.Plain(c.Problem)), formTarget: c.Source,
 		Target: languageOf(r).Or(words.Plain(c.Target), c.Target), // a host, or words for an app
 	}
@@ -33,7 +35,11 @@ func (p oauthPages) Consent(w http.ResponseWriter, r *http.Request, status int, 
 		}
 		row := choiceRow{
 			Name: choice.Computer.Name, Host: choice.Computer.Host, Chosen: choice.Computer.Name == c.Chosen,
-			Apps: inWords(languageOf(r), labels, 5),
+			Apps: inWords(languageOf(r), labels, 5), All: choice.Computer.Name + "/" + oauth.AllApps,
+		}
+		if c.Picks {
+			row.pick(choice, c.Asked)
+			out.AskedFor = cmp.Or(out.AskedFor, row.askedFor(languageOf(r)))
 		}
 		if choice.Role != controlapi.RoleOwner {
 			row.From = choice.Owner
@@ -50,6 +56,38 @@ type choiceRow struct {
 	From   string // who shares it, "" for one's own
 	Chosen bool
 	Apps   string // labels in words, "" for none
+	// Where the person picks apps:
+	Asked, Others []pickRow
+	All           string // the value of all apps
+	OldAgent      bool   // its apps cannot be picked one by one
+}
+
+// pickRow is an app to pick; Value is what the form says of it.
+type pickRow struct{ Value, Label, Host string }
+
+// askedFor are the apps that are asked for, in words.
+func (c choiceRow) askedFor(l words.Language) string {
+	labels := make([]string, len(c.Asked))
+	for i, a := range c.Asked {
+		labels[i] = a.Label
+	}
+	return inWords(l, labels, 5)
+}
+
+// pick fills in the apps of a computer that can be picked.
+func (c *choiceRow) pick(m control.Membership, asked []string) {
+	if !m.Computer.AppGrants {
+		c.OldAgent = true
+		return
+	}
+	for _, a := range m.Apps {
+		row := pickRow{m.Computer.Name + "/" + a.ID, a.Label, a.Host}
+		if slices.Contains(asked, a.ID) {
+			c.Asked = append(c.Asked, row)
+		} else {
+			c.Others = append(c.Others, row)
+		}
+	}
 }
 
 // inWords puts labels into words: "Notes, Photos and Diary"; beyond most of them

@@ -65,7 +65,7 @@ func (c *remote) authorizePath(pairs ...string) string {
 // allow has a signed-in browser press Allow and returns the code.
 func (c *remote) allow(b *browser, path string) string {
 	c.t.Helper()
-	return c.param(b.post(path, "decision", "allow", "computer", "maya"), "code")
+	return c.param(b.post(path, "decision", "allow", "computer", "maya", "app", "maya/*"), "code")
 }
 
 // param reads one parameter of a redirect to the client.

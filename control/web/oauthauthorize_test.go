@@ -18,7 +18,7 @@ func specAuthorizeParameters(t *testing.T) {
 	c := r.remote(0)
 	b := r.signedIn("maya@example.com")
 	b.get(c.authorizePath()).want(t, http.StatusOK)
-	b.get(c.authorizePath("scope", "", "prompt", "consent", "resource", "x")).want(t, http.StatusOK)
+	b.get(c.authorizePath("scope", "", "prompt", "consent")).want(t, http.StatusOK)
 	b.get(c.authorizePath("state", "")).want(t, http.StatusOK)
 	b.get(c.authorizePath("scope", "openid connect offline_access")).want(t, http.StatusOK)
 	for what, path := range map[string]string{

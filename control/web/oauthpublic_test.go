@@ -27,7 +27,7 @@ func (r *rig) public(redirectURIs ...string) *remote {
 // that goes there.
 func (c *remote) codeAt(b *browser, redirectURI string) string {
 	c.t.Helper()
-	to := b.post(c.authorizePath("redirect_uri", redirectURI), "decision", "allow", "computer", "maya").to(c.t)
+	to := b.post(c.authorizePath("redirect_uri", redirectURI), "decision", "allow", "app", "maya/*").to(c.t)
 	u := must(url.Parse(to))
 	if !strings.HasPrefix(to, redirectURI+"?") || u.Query().Get("iss") != authURL {
 		c.t.Errorf("asked to go to %s, led to %s", redirectURI, to)

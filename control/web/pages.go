@@ -91,6 +91,8 @@ type page struct {
 	Target    string         // where the browser goes afterwards
 	AccountID string
 	Choices   []choiceRow
+	Picks     bool   // apps are picked
+	AskedFor  string // apps that are asked for, in words
 
 	Device deviceRow // computer that asks to be connected
 	Code   string    // its user code

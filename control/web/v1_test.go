@@ -36,7 +36,7 @@ func TestPutApps(t *testing.T) {
 	c := r.client()
 	want := []controlapi.App{{ID: "x1", Name: "photos", Label: "Photos", Live: true}}
 	programs.Must(t, c.PutApps(t.Context(), controlapi.Apps{Apps: want}))
-	shown := []control.InvitedApp{{Label: "Photos", Host: "photos.maya.localhost:8443"}}
+	shown := []control.InvitedApp{{ID: "x1", Label: "Photos", Host: "photos.maya.localhost:8443"}}
 	if got := must(r.svc.People.Memberships(t.Context(), r.owner.AccountID)); !slices.Equal(got[0].Apps, shown) {
 		t.Errorf("the owner is shown %+v", got)
 	}

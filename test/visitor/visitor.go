@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,13 +143,17 @@ func (p *Page) form(field string) (*form, error) {
 		if n.Type != html.ElementNode || n.Data != "form" || !strings.EqualFold(attr(n, "method"), "post") {
 			continue
 		}
-		f := &form{action: attr(n, "action"), fields: url.Values{}}
+		f, has := &form{action: attr(n, "action"), fields: url.Values{}}, field == ""
 		for c := range n.Descendants() {
-			if c.Type == html.ElementNode && c.Data == "input" && attr(c, "name") != "" {
-				f.fields.Set(attr(c, "name"), attr(c, "value"))
+			if c.Type != html.ElementNode || c.Data != "input" || attr(c, "name") == "" {
+				continue
+			}
+			has = has || attr(c, "name") == field
+			if kind := attr(c, "type"); kind != "checkbox" && kind != "radio" || slices.ContainsFunc(c.Attr, func(a html.Attribute) bool { return a.Key == "checked" }) {
+				f.fields.Add(attr(c, "name"), attr(c, "value"))
 			}
 		}
-		if field == "" || f.fields.Has(field) {
+		if has {
 			return f, nil
 		}
 	}
