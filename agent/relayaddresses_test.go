@@ -61,7 +61,7 @@ func TestTunnelAsksBeforeItConnects(t *testing.T) {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	asked := make(chan netip.Addr, 100)
-	way, err := tunnel.New(tunnel.Config{
+	way := programs.Got(tunnel.New(tunnel.Config{
 		Relays: func() []controlapi.Relay {
 			return []controlapi.Relay{{Address: "router.localhost:" + port, ServerName: "control.example"}}
 		},
@@ -76,8 +76,7 @@ func TestTunnelAsksBeforeItConnects(t *testing.T) {
 			return errRelayNear
 		},
 		Log: slog.New(slog.DiscardHandler),
-	})
-	programs.Must(t, err)
+	}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = way.Run(ctx) }()

@@ -53,15 +53,14 @@ func startFleet(t *testing.T) *fleet {
 		store := programs.Got(kv.Open(t.Context(), database, kv.Options{}))(t)
 		t.Cleanup(func() { store.Close() })
 		outbox := mail.NewOutbox(store, nil)
-		built, err := wiring.Build(wiring.Config{
+		built := programs.Got(wiring.Build(wiring.Config{
 			Control: control.Config{
 				Store: store, Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port}, Mail: outbox, SharedStore: true,
 			},
 			Relay:  relay.Config{TLS: authTLS(ca, log), Grace: time.Millisecond},
 			Tunnel: net.JoinHostPort(authHost, strconv.Itoa(port)),
 			Log:    log,
-		})
-		programs.Must(t, err)
+		}))(t)
 		return built, outbox
 	}
 	p := &controlPlane{ca: ca}

@@ -77,13 +77,11 @@ func (r *running) allowClient(t *testing.T, email string) (token, grantID string
 	programs.Must(t, err)
 	account := programs.Got(service.Accounts.ByEmail(ctx, email))(t)
 	verifier := oauth2.GenerateVerifier()
-	code, err := service.Grants.Authorize(ctx, control.Authorization{
+	code := programs.Got(service.Grants.Authorize(ctx, control.Authorization{
 		ClientID: registered.ID, RedirectURI: back, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
-	}, account, r.agent.Account().Name)
-	programs.Must(t, err)
-	tokens, err := service.Grants.Exchange(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
-		control.Exchange{Code: code, RedirectURI: back, Verifier: verifier})
-	programs.Must(t, err)
+	}, account, r.agent.Account().Name))(t)
+	tokens := programs.Got(service.Grants.Exchange(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
+		control.Exchange{Code: code, RedirectURI: back, Verifier: verifier}))(t)
 	grants, err := service.Grants.OfAccount(ctx, account.ID)
 	if err != nil || len(grants) != 1 {
 		t.Fatalf("%d grants, %v", len(grants), err)

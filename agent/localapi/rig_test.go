@@ -184,7 +184,7 @@ func (r *rig) serve(t testing.TB) {
 	r.addr, r.socket = r.server.Addr(), r.server.OwnerSocket()
 	own := r.server.open.Addr().(*net.TCPAddr).Port
 	r.activity = activity.New(activity.Config{Store: kept, Changes: r.outside.changes})
-	r.apps, err = engine.NewApps(engine.AppsConfig{
+	r.apps = programs.Got(engine.NewApps(engine.AppsConfig{
 		Store: kept,
 		Root: func() engine.Root {
 			a := r.outside.standing().Account
@@ -197,8 +197,7 @@ func (r *rig) serve(t testing.TB) {
 		OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
 		Happened: r.activity.Add,
 		Changes:  r.outside.changes,
-	})
-	programs.Must(t, err)
+	}))(t)
 	if r.users, err = engine.NewUsers(kept, r.apps, r.reg); err != nil {
 		t.Fatal(err)
 	}
@@ -208,10 +207,9 @@ func (r *rig) serve(t testing.TB) {
 	r.requests = requests.New(func() bool { return r.settings.Get().Requests }, r.apps.Has)
 	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: r.outside.changes, Activity: r.activity})
 	programs.Must(t, err)
-	r.people, err = people.New(people.Config{
+	r.people = programs.Got(people.New(people.Config{
 		Control: r.control, Apps: r.apps, Access: r.access, Activity: r.activity, Store: kept, Changes: r.outside.changes,
-	})
-	programs.Must(t, err)
+	}))(t)
 	r.api = New(Config{
 		Apps:     r.apps,
 		Server:   r.server,

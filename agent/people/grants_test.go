@@ -26,10 +26,9 @@ func (r *rig) loginAs(t *testing.T, client control.Credentials, redirect, accoun
 	t.Helper()
 	verifier := strings.Repeat("v", 43)
 	digest := sha256.Sum256([]byte(verifier))
-	code, err := r.service.Grants.Authorize(t.Context(), control.Authorization{
+	code := programs.Got(r.service.Grants.Authorize(t.Context(), control.Authorization{
 		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]),
-	}, control.Account{ID: accountID, Email: email}, "maya")
-	programs.Must(t, err)
+	}, control.Account{ID: accountID, Email: email}, "maya"))(t)
 	programs.Got(r.service.Grants.Exchange(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}))(t)
 }
 

@@ -151,15 +151,13 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // start has the apps live that have these labels.
 func start(t *testing.T, apps ...string) *rig {
 	t.Helper()
-	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	r := &rig{store: store, outbox: mail.NewOutbox(store, nil), dir: t.TempDir()}
 	quiet := slog.New(slog.DiscardHandler)
-	r.service, err = control.New(control.Config{
+	r.service = programs.Got(control.New(control.Config{
 		Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443}, Mail: r.outbox, Log: quiet,
-	})
-	programs.Must(t, err)
+	}))(t)
 	r.device = programs.Got(r.service.Computers.Ensure(t.Context(), ownerMail, "maya"))(t)
 	programs.Run(t, r.service.Run)
 	r.gate = &gate{}
@@ -181,13 +179,11 @@ func (r *rig) serve(t *testing.T) {
 	server := localapi.NewServer(localapi.ServerConfig{
 		DataDir: r.dir, Address: "127.0.0.1:0", OwnerSecretHash: ownersecret.Hash(secret),
 	})
-	var err error
-	r.agent, err = agent.New(agent.Config{
+	r.agent = programs.Got(agent.New(agent.Config{
 		DataDir: r.dir, Server: server, Mode: agentapi.ModeHeadless,
 		ComputerID: r.device.Computer.ID, ControlPlane: &agent.ControlPlane{AuthURL: r.server.URL, Credential: r.device.Credential, RootCAs: r.server.Roots, Local: true},
 		Log: slog.New(slog.DiscardHandler),
-	})
-	programs.Must(t, err)
+	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return server.Run(ctx) })

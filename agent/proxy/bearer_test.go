@@ -44,8 +44,7 @@ func newBearerRig(t testing.TB) *bearerRig {
 	})
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	programs.Must(t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	programs.Must(t, err)
+	der := programs.Got(x509.MarshalPKIXPublicKey(public))(t)
 	r.key, r.keys = private, []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
 	r.sync()
 	return r
@@ -62,8 +61,7 @@ func (r *bearerRig) token(accountID string, change ...func(*controlapi.AccessCla
 	for _, c := range change {
 		c(&claims)
 	}
-	token, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(r.key)
-	programs.Must(r.t, err)
+	token := programs.Got(jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(r.key))(r.t)
 	return token
 }
 

@@ -54,9 +54,8 @@ func TestGRPCTalks(t *testing.T) {
 	r.change("notes", func(a *engine.App) { a.Options.Upstream = agentapi.UpstreamH2C })
 	b := r.signedIn("notes", bobID, true)
 
-	conn, err := grpc.NewClient("passthrough:///"+r.addr, grpc.WithAuthority(sni),
-		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.roots, ServerName: sni})))
-	programs.Must(t, err)
+	conn := programs.Got(grpc.NewClient("passthrough:///"+r.addr, grpc.WithAuthority(sni),
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.roots, ServerName: sni}))))(t)
 	defer conn.Close()
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "cookie", cookie+"="+b.cookies[cookie])
 	for range 3 {

@@ -239,15 +239,13 @@ func (p *piped) anyOpen() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.open
 func (p *piped) start(t *testing.T, near bool) (tun *tunnel.Tunnel, stop func()) {
 	t.Helper()
 	// An authority of the bubble's time.
-	ca, err := localca.Create(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"localhost"}})
-	programs.Must(t, err)
+	ca := programs.Got(localca.Create(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"localhost"}}))(t)
 	certificate := programs.Got(ca.Issue(authHost))(t)
 	p.config = &tls.Config{Certificates: []tls.Certificate{*certificate}, NextProtos: []string{controlapi.TunnelALPN}}
-	tun, err = tunnel.New(tunnel.Config{
+	tun = programs.Got(tunnel.New(tunnel.Config{
 		Relays: listOf("a relay"), Credential: func() string { return credential }, RootCAs: ca.Pool(), Dial: p.dial, Near: near,
 		Open: p.anyOpen, Opened: p.changes.Subscribe,
-	})
-	programs.Must(t, err)
+	}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tun.Run(ctx) }()

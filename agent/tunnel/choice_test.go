@@ -70,12 +70,11 @@ func TestFailedRelaysHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	relays := []controlapi.Relay{{Address: "dead"}, {Address: "refuses"}, {Address: "lives"}}
 	now := time.Now()
-	tun, err := New(Config{
+	tun := programs.Got(New(Config{
 		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
 		Relays: func() []controlapi.Relay { return relays }, Credential: func() string { return "x" },
 		Now: func() time.Time { return now },
-	})
-	programs.Must(t, err)
+	}))(t)
 	refused := &refusal{tunnelwire.Frame{Code: tunnelwire.CodeUnavailable, RetryAfter: 5}}
 	fail := func(want string, why error, another bool) {
 		t.Helper()
@@ -163,11 +162,10 @@ func TestSnapshotsKeepWhatRelaysAskedFor(t *testing.T) {
 func TestExtraSessionsShareTheirFiles(t *testing.T) {
 	t.Parallel()
 	for files, eighths := range map[int]int{512: 8, 1024: 6, 2048: 5, 20_000: 5, 1 << 20: 5} {
-		tun, err := New(Config{
+		tun := programs.Got(New(Config{
 			Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return nil },
 			Credential: func() string { return "x" }, Files: files,
-		})
-		programs.Must(t, err)
+		}))(t)
 		rooms := make(map[chan struct{}]bool)
 		for slot := range slots + extras {
 			room, _ := tun.roomOf(slot)
@@ -193,11 +191,10 @@ func TestComesSeldom(t *testing.T) {
 		relays = append(relays, controlapi.Relay{Address: name})
 	}
 	now := time.Now()
-	tun, err := New(Config{
+	tun := programs.Got(New(Config{
 		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return relays },
 		Credential: func() string { return "x" }, Now: func() time.Time { return now },
-	})
-	programs.Must(t, err)
+	}))(t)
 	tun.inUse[1] = &relays[5]
 	tun.note(relays[6], &refusal{tunnelwire.Frame{Code: tunnelwire.CodeUnavailable, RetryAfter: 90}}, 0)
 	come := func(when string, want ...bool) {
@@ -258,7 +255,7 @@ func TestSteadyExtraSessionsComeBackSoon(t *testing.T) {
 		relay := controlapi.Relay{Address: "a"}
 		var lost time.Time
 		var dials int
-		tun, err := New(Config{
+		tun := programs.Got(New(Config{
 			Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Relays: func() []controlapi.Relay { return []controlapi.Relay{relay} },
 			Credential: func() string { return "x" },
 			Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -272,8 +269,7 @@ func TestSteadyExtraSessionsComeBackSoon(t *testing.T) {
 				lost = time.Now()
 				return nil, io.ErrUnexpectedEOF
 			},
-		})
-		programs.Must(t, err)
+		}))(t)
 		slot, _ := tun.reserve(relay)
 		defer tun.visits[slot-slots].came(tun.now)()
 		tun.stay(ctx, slot, relay)

@@ -140,11 +140,10 @@ func TestForgedHeaderIsRefused(t *testing.T) {
 // another name. Checked: the agent does not give its credential away.
 func TestRelayMustProveItself(t *testing.T) {
 	t.Parallel()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+	l := programs.Got(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		Certificates: issued("another.localhost"),
 		NextProtos:   []string{controlapi.TunnelALPN},
-	})
-	programs.Must(t, err)
+	}))(t)
 	defer l.Close()
 	tn, _ := tunnel.New(toRelays(l.Addr().String()))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -75,7 +75,7 @@ func newWorld(t *testing.T) *world {
 // open makes a checker of what was kept, as after a start.
 func (w *world) open() {
 	w.t.Helper()
-	c, err := update.New(update.Config{
+	c := programs.Got(update.New(update.Config{
 		Chosen:    w.choose,
 		Load:      func() (update.Kept, error) { return w.kept, nil },
 		Save:      func(k update.Kept) error { w.mu.Lock(); defer w.mu.Unlock(); w.kept = k; return nil },
@@ -85,8 +85,7 @@ func (w *world) open() {
 		Allowed:   w.allowed,
 		Now:       func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now },
 		Log:       slog.New(slog.DiscardHandler),
-	})
-	programs.Must(w.t, err)
+	}))(w.t)
 	w.checker = c
 }
 

@@ -35,12 +35,11 @@ func newAdmin(t *testing.T) *Admin {
 	store := programs.Got(kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	service := newService(t, store)
-	a, err := New(Config{
+	a := programs.Got(New(Config{
 		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys,
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
-	})
-	programs.Must(t, err)
+	}))(t)
 	return a
 }
 

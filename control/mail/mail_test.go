@@ -18,11 +18,10 @@ import (
 
 func TestSignInMail(t *testing.T) {
 	t.Parallel()
-	m, err := SignIn{
+	m := programs.Got(SignIn{
 		To: "bob@example.com", Link: "https://control.example.net/signin/link?token=abc&x=1",
 		Code: "123 456", Host: "control.example.net", Minutes: 15,
-	}.Message()
-	programs.Must(t, err)
+	}.Message())(t)
 	if m.To != "bob@example.com" || m.Subject != "Your link to sign in" || len(m.Links) != 1 || !strings.Contains(m.Text, m.Links[0]) {
 		t.Errorf("the mail is %+v", m)
 	}
@@ -32,19 +31,17 @@ func TestSignInMail(t *testing.T) {
 
 func TestMailsInGerman(t *testing.T) {
 	t.Parallel()
-	in, err := SignIn{
+	in := programs.Got(SignIn{
 		To: "bob@example.com", Link: "https://control.example.net/signin/link?token=abc&x=1",
 		Code: "123 456", Host: "control.example.net", Minutes: 15, Language: words.German,
-	}.Message()
-	programs.Must(t, err)
+	}.Message())(t)
 	golden.Check(t, "testdata/signin-de.golden.txt", "Subject: "+in.Subject+"\n\n"+in.Text)
 	golden.Check(t, "testdata/signin-de.golden.html", in.HTML)
-	invited, err := Invitation{
+	invited := programs.Got(Invitation{
 		To: "bob@example.com", Owner: "maya@example.com", From: "Maya", Line: "Schau mal <b>rein</b>!", Language: words.German,
 		Apps: []App{{Label: "Notes", Name: "notes", Until: time.Date(2026, 12, 5, 22, 59, 0, 0, time.UTC)}, {Label: "<b>Photos</b>", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
 		Link: "https://control.example.net/invitation?token=abc&x=1",
-	}.Message()
-	programs.Must(t, err)
+	}.Message())(t)
 	golden.Check(t, "testdata/invitation-de.golden.txt", "Subject: "+invited.Subject+"\n\n"+invited.Text)
 	golden.Check(t, "testdata/invitation-de.golden.html", invited.HTML)
 }
@@ -52,17 +49,15 @@ func TestMailsInGerman(t *testing.T) {
 // No word of a mail stands in its template: see package pseudo.
 func TestMailsAreSaid(t *testing.T) {
 	t.Parallel()
-	in, err := SignIn{
+	in := programs.Got(SignIn{
 		To: "bob@example.com", Link: "https://control.example.net/signin/link?token=abc&x=1",
 		Code: "123 456", Host: "control.example.net", Minutes: 15, Language: words.Pseudo,
-	}.Message()
-	programs.Must(t, err)
-	invited, err := Invitation{
+	}.Message())(t)
+	invited := programs.Got(Invitation{
 		To: "bob@example.com", Owner: "maya@example.com", From: "Maya", Line: "Look at this.", Language: words.Pseudo,
 		Apps: []App{{Label: "Notes", Name: "notes", Until: time.Date(2026, 12, 5, 22, 59, 0, 0, time.UTC)}, {Label: "Photos", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
 		Link: "https://control.example.net/invitation?token=abc&x=1",
-	}.Message()
-	programs.Must(t, err)
+	}.Message())(t)
 	for _, m := range []Message{in, invited} {
 		for _, said := range []string{m.Subject, m.Text, m.HTML} {
 			pseudo.Check(t, m.Subject, said, "Maya", "Look at this.", "Notes", "Photos")
@@ -152,11 +147,10 @@ func TestInvitationMail(t *testing.T) {
 			{Label: "Tidy & \u202eneat\r\nBcc: x@y.example", Name: "c"}, {Label: strings.Repeat("long ", 40), Name: "d"}, {Label: "E", Name: "e"},
 		},
 	} {
-		m, err := Invitation{
+		m := programs.Got(Invitation{
 			To: "bob@example.com", Owner: "maya@example.com", From: written[name][0], Line: written[name][1], Apps: apps, Until: until,
 			Link: "https://control.example.net/invitation?token=abc&x=1",
-		}.Message()
-		programs.Must(t, err)
+		}.Message())(t)
 		if m.To != "bob@example.com" || m.ReplyTo != "maya@example.com" || len(m.Links) != 1 || !strings.Contains(m.Text, m.Links[0]) {
 			t.Errorf("%s: the mail is %+v", name, m)
 		}

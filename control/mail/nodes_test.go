@@ -19,10 +19,9 @@ func TestNodesShareAQueue(t *testing.T) {
 	const mails = 40
 	s := newSink(t).start(false)
 	one := newQueue(t, s, "smtp://ADDR")
-	other, err := NewSMTP(one.store, SMTPConfig{
+	other := programs.Got(NewSMTP(one.store, SMTPConfig{
 		Server: "smtp://" + s.Address, From: "porchlight@control.example.net", RootCAs: s.Roots, Now: one.now,
-	})
-	programs.Must(t, err)
+	}))(t)
 	s.Stop()
 	for n := range mails {
 		one.put(fmt.Sprint(n), anInvitation(t))

@@ -47,15 +47,13 @@ func newQueue(t testing.TB, s *sink, url string) *queueRig {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	r := &queueRig{t: t, clock: &now, logs: &bytes.Buffer{}}
 	clock := func() time.Time { return *r.clock }
-	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: clock})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{Now: clock}))(t)
 	t.Cleanup(func() { store.Close() })
 	r.store = store
-	r.SMTP, err = NewSMTP(store, SMTPConfig{
+	r.SMTP = programs.Got(NewSMTP(store, SMTPConfig{
 		Server: strings.ReplaceAll(url, "ADDR", s.Address), From: "Porchlight <porchlight@control.example.net>", RootCAs: s.Roots, Now: clock,
 		Log: slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	programs.Must(t, err)
+	}))(t)
 	return r
 }
 
@@ -85,10 +83,9 @@ func (r *queueRig) after(d time.Duration) {
 
 func anInvitation(t testing.TB) Message {
 	t.Helper()
-	m, err := Invitation{
+	m := programs.Got(Invitation{
 		To: "bob@example.com", Owner: "maya@example.com", Until: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC),
 		Apps: []App{{Label: "Notizbücher 日記", Name: "notes"}}, Link: "https://control.example.net/invitation?token=" + strings.Repeat("abc_", 20),
-	}.Message()
-	programs.Must(t, err)
+	}.Message())(t)
 	return m
 }

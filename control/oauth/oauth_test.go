@@ -60,8 +60,7 @@ func TestCredentials(t *testing.T) {
 		"Basic, not base64":           {[]string{"Basic ***"}, "", none},
 		"Basic, broken percent signs": {[]string{basic("c%zz", "s")}, "", none},
 	} {
-		form, err := url.ParseQuery(tt.form)
-		programs.Must(t, err)
+		form := programs.Got(url.ParseQuery(tt.form))(t)
 		got, err := credentials(tt.header, form)
 		if got != tt.want || (err != nil) != (tt.want == none) || err != nil && code(err) != controlapi.CodeInvalidClient {
 			t.Errorf("%s: %+v, %v", what, got, err)
@@ -90,8 +89,7 @@ func TestSentenceNamesThePart(t *testing.T) {
 		{basic, whole, "two ways at once"},
 		{basic, "grant_type=refresh_token&refresh_token=t&client_id=j", "client_id in the form is another"},
 	} {
-		form, err := parseForm(tt.form)
-		programs.Must(t, err)
+		form := programs.Got(parseForm(tt.form))(t)
 		req, err := parseToken(tt.header, form)
 		if err == nil {
 			err = req.incomplete

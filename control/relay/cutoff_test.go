@@ -45,13 +45,12 @@ func realAgent(t *testing.T, name string, nodes ...node) (stop func()) {
 	leaf := programs.Got(x509.ParseCertificate(testCertificate().Certificate[0]))(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
-	agent, err := tunnel.New(tunnel.Config{
+	agent := programs.Got(tunnel.New(tunnel.Config{
 		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
 		Relays:     func() []controlapi.Relay { return relays },
 		Credential: func() string { return "credential-of-" + name },
 		RootCAs:    roots,
-	})
-	programs.Must(t, err)
+	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = agent.Run(ctx) })

@@ -41,10 +41,9 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 	// tunnel opens one and returns the relay's first answer.
 	tunnel := func(credential string) (*tls.Conn, tunnelwire.Frame) {
 		t.Helper()
-		conn, err := tls.Dial("tcp", addrs[0], &tls.Config{
+		conn := programs.Got(tls.Dial("tcp", addrs[0], &tls.Config{
 			RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{controlapi.TunnelALPN},
-		})
-		programs.Must(t, err)
+		}))(t)
 		t.Cleanup(func() { conn.Close() })
 		programs.Must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 		programs.Must(t, tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: credential, Instance: "test"}))

@@ -56,15 +56,13 @@ type called struct {
 // database is back, so are they.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
-	server, err := pgtest.Start(pgtest.Options{})
-	programs.Must(t, err)
+	server := programs.Got(pgtest.Start(pgtest.Options{}))(t)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	store, err := kv.Open(t.Context(), server.Database(t), kv.Options{Patience: 300 * time.Millisecond})
-	programs.Must(t, err)
+	store := programs.Got(kv.Open(t.Context(), server.Database(t), kv.Options{Patience: 300 * time.Millisecond}))(t)
 	t.Cleanup(func() { store.Close() })
 	r := newRigOn(t, store)
 	made := time.Now()
@@ -218,8 +216,7 @@ func (b *browser) call(t *testing.T, rt route, c called) answer {
 	var req *http.Request
 	switch {
 	case rt.tier == tierDevice:
-		body, err := json.Marshal(c.json)
-		programs.Must(t, err)
+		body := programs.Got(json.Marshal(c.json))(t)
 		req = b.request(method, path, strings.NewReader(string(body)))
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Authorization", "Bearer "+b.owner.Credential)

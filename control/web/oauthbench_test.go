@@ -25,8 +25,7 @@ import (
 // a grant of their own among many others', on both stores; PostgreSQL waits for
 // the disk at every commit, as bolt does.
 func BenchmarkRefresh(b *testing.B) {
-	server, err := pgtest.Start(pgtest.Options{Durable: true})
-	programs.Must(b, err)
+	server := programs.Got(pgtest.Start(pgtest.Options{Durable: true}))(b)
 	b.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			b.Error(err)

@@ -17,8 +17,7 @@ import (
 func (r *rig) public(redirectURIs ...string) *remote {
 	r.t.Helper()
 	c := r.remote(oauth2.AuthStyleInParams)
-	made, err := r.svc.Clients.AddPublic(r.t.Context(), "Pocket Editor", redirectURIs)
-	programs.Must(r.t, err)
+	made := programs.Got(r.svc.Clients.AddPublic(r.t.Context(), "Pocket Editor", redirectURIs))(r.t)
 	c.client, c.config.ClientID, c.config.ClientSecret, c.config.RedirectURL = made, made.ID, "", redirectURIs[0]
 	return c
 }

@@ -371,9 +371,8 @@ func specAccessToken(t *testing.T) {
 	_, tokens := c.granted()
 	public := r.publicKey()
 	key := must(jwt.ParseEdPublicKeyFromPEM([]byte(public)))
-	token, err := jwt.Parse(tokens.AccessToken, func(*jwt.Token) (any, error) { return key, nil }, jwt.WithValidMethods([]string{"EdDSA"}),
-		jwt.WithIssuer("service-control"), jwt.WithAudience("maya.localhost:8443"), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
-	programs.Must(t, err)
+	token := programs.Got(jwt.Parse(tokens.AccessToken, func(*jwt.Token) (any, error) { return key, nil }, jwt.WithValidMethods([]string{"EdDSA"}),
+		jwt.WithIssuer("service-control"), jwt.WithAudience("maya.localhost:8443"), jwt.WithExpirationRequired(), jwt.WithIssuedAt()))(t)
 	if token.Header["alg"] != "EdDSA" || token.Header["typ"] != "JWT" {
 		t.Errorf("header %v", token.Header)
 	}

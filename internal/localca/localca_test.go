@@ -137,11 +137,10 @@ func TestConstraintsHoldAgainstAThief(t *testing.T) {
 		c.IsCA, c.BasicConstraintsValid = true, true
 		c.KeyUsage |= x509.KeyUsageCertSign
 	})
-	leaf, err := sign(&x509.Certificate{
+	leaf := programs.Got(sign(&x509.Certificate{
 		DNSNames: []string{"notes.localhost"}, NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, sub.Leaf, &ca.key.PublicKey, ca.key)
-	programs.Must(t, err)
+	}, sub.Leaf, &ca.key.PublicKey, ca.key))(t)
 	chain := &tls.Certificate{Certificate: [][]byte{leaf.Raw, sub.Leaf.Raw, ca.intermediate.Raw}}
 	if err := verify(ca, chain, "notes.localhost", noon); err == nil {
 		t.Error("an authority below the intermediate was accepted")

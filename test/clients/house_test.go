@@ -102,8 +102,7 @@ func portOf(s *httptest.Server) int { return s.Listener.Addr().(*net.TCPAddr).Po
 // porchlight runs a command of the owner's and returns what it prints.
 func (h *house) porchlight(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := h.agent.Output(args...)
-	programs.Must(t, err)
+	out := programs.Got(h.agent.Output(args...))(t)
 	return out
 }
 

@@ -29,11 +29,10 @@ func (s *session) startChrome() *chrome {
 	s.t.Helper()
 	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--hide-scrollbars", "--user-data-dir="+filepath.Join(s.dir, "chrome"))
-	client, err := devtools.Start(cmd, func() error {
+	client := programs.Got(devtools.Start(cmd, func() error {
 		s.run(cmd)
 		return nil
-	})
-	programs.Must(s.t, err)
+	}))(s.t)
 	return &chrome{s: s, client: client}
 }
 

@@ -19,18 +19,16 @@ func open(t *testing.T, ctx context.Context) (c *Client, page string, browser *p
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Fatal("chromium is not installed here: build/setup.sh test")
 	}
-	dir, err := os.MkdirTemp("", "devtools")
-	programs.Must(t, err)
+	dir := programs.Got(os.MkdirTemp("", "devtools"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // children of a killed browser may still write there
 	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--user-data-dir="+dir)
 	cmd.Env = append(os.Environ(), "HOME="+dir)
 	cmd.WaitDelay = time.Second // those children hold its output, too
-	c, err = Start(cmd, func() error {
+	c = programs.Got(Start(cmd, func() error {
 		browser = programs.Begin(t, cmd)
 		return nil
-	})
-	programs.Must(t, err)
+	}))(t)
 	var made struct{ TargetID, SessionID string }
 	ask(t, ctx, c, "", "Target.createTarget", map[string]any{"url": "about:blank"}, &made)
 	ask(t, ctx, c, "", "Target.attachToTarget", map[string]any{"targetId": made.TargetID, "flatten": true}, &made)

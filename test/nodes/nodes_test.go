@@ -42,9 +42,8 @@ func TestMain(m *testing.M) {
 // start runs a node of a database.
 func start(t *testing.T, name, database, dir string, flags ...string) *rig.Node {
 	t.Helper()
-	n, err := rig.In(t, binaries).Node(t.Context(), dir, append(flags, "--domain", "porch.test", "--public-port", "443",
-		"--postgres", database, "--node", name, "--peer-address", "127.0.0.1:0")...)
-	programs.Must(t, err)
+	n := programs.Got(rig.In(t, binaries).Node(t.Context(), dir, append(flags, "--domain", "porch.test", "--public-port", "443",
+		"--postgres", database, "--node", name, "--peer-address", "127.0.0.1:0")...))(t)
 	return n
 }
 
@@ -59,14 +58,12 @@ func startComputer(t *testing.T, credential string, roots *x509.CertPool) *compu
 	t.Helper()
 	c := &computer{}
 	c.relays.Store(&[]controlapi.Relay{})
-	var err error
-	c.tunnel, err = tunnel.New(tunnel.Config{
+	c.tunnel = programs.Got(tunnel.New(tunnel.Config{
 		Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe,
 		Relays:     func() []controlapi.Relay { return *c.relays.Load() },
 		Credential: func() string { return credential },
 		RootCAs:    roots,
-	})
-	programs.Must(t, err)
+	}))(t)
 	key := programs.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"anna.porch.test"}, NotAfter: time.Now().Add(time.Hour)}
 	der := programs.Got(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)

@@ -168,11 +168,10 @@ func (h *house) start(t *testing.T) {
 	if h.plane != nil {
 		h.plane.start(t, h.dir)
 	}
-	running, err := host.New(t.Context(), host.Config{
+	running := programs.Got(host.New(t.Context(), host.Config{
 		DataDir: h.dir, API: "127.0.0.1:0", Local: h.plane == nil, HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
 		OwnerSecretHash: ownersecret.Hash(secret), Now: h.now, Log: slog.New(slog.DiscardHandler),
-	})
-	programs.Must(t, err)
+	}))(t)
 	h.running, h.owner = running, agentapi.NewOwner(running.OwnerSocket(), secret)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

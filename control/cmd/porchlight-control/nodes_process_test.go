@@ -108,9 +108,8 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	}
 	exchange := func(node int, code string) tokenAnswer {
 		t.Helper()
-		a, err := c.post(t.Context(), browsers[node], servers[node].AuthURL,
-			"grant_type", "authorization_code", "code", code, "redirect_uri", testRedirect, "code_verifier", testVerifier)
-		programs.Must(t, err)
+		a := programs.Got(c.post(t.Context(), browsers[node], servers[node].AuthURL,
+			"grant_type", "authorization_code", "code", code, "redirect_uri", testRedirect, "code_verifier", testVerifier))(t)
 		return a
 	}
 	spent := consent()

@@ -44,10 +44,9 @@ type remote struct{ control.Credentials }
 // at other times.
 func domain(t *testing.T, store kv.Store) *control.Service {
 	t.Helper()
-	svc, err := control.New(control.Config{
+	svc := programs.Got(control.New(control.Config{
 		Store: store, Naming: control.Naming{Domain: "porch.test", AuthHost: "control.porch.test"}, Mail: mail.NewOutbox(store, nil),
-	})
-	programs.Must(t, err)
+	}))(t)
 	return svc
 }
 
