@@ -22,12 +22,12 @@ func (r *rig) login(t *testing.T, client control.Credentials) {
 	r.loginAs(t, client, "https://pocket.example/cb", r.device.AccountID, ownerMail)
 }
 
-func (r *rig) loginAs(t *testing.T, client control.Credentials, redirect, accountID, email string) {
+func (r *rig) loginAs(t *testing.T, client control.Credentials, redirect, accountID, email string, apps ...string) {
 	t.Helper()
 	verifier := strings.Repeat("v", 43)
 	digest := sha256.Sum256([]byte(verifier))
 	code := programs.Got(r.service.Grants.Authorize(t.Context(), control.Authorization{
-		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]),
+		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]), Apps: apps,
 	}, control.Account{ID: accountID, Email: email}, "maya"))(t)
 	programs.Got(r.service.Grants.Exchange(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}))(t)
 }
@@ -71,6 +71,38 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	}
 	if len(waiting) != 2 {
 		t.Errorf("%d changes wait for the control plane", len(waiting))
+	}
+}
+
+// A client that was let into one app is listed for that, and no more once it is revoked
+// here, also with the control plane away: it does not become one that opens all.
+func TestAClientOfARevokedApp(t *testing.T) {
+	t.Parallel()
+	r := start(t, "Notes", "Photos")
+	programs.Must(t, r.service.Agents.NoteAppGrants(t.Context(), r.device.Computer.ID, true))
+	var apps []control.InvitedApp
+	r.await(t, func() bool {
+		of, err := r.service.People.Memberships(t.Context(), r.device.AccountID)
+		apps = of[0].Apps
+		return err == nil && len(apps) == 2
+	})
+	both := r.client(t, "Both", "https://pocket.example/cb")
+	r.loginAs(t, both, "https://pocket.example/cb", r.device.AccountID, ownerMail, apps[0].ID, apps[1].ID)
+	r.loginAs(t, r.client(t, "One", "https://pocket.example/cb"), "https://pocket.example/cb", r.device.AccountID, ownerMail, apps[0].ID)
+	opens := func() map[string]string {
+		out := map[string]string{}
+		for _, g := range programs.Got(r.owner.Grants(t.Context()))(t) {
+			out[g.ClientName] = strings.Join(g.Apps, " ")
+		}
+		return out
+	}
+	if got := opens(); len(got) != 2 || got["Both"] != "Notes Photos" || got["One"] != "Notes" {
+		t.Fatalf("listed %v", got)
+	}
+	r.down()
+	programs.Got(r.owner.Revoke(t.Context(), "notes"))(t)
+	if got := opens(); len(got) != 1 || got["Both"] != "Photos" {
+		t.Errorf("listed %v", got)
 	}
 }
 

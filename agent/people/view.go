@@ -104,14 +104,17 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, 
 func (p *People) Grants() []agentapi.Grant {
 	rows := controlapi.FoldGrants(p.liveGrants())
 	labels, _, _ := p.labels()
-	out := make([]agentapi.Grant, len(rows))
-	for i, g := range rows {
-		out[i] = agentapi.Grant{
+	out := make([]agentapi.Grant, 0, len(rows))
+	for _, g := range rows {
+		row := agentapi.Grant{
 			ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, Email: g.Email, CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
 		}
 		if len(g.Apps) > 0 {
-			out[i].Apps = labelsOf(slices.Values(g.Apps), labels)
+			if row.Apps = labelsOf(slices.Values(g.Apps), labels); len(row.Apps) == 0 {
+				continue // they are revoked here, and so it opens nothing
+			}
 		}
+		out = append(out, row)
 	}
 	return out
 }
