@@ -85,7 +85,7 @@ func (w *wailsWindow) Run() (err error) {
 		OnStartup:          w.started,
 		OnDomReady:         w.loaded,
 		OnBeforeClose:      w.closing,
-		OnShutdown:         func(context.Context) { w.set(nil) },
+		OnShutdown:         func(context.Context) { w.ended() },
 		Linux: &linux.Options{
 			Icon:             assets.AppIcon,
 			ProgramName:      "porchlight-desktop",
@@ -105,6 +105,12 @@ func (w *wailsWindow) set(ctx context.Context) (quitting bool) {
 	defer w.mu.Unlock()
 	w.ctx = ctx
 	return w.quitting
+}
+
+func (w *wailsWindow) ended() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ctx = nil
 }
 
 func (w *wailsWindow) started(ctx context.Context) {
