@@ -20,7 +20,9 @@ func TestAssistantFromTheBareAddress(t *testing.T) {
 	h := emptyHouse(t)
 	h.signIn(t)
 	h.porchlight(t, "publish", "mcp", "--label", "Notes", "--port", startMCP(t))
+	h.porchlight(t, "publish", "other", "--port", startMCP(t))
 	h.porchlight(t, "approve", "mcp")
+	h.porchlight(t, "approve", "other")
 	address := "https://mcp." + h.account.Host + "/mcp"
 	back := startBack(t)
 	for kind, client := range map[string]registered{
@@ -51,6 +53,13 @@ func TestAssistantFromTheBareAddress(t *testing.T) {
 			}
 			if !slices.Equal(called.Counted, []int{1, 2, 3}) {
 				t.Errorf("of the stream it heard %v", called.Counted)
+			}
+
+			for _, name := range []string{"other", "none"} { // it was let into one app
+				elsewhere := sdk.order(t, map[string]any{"do": "call", "url": "https://" + name + "." + h.account.Host + "/mcp"})
+				if about := `resource_metadata="https://` + name + "."; elsewhere.Status != 401 || !strings.Contains(elsewhere.Body, about) {
+					t.Errorf("at %s: %d %s", name, elsewhere.Status, elsewhere.Body)
+				}
 			}
 
 			h.revokeAll(t)
