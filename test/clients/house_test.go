@@ -143,7 +143,11 @@ func (h *house) allow(t testing.TB, authorize, client string) string {
 	if page.Status != http.StatusOK || !strings.Contains(page.Body, client) {
 		t.Fatalf("consent: HTTP %d at %s: %s", page.Status, page.URL, page.Body)
 	}
-	if page, err = h.browser.Submit(t.Context(), page, "computer", map[string]string{"decision": "allow"}); err != nil {
+	answer := map[string]string{"decision": "allow"}
+	if strings.Contains(page.Body, `name="pick"`) && !strings.Contains(page.Body, " checked") {
+		answer["app"] = h.account.Name + "/*"
+	}
+	if page, err = h.browser.Submit(t.Context(), page, "computer", answer); err != nil {
 		t.Fatal(err)
 	}
 	return page.URL.String()
