@@ -69,6 +69,8 @@ type grant struct {
 	// Dropped says that a grant ended without anybody's wish: there were too many
 	// of its client, its code was used twice, or another for single apps took its place.
 	Dropped bool `json:"dropped,omitempty"`
+	// Narrowed is the id of the one for single apps that took its place.
+	Narrowed string `json:"narrowed,omitempty"`
 }
 
 // samePurpose says whether two grants are shown, and revoked, as one.
@@ -147,6 +149,15 @@ func (t *txn) revokeGrant(id string) { t.endGrant(id, false) }
 
 // dropGrant is revokeGrant where nobody wished for it.
 func (t *txn) dropGrant(id string) { t.endGrant(id, true) }
+
+// dropGiven is dropGrant of what a code gave, and of what that was narrowed to.
+func (t *txn) dropGiven(id string) {
+	g, _ := get[grant](t, keyGrant(id))
+	t.dropGrant(id)
+	if g.Narrowed != "" {
+		t.dropGrant(g.Narrowed)
+	}
+}
 
 func (t *txn) endGrant(id string, dropped bool) {
 	g, found := get[grant](t, keyGrant(id))

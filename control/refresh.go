@@ -70,8 +70,10 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string, re
 		case len(apps) > 0 && !c.AppGrants:
 			return noGrant(whyOldAgent)
 		case len(apps) > 0 && len(g.Apps) == 0: // its id has to say so
+			g.Narrowed = other
+			tx.put(keyGrant(g.ID), g, grantLife)
 			tx.dropGrant(g.ID)
-			g.ID, g.IndexedAt = other, time.Time{}
+			g.ID, g.IndexedAt, g.Narrowed = other, time.Time{}, ""
 		case len(apps) < len(g.Apps):
 			tx.touch(g.ComputerID)
 		}

@@ -212,3 +212,23 @@ func TestResourcesNarrowAndNeverWiden(t *testing.T) {
 	_, err = exchange(allow(nil), photos)
 	wantRefusal(t, err, controlapi.CodeInvalidGrant)
 }
+
+// A code that comes a second time ends what it gave, also where that was narrowed since,
+// and so has another id.
+func TestACodeUsedTwiceEndsWhatWasNarrowed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	s := b.someApps()
+	code := ok[string](t)(s.codeFor())
+	tokens := ok[Tokens](t)(s.exchange(code))
+	narrow := ok[Tokens](t)(s.Grants.Refresh(t.Context(), s.Credentials, tokens.Refresh, "https://notes.maya.localhost:8443"))
+	kept := s.grantedFor("p1")
+	_, err := s.exchange(code)
+	wantRefusal(t, err, controlapi.CodeInvalidGrant)
+	_, err = s.use(narrow.Refresh)
+	wantRefusal(t, err, controlapi.CodeInvalidGrant)
+	ok[Tokens](t)(s.use(kept.Refresh))
+	if got := s.snapshot().GrantApps; len(got) != 1 {
+		t.Errorf("the agent is told of %v", got)
+	}
+}

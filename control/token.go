@@ -253,7 +253,7 @@ func (tx *txn) useUp(clientID string, x Exchange) (authorization, error) {
 	case code.ClientID != clientID:
 		return authorization{}, noGrant(whyNoCode)
 	case code.UsedFor != "":
-		tx.dropGrant(code.UsedFor)
+		tx.dropGiven(code.UsedFor)
 		return authorization{}, kept{errUsedTwice}
 	}
 	tx.noteUse(clientID, x, usedForNone)
