@@ -135,6 +135,26 @@ func TestTellWhileOutOfStep(t *testing.T) {
 	}
 }
 
+// Whose credential is no good any more was not here, whoever shows it; who was told was.
+func TestOnlyWhoWasToldIsSeen(t *testing.T) {
+	t.Parallel()
+	s := &source{away: errors.New("the credential ended")} // which First finds once it knows whose it was
+	f := newFeed(s)
+	if err := <-f.listen(t, "anna", "").over; err != s.away {
+		t.Fatalf("over by %v", err)
+	}
+	if at := f.Seen.Last("anna", time.Time{}); !at.IsZero() {
+		t.Errorf("seen at %s", at)
+	}
+	s.set(func() { s.away = nil })
+	l := f.listen(t, "anna", "")
+	<-l.told
+	l.stop()
+	if at := f.Seen.Last("anna", time.Time{}); at.IsZero() {
+		t.Error("not seen, and told")
+	}
+}
+
 // One that lost its connection leaves a watch behind: the oldest of many gives way.
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
