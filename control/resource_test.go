@@ -19,7 +19,9 @@ func TestResources(t *testing.T) {
 	other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "zoe@example.com", "zoe"))
 	programs.Must(t, b.Agents.PutApps(t.Context(), other.Computer.ID, controlapi.Apps{Apps: []controlapi.App{{ID: "z1", Name: "notes", Label: "Notes", Live: true}}}))
 	own := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
-	programs.Must(t, b.Agents.PutApps(t.Context(), own.Computer.ID, controlapi.Apps{Apps: []controlapi.App{{ID: "n1", Name: "notes", Label: "Notes", Live: true}}}))
+	programs.Must(t, b.Agents.PutApps(t.Context(), own.Computer.ID, controlapi.Apps{Apps: []controlapi.App{
+		{ID: "n1", Name: "notes", Label: "Notes", Live: true}, {ID: "k1", Name: "desk", Label: "Desk", Live: true},
+	}}))
 	const notes, photos = "https://notes.maya.localhost:8443", "https://photos.maya.localhost:8443"
 	for _, tt := range []struct {
 		resources []string
@@ -67,7 +69,7 @@ func TestResources(t *testing.T) {
 		{resources: []string{"https://notes%2F.maya.localhost:8443"}},
 		{resources: []string{"https://noteſ.maya.localhost:8443"}},
 		{resources: []string{"https://note%C5%BF.maya.localhost:8443"}},
-		{resources: []string{"https://notes.maya.loca\u212Ahost:8443"}},
+		{resources: []string{"https://des\u212A.bob.localhost:8443"}}, // whose lower case is k
 		{resources: []string{"https://nötes.maya.localhost:8443"}},
 		{resources: []string{"https://ｎotes.maya.localhost:8443"}},
 		{resources: []string{"https://notes。maya.localhost:8443"}},
