@@ -69,7 +69,7 @@ open it.`,
 		approved := wait && pub.Status == agentapi.StatusPending
 		if approved {
 			c.remark("Waiting for the owner to approve %q in the menu bar, or by: porchlight approve %s", printable(req.Label), req.Name)
-			pub, err = waitLive(ctx, client, req.Name)
+			pub, err = waitLive(ctx, client, req.Name, func() {})
 			if ctx.Err() != nil {
 				return publishedApp{}, fmt.Errorf("Nobody waits for it any more, but %s still waits for the owner. To withdraw the request, type: %s", req.Name, c.typed("unpublish %s", req.Name))
 			}
@@ -118,8 +118,9 @@ func paused(ctx context.Context, client *agentapi.Client, name string, pub agent
 }
 
 // waitLive polls as every program does that waits (P2, P3), until the name is
-// live or gone, or what was approved before is left of it.
-func waitLive(ctx context.Context, client *agentapi.Client, name string) (agentapi.Publication, error) {
+// live or gone, or what was approved before is left of it. It calls looked after each
+// look that leaves it waiting.
+func waitLive(ctx context.Context, client *agentapi.Client, name string, looked func()) (agentapi.Publication, error) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -133,6 +134,7 @@ func waitLive(ctx context.Context, client *agentapi.Client, name string) (agenta
 		if err != nil || pub.Status == agentapi.StatusLive {
 			return pub, err
 		}
+		looked()
 		select {
 		case <-ctx.Done():
 			return pub, ctx.Err()

@@ -53,7 +53,7 @@ func (s *sharing) ask(ctx context.Context) error {
 	}
 	if s.pub.Status == agentapi.StatusPending {
 		s.c.line("%s on port %d waits for the owner: in the menu bar, or by: porchlight approve %s", printable(s.label), s.port, s.name)
-		pub, err := waitLive(ctx, client, s.name)
+		pub, err := waitLive(ctx, client, s.name, func() {})
 		if pub.Status != "" {
 			s.pub = pub
 		}
