@@ -21,7 +21,7 @@ export PORCHLIGHT_TABLE="$PWD/out/clients.txt"
 export PORCHLIGHT_NOT_TYPED="$PWD/out/not-typed.txt"
 rm -f "$PORCHLIGHT_TABLE" "$PORCHLIGHT_NOT_TYPED"
 status=0
-go test -tags clients -count=1 -timeout 5m "$@" ./test/clients || status=$?
+go test -tags clients -count=1 -timeout 15m "$@" ./test/clients || status=$?
 for list in "$PORCHLIGHT_TABLE" "$PORCHLIGHT_NOT_TYPED"; do
 	[ ! -e "$list" ] || cat "$list"
 done
