@@ -45,6 +45,7 @@ var parts = []part{
 	{"dates", attackDates, 900, 110},
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},
+	{"resource", attackResource, 600, 300},
 	{"races", attackRaces, 200, 60},
 	{"floods", attackFloods, 29, 29},
 	{"files", attackFiles, 14, 14},

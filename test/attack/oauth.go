@@ -108,23 +108,30 @@ func (r *remote) allow(ctx context.Context) error {
 	if _, rest, found := strings.Cut(page.Body, `name="computer" value="`); found {
 		form.Set("computer", rest[:strings.IndexByte(rest, '"')])
 	}
+	page, err = r.decide(ctx, page, form)
+	if err == nil && r.code == "" {
+		err = fmt.Errorf("allowing ends with HTTP %d at %s", page.Status, page.Header.Get("Location"))
+	}
+	return err
+}
+
+// decide sends the form of a consent page, and keeps the code, "" for none.
+func (r *remote) decide(ctx context.Context, page *visitor.Page, form url.Values) (*visitor.Page, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, page.URL.String(), strings.NewReader(form.Encode()))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Origin", r.authURL)
 	if page, err = r.once(req); err != nil {
-		return err
+		return nil, err
 	}
 	back, err := url.Parse(page.Header.Get("Location"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if r.code = back.Query().Get("code"); r.code == "" {
-		return fmt.Errorf("allowing ends with HTTP %d at %s", page.Status, back)
-	}
-	return nil
+	r.code = back.Query().Get("code")
+	return page, nil
 }
 
 // exchange is an honest request for the latest code.
