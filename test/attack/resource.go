@@ -172,7 +172,7 @@ func (s *stage) confine(ctx context.Context) (g *confined, err error) {
 		return nil, err
 	}
 	g.notAllowed = []string{g.diary.host, g.zoe.app.host, "none." + g.root}
-	g.notNotes = append([]string{g.photos.host, g.bobs.app.host, g.root}, g.notAllowed...)
+	g.notNotes = append([]string{g.photos.host, g.bobs.app.host, g.root, "portal." + g.root}, g.notAllowed...)
 	g.places = []spot{
 		{g.maya, g.maya.app.host}, {g.maya, g.photos.host}, {g.maya, g.diary.host}, {g.maya, g.root}, {g.bobs, g.bobs.app.host}, {g.zoe, g.zoe.app.host},
 	}

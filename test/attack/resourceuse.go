@@ -50,7 +50,7 @@ func (g *confined) askOddly(ctx context.Context, t *tally) error {
 		}
 		return nil
 	}
-	for _, at := range (grid{}).axis("spellings", len(ofResource)).axis("asked for", len(hosts)).pick(g.s.quick, 120) {
+	for _, at := range (grid{}).axis("spellings", len(ofResource)).axis("asked for", len(hosts)).pick(g.s.quick, 90) {
 		how, host := ofResource[at[0]], hosts[at[1]]
 		if err := ask(how.names && host == notes, how.do("https://"+host)); err != nil {
 			return err
@@ -117,7 +117,7 @@ func (g *confined) tamper(ctx context.Context, t *tally) error {
 // wider are resources that a grant for Notes does not have, and combinations of them.
 func (g *confined) wider() (all [][]string) {
 	notes := "https://" + g.maya.app.host
-	for _, host := range append([]string{"portal." + g.root}, g.notNotes...) {
+	for _, host := range g.notNotes {
 		all = append(all, []string{"https://" + host}, []string{notes, "https://" + host}, []string{"https://" + host, notes})
 	}
 	return all
@@ -232,8 +232,8 @@ func (g *confined) lookAround(ctx context.Context, t *tally) error {
 			return fmt.Errorf("an honest token over %s: HTTP %d, %v", protocol, status, err)
 		}
 	}
-	spots := append([]spot{{g.maya, "portal." + g.root}, {g.maya, "none." + g.root}, {g.bobs, g.bobs.account.Host}, {g.zoe, g.zoe.account.Host}}, g.places[1:]...)
-	paths := []string{beyond + "x", "/", "/.porchlight/me", "/.porchlight/apps", "/.well-known/../" + beyond[1:], "//" + notes.host + beyond}
+	spots := append([]spot{{g.maya, "portal." + g.root}, {g.maya, "none." + g.root}, {g.maya, "other." + g.root}, {g.bobs, g.bobs.account.Host}, {g.zoe, g.zoe.account.Host}}, g.places[1:]...)
+	paths := []string{beyond + "x", "/.porchlight/me", "/.porchlight/apps", "/.well-known/../" + beyond[1:], "//" + notes.host + beyond}
 	axes := (grid{}).axis("places", len(spots)).axis("paths", len(paths)).axis("protocols", len(protocols)).axis("connections", 2)
 	for _, at := range axes.pick(g.s.quick, 150) {
 		p, path, protocol, to := spots[at[0]], paths[at[1]], protocols[at[2]], spots[at[0]]
