@@ -271,8 +271,8 @@ func TestWhoTook(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(dir(t), "app.sock")
 	socket(t, path)
-	ln := listen(t, "tcp4", "127.0.0.1:0")
-	port := ln.Addr().(*net.TCPAddr).Port
+	port := programs.FreePort(t) // which nobody takes while nobody listens
+	ln := listen(t, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	took := func(target upstream.Target) (by uint64) {
 		t.Helper()
 		conn := programs.Got(target.Dial(t.Context(), upstream.Checks{Took: func(n uint64) { by = n }}))(t)

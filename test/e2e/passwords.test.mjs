@@ -87,7 +87,7 @@ test('an app password is made in a browser and used by a program', async (t) => 
     assert.match(headers['www-authenticate'] ?? '', /^Basic /)
     const own = await porchlight.request(notes + '/', { headers: { 'Sec-Fetch-Site': 'same-origin', 'Sec-Fetch-Mode': 'cors' } })
     assert.equal(own.status, 401)
-    assert.equal(own.headers['www-authenticate'], 'Bearer')
+    assert.match(own.headers['www-authenticate'], /^Bearer resource_metadata="[^"]*"$/)
   })
 
   await t.test('revoked, it opens nothing, and what was open closes', async () => {

@@ -28,7 +28,7 @@ test('never ask again, an invitation for who asked for no app, and all of them',
   await page.waitForTimeout(450);
   await page.getByRole('button', { name: /^Never ask again: .*dora@example.org/ }).click();
   await expect.poll(() => toast(page).textContent()).toMatch(/You hear nothing more of .*dora@example\.org/);
-  expect(await page.getByRole('button', { name: /^Today: .*grace@example.net/ }).count()).toBe(1);
+  await expect.poll(() => page.getByRole('button', { name: /^Today: .*grace@example.net/ }).count()).toBe(1);
   await page.getByRole('button', { name: /^Invite…: .*eve@example.net/ }).click();
   await page.getByRole('heading', { level: 1, name: /People|Invite/ }).waitFor();
 });
