@@ -13,8 +13,8 @@ import (
 	"porchlight/agent/localapi"
 	"porchlight/agent/remote"
 	"porchlight/agent/tunnel"
-	"porchlight/agent/update"
 	"porchlight/control/controlapi"
+	"porchlight/internal/publicnet"
 	"porchlight/internal/words"
 )
 
@@ -37,7 +37,7 @@ func (a *Agent) makeConnection() (err error) {
 	if err != nil {
 		return err
 	}
-	relays := relayAddresses{control: control, auth: auth, public: update.Public}
+	relays := relayAddresses{control: control, auth: auth, public: publicnet.Has}
 	a.tunnel, err = tunnel.New(tunnel.Config{
 		Relays:     a.relays,
 		Last:       auth,

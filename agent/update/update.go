@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/publicnet"
 	"porchlight/internal/words"
 )
 
@@ -29,6 +30,10 @@ const (
 
 	maxProblem = 300 // characters
 )
+
+// errOwnNetwork is about an address of the operator's that leads to no public one. Its owner
+// has not named it, so it is asked on the internet alone.
+var errOwnNetwork = words.Errorf("the address leads into your own network, where only one that you name yourself is asked")
 
 // Kept is what is remembered of an address: what it said last, and when it was asked.
 type Kept struct {
@@ -78,10 +83,10 @@ func New(cfg Config) (*Checker, error) {
 		way = http.DefaultTransport.(*http.Transport)
 	}
 	if allowed == nil {
-		allowed = Public
+		allowed = publicnet.Has
 	}
 	return &Checker{cfg: cfg, kept: kept, clients: map[string]*http.Client{
-		agentapi.ByOwner: client(way), agentapi.ByOperator: client(strangers(way, allowed)),
+		agentapi.ByOwner: client(way), agentapi.ByOperator: client(publicnet.Way(way, within, allowed, errOwnNetwork)),
 	}}, nil
 }
 
