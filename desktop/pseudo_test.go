@@ -77,7 +77,9 @@ func hasChanged() agentapi.OwnerApp {
 }
 
 func ofAnotherUser() agentapi.OwnerApp {
-	return owner.With(owner.Pending("todo", "Todo", 7001), func(a *agentapi.OwnerApp) { a.AskedBy, a.Listener = "www-data", agentapi.Listener{User: "www-data"} })
+	return owner.With(owner.Pending("todo", "Todo", 7001), func(a *agentapi.OwnerApp) {
+		a.AskedBy, a.Listener, a.Asks = "www-data", agentapi.Listener{User: "www-data"}, &agentapi.Asks{Assistant: "???"}
+	})
 }
 
 // notesOf are notifications of every kind.

@@ -54,6 +54,9 @@ type PublishRequest struct {
 	Name      string `json:"name"`      // ^[a-z0-9-]{1,63}$, not reserved
 	Label     string `json:"label"`     // 1 to 100 characters, shown to the owner
 	LocalPort int    `json:"localPort"` // 1 to 65535
+	// Assistant is what a coding agent calls itself that asks through porchlight mcp;
+	// empty of everything else.
+	Assistant string `json:"assistant,omitempty"`
 }
 
 // Publication answers POST, GET and DELETE /publish. Host and URL are present
@@ -153,6 +156,8 @@ type OwnerApp struct {
 	// AskedBy names the user whose program asks, of a request of another user of
 	// this computer; empty for the owner's own.
 	AskedBy string `json:"askedBy,omitempty"`
+	// Asks is what sent the request; nil where nothing is known of it.
+	Asks *Asks `json:"asks,omitempty"`
 	// Resembles is the label of an approved app that the label of a request could be
 	// taken for, as one with a Cyrillic letter in it; empty for none.
 	Resembles string `json:"resembles,omitempty"`

@@ -46,6 +46,9 @@ func hiding(state agentapi.OwnerState, dir string) func(string) string {
 	}
 	for _, app := range state.Apps {
 		users = append(users, app.Listener.User, app.AskedBy)
+		if app.Asks != nil {
+			users = append(users, app.Asks.User)
+		}
 		if app.ApprovedListener != nil {
 			users = append(users, app.ApprovedListener.User)
 		}

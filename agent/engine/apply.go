@@ -53,7 +53,7 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 	if out, err = next(now, e); err != nil {
 		return out, false, err
 	}
-	out.App = written(out.App, e)
+	out.App = asking(written(out.App, e), e)
 	if out.App != nil && out.App.Name == "" { // new; one that stays is being read
 		out.App.Name = name
 		for i := range out.Notices {
@@ -114,6 +114,29 @@ func written(app *store.App, e event) *store.App {
 		return &changed
 	}
 	return app
+}
+
+// asking is an app with what asks, of a request that waits; what follows from who listens
+// is asked for by nobody.
+func asking(app *store.App, e event) *store.App {
+	if app == nil {
+		return nil
+	}
+	asks := app.Asks
+	switch {
+	case app.Status != agentapi.StatusPending:
+		asks = nil
+	case e.Kind == onPublish && e.Asks == (agentapi.Asks{}):
+		asks = nil
+	case e.Kind == onPublish:
+		asks = &e.Asks
+	}
+	if asks == app.Asks {
+		return app
+	}
+	changed := *app
+	changed.Asks = asks
+	return &changed
 }
 
 // formerOf is the id that a name has before a change and not after it, if any.

@@ -165,6 +165,9 @@ func (a *Apps) Publish(ctx context.Context, by Caller, req agentapi.PublishReque
 	}
 	e := event{Kind: onPublish, By: by, Label: label, Written: req.Label, Port: req.LocalPort}
 	before, _ := a.Lookup(req.Name)
+	if before.Status != agentapi.StatusLive || before.Port != req.LocalPort { // else nobody is asked, or because of who listens
+		e.Asks = by.asks(req)
+	}
 	socket := a.glance(&e, before.places(req.LocalPort), before.ID != "")
 	out, _, err := a.apply(ctx, req.Name, e)
 	if err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 	"porchlight/agent/store"
 )
 
@@ -24,6 +25,9 @@ type Caller struct {
 	// Stranger may change only what is its own: a program of another user, unless
 	// the owner trusts everybody on this computer.
 	Stranger bool
+	// Process finds the program that asks, for the owner to read: nothing is permitted
+	// because of it. It may take a moment. nil: nobody can say.
+	Process func() procinfo.Process
 }
 
 // unknownUser stands in store.App for a stranger whose user could not be learnt.
@@ -36,6 +40,16 @@ func (c Caller) asker() string {
 		return unknownUser
 	}
 	return c.UserID
+}
+
+// asks is what c is to the owner who reads its request.
+func (c Caller) asks(req agentapi.PublishRequest) agentapi.Asks {
+	asks := agentapi.Asks{Assistant: cleanClaim(req.Assistant)}
+	if c.Process != nil {
+		found := c.Process()
+		asks.Program, asks.User = found.Program, found.User
+	}
+	return asks
 }
 
 // registers is the user to whom c's registrations belong: that of a Stranger, else the

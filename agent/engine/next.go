@@ -38,6 +38,9 @@ type event struct {
 	// By is who asks, of onPublish and onUnpublish.
 	By Caller
 
+	// Asks is what asks, of onPublish, for the owner to read.
+	Asks agentapi.Asks
+
 	// Label is what an app that publishes wants to be called; clean. Written is as it wrote it.
 	Label, Written string
 

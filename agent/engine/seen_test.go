@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 	"porchlight/agent/upstream"
 	"porchlight/test/programs"
 )
@@ -161,5 +162,56 @@ func TestAskersAreNamed(t *testing.T) {
 		if app.Name == "eves" && app.AskedBy != "" {
 			t.Errorf("approved, it is asked for by %q", app.AskedBy)
 		}
+	}
+}
+
+// Program and user are those that the system tells, and what a coding agent calls itself
+// is read as what it is: a few letters on one line, that end no quotation. They are there
+// while the owner is asked, and not for what nobody asked for.
+func TestWhatAsksIsTold(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	by := Caller{Process: func() procinfo.Process {
+		return procinfo.Process{PID: 7, Program: "porchlight", User: "ada", UserID: "1000"}
+	}}
+	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
+	asks := func() agentapi.Asks {
+		t.Helper()
+		app := d.apps.OwnerApps(nil)[0]
+		if app.Asks == nil {
+			return agentapi.Asks{}
+		}
+		return *app.Asks
+	}
+	for claim, want := range map[string]string{
+		"": "", "claude-code": "claude-code", "Visual Studio Code": "Visual Studio Code", "@scope/agent_1.2+b": "@scope/agent_1.2+b", "Übung 日本": "Übung 日本",
+		" \t a\n\nb ": "a b", "a\u202eb\u2066c": "abc", "\u200b": "?", "\u3164": "?", "a\x1b[31mb": "a??31mb", "x”. Asked for by Notes": "x?. Asked for by Notes", "<b>a</b>": "?b?a?/b?",
+		strings.Repeat("a", 40): strings.Repeat("a", 40), strings.Repeat("a", 60000): strings.Repeat("a", 39) + "…", "\xff": "?", "😀": "?",
+	} {
+		req.Assistant = claim
+		programs.Must(t, second(d.apps.Publish(t.Context(), by, req)))
+		if got := asks(); got != (agentapi.Asks{Program: "porchlight", User: "ada", Assistant: want}) {
+			t.Errorf("%.40q: %+v, want %q", claim, got, want)
+		}
+	}
+	req.Assistant = "claude-code"
+	programs.Must(t, second(d.apps.Publish(t.Context(), by, req)))
+	d.lookNow() // who listens is no other request
+	if asks().Assistant != "claude-code" {
+		t.Errorf("looked at: %+v", asks())
+	}
+	programs.Must(t, second(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	if asks() != (agentapi.Asks{}) {
+		t.Errorf("asked for by another: %+v", asks())
+	}
+	programs.Must(t, second(d.apps.Publish(t.Context(), by, req)))
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	if asks() != (agentapi.Asks{}) || d.row().Asks != nil {
+		t.Errorf("approved: %+v", asks())
+	}
+	d.now = eve
+	d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{})
+	if app := d.apps.OwnerApps(nil)[0]; app.Status != agentapi.StatusPending || app.Asks != nil {
+		t.Errorf("another user's program was found: %+v", app)
 	}
 }

@@ -167,6 +167,7 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 		}
 		if row.App.Status == agentapi.StatusPending {
 			out.AskedBy = row.App.Asker // named outside the lock
+			out.Asks = row.App.Asks
 			out.Resembles = a.resembled(&app)
 		}
 		if asks := row.App.Approved; asks != nil {

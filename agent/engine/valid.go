@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -52,6 +53,27 @@ func cleanLabel(label string) (string, error) {
 		return "", agentapi.Errorf(agentapi.CodeInvalid, "The label has nothing that can be seen.")
 	}
 	return label, nil
+}
+
+// maxClaim is the longest name that a coding agent may give itself, in characters.
+const maxClaim = 40
+
+// cleanClaim is what a coding agent calls itself as the owner may read it: a few plain
+// letters on one line, that end no quotation. It is empty only where nothing was claimed.
+func cleanClaim(name string) string {
+	if name == "" {
+		return ""
+	}
+	clean := []rune(strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.L, unicode.M, unicode.Nd) || strings.ContainsRune(" -_.+/@", r) {
+			return r
+		}
+		return '?'
+	}, visible(name)))
+	if len(clean) > maxClaim {
+		clean = append(clean[:maxClaim-1], '…')
+	}
+	return cmp.Or(string(clean), "?")
 }
 
 // steersText is true for characters that change the direction of the text

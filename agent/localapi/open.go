@@ -3,14 +3,18 @@ package localapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 )
 
 // publish is POST /publish: 202 for a request that waits for the owner, 200 for
 // an app that was approved before.
 func (a *API) publish(r *http.Request, req agentapi.PublishRequest) (any, error) {
-	pub, err := a.cfg.Apps.Publish(r.Context(), a.callerOf(r), req)
+	by := a.callerOf(r)
+	by.Process = func() procinfo.Process { return a.asker(r) }
+	pub, err := a.cfg.Apps.Publish(r.Context(), by, req)
 	if err != nil {
 		return nil, err
 	}
@@ -19,6 +23,23 @@ func (a *API) publish(r *http.Request, req agentapi.PublishRequest) (any, error)
 		return accepted{pub}, nil
 	}
 	return pub, nil
+}
+
+// askerFor is how long a request waits to have its program found.
+const askerFor = 300 * time.Millisecond
+
+// asker finds the program that sent r. It has to be found while r waits: a command ends
+// with its answer.
+func (a *API) asker(r *http.Request) procinfo.Process {
+	from := callerSocket(r)
+	found := make(chan procinfo.Process, 1)
+	go func() { found <- from.Find(a.pidsOf("")...) }()
+	select {
+	case process := <-found:
+		return process
+	case <-time.After(askerFor):
+		return procinfo.Process{User: from.User, UserID: from.UserID}
+	}
 }
 
 // announce has the control plane know of an app that went live before its program

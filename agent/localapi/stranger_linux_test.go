@@ -238,15 +238,21 @@ func ownBody(method string) string {
 	return publishBody("theirs")
 }
 
-// S1: whoever asked is known over a restart.
+// S1: whoever asked is known over a restart, to the owner too: by which program, and what
+// it says of itself besides.
 func TestS1WhoAskedIsKept(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	if got := r.stranger(t).send(asked{Method: "POST", Path: "/publish", Body: publishBody("theirs")}); got.Status != 202 {
+	body := strings.Replace(publishBody("theirs"), "{", `{"assistant":"claude-code",`, 1)
+	if got := r.stranger(t).send(asked{Method: "POST", Path: "/publish", Body: body}); got.Status != 202 {
 		t.Fatalf("%d %s", got.Status, got.Body)
 	}
 	r.end()
 	r.serve(t)
+	want := agentapi.Asks{Program: "localapi.test", User: "nobody", Assistant: "claude-code"}
+	if app := r.apps.OwnerApps(nil)[0]; app.Asks == nil || *app.Asks != want || app.AskedBy == "" {
+		t.Errorf("the owner is told of %+v, %q", app.Asks, app.AskedBy)
+	}
 	if got := r.stranger(t).send(asked{Method: "DELETE", Path: "/publish/theirs"}); got.Status != 200 {
 		t.Errorf("%d %s", got.Status, got.Body)
 	}

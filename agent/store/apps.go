@@ -42,6 +42,8 @@ type App struct {
 	// Asker is the system's id of the user whose program asked last; empty for
 	// the agent's own user.
 	Asker string `json:"asker,omitempty"`
+	// Asks is what sent the request, of one that waits; nil where nothing is known of it.
+	Asks *agentapi.Asks `json:"asks,omitempty"`
 	// ApprovedFor is the user whose programs may listen for the app, set by an
 	// approval. It is nil in one that is older than this field.
 	ApprovedFor *ListenerUser `json:"approvedFor,omitempty"`

@@ -15,14 +15,6 @@ func Wants(a agentapi.OwnerApp) string {
 	return Say("%s wants an address", Named(a.Label))
 }
 
-// AskedBy tells that a program of another user asks; empty for the owner's own.
-func AskedBy(a agentapi.OwnerApp) string {
-	if a.AskedBy == "" {
-		return ""
-	}
-	return Say("Asked for by %s, another user.", Named(a.AskedBy))
-}
-
 // WhoListens tells who would be reached: "port 8010: python3, run by maya".
 func WhoListens(a agentapi.OwnerApp) string {
 	port := strconv.Itoa(a.LocalPort)

@@ -15,8 +15,8 @@ func requestOf(a agentapi.OwnerApp, rootHost string) Line {
 	if changed := a.Changed(language.Named); !changed.IsZero() {
 		about = append(about[:1], language.Wrap(language.Spoken().Tell(changed))...)
 	}
-	if by := language.AskedBy(a); by != "" {
-		about = append(about, by)
+	if who := language.Spoken().TellAll(a.WhoAsks(language.Named)); who != "" {
+		about = append(about, language.Wrap(who)...)
 	}
 	if alike := a.Alike(language.Named); !alike.IsZero() {
 		about = append(about, language.Wrap(language.Spoken().Tell(alike))...)

@@ -125,8 +125,8 @@ func requestNote(app agentapi.OwnerApp, rootHost string) Note {
 	if changed := app.Changed(language.Named); !changed.IsZero() {
 		body = []string{language.Spoken().Tell(changed), language.Say("Nobody can open it until you decide.")}
 	}
-	if by := language.AskedBy(app); by != "" {
-		body = append(body, by)
+	if who := language.Spoken().TellAll(app.WhoAsks(language.Named)); who != "" {
+		body = append(body, who)
 	}
 	if alike := app.Alike(language.Named); !alike.IsZero() {
 		body = append(body, language.Spoken().Tell(alike))

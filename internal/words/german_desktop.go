@@ -62,7 +62,6 @@ var germanDesktop = map[string]string{
 
 	"%s has changed":                  "%s hat sich geändert",
 	"%s wants an address":             "%s bittet um eine Adresse",
-	"Asked for by %s, another user.":  "Es bittet %s, ein anderer Benutzer.",
 	"port %s: no program seen there":  "Port %s: Dort ist kein Programm zu sehen",
 	"port %[1]s: run by %[2]s":        "Port %[1]s: Programm von %[2]s",
 	"port %[1]s: %[2]s":               "Port %[1]s: %[2]s",

@@ -45,6 +45,9 @@ could open it; with --alone they lose it, and only you can open it.`,
 		}
 		if app.Status == agentapi.StatusPending {
 			show("Approving %s.", whatAsks(app))
+			if who := app.WhoAsks(printable).String(); who != "" {
+				show("%s", who)
+			}
 			if alike := app.Alike(printable); !alike.IsZero() {
 				show("%s", alike)
 			}
@@ -93,9 +96,6 @@ func whatAsks(a agentapi.OwnerApp) string {
 		who = "a program run by " + printable(l.User)
 	case l.Program != "":
 		who = printable(l.Program)
-	}
-	if a.AskedBy != "" {
-		who += "; asked for by " + printable(a.AskedBy) + ", another user of this computer"
 	}
 	return fmt.Sprintf("%s on port %d: %s", printable(a.Label), a.LocalPort, who)
 }

@@ -102,7 +102,7 @@ func (a *assistant) publish(ctx context.Context, call *mcp.CallToolRequest, in p
 	if err != nil {
 		return standing{}, err
 	}
-	found, err := a.ask(ctx, client, in)
+	found, err := a.ask(ctx, client, in, claimed(call))
 	if err != nil || !in.Wait || found.Status != agentapi.StatusPending {
 		return a.standing(found), err
 	}
@@ -115,8 +115,16 @@ func (a *assistant) publish(ctx context.Context, call *mcp.CallToolRequest, in p
 	return a.wait(ctx, client, call, in.Name)
 }
 
+// claimed is what the assistant calls itself, for the owner to read; it is never empty.
+func claimed(call *mcp.CallToolRequest) string {
+	if me := call.ClientInfo(); me != nil {
+		return cmp.Or(me.Title, me.Name, "?")
+	}
+	return "?"
+}
+
 // ask asks for the address, unless something else has the name.
-func (a *assistant) ask(ctx context.Context, client *agentapi.Client, in publishing) (agentapi.AppSummary, error) {
+func (a *assistant) ask(ctx context.Context, client *agentapi.Client, in publishing, assistant string) (agentapi.AppSummary, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before, err := lookAt(ctx, client, in.Name)
@@ -132,7 +140,7 @@ func (a *assistant) ask(ctx context.Context, client *agentapi.Client, in publish
 	case !a.offers(in.Port):
 		return before, fmt.Errorf("Port %d is none that the tool ports lists: no program of this user listens there, or it is no web app. Start the app first, or ask the owner to type: %s", in.Port, a.typed("publish %s --port %d", in.Name, in.Port))
 	}
-	req := agentapi.PublishRequest{Name: in.Name, Label: cmp.Or(in.Label, a.asked[in.Name].Label, in.Name), LocalPort: in.Port}
+	req := agentapi.PublishRequest{Name: in.Name, Label: cmp.Or(in.Label, a.asked[in.Name].Label, in.Name), LocalPort: in.Port, Assistant: assistant}
 	// Not given up half way: what was asked for could not be told, nor withdrawn.
 	pub, err := client.Publish(context.WithoutCancel(ctx), req)
 	if err != nil {

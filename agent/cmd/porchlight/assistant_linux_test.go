@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -110,7 +111,13 @@ func TestAssistantPublishes(t *testing.T) {
 	if asks := a.gets("pending", "publish", args{"name": "notes", "port": port}); !strings.Contains(asks.Next, " approve notes") {
 		t.Errorf("%+v", asks)
 	}
-	s.ok("approve", "notes")
+	const asks = "Asked for by porchlight.test, run by %s. A coding agent asks. It calls itself “agent”."
+	me := programs.Got(user.Current())(t).Username
+	s.wants(0, "notes: "+fmt.Sprintf(asks, me), "apps")
+	s.wants(0, fmt.Sprintf(asks, me), "approve", "notes")
+	if listed := s.ok("apps"); strings.Contains(listed, "Asked for") {
+		t.Errorf("approved: %s", listed)
+	}
 	var all standings
 	if said := a.tool(t.Context(), "status", nil, &all); said != "" || len(all.Apps) != 1 || all.Apps[0].Status != "live" || all.Apps[0].Port != port || !all.Connected {
 		t.Fatalf("%q, %+v", said, all)

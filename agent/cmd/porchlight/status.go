@@ -79,6 +79,9 @@ func appsCommand(c cli) *cobra.Command {
 			if changed := a.ListenerChange(printable); changed != "" {
 				c.line("%s To have it so, type: porchlight approve %s", changed, a.Name)
 			}
+			if who := a.WhoAsks(printable).String(); who != "" {
+				c.line("%s: %s", a.Name, who)
+			}
 			if alike := a.Alike(printable); !alike.IsZero() {
 				c.line("%s: %s", a.Name, alike)
 			}

@@ -1,5 +1,6 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
 import { fold, inOrder } from './labels';
+import type { Sentence } from './sentence';
 import { strings } from './strings';
 import type { Account, AppOptions, OwnerApp } from './types';
 
@@ -52,6 +53,19 @@ export function urlOf(app: OwnerApp, account: Account): string {
 /** Whether an app that was approved before waits for another yes. */
 export function asksAgain(app: Pick<OwnerApp, 'status' | 'approvedAt'>): boolean {
   return app.status === 'pending' && app.approvedAt !== undefined;
+}
+
+/**
+ * What program of which user sent a request, unless it is just the one that listens, and that a
+ * coding agent is behind it.
+ */
+export function whoAsks(app: Pick<OwnerApp, 'askedBy' | 'asks' | 'listener'>): Sentence[] {
+  const { program = '', user = '', assistant } = app.asks ?? {};
+  const another = app.askedBy ?? '';
+  return [
+    ...(another || (program && (program !== app.listener.program || assistant)) ? [strings.ask.askedBy(program, another || user, another !== '')] : []),
+    ...(assistant ? [strings.ask.assistant(assistant)] : []),
+  ];
 }
 
 /** What of a request the owner looks at before approving. */

@@ -464,6 +464,15 @@ export interface Approved {
   url?: string;
 }
 
+/** What sent a request for an address. */
+export interface Asks {
+  /** What a coding agent calls itself: a claim that anybody can make. */
+  assistant?: string;
+  /** At the other end of its connection, as the system tells. */
+  program?: string;
+  user?: string;
+}
+
 /** Of a live app's address, once something is known of it. */
 export interface Certificate {
   /** When it ends, where there is one. */
@@ -754,6 +763,7 @@ export interface OwnerApp {
   approvedListener?: Listener;
   /** Whose program asks, of a request of another user of this computer. */
   askedBy?: string;
+  asks?: Asks;
   certificate?: Certificate;
   connections: number;
   denials: number;
@@ -895,6 +905,8 @@ export interface PersonChanged {
 export type Publication = Pending | Live | Stopped;
 
 export interface PublishRequest {
+  /** What a coding agent calls itself that asks through porchlight mcp; absent of everything else. */
+  assistant?: string;
   label: string;
   /** Where the app listens on 127.0.0.1. */
   localPort: number;

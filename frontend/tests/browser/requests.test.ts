@@ -90,6 +90,18 @@ describe('deciding on a request', () => {
     expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya', alone: true }]]);
   });
 
+  test('what asks is told where it is not what listens, and what a coding agent calls itself', async () => {
+    const page = await open();
+    const asks = page.getByRole('article');
+    const change = (more: object) => page.evaluate(`stub.change("paperless", ${JSON.stringify(more)})`);
+    await change({ asks: { program: 'porchlight', user: 'maya', assistant: '<b>claude-code</b>' } });
+    await asks.getByText('Asked for by porchlight, run by maya.').waitFor();
+    await asks.getByText('A coding agent asks. It calls itself “<b>claude-code</b>”.').waitFor();
+    await change({ asks: { program: 'python3', user: 'maya' } });
+    await expect.poll(() => asks.textContent()).not.toContain('Asked for');
+    expect(await asks.textContent()).not.toContain('coding agent');
+  });
+
   test('a request that changes under the pointer is not approved by that press', async () => {
     const page = await open();
     await settle(page);

@@ -34,7 +34,10 @@ export const ofApps = {
 
   ask: {
     title: (label: string, again: boolean): Sentence => [{ name: label }, again ? ' has changed' : ' wants an address'],
-    askedBy: (user: string): Sentence => ['Asked for by ', { name: user }, ', another user of this computer.'],
+    askedBy: (program: string, user: string, another: boolean): Sentence => [
+      'Asked for by ', ...(program ? [{ name: program }, ', run by '] : []), { name: user }, another ? ', another user of this computer.' : '.',
+    ],
+    assistant: (name: string): Sentence => ['A coding agent asks. It calls itself “', { name }, '”.'],
     alike: (label: string): Sentence => ['Its name looks like that of another app, ', { name: label }, '.'],
     alikeBadge: 'Looks like another',
     port: (port: number) => `port ${port}`,

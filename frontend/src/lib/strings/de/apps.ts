@@ -32,7 +32,11 @@ export const ofApps: Spoken<typeof english> = {
 
   ask: {
     title: (label, again) => [{ name: label }, again ? ' hat sich geändert' : ' bittet um eine Adresse'],
-    askedBy: (user) => ['Gefragt hat ', { name: user }, ', ein anderer Benutzer dieses Computers.'],
+    askedBy: (program, user, another) => [
+      'Gefragt hat ', ...(program ? [{ name: program }, ', gestartet von '] : []), { name: user },
+      another ? `, ${program ? 'einem anderen' : 'ein anderer'} Benutzer dieses Computers.` : '.',
+    ],
+    assistant: (name) => ['Ein Coding-Agent fragt. Er nennt sich „', { name }, '“.'],
     alike: (label) => ['Ihr Name sieht aus wie der einer anderen App, ', { name: label }, '.'],
     alikeBadge: 'Sieht aus wie eine andere',
     port: (port) => `Port ${port}`,
