@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,12 +45,14 @@ type Log struct {
 	cfg     Config
 	clients atomic.Pointer[map[string]string] // never nil; see NameClients
 
-	mu        sync.Mutex
-	visits    map[visitKey]time.Time // last request; guarded by mu
-	unwritten []agentapi.Activity    // oldest first; guarded by mu
-	began     []store.Visited        // members' visits since the last flush; guarded by mu
-	ofVisits  int                    // how many of unwritten are; guarded by mu
-	dropped   int                    // lines there was no room for; guarded by mu
+	mu          sync.Mutex
+	visits      map[visitKey]time.Time // last request; guarded by mu
+	unwritten   []agentapi.Activity    // oldest first; guarded by mu
+	began       []store.Visited        // members' visits since the last flush; guarded by mu
+	calls       map[string]store.Calls // by grant; guarded by mu
+	callsUnkept bool                   // calls are others than the store has; guarded by mu
+	ofVisits    int                    // how many of unwritten are; guarded by mu
+	dropped     int                    // lines there was no room for; guarded by mu
 
 	// writing is locked while lines go to the store: reading and clearing wait for
 	// all that happened before, and no line is stored after it was cleared.
@@ -65,7 +68,12 @@ func New(c Config) *Log {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	l := &Log{cfg: c, visits: map[visitKey]time.Time{}}
+	l := &Log{cfg: c, visits: map[visitKey]time.Time{}, calls: map[string]store.Calls{}}
+	if kept, err := c.Store.Calls(); err != nil {
+		c.Log.Warn("what is kept of the calls of connected apps cannot be read", "err", err)
+	} else {
+		maps.Copy(l.calls, kept)
+	}
 	l.clients.Store(&map[string]string{})
 	return l
 }
@@ -99,10 +107,12 @@ func (l *Log) Run(ctx context.Context) error {
 			happened = gathered
 		case <-again.C:
 			l.flush() // what the disk did not take before
+			l.keepCalls()
 		case <-sweep.C:
 			l.sweep()
 		case <-ctx.Done():
 			l.flush()
+			l.keepCalls()
 			return nil
 		}
 	}

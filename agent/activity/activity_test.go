@@ -211,3 +211,65 @@ func TestFloodOfRefusals(t *testing.T) {
 		t.Errorf("%d lines are kept, %v", len(kept), err)
 	}
 }
+
+// Calls of a grant are counted until midnight, local time, over a restart too; a new
+// grant's first one is a line although its client was here a moment ago.
+func TestCallsAreCounted(t *testing.T) {
+	t.Parallel()
+	dir, now := t.TempDir(), time.Date(2026, 11, 20, 23, 50, 0, 0, time.Local)
+	open := func() (*activity.Log, *store.Store) {
+		db := openStore(t, dir)
+		return activity.New(activity.Config{Store: db, Now: func() time.Time { return now }}), db
+	}
+	check := func(what string, a *activity.Log, grant string, calls int, at time.Time) {
+		t.Helper()
+		if n, last := a.Calls(grant); n != calls || !last.Equal(at) {
+			t.Errorf("%s: %d calls of %s, the last %v; want %d, %v", what, n, grant, last, calls, at)
+		}
+	}
+	a, db := open()
+	one, other := visit("bob", "id-notes", "notes"), visit("bob", "id-notes", "notes")
+	one.GrantID, one.ClientID = "g1", "c1"
+	other.GrantID, other.ClientID = "g2", "c1"
+	check("before", a, "g1", 0, time.Time{})
+	for range 3 {
+		a.Opened(one)
+	}
+	a.Opened(visit("bob", "id-notes", "notes")) // by browser
+	check("at once", a, "g1", 3, now)
+	a.Opened(other)
+	lines := programs.Got(a.Lines(10))(t)
+	if len(lines) != 3 || lines[0].Kind != agentapi.ActivityClient || lines[2].Kind != agentapi.ActivityClient {
+		t.Errorf("%+v", lines)
+	}
+	programs.Run(t, a.Run)() // ends at once, and has kept them
+	db.Close()
+
+	a, _ = open()
+	check("after a restart", a, "g1", 3, now)
+	before := now
+	now = now.Add(20 * time.Minute)
+	check("after midnight", a, "g1", 0, before)
+	a.Opened(one)
+	check("the next day", a, "g1", 1, now)
+	programs.Must(t, a.Clear())
+	check("cleared", a, "g1", 0, time.Time{})
+}
+
+// So many grants are counted, and no more: whoever called longest ago is forgotten.
+func TestCallsAreBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	a := activity.New(activity.Config{Store: openStore(t, t.TempDir()), Now: func() time.Time { return now }})
+	one := visit("bob", "id-notes", "notes")
+	for i := range 1001 {
+		now = now.Add(time.Millisecond)
+		one.GrantID, one.ClientID = fmt.Sprint("g", i), fmt.Sprint("c", i)
+		a.Opened(one)
+	}
+	for grant, want := range map[string]int{"g0": 0, "g1": 1, "g1000": 1} {
+		if n, _ := a.Calls(grant); n != want {
+			t.Errorf("%d calls of %s, want %d", n, grant, want)
+		}
+	}
+}

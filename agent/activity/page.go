@@ -1,6 +1,7 @@
 package activity
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -54,13 +55,16 @@ func matches(q agentapi.ActivityQuery, line agentapi.Activity) bool {
 // that only grew too old.
 func (l *Log) Version() uint64 { return l.version.Load() }
 
-// Clear forgets all of it. Visits under way stay known: going on with
+// Clear forgets all of it, the count of calls too. Visits under way stay known: going on with
 // one is not opening an app.
 func (l *Log) Clear() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	l.write()
-	err := l.cfg.Store.ClearActivity()
+	l.mu.Lock()
+	clear(l.calls)
+	l.mu.Unlock()
+	err := errors.Join(l.cfg.Store.ClearActivity(), l.cfg.Store.SaveCalls(nil))
 	l.version.Add(1)
 	l.cfg.Changes.Raise()
 	return err

@@ -34,6 +34,9 @@ func (l *Log) Opened(v Visit) {
 	l.mu.Lock()
 	last, seen := l.visits[key]
 	ongoing := seen && now.Sub(last).Abs() < visitWindow
+	if v.GrantID != "" && l.called(v.GrantID, now) {
+		ongoing = false // a grant's first call is a line, also of a client that was here by another one
+	}
 	if seen || len(l.visits) < maxVisits || l.forget(now) {
 		l.visits[key] = now
 	}

@@ -1,6 +1,7 @@
 package agentapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -160,6 +161,26 @@ type Grant struct {
 	// Apps are the labels of the apps that it opens; nil for all that its person may open,
 	// later ones too.
 	Apps []string `json:"apps,omitzero"`
+	// ClientHost is the host that answers for the client, where its id is an https URL;
+	// empty for one that the operator registered. ClientName is then what it claims.
+	ClientHost string `json:"clientHost,omitempty"`
+	// CallsToday counts what it asked of the apps since midnight on this computer, and
+	// LastCall is when it did last; zero where it never has.
+	CallsToday int       `json:"callsToday"`
+	LastCall   time.Time `json:"lastCall,omitzero"`
+}
+
+// Called is what people know the client by: its host, where its name is only claimed.
+func (g Grant) Called() string { return cmp.Or(g.ClientHost, g.ClientName) }
+
+// HostOfClient is the host in a client's id that is an https URL, as written there; empty
+// for any other id.
+func HostOfClient(id string) string {
+	u, err := url.Parse(id)
+	if err != nil || u.Scheme != "https" {
+		return ""
+	}
+	return u.Host
 }
 
 // Grants lists the grants for this computer, newest first: GET

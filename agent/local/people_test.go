@@ -195,8 +195,17 @@ func TestOwnerSeesGrants(t *testing.T) {
 		return state.Grants
 	}
 	s.await(t, func() bool { return len(shown()) == 1 })
-	if g := shown()[0]; g.ID != s.grantID || g.ClientName != "Pocket Notes" || g.Email != bobEmail || g.CreatedAt.IsZero() || g.LastUsedAt.IsZero() {
+	if g := shown()[0]; g.ID != s.grantID || g.ClientName != "Pocket Notes" || g.ClientHost != "" || g.Email != bobEmail || g.CreatedAt.IsZero() || g.LastUsedAt.IsZero() ||
+		g.CallsToday != 0 || !g.LastCall.IsZero() {
 		t.Errorf("shown as %+v", g)
+	}
+	for range 2 {
+		if got := s.remote.status(t); got != http.StatusOK {
+			t.Fatalf("a call of the client: %d", got)
+		}
+	}
+	if g := shown()[0]; g.CallsToday != 2 || g.LastCall.Before(g.CreatedAt) {
+		t.Errorf("after two calls %+v", g)
 	}
 	listed, err := s.house.owner.Grants(ctx)
 	if err != nil || len(listed) != 1 || listed[0].ID != s.grantID {

@@ -107,7 +107,7 @@ func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlap
 	}
 	write := func(kind string, g controlapi.Grant) {
 		if !isAway(g) {
-			p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
+			p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: called(g.ClientID, g.ClientName)})
 		}
 	}
 	for _, g := range controlapi.FoldGrants(now) {

@@ -102,13 +102,25 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, 
 // Grants are the connected clients as last read, newest first, without those
 // revoked here: one row a client and person. It never waits.
 func (p *People) Grants() []agentapi.Grant {
-	rows := controlapi.FoldGrants(p.liveGrants())
+	type party struct{ client, account string }
+	live, asked := p.liveGrants(), map[party]agentapi.Grant{}
+	for _, g := range live {
+		of := party{g.ClientID, g.AccountID}
+		row := asked[of]
+		calls, last := p.cfg.Activity.Calls(g.ID)
+		row.CallsToday += calls
+		if last.After(row.LastCall) {
+			row.LastCall = last.UTC()
+		}
+		asked[of] = row
+	}
+	rows := controlapi.FoldGrants(live)
 	labels, _, _ := p.labels()
 	out := make([]agentapi.Grant, 0, len(rows))
 	for _, g := range rows {
-		row := agentapi.Grant{
-			ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, Email: g.Email, CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
-		}
+		row := asked[party{g.ClientID, g.AccountID}]
+		row.ID, row.ClientID, row.ClientName, row.Email = g.ID, g.ClientID, g.ClientName, g.Email
+		row.ClientHost, row.CreatedAt, row.LastUsedAt = agentapi.HostOfClient(g.ClientID), g.CreatedAt, g.LastUsedAt
 		if len(g.Apps) > 0 {
 			if row.Apps = labelsOf(slices.Values(g.Apps), labels); len(row.Apps) == 0 {
 				continue // they are revoked here, and so it opens nothing
@@ -117,6 +129,11 @@ func (p *People) Grants() []agentapi.Grant {
 		out = append(out, row)
 	}
 	return out
+}
+
+// called is what the owner knows a client by, as agentapi.Grant has it.
+func called(clientID, name string) string {
+	return agentapi.Grant{ClientHost: agentapi.HostOfClient(clientID), ClientName: name}.Called()
 }
 
 // liveGrants are all grants, not folded, without those revoked here.
@@ -210,7 +227,7 @@ func (p *People) readGrants(ctx context.Context) error {
 	p.mu.Unlock()
 	names := make(map[string]string, 2*len(grants))
 	for _, g := range grants {
-		names[g.ID], names[g.ClientID] = g.ClientName, g.ClientName
+		names[g.ID], names[g.ClientID] = called(g.ClientID, g.ClientName), called(g.ClientID, g.ClientName)
 	}
 	p.cfg.Activity.NameClients(names)
 	if known {
@@ -255,7 +272,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 		return closed, nil // nothing is known to have happened
 	}
 	p.cfg.Activity.Add(agentapi.Activity{
-		Kind: agentapi.ActivityClientOut, Owner: true, Email: grant.Email, AccountID: grant.AccountID, What: grant.ClientName, Closed: closed.Closed,
+		Kind: agentapi.ActivityClientOut, Owner: true, Email: grant.Email, AccountID: grant.AccountID, What: called(grant.ClientID, grant.ClientName), Closed: closed.Closed,
 	})
 	if certain { // else the list may not have been read since the start
 		p.keepClients(p.cfg.Access.Snapshot().Computer.ID)

@@ -14,7 +14,7 @@ func (p *People) Visitors() []agentapi.Visitor {
 	labels, _, _ := p.labels()
 	clients := map[string]string{}
 	for _, g := range p.liveGrants() {
-		clients[g.ClientID] = g.ClientName // a second login may be here before its grant is read
+		clients[g.ClientID] = called(g.ClientID, g.ClientName) // a second login may be here before its grant is read
 	}
 	open := p.cfg.Access.Visitors()
 	all := make([]agentapi.Visitor, len(open))

@@ -3,6 +3,7 @@ package menu
 import (
 	"strconv"
 	"sync"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/language"
@@ -119,13 +120,13 @@ func shareOf(o Offer) Line {
 }
 
 // clientsOf is the submenu of the connected apps; hidden while there is none.
-func clientsOf(grants []agentapi.Grant) Line {
+func clientsOf(grants []agentapi.Grant, now time.Time) Line {
 	var l Line
 	if len(grants) > 0 {
 		l.Text = language.Say("Connected apps")
 	}
 	for _, g := range grants[:min(len(grants), maxClients)] {
-		l.Sub = append(l.Sub, clientOf(g))
+		l.Sub = append(l.Sub, clientOf(g, now))
 	}
 	l.Sub = padded(l.Sub, maxClients, aClient())
 	last := Line{Text: language.Say("Connected apps…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewClients}}
@@ -137,10 +138,10 @@ func clientsOf(grants []agentapi.Grant) Line {
 }
 
 // aClient is the shape of clientOf; see aRequest.
-var aClient = sync.OnceValue(func() Line { return blank(clientOf(agentapi.Grant{})) })
+var aClient = sync.OnceValue(func() Line { return blank(clientOf(agentapi.Grant{}, time.Time{})) })
 
-func clientOf(g agentapi.Grant) Line {
-	name := language.Beside(g.ClientName)
+func clientOf(g agentapi.Grant, now time.Time) Line {
+	name := language.Beside(g.Called())
 	titled := name
 	switch len(g.Apps) {
 	case 0:
@@ -150,6 +151,16 @@ func clientOf(g agentapi.Grant) Line {
 		titled = language.Say("%[1]s, for %[2]s", name, language.Count(len(g.Apps), "%d app", "%d apps"))
 	}
 	return confirmed(language.Say("%[1]s, as %[2]s", titled, language.Beside(g.Email)), language.Say("Yes, revoke %s", name),
-		verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName},
-		language.Say("It stops working within seconds."), language.Say("It can be allowed again later."))
+		verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.Called()},
+		callsOf(g, now), language.Say("It stops working within seconds."), language.Say("It can be allowed again later."))
+}
+
+func callsOf(g agentapi.Grant, now time.Time) string {
+	switch {
+	case g.CallsToday > 0:
+		return language.Count(g.CallsToday, "%[1]d call today, the last at %[2]s", "%[1]d calls today, the last at %[2]s", language.MomentOf(g.LastCall, now))
+	case g.LastCall.IsZero():
+		return language.Say("No call so far")
+	}
+	return language.Say("The last call: %s", language.MomentOf(g.LastCall, now))
 }

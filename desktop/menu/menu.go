@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
@@ -23,7 +24,7 @@ func Draw(p Picture) Menu {
 	f := frame{
 		address: Line{Text: language.Shorten(p.Account.Host), Do: verbs.Action{Verb: verbs.Copy, Text: p.Account.URL}},
 		people:  Line{Text: language.Say("People…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}},
-		clients: clientsOf(p.Grants),
+		clients: clientsOf(p.Grants, p.Now),
 		add:     Line{Text: language.Say("Add an app…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewAdd}},
 		quit:    quitOf(p),
 	}
@@ -59,7 +60,7 @@ func Draw(p Picture) Menu {
 func Empty(icon, status string, atLogin bool) Menu {
 	m := frame{
 		icon: icon, status: language.Shorten(status),
-		people: Line{Text: language.Say("People…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}, clients: clientsOf(nil),
+		people: Line{Text: language.Say("People…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}, clients: clientsOf(nil, time.Time{}),
 		quit: quitOf(Picture{}),
 	}.draw(atLogin)
 	m.Tip = m.Lines[0].Text

@@ -17,6 +17,7 @@ func (a *Announcer) Next(s agentapi.OwnerState, q func() []string) Changes {
 	a.knocks(&c, s)
 	a.account(&c, s)
 	a.notices(&c, s, q)
+	a.firstUses(&c, s)
 	a.grants(&c, s)
 	a.trouble(&c, s)
 	c.Show = slices.DeleteFunc(c.Show, func(n Note) bool { return slices.Contains(q(), n.Kind) })
@@ -104,7 +105,7 @@ func (a *Announcer) grants(c *Changes, s agentapi.OwnerState) {
 	if len(untold) > 0 && !a.mayTell(agentapi.KindClient, len(untold)) {
 		var names []string
 		for _, g := range untold[:min(len(untold), maxNotes)] {
-			names = append(names, language.Named(g.ClientName))
+			names = append(names, language.Named(g.Called()))
 		}
 		c.Show = append(c.Show, thatShows(verbs.ViewClients, Note{
 			Key: keyClients, Kind: agentapi.KindClient, Title: language.Count(len(untold), "%d connected app was let in", "%d connected apps were let in"),
@@ -113,24 +114,61 @@ func (a *Announcer) grants(c *Changes, s agentapi.OwnerState) {
 		return
 	}
 	for _, g := range untold {
-		name := language.Named(g.ClientName)
-		yours := g.Email == s.Account.Email
-		var body string
-		switch {
-		case g.Apps == nil && yours:
-			body = language.Say("You allowed it to open your apps, as you. Connected apps lists it.")
-		case g.Apps == nil:
-			body = language.Say("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", language.Named(g.Email))
-		case yours:
-			body = language.Say("You allowed it to open %s and nothing else, as you. Connected apps lists it.", someApps(g.Apps))
-		default:
-			body = language.Say("%[1]s allowed it to open, in their name, %[2]s and nothing else. Connected apps lists it.", language.Named(g.Email), someApps(g.Apps))
+		c.Show = append(c.Show, a.grantNote(g, s))
+		if g.LastCall.IsZero() {
+			a.unused[g.ID] = true
 		}
-		c.Show = append(c.Show, thatShows(verbs.ViewClients, Note{
-			Key: "grant-" + g.ID, Kind: agentapi.KindClient, Title: language.Say("%s was let in", name), Body: body,
-			Buttons: []Button{{language.Say("Revoke"), verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.ClientName}}},
-		}))
 	}
+}
+
+// firstUses tells of a grant's first use on the note about it, where that still stands.
+func (a *Announcer) firstUses(c *Changes, s agentapi.OwnerState) {
+	unused := map[string]bool{}
+	for _, g := range s.Grants {
+		switch {
+		case !a.unused[g.ID]:
+		case g.LastCall.IsZero():
+			unused[g.ID] = true
+		case a.usedAtOnce(g):
+			n := a.grantNote(g, s)
+			n.InPlace = true
+			c.Show = append(c.Show, n)
+		}
+	}
+	a.unused = unused
+}
+
+// usedAtOnce is whether a client was just used, and soon after it was let in.
+func (a *Announcer) usedAtOnce(g agentapi.Grant) bool {
+	return !g.LastCall.IsZero() && g.LastCall.Sub(g.CreatedAt) < atOnce && a.now().Sub(g.LastCall) < atOnce
+}
+
+func (a *Announcer) grantNote(g agentapi.Grant, s agentapi.OwnerState) Note {
+	name := language.Named(g.Called())
+	title := language.Say("%s was let in", name)
+	switch {
+	case !a.usedAtOnce(g):
+	case g.Apps == nil:
+		title = language.Say("%s was let in, and has just opened an app", name)
+	default:
+		title = language.Say("%[1]s may open %[2]s, and has just done so", name, someApps(g.Apps))
+	}
+	yours := g.Email == s.Account.Email
+	var body string
+	switch {
+	case g.Apps == nil && yours:
+		body = language.Say("You allowed it to open your apps, as you. Connected apps lists it.")
+	case g.Apps == nil:
+		body = language.Say("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", language.Named(g.Email))
+	case yours:
+		body = language.Say("You allowed it to open %s and nothing else, as you. Connected apps lists it.", someApps(g.Apps))
+	default:
+		body = language.Say("%[1]s allowed it to open, in their name, %[2]s and nothing else. Connected apps lists it.", language.Named(g.Email), someApps(g.Apps))
+	}
+	return thatShows(verbs.ViewClients, Note{
+		Key: "grant-" + g.ID, Kind: agentapi.KindClient, Title: title, Body: body,
+		Buttons: []Button{{language.Say("Revoke"), verbs.Action{Verb: verbs.RevokeGrant, Name: g.ID, Label: g.Called()}}},
+	})
 }
 
 // someApps are the apps of a grant in words, two of them by their labels.

@@ -28,6 +28,9 @@ const (
 
 	// stale is how old what happened while Porchlight was not running may be.
 	stale = 24 * time.Hour
+
+	// atOnce is how soon after a client was let in its first use is told with that.
+	atOnce = 10 * time.Minute
 )
 
 // Announcer decides what the owner is notified of: it compares each snapshot
@@ -44,6 +47,8 @@ type Announcer struct {
 	knocked    map[string]bool // the people who knock, by id: whether they have a note of their own
 	manyKnocks bool            // there is a note about many
 	knocksAt   time.Time       // when that was shown
+
+	unused map[string]bool // ids of grants that were told of before they were used
 
 	since        time.Time // when trouble began; zero while there is none
 	troubleShown bool
@@ -67,7 +72,7 @@ type toldRequest struct {
 
 // NewAnnouncer knows what was told before, and the time by now.
 func NewAnnouncer(before Told, now func() time.Time) *Announcer {
-	return &Announcer{now: now, Told: before, requested: map[string]*toldRequest{}, knocked: map[string]bool{}, oneByOne: map[string][]time.Time{}}
+	return &Announcer{now: now, Told: before, requested: map[string]*toldRequest{}, knocked: map[string]bool{}, unused: map[string]bool{}, oneByOne: map[string][]time.Time{}}
 }
 
 // Changes are what has to happen to the notifications on the screen.

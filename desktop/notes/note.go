@@ -21,6 +21,9 @@ type Note struct {
 	Title, Body string
 	Buttons     []Button
 	Urgent      bool
+	// InPlace is one that is shown only where an earlier one of its key still stands, and
+	// without asking for attention again.
+	InPlace bool
 	// Life is how long it stays on the screen; 0 leaves that to the system.
 	Life time.Duration
 	// Click is what happens when the note itself is clicked.

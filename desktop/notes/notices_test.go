@@ -247,3 +247,52 @@ func TestAnotherUserAsks(t *testing.T) {
 		t.Errorf("after the answer: %+v", c.Show)
 	}
 }
+
+// A client's first use is told on the note that lets it in, within ten minutes of that and
+// in its place; later ones are no note.
+func TestFirstUseIsTold(t *testing.T) {
+	t.Parallel()
+	now := owner.Noon
+	s := owner.State()
+	grant := agentapi.Grant{ID: "g", ClientName: "Pocket", ClientHost: "claude.ai", Email: s.Account.Email, CreatedAt: owner.Noon, Apps: []string{"Notes"}}
+	show := func(a *notes.Announcer, used time.Duration) []notes.Note {
+		one := grant
+		if used > 0 {
+			one.LastCall = owner.Noon.Add(used)
+			now = one.LastCall
+		}
+		s.Grants = []agentapi.Grant{one}
+		return a.Next(s, loud).Show
+	}
+	fresh := func() *notes.Announcer {
+		now = owner.Noon
+		return notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
+	}
+	const folded = "claude.ai may open Notes, and has just done so"
+	a := fresh()
+	first := show(a, 0)
+	if len(first) != 1 || first[0].InPlace || first[0].Title != "claude.ai was let in" {
+		t.Fatalf("let in: %+v", first)
+	}
+	if got := show(a, 0); len(got) != 0 {
+		t.Errorf("not used: %+v", got)
+	}
+	if got := show(a, 5*time.Minute); len(got) != 1 || !got[0].InPlace || got[0].Key != first[0].Key || got[0].Title != folded || len(got[0].Buttons) != 2 {
+		t.Errorf("used: %+v", got)
+	}
+	if got := show(a, 6*time.Minute); len(got) != 0 {
+		t.Errorf("used again: %+v", got)
+	}
+	a = fresh()
+	show(a, 0)
+	if got := show(a, 11*time.Minute); len(got) != 0 {
+		t.Errorf("used late: %+v", got)
+	}
+	if got := show(fresh(), time.Second); len(got) != 1 || got[0].InPlace || got[0].Title != folded {
+		t.Errorf("used before it was told of: %+v", got)
+	}
+	grant.Apps = nil
+	if got := show(fresh(), time.Second); len(got) != 1 || got[0].Title != "claude.ai was let in, and has just opened an app" {
+		t.Errorf("let in to all: %+v", got)
+	}
+}

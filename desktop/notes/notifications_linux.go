@@ -79,8 +79,11 @@ func (n *Notifications) Show(ctx context.Context, what Note) error {
 		}
 	}
 	urgency := byte(1)
-	if what.Urgent {
+	switch {
+	case what.Urgent:
 		urgency = 2
+	case what.InPlace:
+		urgency = 0
 	}
 	hints := map[string]dbus.Variant{
 		"urgency":       dbus.MakeVariant(urgency),
@@ -96,6 +99,9 @@ func (n *Notifications) Show(ctx context.Context, what Note) error {
 	var replaces uint32
 	if was := n.shown[what.Key]; was != nil && was.sender == owner {
 		replaces = was.id
+	}
+	if what.InPlace && replaces == 0 {
+		return nil
 	}
 	stays := int32(-1) // as long as the service thinks
 	if what.Life > 0 {

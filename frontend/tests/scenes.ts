@@ -115,10 +115,11 @@ const manyPeople = () => [
     }),
   ),
 ];
-export const grant = (id: string, clientName: string, email: string, days: number, used: number | null) => ({ id, clientId: `client-${id}`, clientName, email, createdAt: minutesAgo(60 * 24 * days), lastUsedAt: used === null ? '0001-01-01T00:00:00Z' : minutesAgo(used) });
+export const grant = (id: string, clientName: string, email: string, days: number, used: number | null) => ({ id, clientId: `client-${id}`, clientName, email, createdAt: minutesAgo(60 * 24 * days), lastUsedAt: used === null ? '0001-01-01T00:00:00Z' : minutesAgo(used), callsToday: 0 });
 export const someGrants = () => [
-  grant('g1', 'Pocket Notes', 'maya@example.com', 50, 4), grant('g2', 'Backup script', 'maya@example.com', 250, 600),
+  { ...grant('g1', 'Pocket Notes', 'maya@example.com', 50, 4), callsToday: 12, lastCall: minutesAgo(4) }, grant('g2', 'Backup script', 'maya@example.com', 250, 600),
   grant('g3', 'Pocket Notes', 'carla.nunes@example.org', 12, 200), grant('g4', '<b>Feed</b> reader', 'bob@example.com', 200, null),
+  { ...grant('g5', 'Claude', 'maya@example.com', 5, 90), clientId: 'https://claude.ai/oauth/client.json', clientHost: 'claude.ai', apps: ['Notes'], lastCall: minutesAgo(60 * 24 * 3) },
 ];
 const manyGrants = () => Array.from({ length: 300 }, (_, i) => grant(`g${i}`, labels[i] ?? `Client ${i}`, i % 3 ? 'maya@example.com' : `person-${i}@example.com`, i + 1, i * 7));
 const line = (minutes: number, email: string, app: string, kind: Activity['kind'] = 'opened', by?: string): Activity => ({ at: minutesAgo(minutes), email, app, kind, ...(by ? { by } : {}) });

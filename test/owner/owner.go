@@ -59,8 +59,8 @@ func Everyday() agentapi.OwnerState {
 		Live("photos", "Photos", 2342),
 		With(Live("recipes", "Recipes", 9000), func(a *agentapi.OwnerApp) { a.Status, a.Host, a.URL = agentapi.StatusStopped, "", "" }),
 	}, Grants: []agentapi.Grant{
-		{ID: "g1", ClientName: "Pocket Notes", Email: "bob@example.com"},
-		{ID: "g2", ClientName: "Backup script", Email: "maya@example.com"},
+		{ID: "g1", ClientName: "Pocket Notes", Email: "bob@example.com", CallsToday: 12, LastCall: Noon},
+		{ID: "g2", ClientName: "Backup script", ClientHost: "backup.example", Email: "maya@example.com"},
 	}}
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,9 +86,9 @@ func grantCalled(grants []agentapi.Grant, word string) (id string, err error) {
 		if g.ID == word {
 			return word, nil
 		}
-		if strings.EqualFold(g.ClientName, word) || strings.EqualFold(g.Email, word) {
+		if strings.EqualFold(g.Called(), word) || strings.EqualFold(g.Email, word) {
 			id = g.ID
-			meant = append(meant, fmt.Sprintf("%q for %s (%s)", g.ClientName, printable(g.Email), g.ID))
+			meant = append(meant, fmt.Sprintf("%q for %s (%s)", g.Called(), printable(g.Email), g.ID))
 		}
 	}
 	const most = 5
@@ -104,11 +106,12 @@ func grantCalled(grants []agentapi.Grant, word string) (id string, err error) {
 }
 
 func (t *terminal) printGrants(grants []agentapi.Grant) error {
-	return list(t, "No remote client is connected.", []string{"CLIENT", "FOR", "OPENS", "SINCE", "LAST USED", "ID"}, grants, func(g agentapi.Grant) []string {
+	return list(t, "No remote client is connected.", []string{"CLIENT", "FOR", "OPENS", "SINCE", "CALLS TODAY", "LAST USED", "ID"}, grants, func(g agentapi.Grant) []string {
 		opens := "all they may open"
 		if g.Apps != nil {
 			opens = words.English.And(g.Apps...)
 		}
-		return []string{g.ClientName, g.Email, opens, moment(g.CreatedAt), moment(g.LastUsedAt), g.ID}
+		last := cmp.Or(g.LastCall, g.LastUsedAt) // of an earlier version's time there is no call
+		return []string{g.Called(), g.Email, opens, moment(g.CreatedAt), strconv.Itoa(g.CallsToday), moment(last), g.ID}
 	})
 }

@@ -7,6 +7,7 @@ import { hostOf, onlyYours, seenOf } from './apps';
 import { Asked } from './asked.svelte';
 import type { Bridge, Operation, Takes } from './bridge';
 import { suggestionOf } from './health';
+import { clientOf } from './labels';
 import type { Owner } from './state.svelte';
 import type { Go } from './places';
 import type { Sentence } from './sentence';
@@ -247,7 +248,7 @@ export class Desk {
   revokeClient(grant: Grant): Promise<boolean> {
     return this.#try(
       () => this.bridge.ask('revokeGrant', { id: grant.id }),
-      ({ closed }) => this.#tell(strings.toast.clientRevoked(grant.clientName, closed)),
+      ({ closed }) => this.#tell(strings.toast.clientRevoked(clientOf(grant), closed)),
     );
   }
 

@@ -1,4 +1,5 @@
 /* Names as other programs give them: any script, any length, never trusted. */
+import type { Grant } from './types';
 
 const letters = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
@@ -28,3 +29,6 @@ export const inOrder = (a: string, b: string): number => collator.compare(a, b);
 export function fold(text: string): string {
   return text.normalize('NFKD').replace(/\p{Mn}/gu, '').toLowerCase();
 }
+
+/** What a connected app is called: by its host, where its name is only claimed. */
+export const clientOf = (one: Grant): string => one.clientHost || one.clientName;

@@ -597,11 +597,17 @@ export interface FirstVisit {
 export interface Grant {
   /** Labels of the apps that it opens; absent for all that its person may open, later ones too. */
   apps?: string[];
+  /** What it asked of the apps since midnight, local time. */
+  callsToday: number;
+  /** The host that answers for it, where its id is an https URL; clientName is then what it claims. */
+  clientHost?: string;
   clientId: string;
   clientName: string;
   createdAt: string;
   email: string;
   id: string;
+  /** Absent where it never asked for anything. */
+  lastCall?: string;
   lastUsedAt: string;
 }
 

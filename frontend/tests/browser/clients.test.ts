@@ -10,11 +10,15 @@ async function clients(scene = 'connected') {
 
 test('are the owner’s and other people’s, with when they were used', async () => {
   const page = await clients();
-  expect(await section(page, 'Yours').getByRole('listitem').count()).toBe(2);
+  expect(await section(page, 'Yours').getByRole('listitem').count()).toBe(3);
   const row = section(page, 'Other people’s').getByRole('listitem').filter({ hasText: 'bob@example.com' });
   expect(await row.innerText()).toContain('Never used');
   await row.getByText('<b>Feed</b> reader').waitFor(); // as text
-  expect(await section(page, 'Yours').innerText()).toContain('Used 4 minutes ago');
+  const yours = (text: string) => section(page, 'Yours').getByRole('listitem').filter({ hasText: text }).innerText();
+  expect(await yours('Pocket Notes')).toMatch(/12 calls today, the last at \d/);
+  expect(await yours('Backup')).toContain('Used 10 hours ago'); // from before calls were counted
+  const claude = await yours('claude.ai');
+  for (const part of ['Calls itself “Claude”', 'Notes and nothing else, as you', 'Used 3 days ago']) expect(claude).toContain(part);
 });
 
 test('one is revoked after a question, and the focus goes to the title', async () => {
@@ -29,7 +33,7 @@ test('one is revoked after a question, and the focus goes to the title', async (
   await dialog.getByRole('button', { name: 'Revoke' }).press('Enter');
   await told(page, 'Pocket Notes can’t open anything any more. 1 connection closed.');
   expect(await called(page, 'revokeGrant')).toEqual([[{ id: 'g1' }]]); // this one, not the other of that name
-  await expect.poll(() => section(page, 'Yours').getByRole('listitem').count()).toBe(1);
+  await expect.poll(() => section(page, 'Yours').getByRole('listitem').count()).toBe(2);
   expect(await section(page, 'Other people’s').getByText('Pocket Notes').count()).toBe(1);
   await expect.poll(() => focusName(page)).toBe('Connected apps');
 });
@@ -40,7 +44,7 @@ test('a refusal keeps it and says why', async () => {
   await section(page, 'Yours').getByRole('button', { name: /Revoke .?Backup/ }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await told(page, 'ended here only');
-  expect(await section(page, 'Yours').getByRole('listitem').count()).toBe(2);
+  expect(await section(page, 'Yours').getByRole('listitem').count()).toBe(3);
 });
 
 test('the question closes when it ended elsewhere; with the last one the view teaches', async () => {

@@ -75,6 +75,8 @@ export const ofPeople = {
     opensAs: (email: string) => `Opens apps as ${email}`,
     opensAsYou: 'Opens apps as you',
     opensAlone: (apps: readonly string[], email: string): Sentence => [...listed(apps), ` and nothing else, as ${email || 'you'}`],
+    callsItself: (name: string): Sentence => ['Calls itself “', { name }, '”'],
+    calls: (n: number, time: string) => `${count(n, 'call', 'calls')} today, the last at ${time}`,
     used: (ago: string) => (ago ? `Used ${ago}` : 'Never used'),
     since: (date: string) => `since ${date}`,
     revoke: 'Revoke…',

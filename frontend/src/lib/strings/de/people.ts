@@ -76,6 +76,8 @@ export const ofPeople: Spoken<typeof english> = {
     opensAs: (email) => `Öffnet Apps als ${email}`,
     opensAsYou: 'Öffnet Apps in Ihrem Namen',
     opensAlone: (apps, email) => ['Nur ', ...listed(apps), email ? `, als ${email}` : ', in Ihrem Namen'],
+    callsItself: (name) => ['Nennt sich „', { name }, '“'],
+    calls: (n, time) => `${count(n, 'Aufruf', 'Aufrufe')} heute, zuletzt um ${time}`,
     used: (ago) => (ago ? `Benutzt: ${ago}` : 'Nie benutzt'),
     since: (date) => `seit ${date}`,
     revoke: 'Widerrufen…',
