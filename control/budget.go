@@ -54,6 +54,9 @@ var (
 		"You asked three times today. You can ask again tomorrow."}
 	budgetConsents = budgetKind{"consents", []limit{{30, time.Minute}},
 		"You allowed apps very often within a minute. Wait a moment, then try again."}
+	// budgetDocuments is of clients that describe themselves and are new to this service.
+	budgetDocuments = budgetKind{"documents", []limit{{5, time.Hour}},
+		"You came from several apps that are new here within an hour. Try again later."}
 	budgetPasswords = budgetKind{"passwords", []limit{{60, time.Minute}, {500, 24 * time.Hour}},
 		"You made very many app passwords. Those there are still work; another can be made later."}
 )

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"regexp"
@@ -10,11 +11,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"porchlight/control/clientdoc"
 	"porchlight/control/controlapi"
 )
 
-// OAuth clients. They are made by the operator only (O18). One that cannot keep a
-// secret is public and has none (RFC 6749, section 2.1).
+// OAuth clients. They are made by the operator only (O18), or of a host that the operator
+// allows (document.go). One that cannot keep a secret is public and has none (RFC 6749,
+// section 2.1).
 
 // Clients are the OAuth clients.
 type Clients struct{ *core }
@@ -26,11 +29,12 @@ const (
 	revokeAtOnce    = 200  // grants ended in one transaction
 )
 
-// Client is a registered OAuth client.
+// Client is a registered OAuth client, or one that describes itself.
 type Client struct {
 	ID           string    `json:"clientId"`
-	Name         string    `json:"name"`         // shown on the consent page
-	RedirectURIs []string  `json:"redirectUris"` // exact; see client.leadsTo
+	Host         string    `json:"host,omitempty"` // whose document it is; empty for a registered one
+	Name         string    `json:"name"`           // shown on the consent page
+	RedirectURIs []string  `json:"redirectUris"`   // exact; see client.leadsTo
 	Public       bool      `json:"public,omitempty"`
 	CreatedAt    time.Time `json:"createdAt"`
 	RotatedAt    time.Time `json:"rotatedAt,omitzero"` // when the secret was last replaced, zero if never
@@ -45,10 +49,15 @@ type client struct {
 	Public       bool      `json:"public,omitempty"`
 	CreatedAt    time.Time `json:"createdAt"`
 	RotatedAt    time.Time `json:"rotatedAt,omitzero"`
+	Document     *document `json:"document,omitempty"` // nil for a registered one
 }
 
 func (c client) shown() Client {
-	return Client{ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, Public: c.Public, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt}
+	out := Client{ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, Public: c.Public, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt}
+	if c.Document != nil {
+		out.Host = c.Document.Host
+	}
+	return out
 }
 
 // Credentials are what a client authenticates with; a public one has no Secret.
@@ -99,14 +108,17 @@ func (s *Clients) add(ctx context.Context, row client) (Client, error) {
 	return row.shown(), nil
 }
 
-// List lists the registered clients, oldest first.
+// List lists the registered clients, oldest first, and then those that describe
+// themselves.
 func (s *Clients) List(ctx context.Context) ([]Client, error) {
 	return viewed(ctx, s.core, func(tx *txn) ([]Client, error) {
 		out := []Client{}
-		for _, c := range each[client](tx, keyClients) {
+		for _, c := range slices.Concat(rows[client](tx, keyClients), rows[client](tx, keyDocuments)) {
 			out = append(out, c.shown())
 		}
-		slices.SortStableFunc(out, func(a, b Client) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		slices.SortStableFunc(out, func(a, b Client) int {
+			return cmp.Or(cmp.Compare(a.Host, b.Host), a.CreatedAt.Compare(b.CreatedAt))
+		})
 		return out, nil
 	})
 }
@@ -122,8 +134,8 @@ func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err err
 		if err != nil {
 			return err
 		}
-		if c.Public {
-			return refuse(controlapi.CodeInvalid, "That client is public: it has no secret to replace. To end what it holds, remove it.")
+		if c.Public || c.Document != nil {
+			return refuse(controlapi.CodeInvalid, "That client has no secret to replace. To end what it holds, remove it.")
 		}
 		c.SecretHash, c.RotatedAt = hash, tx.now.UTC()
 		tx.put(keyClient(id), c, 0)
@@ -136,7 +148,8 @@ func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err err
 }
 
 // Remove ends a client: at once nobody gets tokens with its id, and then
-// every grant it holds is revoked. Called again it goes on where it was
+// every grant it holds is revoked. One that describes itself may come again while its
+// host is allowed. Called again it goes on where it was
 // interrupted; until then a grant that is left still has its origins told. It
 // refuses with CodeNotFound.
 func (s *Clients) Remove(ctx context.Context, id string) error {
@@ -172,16 +185,24 @@ func (s *Clients) For(ctx context.Context, id, redirectURI string) (Client, erro
 }
 
 func clientFor(tx *txn, id, redirectURI string) (client, error) {
-	unknown := refuse(controlapi.CodeInvalidClient, "The app that sent you here is not known to this service.")
-	if !idPattern.MatchString(id) {
-		return client{}, unknown
-	}
-	c, err := find[client](tx, keyClient(id), unknown)
-	if err == nil && !c.leadsTo(redirectURI) {
-		err = refuse(controlapi.CodeInvalidRedirectURI,
+	c, found := clientOf(tx, id)
+	switch {
+	case !found:
+		return client{}, unknownClient()
+	case !c.leadsTo(redirectURI):
+		return client{}, refuse(controlapi.CodeInvalidRedirectURI,
 			"The app that sent you here asked to get the answer at an address that is not registered for it.")
 	}
-	return c, err
+	return c, nil
+}
+
+// clientOf finds a client, of those that describe themselves only one of a host that is
+// allowed.
+func clientOf(tx *txn, id string) (client, bool) {
+	if !idPattern.MatchString(id) && !tx.allows(clientdoc.HostOf(id)) {
+		return client{}, false
+	}
+	return get[client](tx, keyClient(id))
 }
 
 // Authenticate checks a client's credentials and changes nothing, or
@@ -194,11 +215,7 @@ func (s *Clients) Authenticate(ctx context.Context, cred Credentials) error {
 // authenticateClient checks a client's secret, or that a public one sends none, or
 // refuses with CodeInvalidClient.
 func authenticateClient(tx *txn, cred Credentials) (client, error) {
-	var c client
-	var found bool
-	if idPattern.MatchString(cred.ID) {
-		c, found = get[client](tx, keyClient(cred.ID))
-	}
+	c, found := clientOf(tx, cred.ID)
 	switch {
 	case cred.Secret == "" && found && c.Public:
 		return c, nil
@@ -213,8 +230,9 @@ func authenticateClient(tx *txn, cred Credentials) (client, error) {
 	return c, nil
 }
 
-// idPattern is that of newID; see IsID.
+// idPattern is that of newID.
 var idPattern = regexp.MustCompile(`^[a-z0-9]{26,64}$`)
 
-// IsID says whether a string has the form of the ids this service makes.
-func IsID(s string) bool { return idPattern.MatchString(s) }
+// IsClientID says whether a string has the form of a client's id: of those this service
+// makes, or the address of a document.
+func IsClientID(s string) bool { return idPattern.MatchString(s) || clientdoc.HostOf(s) != "" }

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"porchlight/control/clientdoc"
 	"porchlight/control/feed"
 )
 
@@ -66,6 +67,9 @@ func New(cfg Config) (*Service, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Fetch == nil {
+		cfg.Fetch = clientdoc.NewFetcher().Get
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

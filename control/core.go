@@ -50,8 +50,11 @@ type Config struct {
 	// syncs have to look for their changes, and other nodes for those of this
 	// process where it has no Tell: it leaves word of each in one row.
 	SharedStore bool
-	Now         func() time.Time
-	Log         *slog.Logger
+	// Fetch asks for what a client says of itself at its id, see clientdoc.Fetcher, which it
+	// is unless given.
+	Fetch func(ctx context.Context, address string) (body []byte, fresh time.Duration, err error)
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // core is what the parts share: the store, and what this process remembers.

@@ -66,7 +66,7 @@ func TestGrantForSomeApps(t *testing.T) {
 	tokens := s.grantedFor("p1", "n1", "p1")
 	for range 2 {
 		id := grantID(tokens.Refresh)
-		if !controlapi.IsLimitedGrant(id) || !IsID(id) {
+		if !controlapi.IsLimitedGrant(id) || !idPattern.MatchString(id) {
 			t.Errorf("its id is %s", id)
 		}
 		if snap := s.snapshot(); len(snap.GrantApps) != 1 || !slices.Equal(snap.GrantApps[id], []string{"n1", "p1"}) {

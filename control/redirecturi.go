@@ -82,15 +82,15 @@ func validRedirectURI(raw string, public bool) error {
 	}
 }
 
-// leadsTo says whether a redirect URI is one of a client's own, byte for byte. A public
-// client's programs listen at whatever port is free on the person's computer, so of a
+// leadsTo says whether a redirect URI is one of a client's own, byte for byte. Programs of a
+// public client, and of one that describes itself, listen at whatever port is free on the person's computer, so of a
 // loopback address the port does not count (RFC 8252, section 7.3).
 func (c client) leadsTo(redirectURI string) bool {
 	if slices.Contains(c.RedirectURIs, redirectURI) {
 		return true
 	}
 	asked, loopback := withoutPort(redirectURI)
-	return c.Public && loopback && slices.ContainsFunc(c.RedirectURIs, func(own string) bool {
+	return (c.Public || c.Document != nil) && loopback && slices.ContainsFunc(c.RedirectURIs, func(own string) bool {
 		own, loopback := withoutPort(own)
 		return loopback && own == asked
 	})

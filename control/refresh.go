@@ -148,5 +148,8 @@ func (s *Grants) readAhead(tx *txn, cred Credentials, grantID string, apps bool)
 	if cred.ID != "" {
 		keys = append(keys, keyClient(cred.ID))
 	}
+	if isAddress(cred.ID) {
+		keys = append(keys, keyHosts)
+	}
 	tx.getAll(keys...)
 }

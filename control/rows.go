@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The rows of the store. Values are JSON; secrets appear only as hashes.
 //
@@ -34,6 +37,8 @@ import "time"
 //	invitation-name/NAME            link hash: of an invitation's other address
 //	person-invitation/COMPUTER/ACCOUNT/LINKHASH  nothing: the index of invitation by person
 //	visit/HASH                      visit
+//	client-document/HASH            client that describes itself at its id
+//	client-hosts                    []AllowedHost: where such may be
 //	client/ID                       client
 //	authorization/HASH              authorization
 //	grant/ID                        grant
@@ -103,12 +108,28 @@ func keyVisit(hash string) string        { return "visit/" + hash }
 func keyBudget(kind, hash string) string { return "budget/" + kind + "/" + hash }
 func keyFamiliar(email string) string    { return "familiar/" + hashOf(purposeFamiliar, email) }
 
-func keyClient(id string) string               { return keyClients + id }
+// keyClient is the row of a client, registered or described at its id, which as an address
+// is too long for a key, and another's may begin with it.
+func keyClient(id string) string {
+	if isAddress(id) {
+		return keyDocuments + clientRest(id)
+	}
+	return keyClients + id
+}
+
+func isAddress(clientID string) bool { return strings.HasPrefix(clientID, "https://") }
+
+func clientRest(id string) string {
+	if isAddress(id) {
+		return hashOf(purposeDocument, id)
+	}
+	return id
+}
 func keyAuthorization(hash string) string      { return "authorization/" + hash }
 func keyGrant(id string) string                { return "grant/" + id }
 func keyAccountGrants(account string) string   { return "account-grant/" + account + "/" }
 func keyComputerGrants(computer string) string { return "computer-grant/" + computer + "/" }
-func keyClientGrants(client string) string     { return "client-grant/" + client + "/" }
+func keyClientGrants(client string) string     { return "client-grant/" + clientRest(client) + "/" }
 func keyRevokedGrants(computer string) string  { return "revoked-grant/" + computer + "/" }
 
 func keyPasswords(computer string) string { return "password/" + computer + "/" }
@@ -145,8 +166,11 @@ func knockRest(account, app string) string {
 const (
 	keyKeys    = "keys"
 	keyClients = "client/"
-	keyEnds    = "ends/"
-	keyEnded   = "ended/"
+	// keyDocuments are clients that describe themselves, keyHosts where they may.
+	keyDocuments = "client-document/"
+	keyHosts     = "client-hosts"
+	keyEnds      = "ends/"
+	keyEnded     = "ended/"
 
 	keyEndedCredentials = "ended-credential/"
 	keyUntold           = "untold"

@@ -53,6 +53,8 @@ const (
 	purposeKnown      = "known browser"
 	purposeFamiliar   = "familiar network"
 
+	purposeDocument = "client document"
+
 	purposePasswordForm = "app password form"
 )
 

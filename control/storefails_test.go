@@ -100,6 +100,7 @@ func newLived(t *testing.T) *lived {
 	l.bench = newBench(t, func(c *Config) {
 		l.store.Store, c.Store = c.Store, l.store
 		c.Tell = func([]string) { l.store.done("others are told") }
+		c.Fetch = newEditors().fetch
 		c.OnCredentialEnded = func(string) { l.store.done("a tunnel is ended") }
 	})
 	l.e = l.owner()
@@ -111,6 +112,8 @@ func newLived(t *testing.T) *lived {
 	l.carol, l.link = Account{ID: carol.AccountID, Email: carol.Email}, l.invitation(carol.Email)
 	l.name = nameOf(t, ok[controlapi.InvitationLink](t)(l.People.Link(t.Context(), l.e.Computer.ID, controlapi.LinkWanted{AccountID: carol.AccountID})))
 	l.client = l.registered()
+	programs.Must(t, l.Clients.Allow(t.Context(), editorHost))
+	programs.Must(t, l.Clients.Describe(t.Context(), l.bob.ID, editorID))
 	l.refresh = l.client.granted(l.bob, "maya").Refresh
 	l.code, l.used = ok[string](t)(l.client.code(l.bob, "maya")), ok[string](t)(l.client.code(l.bob, "maya"))
 	ok[Tokens](t)(l.client.exchange(l.used))
@@ -285,6 +288,15 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	"Clients.Add": func(l *lived, ctx context.Context) (any, error) {
 		_, secret, err := l.Clients.Add(ctx, "Another", []string{appRedirect})
 		return secret, err
+	},
+	"Clients.Allow":    func(l *lived, ctx context.Context) (any, error) { return nil, l.Clients.Allow(ctx, "other.example") },
+	"Clients.Disallow": func(l *lived, ctx context.Context) (any, error) { return nil, l.Clients.Disallow(ctx, editorHost) },
+	"Clients.Hosts":    func(l *lived, ctx context.Context) (any, error) { return l.Clients.Hosts(ctx) },
+	"Clients.MayDescribe": func(l *lived, ctx context.Context) (any, error) {
+		return nil, l.Clients.MayDescribe(ctx, editorID)
+	},
+	"Clients.Describe": func(l *lived, ctx context.Context) (any, error) {
+		return nil, l.Clients.Describe(ctx, newID(), "https://"+editorHost+"/new")
 	},
 	"Clients.List":   func(l *lived, ctx context.Context) (any, error) { return l.Clients.List(ctx) },
 	"Clients.Rotate": func(l *lived, ctx context.Context) (any, error) { return l.Clients.Rotate(ctx, l.client.ID) },

@@ -78,7 +78,7 @@ func (a *Admin) removeOAuthClient(w http.ResponseWriter, r *http.Request) error 
 // somebody mistyped is not written to the log.
 func clientID(r *http.Request) (string, error) {
 	id := r.PathValue("id")
-	if !control.IsID(id) {
+	if !control.IsClientID(id) {
 		return "", refuse("There is no client of that id.")
 	}
 	return id, nil

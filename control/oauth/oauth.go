@@ -148,7 +148,7 @@ type failure struct {
 // clientOf is a client's id as it can stand in the log: what has not the form of
 // one is anybody's text.
 func clientOf(id string) string {
-	if !control.IsID(id) {
+	if !control.IsClientID(id) {
 		return "not an id"
 	}
 	return id
