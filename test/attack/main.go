@@ -48,6 +48,7 @@ var parts = []part{
 	{"resource", attackResource, 600, 300},
 	{"races", attackRaces, 200, 60},
 	{"floods", attackFloods, 29, 29},
+	{"mcp", attackMCP, 2000, 500},
 	{"files", attackFiles, 14, 14},
 	{"sign-in", attackSignIn, 4 * ofEach, 4 * ofEach},
 	{"memory", attackMemory, 15, 15},

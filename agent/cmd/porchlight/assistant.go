@@ -133,7 +133,7 @@ func (a *assistant) ask(ctx context.Context, client *agentapi.Client, in publish
 		return before, err
 	case err == nil && !a.its(before):
 		// Nothing is sent: a request would change the other's port or label.
-		if before.LocalPort != in.Port || in.Label != "" && in.Label != before.Label {
+		if before.LocalPort == 0 || before.LocalPort != in.Port || in.Label != "" && in.Label != before.Label {
 			return before, a.taken(before, in.Port)
 		}
 		return before, nil

@@ -256,7 +256,9 @@ func TestAssistantIsHostile(t *testing.T) {
 	}
 	for _, bad := range []any{0, -1, 22, 70000, 1 << 40, 1.5, "8000", nil, true, []int{port}, own, nobody} {
 		a.refused("", "publish", args{"name": "mine", "port": bad})
-		a.refused("", "publish", args{"name": "notes", "port": bad})
+		for _, name := range []string{"notes", "off", "waits"} {
+			a.refused("", "publish", args{"name": name, "port": bad})
+		}
 	}
 	for _, label := range []any{strings.Repeat("a", 101), strings.Repeat("a", 1<<20), "a\nb", "a\u202eb", "Notes", 7, args{}} {
 		a.refused("", "publish", args{"name": "mine", "port": port, "label": label})
