@@ -20,7 +20,10 @@ import (
 // section 2.1).
 
 // Clients are the OAuth clients.
-type Clients struct{ *core }
+type Clients struct {
+	*core
+	provers *provers
+}
 
 const (
 	maxRedirectURIs = 10
@@ -60,8 +63,12 @@ func (c client) shown() Client {
 	return out
 }
 
-// Credentials are what a client authenticates with; a public one has no Secret.
-type Credentials struct{ ID, Secret string }
+// Credentials are what a client authenticates with: a Secret, an Assertion that says its ID
+// too, or, as a public one, with neither.
+type Credentials struct {
+	ID, Secret, Assertion string
+	proved                bool // by the Assertion, see Clients.prove
+}
 
 func noClient() error {
 	return refuse(controlapi.CodeNotFound, "There is no client of that id.")
@@ -205,18 +212,32 @@ func clientOf(tx *txn, id string) (client, bool) {
 	return get[client](tx, keyClient(id))
 }
 
-// Authenticate checks a client's credentials and changes nothing, or
-// refuses with CodeInvalidClient.
+// Authenticate checks a client's credentials and changes nothing, but that an assertion is
+// used up, or refuses with CodeInvalidClient.
 func (s *Clients) Authenticate(ctx context.Context, cred Credentials) error {
-	_, err := viewed(ctx, s.core, func(tx *txn) (client, error) { return authenticateClient(tx, cred) })
+	_, err := s.authenticated(ctx, cred)
 	return err
 }
 
-// authenticateClient checks a client's secret, or that a public one sends none, or
-// refuses with CodeInvalidClient.
+// authenticated is Authenticate; it returns the credentials as authenticateClient takes
+// them, once more.
+func (s *Clients) authenticated(ctx context.Context, cred Credentials) (Credentials, error) {
+	cred, err := s.prove(ctx, cred, true)
+	if err == nil {
+		_, err = viewed(ctx, s.core, func(tx *txn) (client, error) { return authenticateClient(tx, cred) })
+	}
+	return cred, err
+}
+
+// authenticateClient checks a client's secret, that a public one sends none, or that one
+// that signs has proved who it is, or refuses with CodeInvalidClient.
 func authenticateClient(tx *txn, cred Credentials) (client, error) {
 	c, found := clientOf(tx, cred.ID)
 	switch {
+	case found && c.signs() && !cred.proved:
+		return client{}, badAssertion("This client signs: send a client_assertion and its client_assertion_type.")
+	case found && c.signs():
+		return c, nil
 	case cred.Secret == "" && found && c.Public:
 		return c, nil
 	case cred.Secret == "":
@@ -229,6 +250,9 @@ func authenticateClient(tx *txn, cred Credentials) (client, error) {
 	}
 	return c, nil
 }
+
+// signs says whether a client proves by assertions who it is, see Clients.prove.
+func (c client) signs() bool { return c.Document != nil && !c.Public }
 
 // idPattern is that of newID.
 var idPattern = regexp.MustCompile(`^[a-z0-9]{26,64}$`)

@@ -84,7 +84,7 @@ func New(cfg Config) (*Service, error) {
 		endsWake:  make(chan struct{}, 1),
 		endedWake: make(chan struct{}, 1),
 	}
-	keys, clients := &Keys{s}, &Clients{s}
+	keys, clients := &Keys{s}, &Clients{s, newProvers()}
 	agents := &Agents{core: s, keys: keys, devices: feed.NewPace(s.now), sweepVersions: sweepVersionsEvery}
 	s.Feed = feed.New(feed.Config{
 		First: agents.firstSnapshot, Again: agents.nextSnapshot, Ended: agents.endedCredentials, WriteSeen: agents.writeSeen,

@@ -124,7 +124,7 @@ func TestClientThatDescribesItself(t *testing.T) {
 
 	_, err = b.Clients.Rotate(t.Context(), editorID)
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{editorID, newToken()}), controlapi.CodeInvalidClient)
+	wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{ID: editorID, Secret: newToken()}), controlapi.CodeInvalidClient)
 }
 
 // A document of the same host with a longer address is another client, whose grants stay
@@ -213,7 +213,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 	e.also = `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[]}`
 	programs.Must(t, b.Clients.Describe(t.Context(), newID(), editorID))
 	for _, secret := range []string{"", newToken()} {
-		wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{editorID, secret}), controlapi.CodeInvalidClient)
+		wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{ID: editorID, Secret: secret}), controlapi.CodeInvalidClient)
 	}
 	_, err := b.Clients.Rotate(t.Context(), editorID)
 	wantRefusal(t, err, controlapi.CodeInvalid)

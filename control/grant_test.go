@@ -34,7 +34,7 @@ func (b *bench) registeredAt(redirect string) registered {
 	b.t.Helper()
 	c, secret, err := b.Clients.Add(b.t.Context(), "Pocket Notes", []string{redirect})
 	programs.Must(b.t, err)
-	return registered{b, Credentials{c.ID, secret}, redirect}
+	return registered{b, Credentials{ID: c.ID, Secret: secret}, redirect}
 }
 
 func (c registered) code(account Account, short string) (string, error) {
@@ -116,7 +116,7 @@ func TestSpec(t *testing.T) {
 		}
 		secret := ok[string](t)(b.Clients.Rotate(t.Context(), c.ID))
 		wantRefusal(t, b.Clients.Authenticate(t.Context(), c.Credentials), controlapi.CodeInvalidClient)
-		if err := b.Clients.Authenticate(t.Context(), Credentials{c.ID, secret}); err != nil {
+		if err := b.Clients.Authenticate(t.Context(), Credentials{ID: c.ID, Secret: secret}); err != nil {
 			t.Error(err)
 		}
 		if err := b.Clients.Remove(t.Context(), c.ID); err != nil {
@@ -125,7 +125,7 @@ func TestSpec(t *testing.T) {
 		wantRefusal(t, b.Clients.Remove(t.Context(), c.ID), controlapi.CodeNotFound)
 		_, err := b.Clients.Rotate(t.Context(), c.ID)
 		wantRefusal(t, err, controlapi.CodeNotFound)
-		wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{c.ID, secret}), controlapi.CodeInvalidClient)
+		wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{ID: c.ID, Secret: secret}), controlapi.CodeInvalidClient)
 	})
 }
 

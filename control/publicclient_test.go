@@ -22,8 +22,8 @@ func TestPublicClients(t *testing.T) {
 		fine bool
 	}{
 		"the id alone":             {Credentials{ID: public.ID}, true},
-		"a secret that it has not": {Credentials{public.ID, newToken()}, false},
-		"another's secret":         {Credentials{public.ID, confidential.Secret}, false},
+		"a secret that it has not": {Credentials{ID: public.ID, Secret: newToken()}, false},
+		"another's secret":         {Credentials{ID: public.ID, Secret: confidential.Secret}, false},
 		"the id of a confidential": {Credentials{ID: confidential.ID}, false},
 		"of nobody":                {Credentials{ID: newID()}, false},
 		"nothing":                  {Credentials{}, false},
@@ -245,7 +245,7 @@ func TestClientRevokes(t *testing.T) {
 			revoke(c, no)
 		}
 		revoke(other, of(tokens))
-		wantRefusal(t, b.Grants.Revoke(t.Context(), Credentials{c.ID, newToken()}, of(tokens)), controlapi.CodeInvalidClient)
+		wantRefusal(t, b.Grants.Revoke(t.Context(), Credentials{ID: c.ID, Secret: newToken()}, of(tokens)), controlapi.CodeInvalidClient)
 		wantRefusal(t, b.Grants.Revoke(t.Context(), Credentials{ID: c.ID}, of(tokens)), controlapi.CodeInvalidClient)
 		tokens = ok[Tokens](t)(c.use(tokens.Refresh))
 

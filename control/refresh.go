@@ -27,13 +27,17 @@ var errReplay = errors.New("used refresh token")
 // and with PostgreSQL two round trips: the rows it looks at, and the row it
 // changes with the commit.
 func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string, resources ...string) (Tokens, error) {
+	cred, err := s.clients.prove(ctx, cred, true)
+	if err != nil {
+		return Tokens{}, err
+	}
 	id, wellFormed := grantOfToken(token)
 	hash, secret, other := hashOf(purposeRefresh, token), newToken(), controlapi.LimitedGrantID(newID())
 
 	var g grant
 	var c computer
 	var next string
-	err := s.update(ctx, func(tx *txn) error {
+	err = s.update(ctx, func(tx *txn) error {
 		g, c = grant{}, computer{}
 		s.readAhead(tx, cred, id, len(resources) > 0)
 		var found bool
@@ -98,6 +102,10 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string, re
 // CodeInvalidClient alone. A token that is unknown, used, over or another client's
 // changes nothing, and the answer does not tell.
 func (s *Grants) Revoke(ctx context.Context, cred Credentials, token string) error {
+	cred, err := s.clients.prove(ctx, cred, false)
+	if err != nil {
+		return err
+	}
 	id, refresh := grantOfToken(token)
 	if !refresh {
 		id = s.grantOfAccess(token)

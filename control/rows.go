@@ -40,7 +40,9 @@ import (
 //	client-document/HASH            client that describes itself at its id
 //	client-hosts                    []AllowedHost: where such may be
 //	client/ID                       client
+//	client-keys/HASH                fetchedKeys: those of a client whose document says where
 //	authorization/HASH              authorization
+//	assertion/HASH                  nothing: a client's assertion that was used, for a while
 //	grant/ID                        grant
 //	account-grant/ACCOUNT/ID, computer-grant/COMPUTER/ID, client-grant/CLIENT/ID
 //	                                nothing: the indexes of grants not revoked
@@ -126,6 +128,8 @@ func clientRest(id string) string {
 	return id
 }
 func keyAuthorization(hash string) string      { return "authorization/" + hash }
+func keyClientKeys(id string) string           { return "client-keys/" + hashOf(purposeAssertion, id) }
+func keyAssertion(hash string) string          { return "assertion/" + hash }
 func keyGrant(id string) string                { return "grant/" + id }
 func keyAccountGrants(account string) string   { return "account-grant/" + account + "/" }
 func keyComputerGrants(computer string) string { return "computer-grant/" + computer + "/" }

@@ -47,6 +47,7 @@ const (
 	purposeClient     = "client secret"
 	purposeAuthCode   = "authorization code"
 	purposeRefresh    = "refresh token"
+	purposeAssertion  = "client assertion"
 	purposeVisit      = "visitor code"
 	purposeBudget     = "budget"
 	purposeDoor       = "knock"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,7 +101,13 @@ func newLived(t *testing.T) *lived {
 	l.bench = newBench(t, func(c *Config) {
 		l.store.Store, c.Store = c.Store, l.store
 		c.Tell = func([]string) { l.store.done("others are told") }
-		c.Fetch = newEditors().fetch
+		editors, keys := newEditors(), keySet(t, nil, "ES256")
+		c.Fetch = func(ctx context.Context, address string) ([]byte, time.Duration, error) {
+			if strings.HasSuffix(address, "/keys") {
+				return keys, time.Hour, nil
+			}
+			return editors.fetch(ctx, address)
+		}
 		c.OnCredentialEnded = func(string) { l.store.done("a tunnel is ended") }
 	})
 	l.e = l.owner()
@@ -112,7 +119,8 @@ func newLived(t *testing.T) *lived {
 	l.carol, l.link = Account{ID: carol.AccountID, Email: carol.Email}, l.invitation(carol.Email)
 	l.name = nameOf(t, ok[controlapi.InvitationLink](t)(l.People.Link(t.Context(), l.e.Computer.ID, controlapi.LinkWanted{AccountID: carol.AccountID})))
 	l.client = l.registered()
-	programs.Must(t, l.Clients.Allow(t.Context(), editorHost))
+	programs.Must(t, l.Clients.Allow(t.Context(), editorHost, "assistant.example"))
+	l.putSigner(document{JWKSURI: "https://assistant.example/keys"})
 	programs.Must(t, l.Clients.Describe(t.Context(), l.bob.ID, editorID))
 	l.refresh = l.client.granted(l.bob, "maya").Refresh
 	l.code, l.used = ok[string](t)(l.client.code(l.bob, "maya")), ok[string](t)(l.client.code(l.bob, "maya"))
@@ -304,6 +312,10 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	"Clients.For":    func(l *lived, ctx context.Context) (any, error) { return l.Clients.For(ctx, l.client.ID, appRedirect) },
 	"Clients.Authenticate": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Clients.Authenticate(ctx, l.client.Credentials)
+	},
+	"Clients.Authenticate, by an assertion": func(l *lived, ctx context.Context) (any, error) {
+		l.clock.Add(keysAskedEvery)
+		return nil, l.Clients.Authenticate(ctx, l.signedBy("ES256"))
 	},
 
 	"Grants.Authorize":  func(l *lived, _ context.Context) (any, error) { return l.client.code(l.bob, "maya") },

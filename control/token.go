@@ -183,8 +183,9 @@ func accessEnded() error {
 // With resources it may be for less than the code (RFC 8707); it refuses with
 // CodeInvalidTarget what is not in that.
 func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange, resources ...string) (Tokens, error) {
-	// Checked by reading only: strangers cannot make the store write.
-	if err := s.clients.Authenticate(ctx, cred); err != nil {
+	// Checked before: strangers cannot make the store write.
+	cred, err := s.clients.authenticated(ctx, cred)
+	if err != nil {
 		return Tokens{}, err
 	}
 	if len(x.Code) != tokenLen {

@@ -203,14 +203,20 @@ type metadata struct {
 	ResponseModes    []string `json:"response_modes_supported"`
 	GrantTypes       []string `json:"grant_types_supported"`
 	TokenAuth        []string `json:"token_endpoint_auth_methods_supported"`
+	TokenAlgs        []string `json:"token_endpoint_auth_signing_alg_values_supported"`
 	RevokeAuth       []string `json:"revocation_endpoint_auth_methods_supported"`
+	RevokeAlgs       []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 	ChallengeMethods []string `json:"code_challenge_methods_supported"`
 	SaysIssuer       bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 }
 
 // Metadata describes the endpoints at authURL, https://host[:port].
 func Metadata(authURL string) any {
-	auth := []string{"client_secret_basic", "client_secret_post", "none"} // none: public clients
+	auth := []string{"client_secret_basic", "client_secret_post", "none", "private_key_jwt"} // none: public clients
+	var algs []string
+	for _, alg := range control.AssertionAlgorithms {
+		algs = append(algs, string(alg))
+	}
 	return metadata{
 		Issuer:           authURL,
 		Authorize:        authURL + controlapi.PathAuthorize,
@@ -222,7 +228,9 @@ func Metadata(authURL string) any {
 		ResponseModes:    []string{"query"},
 		GrantTypes:       []string{grantCode, grantRefresh},
 		TokenAuth:        auth,
+		TokenAlgs:        algs,
 		RevokeAuth:       auth,
+		RevokeAlgs:       algs,
 		ChallengeMethods: []string{"S256"},
 		SaysIssuer:       true,
 	}

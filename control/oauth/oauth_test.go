@@ -34,6 +34,7 @@ func TestCredentials(t *testing.T) {
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
 	}
 	none := control.Credentials{}
+	asType := "&client_assertion_type=" + url.QueryEscape(control.AssertionType)
 	for what, tt := range map[string]struct {
 		header []string
 		form   string
@@ -49,6 +50,17 @@ func TestCredentials(t *testing.T) {
 		"nothing":                     {nil, "", none},
 		"an id alone":                 {nil, "client_id=c", control.Credentials{ID: "c"}}, // a public client's
 		"an empty secret":             {nil, "client_id=c&client_secret=", control.Credentials{ID: "c"}},
+		"an assertion":                {nil, "client_assertion=a.b.c" + asType, control.Credentials{Assertion: "a.b.c"}},
+		"an assertion and an id":      {nil, "client_id=c&client_assertion=a.b.c" + asType, control.Credentials{ID: "c", Assertion: "a.b.c"}},
+		"an assertion and a secret":   {nil, "client_id=c&client_secret=s&client_assertion=a.b.c" + asType, none},
+		"an assertion and Basic":      {[]string{basic("c", "s")}, "client_assertion=a.b.c" + asType, none},
+		"an assertion of no type":     {nil, "client_id=c&client_assertion=a.b.c", none},
+		"an assertion, an empty type": {nil, "client_id=c&client_assertion=a.b.c&client_assertion_type=", none},
+		"an assertion of SAML":        {nil, "client_id=c&client_assertion=a.b.c" + strings.Replace(asType, "jwt", "saml2", 1), none},
+		"a type in capitals":          {nil, "client_id=c&client_assertion=a.b.c" + strings.Replace(asType, "jwt", "JWT", 1), none},
+		"a type alone":                {nil, "client_id=c" + asType, none},
+		"a type and a secret":         {nil, "client_id=c&client_secret=s" + asType, none},
+		"a type, an empty assertion":  {nil, "client_id=c&client_assertion=" + asType, none},
 		"Basic and another id":        {[]string{basic("c", "s")}, "client_id=d", none},
 		"Basic and the same in form":  {[]string{basic("c", "s")}, "client_id=c&client_secret=s", none},
 		"two headers":                 {[]string{basic("c", "s"), basic("c", "s")}, "", none},

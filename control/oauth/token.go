@@ -47,7 +47,8 @@ const (
 
 // tokenFields may come once each.
 var tokenFields = []string{
-	"grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "refresh_token", "scope",
+	"grant_type", "client_id", "client_secret", "client_assertion", "client_assertion_type",
+	"code", "redirect_uri", "code_verifier", "refresh_token", "scope",
 }
 
 // Token answers every method on PathToken.
@@ -128,7 +129,7 @@ func (h *Handler) tokens(ctx context.Context, authorization []string, form url.V
 }
 
 func (h *Handler) revoke(ctx context.Context, authorization []string, form url.Values) (said any, client string, err error) {
-	if err := once(form, "client_id", "client_secret", "token", "token_type_hint"); err != nil {
+	if err := once(form, "client_id", "client_secret", "client_assertion", "client_assertion_type", "token", "token_type_hint"); err != nil {
 		return nil, "", err
 	}
 	who, err := credentials(authorization, form)
@@ -168,7 +169,7 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 		req.client.ID = form.Get("client_id")
 		return req, err
 	}
-	if req.grantType == grantCode && req.client.ID == "" { // a refresh token says itself whose it is
+	if req.grantType == grantCode && req.client.ID == "" && req.client.Assertion == "" { // a refresh token says itself whose it is
 		return tokenRequest{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: "The parameter client_id is missing."}
 	}
 	if !scopeGiven(form["scope"]) {
@@ -194,13 +195,21 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 }
 
 // credentials finds what the client authenticates with: HTTP Basic, whose two
-// halves are form-encoded (RFC 6749, section 2.3.1), or the form. Both at once
-// are refused (section 2.3), but for a client_id that says the same.
+// halves are form-encoded (RFC 6749, section 2.3.1), or the form, with a secret or an
+// assertion (RFC 7521, section 4.2). Two at once are refused (RFC 6749, section 2.3), but
+// for a client_id that says the same.
 func credentials(authorization []string, form url.Values) (control.Credentials, error) {
 	refused := func(sentence string) (control.Credentials, error) {
 		return control.Credentials{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: sentence}
 	}
-	inForm := control.Credentials{ID: form.Get("client_id"), Secret: form.Get("client_secret")}
+	inForm := control.Credentials{ID: form.Get("client_id"), Secret: form.Get("client_secret"), Assertion: form.Get("client_assertion")}
+	switch {
+	case inForm.Assertion == "" && !form.Has("client_assertion_type"):
+	case inForm.Assertion == "" || form.Get("client_assertion_type") != control.AssertionType:
+		return refused("A client_assertion comes with the client_assertion_type " + control.AssertionType + ".")
+	case inForm.Secret != "" || len(authorization) > 0:
+		return refused("The client authenticates in two ways at once: by a client_assertion and by a secret.")
+	}
 	if len(authorization) == 0 {
 		if inForm == (control.Credentials{}) {
 			return refused("The client's id and secret are missing: send both in the form, or by HTTP Basic.")
@@ -240,11 +249,15 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, clie
 		}
 		h.log.Error("a token request failed", "err", err)
 		if away, ok := control.Away(err); ok {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(away.RetryAfter.Seconds()))))
-			writeJSON(w, http.StatusServiceUnavailable, failure{codeTemporarilyUnavailable, away.Message})
+			notNow(w, away)
 			return
 		}
 		writeJSON(w, http.StatusInternalServerError, failure{codeServerError, "Something went wrong on this side. Try again later."})
+		return
+	}
+	if refusal.Code == controlapi.CodeUnavailable {
+		h.told.tell("a token request was put off", client, refusal.Code, refusal.Message)
+		notNow(w, refusal)
 		return
 	}
 	status := http.StatusBadRequest
@@ -257,4 +270,10 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, clie
 	}
 	h.told.tell("a token request was refused", client, refusal.Code, refusal.Message)
 	writeJSON(w, status, failure{refusal.Code, refusal.Message})
+}
+
+// notNow answers what passes.
+func notNow(w http.ResponseWriter, refusal *controlapi.Error) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
+	writeJSON(w, http.StatusServiceUnavailable, failure{codeTemporarilyUnavailable, refusal.Message})
 }

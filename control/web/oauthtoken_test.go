@@ -473,7 +473,7 @@ func TestDiscovery(t *testing.T) {
 	if !found.Issuers || found.Issuer != r.svc.AuthURL() || found.Authorize != c.config.Endpoint.AuthURL || found.Token != c.config.Endpoint.TokenURL ||
 		found.Keys != r.svc.AuthURL()+"/auth/jwks.json" ||
 		found.Revoke != r.svc.AuthURL()+"/oauth/revoke" || !slices.Equal(found.RevAuth, found.TokenAuth) ||
-		!slices.Equal(found.Methods, []string{"S256"}) || !slices.Equal(found.TokenAuth, []string{"client_secret_basic", "client_secret_post", "none"}) {
+		!slices.Equal(found.Methods, []string{"S256"}) || !slices.Equal(found.TokenAuth, []string{"client_secret_basic", "client_secret_post", "none", "private_key_jwt"}) {
 		t.Errorf("%+v", found)
 	}
 }
