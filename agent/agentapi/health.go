@@ -53,6 +53,8 @@ type AppHealth struct {
 	// HealthNote says that it answers, and visitors do not get what they came for: an
 	// error as its first page, or an option that did not help.
 	HealthNote bool `json:"healthNote,omitempty"`
+	// HealthMCP says that HealthDetail is about the MCP of an app that answers.
+	HealthMCP bool `json:"healthMcp,omitempty"`
 	// HealthAt is when that was learnt; nil while nothing is known.
 	HealthAt *time.Time `json:"healthAt,omitempty"`
 	// LastError is the last failure that a visitor met; nil for none since the
@@ -106,7 +108,7 @@ func (a Approved) Does() AppHealth {
 // Ails says that visitors do not get what they came for.
 func (h AppHealth) Ails() bool { return h.Ailment != "" }
 
-// Probe asks a live app for its first page, at most once a minute, and returns what
+// Probe asks a live app how it does, at most once a minute, and returns what
 // is known of it then: POST /owner/apps/{name}/probe.
 func (c *Client) Probe(ctx context.Context, name string) (AppHealth, error) {
 	return onApp[AppHealth](ctx, c, name, "probe", nil)

@@ -1,8 +1,8 @@
 // Package health keeps how each app does: one value an app, which window, menu bar,
 // command line and doctor show alike.
 //
-// In come the agent's own question (a probe: one GET / to an approved app, see
-// probe.go), what visitors met, and whether anybody listens. Out comes an
+// In come the agent's own question (a probe: one GET / to an approved app, or what a
+// client of MCP sends first, see probe.go), what visitors met, and whether anybody listens. Out comes an
 // agentapi.AppHealth. Nothing is sent before the owner has approved, to anybody but
 // the approved listener, or while the owner has the setting off. It never changes an
 // option, decides nothing about access, and forgets with the process.
@@ -124,6 +124,7 @@ type verdict struct {
 	vain   bool           // it is told its address, and does not know it
 	status int            // of a first page that is an error; 0: none
 	note   bool           // it answers, and visitors do not get what they came for
+	mcp    bool           // it answers, and this is about its MCP
 	unseen bool           // no look at who listens shows that nobody answers
 	at     time.Time
 }
@@ -151,7 +152,7 @@ func (h *Health) Of(id string) agentapi.AppHealth {
 	v := e.shown()
 	out := agentapi.AppHealth{
 		Health: v.state, Ailment: ailments[v.state], HealthDetail: v.detail, HealthWords: v.said, HealthOption: v.option,
-		HealthStatus: v.status, HealthNote: v.note,
+		HealthStatus: v.status, HealthNote: v.note, HealthMCP: v.mcp,
 	}
 	if e.well.IsZero() || h.cfg.Now().Sub(e.well) < remembered {
 		out.LastError = e.last

@@ -68,10 +68,10 @@ func (h *Health) Answered(id string) {
 	}
 	// Whether an error is still its first page, only that page tells.
 	switch {
-	case e.probed.note && unwanted(e.probed.status):
-		h.schedule(e, pauseTaught)
-	case e.probed.note:
+	case e.probed.note && e.probed.status >= 500:
 		h.schedule(e, pause)
+	case e.probed.note:
+		h.schedule(e, pauseTaught)
 	}
 	h.cfg.Changes.Raise()
 }

@@ -16,25 +16,39 @@ import (
 	"porchlight/agent/upstream"
 )
 
-// page is what was read of a first page.
+// page is what was read of an answer.
 type page struct {
 	status int
 	header http.Header
 	start  []byte // of its body
+	mcp    spoken // where an app is said to speak MCP
 }
 
-// get asks for a path on a connection of its own. It follows nothing.
+// request is what is asked of an app beyond where.
+type request struct {
+	method string // GET when empty
+	header http.Header
+	body   string
+}
+
+// get asks for a path.
 func (p *prober) get(ctx context.Context, t upstream.Target, host, path string) (page, error) {
+	return p.ask(ctx, t, host, path, request{header: http.Header{"Accept": {"*/*"}}})
+}
+
+// ask sends a request on a connection of its own. It follows nothing.
+func (p *prober) ask(ctx context.Context, t upstream.Target, host, path string, r request) (page, error) {
 	conn, err := p.dial(ctx, t)
 	if err != nil {
 		return page{}, err
 	}
 	defer conn.Close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+path, nil)
+	req, err := http.NewRequestWithContext(ctx, r.method, "http://"+host+path, strings.NewReader(r.body))
 	if err != nil {
-		return page{}, fmt.Errorf("ask for the first page: %w", err)
+		return page{}, fmt.Errorf("ask an app: %w", err)
 	}
-	req.Header = http.Header{"User-Agent": {userAgent}, "Accept": {"*/*"}}
+	req.Header = r.header.Clone()
+	req.Header.Set("User-Agent", userAgent)
 	if p.app.toldAddress() {
 		req.Header["X-Forwarded-Proto"] = []string{"https"}
 		req.Header["X-Forwarded-Host"] = []string{p.app.host}
@@ -52,7 +66,7 @@ func (p *prober) get(ctx context.Context, t upstream.Target, host, path string) 
 	}
 	defer res.Body.Close()
 	start, err := p.readStart(ctx, conn, res.Body)
-	return page{res.StatusCode, res.Header, start}, err
+	return page{status: res.StatusCode, header: res.Header, start: start}, err
 }
 
 // readStart reads the beginning of a body: as much as comes soon. One that ends too

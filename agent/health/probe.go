@@ -46,7 +46,7 @@ type prober struct {
 	sent    bool
 }
 
-// probe asks for the first page as visitors do, one redirect of the app to itself
+// probe asks for the first page as visitors do, or at the path of MCP as assistants do, one redirect of the app to itself
 // included, and where that is refused or fails, looks whether one of the options would
 // help: as localhost, with TLS, in HTTP/2.
 func (h *Health) probe(ctx context.Context, app asked, checks upstream.Checks) result {
@@ -100,8 +100,11 @@ func unwanted(status int) bool {
 }
 
 // first asks for the first page: where that leads to another one of the app, as / does to
-// /login, that one is what visitors see.
+// /login, that one is what visitors see. An app that speaks MCP is asked where it does.
 func (p *prober) first(ctx context.Context, host string) (page, error) {
+	if p.app.Options.MCP != "" {
+		return p.mcp(ctx, host)
+	}
 	got, err := p.get(ctx, p.app.Target(), host, "/")
 	if err != nil {
 		return got, err
@@ -153,6 +156,9 @@ func (p *prober) refused(ctx context.Context, got page) verdict {
 
 // answered looks whether the app knows the address that visitors have of it.
 func (p *prober) answered(got page) verdict {
+	if p.app.Options.MCP != "" {
+		return answersMCP(p.app.Options.MCP, got)
+	}
 	v := answers(p.app, got.status)
 	to, err := url.Parse(got.header.Get("Location"))
 	toOwn := err == nil && strings.EqualFold(to.Host, p.app.host)

@@ -78,6 +78,31 @@ func answersRPC(app asked) verdict {
 	return saying(agentapi.HealthAnswers, words.Of("It answers gRPC %s. Browsers get no page, for it speaks HTTP/2 alone.", where(app.Target())))
 }
 
+// answersMCP is told of an app that is said to speak MCP at a path, by what it answered
+// there.
+func answersMCP(path string, got page) verdict {
+	at, code, s := words.Plain(path), strconv.Itoa(got.status), got.mcp
+	v := verdict{}
+	switch version := words.Plain(s.version); {
+	case s.former:
+		v = saying(agentapi.HealthAnswers, words.Of("It speaks MCP at %s by the former protocol alone, HTTP with SSE, which newer assistants may not know.", at))
+	case s.version != "" && s.name != "":
+		v = saying(agentapi.HealthAnswers, words.Of("It speaks MCP at %[1]s (version %[2]s) and calls itself “%[3]s”.", at, version, words.Plain(s.name)))
+	case s.version != "":
+		v = saying(agentapi.HealthAnswers, words.Of("It speaks MCP at %[1]s (version %[2]s).", at, version))
+	case got.status == http.StatusUnauthorized:
+		v = saying(agentapi.HealthAnswers, words.Of("It answers at %[1]s, and asks for a sign-in of its own (status %[2]s).", at, code))
+	default:
+		v = saying(agentapi.HealthAnswers, words.Of("It answers at %[1]s, and does not speak MCP there (status %[2]s): its documentation says at which path it does.", at, code))
+		v.note = true
+	}
+	if got.status == http.StatusUnauthorized || got.status >= 500 {
+		v.status = got.status
+	}
+	v.mcp = true
+	return v
+}
+
 func nothing(app asked) verdict {
 	v := saying(agentapi.HealthNothing, words.Of("It does not answer %s: nothing listens there.", where(app.Target())))
 	v.unseen = app.Target().Socket != "" // its file outlives who listened

@@ -41,6 +41,7 @@ var operations = map[string]operation{
 		{"identityHeader", inBody, aText, false, true},
 		{"identityValue", inBody, aText, false, true},
 		{"localhostHost", inBody, aBoolean, false, true},
+		{"mcp", inBody, aText, false, true},
 		{"noHsts", inBody, aBoolean, false, true},
 		{"pin", inBody, aBoolean, false, true},
 		{"publicAddress", inBody, aBoolean, false, true},

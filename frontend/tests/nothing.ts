@@ -10,7 +10,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   approve: {"status":"pending"},
   beginTrustCheck: {"browser":"","state":"none"},
   cancelConnect: {"ok":true},
-  changeOptions: {"allowCrossOrigin":false,"firstByte":0,"forwarded":false,"h2c":false,"hostHeader":"","identityHeader":"","identityValue":"email","localhostHost":false,"noHsts":false,"pin":false,"publicAddress":false,"upstream":""},
+  changeOptions: {"allowCrossOrigin":false,"firstByte":0,"forwarded":false,"h2c":false,"hostHeader":"","identityHeader":"","identityValue":"email","localhostHost":false,"mcp":"","noHsts":false,"pin":false,"publicAddress":false,"upstream":""},
   changeSettings: {"askAgain":false,"displayName":"","failStaticHours":0,"language":"","probe":false,"quiet":[],"requests":false,"strangersKnock":false,"titles":false,"trustEverybody":false,"updateAddress":"","updateKey":""},
   clearActivity: {"ok":true},
   connect: {"authUrl":"","expiresAt":"","state":"waiting","userCode":"","verificationUrl":"","verificationUrlComplete":""},

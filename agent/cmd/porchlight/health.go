@@ -71,17 +71,17 @@ func lookAtPort(port int) (h agentapi.AppHealth) {
 	return h
 }
 
-// sayAilment tells of an app what keeps visitors from it, and what helps.
+// sayAilment tells of an app what keeps visitors from it, and what helps, or how it speaks MCP.
 func sayAilment(term *terminal, a agentapi.OwnerApp) {
 	if a.Status == agentapi.StatusLive && !a.Paused {
 		sayHealth(term, a.Name, a.Label, a.AppHealth)
 	}
 }
 
-// sayHealth does so in words of the app as called; of one that needs nothing it says
+// sayHealth does so in words of the app as called; of another that needs nothing it says
 // nothing.
 func sayHealth(term *terminal, name, called string, h agentapi.AppHealth) {
-	if h.Ails() || len(h.HealthOption) > 0 || h.HealthNote {
+	if h.Ails() || len(h.HealthOption) > 0 || h.HealthNote || h.HealthMCP {
 		term.line("%s", printable(h.Sentence(called)))
 	}
 	if take := doctor.TakeOption(name, h.HealthOption); take != "" {

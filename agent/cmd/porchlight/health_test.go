@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
 	"porchlight/test/programs"
@@ -136,6 +138,35 @@ func TestHealthReadsAlike(t *testing.T) {
 	// doctor has found some of them to be wrong.
 	if code, _, _ := s.run("doctor"); code != commandline.ExitRefused {
 		t.Errorf("doctor ended with %d", code)
+	}
+}
+
+// TestHealthOfMCP: a server of the official SDK answers its first page to everybody, refuses
+// public names as it is made, and is found to; with what helps it says which MCP it speaks.
+func TestHealthOfMCP(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	server := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	port := plant(t, mux, (*httptest.Server).Start)
+	s.ok("publish", "tools", "--label", "Tools", "--port", port)
+	s.ok("approve", "tools")
+	if h, row := s.does("tools"); h.Health != agentapi.HealthAnswers || !strings.Contains(row, " on ") {
+		t.Errorf("by its first page: %+v, %q", h, row)
+	}
+	s.wants(commandline.ExitRefused, "cannot be the path of MCP", "options", "tools", "--mcp", "mcp")
+	s.ok("options", "tools", "--mcp", "/mcp")
+	programs.Eventually(t, "it is found to refuse its address", func() bool {
+		h, _ := s.does("tools")
+		return h.Health == agentapi.HealthRefuses
+	})
+	s.ok("options", "tools", "--localhost-host")
+	const says = " speaks MCP at /mcp (version 2025-11-25)"
+	programs.Eventually(t, "it speaks MCP", func() bool { return strings.Contains(s.ok("apps"), "Tools"+says) })
+	s.finds("app tools", fine, "Tools"+says, "")
+	if again := s.ok("approve", "tools"); !strings.Contains(again, "tools"+says) {
+		t.Errorf("approve says %q", again)
 	}
 }
 

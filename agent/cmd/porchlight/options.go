@@ -28,7 +28,8 @@ flag that is not given stays as it is.`,
   porchlight options intranet --host-header intranet.example for an app that answers to another name
   porchlight options notes --forwarded=false
   porchlight options shop --public-address                   for an app whose links begin with http://
-  porchlight options reports --first-byte 300                for a page that takes minutes to make`,
+  porchlight options reports --first-byte 300                for a page that takes minutes to make
+  porchlight options notes --mcp /mcp                        for an app that assistants use; apps says how it does`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
 	f := cmd.Flags()

@@ -42,6 +42,7 @@ function known(snapshot: OwnerState, preferences: Preferences | undefined): Line
   const fine = live.filter((app) => !app.ailment && !noted(app));
   const words = strings.checkup;
   if (fine.length > 0) lines.push({ key: 'apps', state: 'ok', title: words.apps, text: plain(words.named(fine.map((app) => app.label))) });
+  for (const app of fine) if (app.healthMcp) lines.push({ key: `mcp ${app.name}`, state: 'ok', title: app.label, text: app.healthDetail });
   const ends = live.flatMap((app) => (app.certificate?.notAfter && !app.certificate.problem ? [app.certificate.notAfter] : [])).sort();
   if (ends.length > 0) lines.push({ key: 'certificates', state: 'ok', title: words.certificates, text: words.certificatesFine(dayOf(ends[0]!, Date.now())) });
   for (const to of snapshot.undelivered) lines.push({ key: `mail ${to}`, state: 'wrong', title: words.mail, text: words.mailBack(to), fix: { label: words.people, is: { does: 'people' } } });

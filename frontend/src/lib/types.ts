@@ -39,7 +39,7 @@ export interface Operations {
   };
   /** Change options of an app. */
   changeOptions: {
-    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; noHsts?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
+    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; mcp?: string | null; noHsts?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
     gives: AppOptions;
   };
   /** Change settings. */
@@ -387,6 +387,8 @@ export interface AppHealth {
   healthDetail: string;
   /** The same with its arguments apart, to be said in another language. */
   healthDetailWords?: Sentence[];
+  /** healthDetail is about its MCP. */
+  healthMcp?: boolean;
   /** It answers, and visitors do not get what they came for. */
   healthNote?: boolean;
   healthOption?: ChangedOptions;
@@ -411,6 +413,8 @@ export interface AppOptions {
   identityValue: 'email' | 'id' | '';
   /** Send localhost:PORT as Host. */
   localhostHost: boolean;
+  /** The path at which the app speaks MCP, and is asked how it does; empty for its first page. */
+  mcp: string;
   /** Do not tell browsers to open the app by HTTPS only, as is done under a publicly trusted certificate at port 443. */
   noHsts: boolean;
   /** Of an app reached over HTTPS: keep the key it shows first, and wait for the owner when it shows another. */
@@ -453,6 +457,8 @@ export interface Approved {
   healthDetail?: string;
   /** The same with its arguments apart, to be said in another language. */
   healthDetailWords?: Sentence[];
+  /** healthDetail is about its MCP. */
+  healthMcp?: boolean;
   /** It answers, and visitors do not get what they came for. */
   healthNote?: boolean;
   healthOption?: ChangedOptions;
@@ -494,6 +500,7 @@ export interface ChangedOptions {
   identityHeader?: string | null;
   identityValue?: string | null;
   localhostHost?: boolean | null;
+  mcp?: string | null;
   noHsts?: boolean | null;
   pin?: boolean | null;
   publicAddress?: boolean | null;
@@ -780,6 +787,8 @@ export interface OwnerApp {
   healthDetail: string;
   /** The same with its arguments apart, to be said in another language. */
   healthDetailWords?: Sentence[];
+  /** healthDetail is about its MCP. */
+  healthMcp?: boolean;
   /** It answers, and visitors do not get what they came for. */
   healthNote?: boolean;
   /** The change of options that would help, as changeOptions takes it. It may be there for an app that answers. */

@@ -180,6 +180,14 @@ describe('options', () => {
     await expect.poll(last).toEqual([{ name: 'notes', publicAddress: true }]);
     await reach.getByRole('combobox', { name: 'A page waits for its first word' }).selectOption({ label: '5 minutes' });
     await expect.poll(last).toEqual([{ name: 'notes', firstByte: 300 }]);
+    const assistants = reach.getByRole('switch', { name: 'Assistants use it, by MCP' });
+    await assistants.click();
+    await expect.poll(last).toEqual([{ name: 'notes', mcp: '/mcp' }]);
+    await reach.getByRole('textbox', { name: 'Path of MCP' }).fill('/tools');
+    await reach.getByRole('button', { name: 'Save' }).click();
+    await expect.poll(last).toEqual([{ name: 'notes', mcp: '/tools' }]);
+    await assistants.click();
+    await expect.poll(last).toEqual([{ name: 'notes', mcp: '' }]);
   });
 
   test('a header of the app’s own: a known one, or any', async () => {

@@ -60,6 +60,16 @@ test('an error that every visitor meets is told by the page and by Health, and t
   await page.getByRole('heading', { level: 1, name: 'Notes' }).waitFor();
 });
 
+test('what MCP an app speaks is told by its page and by Health', async () => {
+  const page = await open({ scene: 'health' });
+  const detail = 'It speaks MCP at /mcp (version 2025-11-25) and calls itself “notes”.';
+  await page.evaluate(`stub.change("notes", {healthMcp: true, healthOption: undefined, healthDetail: '${detail}'})`);
+  await page.getByRole('button', { name: 'Notes', exact: true }).click();
+  await page.getByRole('group', { name: 'How it does' }).getByText(detail).waitFor();
+  await page.getByRole('complementary').getByRole('status').getByRole('button').click();
+  await page.getByText(detail).waitFor();
+});
+
 test('asks again, and says so where that told nothing new', async () => {
   const page = await open({ scene: 'health' });
   await page.getByRole('button', { name: 'Slow', exact: true }).click();
