@@ -33,8 +33,11 @@ type Person struct {
 	Ended map[string]time.Time `json:"ended,omitempty"`
 }
 
-// UntilNever is an Until that gives an app without an end.
-const UntilNever = "never"
+// UntilNever is an Until without an end, and UntilToday one at the end of the day.
+const (
+	UntilNever = "never"
+	UntilToday = "today"
+)
 
 // People answers GET /people and GET /owner/people.
 type People struct {
@@ -47,9 +50,8 @@ type People struct {
 type InviteRequest struct {
 	Email string   `json:"email"`
 	Apps  []string `json:"apps"` // labels
-	// Until is when the apps end for them: an RFC 3339 time, a time from now (90s, 2h,
-	// 7d), UntilNever, or empty to keep the end that each has already. From a program it
-	// is ignored.
+	// Until is when the apps end for them, as CheckedUntil takes it; empty keeps the end
+	// that each has already. From a program it is ignored.
 	Until string `json:"until,omitempty"`
 }
 

@@ -7,8 +7,9 @@ import (
 )
 
 // CheckedUntil is an Until as it is sent on: empty, UntilNever, or an RFC 3339 time. It
-// also takes a day, which ends where now is, and a time from now, as people type it: 90s,
-// 2h, 7d, 1w. The error is a sentence.
+// also takes what people type: a time where now is, of its day (18:00, the next one) or of
+// another (2030-01-31T18:00), a day or UntilToday, which end where now is, and a time from
+// now (90s, 2h, 7d, 1w). The error is a sentence.
 func CheckedUntil(text string, now time.Time) (string, error) {
 	if text == "" || text == UntilNever {
 		return text, nil
@@ -16,14 +17,38 @@ func CheckedUntil(text string, now time.Time) (string, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at.UTC().Format(time.RFC3339), nil
 	}
+	if at, ok := clockTime(text, now); ok {
+		return at.UTC().Format(time.RFC3339), nil
+	}
+	if text == UntilToday {
+		text = now.Format(time.DateOnly)
+	}
 	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
 		return day.AddDate(0, 0, 1).Add(-time.Second).UTC().Format(time.RFC3339), nil
 	}
 	in, err := parseSpan(text)
 	if err != nil || in <= 0 || in > maxSpan {
-		return "", Errorf(CodeInvalid, "The end %q is not understood. Write a day like 2030-01-31, a time like 2030-01-31T18:00:00Z, a time from now like 2h, 7d or 1w, or never.", shortened(text))
+		return "", Errorf(CodeInvalid, "The end %q is not understood. Write a time like 18:00 or 2030-01-31T18:00, a day like 2030-01-31 or today, a time from now like 2h, 7d or 1w, or never.", shortened(text))
 	}
 	return now.Add(in + time.Second - 1).UTC().Format(time.RFC3339), nil // whole seconds, and no less
+}
+
+// clockTime reads a time of day where now is: of a day that is given, or the next one.
+func clockTime(text string, now time.Time) (time.Time, bool) {
+	if at, err := time.ParseInLocation("2006-01-02T15:04", text, now.Location()); err == nil {
+		return at, true
+	}
+	clock, err := time.Parse("15:04", text)
+	if err != nil {
+		return time.Time{}, false
+	}
+	on := func(day int) time.Time {
+		return time.Date(now.Year(), now.Month(), day, clock.Hour(), clock.Minute(), 0, 0, now.Location())
+	}
+	if at := on(now.Day()); at.After(now) {
+		return at, true
+	}
+	return on(now.Day() + 1), true
 }
 
 // maxSpan keeps the sum in range; what a share may last is the control plane's business.

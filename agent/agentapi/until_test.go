@@ -40,12 +40,18 @@ func TestCheckedUntil(t *testing.T) {
 		"": "", "never": "never", "90s": "2026-11-22T14:06:31Z", "2h": "2026-11-22T16:05:01Z", "7d": "2026-11-29T14:05:01Z", "1w": "2026-11-29T14:05:01Z",
 		"2030-01-31":                "2030-01-31T23:59:59Z",
 		"2030-01-31T18:00:00+01:00": "2030-01-31T17:00:00Z",
+		"2030-01-31T18:00":          "2030-01-31T18:00:00Z",
+		"today":                     "2026-11-22T23:59:59Z",
+		"18:00":                     "2026-11-22T18:00:00Z",
+		"14:06":                     "2026-11-22T14:06:00Z",
+		"14:05":                     "2026-11-23T14:05:00Z",
+		"09:30":                     "2026-11-23T09:30:00Z",
 	} {
 		if got, err := agentapi.CheckedUntil(text, now); err != nil || got != want {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"0", "0d", "-1h", "d", "1.5d", "-1d", "99999d", "2562047h48m", "tomorrow", "Never", " never", "2030-02-31", "1y", "5", "w", "0w", "-1w", "99999999999w"} {
+	for _, text := range []string{"0", "0d", "-1h", "d", "1.5d", "-1d", "99999d", "2562047h48m", "tomorrow", "Today", "24:00", "18:60", "18", "6pm", "2030-01-31T", "Never", " never", "2030-02-31", "1y", "5", "w", "0w", "-1w", "99999999999w"} {
 		if got, err := agentapi.CheckedUntil(text, now); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}

@@ -65,7 +65,7 @@ the others are invited, and the exit code is 1.`,
 	f.StringArrayVar(&i.apps, "app", nil, "label, name or address of an app they may open; give it again for more")
 	f.StringVar(&i.line, "line", "", "what you write to them: one line of at most 200 characters")
 	f.BoolVar(&i.noMail, "no-mail", false, "mail nothing; you hand over the links")
-	i.until = untilFlag(cmd)
+	i.until = untilFlag(cmd, "it ends for them")
 	return ownerCommand(c, cmd, i.invite, func(any, []string) error {
 		i.say()
 		return nil

@@ -63,7 +63,7 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 	app := cmd.Flags().String("app", "", "label, name or address of the app")
 	until := new(string)
 	if granted {
-		until = untilFlag(cmd)
+		until = untilFlag(cmd, "it ends for them")
 	}
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if *app == "" {

@@ -16,9 +16,12 @@ import (
 
 const untilName = "until"
 
-// untilFlag lets a command be told when an app ends.
-func untilFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().String(untilName, "", "when it ends for them: the end of a `DAY` like 2030-01-31, a time like 2030-01-31T18:00:00Z, a time from now like 2h, 7d or 1w, or never")
+// untilForms are the ends that people type.
+const untilForms = "a time like 18:00 or 2030-01-31T18:00, the end of a day like 2030-01-31 or today, a time from now like 2h, 7d or 1w, or never"
+
+// untilFlag lets a command be told when something ends.
+func untilFlag(cmd *cobra.Command, what string) *string {
+	return cmd.Flags().String(untilName, "", "when "+what+", at a `TIME`: "+untilForms)
 }
 
 // checkUntil refuses what is no end before anything is asked of the agent.
@@ -28,7 +31,7 @@ func checkUntil(cmd *cobra.Command) error {
 		return nil
 	}
 	if _, err := agentapi.CheckedUntil(flag.Value.String(), time.Now()); err != nil || flag.Value.String() == "" {
-		return commandline.Usagef("%s: --until is a day like 2030-01-31, a time like 2030-01-31T18:00:00Z, a time from now like 2h, 7d or 1w, or never", cmd.CommandPath())
+		return commandline.Usagef("%s: --until is %s", cmd.CommandPath(), untilForms)
 	}
 	return nil
 }
