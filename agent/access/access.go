@@ -26,6 +26,7 @@ import (
 
 	"porchlight/agent/activity"
 	"porchlight/agent/settings"
+	"porchlight/agent/sleep"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
@@ -112,7 +113,7 @@ func New(c Config) (*Access, error) {
 	a.log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	a.clock.now, a.clock.sinceBoot = a.now, c.SinceBoot
 	if a.clock.sinceBoot == nil {
-		a.clock.sinceBoot = sinceBoot
+		a.clock.sinceBoot = sleep.SinceBoot
 	}
 	if err := errors.Join(a.loadTime(), a.loadEnded()); err != nil {
 		return nil, err

@@ -104,6 +104,3 @@ func (a *Access) keepTime() {
 		a.log.Error("the control plane's time could not be kept for a restart", "err", err)
 	}
 }
-
-// started is where sinceBoot counts from where the system has no clock for it.
-var started = time.Now()

@@ -1,6 +1,7 @@
 // Package sleep tells when this computer wakes up, and how long it slept. It shows as a
 // wall clock that went further than the one that only runs while the computer does, on
-// any system and without asking a desktop. What follows from it is for others.
+// any system and without asking a desktop. It also tells how long the computer has run,
+// asleep or awake, which nobody can set. What follows from it is for others.
 package sleep
 
 import (
@@ -63,3 +64,6 @@ func asleep(wall, monotonic time.Duration) time.Duration {
 	}
 	return 0
 }
+
+// started is where SinceBoot counts from where the system has no clock for it.
+var started = time.Now()

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package access
+package sleep
 
 import (
 	"time"

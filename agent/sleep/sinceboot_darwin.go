@@ -1,10 +1,10 @@
-package access
+package sleep
 
 import "time"
 
-// sinceBoot is how long this computer has run, asleep or awake; Go's own clock stands
+// SinceBoot is how long this computer has run, asleep or awake; Go's own clock stands
 // still while it sleeps.
-func sinceBoot() time.Duration {
+func SinceBoot() time.Duration {
 	const clockMonotonicRaw = 4 // CLOCK_MONOTONIC_RAW of time.h
 	return unixClock(clockMonotonicRaw)
 }
