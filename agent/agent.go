@@ -164,6 +164,7 @@ func (a *Agent) makeEngine() (err error) {
 		Happened:     a.activity.Add,
 		OnListening:  a.looked,
 		Changes:      a.changes,
+		Now:          a.cfg.Now,
 		Log:          a.cfg.Log.With("part", "engine"),
 	})
 	if err != nil {
@@ -293,11 +294,14 @@ func (a *Agent) makeAPI() {
 // returns nil when ctx ended.
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent is up", "api", a.cfg.Server.Addr(), "data", a.cfg.DataDir)
+	a.apps.EndDue(ctx) // before anybody is served
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.awaitReady(ctx) })
 	g.Go(func() error { return a.activity.Run(ctx) })
 	g.Go(func() error { return a.access.Run(ctx) })
 	g.Go(func() error { return a.apps.Run(ctx) })
+	g.Go(func() error { return a.apps.AwaitEnds(ctx) })
+	g.Go(func() error { return sleep.Watch(ctx, a.woke) })
 	g.Go(func() error { return a.health.Run(ctx) })
 	g.Go(func() error { return a.people.Run(ctx) })
 	g.Go(func() error { return a.api.Run(ctx) })
@@ -315,7 +319,6 @@ func (a *Agent) Run(ctx context.Context) error {
 		g.Go(func() error { return a.tunnel.Run(ctx) })
 		g.Go(func() error { return a.watchTunnel(ctx) })
 		g.Go(func() error { return a.watchServer(ctx) })
-		g.Go(func() error { return sleep.Watch(ctx, a.woke) })
 		g.Go(func() error { return a.proxy.Serve(ctx, a.tunnel.Listener()) })
 	}
 	err := g.Wait()

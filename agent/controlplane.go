@@ -271,12 +271,15 @@ func (a *Agent) awaySentence() words.Sentence {
 	return words.Of("The server does not answer. Everyone keeps the access they have until %s.", at)
 }
 
-// woke has shares end whose time came while the computer slept, and tunnel and sync look
-// after their connections: the relay will have given these up, and to wait until their
-// silence shows would keep visitors out. A clock that was set costs one question to the relay.
+// woke has shares and approvals end whose time came while the computer slept, and tunnel
+// and sync look after their connections: the relay will have given these up, and to wait
+// until their silence shows would keep visitors out. A clock that was set costs one question to the relay.
 func (a *Agent) woke(gap time.Duration) {
 	a.log.Info("the computer seems to have slept; looking after the connections", "for", gap.Round(time.Second))
 	a.access.Woke()
-	a.tunnel.Wake()
-	a.remote.Wake()
+	a.apps.Woke()
+	if a.tunnel != nil {
+		a.tunnel.Wake()
+		a.remote.Wake()
+	}
 }

@@ -24,7 +24,7 @@ const (
 	ActivityRestored  = "restored"  // a withdrawal or removal was taken back while it was held
 	ActivityAccepted  = "accepted"  // an invitation
 	ActivityUntil     = "until"     // an app that they may open ends at another date, Until, or at none
-	ActivityEnded     = "ended"     // an app's date came; Until is that date
+	ActivityEnded     = "ended"     // an app's date came, for the person in Email or, without, of its approval; Until is that date
 	ActivityLeft      = "left"      // a member gave the computer up
 	// What becomes of somebody who knocked. A yes is ActivityGiven or ActivityInvited.
 	ActivityKnockRefused = "knock-refused"

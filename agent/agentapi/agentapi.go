@@ -171,6 +171,8 @@ type OwnerApp struct {
 	Denials     int        `json:"denials"`
 	RequestedAt time.Time  `json:"requestedAt"`
 	ApprovedAt  *time.Time `json:"approvedAt,omitempty"`
+	// Until is when the approval ends: the app is then revoked. nil for without an end.
+	Until *time.Time `json:"until,omitempty"`
 	// Connections counts what is open through the proxy to this app now, and
 	// Here names whose it is, at most MaxNamed of them.
 	Connections int        `json:"connections"`
@@ -251,8 +253,9 @@ type FirstVisit struct {
 	App       string `json:"app"` // label
 }
 
-// NoticeEnded is the Kind of a Notice about apps whose end came for somebody, and
-// NoticeClock of one about this computer's clock, by which they would end too early.
+// NoticeEnded is the Kind of a Notice about apps whose end came for somebody, or about an
+// app whose approval ended, which has no EndedShare. NoticeClock is the Kind of one about
+// this computer's clock, by which shares would end too early.
 const (
 	NoticeEnded = "ended"
 	NoticeClock = "clock"
@@ -359,6 +362,9 @@ type Approval struct {
 	*Seen // nil approves whatever is asked
 	// Alone takes the app from everybody else who could open it before.
 	Alone bool `json:"alone,omitempty"`
+	// Until is when the approval ends, as CheckedUntil takes it. Empty keeps the end that it
+	// has, which a first one has not.
+	Until string `json:"until,omitempty"`
 	// Terminal and PID are the agent's own finding: the approval came from another
 	// process than the menu bar's.
 	Terminal bool `json:"-"`

@@ -54,10 +54,10 @@ func (c *Client) Approve(ctx context.Context, name string) (Approved, error) {
 }
 
 // ApproveSeen is Approve for an owner who looked at the request: CodeConflict when it is
-// not what was seen any more. alone takes the app from everybody else who could open it
-// before: nobody gets in between.
-func (c *Client) ApproveSeen(ctx context.Context, name string, seen Seen, alone bool) (Approved, error) {
-	return onApp[Approved](ctx, c, name, "approve", Approval{Seen: &seen, Alone: alone})
+// not what was seen any more. With how.Alone nobody else who could open the app before
+// gets in between; with how.Until it also sets the end of one that is approved already.
+func (c *Client) ApproveSeen(ctx context.Context, name string, how Approval) (Approved, error) {
+	return onApp[Approved](ctx, c, name, "approve", how)
 }
 
 // Deny refuses an app that asked.

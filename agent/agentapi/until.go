@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // CheckedUntil is an Until as it is sent on: empty, UntilNever, or an RFC 3339 time. It
@@ -99,4 +101,18 @@ func UntilWords(at, now time.Time) string {
 		return at.Format("2 January") + clock
 	}
 	return at.Format("2 January 2006") + clock
+}
+
+// LastDay says when something ended, in words that stay true: the day, with the year
+// where it is another, and the time where it was not the end of the day.
+func LastDay(at, now time.Time) any {
+	at, now = at.Local(), now.Local()
+	if last := at.Add(-time.Second); last.Day() != at.Day() { // midnight is the end of the day before
+		at = last
+	}
+	day := words.Day{Day: at, Year: at.Year() != now.Year()}
+	if at.Hour() != 23 || at.Minute() != 59 {
+		return words.Of("%[1]s on %[2]s", at.Format("15:04"), day)
+	}
+	return day
 }

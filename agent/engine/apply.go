@@ -49,7 +49,7 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 	e.PortTaken = now.App != nil && slices.Contains(a.cfg.OwnPorts, now.App.LocalPort)
 	e.AskedLately = e.At.Before(a.asked[name].Add(askAgainAfter))
 	e.AskAgain = a.cfg.AskAgain != nil && a.cfg.AskAgain()
-	e.Own = a.cfg.Own
+	e.Own, e.Passed = a.cfg.Own, a.passed()
 	if out, err = next(now, e); err != nil {
 		return out, false, err
 	}
@@ -71,10 +71,14 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 	notices, err := a.cfg.Store.ChangeApp(store.AppChange{Name: name, App: out.App, Denial: out.Denial, Notices: out.Notices, Former: former})
 	if err != nil {
 		a.cfg.Log.Error("cannot store a published app", "name", name, "err", err)
+	}
+	if err != nil && e.Kind != onEnd { // what has ended would end anew after a restart
 		return out, false, agentapi.Errorf(agentapi.CodeInternal,
 			"Porchlight could not write to its data directory, so nothing was changed. Is the disk full?")
 	}
-	a.notices = notices
+	if err == nil {
+		a.notices = notices
+	}
 	if former != "" {
 		a.formers[name] = store.WithFormer(a.formers[name], former)
 	}
@@ -88,6 +92,9 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 		a.looked.Delete(name)
 	}
 	a.swap()
+	if e.Until != nil {
+		a.ends.Raise()
+	}
 	return out, true, nil
 }
 

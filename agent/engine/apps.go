@@ -11,12 +11,14 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/sleep"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
@@ -78,7 +80,10 @@ type AppsConfig struct {
 	// Changes is raised after anything changed; nil when nobody follows it.
 	Changes *broadcast.Signal
 	Now     func() time.Time // time.Now when nil
-	Log     *slog.Logger     // discarded when nil
+	// SinceBoot is how long this computer has run, asleep or awake; as the system says
+	// when nil.
+	SinceBoot func() time.Duration
+	Log       *slog.Logger // discarded when nil
 }
 
 // App is a published app or a request for one, as everybody sees it. It is made after each
@@ -114,6 +119,9 @@ type Apps struct {
 	seen    uint64               // guarded by mu: id of the newest the owner has seen
 	asked   map[string]time.Time // guarded by mu: when a request for the name last rang, see remember
 
+	count store.Count      // guarded by mu: see passed
+	ends  broadcast.Signal // an approval may end at another time than before
+
 	lookFor time.Duration // how long approving looks: the constant, and another in tests
 
 	looking   sync.Mutex // one look at all ports at a time
@@ -129,6 +137,9 @@ type Apps struct {
 func NewApps(cfg AppsConfig) (*Apps, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.SinceBoot == nil {
+		cfg.SinceBoot = sleep.SinceBoot
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.ListenerUser == nil {
@@ -147,7 +158,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 		a.rows[name] = stored{App: a.rows[name].App, Denial: &denial}
 	}
 	a.swap()
-	return a, a.readSeen()
+	return a, errors.Join(a.readSeen(), a.readCount())
 }
 
 // Publish carries out POST /publish: pending the first time, live at once for a name
@@ -200,13 +211,18 @@ func (a *Apps) Unpublish(ctx context.Context, by Caller, name string) (agentapi.
 
 // Approve gives an app that asked its address. An owner who looked at the request
 // approves what they have seen: it is refused with CodeConflict when the request is
-// another by now. It may take the app from everybody else who could open it.
+// another by now. It may take the app from everybody else who could open it. With an
+// end it also changes that of an app that is approved already.
 func (a *Apps) Approve(ctx context.Context, name string, how agentapi.Approval) (agentapi.Publication, error) {
 	if err := checkName(name, a.cfg.Root()); err != nil {
 		// The short name can have become the name of a request made before.
 		return agentapi.Publication{}, err
 	}
 	e := event{Kind: onApprove, NewID: newID(), Seen: how.Seen, Alone: how.Alone, Terminal: how.Terminal, PID: how.PID, Me: a.cfg.Me}
+	var err error
+	if e.Until, err = a.untilOf(how.Until); err != nil {
+		return agentapi.Publication{}, err
+	}
 	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
 		e.Port = app.Port
 		a.lookSoon(ctx, &e, app, true)

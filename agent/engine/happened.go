@@ -6,8 +6,8 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// decisions are the kinds of activity that the owner's events are, where they change
-// something.
+// decisions are the kinds of activity that the owner's events are, and the end that they
+// gave, where they change something.
 var decisions = map[kind]string{
 	onApprove: agentapi.ActivityApproved,
 	onShare:   agentapi.ActivityApproved,
@@ -16,6 +16,7 @@ var decisions = map[kind]string{
 	onResume:  agentapi.ActivityResumed,
 	onUnshare: agentapi.ActivityStopped,
 	onRevoke:  agentapi.ActivityRevoked,
+	onEnd:     agentapi.ActivityEnded,
 	onChoose:  agentapi.ActivityOptions,
 }
 
@@ -33,9 +34,12 @@ func happened(name string, e event, out outcome, closed int) []agentapi.Activity
 	var lines []agentapi.Activity
 	if kind := decisions[e.Kind]; kind != "" {
 		line := line
-		line.Kind, line.Owner, line.Closed = kind, true, closed
+		line.Kind, line.Owner, line.Closed = kind, e.Kind != onEnd, closed
 		if kind == agentapi.ActivityApproved {
 			line.Port, line.Program = app.LocalPort, app.Listener.Program
+		}
+		if app.Ends != nil && (kind == agentapi.ActivityApproved || kind == agentapi.ActivityEnded) {
+			line.Until = app.Ends.At
 		}
 		lines = append(lines, line)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -36,6 +37,7 @@ type modelApp struct {
 	other     bool   // because of the user
 	heldLabel string // approved, while it asks again
 	heldPort  int
+	until     time.Time // zero: the approval does not end
 }
 
 func (m *model) taken(name, label string) bool {
@@ -123,7 +125,8 @@ func (m *model) approve(name string, app *modelApp) bool {
 func TestAppsMatchTheModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		h := openHost(t)
+		clock := newComputerClocks()
+		h := openHostWith(t, clock)
 		m := &model{apps: map[string]*modelApp{}, listens: map[int]string{}, denied: map[string]bool{}}
 		open := func() { h.cfg.AskAgain = func() bool { return m.askAgain } }
 		open()
@@ -132,6 +135,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 		labels := rapid.SampledFrom([]string{"Notes", "NOTES", "Photos", "日記"})
 		users := rapid.SampledFrom([]string{"", "?", "0", "1000", "1000", "1001", "1002"})
 		ports := rapid.IntRange(8000, 8003)
+		ends := rapid.SampledFrom([]string{"", "", "never", "1h", "3h"})
 		ctx := context.Background()
 		check := func(t *rapid.T, got error, want agentapi.Code) {
 			t.Helper()
@@ -191,15 +195,18 @@ func TestAppsMatchTheModel(t *testing.T) {
 			},
 			"approve": func(t *rapid.T) {
 				name := names.Draw(t, "name")
-				alone := rapid.Bool().Draw(t, "alone")
-				_, err := h.apps.Approve(ctx, name, agentapi.Approval{Alone: alone})
+				alone, until := rapid.Bool().Draw(t, "alone"), ends.Draw(t, "until")
+				_, err := h.apps.Approve(ctx, name, agentapi.Approval{Alone: alone, Until: until})
 				app := m.apps[name]
+				if err == nil && until != "" {
+					app.until = map[string]time.Time{"1h": clock.time.Add(time.Hour), "3h": clock.time.Add(3 * time.Hour)}[until]
+				}
 				switch {
 				case app == nil:
 					check(t, err, agentapi.CodeNotFound)
-				case app.status == agentapi.StatusStopped:
+				case app.status == agentapi.StatusStopped && (alone || until == ""):
 					check(t, err, agentapi.CodeConflict)
-				case app.status == agentapi.StatusLive && !alone:
+				case app.status == agentapi.StatusStopped, app.status == agentapi.StatusLive && !alone:
 					check(t, err, "")
 				case app.status == agentapi.StatusPending && !m.approve(name, app):
 					check(t, err, agentapi.CodeConflict)
@@ -284,6 +291,18 @@ func TestAppsMatchTheModel(t *testing.T) {
 				}
 			},
 			"restart": func(t *rapid.T) { h.reopen(); open() },
+			"time": func(t *rapid.T) { // which no clock that is set back undoes
+				passes := time.Duration(rapid.IntRange(1, 90).Draw(t, "minutes")) * time.Minute
+				clock.pass(passes)
+				clock.set -= time.Duration(rapid.IntRange(0, 90).Draw(t, "back")) * time.Minute
+				h.apps.EndDue(ctx)
+				for name, app := range m.apps {
+					if !app.until.IsZero() && !clock.time.Before(app.until) {
+						delete(m.apps, name)
+						delete(m.denied, name)
+					}
+				}
+			},
 			"": func(t *rapid.T) {
 				list := h.apps.List()
 				if len(list) != len(m.apps) {
@@ -316,6 +335,9 @@ type host struct {
 	apps  *Apps
 	cfg   *AppsConfig // of apps
 	gone  []string
+	// now and sinceBoot are the clocks; nil: the system's.
+	now       func() time.Time
+	sinceBoot func() time.Duration
 	// listens says who listens on a port, and whether anybody does; nil: nobody.
 	listens func(port int) (agentapi.Listener, bool)
 }
@@ -330,7 +352,19 @@ func openHost(t interface {
 	Cleanup(func())
 }) *host {
 	t.Helper()
+	return openHostWith(t, nil)
+}
+
+// openHostWith is openHost on a computer whose clocks a test sets.
+func openHostWith(t interface {
+	fataler
+	Cleanup(func())
+}, clocks *computerClocks) *host {
+	t.Helper()
 	h := &host{fail: t.Fatalf, dir: tempDir(t)}
+	if clocks != nil {
+		h.now, h.sinceBoot = clocks.now, clocks.sinceBoot
+	}
 	h.open()
 	t.Cleanup(h.close)
 	return h
@@ -372,7 +406,9 @@ func (h *host) open() {
 			h.gone = append(h.gone, id)
 			return agentapi.Closed{OK: true, Closed: 3}
 		},
-		Changes: new(broadcast.Signal),
+		Changes:   new(broadcast.Signal),
+		Now:       h.now,
+		SinceBoot: h.sinceBoot,
 	})
 	if err != nil {
 		h.fail("open the engine: %v", err)

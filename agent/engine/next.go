@@ -28,12 +28,15 @@ const (
 	onUnshare   kind = "unshare"  // they leave the terminal
 	onFound     kind = "found"    // somebody was found listening on the app's port
 	onKey       kind = "key"      // the app showed a key over HTTPS
+	onEnd       kind = "end"      // the approval may have come to its end
 )
 
 // event is what happens to one name, with everything that decides its outcome.
 type event struct {
 	Kind kind
 	At   time.Time
+	// Passed is the count of time that has passed for approvals that end.
+	Passed time.Duration
 
 	// By is who asks, of onPublish and onUnpublish.
 	By Caller
@@ -83,6 +86,8 @@ type event struct {
 	// Alone gives an app that was approved before a new id: what anybody was given
 	// belongs to the old one, and nobody gets in between.
 	Alone bool
+	// Until is of onApprove when the approval ends, zero for never; nil keeps its end.
+	Until *time.Time
 	// Others, of onShare, lets it be another user's program, and Keep is without an end.
 	Others, Keep bool
 	// There, of onShare, refuses it where nobody listens.
@@ -153,6 +158,9 @@ func next(now stored, e event) (outcome, error) {
 	case onKey:
 		return showed(now, e), nil
 	}
+	if e.Kind == onEnd && !over(now.App, e) {
+		return same, nil
+	}
 	if !approved(now.App) {
 		return same, agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it or deny it.", now.App.Label)
 	}
@@ -161,6 +169,8 @@ func next(now stored, e event) (outcome, error) {
 	switch e.Kind {
 	case onRevoke:
 		return outcome{Gone: app.ID}, nil
+	case onEnd:
+		return outcome{Gone: app.ID, Notices: []agentapi.Notice{approvalEnded(app, e)}}, nil
 	case onUnshare:
 		return unshare(now)
 	case onPause:
@@ -240,20 +250,24 @@ func withdraw(now stored) outcome {
 	return outcome{stored: stored{App: &app, Denial: now.Denial}, Gone: app.ID}
 }
 
-// approve makes a request live. Of an app that is live already it changes nothing
-// but, with Alone, the id.
+// approve makes a request live. Of an app that is approved already it changes nothing
+// but the end and, with Alone while it is live, the id.
 func approve(now stored, e event) (outcome, error) {
 	app := *now.App
-	switch app.Status {
-	case agentapi.StatusStopped:
+	app.Ends = endsOf(app.Ends, e)
+	if app.Status == agentapi.StatusStopped && (e.Alone || e.Until == nil) {
 		return outcome{stored: now}, agentapi.Errorf(agentapi.CodeConflict,
 			"%q is approved already. It is stopped, and comes back when the app publishes itself again.", app.Label)
-	case agentapi.StatusLive:
-		if !e.Alone {
-			return outcome{stored: now}, nil
+	}
+	if app.Status != agentapi.StatusPending {
+		out := outcome{stored: stored{App: &app, Denial: now.Denial}}
+		if e.Alone {
+			app.ID, out.Gone = e.NewID, app.ID
 		}
-		app.ID = e.NewID
-		return outcome{stored: stored{App: &app, Denial: now.Denial}, Gone: now.App.ID}, nil
+		if e.Until != nil && e.Terminal {
+			out.Notices = append(out.Notices, approvedAtTerminal(app, e))
+		}
+		return out, nil
 	}
 	if err := approvable(now.App, e); err != nil {
 		return outcome{stored: now}, err

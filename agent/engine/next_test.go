@@ -21,6 +21,11 @@ func TestNextTable(t *testing.T) {
 		}
 		return stored{App: app}
 	}
+	ending := func(r stored) stored {
+		app := *r.App
+		app.Ends = &store.Ends{At: at, Passed: time.Hour}
+		return stored{App: &app}
+	}
 	none, pending, live, revoked := stored{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusStopped)
 	ask := event{Kind: "publish", At: at, Label: "Notes", Port: 8000}
 	askOther := event{Kind: "publish", At: at, Label: "Diary", Port: 8001}
@@ -64,6 +69,10 @@ func TestNextTable(t *testing.T) {
 		{name: "revoked, resume", now: revoked, event: on("resume"), want: "live"},
 		{name: "live, resume", now: live, event: on("resume"), want: "live"},
 		{name: "pending, resume", now: pending, event: on("resume"), want: "pending", code: agentapi.CodeConflict},
+		{name: "live, end that was moved meanwhile", now: live, event: on("end"), want: "live"},
+		{name: "pending, end", now: pending, event: on("end"), want: "pending"},
+		{name: "live, end", now: ending(live), event: event{Kind: "end", At: at}, want: "", gone: "id-1", notices: []string{"ended"}},
+		{name: "revoked, end", now: ending(revoked), event: event{Kind: "end", At: at}, want: "", gone: "id-1", notices: []string{"ended"}},
 		{name: "revoked, revoke", now: revoked, event: on("revoke"), want: "", gone: "id-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

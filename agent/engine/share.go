@@ -91,6 +91,9 @@ func share(now stored, e event) (outcome, error) {
 	}
 	app.Status, app.Label, app.LocalPort, app.Quiet, app.Asker = agentapi.StatusLive, e.Label, e.Port, false, ""
 	app.Listener, app.Address, app.ApprovedFor = e.Listener, e.Address, approvedFor(agentapi.Listener{}, e)
+	if e.Keep {
+		app.Ends = nil
+	}
 	if app.Shared = nil; !e.Keep {
 		app.Shared = &store.Shared{At: e.At, PID: e.PID, Before: before}
 	}
@@ -143,8 +146,11 @@ func approvedAtTerminal(app store.App, e event) agentapi.Notice {
 	if e.Listening {
 		who = programOf(e.Listener)
 	}
-	text := words.Of("%[1]s was approved at a terminal, on port %[2]s: %[3]s.", app.Label, strconv.Itoa(app.LocalPort), who)
-	return agentapi.Notice{At: e.At, Kind: agentapi.NoticeApproved, App: app.Name, By: byProcess(e.PID), Text: text.String(), Words: words.Text{text}}
+	text := words.Text{words.Of("%[1]s was approved at a terminal, on port %[2]s: %[3]s.", app.Label, strconv.Itoa(app.LocalPort), who)}
+	if app.Ends != nil {
+		text = append(text, words.Of("It is approved until %s.", agentapi.LastDay(app.Ends.At, e.At)))
+	}
+	return agentapi.Notice{At: e.At, Kind: agentapi.NoticeApproved, App: app.Name, By: byProcess(e.PID), Text: text.String(), Words: text}
 }
 
 func byProcess(pid int) string {

@@ -162,6 +162,9 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 			Connections: connections[row.App.ID],
 			Options:     row.App.Options,
 		}
+		if ends := row.App.Ends; ends != nil {
+			out.Until = &ends.At
+		}
 		if s := row.App.Shared; s != nil {
 			out.Shared = &agentapi.Shared{At: s.At, PID: s.PID, Anew: s.Before == nil}
 		}

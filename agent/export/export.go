@@ -53,6 +53,7 @@ type App struct {
 	Denials     int                 `json:"denials"`
 	RequestedAt time.Time           `json:"requestedAt,omitzero"`
 	ApprovedAt  *time.Time          `json:"approvedAt,omitempty"`
+	Until       *time.Time          `json:"until,omitempty"`
 	Options     agentapi.AppOptions `json:"options"`
 }
 
@@ -77,7 +78,7 @@ func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
 		EngineVersion: s.EngineVersion, Account: s.Account, Apps: make([]App, 0, len(s.Apps)), Clients: list(s.Grants),
 	}
 	for _, a := range s.Apps {
-		d.Apps = append(d.Apps, App{a.AppSummary, a.Paused, a.Denials, a.RequestedAt, a.ApprovedAt, a.Options})
+		d.Apps = append(d.Apps, App{a.AppSummary, a.Paused, a.Denials, a.RequestedAt, a.ApprovedAt, a.Until, a.Options})
 	}
 	people, err := from.People(ctx)
 	if err != nil && !nobody(s, err) {

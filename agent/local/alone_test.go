@@ -52,9 +52,9 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 			t.Fatalf("bob gets HTTP %d, %v, want %d", page.Status, err, want)
 		}
 	}
-	programs.Got(h.owner.ApproveSeen(ctx, "notes", asks(), false))(t)
+	programs.Got(h.owner.ApproveSeen(ctx, "notes", agentapi.Approval{Seen: new(asks())}))(t)
 	bobGets(http.StatusOK)
-	programs.Got(h.owner.ApproveSeen(ctx, "notes", asks(), true))(t)
+	programs.Got(h.owner.ApproveSeen(ctx, "notes", agentapi.Approval{Seen: new(asks()), Alone: true}))(t)
 	bobGets(http.StatusForbidden)
 	h.await(t, func() bool {
 		people := programs.Got(h.owner.People(ctx))(t)

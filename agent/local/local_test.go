@@ -221,6 +221,37 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	}
 }
 
+// An approval whose end comes while nothing runs is gone at the next start, as by revoke:
+// GET is 404 and the next POST waits for the owner.
+func TestAnApprovalEndsWhileNothingRuns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg, api := configOf(dir), programs.FreeAddress(t)
+	cfg.HTTPS = programs.FreeAddress(t)
+	notes := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
+	for _, start := range []struct {
+		later time.Duration
+		want  agentapi.Status // of publishing
+	}{{0, agentapi.StatusPending}, {time.Hour, agentapi.StatusLive}, {3 * time.Hour, agentapi.StatusPending}} {
+		h := &house{}
+		cfg.Agent.Server = newServer(dir, api)
+		cfg.Agent.Now = func() time.Time { return time.Now().Add(start.later) }
+		h.live(t, cfg)
+		_, err := h.open.Publication(t.Context(), "notes")
+		if known := start.want == agentapi.StatusLive; (agentapi.CodeOf(err) == agentapi.CodeNotFound) == known {
+			t.Errorf("%v later, GET says %v", start.later, err)
+		}
+		pub, err := h.open.Publish(t.Context(), notes)
+		if err != nil || pub.Status != start.want {
+			t.Errorf("%v later: %+v, %v", start.later, pub, err)
+		}
+		if start.later == 0 {
+			programs.Got(h.owner.ApproveSeen(t.Context(), "notes", agentapi.Approval{Until: "3h"}))(t)
+		}
+		programs.Must(t, h.end())
+	}
+}
+
 // TestOddNames: every name that is allowed (P9) is served, hyphens at its ends
 // included.
 func TestOddNames(t *testing.T) {

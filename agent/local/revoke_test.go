@@ -201,6 +201,22 @@ var causes = []cause{
 		spares: []string{otherApp},
 	},
 	{
+		name: "the end of an approval", local: true, refused: http.StatusNotFound,
+		act: func(t *testing.T, s *scene) (ended agentapi.Closed, err error) {
+			_, err = s.house.owner.ApproveSeen(t.Context(), "notes", agentapi.Approval{Until: "1s"})
+			s.await(t, func() bool {
+				page := programs.Got(s.house.owner.ActivityPage(t.Context(), agentapi.ActivityQuery{Limit: 100, Group: agentapi.GroupDecisions}))(t)
+				i := slices.IndexFunc(page.Lines, func(l agentapi.Activity) bool { return l.Kind == agentapi.ActivityEnded })
+				if i >= 0 {
+					ended.Closed = page.Lines[i].Closed
+				}
+				return err != nil || i >= 0
+			})
+			return ended, err
+		},
+		spares: []string{otherApp},
+	},
+	{
 		name: "the app paused", local: true, refused: http.StatusServiceUnavailable,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
 			return s.house.owner.Pause(t.Context(), "notes")

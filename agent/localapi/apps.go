@@ -33,11 +33,18 @@ func readApproval(r *http.Request) (how agentapi.Approval, err error) {
 	if r.ContentLength == 0 {
 		return how, nil
 	}
-	f := readFields(r, "label", "localPort", "program", "user", "alone")
+	f := readFields(r, "label", "localPort", "program", "user", "alone", "until")
+	seen := len(f.raw)
 	if f.has("alone") {
-		if how.Alone = f.truth("alone"); len(f.raw) == 1 {
-			return how, f.err
-		}
+		how.Alone = f.truth("alone")
+		seen--
+	}
+	if f.has("until") {
+		how.Until = f.text("until")
+		seen--
+	}
+	if seen == 0 && len(f.raw) > 0 {
+		return how, f.err
 	}
 	how.Seen = &agentapi.Seen{Label: f.text("label"), LocalPort: f.integer("localPort")}
 	if f.has("program") {

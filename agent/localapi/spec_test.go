@@ -313,7 +313,7 @@ func TestApproveWhatWasSeen(t *testing.T) {
 		programs.Got(r.open().Publish(t.Context(), req))(t)
 	}
 	for _, seen := range []agentapi.Seen{{Label: "Notes", LocalPort: 8000}, {Label: "Diary", LocalPort: 9000}} {
-		if _, err := r.owner().ApproveSeen(t.Context(), "notes", seen, false); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		if _, err := r.owner().ApproveSeen(t.Context(), "notes", agentapi.Approval{Seen: &seen}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("approved as %+v: %v", seen, err)
 		}
 	}
@@ -327,11 +327,11 @@ func TestApproveWhatWasSeen(t *testing.T) {
 		{Label: "Notes", LocalPort: 9000, Program: new("python3"), User: new("maya")},
 		{Label: "Notes", LocalPort: 9000, Program: new("notesd"), User: new("root")},
 	} {
-		if _, err := r.owner().ApproveSeen(t.Context(), "notes", seen, false); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		if _, err := r.owner().ApproveSeen(t.Context(), "notes", agentapi.Approval{Seen: &seen}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("approved as %s of %s: %v", *seen.Program, *seen.User, err)
 		}
 	}
-	pub, err := r.owner().ApproveSeen(t.Context(), "notes", agentapi.Seen{Label: "Notes", LocalPort: 9000, Program: new("notesd"), User: new("maya")}, false)
+	pub, err := r.owner().ApproveSeen(t.Context(), "notes", agentapi.Approval{Seen: &agentapi.Seen{Label: "Notes", LocalPort: 9000, Program: new("notesd"), User: new("maya")}})
 	if err != nil || pub.Status != agentapi.StatusLive {
 		t.Errorf("approved as it is: %+v, %v", pub, err)
 	}

@@ -253,7 +253,7 @@ func (p *People) undoWithdrawal(ctx context.Context, undo store.Undo) error {
 		again := agentapi.AccessRequest{AccountID: undo.AccountID, App: app.Label, Granted: true}
 		if at, ended := undo.Until[app.ID]; ended {
 			if !p.cfg.Access.ControlTime().Before(at) {
-				return agentapi.Errorf(agentapi.CodeConflict, "%q was shared until %s, which is over. Give it again with another end.", app.Label, theDay(at, p.cfg.Now()))
+				return agentapi.Errorf(agentapi.CodeConflict, "%q was shared until %s, which is over. Give it again with another end.", app.Label, agentapi.LastDay(at, p.cfg.Now()))
 			}
 			again.Until = at.UTC().Format(time.RFC3339)
 		}

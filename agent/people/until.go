@@ -102,7 +102,7 @@ func (p *People) tellEnd(all []access.Ended) {
 }
 
 func endedText(e agentapi.EndedShare, now time.Time) words.Text {
-	apps, day := words.ListOf(e.Apps, maxNamed), theDay(e.Until, now)
+	apps, day := words.ListOf(e.Apps, maxNamed), agentapi.LastDay(e.Until, now)
 	if e.Doubtful {
 		return words.Text{words.Of("By the clock, %[1]s ended for %[2]s: it was until %[3]s. If this computer's clock is wrong, set it right, and they can open it again.", apps, e.Email, day)}
 	}
@@ -111,20 +111,6 @@ func endedText(e agentapi.EndedShare, now time.Time) words.Text {
 		text = append(text, words.Counted(e.Closed, "%d connection closed.", "%d connections closed."))
 	}
 	return text
-}
-
-// theDay says when something ended, in words that stay true: the day, with the year
-// where it is another, and the time where it was not the end of the day.
-func theDay(at, now time.Time) any {
-	at, now = at.Local(), now.Local()
-	if last := at.Add(-time.Second); last.Day() != at.Day() { // midnight is the end of the day before
-		at = last
-	}
-	day := words.Day{Day: at, Year: at.Year() != now.Year()}
-	if at.Hour() != 23 || at.Minute() != 59 {
-		return words.Of("%[1]s on %[2]s", at.Format("15:04"), day)
-	}
-	return day
 }
 
 // tellClock tells the owner once that this computer's clock is ahead, by which shares

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,6 +64,36 @@ type App struct {
 	Approved *Approved `json:"approved,omitempty"`
 	// Shared is of an app that the owner shares from a terminal; nil otherwise.
 	Shared *Shared `json:"shared,omitempty"`
+	// Ends is when the approval ends; nil for never.
+	Ends *Ends `json:"ends,omitempty"`
+}
+
+// Ends is when an approval ends: at a time of this computer's clock, or when as much has
+// passed by Count, whichever comes first.
+type Ends struct {
+	At     time.Time     `json:"at"`     // UTC
+	Passed time.Duration `json:"passed"` // Count.Passed then
+}
+
+// keptApp is an App as it is kept. One whose approval ends is kept as a request, with the
+// app in Lasting: a version that knows no end makes of it what it will be then.
+type keptApp struct {
+	App
+	Lasting *App `json:"lasting,omitempty"`
+}
+
+func kept(app *App) *keptApp {
+	switch {
+	case app == nil:
+		return nil
+	case app.Ends == nil:
+		return &keptApp{App: *app}
+	}
+	request := App{
+		Name: app.Name, Label: app.Label, LocalPort: app.LocalPort, Address: app.Address, Status: agentapi.StatusPending,
+		Listener: app.Listener, Asker: app.Asker, RequestedAt: app.RequestedAt,
+	}
+	return &keptApp{App: request, Lasting: app}
 }
 
 // Shared is since when an app is shared, by which process, and what it was before.
@@ -129,16 +160,20 @@ type AppChange struct {
 
 // Apps reads all of it in one transaction.
 func (s *Store) Apps() (Apps, error) {
+	rows := map[string]keptApp{}
 	all := Apps{Apps: map[string]App{}, Denials: map[string]Denial{}, Formers: map[string][]string{}}
 	err := s.view(func(tx *boltfile.Tx) (err error) {
 		all.Notices, err = readNotices(tx)
 		return errors.Join(err,
-			getNamed(tx.Bucket(appsBucket), all.Apps),
+			getNamed(tx.Bucket(appsBucket), rows),
 			getNamed(tx.Bucket(denialsBucket), all.Denials),
 			getNamed(tx.Bucket(formersBucket), all.Formers))
 	})
 	if err != nil {
 		return Apps{}, fmt.Errorf("read the published apps: %w", err)
+	}
+	for name, row := range rows {
+		all.Apps[name] = *cmp.Or(row.Lasting, &row.App)
 	}
 	return all, nil
 }
@@ -150,7 +185,7 @@ func (s *Store) Apps() (Apps, error) {
 func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 	return s.changeNotices("store the app "+c.Name, func(tx *boltfile.Tx) error {
 		err := errors.Join(
-			putOrDelete(tx.Bucket(appsBucket), c.Name, c.App),
+			putOrDelete(tx.Bucket(appsBucket), c.Name, kept(c.App)),
 			putOrDelete(tx.Bucket(denialsBucket), c.Name, c.Denial),
 			addFormer(tx.Bucket(formersBucket), c.Name, c.Former))
 		for _, n := range c.Notices {

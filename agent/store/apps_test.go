@@ -27,6 +27,37 @@ func change(t *testing.T, s *Store, c AppChange) []agentapi.Notice {
 	return programs.Got(s.ChangeApp(c))(t)
 }
 
+// An approval that ends comes back whole, and a version that knows no ends finds a request
+// in its place: it must not take it for an approval without an end.
+func TestAnApprovalThatEndsIsARequestToEarlierVersions(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 27, 18, 0, 0, 0, time.UTC)
+	app := App{
+		ID: "id1", Name: "notes", Label: "Notes", LocalPort: 8080, Status: agentapi.StatusLive, Listener: agentapi.Listener{Program: "python3"},
+		RequestedAt: at, ApprovedAt: &at, Paused: true, Key: "key", Ends: &Ends{At: at, Passed: time.Hour}, Options: agentapi.AppOptions{H2C: true},
+	}
+	dir := t.TempDir()
+	s := openDir(t, dir)
+	change(t, s, AppChange{Name: "notes", App: &app})
+	earlier := map[string]App{}
+	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket(appsBucket), earlier) }))
+	want := App{Name: "notes", Label: "Notes", LocalPort: 8080, Status: agentapi.StatusPending, Listener: app.Listener, RequestedAt: at}
+	if d := cmp.Diff(want, earlier["notes"]); d != "" {
+		t.Errorf("an earlier version reads (-want +got)\n%s", d)
+	}
+	programs.Must(t, s.Close())
+	s = openDir(t, dir)
+	if d := cmp.Diff(app, programs.Got(s.Apps())(t).Apps["notes"]); d != "" {
+		t.Errorf("this one reads (-want +got)\n%s", d)
+	}
+	app.Ends = nil
+	change(t, s, AppChange{Name: "notes", App: &app})
+	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket(appsBucket), earlier) }))
+	if d := cmp.Diff(app, earlier["notes"]); d != "" {
+		t.Errorf("without an end an earlier version reads (-want +got)\n%s", d)
+	}
+}
+
 // TestAppsSurviveReopening writes each kind of record and reads it back from a
 // second Store.
 func TestAppsSurviveReopening(t *testing.T) {

@@ -21,7 +21,7 @@ var kinds = map[string]struct {
 	agentapi.ActivityRemoved:   {agentapi.KindCapability, words.Of("An app removed someone")},
 	agentapi.NoticeUser:        {agentapi.KindRequest, words.Of("Another user of this computer asks")},
 	agentapi.NoticeApproved:    {kind: agentapi.KindApproved},
-	agentapi.NoticeEnded:       {kind: agentapi.KindEnded},
+	agentapi.NoticeEnded:       {agentapi.KindEnded, words.Of("An approval has ended")}, // or a share: see aboutSomebody
 	agentapi.NoticeClock:       {kind: agentapi.KindConnection},
 	agentapi.NoticeFirstVisit:  {kind: agentapi.KindVisit},
 }

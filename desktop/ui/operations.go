@@ -27,6 +27,7 @@ var operations = map[string]operation{
 		{"label", inBody, aText, true, false},
 		{"localPort", inBody, aNumber, true, false},
 		{"program", inBody, aText, true, false},
+		{"until", inBody, aText, false, false},
 		{"user", inBody, aText, true, false},
 	}},
 	"beginTrustCheck": {"POST", "/owner/trust/check", []parameter{}},

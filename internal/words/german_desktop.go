@@ -42,6 +42,7 @@ var germanDesktop = map[string]string{
 	"%d waits for you: unlock to answer":  "%d wartet: zum Antworten entsperren",
 	"%d wait for you: unlock to answer":   "%d warten: zum Antworten entsperren",
 	"Approve":                             "Genehmigen",
+	"An approval has ended":               "Eine Genehmigung ist beendet",
 	"Approve for me alone":                "Nur für mich genehmigen",
 	"Details…":                            "Einzelheiten…",
 	"User %s wants in":                    "Benutzer %s möchte Zugang",

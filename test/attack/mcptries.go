@@ -304,7 +304,7 @@ func (h *hostile) racesItself(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		pub, err := h.owner.ApproveSeen(ctx, name, agentapi.SeenOf(app), false)
+		pub, err := h.owner.ApproveSeen(ctx, name, agentapi.Approval{Seen: new(agentapi.SeenOf(app))})
 		if now, asked := h.request(ctx, name); asked != nil || err == nil && pub.Status == agentapi.StatusLive && now.Label != app.Label {
 			h.t.got("%s was approved as %q and is on as %q: %v", name, app.Label, now.Label, asked)
 		}

@@ -24,12 +24,20 @@ label, the port, and the program that listens there. Where that is another one b
 the time the approval arrives, nothing is approved.
 
 An app that was approved before, has changed and asks again keeps the people who
-could open it; with --alone they lose it, and only you can open it.`,
+could open it; with --alone they lose it, and only you can open it.
+
+With --until the approval ends then, as if the app were revoked: its address and
+who could open it are forgotten, and it has to ask again. Of an app that is approved
+already it changes the end; never takes it away.`,
 		Example: `  porchlight approve notes
+  porchlight approve notes --until today
+  porchlight approve notes --until 18:00
   porchlight approve notes --alone`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
 	alone := cmd.Flags().Bool("alone", false, "take the app from everybody else who could open it before")
+	until := untilFlag(cmd, "the approval ends")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkUntil(cmd) }
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (pub agentapi.Approved, err error) {
 		if state, err = client.State(ctx); err != nil {
 			return pub, err
@@ -52,12 +60,20 @@ could open it; with --alone they lose it, and only you can open it.`,
 				show("%s", alike)
 			}
 		}
-		return client.ApproveSeen(ctx, app.Name, agentapi.SeenOf(app), *alone)
+		return client.ApproveSeen(ctx, app.Name, agentapi.Approval{Seen: new(agentapi.SeenOf(app)), Alone: *alone, Until: *until})
 	}, func(pub agentapi.Approved, _ []string) error {
 		if *alone {
 			app.OpenToCount = 0
 		}
 		sayApproved(c.terminal, app, unread, pub, state)
+		switch ends := askedUntil(*until); {
+		case *until == "":
+			sayUntil(c.terminal, app)
+		case ends != "":
+			c.line("It is approved%s, and revoked then.", ends)
+		case app.Until != nil:
+			c.line("It is approved without an end.")
+		}
 		if pub.URL != "" && !app.Paused && state.DarkSince == nil {
 			c.nextInvite(app.Name, app.Label)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +42,9 @@ func statusCommand(c cli) *cobra.Command {
 			c.line("  %s  %s%s", a.URL, printable(a.Label), pausedWord(a))
 		}
 		if client, state := ownersState(cmd.Context(), c.location); client != nil {
+			for _, a := range state.Apps {
+				sayUntil(c.terminal, a)
+			}
 			sayClosed(c.terminal, state)
 		} else if whose := c.theirs(cmd.Context()); whose != nil {
 			c.line("%s", whose)
@@ -60,7 +64,7 @@ func appsCommand(c cli) *cobra.Command {
 		state, err = client.State(ctx)
 		apps = make([]listedApp, len(state.Apps))
 		for i, a := range state.Apps {
-			apps[i] = listedApp{a.AppSummary, a.AppHealth, a.Network, a.Shared}
+			apps[i] = listedApp{a.AppSummary, a.AppHealth, a.Network, a.Shared, a.Until}
 		}
 		return apps, err
 	}, func([]listedApp, []string) error {
@@ -90,6 +94,7 @@ func appsCommand(c cli) *cobra.Command {
 				c.line("%s: %s", a.Name, a.NetworkDetail)
 			}
 			sayShared(c.terminal, a)
+			sayUntil(c.terminal, a)
 		}
 		sayClosed(c.terminal, state)
 		return nil
@@ -102,6 +107,7 @@ type listedApp struct {
 	agentapi.AppHealth
 	Network bool             `json:"network"`
 	Shared  *agentapi.Shared `json:"shared,omitempty"`
+	Until   *time.Time       `json:"until,omitempty"`
 }
 
 // sayClosed adds what keeps visitors out of every app, whatever an app's own

@@ -60,6 +60,21 @@ func askedUntil(text string) string {
 	return " until " + agentapi.UntilWords(at, now)
 }
 
+// approvedUntil says when the approval of an app ends; empty where it does not.
+func approvedUntil(a agentapi.OwnerApp) string {
+	if a.Until == nil {
+		return ""
+	}
+	return " until " + agentapi.UntilWords(*a.Until, time.Now())
+}
+
+// sayUntil says it in a sentence.
+func sayUntil(term *terminal, a agentapi.OwnerApp) {
+	if ends := approvedUntil(a); ends != "" {
+		term.line("%s is approved%s, and revoked then.", a.Name, ends)
+	}
+}
+
 // mayOpen lists what somebody may open, with its ends, and what has ended.
 func mayOpen(p agentapi.Person) string {
 	var all []string

@@ -7,7 +7,7 @@ import { plain } from './sentence';
 import { strings } from './strings';
 import type { Line, Told } from './strings/activity';
 import type { Activity } from './types';
-import { dayWord } from './until';
+import { dayWord, endWord } from './until';
 import type { IconName } from '../ui/Icon.svelte';
 
 /** How many lines are asked for at a time, and how often in a row where few are found. */
@@ -112,7 +112,7 @@ export function told(one: Activity, clients: ReadonlyMap<string, string>, now: n
     by: clients.get(one.by ?? '') ?? one.by ?? '',
     owner: one.owner ?? false,
     what: one.what ?? '',
-    until: one.until ? dayWord(one.until, now) : '',
+    until: one.until ? (one.app && !one.email ? endWord : dayWord)(one.until, now) : '',
     port: String(one.port ?? ''),
     program: one.program ?? '',
     closed: one.closed ?? 0,

@@ -24,7 +24,7 @@ export interface Operations {
   };
   /** Give an app its address. */
   approve: {
-    takes: { name: string; alone?: boolean; label: string; localPort: number; program: string; user: string };
+    takes: { name: string; alone?: boolean; label: string; localPort: number; program: string; until?: string; user: string };
     gives: Approved;
   };
   /** Make the link of a page that shows whether the browser which loads it trusts this computer. */
@@ -826,6 +826,8 @@ export interface OwnerApp {
   /** While the app is shared from a terminal. */
   shared?: Shared;
   status: Status;
+  /** When the approval ends: the app is then revoked. Absent for never. */
+  until?: string;
   url?: string;
 }
 

@@ -3,7 +3,7 @@
  * a moment, as everywhere; what is shown is its day.
  */
 import { strings } from './strings';
-import { dayOf, daysAgo, weekdayOf } from './time';
+import { dayOf, daysAgo, timeOf, weekdayOf } from './time';
 
 /** What one can choose without a calendar. */
 export type Until = 'today' | 'week' | 'always';
@@ -47,4 +47,11 @@ export function dayWord(time: string, now: number): string {
   if (away === 1) return strings.until.tomorrow;
   if (away === -1) return strings.until.yesterday;
   return Math.abs(away) <= 6 ? weekdayOf(last) : dayOf(last, now);
+}
+
+/** The same with the time of day, where it is not the end of the day. */
+export function endWord(time: string, now: number): string {
+  const at = new Date(time);
+  const clock = `${at.getHours()}:${at.getMinutes()}`;
+  return clock === '23:59' || clock === '0:0' ? dayWord(time, now) : `${dayWord(time, now)}, ${timeOf(time)}`;
 }

@@ -10,7 +10,7 @@ export interface Line {
   /** The owner did it. */
   owner: boolean;
   what: string;
-  /** A day, or empty. */
+  /** A day, of what is about no person with its time, or empty. */
   until: string;
   port: string;
   program: string;
@@ -72,11 +72,12 @@ export const ofActivity = {
       restored: (l: Line): Told => [l.email, l.app ? [' has ', { name: l.app }, ' back as it was', ...comma(l)] : [' is back as before', ...comma(l)]],
       accepted: (l: Line): Told => [l.email, [' accepted your invitation', ...times(l)]],
       until: (l: Line): Told => [l.email, [' can open ', ...an(l.app), ...(l.until ? [` until ${l.until}`] : [' without an end']), ...comma(l)]],
-      ended: (l: Line): Told => [l.email, [' can’t open ', ...an(l.app), ' any more: it ended', ...closed(l)]],
+      ended: (l: Line): Told =>
+        l.email ? [l.email, [' can’t open ', ...an(l.app), ' any more: it ended', ...closed(l)]] : [l.app, [` was approved until ${l.until}, and is revoked`, ...closed(l)]],
       left: (l: Line): Told => [l.email, [' has left, and can’t open anything any more']],
       'knock-refused': (l: Line): Told => [l.email, [' was not let into ', ...an(l.app), ...by(l)]],
       'knock-muted': (l: Line): Told => [l.email, [' was not let in', ...by(l), ', and can’t ask again']],
-      approved: (l: Line): Told => [l.app, [' was approved', ...by(l), ...port(l)]],
+      approved: (l: Line): Told => [l.app, [' was approved', ...by(l), ...till(l), ...port(l)]],
       denied: (l: Line): Told => [l.app, [' was denied', ...by(l)]],
       paused: (l: Line): Told => [l.app, [' was paused', ...by(l), ...closed(l)]],
       resumed: (l: Line): Told => [l.app, [' was resumed', ...by(l)]],
