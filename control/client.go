@@ -41,6 +41,9 @@ type Client struct {
 	Public       bool      `json:"public,omitempty"`
 	CreatedAt    time.Time `json:"createdAt"`
 	RotatedAt    time.Time `json:"rotatedAt,omitzero"` // when the secret was last replaced, zero if never
+	// Version is of the name and redirect URIs that it describes itself by: who allowed
+	// another is asked anew. Empty for a registered one.
+	Version string `json:"-"`
 }
 
 // client as stored.
@@ -58,7 +61,7 @@ type client struct {
 func (c client) shown() Client {
 	out := Client{ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, Public: c.Public, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt}
 	if c.Document != nil {
-		out.Host = c.Document.Host
+		out.Host, out.Version = c.Document.Host, hashOf(purposeDocument, append([]string{c.Name}, c.RedirectURIs...)...)
 	}
 	return out
 }
@@ -256,6 +259,9 @@ func (c client) signs() bool { return c.Document != nil && !c.Public }
 
 // idPattern is that of newID.
 var idPattern = regexp.MustCompile(`^[a-z0-9]{26,64}$`)
+
+// DescribesItself says whether an id can only be that of a client that describes itself.
+func DescribesItself(clientID string) bool { return isAddress(clientID) }
 
 // IsClientID says whether a string has the form of a client's id: of those this service
 // makes, or the address of a document.

@@ -9,7 +9,8 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// OAuth clients. They are made here and nowhere else (O18).
+// OAuth clients. They are made here and nowhere else (O18), but for those that describe
+// themselves at a host allowed here.
 
 // AddOAuthClient asks for a client. RedirectURIs are compared byte for byte, but for
 // the port of a public one's loopback addresses.
@@ -74,6 +75,29 @@ func (a *Admin) removeOAuthClient(w http.ResponseWriter, r *http.Request) error 
 	return nil
 }
 
+func (a *Admin) allowHosts(w http.ResponseWriter, r *http.Request) error {
+	var hosts []string
+	if err := readJSON(r, &hosts); err != nil {
+		return err
+	}
+	if err := a.cfg.Clients.Allow(r.Context(), hosts...); err != nil {
+		return err
+	}
+	a.cfg.Log.Info("OAuth clients may describe themselves at these hosts", "hosts", hosts)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (a *Admin) disallowHost(w http.ResponseWriter, r *http.Request) error {
+	host := r.PathValue("host")
+	if err := a.cfg.Clients.Disallow(r.Context(), host); err != nil {
+		return err
+	}
+	a.cfg.Log.Info("a host was disallowed with the OAuth clients there and their grants", "host", host)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // clientID is the id in the path, which is only ever one that could exist: what
 // somebody mistyped is not written to the log.
 func clientID(r *http.Request) (string, error) {
@@ -98,6 +122,21 @@ func (c *Client) AddOAuthClient(ctx context.Context, ask AddOAuthClient) (OAuthS
 // once; what was allowed to the client stays allowed.
 func (c *Client) RotateOAuthClient(ctx context.Context, id string) (OAuthSecret, error) {
 	return asked[OAuthSecret](ctx, c, "POST", "/clients/"+url.PathEscape(id)+"/secret", nil)
+}
+
+// OAuthHosts are the hosts at which clients may describe themselves.
+func (c *Client) OAuthHosts(ctx context.Context) ([]control.AllowedHost, error) {
+	return asked[[]control.AllowedHost](ctx, c, "GET", "/client-hosts", nil)
+}
+
+// AllowOAuthHosts allows hosts besides those of before.
+func (c *Client) AllowOAuthHosts(ctx context.Context, hosts []string) error {
+	return c.do(ctx, "POST", "/client-hosts", hosts, nil)
+}
+
+// DisallowOAuthHost ends a host, the clients there and every grant they hold.
+func (c *Client) DisallowOAuthHost(ctx context.Context, host string) error {
+	return c.do(ctx, "DELETE", "/client-hosts/"+url.PathEscape(host), nil, nil)
 }
 
 // RemoveOAuthClient ends a client and every grant it holds.

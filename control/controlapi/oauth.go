@@ -61,6 +61,17 @@ type Grant struct {
 	Apps       []string  `json:"apps,omitempty"` // ids of the apps it opens; absent for all of the computer's
 }
 
+// ClientHost is the host of a client that describes itself at its id, an https address,
+// and "" for a registered one. It is checked, and the client's name is not.
+func ClientHost(clientID string) string {
+	rest, address := strings.CutPrefix(clientID, "https://")
+	if !address {
+		return ""
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return host
+}
+
 // limitedGrant begins the id of a grant that opens some apps only; no other id has it.
 const limitedGrant = "1"
 

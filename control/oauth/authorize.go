@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -102,22 +103,11 @@ func (h *Handler) backWith(w http.ResponseWriter, r *http.Request, req Request, 
 // Authorize answers GET PathAuthorize: back to the client with what is wrong, to
 // sign-in, or the consent page.
 func (h *Handler) Authorize(w http.ResponseWriter, r *http.Request) error {
-	req, client, ok, err := h.request(w, r)
+	a, ok, err := h.request(w, r)
 	if !ok || err != nil {
 		return err
 	}
-	session, signedIn, err := h.pages.Session(w, r)
-	if err != nil {
-		return err
-	}
-	if !signedIn {
-		return h.pages.SignIn(w, r, here(r))
-	}
-	asked, ok, err := h.asked(w, r, req, session)
-	if !ok || err != nil {
-		return err
-	}
-	return h.consent(w, r, http.StatusOK, asking{req, client, session, asked}, "")
+	return h.consent(w, r, http.StatusOK, a, "")
 }
 
 // asking is a request of a client whose redirect URI is its own, with who is asked, and for
@@ -131,22 +121,14 @@ type asking struct {
 
 // picks says whether the person picks the apps: those that the client asked for, or where
 // it did not say any, unless it was let in by the operator as one that keeps a secret.
-func (a asking) picks() bool { return a.client.Public || len(a.asked.Apps) > 0 }
-
-// asked is what a request asks this person for. ok is false when it has been answered.
-func (h *Handler) asked(w http.ResponseWriter, r *http.Request, req Request, session control.Session) (asked control.Asked, ok bool, err error) {
-	asked, err = h.grants.Asked(r.Context(), session.Account.ID, req.Resources)
-	if control.IsRefusal(err, controlapi.CodeInvalidTarget) {
-		h.told.tell("an authorization request was refused", req.ClientID, controlapi.CodeInvalidTarget, err.Error())
-		return asked, false, h.backWith(w, r, req, controlapi.CodeInvalidTarget, err.Error())
-	}
-	return asked, err == nil, err
+func (a asking) picks() bool {
+	return a.client.Public || a.client.Host != "" || len(a.asked.Apps) > 0
 }
 
 // Decide answers POST PathAuthorize: the consent page's two buttons. The query
 // is the request once more and is checked as if it came for the first time.
 func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
-	req, client, ok, err := h.request(w, r)
+	a, ok, err := h.request(w, r)
 	if !ok || err != nil {
 		return err
 	}
@@ -154,30 +136,18 @@ func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"decision", "computer", "account"} {
+	for _, name := range []string{"decision", "computer", "account", "client"} {
 		if len(form[name]) > 1 {
 			return refuse(codeInvalidRequest, "This form has a field twice. Open the page again.")
 		}
 	}
-	session, signedIn, err := h.pages.Session(w, r)
-	if err != nil {
-		return err
-	}
-	if !signedIn {
-		return h.pages.SignIn(w, r, here(r))
-	}
-	asked, ok, err := h.asked(w, r, req, session)
-	if !ok || err != nil {
-		return err
-	}
-	a := asking{req, client, session, asked}
 	// Another tab may have signed somebody else in since the page was shown.
-	if shown := form.Get("account"); shown != "" && shown != session.Account.ID {
+	if shown := form.Get("account"); shown != "" && shown != a.session.Account.ID {
 		return h.consent(w, r, http.StatusConflict, a, "You have signed in with another address meanwhile. Look once more.")
 	}
 	switch form.Get("decision") {
 	case "deny":
-		return h.backWith(w, r, req, controlapi.CodeAccessDenied, "The person said no.")
+		return h.backWith(w, r, a.Request, controlapi.CodeAccessDenied, "The person said no.")
 	case "allow":
 		return h.allow(w, r, a, form)
 	default:
@@ -186,6 +156,9 @@ func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *Handler) allow(w http.ResponseWriter, r *http.Request, a asking, form url.Values) error {
+	if form.Get("client") != a.client.Version {
+		return h.consent(w, r, http.StatusConflict, a, "What the app says of itself has changed meanwhile. Look once more.")
+	}
 	computer, apps, problem := picked(a, form)
 	if problem == "" && computer == "" {
 		choices, err := h.people.Choices(r.Context(), a.session.Account.ID)
@@ -242,20 +215,49 @@ func picked(a asking, form url.Values) (computer string, apps []string, problem 
 	return computer, apps, ""
 }
 
-// request parses a request and finds its client. ok is false when it has been
-// answered.
-func (h *Handler) request(w http.ResponseWriter, r *http.Request) (req Request, client control.Client, ok bool, err error) {
-	if req, err = ParseRequest(r.URL.RawQuery); err == nil {
-		client, err = h.clients.For(r.Context(), req.ClientID, req.RedirectURI)
+// request parses a request, and finds its client, who is signed in, and what it asks them
+// for. ok is false when it has been answered. Only for somebody who is signed in does a
+// client that describes itself get asked what it says.
+func (h *Handler) request(w http.ResponseWriter, r *http.Request) (a asking, ok bool, err error) {
+	ctx := r.Context()
+	if a.Request, err = ParseRequest(r.URL.RawQuery); err != nil {
+		return a, false, h.refused(w, r, "", err)
 	}
+	session, signedIn, err := h.pages.Session(w, r)
 	if err != nil {
-		return req, client, false, h.refused(w, r, req.ClientID, err)
+		return a, false, err
 	}
-	if req.Problem != "" {
-		h.told.tell("an authorization request was refused", req.ClientID, req.Problem, req.Why)
-		return req, client, false, h.backWith(w, r, req, req.Problem, req.Why)
+	a.session = session
+	describes := control.DescribesItself(a.ClientID)
+	switch {
+	case describes && signedIn:
+		err = h.clients.Describe(ctx, session.Account.ID, a.ClientID)
+	case describes:
+		err = h.clients.MayDescribe(ctx, a.ClientID)
 	}
-	return req, client, true, nil
+	if err == nil && (signedIn || !describes) {
+		a.client, err = h.clients.For(ctx, a.ClientID, a.RedirectURI)
+	}
+	switch {
+	case err != nil:
+		return a, false, h.refused(w, r, a.ClientID, err)
+	case a.Problem != "" && (signedIn || !describes):
+		return a, false, h.problem(w, r, a.Request)
+	case !signedIn:
+		return a, false, h.pages.SignIn(w, r, here(r))
+	}
+	a.asked, err = h.grants.Asked(ctx, session.Account.ID, a.Resources)
+	if control.IsRefusal(err, controlapi.CodeInvalidTarget) {
+		a.Problem, a.Why = controlapi.CodeInvalidTarget, err.Error()
+		return a, false, h.problem(w, r, a.Request)
+	}
+	return a, err == nil, err
+}
+
+// problem goes back to the client with what is wrong with its request.
+func (h *Handler) problem(w http.ResponseWriter, r *http.Request, req Request) error {
+	h.told.tell("an authorization request was refused", req.ClientID, req.Problem, req.Why)
+	return h.backWith(w, r, req, req.Problem, req.Why)
 }
 
 // refused answers a refusal that must not go to the redirect URI: JSON to
@@ -294,7 +296,8 @@ func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, a 
 		return err
 	}
 	c := Consent{
-		Client:  a.client.Name,
+		Client:  cmp.Or(a.client.Host, a.client.Name),
+		Version: a.client.Version,
 		Target:  target(a.RedirectURI),
 		Source:  control.RedirectSource(a.RedirectURI),
 		Account: a.session.Account,
@@ -304,6 +307,9 @@ func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, a 
 		Asked:   a.asked.Apps,
 		Problem: problem,
 		Return:  here(r),
+	}
+	if a.client.Host != "" {
+		c.Claimed, c.Local = a.client.Name, c.Target == ownComputer
 	}
 	switch {
 	case len(choices) == 0:
@@ -316,6 +322,8 @@ func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, a 
 	return h.pages.Consent(w, r, status, c)
 }
 
+const ownComputer = "a program on your own computer"
+
 // target is where a redirect URI leads, as a person reads it.
 func target(redirectURI string) string {
 	u, err := url.Parse(redirectURI)
@@ -325,7 +333,7 @@ func target(redirectURI string) string {
 	case u.Scheme == "https":
 		return u.Host
 	case u.Scheme == "http": // registered for this computer alone
-		return "a program on your own computer"
+		return ownComputer
 	default:
 		return "the app on this device"
 	}

@@ -51,11 +51,14 @@ type Pages interface {
 }
 
 // Consent is what the consent page says. Its form posts to the address it is
-// shown at: decision (allow or deny), account, and computer (short name) or, where the
+// shown at: decision (allow or deny), account, client, and computer (short name) or, where the
 // person picks apps, pick and of each app its computer's short name, a slash and its id, or
 // AllApps.
 type Consent struct {
-	Client  string // name of the app that asks
+	Client  string // name of the app that asks; the host of one that describes itself
+	Claimed string // as such a one calls itself, for what that is worth
+	Local   bool   // such a one is to be answered on the person's own computer
+	Version string // of what it says of itself: the form says it as client
 	Target  string // where the browser goes afterwards, for a person to read
 	Source  string // the same for Content-Security-Policy's form-action
 	Account control.Account
@@ -208,10 +211,13 @@ type metadata struct {
 	RevokeAlgs       []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 	ChallengeMethods []string `json:"code_challenge_methods_supported"`
 	SaysIssuer       bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+	// Documents is of draft-ietf-oauth-client-id-metadata-document.
+	Documents bool `json:"client_id_metadata_document_supported,omitempty"`
 }
 
-// Metadata describes the endpoints at authURL, https://host[:port].
-func Metadata(authURL string) any {
+// Metadata describes the endpoints at authURL, https://host[:port], where clients may
+// describe themselves or not.
+func Metadata(authURL string, documents bool) any {
 	auth := []string{"client_secret_basic", "client_secret_post", "none", "private_key_jwt"} // none: public clients
 	var algs []string
 	for _, alg := range control.AssertionAlgorithms {
@@ -233,5 +239,6 @@ func Metadata(authURL string) any {
 		RevokeAlgs:       algs,
 		ChallengeMethods: []string{"S256"},
 		SaysIssuer:       true,
+		Documents:        documents,
 	}
 }

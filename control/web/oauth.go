@@ -25,7 +25,7 @@ func (p oauthPages) SignIn(w http.ResponseWriter, r *http.Request, back string) 
 func (p oauthPages) Consent(w http.ResponseWriter, r *http.Request, status int, c oauth.Consent) error {
 	out := page{
 		Title: languageOf(r).Say("Allow %s?", c.Client), Picks: c.Picks, Email: c.Account.Email, AccountID: c.Account.ID, Return: c.Return,
-		Client: c.Client, Problem: languageOf(r).Tell(words.Plain(c.Problem)), formTarget: c.Source,
+		Client: c.Client, Claimed: c.Claimed, Local: c.Local, Version: c.Version, Problem: languageOf(r).Tell(words.Plain(c.Problem)), formTarget: c.Source,
 		Target: languageOf(r).Or(words.Plain(c.Target), c.Target), // a host, or words for an app
 	}
 	for _, choice := range c.Choices {
@@ -103,6 +103,7 @@ func inWords(l words.Language, labels []string, most int) string {
 type grantRow struct {
 	ID    string
 	Name  string
+	At    string // host of one that describes itself
 	For   string // the apps it is for in words, "" for all
 	Host  string
 	Since string
@@ -113,7 +114,7 @@ func grantRows(l words.Language, grants []control.AccountGrant) []grantRow {
 	var out []grantRow
 	for _, g := range grants {
 		out = append(out, grantRow{
-			ID: g.ID, Name: g.ClientName, For: forApps(l, g.Labels), Host: g.Computer.Host, Since: day(l, g.CreatedAt), Used: day(l, g.LastUsedAt),
+			ID: g.ID, Name: g.ClientName, At: controlapi.ClientHost(g.ClientID), For: forApps(l, g.Labels), Host: g.Computer.Host, Since: day(l, g.CreatedAt), Used: day(l, g.LastUsedAt),
 		})
 	}
 	return out

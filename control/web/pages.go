@@ -87,7 +87,10 @@ type page struct {
 	Grants      []grantRow
 
 	Purpose   words.Sentence // what they sign in anew for, in words
-	Client    string         // OAuth client that asks, by name
+	Client    string         // OAuth client that asks, by name, or by its host
+	Claimed   string         // what one of a host calls itself
+	Local     bool           // it is answered on this person's computer
+	Version   string         // of what it says of itself
 	Target    string         // where the browser goes afterwards
 	AccountID string
 	Choices   []choiceRow

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,7 +190,7 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 			break
 		}
 		if client, err := h.svc.Clients.For(ctx, req.ClientID, req.RedirectURI); err == nil {
-			return destination{path: raw, app: client.Name}
+			return destination{path: raw, app: cmp.Or(client.Host, client.Name)}
 		}
 	}
 	return destination{}

@@ -115,7 +115,11 @@ func (h *handler) keySet() any { return h.svc.Keys.Set() }
 // discovery describes the OAuth endpoints (RFC 8414), so that a client needs no
 // more than the address. The issuer there is that address; the iss of a token
 // says "service-control" (docs/interface.md, Access token).
-func (h *handler) discovery() any { return oauth.Metadata(h.svc.AuthURL()) }
+// Without the store it says what holds everywhere.
+func (h *handler) discovery(w http.ResponseWriter, r *http.Request) error {
+	hosts, _ := h.svc.Clients.Hosts(r.Context())
+	return published(time.Hour, func() any { return oauth.Metadata(h.svc.AuthURL(), len(hosts) > 0) })(w, r)
+}
 
 // noOpenID tells a client that looks for either document, and whose scripts may read that,
 // that there is none of OpenID Connect.

@@ -136,7 +136,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"OPTIONS", controlapi.PathPublicKey, tierPublic, preflight},
 		{"GET", controlapi.PathKeySet, tierPublic, published(time.Minute, h.keySet)},
 		{"OPTIONS", controlapi.PathKeySet, tierPublic, preflight},
-		{"GET", controlapi.PathDiscovery, tierPublic, published(time.Hour, h.discovery)},
+		{"GET", controlapi.PathDiscovery, tierPublic, h.discovery},
 		{"OPTIONS", controlapi.PathDiscovery, tierPublic, preflight},
 		{"GET", controlapi.PathOpenID, tierPublic, noOpenID},
 		{"GET", "/healthz", tierPublic, h.health},

@@ -16,7 +16,8 @@ import (
 // oauthClientCommand is "client": the apps that may ask people for access.
 func oauthClientCommand(term terminal) *cobra.Command {
 	return group("client", "OAuth clients: apps elsewhere that people may let in",
-		oauthClientAddCommand(term), oauthClientListCommand(term), oauthClientRotateCommand(term), oauthClientRemoveCommand(term))
+		oauthClientAddCommand(term), oauthClientListCommand(term), oauthClientRotateCommand(term), oauthClientRemoveCommand(term),
+		oauthHostAllowCommand(term), oauthHostDisallowCommand(term))
 }
 
 func oauthClientAddCommand(term terminal) *cobra.Command {
@@ -73,20 +74,76 @@ func (t terminal) oauthSecret(s admin.OAuthSecret, asJSON bool) error {
 	return err
 }
 
+// listedClients are the clients, and then the hosts at which others may describe
+// themselves.
+func listedClients(c *admin.Client, ctx context.Context) ([]any, error) {
+	clients, err := c.OAuthClients(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := c.OAuthHosts(ctx)
+	list := []any{}
+	for _, one := range clients {
+		list = append(list, one)
+	}
+	for _, host := range hosts {
+		list = append(list, host)
+	}
+	return list, err
+}
+
 func oauthClientListCommand(term terminal) *cobra.Command {
-	return listCommand(term, "List the clients", (*admin.Client).OAuthClients,
+	return listCommand(term, "List the clients, and the hosts that are allowed", listedClients,
 		"No OAuth client is registered.", []string{"ID", "NAME", "SECRET SINCE", "REDIRECT URIS"},
-		func(c control.Client) []string {
+		func(listed any) []string {
+			if host, ok := listed.(control.AllowedHost); ok {
+				return []string{"https://" + host.Host + "/…", "any, allowed " + host.AllowedAt.Format(time.DateOnly), "", ""}
+			}
+			c := listed.(control.Client)
 			since := c.CreatedAt
 			if !c.RotatedAt.IsZero() {
 				since = c.RotatedAt
 			}
 			secret := since.Format(time.DateOnly)
-			if c.Public {
+			switch {
+			case c.Public:
 				secret = "none: public"
+			case c.Host != "":
+				secret = "none: keys"
 			}
 			return []string{c.ID, c.Name, secret, strings.Join(c.RedirectURIs, " ")}
 		})
+}
+
+func oauthHostAllowCommand(term terminal) *cobra.Command {
+	cmd := clientCommand("allow HOST...", "Let clients describe themselves at a host", needsHosts,
+		func(ctx context.Context, c *admin.Client, hosts []string) error {
+			if err := c.AllowOAuthHosts(ctx, hosts); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(term.err, "Clients there need not be registered any more. People are still asked for each.")
+			return err
+		})
+	cmd.Long = `Let clients describe themselves at a host, by their whole name.
+
+Such a client needs not be registered: its id is an https address there, where it
+says its name and its redirect URIs (OAuth Client ID Metadata Document). People are
+asked for consent as for every other client, and see the host.`
+	cmd.Example = "  porchlight-control client allow claude.ai vscode.dev --data /var/lib/porchlight"
+	return cmd
+}
+
+func needsHosts(_ *cobra.Command, hosts []string) error {
+	if len(hosts) == 0 {
+		return commandline.Usagef("client allow needs a HOST, by its whole name")
+	}
+	return nil
+}
+
+func oauthHostDisallowCommand(term terminal) *cobra.Command {
+	return doneCommand(term, "disallow HOST", "End a host, its clients and everything people allowed them", "the HOST, by its whole name",
+		(*admin.Client).DisallowOAuthHost, "The host is not allowed any more. Tokens of clients there stop working within seconds.",
+		"")
 }
 
 func oauthClientRotateCommand(term terminal) *cobra.Command {

@@ -181,11 +181,22 @@ func TestLists(t *testing.T) {
 	} else {
 		ok(t, "client", "remove", strings.Fields(said)[2], "--data", dir)
 	}
+	ok(t, "client", "allow", "claude.ai", "vscode.dev", "editor.example", "--data", dir)
+	ok(t, "client", "disallow", "vscode.dev", "--data", dir)
+	for _, args := range [][]string{{"allow", "https://claude.ai"}, {"allow", "*.ai"}, {"disallow", "vscode.dev"}} {
+		if code, _, err := invoke(t, nil, append([]string{"client"}, append(args, "--data", dir)...)...); code != commandline.ExitRefused {
+			t.Errorf("client %v: exit %d, %s", args, code, err)
+		}
+	}
+	if hosts := okJSON[[]map[string]any](t, "client", "list", "--json", "--data", dir)[2:]; len(hosts) != 2 || hosts[0]["host"] != "claude.ai" || hosts[0]["allowedAt"] == nil || hosts[1]["host"] != "editor.example" {
+		t.Errorf("allowed are %v", hosts)
+	}
+	ok(t, "client", "disallow", "editor.example", "--data", dir)
 	day := regexp.MustCompile(`\d{4}-\d\d-\d\d`)
 	for verb, want := range map[string][]string{
 		"account list":  {"EMAIL ID SINCE", "anna@example.net " + added.ID + " DAY"},
 		"computer list": {"NAME OWNER ADDRESS SINCE", "anna anna@example.net " + added.Computer.URL + " DAY"},
-		"client list":   {"ID NAME SECRET SINCE REDIRECT URIS", client.ClientID + " Pocket Notes DAY https://notes.example/cb", public["clientId"] + " Pocket Editor none: public cursor://cb"},
+		"client list":   {"ID NAME SECRET SINCE REDIRECT URIS", client.ClientID + " Pocket Notes DAY https://notes.example/cb", public["clientId"] + " Pocket Editor none: public cursor://cb", "https://claude.ai/… any, allowed DAY"},
 	} {
 		var got []string
 		for line := range strings.Lines(ok(t, append(strings.Fields(verb), "--data", dir)...)) {

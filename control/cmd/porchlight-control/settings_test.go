@@ -170,6 +170,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"client", "add", "--data", dir}, commandline.ExitUsage, "needs --name"},
 		{[]string{"client", "add", "--name", "n", "--data", dir}, commandline.ExitUsage, "at least one --redirect-uri"},
 		{[]string{"client", "rotate", "--data", dir}, commandline.ExitUsage, "needs the ID of a client"},
+		{[]string{"client", "allow", "--data", dir}, commandline.ExitUsage, "needs a HOST"},
+		{[]string{"client", "disallow", "--data", dir}, commandline.ExitUsage, "needs the HOST"},
 		{[]string{"client", "list", "--data", dir + "/other"}, commandline.ExitNotRunning, "there is no control plane in " + dir},
 		{[]string{"outbox", "--waiting", "--failed", "--data", dir}, commandline.ExitUsage, "not both"},
 		{[]string{"serve", "--config", dir + "/none.yaml"}, commandline.ExitRefused, "cannot read the configuration"},
