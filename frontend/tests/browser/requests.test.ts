@@ -100,6 +100,9 @@ describe('deciding on a request', () => {
     await change({ asks: { program: 'python3', user: 'maya' } });
     await expect.poll(() => asks.textContent()).not.toContain('Asked for');
     expect(await asks.textContent()).not.toContain('coding agent');
+    // A further one is a row, where a long line is cut: a badge says it.
+    await page.evaluate('stub.add({ name: "further", label: "Further", asks: { program: "porchlight", user: "maya", assistant: "claude-code" } })');
+    await page.getByText('Coding agent', { exact: true }).waitFor();
   });
 
   test('a request that changes under the pointer is not approved by that press', async () => {

@@ -38,6 +38,7 @@ export const ofApps = {
       'Asked for by ', ...(program ? [{ name: program }, ', run by '] : []), { name: user }, another ? ', another user of this computer.' : '.',
     ],
     assistant: (name: string): Sentence => ['A coding agent asks. It calls itself “', { name }, '”.'],
+    assistantBadge: 'Coding agent',
     alike: (label: string): Sentence => ['Its name looks like that of another app, ', { name: label }, '.'],
     alikeBadge: 'Looks like another',
     port: (port: number) => `port ${port}`,

@@ -37,6 +37,7 @@ export const ofApps: Spoken<typeof english> = {
       another ? `, ${program ? 'einem anderen' : 'ein anderer'} Benutzer dieses Computers.` : '.',
     ],
     assistant: (name) => ['Ein Coding-Agent fragt. Er nennt sich „', { name }, '“.'],
+    assistantBadge: 'Coding-Agent',
     alike: (label) => ['Ihr Name sieht aus wie der einer anderen App, ', { name: label }, '.'],
     alikeBadge: 'Sieht aus wie eine andere',
     port: (port) => `Port ${port}`,
