@@ -84,7 +84,7 @@ func (a *app) carryOut(ctx context.Context, act verbs.Action) (done notes.Note, 
 	switch act.Verb {
 	case verbs.Approve, verbs.ApproveAlone:
 		var pub agentapi.Approved
-		pub, err = c.ApproveSeen(ctx, act.Name, agentapi.Approval{Seen: new(act.Seen.Wire()), Alone: act.Verb == verbs.ApproveAlone})
+		pub, err = c.ApproveSeen(ctx, act.Name, agentapi.Approval{Seen: new(act.Seen.Wire()), Alone: act.Verb == verbs.ApproveAlone, Until: act.Until})
 		done = notes.Approved(act, a.seenApp(act.Name), pub)
 	case verbs.Deny:
 		_, err = c.Deny(ctx, act.Name)

@@ -19,6 +19,7 @@ func TestCarryOut(t *testing.T) {
 	const seen = `{"label":"Notes","localPort":3000,"program":"python3","user":"maya"`
 	for act, want := range map[verbs.Action]string{
 		verbs.ApproveOf(request):                             "POST /owner/apps/notes/approve" + seen + "}",
+		verbs.TodayOf(request):                               "POST /owner/apps/notes/approve" + seen + `,"until":"today"}`,
 		verbs.AloneOf(request):                               "POST /owner/apps/notes/approve" + seen + `,"alone":true}`,
 		{Verb: verbs.Deny, Name: "notes"}:                    "POST /owner/apps/notes/deny",
 		{Verb: verbs.Pause, Name: "notes", Label: "Notes"}:   "POST /owner/apps/notes/pause",
@@ -47,8 +48,11 @@ func TestApproved(t *testing.T) {
 	agent := startAgent(t, map[string]any{"POST /owner/apps/notes/approve": approved})
 	request := owner.Pending("notes", "Notes", 3000)
 	a := &app{client: agent.Client, state: owner.State(request), known: true}
-	if n, err := a.carryOut(t.Context(), verbs.ApproveOf(request)); err != nil || n.Body != "notes.maya.localhost. Only you can open it." {
+	if n, err := a.carryOut(t.Context(), verbs.ApproveOf(request)); err != nil || n.Body != "notes.maya.localhost. Only you can open it." || n.Title != "Notes is on" {
 		t.Errorf("%+v, %v", n, err)
+	}
+	if n, err := a.carryOut(t.Context(), verbs.TodayOf(request)); err != nil || n.Title != "Notes is on until midnight" {
+		t.Errorf("for today: %+v, %v", n, err)
 	}
 }
 

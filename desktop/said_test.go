@@ -47,11 +47,11 @@ func TestAskingAgain(t *testing.T) {
 		body string
 		want []verbs.Verb
 	}{
-		{alike, "notes.maya.localhost:8443, port 3000: python3, run by maya. Its name looks like that of another app, Nоtes. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Deny}},
-		{once, "notes.maya.localhost:8443, port 3000: python3, run by maya. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Deny}},
-		{open, "notes.maya.localhost:8443, port 3000: python3, run by maya. Other computers can open port 3000.", []verbs.Verb{verbs.Approve, verbs.Deny}},
+		{alike, "notes.maya.localhost:8443, port 3000: python3, run by maya. Its name looks like that of another app, Nоtes. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
+		{once, "notes.maya.localhost:8443, port 3000: python3, run by maya. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
+		{open, "notes.maya.localhost:8443, port 3000: python3, run by maya. Other computers can open port 3000.", []verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
 		{agent, "notes.maya.localhost:8443, port 3000: python3, run by maya. Asked for by porchlight, run by maya. A coding agent asks. It calls itself “claude-code”. Only you could open it.",
-			[]verbs.Verb{verbs.Approve, verbs.Deny}},
+			[]verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
 		{again, "notes.maya.localhost:8443, port 3000: python3, run by maya. Asked for by eve, another user. If you approve it, ben@example.com and 2 others can open it again.",
 			[]verbs.Verb{verbs.Approve, verbs.ApproveAlone, verbs.Deny}},
 	} {
@@ -71,7 +71,10 @@ func TestAskingAgain(t *testing.T) {
 				offered = append(offered, v)
 			}
 		}
-		alone := len(c.want) > 2
+		alone := slices.Contains(c.want, verbs.ApproveAlone)
+		if alone { // a notification has room for three
+			c.want = slices.Insert(c.want, 1, verbs.Approve)
+		}
 		if asks.Text != n.Title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone || strings.Contains(said.String(), "Asked for by porchlight, run by maya. A coding agent asks. It calls itself “claude-code”.") != (c.app.Asks != nil) || strings.Contains(said.String(), "Other computers can open port 3000.") != c.app.Network || strings.Contains(said.String(), "Its name looks like that of another app, Nоtes.") != (c.app.Resembles != "") {
 			t.Errorf("%q says %s, offers %v", asks.Text, said.String(), offered)
 		}

@@ -43,6 +43,14 @@ var weekdays = [...]words.Sentence{
 // midnight ends with the day before.
 func LastDayOf(t, now time.Time) string { return dayOf(t.Add(-time.Second), now) }
 
+// EndOf is LastDayOf with the time of day, where it is not the end of that day.
+func EndOf(t, now time.Time) string {
+	if last := t.Local().Add(time.Minute); last.Hour() == 0 && last.Minute() <= 1 {
+		return LastDayOf(t, now)
+	}
+	return MomentOf(t, now)
+}
+
 // MomentOf is a time of day, with its day where that is not today.
 func MomentOf(t, now time.Time) string {
 	if daysBetween(now.Local(), t.Local()) == 0 {

@@ -11,8 +11,8 @@ import (
 )
 
 // requestOf is the submenu of one waiting request.
-func requestOf(a agentapi.OwnerApp, rootHost string) Line {
-	about := []string{language.Shorten(language.HostOf(a, rootHost)), language.Shorten(language.UpperFirst(language.WhoListens(a)))}
+func requestOf(p Picture, a agentapi.OwnerApp) Line {
+	about := []string{language.Shorten(language.HostOf(a, p.Account.Host)), language.Shorten(language.UpperFirst(language.WhoListens(a)))}
 	if changed := a.Changed(language.Named); !changed.IsZero() {
 		about = append(about[:1], language.Wrap(language.Spoken().Tell(changed))...)
 	}
@@ -25,13 +25,17 @@ func requestOf(a agentapi.OwnerApp, rootHost string) Line {
 	if a.Network {
 		about = append(about, language.Wrap(a.NetworkDetail)...)
 	}
+	if a.Until != nil {
+		about = append(about, language.Say("Approved until %s", language.EndOf(*a.Until, p.Now)))
+	}
 	var alone Line
 	if others := a.Others(language.Named); !others.IsZero() {
 		about = append(about, language.Wrap(language.Say("%s can open it again.", others))...)
 		alone = Line{Text: language.Say("Approve for me alone"), Do: verbs.AloneOf(a)}
 	}
-	return question(language.Wants(a), about, [3]Line{
+	return question(language.Wants(a), about, [4]Line{
 		{Text: language.Say("Approve"), Do: verbs.ApproveOf(a)},
+		{Text: language.Say("Approve for today, until midnight"), Do: verbs.TodayOf(a)},
 		alone,
 		{Text: language.Say("Deny"), Do: verbs.Action{Verb: verbs.Deny, Name: a.Name}},
 	}, Line{Text: language.Say("Details…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewApps, Name: a.Name}})
@@ -43,7 +47,7 @@ func userOf(u agentapi.LocalUser) Line {
 	return question(language.Say("User %s wants in", name), []string{
 		language.Say("A program of that user wants to see"),
 		language.Say("and change who may open your apps."),
-	}, [3]Line{
+	}, [4]Line{
 		{Text: language.Say("Allow"), Do: verbs.AllowOf(u)},
 		{Text: language.Say("Don't allow"), Do: verbs.DenyOf(u)},
 	}, Line{Text: language.Say("Details…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewSettings}})
@@ -71,7 +75,11 @@ func appOf(p Picture, a agentapi.OwnerApp) Line {
 			inNetwork.Sub = append(inNetwork.Sub, Line{Text: text})
 		}
 	}
-	return Line{Text: label + appStanding(a), Sub: []Line{
+	var ends Line
+	if a.Until != nil {
+		ends.Text = language.Say("Approved until %s", language.EndOf(*a.Until, p.Now))
+	}
+	return Line{Text: label + appStanding(p, a), Sub: []Line{
 		open,
 		{Text: language.Say("Copy link"), Do: verbs.CopyOf(a, language.HostOf(a, p.Account.Host))},
 		separator,
@@ -79,6 +87,7 @@ func appOf(p Picture, a agentapi.OwnerApp) Line {
 		mayOpen(p, a),
 		invite,
 		separator,
+		ends,
 		pause,
 		confirmed(language.Say("Revoke"), language.Say("Yes, revoke %s", label), verbs.Action{Verb: verbs.Revoke, Name: a.Name, Label: a.Label},
 			language.Say("The address goes away."), language.Say("Who may open it is forgotten.")),
@@ -95,7 +104,7 @@ func openOf(p Picture, a agentapi.OwnerApp) Line {
 	return Line{Text: language.Say("Open"), Do: verbs.Action{Verb: verbs.Open, Name: a.Name}}
 }
 
-func appStanding(a agentapi.OwnerApp) string {
+func appStanding(p Picture, a agentapi.OwnerApp) string {
 	switch {
 	case a.Status != agentapi.StatusLive:
 		return language.Say(": off")
@@ -109,6 +118,8 @@ func appStanding(a agentapi.OwnerApp) string {
 		return language.Say(": %d or more here now", agentapi.MaxNamed)
 	case len(a.Here) > 0:
 		return language.Say(": %d here now", len(a.Here))
+	case a.Until != nil:
+		return language.Say(": until %s", language.EndOf(*a.Until, p.Now))
 	}
 	return ""
 }

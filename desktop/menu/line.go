@@ -63,14 +63,14 @@ var separator = Line{Rule: true}
 // maxAbout is how many lines tell what is asked for.
 const maxAbout = 12
 
-// question is the submenu of whatever waits for the owner: what it is, up to three
+// question is the submenu of whatever waits for the owner: what it is, up to four
 // answers, and a last line. All have this shape, because they take each other's places.
-func question(title string, about []string, answers [3]Line, last Line) Line {
-	sub := make([]Line, maxAbout, maxAbout+6)
+func question(title string, about []string, answers [4]Line, last Line) Line {
+	sub := make([]Line, maxAbout, maxAbout+7)
 	for i := range min(len(about), maxAbout) {
 		sub[i].Text = about[i]
 	}
-	return Line{Text: title, Sub: append(sub, separator, answers[0], answers[1], answers[2], separator, last)}
+	return Line{Text: title, Sub: append(sub, separator, answers[0], answers[1], answers[2], answers[3], separator, last)}
 }
 
 // confirmed asks once, without a window: the consequence, then the yes.

@@ -138,7 +138,7 @@ func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
 
 // The shapes of what may come. Nothing is said before the language is chosen.
 var (
-	aRequest = sync.OnceValue(func() Line { return blank(requestOf(agentapi.OwnerApp{}, "")) })
+	aRequest = sync.OnceValue(func() Line { return blank(requestOf(Picture{}, agentapi.OwnerApp{})) })
 	aVisitor = sync.OnceValue(func() Line { return blank(visitorOf(Picture{}, agentapi.Visitor{})) })
 	anApp    = sync.OnceValue(func() Line { return blank(appOf(Picture{}, agentapi.OwnerApp{})) })
 )
@@ -161,7 +161,7 @@ func (f *frame) waits(p Picture, requests []agentapi.OwnerApp, asking []agentapi
 	knocks := p.Knocks[:min(len(p.Knocks), max(places-len(requests), places/2))]
 	requests = requests[:min(len(requests), places-len(knocks))]
 	for _, a := range requests {
-		f.waiting = append(f.waiting, requestOf(a, p.Account.Host))
+		f.waiting = append(f.waiting, requestOf(p, a))
 	}
 	for _, k := range knocks {
 		f.waiting = append(f.waiting, knockOf(k, p))

@@ -11,6 +11,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/desktop/language"
 	"porchlight/desktop/menu"
 	"porchlight/desktop/verbs"
 	"porchlight/test/golden"
@@ -238,6 +239,24 @@ func TestApproveSendsWhatIsShown(t *testing.T) {
 	asked := owner.Pending("notes", "Notes", 3000)
 	if do := lineOf(t, menuOf(owner.State(asked), false).Lines, "Notes wants an address", "Approve").Do; do != verbs.ApproveOf(asked) {
 		t.Errorf("it does %+v", do)
+	}
+}
+
+// An approval that ends says so, in the app's line where nothing else is to be said, and in
+// its menu; so does a request of an app whose approval ends.
+func TestApprovalsThatEndSaySo(t *testing.T) {
+	t.Parallel()
+	evening, midnight := owner.Noon.Add(6*time.Hour), owner.Noon.Add(12*time.Hour-time.Second)
+	live := owner.Live("notes", "Notes", 3000)
+	for end, want := range map[time.Time]string{evening: language.MomentOf(evening, owner.Noon), midnight: "today", midnight.Add(time.Second): "today", midnight.Add(24 * time.Hour): "tomorrow"} {
+		a := owner.With(live, func(a *agentapi.OwnerApp) { a.Until = &end })
+		line := appLine(t, a, false)
+		if line.Text != "Notes: until "+want {
+			t.Errorf("%v: %q", end, line.Text)
+		}
+		lineOf(t, line.Sub, "Approved until "+want)
+		again := owner.With(owner.Pending("notes", "Notes", 3000), func(a *agentapi.OwnerApp) { a.ApprovedAt, a.Until = &owner.Noon, &end })
+		lineOf(t, menuOf(owner.State(again), false).Lines, "Notes has changed", "Approved until "+want)
 	}
 }
 

@@ -17,7 +17,7 @@ func knockOf(k agentapi.Knock, p Picture) Line {
 	if !k.Known {
 		about = append(about, language.Say("Not known to this computer so far"))
 	}
-	answers := [3]Line{
+	answers := [4]Line{
 		{Text: language.Say("Today, until midnight"), Do: verbs.AnswerOf(k, agentapi.KnockToday)},
 		{Text: language.Say("Always"), Do: verbs.AnswerOf(k, agentapi.KnockAlways)},
 		{Text: language.Say("No"), Do: verbs.AnswerOf(k, agentapi.KnockNo)},

@@ -42,8 +42,9 @@ func TestRequestNoteWording(t *testing.T) {
 		t.Errorf("%q / %q", n.Title, n.Body)
 	}
 	// What a button does is pinned as well as what it says.
-	if len(n.Buttons) != 2 || n.Buttons[0] != (notes.Button{Text: "Approve", Do: verbs.ApproveOf(owner.Pending("paperless", "Paperless", 8010))}) ||
-		n.Buttons[1] != (notes.Button{Text: "Deny", Do: verbs.Action{Verb: verbs.Deny, Name: "paperless"}}) || n.Click.Verb != verbs.Show {
+	asked := owner.Pending("paperless", "Paperless", 8010)
+	if len(n.Buttons) != 3 || n.Buttons[0] != (notes.Button{Text: "Approve", Do: verbs.ApproveOf(asked)}) || n.Buttons[1] != (notes.Button{Text: "For today", Do: verbs.TodayOf(asked)}) ||
+		n.Buttons[2] != (notes.Button{Text: "Deny", Do: verbs.Action{Verb: verbs.Deny, Name: "paperless"}}) || n.Click.Verb != verbs.Show {
 		t.Errorf("buttons %+v, click %+v", n.Buttons, n.Click)
 	}
 }

@@ -19,6 +19,9 @@ func Approved(act verbs.Action, before agentapi.OwnerApp, app agentapi.Approved)
 	}
 	host := strings.TrimPrefix(app.URL, "https://")
 	n.Title = language.Say("%s is on", label)
+	if act.Until == agentapi.UntilToday {
+		n.Title = language.Say("%s is on until midnight", label)
+	}
 	n.Buttons = []Button{
 		{language.Say("Open"), verbs.Action{Verb: verbs.Open, Name: act.Name}},
 		{language.Say("Copy link"), verbs.Action{Verb: verbs.Copy, Name: act.Name, Text: app.URL}},

@@ -65,9 +65,13 @@ func TestNoticesAboutSomebody(t *testing.T) {
 		{ID: 1, At: owner.Noon, Kind: agentapi.NoticeEnded, Text: "…", Ended: &agentapi.EndedShare{AccountID: "lena", Email: "lena@example.com", Apps: []string{"Photos"}, Until: owner.Noon.Add(-12 * time.Hour), Closed: 1}},
 		{ID: 2, At: owner.Noon, Kind: agentapi.NoticeFirstVisit, Text: "…", Visitor: &agentapi.FirstVisit{AccountID: "bob", Email: "bob@example.com", App: "Notes"}},
 	}
+	s.Notices = append(s.Notices, agentapi.Notice{ID: 3, At: owner.Noon, Kind: agentapi.NoticeEnded, App: "notes", Text: "Notes was approved until 18:00."})
 	show := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon }).Next(s, loud).Show
-	if len(show) != 2 {
+	if len(show) != 3 {
 		t.Fatalf("%+v", show)
+	}
+	if n := show[2]; n.Title != "An approval has ended" || n.Body != "Notes was approved until 18:00." || n.Kind != agentapi.KindEnded || n.Click.View != verbs.ViewApps || len(n.Buttons) != 0 {
+		t.Errorf("%+v", n)
 	}
 	if n := show[0]; n.Title != "Photos ended for lena@example.com" || n.Body != "It was until yesterday. 1 connection closed." || n.Kind != agentapi.KindEnded ||
 		n.Buttons[0].Do != (verbs.Action{Verb: verbs.Prolong, Person: "lena", Label: "lena@example.com", App: "Photos"}) {

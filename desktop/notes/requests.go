@@ -138,6 +138,9 @@ func requestNote(app agentapi.OwnerApp, rootHost string) Note {
 	} else if app.ApprovedListener == nil && !app.Network {
 		body = append(body, language.Say("Only you could open it."))
 	}
+	if len(buttons) == 1 { // some desktops show no more than three
+		buttons = append(buttons, Button{language.Say("For today"), verbs.TodayOf(app)})
+	}
 	if app.Network {
 		body = append(body, app.NetworkDetail)
 	}

@@ -24,6 +24,13 @@ func ApproveOf(a agentapi.OwnerApp) Action {
 	return Action{Verb: Approve, Name: a.Name, Label: a.Label, Seen: SeenOf(a)}
 }
 
+// TodayOf is ApproveOf until the end of the day.
+func TodayOf(a agentapi.OwnerApp) Action {
+	act := ApproveOf(a)
+	act.Until = agentapi.UntilToday
+	return act
+}
+
 // AloneOf is approveOf that takes the app from everybody else.
 func AloneOf(a agentapi.OwnerApp) Action {
 	return Action{Verb: ApproveAlone, Name: a.Name, Label: a.Label, Seen: SeenOf(a)}

@@ -47,6 +47,7 @@ type Action struct {
 	// changed since is not what they meant.
 	Seen   Seen
 	Text   string // what Copy copies; the answer of Answer
+	Until  string // of Approve: when the approval ends, as agentapi.Approval has it
 	Person string // account id of whom it is about; label is their address
 	App    string // label of the app it is about; of several, one a line
 	Grant  string // of Disconnect: the connected app, not the browsers
