@@ -144,6 +144,23 @@ func TestAssistantPublishes(t *testing.T) {
 	b.refused("was not published in this run", "stop", args{"name": "notes"})
 }
 
+// The papers that people and agents read name every tool.
+func TestAssistantsPapersNameTheTools(t *testing.T) {
+	t.Parallel()
+	tools := programs.Got(startAgent(t).assists().session.ListTools(t.Context(), nil))(t).Tools
+	if len(tools) != 4 {
+		t.Errorf("there are %d tools", len(tools))
+	}
+	for _, paper := range []string{"assistants.md", "SKILL.md"} {
+		page := string(programs.Got(os.ReadFile(filepath.Join("../../../docs", paper)))(t))
+		for _, tool := range tools {
+			if !strings.Contains(page, "`"+tool.Name+"`") {
+				t.Errorf("%s does not name %s", paper, tool.Name)
+			}
+		}
+	}
+}
+
 // The owner may have put another app under a name that this run asked for: it is that one's.
 func TestAssistantLosesAName(t *testing.T) {
 	t.Parallel()
