@@ -255,6 +255,8 @@ func TestForgedAssertions(t *testing.T) {
 		"four parts":                 fine + ".AA",
 		"JSON instead":               `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`,
 		"a space before":             " " + fine,
+		"a line before":              "\n" + fine,
+		"lines in it":                strings.ReplaceAll(fine, ".", "\r\n."),
 		"padding":                    fine + "==",
 		"no signature":               parts[0] + "." + parts[1] + ".",
 		"a signature of zeros":       parts[0] + "." + parts[1] + "." + encode(make([]byte, 64)),

@@ -126,7 +126,7 @@ func (s *Clients) signed(ctx context.Context, a assertion, c client, kept fetche
 	}
 	kept = fetched.(fetchedKeys)
 	if !kept.of(c) {
-		return notNow("The client's keys cannot be fetched from its jwks_uri just now.", keysAskedEvery)
+		return notNow("The client's keys cannot be fetched from its jwks_uri just now.", awayFor) // another node may be fetching them
 	}
 	return signedBySet(a, kept.Keys)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/clientdoc"
+	"porchlight/control/kv"
+	"porchlight/control/kv/pgtest"
 	"porchlight/test/programs"
 )
 
@@ -29,10 +32,12 @@ type signing struct {
 	set []byte // what is at its jwks_uri, nothing while it is away
 }
 
-func newSigning(t *testing.T) *signing {
+func newSigning(t *testing.T) *signing { t.Helper(); return newSigningOn(t, openStore(t, "memory:")) }
+
+func newSigningOn(t *testing.T, store kv.Store) *signing {
 	t.Helper()
 	s := &signing{key: programs.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)}
-	r := newRig(t, func(c *control.Config) { c.Fetch = s.fetch })
+	r := newRigOn(t, store, func(c *control.Config) { c.Fetch = s.fetch })
 	s.remote = r.remote(0)
 	programs.Must(t, r.svc.Clients.Allow(t.Context(), "assistant.example"))
 	programs.Must(t, r.svc.Clients.Describe(t.Context(), r.owner.Computer.ID, signingID))
@@ -82,7 +87,7 @@ func TestClientThatSigns(t *testing.T) {
 	s := newSigning(t)
 	code := s.code()
 	a := s.exchange(code, s.sign()...)
-	if a.refused(t, http.StatusServiceUnavailable, "temporarily_unavailable"); a.Header.Get("Retry-After") != "300" {
+	if a.refused(t, http.StatusServiceUnavailable, "temporarily_unavailable"); a.Header.Get("Retry-After") != "5" {
 		t.Errorf("while its keys are away: %v", a.Header)
 	}
 	s.publish()
@@ -131,4 +136,29 @@ func TestClientThatSigns(t *testing.T) {
 	// Its host is allowed no more.
 	programs.Must(t, s.svc.Clients.Disallow(t.Context(), "assistant.example"))
 	s.refresh(tokens.RefreshToken, s.sign()...).refused(t, http.StatusBadRequest, "invalid_client")
+}
+
+// Weakness: what one node has taken another one might take again. Checked on PostgreSQL, by
+// both at once.
+func TestAssertionAtAnotherNode(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	one, two := newSigningOn(t, openStore(t, database)), newSigningOn(t, openStore(t, database))
+	one.publish()
+	two.key = one.key
+	one.revoke("unknown", one.sign()...).want(t, http.StatusOK) // has the keys fetched
+	for range 3 {
+		proof := one.sign()
+		var turn atomic.Int32
+		if n := race(8, func() bool {
+			at := []*signing{one, two}[turn.Add(1)%2]
+			a := at.revoke("unknown", proof...)
+			if a.StatusCode != http.StatusOK && !a.says("invalid_client") {
+				t.Errorf("%s %s", a.Status, a.body)
+			}
+			return a.StatusCode == http.StatusOK
+		}); n != 1 {
+			t.Errorf("taken %d times", n)
+		}
+	}
 }
