@@ -28,6 +28,8 @@ import (
 // published.
 type house struct {
 	agent   *rig.Computer
+	node    *rig.Node // its control plane
+	mails   *rig.Mails
 	env     []string // of what the owner types
 	rootPEM string   // path of the local CA's root certificate
 	roots   *x509.CertPool
@@ -69,7 +71,7 @@ func emptyHouse(t testing.TB) *house {
 			t.Errorf("the agent ended with %d", code)
 		}
 	})
-	h := &house{agent: agent, env: append(r.Env, "PORCHLIGHT_DATA="+agent.Data), rootPEM: rig.Authority(agent.Data), proxy: startProxy(t)}
+	h := &house{agent: agent, node: agent.Node(), mails: agent.Outbox(), env: append(r.Env, "PORCHLIGHT_DATA="+agent.Data), rootPEM: rig.Authority(agent.Data), proxy: startProxy(t)}
 	h.roots, err = rig.Roots(h.rootPEM)
 	programs.Must(t, err, agent.Run(&h.account, "account"))
 	h.browser = visitor.New(h.roots)
@@ -110,7 +112,7 @@ func (h *house) porchlight(t testing.TB, args ...string) string {
 func (h *house) issue(t testing.TB, name, redirectURI string) registered {
 	t.Helper()
 	out := registered{AuthURL: h.account.AuthURL, RedirectURI: redirectURI}
-	programs.Must(t, h.agent.Node().Run(&out, "client", "add", "--name", name, "--redirect-uri", redirectURI))
+	programs.Must(t, h.node.Run(&out, "client", "add", "--name", name, "--redirect-uri", redirectURI))
 	return out
 }
 
@@ -118,7 +120,7 @@ func (h *house) issue(t testing.TB, name, redirectURI string) registered {
 func (h *house) issuePublic(t testing.TB, name, registeredURI, redirectURI string) registered {
 	t.Helper()
 	out := registered{AuthURL: h.account.AuthURL, RedirectURI: redirectURI, Authentication: "none"}
-	programs.Must(t, h.agent.Node().Run(&out, "client", "add", "--public", "--name", name, "--redirect-uri", registeredURI))
+	programs.Must(t, h.node.Run(&out, "client", "add", "--public", "--name", name, "--redirect-uri", registeredURI))
 	if out.ClientID == "" || out.ClientSecret != "" {
 		t.Fatalf("issued was %+v", out)
 	}
@@ -128,7 +130,7 @@ func (h *house) issuePublic(t testing.TB, name, registeredURI, redirectURI strin
 // signIn signs the owner in by a mailed link.
 func (h *house) signIn(t testing.TB) {
 	t.Helper()
-	page, err := h.browser.SignIn(t.Context(), h.account.AuthURL+"/account", h.account.Email, h.agent.Outbox())
+	page, err := h.browser.SignIn(t.Context(), h.account.AuthURL+"/account", h.account.Email, h.mails)
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("signing in: %+v, %v", page, err)
 	}

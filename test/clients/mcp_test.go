@@ -5,78 +5,193 @@ package clients
 import (
 	"bufio"
 	"encoding/json"
+	"io"
+	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
 )
 
-// An assistant that knows an app's address alone, and the id and secret that the operator
-// issued, or a public one's id, finds the way in by itself, and its tool calls are its
-// person's.
+// assistant is an MCP client by an official SDK.
+type assistant interface {
+	// begin returns where its person is to consent before it can use an address.
+	begin(t testing.TB, address string) string
+	// finish takes where the browser came back to, and calls the tools at the address.
+	finish(t testing.TB, callback, address string) (token string, got called)
+}
+
+// nodeAssistant is one by the TypeScript SDK.
+type nodeAssistant struct{ sdk *process }
+
+func (a nodeAssistant) begin(t testing.TB, address string) string {
+	t.Helper()
+	return a.sdk.order(t, map[string]any{"do": "begin", "url": address}).URL
+}
+
+func (a nodeAssistant) finish(t testing.TB, callback, address string) (token string, got called) {
+	t.Helper()
+	answer := a.sdk.order(t, map[string]any{"do": "finish", "callback": callback, "url": address})
+	programs.Must(t, json.Unmarshal([]byte(answer.Body), &got))
+	return answer.Tokens.AccessToken, got
+}
+
+// An assistant by either official SDK that knows an app's address alone, and the id and
+// secret that the operator issued, or a public one's id, finds the way in by itself to a
+// server of either. Its person consents in a real browser, and its tool calls are theirs. It
+// is let into that app of that computer alone, until its grant is revoked.
 func TestAssistantFromTheBareAddress(t *testing.T) {
-	h := emptyHouse(t)
-	h.signIn(t)
-	h.porchlight(t, "publish", "mcp", "--label", "Notes", "--port", startMCP(t))
-	h.porchlight(t, "publish", "other", "--port", startMCP(t))
-	h.porchlight(t, "approve", "mcp")
-	h.porchlight(t, "approve", "other")
-	address := "https://mcp." + h.account.Host + "/mcp"
-	back := startBack(t)
-	for kind, client := range map[string]registered{
-		"confidential": h.issue(t, "Assistant", back),
-		"public":       h.issuePublic(t, "Assistant", "http://127.0.0.1/callback", back), // at another port
+	browser := startChromium(t)
+	ports := map[string]string{"node": startMCP(t), "go": startGoMCP(t)}
+	for place, start := range map[string]func(testing.TB) (h, other *house){
+		"local":     func(t testing.TB) (h, other *house) { return emptyHouse(t), nil },
+		"connected": connectedHouses,
 	} {
-		t.Run(kind, func(t *testing.T) {
-			sdk := h.start(t, "node/mcp.mjs", client)
-
-			asks := sdk.order(t, map[string]any{"do": "begin", "url": address}).URL
-			if !strings.HasPrefix(asks, h.account.AuthURL+"/oauth/authorize?") {
-				t.Fatalf("it leads to %s", asks)
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			h, other := start(t)
+			for app, port := range ports {
+				h.porchlight(t, "publish", app, "--label", "Notes by "+app, "--port", port)
+				h.porchlight(t, "approve", app)
+				h.porchlight(t, "options", app, "--mcp", "/mcp")
 			}
-			back := h.allow(t, asks, "Assistant")
-			got := sdk.order(t, map[string]any{"do": "finish", "callback": back, "url": address})
-			var called struct {
-				Headers map[string]string
-				Counted []int
+			elsewhere := map[string]*house{"https://none." + h.account.Host: h}
+			for app := range ports {
+				elsewhere["https://"+app+"."+h.account.Host] = h
 			}
-			programs.Must(t, json.Unmarshal([]byte(got.Body), &called))
-			for name, want := range map[string]string{
-				"x-service-user": h.account.AccountID, "x-service-email": h.account.Email, "x-service-name": h.account.Name,
-				"x-service-app": "Notes", "x-service-role": "owner", "authorization": "",
-			} {
-				if called.Headers[name] != want {
-					t.Errorf("the tool sees %s %q, want %q", name, called.Headers[name], want)
+			if other != nil {
+				other.porchlight(t, "publish", "go", "--label", "Notes by go", "--port", ports["go"])
+				other.porchlight(t, "approve", "go")
+				elsewhere["https://go."+other.account.Host] = other
+			}
+			tab, back, client := browser.tab(t), startBack(t), h.client(t)
+			var streams []*bufio.Reader
+			var tokens []string
+			for _, way := range []struct {
+				sdk, app string
+				public   bool
+			}{{"TypeScript", "go", false}, {"TypeScript", "node", true}, {"Go", "node", false}, {"Go", "go", true}} {
+				name := way.sdk + " to " + way.app
+				var issued registered
+				if way.public {
+					issued = h.issuePublic(t, name, "http://127.0.0.1/callback", back) // at another port
+				} else {
+					issued = h.issue(t, name, back)
+				}
+				var sdk assistant
+				if way.sdk == "Go" {
+					sdk = h.goAssistant(t, issued)
+				} else {
+					sdk = nodeAssistant{h.start(t, "node/mcp.mjs", issued)}
+				}
+				address := "https://" + way.app + "." + h.account.Host
+				asks := sdk.begin(t, address+"/mcp")
+				if !strings.HasPrefix(asks, h.account.AuthURL+"/oauth/authorize?") {
+					t.Fatalf("%s: it leads to %s", name, asks)
+				}
+				token, got := sdk.finish(t, h.consent(t, tab, asks, name, "Notes by "+way.app, back), address+"/mcp")
+				h.isTheirs(t, name, "Notes by "+way.app, got)
+				for at, there := range elsewhere {
+					if at != address {
+						isRefused(t, there.client(t), at, token)
+					}
+				}
+				if way.app == "go" {
+					streams, tokens = append(streams, opens(t, client, address+"/events", token)), append(tokens, token)
 				}
 			}
-			if !slices.Equal(called.Counted, []int{1, 2, 3}) {
-				t.Errorf("of the stream it heard %v", called.Counted)
-			}
 
-			for _, name := range []string{"other", "none"} { // it was let into one app
-				elsewhere := sdk.order(t, map[string]any{"do": "call", "url": "https://" + name + "." + h.account.Host + "/mcp"})
-				if about := `resource_metadata="https://` + name + "."; elsewhere.Status != 401 || !strings.Contains(elsewhere.Body, about) {
-					t.Errorf("at %s: %d %s", name, elsewhere.Status, elsewhere.Body)
+			h.porchlight(t, "grants", "revoke", h.grantOf(t, "TypeScript to go"))
+			cut := make(chan struct{})
+			go func() { defer close(cut); _, _ = io.Copy(io.Discard, streams[0]) }()
+			select {
+			case <-cut:
+			case <-time.After(programs.Patience):
+				t.Fatal("the stream of a grant that was revoked goes on")
+			}
+			isRefused(t, client, "https://go."+h.account.Host, tokens[0])
+			for range 10 {
+				if line, err := streams[1].ReadString('\n'); err != nil {
+					t.Fatalf("the other grant's stream: %q, %v", line, err)
 				}
 			}
-
-			h.revokeAll(t)
-			refused := sdk.order(t, map[string]any{"do": "call", "url": address})
-			for deadline := time.Now().Add(10 * time.Second); refused.Status != 401 && time.Now().Before(deadline); { // within one poll
-				refused = sdk.order(t, map[string]any{"do": "call", "url": address})
-			}
-			if about := `resource_metadata="https://mcp.` + h.account.Host + `/.well-known/oauth-protected-resource/mcp"`; refused.Status != 401 ||
-				!strings.Contains(refused.Body, `error="invalid_token"`) || !strings.Contains(refused.Body, about) {
-				t.Errorf("after revoking: %d %s", refused.Status, refused.Body)
+			for app := range ports { // the probe has found the same
+				programs.Eventually(t, "what MCP it speaks is said", func() bool {
+					return strings.Contains(h.porchlight(t, "apps"), "Notes by "+app+" speaks MCP at /mcp (version 2025-11-25) and calls itself “notes”.")
+				})
 			}
 		})
 	}
 }
 
-// startMCP runs the SDK's server until the test ends, and returns its port.
+// isTheirs says what the tools saw and sent: the owner's five headers and nothing of the
+// token, and a stream of three.
+func (h *house) isTheirs(t testing.TB, name, app string, got called) {
+	t.Helper()
+	for header, want := range map[string]string{
+		"x-service-user": h.account.AccountID, "x-service-email": h.account.Email, "x-service-name": h.account.Name,
+		"x-service-app": app, "x-service-role": "owner", "authorization": "",
+	} {
+		if got.Headers[header] != want {
+			t.Errorf("%s: the tool sees %s %q, want %q", name, header, got.Headers[header], want)
+		}
+	}
+	if !slices.Equal(got.Counted, []int{1, 2, 3}) {
+		t.Errorf("%s: of the stream it heard %v", name, got.Counted)
+	}
+}
+
+// grantOf is the id of a client's grant.
+func (h *house) grantOf(t testing.TB, client string) string {
+	t.Helper()
+	var grants []agentapi.Grant
+	programs.Must(t, h.agent.Run(&grants, "grants"))
+	for _, g := range grants {
+		if g.ClientName == client {
+			return g.ID
+		}
+	}
+	t.Fatalf("no grant of %s is among %+v", client, grants)
+	return ""
+}
+
+// get asks with a token.
+func get(t testing.TB, client *http.Client, address, token string) *http.Response {
+	t.Helper()
+	req := programs.Got(http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil))(t)
+	req.Header.Set("Authorization", "Bearer "+token)
+	res := programs.Got(client.Do(req))(t)
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+// isRefused says that a token opens nothing at an address, which says where it would begin.
+func isRefused(t testing.TB, client *http.Client, at, token string) {
+	t.Helper()
+	res := get(t, client, at+"/mcp", token)
+	challenge := res.Header.Get("WWW-Authenticate")
+	if about := `resource_metadata="` + at + `/.well-known/oauth-protected-resource/mcp"`; res.StatusCode != http.StatusUnauthorized ||
+		!strings.Contains(challenge, `error="invalid_token"`) || !strings.Contains(challenge, about) {
+		t.Errorf("at %s: %s %s", at, res.Status, challenge)
+	}
+}
+
+// opens opens a stream, and returns when it has begun.
+func opens(t testing.TB, client *http.Client, address, token string) *bufio.Reader {
+	t.Helper()
+	res := get(t, client, address, token)
+	stream := bufio.NewReader(res.Body)
+	if line, err := stream.ReadString('\n'); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %q, %v", address, res.Status, line, err)
+	}
+	return stream
+}
+
+// startMCP runs the TypeScript SDK's server until the test ends, and returns its port.
 func startMCP(t testing.TB) (port string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "node", "node/mcpserver.mjs")

@@ -1,7 +1,6 @@
 // An MCP client by the official SDK that knows an address and what the operator issued,
-// and finds the rest: order connect {url} answers {url}, where the person is to consent,
-// finish {callback} what the tools answered, and again {url} the status of a request
-// with the token it has, 0 where the connection was cut.
+// and finds the rest: order begin {url} answers {url}, where the person is to consent, and
+// finish {callback, url} the tokens and what the tools answered.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js'
@@ -46,10 +45,5 @@ drive({
     await client.callTool({ name: 'count', arguments: {} }, undefined, { onprogress: ({ progress }) => counted.push(progress) })
     await client.close()
     return { tokens, body: JSON.stringify({ headers: JSON.parse(who.content[0].text), counted }) }
-  },
-  async call({ url }) {
-    const response = await fetch(url, { headers: { Authorization: `Bearer ${tokens.access_token}` } }).catch(() => undefined)
-    if (!response) return { status: 0 }
-    return { status: response.status, body: response.headers.get('www-authenticate') ?? '' }
   },
 })
