@@ -46,6 +46,7 @@ var parts = []part{
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},
 	{"resource", attackResource, 600, 300},
+	{"cimd", attackCIMD, cimdFloor, cimdQuickFloor},
 	{"races", attackRaces, 200, 60},
 	{"floods", attackFloods, 29, 29},
 	{"mcp", attackMCP, 2000, 500},
@@ -74,6 +75,9 @@ func main() {
 	case "stranger":
 		playStranger()
 		return
+	case "cimd":
+		parts = []part{{"cimd", attackCIMDInside, cimdFloor, cimdQuickFloor}}
+		os.Unsetenv(roleVariable)
 	case "wide":
 		parts = []part{{"sign-in", attackSignInWide, 4 * ofEach, 4 * ofEach}}
 		os.Unsetenv(roleVariable)
