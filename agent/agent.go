@@ -188,6 +188,7 @@ func (a *Agent) makePeople() (err error) {
 
 		DisplayName: a.displayName,
 		Language:    a.settings.Language,
+		OwnClients:  a.cfg.OwnClients,
 	}
 	if a.cfg.ComputerID != "" {
 		cfg.NoControl = a.cfg.NoControlPlane

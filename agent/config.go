@@ -15,6 +15,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/doctor"
 	"porchlight/agent/localapi"
+	"porchlight/agent/people"
 	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
@@ -57,6 +58,9 @@ type Config struct {
 	// where the control plane is elsewhere.
 	Outbox     func(ctx context.Context) ([]agentapi.Mail, error)
 	OutboxSize func(ctx context.Context) (int, error)
+	// OwnClients are the OAuth clients that the owner makes; nil where the control plane is
+	// elsewhere.
+	OwnClients *people.OwnClients
 	// Now is the clock access ends by, also at the control plane of a computer on its
 	// own; time.Now when nil.
 	Now func() time.Time

@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,7 @@ import (
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
+	"porchlight/agent/people"
 	"porchlight/control"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
@@ -102,6 +104,7 @@ func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 	as.IssueCertificate = l.controlPlane.ca.Issue
 	as.OwnPorts = []int{port}
 	as.Outbox, as.OutboxSize = l.controlPlane.outboxMails, l.controlPlane.outboxSize
+	as.OwnClients = &people.OwnClients{PublicID: l.controlPlane.publicClient, AddPublic: l.controlPlane.addClient, RootCA: RootCAPath(dataDir)}
 	if l.agent, err = agent.New(as); err != nil {
 		return nil, err
 	}
@@ -259,6 +262,22 @@ func (p *controlPlane) outboxMails(ctx context.Context) ([]agentapi.Mail, error)
 		mails[i] = agentapi.Mail{To: e.To, Subject: e.Subject, Text: e.Text, Links: e.Links, At: e.At}
 	}
 	return mails, nil
+}
+
+// publicClient is the id of the newest client of a name that has no secret.
+func (p *controlPlane) publicClient(ctx context.Context, name string) (id string, err error) {
+	clients, err := p.Service.Clients.List(ctx) // oldest first
+	for _, c := range clients {
+		if c.Public && strings.EqualFold(c.Name, name) {
+			id = c.ID
+		}
+	}
+	return id, err
+}
+
+func (p *controlPlane) addClient(ctx context.Context, name string, redirectURIs []string) (string, error) {
+	c, err := p.Service.Clients.AddPublic(ctx, name, redirectURIs)
+	return c.ID, err
 }
 
 func (p *controlPlane) close() error { return p.store.Close() }

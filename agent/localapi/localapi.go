@@ -184,6 +184,8 @@ var routes = []route{
 	{"POST", "/owner/apps/{name}/pause", tierTake, ofApp((*engine.Apps).Pause)},
 	{"POST", "/owner/apps/{name}/resume", tierOwner, (*API).resume},
 	{"PATCH", "/owner/apps/{name}/options", tierOwner, (*API).changeOptions},
+	{"GET", "/owner/apps/{name}/assist", tierOwner, (*API).assist},
+	{"POST", "/owner/clients", tierOwner, withPeople((*people.People).AddClient)},
 	{"GET", "/owner/people", tierTake, ofPeople((*people.People).ListKnown)}, // also with the control plane away
 	{"POST", "/owner/people/invite", tierOwner, byOwner((*API).invite)},
 	{"POST", "/owner/people/invitations", tierOwner, withPeople((*people.People).InviteAll)}, // programs have none: a line is the owner's own words

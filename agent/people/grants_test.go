@@ -330,3 +330,35 @@ func TestClientsWhileNoAgentRan(t *testing.T) {
 	r.loginAs(t, last, own, bob, bobMail)
 	r.toldOfClients(t, append(told, "client-in Last "+bobMail)...)
 }
+
+// Elsewhere the operator gives the ids of assistants: one that somebody allowed something
+// is known by its name, and the owner makes none.
+func TestAssistantsOfAServer(t *testing.T) {
+	t.Parallel()
+	r := start(t, "Notes")
+	told := func() map[string]string {
+		t.Helper()
+		a := programs.Got(r.owner.Assist(t.Context(), "notes", "/mcp"))(t)
+		ids := map[string]string{}
+		for _, one := range a.Assistants {
+			if ids[one.Name] = one.ClientID; one.ClientID != "" && one.Takes == agentapi.TakesCommand && !strings.Contains(one.Paste, " --client-id "+one.ClientID+" ") {
+				t.Errorf("%+v", one)
+			}
+		}
+		return ids
+	}
+	for name, id := range told() {
+		if id != "" {
+			t.Errorf("%s has the id %s", name, id)
+		}
+	}
+	client := r.client(t, "claude code", "https://pocket.example/cb")
+	r.login(t, client)
+	programs.Got(r.owner.Grants(t.Context()))(t)
+	if ids := told(); ids["Claude Code"] != client.ID || ids["Cursor"] != "" {
+		t.Errorf("%v", ids)
+	}
+	if _, err := r.owner.Call(t.Context(), http.MethodPost, "/owner/clients", agentapi.AddClientRequest{Name: "Cursor"}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("made one: %v", err)
+	}
+}

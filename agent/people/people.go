@@ -80,6 +80,8 @@ type Config struct {
 	// Refused says whether the control plane does not know this computer any
 	// more; nil for never.
 	Refused func() bool
+	// OwnClients are those of a control plane in this process; nil where it is elsewhere.
+	OwnClients *OwnClients
 	// Changes is raised when View or Grants may answer something else. Run listens
 	// to it, too: it is how it learns that the control plane was heard of. Nil when
 	// nobody follows anything.

@@ -38,6 +38,8 @@ func leastOf(s *openapi3.Schema) any {
 			fields[name] = leastOf(s.Properties[name].Value)
 		}
 		return fields
+	case s.AdditionalProperties.Schema != nil:
+		return map[string]any{}
 	case s.Enum != nil:
 		return s.Enum[0]
 	case s.Type.Is("array"):

@@ -14,6 +14,9 @@ var operations = map[string]operation{
 		{"email", inQuery, aText, false, false},
 		{"search", inQuery, aText, false, false},
 	}},
+	"addClient": {"POST", "/owner/clients", []parameter{
+		{"name", inBody, aText, true, false},
+	}},
 	"allowUser": {"POST", "/owner/users/{id}/allow", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
@@ -29,6 +32,10 @@ var operations = map[string]operation{
 		{"program", inBody, aText, true, false},
 		{"until", inBody, aText, false, false},
 		{"user", inBody, aText, true, false},
+	}},
+	"assist": {"GET", "/owner/apps/{name}/assist", []parameter{
+		{"name", inPath, aText, true, false},
+		{"path", inQuery, aText, false, false},
 	}},
 	"beginTrustCheck": {"POST", "/owner/trust/check", []parameter{}},
 	"cancelConnect":   {"DELETE", "/owner/connect", []parameter{}},

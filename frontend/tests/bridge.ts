@@ -25,6 +25,9 @@ let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@exam
 /** What an invitation's owner hands over; every one has its own. */
 const linkTo = (n: number) => ({ url: `https://control.porch.example/i/kq7d-mh2p-x4tn-w8r${'abcdefgh'[n % 8]}`, until: new Date(Date.parse(minutesAgo(0)) + 7 * 86_400_000).toISOString() });
 
+/** Ids of the clients that assistants have here, by name. */
+const assistantIDs: Record<string, string> = { 'Claude Code': 'k7dq2m4xp5vn3w8rk7dq2m4xp5' };
+
 let settings: Settings = { ...nothing.settings, language: (sessionStorage.getItem('language') ?? '') as Settings['language'], failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
 let preferences: Preferences = {
   welcomed: true, startAtLogin: true, appearance: '', panel: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
@@ -243,6 +246,24 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     return { ok: true, closed: one?.connections ?? 0, milliseconds: 3 };
   },
   revokeGrant: ({ id }) => (set({ grants: state.grants.filter((one) => one.id !== id) }), { ok: true, closed: 1, milliseconds: 3 }),
+  assist: ({ name, path = '/mcp' }) => {
+    if (!path.startsWith('/')) throw new Error('The path has to be as it stands in an address, such as /mcp.');
+    const url = `https://${name}.${state.account.host}${path}`;
+    const block = (list: string, more = {}) => JSON.stringify({ [list]: { [name]: { type: 'http', url, ...more } } }, null, 2);
+    const one = (called: string, takes: 'address' | 'settings' | 'command', paste: string) => {
+      const clientId = assistantIDs[called];
+      return { name: called, takes, paste, elsewhere: takes === 'address', ...(clientId && { clientId }) };
+    };
+    return {
+      url, authorizationServer: state.account.authUrl, mcpServers: { [name]: { type: 'http', url } }, command: '', local: state.account.local,
+      ...(state.account.local && { rootCa: '/home/maya/.local/share/porchlight/ca/root.pem' }),
+      assistants: [
+        one('Claude', 'address', url), one('ChatGPT', 'address', url), one('Claude Code', 'command', `claude mcp add --transport http --client-id ${assistantIDs['Claude Code']} ${name} ${url}`),
+        one('Cursor', 'settings', block('mcpServers', assistantIDs['Cursor'] && { auth: { CLIENT_ID: assistantIDs['Cursor'] } })), one('VS Code', 'settings', block('servers')), one('', 'settings', block('mcpServers')),
+      ],
+    };
+  },
+  addClient: ({ name }) => ({ clientId: (assistantIDs[name] = 'm2p9t6h4d7k3x5vnm2p9t6h4d7') }),
   passwords: () => passwords,
   makePassword: ({ app, name }) => {
     passwords = [password(`p${passwords.length + 9}`, app, byName(app).label, name, state.account.email, 0), ...passwords];

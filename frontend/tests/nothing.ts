@@ -5,9 +5,11 @@ import type { Operations } from '../src/lib/types';
 export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } = {
   activity: [],
   activityPage: {"lines":[],"next":0},
+  addClient: {"clientId":""},
   allowUser: {"at":"","id":"","name":"","standing":"asks"},
   answerKnock: {"app":"","email":"","ok":true},
   approve: {"status":"pending"},
+  assist: {"assistants":[],"authorizationServer":"","command":"","local":false,"mcpServers":{},"url":""},
   beginTrustCheck: {"browser":"","state":"none"},
   cancelConnect: {"ok":true},
   changeOptions: {"allowCrossOrigin":false,"firstByte":0,"forwarded":false,"h2c":false,"hostHeader":"","identityHeader":"","identityValue":"email","localhostHost":false,"mcp":"","noHsts":false,"pin":false,"publicAddress":false,"upstream":""},

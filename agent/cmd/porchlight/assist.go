@@ -4,31 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
-	"porchlight/internal/localca"
 )
-
-// assistance is what an assistant has to be told to use an app. It opens nothing: whoever
-// uses the app signs in and allows it.
-type assistance struct {
-	URL                 string `json:"url"`
-	AuthorizationServer string `json:"authorizationServer"` // its issuer (RFC 8414)
-	// MCPServers is the block that most assistants take in their settings.
-	MCPServers map[string]mcpServer `json:"mcpServers"`
-	Command    string               `json:"command"` // for a terminal, but for the client's id
-
-	local bool
-}
-
-type mcpServer struct {
-	Type string `json:"type"`
-	URL  string `json:"url"`
-}
 
 func assistCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
@@ -42,36 +23,20 @@ and ends it.`,
   porchlight assist notes --path /api/mcp --json`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
-	path := cmd.Flags().String("path", "/mcp", "where the app answers assistants")
+	path := cmd.Flags().String("path", agentapi.DefaultAssistPath, "where the app answers assistants")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if !strings.HasPrefix(*path, "/") || strings.ContainsAny(*path, " \"'\\?#") {
+		if !agentapi.IsAssistPath(*path) {
 			return commandline.Usagef("--path takes a path as it stands in an address, such as /mcp")
 		}
 		return nil
 	}
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (assistance, error) {
-		state, err := client.State(ctx)
-		if err != nil {
-			return assistance{}, err
-		}
-		app, err := appIn(state, args[0])
-		switch {
-		case err != nil:
-			return assistance{}, err
-		case app.Status != agentapi.StatusLive:
-			return assistance{}, agentapi.Errorf(agentapi.CodeConflict, "%s is %s, so it has no address yet. See: porchlight apps", app.Name, app.Status)
-		}
-		url := strings.TrimSuffix(app.URL, "/") + *path
-		return assistance{
-			URL: url, AuthorizationServer: state.Account.AuthURL, local: state.Account.Local,
-			MCPServers: map[string]mcpServer{app.Name: {Type: "http", URL: url}},
-			Command:    "claude mcp add --transport http --client-id ID " + app.Name + " " + url,
-		}, nil
-	}, func(a assistance, _ []string) error { return c.sayAssistance(a) })
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Assistance, error) {
+		return client.Assist(ctx, args[0], *path)
+	}, func(a agentapi.Assistance, _ []string) error { return c.sayAssistance(a) })
 }
 
 // sayAssistance is for people. The operator names clients; in local mode that is the owner.
-func (c cli) sayAssistance(a assistance) error {
+func (c cli) sayAssistance(a agentapi.Assistance) error {
 	block, err := json.MarshalIndent(map[string]any{"mcpServers": a.MCPServers}, "", "  ")
 	if err != nil {
 		return err
@@ -81,14 +46,14 @@ func (c cli) sayAssistance(a assistance) error {
 	c.line("Most assistants take this in their settings:\n\n%s\n", block)
 	c.line("Claude Code takes:\n\n%s\n", a.Command)
 	add := `porchlight-control client add --public --name "Claude Code" --redirect-uri http://localhost/callback`
-	if a.local {
+	if a.Local {
 		data, err := c.dataDir()
 		if err != nil {
 			return err
 		}
 		c.line("The client's id you make yourself, once for each assistant:\n\n%s --data %s", add, argument(filepath.Join(data, "control")))
 		c.line("\nIt has to trust this computer's certificates, as your browser does. One that is made with Node takes NODE_EXTRA_CA_CERTS=%s",
-			argument(filepath.Join(data, "ca", localca.RootFile)))
+			argument(a.RootCA))
 		c.line("This computer is connected to no server yet: only an assistant that runs here can reach it, none elsewhere. See: porchlight connect --help")
 		return nil
 	}

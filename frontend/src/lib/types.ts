@@ -12,6 +12,11 @@ export interface Operations {
     takes: { limit?: number; before?: number; group?: 'visits' | 'decisions' | 'trouble'; app?: string; email?: string; search?: string };
     gives: ActivityPage;
   };
+  /** Make an OAuth client without a secret for an assistant on this computer. */
+  addClient: {
+    takes: { name: string };
+    gives: AddedClient;
+  };
   /** Let a user's programs register. */
   allowUser: {
     takes: { id: string };
@@ -26,6 +31,11 @@ export interface Operations {
   approve: {
     takes: { name: string; alone?: boolean; label: string; localPort: number; program: string; until?: string; user: string };
     gives: Approved;
+  };
+  /** What to tell an assistant so that it can use an app. */
+  assist: {
+    takes: { name: string; path?: string };
+    gives: Assistance;
   };
   /** Make the link of a page that shows whether the browser which loads it trusts this computer. */
   beginTrustCheck: {
@@ -368,6 +378,10 @@ export interface ActivityPage {
   next: number;
 }
 
+export interface AddedClient {
+  clientId: string;
+}
+
 /** The last failure that a visitor met, since the agent started. */
 export interface AppError {
   at: string;
@@ -477,6 +491,34 @@ export interface Asks {
   /** At the other end of its connection, as the system tells. */
   program?: string;
   user?: string;
+}
+
+export interface Assistance {
+  assistants: Assistant[];
+  /** Its issuer (RFC 8414). */
+  authorizationServer: string;
+  /** Of Claude Code, with ID for the id of the client. */
+  command: string;
+  /** Only an assistant on this computer can reach it. */
+  local: boolean;
+  /** The block that most assistants take in their settings. */
+  mcpServers: Record<string, MCPServer>;
+  /** The file of the certificate that it has to trust then. */
+  rootCa?: string;
+  /** The address for an assistant. */
+  url: string;
+}
+
+export interface Assistant {
+  /** Of a client of its name; absent where none is known. */
+  clientId?: string;
+  /** It does not run on this computer. */
+  elsewhere: boolean;
+  /** Empty for any other than those with a name. */
+  name: string;
+  /** What to paste into it, with the id of its client where that is known. */
+  paste: string;
+  takes: 'address' | 'settings' | 'command';
 }
 
 /** Of a live app's address, once something is known of it. */
@@ -733,6 +775,11 @@ export interface Looked {
   port: number;
   /** Fit to be shown; empty for none. */
   title: string;
+}
+
+export interface MCPServer {
+  type: string;
+  url: string;
 }
 
 export interface MadePassword {

@@ -15,7 +15,7 @@ test('are the owner’s and other people’s, with when they were used', async (
   expect(await row.innerText()).toContain('Never used');
   await row.getByText('<b>Feed</b> reader').waitFor(); // as text
   const yours = (text: string) => section(page, 'Yours').getByRole('listitem').filter({ hasText: text }).innerText();
-  expect(await yours('Pocket Notes')).toMatch(/12 calls today, the last at \d/);
+  expect(await yours('Pocket Notes')).toMatch(/12 calls today\s+the last at \d/);
   expect(await yours('Backup')).toContain('Used 10 hours ago'); // from before calls were counted
   const claude = await yours('claude.ai');
   for (const part of ['Calls itself “Claude”', 'Notes and nothing else, as you', 'Used 3 days ago']) expect(claude).toContain(part);

@@ -57,7 +57,7 @@ const unsaid = (page: Page) =>
 
 /** What the agent says: the program around the page says that in its language. And what it calls an app without a title. */
 const theAgents = ['19 GB are free.', 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.', 'Port 3000', 'Port 8000',
-  'Not answering', 'Refuses its address', 'Speaks HTTPS', 'Speaks HTTP/2', 'Answers wrongly'];
+  'Not answering', 'Refuses its address', 'Speaks HTTPS', 'Speaks HTTP/2', 'Answers wrongly', 'Claude Code', 'Claude', 'ChatGPT', 'Cursor', 'VS Code'];
 
 const months = Array.from({ length: 12 }, (_, month) => new Date(2026, month, 1).toLocaleDateString('en', { month: 'long' }));
 
@@ -93,6 +93,7 @@ const beyond: Record<string, [name: string, ...way: Step[]][]> = {
     ['an app', apps, (page) => page.getByRole('button', { name: 'Notes' }).first().click(), press('QR code')],
     ['its people', press('Add people…')],
     ['its password', press('Make one')],
+    ['its assistant', press('Connect an assistant…'), (page, say) => page.getByRole('radio', { name: say('Another') }).check()],
     [
       'links', (page) => page.getByRole('navigation').getByRole('button').nth(1).click(), press('Invite'), (page) => page.getByLabel('Photos').check(),
       (page, say) => page.getByLabel(say('E-mail addresses')).fill('lena@example.com, full@example.com'), press('Copy links…'), press('QR code for lena@example.com'),

@@ -65,6 +65,9 @@ const scenes: Scene[] = [
   { name: 'app-better', scene: 'health', act: press(/^Quarterly/) },
   { name: 'app-wrong', scene: 'health', act: press('<b>Wrong</b>') },
   { name: 'app-tall', scene: 'options', height: 1500, act: then(press('Notes'), (page) => page.getByText('For developers').click(), (page) => page.getByRole('combobox', { name: 'Name the app sees' }).selectOption({ label: 'Another name…' })) },
+  { name: 'assist', scene: 'connected', height: 900, act: then(press('Notes'), press('Connect an assistant…'), (page) => page.getByRole('radio', { name: 'Claude Code' }).check()) },
+  { name: 'assist-local', scene: 'apps', height: 1100, act: then(press('Notes'), press('Connect an assistant…'), (page) => page.getByRole('radio', { name: 'VS Code' }).check()) },
+  { name: 'assist-away', scene: 'apps', act: then(press('Notes'), press('Connect an assistant…'), (page) => page.getByRole('radio', { name: 'ChatGPT' }).check()) },
   { name: 'people', scene: 'connected', act: then(go('People'), press('Apps for carla.nunes@example.org')) },
   { name: 'people-invite', scene: 'connected', act: then(go('People'), press('Invite'), (page) => page.getByLabel('Photos').check()) },
   {

@@ -2,6 +2,7 @@
 import type { Toggle } from '../apps';
 import type { Reach } from '../health';
 import { count, number, type Sentence } from '../sentence';
+import type { Assistant } from '../types';
 
 /** How many people a snapshot names of each app (Named in loopback.yaml). */
 export const mostNamed = 15;
@@ -178,6 +179,49 @@ export const ofApps = {
     /** The people here: no more than so many are named. */
     now: (n: number) => `now: ${number.format(n)}${n >= mostNamed ? '+' : ''}`,
     nowOf: (n: number) => (n === 1 ? 'person' : 'people'),
+  },
+
+  /** What to tell an assistant so that it can use an app. */
+  assist: {
+    section: 'Assistants',
+    open: 'Connect an assistant…',
+    openText: 'Claude, a code editor or a coding agent uses this app in your name, and nothing else.',
+    title: (label: string) => `Connect an assistant to ${label}`,
+    back: (label: string): Sentence => ['Back to ', { name: label }],
+    local: 'Only an assistant on this computer can use it so far. One elsewhere, such as Claude or ChatGPT on the web, cannot reach this computer until it is connected to a server.',
+    connect: 'Settings',
+    address: 'Address for an assistant',
+    path: 'Path in the app',
+    pathText: 'Where the app answers assistants. Most do at /mcp.',
+    which: 'Which one?',
+    another: 'Another',
+    takes: {
+      address: (name: string) => [`Give ${name} the address`, 'Its settings have a list of connectors. Add one of your own, with the address above.'],
+      settings: (name: string) => [name ? `Paste this into the MCP settings of ${name}` : 'Paste this into its MCP settings', ''],
+      command: () => ['Run this in a terminal', ''],
+    } satisfies Record<Assistant['takes'], (name: string) => [title: string, text: string]>,
+    paste: 'What to paste',
+    noSecret: 'There is no secret in it. The address alone lets nobody in.',
+    elsewhere: (name: string) => `${name} cannot reach this computer yet`,
+    elsewhereText: 'It runs elsewhere, and this computer is connected to no server. Choose one that runs here, or connect this computer first.',
+    id: 'Its client id',
+    idText: 'If it asks for a secret too, that is the one your operator gave you.',
+    idTextHere: 'Made on this computer, without a secret. It lets the assistant ask you, and opens nothing.',
+    noID: 'If it asks for a client id, or for a secret, take what your operator gave you.',
+    noIDCommand: 'If it asks for a client id, take the one your operator gave you: it goes behind --client-id.',
+    noIDHere: 'It has no client id here yet. With one it can ask you, and opens nothing by itself.',
+    makeID: 'Make its id',
+    making: 'Making it…',
+    trust: 'So that it trusts this computer',
+    trustText: 'It has to trust the certificates of this computer, as your browser does. What is made with Node, as most are, takes this in its environment:',
+    allow: 'Allow it, on the page it opens',
+    allowText: 'You sign in there and say yes once. Then it can',
+    can: (label: string): Sentence => ['use ', { name: label }, ' in your name, all that you can do there'],
+    cannot: ['not open other apps of yours, unless you say so there', 'not invite people or change what is shared'],
+    ends: 'Connected apps lists it. One click there ends it, and closes what is open.',
+    waiting: 'Waiting for its first call',
+    called: (name: string): Sentence => [{ name }, ' has called. It works.'],
+    done: 'Done',
   },
 
   /** How an app does when it is asked. */
