@@ -247,7 +247,7 @@ func TestAnEndGivenAtATerminalIsTold(t *testing.T) {
 		t.Errorf("told of nothing: %+v", told)
 	}
 	programs.Got(h.apps.Approve(t.Context(), "notes", agentapi.Approval{Until: "3h", Terminal: true}))(t)
-	if told := h.apps.Notices(); len(told) != 1 || told[0].Kind != agentapi.NoticeApproved || !strings.Contains(told[0].Text, "It is approved until ") {
+	if told := h.apps.Notices(); len(told) != 1 || told[0].Kind != agentapi.NoticeApproved || !strings.HasPrefix(told[0].Text, "Notes was approved anew at a terminal. It is approved until ") {
 		t.Errorf("told %+v", told)
 	}
 }

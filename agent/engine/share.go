@@ -147,6 +147,9 @@ func approvedAtTerminal(app store.App, e event) agentapi.Notice {
 		who = programOf(e.Listener)
 	}
 	text := words.Text{words.Of("%[1]s was approved at a terminal, on port %[2]s: %[3]s.", app.Label, strconv.Itoa(app.LocalPort), who)}
+	if e.Kind == onApprove && e.Port == 0 { // it was approved before, and nobody looked
+		text = words.Text{words.Of("%s was approved anew at a terminal.", app.Label)}
+	}
 	if app.Ends != nil {
 		text = append(text, words.Of("It is approved until %s.", agentapi.LastDay(app.Ends.At, e.At)))
 	}

@@ -5,6 +5,7 @@
  * window.stub lets a test look at the calls and make things happen.
  */
 import type { AppHealth, AppPassword, Desk, Examination, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
+import { untilOf } from '../src/lib/until';
 import { nothing } from './nothing';
 import { ailmentOf, app, asked, grant, lastSeq, local, long, mail, minutesAgo, type More, numberLower, options, person, request, scenes, someActivity, someGrants, somePeople, someRequests, told, waiting } from './scenes';
 
@@ -147,15 +148,18 @@ let listening: Listening[] = [
 ];
 let trust: TrustCheck['state'][] = ['opened', 'proven']; // as the check goes on
 
+/** When an approval ends that was asked for until then. */
+const endOf = (until: string) => (until === 'never' ? undefined : until === 'today' ? untilOf('today', Date.now()) : until) as string;
+
 /** Those that change something; the others have nothing to tell. */
 const operations: { [Name in keyof Operations]?: (values: Operations[Name]['takes']) => Operations[Name]['gives'] | Promise<Operations[Name]['gives']> } = {
   ownerState: () => told(state),
-  approve: ({ name, alone, ...seen }) => {
+  approve: ({ name, alone, until, ...seen }) => {
     const { label, localPort, listener: { program = '', user = '' } } = byName(name);
     if (seen.label !== label || seen.localPort !== localPort || seen.program !== program || seen.user !== user) throw new Error('The request has changed meanwhile.');
     const host = `${name}.${state.account.host}`;
     const does = doing.get(name) ?? { health: 'answers' };
-    change(name, { ...does, status: 'live', host, url: `https://${host}`, ...(alone ? { openTo: [], openToCount: 0 } : {}) });
+    change(name, { ...does, status: 'live', host, url: `https://${host}`, ...(alone ? { openTo: [], openToCount: 0 } : {}), ...(until ? { until: endOf(until) } : {}) });
     return { ...does, ...ailmentOf(does), status: 'live', host, url: `https://${host}` };
   },
   deny: ({ name }) => {

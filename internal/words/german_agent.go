@@ -29,6 +29,7 @@ var germanAgent = map[string]string{
 	"%[1]s now answers on port %[2]s of %[3]s. Before, it was %[4]s.":                          "%[1]s antwortet jetzt an Port %[2]s von %[3]s. Vorher war es %[4]s.",
 	"%[1]s now answers on port %[2]s. Before, it was port %[3]s.":                              "%[1]s antwortet jetzt an Port %[2]s. Vorher war es Port %[3]s.",
 	"%[1]s was approved until %[2]s. Its address is gone, and who could open it is forgotten.": "%[1]s war bis %[2]s genehmigt. Die Adresse ist weg, und wer die App öffnen durfte, ist vergessen.",
+	"%s was approved anew at a terminal.":                                                      "%s wurde in einem Terminal neu genehmigt.",
 	"It is approved until %s.":                                                                 "Die Genehmigung gilt bis %s.",
 	"%[1]s was approved at a terminal, on port %[2]s: %[3]s.":                                  "%[1]s wurde in einem Terminal genehmigt, an Port %[2]s: %[3]s.",
 	"a program of the user %s":                                                                 "ein Programm des Benutzers %s",

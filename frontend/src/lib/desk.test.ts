@@ -164,10 +164,24 @@ test('approving sends what was shown and says who can open it then', async () =>
   const { desk, calls, said } = setup({ approve: live });
   await desk.approve(asked);
   expect(said()).toBe('Notes is on, at notes.maya.localhost:8443. ben@example.com and 2 others can open it again.');
-  await desk.approve(asked, true);
+  await desk.approve(asked, { alone: true });
   expect(said()).toBe('Notes is on, at notes.maya.localhost:8443. Only you can open it.');
   const seen = { name: 'notes', label: 'Notes', localPort: 3000, program: 'node', user: 'maya' };
   expect(calls('approve')).toEqual([seen, { ...seen, alone: true }]);
+});
+
+test('an approval that ends says until when, and can be given another end', async () => {
+  const { desk, calls, said } = setup({ approve: live });
+  const asked = app('notes', { label: 'Notes', listener: { program: 'node', user: 'maya' } });
+  await desk.approve(asked, { until: 'today' });
+  expect(said()).toBe('Notes is on until midnight, at notes.maya.localhost:8443. Only you can open it.');
+  const today = new Date();
+  today.setHours(23, 59, 59, 0);
+  await desk.endApproval(asked, today.toISOString());
+  expect(said()).toBe('Notes is approved until today.');
+  await desk.endApproval(asked, 'never');
+  expect(said()).toBe('Notes is approved without an end.');
+  expect(calls('approve').map((call) => (call as { until?: string }).until)).toEqual(['today', today.toISOString(), 'never']);
 });
 
 // Weakness: "only you" was promised where nothing was seen listening, which the network could open later.
@@ -176,7 +190,7 @@ test.each([
   [{ network: true, networkDetail: 'Other computers can open it.' }, 'Other computers can open it.'],
 ])('approving says of %j: %s', async (more, who) => {
   const { desk, said } = setup({ approve: live });
-  await desk.approve(app('notes', { label: 'Notes', status: 'pending', openTo: ['ben@example.com'], openToCount: 1, ...more }), true);
+  await desk.approve(app('notes', { label: 'Notes', status: 'pending', openTo: ['ben@example.com'], openToCount: 1, ...more }), { alone: true });
   expect(said()).toBe(`Notes is on, at notes.maya.localhost:8443. ${who}`);
 });
 

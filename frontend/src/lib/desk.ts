@@ -14,7 +14,7 @@ import type { Sentence } from './sentence';
 import { strings } from './strings';
 import { Tried } from './tried.svelte';
 import type { Toast, Toasts } from './toasts.svelte';
-import { dayWord } from './until';
+import { dayWord, endWord } from './until';
 import type { Activity, AppPassword, Approved, Notice, Grant, Knock, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
@@ -50,23 +50,31 @@ export class Desk {
     return this.#try(() => done(this.bridge));
   }
 
-  /** With alone, nobody else who could open the app before can. */
-  approve(app: OwnerApp, alone = false): Promise<boolean> {
+  /** With alone, nobody else who could open the app before can; until is when the approval ends, in the agent's words for a time. */
+  approve(app: OwnerApp, how: { alone?: true; until?: string } = {}): Promise<boolean> {
     return this.#try(
-      () => this.bridge.ask('approve', { name: app.name, ...seenOf(app), ...(alone ? { alone } : {}) }),
+      () => this.bridge.ask('approve', { name: app.name, ...seenOf(app), ...how }),
       (now) => {
         if (now.status === 'pending') return this.#tell(strings.toast.approvedLater(app.label));
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
         const open = { label: strings.app.open, run: () => void this.open(app) };
         if (now.healthNote || now.ailment) return this.#offerHelp(app, now);
-        this.toasts.show(strings.toast.approved(app.label, host, this.#whoOpens(app, alone)), this.owner.snapshot?.darkSince ? undefined : open);
+        this.toasts.show(strings.toast.approved(app.label, host, this.#whoOpens(app, how.alone), how.until === 'today'), this.owner.snapshot?.darkSince ? undefined : open);
       },
     );
   }
 
+  /** Has the approval of an app end then, in the agent's words for a time, or never. */
+  endApproval(app: OwnerApp, until: string): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.ask('approve', { name: app.name, ...seenOf(app), until }),
+      () => this.#tell(strings.toast.approvedUntil(app.label, until === 'never' ? '' : endWord(until, Date.now()))),
+    );
+  }
+
   /** Who can open an app now: "only you" is said where that is known. */
-  #whoOpens(app: OwnerApp, alone: boolean): Sentence {
+  #whoOpens(app: OwnerApp, alone = false): Sentence {
     const n = alone ? 0 : app.openToCount;
     if (n > 0 || onlyYours({ ...app, openToCount: 0 })) return strings.ask.whoCanOpen(app.openTo, n);
     return [app.network ? (app.networkDetail ?? '') : strings.app.whoNobodyHere];

@@ -30,12 +30,8 @@ export class Deciding {
     this.#since = performance.now();
   }
 
-  approve(app: OwnerApp, event: MouseEvent) {
-    return this.decide('approve', event, () => this.#desk.approve(app));
-  }
-
-  approveAlone(app: OwnerApp, event: MouseEvent) {
-    return this.decide('approve', event, () => this.#desk.approve(app, true));
+  approve(app: OwnerApp, event: MouseEvent, how?: Parameters<Desk['approve']>[1]) {
+    return this.decide('approve', event, () => this.#desk.approve(app, how));
   }
 
   deny(app: OwnerApp, event: MouseEvent) {

@@ -1,6 +1,6 @@
 // Deciding on requests, by mouse and by keyboard.
 import { describe, expect, test } from 'vitest';
-import { called, focusName, open, section, settle, toast } from './page';
+import { called, focusName, open, section, settle, toast, told } from './page';
 
 describe('deciding on a request', () => {
   test('approving by mouse puts the app on and says where', async () => {
@@ -14,6 +14,21 @@ describe('deciding on a request', () => {
     await toast(page).getByRole('button', { name: 'Open' }).click();
     expect(await called(page, 'Open')).toEqual([['paperless']]);
     expect(await toast(page).count()).toBe(0);
+  });
+
+  test('approving for today says until when, in the list and on its page, where it can be changed', async () => {
+    const page = await open();
+    await settle(page);
+    await page.getByRole('button', { name: 'For today' }).click();
+    await expect.poll(() => toast(page).textContent()).toContain('Paperless is on until midnight, at paperless.maya.localhost:8443. Only you can open it.');
+    expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya', until: 'today' }]]);
+    await section(page, 'On').getByText('Until today').waitFor();
+    await section(page, 'On').getByText('Paperless', { exact: true }).click();
+    await page.getByText('Approved until today', { exact: true }).waitFor();
+    await page.getByLabel('Until when it is approved').selectOption('always');
+    await told(page, 'Paperless is approved without an end.');
+    await page.getByText('Approved until today', { exact: true }).waitFor({ state: 'detached' });
+    expect((await called(page, 'approve'))[1]).toMatchObject([{ name: 'paperless', until: 'never' }]);
   });
 
   test('one that the network opens says so, and nowhere that only its owner can', async () => {

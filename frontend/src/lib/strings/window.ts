@@ -77,7 +77,8 @@ export const ofWindow = {
 
   toast: {
     undone: ['Undone.'] as Sentence,
-    approved: (label: string, host: string, who: Sentence): Sentence => [{ name: label }, ` is on, at ${host}. `, ...who],
+    approved: (label: string, host: string, who: Sentence, today: boolean): Sentence => [{ name: label }, ` is on${today ? ' until midnight' : ''}, at ${host}. `, ...who],
+    approvedUntil: (label: string, end: string): Sentence => [{ name: label }, end ? ` is approved until ${end}.` : ' is approved without an end.'],
     approvedAiling: (label: string, detail: string): Sentence => [{ name: label }, ` is approved. ${detail}`],
     suggestionTaken: (label: string, done: string): Sentence => [{ name: label }, done],
     suggestionUndone: (label: string): Sentence => [{ name: label }, ' is reached as before.'],

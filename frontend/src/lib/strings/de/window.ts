@@ -77,7 +77,8 @@ export const ofWindow: Spoken<typeof english> = {
 
   toast: {
     undone: ['Rückgängig gemacht.'],
-    approved: (label, host, who) => [{ name: label }, ` ist an, unter ${host}. `, ...who],
+    approved: (label, host, who, today) => [{ name: label }, ` ist${today ? ' bis Mitternacht' : ''} an, unter ${host}. `, ...who],
+    approvedUntil: (label, end) => [{ name: label }, end ? ` ist bis ${end} genehmigt.` : ' ist ohne Ende genehmigt.'],
     approvedAiling: (label, detail) => [{ name: label }, ` ist genehmigt. ${detail}`],
     suggestionTaken: (label, done) => [{ name: label }, done],
     suggestionUndone: (label) => [{ name: label }, ' wird angesprochen wie zuvor.'],
