@@ -115,7 +115,7 @@ func understood(got page) spoken {
 
 func isEvents(got page) bool {
 	kind, _, _ := strings.Cut(got.header.Get("Content-Type"), ";")
-	return got.status == http.StatusOK && strings.EqualFold(strings.TrimSpace(kind), events)
+	return strings.EqualFold(strings.TrimSpace(kind), events)
 }
 
 // eventsOf are the whole events of a stream, by name.

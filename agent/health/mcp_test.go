@@ -7,11 +7,14 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // tools is a server of the official SDK, called so.
@@ -76,6 +79,7 @@ func TestMCP(t *testing.T) {
 		"present, over HTTPS":       {port: func(t *testing.T) int { return serve(t, at(streamable(tools("notes"), stateless)), tlsOnly) }, want: "https", detail: "over HTTPS helps", option: map[string]any{"upstream": "https"}},
 		"behind its redirect":       {port: served(moved(http.StatusTemporaryRedirect, "/mcp/", streamable(tools("notes"), stateless))), want: "answers", detail: "(version 2026-07-28)"},
 		"behind another's redirect": {port: served(moved(http.StatusTemporaryRedirect, "http://elsewhere.example/mcp/", streamable(tools("notes"), stateless))), want: "answers", detail: "does not speak MCP there (status 307)", note: true},
+		"moved, as for a page":      {port: served(moved(http.StatusFound, "/mcp/", streamable(tools("notes"), stateless))), want: "answers", detail: "does not speak MCP there (status 302)", note: true},
 		"redirected without end":    {port: served(moved(http.StatusPermanentRedirect, "/mcp", nil)), want: "answers", detail: "(status 308)", note: true},
 		"a page":                    {port: served(answering(200, nil, "<h1>hello</h1>")), want: "answers", detail: "It answers at /mcp, and does not speak MCP there (status 200): its documentation says at which path it does.", note: true},
 		"nothing at its path":       {port: served(http.NotFoundHandler()), want: "answers", detail: "does not speak MCP there (status 404)", note: true},
@@ -179,11 +183,27 @@ func TestMCPSessionOfOneThatHangs(t *testing.T) {
 		}
 	}), nil)
 	h := build(t)
-	h.impatient()
+	h.AskFor(2*time.Second, 2*time.Second) // so that nothing is left of the time
 	h.set("a", port, agentapi.AppOptions{MCP: "/mcp"})
 	h.Probe(t.Context(), "a")
+	programs.Eventually(t, "it is ended", func() bool { return len(ended) > 0 })
 	if got := <-ended; got != "one" {
 		t.Errorf("ended %q", got)
+	}
+}
+
+// TestMCPRefused asks one that refuses everybody once by its address, and once as localhost.
+func TestMCPRefused(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	port := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusForbidden)
+	}), nil)
+	h := build(t)
+	h.set("a", port, agentapi.AppOptions{MCP: "/mcp"})
+	if got := h.Probe(t.Context(), "a"); !got.HealthNote || asked.Load() != 2 {
+		t.Errorf("asked %d times: %+v", asked.Load(), got)
 	}
 }
 
