@@ -4,14 +4,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"porchlight/test/visitor"
@@ -19,40 +15,6 @@ import (
 
 // cimdFloor is how many attacks of the part there are, quick or not.
 const cimdFloor, cimdQuickFloor = 10_400, 1_300
-
-// attackCIMD is attackCIMDInside in a network of its own, where addresses look public: the
-// programs ask no others, and nothing has them do so.
-func attackCIMD(ctx context.Context, s *stage, t *tally) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, self, "-part", "cimd", "-bin", s.bin, fmt.Sprintf("-quick=%t", s.quick))
-	cmd.Env = append(os.Environ(), roleVariable+"=cimd")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = ownNetwork()
-	switch err = cmd.Run(); {
-	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EINVAL):
-		t.skip("this kernel lets nobody but root make a network: " + err.Error())
-		return nil
-	case err != nil:
-		t.got("in a network of its own: %v", err)
-	}
-	t.try(s.share(cimdFloor, cimdQuickFloor))
-	return ctx.Err()
-}
-
-// ownNetwork has a process begin in a network and a table of mounts of its own; who is not
-// root needs a table of users for it.
-func ownNetwork() *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if os.Getuid() != 0 {
-		attr.Cloneflags |= syscall.CLONE_NEWUSER
-		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	return attr
-}
 
 // describing is a control plane that is led to fetch what clients say of themselves.
 type describing struct {
@@ -66,7 +28,9 @@ type describing struct {
 	attacks int
 }
 
-func attackCIMDInside(ctx context.Context, s *stage, t *tally) error {
+// attackCIMD goes on in an internet of its own: the programs ask no other addresses, and
+// nothing has them do so.
+func attackCIMD(ctx context.Context, s *stage, t *tally) error {
 	w, err := newWorld(ctx, s.dir)
 	if err != nil {
 		return err
@@ -162,7 +126,7 @@ func (d *describing) honest(ctx context.Context, _ *stage) error {
 	if page.Status != http.StatusOK || !strings.Contains(page.Body, "docs.example") || !strings.Contains(page.Body, "program on your own computer") {
 		return fmt.Errorf("an honest client is answered HTTP %d: %s", page.Status, page.Body)
 	}
-	form := url.Values{"decision": {"allow"}, "client": {valueOf(page.Body, "client")}, "app": {valueOf(page.Body, "app")}}
+	form := url.Values{"decision": {"allow"}, "app": {valueOf(page.Body, "app")}}
 	if _, err := r.decide(ctx, page, form); err != nil || r.code == "" {
 		return fmt.Errorf("an honest client gets no code: %w", err)
 	}

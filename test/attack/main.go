@@ -46,7 +46,8 @@ var parts = []part{
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},
 	{"resource", attackResource, 600, 300},
-	{"cimd", attackCIMD, cimdFloor, cimdQuickFloor},
+	{"cimd", inInternet, cimdFloor, cimdQuickFloor},
+	{"assertions", inInternet, assertionsTried, assertionsTried},
 	{"races", attackRaces, 200, 60},
 	{"floods", attackFloods, 29, 29},
 	{"mcp", attackMCP, 2000, 500},
@@ -75,11 +76,11 @@ func main() {
 	case "stranger":
 		playStranger()
 		return
-	case "cimd":
-		parts = []part{{"cimd", attackCIMDInside, cimdFloor, cimdQuickFloor}}
-		os.Unsetenv(roleVariable)
 	case "wide":
 		parts = []part{{"sign-in", attackSignInWide, 4 * ofEach, 4 * ofEach}}
+		os.Unsetenv(roleVariable)
+	case "internet":
+		parts = insideParts
 		os.Unsetenv(roleVariable)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -117,6 +117,9 @@ func (r *remote) allow(ctx context.Context) error {
 
 // decide sends the form of a consent page, and keeps the code, "" for none.
 func (r *remote) decide(ctx context.Context, page *visitor.Page, form url.Values) (*visitor.Page, error) {
+	if version := valueOf(page.Body, "client"); version != "" { // of one that describes itself
+		form.Set("client", version)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, page.URL.String(), strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
