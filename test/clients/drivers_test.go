@@ -21,7 +21,8 @@ type registered struct {
 	ClientID       string `json:"clientId"`
 	ClientSecret   string `json:"clientSecret"`
 	RedirectURI    string `json:"redirectUri"`
-	Authentication string `json:"authentication"` // basic, form, detected or none
+	Authentication string `json:"authentication"` // basic, form, detected, none or, by Key, private_key_jwt
+	Key            any    `json:"key,omitempty"`  // JWK of its private key
 }
 
 // driver is a library doing one authorization. Its methods fail the test when

@@ -40,9 +40,9 @@ type house struct {
 	proxy   string // address of a proxy that finds *.localhost, as browsers do
 }
 
-func newHouse(t testing.TB) *house {
+func newHouse(t testing.TB, env ...string) *house {
 	t.Helper()
-	h := emptyHouse(t)
+	h := emptyHouse(t, env...)
 	h.porchlight(t, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(portOf(startApp(t))))
 	h.porchlight(t, "approve", "notes")
 	h.app, h.back = "https://notes."+h.account.Host, startBack(t)
@@ -58,12 +58,12 @@ func startBack(t testing.TB) string {
 	return back.URL + "/callback"
 }
 
-// emptyHouse has nothing published.
-func emptyHouse(t testing.TB) *house {
+// emptyHouse has nothing published. The agent has this environment, too.
+func emptyHouse(t testing.TB, env ...string) *house {
 	t.Helper()
 	dir := t.TempDir()
 	r := rig.In(t, binDir(t))
-	r.Env = rig.Environ(filepath.Join(dir, "config"))
+	r.Env = rig.Environ(filepath.Join(dir, "config"), env...)
 	agent, err := r.Computer(t.Context(), filepath.Join(dir, "data"), "--local")
 	programs.Must(t, err)
 	t.Cleanup(func() {
@@ -146,7 +146,7 @@ func (h *house) allow(t testing.TB, authorize, client string) string {
 		t.Fatalf("consent: HTTP %d at %s: %s", page.Status, page.URL, page.Body)
 	}
 	answer := map[string]string{"decision": "allow"}
-	if strings.Contains(page.Body, `name="pick"`) && !strings.Contains(page.Body, " checked") {
+	if strings.Contains(page.Body, `name="pick"`) && !strings.Contains(page.Body, " checked>") {
 		answer["app"] = h.account.Name + "/*"
 	}
 	if page, err = h.browser.Submit(t.Context(), page, "computer", answer); err != nil {

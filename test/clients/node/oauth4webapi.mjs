@@ -9,11 +9,16 @@ const server = {
   revocation_endpoint: client.authUrl + '/oauth/revoke',
 }
 const who = { client_id: client.clientId }
-const authentication = {
+const methods = {
   basic: () => oauth.ClientSecretBasic(client.clientSecret),
   form: () => oauth.ClientSecretPost(client.clientSecret),
   none: () => oauth.None(),
-}[client.authentication]()
+  private_key_jwt: async () => oauth.PrivateKeyJwt({
+    key: await crypto.subtle.importKey('jwk', client.key, { name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign']),
+    kid: client.key.kid,
+  }),
+}
+const authentication = await methods[client.authentication]()
 const verifier = oauth.generateRandomCodeVerifier()
 const state = oauth.generateRandomState()
 let accessToken
