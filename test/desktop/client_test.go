@@ -26,7 +26,7 @@ func TestW6_ClientsFromTheTray(t *testing.T) {
 	if got := p.asClient(token, notes); !strings.HasPrefix(got, "200 ") {
 		t.Fatalf("the client gets %s", got)
 	}
-	s.noteSays("Pocket Notes was let in", "^You allowed it")
+	s.noteSays("Pocket Notes was let in, and has just opened an app", "^You allowed it") // one note for both
 	open := openStream(t, p.guest().Do, notes, http.Header{"Authorization": {"Bearer " + token}})
 	account := programs.Got(p.ownerTier().Account(t.Context()))(t)
 	clicked := s.trayClick("Connected apps > Pocket Notes, as " + account.Email + " > Yes, revoke Pocket Notes")
@@ -62,7 +62,7 @@ func TestW6_EveryClientIsToldAndListed(t *testing.T) {
 	}
 	token := p.let(bob, guest, zebra)
 	open := openStream(t, p.guest().Do, notes, http.Header{"Authorization": {"Bearer " + token}})
-	s.noteSays("Zebra was let in", "^"+guest+" allowed it")
+	s.noteSays("Zebra was let in, and has just opened an app", "^"+guest+" allowed it")
 	s.trayShows("Connected apps > Zebra, as "+guest, true)
 	s.trayShows(guest+", through Zebra: Notes", true)
 	s.mustTool("dunstctl", "close-all")

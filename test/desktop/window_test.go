@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
@@ -62,8 +63,29 @@ func TestW5_W6_Window(t *testing.T) {
 		p.opens(bob, address, true)
 	})
 
+	var token string
+	t.Run("connect an assistant", func(t *testing.T) {
+		p.view("Apps")
+		p.pressButton("Notes")
+		p.pressButton("Connect an assistant…")
+		p.press(p.named("input", "Cursor"))
+		p.shot("assist")
+		p.pressButton("Make its id")
+		p.named("[role=group]", "Its client id")
+		p.shot("assist-id")
+		var told agentapi.Assistance
+		p.ask(&told, "assist", "notes")
+		cursor := told.Assistants[3]
+		if cursor.Name != "Cursor" || cursor.ClientID == "" || !strings.Contains(cursor.Paste, cursor.ClientID) {
+			t.Errorf("Cursor is told %+v", cursor)
+		}
+		token = p.connectClient("Pocket Notes")
+		p.asClient(token, address)
+		p.named("[role=status]", "Pocket Notes has called. It works.")
+		p.pressButton("Done")
+	})
+
 	t.Run("revoke a connected app", func(t *testing.T) {
-		token := p.connectClient("Pocket Notes")
 		client := func() string { return p.asClient(token, address) }
 		if got := client(); got != "200 notes for owner" {
 			t.Fatalf("the client got %q", got)
