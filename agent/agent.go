@@ -17,6 +17,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -307,6 +308,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.people.Run(ctx) })
 	g.Go(func() error { return a.api.Run(ctx) })
 	g.Go(func() error { return a.update.Run(ctx) })
+	if a.cfg.AllowHosts != nil {
+		g.Go(func() error { return a.followHosts(ctx) })
+	}
 	if a.cfg.Mode == agentapi.ModeDesktop {
 		// Its menu asked with who is cut off by it, so nobody's visit is waited for.
 		g.Go(func() error { <-ctx.Done(); a.EndVisits(); return nil })
@@ -348,6 +352,27 @@ func (a *Agent) Close() error {
 // Ready is closed once everything is there for visitors: the control plane has
 // said who may come and a relay sends them. Without a control plane it is closed at once.
 func (a *Agent) Ready() <-chan struct{} { return a.ready }
+
+// followHosts has the control plane of this computer allow the hosts of the settings.
+func (a *Agent) followHosts(ctx context.Context) error {
+	changed, cancel := a.changes.Subscribe()
+	defer cancel()
+	for last, known := []string(nil), false; ; {
+		if hosts := a.settings.Get().ClientHosts; !known || !slices.Equal(hosts, last) {
+			err := a.cfg.AllowHosts(ctx, hosts)
+			if known = err == nil; known {
+				last = hosts
+			} else if ctx.Err() == nil { // the next change tries again
+				a.log.Warn("the hosts whose clients may ask could not be set", "err", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
 
 func (a *Agent) awaitReady(ctx context.Context) error {
 	changed, cancel := a.changes.Subscribe()

@@ -61,6 +61,9 @@ type Config struct {
 	// OwnClients are the OAuth clients that the owner makes; nil where the control plane is
 	// elsewhere.
 	OwnClients *people.OwnClients
+	// AllowHosts has clients of these hosts, and of no others, ask for access, as
+	// Settings.ClientHosts says; nil where the control plane is elsewhere.
+	AllowHosts func(ctx context.Context, hosts []string) error
 	// Now is the clock access ends by, also at the control plane of a computer on its
 	// own; time.Now when nil.
 	Now func() time.Time

@@ -18,7 +18,6 @@ import (
 // alike, the former only while its host is allowed.
 
 const (
-	maxHosts     = 100
 	maxDocuments = 1000
 	maxKeySet    = 16 << 10 // bytes of one document's keys
 	// lastGood is how long a document asks for consent while its host is away.
@@ -61,7 +60,7 @@ func (s *Clients) Hosts(ctx context.Context) ([]AllowedHost, error) {
 // CodeInvalid what is no whole name of a host elsewhere, and then allows none.
 func (s *Clients) Allow(ctx context.Context, hosts ...string) error {
 	for _, host := range hosts {
-		if !clientdoc.ValidHost(host) || s.cfg.own(host) {
+		if !controlapi.ValidClientHost(host) || s.cfg.own(host) {
 			return refuse(controlapi.CodeInvalid, "A host is a whole name like claude.ai, in lower case, without https:// and port, and none of this service.")
 		}
 	}
@@ -72,7 +71,10 @@ func (s *Clients) Allow(ctx context.Context, hosts ...string) error {
 				all = append(all, AllowedHost{host, tx.now.UTC()})
 			}
 		}
-		if len(all) > maxHosts {
+		if len(all) == len(tx.hosts()) {
+			return nil
+		}
+		if len(all) > controlapi.MaxClientHosts {
 			return refuse(controlapi.CodeInvalid, "No more than 100 hosts can be allowed.")
 		}
 		tx.put(keyHosts, all, 0)
@@ -114,6 +116,30 @@ func (s *Clients) Disallow(ctx context.Context, host string) error {
 		}
 	}
 	return nil
+}
+
+// AllowOnly allows these hosts and ends all others.
+func (s *Clients) AllowOnly(ctx context.Context, hosts []string) error {
+	clients, err := s.List(ctx)
+	if err != nil {
+		return err
+	}
+	allowed, err := s.Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range clients { // an end that was interrupted leaves clients alone
+		allowed = append(allowed, AllowedHost{Host: c.Host})
+	}
+	for _, a := range allowed {
+		if a.Host == "" || slices.Contains(hosts, a.Host) {
+			continue
+		}
+		if err := s.Disallow(ctx, a.Host); err != nil && !IsRefusal(err, controlapi.CodeNotFound) {
+			return err
+		}
+	}
+	return s.Allow(ctx, hosts...)
 }
 
 func unknownClient() error {

@@ -86,7 +86,7 @@ func TestHostsAreAllowedByTheirNames(t *testing.T) {
 		}
 	}
 	var many []string
-	for n := range maxHosts {
+	for n := range controlapi.MaxClientHosts {
 		many = append(many, fmt.Sprintf("h%d.example", n))
 	}
 	wantRefusal(t, b.Clients.Allow(t.Context(), many...), controlapi.CodeInvalid)
@@ -357,9 +357,24 @@ func TestDisallowGoesOn(t *testing.T) {
 	c := b.editor()
 	programs.Must(t, b.Clients.Describe(t.Context(), owner.ID, c.ID))
 	tokens := c.granted(owner, "maya")
-	b.change(func(tx *txn) { tx.delete(keyHosts) })
-	_, err := c.use(tokens.Refresh)
-	wantRefusal(t, err, controlapi.CodeInvalidClient)
+	cut := func() {
+		t.Helper()
+		b.change(func(tx *txn) { tx.delete(keyHosts) })
+		_, err := c.use(tokens.Refresh)
+		wantRefusal(t, err, controlapi.CodeInvalidClient)
+	}
+	cut()
+	programs.Must(t, b.Clients.AllowOnly(t.Context(), []string{editorHost, "other.example"}))
+	tokens = ok[Tokens](t)(c.use(tokens.Refresh))
+	cut()
+	programs.Must(t, b.Clients.AllowOnly(t.Context(), []string{"other.example"}))
+	if n := b.rows(keyDocuments) + b.rows(keyClientGrants(c.ID)); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+	programs.Must(t, b.Clients.AllowOnly(t.Context(), []string{editorHost}))
+	programs.Must(t, b.Clients.Describe(t.Context(), owner.ID, c.ID))
+	tokens = c.granted(owner, "maya")
+	cut()
 	programs.Must(t, b.Clients.Disallow(t.Context(), editorHost))
 	if n := b.rows(keyDocuments) + b.rows(keyClientGrants(c.ID)); n != 0 {
 		t.Errorf("%d rows are left", n)

@@ -299,7 +299,10 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	},
 	"Clients.Allow":    func(l *lived, ctx context.Context) (any, error) { return nil, l.Clients.Allow(ctx, "other.example") },
 	"Clients.Disallow": func(l *lived, ctx context.Context) (any, error) { return nil, l.Clients.Disallow(ctx, editorHost) },
-	"Clients.Hosts":    func(l *lived, ctx context.Context) (any, error) { return l.Clients.Hosts(ctx) },
+	"Clients.AllowOnly": func(l *lived, ctx context.Context) (any, error) {
+		return nil, l.Clients.AllowOnly(ctx, []string{"other.example"})
+	},
+	"Clients.Hosts": func(l *lived, ctx context.Context) (any, error) { return l.Clients.Hosts(ctx) },
 	"Clients.MayDescribe": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Clients.MayDescribe(ctx, editorID)
 	},

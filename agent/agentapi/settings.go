@@ -39,6 +39,10 @@ type Settings struct {
 	// NoAddress is the owner's wish for none. An address that goes takes its key along.
 	UpdateAddress string `json:"updateAddress" help:"https:// address that says once a day whether there is a newer version; none for nowhere, '' for what your server's operator names"`
 	UpdateKey     string `json:"updateKey" help:"public key that signs there, in base64; named together with the address"`
+	// ClientHosts are hosts whose clients may ask people for access by an https client_id,
+	// without being made here. It counts on a computer that is its own server, is sorted,
+	// and is set whole, as Quiet is.
+	ClientHosts []string `json:"clientHosts" default:"[]" help:"hosts, such as claude.ai, whose apps may ask to be let in without a client made for them; in local mode; '' for none" says:"Apps of these hosts may ask to be let in: %s." none:"none"`
 	// Quiet holds the names of the Kinds that raise no notification. It is set whole, as a
 	// merge patch has it for every list (RFC 7396): of two tools that change it at one
 	// moment the later one wins, and both show that at once.

@@ -92,7 +92,7 @@ func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
 	if d.Settings, err = from.Settings(ctx); err != nil {
 		return Document{}, err
 	}
-	d.Settings.Quiet = list(d.Settings.Quiet)
+	d.Settings.Quiet, d.Settings.ClientHosts = list(d.Settings.Quiet), list(d.Settings.ClientHosts)
 	if d.Passwords, err = from.Passwords(ctx); err != nil && !nobody(s, err) {
 		return Document{}, err
 	}

@@ -103,6 +103,7 @@ func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 	as.ControlPlane = l.controlPlane.forAgent()
 	as.IssueCertificate = l.controlPlane.ca.Issue
 	as.OwnPorts = []int{port}
+	as.AllowHosts = l.controlPlane.Service.Clients.AllowOnly
 	as.Outbox, as.OutboxSize = l.controlPlane.outboxMails, l.controlPlane.outboxSize
 	as.OwnClients = &people.OwnClients{PublicID: l.controlPlane.publicClient, AddPublic: l.controlPlane.addClient, RootCA: RootCAPath(dataDir)}
 	if l.agent, err = agent.New(as); err != nil {

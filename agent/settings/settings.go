@@ -51,7 +51,7 @@ func New(kept *store.Store, changes *broadcast.Signal, changed func()) (*Setting
 // Get returns the settings in force.
 func (s *Settings) Get() agentapi.Settings {
 	out := *s.now.Load()
-	out.Quiet = slices.Clone(out.Quiet)
+	out.Quiet, out.ClientHosts = slices.Clone(out.Quiet), slices.Clone(out.ClientHosts)
 	return out
 }
 
@@ -115,12 +115,7 @@ func clean(s agentapi.Settings) (_ agentapi.Settings, err error) {
 		return s, agentapi.Errorf(agentapi.CodeInvalid,
 			"Access can outlive the control plane for 0 to %d hours, and not for %d.", maxHours, s.FailStaticHours)
 	}
-	quiet := slices.Clone(s.Quiet)
-	slices.Sort(quiet)
-	s.Quiet = slices.Compact(quiet)
-	if s.Quiet == nil {
-		s.Quiet = []string{}
-	}
+	s.Quiet, s.ClientHosts = set(s.Quiet), set(s.ClientHosts)
 	if len(s.Quiet) > maxQuiet {
 		return s, agentapi.Errorf(agentapi.CodeInvalid, "There are not that many kinds of notifications; at most %d can be quiet.", maxQuiet)
 	}
@@ -130,5 +125,20 @@ func clean(s agentapi.Settings) (_ agentapi.Settings, err error) {
 			return s, agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no kind of notification. A kind is written like access.", kind)
 		}
 	}
+	if len(s.ClientHosts) > controlapi.MaxClientHosts {
+		return s, agentapi.Errorf(agentapi.CodeInvalid, "No more than %d hosts can be allowed.", controlapi.MaxClientHosts)
+	}
+	for _, host := range s.ClientHosts {
+		if !controlapi.ValidClientHost(host) {
+			return s, agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no host. A host is a whole name like claude.ai, in lower case, without https:// and port.", host)
+		}
+	}
 	return s, nil
+}
+
+// set is a list sorted, with everything once, and never nil.
+func set(list []string) []string {
+	list = append([]string{}, list...)
+	slices.Sort(list)
+	return slices.Compact(list)
 }

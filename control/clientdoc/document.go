@@ -19,6 +19,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"porchlight/control/controlapi"
 )
 
 const (
@@ -43,14 +45,6 @@ type Document struct {
 	JWKSURI      string // https, at the host of ID
 }
 
-// hostPattern is a name of the DNS that is no address in any spelling: its last part
-// begins with a letter.
-var hostPattern = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
-// ValidHost says whether a host can be one of documents: a whole name in lower case,
-// without a port.
-func ValidHost(host string) bool { return len(host) <= 200 && hostPattern.MatchString(host) }
-
 // idPattern is an id in the one spelling that is taken: nothing in it is left for two
 // readers to read in two ways. The path has more than its first slash.
 var idPattern = regexp.MustCompile(`^https://([a-z0-9.-]+)(/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-F]{2})+)$`)
@@ -59,7 +53,7 @@ var idPattern = regexp.MustCompile(`^https://([a-z0-9.-]+)(/(?:[A-Za-z0-9._~!$&'
 // no port, query, fragment, user name or dot segment.
 func HostOf(id string) string {
 	m := idPattern.FindStringSubmatch(id)
-	if m == nil || len(id) > maxID || !ValidHost(m[1]) {
+	if m == nil || len(id) > maxID || !controlapi.ValidClientHost(m[1]) {
 		return ""
 	}
 	path, err := url.PathUnescape(m[2])

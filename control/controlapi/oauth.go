@@ -3,6 +3,7 @@ package controlapi
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -70,6 +71,19 @@ func ClientHost(clientID string) string {
 	}
 	host, _, _ := strings.Cut(rest, "/")
 	return host
+}
+
+// MaxClientHosts is how many hosts may be allowed.
+const MaxClientHosts = 100
+
+// clientHost is a name of the DNS that is no address in any spelling: its last part
+// begins with a letter.
+var clientHost = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// ValidClientHost says whether clients can describe themselves at a host: a whole name in
+// lower case, without a port, and none that is always this computer's.
+func ValidClientHost(host string) bool {
+	return len(host) <= 200 && clientHost.MatchString(host) && !strings.HasSuffix(host, ".localhost")
 }
 
 // limitedGrant begins the id of a grant that opens some apps only; no other id has it.

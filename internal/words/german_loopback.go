@@ -33,6 +33,8 @@ var germanLoopback = map[string]string{
 	"The limit must be a whole number from 1 to %s.":                                                                                   "Die Grenze muss eine ganze Zahl von 1 bis %s sein.",
 	"The number \"%s\" must be a whole number from 0 to %s.":                                                                           "Die Nummer „%s“ muss eine ganze Zahl von 0 bis %s sein.",
 	"A knock is answered by today, always, no or never, and not by \"%s\".":                                                            "Auf Anklopfen antwortet man mit today, always, no oder never, und nicht mit „%s“.",
+	"No more than %s hosts can be allowed.":                                                                                            "Mehr als %s Hosts können nicht erlaubt werden.",
+	"\"%s\" is no host. A host is a whole name like claude.ai, in lower case, without https:// and port.":                              "„%s“ ist kein Host. Ein Host ist ein ganzer Name wie claude.ai, klein geschrieben, ohne https:// und Port.",
 	"There are not that many kinds of notifications; at most %s can be quiet.":                                                         "So viele Arten von Benachrichtigungen gibt es nicht; höchstens %s können still sein.",
 	"\"%s\" is no kind of notification. A kind is written like access.":                                                                "„%s“ ist keine Art von Benachrichtigung. Eine Art schreibt man wie access.",
 	"Too many programs follow the owner's events already. End one of them.":                                                            "Es folgen schon zu viele Programme den Ereignissen des Besitzers. Beenden Sie eines davon.",

@@ -34,6 +34,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --language de               menu, window and the mails to those you invite are in German
   porchlight settings --titles=false              ask no program for its title while you choose what to share
   porchlight settings --strangers-knock           people you have never invited may ask to be let in
+  porchlight settings --client-hosts claude.ai     apps of claude.ai may ask to be let in, in local mode
   porchlight settings --quiet access,changed`,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			quiet, err := cmd.Flags().GetStringSlice("quiet")

@@ -54,7 +54,7 @@ export interface Operations {
   };
   /** Change settings. */
   changeSettings: {
-    takes: { askAgain?: boolean | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
+    takes: { askAgain?: boolean | null; clientHosts?: string[] | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
     gives: Settings;
   };
   /** Forget all of it. */
@@ -999,6 +999,8 @@ export interface Sentence {
 export interface Settings {
   /** An app that changes its port waits for the owner. */
   askAgain: boolean;
+  /** Hosts whose apps may ask to be let in without a client made for them; in local mode. */
+  clientHosts: string[];
   /** What the owner calls themselves to people they invite, beside their address. */
   displayName: string;
   /** Hours for which people keep their access while the control plane is away. */
