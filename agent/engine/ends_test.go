@@ -98,6 +98,24 @@ func TestAnApprovalEnds(t *testing.T) {
 	})
 }
 
+// What ended while the computer slept, and timers with it, ends as it wakes up.
+func TestAnApprovalEndsAsTheComputerWakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		clocks := &computerClocks{booted: time.Now().Add(-time.Hour)}
+		h := openHostWith(t, clocks)
+		programs.Run(t, h.apps.AwaitEnds)
+		h.approvedUntil(t, "3h")
+		synctest.Wait()
+		clocks.set, clocks.booted = 4*time.Hour, clocks.booted.Add(-4*time.Hour)
+		h.apps.Woke()
+		synctest.Wait()
+		if h.there() || len(h.gone) != 1 {
+			t.Errorf("there: %v, closed %q", h.there(), h.gone)
+		}
+	})
+}
+
 // However the clocks and the agent are treated, an approval for three hours lasts no longer.
 func TestAnApprovalCannotBeStretched(t *testing.T) {
 	t.Parallel()

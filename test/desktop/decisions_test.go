@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
 )
 
@@ -39,6 +40,18 @@ func TestW3_DenyAndPauseFromTheTray(t *testing.T) {
 		if after := s.timesTold("Notes wants an address"); after != before {
 			t.Errorf("the owner was told %d times of a denied app, %d times before it asked again", after, before)
 		}
+	})
+
+	t.Run("approve for today", func(t *testing.T) {
+		p.publish("wiki", "Wiki", webApp(t, "wiki"))
+		s.trayClick("Wiki wants an address > Approve for today, until midnight")
+		p.is("wiki", "live")
+		s.notified("Wiki is on until midnight")
+		s.trayShows("Wiki: until today > Approved until today", true)
+		// An end that comes says so, and the app is as one that was revoked.
+		programs.Got(p.ownerTier().ApproveSeen(t.Context(), "wiki", agentapi.Approval{Until: "1s"}))(t)
+		s.notified("An approval has ended")
+		p.is("wiki", "")
 	})
 
 	t.Run("pause", func(t *testing.T) {
