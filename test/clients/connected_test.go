@@ -16,12 +16,12 @@ import (
 )
 
 // connectedHouses are two computers of one owner at a real control plane. Nothing is
-// published.
-func connectedHouses(t testing.TB) (one, other *house) {
+// published. The programs have this environment, too.
+func connectedHouses(t testing.TB, env ...string) (one, other *house) {
 	t.Helper()
 	dir := t.TempDir()
 	r := rig.In(t, binDir(t))
-	r.Env = rig.Environ(filepath.Join(dir, "config"))
+	r.Env = rig.Environ(filepath.Join(dir, "config"), env...)
 	node := programs.Got(r.Node(t.Context(), filepath.Join(dir, "control"), "--outbox", filepath.Join(dir, "mails")))(t)
 	programs.Got(node.Output("account", "add", "maya@example.net"))(t)
 	mails := rig.MailsIn(filepath.Join(dir, "mails"))

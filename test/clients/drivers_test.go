@@ -21,7 +21,7 @@ type registered struct {
 	ClientID       string `json:"clientId"`
 	ClientSecret   string `json:"clientSecret"`
 	RedirectURI    string `json:"redirectUri"`
-	Authentication string `json:"authentication"` // basic, form, detected, none or, by Key, private_key_jwt
+	Authentication string `json:"authentication"` // basic, form, detected, none, described (ClientID is an address) or, by Key, private_key_jwt
 	Key            any    `json:"key,omitempty"`  // JWK of its private key
 }
 

@@ -43,12 +43,8 @@ type called struct {
 func (h *house) goAssistant(t testing.TB, client registered) *goAssistant {
 	t.Helper()
 	a := &goAssistant{http: h.client(t), asks: make(chan string, 1), backs: make(chan string, 1), called: make(chan called, 1), failed: make(chan error, 1)}
-	issued := &oauthex.ClientCredentials{ClientID: client.ClientID}
-	if client.ClientSecret != "" {
-		issued.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: client.ClientSecret}
-	}
-	a.handler = programs.Got(auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		PreregisteredClient: issued, RedirectURL: client.RedirectURI, Client: a.http,
+	config := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL: client.RedirectURI, Client: a.http,
 		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			a.asks <- args.URL
 			select {
@@ -63,7 +59,16 @@ func (h *house) goAssistant(t testing.TB, client registered) *goAssistant {
 				return nil, ctx.Err()
 			}
 		},
-	}))(t)
+	}
+	switch {
+	case client.Authentication == "described":
+		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: client.ClientID}
+	case client.ClientSecret != "":
+		config.PreregisteredClient = &oauthex.ClientCredentials{ClientID: client.ClientID, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: client.ClientSecret}}
+	default:
+		config.PreregisteredClient = &oauthex.ClientCredentials{ClientID: client.ClientID}
+	}
+	a.handler = programs.Got(auth.NewAuthorizationCodeHandler(config))(t)
 	return a
 }
 

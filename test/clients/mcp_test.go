@@ -5,6 +5,7 @@ package clients
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/internet"
 	"porchlight/test/programs"
 )
 
@@ -42,18 +44,31 @@ func (a nodeAssistant) finish(t testing.TB, callback, address string) (token str
 
 // An assistant by either official SDK that knows an app's address alone, and the id and
 // secret that the operator issued, or a public one's id, finds the way in by itself to a
-// server of either. Its person consents in a real browser, and its tool calls are theirs. It
-// is let into that app of that computer alone, until its grant is revoked.
+// server of either; so does one that nobody registered and that describes itself. Its person
+// consents in a real browser, and its tool calls are theirs. It is let into that app of that
+// computer alone, until its grant is revoked.
 func TestAssistantFromTheBareAddress(t *testing.T) {
+	if !internet.Inside() {
+		binDir(t)
+		err := internet.Again(t.Context(), nil, "-test.run=^TestAssistantFromTheBareAddress$", "-test.v")
+		if errors.Is(err, internet.ErrMayNot) {
+			t.Skip(err)
+		}
+		programs.Must(t, err)
+		return
+	}
+	in := programs.Got(internet.Open(t.Context(), t.TempDir()))(t)
+	programs.Must(t, in.Serve(t.Context(), "assistant.example", http.HandlerFunc(describe)))
 	browser := startChromium(t)
 	ports := map[string]string{"node": startMCP(t), "go": startGoMCP(t)}
-	for place, start := range map[string]func(testing.TB) (h, other *house){
-		"local":     func(t testing.TB) (h, other *house) { return emptyHouse(t), nil },
+	for place, start := range map[string]func(t testing.TB, env ...string) (h, other *house){
+		"local":     func(t testing.TB, env ...string) (h, other *house) { return emptyHouse(t, env...), nil },
 		"connected": connectedHouses,
 	} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
-			h, other := start(t)
+			h, other := start(t, "SSL_CERT_FILE="+in.CA)
+			programs.Must(t, h.node.Run(nil, "client", "allow", "assistant.example"))
 			for app, port := range ports {
 				h.porchlight(t, "publish", app, "--label", "Notes by "+app, "--port", port)
 				h.porchlight(t, "approve", app)
@@ -71,16 +86,21 @@ func TestAssistantFromTheBareAddress(t *testing.T) {
 			tab, back, client := browser.tab(t), startBack(t), h.client(t)
 			var streams []*bufio.Reader
 			var tokens []string
-			for _, way := range []struct {
-				sdk, app string
-				public   bool
-			}{{"TypeScript", "go", false}, {"TypeScript", "node", true}, {"Go", "node", false}, {"Go", "go", true}} {
-				name := way.sdk + " to " + way.app
+			for _, way := range []struct{ sdk, app, kind string }{
+				{"TypeScript", "go", "confidential"}, {"TypeScript", "node", "public"}, {"TypeScript", "node", "described"},
+				{"Go", "node", "confidential"}, {"Go", "go", "public"}, {"Go", "node", "described"},
+			} {
+				name := way.sdk + " " + way.kind
+				shown := name
 				var issued registered
-				if way.public {
-					issued = h.issuePublic(t, name, "http://127.0.0.1/callback", back) // at another port
-				} else {
+				switch way.kind {
+				case "confidential":
 					issued = h.issue(t, name, back)
+				case "public":
+					issued = h.issuePublic(t, name, "http://127.0.0.1/callback", back) // at another port
+				case "described":
+					shown = "assistant.example"
+					issued = registered{AuthURL: h.account.AuthURL, ClientID: "https://assistant.example/" + way.sdk, RedirectURI: back, Authentication: "described"}
 				}
 				var sdk assistant
 				if way.sdk == "Go" {
@@ -93,7 +113,7 @@ func TestAssistantFromTheBareAddress(t *testing.T) {
 				if !strings.HasPrefix(asks, h.account.AuthURL+"/oauth/authorize?") {
 					t.Fatalf("%s: it leads to %s", name, asks)
 				}
-				token, got := sdk.finish(t, h.consent(t, tab, asks, name, "Notes by "+way.app, back), address+"/mcp")
+				token, got := sdk.finish(t, h.consent(t, tab, asks, shown, "Notes by "+way.app, back), address+"/mcp")
 				h.isTheirs(t, name, "Notes by "+way.app, got)
 				for at, there := range elsewhere {
 					if at != address {
@@ -105,7 +125,7 @@ func TestAssistantFromTheBareAddress(t *testing.T) {
 				}
 			}
 
-			h.porchlight(t, "grants", "revoke", h.grantOf(t, "TypeScript to go"))
+			h.porchlight(t, "grants", "revoke", h.grantOf(t, "TypeScript confidential"))
 			cut := make(chan struct{})
 			go func() { defer close(cut); _, _ = io.Copy(io.Discard, streams[0]) }()
 			select {
@@ -126,6 +146,15 @@ func TestAssistantFromTheBareAddress(t *testing.T) {
 			}
 		})
 	}
+}
+
+// describe answers with what a client says of itself at the address that is its id.
+func describe(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(map[string]any{
+		"client_id": "https://assistant.example" + r.URL.Path, "client_name": "Assistant", "redirect_uris": []string{"http://127.0.0.1/callback"},
+		"token_endpoint_auth_method": "none",
+	})
 }
 
 // isTheirs says what the tools saw and sent: the owner's five headers and nothing of the

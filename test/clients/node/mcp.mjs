@@ -9,10 +9,15 @@ import { client as issued, drive } from './drive.mjs'
 let consent
 let verifier
 let tokens
+// One that nobody registered has an address as its id, and describes itself there.
+const described = issued.authentication === 'described' ? issued.clientId : undefined
+let information = described ? undefined : { client_id: issued.clientId, client_secret: issued.clientSecret || undefined }
 const provider = {
   redirectUrl: issued.redirectUri,
   clientMetadata: { redirect_uris: [issued.redirectUri], client_name: 'Assistant' },
-  clientInformation: () => ({ client_id: issued.clientId, client_secret: issued.clientSecret || undefined }),
+  clientMetadataUrl: described,
+  clientInformation: () => information,
+  saveClientInformation: (saved) => (information = saved),
   tokens: () => tokens,
   saveTokens: (saved) => (tokens = saved),
   redirectToAuthorization: (url) => (consent = url.href),
