@@ -105,6 +105,29 @@ func TestClientThatDescribesItself(t *testing.T) {
 	c.refresh(tokens.RefreshToken).refused(t, http.StatusBadRequest, controlapi.CodeInvalidClient)
 }
 
+// Who is not signed in is led back to the request of a client that nobody here has read yet,
+// also to one that only its client can be told is wrong, and the sign-in page says whose it is.
+func TestSignInLeadsBackToAClientThatIsNew(t *testing.T) {
+	t.Parallel()
+	r, c, _, _ := describing(t)
+	programs.Must(t, r.svc.Clients.Allow(t.Context(), "editor.example"))
+	signIns := map[string]func(*browser, string, string) string{c.authorizePath(): (*browser).signIn, c.authorizePath("scope", "all"): (*browser).signInAgain}
+	for _, path := range []string{c.authorizePath(), c.authorizePath("scope", "all")} {
+		stranger := r.browser()
+		page := stranger.get(stranger.get(path).to(t)).want(t, http.StatusOK).body
+		if !strings.Contains(page, "editor.example") {
+			t.Errorf("the sign-in page does not say who asks: %s", page)
+		}
+		if back := signIns[path](stranger, "maya@example.com", path); back != path {
+			t.Errorf("signed in for %s, led to %s", path, back)
+		}
+	}
+	elsewhere := c.authorizePath("client_id", "https://elsewhere.example/client.json")
+	if page := r.browser().get("/signin?return="+url.QueryEscape(elsewhere)).want(t, http.StatusOK).body; strings.Contains(page, "elsewhere.example") {
+		t.Errorf("signing in leads to a client of a host that is not allowed: %s", page)
+	}
+}
+
 // Weakness: what a person allowed is not what the client says of itself by then. Checked: a
 // name that has changed since the page was shown is shown anew, and no code goes out.
 func TestDocumentThatChangesIsAskedAnew(t *testing.T) {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,7 +144,8 @@ type destination struct {
 
 // parseReturn accepts the few pages signing in leads back to; anything else is
 // no destination. A visit must be well formed, which keeps its host within the
-// domain of this control plane; an authorization must be a registered client's.
+// domain of this control plane; an authorization must be a registered client's, or of one
+// that may describe itself.
 func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 	if raw == "/account" {
 		return destination{path: raw}
@@ -186,11 +186,18 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 		}
 	case controlapi.PathAuthorize:
 		req, err := oauth.ParseRequest(query)
+		if err == nil && control.DescribesItself(req.ClientID) {
+			// What it says of itself may not have been read yet: that is for who is signed in.
+			if h.svc.Clients.MayDescribe(ctx, req.ClientID) != nil {
+				break
+			}
+			return destination{path: raw, app: controlapi.ClientHost(req.ClientID)}
+		}
 		if err != nil || req.Problem != "" {
 			break
 		}
 		if client, err := h.svc.Clients.For(ctx, req.ClientID, req.RedirectURI); err == nil {
-			return destination{path: raw, app: cmp.Or(client.Host, client.Name)}
+			return destination{path: raw, app: client.Name}
 		}
 	}
 	return destination{}
