@@ -67,7 +67,8 @@ const askedLong = (name: string) =>
   request(name, 'The pictures of the whole extended family, with the receipts', 8010, {
     network: true, networkDetail: 'Other computers in your network can open port 8010 directly, without signing in. Start it with --host 127.0.0.1 instead: uvicorn main:app --host 127.0.0.1.',
     approvedAt: minutesAgo(9000), approvedListener: { program: 'gunicorn', user: 'maya' }, listener: { pid: 7, program: 'a-program-with-a-remarkably-long-executable-name-indeed', user: 'svc-northern-region' }, newKey: true,
-    askedBy: 'svc-northern-region', openTo: ['the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org', 'bob@example.com'], openToCount: 5,
+    askedBy: 'svc-northern-region', asks: { program: 'another-program-with-a-remarkably-long-executable-name', user: 'svc-northern-region', assistant: 'An agent with quite a long name of its own' },
+    resembles: 'Pictures', openTo: ['the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org', 'bob@example.com'], openToCount: 5,
   });
 
 /** Apps in every state that an app can be in. */
