@@ -197,6 +197,9 @@ func TestKeysOfAssertions(t *testing.T) {
 	}
 	weak := ok[[]byte](t)(json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: small.Public(), KeyID: "RS256"}}}))
 	private := ok[[]byte](t)(json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: signingKeys()["ES256"], KeyID: "ES256"}}}))
+	if keys := ok[[]jose.JSONWebKey](t)(clientKeys(private)); len(keys) != 0 {
+		t.Errorf("%d keys that are not kept secret are read", len(keys))
+	}
 	for alg, set := range map[string][]byte{"RS256": weak, "ES256": private} {
 		if err := believed(signed(t, alg, nil, claimsAt(now)), set, now); !errors.Is(err, errUnknownKey) {
 			t.Errorf("a key of 1,024 bits, or one that is not kept secret: %v", err)
