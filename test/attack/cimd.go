@@ -19,13 +19,12 @@ const cimdFloor, cimdQuickFloor = 10_400, 1_300
 // describing is a control plane that is led to fetch what clients say of themselves.
 type describing struct {
 	*plane
-	world   *world
-	maya    *tenant
-	people  int
-	person  *remote // who was asked last, and what is left of the five in an hour
-	budget  int
-	tally   *tally
-	attacks int
+	world  *world
+	maya   *tenant
+	people int
+	person *remote // who was asked last, and what is left of the five in an hour
+	budget int
+	tally  *tally
 }
 
 // attackCIMD goes on in an internet of its own: the programs ask no other addresses, and
