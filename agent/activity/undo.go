@@ -93,9 +93,6 @@ func subjectOf(line agentapi.Activity) (subject, within string) {
 	case agentapi.ActivityRemoved, agentapi.ActivityLeft:
 		return "person " + line.AccountID, ""
 	case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityUntil, agentapi.ActivityEnded, agentapi.ActivityRestored:
-		if line.AccountID == "" && line.Name != "" { // an approval that ended
-			return "app " + line.Name, ""
-		}
 		if line.App == "" {
 			return "person " + line.AccountID, ""
 		}

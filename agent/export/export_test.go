@@ -48,6 +48,7 @@ func (k kept) State(context.Context) (agentapi.OwnerState, error) {
 		Apps: []agentapi.OwnerApp{{
 			AppSummary: agentapi.AppSummary{Name: "notes", Label: "Notes <b>", LocalPort: 3000, Status: agentapi.StatusLive},
 			Listener:   agentapi.Listener{PID: 7, Program: "python3"}, Here: []string{"bob@example.com"},
+			Until:   new(time.Date(2026, 3, 4, 18, 0, 0, 0, time.UTC)),
 			Options: agentapi.AppOptions{H2C: true},
 		}},
 		Grants: []agentapi.Grant{{ID: "g1", ClientName: "Phone"}},
@@ -80,7 +81,7 @@ func TestEverythingIsWritten(t *testing.T) {
 	programs.Must(t, d.write(&out))
 	for _, part := range []string{
 		`"format": "porchlight-export"`, `"version": 1`, `"exportedAt": "2026-03-04T05:06:07Z"`, `"engineVersion": "1.2.3"`,
-		`"email": "maya@example.com"`, `"label": "Notes <b>"`, `"localPort": 3000`, `"h2c": true`, `"status": "revoked"`,
+		`"email": "maya@example.com"`, `"label": "Notes <b>"`, `"localPort": 3000`, `"h2c": true`, `"until": "2026-03-04T18:00:00Z"`, `"status": "revoked"`,
 		`"clientName": "Phone"`, `"activity": []`, `"quiet": []`, `"failStaticHours": 24`,
 		`"passwords": [`, `"name": "laptop"`,
 	} {

@@ -319,7 +319,7 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	}
 	for _, body := range []string{
 		`{}`, `{"label":"Notes"}`, `{"label":"Notes","localPort":"9000"}`, `7`, `{"alone":"yes"}`, `{"alone":true,"user":"maya"}`,
-		`{"label":"Notes","localPort":9000,"program":1}`,
+		`{"label":"Notes","localPort":9000,"program":1}`, `{"until":"soon"}`, `{"until":7}`, `{"until":"2020-01-31"}`, `{"until":"today","label":"Notes"}`,
 	} {
 		r.wants(t, r.byOwner("POST", "/owner/apps/notes/approve", body), 400, "")
 	}
@@ -334,5 +334,12 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	pub, err := r.owner().ApproveSeen(t.Context(), "notes", agentapi.Approval{Seen: &agentapi.Seen{Label: "Notes", LocalPort: 9000, Program: new("notesd"), User: new("maya")}})
 	if err != nil || pub.Status != agentapi.StatusLive {
 		t.Errorf("approved as it is: %+v, %v", pub, err)
+	}
+	for _, body := range []string{`{"until":"2h"}`, `{"until":"never","alone":true}`, `{"until":"2h","alone":false}`} {
+		r.wants(t, r.byOwner("POST", "/owner/apps/notes/approve", body), 200, `"live"`)
+		state := programs.Got(r.owner().State(t.Context()))(t)
+		if until := state.Apps[0].Until; (until != nil) != strings.Contains(body, "2h") {
+			t.Errorf("%s: until %v", body, until)
+		}
 	}
 }

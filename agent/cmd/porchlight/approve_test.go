@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 )
@@ -88,6 +89,35 @@ func TestApprovingNamesTheProgram(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 		agent.Close()
+	}
+}
+
+// An approval that ends says so where it is given and in every list, and is given another
+// end, or none, by approving again.
+func TestApprovingUntilAnEnd(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	_, port := anApp(t, http.NotFoundHandler())
+	s.ok("publish", "notes", "--label", "Notes", "--port", port)
+	for _, wrong := range []string{"", "soon", "25:00"} {
+		s.wants(2, "--until is a time like 18:00", "approve", "notes", "--until", wrong)
+	}
+	if code, _, errs := s.run("approve", "notes", "--until", "2020-01-31"); code != 1 || !strings.Contains(errs, "That end has passed already.") {
+		t.Errorf("an end that has passed: exit %d, %q", code, errs)
+	}
+	const said = "approved until the end of today, and revoked then."
+	s.wants(0, "It is "+said, "approve", "notes", "--until", "today")
+	s.wants(0, "notes is "+said, "approve", "notes")
+	for _, list := range []string{"apps", "status"} {
+		s.wants(0, "notes is "+said, list)
+	}
+	var listed []struct{ Until *time.Time }
+	if s.json(&listed, "apps"); listed[0].Until == nil {
+		t.Errorf("apps --json: %+v", listed)
+	}
+	s.wants(0, "It is approved without an end.", "approve", "notes", "--until", "never")
+	if out := s.ok("apps"); strings.Contains(out, "until") {
+		t.Errorf("without an end: %q", out)
 	}
 }
 

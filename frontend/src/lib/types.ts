@@ -582,7 +582,7 @@ export interface Done {
   ok: boolean;
 }
 
-/** Of the kind ended. Each of the apps can be given again by /owner/people/grant. */
+/** Of the kind ended, but for an approval's end. Each of the apps can be given again by /owner/people/grant. */
 export interface EndedShare {
   accountId: string;
   /** As they were called then. */
