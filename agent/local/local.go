@@ -269,7 +269,7 @@ func (p *controlPlane) outboxMails(ctx context.Context) ([]agentapi.Mail, error)
 func (p *controlPlane) publicClient(ctx context.Context, name string) (id string, err error) {
 	clients, err := p.Service.Clients.List(ctx) // oldest first
 	for _, c := range clients {
-		if c.Public && strings.EqualFold(c.Name, name) {
+		if c.Public && c.Host == "" && strings.EqualFold(c.Name, name) { // of a host, anything may call itself so
 			id = c.ID
 		}
 	}
