@@ -110,6 +110,20 @@ test('what people who are invited read beside the address', async () => {
   expect(await name.inputValue()).toBe('maya@example.com');
 });
 
+test('at which hosts assistants describe themselves, in local mode only', async () => {
+  const page = await settings();
+  const hosts = section(page, 'Safety').getByRole('textbox', { name: 'Hosts of assistants' });
+  await hosts.fill(' claude.ai,vscode.dev ');
+  await hosts.press('Enter');
+  await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ clientHosts: ['claude.ai', 'vscode.dev'] }]);
+  await hosts.fill('');
+  await hosts.press('Enter');
+  await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ clientHosts: [] }]);
+  const elsewhere = await settings({ scene: 'connected' });
+  await section(elsewhere, 'Safety').waitFor();
+  expect(await elsewhere.getByRole('textbox', { name: 'Hosts of assistants' }).count()).toBe(0);
+});
+
 test('whether apps are asked, and what visitors ask is kept', async () => {
   const page = await settings();
   const apps = section(page, 'Your apps');

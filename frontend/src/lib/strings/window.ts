@@ -225,6 +225,9 @@ export const ofWindow = {
         strangersKnock: ['Strangers may ask to be let in', 'People you have never invited can ask too. Off, only those you know can.'],
       },
     } satisfies Record<'apps' | 'safety', Partial<Record<Toggle, [title: string, text: string]>>>,
+    clientHosts: 'Hosts of assistants',
+    clientHostsText: 'Assistants of these hosts may ask to be let in, without a client made for them. You and whoever you invite are still asked.',
+    clientHostsNone: 'none, such as claude.ai',
     secret: 'Owner secret',
     /** By where it is kept. */
     secrets: {

@@ -223,6 +223,9 @@ export const ofWindow: Spoken<typeof english> = {
         strangersKnock: ['Fremde dürfen anklopfen', 'Auch wer nie eingeladen war, kann fragen. Aus: nur, wen Sie kennen.'],
       },
     },
+    clientHosts: 'Hosts von Assistenten',
+    clientHostsText: 'Assistenten dieser Hosts dürfen um Einlass bitten, ohne dass ein Client für sie gemacht wird. Sie, und wen Sie einladen, werden weiterhin gefragt.',
+    clientHostsNone: 'keine, etwa claude.ai',
     secret: 'Geheimnis des Besitzers',
     secrets: {
       keychain: 'Im Schlüsselbund des Systems.',
