@@ -53,11 +53,12 @@ const DefaultAssistPath = "/mcp"
 // IsAssistPath says whether a path can stand in an address and in a command as it is.
 func IsAssistPath(path string) bool {
 	const plain = "/-_.~%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	return strings.HasPrefix(path, "/") && len(path) <= 1024 && strings.Trim(path, plain) == ""
+	_, err := url.PathUnescape(path)
+	return err == nil && strings.HasPrefix(path, "/") && len(path) <= 1024 && strings.Trim(path, plain) == ""
 }
 
 // Assist says what to tell an assistant so that it can use a live app that answers it at
-// a path: GET /owner/apps/{name}/assist.
+// a path; empty for the one of its options, or DefaultAssistPath. GET /owner/apps/{name}/assist.
 func (c *Client) Assist(ctx context.Context, name, path string) (Assistance, error) {
 	return call[Assistance](ctx, c, http.MethodGet, appPath(name, "assist")+"?path="+url.QueryEscape(path), nil)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,7 +88,7 @@ func (o AppOptions) Checked() (AppOptions, error) {
 	if o.FirstByte < 0 || o.FirstByte > MaxFirstByte {
 		return o, Errorf(CodeInvalid, "A page can wait for the app's first word from 1 to %d seconds; 0 is the default of %d.", MaxFirstByte, DefaultFirstByte)
 	}
-	if o.MCP != "" && !validPath(o.MCP) {
+	if o.MCP != "" && !IsAssistPath(o.MCP) {
 		return o, Errorf(CodeInvalid, "%.80q cannot be the path of MCP. Write it like /mcp, as it stands in the address, without what follows a question mark.", o.MCP)
 	}
 	o, err := o.checkedReach()
@@ -117,15 +116,6 @@ func (o AppOptions) Checked() (AppOptions, error) {
 		return o, Errorf(CodeInvalid, "The identity header can carry %q or %q, and not %.80q.", IdentityEmail, IdentityID, o.IdentityValue)
 	}
 	return o, nil
-}
-
-// maxMCP is the longest AppOptions.MCP, in bytes: what is described of a path to clients.
-const maxMCP = 1 << 10
-
-// validPath says whether a text is a path as a request names it.
-func validPath(path string) bool {
-	u, err := url.ParseRequestURI(path)
-	return err == nil && len(path) <= maxMCP && path[0] == '/' && u.RequestURI() == path && !strings.Contains(path, "?")
 }
 
 // ChangeOptions changes those options of an app that are named, as in JSON, and

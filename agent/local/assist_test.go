@@ -78,6 +78,12 @@ func TestOwnerMakesAnAssistantsID(t *testing.T) {
 			t.Errorf("the path %q: %v", path, err)
 		}
 	}
+	for option, address := range map[string]string{"/tools": "/tools", "": agentapi.DefaultAssistPath} {
+		programs.Got(s.house.owner.ChangeOptions(ctx, "notes", map[string]any{"mcp": option}))(t)
+		if a := programs.Got(s.house.owner.Assist(ctx, "notes", ""))(t); !strings.HasSuffix(a.URL, address) {
+			t.Errorf("where the option says %q it is told %s", option, a.URL)
+		}
+	}
 	if _, err := s.house.owner.Assist(ctx, "nothing", "/mcp"); !agentapi.IsNoApp(err) {
 		t.Errorf("an app that is not there: %v", err)
 	}

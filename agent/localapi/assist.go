@@ -15,6 +15,6 @@ func (a *API) assist(r *http.Request) (any, error) {
 	if i < 0 {
 		return nil, agentapi.NoApp()
 	}
-	path := cmp.Or(r.URL.Query().Get("path"), agentapi.DefaultAssistPath)
+	path := cmp.Or(r.URL.Query().Get("path"), apps[i].Options.MCP, agentapi.DefaultAssistPath)
 	return a.cfg.People.Assist(r.Context(), a.cfg.Connection().Account, apps[i], path)
 }

@@ -23,9 +23,9 @@ and ends it.`,
   porchlight assist notes --path /api/mcp --json`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
-	path := cmd.Flags().String("path", agentapi.DefaultAssistPath, "where the app answers assistants")
+	path := cmd.Flags().String("path", "", "where the app answers assistants; by default as the option mcp says, else "+agentapi.DefaultAssistPath)
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if !agentapi.IsAssistPath(*path) {
+		if *path != "" && !agentapi.IsAssistPath(*path) {
 			return commandline.Usagef("--path takes a path as it stands in an address, such as /mcp")
 		}
 		return nil
