@@ -186,9 +186,9 @@ func TestBodies(t *testing.T) {
 		{options, `{"forwarded":true,"laterOption":5}`, 200, strings.NewReplacer(`"forwarded":false`, `"forwarded":true`, `"h2c":false`, `"h2c":true`).Replace(full)},
 		{options, `{}`, 200, `"h2c":true`},
 		{options, `[]`, 400, "object"},
-		{settings, `{"failStaticHours":5}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"probe":true,"requests":true,"titles":true,"strangersKnock":false,"displayName":"","language":"","updateAddress":"","updateKey":"","quiet":[]}`},
-		{settings, `{"askAgain":true,"trustEverybody":true,"probe":false,"requests":false,"titles":false,"displayName":"Maya","quiet":["access"]}`, 200, `{"failStaticHours":5,"askAgain":true,"trustEverybody":true,"probe":false,"requests":false,"titles":false,"strangersKnock":false,"displayName":"Maya","language":"","updateAddress":"","updateKey":"","quiet":["access"]}`},
-		{settings, `{"failStaticHours":null,"probe":null,"displayName":null,"quiet":null}`, 200, `{"failStaticHours":24,"askAgain":true,"trustEverybody":true,"probe":true,"requests":false,"titles":false,"strangersKnock":false,"displayName":"","language":"","updateAddress":"","updateKey":"","quiet":[]}`},
+		{settings, `{"failStaticHours":5}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"probe":true,"requests":true,"titles":true,"strangersKnock":false,"displayName":"","language":"","updateAddress":"","updateKey":"","clientHosts":[],"quiet":[]}`},
+		{settings, `{"askAgain":true,"trustEverybody":true,"probe":false,"requests":false,"titles":false,"displayName":"Maya","quiet":["access"]}`, 200, `{"failStaticHours":5,"askAgain":true,"trustEverybody":true,"probe":false,"requests":false,"titles":false,"strangersKnock":false,"displayName":"Maya","language":"","updateAddress":"","updateKey":"","clientHosts":[],"quiet":["access"]}`},
+		{settings, `{"failStaticHours":null,"probe":null,"displayName":null,"quiet":null}`, 200, `{"failStaticHours":24,"askAgain":true,"trustEverybody":true,"probe":true,"requests":false,"titles":false,"strangersKnock":false,"displayName":"","language":"","updateAddress":"","updateKey":"","clientHosts":[],"quiet":[]}`},
 		{settings, `{"failStaticHours":5,"laterSetting":{}}`, 200, `"requests":false`},
 		{settings, `{"updateAddress":"https://porch.example/update.json","updateKey":"` + key + `"}`, 200, key},
 		{settings, `{"updateAddress":"none"}`, 200, `"updateAddress":"none","updateKey":""`}, // which goes with its address
