@@ -175,16 +175,6 @@ type Grant struct {
 // Called is what people know the client by: its host, where its name is only claimed.
 func (g Grant) Called() string { return cmp.Or(g.ClientHost, g.ClientName) }
 
-// HostOfClient is the host in a client's id that is an https URL, as written there; empty
-// for any other id.
-func HostOfClient(id string) string {
-	u, err := url.Parse(id)
-	if err != nil || u.Scheme != "https" {
-		return ""
-	}
-	return u.Host
-}
-
 // Grants lists the grants for this computer, newest first: GET
 // /owner/grants.
 func (c *Client) Grants(ctx context.Context) ([]Grant, error) {

@@ -118,7 +118,7 @@ func (p *People) clientCalled(ctx context.Context, name string) (string, error) 
 		return p.cfg.OwnClients.PublicID(ctx, name)
 	}
 	g, _ := find(p.liveGrants(), func(g controlapi.Grant) bool {
-		return strings.EqualFold(g.ClientName, name) && agentapi.HostOfClient(g.ClientID) == ""
+		return strings.EqualFold(g.ClientName, name) && controlapi.ClientHost(g.ClientID) == ""
 	})
 	return g.ClientID, nil
 }
@@ -126,12 +126,12 @@ func (p *People) clientCalled(ctx context.Context, name string) (string, error) 
 // AddClient carries out POST /owner/clients: a client without a secret for an assistant
 // that runs on this computer. One that is there already is answered again.
 func (p *People) AddClient(ctx context.Context, req agentapi.AddClientRequest) (agentapi.AddedClient, error) {
-	i := slices.IndexFunc(assistants, func(a assistant) bool { return a.name == req.Name && a.redirects != nil })
+	i := slices.IndexFunc(assistants, func(a assistant) bool { return a.name == req.Name })
 	switch {
 	case p.cfg.OwnClients == nil:
 		return agentapi.AddedClient{}, agentapi.Errorf(agentapi.CodeConflict, "The ids of assistants are given by whoever runs the server.")
 	case i < 0:
-		return agentapi.AddedClient{}, agentapi.Errorf(agentapi.CodeInvalid, "There is no assistant of that name that runs on this computer.")
+		return agentapi.AddedClient{}, agentapi.Errorf(agentapi.CodeInvalid, "There is no assistant of that name.")
 	}
 	name := cmp.Or(req.Name, anyOther)
 	id, err := p.cfg.OwnClients.PublicID(ctx, name)

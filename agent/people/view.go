@@ -120,7 +120,7 @@ func (p *People) Grants() []agentapi.Grant {
 	for _, g := range rows {
 		row := asked[party{g.ClientID, g.AccountID}]
 		row.ID, row.ClientID, row.ClientName, row.Email = g.ID, g.ClientID, g.ClientName, g.Email
-		row.ClientHost, row.CreatedAt, row.LastUsedAt = agentapi.HostOfClient(g.ClientID), g.CreatedAt, g.LastUsedAt
+		row.ClientHost, row.CreatedAt, row.LastUsedAt = controlapi.ClientHost(g.ClientID), g.CreatedAt, g.LastUsedAt
 		if len(g.Apps) > 0 {
 			if row.Apps = labelsOf(slices.Values(g.Apps), labels); len(row.Apps) == 0 {
 				continue // they are revoked here, and so it opens nothing
@@ -133,7 +133,7 @@ func (p *People) Grants() []agentapi.Grant {
 
 // called is what the owner knows a client by, as agentapi.Grant has it.
 func called(clientID, name string) string {
-	return agentapi.Grant{ClientHost: agentapi.HostOfClient(clientID), ClientName: name}.Called()
+	return agentapi.Grant{ClientHost: controlapi.ClientHost(clientID), ClientName: name}.Called()
 }
 
 // liveGrants are all grants, not folded, without those revoked here.

@@ -103,8 +103,11 @@ func (n *toolkitNotes) Show(_ context.Context, what Note) error {
 
 // put is show. The caller holds mu.
 func (n *toolkitNotes) put(what Note) error {
-	if _, shown := n.ids[what.Key]; what.InPlace && (shown || !slices.ContainsFunc(n.waiting, func(w Note) bool { return w.Key == what.Key })) {
-		return nil // the toolkit changes none that stands: it would be a second one
+	if what.InPlace {
+		if !slices.ContainsFunc(n.waiting, func(w Note) bool { return w.Key == what.Key }) {
+			return nil // the toolkit changes none that stands: it would be a second one
+		}
+		what.InPlace = false
 	}
 	n.forget(what.Key)
 	switch {

@@ -216,3 +216,29 @@ func TestNotesAreHarmless(t *testing.T) {
 		t.Errorf("sent %q with %q", got, buttons)
 	}
 }
+
+// A note that is only told in place of another is none by itself, and changes the one that
+// waits; what stands already cannot be changed, and stays as it is with its buttons.
+func TestToolkitTellsNothingTwice(t *testing.T) {
+	t.Parallel()
+	later := asks
+	later.Title, later.InPlace = "Notes asks, and waits", true
+	s := newScreen(asShown)
+	programs.Must(t, s.Show(t.Context(), later)) // nothing waits to be changed
+	programs.Must(t, s.Show(t.Context(), asks))
+	programs.Must(t, s.Show(t.Context(), later))
+	s.start()
+	if len(s.sent) != 1 || !strings.Contains(s.sent[0], later.Title) {
+		t.Fatalf("sent %q", s.sent)
+	}
+	id, _ := s.lastSent()
+	programs.Must(t, s.Show(t.Context(), later))
+	if len(s.sent) != 1 || len(s.removed) != 0 {
+		t.Errorf("sent %q, took away %q", s.sent, s.removed)
+	}
+	s.heard(id, "1")
+	programs.Must(t, s.Show(t.Context(), later)) // it was answered
+	if len(s.sent) != 1 || len(s.did) != 1 || s.did[0].Verb != verbs.Deny {
+		t.Errorf("sent %q, did %+v", s.sent, s.did)
+	}
+}

@@ -111,7 +111,7 @@ var germanAgent = map[string]string{
 	"%s is not on, so it has no address that an assistant could use.":                               "%s ist nicht an und hat deshalb keine Adresse, die ein Assistent benutzen könnte.",
 	"The ids of assistants are given by whoever runs the server.":                                   "Die IDs der Assistenten vergibt, wer den Server betreibt.",
 	"The path has to be as it stands in an address, such as /mcp.":                                  "Der Pfad muss so sein, wie er in einer Adresse steht, etwa /mcp.",
-	"There is no assistant of that name that runs on this computer.":                                "Es gibt keinen Assistenten dieses Namens, der auf diesem Computer läuft.",
+	"There is no assistant of that name.":                                                           "Es gibt keinen Assistenten dieses Namens.",
 	"There is no such connected app. It may have been disconnected already.":                        "Diese verbundene App gibt es nicht. Vielleicht ist sie schon getrennt.",
 	"There is nothing to undo here. It was undone already, or it is too long ago.":                  "Hier ist nichts rückgängig zu machen. Es ist schon geschehen, oder es ist zu lange her.",
 	"This cannot be undone any more: something about it has changed since.":                         "Das lässt sich nicht mehr rückgängig machen: Inzwischen hat sich daran etwas geändert.",
