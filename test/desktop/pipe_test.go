@@ -20,8 +20,10 @@ type call struct{ operation, values string }
 // harmless are values for the operations that take some.
 var harmless = map[string]string{
 	"activity":          `{"limit":5}`,
+	"addClient":         `{"name":"nothing"}`,
 	"allowUser":         `{"id":"nobody"}`,
 	"approve":           `{"name":"nothing","label":"Nothing","localPort":1,"program":"","user":""}`,
+	"assist":            `{"name":"nothing"}`,
 	"changeOptions":     `{"name":"nothing","h2c":true}`,
 	"connect":           `{"url":"https://127.0.0.1:1"}`,
 	"answerKnock":       `{"id":"none","answer":"no"}`,

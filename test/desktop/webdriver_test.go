@@ -77,6 +77,7 @@ func (s *session) drive(api string, args ...string) *page {
 		var answer struct{ SessionID string }
 		err := webDriver("POST", base+"/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 			"webkitgtk:browserOptions": map[string]any{"binary": start, "args": args},
+			"timeouts":                 map[string]any{"script": 300_000}, // ms; the machine may be busy
 		}}}, &answer)
 		p.session = base + "/session/" + answer.SessionID
 		p.opened <- err
