@@ -309,7 +309,10 @@ func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, a 
 		Return:  here(r),
 	}
 	if a.client.Host != "" {
-		c.Claimed, c.Local = a.client.Name, c.Target == ownComputer
+		c.Local = c.Target == ownComputer
+		if a.client.Name != a.client.Host { // as one that claims no name is called
+			c.Claimed = a.client.Name
+		}
 	}
 	switch {
 	case len(choices) == 0:

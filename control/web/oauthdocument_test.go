@@ -146,4 +146,9 @@ func TestDocumentThatChangesIsAskedAnew(t *testing.T) {
 		shown = fieldOf(t, page.body, "client")
 	}
 	maya.post(c.authorizePath(), "decision", "allow", "app", "maya/*", "client", shown).to(t)
+	programs.Must(t, r.svc.Clients.Remove(t.Context(), editorID))
+	name.Store("")
+	if page := maya.get(c.authorizePath()).want(t, http.StatusOK).body; strings.Contains(page, "calls itself") {
+		t.Errorf("one that claims no name: %s", page)
+	}
 }
