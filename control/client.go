@@ -166,7 +166,7 @@ func (s *Clients) Remove(ctx context.Context, id string) error {
 	for first := true; ; first = false {
 		var more bool
 		err := s.update(ctx, func(tx *txn) error {
-			_, found := get[client](tx, keyClient(id))
+			c, found := get[client](tx, keyClient(id))
 			items := tx.scan(keyClientGrants(id), "", revokeAtOnce)
 			if !found && len(items) == 0 && first {
 				return noClient()
@@ -177,7 +177,9 @@ func (s *Clients) Remove(ctx context.Context, id string) error {
 				tx.delete(it.Key)
 			}
 			more = len(items) == revokeAtOnce
-			tx.delete(keyClient(id))
+			if c.Document == nil || !more { // by its row Disallow finds what is left
+				tx.delete(keyClient(id))
+			}
 			return nil
 		})
 		if err != nil || !more {

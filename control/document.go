@@ -32,6 +32,7 @@ type document struct {
 	JWKS    json.RawMessage `json:"jwks,omitempty"` // one of the two where it is not public
 	JWKSURI string          `json:"jwksUri,omitempty"`
 	Read    time.Time       `json:"read"`              // when it was there
+	Asked   time.Time       `json:"asked,omitzero"`    // when it was last asked for
 	Until   time.Time       `json:"until"`             // it is not asked for anew before
 	Refused bool            `json:"refused,omitempty"` // there is none, or it is wrong: nothing is allowed anew
 }
@@ -190,9 +191,28 @@ func (s *Clients) Describe(ctx context.Context, accountID, id string) error {
 	return nil
 }
 
-// readDocument asks for a document and keeps what came of it, in the row that is there by
-// then. Of one that was never there nothing is kept.
+// counts says whether what was read last may still be gone by.
+func (d document) counts(now time.Time) bool { return !d.Refused && now.Sub(d.Read) < lastGood }
+
+// readDocument asks for a document, once for all who want it at that time, and keeps what
+// came of it, in the row that is there by then. Of one that was never there nothing is kept.
 func (s *Clients) readDocument(ctx context.Context, id string) (client, error) {
+	read, err, _ := s.provers.fetches.Do("document "+id, func() (any, error) {
+		ctx := context.WithoutCancel(ctx) // others wait for it, too
+		known, err := viewed(ctx, s.core, func(tx *txn) (client, error) {
+			c, _ := get[client](tx, keyClient(id))
+			return c, nil
+		})
+		if err != nil || known.ID != "" && s.now().Sub(known.Document.Asked).Abs() < askAgain { // by whoever came just before
+			return known, err
+		}
+		return s.readDocumentNow(ctx, id)
+	})
+	c, _ := read.(client)
+	return c, err
+}
+
+func (s *Clients) readDocumentNow(ctx context.Context, id string) (client, error) {
 	got, fresh, problem := s.fetchDocument(ctx, id)
 	if problem != nil {
 		s.log.Info("what a client says of itself could not be read", "client", id, "err", problem)
@@ -217,6 +237,7 @@ func (s *Clients) readDocument(ctx context.Context, id string) (client, error) {
 			row.Document.Until = tx.now.Add(askAgain).UTC()
 			row.Document.Refused = !away || row.Document.Refused
 		}
+		row.Document.Asked = tx.now.UTC()
 		if !found {
 			row.CreatedAt = tx.now.UTC()
 			if err := tx.roomForDocument(); err != nil {

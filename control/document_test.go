@@ -12,6 +12,7 @@ import (
 
 	"porchlight/control/clientdoc"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
 
@@ -192,6 +193,29 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 	e.problem = nil
 	b.clock.Add(askAgain)
 	programs.Must(t, describe())
+}
+
+// Weakness: whoever is signed in has the host of a known client asked as often as they like,
+// and takes every place where hosts are asked. Checked: all wait for one answer.
+func TestOneAsksForADocument(t *testing.T) {
+	t.Parallel()
+	b, e := newEditorBench(t)
+	programs.Must(t, b.Clients.Describe(t.Context(), newID(), editorID))
+	b.clock.Add(time.Hour)
+	e.asks()
+	var wg sync.WaitGroup
+	for range 10 { // all of whom saw that it is due
+		wg.Go(func() {
+			if c, err := b.Clients.readDocument(t.Context(), editorID); err != nil || c.ID != editorID {
+				t.Error(c, err)
+			}
+		})
+	}
+	wg.Wait()
+	ok[client](t)(b.Clients.readDocument(t.Context(), editorID)) // so did this one, who comes late
+	if n := e.asks(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
 }
 
 func TestDocumentsThatAreRefused(t *testing.T) {
@@ -380,4 +404,44 @@ func TestDisallowGoesOn(t *testing.T) {
 		t.Errorf("%d rows are left", n)
 	}
 	wantRefusal(t, b.Clients.Disallow(t.Context(), editorHost), controlapi.CodeNotFound)
+}
+
+// breaksAt is a store whose transactions that write fail from the nth on, where n is not 0.
+type breaksAt struct {
+	kv.Store
+	n, writes int
+}
+
+func (s *breaksAt) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	if s.writes++; s.n > 0 && s.writes >= s.n {
+		return errBroken
+	}
+	return s.Store.Update(ctx, fn)
+}
+
+// Weakness: a disallow that is cut off within a client of many grants takes those that are
+// left for none. Checked: the same again ends them, too.
+func TestDisallowGoesOnWithinAClient(t *testing.T) {
+	t.Parallel()
+	e, store := newEditors(), &breaksAt{}
+	b := newBench(t, func(c *Config) { c.Fetch, store.Store, c.Store = e.fetch, c.Store, store })
+	programs.Must(t, b.Clients.Allow(t.Context(), editorHost))
+	programs.Must(t, b.Clients.Describe(t.Context(), newID(), editorID))
+	b.change(func(tx *txn) {
+		for n := range revokeAtOnce + 1 {
+			tx.put(fmt.Sprintf("%sg%03d", keyClientGrants(editorID), n), struct{}{}, 0)
+		}
+	})
+	store.writes, store.n = 0, 3 // after the list, and the first of them
+	if err := b.Clients.Disallow(t.Context(), editorHost); !errors.Is(err, errBroken) {
+		t.Fatal(err)
+	}
+	store.n = 0
+	if n := b.rows(keyClientGrants(editorID)); n != 1 {
+		t.Fatalf("%d grants are left in between", n)
+	}
+	programs.Must(t, b.Clients.Disallow(t.Context(), editorHost))
+	if n := b.rows(keyDocuments) + b.rows(keyClientGrants(editorID)); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
 }

@@ -37,7 +37,7 @@ const mostSigners = 1000
 // provers are what proving who a client is takes besides the store.
 type provers struct {
 	paces   *bounds.Buckets[string]
-	fetches singleflight.Group // by client
+	fetches singleflight.Group // of keys by client, and of documents
 }
 
 func newProvers() *provers {
@@ -111,7 +111,7 @@ func (s *Clients) signer(ctx context.Context, id string) (c client, keys fetched
 // elsewhere are fetched when their time is over, or this one is not among them.
 func (s *Clients) signed(ctx context.Context, a assertion, c client, kept fetchedKeys) error {
 	if c.Document.JWKS != nil {
-		return signedBySet(a, c.Document.JWKS)
+		return s.signedInDocument(ctx, a, c)
 	}
 	if kept.of(c) && s.now().Before(kept.Until) {
 		if err := signedBySet(a, kept.Keys); !errors.Is(err, errUnknownKey) {
@@ -129,6 +129,27 @@ func (s *Clients) signed(ctx context.Context, a assertion, c client, kept fetche
 		return notNow("The client's keys cannot be fetched from its jwks_uri just now.", awayFor) // another node may be fetching them
 	}
 	return signedBySet(a, kept.Keys)
+}
+
+// signedInDocument is signed for keys that are in the client's document, which is read again
+// as keys that are elsewhere are.
+func (s *Clients) signedInDocument(ctx context.Context, a assertion, c client) error {
+	err, now := signedBySet(a, c.Document.JWKS), s.now()
+	due := !now.Before(c.Document.Until) || errors.Is(err, errUnknownKey)
+	if due && now.Sub(c.Document.Asked).Abs() >= keysAskedEvery {
+		read, err := s.readDocument(ctx, c.ID)
+		switch {
+		case err != nil:
+			return err
+		case !read.signs():
+			return badAssertion("The client is not one that signs: send no client_assertion.")
+		}
+		return s.signed(ctx, a, read, fetchedKeys{}) // it was asked for just now
+	}
+	if err == nil && !c.Document.counts(now) {
+		return notNow("The client's document, where its keys are, cannot be read just now.", awayFor)
+	}
+	return err
 }
 
 // of says whether these are keys of the client as its document is now.

@@ -46,7 +46,7 @@ func signing(t testing.TB, d document) signer {
 
 func (b *bench) putSigner(d document) {
 	b.t.Helper()
-	d.Host = "assistant.example"
+	d.Host, d.Read, d.Asked, d.Until = "assistant.example", b.clock.Now(), b.clock.Now(), b.clock.Now().Add(time.Hour)
 	b.change(func(tx *txn) {
 		tx.put(keyClient(signingClient), client{ID: signingClient, Name: "Assistant", RedirectURIs: []string{appRedirect}, Document: &d}, 0)
 	})
@@ -174,6 +174,68 @@ func TestKeysAway(t *testing.T) {
 		s.host.set, s.host.err = []byte(set), nil
 		wantRefusal(t, s.authenticate(s.signedBy("ES256")), controlapi.CodeUnavailable)
 	}
+}
+
+// Keys that are in the document itself are by the same rules: a new one is looked for once in
+// five minutes, one that was taken back ends with the document's time, and a document that
+// was withdrawn has none.
+func TestKeysInTheDocument(t *testing.T) {
+	t.Parallel()
+	b, e := newEditorBench(t)
+	publish := func(algs ...string) {
+		e.also = `,"token_endpoint_auth_method":"private_key_jwt","jwks":` + string(keySet(t, nil, algs...))
+	}
+	by := func(alg string) error {
+		claims := claimsAt(b.clock.Now())
+		claims["iss"], claims["sub"] = editorID, editorID
+		return b.Clients.Authenticate(t.Context(), Credentials{Assertion: signed(t, alg, nil, claims)})
+	}
+	asked := func(want int) {
+		t.Helper()
+		if n := e.asks(); n != want {
+			t.Errorf("asked %d times, not %d", n, want)
+		}
+	}
+	publish("ES256")
+	programs.Must(t, b.Clients.Describe(t.Context(), newID(), editorID))
+	asked(1)
+	publish("ES256", "EdDSA")
+	for range 3 {
+		if err := by("EdDSA"); !errors.Is(err, errUnknownKey) {
+			t.Error(err)
+		}
+	}
+	asked(0)
+	b.clock.Add(keysAskedEvery)
+	programs.Must(t, by("ES256"))
+	asked(0)
+	programs.Must(t, by("EdDSA"))
+	asked(1)
+	publish("EdDSA")
+	b.clock.Add(time.Hour)
+	if err := by("ES256"); !errors.Is(err, errUnknownKey) {
+		t.Errorf("one that was taken back: %v", err)
+	}
+	asked(1)
+
+	e.problem = clientdoc.ErrAway
+	b.clock.Add(lastGood - time.Second)
+	programs.Must(t, by("EdDSA"))
+	programs.Must(t, by("EdDSA"))
+	asked(1)
+	b.clock.Add(time.Second)
+	wantRefusal(t, by("EdDSA"), controlapi.CodeUnavailable)
+	b.clock.Add(keysAskedEvery)
+	e.problem = nil
+	programs.Must(t, by("EdDSA"))
+	b.clock.Add(time.Hour)
+	e.problem = errors.New("its address answers with status 404")
+	wantRefusal(t, by("EdDSA"), controlapi.CodeUnavailable)
+	b.clock.Add(keysAskedEvery)
+	e.problem, e.also = nil, ""
+	wantRefusal(t, by("EdDSA"), controlapi.CodeInvalidClient)
+	asked(3)
+	programs.Must(t, b.Clients.Authenticate(t.Context(), Credentials{ID: editorID})) // it is public now
 }
 
 // A client that signs very often waits; taking its access away does not.
