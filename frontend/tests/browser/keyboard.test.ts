@@ -16,7 +16,7 @@ describe('keyboard alone', () => {
     }
     expect(stops.filter((stop) => stop !== '')).toEqual([
       'Apps 11 waiting for you', 'People', 'Connected apps', 'Activity', 'Requests', 'Outbox 33 mails', 'Settings', 'Copy this computer’s address', 'This computer only, 2 things wrong', 'Go dark',
-      'Add an app…', 'Approve', 'Deny', 'Details',
+      'Add an app…', 'Approve', 'For today', 'Deny', 'Details',
       'Home Assistant', 'Copy address of Home Assistant', 'Open Home Assistant', 'More for Home Assistant',
       'Notes', 'Copy address of Notes', '5 people may open Notes AB +3', 'Open Notes', 'More for Notes',
       'Photos', 'Copy address of Photos', '2 people may open Photos CA', 'Open Photos', 'More for Photos',
@@ -55,7 +55,10 @@ describe('keyboard alone', () => {
     await expect.poll(() => focusName(page)).toBe('Second wants an address');
     await page.keyboard.press('Tab');
     expect(await focusName(page)).toBe('Approve');
-    await page.keyboard.press('Tab');
+    for (const next of ['For today', 'Deny']) {
+      await page.keyboard.press('Tab');
+      expect(await focusName(page)).toBe(next);
+    }
     await page.keyboard.press('Enter');
     await expect.poll(() => focusName(page)).toBe('Apps');
     expect(await called(page, 'approve')).toEqual([[{ name: 'a', label: 'First', localPort: 9000, program: 'python3', user: 'maya' }]]);
