@@ -191,6 +191,18 @@ func TestAnApprovalCannotBeStretched(t *testing.T) {
 	}
 }
 
+// An end that people type for as good as never is no end in the past.
+func TestAnApprovalEndsInAThousandYears(t *testing.T) {
+	t.Parallel()
+	clocks := newComputerClocks()
+	h := openHostWith(t, clocks)
+	clocks.pass(time.Minute)
+	h.approvedUntil(t, "9999-12-30")
+	if h.apps.EndDue(t.Context()); !h.there() {
+		t.Error("it ended at once")
+	}
+}
+
 // An end is given, moved and taken away by approving; an approval without a word of it
 // keeps the one there is.
 func TestAnEndIsChangedByApproving(t *testing.T) {
