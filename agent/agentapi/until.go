@@ -25,8 +25,8 @@ func CheckedUntil(text string, now time.Time) (string, error) {
 	if text == UntilToday {
 		text = now.Format(time.DateOnly)
 	}
-	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
-		return day.AddDate(0, 0, 1).Add(-time.Second).UTC().Format(time.RFC3339), nil
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return lastSecond(day, now.Location()).UTC().Format(time.RFC3339), nil
 	}
 	in, err := parseSpan(text)
 	if err != nil || in <= 0 || in > maxSpan {
@@ -51,6 +51,17 @@ func clockTime(text string, now time.Time) (time.Time, bool) {
 		return at, true
 	}
 	return on(now.Day() + 1), true
+}
+
+// lastSecond ends a day where clocks are as in zone. Some are put on at midnight, which is
+// then none, and some back, so that the last hour comes twice.
+func lastSecond(day time.Time, zone *time.Location) time.Time {
+	year, month, d := day.Date()
+	last := time.Date(year, month, d, 23, 59, 59, 0, zone)
+	if midnight := time.Date(year, month, d+1, 0, 0, 0, 0, zone); midnight.After(last) {
+		last = midnight.Add(-time.Second)
+	}
+	return last
 }
 
 // maxSpan keeps the sum in range; what a share may last is the control plane's business.

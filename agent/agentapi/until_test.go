@@ -57,3 +57,24 @@ func TestCheckedUntil(t *testing.T) {
 		}
 	}
 }
+
+// A day ends with its last second, also where clocks are put on or back at midnight.
+func TestADayEndsWhereClocksChangeAtMidnight(t *testing.T) {
+	t.Parallel()
+	for day, want := range map[string][2]string{
+		"2026-03-28": {"Asia/Beirut", "2026-03-28T21:59:59Z"},
+		"2026-03-29": {"Asia/Beirut", "2026-03-29T20:59:59Z"},  // begins at 01:00
+		"2026-10-29": {"Africa/Cairo", "2026-10-29T21:59:59Z"}, // 23:00 to 24:00 comes twice
+		"2026-09-05": {"America/Santiago", "2026-09-06T03:59:59Z"},
+		"2026-09-06": {"America/Santiago", "2026-09-07T02:59:59Z"}, // begins at 01:00
+	} {
+		zone, err := time.LoadLocation(want[0])
+		if err != nil {
+			t.Skip(err)
+		}
+		now := time.Date(2026, 1, 1, 12, 0, 0, 0, zone)
+		if got, err := agentapi.CheckedUntil(day, now); err != nil || got != want[1] {
+			t.Errorf("%s in %s ends at %q, %v; want %q", day, want[0], got, err, want[1])
+		}
+	}
+}
