@@ -85,7 +85,7 @@ func (p *People) Assist(ctx context.Context, account agentapi.Account, app agent
 	switch {
 	case !agentapi.IsAssistPath(path):
 		return agentapi.Assistance{}, agentapi.Errorf(agentapi.CodeInvalid, "The path has to be as it stands in an address, such as /mcp.")
-	case app.URL == "":
+	case app.URL == "" || !isWord(app.URL):
 		return agentapi.Assistance{}, agentapi.Errorf(agentapi.CodeConflict, "%s is not on, so it has no address that an assistant could use.", app.Label)
 	}
 	address := strings.TrimSuffix(app.URL, "/") + path
@@ -118,9 +118,16 @@ func (p *People) clientCalled(ctx context.Context, name string) (string, error) 
 		return p.cfg.OwnClients.PublicID(ctx, name)
 	}
 	g, _ := find(p.liveGrants(), func(g controlapi.Grant) bool {
-		return strings.EqualFold(g.ClientName, name) && controlapi.ClientHost(g.ClientID) == ""
+		return strings.EqualFold(g.ClientName, name) && controlapi.ClientHost(g.ClientID) == "" && isWord(g.ClientID)
 	})
 	return g.ClientID, nil
+}
+
+// isWord says whether what a server calls something can stand in a command as it is: the
+// owner pastes it into a terminal, where a server has no say.
+func isWord(text string) bool {
+	const plain = "-_.:/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return strings.Trim(text, plain) == "" && !strings.HasPrefix(text, "-")
 }
 
 // AddClient carries out POST /owner/clients: a client without a secret for an assistant
