@@ -176,9 +176,15 @@ func readMessage(raw []byte) spoken {
 var isVersion = regexp.MustCompile(`^20\d\d-\d\d-\d\d$`)
 
 // claim is what a server says of itself, cut to what an owner reads: nothing that steers a
-// terminal or turns what stands beside it.
+// terminal, turns what stands beside it or ends the quotation it stands in.
 func claim(text string) string {
-	text = strings.TrimSpace(oneline.Printable(strings.ToValidUTF8(text, "")))
+	unquoted := func(r rune) rune {
+		if strings.ContainsRune(`"“”„‟«»`, r) {
+			return -1
+		}
+		return r
+	}
+	text = strings.TrimSpace(oneline.Printable(strings.Map(unquoted, strings.ToValidUTF8(text, ""))))
 	if utf8.RuneCountInString(text) > maxClaim {
 		text = string([]rune(text)[:maxClaim-1]) + "…"
 	}

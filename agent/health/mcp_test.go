@@ -93,7 +93,7 @@ func TestMCP(t *testing.T) {
 		"former":                    {port: served(at(former)), want: "answers", detail: "It speaks MCP at /mcp by the former protocol alone, HTTP with SSE, which newer assistants may not know."},
 		"a stream of something":     {port: served(answering(200, sse, "event: tick\ndata: 1\n\nevent: endpoint")), want: "answers", detail: "does not speak MCP", note: true},
 		"a claim": {
-			port: served(answering(200, sse, "id: 1\n\n: a comment\r\n\r\nevent: message\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\r\ndata: \"result\":{\"protocolVersion\":\"2025-06-18\",\"serverInfo\":{\"name\":\" \\u001b[31m\\u202eeno%s \\ntw\\u0000o"+strings.Repeat("é", 1000)+"\"}}}\r\n\r\n")),
+			port: served(answering(200, sse, "id: 1\n\n: a comment\r\n\r\nevent: message\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\r\ndata: \"result\":{\"protocolVersion\":\"2025-06-18\",\"serverInfo\":{\"name\":\" \\u201d\\u001b[31m\\u202eeno%s \\ntw\\u0000o"+strings.Repeat("é", 1000)+"\"}}}\r\n\r\n")),
 			want: "answers", detail: "It speaks MCP at /mcp (version 2025-06-18) and calls itself “[31meno%s two" + strings.Repeat("é", 46) + "…”.",
 		},
 		"no version": {port: served(answering(200, json, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"\u001b[31m","serverInfo":{"name":"notes"}}}`)), want: "answers", detail: "does not speak MCP", note: true},
