@@ -64,8 +64,8 @@ test-go: frontend ## Go's tests, with the race detector
 	go test ./internal/socket ./agent/proxy/gate # what the race detector leaves out
 	go test -race -timeout 15m ./...
 
-test-before: ## agents of before 0.1.0, built from this clone's history, are told to update, and go on as this version
-	build/before.sh bin/before 15e3b3f c3b4a6fe
+test-before: ## programs of before, built from this clone's history, are told to update, and go on as this version
+	build/before.sh bin/before 15e3b3f c3b4a6fe 943bcc8a
 	PORCHLIGHT_BEFORE=$(CURDIR)/bin/before go test -count 1 -v -run OfBefore ./test/upgrade
 
 test-h2spec: ## HTTP/2 conformance of the proxy, beside a bare net/http server

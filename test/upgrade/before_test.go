@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -68,17 +69,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 
 	// It connects.
 	agent := programs.Got(old.Computer(t.Context(), in("data"), "--control", auth, "--ca", authority))(t)
-	connect := programs.Got(old.Begin(old.Command("porchlight", "connect", auth, "--ca", authority, "--json")))(t)
-	said := programs.Got(connect.Says(t.Context(), `(?s)^(\{.*?\n\})`))(t)
-	var waiting agentapi.Connecting
-	programs.Must(t, json.Unmarshal([]byte(said[1]), &waiting))
-	confirming := visitor.New(roots)
-	defer confirming.Close()
-	answers := map[string]string{"name": "cellar", "decision": "allow"}
-	programs.Got(confirming.Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, mails))(t)
-	if code := connect.Wait(); code != 0 {
-		t.Fatalf("connect ended with %d", code)
-	}
+	confirm(t, old, auth, authority, owner, mails)
 
 	// It is visited.
 	ok(old, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(app.Listener.Addr().(*net.TCPAddr).Port))
@@ -169,4 +160,76 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 		t.Errorf("ben, who was removed, sees %q", body)
 	}
 	ok(now, "people", "invite", "eva@example.net", "--app", "Notes")
+}
+
+// TestOneAppOfBefore: whoever lets a client into one app of a computer whose agent is of
+// before such grants is refused with a sentence, until it is updated. A node of then does
+// not run on a store in which there are such grants.
+func TestOneAppOfBefore(t *testing.T) {
+	t.Parallel()
+	before := os.Getenv("PORCHLIGHT_BEFORE")
+	if before == "" {
+		t.Skip("it runs programs of before grants for one app, which `make test-before` builds from this clone's history")
+	}
+	const owner, back = "maya@example.net", "http://127.0.0.1:1/back"
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	old, now := rig.In(t, filepath.Join(before, "943bcc8a")), rig.In(t, bin)
+	old.Env = rig.Environ(in("config"), "PORCHLIGHT_DATA="+in("data"))
+	now.Env = old.Env
+	serve := []string{"--domain", upgrade.Domain, "--outbox", in("mails"), "--listen", programs.FreeAddress(t)}
+	server := programs.Got(now.Node(t.Context(), in("control"), serve...))(t)
+	var client struct{ ClientID string }
+	programs.Must(t, server.Run(nil, "account", "add", owner),
+		server.Run(&client, "client", "add", "--public", "--name", "Claude", "--redirect-uri", back))
+	auth, authority := server.AuthURL, rig.Authority(server.Data)
+	mails := rig.MailsIn(in("mails"))
+
+	agent := programs.Got(old.Computer(t.Context(), in("data"), "--control", auth, "--ca", authority))(t)
+	confirm(t, old, auth, authority, owner, mails)
+	app := httptest.NewServer(http.NotFoundHandler())
+	defer app.Close()
+	publish := []string{"publish", "notes", "--label", "Notes", "--port", strconv.Itoa(app.Listener.Addr().(*net.TCPAddr).Port)}
+	var account agentapi.Account
+	programs.Must(t, old.Run(nil, "porchlight", publish...), old.Run(nil, "porchlight", "approve", "notes"), old.Run(&account, "porchlight", "account"))
+
+	b := visitor.New(programs.Got(rig.Roots(authority, rig.Own(in("data"))))(t))
+	defer b.Close()
+	asks := auth + controlapi.PathAuthorize + "?" + url.Values{
+		"response_type": {"code"}, "client_id": {client.ClientID}, "redirect_uri": {back}, "state": {"s"}, "scope": {"connect"},
+		"code_challenge_method": {"S256"}, "code_challenge": {strings.Repeat("a", 43)}, "resource": {"https://notes." + account.Host},
+	}.Encode()
+	refused := programs.Got(b.SignIn(t.Context(), asks, owner, mails))(t)
+	if !strings.Contains(refused.Body, "Update it there, or allow all of its apps.") || strings.Contains(refused.Body, "checked") {
+		t.Errorf("with the agent of before: %d %s", refused.Status, refused.Body)
+	}
+
+	agent.Stop()
+	programs.Got(now.Computer(t.Context(), in("data")))(t)
+	programs.Must(t, now.Run(nil, "porchlight", publish...))
+	programs.Eventually(t, "Notes can be picked once its agent is this version's", func() bool {
+		page, err := b.Open(t.Context(), asks)
+		return err == nil && strings.Contains(page.Body, "checked") && !strings.Contains(page.Body, "Update it there")
+	})
+
+	server.Stop()
+	if again, err := old.Node(t.Context(), in("control"), serve...); err == nil || !strings.Contains(again.Stderr(), "a newer version of Porchlight wrote these rows") {
+		t.Errorf("the node of before on this store: %v, %s", err, again.Stderr())
+	}
+}
+
+// confirm connects a computer as its owner does.
+func confirm(t *testing.T, r *rig.Rig, auth, authority, owner string, mails *rig.Mails) {
+	t.Helper()
+	connect := programs.Got(r.Begin(r.Command("porchlight", "connect", auth, "--ca", authority, "--json")))(t)
+	said := programs.Got(connect.Says(t.Context(), `(?s)^(\{.*?\n\})`))(t)
+	var waiting agentapi.Connecting
+	programs.Must(t, json.Unmarshal([]byte(said[1]), &waiting))
+	confirming := visitor.New(programs.Got(rig.Roots(authority))(t))
+	defer confirming.Close()
+	answers := map[string]string{"name": "cellar", "decision": "allow"}
+	programs.Got(confirming.Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, owner, answers, mails))(t)
+	if code := connect.Wait(); code != 0 {
+		t.Fatalf("connect ended with %d", code)
+	}
 }
