@@ -122,6 +122,10 @@ func TestClientThatDescribesItself(t *testing.T) {
 	programs.Must(t, b.Grants.Revoke(t.Context(), c.Credentials, tokens.Refresh))
 	_, err = c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
+	told := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), b.owner().Computer.ID)).RevokedGrants
+	if len(told) != 1 || told[0].ClientName != editorHost { // what it claims tells nobody who it was
+		t.Errorf("that it ended is told as %+v", told)
+	}
 
 	_, err = b.Clients.Rotate(t.Context(), editorID)
 	wantRefusal(t, err, controlapi.CodeInvalid)

@@ -168,7 +168,7 @@ func (t *txn) endGrant(id string, dropped bool) {
 	t.put(keyGrant(id), g, grantLife)
 	t.delete(g.indexes()...)
 	told := controlapi.RevokedGrant{
-		ID: g.ID, At: g.RevokedAt, ClientName: g.ClientName, AccountID: g.AccountID, Email: g.Email, CreatedAt: g.CreatedAt,
+		ID: g.ID, At: g.RevokedAt, ClientName: cmp.Or(controlapi.ClientHost(g.ClientID), g.ClientName), AccountID: g.AccountID, Email: g.Email, CreatedAt: g.CreatedAt,
 	}
 	t.put(keyRevokedGrants(g.ComputerID)+g.ID, told, controlapi.GrantMemory)
 	t.touch(g.ComputerID)

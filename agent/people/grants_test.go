@@ -106,6 +106,44 @@ func TestAClientOfARevokedApp(t *testing.T) {
 	}
 }
 
+// Weakness: a client that was let in to one app, and then to all, was told of once: as one
+// that opens nothing else.
+// Checked: it is in the timeline each time that it may open more, and not again for less.
+func TestAClientThatOpensMoreIsToldOf(t *testing.T) {
+	t.Parallel()
+	const web = "https://pocket.example/cb"
+	r := start(t, "Notes", "Photos")
+	programs.Must(t, r.service.Agents.NoteAppGrants(t.Context(), r.device.Computer.ID, true))
+	var apps []control.InvitedApp
+	r.await(t, func() bool {
+		of, err := r.service.People.Memberships(t.Context(), r.device.AccountID)
+		apps = of[0].Apps
+		return err == nil && len(apps) == 2
+	})
+	pocket := r.client(t, "Pocket", web)
+	told := func() (times int) { // of one hour are one line
+		for _, line := range programs.Got(r.owner.Activity(t.Context(), 100))(t) {
+			if line.Kind == agentapi.ActivityClientIn && line.What == "Pocket" {
+				times += max(line.Count, 1)
+			}
+		}
+		return times
+	}
+	for i, opens := range [][]string{{apps[0].ID}, {apps[1].ID}, nil} {
+		r.loginAs(t, pocket, web, r.device.AccountID, ownerMail, opens...)
+		r.await(t, func() bool { return told() == i+1 })
+	}
+	r.loginAs(t, pocket, web, r.device.AccountID, ownerMail, apps[0].ID)
+	r.loginAs(t, r.client(t, "Last", web), web, r.device.AccountID, ownerMail)
+	r.await(t, func() bool {
+		rows, err := r.owner.Grants(t.Context())
+		return err == nil && len(rows) == 2
+	})
+	if n := told(); n != 3 {
+		t.Errorf("told of %d times", n)
+	}
+}
+
 // Weakness: a start soon after the owner ended a client told of it once more, as of
 // somebody else's doing.
 // Checked: what the next start compares with has that client no more.

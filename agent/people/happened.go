@@ -105,13 +105,20 @@ func (p *People) clientsChanged(before, now []controlapi.Grant, gone []controlap
 			return other.ClientID == g.ClientID && other.AccountID == g.AccountID
 		})
 	}
+	// One that was let in to more apps than it was before was let in anew.
+	opens := func(all []controlapi.Grant, g controlapi.Grant) bool {
+		return slices.ContainsFunc(controlapi.FoldGrants(all), func(other controlapi.Grant) bool {
+			return has([]controlapi.Grant{other}, g) && (len(other.Apps) == 0 ||
+				len(g.Apps) > 0 && !slices.ContainsFunc(g.Apps, func(id string) bool { return !slices.Contains(other.Apps, id) }))
+		})
+	}
 	write := func(kind string, g controlapi.Grant) {
 		if !isAway(g) {
 			p.cfg.Activity.Add(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: called(g.ClientID, g.ClientName)})
 		}
 	}
 	for _, g := range controlapi.FoldGrants(now) {
-		if !has(before, g) {
+		if !opens(before, g) {
 			write(agentapi.ActivityClientIn, g)
 		}
 	}

@@ -120,7 +120,7 @@ type Person struct {
 type RevokedGrant struct {
 	ID         string    `json:"id"`
 	At         time.Time `json:"at"`
-	ClientName string    `json:"clientName,omitempty"`
+	ClientName string    `json:"clientName,omitempty"` // its host, where its name is only claimed
 	AccountID  string    `json:"accountId,omitempty"`
 	Email      string    `json:"email,omitempty"`
 	CreatedAt  time.Time `json:"createdAt,omitzero"`
