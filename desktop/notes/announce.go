@@ -1,6 +1,7 @@
 package notes
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -89,19 +90,25 @@ func viewOf(k string) string {
 // grants announces clients that somebody let in.
 func (a *Announcer) grants(c *Changes, s agentapi.OwnerState) {
 	var untold []agentapi.Grant
-	newest := a.Told.Grant
+	newest, opens := a.Told.Grant, map[string]int{}
 	for _, g := range s.Grants {
-		if !g.CreatedAt.After(a.Told.Grant) {
+		opens[g.ID] = len(g.Apps)
+		if g.Apps == nil {
+			opens[g.ID] = math.MaxInt
+		}
+		before, known := a.opens[g.ID]
+		more := known && opens[g.ID] > before // an app may have another label than before
+		if !more && !g.CreatedAt.After(a.Told.Grant) {
 			continue
 		}
 		if g.CreatedAt.After(newest) {
 			newest = g.CreatedAt
 		}
-		if a.now().Sub(g.CreatedAt) < stale {
+		if more || a.now().Sub(g.CreatedAt) < stale {
 			untold = append(untold, g)
 		}
 	}
-	a.Told.Grant = newest
+	a.Told.Grant, a.opens = newest, opens
 	if len(untold) > 0 && !a.mayTell(agentapi.KindClient, len(untold)) {
 		var names []string
 		for _, g := range untold[:min(len(untold), maxNotes)] {

@@ -49,6 +49,7 @@ type Announcer struct {
 	knocksAt   time.Time       // when that was shown
 
 	unused map[string]bool // ids of grants that were told of before they were used
+	opens  map[string]int  // how many apps each grant opens, by id
 
 	since        time.Time // when trouble began; zero while there is none
 	troubleShown bool

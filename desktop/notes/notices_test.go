@@ -296,3 +296,32 @@ func TestFirstUseIsTold(t *testing.T) {
 		t.Errorf("let in to all: %+v", got)
 	}
 }
+
+// Weakness: a client that was let in to one app, and then to all, was told of once: as one
+// that opens nothing else.
+// Checked: there is a note each time that it may open more, and none when it may open less.
+func TestAClientThatOpensMoreIsTold(t *testing.T) {
+	t.Parallel()
+	s := owner.State()
+	now := owner.Noon
+	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
+	for _, tt := range []struct {
+		apps []string
+		told string
+	}{
+		{[]string{"Notes"}, "Notes and nothing else"},
+		{[]string{"Notes"}, ""},
+		{[]string{"Notes", "Photos"}, "Photos and nothing else"},
+		{[]string{"Diary"}, ""},
+		{nil, "You allowed it to open your apps, as you."},
+		{nil, ""},
+		{[]string{"Notes"}, ""},
+	} {
+		now = now.Add(20 * time.Hour)
+		s.Grants = []agentapi.Grant{{ID: "g", ClientName: "Pocket", Email: s.Account.Email, CreatedAt: owner.Noon.Add(19 * time.Hour), Apps: tt.apps}}
+		got := a.Next(s, loud).Show
+		if (len(got) == 1) != (tt.told != "") || len(got) > 0 && !strings.Contains(got[0].Body, tt.told) {
+			t.Errorf("opening %q: %+v", tt.apps, got)
+		}
+	}
+}
