@@ -357,19 +357,23 @@ func (a *Agent) Ready() <-chan struct{} { return a.ready }
 func (a *Agent) followHosts(ctx context.Context) error {
 	changed, cancel := a.changes.Subscribe()
 	defer cancel()
+	const tryAgain = time.Minute
 	for last, known := []string(nil), false; ; {
+		var again <-chan time.Time
 		if hosts := a.settings.Get().ClientHosts; !known || !slices.Equal(hosts, last) {
 			err := a.cfg.AllowHosts(ctx, hosts)
 			if known = err == nil; known {
 				last = hosts
-			} else if ctx.Err() == nil { // the next change tries again
+			} else if ctx.Err() == nil {
 				a.log.Warn("the hosts whose clients may ask could not be set", "err", err)
+				again = time.After(tryAgain) // one that was taken away ends, whatever else happens
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+		case <-again:
 		}
 	}
 }
