@@ -232,7 +232,7 @@ func TestAnApprovalEndsWhileNothingRuns(t *testing.T) {
 	for _, start := range []struct {
 		later time.Duration
 		want  agentapi.Status // of publishing
-	}{{0, agentapi.StatusPending}, {time.Hour, agentapi.StatusLive}, {3 * time.Hour, agentapi.StatusPending}} {
+	}{{0, agentapi.StatusPending}, {time.Hour, agentapi.StatusLive}, {3*time.Hour + time.Second, agentapi.StatusPending}} {
 		h := &house{}
 		cfg.Agent.Server = newServer(dir, api)
 		cfg.Agent.Now = func() time.Time { return time.Now().Add(start.later) }

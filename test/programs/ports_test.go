@@ -31,12 +31,18 @@ func TestPortIsFreeWhileProgramsStart(t *testing.T) {
 	}
 	defer starting.Wait()
 	defer close(ended)
+	taken := 0
 	for range 2000 {
 		port, giveBack, err := Port()
 		Must(t, err)
-		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		Must(t, err)
-		Must(t, ln.Close())
+		if ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+			taken++
+		} else {
+			Must(t, ln.Close())
+		}
 		giveBack()
+	}
+	if taken > 2 { // by programs beside these tests, which ask nobody
+		t.Errorf("%d of 2,000 ports were taken", taken)
 	}
 }
