@@ -201,7 +201,7 @@ test.each(scenes)('$name', async ({ name, act, ...look }) => {
   await page.emulateMedia({ colorScheme: 'dark' });
   await shot(page, `${name}-960-dark`);
   // To axe, what is scrolled out of sight has no words.
-  await page.setViewportSize({ width: 960, height: 1500 });
+  await page.setViewportSize({ width: 960, height: 2000 });
   expect(await audit(page, 'color-contrast'), 'dark').toEqual([]);
   await page.emulateMedia({ colorScheme: 'light' });
   expect(await audit(page)).toEqual([]);
