@@ -60,7 +60,6 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	server, err := old.Node(t.Context(), in("control"), serve...)
 	programs.Must(t, err, server.Run(nil, "account", "add", owner))
 	auth, authority := server.AuthURL, rig.Authority(server.Data)
-	roots := programs.Got(rig.Roots(authority))(t)
 	mails := rig.MailsIn(in("mails"))
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "hello %s", r.Header.Get("X-Service-Email"))
@@ -77,7 +76,7 @@ func isToldToUpdate(t *testing.T, before string, tries int) {
 	ok(old, "people", "invite", ben, "--app", "Notes")
 	var account agentapi.Account
 	programs.Must(t, old.Run(&account, "porchlight", "account"))
-	roots = programs.Got(rig.Roots(authority, rig.Own(in("data"))))(t)
+	roots := programs.Got(rig.Roots(authority, rig.Own(in("data"))))(t)
 	notes := "https://notes." + account.Host + "/"
 	browsers := map[string]*visitor.Visitor{}
 	for _, who := range []string{ben, owner} {
