@@ -3,6 +3,8 @@ package agent
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/localapi"
 	"porchlight/agent/remote"
 	"porchlight/agent/tunnel"
@@ -229,7 +232,7 @@ func (a *Agent) trouble() words.Text {
 	case state.Blocked:
 		return plain("The server answers, but the connection that visitors come by does not get through, so nobody can open your apps. A proxy or a firewall may be in the way.")
 	case !state.Connected:
-		return words.Text{a.awaySentence()}
+		return a.awaySentences()
 	case !a.tunnel.Connected():
 		return plain("The server cannot be reached, so nobody can open your apps right now. Porchlight keeps trying.")
 	case a.acme != nil:
@@ -249,26 +252,45 @@ func said(s words.Sentence) words.Text {
 // plain is a text that is its own key.
 func plain(sentence string) words.Text { return said(words.Plain(sentence)) }
 
-// awaySentence says about how long people keep their access while the
-// control plane is away.
-func (a *Agent) awaySentence() words.Sentence {
+// awaySentences say why the control plane is away, and about how long people keep their
+// access while it is.
+func (a *Agent) awaySentences() words.Text {
+	state := a.remote.State()
 	until, ok := a.access.AccessUntil()
-	older := a.remote.State().Older
+	kept := words.Of("Everyone keeps the access they have until %s.", moment(until))
 	switch {
-	case !ok && older:
-		return words.Of("The server tells an older state than before, which is not believed, and has for too long, so nobody can open your apps. Tell who runs it.")
+	case state.Older && !ok:
+		return plain("The server tells an older state than before, which is not believed, and has for too long, so nobody can open your apps. Tell who runs it.")
+	case state.Older:
+		return words.Text{words.Of("The server tells an older state than before, which is not believed. Tell who runs it."), kept}
 	case !ok:
-		return words.Of("The server has not answered for too long, so nobody can open your apps until it does.")
+		kept = words.Of("It has not answered for too long, so nobody can open your apps until it does.")
 	}
-	local := until.Local()
-	var at any = local.Format("15:04")
+	return append(a.whyAway(state.Why), kept)
+}
+
+// whyAway says why the control plane does not answer, and what helps.
+func (a *Agent) whyAway(why error) words.Text {
+	_, broken := errors.AsType[*net.OpError](why)
+	_, nowhere := errors.AsType[*net.DNSError](why)
+	_, distrusted := errors.AsType[*tls.CertificateVerificationError](why)
+	switch {
+	case distrusted:
+		return words.Text{doctor.Unreached(a.authURL(), why), words.Of("Ask whoever runs it.")}
+	case broken, nowhere, errors.Is(why, context.DeadlineExceeded):
+		return words.Text{doctor.Unreached(a.authURL(), why), words.Of("Look whether this computer is online.")}
+	}
+	return plain("The server does not answer.")
+}
+
+// moment is a time, with its day unless that is today.
+func moment(at time.Time) any {
+	local := at.Local()
+	clock := local.Format("15:04")
 	if y, m, d := time.Now().Date(); local.Day() != d || local.Month() != m || local.Year() != y {
-		at = words.Of("%[1]s on %[2]s", at, words.Day{Day: local})
+		return words.Of("%[1]s on %[2]s", clock, words.Day{Day: local})
 	}
-	if older {
-		return words.Of("The server tells an older state than before, which is not believed. Tell who runs it. Everyone keeps the access they have until %s.", at)
-	}
-	return words.Of("The server does not answer. Everyone keeps the access they have until %s.", at)
+	return clock
 }
 
 // woke has shares and approvals end whose time came while the computer slept, and tunnel

@@ -32,6 +32,9 @@ func (a *Agent) makeTries() *doctor.Tries {
 				a.tunnel.Wake()
 				a.remote.Wake()
 			}
+			if a.acme != nil {
+				a.acme.Again()
+			}
 		},
 	})
 }

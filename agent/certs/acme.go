@@ -59,13 +59,14 @@ type ACME struct {
 	magic  *certmagic.Config
 	cache  *certmagic.Cache
 	flight singleflight.Group // by name
+	sooner chan struct{}      // has one when a name may be tried sooner, see Again
 
 	// issuer stands in for the authority in the tests; nil outside them.
 	issuer certmagic.Issuer
 
 	mu        sync.Mutex // protects what follows
 	refused   map[string]refusal
-	unrenewed map[string]time.Time // whose renewal fails, by name: when the certificate ends
+	unrenewed map[string]renewal   // whose renewal fails, by name
 	managed   map[string]struct{}  // names the library renews
 	since     map[string]time.Time // when each that has a public certificate first had one
 }
@@ -85,8 +86,8 @@ func NewACME(cfg ACMEConfig) *ACME {
 		cfg.OnMade = func() {}
 	}
 	return &ACME{
-		cfg: cfg, ready: make(chan struct{}),
-		refused: make(map[string]refusal), unrenewed: make(map[string]time.Time), managed: make(map[string]struct{}),
+		cfg: cfg, ready: make(chan struct{}), sooner: make(chan struct{}, 1),
+		refused: make(map[string]refusal), unrenewed: make(map[string]renewal), managed: make(map[string]struct{}),
 		since: make(map[string]time.Time),
 	}
 }
@@ -119,6 +120,7 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
+		case <-a.sooner:
 		case <-again:
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
+	"porchlight/internal/broadcast"
 	"porchlight/internal/words"
 )
 
@@ -20,6 +21,27 @@ type refusal struct {
 	err   error
 	rest  time.Duration
 	again time.Time
+}
+
+// renewal is one that failed: of a certificate that ends then.
+type renewal struct {
+	ends time.Time
+	err  error
+}
+
+// Again has names tried whose certificate could not be had, because the owner wants to
+// know now: those that were not tried within the last minute, and are not counted
+// against by their authority.
+func (a *ACME) Again() {
+	a.mu.Lock()
+	for name, r := range a.refused {
+		if soon := r.again.Add(firstRest - r.rest); soon.Before(r.again) && !limited(r.err) {
+			r.again = soon
+			a.refused[name] = r
+		}
+	}
+	a.mu.Unlock()
+	broadcast.Raise(a.sooner)
 }
 
 // note keeps how a try ended.
@@ -89,33 +111,47 @@ func (a *ACME) forget(wanted []string) {
 	a.cache.RemoveManaged(gone)
 }
 
-// Trouble is a sentence about a name that has no certificate, or will soon have
-// none; or empty.
+// Trouble is a sentence about names that have no certificate, or about one that will
+// soon have none; or empty.
 func (a *ACME) Trouble() words.Sentence {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch {
-	case len(a.refused) > 0:
-		return a.problem(first(a.refused))
-	case len(a.unrenewed) > 0:
+	if len(a.refused) == 0 {
+		if len(a.unrenewed) == 0 {
+			return words.Sentence{}
+		}
 		return a.problem(first(a.unrenewed))
 	}
-	return words.Sentence{}
+	worst := first(a.refused)
+	why := a.cause(worst, a.refused[worst].err)
+	var alike []string
+	for _, name := range slices.Sorted(maps.Keys(a.refused)) {
+		if a.cause(name, a.refused[name].err).Key == why.Key {
+			alike = append(alike, name)
+		}
+	}
+	return without(alike, why, a.refused[worst].again)
 }
 
 // problem is a sentence about the certificate of name, or empty. mu is held.
 func (a *ACME) problem(name string) words.Sentence {
-	if _, refused := a.refused[name]; refused {
-		return words.Of("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", name)
+	if r, refused := a.refused[name]; refused {
+		return without([]string{name}, a.cause(name, r.err), r.again)
 	}
-	ends, failing := a.unrenewed[name]
+	old, failing := a.unrenewed[name]
 	if !failing {
 		return words.Sentence{}
 	}
-	if a.cfg.Now().Before(ends) {
-		return words.Of("The certificate of %[1]s cannot be renewed, and browsers cannot open it after %[2]s. Porchlight keeps trying.", name, words.Day{Day: ends})
+	why := a.cause(name, old.err)
+	if a.cfg.Now().Before(old.ends) {
+		return words.Of("The certificate of %[1]s cannot be renewed, and browsers cannot open it after %[2]s. %[3]s Porchlight keeps trying.", name, words.Day{Day: old.ends}, why)
 	}
-	return words.Of("The certificate of %s has ended and cannot be renewed, so browsers cannot open it. Porchlight keeps trying.", name)
+	return words.Of("The certificate of %[1]s has ended and cannot be renewed, so browsers cannot open it. %[2]s Porchlight keeps trying.", name, why)
+}
+
+// without says that names have no certificate, why, and when the first is tried again.
+func without(names []string, why words.Sentence, again time.Time) words.Sentence {
+	return words.Of("Browsers cannot open %[1]s: no certificate. %[2]s Porchlight tries again at %[3]s.", words.ListOf(names, 3), why, again.Local().Format("15:04"))
 }
 
 // first is the least name of a map that is not empty.
@@ -142,7 +178,7 @@ func (a *ACME) noteEvent(_ context.Context, event string, data map[string]any) e
 	case event == "cert_failed" && renewal:
 		err, _ := data["error"].(error)
 		a.cfg.Log.Warn("a certificate could not be renewed; the old one still serves", "name", name, "err", err)
-		a.noteEnd(name)
+		a.noteEnd(name, err)
 	}
 	return nil
 }
@@ -150,12 +186,12 @@ func (a *ACME) noteEvent(_ context.Context, event string, data map[string]any) e
 // noteEnd has the owner told of a certificate that could not be renewed, once
 // less than a sixth of its life is left: renewing begins at a third, and an
 // authority that is away for a while is nothing to worry about.
-func (a *ACME) noteEnd(name string) {
+func (a *ACME) noteEnd(name string, err error) {
 	for _, cert := range a.cache.AllMatchingCertificates(name) {
 		ends := cert.Leaf.NotAfter
 		if ends.Sub(a.cfg.Now()) < ends.Sub(cert.Leaf.NotBefore)/6 {
 			a.mu.Lock()
-			a.unrenewed[name] = ends
+			a.unrenewed[name] = renewal{ends, err}
 			a.mu.Unlock()
 			a.cfg.OnTrouble()
 		}

@@ -133,7 +133,7 @@ func (t *Tries) Everything(ctx context.Context, state agentapi.OwnerState) (agen
 	if time.Since(t.last.At) < triedFor {
 		return t.last, nil
 	}
-	if !state.Reachable {
+	if !state.Reachable || state.Trouble != "" {
 		t.cfg.Wake()
 	}
 	kept, err := t.authorities()

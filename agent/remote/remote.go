@@ -9,6 +9,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -80,6 +81,14 @@ type State struct {
 	OfBefore bool
 	// Since is when Connected last changed.
 	Since time.Time
+	// Why is what the last exchange failed with; nil while Connected.
+	Why error
+}
+
+// same says whether nothing changed but why.
+func (s State) same(other State) bool {
+	s.Why, other.Why = nil, nil
+	return s == other
 }
 
 // Remote is made by New and does nothing before Run.
@@ -241,13 +250,15 @@ var (
 func (r *Remote) note(err error) {
 	old := r.state.Load()
 	next := State{Connected: err == nil, Refused: isRefusal(err) || err != nil && old.Refused, Older: errors.Is(err, errOlder),
-		Blocked: r.blocked, OfBefore: r.before, Since: old.Since}
-	if next == *old {
-		return
+		Blocked: r.blocked, OfBefore: r.before, Since: old.Since, Why: err}
+	same := next.same(*old)
+	if !same {
+		next.Since = time.Now()
 	}
-	next.Since = time.Now()
 	r.state.Store(&next)
-	r.cfg.OnChange()
+	if !same || fmt.Sprint(next.Why) != fmt.Sprint(old.Why) {
+		r.cfg.OnChange()
+	}
 }
 
 func isRefusal(err error) bool {

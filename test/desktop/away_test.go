@@ -94,7 +94,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 	p.eventually("the window says so", func() error {
 		var said string
 		err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `return document.querySelector('main').innerText`, "args": []string{}}, &said)
-		if err == nil && (!strings.Contains(said, "The server does not answer. Everyone keeps the access they have until ") || !strings.Contains(said, "Inviting waits.")) {
+		if err == nil && (!strings.Contains(said, "Everyone keeps the access they have until ") || !strings.Contains(said, "Inviting waits.")) {
 			err = errors.New(said)
 		}
 		return err
