@@ -47,8 +47,9 @@ func fieldsOf[T any]() (all []Field) {
 				panic("the default of " + field.Name + " is " + err.Error())
 			}
 		}
+		name, _, _ := strings.Cut(tag.Get("json"), ",")
 		all = append(all, Field{
-			Name: tag.Get("json"), Help: tag.Get("help"), Default: value.Elem().Interface(),
+			Name: name, Help: tag.Get("help"), Default: value.Elem().Interface(),
 			Says: tag.Get("says"), None: tag.Get("none"), index: i,
 		})
 	}

@@ -1,36 +1,56 @@
-package agentapi
+package agentapi_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 
-	"porchlight/test/programs"
+	"porchlight/agent/agentapi"
 )
 
-// TestKindsListsEveryConstant: a kind that is not listed could not be switched off.
-func TestKindsListsEveryConstant(t *testing.T) {
+// Every mixture of quiet kinds is one level's, or the owner's own choice; and who asks,
+// who got in by a client, and what ends access for everybody is told at each level.
+func TestLevelsOfNotifications(t *testing.T) {
 	t.Parallel()
-	file := programs.Got(parser.ParseFile(token.NewFileSet(), "kinds.go", nil, 0))(t)
-	var declared []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Kind") {
-			value := programs.Got(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value))(t)
-			declared = append(declared, value)
+	lists := map[string][]string{}
+	for _, level := range agentapi.Levels() {
+		quiet, ok := agentapi.QuietAt(level)
+		if !ok {
+			t.Errorf("there is no level %s", level)
 		}
-		return true
-	})
-	var listed []string
-	for _, k := range Kinds() {
-		if k.About == "" {
-			t.Errorf("nobody is told what %q is about", k.Name)
+		for _, loud := range []string{agentapi.KindRequest, agentapi.KindKnock, agentapi.KindClient, agentapi.KindAccess} {
+			if slices.Contains(quiet, loud) {
+				t.Errorf("%s is not told at %s", loud, level)
+			}
 		}
-		listed = append(listed, k.Name)
+		lists[level] = quiet
 	}
-	if got, want := strings.Join(listed, " "), strings.Join(declared, " "); got != want || len(declared) == 0 {
-		t.Errorf("listed are %q, declared %q", got, want)
+	if len(lists[agentapi.NotifyEverything]) != 0 || slices.Contains(lists[agentapi.NotifyWaiting], agentapi.KindConnection) || !slices.Contains(lists[agentapi.NotifyNothing], agentapi.KindConnection) {
+		t.Errorf("the levels are %v", lists)
+	}
+	kinds := agentapi.Kinds()
+	own := 0
+	for mixture := range 1 << len(kinds) {
+		quiet := []string{}
+		for i, kind := range kinds {
+			if mixture&(1<<i) != 0 {
+				quiet = append(quiet, kind.Name)
+			}
+		}
+		slices.Sort(quiet)
+		level := agentapi.LevelOf(quiet)
+		if level == "" {
+			own++
+		} else if !slices.Equal(lists[level], quiet) {
+			t.Errorf("%v is called %s", quiet, level)
+		}
+	}
+	if want := 1<<len(kinds) - len(agentapi.Levels()); own != want {
+		t.Errorf("%d mixtures are the owner's own, want %d", own, want)
+	}
+	if level := agentapi.LevelOf([]string{"of-a-later-version"}); level != "" {
+		t.Errorf("a kind that nobody knows makes %s", level)
+	}
+	if _, ok := agentapi.QuietAt("loud"); ok {
+		t.Error("there is a level loud")
 	}
 }

@@ -43,6 +43,9 @@ type Settings struct {
 	// without being made here. It counts on a computer that is its own server, is sorted,
 	// and is set whole, as Quiet is.
 	ClientHosts []string `json:"clientHosts" default:"[]" help:"hosts, such as claude.ai, whose apps may ask to be let in without a client made for them; in local mode; '' for none" says:"Apps of these hosts may ask to be let in: %s." none:"none"`
+	// Notify is the level that Quiet is, empty for a list of the owner's own; to set it
+	// is to set Quiet to what the level means. It is never kept: Quiet is.
+	Notify string `json:"notify,omitempty" default:"everything" help:"how much you are notified of: everything, waiting (for you) or nothing; who asks, and what ends access for all, at each" says:"Notifications: %s." none:"your own choice"`
 	// Quiet holds the names of the Kinds that raise no notification. It is set whole, as a
 	// merge patch has it for every list (RFC 7396): of two tools that change it at one
 	// moment the later one wins, and both show that at once.

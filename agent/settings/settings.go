@@ -43,6 +43,7 @@ func New(kept *store.Store, changes *broadcast.Signal, changed func()) (*Setting
 	if err != nil {
 		return nil, err
 	}
+	chosen.Notify = agentapi.LevelOf(set(chosen.Quiet))
 	s := &Settings{store: kept, changes: changes, changed: changed}
 	s.now.Store(&chosen)
 	return s, nil
@@ -85,11 +86,21 @@ func (s *Settings) Change(change func(*agentapi.Settings)) (agentapi.Settings, e
 	if next.UpdateKey == was.UpdateKey && (next.UpdateAddress == "" || next.UpdateAddress == agentapi.NoAddress) {
 		next.UpdateKey = "" // it was the address's that goes
 	}
+	if next.Notify != "" && next.Notify != was.Notify && slices.Equal(next.Quiet, was.Quiet) { // a list that is given says it all
+		quiet, ok := agentapi.QuietAt(next.Notify)
+		if !ok {
+			return agentapi.Settings{}, agentapi.Errorf(agentapi.CodeInvalid, "%.20q is no level of notifications. Choose waiting, everything or nothing.", next.Notify)
+		}
+		next.Quiet = quiet
+	}
 	next, err := clean(next)
 	if err != nil {
 		return agentapi.Settings{}, err
 	}
-	if err := s.store.SaveSettings(next); err != nil {
+	next.Notify = "" // what the list means, and never kept
+	err = s.store.SaveSettings(next)
+	next.Notify = agentapi.LevelOf(next.Quiet)
+	if err != nil {
 		return agentapi.Settings{}, fmt.Errorf("keep the settings: %w", err)
 	}
 	s.now.Store(&next)

@@ -29,7 +29,7 @@ func TestSettings(t *testing.T) {
 	changed, cancel := changes.Subscribe()
 	defer cancel()
 	s, db := open(t, dir, &changes)
-	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Probe:true Requests:true Titles:true StrangersKnock:false DisplayName: Language: UpdateAddress: UpdateKey: ClientHosts:[] Quiet:[]}"
+	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Probe:true Requests:true Titles:true StrangersKnock:false DisplayName: Language: UpdateAddress: UpdateKey: ClientHosts:[] Notify:everything Quiet:[]}"
 	if got := fmt.Sprintf("%+v", s.Get()); got != first {
 		t.Errorf("at first: %s", got)
 	}
@@ -62,7 +62,7 @@ func TestSettings(t *testing.T) {
 	if got := fmt.Sprintf("%+v", s.Get()); got != first || len(changed) != 0 {
 		t.Errorf("refusals changed something: %s, %d", got, len(changed))
 	}
-	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false Titles:false StrangersKnock:true DisplayName:Maya Language:de UpdateAddress: UpdateKey: ClientHosts:[claude.ai vscode.dev] Quiet:[access request]}"
+	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false Titles:false StrangersKnock:true DisplayName:Maya Language:de UpdateAddress: UpdateKey: ClientHosts:[claude.ai vscode.dev] Notify: Quiet:[access request]}"
 	got, err := s.Change(func(s *agentapi.Settings) {
 		*s = agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, StrangersKnock: true, DisplayName: " Maya ", Language: "de", ClientHosts: []string{"vscode.dev", "claude.ai", "claude.ai"}, Quiet: []string{"request", "access", "request"}}
 	})
@@ -89,4 +89,53 @@ func kinds(n int) string {
 		fmt.Fprintf(&b, "kind-%d ", i)
 	}
 	return b.String()
+}
+
+// A level is what a list of quiet kinds means, and nothing that is kept: a list of before
+// stays as it is, and a level that is chosen becomes its list.
+func TestLevelOfNotifications(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, db := open(t, dir, nil)
+	reopen := func() {
+		db.Close()
+		s, db = open(t, dir, nil)
+	}
+	shown := func(want string) {
+		t.Helper()
+		if got := fmt.Sprintf("%s %v", s.Get().Notify, s.Get().Quiet); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	change := func(to func(*agentapi.Settings)) error {
+		_, err := s.Change(to)
+		return err
+	}
+	shown("everything []")
+	for _, one := range []struct {
+		to   func(*agentapi.Settings)
+		want string
+	}{
+		{func(s *agentapi.Settings) { s.Quiet = []string{"request", "access"} }, " [access request]"},
+		{func(s *agentapi.Settings) { s.AskAgain = true }, " [access request]"},
+		{func(s *agentapi.Settings) { s.Notify = agentapi.NotifyWaiting }, "waiting [approved capability changed ended invitation visit]"},
+		{func(s *agentapi.Settings) { s.Notify = agentapi.NotifyNothing }, "nothing [approved capability changed connection ended invitation visit]"},
+		{func(s *agentapi.Settings) { s.Notify = "" }, "nothing [approved capability changed connection ended invitation visit]"},
+		{func(s *agentapi.Settings) { s.Notify, s.Quiet = agentapi.NotifyEverything, []string{"access"} }, " [access]"},
+		{func(s *agentapi.Settings) { s.Notify = agentapi.NotifyEverything }, "everything []"},
+	} {
+		if err := change(one.to); err != nil {
+			t.Error(err)
+		}
+		shown(one.want)
+		reopen()
+		shown(one.want)
+		if kept := programs.Got(db.Settings())(t); kept.Notify != agentapi.DefaultSettings().Notify {
+			t.Errorf("the level %s is kept", kept.Notify)
+		}
+	}
+	if err := change(func(s *agentapi.Settings) { s.Notify = "loud" }); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+		t.Errorf("a level there is not: %v", err)
+	}
+	shown("everything []")
 }

@@ -61,6 +61,7 @@ var operations = map[string]operation{
 		{"displayName", inBody, aText, false, true},
 		{"failStaticHours", inBody, aNumber, false, true},
 		{"language", inBody, aText, false, true},
+		{"notify", inBody, aText, false, true},
 		{"probe", inBody, aBoolean, false, true},
 		{"quiet", inBody, texts, false, true},
 		{"requests", inBody, aBoolean, false, true},

@@ -61,6 +61,7 @@ func complete(root *cobra.Command, where *location) {
 		by         cobra.CompletionFunc
 	}{
 		{"share", "name", names}, {"settings", "quiet", cobra.FixedCompletions(kindNames(), none)},
+		{"settings", "notify", cobra.FixedCompletions(agentapi.Levels(), none)},
 		{"people invite", "app", labels}, {"people grant", "app", labels}, {"people withdraw", "app", labels},
 	} {
 		if err := find(root, flag.path).RegisterFlagCompletionFunc(flag.name, flag.by); err != nil {

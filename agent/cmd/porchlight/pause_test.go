@@ -52,6 +52,7 @@ func TestPauseAndDark(t *testing.T) {
 		{[]string{"options", "notes", "--first-byte", "0", "--public-address=false"}, "first-byte          60 s", 200, ""},
 		{[]string{"settings"}, "for 24 hours", 200, ""},
 		{[]string{"settings", "--fail-static-hours", "4", "--ask-again", "--quiet", "changed,access"}, "access, changed", 200, ""},
+		{[]string{"settings", "--notify", "waiting"}, "Notifications: waiting.", 200, ""},
 		{[]string{"settings", "--quiet", ""}, "notification: none", 200, ""},
 		{[]string{"settings", "--trust-everybody"}, "trusted: on", 200, ""},
 		{[]string{"settings", "--trust-everybody=false"}, "trusted: off", 200, ""},

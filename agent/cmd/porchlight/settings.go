@@ -22,7 +22,8 @@ func settingsCommand(c cli) *cobra.Command {
 		Long: `Show or set what Porchlight does by itself. Without a flag the settings are
 shown; a flag that is not given stays as it is.
 
---quiet takes the kinds of notifications you do without:
+--notify chooses how much you are notified of; --quiet, one by one, the kinds
+you do without:
 ` + quietKinds(),
 		Example: `  porchlight settings
   porchlight settings --fail-static-hours 4       people keep their access for 4 hours without the control plane
@@ -35,6 +36,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --titles=false              ask no program for its title while you choose what to share
   porchlight settings --strangers-knock           people you have never invited may ask to be let in
   porchlight settings --client-hosts claude.ai     apps of claude.ai may ask to be let in, in local mode
+  porchlight settings --notify waiting            notify me of what waits for me, and of nothing else
   porchlight settings --quiet access,changed`,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			quiet, err := cmd.Flags().GetStringSlice("quiet")

@@ -54,7 +54,7 @@ export interface Operations {
   };
   /** Change settings. */
   changeSettings: {
-    takes: { askAgain?: boolean | null; clientHosts?: string[] | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
+    takes: { askAgain?: boolean | null; clientHosts?: string[] | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; notify?: 'everything' | 'waiting' | 'nothing' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
     gives: Settings;
   };
   /** Forget all of it. */
@@ -1007,6 +1007,8 @@ export interface Settings {
   failStaticHours: number;
   /** What the owner is told things in, and whoever they invite; empty for the language of the desktop. */
   language: '' | 'en' | 'de';
+  /** The level that quiet is; left out for a list of the owner's own. Set alone, it sets quiet. */
+  notify?: 'everything' | 'waiting' | 'nothing';
   /** Approved apps are asked for their first page. */
   probe: boolean;
   /** Kinds of notifications that are not raised. */
