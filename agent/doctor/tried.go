@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -46,8 +47,9 @@ type Tries struct {
 	mu        sync.Mutex
 	addresses map[string]agentapi.TriedAddress // the last, by the name of an app, empty for the computer's own
 
-	examining sync.Mutex // held while everything is looked at, protects last
+	examining sync.Mutex // held while everything is looked at, protects what follows
 	last      agentapi.Examination
+	standing  string // how the connection was then
 }
 
 // NewTries tries nothing yet.
@@ -130,7 +132,12 @@ func why(out agentapi.TriedAddress, said words.Sentence) agentapi.TriedAddress {
 func (t *Tries) Everything(ctx context.Context, state agentapi.OwnerState) (agentapi.Examination, error) {
 	t.examining.Lock()
 	defer t.examining.Unlock()
-	if time.Since(t.last.At) < triedFor {
+	if standing := fmt.Sprint(state.Reachable, state.Trouble); standing != t.standing {
+		t.standing = standing // what was found before may be over
+		t.mu.Lock()
+		clear(t.addresses)
+		t.mu.Unlock()
+	} else if time.Since(t.last.At) < triedFor {
 		return t.last, nil
 	}
 	if !state.Reachable || state.Trouble != "" {

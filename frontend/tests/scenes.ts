@@ -40,7 +40,7 @@ export const told = (state: OwnerState): OwnerState => ({
 
 const few = () => [
   app('draft', 'Blog draft', 4321, { status: 'revoked' }),
-  app('home', 'Home Assistant', 8123, { ...dead(8123), certificate: { problem: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' } }),
+  app('home', 'Home Assistant', 8123, { ...dead(8123), certificate: { problem: "Browsers cannot open home.maya.porch.example: no certificate. Let's Encrypt says that it finds no address of home.maya.porch.example. That is set in the DNS: ask whoever runs your server. Porchlight tries again at 14:20." } }),
   app('notes', 'Notes', 3000, { connections: 2, here: ['carla.nunes@example.org', 'maya@example.com'], openTo: ['anna@example.com', 'bob@example.com', 'carla.nunes@example.org', 'kenji.watanabe@example.jp'], openToCount: 5 }),
   request('paperless', 'Paperless', 8010),
   app('photos', 'Photos', 2342, { certificate: undefined, openTo: ['carla.nunes@example.org', 'anna@example.com'], openToCount: 2 }),
@@ -190,10 +190,10 @@ export const scenes: Record<string, () => Scene> = {
   requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
   'requests-long': () => ({ account: local, apps: [askedLong('paperless'), askedLong('diary')], mails: [] }),
   muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
-  unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The server does not answer. Everyone keeps the access they have until 10:44 on 22 November.', troubleWords: [{ key: 'The server does not answer. Everyone keeps the access they have until %s.', args: ['10:44 on 22 November'] }], reachable: false }),
+  unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'control.porch.example cannot be reached. Look whether this computer is online. Everyone keeps the access they have until 10:44 on 22 November.', troubleWords: [{ key: '%s cannot be reached.', args: ['control.porch.example'] }, { key: 'Look whether this computer is online.' }, { key: 'Everyone keeps the access they have until %s.', args: ['10:44 on 22 November'] }], reachable: false }),
   away: () => ({ account: local, apps: few(), mails: [], failing: ['ownerState'] }),
   keyless: () => ({ account: local, apps: few(), mails: [], locked: true, preferences: { secretKept: 'nowhere' } }),
   locked: () => ({ account: connected, apps: few(), mails: [], locked: true, preferences: { secretKept: 'locked' } }),
-  certificate: () => ({ account: connected, apps: few(), mails: [], trouble: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' }),
+  certificate: () => ({ account: connected, apps: few(), mails: [], trouble: "Browsers cannot open home.maya.porch.example: no certificate. Let's Encrypt says that it finds no address of home.maya.porch.example. That is set in the DNS: ask whoever runs your server. Porchlight tries again at 14:20." }),
   starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [], reachable: false }),
 };

@@ -29,16 +29,17 @@ export function wrongs(snapshot: OwnerState): number {
 
 /** Everything, in the order in which one depends on another; found is undefined before anybody looked. */
 export function checkup(snapshot: OwnerState, preferences: Preferences | undefined, found: Examination | undefined): Line[] {
-  const lines = found ? looked(snapshot, preferences, found) : [];
-  // What the look found says more than that there is trouble.
-  const told = lines.some(({ key, state }) => state === 'wrong' && (key === 'control plane' || key === 'visit'));
-  return [...lines, ...known(snapshot, preferences).filter((line) => line.key !== 'trouble' || !told || line.fix)];
+  // What was found under another address is of before this computer was connected, or disconnected.
+  const here = found && (found.address?.host ?? snapshot.account.host) === snapshot.account.host;
+  // The trouble says why; what follows from it is no trouble of its own.
+  const follows = ({ key, state }: Line) => snapshot.trouble !== '' && state === 'wrong' && (key === 'control plane' || key === 'visit');
+  return [...(here ? looked(snapshot, preferences, found) : []).filter((line) => !follows(line)), ...known(snapshot, preferences)];
 }
 
 function known(snapshot: OwnerState, preferences: Preferences | undefined): Line[] {
   const live = snapshot.apps.filter((app) => app.status === 'live' && !app.paused);
   const ailing = live.filter(({ ailment }) => ailment);
-  const lines: Line[] = [...connection(snapshot), ...keychain(snapshot, preferences), ...live.flatMap(certificate), ...ailing.map(ailingApp), ...live.filter(noted).map(notedApp)];
+  const lines: Line[] = [...connection(snapshot), ...keychain(snapshot, preferences), ...certificates(live, snapshot.account.host), ...ailing.map(ailingApp), ...live.filter(noted).map(notedApp)];
   const fine = live.filter((app) => !app.ailment && !noted(app));
   const words = strings.checkup;
   if (fine.length > 0) lines.push({ key: 'apps', state: 'ok', title: words.apps, text: plain(words.named(fine.map((app) => app.label))) });
@@ -53,11 +54,11 @@ function known(snapshot: OwnerState, preferences: Preferences | undefined): Line
   return lines;
 }
 
-function connection({ trouble, apps, darkSince, account, connecting }: OwnerState): Line[] {
+function connection({ trouble, reachable, apps, darkSince, account, connecting }: OwnerState): Line[] {
   const words = strings.checkup;
   if (darkSince) return [{ key: 'dark', state: 'note', title: words.dark, text: words.darkText, fix: { label: strings.dark.light, is: { does: 'lightUp' } } }];
   // A certificate has a line of its own.
-  if (trouble && !apps.some((app) => app.certificate?.problem && trouble.includes(app.certificate.problem))) {
+  if (trouble && !(reachable && apps.some((app) => app.certificate?.problem))) {
     const fix = !account.connected && !connecting ? { fix: { label: strings.settings.connectDo, is: { does: 'connect' } as Fix } } : {};
     return [{ key: 'trouble', state: 'wrong', title: words.trouble, text: server(trouble), ...fix }];
   }
@@ -73,9 +74,17 @@ function keychain({ locked }: OwnerState, preferences: Preferences | undefined):
   return [{ key: 'keychain', state: 'ok', title: words.keychain, text: kept === 'file' ? strings.settings.secrets['file']! : words.unlocked }];
 }
 
-function certificate(app: OwnerApp): Line[] {
-  if (!app.certificate?.problem) return [];
-  return [{ key: `certificate ${app.name}`, state: 'wrong', title: plain(strings.checkup.certificate(app.label)), text: app.certificate.problem, fix: show(app) }];
+/** One line for each reason, of all apps that have no certificate because of it. */
+function certificates(apps: readonly OwnerApp[], root: string): Line[] {
+  const alike = new Map<string, OwnerApp[]>();
+  for (const app of apps) {
+    const reason = app.certificate?.problem.replaceAll(`${app.name}.${root.split(':')[0]}`, '');
+    if (reason) alike.set(reason, [...(alike.get(reason) ?? []), app]);
+  }
+  return [...alike.values()].map((all) => {
+    const [first] = all as [OwnerApp];
+    return { key: `certificate ${first.name}`, state: 'wrong', title: plain(strings.checkup.certificate(all.map((app) => app.label))), text: first.certificate!.problem, fix: show(first) };
+  });
 }
 
 function ailingApp(app: OwnerApp): Line {

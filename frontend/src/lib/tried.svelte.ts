@@ -19,10 +19,10 @@ export class Tried {
     return this.#trying.has(name);
   }
 
-  /** Tries, unless it was a moment ago. */
+  /** Tries, unless it worked a moment ago. */
   async look(desk: Desk, name: string): Promise<void> {
     const last = this.#of.get(name);
-    if (!last || Date.now() - Date.parse(last.at) > fresh) await this.again(desk, name);
+    if (!last?.works || Date.now() - Date.parse(last.at) > fresh) await this.again(desk, name);
   }
 
   /** Tries now; a failure of the agent itself is said. */

@@ -287,7 +287,7 @@ test('says how it stands with the certificate', async () => {
   await state.getByText('On', { exact: true }).waitFor();
   expect(await state.getByText('Certificate').count()).toBe(0);
   state = section(await detail({ scene: 'connected' }, 'Home Assistant'), 'State');
-  await state.getByText('No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.').waitFor();
+  await state.getByText("Browsers cannot open home.maya.porch.example: no certificate. Let's Encrypt says that it finds no address of home.maya.porch.example. That is set in the DNS: ask whoever runs your server. Porchlight tries again at 14:20.").waitFor();
   await state.getByText('Not in order', { exact: true }).waitFor();
 });
 
