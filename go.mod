@@ -139,3 +139,5 @@ tool (
 	golang.org/x/vuln/cmd/govulncheck
 	honnef.co/go/tools/cmd/staticcheck
 )
+
+replace fyne.io/systray => ./desktop/tray/systray

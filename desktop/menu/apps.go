@@ -2,7 +2,6 @@ package menu
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -139,7 +138,7 @@ func clientsOf(grants []agentapi.Grant, now time.Time) Line {
 	for _, g := range grants[:min(len(grants), maxClients)] {
 		l.Sub = append(l.Sub, clientOf(g, now))
 	}
-	l.Sub = padded(l.Sub, maxClients, aClient())
+	l.Sub = padded(l.Sub, maxClients)
 	last := Line{Text: language.Say("Connected apps…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewClients}}
 	if rest := len(grants) - maxClients; rest > 0 {
 		last = more(rest, verbs.ViewClients)
@@ -147,9 +146,6 @@ func clientsOf(grants []agentapi.Grant, now time.Time) Line {
 	l.Sub = append(l.Sub, last)
 	return l
 }
-
-// aClient is the shape of clientOf; see aRequest.
-var aClient = sync.OnceValue(func() Line { return blank(clientOf(agentapi.Grant{}, time.Time{})) })
 
 func clientOf(g agentapi.Grant, now time.Time) Line {
 	name := language.Beside(g.Called())

@@ -91,32 +91,11 @@ func more(n int, view string) Line {
 	return Line{Text: language.Say("and %d more…", n), Do: verbs.Action{Verb: verbs.Show, View: view}}
 }
 
-// spare is how many places more than are needed are made ready, with all that
-// will be below them: the panel has then long drawn the place where something
-// new appears (see level of desktop/tray).
-const spare = 2
-
-// padded keeps the places of what is not there, some of them with all that will
-// be below it.
-func padded(lines []Line, places int, shape Line) []Line {
+// padded keeps the places of what is not there.
+func padded(lines []Line, places int) []Line {
 	lines = slices.Clip(lines)
-	for ready := 0; len(lines) < places; ready++ {
-		if ready == spare {
-			shape = Line{Sub: []Line{}}
-		}
-		lines = append(lines, shape)
+	for len(lines) < places {
+		lines = append(lines, Line{Sub: []Line{}})
 	}
 	return lines
-}
-
-// blank is the shape of a line: its places, all hidden.
-func blank(l Line) Line {
-	shape := Line{Rule: l.Rule}
-	if l.Sub != nil {
-		shape.Sub = []Line{}
-	}
-	for _, below := range l.Sub {
-		shape.Sub = append(shape.Sub, blank(below))
-	}
-	return shape
 }

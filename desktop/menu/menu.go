@@ -8,7 +8,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -94,11 +93,11 @@ func (f frame) draw(atLogin bool) Menu {
 		lines = append(lines, l)
 	}
 	lines = append(lines, f.secret, f.light, f.health, f.address, Line{Text: f.waitingHead})
-	lines = append(lines, padded(f.waiting, maxRequests, aRequest())...)
+	lines = append(lines, padded(f.waiting, maxRequests)...)
 	lines = append(lines, f.moreWaiting, Line{Text: f.hereHead})
-	lines = append(lines, padded(f.visitors, maxHere, aVisitor())...)
+	lines = append(lines, padded(f.visitors, maxHere)...)
 	lines = append(lines, f.moreHere, separator, Line{Text: f.appsHead})
-	lines = append(lines, padded(f.apps, maxApps, anApp())...)
+	lines = append(lines, padded(f.apps, maxApps)...)
 	lines = append(lines, f.moreApps, f.share, f.add, separator, f.invite, f.people, f.clients, separator, f.dark,
 		Line{Text: language.Say("Open Porchlight"), Do: verbs.Action{Verb: verbs.Show}},
 		Line{Text: language.Say("Start at login"), Do: verbs.Action{Verb: verbs.Login, On: !atLogin}, Mark: marked(atLogin)},
@@ -135,13 +134,6 @@ func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
 	})
 	return requests, apps
 }
-
-// The shapes of what may come. Nothing is said before the language is chosen.
-var (
-	aRequest = sync.OnceValue(func() Line { return blank(requestOf(Picture{}, agentapi.OwnerApp{})) })
-	aVisitor = sync.OnceValue(func() Line { return blank(visitorOf(Picture{}, agentapi.Visitor{})) })
-	anApp    = sync.OnceValue(func() Line { return blank(appOf(Picture{}, agentapi.OwnerApp{})) })
-)
 
 // waits lists what waits for the owner: other users, apps and people. Strangers can
 // knock, so that they never take the apps' places. Without the owner secret nothing

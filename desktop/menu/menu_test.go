@@ -71,14 +71,18 @@ func TestMenu(t *testing.T) {
 	}
 }
 
-// A panel cannot move a separator: wherever one menu has one, every menu has.
-func TestSeparatorsStayInTheirPlaces(t *testing.T) {
+// A panel cannot move a separator, nor make a menu of a line that it has drawn: wherever one
+// menu has one, every menu has.
+func TestSeparatorsAndMenusStayInTheirPlaces(t *testing.T) {
 	t.Parallel()
 	var compare func(where string, a, b []menu.Line)
 	compare = func(where string, a, b []menu.Line) {
 		for i := range min(len(a), len(b)) {
 			if a[i].Rule != b[i].Rule {
 				t.Errorf("%s, place %d: %+v and %+v", where, i, a[i], b[i])
+			}
+			if (a[i].Sub == nil) != (b[i].Sub == nil) {
+				t.Errorf("%s, place %d: a menu below %q or %q only", where, i, a[i].Text, b[i].Text)
 			}
 			compare(fmt.Sprintf("%s > %d", where, i), a[i].Sub, b[i].Sub)
 		}

@@ -75,10 +75,6 @@ func TestTenThousandStatesLeaveNothing(t *testing.T) {
 	}
 	// As far as every line there can be is made.
 	grow(1, 300)
-	for tr.unfinished {
-		time.Sleep(level) // until the next lines may be made
-		grow(280, 300)
-	}
 	heap, goroutines := grow(300, 1000)
 	states := 2000
 	if os.Getenv("PORCHLIGHT_SOAK") != "" {

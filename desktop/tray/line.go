@@ -15,8 +15,7 @@ import (
 // trayLine is one line; each has a goroutine that waits for clicks, because
 // systray drops a click that nobody is waiting for.
 type trayLine struct {
-	item  *systray.MenuItem
-	since time.Time // when it was made
+	item *systray.MenuItem
 
 	// What is shown, and the places below; run's goroutine only.
 	text                     string

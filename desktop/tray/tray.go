@@ -24,46 +24,25 @@ const (
 	// ignoreFor is how long a line that came to mean something else ignores clicks:
 	// the owner aimed at what it said before.
 	ignoreFor = 500 * time.Millisecond
-
-	// level is how long a line has to be there before lines are made below it, the panel
-	// running meanwhile (see knows).
-	// GTK panels drop, for good, what is below a line they do not know yet as one
-	// that opens a menu.
-	level = 800 * time.Millisecond
-	// levelAnew is the same for a panel that has just started: it has much else to
-	// do, and on a busy machine was seen to know no line after level.
-	levelAnew = 2500 * time.Millisecond
-
-	// sluggish is how long a panel takes to answer that does not read the menu just now.
-	sluggish = level / 2
-	// levelMost ends the waiting for one that is never quicker.
-	levelMost = time.Minute
 )
 
 // tray shows menus in the panel. systray can append lines and hide them, and can
 // neither move a separator nor hide one; so a place, once made, is only shown,
-// hidden and renamed (see menu). The places of the menu itself are all made
-// before the panel reads it; those below an app when it first has one.
+// hidden and renamed (see menu).
 //
 // systray's state is global: one tray per process.
 type Tray struct {
 	log  *slog.Logger
 	icon func(state string) (template, regular []byte)
 	do   func(verbs.Action) // called on a goroutine of its own
-	ping func()             // returns when the panel has answered; nil where none reads the menu by itself
 
 	next  chan menu.Menu // the latest menu not yet applied; holds one
 	made  chan struct{}  // closed when the menu can be read
-	anew  chan struct{}  // holds one: another panel reads the menu now
 	other chan struct{}  // holds one: the icon is to be drawn for another panel
 
 	// Set before made is closed, changed by run only.
 	shown               menu.Menu
 	lines               []*trayLine
-	level               time.Duration // level, or levelAnew once another panel read the menu
-	unfinished          bool          // lines are missing whose turn has not come
-	asked               bool          // the panel was, in this apply
-	reads               time.Time     // since when the panel does, after it did not
 	shownIcon, shownTip string
 }
 
@@ -75,10 +54,8 @@ func New(log *slog.Logger, panel func() string, do func(verbs.Action)) *Tray {
 		icon: func(state string) ([]byte, []byte) { return trayIcon(state, panelOf(panel())) },
 		do:   do,
 
-		level: level,
 		next:  make(chan menu.Menu, 1),
 		made:  make(chan struct{}),
-		anew:  make(chan struct{}, 1),
 		other: make(chan struct{}, 1),
 	}
 }
@@ -117,21 +94,13 @@ func (t *Tray) Run(ctx context.Context, last func() menu.Menu) {
 	}
 	defer func() { t.apply(last()) }()
 	for {
-		var rest <-chan time.Time
-		if t.unfinished {
-			rest = time.After(t.level)
-		}
 		m := t.shown
 		select {
 		case <-ctx.Done():
 			return
 		case m = <-t.next:
-		case <-rest:
 		case <-t.other:
 			t.shownIcon = ""
-		case <-t.anew:
-			systray.ResetMenu()
-			t.lines, t.level = nil, levelAnew
 		}
 		t.apply(m)
 		select {
@@ -163,7 +132,7 @@ func (t *Tray) apply(m menu.Menu) {
 		t.shownTip = tip
 		systray.SetTooltip(tip)
 	}
-	t.shown, t.unfinished, t.asked = m, false, false
+	t.shown = m
 	t.lines = t.fill(nil, t.lines, m.Lines)
 }
 
@@ -183,10 +152,6 @@ func (t *Tray) draw(icon string) {
 func (t *Tray) fill(under *trayLine, places []*trayLine, lines []menu.Line) []*trayLine {
 	for i, l := range lines {
 		if i == len(places) {
-			if under != nil && !t.knows(under) {
-				t.unfinished = true
-				break
-			}
 			places = append(places, t.addLine(under, l))
 		}
 		place := places[i]
@@ -207,27 +172,6 @@ func (t *Tray) fill(under *trayLine, places []*trayLine, lines []menu.Line) []*t
 	return places
 }
 
-// knows says whether the panel can be trusted to know a line as one that opens a menu: it
-// has been there for long enough in which the panel ran. One that stalls reads everything
-// at once afterwards, and drops what is below lines it meets with it.
-func (t *Tray) knows(l *trayLine) bool {
-	there := time.Since(l.since)
-	if there < t.level || there < levelMost && time.Since(t.reads) < t.level {
-		return false
-	}
-	if t.asked || t.ping == nil || there >= levelMost {
-		return true
-	}
-	t.asked = true
-	asked := time.Now()
-	t.ping()
-	if time.Since(asked) < sluggish {
-		return true
-	}
-	t.reads = time.Now()
-	return false
-}
-
 // addLine appends a line.
 func (t *Tray) addLine(under *trayLine, l menu.Line) *trayLine {
 	switch {
@@ -241,24 +185,19 @@ func (t *Tray) addLine(under *trayLine, l menu.Line) *trayLine {
 		return t.listen(systray.AddMenuItemCheckbox("", "", false))
 	case l.Mark != menu.NoMark:
 		return t.listen(under.item.AddSubMenuItemCheckbox("", "", false))
+	case l.Sub != nil && under == nil:
+		return t.listen(systray.AddSubMenu("", ""))
+	case l.Sub != nil:
+		return t.listen(under.item.AddSubMenu("", ""))
+	case under == nil:
+		return t.listen(systray.AddMenuItem("", ""))
 	}
-	var item *systray.MenuItem
-	if under == nil {
-		item = systray.AddMenuItem("", "")
-	} else {
-		item = under.item.AddSubMenuItem("", "")
-	}
-	if l.Sub != nil {
-		// The first line below is what tells the panel that there is a menu, and the
-		// one that it may drop: it is never shown.
-		item.AddSubMenuItem("", "").Hide()
-	}
-	return t.listen(item)
+	return t.listen(under.item.AddSubMenuItem("", ""))
 }
 
 // listen waits for the clicks on a line.
 func (t *Tray) listen(item *systray.MenuItem) *trayLine {
-	l := &trayLine{item: item, since: time.Now(), shown: true}
+	l := &trayLine{item: item, shown: true}
 	go func() {
 		for range item.ClickedCh {
 			if act, ok := l.clicked(time.Now()); ok {

@@ -79,6 +79,12 @@ func (s *session) startPanel() {
 </channel>
 `)
 	s.spawn("xfce4-panel", "--disable-wm-check")
+	panel := s.running["xfce4-panel"]
+	s.t.Cleanup(func() {
+		if said := panel.Stderr(); strings.Contains(said, "LIBDBUSMENU-GTK") {
+			s.t.Errorf("the panel does not draw all of the menu:\n%s", said)
+		}
+	})
 	s.waitName("org.kde.StatusNotifierWatcher", true)
 }
 

@@ -3,11 +3,9 @@
 package desktop
 
 import (
-	"errors"
 	"image"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -49,25 +47,9 @@ func TestPanelRestart(t *testing.T) {
 	p.revokeByMouse("diary", "Diary")
 	p.approveByMouse("notes", "Notes")
 	s.trayShows("Notes > Open", true)
-	_, menu, err := s.trayMenu()
-	before, ok := menu.find([]string{"Notes"})
-	if err != nil || !ok {
-		t.Fatalf("Notes is in the menu: %v, %v", ok, err)
-	}
 	s.kill("xfce4-panel")
 	s.waitName("org.kde.StatusNotifierWatcher", false)
 	s.startPanel()
-	s.eventually("the whole menu is made anew for the panel", func() error {
-		_, menu, err := s.trayMenu()
-		if err != nil {
-			return err
-		}
-		notes, _ := menu.find([]string{"Notes"})
-		if _, open := menu.find([]string{"Notes", "Open"}); !open || notes.id == before.id {
-			return errors.New("the menu is\n" + strings.Join(menu.lines(0), "\n"))
-		}
-		return nil
-	})
 	p.approveByMouse("photos", "Photos")
 	p.revokeByMouse("notes", "Notes")
 }

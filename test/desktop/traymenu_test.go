@@ -89,19 +89,14 @@ func (s *session) trayMenu() (dbus.BusObject, node, error) {
 		return nil, node{}, err
 	}
 	menu := s.bus.Object(name, v.Value().(dbus.ObjectPath))
-	var root node
-	// The library answers its first reader with one level only.
-	for range 2 {
-		var need bool
-		_ = menu.Call("com.canonical.dbusmenu.AboutToShow", 0, int32(0)).Store(&need)
-		var revision uint32
-		var layout []any
-		if err := menu.Call("com.canonical.dbusmenu.GetLayout", 0, int32(0), int32(-1), []string{}).Store(&revision, &layout); err != nil {
-			return nil, node{}, err
-		}
-		root = nodeOf(layout)
+	var need bool
+	_ = menu.Call("com.canonical.dbusmenu.AboutToShow", 0, int32(0)).Store(&need)
+	var revision uint32
+	var layout []any
+	if err := menu.Call("com.canonical.dbusmenu.GetLayout", 0, int32(0), int32(-1), []string{}).Store(&revision, &layout); err != nil {
+		return nil, node{}, err
 	}
-	return menu, root, nil
+	return menu, nodeOf(layout), nil
 }
 
 // trayShows waits until the menu has the line; path is labels joined by " > ".
