@@ -12,6 +12,7 @@ import (
 
 	"porchlight/assets"
 	"porchlight/desktop/session"
+	"porchlight/desktop/verbs"
 )
 
 // literal keeps a menu from reading an underscore as the mark of a shortcut.
@@ -36,6 +37,7 @@ func (t *Tray) Start() (end func()) {
 	}
 	systray.SetTitle("Porchlight") // also how panels remember the icon's place
 	systray.SetTooltip("Porchlight")
+	systray.SetOnTapped(func() { go t.do(verbs.Action{Verb: verbs.Show}) })
 	start, stop := systray.RunWithExternalLoop(t.build, nil)
 	start()
 	ending, kept := make(chan struct{}), make(chan struct{})

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godbus/dbus/v5"
+
 	"porchlight/test/programs"
 )
 
@@ -128,4 +130,24 @@ func TestEveryLineReachesEveryPanel(t *testing.T) {
 			t.Errorf("a panel warns:\n%s", said)
 		}
 	}
+}
+
+// A left click opens the menu where a panel knows that the icon is one, and the window where
+// it calls Activate all the same, as LXQt's does.
+func TestActivateOpensTheWindow(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	s.launch()
+	items := s.trayItems()
+	if len(items) != 1 {
+		t.Fatalf("%d tray items", len(items))
+	}
+	name, path, _ := strings.Cut(items[0], "/")
+	icon := s.bus.Object(name, dbus.ObjectPath("/"+path))
+	if isMenu := programs.Got(icon.GetProperty("org.kde.StatusNotifierItem.ItemIsMenu"))(t); isMenu.Value() != true {
+		t.Errorf("ItemIsMenu is %v", isMenu)
+	}
+	s.windowShows(false)
+	programs.Must(t, icon.Call("org.kde.StatusNotifierItem.Activate", 0, int32(1016), int32(16)).Err)
+	s.windowShows(true)
 }

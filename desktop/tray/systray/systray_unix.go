@@ -4,7 +4,8 @@
 //go:generate dbus-codegen-go -prefix org.kde -package notifier -output internal/generated/notifier/status_notifier_item.go internal/StatusNotifierItem.xml
 //go:generate dbus-codegen-go -prefix com.canonical -package menu -output internal/generated/menu/dbus_menu.go internal/DbusMenu.xml
 
-// Changed by Porchlight: the connection is its own, and the menu is answered in order.
+// Changed by Porchlight: the connection is its own, the menu is answered in order, and
+// ItemIsMenu.
 
 package systray
 
@@ -378,7 +379,9 @@ func (t *tray) createPropSpec() map[string]map[string]*prop.Prop {
 				Callback: nil,
 			},
 			"ItemIsMenu": {
-				Value:    tappedLeft == nil && tappedRight == nil,
+				// A left click opens the menu in panels that know this property; in
+				// others it is Activate, which is tappedLeft.
+				Value:    tappedRight == nil,
 				Writable: false,
 				Emit:     prop.EmitTrue,
 				Callback: nil,
