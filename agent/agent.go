@@ -128,6 +128,7 @@ func (a *Agent) makeAccess() (err error) {
 		Changes:      a.changes,
 		Now:          a.cfg.Now,
 		OnFirstVisit: a.tellFirstVisit,
+		Owner:        a.ownersAddress,
 		Log:          a.cfg.Log.With("part", "activity"),
 	})
 	if a.settings, err = settings.New(a.store, a.changes, func() {

@@ -50,6 +50,15 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 	a.tunnel.Relist()
 }
 
+// ownersAddress is the owner's; "" while no snapshot has named them.
+func (a *Agent) ownersAddress() string {
+	if a.access == nil { // it is made after what keeps the activity
+		return ""
+	}
+	owner, _ := a.access.Owner()
+	return owner.Email
+}
+
 // tellFirstVisit has the owner told that somebody opened an app for the first time.
 func (a *Agent) tellFirstVisit(v store.Visited) {
 	text := words.Of("%[1]s opened %[2]s for the first time.", v.Email, v.Label)

@@ -31,7 +31,7 @@ func (a *app) carryOutFor(ctx context.Context, c *agentapi.Client, act verbs.Act
 	case verbs.Answer:
 		return a.answerKnock(ctx, c, act)
 	case verbs.Disconnect:
-		closed, err := c.DisconnectVisitor(ctx, agentapi.DisconnectRequest{AccountID: act.Person, GrantID: act.Grant})
+		closed, err := c.DisconnectVisitor(ctx, agentapi.DisconnectRequest{AccountID: act.Person, GrantID: act.Grant, PasswordID: act.Name})
 		return a.disconnected(act, closed), err
 	case verbs.Remove:
 		got, err := c.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: act.Person, HoldSeconds: heldFor})
@@ -74,7 +74,7 @@ func closedBy(got agentapi.PersonChanged) agentapi.Closed {
 func (a *app) disconnected(act verbs.Action, closed agentapi.Closed) notes.Note {
 	who, apps := language.Named(act.Label), strings.Split(act.App, "\n")
 	done := notes.Note{Key: a.keyOnce(), Title: language.Say("%s is disconnected", who), Body: language.ClosedWords(closed), Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewActivity}}
-	if s, _ := a.snapshot(); act.Label != s.Account.Email && act.Grant == "" {
+	if act.Grant == "" && act.Name == "" {
 		done.Body = language.Say("%[1]s They may still open %[2]s.", done.Body, language.Named(language.Spoken().List(apps, 3)))
 		done.Buttons = []notes.Button{{Text: language.Say("Remove"), Do: verbs.RemoveOf(act.Person, act.Label)}}
 	}

@@ -103,16 +103,15 @@ func (a *app) askAgain(g *gatherer, same bool) {
 	broadcast.Raise(a.newAround)
 }
 
-// sameVisitors says whether as many people have the same apps open in both.
+// sameVisitors says whether as many have the same apps open in both.
 func sameVisitors(s agentapi.OwnerState, visitors []agentapi.Visitor) bool {
-	people, open := map[string]bool{}, map[string]bool{}
+	open := map[string]bool{}
 	for _, v := range visitors {
-		people[v.AccountID] = true
 		for _, label := range v.Apps {
 			open[label] = true
 		}
 	}
-	return len(people) == s.Here && !slices.ContainsFunc(s.Apps, func(app agentapi.OwnerApp) bool { return open[app.Label] != (len(app.Here) > 0) })
+	return len(visitors) == min(s.Here, agentapi.MaxVisitors) && !slices.ContainsFunc(s.Apps, func(app agentapi.OwnerApp) bool { return open[app.Label] != (len(app.Here) > 0) })
 }
 
 // besides is what the menu shows beside the snapshot.
@@ -140,7 +139,9 @@ func versionOfVisitors(s agentapi.OwnerState) string {
 // comes moves nobody's line.
 func inTurn(before, now []agentapi.Visitor) []agentapi.Visitor {
 	turn := func(v agentapi.Visitor) int {
-		i := slices.IndexFunc(before, func(was agentapi.Visitor) bool { return was.AccountID == v.AccountID && was.GrantID == v.GrantID })
+		i := slices.IndexFunc(before, func(was agentapi.Visitor) bool {
+			return was.AccountID == v.AccountID && was.GrantID == v.GrantID && was.PasswordID == v.PasswordID
+		})
 		if i < 0 {
 			return len(before)
 		}

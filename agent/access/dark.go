@@ -2,8 +2,6 @@ package access
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -72,38 +70,6 @@ func (a *Access) UndoOf(line agentapi.Activity) func(context.Context) error {
 
 // DarkSince is when the owner closed everything; nil when they have not.
 func (a *Access) DarkSince() *time.Time { return a.state.Load().dark }
-
-// Here says who has something open now: the addresses for each app id, sorted,
-// at most agentapi.MaxNamed each, and how many people they are together.
-func (a *Access) Here() (byApp map[string][]string, people int) {
-	st := a.state.Load()
-	everyone := map[string]bool{}
-	here := map[string]map[string]bool{}
-	a.live.mu.Lock()
-	for c := range a.live.all {
-		if c.closed || c.rests || c.app == "" {
-			continue
-		}
-		everyone[c.id.AccountID] = true
-		if here[c.app] == nil {
-			here[c.app] = map[string]bool{}
-		}
-		here[c.app][c.id.AccountID] = true
-	}
-	a.live.mu.Unlock()
-	byApp = make(map[string][]string, len(here))
-	for app, accounts := range here {
-		emails := make([]string, 0, len(accounts))
-		for id := range maps.Keys(accounts) {
-			if p := st.people[id]; p != nil {
-				emails = append(emails, p.Email)
-			}
-		}
-		slices.Sort(emails)
-		byApp[app] = emails[:min(len(emails), agentapi.MaxNamed)]
-	}
-	return byApp, len(everyone)
-}
 
 // withoutTime returns d without its time, so that equal records are equal map keys.
 func withoutTime(d store.DenyRecord) store.DenyRecord {

@@ -29,6 +29,12 @@ type Identity struct {
 // BySession says whether it is known by the cookie of a browser.
 func (id Identity) BySession() bool { return id.SessionKey != (store.SessionKey{}) }
 
+// Owns says whether it is a browser that the owner is signed in with. Those are nobody's
+// visit: they are not listed as here, and what is counted as open or closed leaves them
+// out. This is the one place that decides it. Remote clients and app passwords in the
+// owner's name are visitors like others, for programs have them.
+func (id Identity) Owns() bool { return id.BySession() && id.Role == controlapi.RoleOwner }
+
 // ByBrowser says whether a browser may have said by itself who it is, so that a page
 // of another site can have had the request sent: by a cookie, or by the user name and
 // password it was once given. A bearer token only a page's own script sends.

@@ -115,8 +115,11 @@ func (o *Open) Leave() (unheard bool) {
 	return unheard
 }
 
+// counts says whether it is somebody's visit that is open.
+func (o *Open) counts() bool { return !o.rests && !o.id.Owns() }
+
 // close ends every connection for which ends is true, and counts those that were
-// not closing already and do not rest.
+// not closing already, do not rest and are not the owner's own.
 func (l *live) close(ends func(*Open) bool) (closed int) {
 	var enders []Ender
 	l.mu.Lock()
@@ -124,7 +127,7 @@ func (l *live) close(ends func(*Open) bool) (closed int) {
 		if !c.closed && ends(c) {
 			c.closed = true
 			enders = append(enders, c.ender)
-			if !c.rests {
+			if c.counts() {
 				closed++
 			}
 		}
@@ -167,13 +170,13 @@ func (a *Access) AnyOpen() bool {
 // FollowOpen returns what is readable after something was opened or left, until end is called.
 func (a *Access) FollowOpen() (opened <-chan struct{}, end func()) { return a.live.wake.Subscribe() }
 
-// Connections counts what is open now, by app id.
+// Connections counts what visitors have open now, by app id.
 func (a *Access) Connections() map[string]int {
 	open := map[string]int{}
 	a.live.mu.Lock()
 	defer a.live.mu.Unlock()
 	for c := range a.live.all {
-		if !c.rests {
+		if c.counts() {
 			open[c.app]++
 		}
 	}

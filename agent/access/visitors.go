@@ -5,39 +5,51 @@ import (
 	"fmt"
 
 	"porchlight/agent/store"
+	"porchlight/control/controlapi"
 )
 
-// Visitor is somebody with something open now: a person, by their browsers and app
-// passwords, or, where GrantID is set, a remote client of theirs.
-type Visitor struct {
-	AccountID string
-	Email     string
-	GrantID   string
-	ClientID  string         // of GrantID
-	Apps      map[string]int // open connections, by app id
+// Party is who a visitor is: a person, by their browsers and app passwords, or, where
+// GrantID is set, a remote client of theirs. The owner's browsers are no visitors, and
+// each app password of theirs is one.
+type Party struct {
+	AccountID  string
+	GrantID    string
+	PasswordID string // of an app password in the owner's name
 }
 
-// is says whether a connection is one of this visitor's.
-func (v Visitor) is(c *Open) bool {
-	return c.app != "" && c.id.AccountID == v.AccountID && c.id.GrantID == v.GrantID
+// partyOf is whose an identity is.
+func partyOf(id Identity) Party {
+	p := Party{AccountID: id.AccountID, GrantID: id.GrantID}
+	if id.Role == controlapi.RoleOwner {
+		p.PasswordID = id.PasswordID
+	}
+	return p
+}
+
+// Visitor is a Party with something open now.
+type Visitor struct {
+	Party
+	Email    string
+	Owner    bool           // it is in the owner's name
+	ClientID string         // of GrantID
+	Apps     map[string]int // open connections, by app id
 }
 
 // Visitors lists everybody with something open to an app now, in no order. The
 // launcher is no app.
 func (a *Access) Visitors() []Visitor {
-	type key struct{ account, grant string }
 	st := a.state.Load()
-	found := map[key]*Visitor{}
+	found := map[Party]*Visitor{}
 	a.live.mu.Lock()
 	for c := range a.live.all {
-		if c.closed || c.rests || c.app == "" {
+		if c.closed || !c.counts() || c.app == "" {
 			continue
 		}
-		k := key{c.id.AccountID, c.id.GrantID}
-		v := found[k]
+		p := partyOf(c.id)
+		v := found[p]
 		if v == nil {
-			v = &Visitor{AccountID: k.account, GrantID: k.grant, ClientID: c.id.ClientID, Email: c.id.Email, Apps: map[string]int{}}
-			found[k] = v
+			v = &Visitor{Party: p, ClientID: c.id.ClientID, Email: c.id.Email, Apps: map[string]int{}}
+			found[p] = v
 		}
 		v.Apps[c.app]++
 	}
@@ -45,7 +57,7 @@ func (a *Access) Visitors() []Visitor {
 	all := make([]Visitor, 0, len(found))
 	for _, v := range found {
 		if p := st.people[v.AccountID]; p != nil {
-			v.Email = p.Email
+			v.Email, v.Owner = p.Email, p.Role == controlapi.RoleOwner
 		}
 		all = append(all, *v)
 	}
@@ -58,12 +70,12 @@ func (a *Access) Visitors() []Visitor {
 // plane does by loading the page. The token of a remote client stays what it was, and
 // so does an app password, which is a person's own.
 // Nothing else of the person is closed.
-func (a *Access) Disconnect(accountID, grantID string) (closed int, err error) {
-	v := Visitor{AccountID: accountID, GrantID: grantID}
+func (a *Access) Disconnect(p Party) (closed int, err error) {
+	theirs := func(c *Open) bool { return c.app != "" && partyOf(c.id) == p }
 	keys := map[store.SessionKey]bool{}
 	a.live.mu.Lock()
 	for c := range a.live.all {
-		if v.is(c) && c.id.BySession() {
+		if theirs(c) && c.id.BySession() {
 			keys[c.id.SessionKey] = true
 		}
 	}
@@ -75,5 +87,5 @@ func (a *Access) Disconnect(accountID, grantID string) (closed int, err error) {
 		}
 		a.forget(k)
 	}
-	return a.live.close(v.is), err
+	return a.live.close(theirs), err
 }

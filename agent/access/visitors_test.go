@@ -1,8 +1,10 @@
 package access_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"porchlight/agent/access"
@@ -58,12 +60,12 @@ func TestDisconnect(t *testing.T) {
 		slices.Sort(all)
 		return strings.Join(all, "; ")
 	}
-	want := "bob@example.com  id-notes id-notes; bob@example.com g1 id-notes; bob@example.com g2 id-photos; maya@example.com  id-notes"
+	want := "bob@example.com  id-notes id-notes; bob@example.com g1 id-notes; bob@example.com g2 id-photos"
 	if got := here(); got != want {
 		t.Errorf("here are %s, want %s", got, want)
 	}
 
-	closed, err := a.Disconnect(bob, "")
+	closed, err := a.Disconnect(access.Party{AccountID: bob})
 	slices.Sort(cut)
 	if err != nil || closed != 2 || !slices.Equal(cut, []string{"bob's page", "bob's stream"}) {
 		t.Fatalf("closed %d, %q, %v", closed, cut, err)
@@ -86,14 +88,55 @@ func TestDisconnect(t *testing.T) {
 	}
 
 	cut = nil
-	if closed, err = a.Disconnect(bob, "g1"); err != nil || closed != 1 || !slices.Equal(cut, []string{"bob's phone"}) {
+	if closed, err = a.Disconnect(access.Party{AccountID: bob, GrantID: "g1"}); err != nil || closed != 1 || !slices.Equal(cut, []string{"bob's phone"}) {
 		t.Fatalf("closed %d, %q, %v", closed, cut, err)
 	}
-	if got, want := here(), "bob@example.com g2 id-photos; maya@example.com  id-notes"; got != want {
+	if got, want := here(), "bob@example.com g2 id-photos"; got != want {
 		t.Errorf("here are %s, want %s", got, want)
 	}
-	if closed, err = a.Disconnect("acc-nobody", ""); err != nil || closed != 0 {
+	if closed, err = a.Disconnect(access.Party{AccountID: "acc-nobody"}); err != nil || closed != 0 {
 		t.Errorf("nobody: closed %d, %v", closed, err)
+	}
+}
+
+// The owner's own browsers are no visitors, and counted neither as open nor as closed; what
+// programs have of the owner's is, each by itself.
+func TestOwnersBrowsersDoNotCount(t *testing.T) {
+	t.Parallel()
+	a, _ := open(t, t.TempDir(), newClock())
+	a.SetSnapshot(withPasswords(nil))
+	id, _, ok := a.Session(programs.Got(a.NewSession(notes, owner, 1))(t), notes)
+	byPassword, _, err := a.Password([]string{basic("maya@example.com", mayas)}, notes)
+	if programs.Must(t, err); !ok || !id.Owns() || byPassword.Owns() {
+		t.Fatalf("%+v, %+v", id, byPassword)
+	}
+	var browser atomic.Int32
+	enter := func(id access.Identity) {
+		_, leave := a.Enter(id, notes, func() {
+			if id.BySession() {
+				browser.Add(1)
+			}
+		})
+		t.Cleanup(leave)
+	}
+	enter(id)
+	if len(a.Visitors()) != 0 || a.Connections()[notes] != 0 || !a.AnyOpen() {
+		t.Fatalf("the owner's browser counts: %v, %v", a.Visitors(), a.Connections())
+	}
+	enter(byPassword)
+	enter(access.Identity{AccountID: owner, GrantID: "g1", ClientID: "client-1"})
+	var here []string
+	for _, v := range a.Visitors() {
+		here = append(here, fmt.Sprintf("%s%s %v", v.GrantID, v.PasswordID, v.Owner))
+	}
+	if slices.Sort(here); strings.Join(here, ", ") != "g1 true, p3 true" || a.Connections()[notes] != 2 {
+		t.Errorf("here: %q, %v", here, a.Connections())
+	}
+	if closed, err := a.Disconnect(access.Party{AccountID: owner, PasswordID: "p3"}); err != nil || closed != 1 {
+		t.Errorf("closed %d, %v", closed, err)
+	}
+	if closed, err := a.GoDark(); err != nil || closed.Closed != 1 || browser.Load() != 1 {
+		t.Errorf("in the dark: closed %d, browsers cut off %d, %v", closed.Closed, browser.Load(), err)
 	}
 }
 

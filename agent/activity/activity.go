@@ -37,7 +37,9 @@ type Config struct {
 	// OnFirstVisit is called when a member has opened an app for the first time; nil
 	// when nobody wants to know.
 	OnFirstVisit func(store.Visited)
-	Log          *slog.Logger // discarded when nil
+	// Owner is the owner's address, "" while that is not known; nil where nobody is one.
+	Owner func() string
+	Log   *slog.Logger // discarded when nil
 }
 
 // Log is safe for concurrent use. Run must be running for visits to be written.
@@ -129,13 +131,18 @@ func (l *Log) Add(line agentapi.Activity) {
 	if line.At.IsZero() {
 		line.At = l.cfg.Now()
 	}
-	line.At = line.At.UTC()
+	line.At, line.You = line.At.UTC(), l.owners(line.Email)
 	l.gather(line)
 	if agentapi.GroupOf(line.Kind) == agentapi.GroupDecisions && !store.Counted(line.Kind) {
 		l.flush()
 		return
 	}
 	l.wake.Raise()
+}
+
+// owners says whether an address is the owner's, who is "you" in every line.
+func (l *Log) owners(email string) bool {
+	return email != "" && l.cfg.Owner != nil && email == l.cfg.Owner()
 }
 
 // gather has a line wait for the next flush.

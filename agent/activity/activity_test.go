@@ -91,6 +91,42 @@ func TestActivity(t *testing.T) {
 	check("cleared")
 }
 
+// The owner is "you" in every line about them, also in one that was kept before that was,
+// and a program that comes by a password of theirs is named.
+func TestOwnerIsYou(t *testing.T) {
+	t.Parallel()
+	const maya = "maya@example.com"
+	owner := ""
+	a := activity.New(activity.Config{Store: openStore(t, t.TempDir()), Owner: func() string { return owner }})
+	a.NameClients(map[string]string{"p1": "Calendar"})
+	mine, bobs := visit("maya", "id-notes", "notes"), visit("bob", "id-notes", "notes")
+	mine.Owner = true
+	a.Opened(mine)
+	_, err := a.Lines(1) // kept, and nobody is known to be the owner
+	programs.Must(t, err)
+	owner = maya
+	a.Opened(bobs)
+	bobs.PasswordID = "p2" // of a member it is the member
+	a.Opened(bobs)
+	mine.PasswordID = "p1"
+	a.Opened(mine)
+	owner = ""
+	var got []string
+	check := func(want string) {
+		t.Helper()
+		got = nil
+		for _, l := range programs.Got(a.Lines(9))(t) {
+			got = append(got, fmt.Sprintf("%s %s%s %v", l.Email, l.Kind, l.By, l.You))
+		}
+		if all := strings.Join(got, ", "); all != want {
+			t.Errorf("%s, want %s", all, want)
+		}
+	}
+	check("maya@example.com clientCalendar true, bob@example.com opened false, maya@example.com opened false")
+	owner = maya
+	check("maya@example.com clientCalendar true, bob@example.com opened false, maya@example.com opened true")
+}
+
 // A request never waits for the disk, and what there is no room for is counted.
 func TestActivityIsBounded(t *testing.T) {
 	t.Parallel()

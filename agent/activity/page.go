@@ -38,6 +38,9 @@ func (l *Log) read(q store.ActivityQuery) (agentapi.ActivityPage, error) {
 		return !line.At.Before(cutoff) && (keep == nil || keep(line)) // what is too old may not be swept yet
 	}
 	lines, next, err := l.cfg.Store.ActivityPage(q)
+	for i := range lines {
+		lines[i].You = lines[i].You || l.owners(lines[i].Email) // an earlier version kept it of none
+	}
 	return agentapi.ActivityPage{Lines: lines, Next: next}, err
 }
 

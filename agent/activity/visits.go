@@ -17,7 +17,7 @@ const (
 	maxVisits = 8192 // visits under way that are remembered
 )
 
-// visitKey is somebody at an app: by browser, or by a remote client.
+// visitKey is somebody at an app: by browser, or by a program; see Visit.program.
 type visitKey struct{ account, app, client string }
 
 // Visit is somebody at an app that has the label now.
@@ -25,11 +25,21 @@ type Visit struct {
 	store.Visited
 	Owner             bool   // of this computer
 	GrantID, ClientID string // of a remote client; empty for everybody else
+	PasswordID        string // of an app password
+}
+
+// program is what the visitor comes by, where that is no browser of theirs. A member's
+// app passwords count as the member.
+func (v Visit) program() string {
+	if v.Owner {
+		return cmp.Or(v.ClientID, v.PasswordID)
+	}
+	return v.ClientID
 }
 
 // Opened notes a request that goes on to an app. The first of a visit becomes a line.
 func (l *Log) Opened(v Visit) {
-	key := visitKey{v.AccountID, v.AppID, v.ClientID}
+	key := visitKey{v.AccountID, v.AppID, v.program()}
 	now := l.cfg.Now()
 	l.mu.Lock()
 	last, seen := l.visits[key]
@@ -50,14 +60,17 @@ func (l *Log) Opened(v Visit) {
 		return
 	}
 	line := agentapi.Activity{At: now, Email: v.Email, App: v.Label, Kind: agentapi.ActivityOpened}
-	if v.GrantID != "" {
-		line.Kind, line.By = agentapi.ActivityClient, cmp.Or((*l.clients.Load())[v.GrantID], v.ClientID)
+	switch names := *l.clients.Load(); {
+	case v.GrantID != "":
+		line.Kind, line.By = agentapi.ActivityClient, cmp.Or(names[v.GrantID], v.ClientID)
+	case v.program() != "":
+		line.Kind, line.By = agentapi.ActivityClient, names[v.PasswordID]
 	}
 	l.Add(line)
 }
 
 // NameClients tells the names of the remote clients, by the id of a grant and by their
-// client_id, by which one is shown that has no name.
+// client_id, by which one is shown that has no name, and of app passwords by their ids.
 func (l *Log) NameClients(names map[string]string) { l.clients.Store(&names) }
 
 // forget drops the visits that are over and says whether there is room now.

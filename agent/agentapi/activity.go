@@ -11,7 +11,7 @@ import (
 // Kinds of Activity that are visits.
 const (
 	ActivityOpened = "opened" // somebody opened an app in a browser
-	ActivityClient = "client" // a remote client opened an app for somebody
+	ActivityClient = "client" // a remote client opened an app for somebody, or an app password for the owner
 )
 
 // Kinds of Activity that are decisions about people.
@@ -91,8 +91,9 @@ type Activity struct {
 	// By names the program, the remote client or the person that did it; empty for a
 	// browser, for the owner, and for what happened by itself.
 	By string `json:"by,omitempty"`
-	// Owner is true of what the owner did.
+	// Owner is true of what the owner did, and You where Email is the owner's.
 	Owner bool `json:"owner,omitempty"`
+	You   bool `json:"you,omitempty"`
 
 	AccountID string `json:"accountId,omitempty"` // of Email
 	Name      string `json:"name,omitempty"`      // of App, in its address

@@ -173,8 +173,8 @@ type OwnerApp struct {
 	ApprovedAt  *time.Time `json:"approvedAt,omitempty"`
 	// Until is when the approval ends: the app is then revoked. nil for without an end.
 	Until *time.Time `json:"until,omitempty"`
-	// Connections counts what is open through the proxy to this app now, and
-	// Here names whose it is, at most MaxNamed of them.
+	// Connections counts what visitors have open through the proxy to this app now, and
+	// Here names them, at most MaxNamed: Visitor.Called.
 	Connections int        `json:"connections"`
 	Here        []string   `json:"here"`
 	Options     AppOptions `json:"options"`
@@ -309,7 +309,7 @@ type OwnerState struct {
 	Crowded *time.Time `json:"crowded,omitempty"`
 	// DarkSince is when the owner closed everything; nil when they have not.
 	DarkSince *time.Time `json:"darkSince,omitempty"`
-	// Here counts the people who have something open now.
+	// Here counts the visitors, each a Visitor.
 	Here int `json:"here"`
 	// PeopleVersion changes whenever GET /owner/people may answer something
 	// else; PeopleCount counts active and invited people, the owner aside.

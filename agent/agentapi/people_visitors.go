@@ -1,6 +1,7 @@
 package agentapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 )
@@ -9,21 +10,28 @@ import (
 const MaxVisitors = 500
 
 // Visitor is somebody with something open now: a person, by their browsers and app
-// passwords, or, where GrantID is set, a remote client that opens apps in their name.
+// passwords, or, where GrantID is set, a remote client that opens apps in their name. The
+// owner's own browsers are no visitors; each app password of theirs is one.
 type Visitor struct {
 	AccountID   string   `json:"accountId"`
 	Email       string   `json:"email"`
+	You         bool     `json:"you,omitempty"` // in the owner's name
 	GrantID     string   `json:"grantId,omitempty"`
-	ClientName  string   `json:"clientName,omitempty"`
-	Apps        []string `json:"apps"`        // labels
-	Connections int      `json:"connections"` // open ones
+	PasswordID  string   `json:"passwordId,omitempty"` // of the owner's
+	ClientName  string   `json:"clientName,omitempty"` // of the client, or what the password is for
+	Apps        []string `json:"apps"`                 // labels
+	Connections int      `json:"connections"`          // open ones
 }
 
+// Called is what the owner knows a visitor by.
+func (v Visitor) Called() string { return cmp.Or(v.ClientName, v.Email) }
+
 // DisconnectRequest is the body of POST /owner/visitors/disconnect: a person's browsers
-// and app passwords, or with a GrantID one remote client of theirs.
+// and app passwords, or one remote client of theirs or app password of the owner's.
 type DisconnectRequest struct {
-	AccountID string `json:"accountId"`
-	GrantID   string `json:"grantId,omitempty"`
+	AccountID  string `json:"accountId"`
+	GrantID    string `json:"grantId,omitempty"`
+	PasswordID string `json:"passwordId,omitempty"`
 }
 
 // Visitors lists who has something open now: GET /owner/visitors.

@@ -58,6 +58,8 @@ func TestHeldAndDisconnected(t *testing.T) {
 		t.Fatalf("he cannot come in: %+v", d)
 	}
 	do("GET", "/owner/visitors", "", http.StatusOK, `[{"accountId":"b2","email":"ben@example.net","apps":["Notes"],"connections":1}]`)
+	do("GET", "/owner/state", "", http.StatusOK, `"here":["ben@example.net"]`)
+	do("GET", "/owner/state", "", http.StatusOK, `"here":1,`)
 	do("POST", "/owner/visitors/disconnect", `{"accountId":"b2","grantId":"g1"}`, http.StatusOK, `"closed":0`)
 	do("POST", "/owner/visitors/disconnect", whole, http.StatusOK, `"closed":1`)
 	do("GET", "/owner/visitors", "", http.StatusOK, `[]`)

@@ -78,16 +78,43 @@ func (p *People) readPasswords(ctx context.Context) ([]controlapi.PasswordInfo, 
 	if err := p.connected(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	defer cancel()
-	all, err := p.cfg.Control.Passwords(ctx)
+	all, err := p.askPasswords(ctx)
 	if err != nil {
 		return nil, refusal(err)
 	}
-	p.mu.Lock()
-	p.passwords = all
-	p.mu.Unlock()
 	return all, nil
+}
+
+func (p *People) askPasswords(ctx context.Context) ([]controlapi.PasswordInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	version := p.cfg.Access.Snapshot().Version
+	all, err := p.cfg.Control.Passwords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.passwords, p.passwordsV = all, version
+	p.mu.Unlock()
+	p.cfg.Activity.NameClients(p.clientNames())
+	return all, nil
+}
+
+// refreshPasswords reads what the owner's app passwords are called, where a snapshot has
+// one that was not read yet: what comes in by one is shown by its name.
+func (p *People) refreshPasswords(ctx context.Context) error {
+	snapshot := p.cfg.Access.Snapshot()
+	owner, _ := p.cfg.Access.Owner()
+	p.mu.Lock()
+	read, current := p.passwords, p.passwordsV == snapshot.Version
+	p.mu.Unlock()
+	if current || !slices.ContainsFunc(snapshot.Passwords, func(row controlapi.AppPassword) bool {
+		return row.AccountID == owner.AccountID && !slices.ContainsFunc(read, func(info controlapi.PasswordInfo) bool { return info.ID == row.ID })
+	}) {
+		return nil
+	}
+	_, err := p.askPasswords(ctx)
+	return err
 }
 
 // knownPasswords are those of the last snapshot, with what was last read of them.

@@ -137,7 +137,8 @@ type People struct {
 
 	clockTold bool // of Run's goroutine: the owner was told that this computer's clock is ahead
 
-	passwords []controlapi.PasswordInfo // guarded by mu: as last read, never changed; see ListPasswords
+	passwords  []controlapi.PasswordInfo // guarded by mu: as last read, never changed; see ListPasswords
+	passwordsV string                    // guarded by mu: version of the snapshot they were read after
 }
 
 // New reads what was not carried out yet. It starts nothing.

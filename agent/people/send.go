@@ -188,6 +188,9 @@ func (p *People) round(ctx context.Context) (next time.Duration, err error) {
 		return next, err
 	}
 	asked := p.refreshGrants(ctx)
+	if asked == nil {
+		asked = p.refreshPasswords(ctx)
+	}
 	p.obey(asked)
 	return next, errors.Join(err, asked)
 }

@@ -144,6 +144,21 @@ func (p *People) liveGrants() []controlapi.Grant {
 	return slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.Grant) bool { return away[store.DenyRecord{GrantID: g.ID}] })
 }
 
+// clientNames are what is let in without a browser, by what the owner knows it by: remote
+// clients by the id of a grant and by their client_id, and app passwords by their id.
+func (p *People) clientNames() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := make(map[string]string, 2*len(p.grants)+len(p.passwords))
+	for _, g := range p.grants {
+		names[g.ID], names[g.ClientID] = called(g.ClientID, g.ClientName), called(g.ClientID, g.ClientName)
+	}
+	for _, one := range p.passwords {
+		names[one.ID] = one.Name
+	}
+	return names
+}
+
 // rowOf are the ids of all grants of the client and person that one is of, that
 // one included; just the one where nothing is known of it.
 func (p *People) rowOf(id string) []string {
@@ -225,11 +240,7 @@ func (p *People) readGrants(ctx context.Context) error {
 	}
 	p.grants, p.grantsV, p.grantsFrom = grants, snapshot.Version, asked
 	p.mu.Unlock()
-	names := make(map[string]string, 2*len(grants))
-	for _, g := range grants {
-		names[g.ID], names[g.ClientID] = called(g.ClientID, g.ClientName), called(g.ClientID, g.ClientName)
-	}
-	p.cfg.Activity.NameClients(names)
+	p.cfg.Activity.NameClients(p.clientNames())
 	if known {
 		p.clientsChanged(before, grants, gone)
 	}

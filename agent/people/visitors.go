@@ -5,32 +5,39 @@ import (
 	"maps"
 	"slices"
 
+	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 )
 
 // Visitors carries out GET /owner/visitors: who has something open now, by
 // address, a person's browsers before their remote clients.
 func (p *People) Visitors() []agentapi.Visitor {
+	all := p.Here()
+	return all[:min(len(all), agentapi.MaxVisitors)]
+}
+
+// Here is Visitors, however many they are.
+func (p *People) Here() []agentapi.Visitor {
 	labels, _, _ := p.labels()
-	clients := map[string]string{}
-	for _, g := range p.liveGrants() {
-		clients[g.ClientID] = called(g.ClientID, g.ClientName) // a second login may be here before its grant is read
-	}
+	clients := p.clientNames() // by client_id too: a second login may be here before its grant is read
 	open := p.cfg.Access.Visitors()
 	all := make([]agentapi.Visitor, len(open))
 	for i, v := range open {
-		all[i] = agentapi.Visitor{AccountID: v.AccountID, Email: v.Email, GrantID: v.GrantID, Apps: labelsOf(maps.Keys(v.Apps), labels)}
-		if v.GrantID != "" {
+		all[i] = agentapi.Visitor{AccountID: v.AccountID, Email: v.Email, You: v.Owner, GrantID: v.GrantID, PasswordID: v.PasswordID, Apps: labelsOf(maps.Keys(v.Apps), labels)}
+		switch {
+		case v.GrantID != "":
 			all[i].ClientName = cmp.Or(clients[v.ClientID], v.ClientID)
+		case v.PasswordID != "":
+			all[i].ClientName = clients[v.PasswordID]
 		}
 		for _, n := range v.Apps {
 			all[i].Connections += n
 		}
 	}
 	slices.SortFunc(all, func(a, b agentapi.Visitor) int {
-		return cmp.Or(cmp.Compare(a.Email, b.Email), cmp.Compare(a.ClientName, b.ClientName), cmp.Compare(a.GrantID, b.GrantID))
+		return cmp.Or(cmp.Compare(a.Email, b.Email), cmp.Compare(a.ClientName, b.ClientName), cmp.Compare(a.GrantID+a.PasswordID, b.GrantID+b.PasswordID))
 	})
-	return all[:min(len(all), agentapi.MaxVisitors)]
+	return all
 }
 
 // Disconnect carries out POST /owner/visitors/disconnect: what one visitor has
@@ -41,7 +48,7 @@ func (p *People) Disconnect(d agentapi.DisconnectRequest) (agentapi.Closed, erro
 	}
 	about := p.cutOff(d)
 	began := p.cfg.Now()
-	closed, err := p.cfg.Access.Disconnect(d.AccountID, d.GrantID)
+	closed, err := p.cfg.Access.Disconnect(access.Party{AccountID: d.AccountID, GrantID: d.GrantID, PasswordID: d.PasswordID})
 	took := p.cfg.Now().Sub(began)
 	if about.Closed = closed; closed > 0 {
 		p.cfg.Activity.Add(about)
@@ -59,7 +66,7 @@ func (p *People) Disconnect(d agentapi.DisconnectRequest) (agentapi.Closed, erro
 func (p *People) cutOff(d agentapi.DisconnectRequest) agentapi.Activity {
 	line := agentapi.Activity{Kind: agentapi.ActivityCut, Owner: true, AccountID: d.AccountID}
 	for _, v := range p.Visitors() {
-		if v.AccountID == d.AccountID && v.GrantID == d.GrantID {
+		if v.AccountID == d.AccountID && v.GrantID == d.GrantID && v.PasswordID == d.PasswordID {
 			line.Email, line.What = v.Email, v.ClientName
 			if len(v.Apps) == 1 {
 				line.App = v.Apps[0]

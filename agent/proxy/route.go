@@ -165,7 +165,7 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, vhost *virtualHost
 	}
 	p.config.Activity.Opened(activity.Visit{
 		Visited: store.Visited{AccountID: id.AccountID, AppID: v.vhost.app.ID, Email: v.decision.Email, Label: v.vhost.app.Label},
-		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID,
+		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID, PasswordID: id.PasswordID,
 	})
 	p.forward(w, r, v)
 	return nil, false

@@ -30,7 +30,7 @@ func knockOf(k agentapi.Knock, p Picture) Line {
 }
 
 // visitorOf is the submenu of somebody who has something open: what ends it for now,
-// and what ends it for good. The owner can only be disconnected.
+// and what ends it for good. What is in the owner's name removes nobody.
 func visitorOf(p Picture, v agentapi.Visitor) Line {
 	apps := language.Beside(language.Spoken().List(v.Apps, 3))
 	var one, all Line
@@ -38,13 +38,13 @@ func visitorOf(p Picture, v agentapi.Visitor) Line {
 	case v.GrantID != "":
 		name := language.Beside(v.ClientName)
 		all = Line{Text: language.Say("Revoke %s", name), Do: verbs.Action{Verb: verbs.RevokeGrant, Name: v.GrantID, Label: v.ClientName}}
-	case v.AccountID != "" && v.Email != p.Account.Email:
+	case v.AccountID != "" && !v.You:
 		if len(v.Apps) == 1 {
 			one = Line{Text: language.Say("Remove from %s", language.Beside(v.Apps[0])), Do: verbs.TakeOf(v.AccountID, v.Email, v.Apps[0])}
 		}
 		all = Line{Text: language.Say("Remove from everything"), Do: verbs.RemoveOf(v.AccountID, v.Email)}
 	}
-	return Line{Text: language.Say("%[1]s: %[2]s", whoIs(p, v), apps), Sub: []Line{
+	return Line{Text: language.Say("%[1]s: %[2]s", whoIs(v), apps), Sub: []Line{
 		{Text: language.Count(v.Connections, "%d connection open", "%d connections open")},
 		separator,
 		{Text: language.Say("Disconnect, they may come back"), Do: verbs.DisconnectOf(v)},
@@ -53,16 +53,17 @@ func visitorOf(p Picture, v agentapi.Visitor) Line {
 	}}
 }
 
-// whoIs names a visitor: a person, or a connected app of theirs.
-func whoIs(p Picture, v agentapi.Visitor) string {
-	who := language.Named(v.Email)
-	if v.Email == p.Account.Email && v.Email != "" {
-		who = language.Say("You")
+// whoIs names a visitor: a person, a connected app of theirs, or what the owner let in.
+func whoIs(v agentapi.Visitor) string {
+	switch {
+	case v.You && v.ClientName == "":
+		return language.Say("App password")
+	case v.You:
+		return language.Beside(v.ClientName)
+	case v.GrantID == "":
+		return language.Named(v.Email)
 	}
-	if v.GrantID == "" {
-		return who
-	}
-	return language.Say("%[1]s, through %[2]s", language.Beside(who), language.Beside(v.ClientName))
+	return language.Say("%[1]s, through %[2]s", language.Beside(v.Email), language.Beside(v.ClientName))
 }
 
 // mayOpen has a tick for each of the people who may open an app, and for those who
@@ -148,7 +149,7 @@ func quitOf(p Picture) (quit [2]Line) {
 	sub := make([]Line, maxHere+2)
 	sub[0].Text = language.Say("%s cut off:", whoIsCut(p.Visitors))
 	for i, v := range p.Visitors[:min(len(p.Visitors), maxHere)] {
-		sub[i+1].Text = fmt.Sprintf("%s: %s", whoIs(p, v), language.Beside(language.Spoken().List(v.Apps, 3)))
+		sub[i+1].Text = fmt.Sprintf("%s: %s", whoIs(v), language.Beside(language.Spoken().List(v.Apps, 3)))
 	}
 	sub[maxHere+1].Text = language.Say("Your apps keep running.")
 	quit[1] = Line{Text: language.Say("Quit Porchlight"), Sub: append(sub, separator,
@@ -162,7 +163,7 @@ func quitOf(p Picture) (quit [2]Line) {
 func whoIsCut(visitors []agentapi.Visitor) string {
 	people, clients := 0, 0
 	for _, v := range visitors {
-		if v.GrantID == "" {
+		if v.GrantID == "" && !v.You {
 			people++
 		} else {
 			clients++

@@ -31,7 +31,7 @@ func standing(p Picture, waiting int) (icon, status string, trouble []string) {
 			icon = iconReady
 		}
 	case someLit && p.Here > 0:
-		icon, status = iconConnected, language.Count(p.Here, "On. %d person here now", "On. %d people here now")
+		icon, status = iconConnected, language.Say("On. %d here now", p.Here)
 	case someLit:
 		icon, status = iconReady, language.Say("On. Nobody here now")
 	case on:

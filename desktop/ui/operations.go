@@ -86,6 +86,7 @@ var operations = map[string]operation{
 	"disconnectVisitor": {"POST", "/owner/visitors/disconnect", []parameter{
 		{"accountId", inBody, aText, true, false},
 		{"grantId", inBody, aText, false, false},
+		{"passwordId", inBody, aText, false, false},
 	}},
 	"examine": {"POST", "/owner/health", []parameter{}},
 	"forgetUser": {"DELETE", "/owner/users/{id}", []parameter{

@@ -53,7 +53,7 @@ func AnswerOf(k agentapi.Knock, answer string) Action {
 
 // DisconnectOf ends what a visitor has open.
 func DisconnectOf(v agentapi.Visitor) Action {
-	return Action{Verb: Disconnect, Person: v.AccountID, Label: v.Email, Grant: v.GrantID, App: strings.Join(v.Apps, "\n")}
+	return Action{Verb: Disconnect, Person: v.AccountID, Label: v.Called(), Grant: v.GrantID, Name: v.PasswordID, App: strings.Join(v.Apps, "\n")}
 }
 
 // RemoveOf takes everything from a person.

@@ -41,7 +41,7 @@ const (
 // Action is a verb with its object.
 type Action struct {
 	Verb  Verb
-	Name  string // the app's, or the id of a grant or a user
+	Name  string // the app's, or the id of a grant, an app password or a user
 	Label string // what the owner calls it
 	// Seen is what the owner was looking at when approving: a request that
 	// changed since is not what they meant.

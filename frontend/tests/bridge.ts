@@ -22,7 +22,7 @@ let passwords = firstRequests?.length === 0 ? [] : [
 ];
 let requested = firstRequests ?? someRequests();
 let heard = () => {}; // whoever waits for the next request
-let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
+let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', you: true, grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
 /** What an invitation's owner hands over; every one has its own. */
 const linkTo = (n: number) => ({ url: `https://control.porch.example/i/kq7d-mh2p-x4tn-w8r${'abcdefgh'[n % 8]}`, until: new Date(Date.parse(minutesAgo(0)) + 7 * 86_400_000).toISOString() });
 
@@ -97,7 +97,7 @@ const hold = (accountId: string, label: string, more: Partial<Person>) => {
 const visitors = () => {
   const all = new Map<string, Visitor>();
   for (const one of state.apps ?? [])
-    for (const email of one.here ?? []) {
+    for (const email of (one.here ?? []).filter((name) => name.includes('@'))) { // the others are below
       const who = all.get(email) ?? { accountId: `acc-${email}`, email, apps: [], connections: 0 };
       all.set(email, { ...who, apps: [...who.apps, one.label], connections: who.connections + Math.ceil(one.connections / one.here.length) });
     }

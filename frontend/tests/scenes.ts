@@ -41,7 +41,7 @@ export const told = (state: OwnerState): OwnerState => ({
 const few = () => [
   app('draft', 'Blog draft', 4321, { status: 'revoked' }),
   app('home', 'Home Assistant', 8123, { ...dead(8123), certificate: { problem: "Browsers cannot open home.maya.porch.example: no certificate. Let's Encrypt says that it finds no address of home.maya.porch.example. That is set in the DNS: ask whoever runs your server. Porchlight tries again at 14:20." } }),
-  app('notes', 'Notes', 3000, { connections: 2, here: ['carla.nunes@example.org', 'maya@example.com'], openTo: ['anna@example.com', 'bob@example.com', 'carla.nunes@example.org', 'kenji.watanabe@example.jp'], openToCount: 5 }),
+  app('notes', 'Notes', 3000, { connections: 2, here: ['carla.nunes@example.org', 'Pocket Notes'], openTo: ['anna@example.com', 'bob@example.com', 'carla.nunes@example.org', 'kenji.watanabe@example.jp'], openToCount: 5 }),
   request('paperless', 'Paperless', 8010),
   app('photos', 'Photos', 2342, { certificate: undefined, openTo: ['carla.nunes@example.org', 'anna@example.com'], openToCount: 2 }),
   app('recipes', 'Recipes', 9925, { status: 'revoked' }),
@@ -125,7 +125,7 @@ export const someGrants = () => [
 const manyGrants = () => Array.from({ length: 300 }, (_, i) => grant(`g${i}`, labels[i] ?? `Client ${i}`, i % 3 ? 'maya@example.com' : `person-${i}@example.com`, i + 1, i * 7));
 const line = (minutes: number, email: string, app: string, kind: Activity['kind'] = 'opened', by?: string): Activity => ({ at: minutesAgo(minutes), email, app, kind, ...(by ? { by } : {}) });
 export const someActivity = () => [
-  { ...line(1, '', 'Recipes', 'paused'), owner: true, undo: true }, line(5, 'carla.nunes@example.org', 'Notes'), line(40, 'maya@example.com', 'Notes', 'client', 'client-g1'), line(60 * 26, 'bob@example.com', 'Blog draft'),
+  { ...line(1, '', 'Recipes', 'paused'), owner: true, undo: true }, line(5, 'carla.nunes@example.org', 'Notes'), { ...line(30, 'maya@example.com', 'Notes'), you: true }, { ...line(40, 'maya@example.com', 'Notes', 'client', 'client-g1'), you: true }, line(45, 'bob@example.com', 'Notes', 'client', 'Sync'), line(60 * 26, 'bob@example.com', 'Blog draft'),
   line(60 * 27, 'lena@example.com', 'Photos', 'invited', 'wiki'), line(60 * 28, 'tomas@example.net', '', 'removed', 'wiki'), line(60 * 50, 'anna@example.com', 'Photos', 'granted', 'wiki'),
   line(60 * 51, 'anna@example.com', 'Notes', 'withdrawn'), { ...line(60 * 52, '', '', 'dark'), owner: true, closed: 2 }, { ...line(60 * 53, '', 'Photos', 'approved'), owner: true, port: 2342, program: 'photoprism' },
   { ...line(60 * 54, '', '', 'turned-away'), count: 40 }, { ...line(60 * 55, 'lena@example.com', 'Photos', 'ended'), until: minutesAgo(60 * 55) }, { ...line(60 * 56, '', '', 'certificate-renewed'), what: 'notes.maya.porch.example', until: minutesAgo(-60 * 24 * 90) },

@@ -6,8 +6,8 @@ var germanDesktop = map[string]string{
 	"No app is on":                    "Keine App ist an",
 	"No app answers":                  "Keine App antwortet",
 	"On. Nobody here now":             "An. Gerade ist niemand hier",
-	"On. %d person here now":          "An. %d Person ist gerade hier",
-	"On. %d people here now":          "An. %d Personen sind gerade hier",
+	"On. %d here now":                 "An. %d gerade hier",
+	"App password":                    "App-Passwort",
 	"Dark since %s":                   "Dunkel seit %s",
 	"Reconnecting…":                   "Verbindung wird hergestellt…",
 	"Starting…":                       "Startet…",
@@ -81,7 +81,6 @@ var germanDesktop = map[string]string{
 	"Disconnect, they may come back": "Trennen, Rückkehr möglich",
 	"Remove from %s":                 "Aus %s entfernen",
 	"Remove from everything":         "Aus allem entfernen",
-	"You":                            "Sie",
 	"%[1]s, through %[2]s":           "%[1]s, über %[2]s",
 
 	// Apps.

@@ -116,7 +116,7 @@ func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 
 	t.Run("pause and resume", func(t *testing.T) {
 		open, elsewhere := openStream(t, bob.Do, notes, nil), openStream(t, bob.Do, photos, nil)
-		s.trayShows("On. 1 person here now", true)
+		s.trayShows("On. 1 here now", true)
 		s.trayShows("bob@example.com: Notes and Photos > Disconnect, they may come back", true)
 		open.ends(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
 		shut(t, bob, notes)

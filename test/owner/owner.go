@@ -132,7 +132,7 @@ func Peopled(more int) (s agentapi.OwnerState, people []agentapi.Person, visitor
 		}
 	}
 	visitors = append(visitors,
-		agentapi.Visitor{AccountID: "maya", Email: "maya@example.com", GrantID: "g2", ClientName: "Backup script", Apps: []string{"Photos"}, Connections: 1},
+		agentapi.Visitor{AccountID: "maya", Email: "maya@example.com", You: true, GrantID: "g2", ClientName: "Backup script", Apps: []string{"Photos"}, Connections: 1},
 		agentapi.Visitor{AccountID: "carla", Email: "carla.nunes@example.org", Apps: []string{"Notes"}, Connections: 4},
 		agentapi.Visitor{AccountID: "anna", Email: "anna@example.com", Apps: []string{"Notes", "Photos"}, Connections: 2},
 	)

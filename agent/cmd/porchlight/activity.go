@@ -93,7 +93,7 @@ this computer only, for 90 days.`,
 			none = "Nothing like that has happened."
 		}
 		return list(c.terminal, none, []string{"WHEN", "WHO", "APP", "WHAT"}, lines, func(l agentapi.Activity) []string {
-			return []string{moment(l.At), l.Email, l.App, whatHappened(l)}
+			return []string{moment(l.At), whoIsMeant(l), l.App, whatHappened(l)}
 		})
 	})
 }
@@ -114,6 +114,14 @@ func findActivity(ctx context.Context, client *agentapi.Client, q agentapi.Activ
 		}
 	}
 	return lines, nil
+}
+
+// whoIsMeant is whom a line is about, the owner being "you".
+func whoIsMeant(l agentapi.Activity) string {
+	if l.You {
+		return "you"
+	}
+	return l.Email
 }
 
 func whatHappened(l agentapi.Activity) string {
@@ -182,7 +190,7 @@ an invitation that nobody accepted, having gone dark.`,
 // inOneSentence is a line without its columns: about whom or else about which app it is, what
 // happened, and the app where that was not said yet.
 func inOneSentence(l agentapi.Activity) string {
-	subject, app := l.Email, ""
+	subject, app := whoIsMeant(l), ""
 	if subject == "" {
 		subject = l.App
 	} else if l.App != "" {

@@ -7,7 +7,7 @@ import { hostOf, onlyYours, seenOf } from './apps';
 import { Asked } from './asked.svelte';
 import type { Bridge, Operation, Takes } from './bridge';
 import { suggestionOf } from './health';
-import { clientOf } from './labels';
+import { clientOf, visitorName } from './labels';
 import type { Owner } from './state.svelte';
 import type { Go } from './places';
 import type { Sentence } from './sentence';
@@ -244,8 +244,13 @@ export class Desk {
   /** Closes what a visitor has open now; their access stays. */
   disconnectVisitor(visitor: Visitor): Promise<boolean> {
     return this.#try(
-      () => this.bridge.ask('disconnectVisitor', { accountId: visitor.accountId, ...(visitor.grantId ? { grantId: visitor.grantId } : {}) }),
-      ({ closed }) => this.#tell(strings.toast.disconnected(visitor.clientName ?? visitor.email, closed, visitor.grantId !== undefined)),
+      () =>
+        this.bridge.ask('disconnectVisitor', {
+          accountId: visitor.accountId,
+          ...(visitor.grantId ? { grantId: visitor.grantId } : {}),
+          ...(visitor.passwordId ? { passwordId: visitor.passwordId } : {}),
+        }),
+      ({ closed }) => this.#tell(strings.toast.disconnected(visitorName(visitor), closed, visitor.clientName !== undefined || visitor.you === true)),
     );
   }
 

@@ -1,5 +1,6 @@
 /* Names as other programs give them: any script, any length, never trusted. */
-import type { Grant } from './types';
+import { strings } from './strings';
+import type { Grant, Visitor } from './types';
 
 const letters = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
@@ -32,3 +33,6 @@ export function fold(text: string): string {
 
 /** What a connected app is called: by its host, where its name is only claimed. */
 export const clientOf = (one: Grant): string => one.clientHost || one.clientName;
+
+/** What a visitor is called: an app password is known by what it is for. */
+export const visitorName = (one: Visitor): string => one.clientName || (one.you ? strings.passwords.unnamed : one.email);

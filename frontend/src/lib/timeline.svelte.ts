@@ -111,6 +111,7 @@ export function told(one: Activity, clients: ReadonlyMap<string, string>, now: n
     app: one.app,
     by: clients.get(one.by ?? '') ?? one.by ?? '',
     owner: one.owner ?? false,
+    you: one.you ?? false,
     what: one.what ?? '',
     until: one.until ? (one.app && !one.email ? endWord : dayWord)(one.until, now) : '',
     port: String(one.port ?? ''),

@@ -84,7 +84,7 @@ export interface Operations {
   };
   /** Close what one visitor has open. */
   disconnectVisitor: {
-    takes: { accountId: string; grantId?: string };
+    takes: { accountId: string; grantId?: string; passwordId?: string };
     gives: Closed;
   };
   /** Look at everything between a visitor and the apps. */
@@ -370,6 +370,8 @@ export interface Activity {
   until?: string;
   /** What it is about, where that is neither a person nor an app: a connected app, an app password, a server, an address. */
   what?: string;
+  /** The email is the owner's. */
+  you?: boolean;
 }
 
 export interface ActivityPage {
@@ -895,7 +897,7 @@ export interface OwnerState {
   darkSince?: string;
   engineVersion: string;
   grants: Grant[];
-  /** People who have something open now. */
+  /** Visitors who have something open now, as /owner/visitors lists them. */
   here: number;
   /** Connections of visitors that were lost by a fault of Porchlight's since the start. */
   httpBroken?: number;
@@ -1106,11 +1108,16 @@ export interface Visitor {
   accountId: string;
   /** Labels. */
   apps: string[];
+  /** Of the client, or what the password is for. */
   clientName?: string;
   connections: number;
   email: string;
   /** Of a remote client. */
   grantId?: string;
+  /** Of an app password of the owner's. */
+  passwordId?: string;
+  /** In the owner's name. */
+  you?: boolean;
 }
 
 export interface VisitorRequest {

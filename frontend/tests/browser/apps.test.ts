@@ -27,7 +27,7 @@ describe('an approved app', () => {
 
   test('counts what is open to it now', async () => {
     const page = await open();
-    expect(await section(page, 'On').locator('.now').allInnerTexts()).toEqual(['Only you', 'now: 2 people']);
+    expect(await section(page, 'On').locator('.now').allInnerTexts()).toEqual(['Only you', '2 here now']);
   });
 
   test('is paused, keeps its place, and has Resume and no Stop', async () => {

@@ -104,7 +104,7 @@ test('they and the people are asked for again as the snapshot says, and not with
   const asked = async () => [(await called(page, 'passwords')).length, (await called(page, 'ownerPeople')).length];
   expect(await asked()).toEqual([1, 1]);
   await page.evaluate('stub.change("notes", {here: Array.from({ length: 12 }, (_, i) => `here-${i}@example.com`)})');
-  await page.getByText('now: 12 people').waitFor();
+  await page.getByText('12 here now').waitFor();
   await page.evaluate('stub.endPasswords()');
   await row(page, 'Calendar on my phone').waitFor({ state: 'detached' });
   await expect.poll(asked).toEqual([2, 2]);

@@ -141,7 +141,7 @@ describe('deciding on a request', () => {
     await page.evaluate(async () => {
       const stub = (window as unknown as { stub: { change(name: string, more: object): void; once(so: () => unknown): Promise<void> } }).stub;
       stub.change('notes', { here: Array.from({ length: 12 }, (_, i) => `here-${i}@example.com`) });
-      await stub.once(() => document.body.textContent?.includes('now: 12 people'));
+      await stub.once(() => document.body.textContent?.includes('12 here now'));
       document.querySelector('.ask .primary')!.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
     });
     expect(await called(page, 'approve')).toHaveLength(1);

@@ -90,7 +90,7 @@ test('the page of an app shows its newest, while they are unfolded', async () =>
   await expect.poll(async () => (await called(page, 'requests')).length).toBe(1);
   // Another snapshot asks nothing anew.
   await page.evaluate('stub.change("notes", {here: Array.from({ length: 12 }, (_, i) => `here-${i}@example.com`)})');
-  await page.getByText('now: 12 people').waitFor();
+  await page.getByText('12 here now').waitFor();
   expect((await called(page, 'requests')).length).toBe(1);
   await page.evaluate('stub.release()');
   await expect.poll(() => lines(page).count()).toBe(4);

@@ -9,6 +9,8 @@ export interface Line {
   by: string;
   /** The owner did it. */
   owner: boolean;
+  /** The address is the owner's. */
+  you: boolean;
   what: string;
   /** A day, of what is about no person with its time, or empty. */
   until: string;
@@ -25,6 +27,8 @@ export type Told = readonly [who: string, did: Sentence];
 type Part = Sentence[number];
 
 const by = (l: Line): Part[] => (l.owner ? [' by you'] : l.by ? [' by ', { name: l.by }] : []);
+/** The person, within a sentence. */
+const person = (l: Line): Part => (l.you ? 'you' : { name: l.email });
 const comma = (l: Line): Part[] => (l.owner || l.by ? [',', ...by(l)] : []);
 const till = (l: Line): Part[] => (l.until ? [`, until ${l.until}`] : []);
 const closed = (l: Line): Part[] => (l.closed > 0 ? [`. ${count(l.closed, 'connection', 'connections')} closed`] : []);
@@ -41,13 +45,14 @@ export const ofActivity = {
     allApps: 'All apps',
     person: 'Person',
     everybody: 'Everybody',
+    you: 'You',
     export: 'Export…',
     hereNow: 'Here now',
-    hasOpen: (labels: readonly string[], email: string): Sentence => [...listed(labels), ...(email ? [', as ', { name: email }] : [])],
+    hasOpen: (labels: readonly string[], email: string, you = false): Sentence => [...listed(labels), ...(you ? [', as you'] : email ? [', as ', { name: email }] : [])],
     connections: (n: number) => count(n, 'connection', 'connections'),
     disconnect: 'Disconnect',
     disconnecting: 'Disconnecting…',
-    disconnectOf: (email: string, client?: string): Sentence => (client ? ['Disconnect ', { name: client }, ` of ${email}`] : [`Disconnect ${email}`]),
+    disconnectOf: (email: string, client?: string, you = false): Sentence => (client ? ['Disconnect ', { name: client }, ...(you ? [] : [` of ${email}`])] : [`Disconnect ${email}`]),
     disconnectHint: 'Disconnect ends what is open now. Remove the person, or revoke the connected app, to keep them out.',
     remove: 'Remove',
     removing: 'Removing…',
@@ -62,13 +67,14 @@ export const ofActivity = {
     older: 'Show older',
     reading: 'Reading…',
     did: {
-      opened: (l: Line): Told => [l.email, [' opened ', ...an(l.app)]],
-      client: (l: Line): Told => [l.email, [' opened ', ...an(l.app), ...(l.by ? [' through ', { name: l.by }] : [])]],
+      opened: (l: Line): Told => [l.you ? 'You' : l.email, [' opened ', ...an(l.app)]],
+      client: (l: Line): Told =>
+        l.you ? [l.by || 'A program', [' opened ', ...an(l.app), ' as you']] : [l.email, [' opened ', ...an(l.app), ...(l.by ? [' through ', { name: l.by }] : [])]],
       invited: (l: Line): Told => [l.email, [' was invited', ...by(l), ...(l.app ? [' to ', { name: l.app }] : []), ...till(l), ...times(l)]],
       granted: (l: Line): Told => [l.email, [' was let into ', ...an(l.app), ...by(l), ...till(l), ...times(l)]],
       withdrawn: (l: Line): Told => [l.email, [' was removed from ', ...an(l.app), ...by(l), ...times(l), ...closed(l)]],
       removed: (l: Line): Told => [l.email, [' was removed', ...by(l), ...times(l), ...closed(l)]],
-      cut: (l: Line): Told => [l.email, [' was disconnected', ...by(l), ...(l.what ? [', through ', { name: l.what }] : []), ...times(l), ...closed(l)]],
+      cut: (l: Line): Told => [(l.you && l.what) || l.email, [' was disconnected', ...by(l), ...(l.what && !l.you ? [', through ', { name: l.what }] : []), ...times(l), ...closed(l)]],
       restored: (l: Line): Told => [l.email, l.app ? [' has ', { name: l.app }, ' back as it was', ...comma(l)] : [' is back as before', ...comma(l)]],
       accepted: (l: Line): Told => [l.email, [' accepted your invitation', ...times(l)]],
       until: (l: Line): Told => [l.email, [' can open ', ...an(l.app), ...(l.until ? [` until ${l.until}`] : [' without an end']), ...comma(l)]],
@@ -87,10 +93,10 @@ export const ofActivity = {
       renamed: (l: Line): Told => [l.app, [' has another name', ...(l.what ? [' now. Before, it was ', { name: l.what }] : []), ...times(l)]],
       'port-changed': (l: Line): Told => [l.app, [` now answers on port ${l.port}`, ...times(l)]],
       'program-changed': (l: Line): Told => [l.app, [' is now answered by ', ...(l.program ? [{ name: l.program }] : ['another program']), ...times(l)]],
-      'client-in': (l: Line): Told => [l.what || 'A connected app', [' was let in', ...(l.email ? [' by ', { name: l.email }] : []), ...times(l)]],
-      'client-out': (l: Line): Told => [l.what || 'A connected app', l.owner ? [' was revoked by you', ...(l.email ? [', for ', { name: l.email }] : []), ...closed(l)] : [' was let go', ...(l.email ? [' by ', { name: l.email }] : []), ...times(l)]],
+      'client-in': (l: Line): Told => [l.what || 'A connected app', [' was let in', ...(l.email ? [' by ', person(l)] : []), ...times(l)]],
+      'client-out': (l: Line): Told => [l.what || 'A connected app', l.owner ? [' was revoked by you', ...(l.email && !l.you ? [', for ', { name: l.email }] : []), ...closed(l)] : [' was let go', ...(l.email ? [' by ', person(l)] : []), ...times(l)]],
       'password-made': (l: Line): Told => [l.owner ? 'An app password' : l.email, [l.owner ? ' was made by you' : ' made an app password', ' for ', ...an(l.app), ...(l.what ? [': ', { name: l.what }] : []), ...times(l)]],
-      'password-revoked': (l: Line): Told => ['An app password', [...(l.email ? [' of ', { name: l.email }] : []), ' was revoked', ...by(l), ...(l.what ? [': ', { name: l.what }] : []), ...times(l), ...closed(l)]],
+      'password-revoked': (l: Line): Told => ['An app password', [...(l.email && !l.you ? [' of ', { name: l.email }] : []), ' was revoked', ...by(l), ...(l.what ? [': ', { name: l.what }] : []), ...times(l), ...closed(l)]],
       dark: (l: Line): Told => ['Dark', [...comma(l), ...closed(l)]],
       light: (l: Line): Told => ['Light again', comma(l)],
       connected: (l: Line): Told => ['This computer', [' was connected to ', { name: l.what }, ...by(l)]],

@@ -182,8 +182,8 @@ export const ofApps = {
     offWhy: 'The app took itself off. It is on again as soon as it asks, or when you resume it.',
     lastError: 'Last error a visitor met',
     /** The people here: no more than so many are named. */
-    now: (n: number) => `now: ${number.format(n)}${n >= mostNamed ? '+' : ''}`,
-    nowOf: (n: number) => (n === 1 ? 'person' : 'people'),
+    now: (n: number) => `${number.format(n)}${n >= mostNamed ? '+' : ''}`,
+    hereNow: 'here now',
   },
 
   /** What to tell an assistant so that it can use an app. */

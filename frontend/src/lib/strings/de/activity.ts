@@ -6,6 +6,7 @@ import type { Spoken } from '../spoken';
 type Part = Sentence[number];
 
 const by = (l: Line): Part[] => (l.owner ? [' von Ihnen'] : l.by ? [' von ', { name: l.by }] : []);
+const person = (l: Line): Part => (l.you ? 'Ihnen' : { name: l.email });
 const till = (l: Line): Part[] => (l.until ? [`, bis ${l.until}`] : []);
 const closed = (l: Line): Part[] => (l.closed > 0 ? [`. ${count(l.closed, 'Verbindung', 'Verbindungen')} getrennt`] : []);
 const times = (l: Line): Part[] => (l.times > 1 ? [`, ${number.format(l.times)}-mal`] : []);
@@ -21,13 +22,14 @@ export const ofActivity: Spoken<typeof english> = {
     allApps: 'Alle Apps',
     person: 'Person',
     everybody: 'Alle',
+    you: 'Sie',
     export: 'Exportieren…',
     hereNow: 'Gerade hier',
-    hasOpen: (labels, email) => [...listed(labels), ...(email ? [', als ', { name: email }] : [])],
+    hasOpen: (labels, email, you) => [...listed(labels), ...(you ? [', als Sie'] : email ? [', als ', { name: email }] : [])],
     connections: (n) => count(n, 'Verbindung', 'Verbindungen'),
     disconnect: 'Trennen',
     disconnecting: 'Wird getrennt…',
-    disconnectOf: (email, client) => (client ? [{ name: client }, ` von ${email} trennen`] : [`${email} trennen`]),
+    disconnectOf: (email, client, you) => (client ? [{ name: client }, you ? ' trennen' : ` von ${email} trennen`] : [`${email} trennen`]),
     disconnectHint: 'Trennen beendet, was gerade geöffnet ist. Um jemanden draußen zu halten: die Person entfernen oder die verbundene App widerrufen.',
     remove: 'Entfernen',
     removing: 'Wird entfernt…',
@@ -42,13 +44,13 @@ export const ofActivity: Spoken<typeof english> = {
     older: 'Ältere zeigen',
     reading: 'Wird gelesen…',
     did: {
-      opened: (l) => [l.email, [' hat ', ...an(l.app), ' geöffnet']],
-      client: (l) => [l.email, [' hat ', ...an(l.app), ...(l.by ? [' über ', { name: l.by }] : []), ' geöffnet']],
+      opened: (l) => [l.you ? 'Sie' : l.email, [l.you ? ' haben ' : ' hat ', ...an(l.app), ' geöffnet']],
+      client: (l) => l.you ? [l.by || 'Ein Programm', [' hat ', ...an(l.app), ' als Sie geöffnet']] : [l.email, [' hat ', ...an(l.app), ...(l.by ? [' über ', { name: l.by }] : []), ' geöffnet']],
       invited: (l) => [l.email, [' wurde', ...by(l), ...(l.app ? [' zu ', { name: l.app }] : []), ' eingeladen', ...till(l), ...times(l)]],
       granted: (l) => [l.email, [' darf ', ...an(l.app), ' öffnen', ...(l.owner || l.by ? [', zugelassen', ...by(l)] : []), ...till(l), ...times(l)]],
       withdrawn: (l) => [l.email, [' wurde', ...by(l), ' aus ', ...an(l.app), ' entfernt', ...times(l), ...closed(l)]],
       removed: (l) => [l.email, [' wurde', ...by(l), ' entfernt', ...times(l), ...closed(l)]],
-      cut: (l) => [l.email, [' wurde', ...by(l), ...(l.what ? [', über ', { name: l.what }, ','] : []), ' getrennt', ...times(l), ...closed(l)]],
+      cut: (l) => [(l.you && l.what) || l.email, [' wurde', ...by(l), ...(l.what && !l.you ? [', über ', { name: l.what }, ','] : []), ' getrennt', ...times(l), ...closed(l)]],
       restored: (l) => [l.email, l.app ? [' hat ', { name: l.app }, ' wieder wie zuvor'] : [' ist wieder da wie zuvor']],
       accepted: (l) => [l.email, [' hat Ihre Einladung angenommen', ...times(l)]],
       until: (l) => [l.email, [' darf ', ...an(l.app), ...(l.until ? [` bis ${l.until}`] : [' ohne Ende']), ' öffnen', ...(l.owner || l.by ? [', geändert', ...by(l)] : [])]],
@@ -67,10 +69,10 @@ export const ofActivity: Spoken<typeof english> = {
       renamed: (l) => [l.app, [' heißt jetzt so', ...(l.what ? ['. Zuvor hieß es ', { name: l.what }] : []), ...times(l)]],
       'port-changed': (l) => [l.app, [` antwortet jetzt auf Port ${l.port}`, ...times(l)]],
       'program-changed': (l) => [l.app, [' wird jetzt beantwortet von ', ...(l.program ? [{ name: l.program }] : ['einem anderen Programm']), ...times(l)]],
-      'client-in': (l) => [l.what || 'Eine verbundene App', [' wurde', ...(l.email ? [' von ', { name: l.email }] : []), ' erlaubt', ...times(l)]],
-      'client-out': (l) => [l.what || 'Eine verbundene App', l.owner ? [' wurde von Ihnen widerrufen', ...(l.email ? [', für ', { name: l.email }] : []), ...closed(l)] : [' wurde', ...(l.email ? [' von ', { name: l.email }] : []), ' getrennt', ...times(l)]],
+      'client-in': (l) => [l.what || 'Eine verbundene App', [' wurde', ...(l.email ? [' von ', person(l)] : []), ' erlaubt', ...times(l)]],
+      'client-out': (l) => [l.what || 'Eine verbundene App', l.owner ? [' wurde von Ihnen widerrufen', ...(l.email && !l.you ? [', für ', { name: l.email }] : []), ...closed(l)] : [' wurde', ...(l.email ? [' von ', person(l)] : []), ' getrennt', ...times(l)]],
       'password-made': (l) => [l.owner ? 'Ein App-Passwort' : l.email, [l.owner ? ' wurde von Ihnen angelegt' : ' hat ein App-Passwort angelegt', ' für ', ...an(l.app), ...(l.what ? [': ', { name: l.what }] : []), ...times(l)]],
-      'password-revoked': (l) => ['Ein App-Passwort', [...(l.email ? [' von ', { name: l.email }] : []), ' wurde', ...by(l), ' widerrufen', ...(l.what ? [': ', { name: l.what }] : []), ...times(l), ...closed(l)]],
+      'password-revoked': (l) => ['Ein App-Passwort', [...(l.email && !l.you ? [' von ', { name: l.email }] : []), ' wurde', ...by(l), ' widerrufen', ...(l.what ? [': ', { name: l.what }] : []), ...times(l), ...closed(l)]],
       dark: (l) => ['Dunkel', [...(l.owner || l.by ? [',', ...by(l)] : []), ...closed(l)]],
       light: (l) => ['Wieder hell', l.owner || l.by ? [',', ...by(l)] : []],
       connected: (l) => ['Dieser Computer', [' wurde', ...by(l), ' mit ', { name: l.what }, ' verbunden']],

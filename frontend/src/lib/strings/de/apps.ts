@@ -176,8 +176,8 @@ export const ofApps: Spoken<typeof english> = {
     off: 'Aus',
     offWhy: 'Die App hat sich selbst abgemeldet. Sie ist wieder an, sobald sie fragt oder Sie sie fortsetzen.',
     lastError: 'Letzter Fehler, den ein Besucher sah',
-    now: (n) => `jetzt: ${number.format(n)}${n >= mostNamed ? '+' : ''}`,
-    nowOf: (n) => (n === 1 ? 'Person' : 'Personen'),
+    now: (n) => `${number.format(n)}${n >= mostNamed ? '+' : ''}`,
+    hereNow: 'gerade hier',
   },
 
   assist: {
