@@ -179,6 +179,8 @@ func (a *Agent) makeEngine() (err error) {
 
 func (a *Agent) displayName() string { return a.settings.Get().DisplayName }
 
+func (a *Agent) tellsOff() bool { return a.settings.Get().TellOff }
+
 func (a *Agent) makePeople() (err error) {
 	cfg := people.Config{
 		Apps:     a.apps,
@@ -239,6 +241,7 @@ func (a *Agent) makeProxy() error {
 		List:     a.apps.List,
 
 		DisplayName: a.displayName,
+		TellOff:     a.tellsOff,
 
 		Bearer:     access.NewBearer(a.access),
 		Welcomes:   a.apps.Welcomes,

@@ -26,6 +26,9 @@ type Settings struct {
 	Titles bool `json:"titles" default:"true" help:"ask programs of yours for title and icon while you choose what to share" says:"Programs are asked for titles and icons while you choose what to share: %s."`
 	// StrangersKnock lets people who are unknown to this computer ask to be let in.
 	StrangersKnock bool `json:"strangersKnock" help:"let people you have never invited ask to be let in" says:"People you have never invited may ask to be let in: %s."`
+	// TellOff tells those who have an app here when this computer is off, and since when, and has
+	// browsers that open the launcher keep a page that says so.
+	TellOff bool `json:"tellOff" default:"true" help:"tell those who have an app here when this computer is off" says:"Those who have an app here are told when this computer is off: %s."`
 	// DisplayName is what the owner calls themselves to people they invite, beside
 	// their mail address and never in place of it; empty for the address alone. At
 	// most 60 characters, without @ and dots.

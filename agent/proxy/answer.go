@@ -43,7 +43,7 @@ func version(asset string) string {
 // to say; write alone sends it.
 //
 // The exported fields are what the one template of this package is drawn from. It
-// needs no script; whatever comes from outside is text to it.
+// needs no script, and only the launcher has one; whatever comes from outside is text to it.
 type answer struct {
 	Status int
 	Title  words.Sentence // zero: no body, the status and the header say all
@@ -73,6 +73,8 @@ type answer struct {
 	Called   string // what the owner calls themselves; never without Sharer
 	Auth     string
 	Apps     []launcherRow
+	Script   string // has the browser keep worker, both addresses; empty for not
+	worker   string
 
 	header  http.Header      // fields besides those that every page has
 	close   bool             // the connection ends with this answer
@@ -136,8 +138,12 @@ func (p *Proxy) writePage(w http.ResponseWriter, a *answer, language words.Langu
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; manifest-src 'self'; form-action 'self'"+
-		p.authOrigin()+"; base-uri 'none'; frame-ancestors 'none'")
+	policy := "default-src 'none'; style-src 'self'; img-src 'self'; manifest-src 'self'; form-action 'self'" +
+		p.authOrigin() + "; base-uri 'none'; frame-ancestors 'none'"
+	if a.Script != "" {
+		policy += "; script-src " + a.Script + "; worker-src " + a.worker
+	}
+	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store") // so nothing keeps one language's page for another

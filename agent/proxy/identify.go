@@ -78,7 +78,7 @@ func invalidToken(r *http.Request, vhost *virtualHost) *answer {
 // What was sent by a form is not sent again: the visitor comes back to the page
 // the form was on.
 func (p *Proxy) signIn(h http.Header, r *http.Request, vhost virtualHost) *answer {
-	if navigation(r) {
+	if navigation(r) || vhost.launcher() && passedOn(r) {
 		back := r.URL.RequestURI()
 		if !reads(r) {
 			back = cameFrom(r, vhost.origin)

@@ -17,7 +17,11 @@ import (
 
 // serveLauncher answers the root host: the apps this visitor may open.
 func (p *Proxy) serveLauncher(h http.Header, r *http.Request, vhost virtualHost) *answer {
-	if r.URL.Path != "/" {
+	switch r.URL.Path {
+	case "/":
+	case pathWorker:
+		return p.worker(r)
+	default:
 		return nothingHere()
 	}
 	if !reads(r) {
@@ -59,6 +63,9 @@ func (p *Proxy) launcher(vhost virtualHost, id access.Identity, d access.Decisio
 	a := &answer{
 		Status: http.StatusOK, Launcher: true, Host: vhost.shown(), Title: words.Of("%s", vhost.shown()), Email: d.Email,
 		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,
+	}
+	if p.keepsWorker() {
+		a.Script, a.worker = vhost.origin+pathScript, vhost.origin+pathWorker
 	}
 	if a.Auth != "" && len(apps) > 0 {
 		a.More = a.Auth + controlapi.PathPasswordPages + "?" + url.Values{controlapi.ParamComputer: {vhost.root.Name}}.Encode()

@@ -28,6 +28,8 @@ func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, vhost virtualH
 		return p.signOut(w, r, vhost)
 	case pathManifest:
 		return manifest(r, vhost)
+	case pathScript:
+		return p.launcherScript(r, vhost)
 	case pathVisit:
 		return p.visited(r)
 	default:

@@ -69,6 +69,9 @@ type Config struct {
 	Public func(host string) (since time.Time, is bool)
 	// DisplayName is what the owner calls themselves, or empty; nil for nothing.
 	DisplayName func() string
+	// TellOff says whether browsers are to keep a page for when this computer is off; nil:
+	// they are not.
+	TellOff func() bool
 	// List returns all apps, for the launcher; nil: the launcher lists none.
 	List func() []engine.App
 	// Bearer authenticates by access token; nil: only cookies do.

@@ -28,6 +28,11 @@ func navigation(r *http.Request) bool {
 	return reads(r) && acceptsPage(r)
 }
 
+// passedOn says whether a service worker passes on what loads a page, or a frame.
+func passedOn(r *http.Request) bool {
+	return first(r.Header["Sec-Fetch-Mode"]) == "navigate" && first(r.Header["Sec-Fetch-Dest"]) == "empty"
+}
+
 // first is what Header.Get gives, of a name that is written as it is kept.
 func first(values []string) string {
 	if len(values) == 0 {

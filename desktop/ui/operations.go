@@ -66,6 +66,7 @@ var operations = map[string]operation{
 		{"quiet", inBody, texts, false, true},
 		{"requests", inBody, aBoolean, false, true},
 		{"strangersKnock", inBody, aBoolean, false, true},
+		{"tellOff", inBody, aBoolean, false, true},
 		{"titles", inBody, aBoolean, false, true},
 		{"trustEverybody", inBody, aBoolean, false, true},
 		{"updateAddress", inBody, aText, false, true},

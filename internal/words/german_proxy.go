@@ -61,7 +61,9 @@ var germanProxy = map[string]string{
 	"This computer cannot keep a sign-in right now. Its disk may be full.":                                                                          "Dieser Computer kann sich gerade keine Anmeldung merken. Vielleicht ist sein Speicher voll.",
 	"This computer could not end the session. Its disk may be full.":                                                                                "Dieser Computer konnte die Sitzung nicht beenden. Vielleicht ist sein Speicher voll.",
 	"A link from the menu bar works once and for a minute. Choose Open there again, or sign in.":                                                    "Ein Link aus der Menüleiste gilt einmal und eine Minute lang. Wählen Sie dort noch einmal Öffnen, oder melden Sie sich an.",
-	"This computer does not know its owner yet. It may still be connecting.":                                                                        "Dieser Computer kennt seinen Besitzer noch nicht. Vielleicht verbindet er sich gerade.",
+	"This computer is off": "Dieser Computer ist aus",
+	"Or it has no network. Its apps come back when it does; nothing is wrong with your access.": "Oder er hat kein Netz. Seine Apps kommen mit ihm wieder; an Ihrem Zugang liegt es nicht.",
+	"This computer does not know its owner yet. It may still be connecting.":                    "Dieser Computer kennt seinen Besitzer noch nicht. Vielleicht verbindet er sich gerade.",
 
 	"Sign out?": "Abmelden?",
 	"This browser will have to sign in again to open %s.": "Um %s zu öffnen, muss sich dieser Browser dann wieder anmelden.",

@@ -27,27 +27,36 @@ export async function startPorchlight(t, { measured = false } = {}) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-e2e-'))
   const data = path.join(dir, 'data')
   const env = { ...process.env, XDG_CONFIG_HOME: path.join(dir, 'config'), PORCHLIGHT_DATA: data, PORCHLIGHT_API: '' }
-  const agent = spawn(measured ? `${built}/porchlight` : program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', '127.0.0.1:0'], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const ended = once(agent, 'exit')
-  t.after(async () => {
+  let agent, ended
+  const start = async (at) => {
+    agent = spawn(measured ? `${built}/porchlight` : program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', at], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    ended = once(agent, 'exit')
+    const [first] = await Promise.race([
+      once(readline.createInterface({ input: agent.stdout }), 'line'),
+      ended.then(([code]) => Promise.reject(new Error(`the agent ended with ${code}`))),
+    ])
+    if (!first.includes('Porchlight is on')) throw new Error('the agent said: ' + first)
+  }
+  const stop = async () => {
     agent.kill('SIGTERM')
     await ended
+  }
+  t.after(async () => {
+    await stop()
     await rm(dir, { recursive: true, force: true, maxRetries: 5 })
   })
-  const [first] = await Promise.race([
-    once(readline.createInterface({ input: agent.stdout }), 'line'),
-    ended.then(([code]) => Promise.reject(new Error(`the agent ended with ${code}`))),
-  ])
-  if (!first.includes('Porchlight is on')) throw new Error('the agent said: ' + first)
+  await start('127.0.0.1:0')
 
   const read = new Set() // links of the mails that were returned
   const porchlight = {
     dir,
     data,
     agent,
+    stop,
+    start, // again, at the port where it was: its API is at another one then
     ...runProgram(program, env),
     // post and get speak to the loopback API as an app does.
     async post(pathname, body) {

@@ -54,7 +54,7 @@ export interface Operations {
   };
   /** Change settings. */
   changeSettings: {
-    takes: { askAgain?: boolean | null; clientHosts?: string[] | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; notify?: 'everything' | 'waiting' | 'nothing' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
+    takes: { askAgain?: boolean | null; clientHosts?: string[] | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; notify?: 'everything' | 'waiting' | 'nothing' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; tellOff?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
     gives: Settings;
   };
   /** Forget all of it. */
@@ -1019,6 +1019,8 @@ export interface Settings {
   requests: boolean;
   /** People unknown to this computer may ask to be let in. */
   strangersKnock: boolean;
+  /** Those who have an app here are told when this computer is off, and browsers that open the launcher keep a page that says so. */
+  tellOff: boolean;
   /** Programs of the owner are asked for titles and icons while the owner chooses what to share. */
   titles: boolean;
   /** Programs of every user of this computer count as the owner's own. */

@@ -221,6 +221,7 @@ export const ofWindow = {
           'Everybody on this computer is trusted',
           'Programs of its other users count as yours: they take addresses over, and see and change who may open your apps.',
         ],
+        tellOff: ['Say when this computer is off', 'To those who have an app here, when they look.'],
         strangersKnock: ['Strangers may ask to be let in', 'People you have never invited can ask too. Off, only those you know can.'],
       },
     } satisfies Record<'apps' | 'safety', Partial<Record<Toggle, [title: string, text: string]>>>,

@@ -219,6 +219,7 @@ export const ofWindow: Spoken<typeof english> = {
           'Allen auf diesem Computer wird vertraut',
           'Programme anderer Benutzer zählen wie Ihre: Sie übernehmen Adressen, und sie sehen und ändern, wer Ihre Apps öffnen darf.',
         ],
+        tellOff: ['Sagen, wann dieser Computer aus ist', 'Allen, die hier eine App haben, wenn sie nachsehen.'],
         strangersKnock: ['Fremde dürfen anklopfen', 'Auch wer nie eingeladen war, kann fragen. Aus: nur, wen Sie kennen.'],
       },
     },

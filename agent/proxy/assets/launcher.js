@@ -1,0 +1,1 @@
+navigator.serviceWorker?.register("/worker.js", { updateViaCache: "none" }).catch(() => {});
