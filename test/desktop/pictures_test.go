@@ -212,7 +212,7 @@ func (p fullHouse) views(l look) {
 	p.openWindow()
 	p.arrange(100, 80, 900, 560)
 	for _, view := range []struct{ name, file string }{
-		{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"}, {"Requests", "requests"},
+		{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"},
 		{"Outbox", "outbox"}, {"Settings", "settings"}, {"Apps", "app"},
 	} {
 		goAway := func() {}

@@ -1,9 +1,22 @@
 /* Where in the window one can go. */
 
-import type { ofWindow } from './strings/window';
+/** The pages of the window, in the order of the sidebar, by what each is called; what one looks like is in views/views.ts. */
+export const places = {
+  apps: { en: 'Apps', de: 'Apps' },
+  add: { en: 'Add an app', de: 'App hinzufügen' },
+  people: { en: 'People', de: 'Personen' },
+  invite: { en: 'Invite', de: 'Einladen' },
+  clients: { en: 'Connected apps', de: 'Verbundene Apps' },
+  activity: { en: 'Activity', de: 'Verlauf' },
+  outbox: { en: 'Outbox', de: 'Postausgang' },
+  settings: { en: 'Settings', de: 'Einstellungen' },
+  health: { en: 'Health', de: 'Zustand' },
+};
 
-/** A page of the window, which has its name there; what it looks like is in views/views.ts. */
-export type View = keyof typeof ofWindow.nav;
+export type View = keyof typeof places;
+
+/** What each is called in a language. */
+export const placesIn = (language: 'en' | 'de') => Object.fromEntries(Object.entries(places).map(([view, names]) => [view, names[language]])) as Record<View, string>;
 
 /**
  * Goes to a view, and begins it anew where it shows already. The argument is what of

@@ -37,8 +37,8 @@ export class VisitorRequests {
     this.#most = most;
   }
 
-  /** Follows those of one app, or of all; returns how to stop. */
-  follow(app = ''): () => void {
+  /** Follows those of one app; returns how to stop. */
+  follow(app: string): () => void {
     let stopped = false;
     let wake = () => {};
     const pause = (ms: number) =>
@@ -68,7 +68,7 @@ export class VisitorRequests {
   /** Asks once and takes the answer; returns how long to rest, in ms. */
   async #next(app: string, stopped: () => boolean): Promise<number> {
     try {
-      const answer = await this.#ask('requests', { ...(app && { app }), after: this.#after, wait: this.rows && this.on ? patience : 0 });
+      const answer = await this.#ask('requests', { app, after: this.#after, wait: this.rows && this.on ? patience : 0 });
       if (stopped()) return 0;
       this.problem = '';
       this.on = answer.on;
@@ -92,7 +92,7 @@ export class VisitorRequests {
 }
 
 /** What a request is found by in a search. */
-export const textOf = (one: VisitorRequest, label: string): string => `${one.method} ${one.path} ${one.status} ${one.email} ${label} ${one.error}`;
+export const textOf = (one: VisitorRequest): string => `${one.method} ${one.path} ${one.status} ${one.email} ${one.error}`;
 
 /** Whether a visitor did not get what they came for, by the app's fault. */
 export const failed = (one: VisitorRequest): boolean => one.error !== '' || one.status === 0 || one.status >= 500;

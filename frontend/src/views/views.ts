@@ -1,8 +1,9 @@
 /*
  * The pages of the window, in the order of the sidebar. A new one is a component, a
- * row here, and its name in strings.nav.
+ * row here, and its name in lib/places.ts.
  */
 import type { Component, ComponentProps, Snippet } from 'svelte';
+import { wrongs } from '../lib/checkup';
 import type { View } from '../lib/places';
 import type { Account, OwnerState, Preferences } from '../lib/types';
 import type Icon from '../ui/Icon.svelte';
@@ -13,7 +14,6 @@ import Clients from './Clients.svelte';
 import Health from './Health.svelte';
 import Outbox from './Outbox.svelte';
 import People from './People.svelte';
-import Requests from './Requests.svelte';
 import Settings from './Settings.svelte';
 
 /** What a page is given; most take less. */
@@ -36,6 +36,8 @@ interface Row {
   page: Component<Props>;
   /** In the sidebar; one without is reached from elsewhere. */
   icon?: ComponentProps<typeof Icon>['name'];
+  /** It has its entry only where this is so, and while it shows itself; always, where this is left out. */
+  when?: (snapshot: OwnerState) => boolean;
   /** The entry of the sidebar that a view without one belongs to. */
   within?: View;
   /** Whether there is such a page for an account, undefined while it is not known; always, where this is left out. */
@@ -47,12 +49,11 @@ export const views: Record<View, Row> = {
   add: { page: AddApp, within: 'apps' },
   people: { page: People, icon: 'people' },
   invite: { page: People, within: 'people' },
-  clients: { page: Clients, icon: 'link' },
+  clients: { page: Clients, icon: 'link', when: ({ grants }) => grants.length > 0 },
   activity: { page: Activity, icon: 'activity' },
-  requests: { page: Requests, icon: 'list' },
-  outbox: { page: Outbox, icon: 'mail', there: (account) => account?.local === true },
+  outbox: { page: Outbox, icon: 'mail', there: (account) => account?.local === true, when: ({ outboxSize }) => outboxSize > 0 },
   settings: { page: Settings, icon: 'settings' },
-  health: { page: Health },
+  health: { page: Health, icon: 'alert', when: (snapshot) => wrongs(snapshot) > 0 },
 };
 
 /** The views there are for an account. */

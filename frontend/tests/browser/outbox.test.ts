@@ -25,10 +25,16 @@ describe('the outbox', () => {
     await expect.poll(() => toast(page).textContent()).toContain('This is not one of Porchlight’s addresses.');
   });
 
-  test('is there in local mode only', async () => {
+  test('is there in local mode only, and while there is mail', async () => {
     const page = await open();
     await page.getByRole('button', { name: /^Outbox/ }).click();
     await page.getByRole('heading', { level: 1, name: 'Outbox' }).waitFor();
+    await page.evaluate('stub.set({outboxSize: 0})');
+    await page.getByRole('button', { name: 'Outbox', exact: true }).waitFor(); // while it shows
+    await page.evaluate('stub.wants("apps")');
+    await page.getByRole('button', { name: /^Outbox/ }).waitFor({ state: 'detached' });
+    await page.evaluate('stub.set({outboxSize: 1})');
+    await page.getByRole('button', { name: /^Outbox/ }).click();
     await page.evaluate('stub.set({account: {connected: true, local: false, host: "maya.porch.example", url: "https://maya.porch.example"}})');
     await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
     expect(await page.getByRole('button', { name: /^Outbox/ }).count()).toBe(0);

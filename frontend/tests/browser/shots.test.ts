@@ -21,6 +21,8 @@ const then =
   };
 /** To the page behind the line that says how things are. */
 const checkup = (page: Page) => page.locator('.foot .state').click();
+/** Unfolds what only developers need, on an app's page. */
+const developers = (page: Page) => page.getByText('For developers').click();
 const press = (name: string | RegExp) => (page: Page) => page.getByRole('button', { name }).first().click();
 
 /** Has what is shown for two seconds stay, so that it is there for as long as it is looked at. */
@@ -61,10 +63,10 @@ const scenes: Scene[] = [
   { name: 'health', scene: 'health' },
   { name: 'knocks', scene: 'knocks', height: 900 },
   { name: 'knocks-app', scene: 'knocks', act: press('Notes') },
-  { name: 'app-ailing', scene: 'health', height: 1300, act: then(press('Cluster'), (page) => page.getByText('For developers').click()) },
+  { name: 'app-ailing', scene: 'health', height: 1300, act: then(press('Cluster'), developers) },
   { name: 'app-better', scene: 'health', act: press(/^Quarterly/) },
   { name: 'app-wrong', scene: 'health', act: press('<b>Wrong</b>') },
-  { name: 'app-tall', scene: 'options', height: 1500, act: then(press('Notes'), (page) => page.getByText('For developers').click(), (page) => page.getByRole('combobox', { name: 'Name the app sees' }).selectOption({ label: 'Another name…' })) },
+  { name: 'app-tall', scene: 'options', height: 1500, act: then(press('Notes'), developers, (page) => page.getByRole('combobox', { name: 'Name the app sees' }).selectOption({ label: 'Another name…' })) },
   { name: 'assist', scene: 'connected', height: 900, act: then(press('Notes'), press('Connect an assistant…'), (page) => page.getByRole('radio', { name: 'Claude Code' }).check()) },
   { name: 'assist-local', scene: 'apps', height: 1100, act: then(press('Notes'), press('Connect an assistant…'), (page) => page.getByRole('radio', { name: 'VS Code' }).check()) },
   { name: 'assist-away', scene: 'apps', act: then(press('Notes'), press('Connect an assistant…'), (page) => page.getByRole('radio', { name: 'ChatGPT' }).check()) },
@@ -99,16 +101,14 @@ const scenes: Scene[] = [
   { name: 'people-alone', scene: 'alone', act: go('People') },
   { name: 'people-stress', scene: 'stress', act: then(go('People'), press(/^Apps for the.extra/)) },
   { name: 'clients', scene: 'connected', act: go('Connected apps') },
-  { name: 'clients-none', scene: 'alone', act: go('Connected apps') },
+  { name: 'clients-none', scene: 'alone', act: (page) => page.evaluate('stub.wants("clients")') },
   { name: 'clients-stress', scene: 'stress', act: go('Connected apps') },
   { name: 'activity', scene: 'connected', act: go('Activity') },
   { name: 'activity-none', scene: 'alone', act: go('Activity') },
   { name: 'activity-stress', scene: 'stress', act: go('Activity') },
-  { name: 'visitor-requests', scene: 'connected', act: then(go('Requests'), (page) => page.getByText('/slow').waitFor()) },
-  { name: 'visitor-requests-none', scene: 'alone', act: then(go('Requests'), (page) => page.getByText('No request yet').waitFor()) },
-  { name: 'visitor-requests-off', scene: 'connected', act: then((page) => page.evaluate('stub.settings({requests: false})'), go('Requests'), (page) => page.getByText('Requests are not kept').waitFor()) },
-  { name: 'visitor-requests-stress', scene: 'stress', act: then(go('Requests'), (page) => page.getByText('/page/2999').waitFor()) },
-  { name: 'app-requests', scene: 'connected', height: 1500, act: then(press('Notes'), (page) => page.getByText('What visitors ask of it').click(), (page) => page.getByText('/socket').waitFor()) },
+  { name: 'visitor-requests', scene: 'connected', height: 2000, act: then(press('Notes'), developers, (page) => page.getByText('/socket').waitFor()) },
+  { name: 'visitor-requests-none', scene: 'alone', height: 2000, act: then(press('Notes'), developers, (page) => page.getByText('None so far').waitFor()) },
+  { name: 'visitor-requests-off', scene: 'connected', height: 2000, act: then((page) => page.evaluate('stub.settings({requests: false})'), press('Notes'), developers, (page) => page.getByText('They are not kept').waitFor()) },
   { name: 'password-form', scene: 'connected', height: 1000, act: then(press('Notes'), press('Make one')) },
   { name: 'password-made', scene: 'connected', height: 1200, act: then(press('Notes'), press('Make one'), (page) => page.getByLabel('What is it for?').fill('مذكراتي <b>and</b> a rather long name of it, up to sixty'), (page) => page.getByLabel('What is it for?').press('Enter'), (page) => page.getByText('plp_').waitFor()) },
   { name: 'checkup', scene: 'connected', height: 1300, act: then(checkup, (page) => page.getByText('Last tried at').waitFor()) },
@@ -119,9 +119,9 @@ const scenes: Scene[] = [
   { name: 'app-alone', scene: 'alone', height: 1000, act: press('Home Assistant') },
   { name: 'app-stress', scene: 'stress', height: 1000, act: then((page) => page.getByRole('searchbox').fill('Quarterly'), (page) => page.locator('[data-app] .name').click()) },
   { name: 'health-longer', scene: 'health', act: longer },
-  { name: 'app-longer', scene: 'health', height: 1500, act: then(press('Cluster'), (page) => page.getByText('For developers').click(), (page) => page.getByRole('combobox', { name: 'The app speaks' }).selectOption({ label: 'HTTP at a unix socket…' }), longer) },
+  { name: 'app-longer', scene: 'health', height: 1500, act: then(press('Cluster'), developers, (page) => page.getByRole('combobox', { name: 'The app speaks' }).selectOption({ label: 'HTTP at a unix socket…' }), longer) },
   { name: 'password-longer', scene: 'connected', height: 1000, act: then(press('Notes'), press('Make one'), longer) },
-  { name: 'visitor-requests-longer', scene: 'connected', act: then(go('Requests'), (page) => page.getByText('/slow').waitFor(), longer) },
+  { name: 'visitor-requests-longer', scene: 'connected', height: 2000, act: then(press('Notes'), developers, (page) => page.getByText('/socket').waitFor(), longer) },
   { name: 'settings', act: go('Settings') },
   { name: 'settings-tall', scene: 'connected', height: 1500, act: go('Settings') },
   { name: 'apps' },
@@ -162,11 +162,11 @@ const scenes: Scene[] = [
   {
     name: 'outbox',
     act: async (page) => {
-      await page.getByRole('button', { name: /^Outbox/ }).click();
+      await go('Outbox')(page);
       await page.getByRole('button', { name: 'Show mail' }).first().click();
     },
   },
-  { name: 'outbox-empty', scene: 'empty', act: (page) => page.getByRole('button', { name: /^Outbox/ }).click() },
+  { name: 'outbox-empty', scene: 'empty', act: (page) => page.evaluate('stub.wants("outbox")') },
   { name: 'requests-long', scene: 'requests-long' },
   {
     name: 'trouble',
@@ -226,7 +226,7 @@ test('a small window has all of its sidebar, and says what its icons are', async
   expect(await overflowing(page)).toEqual([]);
   const titles = () => page.locator('nav > button, .foot > [title], .foot .state').evaluateAll((all) => all.map((each) => (each as HTMLElement).title));
   expect(await titles()).toEqual([
-    'Apps', 'People', 'Connected apps', 'Activity', 'Requests', 'Settings', 'https://maya.porch.example', 'Copy this computer’s address', 'Connected, 2 things wrong', 'Go dark',
+    'Apps', 'People', 'Connected apps', 'Activity', 'Settings', 'Health', 'https://maya.porch.example', 'Copy this computer’s address', 'Connected, 2 things wrong', 'Go dark',
   ]);
   expect(await page.locator('.foot').ariaSnapshot()).toContain('maya.porch.example');
   await page.getByRole('button', { name: 'Copy this computer’s address' }).click();

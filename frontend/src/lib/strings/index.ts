@@ -4,6 +4,7 @@
  * what happens and when.
  */
 import { language, speak as speakLanguage, type Language } from '../language';
+import { placesIn } from '../places';
 import { ofActivity } from './activity';
 import { ofApps } from './apps';
 import { ofActivity as ofActivityInGerman } from './de/activity';
@@ -21,9 +22,9 @@ import type { Spoken } from './spoken';
 import { ofStart } from './start';
 import { ofWindow } from './window';
 
-const english = { ...ofActivity, ...ofApps, ...ofInvite, ...ofKnocks, ...ofPeople, ...ofStart, ...ofWindow };
+const english = { nav: placesIn('en'), ...ofActivity, ...ofApps, ...ofInvite, ...ofKnocks, ...ofPeople, ...ofStart, ...ofWindow };
 type Words = Spoken<typeof english>;
-const german: Words = { ...ofActivityInGerman, ...ofAppsInGerman, ...ofInviteInGerman, ...ofKnocksInGerman, ...ofPeopleInGerman, ...ofStartInGerman, ...ofWindowInGerman };
+const german: Words = { nav: placesIn('de'), ...ofActivityInGerman, ...ofAppsInGerman, ...ofInviteInGerman, ...ofKnocksInGerman, ...ofPeopleInGerman, ...ofStartInGerman, ...ofWindowInGerman };
 
 export let strings: Words = english;
 

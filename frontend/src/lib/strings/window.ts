@@ -13,19 +13,6 @@ export const ofWindow = {
   justNow: 'just now',
   number: (n: number) => number.format(n),
 
-  nav: {
-    apps: 'Apps',
-    add: 'Add an app',
-    people: 'People',
-    invite: 'Invite',
-    clients: 'Connected apps',
-    activity: 'Activity',
-    requests: 'Requests',
-    settings: 'Settings',
-    outbox: 'Outbox',
-    health: 'Health',
-  },
-
   sidebar: {
     waiting: (n: number) => `${number.format(n)} waiting for you`,
     mails: (n: number) => count(n, 'mail', 'mails'),

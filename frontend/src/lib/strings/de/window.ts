@@ -13,19 +13,6 @@ export const ofWindow: Spoken<typeof english> = {
   justNow: 'gerade eben',
   number: (n) => number.format(n),
 
-  nav: {
-    apps: 'Apps',
-    add: 'App hinzufügen',
-    people: 'Personen',
-    invite: 'Einladen',
-    clients: 'Verbundene Apps',
-    activity: 'Verlauf',
-    requests: 'Anfragen',
-    settings: 'Einstellungen',
-    outbox: 'Postausgang',
-    health: 'Zustand',
-  },
-
   sidebar: {
     waiting: (n) => (n === 1 ? '1 wartet auf Sie' : `${number.format(n)} warten auf Sie`),
     mails: (n) => count(n, 'E-Mail', 'E-Mails'),
