@@ -99,6 +99,7 @@ func (f frame) draw(atLogin bool) Menu {
 	lines = append(lines, f.moreHere, separator, Line{Text: f.appsHead})
 	lines = append(lines, padded(f.apps, maxApps)...)
 	lines = append(lines, f.moreApps, f.share, f.add, separator, f.invite, f.people, f.clients, separator, f.dark,
+		Line{Text: language.Say("Find or do…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewFind}},
 		Line{Text: language.Say("Open Porchlight"), Do: verbs.Action{Verb: verbs.Show}},
 		Line{Text: language.Say("Start at login"), Do: verbs.Action{Verb: verbs.Login, On: !atLogin}, Mark: marked(atLogin)},
 		separator, f.quit[0], f.quit[1])

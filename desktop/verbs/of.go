@@ -17,6 +17,7 @@ const (
 	ViewSettings = "settings"
 	ViewHealth   = "health"
 	ViewTrust    = "trust" // before an app is opened
+	ViewFind     = "find"  // the palette, over the view that shows
 )
 
 // ApproveOf is a yes to an app as it is seen.

@@ -24,6 +24,7 @@ var germanDesktop = map[string]string{
 	"Light up again":                  "Licht wieder an",
 	"Go dark":                         "Licht aus",
 	"Open Porchlight":                 "Porchlight öffnen",
+	"Find or do…":                     "Suchen oder tun…",
 	"Start at login":                  "Beim Anmelden starten",
 	"Quit Porchlight":                 "Porchlight beenden",
 	"Yes, quit Porchlight":            "Ja, Porchlight beenden",

@@ -23,6 +23,8 @@ export class Desk {
     readonly toasts: Toasts,
     readonly bridge: Bridge,
     readonly go: Go = () => {},
+    /** Shows the palette. */
+    readonly find: () => void = () => {},
   ) {}
 
   /** What came of trying addresses. */

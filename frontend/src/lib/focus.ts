@@ -17,3 +17,33 @@ export function keepFocus(): void {
   const next = (last.inRequest && document.querySelector<HTMLElement>('[data-request]')) || document.querySelector<HTMLElement>('h1');
   next?.focus({ preventScroll: true });
 }
+
+const patience = 3000; // ms for what a view has to ask for
+
+/** Puts the focus on what a view shows in a moment, once it has what it is made of; nothing where that does not come. */
+export function focusOn(look: () => HTMLElement | null | undefined): void {
+  const found = () => {
+    const element = look();
+    if (!element) return false;
+    if (element.tabIndex < 0) element.tabIndex = -1; // what is no stop by itself
+    element.scrollIntoView({ block: 'center' });
+    element.focus({ preventScroll: true });
+    return true;
+  };
+  document.querySelector<HTMLElement>('h1')?.focus();
+  if (found()) return;
+  const watch = new MutationObserver(() => {
+    if (found()) watch.disconnect();
+  });
+  watch.observe(document.body, { childList: true, subtree: true });
+  setTimeout(() => watch.disconnect(), patience);
+}
+
+/** The same on a setting, by its title; what is folded away is opened for it. */
+export function focusSetting(title: string): void {
+  focusOn(() => {
+    const row = [...document.querySelectorAll<HTMLElement>('main [data-setting]')].find((one) => one.dataset['setting'] === title);
+    if (!row) for (const fold of document.querySelectorAll<HTMLDetailsElement>('main details:not([open])')) fold.open = true;
+    return row?.querySelector<HTMLElement>('input, select, button') ?? row;
+  });
+}

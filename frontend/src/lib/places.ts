@@ -21,6 +21,7 @@ export const placesIn = (language: 'en' | 'de') => Object.fromEntries(Object.ent
 /**
  * Goes to a view, and begins it anew where it shows already. The argument is what of
  * it is asked for: apps takes the name of an app, whose page opens; invite the name
- * of an app or an e-mail address, which the form begins with.
+ * of an app or an e-mail address, which the form begins with; people an address, whose
+ * panel opens. The name of an app that asks has its request take the focus.
  */
 export type Go = (view: View, argument?: string) => void;

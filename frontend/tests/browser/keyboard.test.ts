@@ -16,7 +16,7 @@ describe('keyboard alone', () => {
     }
     expect(stops.filter((stop) => stop !== '')).toEqual([
       'Apps 11 waiting for you', 'People', 'Connected apps', 'Activity', 'Outbox 33 mails', 'Settings', 'Health 22 things are wrong.', 'Copy this computer’s address', 'This computer only, 2 things wrong', 'Go dark',
-      'Add an app…', 'Approve', 'For today', 'Deny', 'Details',
+      'Find or doCtrl K', 'Add an app…', 'Approve', 'For today', 'Deny', 'Details',
       'Home Assistant', 'Copy address of Home Assistant', 'Open Home Assistant', 'More for Home Assistant',
       'Notes', 'Copy address of Notes', '5 people may open Notes AB +3', 'Open Notes', 'More for Notes',
       'Photos', 'Copy address of Photos', '2 people may open Photos CA', 'Open Photos', 'More for Photos',
