@@ -28,8 +28,8 @@ type Desk struct{ Desktop }
 // Desktop is what the desktop app does for a page. Its errors are sentences.
 type Desktop interface {
 	Preferences() Preferences
-	// Welcomed notes that the first start was done: an app was shared in it or approved
-	// without it, or later chosen.
+	// Welcomed notes that the first start was answered: an app was shared in it, or later
+	// chosen.
 	Welcomed() error
 	// TrustOffered notes that the owner said whether browsers are to trust this computer.
 	TrustOffered() error

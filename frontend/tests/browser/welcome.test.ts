@@ -160,11 +160,17 @@ describe('the first start', () => {
     expect(await page.getByText('Starting…').count()).toBe(0);
   });
 
-  test('does not come any more once an app was approved without it', async () => {
+  // Weakness: an app approved before the window was opened took it away, and trust with it.
+  test('waits until it was answered, also where an app was approved before', async () => {
     const page = await open({ scene: 'welcome-late' });
+    await heading(page, title);
+    expect(await called(page, 'Welcomed')).toEqual([]);
+    await press(page, 'Start');
+    await press(page, 'Not now');
+    await page.getByRole('heading', { name: / is on$/ }).waitFor(); // the first app is that one
+    await press(page, 'Done');
     await heading(page, 'Apps');
     await expect.poll(() => called(page, 'Welcomed')).toEqual([[]]);
-    expect(await page.getByText(title).count()).toBe(0);
   });
 
   test('a browser that refuses is named, and never called trusting', async () => {
@@ -189,18 +195,18 @@ describe('the first start', () => {
   // Weakness: whoever approved an app before the window was open met the browser's warning.
   test('trust is offered before an app is opened, once, and the app opens after it', async () => {
     const page = await open({ scene: 'welcome-late' });
-    await heading(page, 'Apps');
+    await heading(page, title);
     await page.evaluate('stub.wants("trust", "notes")'); // what Open does while trust is missing
     await expect.poll(() => focusName(page)).toBe('Let your browser trust this computer');
     expect(await page.getByText(/ of \d/).count()).toBe(0); // no step of anything
     expect([await called(page, 'TrustOffered'), await called(page, 'Open')]).toEqual([[], []]);
     await press(page, 'Not now');
-    await heading(page, 'Apps');
+    await heading(page, title);
     await expect.poll(() => called(page, 'Open')).toEqual([['notes']]);
     expect(await called(page, 'TrustOffered')).toEqual([[]]);
     await page.evaluate('stub.wants("trust", "home")');
     await Promise.all([heading(page, 'Your browser trusts this computer'), press(page, 'Trust it')]);
-    await heading(page, 'Apps'); // by itself
+    await heading(page, title); // by itself
     await expect.poll(() => called(page, 'Open')).toEqual([['notes'], ['home']]);
   });
 
