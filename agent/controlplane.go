@@ -163,7 +163,11 @@ func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Vis
 			Message: "This computer is not connected to an account.",
 		}
 	}
-	return a.client.RedeemVisit(ctx, r)
+	visitor, err := a.client.RedeemVisit(ctx, r)
+	if err == nil && visitor.Browser != "" {
+		a.people.OwnersBrowser(visitor.Browser, visitor.Client)
+	}
+	return visitor, err
 }
 
 func (a *Agent) local() bool { return a.cfg.ControlPlane != nil && a.cfg.ControlPlane.Local }

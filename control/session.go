@@ -134,12 +134,17 @@ func (s *Sessions) findSession(ctx context.Context, token string, allowed func(*
 // openSession stores a session for the token with this hash. It may visit only
 // the computers with the ids given, or is not limited when there are none.
 func (t *txn) openSession(id, hash, accountID string, client netip.Addr, only ...string) {
-	row := session{ID: id, AccountID: accountID, CreatedAt: t.now.UTC(), LastUsedAt: t.now.UTC(), Only: only}
-	if client.IsValid() {
-		row.Client = client.String()
-	}
+	row := session{ID: id, AccountID: accountID, CreatedAt: t.now.UTC(), LastUsedAt: t.now.UTC(), Only: only, Client: addressOf(client)}
 	t.sessionRoom(accountID)
 	t.putSession(hash, row)
+}
+
+// addressOf is how an address is kept; "" for one that is not known.
+func addressOf(client netip.Addr) string {
+	if !client.IsValid() {
+		return ""
+	}
+	return client.String()
 }
 
 // sessionRoom ends the sessions of an account that were not used for longest
@@ -215,6 +220,17 @@ func (s *Sessions) End(ctx context.Context, accountID, id string) error {
 		}
 		return tx.raiseEpochs(accountID)
 	})
+}
+
+// EndForComputer is End for the owner of a computer, asked for by that.
+func (s *Sessions) EndForComputer(ctx context.Context, computerID string, b controlapi.EndBrowser) error {
+	c, err := viewed(ctx, s.core, func(tx *txn) (computer, error) {
+		return find[computer](tx, keyComputer(computerID), refuse(controlapi.CodeNotFound, "There is no such computer."))
+	})
+	if err != nil {
+		return err
+	}
+	return s.End(ctx, c.OwnerID, b.ID)
 }
 
 // raiseEpochs ends an account's sessions on every computer.

@@ -184,6 +184,9 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	"Sessions.For":     func(l *lived, ctx context.Context) (any, error) { return l.Sessions.For(ctx, l.signedIn, "maya") },
 	"Sessions.List":    func(l *lived, ctx context.Context) (any, error) { return l.Sessions.List(ctx, l.bob.ID) },
 	"Sessions.SignOut": func(l *lived, ctx context.Context) (any, error) { return nil, l.Sessions.SignOut(ctx, l.signedIn) },
+	"Sessions.EndForComputer": func(l *lived, ctx context.Context) (any, error) {
+		return nil, l.Sessions.EndForComputer(ctx, l.e.Computer.ID, controlapi.EndBrowser{ID: l.dave.ID})
+	},
 	"Sessions.End": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Sessions.End(ctx, l.dave.Account.ID, l.dave.ID)
 	},
@@ -283,7 +286,7 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 		if err != nil {
 			return nil, err
 		}
-		return l.Visits.Begin(ctx, v, l.bob)
+		return l.Visits.Begin(ctx, v, Session{Account: l.bob})
 	},
 	"Visits.Redeem": func(l *lived, ctx context.Context) (any, error) {
 		return l.Visits.Redeem(ctx, l.e.Computer.ID, controlapi.Redeem{Code: l.visit, CodeVerifier: theVerifier, RedirectURI: callback})

@@ -98,13 +98,18 @@ type visit struct {
 	AppID       string `json:"appId"`
 	RedirectURI string `json:"redirectUri"`
 	Challenge   string `json:"challenge"`
+	// Browser and Client are the id of the browser's session here and the address that was
+	// made from.
+	Browser string `json:"browser,omitempty"`
+	Client  string `json:"client,omitempty"`
 }
 
 // Begin answers a signed-in visitor with the address to send their browser to:
 // the redirect URI with code and state. Somebody who may not open the app, a
 // computer or app that does not exist, and a host that is not the app's are all
 // refused alike, with CodeForbidden.
-func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (string, error) {
+func (s *Visits) Begin(ctx context.Context, v VisitRequest, session Session) (string, error) {
+	account := session.Account
 	if err := s.pace.spend(s.now(), budgetVisits.of(account.ID)); err != nil {
 		return "", err
 	}
@@ -124,7 +129,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 		}
 		tx.put(keyVisit(hashOf(purposeVisit, code)), visit{
 			ComputerID: c.ID, AccountID: account.ID, AppID: v.App,
-			RedirectURI: v.RedirectURI, Challenge: v.Challenge,
+			RedirectURI: v.RedirectURI, Challenge: v.Challenge, Browser: session.ID, Client: addressOf(session.Client),
 		}, visitLife)
 		return nil
 	})
@@ -176,8 +181,10 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 		if !p.asOf(tx.now).mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
 			return controlapi.Visitor{}, kept{refused}
 		}
-		return controlapi.Visitor{
-			AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch,
-		}, nil
+		visitor := controlapi.Visitor{AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch}
+		if p.Role == controlapi.RoleOwner { // which browsers others have is not the owner's business
+			visitor.Browser, visitor.Client = row.Browser, row.Client
+		}
+		return visitor, nil
 	})
 }

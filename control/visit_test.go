@@ -67,7 +67,7 @@ func (b *bench) visitFor(e controlapi.Enrolled, app string) (code, verifier stri
 func (b *bench) codeFor(a Account, query string) string {
 	b.t.Helper()
 	v := ok[VisitRequest](b.t)(b.Visits.Parse(query))
-	to := ok[string](b.t)(b.Visits.Begin(b.t.Context(), v, a))
+	to := ok[string](b.t)(b.Visits.Begin(b.t.Context(), v, Session{Account: a}))
 	u := ok[*url.URL](b.t)(url.Parse(to))
 	if got := u.Scheme + "://" + u.Host + u.Path; got != v.RedirectURI || u.Query().Get("state") != v.State {
 		b.t.Fatalf("the visit leads to %s", to)
@@ -89,6 +89,42 @@ func TestVisit(t *testing.T) {
 	}
 	if got != want {
 		t.Errorf("the visitor is %+v, want %+v", got, want)
+	}
+}
+
+// The owner's computer is told by which of their browsers they come, and can sign that one
+// out; of nobody else's.
+func TestOwnersBrowserIsToldAndEnded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	bob := b.joined(e.Computer.ID, "bob@example.com", "app1")
+	come := func(account, id string) (token string, visitor controlapi.Visitor) {
+		t.Helper()
+		token = b.session(id, account)
+		session := ok[Session](t)(b.Sessions.Of(t.Context(), token))
+		u := ok[*url.URL](t)(url.Parse(ok[string](t)(b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(visitQuery("app", "app1"))), session))))
+		return token, ok[controlapi.Visitor](t)(b.Visits.Redeem(t.Context(), e.Computer.ID,
+			controlapi.Redeem{Code: u.Query().Get("code"), CodeVerifier: theVerifier, RedirectURI: callback}))
+	}
+	lost, visitor := come(e.AccountID, "lost")
+	kept, _ := come(e.AccountID, "kept")
+	bobs, his := come(bob.ID, "bobs")
+	if visitor.Browser != "lost" || visitor.Client != home.String() || his.Browser != "" || his.Client != "" {
+		t.Errorf("told of %+v and %+v", visitor, his)
+	}
+	for _, id := range []string{"lost", "lost", "bobs"} {
+		programs.Must(t, b.Sessions.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndBrowser{ID: id}))
+	}
+	if _, err := b.Sessions.Of(t.Context(), lost); !IsRefusal(err, controlapi.CodeUnauthorized) {
+		t.Errorf("it is signed in: %v", err)
+	}
+	for _, token := range []string{kept, bobs} {
+		ok[Session](t)(b.Sessions.Of(t.Context(), token))
+	}
+	if epoch := b.rowOf(e.Computer.ID, e.AccountID).Epoch; epoch <= visitor.Epoch {
+		t.Errorf("its sessions at apps go on: epoch %d, was %d", epoch, visitor.Epoch)
 	}
 }
 
@@ -159,7 +195,7 @@ func TestVisitRefusesAlike(t *testing.T) {
 	for name, tt := range tests {
 		before := b.rows("visit/")
 		v := ok[VisitRequest](t)(b.Visits.Parse(tt.query))
-		to, err := b.Visits.Begin(t.Context(), v, Account{ID: tt.account})
+		to, err := b.Visits.Begin(t.Context(), v, Session{Account: Account{ID: tt.account}})
 		if !IsRefusal(err, controlapi.CodeForbidden) || to != "" {
 			t.Errorf("%s: got %q, %v", name, to, err)
 			continue
@@ -302,13 +338,13 @@ func TestVisitsArePaced(t *testing.T) {
 	account := Account{ID: e.AccountID}
 	var err error
 	for range 301 {
-		if _, err = b.Visits.Begin(t.Context(), v, account); err != nil {
+		if _, err = b.Visits.Begin(t.Context(), v, Session{Account: account}); err != nil {
 			break
 		}
 	}
 	wantRefusal(t, err, controlapi.CodeTooMany)
 	b.clock.Add(time.Minute)
-	ok[string](t)(b.Visits.Begin(t.Context(), v, account))
+	ok[string](t)(b.Visits.Begin(t.Context(), v, Session{Account: account}))
 }
 
 func FuzzParseVisit(f *testing.F) {

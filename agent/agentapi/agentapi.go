@@ -246,6 +246,10 @@ type Notice struct {
 // first time.
 const NoticeFirstVisit = "first-visit"
 
+// NoticeBrowser is the Kind of a Notice about a browser that signed in as the owner, for
+// the first time. Undoing it signs that browser out.
+const NoticeBrowser = "browser"
+
 // FirstVisit is who opened what for the first time.
 type FirstVisit struct {
 	AccountID string `json:"accountId"`

@@ -130,6 +130,8 @@ func (p *plane) MakePassword(_ context.Context, m controlapi.MakePassword) (cont
 	return controlapi.MadePassword{ID: "p1", Password: controlapi.PasswordPrefix + strings.Repeat("a", 32)}, nil
 }
 
+func (p *plane) EndBrowser(context.Context, string) error { return nil }
+
 func (p *plane) RevokePassword(context.Context, string) error {
 	p.passwords = nil
 	return nil

@@ -78,6 +78,7 @@ func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) {
 func (p *plane) RevokeGrant(context.Context, string) error { return nil }
 
 func (p *plane) Passwords(context.Context) ([]controlapi.PasswordInfo, error) { return nil, nil }
+func (p *plane) EndBrowser(context.Context, string) error                     { return nil }
 func (p *plane) RevokePassword(context.Context, string) error                 { return nil }
 func (p *plane) MakePassword(context.Context, controlapi.MakePassword) (controlapi.MadePassword, error) {
 	return controlapi.MadePassword{}, nil

@@ -217,9 +217,12 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 	if !ok {
 		return agentapi.Errorf(agentapi.CodeNotFound, "There is nothing to undo here. It was undone already, or it is too long ago.")
 	}
-	if undo.Kind == agentapi.ActivityWithdrawn {
+	switch undo.Kind {
+	case agentapi.NoticeBrowser:
+		return p.endBrowser(ctx, noticeID, undo.Browser)
+	case agentapi.ActivityWithdrawn:
 		err = p.undoWithdrawal(ctx, undo)
-	} else {
+	default:
 		err = p.undoGift(ctx, undo)
 	}
 	if err != nil {

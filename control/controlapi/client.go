@@ -75,6 +75,12 @@ func (c *Client) RedeemVisit(ctx context.Context, r Redeem) (Visitor, error) {
 	return ask[Visitor](ctx, c, http.MethodPost, PathVisits, r)
 }
 
+// EndBrowser signs a browser of the owner's out, and with it, here and on every computer,
+// all sessions that their browsers opened: those still signed in come back by themselves.
+func (c *Client) EndBrowser(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodPost, PathBrowsersEnd, EndBrowser{ID: id}, nil)
+}
+
 // Grants lists the grants for this computer.
 func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
 	out, err := ask[Grants](ctx, c, http.MethodGet, PathGrants, nil)

@@ -22,13 +22,14 @@ import (
 
 // Paths under the auth URL.
 const (
-	PathSyncBefore = "/v1/sync"        // GET: what agents of before version 0.1.0 ask
-	PathApps       = "/v1/apps"        // PUT Apps: what this computer has approved
-	PathVisits     = "/v1/visits"      // POST Redeem: Visitor
-	PathPublicKey  = "/auth/pubkey"    // GET, no authentication: PublicKey
-	PathKeySet     = "/auth/jwks.json" // GET, no authentication: KeySet
-	PathVisit      = "/visit"          // where a browser without a session is sent
-	TunnelALPN     = "porchlight-tunnel/3"
+	PathSyncBefore  = "/v1/sync"         // GET: what agents of before version 0.1.0 ask
+	PathApps        = "/v1/apps"         // PUT Apps: what this computer has approved
+	PathVisits      = "/v1/visits"       // POST Redeem: Visitor
+	PathBrowsersEnd = "/v1/browsers/end" // POST EndBrowser
+	PathPublicKey   = "/auth/pubkey"     // GET, no authentication: PublicKey
+	PathKeySet      = "/auth/jwks.json"  // GET, no authentication: KeySet
+	PathVisit       = "/visit"           // where a browser without a session is sent
+	TunnelALPN      = "porchlight-tunnel/3"
 )
 
 // What agents of before version 0.1.0 speak, which are told to update: TunnelsBefore, and
@@ -203,6 +204,17 @@ type Visitor struct {
 	Role      Role   `json:"role"`
 	AppID     string `json:"appId"` // the app the code was issued for
 	Epoch     int64  `json:"epoch"` // see Person.Epoch
+	// Browser is the same for all visits of one signed-in browser, and Client the address
+	// it signed in from. Both are told of the owner's browsers only; empty where that is not
+	// known.
+	Browser string `json:"browser,omitempty"`
+	Client  string `json:"client,omitempty"`
+}
+
+// EndBrowser is the body of POST PathBrowsersEnd: it signs one browser of the owner's out,
+// by its Visitor.Browser. One that is signed out already is no error.
+type EndBrowser struct {
+	ID string `json:"id"`
 }
 
 // PublicKey answers GET PathPublicKey.

@@ -169,7 +169,7 @@ func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", here))
 	}
-	to, err := h.svc.Visits.Begin(r.Context(), v, session.Account)
+	to, err := h.svc.Visits.Begin(r.Context(), v, session)
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
 		return h.showDoor(w, r, http.StatusForbidden, here, v.Door(), session)
 	}

@@ -148,6 +148,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"GET", controlapi.PathSyncBefore, tierDevice, h.device(outdated)},
 		{"PUT", controlapi.PathApps, tierDevice, h.device(noted(svc.Agents.PutApps))},
 		{"POST", controlapi.PathVisits, tierDevice, h.visited(asked(svc.Visits.Redeem))},
+		{"POST", controlapi.PathBrowsersEnd, tierDevice, h.device(noted(svc.Sessions.EndForComputer))},
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
 		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(asked(svc.People.Invite))},
 		{"POST", controlapi.PathPeopleInvitations, tierDevice, h.device(asked(svc.People.InviteAll))},

@@ -59,6 +59,9 @@ func (a *Announcer) notices(c *Changes, s agentapi.OwnerState, q func() []string
 		aboutSomebody(&shown, n, a.now())
 		if n.Undo {
 			shown.Buttons = []Button{{language.Say("Undo"), verbs.Action{Verb: verbs.Undo, Notice: n.ID, Text: n.Text}}}
+			if n.Kind == agentapi.NoticeBrowser {
+				shown.Buttons[0].Text, shown.Click.View = language.Say("Sign it out"), verbs.ViewPeople
+			}
 		}
 		if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {
 			shown.Buttons = []Button{{language.Say("Allow"), verbs.AllowOf(s.Users[i])}, {language.Say("No"), verbs.DenyOf(s.Users[i])}}

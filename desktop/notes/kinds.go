@@ -23,6 +23,7 @@ var kinds = map[string]struct {
 	agentapi.NoticeApproved:    {kind: agentapi.KindApproved},
 	agentapi.NoticeEnded:       {agentapi.KindEnded, words.Of("An approval has ended")}, // or a share: see aboutSomebody
 	agentapi.NoticeClock:       {kind: agentapi.KindConnection},
+	agentapi.NoticeBrowser:     {agentapi.KindClient, words.Of("A new browser signed in as you")},
 	agentapi.NoticeFirstVisit:  {kind: agentapi.KindVisit},
 }
 

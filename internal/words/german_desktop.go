@@ -125,6 +125,8 @@ var germanDesktop = map[string]string{
 	"%[1]d connection closed, %[2]s s.":            "%[1]d Verbindung getrennt, %[2]s s.",
 	"%[1]d connections closed, %[2]s s.":           "%[1]d Verbindungen getrennt, %[2]s s.",
 	"Copied":                                       "Kopiert",
+	"Sign it out":                                  "Abmelden",
+	"A new browser signed in as you":               "Ein neuer Browser ist als Sie angemeldet",
 	"Undo":                                         "Rückgängig",
 	"Undone":                                       "Rückgängig gemacht",
 	"%s is on":                                     "%s ist an",

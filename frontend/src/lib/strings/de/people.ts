@@ -7,6 +7,8 @@ export const ofPeople: Spoken<typeof english> = {
   people: {
     changes: (n) => (n === 1 ? 'Ein Programm hat geändert, wer hereinkommen darf' : `Programme haben ${n}-mal geändert, wer hereinkommen darf`),
     changeUndo: 'Rückgängig',
+    browsers: (n) => (n === 1 ? 'Ein neuer Browser ist als Sie angemeldet' : `${n} neue Browser sind als Sie angemeldet`),
+    browserEnd: 'Abmelden',
     changesKeep: 'Den Rest so lassen',
     changesMore: (n) => `Und ${n} weitere, sobald diese beantwortet sind.`,
     find: 'Personen suchen',

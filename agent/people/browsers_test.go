@@ -1,0 +1,58 @@
+package people_test
+
+import (
+	"context"
+	"testing"
+
+	"porchlight/agent/access"
+	"porchlight/agent/activity"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/people"
+	"porchlight/agent/store"
+	"porchlight/test/programs"
+)
+
+// signsOut is a control plane that only signs browsers out.
+type signsOut struct {
+	unreachable
+	ended *string
+}
+
+func (s signsOut) EndBrowser(_ context.Context, id string) error { *s.ended = id; return nil }
+
+// Each browser that signs in as the owner is told of once, whatever they open with it and
+// over a restart, and is signed out by what the notice offers.
+func TestNewBrowserOfTheOwnersIsToldOnce(t *testing.T) {
+	t.Parallel()
+	dir, ended := t.TempDir(), ""
+	run := func(check func(*people.People, *engine.Apps)) {
+		s := programs.Got(store.Open(dir))(t)
+		defer s.Close()
+		apps := programs.Got(engine.NewApps(engine.AppsConfig{Store: s}))(t)
+		check(programs.Got(people.New(people.Config{
+			Control: signsOut{ended: &ended}, Apps: apps, Access: programs.Got(access.New(access.Config{Store: s}))(t),
+			Activity: activity.New(activity.Config{Store: s}), Store: s,
+		}))(t), apps)
+	}
+	run(func(p *people.People, _ *engine.Apps) {
+		p.OwnersBrowser("b1", "203.0.113.5")
+		p.OwnersBrowser("b1", "203.0.113.5")
+		p.OwnersBrowser("b2", "")
+	})
+	run(func(p *people.People, apps *engine.Apps) {
+		p.OwnersBrowser("b1", "203.0.113.5")
+		p.OwnersBrowser("b2", "")
+		all := apps.Notices()
+		if len(all) != 2 || all[0].Kind != agentapi.NoticeBrowser || all[0].Text != "A browser at 203.0.113.5 signed in as you." || !all[0].Undo || all[1].Text != "A browser signed in as you." {
+			t.Fatalf("told %+v", all)
+		}
+		if n := apps.Unseen(); n != 0 {
+			t.Errorf("%d of them keep programs from changing anything", n)
+		}
+		programs.Must(t, p.UndoNotice(t.Context(), all[0].ID))
+		if all = apps.Notices(); ended != "b1" || all[0].Undo || all[0].Text != "A browser at 203.0.113.5 signed in as you. You signed it out." {
+			t.Errorf("ended %q, and it says %+v", ended, all[0])
+		}
+	})
+}
