@@ -29,6 +29,9 @@ const linkTo = (n: number) => ({ url: `https://control.porch.example/i/kq7d-mh2p
 /** Ids of the clients that assistants have here, by name. */
 const assistantIDs: Record<string, string> = { 'Claude Code': 'k7dq2m4xp5vn3w8rk7dq2m4xp5' };
 
+/** The kinds that are quiet at each level, as agentapi.QuietAt has them. */
+const news = ['approved', 'capability', 'changed', 'ended', 'invitation', 'visit'];
+const levels = { everything: [], waiting: news, nothing: [...news, 'connection'].sort() };
 let settings: Settings = { ...nothing.settings, language: (sessionStorage.getItem('language') ?? '') as Settings['language'], failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
 let preferences: Preferences = {
   welcomed: true, startAtLogin: true, appearance: '', panel: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
@@ -298,6 +301,10 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   settings: () => settings,
   changeSettings: (value) => {
     settings = { ...settings, ...(value as Partial<Settings>) };
+    const quiet = value.quiet ?? (value.notify ? levels[value.notify] : settings.quiet);
+    const { notify: _, ...others } = settings;
+    const notify = (Object.keys(levels) as (keyof typeof levels)[]).find((level) => levels[level].join() === quiet.toSorted().join());
+    settings = { ...others, quiet, ...(notify && { notify }) };
     if (!settings.requests) requested = [];
     if (value.language != null) {
       sessionStorage.setItem('language', value.language); // as the program around the page remembers it

@@ -222,7 +222,7 @@ function actions({ snapshot, views, mac }: Around): Entry[] {
     ...views.filter((view) => view !== 'add' && view !== 'invite').map((view) => entry(view, strings.nav[view], icons[view] ?? 'apps', { does: 'go', view })),
     ...(account.local ? [entry('connect', strings.welcome.connectTitle, 'server', { does: 'connect' })] : []),
     ...(account.url ? [entry('root', words.copyRoot, 'copy', { does: 'copy', text: account.url }, { copy: account.url, end: [account.host] }), entry('launcher', strings.settings.launcher, 'out', { does: 'launcher' }, { copy: account.url })] : []),
-    entry('export', strings.settings.exportDo, 'download', { does: 'export' }, { also: strings.settings.exportText }),
+    entry('export', strings.settings.exportDo, 'download', { does: 'export' }),
     entry('close', words.close, 'x', { does: 'close' }, { keys: words.keys(mac, 'W') }),
   ];
 }
@@ -243,11 +243,11 @@ function doors({ snapshot }: Around): Entry[] {
 function settings({ snapshot: { account } }: Around): Entry[] {
   const words = strings.settings;
   const shown: [title: string, ...also: string[]][] = [
-    [words.login, words.loginText], [words.appearance, words.light, words.dark], [words.icon, words.iconText], [strings.invite.yourName, strings.invite.yourNameText],
-    [words.language, words.languageText], ...Object.values(words.kinds).map((title): [string, string] => [title, words.tell]),
+    [words.login], [words.appearance, words.light, words.dark], [words.icon, words.lamp], [strings.invite.yourName, strings.invite.yourNameText],
+    [words.language, words.languageText], ...Object.values(words.levels).map(([title, text]): [string, string, string] => [title, words.tell, text]), ...Object.values(words.kinds).map((title): [string, string] => [title, words.tell]),
     ...Object.values(words.toggles).flatMap((group): [string, string][] => Object.values(group).map(([title, text]) => [title, text])),
-    account.local ? [words.clientHosts, words.clientHostsText] : [words.failStatic, words.failStaticText], [words.secret], ...(account.local ? [[words.trust, words.trustText] as [string, string]] : []),
-    [words.dataTitle, words.dataShow], [words.export, words.exportText],
+    account.local ? [words.clientHosts, words.clientHostsText] : [words.failStatic, words.failStaticText], [words.secret], ...(account.local ? [[words.trust] as [string]] : []),
+    [words.dataTitle, words.dataShow, words.exportDo],
   ];
   return shown.map(([title, ...also]) => ({ id: `setting ${title}`, group: 'settings', text: [title], icon: 'settings', also: also.join(' '), act: { does: 'setting', title } }));
 }

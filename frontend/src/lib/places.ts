@@ -6,10 +6,11 @@ export const places = {
   add: { en: 'Add an app', de: 'App hinzufügen' },
   people: { en: 'People', de: 'Personen' },
   invite: { en: 'Invite', de: 'Einladen' },
-  clients: { en: 'Connected apps', de: 'Verbundene Apps' },
   activity: { en: 'Activity', de: 'Verlauf' },
-  outbox: { en: 'Outbox', de: 'Postausgang' },
   settings: { en: 'Settings', de: 'Einstellungen' },
+  // These come where there is something to see.
+  clients: { en: 'Connected apps', de: 'Verbundene Apps' },
+  outbox: { en: 'Outbox', de: 'Postausgang' },
   health: { en: 'Health', de: 'Zustand' },
 };
 

@@ -49,10 +49,10 @@ export const views: Record<View, Row> = {
   add: { page: AddApp, within: 'apps' },
   people: { page: People, icon: 'people' },
   invite: { page: People, within: 'people' },
-  clients: { page: Clients, icon: 'link', when: ({ grants }) => grants.length > 0 },
   activity: { page: Activity, icon: 'activity' },
-  outbox: { page: Outbox, icon: 'mail', there: (account) => account?.local === true, when: ({ outboxSize }) => outboxSize > 0 },
   settings: { page: Settings, icon: 'settings' },
+  clients: { page: Clients, icon: 'link', when: ({ grants }) => grants.length > 0 },
+  outbox: { page: Outbox, icon: 'mail', there: (account) => account?.local === true, when: ({ outboxSize }) => outboxSize > 0 },
   health: { page: Health, icon: 'alert', when: (snapshot) => wrongs(snapshot) > 0 },
 };
 

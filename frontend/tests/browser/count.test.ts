@@ -1,5 +1,5 @@
-// How much the window says and asks: entries of the sidebar, switches of the settings, and
-// words over every view with all of it unfolded. What others wrote (names, addresses,
+// How much the window says and asks: entries of the sidebar, switches of the settings before
+// anything is unfolded, and words over every view with all of it unfolded. What others wrote (names, addresses,
 // sentences of the agent) is left out. COUNT=1 prints it by view.
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -60,8 +60,8 @@ async function count(scene: keyof typeof before) {
   for (const [view, argument] of [...views.map((view) => [view, ''] as const), ['apps', 'notes'] as const]) {
     await page.evaluate(([view, argument]) => (window as unknown as { stub: { wants(view: string, argument: string): void } }).stub.wants(view, argument), [view, argument] as const);
     await still(page);
-    await unfold(page);
     if (view === 'settings') switches = await page.locator('main').getByRole('switch').count();
+    await unfold(page);
     found[argument || view] = await wordsIn(page, 'main');
   }
   return { entries, switches, words: Object.values(found).reduce((sum, n) => sum + n, 0), found };

@@ -1,6 +1,6 @@
 // People who ask to be let in: answered by one press, on Apps and on the app's own page.
 import { expect, test } from 'vitest';
-import { called, open, section, toast } from './page';
+import { allSettings, called, open, section, toast } from './page';
 
 test('somebody who knocks is let in for today by one press', async () => {
   const page = await open({ scene: 'knocks', height: 900 });
@@ -43,7 +43,7 @@ test('an app shows those who ask for it', async () => {
 
 test('whether strangers may ask is a setting', async () => {
   const page = await open({ scene: 'connected' });
-  await page.getByRole('navigation').getByRole('button', { name: 'Settings' }).click();
+  await allSettings(page);
   await page.getByRole('switch', { name: 'Strangers may ask to be let in' }).click();
   await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([expect.objectContaining({ strangersKnock: true })]);
 });

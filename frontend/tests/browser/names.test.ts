@@ -2,7 +2,7 @@
 // works them out. Kept as snapshots, so that a change is read before it is taken.
 import { expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
-import { go, open, show } from './page';
+import { allSettings, go, open, show } from './page';
 
 const view = async (page: Page, name: string) => {
   await go(page, name);
@@ -24,8 +24,8 @@ test('Apps, and the page of one', async () => {
   const page = await open({ scene: 'connected' });
   expect(await tree(page, 'main')).toMatchSnapshot();
   await page.getByRole('button', { name: 'Notes', exact: true }).click();
-  await page.getByText('Here now').waitFor();
-  await page.getByText('No visit on record').waitFor();
+  await page.getByText('Here now', { exact: true }).waitFor();
+  await page.getByText(/^Opened it/).first().waitFor();
   await page.getByRole('button', { name: 'QR code' }).click();
   expect(await tree(page, 'main')).toMatchSnapshot();
 });
@@ -35,7 +35,7 @@ test('People, inviting and one person’s apps', async () => {
   await view(page, 'People');
   await page.getByRole('button', { name: 'Apps for carla.nunes@example.org' }).click();
   await page.getByRole('button', { name: 'Invite', exact: true }).click();
-  await page.getByText('Last here').waitFor();
+  await page.getByText('Last here').first().waitFor();
   expect(await tree(page, 'main')).toMatchSnapshot();
 });
 
@@ -65,7 +65,7 @@ test('Outbox', async () => {
 
 test('Settings', async () => {
   const page = await open({ scene: 'connected' });
-  await view(page, 'Settings');
+  await allSettings(page);
   await page.getByRole('switch', { name: 'Ask me again when an app moves' }).waitFor();
   expect(await tree(page, 'main')).toMatchSnapshot();
 });

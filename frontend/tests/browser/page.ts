@@ -107,6 +107,12 @@ export const told = (page: Page, text: string) => expect.poll(async () => ((awai
 
 export const section = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
 
+/** Goes to the settings, and unfolds what stands under More. */
+export async function allSettings(page: Page) {
+  await go(page, 'Settings');
+  await page.locator('#more:not(:has([open])) summary').press('Enter');
+}
+
 /** What has the focus: its own name, or the text of a region. */
 export const focusName = (page: Page) =>
   page.evaluate(() => {

@@ -1,15 +1,23 @@
 // Settings: each control asks for what it says; what fails turns back.
 import type { Settings } from '../../src/lib/types';
 import { describe, expect, test } from 'vitest';
-import { called, focusName, go, open, section, told } from './page';
+import { allSettings, called, focusName, go, open, section, told } from './page';
 import type { Look } from './page';
 
 async function settings(look: Look = {}) {
   const page = await open({ height: 1500, ...look });
-  await go(page, 'Settings');
-  await section(page, 'Tell me when').waitFor();
+  await allSettings(page);
+  await section(page, 'Safety').waitFor();
   return page;
 }
+
+test('what an owner changes fits two screens, and all else is folded', async () => {
+  const page = await open({ height: 640 });
+  await go(page, 'Settings');
+  await section(page, 'Tell me about').waitFor();
+  expect(await page.locator('main').evaluate((main) => main.scrollHeight)).toBeLessThanOrEqual(2 * 640);
+  expect(await page.getByRole('switch', { name: 'Ask them how they do' }).count()).toBe(0);
+});
 
 test('start at login', async () => {
   const page = await settings();
@@ -59,9 +67,27 @@ test('another language draws the window anew, dates and numbers with it', async 
   await page.getByRole('navigation').getByRole('button', { name: 'Settings' }).waitFor();
 });
 
-test('what the owner is told about', async () => {
+test('what the owner is told about: a level, or one by one', async () => {
   const page = await settings();
-  const tell = section(page, 'Tell me when');
+  const level = (name: string) => section(page, 'Tell me about').getByRole('radio', { name });
+  expect(await level('Own choice').isChecked()).toBe(true); // quiet is what no level is
+  await level('What waits for me').check();
+  await expect.poll(() => called(page, 'changeSettings')).toEqual([[{ notify: 'waiting' }]]);
+  await level('Own choice').waitFor({ state: 'detached' });
+  expect(await level('What waits for me').isChecked()).toBe(true);
+  const single = section(page, 'Notifications, one by one');
+  await expect.poll(() => single.getByRole('switch', { checked: false }).count()).toBe(6);
+  expect(await single.getByRole('switch', { name: 'Someone asks to be let in' }).isChecked()).toBe(true);
+  await level('What waits for me').press('ArrowDown');
+  await expect.poll(() => level('Everything').isChecked()).toBe(true);
+  await expect.poll(() => single.getByRole('switch', { checked: false }).count()).toBe(0);
+  await single.getByRole('switch', { name: 'Access was taken away' }).click();
+  await expect.poll(() => level('Own choice').isChecked()).toBe(true);
+});
+
+test('what the owner is told about, one by one', async () => {
+  const page = await settings();
+  const tell = section(page, 'Notifications, one by one');
   expect(await tell.getByRole('switch').count()).toBe(11);
   expect(await tell.getByRole('switch', { name: 'The connection is lost' }).isChecked()).toBe(false);
   await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
@@ -74,7 +100,7 @@ test('what the owner is told about', async () => {
 // at a terminal since, or by a press a moment before.
 test('a change takes back no other', async () => {
   const page = await settings();
-  const tell = section(page, 'Tell me when');
+  const tell = section(page, 'Notifications, one by one');
   await page.evaluate('stub.settings({failStaticHours: 6})'); // at a terminal
   await page.evaluate('stub.hold("changeSettings")');
   await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
@@ -90,7 +116,7 @@ test('where the owner secret is', async () => {
   for (const [kept, says] of [['keychain', 'In the system’s keychain.'], ['nowhere', 'Nowhere so far'], ['locked', 'which is locked'], ['file', 'In a file only you can read']]) {
     await page.evaluate(`stub.prefer({secretKept: "${kept}"}), stub.set({locked: ${kept === 'nowhere' || kept === 'locked'}})`);
     await go(page, 'People');
-    await go(page, 'Settings');
+    await allSettings(page);
     await page.getByRole('switch', { name: 'Start at login' }).press('Space'); // has them asked for again
     await section(page, 'Safety').getByText(says!).waitFor();
   }
@@ -149,14 +175,14 @@ test('what happens while the server is away, in connected mode only; a failure t
   await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ askAgain: true }]);
   await go(page, 'Apps');
   await page.evaluate('stub.set({account: {connected: true, local: true, email: "o", host: "maya.localhost:8443", url: "https://maya.localhost:8443", authUrl: "https://control.localhost:8443"}})');
-  await go(page, 'Settings');
+  await allSettings(page);
   await section(page, 'Safety').waitFor();
   expect(await hours.count()).toBe(0);
 });
 
 test('who named the address of newer versions, and asking nowhere', async () => {
   const page = await settings({ scene: 'connected' });
-  const about = section(page, 'About');
+  const about = section(page, 'Data and versions');
   await page.evaluate('stub.set({update: {by: "operator", address: "https://porch.example/update.json", version: "1.4.0", askedAt: new Date().toISOString()}})');
   await expect.poll(() => about.innerText()).toContain('Version 1.4.0 is there');
   expect(await about.innerText()).toContain('Whoever runs your server named https://porch.example/update.json');
@@ -189,7 +215,7 @@ describe('local certificates', () => {
   test('say why they cannot be', async () => {
     const page = await settings();
     await page.evaluate('stub.prefer({trust: {possible: false, trusted: false, problem: "certutil is missing. Install libnss3-tools."}})');
-    await go(page, 'Settings');
+    await allSettings(page);
     await page.getByRole('switch', { name: 'Start at login' }).click(); // has the page ask anew
     await page.getByText('certutil is missing. Install libnss3-tools.').waitFor();
     expect(await page.getByRole('button', { name: 'Trust', exact: true }).count()).toBe(0);
@@ -198,15 +224,15 @@ describe('local certificates', () => {
 
 test('the account: connecting from here, and disconnecting after a question', async () => {
   const page = await settings({ scene: 'connected' });
-  await section(page, 'Account').getByRole('button', { name: 'Disconnect…' }).click();
+  await section(page, 'This computer').getByRole('button', { name: 'Disconnect…' }).click();
   expect(await focusName(page)).toBe('Keep');
   await page.keyboard.press('Escape');
   await expect.poll(() => focusName(page)).toBe('Disconnect…');
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
-  await section(page, 'Account').getByRole('button', { name: 'Connect…' }).waitFor();
+  await section(page, 'This computer').getByRole('button', { name: 'Connect…' }).waitFor();
   expect(await called(page, 'disconnect')).toEqual([[{}]]);
-  await section(page, 'Account').getByRole('button', { name: 'Connect…' }).click();
+  await section(page, 'This computer').getByRole('button', { name: 'Connect…' }).click();
   await page.getByRole('heading', { level: 1, name: 'Connect to a server' }).waitFor();
   await page.getByRole('button', { name: 'Not now' }).click();
   await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
@@ -214,12 +240,12 @@ test('the account: connecting from here, and disconnecting after a question', as
 
 test('data and versions', async () => {
   const page = await settings();
-  await section(page, 'Data').getByText('/home/maya/.local/share/porchlight').waitFor();
+  await section(page, 'Data and versions').getByText('/home/maya/.local/share/porchlight').waitFor();
   await page.getByRole('button', { name: 'Show in files' }).click();
   await expect.poll(() => called(page, 'ShowData')).toEqual([[]]);
   await page.getByRole('button', { name: 'Copy versions' }).click();
   expect(String((await called(page, 'Copy'))[0]![0])).toMatch(/^Porchlight 0\.1\.0\nIn the background: 0\.1\.0, desktop\n/);
-  await section(page, 'Programs attached to the engine').getByText('org.example.wiki').waitFor();
+  await section(page, 'Programs that use Porchlight').getByText('wiki, run by maya').waitFor();
 });
 
 test('the export says where it went, nothing when nowhere, and why when it failed', async () => {
@@ -242,7 +268,7 @@ test('settings that cannot be read are said; the rest is there', async () => {
   await go(page, 'Settings');
   await page.getByText('The agent does not answer.').waitFor();
   await section(page, 'General').waitFor();
-  expect(await section(page, 'Tell me when').count()).toBe(0);
+  expect(await section(page, 'Tell me about').count()).toBe(0);
 });
 
 test('an app that two users run with one process number is there twice', async () => {
@@ -251,6 +277,6 @@ test('an app that two users run with one process number is there twice', async (
     const one = { appId: 'org.example.wiki', pid: 1, program: 'wiki', registeredAt: '2026-11-01T10:00:00Z', lastSeenAt: '2026-11-01T10:00:00Z' };
     stub.set({ registrants: [{ ...one, user: 'maya' }, { ...one, user: 'tom' }] });
   }`);
-  await go(page, 'Settings');
+  await allSettings(page);
   await expect.poll(() => page.getByText('org.example.wiki').count()).toBe(2);
 });

@@ -3,7 +3,7 @@
 // it is set).
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { audit, called, open, shot, type Look } from './page';
+import { allSettings, audit, called, open, shot, type Look } from './page';
 
 interface Scene extends Look {
   name: string;
@@ -123,7 +123,8 @@ const scenes: Scene[] = [
   { name: 'password-longer', scene: 'connected', height: 1000, act: then(press('Notes'), press('Make one'), longer) },
   { name: 'visitor-requests-longer', scene: 'connected', height: 2000, act: then(press('Notes'), developers, (page) => page.getByText('/socket').waitFor(), longer) },
   { name: 'settings', act: go('Settings') },
-  { name: 'settings-tall', scene: 'connected', height: 1500, act: go('Settings') },
+  { name: 'settings-more', scene: 'connected', height: 2300, act: allSettings },
+  { name: 'settings-more-local', height: 2300, act: allSettings },
   { name: 'apps' },
   { name: 'connected', scene: 'connected' },
   { name: 'details', act: (page) => page.getByRole('button', { name: 'Details' }).click() },
@@ -226,7 +227,7 @@ test('a small window has all of its sidebar, and says what its icons are', async
   expect(await overflowing(page)).toEqual([]);
   const titles = () => page.locator('nav > button, .foot > [title], .foot .state').evaluateAll((all) => all.map((each) => (each as HTMLElement).title));
   expect(await titles()).toEqual([
-    'Apps', 'People', 'Connected apps', 'Activity', 'Settings', 'Health', 'https://maya.porch.example', 'Copy this computer’s address', 'Connected, 2 things wrong', 'Go dark',
+    'Apps', 'People', 'Activity', 'Settings', 'Connected apps', 'Health', 'https://maya.porch.example', 'Copy this computer’s address', 'Connected, 2 things wrong', 'Go dark',
   ]);
   expect(await page.locator('.foot').ariaSnapshot()).toContain('maya.porch.example');
   await page.getByRole('button', { name: 'Copy this computer’s address' }).click();

@@ -1,6 +1,6 @@
 // The first steps, and what keeps visitors out.
 import { describe, expect, test } from 'vitest';
-import { called, open, settle } from './page';
+import { allSettings, called, open, settle } from './page';
 
 describe('first steps and trouble', () => {
   test('teaches with a command that can be copied', async () => {
@@ -47,7 +47,7 @@ describe('first steps and trouble', () => {
     await page.getByRole('button', { name: 'Keep it in a file' }).click();
     await page.getByText('Paperless wants an address').waitFor();
     expect((await called(page, 'KeepInFile')).length).toBe(1);
-    await page.getByRole('button', { name: 'Settings' }).click();
+    await allSettings(page);
     await page.getByText('In a file only you can read').waitFor();
   });
 
@@ -89,7 +89,7 @@ describe('first steps and trouble', () => {
     const page = await open({ scene: 'certificate' });
     expect(await page.locator('.foot .state').textContent()).toBe('Certificate not in order');
     await page.getByRole('button', { name: 'Settings' }).click();
-    const account = page.locator('section', { has: page.getByRole('heading', { name: 'Account' }) });
+    const account = page.locator('section', { has: page.getByRole('heading', { name: 'This computer' }) });
     await account.getByText('Certificate not in order').waitFor();
     await page.evaluate('stub.set({trouble: "The relay cannot be reached.", reachable: false, accessUntil: new Date(Date.now() + 3600000).toISOString()})');
     await account.getByText('Reconnecting…').waitFor();

@@ -7,7 +7,7 @@ const until = (day: string) => (day ? `, until ${day}. ` : ', without an end. ')
 export const ofInvite = {
   invite: {
     yourName: 'Your name',
-    yourNameText: 'People you invite read it beside your address, never instead of it.',
+    yourNameText: 'For those you invite, beside your address.',
     yourNameNone: 'Your address alone',
     title: 'Invite',
     close: 'Close',

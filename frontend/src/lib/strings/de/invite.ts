@@ -8,7 +8,7 @@ const until = (day: string) => (day ? `, bis ${day}. ` : ', ohne Ende. ');
 export const ofInvite: Spoken<typeof english> = {
   invite: {
     yourName: 'Ihr Name',
-    yourNameText: 'Wen Sie einladen, liest ihn neben Ihrer Adresse, nie an ihrer Stelle.',
+    yourNameText: 'Für alle, die Sie einladen, neben Ihrer Adresse.',
     yourNameNone: 'Nur Ihre Adresse',
     title: 'Einladen',
     close: 'Schließen',
