@@ -1,7 +1,8 @@
 //go:build (linux || freebsd || openbsd || netbsd) && !android
 
 // Changed by Porchlight: calls are answered in the order in which they come, see menuCalls;
-// gone are the first GetLayout of depth 1 and the second one asked for by a timer; AddSubMenu.
+// gone are the first GetLayout of depth 1 and the second one asked for by a timer; AddSubMenu;
+// LayoutUpdated says of which item.
 
 package systray
 
@@ -28,7 +29,7 @@ func (item *MenuItem) SetIcon(iconBytes []byte) {
 		emitItemPropertiesUpdated(int32(item.id), m.V1)
 		// Property-only change; per spec LayoutUpdated isn't required here,
 		// but kept as a fallback for clients that only watch LayoutUpdated.
-		refresh()
+		refresh(m.V0)
 	}
 }
 
@@ -282,7 +283,7 @@ func emptyMenu() *menuLayout {
 }
 
 func addOrUpdateMenuItem(item *MenuItem) {
-	var layout *menuLayout
+	var layout, parent *menuLayout
 	var parentForChildrenDisplayUpdate *menuLayout
 	instance.menuLock.Lock()
 	defer instance.menuLock.Unlock()
@@ -296,7 +297,7 @@ func addOrUpdateMenuItem(item *MenuItem) {
 			V2: []dbus.Variant{},
 		}
 
-		parent := instance.menu
+		parent = instance.menu
 		if item.parent != nil {
 			m, ok := findLayout(int32(item.parent.id))
 			if ok {
@@ -317,7 +318,7 @@ func addOrUpdateMenuItem(item *MenuItem) {
 		emitItemPropertiesUpdated(int32(item.id), layout.V1)
 		// Property-only change on an existing item; per spec LayoutUpdated isn't required here,
 		// but kept as a fallback for clients that only watch LayoutUpdated.
-		refresh()
+		refresh(m.V0)
 	} else {
 		// We've added "children-display", that's a property change
 		if parentForChildrenDisplayUpdate != nil {
@@ -325,7 +326,7 @@ func addOrUpdateMenuItem(item *MenuItem) {
 		}
 		// New item appended to a parent's children,
 		// that's a structural change, so LayoutUpdated signal is required
-		refresh()
+		refresh(parent.V0)
 	}
 }
 
@@ -342,7 +343,7 @@ func addSeparator(id uint32, parent uint32) {
 		V2: []dbus.Variant{},
 	}
 	menu.V2 = append(menu.V2, dbus.MakeVariant(layout))
-	refresh()
+	refresh(menu.V0)
 }
 
 func applyItemToLayout(in *MenuItem, out *menuLayout) {
@@ -422,7 +423,7 @@ func removeMenuItem(item *MenuItem) {
 
 	if items, removed := removeSubLayout(int32(item.id), parent.V2); removed {
 		parent.V2 = items
-		refresh()
+		refresh(parent.V0)
 	}
 }
 
@@ -435,7 +436,7 @@ func hideMenuItem(item *MenuItem) {
 		emitItemPropertiesUpdated(int32(item.id), m.V1)
 		// Property-only change; per spec LayoutUpdated isn't required here,
 		// but kept as a fallback for clients that only watch LayoutUpdated.
-		refresh()
+		refresh(m.V0)
 	}
 }
 
@@ -448,7 +449,7 @@ func showMenuItem(item *MenuItem) {
 		emitItemPropertiesUpdated(int32(item.id), m.V1)
 		// Property-only change; per spec LayoutUpdated isn't required here,
 		// but kept as a fallback for clients that only watch LayoutUpdated.
-		refresh()
+		refresh(m.V0)
 	}
 }
 
@@ -476,7 +477,9 @@ func emitItemPropertiesUpdated(id int32, props map[string]dbus.Variant) {
 	}
 }
 
-func refresh() {
+// refresh has panels read again what changed: the item with this id, or what is below it.
+// LXQt's closes an open menu when that is all of it.
+func refresh(id int32) {
 	instance.lock.Lock()
 	defer instance.lock.Unlock()
 	if instance.conn == nil || instance.menuProps == nil {
@@ -493,6 +496,7 @@ func refresh() {
 		Path: menuPath,
 		Body: &menu.Dbusmenu_LayoutUpdatedSignalBody{
 			Revision: instance.menuVersion,
+			Parent:   id,
 		},
 	})
 	if err != nil {
@@ -505,5 +509,5 @@ func resetMenu() {
 	defer instance.menuLock.Unlock()
 	instance.menu = emptyMenu()
 	instance.menuVersion++
-	refresh()
+	refresh(0)
 }
