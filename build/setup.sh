@@ -4,6 +4,7 @@
 #   build/setup.sh cli      Go: enough for the command line and the agent
 #   build/setup.sh desktop  cli, and what the menu-bar app is built from
 #   build/setup.sh test     desktop, and what the tests run against
+#   build/setup.sh panels   test, and panels beside Xfce's
 #   build/setup.sh apps     test, and the apps of docs/recipes.md that Debian has
 #   build/setup.sh package  desktop, and what packs it
 #   build/setup.sh bench    cli, and the peers the benchmarks compare with
@@ -33,13 +34,13 @@ case $want in
 cli) ;;
 load) packages="$packages postgresql patroni etcd-server" ;;
 bench) packages="$packages haproxy nginx libnginx-mod-stream nghttp2-client postgresql xvfb dbus chromium" ;;
-desktop | package | test | apps)
+desktop | package | test | panels | apps)
 	packages="$packages gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev libnss3-tools xdg-utils"
 	;;
-*) fail "say cli, desktop, package, test, apps, bench or load, not '$want'" ;;
+*) fail "say cli, desktop, package, test, panels, apps, bench or load, not '$want'" ;;
 esac
 [ "$want" != package ] || packages="$packages nsis debootstrap lintian appstream desktop-file-utils"
-if [ "$want" = test ] || [ "$want" = apps ]; then
+case $want in test | panels | apps)
 	# A screen, a session bus, a keyring, notifications and a panel; a browser;
 	# real apps and tools the tests use.
 	packages="$packages
@@ -48,7 +49,9 @@ if [ "$want" = test ] || [ "$want" = apps ]; then
 		webkit2gtk-driver chromium openssl radicale postgresql php-cli systemd
 		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless
 		nginx libnginx-mod-stream nghttp2-client apache2-bin openssh-client prometheus"
-fi
+	;;
+esac
+[ "$want" != panels ] || packages="$packages lxqt-panel mate-panel dconf-service"
 if [ "$want" = apps ]; then
 	# Servers without the packages that would start them as services, where there are such.
 	packages="$packages
@@ -71,7 +74,7 @@ have_node() {
 
 # What fetches Go and Node, where they are missing or too old.
 have_go || packages="$packages golang-go"
-case $want in desktop | package | test | apps) node=wanted ;; *) node= ;; esac
+case $want in desktop | package | test | panels | apps) node=wanted ;; *) node= ;; esac
 if [ -n "$node" ] && ! have_node; then
 	packages="$packages nodejs npm"
 fi

@@ -85,7 +85,18 @@ func (s *session) startPanel() {
 			s.t.Errorf("the panel does not draw all of the menu:\n%s", said)
 		}
 	})
-	s.waitName("org.kde.StatusNotifierWatcher", true)
+	s.waitName(watcher, true)
+}
+
+// watcher is the name of the panel's part that shows icons.
+const watcher = "org.kde.StatusNotifierWatcher"
+
+// panelPID is the process that has it.
+func (s *session) panelPID() int {
+	s.t.Helper()
+	var pid uint32
+	programs.Must(s.t, s.bus.BusObject().Call("org.freedesktop.DBus.GetConnectionUnixProcessID", 0, watcher).Store(&pid))
+	return int(pid)
 }
 
 // installBrowser puts an xdg-open before the real one that keeps what it was

@@ -48,7 +48,7 @@ func TestPanelRestart(t *testing.T) {
 	p.approveByMouse("notes", "Notes")
 	s.trayShows("Notes > Open", true)
 	s.kill("xfce4-panel")
-	s.waitName("org.kde.StatusNotifierWatcher", false)
+	s.waitName(watcher, false)
 	s.startPanel()
 	p.approveByMouse("photos", "Photos")
 	p.revokeByMouse("notes", "Notes")
@@ -134,10 +134,7 @@ func TestPanelThatStalls(t *testing.T) {
 	p := s.launch()
 	p.approved("notes", "Notes", webApp(t, "notes"))
 	p.quit()
-	var panel uint32
-	if err := s.bus.BusObject().Call("org.freedesktop.DBus.GetConnectionUnixProcessID", 0, "org.kde.StatusNotifierWatcher").Store(&panel); err != nil || panel == 0 {
-		t.Fatalf("whose panel it is: %d, %v", panel, err)
-	}
+	panel := s.panelPID()
 	listener := programs.Got(dbus.Connect(s.busAddress()))(t)
 	defer listener.Close()
 	programs.Must(t, listener.BusObject().Call("org.freedesktop.DBus.AddMatch", 0, "type='method_call',member='RegisterStatusNotifierItem',eavesdrop='true'").Err)
@@ -152,9 +149,9 @@ func TestPanelThatStalls(t *testing.T) {
 			t.Fatal("the panel hears of no icon")
 		}
 	}
-	programs.Must(t, syscall.Kill(int(panel), syscall.SIGSTOP))
+	programs.Must(t, syscall.Kill(panel, syscall.SIGSTOP))
 	time.Sleep(3 * time.Second) // for so long it does not run
-	programs.Must(t, syscall.Kill(int(panel), syscall.SIGCONT))
+	programs.Must(t, syscall.Kill(panel, syscall.SIGCONT))
 	s.trayShows("Notes > Revoke > Yes, revoke Notes", true)
 	p.revokeByMouse("notes", "Notes")
 }
