@@ -238,7 +238,8 @@ type Notice struct {
 	Undo bool `json:"undo,omitempty"`
 	// Ended is what a NoticeEnded is about; nil otherwise.
 	Ended *EndedShare `json:"ended,omitempty"`
-	// Visitor is whom a NoticeFirstVisit is about; nil otherwise.
+	// Visitor is whom a NoticeFirstVisit or a NoticeAccepted is about; nil otherwise, and in
+	// a NoticeAccepted of an earlier version.
 	Visitor *FirstVisit `json:"visitor,omitempty"`
 }
 
@@ -254,7 +255,7 @@ const NoticeBrowser = "browser"
 type FirstVisit struct {
 	AccountID string `json:"accountId"`
 	Email     string `json:"email"`
-	App       string `json:"app"` // label
+	App       string `json:"app,omitempty"` // label; empty in a NoticeAccepted
 }
 
 // NoticeEnded is the Kind of a Notice about apps whose end came for somebody, or about an

@@ -16,8 +16,10 @@ import (
 // second: that was written down then.
 func (p *People) ChangedElsewhere(before, now controlapi.Snapshot, here map[store.DenyRecord]bool) {
 	labels, _, _ := p.labels()
-	for _, text := range accepted(before, now, labels) {
-		p.cfg.Apps.Note(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticeAccepted}, words.Text{text})
+	for _, who := range accepted(before, now) {
+		p.cfg.Apps.Note(agentapi.Notice{
+			At: p.cfg.Now().UTC(), Kind: agentapi.NoticeAccepted, Visitor: &agentapi.FirstVisit{AccountID: who.AccountID, Email: who.Email},
+		}, words.Text{acceptedWords(who, labels)})
 	}
 	if before.Computer.ID != now.Computer.ID || before.Version == "" {
 		return // other people, of another account
@@ -83,10 +85,9 @@ func (p *People) passwordsChanged(before, now controlapi.Snapshot, here map[stor
 	}
 }
 
-// accepted returns a sentence for each person who has become active; labels are
-// the apps', by id. Somebody who is quick is never seen as invited: nothing but an
-// invitation makes a person active.
-func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts []words.Sentence) {
+// accepted returns the people who have become active. Somebody who is quick is never seen
+// as invited: nothing but an invitation makes a person active.
+func accepted(before, now controlapi.Snapshot) (people []controlapi.Person) {
 	if before.Computer.ID != now.Computer.ID {
 		return nil // other people, of another account
 	}
@@ -95,15 +96,18 @@ func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts 
 		active[p.AccountID] = p.Status == controlapi.PersonActive
 	}
 	for _, p := range now.People {
-		if active[p.AccountID] || p.Status != controlapi.PersonActive || p.Role == controlapi.RoleOwner {
-			continue
+		if !active[p.AccountID] && p.Status == controlapi.PersonActive && p.Role != controlapi.RoleOwner {
+			people = append(people, p)
 		}
-		open := labelsOf(slices.Values(p.Apps), labels)
-		text := words.Of("%s accepted your invitation.", p.Email)
-		if len(open) > 0 {
-			text = words.Of("%[1]s accepted your invitation and can open %[2]s.", p.Email, words.Names{Names: open[:min(len(open), maxNamed)], More: max(0, len(open)-maxNamed)})
-		}
-		texts = append(texts, text)
 	}
-	return texts
+	return people
+}
+
+// acceptedWords is a sentence about one of them; labels are the apps', by id.
+func acceptedWords(who controlapi.Person, labels map[string]string) words.Sentence {
+	open := labelsOf(slices.Values(who.Apps), labels)
+	if len(open) == 0 {
+		return words.Of("%s accepted your invitation.", who.Email)
+	}
+	return words.Of("%[1]s accepted your invitation and can open %[2]s.", who.Email, words.Names{Names: open[:min(len(open), maxNamed)], More: max(0, len(open)-maxNamed)})
 }

@@ -35,8 +35,8 @@ func TestAcceptedInvitations(t *testing.T) {
 		"the owner":          {of("c"), of("c", controlapi.Person{AccountID: "0", Role: controlapi.RoleOwner, Status: active}), nil},
 	} {
 		var got []string
-		for _, sentence := range accepted(c.before, c.now, labels) {
-			got = append(got, sentence.String())
+		for _, who := range accepted(c.before, c.now) {
+			got = append(got, acceptedWords(who, labels).String())
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -1,6 +1,7 @@
 package notes
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -39,42 +40,34 @@ func (a *Announcer) notices(c *Changes, s agentapi.OwnerState, q func() []string
 		}
 	}
 	a.Told.Notice = newest
-	if len(untold) == 0 {
-		return
-	}
-	slices.SortFunc(untold, func(x, y agentapi.Notice) int { return int(int64(x.ID) - int64(y.ID)) })
-	last := untold[len(untold)-1]
-	k := kindOf(last)
-	if !a.mayTell(k, len(untold)) {
-		c.Show = append(c.Show, thatShows(viewOf(k), Note{
-			Key: keyNotices, Kind: k, Title: manyNotices(untold), Body: language.Say("The last one: %s", last.Text),
-		}))
-		return
-	}
+	slices.SortFunc(untold, func(x, y agentapi.Notice) int { return cmp.Compare(x.ID, y.ID) })
 	for _, n := range untold {
-		shown := Note{
-			Key: KeyNotice(n.ID), Kind: kindOf(n), Title: titleOf(n, s.Apps), Body: n.Text,
-			Click: verbs.Action{Verb: verbs.Show, View: viewOf(kindOf(n))},
+		if n.Kind == agentapi.NoticeUser || n.Kind == agentapi.NoticeBrowser { // each a question of its own
+			c.Show = append(c.Show, a.noticeNote(n, s))
+			continue
 		}
-		aboutSomebody(&shown, n, a.now())
-		if n.Undo {
-			shown.Buttons = []Button{{language.Say("Undo"), verbs.Action{Verb: verbs.Undo, Notice: n.ID, Text: n.Text}}}
-			if n.Kind == agentapi.NoticeBrowser {
-				shown.Buttons[0].Text, shown.Click.View = language.Say("Sign it out"), verbs.ViewPeople
-			}
-		}
-		if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {
-			shown.Buttons = []Button{{language.Say("Allow"), verbs.AllowOf(s.Users[i])}, {language.Say("No"), verbs.DenyOf(s.Users[i])}}
-		}
-		c.Show = append(c.Show, shown)
+		a.gather(n)
 	}
+	a.tellGathered(c, s)
 }
 
-func manyNotices(untold []agentapi.Notice) string {
-	if len(untold) == 1 {
-		return language.Say("Another change")
+// noticeNote is the note of one notice.
+func (a *Announcer) noticeNote(n agentapi.Notice, s agentapi.OwnerState) Note {
+	shown := Note{
+		Key: KeyNotice(n.ID), Kind: kindOf(n), Title: titleOf(n, s.Apps), Body: n.Text,
+		Click: verbs.Action{Verb: verbs.Show, View: viewOf(kindOf(n))},
 	}
-	return language.Count(len(untold), "%d change", "%d changes")
+	aboutSomebody(&shown, n, a.now())
+	if n.Undo {
+		shown.Buttons = []Button{{language.Say("Undo"), verbs.Action{Verb: verbs.Undo, Notice: n.ID, Text: n.Text}}}
+		if n.Kind == agentapi.NoticeBrowser {
+			shown.Buttons[0].Text, shown.Click.View = language.Say("Sign it out"), verbs.ViewPeople
+		}
+	}
+	if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {
+		shown.Buttons = []Button{{language.Say("Allow"), verbs.AllowOf(s.Users[i])}, {language.Say("No"), verbs.DenyOf(s.Users[i])}}
+	}
+	return shown
 }
 
 // viewOf is where the window shows what a note is about.

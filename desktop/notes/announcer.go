@@ -29,7 +29,8 @@ const (
 	// stale is how old what happened while Porchlight was not running may be.
 	stale = 24 * time.Hour
 
-	// atOnce is how soon after a client was let in its first use is told with that.
+	// atOnce is how soon after a client, or a person, was let in its first use is told with
+	// that.
 	atOnce = 10 * time.Minute
 )
 
@@ -55,6 +56,9 @@ type Announcer struct {
 	troubleShown bool
 
 	oneByOne map[string][]time.Time // when notes were told one by one, within a minute
+
+	news map[string]*news     // by kind, see newsOf
+	met  map[string]time.Time // people the owner was told of lately, by account: when
 }
 
 // Told is what has to be known at the next start, or it would be told twice.
@@ -73,7 +77,7 @@ type toldRequest struct {
 
 // NewAnnouncer knows what was told before, and the time by now.
 func NewAnnouncer(before Told, now func() time.Time) *Announcer {
-	return &Announcer{now: now, Told: before, requested: map[string]*toldRequest{}, knocked: map[string]bool{}, unused: map[string]bool{}, oneByOne: map[string][]time.Time{}}
+	return &Announcer{now: now, Told: before, requested: map[string]*toldRequest{}, knocked: map[string]bool{}, unused: map[string]bool{}, oneByOne: map[string][]time.Time{}, news: map[string]*news{}, met: map[string]time.Time{}}
 }
 
 // Changes are what has to happen to the notifications on the screen.

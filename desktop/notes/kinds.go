@@ -20,7 +20,7 @@ var kinds = map[string]struct {
 	agentapi.ActivityWithdrawn: {agentapi.KindCapability, words.Of("An app took access away")},
 	agentapi.ActivityRemoved:   {agentapi.KindCapability, words.Of("An app removed someone")},
 	agentapi.NoticeUser:        {agentapi.KindRequest, words.Of("Another user of this computer asks")},
-	agentapi.NoticeApproved:    {kind: agentapi.KindApproved},
+	agentapi.NoticeApproved:    {agentapi.KindApproved, words.Of("An app was approved at a terminal")},
 	agentapi.NoticeEnded:       {agentapi.KindEnded, words.Of("An approval has ended")}, // or a share: see aboutSomebody
 	agentapi.NoticeClock:       {kind: agentapi.KindConnection},
 	agentapi.NoticeBrowser:     {agentapi.KindClient, words.Of("A new browser signed in as you")},

@@ -45,7 +45,6 @@ func thatShows(view string, n Note) Note {
 
 const (
 	keyRequests = "requests" // the note about many requests
-	keyNotices  = "notices"  // the note about many notices
 	keyClients  = "clients"  // the note about many connected apps
 	KeyTrouble  = "trouble"  // what keeps visitors out
 	KeyKeychain = "keychain" // locked, or not there

@@ -31,7 +31,7 @@ func TestApprovalsAtATerminalAreTold(t *testing.T) {
 	t.Parallel()
 	a := notes.NewAnnouncer(notes.Told{}, time.Now)
 	c := a.Next(noticesOf(agentapi.NoticeApproved, 1), func() []string { return []string{agentapi.KindChanged} })
-	if len(c.Show) != 1 || c.Show[0].Kind != agentapi.KindApproved || c.Show[0].Title != "Diary" || c.Show[0].Body != "Text 1." {
+	if len(c.Show) != 1 || c.Show[0].Kind != agentapi.KindApproved || c.Show[0].Title != "An app was approved at a terminal" || c.Show[0].Body != "Text 1." {
 		t.Errorf("%+v", c.Show)
 	}
 	a = notes.NewAnnouncer(notes.Told{}, time.Now)
@@ -49,23 +49,73 @@ func TestApprovalsAtATerminalAreTold(t *testing.T) {
 func TestNoticesAreToldOnce(t *testing.T) {
 	t.Parallel()
 	a := notes.NewAnnouncer(notes.Told{Notice: 4}, time.Now)
-	c := a.Next(noticesOf("renamed", 4, 6, 5), loud)
+	c := a.Next(noticesOf("renamed", 4, 5), loud)
 	click := verbs.Action{Verb: verbs.Show, View: verbs.ViewApps}
-	want := []notes.Note{
-		{Key: "notice-5", Kind: agentapi.KindChanged, Title: "Diary", Body: "Text 5.", Click: click},
-		{Key: "notice-6", Kind: agentapi.KindChanged, Title: "Diary", Body: "Text 6.", Click: click},
-	}
+	want := []notes.Note{{Key: "notice-5", Kind: agentapi.KindChanged, Title: "Diary", Body: "Text 5.", Click: click}}
 	if diff := cmp.Diff(want, c.Show, compareNotes); diff != "" {
 		t.Error(diff)
 	}
-	if got := step(a, noticesOf("renamed", 4, 6, 5)); got != nil {
+	if got := step(a, noticesOf("renamed", 4, 5)); got != nil {
 		t.Errorf("told again: %v", got)
 	}
-	if a.Told.Notice != 6 {
+	if a.Told.Notice != 5 {
 		t.Errorf("remembers %d", a.Told.Notice)
 	}
-	if got := step(a, noticesOf("renamed", 4, 5, 6, 7, 8, 9, 10)); !slices.Equal(got, []string{"+notices"}) {
-		t.Errorf("four at once: %v", got)
+	c = notes.NewAnnouncer(notes.Told{Notice: 4}, time.Now).Next(noticesOf("renamed", 4, 7, 6, 5), loud)
+	if len(c.Show) != 1 || c.Show[0].Title != "3 changes" || c.Show[0].Body != "The last one: Text 7." {
+		t.Errorf("three at once: %+v", c.Show)
+	}
+}
+
+// A friend who accepts, comes in and opens what they were given is one notice, and so is
+// who was let in by a click on their knock.
+func TestAFriendWhoComesIsOneNotice(t *testing.T) {
+	t.Parallel()
+	now := owner.Noon
+	s := owner.State()
+	comes := func(kind, app string) {
+		s.Notices = append(s.Notices, agentapi.Notice{
+			ID: uint64(len(s.Notices) + 1), At: now, Kind: kind, Text: kind + " " + app, Visitor: &agentapi.FirstVisit{AccountID: "bob", Email: "bob@example.com", App: app},
+		})
+	}
+	a := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return now })
+	comes(agentapi.NoticeAccepted, "")
+	first := a.Next(s, loud).Show
+	if len(first) != 1 || first[0].Title != "An invitation was accepted" || first[0].InPlace {
+		t.Fatalf("%+v", first)
+	}
+	now = now.Add(4 * time.Second)
+	comes(agentapi.NoticeFirstVisit, "Notes")
+	comes(agentapi.NoticeFirstVisit, "Photos")
+	if show := a.Next(s, loud).Show; len(show) != 1 || show[0].Key != first[0].Key || !show[0].InPlace || show[0].Title != "bob@example.com opened Notes and Photos for the first time" || len(show[0].Buttons) != 2 {
+		t.Errorf("opened: %+v", show)
+	}
+	now = now.Add(5 * time.Minute)
+	comes(agentapi.NoticeFirstVisit, "Diary")
+	if c := a.Next(s, loud); len(c.Show) != 0 || c.Again != 0 {
+		t.Errorf("minutes later: %+v", c)
+	}
+	now = now.Add(time.Hour)
+	comes(agentapi.NoticeFirstVisit, "Wiki")
+	if show := a.Next(s, loud).Show; len(show) != 1 || show[0].InPlace {
+		t.Errorf("an hour later: %+v", show)
+	}
+
+	s = owner.State()
+	a = notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return now })
+	s.Knocks = []agentapi.Knock{{ID: "k", AccountID: "bob", Email: "bob@example.com", App: "Notes", At: now}}
+	if show := a.Next(s, loud).Show; len(show) != 1 {
+		t.Fatalf("a knock: %+v", show)
+	}
+	s.Knocks = nil
+	comes(agentapi.NoticeFirstVisit, "Notes")
+	if got := step(a, s); !slices.Equal(got, []string{"-knock-k"}) {
+		t.Errorf("let in: %v", got)
+	}
+	s.Notices[0].Visitor.AccountID = "carla"
+	s.Notices[0].ID = 2
+	if show := a.Next(s, loud).Show; len(show) != 1 {
+		t.Errorf("somebody else: %+v", show)
 	}
 }
 
@@ -91,15 +141,42 @@ func TestNoticesThatKeepComing(t *testing.T) {
 	t.Parallel()
 	now := owner.Noon
 	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
-	keys := map[string]int{}
-	for id := range uint64(100) {
-		for _, n := range a.Next(noticesOf(agentapi.ActivityGiven, id+1), loud).Show {
-			keys[strings.TrimRight(n.Key, "0123456789")]++
-		}
+	var told []notes.Note
+	var again time.Duration
+	for id := range uint64(200) { // in 20 seconds
+		c := a.Next(noticesOf(agentapi.ActivityGiven, id+1), loud)
+		told, again = append(told, c.Show...), c.Again
 		now = now.Add(100 * time.Millisecond)
 	}
-	if keys["notice-"] != 6 || keys["notices"] != 94 {
-		t.Errorf("told %v", keys) // those with the same key take one another's place
+	// Those with the same key take one another's place.
+	if keys := said(notes.Changes{Show: told}); !slices.Equal(keys, []string{"+notice-1", "+notice-1", "+notice-1", "+notice-1"}) || told[3].Title != "91 changes" {
+		t.Fatalf("%v, the last %+v", keys, told)
+	}
+	now = now.Add(again - 100*time.Millisecond)
+	if show := a.Next(owner.State(), loud).Show; len(show) != 1 || show[0].Key != "notice-101" || show[0].Title != "109 changes" {
+		t.Errorf("a minute after the first: %+v", show)
+	}
+}
+
+// Sixty approvals at a terminal are one notice.
+func TestManyApprovalsAreOneNotice(t *testing.T) {
+	t.Parallel()
+	now := owner.Noon
+	a := notes.NewAnnouncer(notes.Told{}, func() time.Time { return now })
+	keys, title := map[string]bool{}, ""
+	var ids []uint64
+	for id := range uint64(60) {
+		ids = append(ids, id+1)
+		for _, n := range a.Next(noticesOf(agentapi.NoticeApproved, ids...), loud).Show {
+			keys[n.Key], title = true, n.Title
+		}
+		now = now.Add(50 * time.Millisecond)
+	}
+	if show := a.Next(noticesOf(agentapi.NoticeApproved, ids...), loud).Show; len(show) == 1 {
+		keys[show[0].Key], title = true, show[0].Title
+	}
+	if len(keys) != 1 || title != "60 apps were approved at a terminal" {
+		t.Errorf("%v, the last %q", keys, title)
 	}
 }
 

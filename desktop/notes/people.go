@@ -43,6 +43,7 @@ func (a *Announcer) knocks(c *Changes, s agentapi.OwnerState) {
 	if len(s.Knocks) <= maxNotes && a.mayTell(agentapi.KindKnock, len(untold)) {
 		for _, k := range untold {
 			a.knocked[k.ID] = true
+			a.meet(k.AccountID)
 			c.Show = append(c.Show, knockNote(k))
 		}
 		return
@@ -103,7 +104,7 @@ func aboutSomebody(shown *Note, n agentapi.Notice, now time.Time) {
 			{language.Say("A week more"), verbs.Action{Verb: verbs.Prolong, Person: e.AccountID, Label: e.Email, App: strings.Join(e.Apps, "\n")}},
 			{language.Say("Show"), shown.Click},
 		}
-	case n.Visitor != nil:
+	case n.Kind == agentapi.NoticeFirstVisit && n.Visitor != nil:
 		v := n.Visitor
 		shown.Title = language.Say("%[1]s opened %[2]s for the first time", language.Named(v.Email), language.Named(v.App))
 		shown.Body = language.Say("At %s.", language.MomentOf(n.At, now))

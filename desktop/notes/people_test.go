@@ -65,8 +65,12 @@ func TestNoticesAboutSomebody(t *testing.T) {
 		{ID: 1, At: owner.Noon, Kind: agentapi.NoticeEnded, Text: "…", Ended: &agentapi.EndedShare{AccountID: "lena", Email: "lena@example.com", Apps: []string{"Photos"}, Until: owner.Noon.Add(-12 * time.Hour), Closed: 1}},
 		{ID: 2, At: owner.Noon, Kind: agentapi.NoticeFirstVisit, Text: "…", Visitor: &agentapi.FirstVisit{AccountID: "bob", Email: "bob@example.com", App: "Notes"}},
 	}
-	s.Notices = append(s.Notices, agentapi.Notice{ID: 3, At: owner.Noon, Kind: agentapi.NoticeEnded, App: "notes", Text: "Notes was approved until 18:00."})
-	show := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon }).Next(s, loud).Show
+	alone := owner.State()
+	alone.Notices = []agentapi.Notice{{ID: 3, At: owner.Noon, Kind: agentapi.NoticeEnded, App: "notes", Text: "Notes was approved until 18:00."}}
+	fresh := func() *notes.Announcer {
+		return notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon })
+	}
+	show := append(fresh().Next(s, loud).Show, fresh().Next(alone, loud).Show...)
 	if len(show) != 3 {
 		t.Fatalf("%+v", show)
 	}

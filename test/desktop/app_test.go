@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -395,7 +396,7 @@ func (s *session) timesTold(title string) (n int) {
 }
 
 // notified waits for a notification and returns its body.
-func (s *session) notified(title string) (body string) {
+func (s *session) notified(title string, or ...string) (body string) {
 	s.t.Helper()
 	s.eventually("notification "+title, func() error {
 		all, err := s.notifications()
@@ -403,7 +404,7 @@ func (s *session) notified(title string) (body string) {
 			return err
 		}
 		for _, n := range all {
-			if n.title == title {
+			if n.title == title || slices.Contains(or, n.title) {
 				body = n.body
 				return nil
 			}

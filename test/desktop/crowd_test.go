@@ -122,12 +122,11 @@ func TestUndoOnTheNotification(t *testing.T) {
 	_, answer, err := p.call("POST", "/engine/register", map[string]any{"appId": "com.example.wiki", "pid": os.Getpid()})
 	programs.Must(t, err)
 	capability, _ := answer["capability"].(string)
-	s.notified("An invitation was accepted")
-	s.notified("bob@example.com opened Photos for the first time") // and what was told so far off the screen
+	s.notified("An invitation was accepted", "bob@example.com opened Photos for the first time") // and what was told so far off the screen
 	p.grant(capability, p.person("bob@example.com").AccountID, "Notes")
 	s.displays("1")
 	s.shot("notification")
-	p.answers(bob, notes, http.StatusOK) // which is told, too: his first visit
+	p.answers(bob, notes, http.StatusOK) // his first visit, of whom the owner was told a moment ago
 	open := openStream(t, bob.Do, notes, nil)
 	pressed := time.Now()
 	s.mustTool("dunstctl", "context") // lists the buttons and has Undo picked

@@ -27,7 +27,9 @@ func TestExportInTheWindow(t *testing.T) {
 	p.approved("notes", "Notes <b>&amp;", webApp(t, "notes"))
 	p.member("bob@example.com", "Notes <b>&amp;")
 	// Shown in full, whether or not the service reads markup.
-	s.noteSays("An invitation was accepted", "can open Notes ‹b›＆amp;.")
+	if body := s.notified("An invitation was accepted", "bob@example.com opened Notes ‹b›＆amp; for the first time"); !strings.Contains(body, "can open Notes ‹b›＆amp;.") && !strings.HasPrefix(body, "At ") {
+		t.Errorf("the notification says %q", body)
+	}
 	p.openWindow()
 	p.view("Settings")
 

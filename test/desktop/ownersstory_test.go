@@ -59,8 +59,7 @@ func TestOwnersStory(t *testing.T) {
 	phone.tap("Open Notes as " + guest)
 	phone.shows("Notes for member", "connected")
 	p.onPhone(phone, "06-notes")
-	s.notified("An invitation was accepted")
-	s.notified(guest + " opened Notes for the first time")
+	s.notified("An invitation was accepted", guest+" opened Notes for the first time") // one notice, however far it got
 
 	phone.opens(p.address("photos"))
 	phone.shows("This isn’t shared with you")
@@ -73,7 +72,6 @@ func TestOwnersStory(t *testing.T) {
 	if end := p.person(guest).Until["Photos"]; !end.After(time.Now()) || time.Until(end) > 25*time.Hour {
 		t.Errorf("for today ends at %v", end)
 	}
-	s.notified(guest + " opened Photos for the first time")
 
 	p.tray(guest + ": Photos > Disconnect, they may come back")
 	phone.shows("cut off, 401")

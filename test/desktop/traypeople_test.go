@@ -21,7 +21,7 @@ func TestPeopleFromTheTray(t *testing.T) {
 	notes := p.approved("notes", "Notes", streamApp(t))
 	bob := p.member(guest, "Notes")
 	p.answers(bob, notes, http.StatusOK)
-	s.notified(guest + " opened Notes for the first time")
+	s.notified("An invitation was accepted", guest+" opened Notes for the first time")
 
 	t.Run("disconnect", func(t *testing.T) {
 		open := openStream(t, bob.Do, notes, nil)

@@ -638,10 +638,10 @@ export interface Finding {
   textWords?: Sentence[];
 }
 
-/** Of the kind first-visit: a member opened an app for the first time. */
+/** Of the kinds first-visit and accepted: who came, and what they opened for the first time. */
 export interface FirstVisit {
   accountId: string;
-  app: string;
+  app?: string;
   email: string;
 }
 
