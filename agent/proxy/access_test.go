@@ -299,13 +299,16 @@ func TestLauncher(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	for at, says := range map[time.Time]string{
-		time.Date(2031, 12, 5, 23, 59, 59, 0, time.Local): "Until 5 December 2031<",
-		time.Date(2031, 12, 6, 0, 0, 0, 0, time.Local):    "Until 5 December 2031<",
-		time.Date(2031, 12, 5, 18, 0, 0, 0, time.Local):   "Until 5 December 2031, 18:00 ",
+		time.Date(2031, 12, 5, 23, 59, 59, 0, time.Local): "5 December 2031<",
+		time.Date(2031, 12, 6, 0, 0, 0, 0, time.Local):    "5 December 2031<",
+		time.Date(2031, 12, 5, 18, 0, 0, 0, time.Local):   "5 December 2031, 18:00 ",
 	} {
 		r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Until = map[string]time.Time{p.Apps[0]: at.UTC()} })...)
-		if _, body := b.get("https://" + rootHost + "/"); !strings.Contains(body, says) {
-			t.Errorf("it does not say %q: %s", says, body)
+		// In the reader's own time by a script, which is the one this page has.
+		says = `Until <time datetime="` + at.UTC().Format(time.RFC3339) + `">` + says
+		res, body := b.get("https://" + rootHost + "/")
+		if !strings.Contains(body, says) || !strings.HasSuffix(res.Header.Get("Content-Security-Policy"), "; script-src https://"+rootHost+"/.porchlight/times.js") {
+			t.Errorf("it does not say %q: %v %s", says, res.Header, body)
 		}
 	}
 	owner := r.browser(false)

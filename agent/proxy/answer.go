@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"porchlight/agent/proxy/gate"
 	"porchlight/assets/style"
@@ -75,6 +76,7 @@ type answer struct {
 	Apps     []launcherRow
 	Script   string // has the browser keep worker, both addresses; empty for not
 	worker   string
+	Times    string // address of what says times in the reader's own; empty for not
 
 	header  http.Header      // fields besides those that every page has
 	close   bool             // the connection ends with this answer
@@ -86,7 +88,8 @@ type answer struct {
 type launcherRow struct {
 	Label, Letter, Host, URL string
 	Paused                   bool
-	Until                    words.Text // empty for never
+	End                      time.Time  // zero for never
+	Until                    words.Text // the same in words
 }
 
 // AuthHost is the host of Auth, the control plane's origin.
@@ -140,8 +143,11 @@ func (p *Proxy) writePage(w http.ResponseWriter, a *answer, language words.Langu
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	policy := "default-src 'none'; style-src 'self'; img-src 'self'; manifest-src 'self'; form-action 'self'" +
 		p.authOrigin() + "; base-uri 'none'; frame-ancestors 'none'"
-	if a.Script != "" {
-		policy += "; script-src " + a.Script + "; worker-src " + a.worker
+	if a.Script != "" || a.Times != "" {
+		policy += "; script-src " + strings.TrimSpace(a.Script+" "+a.Times)
+	}
+	if a.worker != "" {
+		policy += "; worker-src " + a.worker
 	}
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "same-origin")

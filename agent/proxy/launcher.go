@@ -99,7 +99,8 @@ func (p *Proxy) launcher(vhost virtualHost, id access.Identity, d access.Decisio
 			Host: strings.TrimPrefix(origin, "https://"), URL: origin + "/", Paused: app.Paused,
 		}
 		if end, ends := p.config.Access.EndOf(id, app.ID); ends {
-			row.Until = lastDay(end.Local(), time.Now())
+			row.End, row.Until = end, lastDay(end.Local(), time.Now())
+			a.Times = vhost.origin + pathTimes
 		}
 		a.Apps = append(a.Apps, row)
 	}

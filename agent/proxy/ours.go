@@ -8,6 +8,7 @@ import (
 
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy/gate"
+	"porchlight/assets/style"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
 )
@@ -29,7 +30,9 @@ func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, vhost virtualH
 	case pathManifest:
 		return manifest(r, vhost)
 	case pathScript:
-		return p.launcherScript(r, vhost)
+		return p.launcherScript(r, vhost, launcherScript)
+	case pathTimes:
+		return p.launcherScript(r, vhost, style.Times())
 	case pathVisit:
 		return p.visited(r)
 	default:

@@ -45,6 +45,7 @@ const (
 	// Of the launcher alone, which can be installed.
 	pathManifest = ourPath + "manifest.webmanifest"
 	pathScript   = ourPath + "launcher.js"
+	pathTimes    = ourPath + "times.js"
 
 	pathIcon192 = ourPath + "icon-192.png"
 	pathIcon512 = ourPath + "icon-512.png"

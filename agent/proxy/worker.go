@@ -70,12 +70,13 @@ func (p *Proxy) worker(r *http.Request) *answer {
 	return script(r, workers(words.Accepted(r.Header.Get("Accept-Language"))))
 }
 
-// launcherScript has a browser that shows the launcher keep the worker.
-func (p *Proxy) launcherScript(r *http.Request, vhost virtualHost) *answer {
+// launcherScript is one that the launcher has: it has a browser keep the worker, or says
+// times.
+func (p *Proxy) launcherScript(r *http.Request, vhost virtualHost, body string) *answer {
 	if !vhost.launcher() {
 		return nothingHere()
 	}
-	return script(r, launcherScript)
+	return script(r, body)
 }
 
 // script is one of ours, which a browser asks for anew each time.

@@ -11,6 +11,12 @@ func Pages() string { return tokens + pages }
 // Icon is the icon of those pages (SVG).
 func Icon() string { return icon }
 
+// Times says the times of those pages in their reader's own time (JavaScript).
+func Times() string { return times }
+
+//go:embed times.js
+var times string
+
 //go:embed tokens.css
 var tokens string // the window imports this file too
 

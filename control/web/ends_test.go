@@ -127,11 +127,22 @@ func TestPagesSayWhenAShareEnds(t *testing.T) {
 	end := time.Now().Add(100 * time.Hour)
 	must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, controlapi.Invite{Email: email, Apps: []string{"app1"}, Until: end.Format(time.RFC3339)}))
 	b, want := r.browser(), "Until "+moment(words.English, end)
+	// A script says it in the reader's own time, and nothing else of ours is one.
+	timed := `<time datetime="` + end.UTC().Format(time.RFC3339) + `">` + moment(words.English, end) + "</time>"
 	page := b.get("/invitation?token=" + tokenOf(t, r.mailsNamed("", email, 1)))
-	if page.want(t, http.StatusOK); !strings.Contains(page.body, want) {
+	if page.want(t, http.StatusOK); !strings.Contains(page.body, "Until "+timed) {
 		t.Errorf("the invitation does not say %q", want)
 	}
-	if link := "only for bob@example.com, until " + moment(words.English, end) + "."; !strings.Contains(page.body, link) {
+	if policy := page.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src https://control.localhost:8443"+timesPath+"; ") || !strings.Contains(page.body, `<script src="`+timesPath+`" defer></script>`) {
+		t.Errorf("%s\n%s", policy, page.body)
+	}
+	if script := b.get(timesPath).want(t, http.StatusOK); !strings.Contains(script.body, `querySelectorAll("time")`) || !strings.HasPrefix(script.Header.Get("Content-Type"), "text/javascript") {
+		t.Errorf("%v %s", script.Header, script.body)
+	}
+	if other := b.get("/signin"); strings.Contains(other.Header.Get("Content-Security-Policy"), "script") || strings.Contains(other.body, "<script") {
+		t.Errorf("a page that tells no time: %v", other.Header)
+	}
+	if link := "only for bob@example.com, until " + timed + "."; !strings.Contains(page.body, link) {
 		t.Errorf("the link ends with what it leads to, and the invitation does not say %q: %s", link, page.body)
 	}
 	b.post("/invitation", "token", tokenOf(t, r.mailsNamed("", email, 1)))

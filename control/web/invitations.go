@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -36,22 +37,25 @@ func (h *handler) invitationForm(w http.ResponseWriter, r *http.Request) error {
 // invitationPage has what an invitation shows to whoever may see it.
 func invitationPage(r *http.Request, i control.Invitation) page {
 	language := languageOf(r)
+	until, ends := linkEnds(language, i)
 	return page{
 		Title: language.Say("An invitation from %s", i.Owner), Email: i.Email,
-		Owner: i.Owner, From: i.From, Line: i.Line, Apps: invitedRows(language, i.Apps), Other: i.Other, Until: linkEnds(language, i),
+		Owner: i.Owner, From: i.From, Line: i.Line, Apps: invitedRows(language, i.Apps), Other: i.Other, Until: until, Ends: ends,
 		// Any of that computer's: by the time of the click another app may be the
 		// first, or none.
 		formTarget: "https://" + i.Root + " https://*." + i.Root,
 	}
 }
 
-// linkEnds is when a link works no more: its own day, or sooner the end of all it leads to.
-func linkEnds(l words.Language, i control.Invitation) string {
+// linkEnds is when a link works no more: its own day, or sooner the end of all it leads to,
+// which is a time, too.
+func linkEnds(l words.Language, i control.Invitation) (string, time.Time) {
 	outlasts := func(a control.InvitedApp) bool { return a.Until.IsZero() || !a.Until.Before(i.Until) }
 	if len(i.Apps) == 0 || slices.ContainsFunc(i.Apps, outlasts) {
-		return l.Day(i.Until.UTC())
+		return l.Day(i.Until.UTC()), time.Time{}
 	}
-	return moment(l, slices.MaxFunc(i.Apps, func(x, y control.InvitedApp) int { return x.Until.Compare(y.Until) }).Until)
+	end := slices.MaxFunc(i.Apps, func(x, y control.InvitedApp) int { return x.Until.Compare(y.Until) }).Until
+	return moment(l, end), end
 }
 
 func invitedRows(l words.Language, apps []control.InvitedApp) []invitedRow {
@@ -60,7 +64,7 @@ func invitedRows(l words.Language, apps []control.InvitedApp) []invitedRow {
 		initial, _ := utf8.DecodeRuneInString(a.Label)
 		rows[n] = invitedRow{Label: a.Label, Initial: string(unicode.ToUpper(initial)), Host: a.Host}
 		if !a.Until.IsZero() {
-			rows[n].Until = moment(l, a.Until)
+			rows[n].Until, rows[n].End = moment(l, a.Until), a.Until
 		}
 	}
 	return rows

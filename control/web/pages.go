@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"porchlight/assets/style"
 	"porchlight/internal/noaccess"
@@ -46,6 +48,7 @@ type page struct {
 	Title    string
 	Wide     bool
 	Style    string // paths of the assets
+	Script   string // what says times in the reader's own; empty where none is told
 	Icon     string
 	AuthHost string
 	KeptMail string // see Config.KeptMail
@@ -67,8 +70,9 @@ type page struct {
 	// Used and Ended are when an invitation was used or ended.
 	Used, Ended words.Day
 	Apps        []invitedRow
-	Other       string // address this browser is signed in with instead
-	Until       string // day an invitation ends
+	Other       string    // address this browser is signed in with instead
+	Until       string    // day an invitation ends
+	Ends        time.Time // the same, where it is a time; or zero
 
 	NoAccess noaccess.Page
 	Knock    knockRow
@@ -132,13 +136,24 @@ type invitedRow struct {
 	Label   string
 	Initial string // of the label, for the tile
 	Host    string
-	Until   string // when it ends for them, or ""
+	Until   string    // when it ends for them, or ""
+	End     time.Time // the same; zero for never
 }
 
-// show writes a page. The policy allows nothing but our style sheet and icon.
+// ends says whether a page tells when something ends.
+func (p page) ends() bool {
+	return slices.ContainsFunc(p.Apps, func(a invitedRow) bool { return !a.End.IsZero() })
+}
+
+// show writes a page. The policy allows nothing but our style sheet and icon, and where a
+// time is told the script that says it in the reader's own.
 func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name string, p page) error {
 	p.Style, p.Icon = stylePath, iconPath
 	p.AuthHost, p.KeptMail = h.svc.AuthHostPort(), h.kept
+	script := ""
+	if p.ends() {
+		p.Script, script = timesPath, "script-src https://"+p.AuthHost+timesPath+"; "
+	}
 	var b bytes.Buffer
 	if err := pages[name](languageOf(r)).ExecuteTemplate(&b, "layout", p); err != nil {
 		return err
@@ -150,7 +165,7 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name 
 	head := w.Header()
 	head.Set("Content-Type", "text/html; charset=utf-8")
 	head.Set("Cache-Control", "no-store") // so nothing keeps one language's page for another
-	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; "+
+	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; "+script+
 		"form-action 'self'"+target+"; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)
 	w.Write(b.Bytes()) // an error means that nobody reads it any more
@@ -162,6 +177,7 @@ var (
 	styleSheet = []byte(style.Pages())
 	iconImage  = []byte(style.Icon())
 	stylePath  = "/assets/style-" + digest(styleSheet) + ".css"
+	timesPath  = "/assets/times-" + digest([]byte(style.Times())) + ".js"
 	iconPath   = "/assets/icon-" + digest(iconImage) + ".svg"
 )
 
@@ -176,6 +192,9 @@ func (h *handler) asset(w http.ResponseWriter, r *http.Request) error {
 	case stylePath:
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		data = styleSheet
+	case timesPath:
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		data = []byte(style.Times())
 	case iconPath:
 		w.Header().Set("Content-Type", "image/svg+xml")
 		data = iconImage

@@ -3,6 +3,7 @@ package words
 import (
 	"html/template"
 	"sync"
+	"time"
 )
 
 // InEach has make called for a language when something is first said in it: most
@@ -21,6 +22,7 @@ func InEach[T any](make func(Language) T) func(Language) T {
 //	{{rich "Leave <b>%s</b>?" .Host}}   the sentence's own marks stand; what is put in is escaped
 //	{{count .N "%d app" "%d apps"}}     one or many
 //	{{list .Labels 5}}                  what a rich sentence names, the rest counted
+//	{{time .At "5 May, 15:04 UTC"}}     what a rich sentence says of a time; zero for the words alone
 //	{{language}}                        for <html lang>
 func (l Language) Funcs() template.FuncMap {
 	return template.FuncMap{
@@ -31,6 +33,7 @@ func (l Language) Funcs() template.FuncMap {
 		"tellAll":  l.TellAll,
 		"language": l.Tag,
 		"list":     l.bold,
+		"time":     timed,
 	}
 }
 
@@ -45,6 +48,15 @@ func (l Language) bold(labels []string, most int) template.HTML {
 		shown = append(shown, l.Count(rest, "%d more", "%d more"))
 	}
 	return template.HTML(l.And(shown...))
+}
+
+// timed is a time in words, which a script can say in the reader's own time.
+func timed(at time.Time, said string) template.HTML {
+	text := template.HTMLEscapeString(said)
+	if !at.IsZero() {
+		text = `<time datetime="` + at.UTC().Format(time.RFC3339) + `">` + text + `</time>`
+	}
+	return template.HTML(text)
 }
 
 // rich says a sentence that has marks of HTML in it, in the place of text. The sentence

@@ -1,0 +1,7 @@
+// Says the times of a page in its reader's own time. The end of a day is that day.
+for (const time of document.querySelectorAll("time")) {
+  const at = new Date(time.dateTime), last = new Date(at - 1000);
+  const whole = last.getHours() === 23 && last.getMinutes() === 59;
+  const how = whole ? { dateStyle: "long" } : { dateStyle: "long", timeStyle: "short" };
+  time.textContent = new Intl.DateTimeFormat(document.documentElement.lang, how).format(whole ? last : at);
+}
