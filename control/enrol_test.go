@@ -180,12 +180,28 @@ func TestEnrolmentNames(t *testing.T) {
 	}
 	ok[Confirmed](t)(e.confirm("study", false))
 
-	// A wish that cannot come true is none.
+	// A wish that cannot come true is none; the account's own name is suggested then, where
+	// it can be had without another question.
+	suggested := func(wish, app string) string {
+		e := b.enrolling(func(r *controlapi.EnrolRequest) { r.Name, r.Apps = wish, []string{"notes", app} })
+		return ok[Asking](t)(b.Enrolment.LookAt(t.Context(), e.session.Account, e.started.UserCode, home)).Name
+	}
 	for _, wish := range []string{"www", "Laptop of Olga", "notes", ""} {
-		e := b.enrolling(func(r *controlapi.EnrolRequest) { r.Name, r.Apps = wish, []string{"notes"} })
-		if a := ok[Asking](t)(b.Enrolment.LookAt(t.Context(), e.session.Account, e.started.UserCode, home)); a.Name != "" {
-			t.Errorf("%q is suggested as %q", wish, a.Name)
+		if got := suggested(wish, "photos"); got != "olga" {
+			t.Errorf("%q is suggested as %q", wish, got)
 		}
+	}
+	if got := suggested("", "olga"); got != "" {
+		t.Errorf("the name of an app is suggested: %q", got)
+	}
+	e = b.enrolling()
+	ok[Confirmed](t)(e.confirm("olga", false))
+	if got := suggested("", "photos"); got != "olga" { // confirmed, and not come for its credential
+		t.Errorf("its own name is suggested as %q", got)
+	}
+	ok[controlapi.Enrolled](t)(e.poll())
+	if got := suggested("", "photos"); got != "" {
+		t.Errorf("the name of a computer that is connected is suggested: %q", got)
 	}
 }
 

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -14,7 +16,7 @@ import (
 type Asking struct {
 	Machine  string // host name as it says itself, may be ""
 	Platform string // GOOS as it says itself
-	Name     string // short name wished for, or ""
+	Name     string // short name to suggest: what was wished for, or the account's own; or ""
 	Client   netip.Addr
 	BeganAt  time.Time
 }
@@ -41,12 +43,29 @@ func (s *Enrolment) MayEnrol(account Account) error {
 // not right counts against the account and the address that tried it, and is
 // refused with CodeNotFound, or CodeTooMany after five.
 func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, client netip.Addr) (out Asking, err error) {
-	err = s.with(ctx, account, code, client, func(_ *txn, _ string, row enrolment) error {
+	err = s.with(ctx, account, code, client, func(tx *txn, _ string, row enrolment) error {
 		address, _ := netip.ParseAddr(row.Client) // the zero Addr where it is not known
-		out = Asking{Machine: row.Machine, Platform: row.Platform, Name: row.Name, Client: address, BeganAt: row.BeganAt}
+		out = Asking{Machine: row.Machine, Platform: row.Platform, Name: cmp.Or(row.Name, s.nameOf(tx, account, row)), Client: address, BeganAt: row.BeganAt}
 		return nil
 	})
 	return out, err
+}
+
+// nameOf is a short name made of an account's address, where the computer can have it
+// without asking further.
+func (s *Enrolment) nameOf(tx *txn, account Account, row enrolment) string {
+	local, _, _ := strings.Cut(account.Email, "@")
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if controlapi.ValidLabel(string(r)) {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(local)), "-")
+	c, found := computerByName(tx, name)
+	if s.cfg.ValidShortName(name) != nil || slices.Contains(row.Apps, name) || found && (c.OwnerID != account.ID || c.CredentialHash != "") {
+		return ""
+	}
+	return name
 }
 
 // Confirm lets the computer that shows this user code become the

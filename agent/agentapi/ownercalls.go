@@ -75,6 +75,28 @@ func (c *Client) Connect(ctx context.Context, req ConnectRequest) (Connecting, e
 	return call[Connecting](ctx, c, http.MethodPost, "/owner/connect", req)
 }
 
+// ServerLook is the body of POST /owner/connect/look: an address and an authority as
+// ConnectRequest has them, or no address.
+type ServerLook struct {
+	URL string `json:"url,omitempty"`
+	CA  string `json:"ca,omitempty"`
+}
+
+// Server is a control plane to connect to: the one that was looked at, which answers, or
+// with no address the last that this computer was connected to, all empty before any.
+type Server struct {
+	URL string `json:"url"`
+	// Name is what this computer was called there; EndedAt is when that was over.
+	Name    string    `json:"name"`
+	EndedAt time.Time `json:"endedAt,omitzero"`
+}
+
+// LookServer looks whether there is a control plane at an address, or says which was the
+// last: POST /owner/connect/look.
+func (c *Client) LookServer(ctx context.Context, look ServerLook) (Server, error) {
+	return call[Server](ctx, c, http.MethodPost, "/owner/connect/look", look)
+}
+
 // CancelConnect gives up a Connect that waits: DELETE /owner/connect.
 func (c *Client) CancelConnect(ctx context.Context) error {
 	return c.do(ctx, http.MethodDelete, "/owner/connect", nil)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -47,26 +48,21 @@ type attempt struct {
 // Connect implements localapi.Connector. An attempt that waits already is given
 // up for the new one.
 func (h *Host) Connect(ctx context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error) {
-	origin, err := originOf(req.URL)
+	origin, client, err := h.serverAt(req.URL, &req.CA)
 	if err != nil {
 		return agentapi.Connecting{}, err
 	}
-	if req.CA == "" {
-		req.CA = h.cfg.CA
+	if last := h.lastServer(); req.Name == "" && last.AuthURL == origin && !slices.Contains(h.agent().ApprovedNames(), last.Name) {
+		req.Name = last.Name
 	}
 	if req.ACMEDirectory == "" {
 		req.ACMEDirectory = h.cfg.ACMEDirectory
-	}
-	roots, err := rootsOf(req.CA)
-	if err != nil {
-		return agentapi.Connecting{}, agentapi.Errorf(agentapi.CodeInvalid, "What was given as the server's certificate authority is no certificate in PEM form.")
 	}
 	if err := h.mayConnect(origin, req.Name); err != nil {
 		return agentapi.Connecting{}, err
 	}
 	h.endAttempt()
 
-	client := controlClient(origin, roots, "")
 	asking, cancel := context.WithTimeout(ctx, askIn)
 	defer cancel()
 	machine, _ := os.Hostname() // shown to the owner, who may do without
@@ -98,6 +94,53 @@ func (h *Host) Connect(ctx context.Context, req agentapi.ConnectRequest) (agenta
 		return agentapi.Connecting{}, err
 	}
 	return waiting, nil
+}
+
+// serverAt is the control plane at an address, and how to ask it. Where no authority was
+// given, it is the one this process was started with, or the last server's own.
+func (h *Host) serverAt(address string, ca *string) (origin string, client *controlapi.Client, err error) {
+	if origin, err = originOf(address); err != nil {
+		return "", nil, err
+	}
+	*ca = cmp.Or(*ca, h.cfg.CA)
+	if last := h.lastServer(); *ca == "" && last.AuthURL == origin {
+		*ca = last.CA
+	}
+	roots, err := rootsOf(*ca)
+	if err != nil {
+		return "", nil, agentapi.Errorf(agentapi.CodeInvalid, "What was given as the server's certificate authority is no certificate in PEM form.")
+	}
+	return origin, controlClient(origin, roots, ""), nil
+}
+
+// lastServer is the connection that the owner ended last, zero before any.
+func (h *Host) lastServer() connection {
+	if last := h.kept.get().Last; last != nil {
+		return *last
+	}
+	return connection{}
+}
+
+// LookServer implements localapi.Connector.
+func (h *Host) LookServer(ctx context.Context, look agentapi.ServerLook) (agentapi.Server, error) {
+	last := h.lastServer()
+	if look.URL == "" {
+		return agentapi.Server{URL: last.AuthURL, Name: last.Name, EndedAt: last.At}, nil
+	}
+	origin, client, err := h.serverAt(look.URL, &look.CA)
+	if err != nil {
+		return agentapi.Server{}, err
+	}
+	defer client.HTTP.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, askIn)
+	defer cancel()
+	if err := client.Answers(ctx); err != nil {
+		return agentapi.Server{}, refusalOf(origin, err)
+	}
+	if last.AuthURL != origin {
+		last = connection{}
+	}
+	return agentapi.Server{URL: origin, Name: last.Name, EndedAt: last.At}, nil
 }
 
 // mayConnect refuses what could not come to a good end.
@@ -292,7 +335,12 @@ func (h *Host) Disconnect(ctx context.Context) error {
 	if c == nil {
 		return agentapi.Errorf(agentapi.CodeConflict, "This computer is not connected to a server.")
 	}
-	if err := h.kept.update(func(k *connections) { k.end(*c, time.Now()) }); err != nil {
+	err := h.kept.update(func(k *connections) {
+		k.end(*c, time.Now())
+		k.Last = new(*c)
+		k.Last.At = time.Now().UTC()
+	})
+	if err != nil {
 		return err
 	}
 	h.mu.Lock()

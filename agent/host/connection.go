@@ -40,6 +40,8 @@ const (
 type connections struct {
 	// Current is the connection in use; nil while this computer is on its own.
 	Current *connection `json:"current,omitempty"`
+	// Last is the one that was ended last by the owner, to be suggested; it is in no use.
+	Last *connection `json:"last,omitempty"`
 	// Ending holds connections that are over, or never came to be, and whose
 	// credentials are still to be ended at their control planes.
 	Ending []connection `json:"leaving,omitempty"`
@@ -97,7 +99,7 @@ func parseConnections(raw []byte) (connections, error) {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return connections{}, err
 	}
-	for _, one := range slices.Concat(c.Ending, list(c.Current)) {
+	for _, one := range slices.Concat(c.Ending, list(c.Current), list(c.Last)) {
 		if _, err := hex.DecodeString(one.ID); err != nil || one.ID == "" || len(one.ID) > 64 {
 			return connections{}, words.Errorf("a connection has no id")
 		}
@@ -131,6 +133,9 @@ func (f *connectionFile) get() connections {
 func (c connections) clone() connections {
 	if c.Current != nil {
 		c.Current = new(*c.Current)
+	}
+	if c.Last != nil {
+		c.Last = new(*c.Last)
 	}
 	c.Ending = slices.Clone(c.Ending)
 	return c

@@ -25,6 +25,7 @@ type fakeControl struct {
 	confirmed bool
 	enrolled  bool // the credential counts
 	notice    *controlapi.UpdateNotice
+	wished    string
 	left      int         // how often the computer said that it leaves
 	over      func(error) // ends its sync; nil for none
 }
@@ -36,6 +37,7 @@ func newControl(t *testing.T) *fakeControl {
 		computer:   controlapi.Computer{ID: "c1", Name: "cellar", Host: "cellar.porch.test", URL: "https://cellar.porch.test"},
 	}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+controlapi.PathPublicKey, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) })
 	mux.HandleFunc("POST "+controlapi.PathEnrol, c.enrol)
 	mux.HandleFunc("POST "+controlapi.PathEnrolToken, c.poll)
 	mux.HandleFunc("DELETE "+controlapi.PathComputer, c.admitted(c.leave))
@@ -83,9 +85,15 @@ func (c *fakeControl) admitted(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func (c *fakeControl) enrol(w http.ResponseWriter, _ *http.Request) {
+func (c *fakeControl) enrol(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var asked controlapi.EnrolRequest
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		refuseWith(w, http.StatusBadRequest, controlapi.CodeInvalid)
+		return
+	}
+	c.wished = asked.Name
 	reply(w, controlapi.EnrolStarted{
 		DeviceCode: "device-code", UserCode: "BCDF-GHJK",
 		VerificationURI: c.url + "/device", VerificationURIComplete: c.url + "/device?code=BCDF-GHJK",

@@ -443,3 +443,47 @@ func FuzzOrigin(f *testing.F) {
 		}
 	})
 }
+
+// Whoever disconnects and connects again types nothing anew: the server, its authority and
+// this computer's name are those of before, and a look asks the server for nothing.
+func TestLastServerIsSuggested(t *testing.T) {
+	t.Parallel()
+	control := newControl(t)
+	h := start(t, config(t.TempDir()))
+	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
+	look := func(url string) agentapi.Server {
+		t.Helper()
+		return programs.Got(owner.LookServer(t.Context(), agentapi.ServerLook{URL: url}))(t)
+	}
+	if first := look(""); first != (agentapi.Server{}) {
+		t.Errorf("before any it suggests %+v", first)
+	}
+	if _, err := owner.LookServer(t.Context(), agentapi.ServerLook{URL: control.url}); err == nil || !strings.Contains(err.Error(), "is not one this computer trusts") {
+		t.Errorf("without its authority: %v", err)
+	}
+	if it := programs.Got(owner.LookServer(t.Context(), agentapi.ServerLook{URL: control.url, CA: control.pem}))(t); it.URL != control.url || it.Name != "" {
+		t.Errorf("it is %+v", it)
+	}
+	control.confirm()
+	programs.Got(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}))(t)
+	programs.Eventually(t, "it is connected", func() bool {
+		a, err := owner.Account(t.Context())
+		return err == nil && a.Host == "cellar.porch.test"
+	})
+	programs.Must(t, owner.Disconnect(t.Context()))
+	for _, url := range []string{"", control.url} {
+		if it := look(url); it.URL != control.url || it.Name != "cellar" || time.Since(it.EndedAt) > time.Hour {
+			t.Errorf("looking at %q: %+v", url, it)
+		}
+	}
+	programs.Eventually(t, "it is on its own", func() bool {
+		a, err := owner.Account(t.Context())
+		return err == nil && a.Local
+	})
+	programs.Got(owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url}))(t)
+	control.mu.Lock()
+	defer control.mu.Unlock()
+	if control.wished != "cellar" {
+		t.Errorf("it wished to be called %q", control.wished)
+	}
+}

@@ -282,6 +282,10 @@ func (p *plug) Connect(_ context.Context, req agentapi.ConnectRequest) (agentapi
 	return p.connecting, nil
 }
 
+func (p *plug) LookServer(_ context.Context, look agentapi.ServerLook) (agentapi.Server, error) {
+	return agentapi.Server{URL: look.URL, Name: "study"}, nil
+}
+
 func (p *plug) CancelConnect(context.Context) error { return nil }
 
 func (p *plug) Disconnect(context.Context) error {
@@ -300,7 +304,7 @@ func TestConnectAnswers(t *testing.T) {
 	r := start(t)
 	const body = `{"url":"https://control.example","name":"study"}`
 	for _, q := range []struct{ method, path, body string }{
-		{"POST", "/owner/connect", body}, {"DELETE", "/owner/connect", ""}, {"POST", "/owner/disconnect", ""},
+		{"POST", "/owner/connect", body}, {"POST", "/owner/connect/look", "{}"}, {"DELETE", "/owner/connect", ""}, {"POST", "/owner/disconnect", ""},
 	} {
 		r.wants(t, r.byOwner(q.method, q.path, q.body), 503, "porchlight agent")
 	}
@@ -319,6 +323,7 @@ func TestConnectAnswers(t *testing.T) {
 	if state, err := r.owner().State(t.Context()); err != nil || state.Connecting == nil || !reflect.DeepEqual(*state.Connecting, plug.connecting) {
 		t.Errorf("the state says %+v, %v", state.Connecting, err)
 	}
+	r.wants(t, r.byOwner("POST", "/owner/connect/look", `{"url":"https://control.example"}`), 200, `"url":"https://control.example","name":"study"`)
 	r.wants(t, r.byOwner("DELETE", "/owner/connect", ""), 200, `{"ok":true}`)
 	r.wants(t, r.byOwner("POST", "/owner/disconnect", ""), 200, `{"ok":true}`)
 	r.wants(t, r.byOwner("POST", "/owner/connect", `{"url":7}`), 400, "")

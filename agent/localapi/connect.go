@@ -15,6 +15,9 @@ type Connector interface {
 	// Connect asks the control plane and returns what the owner has to confirm
 	// in a browser; the waiting goes on behind it.
 	Connect(ctx context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error)
+	// LookServer says whether a control plane answers, and asks it for nothing; with no
+	// address, which was the last.
+	LookServer(ctx context.Context, look agentapi.ServerLook) (agentapi.Server, error)
 	// CancelConnect gives up what Connect began; nothing under way is no error. CodeConflict
 	// where it was confirmed already.
 	CancelConnect(ctx context.Context) error
@@ -34,12 +37,19 @@ type noConnector struct{}
 func (noConnector) Connect(context.Context, agentapi.ConnectRequest) (agentapi.Connecting, error) {
 	return agentapi.Connecting{}, errNoConnector
 }
+func (noConnector) LookServer(context.Context, agentapi.ServerLook) (agentapi.Server, error) {
+	return agentapi.Server{}, errNoConnector
+}
 func (noConnector) CancelConnect(context.Context) error { return errNoConnector }
 func (noConnector) Disconnect(context.Context) error    { return errNoConnector }
 func (noConnector) Connecting() *agentapi.Connecting    { return nil }
 
 func (a *API) connect(r *http.Request, req agentapi.ConnectRequest) (any, error) {
 	return a.server.cfg.Connector.Connect(r.Context(), req)
+}
+
+func (a *API) lookServer(r *http.Request, look agentapi.ServerLook) (any, error) {
+	return a.server.cfg.Connector.LookServer(r.Context(), look)
 }
 
 func (a *API) cancelConnect(r *http.Request) (any, error) {

@@ -162,6 +162,7 @@ var routes = []route{
 	{"GET", "/owner/account", tierTake, (*API).ownerAccount},
 	{"GET", "/owner/outbox", tierOwner, (*API).ownerOutbox},
 	{"POST", "/owner/connect", tierOwner, with((*API).connect)},
+	{"POST", "/owner/connect/look", tierOwner, with((*API).lookServer)},
 	{"DELETE", "/owner/connect", tierOwner, (*API).cancelConnect},
 	{"POST", "/owner/disconnect", tierOwner, (*API).disconnect},
 	{"POST", "/owner/apps/{name}/approve", tierOwner, (*API).approve},

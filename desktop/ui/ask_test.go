@@ -97,10 +97,10 @@ func TestAskRefuses(t *testing.T) {
 		{"ownerInvite", `{"email":"b","apps":[1]}`, `"apps" that is not a list of texts`},
 		{"ownerGrant", `{"accountId":"a","app":"Notes","granted":"yes"}`, `"granted" that is not true or false`},
 		{"changeOptions", `{"name":"notes","h2c":{}}`, `"h2c" that is not`},
-		// Nobody approves by the window what they did not see, or trusts another authority.
+		// Nobody approves by the window what they did not see, or orders certificates elsewhere.
 		{"approve", `{"name":"notes"}`, `no "label"`},
 		{"approve", `{"name":"notes","alone":true,"label":"Notes","localPort":1,"program":""}`, `no "user"`},
-		{"connect", `{"url":"https://x.example","ca":"pem"}`, `"ca", which`},
+		{"connect", `{"url":"https://x.example","acmeDirectory":"https://y.example"}`, `"acmeDirectory", which`},
 	} {
 		a := newAsking(`{}`, nil)
 		_, err := a.ask(t, tt.operation, tt.values)

@@ -74,6 +74,7 @@ var operations = map[string]operation{
 	}},
 	"clearActivity": {"DELETE", "/owner/activity", []parameter{}},
 	"connect": {"POST", "/owner/connect", []parameter{
+		{"ca", inBody, aText, false, false},
 		{"name", inBody, aText, false, false},
 		{"url", inBody, aText, true, false},
 	}},
@@ -111,6 +112,10 @@ var operations = map[string]operation{
 	"look": {"POST", "/owner/listening/look", []parameter{
 		{"asked", inBody, aBoolean, false, false},
 		{"port", inBody, aNumber, true, false},
+	}},
+	"lookServer": {"POST", "/owner/connect/look", []parameter{
+		{"ca", inBody, aText, false, false},
+		{"url", inBody, aText, false, false},
 	}},
 	"makePassword": {"POST", "/owner/passwords", []parameter{
 		{"app", inBody, aText, true, false},

@@ -11,7 +11,7 @@ import { ailmentOf, app, asked, grant, lastSeq, local, long, mail, minutesAgo, t
 
 const address = new URLSearchParams(location.search);
 
-const { mails: firstMails, people: firstPeople, activity: firstActivity, requested: firstRequests, preferences: firstPreferences, failing: broken, late, ...shown } = scenes[address.get('scene') ?? 'apps']!();
+const { mails: firstMails, people: firstPeople, activity: firstActivity, requested: firstRequests, preferences: firstPreferences, server = nothing.lookServer, failing: broken, late, ...shown } = scenes[address.get('scene') ?? 'apps']!();
 let mails = firstMails;
 let people = firstPeople ?? somePeople();
 let activity = firstActivity ?? someActivity();
@@ -315,6 +315,7 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   allowUser: ({ id }) => users(id, 'allowed'),
   denyUser: ({ id }) => users(id, 'denied'),
   forgetUser: ({ id }) => (set({ users: state.users.filter((one) => one.id !== id) }), done),
+  lookServer: ({ url }) => (url && url !== server.url ? { url, name: '' } : server),
   connect: ({ url }) => (set({ connecting: { ...waiting, authUrl: url } }), { ...waiting, authUrl: url }),
   cancelConnect: () => (set({ connecting: undefined }), done),
   disconnect: () => (set({ account: local }), done),

@@ -30,6 +30,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   lightUp: {"ok":true},
   listening: [],
   look: {"label":"","name":"","port":0,"title":""},
+  lookServer: {"name":"","url":""},
   makePassword: {"id":"","password":""},
   outbox: [],
   ownerGrant: {"closed":0,"milliseconds":0,"ok":true,"person":{"accountId":"","apps":[],"email":"","role":"owner","status":"active"}},

@@ -2,7 +2,7 @@
  * What the window can be shown: each scene is a state of the agent, and what is asked
  * for besides. bridge.ts has it lived in.
  */
-import type { Activity, Health, Mail, OwnerApp, OwnerState, Person, Preferences, VisitorRequest } from '../src/lib/types';
+import type { Activity, Health, Mail, OwnerApp, OwnerState, Person, Preferences, Server, VisitorRequest } from '../src/lib/types';
 import { nothing } from './nothing';
 
 /** Some of it; undefined takes away. */
@@ -156,6 +156,8 @@ interface Scene extends More<OwnerState> {
   activity?: Activity[];
   requested?: VisitorRequest[];
   preferences?: Partial<Preferences>;
+  /** The last that this computer was connected to. */
+  server?: Server;
   failing?: string[];
   /** A call that is answered when stub.release is called. */
   late?: string;
@@ -175,6 +177,7 @@ export const scenes: Record<string, () => Scene> = {
   'welcome-held': () => ({ account: local, apps: [], mails: [], preferences: firstStart, late: 'Preferences' }),
   'welcome-late': () => ({ account: local, apps: few(), mails: [], preferences: firstStart }),
   'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
+  'welcome-again': () => ({ account: local, apps: [], mails: [], preferences: firstStart, server: { url: 'https://control.porch.example', name: 'study', endedAt: minutesAgo(60 * 24 * 3) } }),
   'welcome-failed': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: { ...waiting, state: 'failed', problem: 'The code was not confirmed within ten minutes. Connect again for a new one.' } }),
   alone: () => ({ account: connected, apps: few(), mails: [], people: somePeople().slice(0, 1), grants: [], activity: [], requested: [] }),
   dark: () => ({ account: connected, apps: few().map((one) => ({ ...one, connections: 0, here: [] })), mails: [], darkSince: minutesAgo(3) }),

@@ -64,7 +64,7 @@ export interface Operations {
   };
   /** Begin to connect to a control plane. */
   connect: {
-    takes: { name?: string; url: string };
+    takes: { ca?: string; name?: string; url: string };
     gives: Connecting;
   };
   /** Refuse a request. */
@@ -136,6 +136,11 @@ export interface Operations {
   look: {
     takes: { asked?: boolean; port: number };
     gives: Looked;
+  };
+  /** Look whether a control plane is at an address. */
+  lookServer: {
+    takes: { ca?: string; url?: string };
+    gives: Server;
   };
   /** Make an app password for the owner. */
   makePassword: {
@@ -996,6 +1001,14 @@ export interface Registrant {
 export interface Sentence {
   args?: string[];
   key: string;
+}
+
+export interface Server {
+  /** When this computer was disconnected from it. */
+  endedAt?: string;
+  /** What this computer was called there. */
+  name: string;
+  url: string;
 }
 
 export interface Settings {

@@ -1,7 +1,7 @@
 // The first start, going dark, and what the window says while something is away.
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { called, focusName, open, section, show, told } from './page';
+import { audit, called, focusName, open, section, shot, show, told } from './page';
 
 const title = 'Leave the porch light on';
 const connected = '{connected: true, local: false, email: "maya@example.com", host: "maya.porch.example", url: "https://maya.porch.example", authUrl: "https://porch.example"}';
@@ -255,12 +255,13 @@ describe('the first start', () => {
   test('connecting: the code to compare, giving it up, failing, and done', async () => {
     const page = await open({ scene: 'welcome' });
     await press(page, 'I have a server…');
-    const server = page.getByRole('textbox', { name: 'Server address' });
+    const server = page.getByRole('textbox', { name: 'Address of the server' });
+    await expect.poll(() => server.evaluate((one) => one === document.activeElement)).toBe(true);
     expect(await page.getByRole('button', { name: 'Connect' }).isDisabled()).toBe(true);
     await server.fill(' control.porch.example ');
     await server.press('Enter');
     await page.getByText('WDJB-MJHT').waitFor();
-    expect(await called(page, 'connect')).toEqual([[{ url: 'https://control.porch.example' }]]);
+    expect(await called(page, 'connect')).toEqual([[{ url: 'https://control.porch.example', name: 'maya' }]]);
     await expect.poll(() => focusName(page)).toBe('Confirm this computer');
     await page.getByText('W D J B M J H T').waitFor({ state: 'attached' }); // as it is read out
     await page.getByRole('button', { name: 'Copy code' }).click();
@@ -291,6 +292,57 @@ describe('the first start', () => {
     await heading(page, title);
     await page.getByText('1 of 2').waitFor();
     expect(await called(page, 'Welcomed')).toEqual([]);
+  });
+
+  // Weakness: a field without a name or the focus, no word on what a server is, and the
+  // name of before typed anew.
+  test('connecting says what a server is, and suggests the one of before and its name', async () => {
+    const page = await open({ scene: 'welcome-again' });
+    await press(page, 'I have a server…');
+    const server = page.getByRole('textbox', { name: 'Address of the server' });
+    const name = page.getByRole('textbox', { name: 'Name of this computer' });
+    await expect.poll(() => server.inputValue()).toBe('control.porch.example');
+    expect(await name.inputValue()).toBe('study');
+    await page.getByText(/^Answers\. Used here until \w+/).waitFor();
+    expect(await server.evaluate((one: HTMLInputElement) => [one === document.activeElement, one.selectionStart, one.selectionEnd])).toEqual([true, 0, 21]); // typing takes its place
+    await shot(page, 'connect-again');
+    expect(await audit(page)).toEqual([]);
+
+    await page.evaluate('stub.fail("lookServer", "Nothing listens at https://contrl.example. Check the address and its port, and that the server runs.")');
+    await page.keyboard.type('contrl.example');
+    await page.getByRole('alert').getByText('Nothing listens at').waitFor(); // while one reads
+    expect(await server.getAttribute('aria-invalid')).toBe('true');
+    await page.evaluate('stub.fail("lookServer")');
+
+    // A private authority comes by a file.
+    const file = page.locator('input[type=file]');
+    await file.setInputFiles({ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('nothing') });
+    await page.getByText('notes.txt holds no certificate').waitFor();
+    const pem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+    await file.setInputFiles({ name: 'authority.pem', mimeType: 'text/plain', buffer: Buffer.from(pem) });
+    await page.getByText('authority.pem').waitFor();
+    await page.getByText('Answers.', { exact: true }).waitFor();
+    await shot(page, 'connect-private');
+    await name.press('Enter');
+    await page.getByText('WDJB-MJHT').waitFor();
+    expect(await called(page, 'connect')).toEqual([[{ url: 'https://contrl.example', name: 'study', ca: pem }]]);
+  });
+
+  test('no server is a choice, too', async () => {
+    const page = await open({ scene: 'welcome', width: 720, height: 480 });
+    await press(page, 'I have a server…');
+    await page.getByRole('radio', { name: /^A server of/ }).focus();
+    await page.keyboard.press('ArrowDown'); // the arrows stay among the choices
+    expect(await page.getByRole('radio', { name: /^Your own server/ }).isChecked()).toBe(true);
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('type'))).toBe('radio');
+    await page.getByRole('textbox', { name: 'Address of the server' }).waitFor();
+    await shot(page, 'connect-720');
+    expect(await audit(page)).toEqual([]);
+    await page.getByRole('radio', { name: /^No server/ }).check();
+    await shot(page, 'connect-none');
+    await press(page, 'Stay on this computer');
+    await heading(page, title);
+    expect(await called(page, 'connect')).toEqual([]);
   });
 
   test('a code that waits is found again after the window was closed', async () => {
