@@ -95,8 +95,8 @@ test-clients: race ## real OAuth client libraries against the real programs
 test-desktop: desktop cli ## the real menu bar on a desktop of its own
 	test/desktop/run.sh
 
-test-panels: setup-panels desktop cli ## the same on the panels of LXQt and MATE
-	PORCHLIGHT_PANELS=1 test/desktop/run.sh -run TestPanels
+test-panels: setup-panels desktop cli ## the same on the panels of LXQt, MATE and, on Wayland, sway
+	PORCHLIGHT_PANELS=1 test/desktop/run.sh -run 'Panels|PanelOnWayland'
 
 test-attack: cli ## the quick form of make attack
 	go run ./test/attack -quick

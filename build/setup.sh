@@ -51,7 +51,7 @@ case $want in test | panels | apps)
 		nginx libnginx-mod-stream nghttp2-client apache2-bin openssh-client prometheus"
 	;;
 esac
-[ "$want" != panels ] || packages="$packages lxqt-panel mate-panel dconf-service"
+[ "$want" != panels ] || packages="$packages lxqt-panel mate-panel dconf-service sway waybar"
 if [ "$want" = apps ]; then
 	# Servers without the packages that would start them as services, where there are such.
 	packages="$packages

@@ -1,0 +1,84 @@
+//go:build rig
+
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"porchlight/test/programs"
+)
+
+// startSway has a Wayland compositor in a window of the X screen, so that mouse and keys are
+// the same; programs started from now on draw there.
+func (s *session) startSway() {
+	s.t.Helper()
+	run := filepath.Join(s.dir, "wayland")
+	programs.Must(s.t, os.Mkdir(run, 0o777))
+	programs.Must(s.t, os.Chmod(run, 0o777))
+	conf := filepath.Join(run, "sway.conf")
+	programs.Must(s.t, os.WriteFile(conf, []byte("output * bg #58626b solid_color\n"), 0o644))
+	args := []string{"sway", "-c", conf}
+	if os.Getuid() == 0 { // it refuses to run as root
+		programs.Must(s.t, os.Chmod(s.dir, 0o755))
+		args = append([]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, args...)
+	}
+	cmd := exec.Command("env", append([]string{"XDG_RUNTIME_DIR=" + run, "HOME=" + run, "WLR_BACKENDS=x11", "WLR_RENDERER=pixman"}, args...)...)
+	s.running["sway"] = s.run(cmd)
+	s.eventually("a Wayland compositor", func() error {
+		found, _ := filepath.Glob(filepath.Join(run, "wayland-?"))
+		if len(found) == 0 {
+			return errors.New("no socket")
+		}
+		s.env = append(s.env, "WAYLAND_DISPLAY="+found[0], "GDK_BACKEND=wayland")
+		return nil
+	})
+}
+
+// draws waits until something light is drawn at a spot of the screen, which was dark.
+func (s *session) draws(spot image.Point) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("something is drawn at %v", spot), func() error {
+		if r, g, b, _ := s.screen().At(spot.X, spot.Y).RGBA(); min(r, g, b)>>8 < 0xe0 {
+			return errors.New("nothing is")
+		}
+		return nil
+	})
+}
+
+// On Wayland waybar shows the icon and the whole menu, of which a line can be pressed.
+func TestPanelOnWayland(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("PORCHLIGHT_PANELS") == "" {
+		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
+	}
+	s := newSession(t, desk{noPanel: true})
+	s.startSway()
+	conf := filepath.Join(s.dir, "waybar.json")
+	s.write(conf, `{"layer": "top", "position": "top", "height": 32, "modules-left": ["tray"], "tray": {"icon-size": 22}}`)
+	s.spawn("waybar", "-c", conf)
+	s.waitName(watcher, true)
+	p := s.launch()
+	p.publish("notes", "Notes", webApp(t, "notes"))
+	p.trayShows("Notes wants an address > Approve", true)
+	p.trayStays()
+	// waybar takes no keys; where its menus draw their lines is known by their height.
+	s.clickMark("the mark of what waits", image.Rect(0, 0, 1100, 200), 3, 3, "1")
+	s.draws(image.Pt(150, 200))
+	s.mustTool("xdotool", "mousemove", "150", "113")
+	s.draws(image.Pt(270, 125))
+	s.shot("menu")
+	s.mustTool("xdotool", "mousemove", "300", "113", "mousemove", "300", "164")
+	s.shot("approve")
+	s.mouse(image.Pt(300, 164), "1")
+	p.is("notes", "live")
+	if said := s.running["waybar"].Stderr(); strings.Contains(said, "LIBDBUSMENU-GTK") {
+		t.Errorf("the panel does not draw all of the menu:\n%s", said)
+	}
+}
