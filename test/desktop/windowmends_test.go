@@ -72,7 +72,7 @@ func TestWindowMendsApps(t *testing.T) {
 
 	t.Run("a password", func(t *testing.T) {
 		p.pressButton("Cluster")
-		p.pressButton("Make one")
+		p.pressButton("Connect a program…")
 		p.write("What is it for?", "Backup")
 		p.pressButton("Make password")
 		user, password := p.text(p.named("code", "User name")), p.text(p.named("code", "Password"))

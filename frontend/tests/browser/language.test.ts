@@ -92,7 +92,7 @@ const beyond: Record<string, [name: string, ...way: Step[]][]> = {
     ['adding an app', apps, press('Add an app…'), (page) => page.getByText('Jupyter Server').waitFor(), (page) => page.locator('details summary, .fold button').first().click()],
     ['an app', apps, (page) => page.getByRole('button', { name: 'Notes' }).first().click(), press('QR code')],
     ['its people', press('Add people…')],
-    ['its password', press('Make one')],
+    ['its password', press('Connect a program…')],
     ['its assistant', press('Connect an assistant…'), (page, say) => page.getByRole('radio', { name: say('Another') }).check()],
     [
       'links', (page) => page.getByRole('navigation').getByRole('button').nth(1).click(), press('Invite'), (page) => page.getByLabel('Photos').check(),

@@ -6,6 +6,7 @@ import { called, focusName, go, open, section, told } from './page';
 
 const secret = 'plp_abcdefghijklmnopqrstuvwxyz234567';
 const passwords = (page: Page) => section(page, 'App passwords');
+const connect = (page: Page) => page.getByRole('button', { name: 'Connect a program…' });
 const row = (page: Page, name: string) => passwords(page).getByRole('listitem').filter({ hasText: name });
 
 async function notes() {
@@ -21,7 +22,7 @@ const holds = (page: Page, text: string) =>
 
 test('one is made by the keyboard, shown once with what goes with it, and gone afterwards', async () => {
   const page = await notes();
-  await passwords(page).getByRole('button', { name: 'Make one' }).press('Enter');
+  await connect(page).press('Enter');
   const field = page.getByRole('textbox', { name: 'What is it for?' });
   await expect.poll(() => field.evaluate((element) => element === document.activeElement)).toBe(true);
   await field.fill('  Backup  ');
@@ -40,7 +41,7 @@ test('one is made by the keyboard, shown once with what goes with it, and gone a
   await shown.getByRole('button', { name: 'Done' }).press('Enter');
   await shown.waitFor({ state: 'detached' });
   expect(await holds(page, secret)).toBe(false);
-  await expect.poll(() => focusName(page)).toBe('Make one');
+  await expect.poll(() => focusName(page)).toBe('Connect a program…');
   await row(page, 'Backup').getByText('Opens it as you').waitFor();
   await page.getByRole('button', { name: 'Back to Apps' }).click();
   await page.getByRole('button', { name: 'Notes', exact: true }).click();
@@ -50,7 +51,7 @@ test('one is made by the keyboard, shown once with what goes with it, and gone a
 
 test('what the agent says against one stands beside the field; Escape leaves', async () => {
   const page = await notes();
-  await passwords(page).getByRole('button', { name: 'Make one' }).click();
+  await connect(page).click();
   await page.evaluate('stub.fail("makePassword", "You have 20 app passwords for Notes already. Revoke one that is not used any more.")');
   const field = page.getByRole('textbox', { name: 'What is it for?' });
   await field.fill('Another');
@@ -59,7 +60,7 @@ test('what the agent says against one stands beside the field; Escape leaves', a
   expect(await field.inputValue()).toBe('Another');
   await field.press('Escape');
   await field.waitFor({ state: 'detached' });
-  await expect.poll(() => focusName(page)).toBe('Make one');
+  await expect.poll(() => focusName(page)).toBe('Connect a program…');
 });
 
 test('the page of an app has its own, whosever they are', async () => {
@@ -83,17 +84,18 @@ test('all of the computer stand under Connected apps', async () => {
   await row(page, 'Calendar on my phone').getByText('Notes', { exact: true }).waitFor();
   await row(page, 'A backup client').getByText('Photos', { exact: true }).waitFor();
   // Nobody is made one here: it is for one app, on whose page it is made.
-  expect(await passwords(page).getByRole('button', { name: 'Make one' }).count()).toBe(0);
+  expect(await connect(page).count()).toBe(0);
 });
 
-test('nobody listed: nothing to see elsewhere, and what they are for on the page', async () => {
+test('nobody listed: nothing to see anywhere, but the door to make one', async () => {
   const page = await open({ scene: 'alone' });
-  await go(page, 'Connected apps');
+  await page.evaluate('stub.wants("clients")');
   await page.getByText('No connected apps').waitFor();
   expect(await passwords(page).count()).toBe(0);
   await go(page, 'Apps');
   await page.getByRole('button', { name: 'Notes', exact: true }).click();
-  await passwords(page).getByText('For a program that is no browser').waitFor();
+  await connect(page).waitFor();
+  expect(await passwords(page).count()).toBe(0);
   await page.evaluate('stub.fail("passwords", "The server does not answer.")');
   await page.evaluate('stub.set({peopleVersion: "another"})');
   await passwords(page).getByText('The server does not answer.').waitFor();

@@ -71,7 +71,7 @@ export const ofPeople = {
   },
 
   clients: {
-    lead: 'Apps elsewhere that you let in: a phone, a script, a web client. Each can open what its person may open, and nothing more. It can’t invite, approve or change settings.',
+    lead: 'Each opens what its person may open, and nothing more.',
     yours: 'Yours',
     others: 'Other people’s',
     opensAs: (email: string) => `Opens apps as ${email}`,
@@ -101,9 +101,7 @@ export const ofPeople = {
   /** For programs that are no browsers. */
   passwords: {
     title: 'App passwords',
-    none: 'For a program that is no browser: a calendar, a sync or backup client, git. With a password of its own it opens this one app as you.',
     unnamed: 'App password',
-    makeOne: 'Make one',
     makeTitle: 'Make an app password',
     makeHint: (label: string): Sentence => ['Whoever has it opens ', { name: label }, ' as you, and nothing else, until you revoke it.'],
     name: 'What is it for?',
@@ -152,7 +150,7 @@ export const ofPeople = {
   },
 
   outbox: {
-    lead: 'Nobody else can reach this computer yet, so no mail is sent. What would have been sent is kept here: open a link, or type its code, to sign in as that person in a browser on this computer.',
+    lead: 'Nobody else can reach this computer yet, so mail stays here: open a link, or type its code, to sign in as that person in a browser here.',
     emptyTitle: 'No mail yet',
     emptyText: 'When someone signs in to one of your apps, the mail with their link is kept here instead of being sent.',
     code: 'Code',

@@ -84,7 +84,7 @@ export const ofStart = {
     title: 'Add an app',
     button: 'Add an app…',
     back: 'Back to Apps',
-    lead: 'Programs that listen on this computer now. Sharing gives one an address; nothing about the program changes.',
+    lead: 'Sharing gives a program an address, and changes nothing about it.',
     search: 'Search what runs here',
     searchShort: 'Search',
     can: 'Can be shared',
@@ -92,7 +92,7 @@ export const ofStart = {
     left: 'Not offered',
     none: 'No program that could be shared listens now.',
     notFound: (query: string): Sentence => ['Nothing here is called ', { name: query }, '.'],
-    missing: 'Not in the list? Start it, and it appears here within a second.',
+    missing: 'Not in the list? Start it.',
     reading: 'Looking…',
 
     port: (port: number) => `Port ${port}`,

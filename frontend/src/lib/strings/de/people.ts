@@ -72,7 +72,7 @@ export const ofPeople: Spoken<typeof english> = {
   },
 
   clients: {
-    lead: 'Apps anderswo, die Sie hereingelassen haben: ein Telefon, ein Skript, ein Web-Programm. Jede kann öffnen, was ihre Person öffnen darf, und nicht mehr. Einladen, genehmigen oder Einstellungen ändern kann sie nicht.',
+    lead: 'Jede öffnet, was ihre Person öffnen darf, und sonst nichts.',
     yours: 'Ihre',
     others: 'Die von anderen',
     opensAs: (email) => `Öffnet Apps als ${email}`,
@@ -101,9 +101,7 @@ export const ofPeople: Spoken<typeof english> = {
 
   passwords: {
     title: 'App-Passwörter',
-    none: 'Für ein Programm, das kein Browser ist: Kalender, Abgleich oder Sicherung, git. Mit einem eigenen Passwort öffnet es diese eine App in Ihrem Namen.',
     unnamed: 'App-Passwort',
-    makeOne: 'Eines erstellen',
     makeTitle: 'App-Passwort erstellen',
     makeHint: (label) => ['Wer es hat, öffnet ', { name: label }, ' in Ihrem Namen und sonst nichts, bis Sie es widerrufen.'],
     name: 'Wofür ist es?',
@@ -148,7 +146,7 @@ export const ofPeople: Spoken<typeof english> = {
   },
 
   outbox: {
-    lead: 'Noch erreicht niemand sonst diesen Computer, darum wird keine E-Mail gesendet. Was gesendet worden wäre, steht hier: Öffnen Sie einen Link oder tippen Sie seinen Code, um sich in einem Browser dieses Computers als diese Person anzumelden.',
+    lead: 'Noch erreicht niemand sonst diesen Computer, darum bleibt die Post hier: Öffnen Sie einen Link oder tippen Sie seinen Code, um sich hier im Browser als diese Person anzumelden.',
     emptyTitle: 'Noch keine E-Mail',
     emptyText: 'Wenn sich jemand bei einer Ihrer Apps anmeldet, steht die E-Mail mit dem Link hier, statt gesendet zu werden.',
     code: 'Code',

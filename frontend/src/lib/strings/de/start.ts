@@ -86,7 +86,7 @@ export const ofStart: Spoken<typeof english> = {
     title: 'App hinzufügen',
     button: 'App hinzufügen…',
     back: 'Zurück zu den Apps',
-    lead: 'Programme, die gerade auf diesem Computer lauschen. Freigeben gibt einem eine Adresse; am Programm ändert sich nichts.',
+    lead: 'Freigeben gibt einem Programm eine Adresse und ändert nichts an ihm.',
     search: 'Suchen, was hier läuft',
     searchShort: 'Suchen',
     can: 'Zum Freigeben',
@@ -94,7 +94,7 @@ export const ofStart: Spoken<typeof english> = {
     left: 'Nicht angeboten',
     none: 'Gerade lauscht kein Programm, das sich freigeben ließe.',
     notFound: (query) => ['Nichts hier heißt ', { name: query }, '.'],
-    missing: 'Nicht in der Liste? Starten Sie es, und es erscheint hier innerhalb einer Sekunde.',
+    missing: 'Nicht in der Liste? Starten Sie es.',
     reading: 'Wird gelesen…',
 
     port: (port) => `Port ${port}`,
