@@ -152,12 +152,12 @@ func inTurn(before, now []agentapi.Visitor) []agentapi.Visitor {
 	return out
 }
 
-// toShare is the newest program of the owner's own that listens and has no address,
-// and that they have not looked at in the menu already. It is called with mu held.
+// toShare is the newest program of the owner's own that has listened for a while and has
+// no address, and that they have not looked at in the menu already. It is called with mu held.
 func (a *app) toShare(all []agentapi.Listening) (newest menu.Offer) {
 	var since time.Time
 	for _, l := range all {
-		if !l.Own || l.Published || l.App != "" || l.NotOffered != "" || a.dismissed[l.Port].Equal(l.Since) {
+		if !l.Own || !l.Steady || l.Published || l.App != "" || l.NotOffered != "" || a.dismissed[l.Port].Equal(l.Since) {
 			continue
 		}
 		if newest.Port == 0 || l.Since.After(since) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/language"
 	"porchlight/desktop/menu"
 	"porchlight/test/owner"
 )
@@ -87,7 +88,7 @@ func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
 	agent := startAgent(t, map[string]any{})
 	a, look, _ := gathers(agent, owner.State())
 	look(t.Context())
-	agent.answer("GET /owner/listening", []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Since: time.Now()}})
+	agent.answer("GET /owner/listening", []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Steady: true, Since: time.Now()}, {Port: 2024, Program: "helper", Own: true, Since: time.Now().Add(time.Second)}})
 	look(t.Context())
 	if got := a.besides().share.Port; got != 0 {
 		t.Errorf("looked twice within %v, at %d", lookEvery, got)
@@ -107,7 +108,7 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 	t.Parallel()
 	s := owner.State()
 	runs := func(port int) agentapi.Listening {
-		return agentapi.Listening{Port: port, Program: "node", Own: true, Since: time.Now()}
+		return agentapi.Listening{Port: port, Program: "node", Own: true, Steady: true, Since: time.Now()}
 	}
 	agent := startAgent(t, map[string]any{"GET /owner/listening": []agentapi.Listening{runs(3000)}})
 	a, look, drawn := gathers(agent, s)
@@ -143,7 +144,7 @@ func TestWhatWasLookedAtIsNotOfferedAgain(t *testing.T) {
 }
 
 func offers(m menu.Menu, port int) bool {
-	text := fmt.Sprintf("Share what runs on port %d…", port)
+	text := fmt.Sprintf("Share %s on port %d…", language.Beside("node"), port)
 	return slices.ContainsFunc(m.Lines, func(l menu.Line) bool { return l.Text == text })
 }
 

@@ -25,8 +25,13 @@ type Listening struct {
 	// Looks is true where Look may ask it without having been told to for this port.
 	Looks bool `json:"looks"`
 	MeantFor
-	// Since is when it was first seen to listen; the newest came last.
+	// Since is when it was first seen to listen, or a minute before the first look where it
+	// was there by then; the newest came last.
 	Since time.Time `json:"since"`
+	// Steady is true of what has listened for a minute, at a port that the system did not
+	// just hand out; Passing of what has not, at one that it did: mostly some helper.
+	Steady  bool `json:"steady,omitempty"`
+	Passing bool `json:"passing,omitempty"`
 }
 
 // MeantFor is what a port is meant for, as the engine decides it.

@@ -52,7 +52,7 @@ type Listening struct {
 	askFor time.Duration // the constant outside the tests
 
 	mu   sync.Mutex
-	seen map[spot]time.Time // since when; guarded by mu
+	seen map[spot]time.Time // since when; nil before the first look; guarded by mu
 }
 
 // spot is what makes two listeners the same one for the owner.
@@ -64,7 +64,7 @@ type spot struct {
 
 // New starts nothing.
 func New(cfg Config) *Listening {
-	return &Listening{cfg: cfg, slot: make(chan struct{}, atOnce), askFor: askFor, seen: map[spot]time.Time{}}
+	return &Listening{cfg: cfg, slot: make(chan struct{}, atOnce), askFor: askFor}
 }
 
 // listener is who takes connections to a port of this computer.
@@ -145,10 +145,14 @@ func (l *Listening) since(found []listener) map[spot]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, next := time.Now().UTC(), make(map[spot]time.Time, len(found))
+	fresh := now
+	if l.seen == nil {
+		fresh = now.Add(-steadyAfter)
+	}
 	for _, one := range found {
 		at, ok := l.seen[one.spot()]
 		if !ok {
-			at = now
+			at = fresh
 		}
 		next[one.spot()] = at
 	}
@@ -162,6 +166,8 @@ func (l *Listening) entry(one listener, who procinfo.Process, since time.Time) a
 		Port: one.port, Program: who.Program, User: cmp.Or(who.User, one.User), Since: since,
 		Own: one.UserID != "" && one.UserID == l.cfg.Me, Network: one.network,
 	}
+	young := time.Since(since) < steadyAfter
+	out.Steady, out.Passing = !young && !handedOut(one.port), young && handedOut(one.port)
 	out.NotOffered = l.notOffered(one.port, who.Program)
 	out.MeantFor = l.meantFor(one.port, named(who.Program), portLabel(one.port))
 	out.Looks = l.cfg.Titles() && out.Own && !out.Published && out.NotOffered == ""

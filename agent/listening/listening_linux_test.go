@@ -116,6 +116,30 @@ func TestList(t *testing.T) {
 	}
 }
 
+// What was there before Porchlight looked has listened for a while; what comes later may be
+// a helper that is gone soon, above all where the system gave it its port.
+func TestHelpersAreToldFromWhatStays(t *testing.T) {
+	t.Parallel()
+	listens := func(port int) int {
+		l := programs.Got(net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)))(t)
+		t.Cleanup(func() { l.Close() })
+		return l.Addr().(*net.TCPAddr).Port
+	}
+	r := newRig()
+	chosen, given := listens(programs.FreePort(t)), listens(0)
+	check := func(port int, steady, passing bool) {
+		t.Helper()
+		if got, ok := r.at(port); !ok || got.Steady != steady || got.Passing != passing {
+			t.Errorf("port %d: %v, steady %v, passing %v", port, ok, got.Steady, got.Passing)
+		}
+	}
+	check(chosen, true, false)
+	check(given, false, false)
+	check(listens(programs.FreePort(t)), false, false)
+	check(listens(0), false, true)
+	check(chosen, true, false)
+}
+
 // What came later is known as that, and what went away is gone at once.
 func TestNewestCameLast(t *testing.T) {
 	t.Parallel()

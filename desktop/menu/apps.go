@@ -126,7 +126,11 @@ func appStanding(p Picture, a agentapi.OwnerApp) string {
 // shareOf leads to the window, where the owner sees the program before it is shared.
 func shareOf(o Offer) Line {
 	port := strconv.Itoa(o.Port)
-	return Line{Text: language.Say("Share what runs on port %s…", port), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewAdd, Name: port}}
+	text := language.Say("Share what runs on port %s…", port)
+	if o.Program != "" {
+		text = language.Say("Share %[1]s on port %[2]s…", language.Beside(o.Program), port)
+	}
+	return Line{Text: text, Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewAdd, Name: port}}
 }
 
 // clientsOf is the submenu of the connected apps; hidden while there is none.

@@ -143,7 +143,7 @@ const titles: Record<number, Partial<Looked>> = {
 };
 let listening: Listening[] = [
   runs(3000, 'node', { published: true, looks: false, app: 'notes', status: 'live', name: 'notes', label: 'Notes' }),
-  runs(3001, 'node'), runs(8000, 'python3'), runs(8384, 'syncthing', { name: 'syncthing', label: 'Syncthing' }), runs(8888, 'python3'),
+  runs(3001, 'node'), runs(8000, 'python3', { steady: true }), runs(8384, 'syncthing', { name: 'syncthing', label: 'Syncthing' }), runs(8888, 'python3'),
   runs(3003, 'grafana', { own: false, user: 'grafana', looks: false, name: 'grafana', label: 'Grafana' }),
   runs(8081, 'nginx', { own: false, user: 'root', looks: false, network: true }),
   runs(5432, 'postgres', { looks: false, notOffered: 'database' }), runs(22, 'sshd', { own: false, user: 'root', looks: false, notOffered: 'login' }),

@@ -108,6 +108,7 @@ var germanDesktop = map[string]string{
 	": no address yet":                  ": noch keine Adresse",
 	": %d here now":                     ": %d gerade hier",
 	": %d or more here now":             ": %d oder mehr gerade hier",
+	"Share %[1]s on port %[2]s…":        "%[1]s an Port %[2]s freigeben…",
 	"Share what runs on port %s…":       "Freigeben, was an Port %s läuft…",
 	"Add an app…":                       "App hinzufügen…",
 	"People…":                           "Personen…",

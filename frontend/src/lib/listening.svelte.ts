@@ -9,6 +9,7 @@ import { strings } from './strings';
 import type { Listening, Looked, OwnerApp } from './types';
 
 const again = 1000; // ms
+const patience = 1500; // ms for titles
 const atOnce = 4;
 
 /** One of them as it is offered. */
@@ -33,6 +34,8 @@ export class Runs {
   #waiting: Listening[] = [];
   #looking = 0;
   #shown = false;
+  #late = $state(false); // titles were waited for
+  #ranks: Map<number, number> | undefined; // by port, as things stood when the list was shown
 
   constructor(private readonly bridge: Bridge) {}
 
@@ -40,6 +43,7 @@ export class Runs {
   start(): () => void {
     this.#shown = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = setTimeout(() => (this.#late = true), patience);
     const turn = async () => {
       if (!document.hidden) await this.read();
       if (this.#shown) timer = setTimeout(() => void turn(), again);
@@ -48,6 +52,7 @@ export class Runs {
     return () => {
       this.#shown = false;
       clearTimeout(timer);
+      clearTimeout(late);
     };
   }
 
@@ -70,6 +75,18 @@ export class Runs {
   /** Whether all that may be asked for its title has answered. */
   get lookedAt(): boolean {
     return (this.#all ?? []).every((one) => !one.looks || this.#looked.has(keyOf(one)) || this.#mute.has(keyOf(one)));
+  }
+
+  /** Whether there is a list to show: titles are waited for, a moment. */
+  get ready(): boolean {
+    return this.known && (this.#late || this.lookedAt);
+  }
+
+  /** What is likeliest first: what has a title is an app for sure, and what has listened for a while may be. What comes later moves nothing under the pointer. */
+  inOrder(all: readonly Offer[]): Offer[] {
+    if (this.ready) this.#ranks ??= new Map(all.map((one) => [one.port, one.title ? 0 : one.steady ? 1 : 2]));
+    const rank = ({ port }: Offer) => this.#ranks?.get(port) ?? 3;
+    return [...all].sort((a, b) => Number(b.own) - Number(a.own) || rank(a) - rank(b) || a.port - b.port);
   }
 
   /** What there is, as it is offered beside these apps: names that they have are not. */
@@ -145,6 +162,12 @@ function freeOf({ name, label }: Looked, apps: readonly OwnerApp[]): { name: str
   }
 }
 
+/** Some program's helper, mostly, that is gone in a moment. */
+export const passes = (one: Offer): boolean => one.passing === true && !one.title && !one.status && !one.over;
+
+/** What it is called: by its program, where all else that is known is its port. */
+export const titleOf = (one: Offer): string => (one.label === strings.add.port(one.port) && one.program) || one.label;
+
 /** A port that the owner types, where nothing listens. */
 export function typed(port: number): Offer {
   return {
@@ -156,11 +179,11 @@ export function typed(port: number): Offer {
 /** What is said of one below its name, in parts. Where all are the owner's own, who runs it is left out. */
 export function about(one: Offer, host: string, mine = false): string[] {
   const words = strings.add;
-  const titled = one.label !== words.port(one.port);
+  const title = titleOf(one);
+  const program = title === one.program ? '' : one.program;
   return [
-    titled && words.port(one.port),
-    mine ? one.program : words.runBy(one.program, one.user, one.own),
-    one.looked && !one.title && words.untitled,
+    title !== words.port(one.port) && words.port(one.port),
+    mine ? program : words.runBy(program, one.user, one.own),
     one.status === 'pending' && words.asks,
     one.network && words.network,
     host && words.becomes(`${one.name}.${host}`),
@@ -170,5 +193,5 @@ export function about(one: Offer, host: string, mine = false): string[] {
 /** Whether one is found by what the owner types. */
 export function matches(one: Offer, query: string): boolean {
   const wanted = fold(query.trim());
-  return [one.label, one.name, one.program, one.user, String(one.port)].some((text) => fold(text).includes(wanted));
+  return [titleOf(one), one.name, one.program, one.user, String(one.port)].some((text) => fold(text).includes(wanted));
 }

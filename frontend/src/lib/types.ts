@@ -747,6 +747,8 @@ export interface Listening {
   notOffered?: 'own' | 'database' | 'login' | 'mail' | 'names' | 'screen' | 'printing' | 'files' | 'messages' | 'control' | 'system';
   /** A program of the user Porchlight runs as. */
   own: boolean;
+  /** Not for a minute, at a port that the system handed out: mostly some helper. */
+  passing?: boolean;
   port: number;
   /** As far as the system tells; empty where it does not. */
   program: string;
@@ -756,6 +758,8 @@ export interface Listening {
   since: string;
   /** Of that app. */
   status?: 'pending' | 'live' | 'revoked';
+  /** For a minute, at a port that the system did not just hand out. */
+  steady?: boolean;
   user: string;
 }
 

@@ -53,7 +53,7 @@ const scenes: Scene[] = [
   { name: 'first-pick', scene: 'welcome', act: then(press('Start'), press('Not now'), (page) => page.getByText('Jupyter Server').waitFor()) },
   { name: 'first-done', scene: 'welcome', act: then(press('Start'), press('Not now'), press(/^Share .?Jupyter/), press('Open')) },
   { name: 'first-proven', scene: 'welcome', act: then(stays, press('Start'), press('Trust it'), (page) => page.getByText('Goes on by itself').waitFor()) },
-  { name: 'add', scene: 'connected', height: 1100, act: then(press('Add an app…'), (page) => page.getByText('Jupyter Server').waitFor(), press(/^Name for .?Notes 2/), (page) => page.getByText('Not offered 4').click()) },
+  { name: 'add', scene: 'connected', height: 1100, act: then(press('Add an app…'), (page) => page.getByText('Jupyter Server').waitFor(), press(/^Name for .?Notes 2/), (page) => page.getByText('Not offered', { exact: true }).click()) },
   { name: 'welcome-connect', scene: 'welcome', act: press('I have a server…') },
   { name: 'welcome-code', scene: 'welcome-code' },
   { name: 'welcome-failed', scene: 'welcome-failed', act: press('I have a server…') },

@@ -22,7 +22,7 @@ describe('the first start', () => {
     await heading(page, 'Pick your first app'); // by itself
     // Only the owner's own are here, and what has a title is the one to press.
     await page.getByText('Jupyter Server').waitFor();
-    await page.getByText('6 more are not shown here.').waitFor();
+    await page.getByRole('button', { name: 'Show all' }).waitFor();
     expect(await page.getByRole('button', { name: /^Share / }).count()).toBe(5);
     expect(await page.getByText('grafana').count()).toBe(0);
     expect(await called(page, 'Welcomed')).toEqual([]);
@@ -47,10 +47,10 @@ describe('the first start', () => {
     await press(page, 'Not now');
     await page.getByRole('button', { name: /^Share .?Port 8888/ }).waitFor();
     const rows = () => page.getByRole('listitem').locator('.title').allTextContents();
-    expect(await rows()).toEqual(['Port 3000', 'Port 3001', 'Port 8000', 'Syncthing', 'Port 8888']);
+    expect(await rows()).toEqual(['python3', 'node', 'node', 'Syncthing', 'python3']);
     await page.evaluate('stub.release()');
     await page.getByRole('button', { name: /^Share .?Jupyter Server/ }).waitFor();
-    expect((await rows()).map((row) => row.replace(/^(Notes|<b>Sync).*/, '$1'))).toEqual(['Port 3000', 'Notes', 'Port 8000', '<b>Sync', 'Jupyter Server']);
+    expect((await rows()).map((row) => row.replace(/^(Notes|<b>Sync).*/, '$1'))).toEqual(['python3', 'node', 'Notes', '<b>Sync', 'Jupyter Server']);
   });
 
   test('is there whatever has asked meanwhile, and over when it was done', async () => {

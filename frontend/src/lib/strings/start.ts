@@ -63,8 +63,7 @@ export const ofStart = {
     pickLede: 'These are yours and run now. Sharing one gives it an address, which only you can open until you add someone.',
     pickNone: 'Nothing to share runs yet',
     pickNoneLede: 'Start a program that has a page, a dev server say. It appears here within a second.',
-    left: (n: number) => (n === 1 ? '1 more is not shown here.' : `${number.format(n)} more are not shown here.`),
-    all: (n: number) => `Show all ${number.format(n)}`,
+    all: 'Show all',
     later: 'Later',
 
     done: (label: string): Sentence => [{ name: label }, ' is on'],
@@ -100,7 +99,6 @@ export const ofStart = {
       const who = user && (own ? `run by ${user}` : `run by ${user}, not by you`);
       return program && who ? `${program}, ${who}` : program || who;
     },
-    untitled: 'no title',
     becomes: (host: string) => `becomes ${host}`,
     network: 'other machines in your network can open it as it is',
     asks: 'asks for an address',
@@ -139,6 +137,7 @@ export const ofStart = {
       messages: 'Passes messages between programs, has no page.',
       control: 'Whoever opens it rules over a program of yours.',
       system: 'Below 1024, where the system’s own services are.',
+      passing: 'Just started, at a port the system picked: mostly a helper that is gone soon.',
     },
     kinds: {
       own: 'Porchlight itself',
@@ -152,6 +151,7 @@ export const ofStart = {
       messages: 'messages',
       control: 'controls',
       system: 'the system',
+      passing: 'just started',
     },
 
     shared: (label: string, host: string, only: boolean): Sentence => [{ name: label }, host ? ` is on, at ${host}.${only ? ' Only you can open it.' : ''}` : ' is approved. It gets its address once this computer is connected.'],

@@ -65,8 +65,7 @@ export const ofStart: Spoken<typeof english> = {
     pickLede: 'Diese gehören Ihnen und laufen gerade. Freigeben gibt einer eine Adresse, die nur Sie öffnen können, bis Sie jemanden hinzufügen.',
     pickNone: 'Noch läuft nichts zum Freigeben',
     pickNoneLede: 'Starten Sie ein Programm mit einer Seite, etwa einen Entwicklungsserver. Es erscheint hier innerhalb einer Sekunde.',
-    left: (n) => (n === 1 ? '1 weiteres steht nicht hier.' : `${number.format(n)} weitere stehen nicht hier.`),
-    all: (n) => `Alle ${number.format(n)} zeigen`,
+    all: 'Alle zeigen',
     later: 'Später',
 
     done: (label) => [{ name: label }, ' ist an'],
@@ -102,7 +101,6 @@ export const ofStart: Spoken<typeof english> = {
       const who = user && (own ? `von ${user}` : `von ${user}, nicht von Ihnen`);
       return program && who ? `${program}, ${who}` : program || who;
     },
-    untitled: 'ohne Titel',
     becomes: (host) => `wird ${host}`,
     network: 'andere Geräte in Ihrem Netz können es so öffnen, wie es ist',
     asks: 'bittet um eine Adresse',
@@ -141,6 +139,7 @@ export const ofStart: Spoken<typeof english> = {
       messages: 'Reicht Nachrichten zwischen Programmen weiter, hat keine Seite.',
       control: 'Wer es öffnet, beherrscht eines Ihrer Programme.',
       system: 'Unter 1024, wo die Dienste des Systems sind.',
+      passing: 'Gerade gestartet, an einem Port, den das System gewählt hat: meist ein Helfer, der bald weg ist.',
     },
     kinds: {
       own: 'Porchlight selbst',
@@ -154,6 +153,7 @@ export const ofStart: Spoken<typeof english> = {
       messages: 'Nachrichten',
       control: 'Steuerung',
       system: 'das System',
+      passing: 'gerade gestartet',
     },
 
     shared: (label, host, only) => [{ name: label }, host ? ` ist an, unter ${host}.${only ? ' Nur Sie können es öffnen.' : ''}` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
