@@ -69,6 +69,7 @@ func (a *Agent) makeConnection() (err error) {
 		Apps:        a.approvedApps,
 		AppsChanged: changed,
 		Knocks:      a.knocksFrom,
+		TellOff:     a.tellsOff,
 		OnSnapshot:  a.takeSnapshot,
 		OnContact:   a.access.Touch,
 		OnChange:    a.connectionChanged,

@@ -166,7 +166,12 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, reported contro
 	return s.update(ctx, func(tx *txn) error {
 		// Together, because all computers may report at once after an update of theirs.
 		tx.getAll(keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID))
-		if _, found := get[computer](tx, keyComputer(computerID)); found { // else it was removed meanwhile
+		if c, found := get[computer](tx, keyComputer(computerID)); found { // else it was removed meanwhile
+			if c.TellOff != reported.TellOff {
+				c.TellOff = reported.TellOff
+				tx.put(keyComputer(computerID), c, 0)
+				tx.touch(computerID)
+			}
 			tx.takeKnocks(computerID, reported.Knocks)
 			tx.replaceApps(computerID, reported.Apps)
 		}

@@ -92,10 +92,6 @@ func (s *Computers) owned(tx *txn, c computer) OwnedComputer {
 	return OwnedComputer{Computer: s.computer(c), Owner: owner.Email, CreatedAt: c.CreatedAt}
 }
 
-// awayAfter is how long after it was seen a computer whose sync another node has is
-// taken for connected: seenEvery, a waiting sync, and some.
-const awayAfter = 100 * time.Second
-
 // OwnComputer is a computer as its owner sees it.
 type OwnComputer struct {
 	controlapi.Computer
@@ -104,15 +100,16 @@ type OwnComputer struct {
 	CreatedAt time.Time
 	// Enrolled says whether a device credential speaks for it; without one it is
 	// a short name being kept, with its people.
-	Enrolled  bool
-	Connected bool      // now
-	SeenAt    time.Time // to within two minutes; zero for never
-	People    int       // members who may reach it or are invited
+	Enrolled bool
+	Presence
+	People int // members who may reach it or are invited
+
+	row computer
 }
 
 // Own lists the computers of an account by name.
 func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, error) {
-	return viewed(ctx, s.core, func(tx *txn) (out []OwnComputer, err error) {
+	all, err := viewed(ctx, s.core, func(tx *txn) (out []OwnComputer, err error) {
 		for computerID := range below(tx, keyMemberships(accountID)) {
 			c, found := get[computer](tx, keyComputer(computerID))
 			if !found || c.OwnerID != accountID {
@@ -122,20 +119,17 @@ func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, e
 			own := OwnComputer{
 				Computer: s.computer(c), Machine: c.Machine, Platform: c.Platform,
 				CreatedAt: c.CreatedAt, Enrolled: c.CredentialHash != "",
-				SeenAt: s.Feed.Seen.Last(c.ID, seen), People: countMembers(tx, c.ID),
+				Presence: Presence{Since: seen}, People: countMembers(tx, c.ID), row: c,
 			}
-			own.Connected = own.Enrolled && s.connected(c.ID, own.SeenAt)
 			out = append(out, own)
 		}
 		slices.SortFunc(out, func(a, b OwnComputer) int { return strings.Compare(a.Name, b.Name) })
 		return out, nil
 	})
-}
-
-// connected says whether a computer's agent is there: a sync of it waits here, or
-// has begun one lately on another node.
-func (s *Computers) connected(computerID string, seen time.Time) bool {
-	return s.Feed.Watches(computerID) || s.cfg.SharedStore && s.now().Sub(seen) < awayAfter
+	for i := range all {
+		all[i].Presence = s.presence(ctx, all[i].row, all[i].Since)
+	}
+	return all, err
 }
 
 // Disconnect ends the device credential of an account's computer. Its
@@ -251,7 +245,7 @@ func (t *txn) endCredential(c *computer) {
 		return
 	}
 	t.delete(keyCredential(c.CredentialHash))
-	c.CredentialHash, c.AppGrants = "", false
+	c.CredentialHash, c.AppGrants, c.TellOff = "", false, false
 	t.put(keyComputer(c.ID), *c, 0)
 	t.ended = append(t.ended, c.ID)
 	// For the other nodes; the random version keeps one ending from another.

@@ -249,7 +249,7 @@ func TestConnectedElsewhere(t *testing.T) {
 		connected := func() bool {
 			t.Helper()
 			own := ok[[]OwnComputer](t)(b.Computers.Own(t.Context(), e.AccountID))
-			return len(own) == 1 && own[0].Connected
+			return len(own) == 1 && own[0].On
 		}
 		if connected() != shared {
 			t.Errorf("seen just now, on a shared store (%t) it is connected: %t", shared, connected())
@@ -263,6 +263,52 @@ func TestConnectedElsewhere(t *testing.T) {
 			t.Error("with a sync waiting here it is not connected")
 		}
 		watch.unwatch()
+	}
+}
+
+// Where other nodes can be asked who has a tunnel they are; a node that is not sure goes by
+// when the computer was seen.
+func TestOtherNodesSayWhatIsOn(t *testing.T) {
+	t.Parallel()
+	var held, sure bool
+	b := newBench(t, func(c *Config) {
+		c.SharedStore = true
+		c.Held = func(_ context.Context, host string) (bool, bool) { return held && host == "maya.localhost", sure }
+	})
+	e := b.owner()
+	seen := b.clock.Now()
+	b.note(e.Computer.ID, seen)
+	programs.Must(t, b.Feed.Seen.Write(t.Context()))
+	for _, step := range []struct{ held, sure, on bool }{{false, true, false}, {true, true, true}, {false, false, true}} {
+		held, sure = step.held, step.sure
+		if p := ok[[]OwnComputer](t)(b.Computers.Own(t.Context(), e.AccountID))[0].Presence; p.On != step.on || p.Since.Equal(seen) == step.on {
+			t.Errorf("%+v: %+v", step, p)
+		}
+	}
+}
+
+// Somebody whose apps have all ended is told when, and not whether the computer is on.
+func TestMembershipThatEnded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	programs.Must(t, b.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}, TellOff: true}))
+	bob := b.joined(e.Computer.ID, "bob@example.com", "app1")
+	defer b.watch(e.Computer.ID).unwatch()
+	of := func() (Membership, bool) {
+		t.Helper()
+		m := ok[[]Membership](t)(b.People.Memberships(t.Context(), bob.ID))[0]
+		_, told := b.People.Presence(t.Context(), m)
+		return m, told
+	}
+	if m, told := of(); !m.Ended.IsZero() || !told {
+		t.Errorf("at first: %+v %t", m, told)
+	}
+	end := b.clock.Now().Add(time.Hour).Truncate(time.Second)
+	ok[controlapi.Person](t)(b.People.SetAccess(t.Context(), e.Computer.ID, controlapi.SetAccess{AccountID: bob.ID, App: "app1", Granted: true, Until: end.Format(time.RFC3339)}))
+	b.clock.Add(2 * time.Hour)
+	if m, told := of(); !m.Ended.Equal(end) || told {
+		t.Errorf("afterwards: %+v %t", m, told)
 	}
 }
 

@@ -38,6 +38,9 @@ type Config struct {
 	// by this node or, on a shared store, by another: the tunnel it opened is to
 	// end. It may be called from several goroutines, and once too often.
 	OnCredentialEnded func(computerID string)
+	// Held says whether a node has the tunnel of a root host, and whether that is sure; nil
+	// for nobody knows. It is asked on a shared store.
+	Held func(ctx context.Context, host string) (held, sure bool)
 	// UpdateNotice is where agents are told that a newer version is there; nil for
 	// nowhere.
 	UpdateNotice *controlapi.UpdateNotice

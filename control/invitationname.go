@@ -85,7 +85,7 @@ func (s *People) LookAtNamed(ctx context.Context, name, accountID, sessionToken 
 // the account it is for. It refuses with CodeNotFound, and with CodeForbidden another
 // account.
 func (s *People) AcceptNamed(ctx context.Context, name, accountID string) (Accepted, error) {
-	return updated(ctx, s.core, func(tx *txn) (Accepted, error) {
+	out, err := updated(ctx, s.core, func(tx *txn) (Accepted, error) {
 		hash, row, p, err := s.namedInvitation(tx, name, "")
 		if err != nil {
 			return Accepted{}, err
@@ -95,6 +95,7 @@ func (s *People) AcceptNamed(ctx context.Context, name, accountID string) (Accep
 		}
 		return s.use(tx, hash, row)
 	})
+	return s.asked(ctx, out, err)
 }
 
 // invitedTo is the address that the invitation with a name is for.

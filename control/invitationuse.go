@@ -18,6 +18,21 @@ type Accepted struct {
 	// is one of the same account and without limits, and stays.
 	Token string
 	Host  string // of the first app, or of the computer: where to go now
+	// Computer is its short name, and Off whether nobody answers there now.
+	Computer string
+	Off      bool
+
+	row  computer
+	seen time.Time
+}
+
+// asked is an invitation used, with whether somebody answers there.
+func (s *People) asked(ctx context.Context, a Accepted, err error) (Accepted, error) {
+	if err == nil {
+		p := s.presence(ctx, a.row, a.seen)
+		a.Off = !p.On && !p.Since.IsZero()
+	}
+	return a, err
 }
 
 // InvitationOver refuses an invitation that cannot be used, with CodeNotFound.
@@ -81,7 +96,7 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 	}
 	next := newEntry()
 	hash, before := hashOf(purposeInvitation, link), hashOf(purposeSession, sessionToken)
-	return updated(ctx, s.core, func(tx *txn) (Accepted, error) {
+	out, err := updated(ctx, s.core, func(tx *txn) (Accepted, error) {
 		row, p, err := s.openInvitation(tx, hash, sessionToken)
 		if err != nil {
 			return Accepted{}, err
@@ -109,6 +124,7 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 		out.Token = next.token
 		return out, nil
 	})
+	return s.asked(ctx, out, err)
 }
 
 // shown is what the page of an open invitation shows to whoever proved its address.
@@ -135,7 +151,8 @@ func (s *People) use(tx *txn, hash string, row invitation) (Accepted, error) {
 		return Accepted{}, err
 	}
 	tx.noteUsed(hash, row)
-	return Accepted{Host: s.firstHost(tx, c, row, p)}, nil
+	seen, _ := get[time.Time](tx, keyComputerSeen(c.ID))
+	return Accepted{Host: s.firstHost(tx, c, row, p), Computer: c.Name, row: c, seen: seen}, nil
 }
 
 // firstHost is where somebody goes with an invitation.

@@ -2,8 +2,10 @@ package control
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"porchlight/control/controlapi"
 )
@@ -21,6 +23,12 @@ type Membership struct {
 	// without a name, to which only its mail leads.
 	Invited          bool
 	Invitation, From string
+	// Ended is when the last of what they had there ended, where they have nothing now.
+	Ended time.Time
+
+	row  computer
+	has  bool // an app
+	seen time.Time
 }
 
 // Memberships lists the computers an account has a row on, by name, removed ones
@@ -44,13 +52,18 @@ func (s *People) Memberships(ctx context.Context, accountID string) ([]Membershi
 func (s *People) membership(tx *txn, c computer, p person) Membership {
 	owner, _ := get[Account](tx, keyAccount(c.OwnerID))
 	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
+	m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email, row: c}
+	m.seen, _ = get[time.Time](tx, keyComputerSeen(c.ID))
 	for _, a := range apps {
+		m.has = m.has || p.mayOpen(a.ID)
 		if a.Live && p.mayOpen(a.ID) {
 			m.Apps = append(m.Apps, InvitedApp{ID: a.ID, Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.Until[a.ID]})
 		}
 	}
 	slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })
+	if len(p.Apps) == 0 && len(p.Ended) > 0 {
+		m.Ended = slices.MaxFunc(slices.Collect(maps.Values(p.Ended)), time.Time.Compare)
+	}
 	if m.Status == controlapi.PersonPending {
 		hash, row := newestInvitation(tx, c.ID, p.AccountID)
 		m.Invited, m.From = hash != "", row.From

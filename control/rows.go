@@ -208,6 +208,9 @@ type computer struct {
 	Former bool `json:"former,omitempty"`
 	// AppGrants says that its agent, as it was here last, knows grants for some apps.
 	AppGrants bool `json:"appGrants,omitempty"`
+	// TellOff says that people with an app here may know since when it is off, see
+	// controlapi.Apps.
+	TellOff bool `json:"tellOff,omitempty"`
 }
 
 // computerByName finds a computer. Rows of it that are read next can be named: they

@@ -186,7 +186,7 @@ func (b *bench) seenAt(id string) time.Time {
 			continue
 		}
 		account := ok[Account](b.t)(b.Accounts.ByEmail(b.t.Context(), c.Owner))
-		return ok[[]OwnComputer](b.t)(b.Computers.Own(b.t.Context(), account.ID))[0].SeenAt
+		return ok[[]OwnComputer](b.t)(b.Computers.Own(b.t.Context(), account.ID))[0].Since
 	}
 	return time.Time{}
 }

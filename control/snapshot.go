@@ -134,7 +134,7 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 	out.Passwords = snapshotPasswords(tx, c.ID, people)
 	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
 	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	out.Reported = controlapi.Apps{Apps: apps, Knocks: out.Knocking}.Digest()
+	out.Reported = controlapi.Apps{Apps: apps, Knocks: out.Knocking, TellOff: c.TellOff}.Digest()
 	b, err := json.Marshal(out)
 	if err != nil {
 		return out, err

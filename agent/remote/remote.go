@@ -58,6 +58,9 @@ type Config struct {
 	// Knocks says from whom knocks are taken, which is told with the apps; AppsChanged
 	// tells of it, too.
 	Knocks func() controlapi.KnocksFrom
+	// TellOff says whether people with an app here may know since when this computer is off;
+	// it is told like Knocks. nil: they may not.
+	TellOff func() bool
 	// OnSnapshot takes each new snapshot; OnContact is called when the control
 	// plane answered that nothing changed; OnChange when State changed.
 	OnSnapshot func(controlapi.Snapshot)

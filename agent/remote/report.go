@@ -67,7 +67,7 @@ func (r *Remote) tell(ctx context.Context, atOnce bool) (wait time.Duration, err
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	apps := controlapi.Apps{Apps: r.cfg.Apps(), Knocks: r.cfg.Knocks()}
+	apps := controlapi.Apps{Apps: r.cfg.Apps(), Knocks: r.cfg.Knocks(), TellOff: r.cfg.TellOff != nil && r.cfg.TellOff()}
 	digest := apps.Digest()
 	r.hear()
 	if r.has == digest {

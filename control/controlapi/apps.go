@@ -34,6 +34,9 @@ type Apps struct {
 	// Knocks is from whom this computer takes knocks. An agent that does not say
 	// cannot answer any.
 	Knocks KnocksFrom `json:"knocks,omitempty"`
+	// TellOff is whether people with an app here may know since when this computer is off.
+	// An agent that does not say cannot be asked not to.
+	TellOff bool `json:"tellOff,omitempty"`
 }
 
 // Digest tells one report from another. It is over the JSON of what this program knows of

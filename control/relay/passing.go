@@ -23,6 +23,14 @@ func (r *Relay) RelaysFor(computerID string) []controlapi.Relay {
 	return r.peers.RelaysFor(computerID)
 }
 
+// Held says whether a node has the tunnel of a root host, and whether that is sure.
+func (r *Relay) Held(ctx context.Context, host string) (held, sure bool) {
+	if r.peers == nil || r.routes.holds(host) {
+		return r.routes.holds(host), true
+	}
+	return r.peers.Held(ctx, host)
+}
+
 // CutOff says that neither the store nor any other node of this service answers.
 func (r *Relay) CutOff() bool { return r.peers != nil && r.peers.CutOff() }
 

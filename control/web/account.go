@@ -69,7 +69,17 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 			p.Invitations = append(p.Invitations, invitationRow{Host: m.Computer.Host, Owner: m.Owner, From: m.From, Path: m.Invitation})
 		}
 		if m.Role == controlapi.RoleMember && m.Status == controlapi.PersonActive {
-			p.Shared = append(p.Shared, sharedRow{Name: m.Computer.Name, Host: m.Computer.Host, URL: m.Computer.URL, Owner: m.Owner, Apps: invitedRows(languageOf(r), m.Apps)})
+			row := sharedRow{Name: m.Computer.Name, Host: m.Computer.Host, URL: m.Computer.URL, Owner: m.Owner, Apps: invitedRows(languageOf(r), m.Apps)}
+			if !m.Ended.IsZero() {
+				row.Ended, row.EndedSaid = m.Ended, moment(languageOf(r), m.Ended)
+			}
+			if presence, told := h.svc.People.Presence(r.Context(), m); told {
+				row.State = stateOf(languageOf(r), presence)
+				for n := range row.Apps {
+					row.Apps[n].Off = row.Off()
+				}
+			}
+			p.Shared = append(p.Shared, row)
 		}
 	}
 	return nil
@@ -77,20 +87,20 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 
 // computerRow is one of somebody's own computers on the account page.
 type computerRow struct {
-	Name      string // short name
-	Host      string
-	URL       string
-	What      string // "maya-laptop, Linux", as far as it is known
-	State     string // "Connected", or since when it is not
-	Connected bool
-	Enrolled  bool
-	People    int
-	Remove    string // address of the page that asks
+	Name     string // short name
+	Host     string
+	URL      string
+	What     string // "maya-laptop, Linux", as far as it is known
+	State    stateRow
+	Never    string // why there is no state to tell, or nothing
+	Enrolled bool
+	People   int
+	Remove   string // address of the page that asks
 }
 
 func computerRowOf(l words.Language, c control.OwnComputer) computerRow {
 	row := computerRow{
-		Name: c.Name, Host: c.Host, URL: c.URL, What: c.Machine, Connected: c.Connected, Enrolled: c.Enrolled, People: c.People,
+		Name: c.Name, Host: c.Host, URL: c.URL, What: c.Machine, State: stateOf(l, c.Presence), Enrolled: c.Enrolled, People: c.People,
 		Remove: computerPath("/account/computer", c.Name),
 	}
 	if c.Platform != "" {
@@ -100,14 +110,10 @@ func computerRowOf(l words.Language, c control.OwnComputer) computerRow {
 		row.What += platformName(c.Platform)
 	}
 	switch {
-	case c.Connected:
-		row.State = l.Say("Connected")
 	case !c.Enrolled:
-		row.State = l.Say("Not connected; the name is kept for you")
-	case c.SeenAt.IsZero():
-		row.State = l.Say("Never connected")
-	default:
-		row.State = l.Say("Last seen %s", moment(l, c.SeenAt))
+		row.Never = l.Say("Not connected; the name is kept for you")
+	case !c.On && c.Since.IsZero():
+		row.Never = l.Say("Never connected")
 	}
 	return row
 }
@@ -127,7 +133,14 @@ type sharedRow struct {
 	URL   string
 	Owner string
 	Apps  []invitedRow
+	State stateRow
+	// Ended is when all they had there ended, and EndedSaid the same in words; or neither.
+	Ended     time.Time
+	EndedSaid string
 }
+
+// Off says that nobody answers there.
+func (s sharedRow) Off() bool { return s.State.Known && !s.State.On }
 
 // Leave is the address of the page that asks.
 func (s sharedRow) Leave() string { return computerPath("/account/leave", s.Name) }

@@ -147,7 +147,7 @@ func TestPagesSayWhenAShareEnds(t *testing.T) {
 	}
 	b.post("/invitation", "token", tokenOf(t, r.mailsNamed("", email, 1)))
 	a := r.signedIn(email)
-	if page := a.get("/account").want(t, http.StatusOK); !strings.Contains(page.body, want) {
-		t.Errorf("the account does not say %q", want)
+	if page := a.get("/account").want(t, http.StatusOK); !strings.Contains(page.body, "Until "+timed) {
+		t.Errorf("the account does not say %q", timed)
 	}
 }

@@ -80,7 +80,7 @@ func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request, f url
 		setCookie(w, h.session, accepted.Token, control.SessionLife)
 		dropCookie(w, h.signIn)
 	}
-	return seeOther(w, r, "https://"+accepted.Host+"/")
+	return seeOther(w, r, letIn(accepted))
 }
 
 // invitationOver shows why an invitation cannot be used, and what can be done.
@@ -196,5 +196,5 @@ func (h *handler) namedAccept(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return seeOther(w, r, "https://"+accepted.Host+"/")
+	return seeOther(w, r, letIn(accepted))
 }

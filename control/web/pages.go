@@ -22,7 +22,7 @@ var templateFiles embed.FS
 // pages by the name of their template, made when they are first shown: those of every
 // language would be four MiB of each agent that runs a control plane of its own. Each
 // has its own set, so that each can define "main" and says its sentences in its language.
-var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "no-access", "knock", "account",
+var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "off", "no-access", "knock", "account",
 	"account-remove", "account-leave", "passwords", "password-made", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
@@ -86,6 +86,7 @@ type page struct {
 	// Invitations are those of somebody who has not accepted them.
 	Invitations []invitationRow
 	Computer    computerRow // one of them
+	State       stateRow
 	MayEnrol    bool
 	Sessions    []sessionRow
 	Grants      []grantRow
@@ -138,11 +139,12 @@ type invitedRow struct {
 	Host    string
 	Until   string    // when it ends for them, or ""
 	End     time.Time // the same; zero for never
+	Off     bool      // nobody answers there
 }
 
-// ends says whether a page tells when something ends.
-func (p page) ends() bool {
-	return slices.ContainsFunc(p.Apps, func(a invitedRow) bool { return !a.End.IsZero() })
+// times says whether a page tells a time.
+func (p page) times() bool {
+	return len(p.Own)+len(p.Shared) > 0 || !p.State.Since.IsZero() || slices.ContainsFunc(p.Apps, func(a invitedRow) bool { return !a.End.IsZero() })
 }
 
 // show writes a page. The policy allows nothing but our style sheet and icon, and where a
@@ -151,7 +153,7 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name 
 	p.Style, p.Icon = stylePath, iconPath
 	p.AuthHost, p.KeptMail = h.svc.AuthHostPort(), h.kept
 	script := ""
-	if p.ends() {
+	if p.times() {
 		p.Script, script = timesPath, "script-src https://"+p.AuthHost+timesPath+"; "
 	}
 	var b bytes.Buffer

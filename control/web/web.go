@@ -3,7 +3,7 @@
 //
 // Every request comes through New's handler: headers that hold for every
 // answer, then one route table, whose tiers say who may call and how a refusal
-// looks. The pages need no script and carry none. Decisions are those of
+// looks. The pages need no script; one says times in the reader's own. Decisions are those of
 // package control; this package turns requests into its calls.
 package web
 
@@ -107,6 +107,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", control.PathInvitationName + "{name}", tierPage, h.namedAccept},
 		{"POST", control.PathInvitationName + "{name}/mail", tierPage, h.namedMail},
 		{"POST", control.PathInvitationName + "{name}/code", tierPage, posted(h.namedCode)},
+		{"GET", pathOff, tierPage, h.off},
 		{"POST", "/signout", tierPage, posted(h.signOut)},
 		{"GET", "/account", tierPage, h.signed(h.account)},
 		{"GET", "/account/computer", tierPage, h.signed(h.removeForm)},

@@ -55,8 +55,9 @@ func Build(cfg Config) (*ControlPlane, error) {
 	here := controlapi.Relay{Address: cfg.Tunnel, ServerName: cfg.Control.AuthHost}
 	domain := cfg.Control
 	domain.Relays = []controlapi.Relay{here}
-	// Both are for later, when there is a relay.
+	// They are for later, when there is a relay.
 	domain.RelaysFor = func(computerID string) []controlapi.Relay { return p.Relay.RelaysFor(computerID) }
+	domain.Held = func(ctx context.Context, host string) (held, sure bool) { return p.Relay.Held(ctx, host) }
 	domain.OnCredentialEnded = func(computerID string) { p.Relay.Kick(computerID) }
 	domain.Log = cfg.Log.With("part", "control")
 	var err error

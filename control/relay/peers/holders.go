@@ -156,6 +156,16 @@ func (p *Peers) ask(ctx context.Context, serverName string) (found findings, wit
 	return found, without
 }
 
+// Held says whether another node says to have the tunnel of a root host, and whether that is
+// sure: of one that is not heard nobody knows.
+func (p *Peers) Held(ctx context.Context, host string) (held, sure bool) {
+	runs, without := p.cfg.Holders(ctx, host, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	heard := !slices.ContainsFunc(p.others(), func(n nodeRow) bool { return !slices.Contains(without, n.Run) })
+	return len(runs) > 0, len(runs) > 0 || heard
+}
+
 // saying are the nodes that say to hold a tunnel, without those that could not be
 // reached a moment ago; somebody says whether any node did.
 func (p *Peers) saying(ctx context.Context, serverName string, most int) (nodes []nodeRow, somebody bool, without []string) {

@@ -80,13 +80,23 @@ func TestNodeThatIsNotHeardIsAsked(t *testing.T) {
 			t.Errorf("found %q, sure %v, want %q and %v", got, found.sure, want, sure)
 		}
 	}
+	held := func(want, wantSure bool) {
+		t.Helper()
+		if held, sure := one.Held(t.Context(), "anna.localhost"); held != want || sure != wantSure {
+			t.Errorf("held %v, sure %v, want %v and %v", held, sure, want, wantSure)
+		}
+	}
 	finds("", true)
+	held(false, true)
 	one.busy = true
 	finds("three two", false)
+	held(false, false)
 	one.busy, one.unheard = false, []string{"run-three"}
 	finds("three", false)
+	held(false, false)
 	one.said = []string{"run-two"}
 	finds("two", true)
+	held(true, true)
 	for range 2 {
 		one.step(t)
 	}
