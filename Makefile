@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend lines test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-panels setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-panels test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-panels test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,7 +107,7 @@ attack: setup-test cli ## what a hostile stranger can send, by the thousand, aga
 test-apps: setup-apps cli ## the apps of docs/recipes.md, each in local mode and connected, with real clients: some ten minutes
 	test/apps/run.sh
 
-screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
+screenshots: setup-screenshots desktop cli ## make the pictures and the film of the documentation, from the real program
 	test/desktop/screenshots.sh
 
 soak: setup-test cli race desktop ## the long runs: every parser fuzzed for 30 s, our reading of requests compared with net/http's for an hour, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
@@ -157,5 +157,5 @@ darwin: frontend ## Porchlight.app, on a Mac (written for one, run on none yet)
 clean: ## remove what was built
 	rm -rf bin out frontend/dist/assets frontend/dist/index.html
 
-setup-cli setup-desktop setup-test setup-panels setup-apps setup-bench setup-load setup-package: setup-%:
+setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package: setup-%:
 	@build/setup.sh $*

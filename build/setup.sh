@@ -5,6 +5,7 @@
 #   build/setup.sh desktop  cli, and what the menu-bar app is built from
 #   build/setup.sh test     desktop, and what the tests run against
 #   build/setup.sh panels   test, and panels beside Xfce's
+#   build/setup.sh screenshots  test, and what makes the film of the documentation
 #   build/setup.sh apps     test, and the apps of docs/recipes.md that Debian has
 #   build/setup.sh package  desktop, and what packs it
 #   build/setup.sh bench    cli, and the peers the benchmarks compare with
@@ -34,13 +35,14 @@ case $want in
 cli) ;;
 load) packages="$packages postgresql patroni etcd-server" ;;
 bench) packages="$packages haproxy nginx libnginx-mod-stream nghttp2-client postgresql xvfb dbus chromium" ;;
-desktop | package | test | panels | apps)
+desktop | package | test | panels | screenshots | apps)
 	packages="$packages gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev libnss3-tools xdg-utils"
 	;;
-*) fail "say cli, desktop, package, test, panels, apps, bench or load, not '$want'" ;;
+*) fail "say cli, desktop, package, test, panels, screenshots, apps, bench or load, not '$want'" ;;
 esac
 [ "$want" != package ] || packages="$packages nsis debootstrap lintian appstream desktop-file-utils"
-case $want in test | panels | apps)
+[ "$want" != screenshots ] || packages="$packages ffmpeg"
+case $want in test | panels | screenshots | apps)
 	# A screen, a session bus, a keyring, notifications and a panel; a browser;
 	# real apps and tools the tests use.
 	packages="$packages
@@ -74,7 +76,7 @@ have_node() {
 
 # What fetches Go and Node, where they are missing or too old.
 have_go || packages="$packages golang-go"
-case $want in desktop | package | test | panels | apps) node=wanted ;; *) node= ;; esac
+case $want in desktop | package | test | panels | screenshots | apps) node=wanted ;; *) node= ;; esac
 if [ -n "$node" ] && ! have_node; then
 	packages="$packages nodejs npm"
 fi

@@ -19,7 +19,7 @@ import (
 	"porchlight/test/visitor"
 )
 
-const maya = "maya@example.net"
+const maya = "maya@example.com"
 
 // plane is a control plane of its own, as an operator runs it: control plane and
 // relay in one process.
@@ -27,11 +27,15 @@ type plane struct {
 	*rig.Node
 	s      *session
 	listen string // host:port, the same for every start
+	domain string
 }
 
 func (s *session) startPlane() *plane {
 	s.t.Helper()
-	c := &plane{s: s, listen: programs.FreeAddress(s.t)}
+	c := &plane{s: s, listen: programs.FreeAddress(s.t), domain: "porch.localhost"}
+	if forDocuments() != "" { // where names and ports are free: see screenshots.sh
+		c.listen, c.domain = "127.0.0.1:443", "porch.example"
+	}
 	c.start()
 	programs.Must(s.t, c.Run(nil, "account", "add", maya))
 	return c
@@ -43,18 +47,28 @@ func (c *plane) start() {
 	c.s.t.Helper()
 	r := rig.Rig{Bin: filepath.Dir(cli(c.s.t)), Env: c.s.env, Begin: func(cmd *exec.Cmd) (*programs.Process, error) { return c.s.run(cmd), nil }}
 	var err error
-	c.Node, err = r.Node(c.s.t.Context(), filepath.Join(c.s.dir, "plane"), "--listen", c.listen, "--outbox", c.mails())
+	c.Node, err = r.Node(c.s.t.Context(), filepath.Join(c.s.dir, "plane"), "--listen", c.listen, "--domain", c.domain, "--outbox", c.mails())
 	programs.Must(c.s.t, err)
 }
 
 // connect connects the computer as the owner does: a code, confirmed in a
 // browser.
 func (c *plane) connect(p *program, name string) {
+	c.s.t.Helper()
+	c.confirm(p, name, c.code(p))
+}
+
+// code asks for one.
+func (c *plane) code(p *program) agentapi.Connecting {
+	c.s.t.Helper()
+	authority := programs.Got(os.ReadFile(rig.Authority(c.Data)))(c.s.t)
+	return programs.Got(p.ownerTier().Connect(c.s.t.Context(), agentapi.ConnectRequest{URL: c.AuthURL, CA: string(authority)}))(c.s.t)
+}
+
+// confirm has the code confirmed and waits for what comes of it.
+func (c *plane) confirm(p *program, name string, waiting agentapi.Connecting) {
 	t := c.s.t
 	t.Helper()
-	authority := programs.Got(os.ReadFile(rig.Authority(c.Data)))(t)
-	waiting, err := p.ownerTier().Connect(t.Context(), agentapi.ConnectRequest{URL: c.AuthURL, CA: string(authority)})
-	programs.Must(t, err)
 	p.plane, p.mails = c, rig.MailsIn(c.mails())
 	answers := map[string]string{"name": name, "decision": "allow"}
 	page, err := p.guest().Confirm(t.Context(), waiting.VerificationURLComplete, waiting.UserCode, maya, answers, p.mails)

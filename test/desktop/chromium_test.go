@@ -62,6 +62,9 @@ func (c *chrome) tab(width, height int) *tab {
 	t.must("Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": context.BrowserContextID}, &target)
 	t.must("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	t.session = attached.SessionID
+	if c.s.opts.dark {
+		t.must("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
+	}
 	t.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 2, "mobile": width < 600}, nil)
 	return t
 }

@@ -59,8 +59,7 @@ func (p fullHouse) come() (goAway func()) {
 func newFullHouse(t *testing.T, opts desk) fullHouse {
 	t.Helper()
 	s := newSession(t, opts)
-	s.alone()
-	p := s.drive("127.0.0.1:8765")
+	p := s.atHome()
 	s.trayShows("No app is on", true)
 	owner, ctx := p.ownerTier(), t.Context()
 	for _, app := range []struct {

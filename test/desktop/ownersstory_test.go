@@ -23,17 +23,35 @@ import (
 // and the clicks are counted: the lamp and every button, not hovering a submenu or typing.
 func TestOwnersStory(t *testing.T) {
 	t.Parallel()
-	s := newSession(t, desk{first: true, picks: "Today", tidy: forDocuments() != ""})
+	if forDocuments() == "" {
+		ownersStory(t, desk{})
+		return
+	}
+	for _, dark := range []bool{false, true} {
+		t.Run(fmt.Sprintf("dark=%v", dark), func(t *testing.T) { ownersStory(t, desk{tidy: true, dark: dark}) })
+	}
+}
+
+func ownersStory(t *testing.T, opts desk) {
+	opts.first, opts.picks = true, "Today"
+	s := newSession(t, opts)
 	notes := titled(t, "Notes")
-	p := owner{page: s.storyBegins()}
+	page, connects := s.storyBegins()
+	p := owner{page: page}
 	p.pageThere()
 	p.named("h1", "Leave the porch light on")
 	p.publish("photos", "Photos", titled(t, "Photos"))
 	s.trayShows("Photos wants an address", true)
+	s.notified("Photos wants an address")     // and off the screen
 	p.named("h1", "Leave the porch light on") // whatever has asked meanwhile
 	p.show("01-first-start", ofWindow)
+	connects()
 
-	p.clicksAre("the first app", 3, func() { p.firstApp() })
+	trust := 1 // asked for on this computer alone
+	if p.plane != nil {
+		trust = 0
+	}
+	p.clicksAre("the first app", 2+trust, func() { p.firstApp(trust) })
 	var apps []agentapi.OwnerApp
 	p.ask(&apps, "apps")
 	for _, app := range apps {
@@ -44,6 +62,13 @@ func TestOwnersStory(t *testing.T) {
 	p.pressButton("Done")
 	p.named("h1", "Apps")
 	p.show("03-apps", ofWindow)
+	if s.filmed() {
+		p.still("Your apps stay on your own computer. One asks for an address.", nil)
+		p.openTray()
+		p.walk("Photos wants an address")
+		p.still("One click in the menu bar, and it has one.", nil)
+		p.closeMenus()
+	}
 	p.enter(p.named("button", "Approve"))
 	p.is("photos", "live")
 
@@ -56,19 +81,23 @@ func TestOwnersStory(t *testing.T) {
 	phone.opens(p.mailed(guest))
 	phone.shows("shares Notes with you", "Until ")
 	p.onPhone(phone, "05-invitation")
+	p.still("Bob gets a mail with a link.", phone)
 	phone.tap("Open Notes as " + guest)
 	phone.shows("Notes for member", "connected")
 	p.onPhone(phone, "06-notes")
+	p.still("Nothing to install, no password: Bob has opened Notes.", phone)
 	s.notified("An invitation was accepted", guest+" opened Notes for the first time") // one notice, however far it got
 
 	phone.opens(p.address("photos"))
 	phone.shows("This isn’t shared with you")
 	p.onPhone(phone, "07-closed")
+	p.still("What you did not share stays closed. Bob may ask.", phone)
 	phone.tap("Ask ")
 	phone.shows("has been asked")
 	p.onPhone(phone, "08-asked")
 	p.clicksAre("the answer to a knock", 1, func() { p.presses("Today", "09-knock") })
 	phone.shows("Photos for member", "connected") // by itself
+	p.still("The page goes on by itself.", phone)
 	if end := p.person(guest).Until["Photos"]; !end.After(time.Now()) || time.Until(end) > 25*time.Hour {
 		t.Errorf("for today ends at %v", end)
 	}
@@ -84,10 +113,12 @@ func TestOwnersStory(t *testing.T) {
 		p.openTray()
 		p.walk(guest + ": Photos")
 		p.show("10-here-now", ofMenu)
+		p.still("You see who is here, and may end it.", nil)
 		p.closeMenus()
 	}
 	p.clicksAre("cutting one person off", 2, func() { p.tray(guest + ": Photos > Remove from everything") })
 	phone.shows("cut off, 403")
+	p.still("Removed: what was open is cut off at once.", phone)
 	p.lists(false)
 	p.presses("Undo", "10-removed")
 	s.eventually("it is undone", func() error { // a notification taken off the screen too early does nothing
@@ -112,6 +143,7 @@ func TestOwnersStory(t *testing.T) {
 	phone.reload()
 	phone.shows("Photos for member", "connected")
 	p.quits(phone)
+	p.film()
 }
 
 // owner is the person before the computer, whose clicks are counted.
@@ -151,27 +183,34 @@ func (p *owner) presses(button, shot string) {
 	p.t.Helper()
 	p.displays("1")
 	p.show(shot, ofNotes)
+	if button == "Today" {
+		p.still("You answer with one click.", nil)
+	}
 	p.clicks++
 	p.mustTool("dunstctl", "context") // lists the buttons and has one picked
 }
 
 // firstApp goes from the first word to an app of their own, open in their browser.
-func (p *owner) firstApp() {
+func (p *owner) firstApp(trust int) {
 	p.t.Helper()
 	p.pick("button", "Start")
-	p.pick("button", "Trust it")
-	link := p.nextLink(0)
+	if trust > 0 {
+		p.pick("button", "Trust it")
+		p.nextLink(0) // the list is changed
+	}
 	p.chrome = p.startChrome()
 	own := p.chrome.tab(1100, 700)
-	own.opens(link)
-	p.named("h1", "Your browser trusts this computer") // for two seconds, and then it goes on
-	own.shows("This page is from this computer")
+	if trust > 0 {
+		own.opens(p.nextLink(0))
+		p.named("h1", "Your browser trusts this computer") // for two seconds, and then it goes on
+		own.shows("This page is from this computer")
+	}
 	p.named("h1", "Pick your first app") // by itself
 	p.named("button", "Share Notes")
 	p.show("02-pick", ofWindow)
 	p.pick("button", "Share Notes")
 	p.named("h1", "Notes is on")
-	own.opens(p.nextLink(1))
+	own.opens(p.nextLink(trust))
 	own.shows("Notes for owner")
 	own.shot("02-open")
 	own.opens("about:blank")
@@ -186,6 +225,7 @@ func (p *owner) invites() {
 	p.pick("button", "Add people…")
 	p.write("E-mail addresses", guest)
 	p.show("04-invite", ofWindow)
+	p.still("Invite a friend, for a week.", nil)
 	p.pick("button", "Send invitation")
 	p.named("main .cut", guest)
 }
@@ -261,7 +301,8 @@ func titled(t *testing.T, title string) (port int) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprintf(w, `<!doctype html><meta name="viewport" content="width=device-width"><title>%[1]s</title>
-			<style>body { font: 18px system-ui; margin: 24px }</style><h1>%[1]s</h1><p>%[1]s for %[2]s</p><p id="live"></p><script>
+			<style>:root { color-scheme: light dark } body { font: 18px system-ui; margin: 24px } #tiles { display: grid; gap: 8px; grid: repeat(3, 110px) / 1fr 1fr } i { border-radius: 10px }</style><h1>%[1]s</h1><div id="tiles"></div><p>%[1]s for %[2]s</p><p id="live"></p><script>
+			for (let i = 0; i < 6; i++) document.querySelector('#tiles').append(Object.assign(document.createElement('i'), { style: 'background: hsl(' + i * 58 + ' 45%% 62%%)' }));
 			const says = (text) => (document.querySelector('#live').textContent = text);
 			const held = new EventSource('/held');
 			addEventListener('pagehide', () => held.close()); // or it goes on behind the next page

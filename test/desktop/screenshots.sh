@@ -5,17 +5,24 @@
 #   test/desktop/screenshots.sh [DIRECTORY]     default: docs/pictures
 #
 # The program runs as an owner called maya with every port free, in a mount and
-# a network namespace of its own. Packages: those of run.sh, and fonts-inter
-# iproute2 python3.
+# a network namespace of its own, where porch.example leads to a server of its own.
+# Packages: those of run.sh, and ffmpeg fonts-inter iproute2 python3.
 set -eu
 cd "$(dirname "$0")/../.."
 if [ "${1:-}" = --inside ]; then
 	# Nobody outside sees this mount or this network.
-	names=$(mktemp)
-	sed "s/^$2:/maya:/" /etc/passwd >"$names"
-	chmod 644 "$names"
-	mount --bind "$names" /etc/passwd
-	rm "$names"
+	over() { # FILE: what is read takes its place
+		own=$(mktemp)
+		cat >"$own"
+		chmod 644 "$own"
+		mount --bind "$own" "$1"
+		rm "$own"
+	}
+	sed "s/^$2:/maya:/" /etc/passwd | over /etc/passwd
+	{
+		cat /etc/hosts
+		printf '127.0.0.1 %s.porch.example\n' control maya notes.maya photos.maya home.maya paperless.maya
+	} | over /etc/hosts
 	ip link set lo up
 	mount -t tmpfs -o mode=1777 tmpfs /tmp/.X11-unix # see apart.sh
 	cd test/desktop

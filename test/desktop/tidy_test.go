@@ -22,9 +22,16 @@ func (s *session) dress() {
 	}
 	home := filepath.Join(s.dir, "home")
 	theme := filepath.Join(home, ".local/share/themes/Tidy/openbox-3")
-	for _, d := range []string{theme, filepath.Join(home, ".config/openbox"), filepath.Join(home, ".config/gtk-3.0")} {
+	for _, d := range []string{theme, filepath.Join(home, ".config/openbox"), filepath.Join(home, ".config/gtk-3.0"), filepath.Join(home, ".config/fontconfig")} {
 		programs.Must(s.t, os.MkdirAll(d, 0o700))
 	}
+	// What pages call the system's own face: the window's, and those on the phone.
+	alias := func(family string) string {
+		return `<alias binding="strong"><family>` + family + `</family><prefer><family>Inter</family></prefer></alias>`
+	}
+	s.write(filepath.Join(home, ".config/fontconfig/fonts.conf"), `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>`+alias("system-ui")+alias("sans-serif")+alias("Sans")+`</fontconfig>
+`)
 	s.write(filepath.Join(home, ".config/gtk-3.0/settings.ini"), `[Settings]
 gtk-font-name=Inter 10.5
 gtk-xft-antialias=1

@@ -202,7 +202,11 @@ func (p *program) newClient(name, redirect string) remoteClient {
 	p.t.Helper()
 	var client struct{ ClientID, ClientSecret string }
 	control := filepath.Join(filepath.Dir(cli(p.t)), "porchlight-control")
-	out := p.mustTool(control, "client", "add", "--name", name, "--redirect-uri", redirect, "--data", filepath.Join(p.data, "control"), "--json")
+	data := filepath.Join(p.data, "control")
+	if p.plane != nil {
+		data = p.plane.Data
+	}
+	out := p.mustTool(control, "client", "add", "--name", name, "--redirect-uri", redirect, "--data", data, "--json")
 	if err := json.Unmarshal([]byte(out), &client); err != nil {
 		p.t.Fatalf("client add: %v: %s", err, out)
 	}

@@ -58,7 +58,7 @@ func MailsIn(dir string) *Mails {
 			if err != nil {
 				return "", err
 			}
-			if link := anyLink.FindString(string(raw)); link != "" && strings.Contains(string(raw), to) && m.first(file) {
+			if link := anyLink.FindString(string(raw)); link != "" && strings.HasPrefix(string(raw), "To: "+to) && m.first(file) {
 				return link, nil
 			}
 		}
