@@ -261,7 +261,7 @@ func (p fullHouse) views(l look) {
 		switch view.name {
 		case "Activity":
 			p.named("button", "Disconnect "+carla)
-			p.named("button", "Disconnect Pocket Notes of "+maya)
+			p.named("button", "Disconnect Pocket Notes")
 		case "People":
 			p.pressButton("Apps for " + carla)
 		case "Apps":
