@@ -240,7 +240,7 @@ function doors({ snapshot }: Around): Entry[] {
 }
 
 /** Every setting, by the words that Settings has for it. */
-function settings({ snapshot: { account } }: Around): Entry[] {
+export function settings({ snapshot: { account } }: Around): Entry[] {
   const words = strings.settings;
   const shown: [title: string, ...also: string[]][] = [
     [words.login], [words.appearance, words.light, words.dark], [words.icon, words.lamp], [strings.invite.yourName, strings.invite.yourNameText],

@@ -1,6 +1,8 @@
 // The palette: everything by a few keys.
 import { describe, expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
+import { settings } from '../../src/lib/palette';
+import type { OwnerState } from '../../src/lib/types';
 import { audit, called, focusName, open, shot } from './page';
 
 const palette = (page: Page) => page.locator('dialog [role="combobox"]');
@@ -152,6 +154,16 @@ describe('the palette', () => {
     await type(page, 'invite bob');
     await page.keyboard.press('Enter');
     await expect.poll(async () => page.getByText('bob@example.com').count()).toBeGreaterThan(0);
+  });
+
+  test.each(['apps', 'connected'])('every setting is found where it is, in %s', async (scene) => {
+    const page = await open({ scene });
+    const all = settings({ snapshot: { account: { local: scene === 'apps' } } as OwnerState, people: [], views: [], now: 0, mac: false }).map(({ text }) => text.join(''));
+    await type(page, all.at(-1)!);
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.closest<HTMLElement>('[data-setting]')?.dataset['setting'])).toBeTruthy(); // More is open for it
+    const there = await page.evaluate(() => [...document.querySelectorAll<HTMLElement>('[data-setting]')].map((one) => one.dataset['setting']));
+    expect(all.filter((title) => !there.includes(title))).toEqual([]);
   });
 
   test('copies the link or the address of what is chosen', async () => {
