@@ -100,7 +100,7 @@ func TestWindowMendsApps(t *testing.T) {
 	})
 
 	t.Run("what visitors asked", func(t *testing.T) {
-		p.press(p.named("summary", "For developers"))
+		p.press(p.named("summary h2", "For developers"))
 		p.named("code", "/backup")
 		p.shot("requests")
 		var source string
