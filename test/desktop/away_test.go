@@ -103,7 +103,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 
 	control.Stop()
 	p.trayShows("Reconnecting…", true)
-	p.trayShows("The server does not answer.", true)
+	p.trayShows(strings.TrimPrefix(control.AuthURL, "https://")+" cannot be reached.", true)
 	p.openWindow()
 	p.eventually("the window says so", func() error {
 		var said string

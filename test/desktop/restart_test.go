@@ -100,14 +100,15 @@ func TestBusRestart(t *testing.T) {
 	s := newSession(t, desk{})
 	p := s.launch()
 	address := p.approved("notes", "Notes", streamApp(t))
-	owner := p.ownersBrowser("notes")
-	open := openStream(t, owner.Do, address, nil)
+	friend := p.member(guest, "Notes")
+	p.answers(friend, address, 200)
+	open := openStream(t, friend.Do, address, nil)
 
 	_ = s.bus.Close()
 	for _, name := range []string{"dbus-daemon", "xfce4-panel", "dunst"} {
 		s.kill(name)
 	}
-	p.answers(owner, address, 200) // nobody notices elsewhere
+	p.answers(friend, address, 200) // nobody notices elsewhere
 	open.goesOn(t, "the end of the bus")
 	programs.Must(t, os.Remove(filepath.Join(s.dir, "bus")))
 	s.runBus()
