@@ -47,10 +47,10 @@ func TestAskingAgain(t *testing.T) {
 		body string
 		want []verbs.Verb
 	}{
-		{alike, "notes.maya.localhost:8443, port 3000: python3, run by maya. Its name looks like that of another app, Nоtes. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
-		{once, "notes.maya.localhost:8443, port 3000: python3, run by maya. Only you could open it.", []verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
+		{alike, "notes.maya.localhost:8443, port 3000: python3, run by maya. Its name looks like that of another app, Nоtes. Then only you can open it.", []verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
+		{once, "notes.maya.localhost:8443, port 3000: python3, run by maya. Then only you can open it.", []verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
 		{open, "notes.maya.localhost:8443, port 3000: python3, run by maya. Other computers can open port 3000.", []verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
-		{agent, "notes.maya.localhost:8443, port 3000: python3, run by maya. Asked for by porchlight, run by maya. A coding agent asks. It calls itself “claude-code”. Only you could open it.",
+		{agent, "notes.maya.localhost:8443, port 3000: python3, run by maya. Asked for by porchlight, run by maya. A coding agent asks. It calls itself “claude-code”. Then only you can open it.",
 			[]verbs.Verb{verbs.Approve, verbs.Approve, verbs.Deny}},
 		{again, "notes.maya.localhost:8443, port 3000: python3, run by maya. Asked for by eve, another user. If you approve it, ben@example.com and 2 others can open it again.",
 			[]verbs.Verb{verbs.Approve, verbs.ApproveAlone, verbs.Deny}},

@@ -47,9 +47,9 @@ func ClosedWords(c agentapi.Closed) string {
 		return Say("Nothing was open.")
 	}
 	if c.Milliseconds < 100 {
-		return Count(c.Closed, "%[1]d connection closed, less than %[2]s s.", "%[1]d connections closed, less than %[2]s s.", Spoken().Tenths(0.1))
+		return Count(c.Closed, "%d connection closed.", "%d connections closed.")
 	}
-	return Count(c.Closed, "%[1]d connection closed, %[2]s s.", "%[1]d connections closed, %[2]s s.", Spoken().Tenths(float64(c.Milliseconds)/1000))
+	return Count(c.Closed, "%[1]d connection closed in %[2]s s.", "%[1]d connections closed in %[2]s s.", Spoken().Tenths(float64(c.Milliseconds)/1000))
 }
 
 // KnockTitle is what somebody who knocks would like.

@@ -38,7 +38,7 @@ func TestRequestNoteWording(t *testing.T) {
 		t.Fatalf("%d notes", len(show))
 	}
 	n := show[0]
-	if n.Title != "Paperless wants an address" || n.Body != "paperless.maya.localhost:8443, port 8010: python3, run by maya. Only you could open it." {
+	if n.Title != "Paperless wants an address" || n.Body != "paperless.maya.localhost:8443, port 8010: python3, run by maya. Then only you can open it." {
 		t.Errorf("%q / %q", n.Title, n.Body)
 	}
 	// What a button does is pinned as well as what it says.

@@ -48,7 +48,7 @@ func TestClicksAfterOtherSignals(t *testing.T) {
 func TestBodiesAreShownAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ body, escaped, plain string }{
-		{"notes.maya.localhost, port 80: a, run by b. Only you could open it.", "notes.maya.localhost, port 80: a, run by b. Only you could open it.", "notes.maya.localhost, port 80: a, run by b. Only you could open it."},
+		{"notes.maya.localhost, port 80: a, run by b. Then only you can open it.", "notes.maya.localhost, port 80: a, run by b. Then only you can open it.", "notes.maya.localhost, port 80: a, run by b. Then only you can open it."},
 		{"R&D <b", "R&amp;D &lt;b", "R＆D ‹b"},
 		{`<a href="https://x.example">Notes</a>`, "&lt;a href=&#34;https://x.example&#34;&gt;Notes&lt;/a&gt;", `‹a href="https://x.example"›Notes‹/a›`},
 		{"&lt;", "&amp;lt;", "＆lt;"},

@@ -136,7 +136,7 @@ func requestNote(app agentapi.OwnerApp, rootHost string) Note {
 		body = append(body, language.Say("If you approve it, %s can open it again.", others))
 		buttons = append(buttons, Button{language.Say("Approve for me alone"), verbs.AloneOf(app)})
 	} else if app.ApprovedListener == nil && !app.Network {
-		body = append(body, language.Say("Only you could open it."))
+		body = append(body, language.Say("Then only you can open it."))
 	}
 	if len(buttons) == 1 { // some desktops show no more than three
 		buttons = append(buttons, Button{language.Say("For today"), verbs.TodayOf(app)})

@@ -37,7 +37,7 @@ func TestW6_ClientsFromTheTray(t *testing.T) {
 		}
 		return nil
 	})
-	s.noteSays("Pocket Notes is let in no more", "^1 connection closed, ")
+	s.noteSays("Pocket Notes is let in no more", "^1 connection closed")
 	s.trayShows("Connected apps", false)
 }
 

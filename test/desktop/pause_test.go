@@ -118,7 +118,7 @@ func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 		s.trayShows("bob@example.com: Notes and Photos > Disconnect, they may come back", true)
 		open.ends(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
 		shut(t, bob, notes)
-		s.noteSays("Notes is paused", "^1 connection closed, ")
+		s.noteSays("Notes is paused", "^1 connection closed")
 		elsewhere.goesOn(t, "pausing another app")
 		p.isStill("notes", "live")
 		s.trayClick("Notes: paused > Resume")
@@ -144,7 +144,7 @@ func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 		open.ends(t, "Revoke", s.trayClick("Notes: 1 here now > Revoke > Yes, revoke Notes"))
 		shut(t, bob, notes)
 		p.is("notes", "")
-		s.noteSays("Notes is revoked", "^1 connection closed, ")
+		s.noteSays("Notes is revoked", "^1 connection closed")
 		p.answers(bob, photos, http.StatusOK)
 	})
 

@@ -87,7 +87,7 @@ func approveFromTheTray(t *testing.T, p *program, port int) {
 	p.is("notes", "pending")
 	p.trayShows("Notes wants an address", true)
 	body := p.notified("Notes wants an address")
-	if !strings.Contains(body, "Only you could open it.") || !strings.Contains(body, "notes.") {
+	if !strings.Contains(body, "Then only you can open it.") || !strings.Contains(body, "notes.") {
 		t.Errorf("the notification says %q", body)
 	}
 	p.isStill("notes", "pending") // closing a notification decides nothing

@@ -104,6 +104,19 @@ test('disconnecting says what it closed, and what it does not do', async () => {
 
 const live = { status: 'live', host: 'notes.maya.localhost:8443', url: 'https://notes.maya.localhost:8443' } as const;
 
+test('an approval offers what its notification does: to open it, to copy its link, to invite', async () => {
+  const went: unknown[] = [];
+  const { desk, toasts } = setup({ approve: live });
+  const at = new Desk(desk.owner, toasts, desk.bridge, (...to) => void went.push(to));
+  await at.approve(app('notes'));
+  expect([toasts.current!.action!.label, ...toasts.current!.further!.map((one) => one.label)]).toEqual(['Open', 'Copy link', 'Invite…']);
+  toasts.act(toasts.current!.further![1]);
+  expect([went, toasts.current]).toEqual([[['invite', 'notes']], undefined]);
+  at.owner.snapshot = { ...snapshot(2), accessUntil: '2026-11-21T10:00:00Z' };
+  await at.approve(app('notes'));
+  expect(toasts.current!.further!.map((one) => one.label)).toEqual(['Copy link']); // inviting waits
+});
+
 test('in the dark nothing offers to open an app', async () => {
   const { desk, toasts } = setup({ approve: live });
   await desk.approve(app('notes'));
@@ -178,7 +191,7 @@ test('an approval that ends says until when, and can be given another end', asyn
   const today = new Date();
   today.setHours(23, 59, 59, 0);
   await desk.endApproval(asked, today.toISOString());
-  expect(said()).toBe('Notes is approved until today.');
+  expect(said()).toBe('Notes is approved until midnight.');
   await desk.endApproval(asked, 'never');
   expect(said()).toBe('Notes is approved without an end.');
   expect(calls('approve').map((call) => (call as { until?: string }).until)).toEqual(['today', today.toISOString(), 'never']);

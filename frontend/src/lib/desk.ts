@@ -8,7 +8,7 @@ import { Asked } from './asked.svelte';
 import type { Bridge, Operation, Takes } from './bridge';
 import { suggestionOf } from './health';
 import { clientOf, visitorName } from './labels';
-import type { Owner } from './state.svelte';
+import { inviteWaits, type Owner } from './state.svelte';
 import type { Go } from './places';
 import type { Sentence } from './sentence';
 import { strings } from './strings';
@@ -60,11 +60,19 @@ export class Desk {
         if (now.status === 'pending') return this.#tell(strings.toast.approvedLater(app.label));
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
-        const open = { label: strings.app.open, run: () => void this.open(app) };
         if (now.healthNote || now.ailment) return this.#offerHelp(app, now);
-        this.toasts.show(strings.toast.approved(app.label, host, this.#whoOpens(app, how.alone), how.until === 'today'), this.owner.snapshot?.darkSince ? undefined : open);
+        this.sayOn(strings.toast.approved(app.label, host, this.#whoOpens(app, how.alone), how.until === 'today'), app.name, now.url ?? `https://${host}`);
       },
     );
+  }
+
+  /** Says that an app is on, with what one does next, as the notification of it does. */
+  sayOn(text: Sentence, name: string, url: string): void {
+    const { snapshot } = this.owner;
+    const open = { label: strings.app.open, run: () => void this.have((bridge) => bridge.desk.Open(name)) };
+    const copy = { label: strings.invite.copyLink, run: () => void this.copy(url) };
+    const invite = { label: strings.knocks.invite, run: () => this.go('invite', name) };
+    this.toasts.show(text, snapshot?.darkSince ? undefined : open, undefined, snapshot && inviteWaits(snapshot) ? [copy] : [copy, invite]);
   }
 
   /** Has the approval of an app end then, in the agent's words for a time, or never. */

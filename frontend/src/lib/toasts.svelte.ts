@@ -4,9 +4,16 @@
  */
 import type { Sentence } from './sentence';
 
+interface Action {
+  label: string;
+  run: () => void;
+}
+
 export interface Toast {
   text: Sentence;
-  action?: { label: string; run: () => void };
+  action?: Action;
+  /** What else one may do next. */
+  further?: readonly Action[];
   held?: Held;
 }
 
@@ -31,9 +38,9 @@ export class Toasts {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #held = new Set<'pointer' | 'keyboard'>(); // what rests on the toast
 
-  show(text: Sentence, action?: Toast['action'], held?: Held) {
+  show(text: Sentence, action?: Action, held?: Held, further?: readonly Action[]) {
     const before = this.current?.held;
-    this.current = { text, ...(action && { action }), ...(held && { held }) };
+    this.current = { text, ...(action && { action }), ...(held && { held }), ...(further && { further }) };
     this.#schedule();
     before?.gone();
   }
@@ -43,9 +50,10 @@ export class Toasts {
     held?.gone();
   }
 
-  /** Takes the toast's action. */
-  act() {
-    this.#take()?.action?.run();
+  /** Takes the toast's action, or another of what it offers. */
+  act(other?: Action) {
+    const was = this.#take();
+    (other ?? was?.action)?.run();
   }
 
   /** Takes the toast about something held away, where it is about that: it was undone, or done anew, by another way. */

@@ -43,7 +43,7 @@ export function dateOf(time: string | number): string {
 export function dayWord(time: string, now: number): string {
   const last = new Date(Date.parse(time) - 1000).toISOString();
   const away = -daysAgo(last, now);
-  if (away === 0) return strings.until.todayWord;
+  if (away === 0) return endsDay(time) ? strings.until.midnight : strings.until.todayWord;
   if (away === 1) return strings.until.tomorrow;
   if (away === -1) return strings.until.yesterday;
   return Math.abs(away) <= 6 ? weekdayOf(last) : dayOf(last, now);
@@ -51,7 +51,11 @@ export function dayWord(time: string, now: number): string {
 
 /** The same with the time of day, where it is not the end of the day. */
 export function endWord(time: string, now: number): string {
+  return endsDay(time) ? dayWord(time, now) : `${dayWord(time, now)}, ${timeOf(time)}`;
+}
+
+function endsDay(time: string): boolean {
   const at = new Date(time);
   const clock = `${at.getHours()}:${at.getMinutes()}`;
-  return clock === '23:59' || clock === '0:0' ? dayWord(time, now) : `${dayWord(time, now)}, ${timeOf(time)}`;
+  return clock === '23:59' || clock === '0:0';
 }

@@ -16,7 +16,7 @@ test('tells who is here, and what happened by day, in words', async () => {
     'carla.nunes@example.org opened Notes', 'You opened Notes', 'Pocket Notes opened Notes as you', 'bob@example.com opened Notes through Sync', 'bob@example.com opened Blog draft',
     'lena@example.com was invited by wiki to Photos', 'tomas@example.net was removed by wiki', 'anna@example.com was let into Photos by wiki',
     'anna@example.com was removed from Notes', 'Recipes was paused by you', 'Dark, by you. 2 connections closed', 'Photos was approved by you: port 2342, photoprism',
-    'Somebody was turned away, 40 times', 'lena@example.com can’t open Photos any more: it ended', 'The certificate of notes.maya.porch.example renewed itself, fine until',
+    'Somebody tried to open an app, which is not shared with them, 40 times', 'lena@example.com can’t open Photos any more: it ended', 'The certificate of notes.maya.porch.example renewed itself, fine until',
     'anna@example.com – Home Assistant', // a kind this window does not know yet
   ]) expect(words).toContain(line);
 });
@@ -43,6 +43,13 @@ test('takes back what it may, and shows the way where it may not', async () => {
   expect(await called(page, 'undoActivity')).toHaveLength(1);
   await page.getByRole('button', { name: 'Prolong… lena@example.com' }).click();
   await page.getByRole('heading', { name: 'Activity', level: 1 }).waitFor({ state: 'detached' });
+});
+
+test('who was removed, and is not back, is invited again from the line', async () => {
+  const page = await activity();
+  await page.getByRole('button', { name: 'Invite again tomas@example.net' }).click();
+  await page.getByLabel('E-mail addresses').waitFor();
+  expect((await page.locator('main').innerText())).toContain('tomas@example.net');
 });
 
 test('cuts one person off by one click', async () => {

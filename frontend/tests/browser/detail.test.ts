@@ -144,7 +144,7 @@ test('says until when, and gives it for longer or shorter, or again', async () =
   const last = async () => ((await called(page, 'ownerGrant')).at(-1) as [{ accountId: string; until: string }] | undefined)?.[0];
   expect(await says()).toMatch(/^Until \w+day$/);
   await until.selectOption({ label: 'Today' });
-  await told(page, 'bob@example.com can open Notes until today.');
+  await told(page, 'bob@example.com can open Notes until midnight.');
   expect(new Date((await last())!.until).toTimeString()).toContain('23:59:59');
   await expect.poll(says).toBe('Until today');
   await until.selectOption({ label: 'A date…' });

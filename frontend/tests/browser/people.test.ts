@@ -100,7 +100,7 @@ describe('inviting', () => {
     await field(page).fill('lena@example.com, jonas@example.de');
     await page.getByRole('button', { name: 'Copy links…' }).click();
     const panel = page.getByRole('region', { name: /^2 links, until / });
-    await panel.waitFor();
+    await panel.getByText('Each names its invitation and signs nobody in.').waitFor(); // before any code is shown
     expect(((await called(page, 'inviteAll')) as [object][])[0]![0]).toMatchObject({ noMail: true, emails: ['lena@example.com', 'jonas@example.de'] });
     await panel.getByRole('button', { name: 'Copy link for jonas@example.de' }).click();
     await told(page, 'The link for jonas@example.de is copied. It signs nobody in.');
@@ -108,7 +108,7 @@ describe('inviting', () => {
     await panel.getByRole('button', { name: 'QR code for lena@example.com' }).press('Enter');
     await panel.getByRole('img', { name: 'QR code for lena@example.com' }).waitFor();
     await panel.getByText('https://control.porch.example/i/kq7d-mh2p-x4tn-w8ra').waitFor();
-    await panel.getByText('Whoever opens it is asked for the code that is mailed to lena@example.com').waitFor();
+    await panel.getByText('Removing lena@example.com ends the link too.').waitFor();
     await panel.getByRole('button', { name: 'Close' }).click();
     await expect.poll(() => focusName(page)).toBe('Invite');
     const lena = section(page, 'May come in').getByRole('listitem').filter({ hasText: 'lena@example.com' });

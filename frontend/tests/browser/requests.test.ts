@@ -22,12 +22,12 @@ describe('deciding on a request', () => {
     await page.getByRole('button', { name: 'For today' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('Paperless is on until midnight, at paperless.maya.localhost:8443. Only you can open it.');
     expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya', until: 'today' }]]);
-    await section(page, 'On').getByText('Until today').waitFor();
+    await section(page, 'On').getByText('Until midnight').waitFor();
     await section(page, 'On').getByText('Paperless', { exact: true }).click();
-    await page.getByText('Approved until today', { exact: true }).waitFor();
+    await page.getByText('Approved until midnight', { exact: true }).waitFor();
     await page.getByLabel('Until when it is approved').selectOption('always');
     await told(page, 'Paperless is approved without an end.');
-    await page.getByText('Approved until today', { exact: true }).waitFor({ state: 'detached' });
+    await page.getByText('Approved until midnight', { exact: true }).waitFor({ state: 'detached' });
     expect((await called(page, 'approve'))[1]).toMatchObject([{ name: 'paperless', until: 'never' }]);
   });
 

@@ -59,8 +59,11 @@ export const ofInvite = {
     qr: 'QR code',
     qrOf: (email: string) => `QR code for ${email}`,
     theLink: (email: string) => `Link for ${email}`,
+    /** Of one address, or with none of each its own. */
     linkSigns: (email: string, apps: readonly string[], day: string): Sentence => [
-      'It names the invitation and signs nobody in. Whoever opens it is asked for the code that is mailed to ', { name: email },
+      ...(email
+        ? ['It names the invitation and signs nobody in. Whoever opens it is asked for the code that is mailed to ', { name: email }]
+        : ['Each names its invitation and signs nobody in. Whoever opens it is asked for the code that is mailed to its address']),
       '; then one click, and ', ...listed(apps), apps.length === 1 ? ' opens' : ' open', day ? ` until ${day}.` : '.',
     ],
     linkUntil: (day: string, email: string): Sentence => [`Works until ${day}. Removing `, { name: email }, ' ends the link too.'],

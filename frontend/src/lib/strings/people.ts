@@ -59,6 +59,7 @@ export const ofPeople = {
     week: 'A week',
     date: 'A date…',
     todayWord: 'today',
+    midnight: 'midnight',
     tomorrow: 'tomorrow',
     yesterday: 'yesterday',
     until: (day: string) => `Until ${day}`,

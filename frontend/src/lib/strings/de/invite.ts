@@ -55,7 +55,9 @@ export const ofInvite: Spoken<typeof english> = {
     qrOf: (email) => `QR-Code für ${email}`,
     theLink: (email) => `Link für ${email}`,
     linkSigns: (email, apps, day) => [
-      'Er nennt die Einladung und meldet niemanden an. Wer ihn öffnet, wird nach dem Code gefragt, der an ', { name: email },
+      ...(email
+        ? ['Er nennt die Einladung und meldet niemanden an. Wer ihn öffnet, wird nach dem Code gefragt, der an ', { name: email }]
+        : ['Jeder nennt seine Einladung und meldet niemanden an. Wer ihn öffnet, wird nach dem Code gefragt, der an die eingeladene Adresse']),
       ' geht; dann ein Klick, und ', ...listed(apps), apps.length === 1 ? ' öffnet sich' : ' öffnen sich', day ? ` bis ${day}.` : '.',
     ],
     linkUntil: (day, email) => [`Gilt bis ${day}. `, { name: email }, ' zu entfernen beendet auch den Link.'],

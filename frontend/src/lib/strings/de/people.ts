@@ -60,6 +60,7 @@ export const ofPeople: Spoken<typeof english> = {
     week: 'Eine Woche',
     date: 'Ein Datum…',
     todayWord: 'heute',
+    midnight: 'Mitternacht',
     tomorrow: 'morgen',
     yesterday: 'gestern',
     until: (day) => `Bis ${day}`,

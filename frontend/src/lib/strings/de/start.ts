@@ -62,7 +62,7 @@ export const ofStart: Spoken<typeof english> = {
     howImport: (file) => ['Hilft das nicht, suchen Sie in seinen Einstellungen nach „Zertifikate“, wählen Sie „Zertifizierungsstellen“ und importieren Sie ', { name: file }, '.'],
 
     pickTitle: 'Wählen Sie Ihre erste App',
-    pickLede: 'Diese gehören Ihnen und laufen gerade. Freigeben gibt einer eine Adresse, die nur Sie öffnen können, bis Sie jemanden hinzufügen.',
+    pickLede: 'Diese gehören Ihnen und laufen gerade. Was Sie freigeben, bekommt eine Adresse, die nur Sie öffnen können, bis Sie jemanden hinzufügen.',
     pickNone: 'Noch läuft nichts zum Freigeben',
     pickNoneLede: 'Starten Sie ein Programm mit einer Seite, etwa einen Entwicklungsserver. Es erscheint hier innerhalb einer Sekunde.',
     all: 'Alle zeigen',
