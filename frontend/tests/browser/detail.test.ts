@@ -146,7 +146,7 @@ test('says until when, and gives it for longer or shorter, or again', async () =
   await until.selectOption({ label: 'Today' });
   await told(page, 'bob@example.com can open Notes until midnight.');
   expect(new Date((await last())!.until).toTimeString()).toContain('23:59:59');
-  await expect.poll(says).toBe('Until today');
+  await expect.poll(says).toBe('Until midnight');
   await until.selectOption({ label: 'A date…' });
   await expect.poll(() => focusName(page)).toBe('Last day');
   await page.keyboard.press('Escape');
