@@ -33,7 +33,7 @@ describe('an approved app', () => {
   test('is paused, keeps its place, and has Resume and no Stop', async () => {
     const page = await open();
     await menuOf(page, 'Notes').click();
-    expect(await page.getByRole('menuitem').allTextContents()).toEqual(['Open', 'Copy address', 'Who may open it, options…', 'Pause', 'Revoke…']);
+    expect(await page.getByRole('menuitem').allTextContents()).toEqual(['Open', 'Copy link', 'Who may open it, options…', 'Pause', 'Revoke…']);
     await page.getByRole('menuitem', { name: 'Pause' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('Notes is paused. 2 connections closed.');
     await section(page, 'On').getByText('Paused', { exact: true }).waitFor();
@@ -46,7 +46,7 @@ describe('an approved app', () => {
     const page = await open();
     const done = page.locator('button.done');
     // The tick is there for two seconds, which a busy test may be late for.
-    await Promise.all([done.waitFor(), page.getByRole('button', { name: /Copy address of .?Notes/ }).click()]);
+    await Promise.all([done.waitFor(), page.getByRole('button', { name: /Copy link of .?Notes/ }).click()]);
     expect(await called(page, 'Copy')).toEqual([['https://notes.maya.localhost:8443']]);
     expect(await page.locator('.sr[role="status"]').last().textContent()).toContain('Copied');
     await done.waitFor({ state: 'detached' });

@@ -17,10 +17,10 @@ describe('keyboard alone', () => {
     expect(stops.filter((stop) => stop !== '')).toEqual([
       'Apps 11 waiting for you', 'People', 'Activity', 'Settings', 'Connected apps', 'Outbox 33 mails', 'Health 22 things are wrong.', 'Copy this computer’s address', 'This computer only, 2 things wrong', 'Go dark',
       'Find or doCtrl K', 'Add an app…', 'Approve', 'For today', 'Deny', 'Details',
-      'Home Assistant', 'Copy address of Home Assistant', 'Open Home Assistant', 'More for Home Assistant',
-      'Notes', 'Copy address of Notes', '5 people may open Notes AB +3', 'Open Notes', 'More for Notes',
-      'Photos', 'Copy address of Photos', '2 people may open Photos CA', 'Open Photos', 'More for Photos',
-      'Blog draft', 'Copy address of Blog draft', 'Resume Blog draft', 'More for Blog draft', 'Recipes', 'Copy address of Recipes', 'Resume Recipes', 'More for Recipes',
+      'Home Assistant', 'Copy link of Home Assistant', 'Open Home Assistant', 'More for Home Assistant',
+      'Notes', 'Copy link of Notes', '5 people may open Notes AB +3', 'Open Notes', 'More for Notes',
+      'Photos', 'Copy link of Photos', '2 people may open Photos CA', 'Open Photos', 'More for Photos',
+      'Blog draft', 'Copy link of Blog draft', 'Resume Blog draft', 'More for Blog draft', 'Recipes', 'Copy link of Recipes', 'Resume Recipes', 'More for Recipes',
     ]);
   });
 
