@@ -16,7 +16,7 @@ import (
 func (a *Announcer) Next(s agentapi.OwnerState, q func() []string) Changes {
 	var c Changes
 	a.requests(&c, s)
-	a.knocks(&c, s)
+	a.knocks(&c, s, q)
 	a.account(&c, s)
 	a.notices(&c, s, q)
 	a.firstUses(&c, s)

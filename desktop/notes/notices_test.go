@@ -112,6 +112,14 @@ func TestAFriendWhoComesIsOneNotice(t *testing.T) {
 	if got := step(a, s); !slices.Equal(got, []string{"-knock-k"}) {
 		t.Errorf("let in: %v", got)
 	}
+	quiet := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return now })
+	noKnocks := func() []string { return []string{agentapi.KindKnock} }
+	knocks := owner.State()
+	knocks.Knocks = []agentapi.Knock{{ID: "k", AccountID: "bob", Email: "bob@example.com", App: "Notes", At: now}}
+	quiet.Next(knocks, noKnocks)
+	if show := quiet.Next(s, noKnocks).Show; len(show) != 1 {
+		t.Errorf("who knocked unheard is told when they come: %+v", show)
+	}
 	s.Notices[0].Visitor.AccountID = "carla"
 	s.Notices[0].ID = 2
 	if show := a.Next(s, loud).Show; len(show) != 1 {

@@ -15,7 +15,7 @@ const knocksAtMost = time.Minute
 
 // knocks asks the owner about people who would like to be let in: each by themselves
 // while they are few, with one note while they are many.
-func (a *Announcer) knocks(c *Changes, s agentapi.OwnerState) {
+func (a *Announcer) knocks(c *Changes, s agentapi.OwnerState, q func() []string) {
 	var untold []agentapi.Knock
 	waiting := map[string]bool{}
 	for _, k := range s.Knocks {
@@ -43,7 +43,9 @@ func (a *Announcer) knocks(c *Changes, s agentapi.OwnerState) {
 	if len(s.Knocks) <= maxNotes && a.mayTell(agentapi.KindKnock, len(untold)) {
 		for _, k := range untold {
 			a.knocked[k.ID] = true
-			a.meet(k.AccountID)
+			if !slices.Contains(q(), agentapi.KindKnock) {
+				a.meet(k.AccountID)
+			}
 			c.Show = append(c.Show, knockNote(k))
 		}
 		return
