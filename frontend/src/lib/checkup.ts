@@ -39,7 +39,7 @@ export function checkup(snapshot: OwnerState, preferences: Preferences | undefin
 function known(snapshot: OwnerState, preferences: Preferences | undefined): Line[] {
   const live = snapshot.apps.filter((app) => app.status === 'live' && !app.paused);
   const ailing = live.filter(({ ailment }) => ailment);
-  const lines: Line[] = [...connection(snapshot), ...keychain(snapshot, preferences), ...certificates(live, snapshot.account.host), ...ailing.map(ailingApp), ...live.filter(noted).map(notedApp)];
+  const lines: Line[] = [...connection(snapshot, live), ...keychain(snapshot, preferences), ...certificates(live, snapshot.account.host), ...ailing.map(ailingApp), ...live.filter(noted).map(notedApp)];
   const fine = live.filter((app) => !app.ailment && !noted(app));
   const words = strings.checkup;
   if (fine.length > 0) lines.push({ key: 'apps', state: 'ok', title: words.apps, text: plain(words.named(fine.map((app) => app.label))) });
@@ -54,11 +54,11 @@ function known(snapshot: OwnerState, preferences: Preferences | undefined): Line
   return lines;
 }
 
-function connection({ trouble, reachable, apps, darkSince, account, connecting }: OwnerState): Line[] {
+function connection({ trouble, reachable, darkSince, account, connecting }: OwnerState, live: readonly OwnerApp[]): Line[] {
   const words = strings.checkup;
   if (darkSince) return [{ key: 'dark', state: 'note', title: words.dark, text: words.darkText, fix: { label: strings.dark.light, is: { does: 'lightUp' } } }];
-  // A certificate has a line of its own.
-  if (trouble && !(reachable && apps.some((app) => app.certificate?.problem))) {
+  // A certificate of an app that is on has a line of its own.
+  if (trouble && !(reachable && live.some((app) => app.certificate?.problem))) {
     const fix = !account.connected && !connecting ? { fix: { label: strings.settings.connectDo, is: { does: 'connect' } as Fix } } : {};
     return [{ key: 'trouble', state: 'wrong', title: words.trouble, text: server(trouble), ...fix }];
   }
