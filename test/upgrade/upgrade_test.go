@@ -206,7 +206,7 @@ func (h *house) keepsEverything(t *testing.T) {
 	same(t, "people", people, h.kept.People, err)
 	settings, err := h.owner.Settings(ctx)
 	then := h.kept.Settings
-	then.Probe, then.Requests, then.Titles = true, true, true // came since, and are on until somebody turns them off
+	then.Probe, then.Requests, then.Titles, then.TellOff = true, true, true, true // came since, and are on until somebody turns them off
 	then.ClientHosts = []string{}                             // came since, and allow nobody
 	same(t, "settings", settings, then, err)
 	grants, err := h.owner.Grants(ctx)
@@ -223,6 +223,10 @@ func (h *house) keepsEverything(t *testing.T) {
 		if was.ID == 0 {
 			activity[i].ID = 0 // 15e3b3f told no numbers of lines
 		}
+		if you := was.Email == account.Email; activity[i].You != you {
+			t.Errorf("%+v is about the owner: %v", activity[i], you)
+		}
+		activity[i].You = was.You // came since
 	}
 	same(t, "activity", activity, h.kept.Activity, nil)
 }
