@@ -32,7 +32,7 @@ func TestExportInTheWindow(t *testing.T) {
 	}
 	p.openWindow()
 	p.view("Settings")
-	p.press(p.named("summary h2", "More"))
+	p.press("#more summary")
 
 	p.pressButton("Export…")
 	s.dialog("Export what Porchlight keeps", true)

@@ -43,7 +43,7 @@ func TestWindowTellsHowThingsAre(t *testing.T) {
 	address := p.address("notes")
 	bob := p.member(guest, "Notes")
 	p.answers(bob, address, http.StatusOK)
-	s.notified(guest + " hat Notes zum ersten Mal geöffnet")
+	s.notified("Eine Einladung wurde angenommen")
 	p.page.named("h2", "An")
 	p.reads("Mehr zu")
 

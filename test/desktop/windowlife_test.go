@@ -73,7 +73,7 @@ func TestTrustInTheWindow(t *testing.T) {
 	p.openWindow()
 	p.chromium(account.AuthURL, false)
 	p.view("Settings")
-	p.press(p.named("summary h2", "More"))
+	p.press("#more summary")
 	p.pressButton("Trust")
 	p.named("main button", "Remove")
 	p.chromium(account.AuthURL, true)
