@@ -207,7 +207,7 @@ func (h *house) keepsEverything(t *testing.T) {
 	settings, err := h.owner.Settings(ctx)
 	then := h.kept.Settings
 	then.Probe, then.Requests, then.Titles, then.TellOff = true, true, true, true // came since, and are on until somebody turns them off
-	then.ClientHosts = []string{}                             // came since, and allow nobody
+	then.ClientHosts = []string{}                                                 // came since, and allow nobody
 	same(t, "settings", settings, then, err)
 	grants, err := h.owner.Grants(ctx)
 	for i := range grants {
