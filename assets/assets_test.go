@@ -31,6 +31,9 @@ func TestTrayIconsHaveHardEdges(t *testing.T) {
 				if b := img.Bounds(); b.Dx() != size || b.Dy() != size {
 					t.Errorf("%s is %v, want %d pixels", state, b, size)
 				}
+				if _, _, _, corner := img.At(0, size-1).RGBA(); corner != 0 {
+					t.Errorf("%s %d %s has a ground of its own", state, size, panel)
+				}
 				drawn := 0
 				for y := range size {
 					for x := range size {
