@@ -96,10 +96,12 @@ func TestPortThatBecameOursIsNotLit(t *testing.T) {
 	lit(false)
 }
 
-// Who has something open is in the state, by app and counted once.
+// Who has something open is in the state, by app and counted once; a request that goes by the
+// label of an app is none.
 func TestStateSaysWhoIsHere(t *testing.T) {
 	t.Parallel()
 	r := start(t)
+	programs.Got(r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "zettel", Label: "Photos", LocalPort: 8001}))(t)
 	r.approved(t, "notes", "Notes")
 	r.approved(t, "photos", "Photos")
 	ids := map[string]string{}
@@ -130,6 +132,9 @@ func TestStateSaysWhoIsHere(t *testing.T) {
 	}
 	if got := strings.Join(s.Apps[1].Here, " "); got != "p01@example.com" {
 		t.Errorf("at photos: %v", got)
+	}
+	if asks := s.Apps[2]; asks.Name != "zettel" || len(asks.Here) != 0 {
+		t.Errorf("at what only asks to be called Photos: %+v", asks)
 	}
 }
 

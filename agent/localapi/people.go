@@ -141,22 +141,15 @@ func (a *API) addPeople(state *agentapi.OwnerState) {
 	state.Undelivered = append([]string{}, view.Undelivered...)
 	state.Grants = a.cfg.People.Grants()
 	state.Knocks = a.cfg.People.Knocks()
-	here := map[string][]string{}
-	for _, v := range a.cfg.People.Here() {
-		state.Here++
-		for _, label := range v.Apps {
-			if len(here[label]) < agentapi.MaxNamed {
-				here[label] = append(here[label], v.Called())
-			}
-		}
-	}
+	here, visitors := a.cfg.People.Here()
+	state.Here = visitors
 	for i := range state.Apps {
 		out := &state.Apps[i]
 		app, _ := a.cfg.Apps.Lookup(out.Name)
 		open := view.Open[app.ID]
 		out.OpenToCount = open.Count
 		out.OpenTo = append([]string{}, open.Names...)
-		out.Here = append([]string{}, here[out.Label]...)
+		out.Here = append([]string{}, here[app.ID]...)
 		if out.Status == agentapi.StatusLive && a.cfg.Certificate != nil {
 			out.Certificate = a.cfg.Certificate(out.Name)
 		}

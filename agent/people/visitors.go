@@ -12,18 +12,42 @@ import (
 // Visitors carries out GET /owner/visitors: who has something open now, by
 // address, a person's browsers before their remote clients.
 func (p *People) Visitors() []agentapi.Visitor {
-	all := p.Here()
-	return all[:min(len(all), agentapi.MaxVisitors)]
+	all := p.visiting()
+	all = all[:min(len(all), agentapi.MaxVisitors)]
+	out := make([]agentapi.Visitor, len(all))
+	for i, v := range all {
+		out[i] = v.Visitor
+	}
+	return out
 }
 
-// Here is Visitors, however many they are.
-func (p *People) Here() []agentapi.Visitor {
+// Here names the visitors of each app, by its id, at most agentapi.MaxNamed, and counts all.
+func (p *People) Here() (byApp map[string][]string, visitors int) {
+	all := p.visiting()
+	byApp = map[string][]string{}
+	for _, v := range all {
+		for id := range v.apps {
+			if len(byApp[id]) < agentapi.MaxNamed {
+				byApp[id] = append(byApp[id], v.Called())
+			}
+		}
+	}
+	return byApp, len(all)
+}
+
+// visiting is a visitor with what they have open, by app id.
+type visiting struct {
+	agentapi.Visitor
+	apps map[string]int
+}
+
+func (p *People) visiting() []visiting {
 	labels, _, _ := p.labels()
 	clients := p.clientNames() // by client_id too: a second login may be here before its grant is read
 	open := p.cfg.Access.Visitors()
-	all := make([]agentapi.Visitor, len(open))
+	all := make([]visiting, len(open))
 	for i, v := range open {
-		all[i] = agentapi.Visitor{AccountID: v.AccountID, Email: v.Email, You: v.Owner, GrantID: v.GrantID, PasswordID: v.PasswordID, Apps: labelsOf(maps.Keys(v.Apps), labels)}
+		all[i] = visiting{agentapi.Visitor{AccountID: v.AccountID, Email: v.Email, You: v.Owner, GrantID: v.GrantID, PasswordID: v.PasswordID, Apps: labelsOf(maps.Keys(v.Apps), labels)}, v.Apps}
 		switch {
 		case v.GrantID != "":
 			all[i].ClientName = cmp.Or(clients[v.ClientID], v.ClientID)
@@ -34,7 +58,7 @@ func (p *People) Here() []agentapi.Visitor {
 			all[i].Connections += n
 		}
 	}
-	slices.SortFunc(all, func(a, b agentapi.Visitor) int {
+	slices.SortFunc(all, func(a, b visiting) int {
 		return cmp.Or(cmp.Compare(a.Email, b.Email), cmp.Compare(a.ClientName, b.ClientName), cmp.Compare(a.GrantID+a.PasswordID, b.GrantID+b.PasswordID))
 	})
 	return all
