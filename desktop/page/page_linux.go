@@ -26,16 +26,29 @@ static WebKitWebView *web_view(void) {
 	return found;
 }
 
+extern void porchlightEndNetwork(void);
+static gboolean page_ends;
+
+static void end_network(GObject *cookies, GAsyncResult *answer, gpointer unused) {
+	if (page_ends)
+		porchlightEndNetwork();
+}
+
 static gboolean end_page(gpointer unused) {
 	WebKitWebView *v = web_view();
-	if (v != NULL)
+	page_ends = TRUE;
+	if (v != NULL) {
 		webkit_web_view_terminate_web_process(v);
+		// WebKit ends us when its network process dies while it starts; one that answers, has.
+		webkit_cookie_manager_get_accept_policy(webkit_web_context_get_cookie_manager(webkit_web_view_get_context(v)), NULL, end_network, NULL);
+	}
 	malloc_trim(0);
 	return G_SOURCE_REMOVE;
 }
 
 static gboolean load_page(gpointer unused) {
 	WebKitWebView *v = web_view();
+	page_ends = FALSE;
 	if (v != NULL)
 		webkit_web_view_load_uri(v, "wails://wails/");
 	return G_SOURCE_REMOVE;
@@ -181,8 +194,8 @@ const pageEnds = true
 func beforeHide() { C.keep_place_soon() }
 func beforeShow() { C.take_place_soon() }
 
-// endPage ends the process the page runs in. Its state is lost; it asks for the
-// snapshot when it is loaded again.
+// endPage ends the process the page runs in, and the one that would fetch for it. The
+// page's state is lost; it asks for the snapshot when it is loaded again.
 func endPage() {
 	C.end_page_soon()
 	debug.FreeOSMemory() // what drawing needed is not needed again soon

@@ -303,12 +303,14 @@ func (p *program) webProcesses() (pids []int) {
 	return pids
 }
 
-// pageEnds waits until there is no web process any more.
+// pageEnds waits until there is no process of WebKit any more.
 func (p *program) pageEnds() {
 	p.t.Helper()
-	p.eventually("the web process is gone", func() error {
-		if pids := p.webProcesses(); len(pids) != 0 {
-			return fmt.Errorf("there are %v", pids)
+	p.eventually("WebKit's processes are gone", func() error {
+		for pid, name := range below(p.pid) {
+			if strings.HasPrefix(name, "WebKit") {
+				return fmt.Errorf("there is %d, %s", pid, name)
+			}
 		}
 		return nil
 	})

@@ -95,7 +95,7 @@ func TestOpeningFigures(t *testing.T) {
 	s.closeWindow()
 	s.windowShows(false)
 	p.pageEnds()
-	t.Logf("private memory, window hidden: %.1f MiB (goal: below 30)", p.memory())
+	t.Logf("private memory, window hidden: %.1f MiB (goal: below 28)", p.memory())
 }
 
 // opening opens the window by the tray and returns how long that took: from the

@@ -51,10 +51,19 @@ func TestPageThatDiesComesBack(t *testing.T) {
 		t.Errorf("the log tells of %d deaths", n)
 	}
 
-	// A page that was ended because the window is closed is not brought back.
+	// A page that was ended because the window is closed is not brought back, nor what
+	// WebKit has beside it, until the window is opened again.
 	s.closeWindow()
 	s.windowShows(false)
 	p.pageEnds()
+	s.trayClick("Open Porchlight")
+	s.windowShows(true)
+	p.publish("music", "Music", webApp(t, "music"))
+	s.request()
+	p.approveInWindow("music")
+	if n := strings.Count(s.appLog(), "the page of the window died"); n != 2 {
+		t.Errorf("the log tells of %d deaths", n)
+	}
 }
 
 // webProcess is the pid of WebKit's page process, 0 without one.
