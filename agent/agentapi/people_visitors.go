@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strings"
 )
 
 // MaxVisitors is how many visitors are listed at once.
@@ -23,8 +24,14 @@ type Visitor struct {
 	Connections int      `json:"connections"`          // open ones
 }
 
-// Called is what the owner knows a visitor by.
-func (v Visitor) Called() string { return cmp.Or(v.ClientName, v.Email) }
+// Called is what the owner knows a visitor by. A client calls itself what it likes, and is
+// not taken for a person by that.
+func (v Visitor) Called() string {
+	if strings.Contains(v.ClientName, "@") {
+		return v.ClientName + " (" + v.Email + ")"
+	}
+	return cmp.Or(v.ClientName, v.Email)
+}
 
 // DisconnectRequest is the body of POST /owner/visitors/disconnect: a person's browsers
 // and app passwords, or one remote client of theirs or app password of the owner's.
