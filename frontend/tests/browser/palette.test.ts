@@ -175,6 +175,44 @@ describe('the palette', () => {
     expect(await palette(page).count()).toBe(1);
   });
 
+  test('a press of the mouse leaves the keyboard where it was', async () => {
+    const page = await open();
+    await type(page, 'why');
+    await page.getByRole('option', { name: /somebody/ }).click();
+    await page.keyboard.type('lena');
+    await expect.poll(() => selected(page)).toBe('Why can’t lena@example.com open…');
+    await page.locator('dialog .foot').click();
+    await page.keyboard.press('Enter');
+    await page.getByRole('combobox', { name: 'Why can’t lena@example.com open…' }).waitFor();
+  });
+
+  test('Enter held down, or that ends composing, presses nothing', async () => {
+    const page = await open();
+    await type(page, 'everything porchlight keeps');
+    await expect.poll(() => selected(page)).toBe('Everything Porchlight keeps');
+    await palette(page).evaluate((field) => field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true })));
+    expect(await palette(page).count()).toBe(1);
+    await page.keyboard.down('Enter');
+    await expect.poll(() => focusName(page)).toBe('Show in files');
+    await page.keyboard.down('Enter');
+    await page.keyboard.down('Enter');
+    await page.keyboard.up('Enter');
+    expect(await called(page, 'ShowData')).toEqual([]);
+    await page.keyboard.press('Enter');
+    await expect.poll(() => called(page, 'ShowData')).toHaveLength(1);
+  });
+
+  test('asked for while something else has the window, it does not come after it', async () => {
+    const page = await open();
+    await type(page, 'connect to');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Not now' }).waitFor();
+    await page.evaluate('stub.wants("find")');
+    await page.getByRole('button', { name: 'Not now' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
+    expect(await palette(page).count()).toBe(0);
+  });
+
   test('the menu opens it', async () => {
     const page = await open();
     await page.evaluate('stub.wants("find")');

@@ -1,5 +1,5 @@
 /* The words of the palette: what can be found and done by the keyboard. */
-import { count, type Sentence } from '../sentence';
+import { count, number, type Sentence } from '../sentence';
 
 export const ofPalette = {
   palette: {
@@ -36,7 +36,7 @@ export const ofPalette = {
     revoke: (label: string): Sentence => ['Revoke ', { name: label }],
     revokeEffect: 'its address goes away',
     revokeIt: 'Revoke',
-    darkEffect: (here: number) => (here > 0 ? `${count(here, 'person is', 'people are')} cut off` : 'nobody can open anything'),
+    darkEffect: (here: number) => (here > 0 ? `cuts off all, ${number.format(here)} here now` : 'nobody can open anything'),
     lightEffect: 'everything opens again to whom you chose',
     disconnect: (email: string): Sentence => ['Disconnect ', { name: email }],
     disconnectIt: 'Disconnect',

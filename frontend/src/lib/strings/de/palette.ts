@@ -1,5 +1,5 @@
 /* The words of the palette, in German: what ../palette.ts says in English. */
-import { count } from '../../sentence';
+import { count, number } from '../../sentence';
 import type { ofPalette as english } from '../palette';
 import type { Spoken } from '../spoken';
 
@@ -37,7 +37,7 @@ export const ofPalette: Spoken<typeof english> = {
     revoke: (label) => [{ name: label }, ' widerrufen'],
     revokeEffect: 'die Adresse verschwindet',
     revokeIt: 'Widerrufen',
-    darkEffect: (here) => (here > 0 ? `${count(here, 'Person wird', 'Personen werden')} getrennt` : 'niemand kann etwas öffnen'),
+    darkEffect: (here) => (here > 0 ? `trennt alle, gerade ${number.format(here)} hier` : 'niemand kann etwas öffnen'),
     lightEffect: 'alles ist wieder offen für alle, die Sie gewählt haben',
     disconnect: (email) => [{ name: email }, ' trennen'],
     disconnectIt: 'Trennen',
