@@ -24,10 +24,10 @@ describe('deciding on a request', () => {
     expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya', until: 'today' }]]);
     await section(page, 'On').getByText('Until midnight').waitFor();
     await section(page, 'On').getByText('Paperless', { exact: true }).click();
-    await page.getByText('Approved until midnight', { exact: true }).waitFor();
+    await page.getByText('On, until midnight', { exact: true }).waitFor();
     await page.getByLabel('Until when it is approved').selectOption('always');
     await told(page, 'Paperless is approved without an end.');
-    await page.getByText('Approved until midnight', { exact: true }).waitFor({ state: 'detached' });
+    await page.getByText('On, until midnight', { exact: true }).waitFor({ state: 'detached' });
     expect((await called(page, 'approve'))[1]).toMatchObject([{ name: 'paperless', until: 'never' }]);
   });
 

@@ -73,8 +73,9 @@ test('what the owner is told about: a level, or one by one', async () => {
   expect(await level('Own choice').isChecked()).toBe(true); // quiet is what no level is
   await level('What waits for me').check();
   await expect.poll(() => called(page, 'changeSettings')).toEqual([[{ notify: 'waiting' }]]);
-  await level('Own choice').waitFor({ state: 'detached' });
-  expect(await level('What waits for me').isChecked()).toBe(true);
+  await level('Own choice').check(); // is as it was
+  await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ quiet: ['connection'] }]);
+  await level('What waits for me').check();
   const single = section(page, 'Notifications, one by one');
   await expect.poll(() => single.getByRole('switch', { checked: false }).count()).toBe(6);
   expect(await single.getByRole('switch', { name: 'Someone asks to be let in' }).isChecked()).toBe(true);
@@ -82,6 +83,10 @@ test('what the owner is told about: a level, or one by one', async () => {
   await expect.poll(() => level('Everything').isChecked()).toBe(true);
   await expect.poll(() => single.getByRole('switch', { checked: false }).count()).toBe(0);
   await single.getByRole('switch', { name: 'Access was taken away' }).click();
+  await expect.poll(() => level('Own choice').isChecked()).toBe(true);
+  await page.evaluate('stub.fail("changeSettings", "The agent is still starting.")');
+  await level('Nothing').click();
+  await told(page, 'The agent is still starting.');
   await expect.poll(() => level('Own choice').isChecked()).toBe(true);
 });
 
