@@ -76,11 +76,38 @@ static void page_ended(WebKitWebView *v, WebKitWebProcessTerminationReason why, 
 	g_timeout_add_seconds(2 * again, load_page_again, NULL);
 }
 
+// Without a render device WebKit does not tell the page of the desktop's typeface either.
+static void take_typeface(WebKitWebView *v) {
+	WebKitUserContentManager *manager = webkit_web_view_get_user_content_manager(v);
+	gchar *named = NULL, *rule;
+	PangoFontDescription *face;
+	WebKitUserStyleSheet *sheet;
+	g_object_get(gtk_settings_get_default(), "gtk-font-name", &named, NULL);
+	face = pango_font_description_from_string(named == NULL ? "" : named);
+	g_free(named);
+	named = g_strdelimit(g_strdup(pango_font_description_get_family(face) == NULL ? "system-ui" : pango_font_description_get_family(face)), "\"\\\n{}", ' ');
+	rule = g_strdup_printf(":root { --font: \"%s\", system-ui, sans-serif !important }", named);
+	sheet = webkit_user_style_sheet_new(rule, WEBKIT_USER_CONTENT_INJECT_TOP_FRAME, WEBKIT_USER_STYLE_LEVEL_USER, NULL, NULL);
+	webkit_user_content_manager_remove_all_style_sheets(manager);
+	webkit_user_content_manager_add_style_sheet(manager, sheet);
+	webkit_user_style_sheet_unref(sheet);
+	pango_font_description_free(face);
+	g_free(named);
+	g_free(rule);
+}
+
+static void typeface_changed(GtkSettings *settings, GParamSpec *what, gpointer unused) {
+	WebKitWebView *v = web_view();
+	if (v != NULL)
+		take_typeface(v);
+}
+
 static gboolean watch_page(gpointer unused) {
 	static gboolean watched;
 	WebKitWebView *v = web_view();
 	if (v != NULL && !watched) {
 		watched = TRUE;
+		take_typeface(v);
 		g_signal_connect(v, "web-process-terminated", G_CALLBACK(page_ended), NULL);
 	}
 	return G_SOURCE_REMOVE;
@@ -175,6 +202,7 @@ static int start_toolkit(void) {
 		return 0;
 	g_signal_connect(settings, "notify::gtk-application-prefer-dark-theme", G_CALLBACK(look_changed), NULL);
 	g_signal_connect(settings, "notify::gtk-theme-name", G_CALLBACK(look_changed), NULL);
+	g_signal_connect(settings, "notify::gtk-font-name", G_CALLBACK(typeface_changed), NULL);
 	look_changed(settings, NULL, NULL);
 	return desktop_dark(settings);
 }
