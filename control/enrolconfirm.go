@@ -48,7 +48,10 @@ func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, cl
 		out = Asking{Machine: row.Machine, Platform: row.Platform, Name: cmp.Or(row.Name, s.nameOf(tx, account, row)), Client: address, BeganAt: row.BeganAt}
 		return nil
 	})
-	return out, err
+	if err != nil {
+		return Asking{}, err
+	}
+	return out, nil
 }
 
 // nameOf is a short name made of an account's address, where the computer can have it
