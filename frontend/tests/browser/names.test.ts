@@ -77,7 +77,7 @@ test('Welcome, and the code', async () => {
   await show(page, 'apps');
   await go(page, 'Settings');
   await page.getByRole('button', { name: 'Connect…' }).click();
-  await page.getByRole('textbox', { name: 'Server address' }).fill('control.porch.example');
+  await page.getByRole('textbox', { name: 'Address of the server' }).fill('control.porch.example');
   await page.keyboard.press('Enter');
   await page.getByText('WDJB-MJHT').waitFor();
   expect(await tree(page, 'main')).toMatchSnapshot();
