@@ -391,10 +391,10 @@ test('the pages of the control plane', async (t) => {
   // A waiting sync is what makes a computer connected.
   const sync = await control.tunnel(credential)
   await maya.go('/account')
-  while ((await page.locator('.badge').count()) === 0) await maya.go('/account')
+  while ((await page.locator('.dot:not(.off)').count()) === 0) await maya.go('/account')
   await look(maya, 'account-connected', /Your account/)
   sync.close()
-  while ((await page.locator('.badge').count()) > 0) await maya.go('/account')
+  while ((await page.locator('.dot:not(.off)').count()) > 0) await maya.go('/account')
   await look(maya, 'account-owner', /Your account/)
   await page.click('a[href^="/account/computer"]')
   await look(maya, 'account-remove', /Remove maya/)
