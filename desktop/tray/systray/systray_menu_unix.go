@@ -71,7 +71,10 @@ func copyLayout(in *menuLayout, depth int32) *menuLayout {
 // item, and then for those of the items below it: where the second answer comes first, they
 // drop the items below for good ("Children but no menu"). So calls are answered one after the
 // other, and the lock that a change and its signal hold is held until an answer is sent.
-type menuCalls chan *dbus.Message
+type menuCalls struct {
+	next chan *dbus.Message
+	over chan struct{} // closed when nobody answers any more
+}
 
 // take keeps a call of the menu from dbus, which knows no message of type 0.
 func (c menuCalls) take(msg *dbus.Message) {
@@ -80,15 +83,19 @@ func (c menuCalls) take(msg *dbus.Message) {
 	if msg.Type == dbus.TypeMethodCall && path == menuPath && iface == menu.InterfaceDbusmenu {
 		call := *msg
 		msg.Type = 0
-		c <- &call
+		select {
+		case c.next <- &call:
+		case <-c.over:
+		}
 	}
 }
 
 // answer answers until the connection ends, which waits for it.
 func (c menuCalls) answer(conn *dbus.Conn) {
+	defer close(c.over)
 	for {
 		select {
-		case call := <-c:
+		case call := <-c.next:
 			instance.answer(conn, call)
 		case <-conn.Context().Done():
 			return
@@ -187,7 +194,7 @@ func (t *tray) GetProperty(id int32, name string) (value dbus.Variant, err *dbus
 			return p, nil
 		}
 	}
-	return
+	return value, &dbus.ErrMsgInvalidArg // no variant has no value: that would be no answer
 }
 
 // Event is com.canonical.dbusmenu.Event method.

@@ -192,7 +192,7 @@ func quit() {
 
 func nativeStart() {
 	systrayReady()
-	calls := make(menuCalls)
+	calls := menuCalls{make(chan *dbus.Message), make(chan struct{})}
 	conn, err := dbus.ConnectSessionBus(dbus.WithIncomingInterceptor(calls.take))
 	if err != nil {
 		log.Printf("systray error: failed to connect to DBus: %v\n", err)
