@@ -53,6 +53,7 @@ type Log struct {
 	began       []store.Visited        // members' visits since the last flush; guarded by mu
 	calls       map[string]store.Calls // by grant; guarded by mu
 	callsUnkept bool                   // calls are others than the store has; guarded by mu
+	opened      map[string]int         // see Visits; never changed, but replaced; guarded by mu
 	ofVisits    int                    // how many of unwritten are; guarded by mu
 	dropped     int                    // lines there was no room for; guarded by mu
 
@@ -212,7 +213,7 @@ func (l *Log) flush() {
 	l.write()
 }
 
-// sweep drops what is too old, of the store and of memory.
+// sweep drops what is too old, of the store and of memory, and counts what is left.
 func (l *Log) sweep() {
 	now := l.cfg.Now()
 	l.mu.Lock()
@@ -221,4 +222,5 @@ func (l *Log) sweep() {
 	if err := l.cfg.Store.SweepActivity(now); err != nil {
 		l.cfg.Log.Error("old activity could not be removed", "err", err)
 	}
+	l.countVisits()
 }

@@ -292,6 +292,39 @@ func TestCallsAreCounted(t *testing.T) {
 	check("cleared", a, "g1", 0, time.Time{})
 }
 
+// What people open is counted, and nothing that programs do; anew once an hour and not
+// with each visit. OW14.
+func TestVisitsAreCountedOnceAnHour(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		db := programs.Got(store.Open(dir))(t)
+		defer db.Close()
+		a := activity.New(activity.Config{Store: db})
+		client := visit("bob", "id-notes", "Notes")
+		client.GrantID, client.ClientID = "g1", "c1"
+		for _, v := range []activity.Visit{client, visit("bob", "id-notes", "Notes"), visit("maya", "id-notes", "Notes"), visit("bob", "id-photos", "Photos")} {
+			a.Opened(v)
+		}
+		defer programs.Run(t, a.Run)()
+		check := func(when string, notes, photos int) {
+			t.Helper()
+			synctest.Wait()
+			if got := a.Visits(); got["Notes"] != notes || got["Photos"] != photos {
+				t.Errorf("%s: %v", when, got)
+			}
+		}
+		check("at the start", 2, 1)
+		a.Opened(visit("maya", "id-photos", "Photos"))
+		time.Sleep(time.Minute)
+		check("after another", 2, 1)
+		time.Sleep(time.Hour)
+		check("an hour later", 2, 2)
+		programs.Must(t, a.Clear())
+		check("cleared", 0, 0)
+	})
+}
+
 // So many grants are counted, and no more: whoever called longest ago is forgotten.
 func TestCallsAreBounded(t *testing.T) {
 	t.Parallel()

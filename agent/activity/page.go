@@ -58,7 +58,7 @@ func matches(q agentapi.ActivityQuery, line agentapi.Activity) bool {
 // that only grew too old.
 func (l *Log) Version() uint64 { return l.version.Load() }
 
-// Clear forgets all of it, the count of calls too. Visits under way stay known: going on with
+// Clear forgets all of it, the counts of calls and visits too. Visits under way stay known: going on with
 // one is not opening an app.
 func (l *Log) Clear() error {
 	l.writing.Lock()
@@ -66,6 +66,7 @@ func (l *Log) Clear() error {
 	l.write()
 	l.mu.Lock()
 	clear(l.calls)
+	l.opened = nil
 	l.mu.Unlock()
 	err := errors.Join(l.cfg.Store.ClearActivity(), l.cfg.Store.SaveCalls(nil))
 	l.version.Add(1)

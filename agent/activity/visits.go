@@ -80,6 +80,40 @@ func (l *Log) forget(now time.Time) bool {
 	return len(l.visits) < maxVisits
 }
 
+// Visits counts how often people opened each app, by its label then, among the newest
+// maxScan visits. It is counted at the start and once an hour, so that a menu of the most
+// used apps does not change with every visit. The map is read only.
+func (l *Log) Visits() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.opened
+}
+
+// countVisits counts them anew. What programs do, by the clock often, says nothing of what
+// people use.
+func (l *Log) countVisits() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.write()
+	opened := map[string]int{}
+	if _, _, err := l.cfg.Store.ActivityPage(store.ActivityQuery{Limit: 1, Scan: maxScan, Group: agentapi.GroupVisits, Keep: func(line agentapi.Activity) bool {
+		if line.Kind == agentapi.ActivityOpened {
+			opened[line.App]++
+		}
+		return false
+	}}); err != nil {
+		l.cfg.Log.Warn("which apps are used most could not be counted", "err", err)
+		return
+	}
+	l.mu.Lock()
+	changed := !maps.Equal(l.opened, opened)
+	l.opened = opened
+	l.mu.Unlock()
+	if changed {
+		l.cfg.Changes.Raise()
+	}
+}
+
 // tellFirstVisits tells of the first visits among those that began. writing is held,
 // and the lines of these visits are not written yet.
 func (l *Log) tellFirstVisits() {

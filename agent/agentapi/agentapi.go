@@ -175,9 +175,12 @@ type OwnerApp struct {
 	Until *time.Time `json:"until,omitempty"`
 	// Connections counts what visitors have open through the proxy to this app now, and
 	// Here names them, at most MaxNamed: Visitor.Called.
-	Connections int        `json:"connections"`
-	Here        []string   `json:"here"`
-	Options     AppOptions `json:"options"`
+	Connections int      `json:"connections"`
+	Here        []string `json:"here"`
+	// Visits counts how often people opened it, of the visits of late that activity has.
+	// A list that shows some apps only shows those opened most.
+	Visits  int        `json:"visits,omitempty"`
+	Options AppOptions `json:"options"`
 	// Shared is there while the app is shared from a terminal.
 	Shared *Shared `json:"shared,omitempty"`
 	// OpenTo names active and invited people who may open the app, the owner
@@ -289,7 +292,7 @@ type OwnerState struct {
 	// DefaultAddress; for commands the owner is shown.
 	API     string     `json:"api"`
 	Account Account    `json:"account"`
-	Apps    []OwnerApp `json:"apps"` // by label
+	Apps    []OwnerApp `json:"apps"` // by label, numbers as numbers
 	Notices []Notice   `json:"notices"`
 	// NoticesSeen is the ID of the newest notice the owner has looked at: until
 	// then none that can be undone is dropped, see Client.SeeNotices.

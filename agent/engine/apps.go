@@ -103,6 +103,7 @@ type App struct {
 	User    string   // whose programs it was approved for, by the system's own id; empty when not known
 
 	folded string     // Label as labels are compared
+	order  string     // orderOf it
 	looks  [2]string  // looksOf it
 	kept   *store.App // what this was made of; never changed
 }

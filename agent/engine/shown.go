@@ -18,7 +18,7 @@ import (
 type shown struct {
 	byName  map[string]App
 	names   map[string]string // of the approved apps, by id
-	byLabel []App             // by label as labels are compared, then by name
+	byLabel []App             // by label, see orderOf, then by name
 }
 
 // swap makes the rows what is shown. mu is held, or nobody else knows a yet.
@@ -32,9 +32,9 @@ func (a *Apps) swap() {
 		app := a.appOf(row.App)
 		app.Formers = a.formers[name]
 		if before != nil && before.byName[name].Label == app.Label {
-			app.folded, app.looks = before.byName[name].folded, before.byName[name].looks
+			app.folded, app.order, app.looks = before.byName[name].folded, before.byName[name].order, before.byName[name].looks
 		} else {
-			app.folded, app.looks = foldLabel(app.Label), looksOf(app.Label)
+			app.folded, app.order, app.looks = foldLabel(app.Label), orderOf(app.Label), looksOf(app.Label)
 		}
 		next.byName[name] = app
 		if app.ID != "" {
@@ -42,7 +42,7 @@ func (a *Apps) swap() {
 		}
 	}
 	next.byLabel = slices.SortedFunc(maps.Values(next.byName), func(x, y App) int {
-		return cmp.Or(cmp.Compare(x.folded, y.folded), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(x.order, y.order), cmp.Compare(x.Name, y.Name))
 	})
 	a.shown.Store(next)
 }

@@ -1,12 +1,30 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"porchlight/agent/agentapi"
 	"porchlight/test/programs"
 )
+
+// Apps stand by label as people read it, in every list. OW14.
+func TestAppsStandInOrder(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	want := []string{"App", "apple", "Notes 8", "notes 16", "Notes 56", "Öl", "Photos"}
+	for i, at := range []int{4, 6, 3, 0, 5, 2, 1} { // each by a name of another order
+		d.live(t, string(rune('a'+i)), want[at], 8000+i)
+	}
+	var got []string
+	for _, app := range d.apps.OwnerApps(nil) {
+		got = append(got, app.Label)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
 
 // What is suggested can be shared as it is: the name is free and fit to be one, and no
 // other app has the label.

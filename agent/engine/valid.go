@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -85,6 +86,20 @@ func steersText(r rune) bool {
 // foldLabel is a label as people see it, for comparing: without case, and without
 // what is invisible between the letters.
 func foldLabel(label string) string { return cases.Fold().String(visible(label)) }
+
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// orderOf is what labels are sorted by, in menu, window and terminal alike: without case
+// and accents, and numbers as numbers, so that "Notes 8" stands before "Notes 16".
+func orderOf(label string) string {
+	letters := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(foldLabel(label)))
+	return numbers.ReplaceAllStringFunc(letters, func(n string) string { return strings.Repeat("0", max(0, maxLabel-len(n))) + n })
+}
 
 // visible is a label without what is invisible, with one space where there is any.
 func visible(label string) string {

@@ -133,7 +133,7 @@ func (a *API) actor(r *http.Request) people.Actor {
 }
 
 // addPeople fills in what the owner's state says of people and their clients, and
-// of each app who may open it, who has it open and under which certificate. It waits
+// of each app who may open it, who has it open, how often it is and under which certificate. It waits
 // for nobody.
 func (a *API) addPeople(state *agentapi.OwnerState) {
 	view := a.cfg.People.View()
@@ -143,8 +143,10 @@ func (a *API) addPeople(state *agentapi.OwnerState) {
 	state.Knocks = a.cfg.People.Knocks()
 	here, visitors := a.cfg.People.Here()
 	state.Here = visitors
+	visits := a.cfg.Activity.Visits()
 	for i := range state.Apps {
 		out := &state.Apps[i]
+		out.Visits = visits[out.Label]
 		app, _ := a.cfg.Apps.Lookup(out.Name)
 		open := view.Open[app.ID]
 		out.OpenToCount = open.Count

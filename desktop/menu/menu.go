@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -34,8 +33,8 @@ func Draw(p Picture) Menu {
 	if len(apps) > 0 {
 		f.appsHead = language.Say("Apps")
 	}
-	for _, a := range apps[:min(len(apps), maxApps)] {
-		f.apps = append(f.apps, appOf(p, a))
+	for _, at := range mostUsed(apps) {
+		f.apps = append(f.apps, appOf(p, apps[at]))
 	}
 	f.moreApps = more(len(apps)-maxApps, verbs.ViewApps)
 	f.lights(p)
@@ -120,7 +119,7 @@ func (f *frame) lights(p Picture) {
 }
 
 // sorted splits the apps. The request that waits longest comes first, so that a
-// new one never moves what the owner is about to click.
+// new one never moves what the owner is about to click; apps stay in the agent's order.
 func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
 	for _, a := range all {
 		if a.Status == agentapi.StatusPending {
@@ -130,10 +129,21 @@ func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
 		}
 	}
 	slices.SortStableFunc(requests, func(a, b agentapi.OwnerApp) int { return a.RequestedAt.Compare(b.RequestedAt) })
-	slices.SortStableFunc(apps, func(a, b agentapi.OwnerApp) int {
-		return cmp.Compare(strings.ToLower(a.Label), strings.ToLower(b.Label))
-	})
 	return requests, apps
+}
+
+// mostUsed are the places of the apps that have a line: of more than the menu has room
+// for, those opened most. They keep the order of all, by label, so that a visit moves no
+// line.
+func mostUsed(apps []agentapi.OwnerApp) []int {
+	places := make([]int, len(apps))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(apps[b].Visits, apps[a].Visits) })
+	places = places[:min(len(places), maxApps)]
+	slices.Sort(places)
+	return places
 }
 
 // waits lists what waits for the owner: other users, apps and people. Strangers can

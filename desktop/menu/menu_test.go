@@ -159,6 +159,45 @@ func TestMenuSaysWhoseTheAgentIs(t *testing.T) {
 	}
 }
 
+// Of more apps than the menu lists, those opened most are there, in the agent's order. OW14.
+func TestMenuOfManyAppsHasTheMostUsed(t *testing.T) {
+	t.Parallel()
+	shown := func(apps []agentapi.OwnerApp) (labels []string) {
+		for _, l := range menuOf(owner.State(apps...), false).Lines {
+			if strings.HasPrefix(l.Text, "Notes") {
+				labels = append(labels, l.Text)
+			}
+		}
+		return labels
+	}
+	var apps []agentapi.OwnerApp
+	var first, used []string
+	for i := range 20 {
+		apps = append(apps, owner.Live(fmt.Sprintf("n%02d", 20-i), fmt.Sprintf("Notes %d", i+1), 3000+i))
+		if i < 15 {
+			first = append(first, apps[i].Label)
+		}
+		if i >= 2 && i != 5 && i != 8 && i != 14 {
+			used = append(used, apps[i].Label)
+		}
+	}
+	if got := shown(apps); !slices.Equal(got, first) {
+		t.Errorf("of apps that nobody opened: %q", got)
+	}
+	for i := range apps {
+		if apps[i].Visits = 1 + (i*7)%5; !slices.Contains(used, apps[i].Label) {
+			apps[i].Visits = 0
+		}
+	}
+	if got := shown(apps); !slices.Equal(got, used) {
+		t.Errorf("of apps in use: %q, want %q", got, used)
+	}
+	apps[3].Visits += 100
+	if got := shown(apps); !slices.Equal(got, used) {
+		t.Errorf("a visit moved lines: %q", got)
+	}
+}
+
 // appLine is the line of the only app of an owner.
 func appLine(t *testing.T, a agentapi.OwnerApp, dark bool) menu.Line {
 	t.Helper()

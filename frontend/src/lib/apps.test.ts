@@ -9,8 +9,8 @@ test('each app stands on its shelf, labels in the order given', () => {
   expect([names(shelves.waiting), names(shelves.on), names(shelves.off)]).toEqual([['d'], ['a', 'c'], ['b']]);
 });
 
-test('numbers in names stand in the order of numbers', () => {
-  expect(names(shelve([app('app-10'), app('app-2'), app('app-1')], account).on)).toEqual(['app-1', 'app-2', 'app-10']);
+test('apps on stand in the agent’s order, as in the menu', () => {
+  expect(names(shelve([app('z'), app('app-10'), app('app-2')], account).on)).toEqual(['z', 'app-10', 'app-2']);
 });
 
 test('the longest waiting request is first, whatever its label', () => {
@@ -22,11 +22,11 @@ test.each([
   ['cafe', ['cafe']], // accents aside
   ['CAFÉ', ['cafe']],
   [' notes ', ['notes']],
-  ['maya.localhost', ['arab', 'cafe', 'notes']], // by address
+  ['maya.localhost', ['cafe', 'notes', 'arab']], // by address
   ['يومية', ['arab']],
   ['ＮＯＴＥＳ', ['notes']], // full-width letters
   ['nothing', []],
-  ['', ['arab', 'cafe', 'notes']],
+  ['', ['cafe', 'notes', 'arab']],
 ])('search for "%s"', (query, found) => {
   const apps = [app('cafe', { label: 'Café' }), app('notes', { label: 'Notes' }), app('arab', { label: 'مذكراتي اليومية' })];
   expect(names(shelve(apps, account, query).on)).toEqual(found);

@@ -1,5 +1,5 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
-import { fold, inOrder } from './labels';
+import { fold } from './labels';
 import type { Sentence } from './sentence';
 import { strings } from './strings';
 import type { Account, AppOptions, OwnerApp } from './types';
@@ -26,7 +26,7 @@ export function onlyYours(app: OwnerApp): boolean {
   return app.openToCount === 0 && !app.network && listens;
 }
 
-/** Sorts a snapshot's apps into the three sections, those matching query only. */
+/** Sorts a snapshot's apps into the three sections, each in the agent's order, those matching query only. */
 export function shelve(apps: readonly OwnerApp[], account: Account, query = ''): Shelves {
   const wanted = fold(query.trim());
   const shelves: Shelves = { waiting: [], on: [], off: [] };
@@ -36,7 +36,6 @@ export function shelve(apps: readonly OwnerApp[], account: Account, query = ''):
     else if (app.status === 'live') shelves.on.push(app);
     else shelves.off.push(app);
   }
-  for (const shelf of [shelves.on, shelves.off]) shelf.sort((a, b) => inOrder(a.name, b.name));
   shelves.waiting.sort((a, b) => Date.parse(a.requestedAt) - Date.parse(b.requestedAt));
   return shelves;
 }

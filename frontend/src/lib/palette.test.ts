@@ -65,6 +65,11 @@ test('what cuts off or opens access is never done by choosing it, and comes last
   expect(found('').some((entry) => cuts.test(text(entry)))).toBe(false);
 });
 
+test('before anything is typed, the apps opened most are first', () => {
+  const apps = Array.from({ length: 20 }, (_, i) => app(`n${i}`, `Notes ${i}`, 3000 + i, i > 15 ? { visits: i } : {}));
+  expect(found('', around({ apps })).slice(0, 5).map(text)).toEqual(['Open Notes 19', 'Open Notes 18', 'Open Notes 17', 'Open Notes 16', 'Open Notes 0']);
+});
+
 test('any app opens by six keys at most, with sixty of them', () => {
   const names = ['Home Assistant', 'Paperless', 'Photos', 'Grafana', 'Jellyfin', 'Nextcloud', 'Notebook', 'Wiki', 'Blog draft', 'Quarterly planning board', 'Änderungen', 'Über uns'];
   const apps: OwnerApp[] = Array.from({ length: 60 }, (_, i) => app(`app-${i}`, i < names.length ? names[i]! : `Notes ${i}`, 3000 + i));
@@ -109,6 +114,6 @@ test('what keeps somebody out, the nearest cause first', () => {
   expect(why(ben, notes, { reachable: false })).toBe('this computer is not reachable');
   expect(why(ben, notes, { account: { ...account, local: true } })).toBe('works on this computer only');
   expect(why(ben, { ...notes, certificate: { problem: 'The certificate has ended.' } })).toBe('The certificate has ended.');
-  expect(found('', around(), ben).map(text)).toEqual(['Benchmarks', 'Notes']);
+  expect(found('', around(), ben).map(text)).toEqual(['Notes', 'Benchmarks']);
   expect(found('ben', around(), 'whom').map(text)).toEqual(['Why can’t ben@example.com open…']);
 });

@@ -5,7 +5,7 @@
  */
 import { hostOf, shut, urlOf } from './apps';
 import { match, searched, wordsOf, type Match, type Searched } from './fuzzy';
-import { clientOf, inOrder } from './labels';
+import { clientOf } from './labels';
 import { isOwner, named } from './people.svelte';
 import type { View } from './places';
 import type { Sentence } from './sentence';
@@ -94,9 +94,9 @@ export function find(around: Around, query: string, why?: Entry['why']): { group
 
 const ready = ({ text, also }: Entry): Searched => searched(text.map((part) => (typeof part === 'string' ? part : part.name)).join(''), also ? [also] : []);
 
-/** What stands there before anything is typed: nothing that cuts off. */
+/** What stands there before anything is typed: the apps opened most, and nothing that cuts off. */
 function atFirst(around: Around): Entry[] {
-  const openable = around.snapshot.apps.filter((app) => app.status === 'live').sort((a, b) => inOrder(a.name, b.name));
+  const openable = around.snapshot.apps.filter((app) => app.status === 'live').sort((a, b) => (b.visits ?? 0) - (a.visits ?? 0));
   return [...openable.flatMap((app) => ofApp(around, app).slice(0, 1)), ...actions(around)];
 }
 
@@ -117,7 +117,7 @@ function everything(around: Around, words: string[]): Entry[] {
   };
   return [
     ...actions(around), // first: before what they are for one app
-    ...named([...snapshot.apps].sort((a, b) => inOrder(a.name, b.name)), (app) => `${app.label} ${app.name}`).flatMap((app) => ofApp(around, app)),
+    ...named(snapshot.apps, (app) => `${app.label} ${app.name}`).flatMap((app) => ofApp(around, app)),
     ...named(people.filter((one) => !isOwner(one)), (one) => one.email).flatMap((one) => ofPerson(around, one)),
     ...settings(around),
     ...named(snapshot.knocks ?? [], (knock) => `${knock.email} ${knock.app}`).map(ofKnock),
@@ -175,7 +175,6 @@ const whys = ({ people, snapshot }: Around): Entry[] => people.filter((one) => !
 function cannots({ snapshot, now }: Around, person: Person): Entry[] {
   return snapshot.apps
     .filter((app) => app.status !== 'pending')
-    .sort((a, b) => inOrder(a.name, b.name))
     .map((app) => ({ id: `why ${app.name}`, group: 'apps', text: [{ name: app.label }], also: app.name, icon: 'apps', end: [cannot(person, app, snapshot, now)], act: { does: 'go', view: 'apps', argument: app.name } }));
 }
 

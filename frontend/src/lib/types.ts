@@ -887,6 +887,8 @@ export interface OwnerApp {
   /** When the approval ends: the app is then revoked. Absent for never. */
   until?: string;
   url?: string;
+  /** How often people opened it of late; counted once an hour. */
+  visits?: number;
 }
 
 export interface OwnerState {
