@@ -1,0 +1,117 @@
+// Package shortcut hears of keys pressed anywhere on the desktop, by the portal that lets
+// the owner choose them (org.freedesktop.portal.GlobalShortcuts). It asks for one.
+package shortcut
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"porchlight/desktop/session"
+	"porchlight/internal/words"
+)
+
+const (
+	portal    = "org.freedesktop.portal.Desktop"
+	path      = dbus.ObjectPath("/org/freedesktop/portal/desktop")
+	shortcuts = "org.freedesktop.portal.GlobalShortcuts"
+	request   = "org.freedesktop.portal.Request"
+
+	id        = "find"
+	preferred = "CTRL+ALT+p" // of the shortcuts specification; the owner may choose others
+	look      = time.Second  // that the portal may take to say that it is there
+)
+
+var errRefused = words.Errorf("The desktop did not give Porchlight a shortcut.")
+
+// Offered says whether the desktop has such a portal.
+func Offered() bool {
+	if !session.HasBus() {
+		return false
+	}
+	conn, err := dbus.ConnectSessionBus()
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), look)
+	defer cancel()
+	var version dbus.Variant
+	err = conn.Object(portal, path).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, shortcuts, "version").Store(&version)
+	return err == nil
+}
+
+// Listen has the desktop ask for keys, description being what they do, and calls pressed
+// each time. It returns when ctx ends, or an error when the desktop says no or ends it.
+func Listen(ctx context.Context, description string, pressed func()) error {
+	conn, err := dbus.ConnectSessionBus(dbus.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	signals := make(chan *dbus.Signal, 16)
+	conn.Signal(signals)
+	for _, of := range []string{request, shortcuts, "org.freedesktop.portal.Session"} {
+		if err := conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(portal), dbus.WithMatchInterface(of)); err != nil {
+			return err
+		}
+	}
+	desktop := conn.Object(portal, path)
+	// ask calls a method that answers by a signal, which names the request by its token.
+	ask := func(method string, options map[string]dbus.Variant, args ...any) (map[string]dbus.Variant, error) {
+		token := "porchlight" + rand.Text()
+		options["handle_token"] = dbus.MakeVariant(token)
+		handle := dbus.ObjectPath("/org/freedesktop/portal/desktop/request/" + strings.NewReplacer(":", "", ".", "_").Replace(conn.Names()[0]) + "/" + token)
+		if err := desktop.CallWithContext(ctx, shortcuts+"."+method, 0, append(args, options)...).Err; err != nil {
+			return nil, err
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case s, open := <-signals:
+				if !open {
+					return nil, errRefused
+				}
+				if s.Name != request+".Response" || s.Path != handle {
+					continue
+				}
+				var code uint32
+				var results map[string]dbus.Variant
+				if err := dbus.Store(s.Body, &code, &results); err != nil || code != 0 {
+					return nil, errRefused
+				}
+				return results, nil
+			}
+		}
+	}
+	made, err := ask("CreateSession", map[string]dbus.Variant{"session_handle_token": dbus.MakeVariant("porchlight" + rand.Text())})
+	if err != nil {
+		return err
+	}
+	handle, _ := made["session_handle"].Value().(string)
+	type shortcut struct {
+		ID    string
+		About map[string]dbus.Variant
+	}
+	wanted := []shortcut{{id, map[string]dbus.Variant{"description": dbus.MakeVariant(description), "preferred_trigger": dbus.MakeVariant(preferred)}}}
+	if _, err := ask("BindShortcuts", map[string]dbus.Variant{}, dbus.ObjectPath(handle), wanted, ""); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case s, open := <-signals:
+			switch {
+			case !open, s.Name == "org.freedesktop.portal.Session.Closed" && s.Path == dbus.ObjectPath(handle):
+				return errRefused
+			case s.Name == shortcuts+".Activated" && len(s.Body) > 1 && s.Body[0] == dbus.ObjectPath(handle) && s.Body[1] == id:
+				pressed()
+			}
+		}
+	}
+}
