@@ -71,6 +71,7 @@ type app struct {
 	// darkDesktop is whether the desktop is dark; nil where the page sees that itself.
 	darkDesktop atomic.Pointer[bool]
 
+	keys    keys
 	noted   atomic.Int64 // keys of notes that were given out
 	drawing sync.Mutex   // one menu at a time, the newest last
 
@@ -150,6 +151,9 @@ func (a *app) present(ctx context.Context) {
 	})
 	wg.Go(func() { a.announcing(ctx) })
 	wg.Go(func() { a.gathering(ctx) })
+	if a.settings.get().Shortcut {
+		wg.Go(func() { _ = a.listen(true) }) // it says why not
+	}
 	wg.Go(func() { a.tray.WatchOpening(ctx, a.menuOpened) })
 }
 
@@ -207,7 +211,7 @@ func (a *app) draw() {
 		beside := a.besides()
 		a.show(menu.Draw(menu.Picture{
 			OwnerState: s, People: beside.people, Visitors: beside.visitors, Share: beside.share,
-			Secret: a.waitsFor(), AtLogin: a.atLogin(), Now: time.Now(),
+			Secret: a.waitsFor(), AtLogin: a.atLogin(), Keys: a.keysGiven(), Now: time.Now(),
 		}))
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"porchlight/agent/export"
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/autostart"
+	"porchlight/desktop/shortcut"
 	"porchlight/desktop/ui"
 	"porchlight/internal/broadcast"
 )
@@ -42,8 +43,16 @@ func (d desk) Panel(panel string) error {
 	return d.preferences.Panel(panel)
 }
 
+func (d desk) Shortcut(on bool) error {
+	if err := d.app.listen(on); err != nil {
+		return err
+	}
+	return d.settings.change(func(v *settingsValues) { v.Shortcut = on })
+}
+
 func (d desk) Preferences() ui.Preferences {
 	out := d.preferences.Preferences()
+	out.Shortcut = ui.Shortcut{Offered: shortcut.Offered(), On: d.app.keys.given.Load() != nil, Keys: d.app.keysGiven()}
 	switch err := d.app.waitsFor(); {
 	case errors.Is(err, ownersecret.ErrUnavailable):
 		out.SecretKept = "nowhere"

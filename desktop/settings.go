@@ -36,6 +36,8 @@ type settingsValues struct {
 	TrustOffered bool `json:"trustOffered,omitempty"`
 	// Appearance of the window: "light", "dark", or empty to follow the system.
 	Appearance string `json:"appearance,omitempty"`
+	// Shortcut is true while the owner wants keys that open the palette from anywhere.
+	Shortcut bool `json:"shortcut,omitempty"`
 	// AtLogin is the program that was to start at login when the owner asked for it;
 	// empty when they did not.
 	AtLogin string `json:"atLogin,omitempty"`

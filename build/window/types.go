@@ -31,6 +31,7 @@ func typesFile(ops []operation, schemas openapi3.Schemas) []byte {
 	t.fields("Speech", reflect.TypeFor[ui.Speech]())
 	t.fields("Place", reflect.TypeFor[ui.Place]())
 	t.fields("Preferences", reflect.TypeFor[ui.Preferences]())
+	t.fields("Shortcut", reflect.TypeFor[ui.Shortcut]())
 	t.fields("Trust", reflect.TypeFor[ui.Trust]())
 	for _, name := range ordered(schemas) {
 		if isNamed(schemas[name].Value) {

@@ -24,6 +24,7 @@ func Draw(p Picture) Menu {
 		people:  Line{Text: language.Say("People…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}},
 		clients: clientsOf(p.Grants, p.Now),
 		add:     Line{Text: language.Say("Add an app…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewAdd}},
+		find:    language.Say("Find or do…"),
 		quit:    quitOf(p),
 	}
 	waiting := len(requests) + len(asking) + len(p.Knocks)
@@ -47,6 +48,9 @@ func Draw(p Picture) Menu {
 	if p.Secret != nil {
 		f.withoutSecret(p.Secret)
 	}
+	if p.Keys != "" {
+		f.find = language.Say("Find or do… (%s)", language.Shorten(p.Keys))
+	}
 	m := f.draw(p.AtLogin)
 	if m.Tip = m.Lines[0].Text; waiting > 0 {
 		m.Tip = language.Say("%[1]s, %[2]d waiting", m.Tip, waiting)
@@ -59,7 +63,7 @@ func Empty(icon, status string, atLogin bool) Menu {
 	m := frame{
 		icon: icon, status: language.Shorten(status),
 		people: Line{Text: language.Say("People…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}, clients: clientsOf(nil, time.Time{}),
-		quit: quitOf(Picture{}),
+		find: language.Say("Find or do…"), quit: quitOf(Picture{}),
 	}.draw(atLogin)
 	m.Tip = m.Lines[0].Text
 	return m
@@ -79,6 +83,7 @@ type frame struct {
 	moreApps, share, add    Line
 	invite, people, clients Line
 	dark                    Line
+	find                    string
 	quit                    [2]Line // at once, and one that asks: one of them is there
 }
 
@@ -98,7 +103,7 @@ func (f frame) draw(atLogin bool) Menu {
 	lines = append(lines, f.moreHere, separator, Line{Text: f.appsHead})
 	lines = append(lines, padded(f.apps, maxApps)...)
 	lines = append(lines, f.moreApps, f.share, f.add, separator, f.invite, f.people, f.clients, separator, f.dark,
-		Line{Text: language.Say("Find or do…"), Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewFind}},
+		Line{Text: f.find, Do: verbs.Action{Verb: verbs.Show, View: verbs.ViewFind}},
 		Line{Text: language.Say("Open Porchlight"), Do: verbs.Action{Verb: verbs.Show}},
 		Line{Text: language.Say("Start at login"), Do: verbs.Action{Verb: verbs.Login, On: !atLogin}, Mark: marked(atLogin)},
 		separator, f.quit[0], f.quit[1])

@@ -15,6 +15,7 @@ type Picture struct {
 	Share    Offer              // what could be shared; its port is 0 for nothing
 	Secret   error              // why the owner secret is not there: ownersecret.ErrLocked or ErrUnavailable; nil where it is
 	AtLogin  bool               // whether Porchlight starts when the owner logs in
+	Keys     string             // that open the palette from anywhere; empty for none
 	Now      time.Time
 }
 

@@ -29,25 +29,30 @@ var errRefused = words.Errorf("The desktop did not give Porchlight a shortcut.")
 
 // Offered says whether the desktop has such a portal.
 func Offered() bool {
-	if !session.HasBus() {
-		return false
-	}
-	conn, err := dbus.ConnectSessionBus()
+	ctx, cancel := context.WithTimeout(context.Background(), look)
+	defer cancel()
+	conn, err := connect(ctx)
 	if err != nil {
 		return false
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), look)
-	defer cancel()
 	var version dbus.Variant
 	err = conn.Object(portal, path).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, shortcuts, "version").Store(&version)
 	return err == nil
 }
 
-// Listen has the desktop ask for keys, description being what they do, and calls pressed
-// each time. It returns when ctx ends, or an error when the desktop says no or ends it.
-func Listen(ctx context.Context, description string, pressed func()) error {
-	conn, err := dbus.ConnectSessionBus(dbus.WithContext(ctx))
+func connect(ctx context.Context) (*dbus.Conn, error) {
+	if !session.HasBus() {
+		return nil, errRefused
+	}
+	return dbus.ConnectSessionBus(dbus.WithContext(ctx))
+}
+
+// Listen has the desktop ask for keys, description being what they do. It calls granted
+// once, with what the desktop calls them or "", and pressed each time. It returns when
+// ctx ends, or an error when the desktop says no or ends it.
+func Listen(ctx context.Context, description string, granted func(keys string), pressed func()) error {
+	conn, err := connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,7 +71,7 @@ func Listen(ctx context.Context, description string, pressed func()) error {
 		options["handle_token"] = dbus.MakeVariant(token)
 		handle := dbus.ObjectPath("/org/freedesktop/portal/desktop/request/" + strings.NewReplacer(":", "", ".", "_").Replace(conn.Names()[0]) + "/" + token)
 		if err := desktop.CallWithContext(ctx, shortcuts+"."+method, 0, append(args, options)...).Err; err != nil {
-			return nil, err
+			return nil, words.Errorf("The desktop did not give Porchlight a shortcut. (%w)", err)
 		}
 		for {
 			select {
@@ -98,9 +103,16 @@ func Listen(ctx context.Context, description string, pressed func()) error {
 		About map[string]dbus.Variant
 	}
 	wanted := []shortcut{{id, map[string]dbus.Variant{"description": dbus.MakeVariant(description), "preferred_trigger": dbus.MakeVariant(preferred)}}}
-	if _, err := ask("BindShortcuts", map[string]dbus.Variant{}, dbus.ObjectPath(handle), wanted, ""); err != nil {
+	bound, err := ask("BindShortcuts", map[string]dbus.Variant{}, dbus.ObjectPath(handle), wanted, "")
+	if err != nil {
 		return err
 	}
+	keys := ""
+	var given []shortcut
+	if bound["shortcuts"].Store(&given) == nil && len(given) > 0 {
+		keys, _ = given[0].About["trigger_description"].Value().(string)
+	}
+	granted(keys)
 	for {
 		select {
 		case <-ctx.Done():

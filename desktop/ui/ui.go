@@ -39,6 +39,9 @@ type Desktop interface {
 	Appearance(appearance string) error
 	// Panel sets what the tray icon is drawn for: "", "light", "dark" or "outline".
 	Panel(panel string) error
+	// Shortcut has the desktop give keys that open the palette from anywhere, or none. It
+	// returns when the owner has answered what the desktop asks of them.
+	Shortcut(on bool) error
 	// Trust has this computer's browsers trust the local authority, or no longer.
 	Trust(trusted bool) error
 	// Unlock has the keychain ask for its password.
@@ -69,10 +72,21 @@ type Preferences struct {
 	// Trust says whether browsers here trust this computer's own authority, in
 	// local mode.
 	Trust Trust `json:"trust"`
+	// Shortcut are the keys that open the palette from anywhere.
+	Shortcut Shortcut `json:"shortcut"`
 	// SecretKept is where the owner secret is: "keychain" or "file"; "locked" while
 	// the keychain is, "nowhere" while there is none.
 	SecretKept string `json:"secretKept"`
 	DataDir    string `json:"dataDir"`
+}
+
+// Shortcut is what the desktop gives.
+type Shortcut struct {
+	// Offered is false where the desktop has no way.
+	Offered bool `json:"offered"`
+	On      bool `json:"on"`
+	// Keys are what the desktop calls them; empty where it does not say.
+	Keys string `json:"keys"`
 }
 
 // Trust of the local certificate authority.

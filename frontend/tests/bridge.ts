@@ -34,7 +34,7 @@ const news = ['approved', 'capability', 'changed', 'ended', 'invitation', 'visit
 const levels = { everything: [], waiting: news, nothing: [...news, 'connection'].sort() };
 let settings: Settings = { ...nothing.settings, language: (sessionStorage.getItem('language') ?? '') as Settings['language'], failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
 let preferences: Preferences = {
-  welcomed: true, startAtLogin: true, appearance: '', panel: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
+  welcomed: true, startAtLogin: true, appearance: '', panel: '', trust: { possible: true, trusted: false, problem: '' }, shortcut: { offered: false, on: false, keys: '' }, secretKept: 'keychain',
   dataDir: '/home/maya/.local/share/porchlight', ...firstPreferences,
 };
 let state = {
@@ -345,6 +345,7 @@ window.go = {
       StartAtLogin: (startAtLogin) => prefer({ startAtLogin }),
       Appearance: (appearance) => prefer({ appearance }),
       Panel: (panel) => prefer({ panel }),
+      Shortcut: (on) => prefer({ shortcut: { offered: true, on, keys: on ? 'Ctrl+Alt+P' : '' } }),
       Trust: (trusted) => prefer({ trust: { ...preferences.trust, trusted } }),
       KeepInFile: () => (prefer({ secretKept: 'file' }), set({ locked: false })),
       Unlock: () => (prefer({ secretKept: 'keychain' }), set({ locked: false })),

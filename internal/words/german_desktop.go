@@ -25,6 +25,7 @@ var germanDesktop = map[string]string{
 	"Go dark":                         "Licht aus",
 	"Open Porchlight":                 "Porchlight öffnen",
 	"Find or do…":                     "Suchen oder tun…",
+	"Find or do… (%s)":                "Suchen oder tun… (%s)",
 	"Start at login":                  "Beim Anmelden starten",
 	"Quit Porchlight":                 "Porchlight beenden",
 	"Yes, quit Porchlight":            "Ja, Porchlight beenden",
@@ -244,4 +245,7 @@ var germanDesktop = map[string]string{
 	"An app was approved at a terminal":     "Eine App wurde in einem Terminal genehmigt",
 	"%d person is here for the first time":  "%d Person ist zum ersten Mal hier",
 	"%d people are here for the first time": "%d Personen sind zum ersten Mal hier",
+
+	"The desktop did not give Porchlight a shortcut.":      "Der Desktop hat Porchlight keine Tastenkombination gegeben.",
+	"The desktop did not give Porchlight a shortcut. (%s)": "Der Desktop hat Porchlight keine Tastenkombination gegeben. (%s)",
 }

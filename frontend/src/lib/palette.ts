@@ -61,6 +61,8 @@ export interface Around {
   views: readonly View[];
   now: number;
   mac: boolean;
+  /** Whether the desktop offers keys that open it from anywhere. */
+  shortcut?: boolean | undefined;
 }
 
 export interface Hit {
@@ -239,14 +241,14 @@ function doors({ snapshot }: Around): Entry[] {
 }
 
 /** Every setting, by the words that Settings has for it. */
-export function settings({ snapshot: { account } }: Around): Entry[] {
+export function settings({ snapshot: { account }, shortcut }: Around): Entry[] {
   const words = strings.settings;
   const shown: [title: string, ...also: string[]][] = [
     [words.login], [words.appearance, words.light, words.dark], [words.icon, words.lamp], [strings.invite.yourName, strings.invite.yourNameText],
     [words.language, words.languageText], ...Object.values(words.levels).map(([title, text]): [string, string, string] => [title, words.tell, text]), ...Object.values(words.kinds).map((title): [string, string] => [title, words.tell]),
     ...Object.values(words.toggles).flatMap((group): [string, string][] => Object.values(group).map(([title, text]) => [title, text])),
     account.local ? [words.clientHosts, words.clientHostsText] : [words.failStatic, words.failStaticText], [words.secret], ...(account.local ? [[words.trust] as [string]] : []),
-    [words.dataTitle, words.dataShow, words.exportDo],
+    ...(shortcut ? [[words.shortcut, words.lamp] as [string, string]] : []), [words.dataTitle, words.dataShow, words.exportDo],
   ];
   return shown.map(([title, ...also]) => ({ id: `setting ${title}`, group: 'settings', text: [title], icon: 'settings', also: also.join(' '), act: { does: 'setting', title } }));
 }

@@ -287,6 +287,7 @@ export interface Desk {
   Open(value: string): Promise<void>;
   Panel(value: string): Promise<void>;
   Preferences(): Promise<Preferences>;
+  Shortcut(value: boolean): Promise<void>;
   ShowData(): Promise<void>;
   StartAtLogin(value: boolean): Promise<void>;
   Trust(value: boolean): Promise<void>;
@@ -322,8 +323,15 @@ export interface Preferences {
   appearance: string;
   panel: string;
   trust: Trust;
+  shortcut: Shortcut;
   secretKept: string;
   dataDir: string;
+}
+
+export interface Shortcut {
+  offered: boolean;
+  on: boolean;
+  keys: string;
 }
 
 export interface Trust {

@@ -156,9 +156,9 @@ describe('the palette', () => {
     await expect.poll(async () => page.getByText('bob@example.com').count()).toBeGreaterThan(0);
   });
 
-  test.each(['apps', 'connected'])('every setting is found where it is, in %s', async (scene) => {
+  test.each(['apps', 'connected', 'shortcut'])('every setting is found where it is, in %s', async (scene) => {
     const page = await open({ scene });
-    const all = settings({ snapshot: { account: { local: scene === 'apps' } } as OwnerState, people: [], views: [], now: 0, mac: false }).map(({ text }) => text.join(''));
+    const all = settings({ snapshot: { account: { local: scene !== 'connected' } } as OwnerState, people: [], views: [], now: 0, mac: false, shortcut: scene === 'shortcut' }).map(({ text }) => text.join(''));
     await type(page, all.at(-1)!);
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate(() => document.activeElement?.closest<HTMLElement>('[data-setting]')?.dataset['setting'])).toBeTruthy(); // More is open for it

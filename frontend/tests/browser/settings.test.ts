@@ -32,6 +32,22 @@ test('start at login', async () => {
   await expect.poll(() => login.isChecked()).toBe(false);
 });
 
+test('keys that work from anywhere are a switch only where the desktop offers them', async () => {
+  const of = (page: Awaited<ReturnType<typeof settings>>) => section(page, 'Lamp').getByRole('switch', { name: 'Find or do from anywhere' });
+  expect(await of(await settings()).count()).toBe(0);
+  const page = await settings({ scene: 'shortcut' });
+  const keys = of(page);
+  expect(await keys.isChecked()).toBe(false);
+  await keys.press('Space');
+  await expect.poll(() => called(page, 'Shortcut')).toEqual([[true]]);
+  await page.getByText('Ctrl+Alt+P').waitFor(); // what the desktop gave
+  expect(await keys.isChecked()).toBe(true);
+  await page.evaluate('stub.fail("Shortcut", "The desktop did not give Porchlight a shortcut.")');
+  await keys.press('Space');
+  await told(page, 'The desktop did not give Porchlight a shortcut.');
+  await expect.poll(() => keys.isChecked()).toBe(true);
+});
+
 test('appearance changes the colours at once, over the system’s and back', async () => {
   const page = await settings({ theme: 'light' });
   const look = () =>

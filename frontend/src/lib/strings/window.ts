@@ -178,6 +178,7 @@ export const ofWindow = {
     more: 'More',
     moreText: 'Lamp, single notifications, safety, data, versions',
     lamp: 'Lamp',
+    shortcut: 'Find or do from anywhere',
     oneByOne: 'Notifications, one by one',
     kinds: {
       request: 'An app asks for an address',

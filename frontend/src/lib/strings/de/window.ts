@@ -174,6 +174,7 @@ export const ofWindow: Spoken<typeof english> = {
     more: 'Mehr',
     moreText: 'Lampe, einzelne Mitteilungen, Sicherheit, Daten, Versionen',
     lamp: 'Lampe',
+    shortcut: 'Von überall suchen oder tun',
     oneByOne: 'Mitteilen, wenn',
     kinds: {
       request: 'eine App um eine Adresse bittet',
