@@ -126,9 +126,7 @@ func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, e
 		slices.SortFunc(out, func(a, b OwnComputer) int { return strings.Compare(a.Name, b.Name) })
 		return out, nil
 	})
-	for i := range all {
-		all[i].Presence = s.presence(ctx, all[i].row, all[i].Since)
-	}
+	atOnce(len(all), func(i int) { all[i].Presence = s.presence(ctx, all[i].row, all[i].Since) })
 	return all, err
 }
 

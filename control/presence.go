@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -20,6 +21,24 @@ type Presence struct {
 	// Since is when it was here last, to within two minutes; zero where it is on, never was
 	// here, or where the owner does not tell.
 	Since time.Time
+}
+
+// presencesAtOnce bounds the questions to other nodes of one who asks about many computers.
+const presencesAtOnce = 64
+
+// atOnce asks about n computers at the same time: a node that does not answer is waited for
+// once, and not once a computer.
+func atOnce(n int, ask func(i int)) {
+	var asking sync.WaitGroup
+	free := make(chan struct{}, presencesAtOnce)
+	for i := range n {
+		free <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-free }()
+			ask(i)
+		})
+	}
+	asking.Wait()
 }
 
 // presence asks the other nodes where no sync of the computer waits here, and is for no
@@ -52,4 +71,17 @@ func (s *People) Presence(ctx context.Context, m Membership) (p Presence, ok boo
 		p.Since = time.Time{}
 	}
 	return p, ok
+}
+
+// Told is what Presence returns.
+type Told struct {
+	Presence
+	OK bool
+}
+
+// Presences is Presence of each membership.
+func (s *People) Presences(ctx context.Context, all []Membership) []Told {
+	told := make([]Told, len(all))
+	atOnce(len(all), func(i int) { told[i].Presence, told[i].OK = s.Presence(ctx, all[i]) })
+	return told
 }

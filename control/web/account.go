@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"porchlight/control"
@@ -53,18 +55,20 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request, session contro
 // accountComputers fills in the computers of one's own, those shared, and the
 // invitations to others.
 func (h *handler) accountComputers(r *http.Request, session control.Session, p *page) error {
-	own, err := h.svc.Computers.Own(r.Context(), session.Account.ID)
-	if err != nil {
+	var own []control.OwnComputer
+	var noneOwn error
+	var asking sync.WaitGroup // whether one's own are on, while that is asked of the others
+	asking.Go(func() { own, noneOwn = h.svc.Computers.Own(r.Context(), session.Account.ID) })
+	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
+	presences := h.svc.People.Presences(r.Context(), memberships)
+	asking.Wait()
+	if err := cmp.Or(err, noneOwn); err != nil {
 		return err
 	}
 	for _, c := range own {
 		p.Own = append(p.Own, computerRowOf(languageOf(r), c))
 	}
-	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
-	if err != nil {
-		return err
-	}
-	for _, m := range memberships {
+	for i, m := range memberships {
 		if m.Invited {
 			p.Invitations = append(p.Invitations, invitationRow{Host: m.Computer.Host, Owner: m.Owner, From: m.From, Path: m.Invitation})
 		}
@@ -73,8 +77,8 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 			if !m.Ended.IsZero() {
 				row.Ended, row.EndedSaid = m.Ended, moment(languageOf(r), m.Ended)
 			}
-			if presence, told := h.svc.People.Presence(r.Context(), m); told {
-				row.State = stateOf(languageOf(r), presence)
+			if told := presences[i]; told.OK {
+				row.State = stateOf(languageOf(r), told.Presence)
 				for n := range row.Apps {
 					row.Apps[n].Off = row.Off()
 				}

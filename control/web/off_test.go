@@ -1,12 +1,17 @@
 package web
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 )
@@ -101,5 +106,45 @@ func TestInvitationToWhatIsOff(t *testing.T) {
 	defer off()
 	if to := b.get("/off?computer=maya").to(t); to != "https://notes.maya.localhost:8443/" {
 		t.Errorf("once it is on it leads to %s", to)
+	}
+}
+
+// The account page asks the other nodes about all computers at the same time: here each answers
+// only once all are asked about.
+func TestAccountAsksAboutAllAtOnce(t *testing.T) {
+	t.Parallel()
+	var asked sync.WaitGroup
+	asked.Add(4)
+	all := make(chan struct{})
+	go func() { asked.Wait(); close(all) }()
+	var looking atomic.Bool // at the page, and not letting somebody in
+	r := peopleRig(t, func(c *control.Config) {
+		c.SharedStore = true
+		c.Held = func(ctx context.Context, host string) (held, sure bool) {
+			if !looking.Load() {
+				return true, true
+			}
+			asked.Done()
+			select {
+			case <-all:
+			case <-ctx.Done():
+				t.Errorf("nobody asked about the others while %s was asked about", host)
+			}
+			return true, true
+		}
+	})
+	for n, owner := range []string{invited, invited, "anna@example.com"} {
+		e := programs.Got(r.svc.Computers.Ensure(t.Context(), owner, fmt.Sprintf("other%d", n)))(t)
+		if owner != invited {
+			programs.Must(t, r.svc.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}))
+			r.memberOf(e.Computer.ID, invited, "app1")
+		}
+	}
+	r.member(invited, "app1")
+	b := r.signedIn(invited)
+	looking.Store(true)
+	page := b.get("/account").want(t, http.StatusOK)
+	if on := strings.Count(page.body, `<span class="dot"></span>On`); on != 4 {
+		t.Errorf("%d of 4 computers are on: %s", on, page.body)
 	}
 }
