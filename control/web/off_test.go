@@ -45,7 +45,7 @@ func TestAccountSaysWhatIsOff(t *testing.T) {
 		if state == nil {
 			return ""
 		}
-		return regexp.MustCompile(`<time datetime="[-0-9]+T[:0-9]+Z">[^<]* UTC</time>`).ReplaceAllString(state[1], "TIME")
+		return regexp.MustCompile(`<time data-since datetime="[-0-9]+T[:0-9]+Z">[^<]* UTC</time>`).ReplaceAllString(state[1], "TIME")
 	}
 	said := func(when, toBob, toOwner string) {
 		t.Helper()

@@ -33,7 +33,8 @@ func (l Language) Funcs() template.FuncMap {
 		"tellAll":  l.TellAll,
 		"language": l.Tag,
 		"list":     l.bold,
-		"time":     timed,
+		"time":     timed("<time"),
+		"since":    timed("<time data-since"),
 	}
 }
 
@@ -50,13 +51,16 @@ func (l Language) bold(labels []string, most int) template.HTML {
 	return template.HTML(l.And(shown...))
 }
 
-// timed is a time in words, which a script can say in the reader's own time.
-func timed(at time.Time, said string) template.HTML {
-	text := template.HTMLEscapeString(said)
-	if !at.IsZero() {
-		text = `<time datetime="` + at.UTC().Format(time.RFC3339) + `">` + text + `</time>`
+// timed are times in words, which a script can say in the reader's own time: an end, which
+// may be that of a whole day, or since when something is, which never is.
+func timed(tag string) func(at time.Time, said string) template.HTML {
+	return func(at time.Time, said string) template.HTML {
+		text := template.HTMLEscapeString(said)
+		if !at.IsZero() {
+			text = tag + ` datetime="` + at.UTC().Format(time.RFC3339) + `">` + text + `</time>`
+		}
+		return template.HTML(text)
 	}
-	return template.HTML(text)
 }
 
 // rich says a sentence that has marks of HTML in it, in the place of text. The sentence
