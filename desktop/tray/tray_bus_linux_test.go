@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,18 +19,68 @@ import (
 	"porchlight/test/programs"
 )
 
+// sessionBus starts a bus for the test, which throws out who sends a message of a MiB.
+func sessionBus(t *testing.T) (address string) {
+	t.Helper()
+	address = "unix:path=" + filepath.Join(t.TempDir(), "bus")
+	config := filepath.Join(t.TempDir(), "bus.conf")
+	programs.Must(t, os.WriteFile(config, []byte(`<busconfig><type>session</type><listen>`+address+`</listen><limit name="max_message_size">1048576</limit>
+		<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`), 0o600))
+	daemon := exec.Command("dbus-daemon", "--config-file="+config, "--nofork", "--print-address")
+	said := programs.Got(daemon.StdoutPipe())(t)
+	programs.Must(t, daemon.Start())
+	t.Cleanup(func() { _ = daemon.Process.Kill(); _ = daemon.Wait() })
+	programs.Got(said.Read(make([]byte, 1)))(t) // it listens
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
+	return address
+}
+
+// trayName is how the tray is called on the bus.
+func trayName() string { return fmt.Sprintf("org.kde.StatusNotifierItem-%d-1", os.Getpid()) }
+
+// The bus throws out the tray's own connection and no other: the tray comes back, and its menu
+// can be read.
+func TestTrayThrownOffTheBus(t *testing.T) {
+	address := sessionBus(t)
+	watcher := programs.Got(dbus.Connect(address))(t)
+	defer watcher.Close()
+	owners := make(chan *dbus.Signal, 10)
+	programs.Must(t, watcher.AddMatchSignal(dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, trayName())))
+	watcher.Signal(owners)
+	owned := func(want bool) {
+		t.Helper()
+		for {
+			select {
+			case s := <-owners:
+				if (s.Body[2] != "") == want {
+					return
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("the tray's name has an owner: not %t", want)
+			}
+		}
+	}
+	tr := New(slog.New(slog.DiscardHandler), func() string { return "dark" }, func(verbs.Action) {})
+	end := tr.Start()
+	defer end()
+	t.Cleanup(systray.ResetMenu)
+	<-tr.made
+	owned(true)
+	systray.SetTooltip(strings.Repeat("long ", 1<<20))
+	owned(false)
+	owned(true)
+	in, done := context.WithTimeout(t.Context(), time.Minute)
+	defer done()
+	if err := watcher.Object(trayName(), "/StatusNotifierItem/menu").CallWithContext(in, "com.canonical.dbusmenu.GetLayout", 0, int32(0), int32(-1), []string{}).Err; err != nil {
+		t.Error(err)
+	}
+	systray.SetTooltip("")
+}
+
 // Calls of the menu that make no sense are answered, and the end of the tray while a stranger on
 // the session bus makes more than are answered leaves nothing behind, as TestMain looks.
 func TestStrangerOnTheBus(t *testing.T) {
-	address := "unix:path=" + filepath.Join(t.TempDir(), "bus")
-	daemon := exec.Command("dbus-daemon", "--session", "--nofork", "--address="+address, "--print-address")
-	said := programs.Got(daemon.StdoutPipe())(t)
-	programs.Must(t, daemon.Start())
-	defer daemon.Wait()
-	defer daemon.Process.Kill()
-	programs.Got(said.Read(make([]byte, 1)))(t) // it listens
-	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
-
+	address := sessionBus(t)
 	tr := New(slog.New(slog.DiscardHandler), func() string { return "dark" }, func(verbs.Action) {})
 	end := tr.Start()
 	ended := make(chan struct{})
@@ -40,11 +91,10 @@ func TestStrangerOnTheBus(t *testing.T) {
 	}()
 	t.Cleanup(systray.ResetMenu) // which ends the goroutines of all lines
 	<-tr.made
-	item := fmt.Sprintf("org.kde.StatusNotifierItem-%d-1", os.Getpid())
 	peer := func() dbus.BusObject {
 		conn := programs.Got(dbus.Connect(address))(t)
 		t.Cleanup(func() { conn.Close() })
-		return conn.Object(item, "/StatusNotifierItem/menu")
+		return conn.Object(trayName(), "/StatusNotifierItem/menu")
 	}
 	stranger, panel := peer(), peer()
 	asked := func(method string, args ...any) error {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"fyne.io/systray"
-	"github.com/godbus/dbus/v5"
 
 	"porchlight/assets"
 	"porchlight/desktop/session"
@@ -61,29 +60,24 @@ func (t *Tray) Start() (end func()) {
 // busAgain is the time between two tries to reach a session bus that went away.
 const busAgain = time.Second
 
-// keep puts the tray on the bus again when that was restarted, which systray does
-// not. It returns when ending is closed.
+// keep puts the tray on the bus again when its connection ended, which systray does not:
+// the bus was restarted, or has thrown out this one. It returns when ending is closed.
 func (t *Tray) keep(ending <-chan struct{}) {
-	lost := false
 	for {
-		if conn, err := dbus.SessionBus(); err == nil {
-			if lost {
-				t.log.Info("the session bus is back, and the tray with it")
-				start, _ := systray.RunWithExternalLoop(func() {}, nil)
-				start()
-			}
-			lost = true
-			select {
-			case <-ending:
-				return
-			case <-conn.Context().Done():
-			}
-			t.log.Warn("the session bus went away, and the tray with it")
-		}
 		select {
 		case <-ending:
 			return
-		case <-time.After(busAgain):
+		case <-systray.Lost():
 		}
+		t.log.Warn("the session bus went away, and the tray with it")
+		for again := false; !again; {
+			select {
+			case <-ending:
+				return
+			case <-time.After(busAgain):
+			}
+			again = systray.Connect() == nil
+		}
+		t.log.Info("the session bus is back, and the tray with it")
 	}
 }

@@ -4,7 +4,7 @@
 //go:generate dbus-codegen-go -prefix org.kde -package notifier -output internal/generated/notifier/status_notifier_item.go internal/StatusNotifierItem.xml
 //go:generate dbus-codegen-go -prefix com.canonical -package menu -output internal/generated/menu/dbus_menu.go internal/DbusMenu.xml
 
-// Changed by Porchlight: the connection is its own, the menu is answered in order, and
+// Changed by Porchlight: the connection is its own and can be made again, the menu is answered in order, and
 // ItemIsMenu.
 
 package systray
@@ -192,11 +192,28 @@ func quit() {
 
 func nativeStart() {
 	systrayReady()
+	if err := Connect(); err != nil {
+		log.Printf("systray error: failed to connect to DBus: %v\n", err)
+	}
+}
+
+// Lost is closed when the connection to the session bus has ended; it is nil where there
+// never was one.
+func Lost() <-chan struct{} {
+	instance.lock.Lock()
+	defer instance.lock.Unlock()
+	if instance.conn == nil {
+		return nil
+	}
+	return instance.conn.Context().Done()
+}
+
+// Connect puts the icon on the session bus, by a connection of its own.
+func Connect() error {
 	calls := menuCalls{make(chan *dbus.Message), make(chan struct{})}
 	conn, err := dbus.ConnectSessionBus(dbus.WithIncomingInterceptor(calls.take))
 	if err != nil {
-		log.Printf("systray error: failed to connect to DBus: %v\n", err)
-		return
+		return err
 	}
 	err = notifier.ExportStatusNotifierItem(conn, path, newLeftRightNotifierItem())
 	if err != nil {
@@ -212,13 +229,13 @@ func nativeStart() {
 	}
 	props, err := prop.Export(conn, path, instance.createPropSpec())
 	if err != nil {
-		log.Printf("systray error: failed to export notifier item properties to bus: %s\n", err)
-		return
+		conn.Close()
+		return fmt.Errorf("failed to export notifier item properties to bus: %w", err)
 	}
 	menuProps, err := prop.Export(conn, menuPath, createMenuPropSpec())
 	if err != nil {
-		log.Printf("systray error: failed to export notifier menu properties to bus: %s\n", err)
-		return
+		conn.Close()
+		return fmt.Errorf("failed to export notifier menu properties to bus: %w", err)
 	}
 
 	node := introspect.Node{
@@ -232,8 +249,8 @@ func nativeStart() {
 	err = conn.Export(introspect.NewIntrospectable(&node), path,
 		"org.freedesktop.DBus.Introspectable")
 	if err != nil {
-		log.Printf("systray error: failed to export node introspection: %s\n", err)
-		return
+		conn.Close()
+		return fmt.Errorf("failed to export node introspection: %w", err)
 	}
 	menuNode := introspect.Node{
 		Name: menuPath,
@@ -246,8 +263,8 @@ func nativeStart() {
 	err = conn.Export(introspect.NewIntrospectable(&menuNode), menuPath,
 		"org.freedesktop.DBus.Introspectable")
 	if err != nil {
-		log.Printf("systray error: failed to export menu node introspection: %s\n", err)
-		return
+		conn.Close()
+		return fmt.Errorf("failed to export menu node introspection: %w", err)
 	}
 
 	instance.lock.Lock()
@@ -257,6 +274,7 @@ func nativeStart() {
 	instance.lock.Unlock()
 
 	go stayRegistered()
+	return nil
 }
 
 func register() bool {
