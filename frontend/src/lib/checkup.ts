@@ -117,11 +117,11 @@ function looked(snapshot: OwnerState, preferences: Preferences | undefined, { fi
       case 'visit':
         if (state === 'note') return []; // dark, which is told already
         if (state === 'wrong' || !address) return [line(words.unreached)];
-        return [line(snapshot.account.local ? words.reachedHere : words.reached, words.way(address.host, address.milliseconds, snapshot.account.local))];
+        return [line(snapshot.account.local ? words.reachedHere : words.reached, words.way(address.host, address.milliseconds))];
       case 'control plane':
         return [state === 'ok' ? line(words.server, words.serverIn(hostOf(snapshot.account.authUrl), text.match(/(\d+) ms/)?.[1] ?? '')) : line(words.serverAway)];
       case 'clock':
-        return [state === 'ok' ? line(words.clock, words.clockFine) : line(words.clockWrong)];
+        return [state === 'ok' ? line(words.clock, '') : line(words.clockWrong)];
       case 'browsers':
         return [browsers(found, preferences)];
       case 'data':
@@ -141,7 +141,7 @@ function looked(snapshot: OwnerState, preferences: Preferences | undefined, { fi
 
 function browsers({ state, text }: Finding, preferences: Preferences | undefined): Line {
   const words = strings.checkup;
-  const line: Line = { key: 'browsers', state, title: words.trust, text: state === 'ok' ? words.trustFine : text };
+  const line: Line = { key: 'browsers', state, title: words.trust, text: state === 'ok' ? '' : text };
   const { possible, trusted } = preferences?.trust ?? {};
   return state !== 'ok' && possible && !trusted ? { ...line, fix: { label: strings.settings.trustDo, is: { does: 'trust' } } } : line;
 }

@@ -177,16 +177,16 @@ export function typed(port: number): Offer {
 }
 
 /** What is said of one below its name, in parts. Where all are the owner's own, who runs it is left out. */
-export function about(one: Offer, host: string, mine = false): string[] {
+export function about(one: Offer, host: string): string[] {
   const words = strings.add;
   const title = titleOf(one);
   const program = title === one.program ? '' : one.program;
   return [
     title !== words.port(one.port) && words.port(one.port),
-    mine ? program : words.runBy(program, one.user, one.own),
+    one.own ? program : words.runBy(program, one.user),
     one.status === 'pending' && words.asks,
     one.network && words.network,
-    host && words.becomes(`${one.name}.${host}`),
+    host && `${one.name}.${host}`,
   ].filter((part): part is string => !!part);
 }
 

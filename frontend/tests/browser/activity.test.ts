@@ -16,7 +16,7 @@ test('tells who is here, and what happened by day, in words', async () => {
     'carla.nunes@example.org opened Notes', 'You opened Notes', 'Pocket Notes opened Notes as you', 'bob@example.com opened Notes through Sync', 'bob@example.com opened Blog draft',
     'lena@example.com was invited by wiki to Photos', 'tomas@example.net was removed by wiki', 'anna@example.com was let into Photos by wiki',
     'anna@example.com was removed from Notes', 'Recipes was paused by you', 'Dark, by you. 2 connections closed', 'Photos was approved by you: port 2342, photoprism',
-    'Somebody tried to open an app, which is not shared with them, 40 times', 'lena@example.com can’t open Photos any more: it ended', 'The certificate of notes.maya.porch.example renewed itself, fine until',
+    'Somebody tried to open an app, not shared with them, 40 times', 'lena@example.com can’t open Photos any more: it ended', 'The certificate of notes.maya.porch.example renewed itself, fine until',
     'anna@example.com – Home Assistant', // a kind this window does not know yet
   ]) expect(words).toContain(line);
 });
@@ -64,7 +64,7 @@ test('cuts one person off by one click', async () => {
 test('a visitor is disconnected, and it is said that this keeps nobody out', async () => {
   const page = await activity();
   const here = section(page, 'Here now');
-  await here.getByText('Remove the person, or revoke the connected app, to keep them out.').waitFor();
+  await here.getByText('Disconnected, they can come back until removed or revoked.').waitFor();
   await page.evaluate('void stub.hold("disconnectVisitor")');
   const button = here.getByRole('button', { name: 'Disconnect carla.nunes@example.org' });
   await button.press('Enter');

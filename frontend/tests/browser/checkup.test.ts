@@ -28,8 +28,8 @@ test('tells what is wrong first, and what helps acts at once', async () => {
   await page.getByText(/^6 things are wrong\. Last tried at \d\d:\d\d\.$/).waitFor();
   expect(plain(await titles(page, 'Wrong'))[0]).toBe('Board: Refuses its address');
   const fine = await titles(page, 'Fine');
-  expect(fine.slice(0, 2)).toEqual(['Room on the disk', 'The server answers']);
-  await section(page, 'Fine').getByText('maya.porch.example, through the server: 84 ms').waitFor();
+  expect(fine.slice(0, 2)).toEqual(['Disk', 'The server answers']);
+  await section(page, 'Fine').getByText('maya.porch.example: 84 ms').waitFor();
   expect(await page.getByText('control plane').count()).toBe(0);
   await section(page, 'Wrong').getByRole('button', { name: /^Reach it over HTTPS: .*Cluster/ }).click();
   await told(page, 'Cluster is reached over HTTPS now.');
@@ -50,8 +50,8 @@ test('what is fine is told as fine, and the report is copied whole', async () =>
   expect(await section(page, 'Wrong').count()).toBe(0);
   await page.getByRole('button', { name: 'Copy report' }).click();
   expect((await called(page, 'Copy'))[0]![0]).toContain('Porchlight 0.1.0, protocol 1');
-  await section(page, 'For developers').locator('summary').press('Enter');
-  await section(page, 'For developers').getByText('protocol 1').waitFor();
+  await section(page, 'The report').locator('summary').press('Enter');
+  await section(page, 'The report').getByText('protocol 1').waitFor();
 });
 
 test('dark, a locked keychain and a mail that came back each have their button', async () => {

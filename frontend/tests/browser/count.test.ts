@@ -7,8 +7,8 @@ import { strings } from '../../src/lib/strings';
 import type { View } from '../../src/lib/places';
 import { open } from './page';
 
-/** What it came to before the window was made calmer; see docs/measured/words.md. */
-const before = { connected: { entries: 6, switches: 18, words: 1321 }, apps: { entries: 7, switches: 18, words: 1417 }, german: { entries: 6, switches: 18, words: 1358 } };
+/** What is the most it may come to: of words two thirds of caf002bc's; see docs/measured/words.md. */
+const most = { connected: { entries: 6, switches: 1, words: 880 }, apps: { entries: 7, switches: 1, words: 944 }, german: { entries: 6, switches: 1, words: 905 } };
 
 /** The words that a part of the page shows, of the window's own. */
 const wordsIn = (page: Page, part: string) =>
@@ -51,7 +51,7 @@ async function unfold(page: Page) {
   await still(page);
 }
 
-async function count(scene: keyof typeof before) {
+async function count(scene: keyof typeof most) {
   const page = await open(scene === 'german' ? { scene: 'connected', language: 'de' } : { scene });
   const found: Record<string, number> = { sidebar: await wordsIn(page, 'aside') };
   const entries = await page.getByRole('navigation').getByRole('button').count();
@@ -67,10 +67,10 @@ async function count(scene: keyof typeof before) {
   return { entries, switches, words: Object.values(found).reduce((sum, n) => sum + n, 0), found };
 }
 
-test.each(Object.keys(before) as (keyof typeof before)[])('the window says and asks no more than it did: %s', async (scene) => {
+test.each(Object.keys(most) as (keyof typeof most)[])('the window says and asks no more than it may: %s', async (scene) => {
   const { found, ...all } = await count(scene);
   if (process.env.COUNT) console.log(scene, JSON.stringify(all), JSON.stringify(found));
-  expect(all.entries).toBeLessThanOrEqual(before[scene].entries);
-  expect(all.switches).toBeLessThanOrEqual(before[scene].switches);
-  expect(all.words).toBeLessThanOrEqual(before[scene].words);
+  expect(all.entries).toBeLessThanOrEqual(most[scene].entries);
+  expect(all.switches).toBeLessThanOrEqual(most[scene].switches);
+  expect(all.words).toBeLessThanOrEqual(most[scene].words);
 });

@@ -56,7 +56,7 @@ const unsaid = (page: Page) =>
   }, [...months, 'English', 'Deutsch', ...theAgents]);
 
 /** What the agent says: the program around the page says that in its language. And what it calls an app without a title. */
-const theAgents = ['19 GB are free.', 'Your browsers warn of this computer’s certificates.', 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.', 'Port 3000', 'Port 8000',
+const theAgents = ['19 GB are free.', 'Your browsers warn of this computer’s certificates.', 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.', 'Port 3000', 'Port 8000', 'port-3000',
   'Not answering', 'Refuses its address', 'Speaks HTTPS', 'Speaks HTTP/2', 'Answers wrongly', 'Claude Code', 'Claude', 'ChatGPT', 'Cursor', 'VS Code'];
 
 const months = Array.from({ length: 12 }, (_, month) => new Date(2026, month, 1).toLocaleDateString('en', { month: 'long' }));
@@ -82,7 +82,7 @@ const press = (name: string): Step => (page, say) => page.getByRole('button', { 
 const apps = (page: Page) => page.getByRole('navigation').getByRole('button').first().click();
 const checkup = async (page: Page) => {
   await page.locator('.foot .state').click();
-  await page.locator('#report, .lead').first().waitFor();
+  await page.locator('#report, .lead').first().waitFor({ state: 'attached' });
 };
 
 /** What no entry of the sidebar leads to, by the scene it is looked at in: each the presses that lead there. */

@@ -35,7 +35,7 @@ test('People, inviting and one person’s apps', async () => {
   await view(page, 'People');
   await page.getByRole('button', { name: 'Apps for carla.nunes@example.org' }).click();
   await page.getByRole('button', { name: 'Invite', exact: true }).click();
-  await page.getByText('Last here').first().waitFor();
+  await page.getByText('Here ').first().waitFor();
   expect(await tree(page, 'main')).toMatchSnapshot();
 });
 
@@ -66,7 +66,7 @@ test('Outbox', async () => {
 test('Settings', async () => {
   const page = await open({ scene: 'connected' });
   await allSettings(page);
-  await page.getByRole('switch', { name: 'Ask me again when an app moves' }).waitFor();
+  await page.getByRole('switch', { name: 'Ask me again when an app changes port' }).waitFor();
   expect(await tree(page, 'main')).toMatchSnapshot();
 });
 

@@ -42,7 +42,7 @@ test('one is made by the keyboard, shown once with what goes with it, and gone a
   await shown.waitFor({ state: 'detached' });
   expect(await holds(page, secret)).toBe(false);
   await expect.poll(() => focusName(page)).toBe('Connect a program…');
-  await row(page, 'Backup').getByText('Opens it as you').waitFor();
+  await row(page, 'Backup').getByText('As you').waitFor();
   await page.getByRole('button', { name: 'Back to Apps' }).click();
   await page.getByRole('button', { name: 'Notes', exact: true }).click();
   await row(page, 'Backup').waitFor();

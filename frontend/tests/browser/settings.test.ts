@@ -92,13 +92,13 @@ test('what the owner is told about: a level, or one by one', async () => {
   await level('Own choice').check(); // is as it was
   await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ quiet: ['connection'] }]);
   await level('What waits for me').check();
-  const single = section(page, 'Notifications, one by one');
+  const single = section(page, 'Single notifications');
   await expect.poll(() => single.getByRole('switch', { checked: false }).count()).toBe(6);
-  expect(await single.getByRole('switch', { name: 'Someone asks to be let in' }).isChecked()).toBe(true);
+  expect(await single.getByRole('switch', { name: 'People asking to be let in' }).isChecked()).toBe(true);
   await level('What waits for me').press('ArrowDown');
   await expect.poll(() => level('Everything').isChecked()).toBe(true);
   await expect.poll(() => single.getByRole('switch', { checked: false }).count()).toBe(0);
-  await single.getByRole('switch', { name: 'Access was taken away' }).click();
+  await single.getByRole('switch', { name: 'Access taken away' }).click();
   await expect.poll(() => level('Own choice').isChecked()).toBe(true);
   await page.evaluate('stub.fail("changeSettings", "The agent is still starting.")');
   await level('Nothing').click();
@@ -108,12 +108,12 @@ test('what the owner is told about: a level, or one by one', async () => {
 
 test('what the owner is told about, one by one', async () => {
   const page = await settings();
-  const tell = section(page, 'Notifications, one by one');
+  const tell = section(page, 'Single notifications');
   expect(await tell.getByRole('switch').count()).toBe(11);
-  expect(await tell.getByRole('switch', { name: 'The connection is lost' }).isChecked()).toBe(false);
-  await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
+  expect(await tell.getByRole('switch', { name: 'Lost connection' }).isChecked()).toBe(false);
+  await tell.getByRole('switch', { name: 'Apps asking for an address' }).click();
   await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ quiet: ['connection', 'request'] }]);
-  await tell.getByRole('switch', { name: 'The connection is lost' }).click();
+  await tell.getByRole('switch', { name: 'Lost connection' }).click();
   await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ quiet: ['request'] }]);
 });
 
@@ -121,11 +121,11 @@ test('what the owner is told about, one by one', async () => {
 // at a terminal since, or by a press a moment before.
 test('a change takes back no other', async () => {
   const page = await settings();
-  const tell = section(page, 'Notifications, one by one');
+  const tell = section(page, 'Single notifications');
   await page.evaluate('stub.settings({failStaticHours: 6})'); // at a terminal
   await page.evaluate('stub.hold("changeSettings")');
-  await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
-  await tell.getByRole('switch', { name: 'A connected app is let in' }).click();
+  await tell.getByRole('switch', { name: 'Apps asking for an address' }).click();
+  await tell.getByRole('switch', { name: 'Connected apps let in' }).click();
   await page.evaluate('stub.release()');
   await expect.poll(async () => (await called(page, 'changeSettings')).length).toBe(2);
   expect(await called(page, 'changeSettings')).toEqual([[{ quiet: ['connection', 'request'] }], [{ quiet: ['connection', 'request', 'client'] }]]);
@@ -134,7 +134,7 @@ test('a change takes back no other', async () => {
 // Weakness: where there was no keychain it said that the owner secret was in it.
 test('where the owner secret is', async () => {
   const page = await settings();
-  for (const [kept, says] of [['keychain', 'In the system’s keychain.'], ['nowhere', 'Nowhere so far'], ['locked', 'which is locked'], ['file', 'In a file only you can read']]) {
+  for (const [kept, says] of [['keychain', 'In the keychain.'], ['nowhere', 'Nowhere so far'], ['locked', 'which is locked'], ['file', 'In a file only you can read']]) {
     await page.evaluate(`stub.prefer({secretKept: "${kept}"}), stub.set({locked: ${kept === 'nowhere' || kept === 'locked'}})`);
     await go(page, 'People');
     await allSettings(page);
@@ -186,13 +186,13 @@ test('what happens while the server is away, in connected mode only; a failure t
   const page = await settings({ scene: 'connected' });
   const hours = page.getByRole('combobox', { name: 'When the server can’t be reached' });
   await page.evaluate('stub.fail("changeSettings", "The agent is still starting.")');
-  await hours.selectOption({ label: 'Nobody keeps access' });
+  await hours.selectOption({ label: 'Nobody' });
   await told(page, 'The agent is still starting.');
   await expect.poll(() => hours.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label)).toBe('24 hours');
   await page.evaluate('stub.fail("changeSettings")');
   await hours.selectOption({ label: '6 hours' });
   await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ failStaticHours: 6 }]);
-  await page.getByRole('switch', { name: 'Ask me again when an app moves' }).click();
+  await page.getByRole('switch', { name: 'Ask me again when an app changes port' }).click();
   await expect.poll(async () => (await called(page, 'changeSettings')).at(-1)).toEqual([{ askAgain: true }]);
   await go(page, 'Apps');
   await page.evaluate('stub.set({account: {connected: true, local: true, email: "o", host: "maya.localhost:8443", url: "https://maya.localhost:8443", authUrl: "https://control.localhost:8443"}})');
@@ -266,7 +266,7 @@ test('data and versions', async () => {
   await expect.poll(() => called(page, 'ShowData')).toEqual([[]]);
   await page.getByRole('button', { name: 'Copy versions' }).click();
   expect(String((await called(page, 'Copy'))[0]![0])).toMatch(/^Porchlight 0\.1\.0\nIn the background: 0\.1\.0, desktop\n/);
-  await section(page, 'Programs that use Porchlight').getByText('wiki, run by maya').waitFor();
+  await section(page, 'Programs using Porchlight').getByText('wiki, run by maya').waitFor();
 });
 
 test('the export says where it went, nothing when nowhere, and why when it failed', async () => {

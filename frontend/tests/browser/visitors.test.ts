@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
 import { called, focusName, open, section } from './page';
 
-const lines = (page: Page) => page.getByRole('list', { name: 'Requests of visitors' }).getByRole('listitem');
+const lines = (page: Page) => page.getByRole('list', { name: 'Visitors’ requests' }).getByRole('listitem');
 const unfold = (page: Page) => section(page, 'For developers').locator('summary').press('Enter');
 
 async function requests(app = 'Notes', scene = 'connected') {

@@ -237,7 +237,7 @@ describe('the first start', () => {
     await press(page, 'Not now');
     await heading(page, 'Nothing to share runs yet');
     await page.evaluate('stub.runs(4000, "node")');
-    await page.getByText('becomes port-4000.maya.localhost:8443').waitFor();
+    await page.getByText('port-4000.maya.localhost:8443').waitFor();
     await press(page, 'Later');
     await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
     expect(await called(page, 'Welcomed')).toEqual([[]]);

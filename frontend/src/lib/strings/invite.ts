@@ -7,7 +7,7 @@ const until = (day: string) => (day ? `, until ${day}. ` : ', without an end. ')
 export const ofInvite = {
   invite: {
     yourName: 'Your name',
-    yourNameText: 'For those you invite, beside your address.',
+    yourNameText: 'In invitations.',
     yourNameNone: 'Your address alone',
     title: 'Invite',
     close: 'Close',
@@ -18,7 +18,7 @@ export const ofInvite = {
     noAddress: (text: string): Sentence => ['“', { name: text }, '” is not an e-mail address.'],
     tooMany: (most: number) => `At most ${number.format(most)} at once.`,
     line: 'A line from you',
-    mayBeEmpty: '– may stay empty',
+    mayBeEmpty: '– optional',
     linePlaceholder: 'The pictures from Lisbon are in. Have a look.',
     left: (n: number) => (n === 1 ? '1 character left' : `${number.format(n)} characters left`),
     mayOpen: 'May open',

@@ -83,7 +83,6 @@ export const ofStart = {
     title: 'Add an app',
     button: 'Add an app…',
     back: 'Back to Apps',
-    lead: 'Sharing gives a program an address, and changes nothing about it.',
     search: 'Search what runs here',
     searchShort: 'Search',
     can: 'Can be shared',
@@ -95,11 +94,10 @@ export const ofStart = {
     reading: 'Looking…',
 
     port: (port: number) => `Port ${port}`,
-    runBy: (program: string, user: string, own: boolean) => {
-      const who = user && (own ? `run by ${user}` : `run by ${user}, not by you`);
+    runBy: (program: string, user: string) => {
+      const who = user && `run by ${user}, not by you`;
       return program && who ? `${program}, ${who}` : program || who;
     },
-    becomes: (host: string) => `becomes ${host}`,
     network: 'other machines in your network can open it as it is',
     asks: 'asks for an address',
 
@@ -138,20 +136,6 @@ export const ofStart = {
       control: 'Whoever opens it rules over a program of yours.',
       system: 'Below 1024, where the system’s own services are.',
       passing: 'Just started, at a port the system picked: mostly a helper that is gone soon.',
-    },
-    kinds: {
-      own: 'Porchlight itself',
-      database: 'a database',
-      login: 'remote login',
-      mail: 'mail',
-      names: 'names',
-      screen: 'a screen',
-      printing: 'printing',
-      files: 'file sharing',
-      messages: 'messages',
-      control: 'controls',
-      system: 'the system',
-      passing: 'just started',
     },
 
     shared: (label: string, host: string, only: boolean): Sentence => [{ name: label }, host ? ` is on, at ${host}.${only ? ' Only you can open it.' : ''}` : ' is approved. It gets its address once this computer is connected.'],

@@ -8,7 +8,7 @@ const until = (day: string) => (day ? `, bis ${day}. ` : ', ohne Ende. ');
 export const ofInvite: Spoken<typeof english> = {
   invite: {
     yourName: 'Ihr Name',
-    yourNameText: 'Für alle, die Sie einladen, neben Ihrer Adresse.',
+    yourNameText: 'In Einladungen.',
     yourNameNone: 'Nur Ihre Adresse',
     title: 'Einladen',
     close: 'Schließen',
@@ -19,7 +19,7 @@ export const ofInvite: Spoken<typeof english> = {
     noAddress: (text) => ['„', { name: text }, '“ ist keine E-Mail-Adresse.'],
     tooMany: (most) => `Höchstens ${number.format(most)} auf einmal.`,
     line: 'Eine Zeile von Ihnen',
-    mayBeEmpty: '– kann leer bleiben',
+    mayBeEmpty: '– freiwillig',
     linePlaceholder: 'Die Bilder aus Lissabon sind da.',
     left: (n) => `noch ${number.format(n)} Zeichen`,
     mayOpen: 'Darf öffnen',

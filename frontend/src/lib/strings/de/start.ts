@@ -85,7 +85,6 @@ export const ofStart: Spoken<typeof english> = {
     title: 'App hinzufügen',
     button: 'App hinzufügen…',
     back: 'Zurück zu den Apps',
-    lead: 'Freigeben gibt einem Programm eine Adresse und ändert nichts an ihm.',
     search: 'Suchen, was hier läuft',
     searchShort: 'Suchen',
     can: 'Zum Freigeben',
@@ -97,11 +96,10 @@ export const ofStart: Spoken<typeof english> = {
     reading: 'Wird gelesen…',
 
     port: (port) => `Port ${port}`,
-    runBy: (program, user, own) => {
-      const who = user && (own ? `von ${user}` : `von ${user}, nicht von Ihnen`);
+    runBy: (program, user) => {
+      const who = user && `von ${user}, nicht von Ihnen`;
       return program && who ? `${program}, ${who}` : program || who;
     },
-    becomes: (host) => `wird ${host}`,
     network: 'andere Geräte in Ihrem Netz können es so öffnen, wie es ist',
     asks: 'bittet um eine Adresse',
 
@@ -140,20 +138,6 @@ export const ofStart: Spoken<typeof english> = {
       control: 'Wer es öffnet, beherrscht eines Ihrer Programme.',
       system: 'Unter 1024, wo die Dienste des Systems sind.',
       passing: 'Gerade gestartet, an einem Port, den das System gewählt hat: meist ein Helfer, der bald weg ist.',
-    },
-    kinds: {
-      own: 'Porchlight selbst',
-      database: 'eine Datenbank',
-      login: 'Fernanmeldung',
-      mail: 'Mail',
-      names: 'Namen',
-      screen: 'ein Bildschirm',
-      printing: 'Drucken',
-      files: 'Dateifreigabe',
-      messages: 'Nachrichten',
-      control: 'Steuerung',
-      system: 'das System',
-      passing: 'gerade gestartet',
     },
 
     shared: (label, host, only) => [{ name: label }, host ? ` ist an, unter ${host}.${only ? ' Nur Sie können es öffnen.' : ''}` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
