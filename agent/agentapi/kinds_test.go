@@ -1,11 +1,29 @@
 package agentapi_test
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
+
+// Kinds lists each constant, once.
+func TestKindsAreTheConstants(t *testing.T) {
+	t.Parallel()
+	var constants, listed []string
+	for _, m := range regexp.MustCompile(`(?m)^\tKind\w+ += "(\w+)"`).FindAllSubmatch(programs.Got(os.ReadFile("kinds.go"))(t), -1) {
+		constants = append(constants, string(m[1]))
+	}
+	for _, k := range agentapi.Kinds() {
+		listed = append(listed, k.Name)
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(constants)), slices.Sorted(slices.Values(listed))) || len(listed) == 0 {
+		t.Errorf("the constants are %v, listed are %v", constants, listed)
+	}
+}
 
 // Every mixture of quiet kinds is one level's, or the owner's own choice; and who asks,
 // who got in by a client, and what ends access for everybody is told at each level.
