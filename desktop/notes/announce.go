@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -41,8 +42,16 @@ func (a *Announcer) notices(c *Changes, s agentapi.OwnerState, q func() []string
 	}
 	a.Told.Notice = newest
 	slices.SortFunc(untold, func(x, y agentapi.Notice) int { return cmp.Compare(x.ID, y.ID) })
+	ends := 0
 	for _, n := range untold {
-		if n.Kind == agentapi.NoticeUser || n.Kind == agentapi.NoticeBrowser { // each a question of its own
+		if n.Ended != nil {
+			ends++
+		}
+	}
+	offered := ends > 0 && a.mayTell(agentapi.KindEnded, ends)
+	for _, n := range untold {
+		// Each a question of its own; and a note of several shares that ended could prolong none.
+		if n.Kind == agentapi.NoticeUser || n.Kind == agentapi.NoticeBrowser || n.Ended != nil && offered {
 			c.Show = append(c.Show, a.noticeNote(n, s))
 			continue
 		}
@@ -61,6 +70,7 @@ func (a *Announcer) noticeNote(n agentapi.Notice, s agentapi.OwnerState) Note {
 	if n.Undo {
 		shown.Buttons = []Button{{language.Say("Undo"), verbs.Action{Verb: verbs.Undo, Notice: n.ID, Text: n.Text}}}
 		if n.Kind == agentapi.NoticeBrowser {
+			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), ""
 			shown.Buttons[0].Text, shown.Click.View = language.Say("Sign it out"), verbs.ViewPeople
 		}
 	}

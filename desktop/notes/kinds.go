@@ -23,7 +23,7 @@ var kinds = map[string]struct {
 	agentapi.NoticeApproved:    {agentapi.KindApproved, words.Of("An app was approved at a terminal")},
 	agentapi.NoticeEnded:       {agentapi.KindEnded, words.Of("An approval has ended")}, // or a share: see aboutSomebody
 	agentapi.NoticeClock:       {kind: agentapi.KindConnection},
-	agentapi.NoticeBrowser:     {agentapi.KindClient, words.Of("A new browser signed in as you")},
+	agentapi.NoticeBrowser:     {kind: agentapi.KindClient},
 	agentapi.NoticeFirstVisit:  {kind: agentapi.KindVisit},
 }
 

@@ -87,6 +87,41 @@ func TestNoticesAboutSomebody(t *testing.T) {
 	}
 }
 
+// Shares that end at the same moment offer a week more each, while they are few.
+func TestSharesThatEndTogether(t *testing.T) {
+	t.Parallel()
+	ended := func(n int) []notes.Note {
+		s := owner.State()
+		for id := range n {
+			s.Notices = append(s.Notices, agentapi.Notice{ID: uint64(id + 1), At: owner.Noon, Kind: agentapi.NoticeEnded, Text: "…", Ended: &agentapi.EndedShare{AccountID: fmt.Sprint(id), Email: "lena@example.com", Apps: []string{"Photos"}, Until: owner.Noon}})
+		}
+		return notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon }).Next(s, loud).Show
+	}
+	show := ended(2)
+	if len(show) != 2 {
+		t.Fatalf("two: %+v", show)
+	}
+	for id, n := range show {
+		if n.Title != "Photos ended for lena@example.com" || n.Buttons[0].Do != (verbs.Action{Verb: verbs.Prolong, Person: fmt.Sprint(id), Label: "lena@example.com", App: "Photos"}) {
+			t.Errorf("%+v", n)
+		}
+	}
+	if show := ended(10); len(show) != 1 || show[0].Title != "10 changes" {
+		t.Errorf("ten: %+v", show)
+	}
+}
+
+// A new browser of the owner's is told in one sentence, with its place and a way to end it.
+func TestNewBrowserIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	s := owner.State()
+	s.Notices = []agentapi.Notice{{ID: 1, At: owner.Noon, Kind: agentapi.NoticeBrowser, Text: "A browser at 203.0.113.5 signed in as you.", Undo: true}}
+	show := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon }).Next(s, loud).Show
+	if len(show) != 1 || show[0].Title != "A browser at 203.0.113.5 signed in as you" || show[0].Body != "" || show[0].Kind != agentapi.KindClient || show[0].Buttons[0].Text != "Sign it out" {
+		t.Errorf("%+v", show)
+	}
+}
+
 // Connecting and disconnecting are told with the address, and neither at a start.
 func TestConnectingIsTold(t *testing.T) {
 	t.Parallel()

@@ -126,7 +126,6 @@ var germanDesktop = map[string]string{
 	"%[1]d connections closed in %[2]s s.": "%[1]d Verbindungen in %[2]s s getrennt.",
 	"Copied":                               "Kopiert",
 	"Sign it out":                          "Abmelden",
-	"A new browser signed in as you":       "Ein neuer Browser ist als Sie angemeldet",
 	"Undo":                                 "Rückgängig",
 	"Undone":                               "Rückgängig gemacht",
 	"%s is on":                             "%s ist an",

@@ -59,7 +59,7 @@ func TestOwnersBrowserIsNobody(t *testing.T) {
 	open.goesOn(t, "disconnecting somebody else")
 	s.shot("nobody")
 
-	if n := s.timesTold("A new browser signed in as you"); n != 1 {
+	if n := s.timesTold("A browser at 127.0.0.1 signed in as you"); n != 1 {
 		t.Errorf("told %d times", n)
 	}
 	another := p.guest()

@@ -5,7 +5,7 @@ export const ofPeople = {
   people: {
     changes: (n: number) => (n === 1 ? 'A program changed who may come in' : `Programs made ${n} changes of who may come in`),
     changeUndo: 'Undo',
-    browsers: (n: number) => (n === 1 ? 'A new browser signed in as you' : `${n} new browsers signed in as you`),
+    browsers: (n: number) => (n === 1 ? 'New browser' : 'New browsers'),
     browserEnd: 'Sign it out',
     changesKeep: 'Leave the rest as it is',
     changesMore: (n: number) => `And ${n} more below these, once they are answered.`,

@@ -7,7 +7,7 @@ export const ofPeople: Spoken<typeof english> = {
   people: {
     changes: (n) => (n === 1 ? 'Ein Programm hat geändert, wer hereinkommen darf' : `Programme haben ${n}-mal geändert, wer hereinkommen darf`),
     changeUndo: 'Rückgängig',
-    browsers: (n) => (n === 1 ? 'Ein neuer Browser ist als Sie angemeldet' : `${n} neue Browser sind als Sie angemeldet`),
+    browsers: (n) => (n === 1 ? 'Neuer Browser' : 'Neue Browser'),
     browserEnd: 'Abmelden',
     changesKeep: 'Den Rest so lassen',
     changesMore: (n) => `Und ${n} weitere, sobald diese beantwortet sind.`,
