@@ -166,7 +166,7 @@ func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Vis
 	}
 	visitor, err := a.client.RedeemVisit(ctx, r)
 	if err == nil && visitor.Browser != "" {
-		a.people.OwnersBrowser(visitor.Browser, visitor.Client)
+		a.people.OwnersBrowser(visitor)
 	}
 	return visitor, err
 }

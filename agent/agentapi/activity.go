@@ -26,6 +26,7 @@ const (
 	ActivityUntil     = "until"     // an app that they may open ends at another date, Until, or at none
 	ActivityEnded     = "ended"     // an app's date came, for the person in Email or, without, of its approval; Until is that date
 	ActivityLeft      = "left"      // a member gave the computer up
+	ActivityBrowser   = "browser"   // the owner signed in with one that is new; What is its address, where that is known
 	// What becomes of somebody who knocked. A yes is ActivityGiven or ActivityInvited.
 	ActivityKnockRefused = "knock-refused"
 	ActivityKnockMuted   = "knock-muted" // never ask again

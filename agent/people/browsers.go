@@ -5,17 +5,17 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/control/controlapi"
 	"porchlight/internal/words"
 )
 
 // OwnersBrowser is told of each sign-in of the owner's with a browser, by the control
 // plane's id of it, and tells the owner of one that is new: whoever else can read their mail
-// could sign in as them. client is the address it signed in from. A link that the owner made
-// on this computer is none.
-func (p *People) OwnersBrowser(id, client string) {
+// could sign in as them. A link that the owner made on this computer is none.
+func (p *People) OwnersBrowser(v controlapi.Visitor) {
 	p.telling.Lock()
 	defer p.telling.Unlock()
-	isNew, err := p.cfg.Store.NoteBrowser(id)
+	isNew, err := p.cfg.Store.NoteBrowser(v.Browser)
 	if err != nil {
 		p.cfg.Log.Error("whether a browser of the owner's is new could not be told", "err", err)
 		return
@@ -23,14 +23,16 @@ func (p *People) OwnersBrowser(id, client string) {
 	if !isNew {
 		return
 	}
-	said := words.Of("A browser at %s signed in as you.", client)
-	if client == "" {
+	said := words.Of("A browser at %s signed in as you.", v.Client)
+	if v.Client == "" {
 		said = words.Of("A browser signed in as you.")
 	}
 	n := agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticeBrowser, Text: said.String(), Words: words.Text{said}}
-	if _, err := p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: id}); err != nil {
+	told, err := p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: v.Browser})
+	if err != nil {
 		p.cfg.Log.Error("the owner could not be told of a new browser of theirs", "err", err)
 	}
+	p.cfg.Activity.Add(agentapi.Activity{Kind: agentapi.ActivityBrowser, Email: v.Email, AccountID: v.AccountID, What: v.Client, Notice: told})
 }
 
 // endBrowser signs one out that a notice told of, and says so there.

@@ -10,6 +10,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/people"
 	"porchlight/agent/store"
+	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 )
 
@@ -26,26 +27,34 @@ func (s signsOut) EndBrowser(_ context.Context, id string) error { *s.ended = id
 func TestNewBrowserOfTheOwnersIsToldOnce(t *testing.T) {
 	t.Parallel()
 	dir, ended := t.TempDir(), ""
-	run := func(check func(*people.People, *engine.Apps)) {
+	browser := func(id, client string) controlapi.Visitor {
+		return controlapi.Visitor{AccountID: "maya", Email: "maya@example.com", Browser: id, Client: client}
+	}
+	run := func(check func(*people.People, *engine.Apps, *activity.Log)) {
 		s := programs.Got(store.Open(dir))(t)
 		defer s.Close()
 		apps := programs.Got(engine.NewApps(engine.AppsConfig{Store: s}))(t)
+		happened := activity.New(activity.Config{Store: s, Owner: func() string { return "maya@example.com" }})
 		check(programs.Got(people.New(people.Config{
 			Control: signsOut{ended: &ended}, Apps: apps, Access: programs.Got(access.New(access.Config{Store: s}))(t),
-			Activity: activity.New(activity.Config{Store: s}), Store: s,
-		}))(t), apps)
+			Activity: happened, Store: s,
+		}))(t), apps, happened)
 	}
-	run(func(p *people.People, _ *engine.Apps) {
-		p.OwnersBrowser("b1", "203.0.113.5")
-		p.OwnersBrowser("b1", "203.0.113.5")
-		p.OwnersBrowser("b2", "")
+	run(func(p *people.People, _ *engine.Apps, _ *activity.Log) {
+		p.OwnersBrowser(browser("b1", "203.0.113.5"))
+		p.OwnersBrowser(browser("b1", "203.0.113.5"))
+		p.OwnersBrowser(browser("b2", ""))
 	})
-	run(func(p *people.People, apps *engine.Apps) {
-		p.OwnersBrowser("b1", "203.0.113.5")
-		p.OwnersBrowser("b2", "")
+	run(func(p *people.People, apps *engine.Apps, happened *activity.Log) {
+		p.OwnersBrowser(browser("b1", "203.0.113.5"))
+		p.OwnersBrowser(browser("b2", ""))
 		all := apps.Notices()
 		if len(all) != 2 || all[0].Kind != agentapi.NoticeBrowser || all[0].Text != "A browser at 203.0.113.5 signed in as you." || !all[0].Undo || all[1].Text != "A browser signed in as you." {
 			t.Fatalf("told %+v", all)
+		}
+		lines := programs.Got(happened.Page(agentapi.ActivityQuery{Limit: 10}, func(agentapi.Activity) func(context.Context) error { return nil }))(t).Lines
+		if len(lines) != 2 || lines[1].Kind != agentapi.ActivityBrowser || !lines[1].You || lines[1].What != "203.0.113.5" || lines[1].Notice != all[0].ID || lines[0].What != "" {
+			t.Errorf("in the activity: %+v", lines)
 		}
 		if n := apps.Unseen(); n != 0 {
 			t.Errorf("%d of them keep programs from changing anything", n)

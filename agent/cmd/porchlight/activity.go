@@ -25,6 +25,7 @@ var activityWords = map[string]string{
 	agentapi.ActivityUntil:     "got another end by {by}",
 	agentapi.ActivityEnded:     "ended",
 	agentapi.ActivityLeft:      "left",
+	agentapi.ActivityBrowser:   "signed in with a new browser: {what}",
 
 	agentapi.ActivityKnocked:      "asked to be let in",
 	agentapi.ActivityKnockRefused: "was not let in by {by}",

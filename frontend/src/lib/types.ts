@@ -369,7 +369,7 @@ export interface Activity {
   /** Only grows, in the order things happened. */
   id?: number;
   /** A later version may know more. */
-  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'knock-refused' | 'knock-muted' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused';
+  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'knock-refused' | 'knock-muted' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused';
   /** Of app, in its address. */
   name?: string;
   /** The notice that told of it. */

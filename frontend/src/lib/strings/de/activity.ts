@@ -57,6 +57,7 @@ export const ofActivity: Spoken<typeof english> = {
       ended: (l) =>
         l.email ? [l.email, [' darf ', ...an(l.app), ' nicht mehr öffnen: beendet', ...closed(l)]] : [l.app, [` war bis ${l.until} genehmigt und ist widerrufen`, ...closed(l)]],
       left: (l) => [l.email, [' ist gegangen und darf nichts mehr öffnen']],
+      browser: (l) => [l.you ? 'Sie' : l.email, [l.you ? ' haben' : ' hat', ' sich mit einem neuen Browser', ...(l.what ? [' unter ', { name: l.what }] : []), ' angemeldet', ...times(l)]],
       'knock-refused': (l) => [l.email, [' wurde', ...by(l), ' nicht zu ', ...an(l.app), ' zugelassen']],
       'knock-muted': (l) => [l.email, [' wurde', ...by(l), ' nicht zugelassen und kann nicht mehr fragen']],
       approved: (l) => [l.app, [' wurde', ...by(l), ' genehmigt', ...till(l), ...port(l)]],
