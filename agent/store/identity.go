@@ -30,7 +30,7 @@ func (s *Store) BecomeComputer(id string) error {
 	}
 	err := s.update(func(tx *boltfile.Tx) error {
 		err := tx.DeleteBucket(sessionsBucket)
-		for _, key := range [][]byte{snapshotKey, contactKey, silenceKey, controlTimeKey, endedKey, clientsKey, callsKey} {
+		for _, key := range [][]byte{snapshotKey, contactKey, silenceKey, controlTimeKey, endedKey, clientsKey, callsKey, identityKeysKey} {
 			err = errors.Join(err, tx.Bucket(snapshotBucket).Delete(key))
 		}
 		_, made := tx.CreateBucket(sessionsBucket)

@@ -25,6 +25,7 @@ var rooms = []struct{ dir, title string }{
 	{"agent/proxy/limits", "A visitor's connection, at your computer"},
 	{"agent/proxy", "Visitors and apps"},
 	{"agent/access", "Sessions"},
+	{"agent/identity", "Tokens for apps"},
 	{"agent/requests", "The last requests"},
 	{"agent/engine", "Apps that ask"},
 	{"agent/localapi", "Programs of your computer"},

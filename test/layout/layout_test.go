@@ -141,6 +141,11 @@ var rules = []rule{
 		allow: []string{"agent/agentapi", "agent/procinfo", "agent/upstream"},
 	},
 	{
+		why:  "who is there is signed as it is told: who that is, and may come in, is decided elsewhere",
+		from: "agent/identity", to: "agent",
+		allow: []string{"agent/store"},
+	},
+	{
 		why:  "what visitors asked is kept below whoever carries and shows it",
 		from: "agent/requests", to: "agent",
 		allow: []string{"agent/agentapi"},
