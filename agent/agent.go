@@ -28,6 +28,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
+	"porchlight/agent/identity"
 	"porchlight/agent/listening"
 	"porchlight/agent/localapi"
 	"porchlight/agent/openlink"
@@ -67,6 +68,7 @@ type Agent struct {
 	people    *people.People
 	listening *listening.Listening
 	update    *update.Checker
+	identity  *identity.Signer
 	proxy     *proxy.Proxy
 	api       *localapi.API
 
@@ -225,7 +227,7 @@ func (a *Agent) makeProxy() error {
 	if err != nil {
 		return err
 	}
-	a.certs = a.makeCertificates()
+	a.certs, a.identity = a.makeCertificates(), identity.New(a.store, time.Now)
 	a.proxy, err = proxy.New(proxy.Config{
 		Apps:     a.apps,
 		Access:   a.access,
@@ -244,6 +246,7 @@ func (a *Agent) makeProxy() error {
 		TellOff:     a.tellsOff,
 
 		Bearer:     access.NewBearer(a.access),
+		Identity:   a.identity,
 		Welcomes:   a.apps.Welcomes,
 		ShowedKey:  a.apps.ShowedKey,
 		Elsewhere:  a.apps.Elsewhere,
@@ -269,6 +272,7 @@ func (a *Agent) makeAPI() {
 		Apps:        a.apps,
 		Requests:    a.requests,
 		Health:      a.health,
+		Identity:    a.identity,
 		Listening:   a.listening,
 		TrustChecks: checks,
 		Server:      a.cfg.Server,

@@ -30,6 +30,9 @@ type AppOptions struct {
 	IdentityHeader string `json:"identityHeader" help:"also say who the visitor is in this header, like X-Remote-User; '' for none"`
 	// IdentityValue is what IdentityHeader carries: IdentityEmail or IdentityID.
 	IdentityValue string `json:"identityValue" default:"email" help:"what that header carries: email or id"`
+	// IdentityToken adds X-Service-Token, by which an app can check who the visitor is: a
+	// JWT that a key of this computer signed.
+	IdentityToken bool `json:"identityToken" help:"also say who the visitor is in X-Service-Token, a signed JWT that the app can check"`
 	// AllowCrossOrigin lets pages of other apps show this one in a frame, load
 	// from it, send it requests and open WebSockets, with a visitor's cookie.
 	AllowCrossOrigin bool `json:"allowCrossOrigin" help:"let pages of other apps send requests and open WebSockets with a visitor's sign-in"`

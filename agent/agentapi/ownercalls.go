@@ -2,6 +2,7 @@ package agentapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -28,6 +29,21 @@ func (c *Client) GoDark(ctx context.Context) (Closed, error) {
 // LightUp takes a GoDark back: DELETE /owner/dark.
 func (c *Client) LightUp(ctx context.Context) error {
 	return c.do(ctx, http.MethodDelete, "/owner/dark", nil)
+}
+
+// RotateKey is the body of POST /owner/identity-key/rotate.
+type RotateKey struct {
+	Now bool `json:"now"` // sign with it at once, and end the former
+}
+
+// IdentityKey returns the keys that verify X-Service-Token, a JWK Set (RFC 7517, section 5).
+func (c *Client) IdentityKey(ctx context.Context) (json.RawMessage, error) {
+	return call[json.RawMessage](ctx, c, http.MethodGet, "/owner/identity-key", nil)
+}
+
+// RotateIdentityKey makes a new one, and returns what there is then.
+func (c *Client) RotateIdentityKey(ctx context.Context, how RotateKey) (json.RawMessage, error) {
+	return call[json.RawMessage](ctx, c, http.MethodPost, "/owner/identity-key/rotate", how)
 }
 
 // ConnectRequest is the body of POST /owner/connect.

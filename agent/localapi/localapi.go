@@ -28,6 +28,7 @@ import (
 	"porchlight/agent/doctor"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
+	"porchlight/agent/identity"
 	"porchlight/agent/listening"
 	"porchlight/agent/people"
 	"porchlight/agent/requests"
@@ -70,6 +71,8 @@ type Config struct {
 	Requests *requests.Log
 	// Health is how apps do.
 	Health *health.Health
+	// Identity has the keys that sign who visitors are.
+	Identity *identity.Signer
 	// Listening is what listens on this computer; nil where nobody looks.
 	Listening *listening.Listening
 	// TrustChecks are nil where browsers trust the certificates of this computer anyway.
@@ -186,6 +189,8 @@ var routes = []route{
 	{"POST", "/owner/apps/{name}/resume", tierOwner, (*API).resume},
 	{"PATCH", "/owner/apps/{name}/options", tierOwner, (*API).changeOptions},
 	{"GET", "/owner/apps/{name}/assist", tierOwner, (*API).assist},
+	{"GET", "/owner/identity-key", tierOwner, (*API).identityKey},
+	{"POST", "/owner/identity-key/rotate", tierOwner, with((*API).rotateIdentityKey)},
 	{"POST", "/owner/clients", tierOwner, withPeople((*people.People).AddClient)},
 	{"GET", "/owner/people", tierTake, ofPeople((*people.People).ListKnown)}, // also with the control plane away
 	{"POST", "/owner/people/invite", tierOwner, byOwner((*API).invite)},

@@ -79,3 +79,9 @@ func (a *API) denyUser(r *http.Request) (any, error) { return a.cfg.Users.Deny(r
 func (a *API) forgetUser(r *http.Request) (any, error) {
 	return done, a.cfg.Users.Forget(r.PathValue("id"))
 }
+
+func (a *API) identityKey(*http.Request) (any, error) { return a.cfg.Identity.KeySet() }
+
+func (a *API) rotateIdentityKey(_ *http.Request, how agentapi.RotateKey) (any, error) {
+	return a.cfg.Identity.Rotate(how.Now)
+}

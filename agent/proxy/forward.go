@@ -110,6 +110,9 @@ func (p *Proxy) identifyTo(out *http.Request, from, host string, v *visit) (own 
 	}
 	v.five = fiveOf(v)
 	applyOptions(out, from, host, v, own)
+	if v.vhost.app.Options.IdentityToken && p.config.Identity != nil {
+		p.addToken(out.Header, v)
+	}
 	return own
 }
 

@@ -24,6 +24,9 @@ const (
 	headerRole  = "X-Service-Role"
 )
 
+// headerToken says the same in a way that an app can check, where the owner chose it.
+const headerToken = "X-Service-Token"
+
 // strip removes from an outgoing request whatever a visitor could pass off as
 // ours, and our own secrets, which are none of the app's business.
 func strip(h http.Header) {

@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/identity"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/requests"
 	"porchlight/agent/upstream"
@@ -76,6 +77,8 @@ type Config struct {
 	List func() []engine.App
 	// Bearer authenticates by access token; nil: only cookies do.
 	Bearer Authenticator
+	// Identity signs who a visitor is, for apps with the option; nil: no app is told so.
+	Identity *identity.Signer
 	// Welcomes says whether whoever listens on an app's port now may be sent what
 	// visitors send. It is asked once a new connection to it stands and before a
 	// byte goes out; nil: anybody may.

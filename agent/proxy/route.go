@@ -34,6 +34,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	if described := p.discovery(r, &vhost, a); described != nil {
 		return described
 	}
+	if keys := p.keySet(r, &vhost); keys != nil {
+		return keys
+	}
 	if vhost.launcher() && vhost.origin != "" { // or no app at all
 		if _, _, refused := p.byToken(r, &vhost); refused != nil && refused.anyName {
 			return refused

@@ -39,6 +39,7 @@ const (
 	pathMe      = ourPath + "me"
 	pathApps    = ourPath + "apps"
 	pathSignOut = ourPath + "sign-out"
+	pathKeys    = ourPath + "jwks.json"
 	pathStyle   = ourPath + "style.css"
 	pathIcon    = ourPath + "icon.svg"
 

@@ -47,6 +47,7 @@ var operations = map[string]operation{
 		{"h2c", inBody, aBoolean, false, true},
 		{"hostHeader", inBody, aText, false, true},
 		{"identityHeader", inBody, aText, false, true},
+		{"identityToken", inBody, aBoolean, false, true},
 		{"identityValue", inBody, aText, false, true},
 		{"localhostHost", inBody, aBoolean, false, true},
 		{"mcp", inBody, aText, false, true},

@@ -59,6 +59,7 @@ var germanProxy = map[string]string{
 	"The browser did not keep the cookie that signing in needs. Allow cookies for this address.":                                                    "Der Browser hat das Cookie nicht behalten, das die Anmeldung braucht. Erlauben Sie Cookies für diese Adresse.",
 	"This page is only a step of signing in.":                                                                                                       "Diese Seite ist nur ein Schritt der Anmeldung.",
 	"This computer cannot keep a sign-in right now. Its disk may be full.":                                                                          "Dieser Computer kann sich gerade keine Anmeldung merken. Vielleicht ist sein Speicher voll.",
+	"This computer could not make its key. Its disk may be full.":                                                                                   "Dieser Computer konnte seinen Schlüssel nicht anlegen. Vielleicht ist sein Speicher voll.",
 	"This computer could not end the session. Its disk may be full.":                                                                                "Dieser Computer konnte die Sitzung nicht beenden. Vielleicht ist sein Speicher voll.",
 	"A link from the menu bar works once and for a minute. Choose Open there again, or sign in.":                                                    "Ein Link aus der Menüleiste gilt einmal und eine Minute lang. Wählen Sie dort noch einmal Öffnen, oder melden Sie sich an.",
 	"This computer is off": "Dieser Computer ist aus",

@@ -29,6 +29,7 @@ flag that is not given stays as it is.`,
   porchlight options notes --forwarded=false
   porchlight options shop --public-address                   for an app whose links begin with http://
   porchlight options reports --first-byte 300                for a page that takes minutes to make
+  porchlight options grafana --identity-token                for an app that checks who is there by a signature
   porchlight options notes --mcp /mcp                        for an app that assistants use; apps says how it does`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}

@@ -49,7 +49,7 @@ export interface Operations {
   };
   /** Change options of an app. */
   changeOptions: {
-    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; mcp?: string | null; noHsts?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
+    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityToken?: boolean | null; identityValue?: string | null; localhostHost?: boolean | null; mcp?: string | null; noHsts?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
     gives: AppOptions;
   };
   /** Change settings. */
@@ -439,6 +439,8 @@ export interface AppOptions {
   hostHeader: string;
   /** Another header that carries who the visitor is, or empty. */
   identityHeader: string;
+  /** Add X-Service-Token, a JWT that says who the visitor is, signed by a key of this computer. */
+  identityToken: boolean;
   identityValue: 'email' | 'id' | '';
   /** Send localhost:PORT as Host. */
   localhostHost: boolean;
@@ -555,6 +557,7 @@ export interface ChangedOptions {
   h2c?: boolean | null;
   hostHeader?: string | null;
   identityHeader?: string | null;
+  identityToken?: boolean | null;
   identityValue?: string | null;
   localhostHost?: boolean | null;
   mcp?: string | null;
@@ -704,6 +707,11 @@ export interface Invited {
   status?: 'pending';
   /** Of the first app named. */
   url?: string;
+}
+
+/** RFC 7517, section 5. */
+export interface KeySet {
+  keys: string[];
 }
 
 export interface Knock {
