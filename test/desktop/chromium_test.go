@@ -157,7 +157,7 @@ func (t *tab) shot(name string) {
 	if dir == "" {
 		return
 	}
-	t.saves(filepath.Join(dir, t.s.t.Name()+"-"+name+".png"))
+	t.saves(filepath.Join(dir, strings.ReplaceAll(t.s.t.Name(), "/", "-")+"-"+name+".png"))
 }
 
 // saves writes a picture of the page to a file.

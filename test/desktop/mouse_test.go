@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"slices"
 	"strconv"
 	"strings"
+
+	"porchlight/test/programs"
 )
 
 // amber is the one colour that asks to be pressed: the tray's mark of what
@@ -68,44 +71,88 @@ func (s *session) clickMark(what string, within image.Rectangle, w, h int, butto
 
 func (s *session) mouse(spot image.Point, button string) {
 	s.t.Helper()
+	s.clicks++
 	s.mustTool("xdotool", "mousemove", strconv.Itoa(spot.X), strconv.Itoa(spot.Y), "click", button)
 }
 
 func (s *session) keys(keys ...string) {
 	s.t.Helper()
+	for _, together := range keys {
+		s.pressed += 1 + strings.Count(together, "+") // Ctrl is one, too
+	}
 	s.mustTool("xdotool", append([]string{"key", "--delay", "60"}, keys...)...)
 }
 
 // menuOpen waits until the panel draws so many popup menus, one below the other.
 // One with nothing in it does not count: that is how panels draw what they lost.
-func (s *session) menuOpen(want int) {
+func (s *session) menuOpen(want int) (open []string) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d popup menus", want), func() error {
 		ids, err := s.search("--class", "[Xx]fce4-panel|[Ww]rapper|lxqt-panel|mate-panel|notification-area")
 		if err != nil {
 			return err
 		}
-		n := 0
+		open = nil
 		for _, id := range ids {
 			kind, _ := s.tool("xprop", "-id", id, "_NET_WM_WINDOW_TYPE")
-			if (strings.Contains(kind, "POPUP_MENU") || strings.Contains(kind, "DROPDOWN_MENU")) && s.height(id) > 30 {
-				n++
+			if (strings.Contains(kind, "POPUP_MENU") || strings.Contains(kind, "DROPDOWN_MENU")) && s.box(id).Dy() > 30 {
+				open = append(open, id)
 			}
 		}
-		if n != want {
-			return fmt.Errorf("%d are open", n)
+		if len(open) != want {
+			return fmt.Errorf("%d are open", len(open))
 		}
 		return nil
 	})
+	return open
 }
 
-// height of a window in pixels; 0 where it is gone.
-func (s *session) height(id string) (pixels int) {
+// box is where a window is; empty where it is gone.
+func (s *session) box(id string) image.Rectangle {
 	out, _ := s.tool("xdotool", "getwindowgeometry", "--shell", id)
-	for _, word := range strings.Fields(out) {
-		if text, ok := strings.CutPrefix(word, "HEIGHT="); ok {
-			pixels, _ = strconv.Atoi(text)
+	var window, x, y, width, height int
+	_, _ = fmt.Sscanf(out, "WINDOW=%d\nX=%d\nY=%d\nWIDTH=%d\nHEIGHT=%d", &window, &x, &y, &width, &height)
+	return image.Rect(x, y, x+width, y+height)
+}
+
+// clickTray clicks the lamp and then a line of its menu, over the submenus that the pointer
+// opens on its way. GTK's panels tell nobody where a line is: their lines have one height,
+// and their rules one pixel.
+func (s *session) clickTray(path ...string) {
+	s.t.Helper()
+	s.trayStays()
+	s.openTray()
+	_, here, err := s.trayMenu()
+	programs.Must(s.t, err)
+	var before []string
+	for depth, label := range path {
+		open := s.menuOpen(depth + 1)
+		box := s.box(open[slices.IndexFunc(open, func(id string) bool { return !slices.Contains(before, id) })])
+		before = open
+		var lines, above, rules, rulesAbove int
+		for _, line := range here.kids {
+			if !line.flag("visible") {
+				continue
+			}
+			if line.label() == label {
+				above, rulesAbove, here = lines, rules, line
+			}
+			if kind, _ := line.props["type"].Value().(string); kind == "separator" {
+				rules++
+			} else {
+				lines++
+			}
 		}
+		if here.label() != label {
+			s.t.Fatalf("there is no %q in\n%s", label, strings.Join(here.lines(0), "\n"))
+		}
+		const edge = 4
+		height := (box.Dy() - 2*edge - rules) / lines
+		spot := image.Pt(box.Min.X+box.Dx()/2, box.Min.Y+edge+above*height+rulesAbove+height/2)
+		if depth+1 == len(path) {
+			s.mouse(spot, "1")
+			return
+		}
+		s.mustTool("xdotool", "mousemove", strconv.Itoa(spot.X), strconv.Itoa(spot.Y))
 	}
-	return pixels
 }

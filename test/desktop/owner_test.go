@@ -34,11 +34,9 @@ func (s *session) ownerSecret() string {
 }
 
 // position is where the window is.
-func (s *session) position() (spot image.Point) {
+func (s *session) position() image.Point {
 	s.t.Helper()
-	var id int
-	programs.Got(fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", s.shown()), "WINDOW=%d\nX=%d\nY=%d", &id, &spot.X, &spot.Y))(s.t)
-	return spot
+	return s.box(s.shown()).Min
 }
 
 // closeWindow asks the window manager to close the window, as a taskbar does: a

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The owner by the keyboard alone: an app opens by five keys, and what cuts everybody off is
+// The owner by the keyboard alone: an app opens by few keys, and what cuts everybody off is
 // asked first, where Enter alone keeps things as they are.
 func TestPaletteByKeyboard(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestPaletteByKeyboard(t *testing.T) {
 	if link := s.nextLink(0); !strings.Contains(link, "://notes.") {
 		t.Errorf("opened %s", link)
 	}
-	s.keys("ctrl+k", "n", "o", "Return") // Ctrl, K, N, O, Enter
+	(&owner{page: p, byKeys: true}).takes("opening an app", 0, 6, func() { s.keys("ctrl+k", "n", "o", "Return") })
 	s.nextLink(1)
 
 	goDark := []string{"ctrl+k", "g", "o", "space", "d", "a", "r", "k", "Return"}

@@ -49,6 +49,14 @@ func startMATE(s *session) {
 	s.spawn("mate-panel")
 }
 
+// The owner's whole story by mouse, in another panel than Xfce's, by as many clicks.
+func TestPanelsStory(t *testing.T) {
+	if os.Getenv("PORCHLIGHT_PANELS") == "" {
+		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
+	}
+	ownersStory(t, desk{panel: startMATE}, false)
+}
+
 // The owner's story works in other panels, too: each line is there and can be pressed, after
 // the panel was held, and after it was started again; a left click opens the window.
 func TestPanels(t *testing.T) {

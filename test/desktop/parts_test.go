@@ -37,6 +37,7 @@ func (s *session) startDunst() {
  origin=bottom-right
  width=(0, 460)
  dmenu=`+s.dir+`/bin/pick
+ mouse_left_click=context
 `+s.dunstLook()+`
  timeout=30
 `)

@@ -336,7 +336,7 @@ func (s *session) arrange(x, y, width, height int) {
 	s.mustTool("xdotool", "windowsize", "--sync", id, strconv.Itoa(px*width), strconv.Itoa(px*height), "windowmove", id, strconv.Itoa(px*x), strconv.Itoa(px*y))
 }
 
-// openTray clicks the icon, which wears the mark of what waits.
+// openTray clicks the icon, once its mark or flame is drawn.
 func (s *session) openTray() {
 	s.t.Helper()
 	s.clickMark("the mark of what waits", image.Rect(0, 0, 1100, 34), 3, 3, "3")

@@ -34,11 +34,12 @@ type desk struct {
 	noBus     bool
 	keyring   string // "" unlocked, "locked" or "none"
 	noPanel   bool
-	light     bool // a light panel
-	dark      bool // windows are dark
-	tidy      bool // for pictures in the documentation: see tidy_test.go
-	fine      bool // a screen with two pixels where others have one, each way
-	first     bool // nobody has started it before: its window opens by itself
+	panel     func(*session) // nil is Xfce's
+	light     bool           // a light panel
+	dark      bool           // windows are dark
+	tidy      bool           // for pictures in the documentation: see tidy_test.go
+	fine      bool           // a screen with two pixels where others have one, each way
+	first     bool           // nobody has started it before: its window opens by itself
 	// screenReader has programs tell assistive technology what they show.
 	screenReader bool
 	language     string // LANG; "" is C.UTF-8
@@ -52,6 +53,8 @@ type session struct {
 	env  []string
 	bus  *dbus.Conn // nil without a bus
 	opts desk
+
+	clicks, pressed int // of the owner's mouse and keyboard, as they are done
 
 	// running are the parts of the desktop that a test may end and start again.
 	running map[string]*programs.Process
@@ -91,7 +94,10 @@ func newSession(t *testing.T, opts desk) *session {
 	if !opts.noDisplay && !opts.noBus {
 		s.startWindowManager()
 		s.startDunst()
-		if !opts.noPanel {
+		if opts.panel != nil {
+			opts.panel(s)
+			s.waitName(watcher, true)
+		} else if !opts.noPanel {
 			s.startPanel()
 		}
 	}

@@ -197,6 +197,7 @@ func (p *page) press(css string) {
 		}
 		return err
 	})
+	p.clicks++
 }
 
 // standsStill calls back when an element has been in one place for six frames.
