@@ -149,8 +149,8 @@ export const ofApps = {
     toggles: {
       forwarded: ['Pass on network addresses', 'X-Forwarded-For, -Proto, -Host'],
       publicAddress: ['Tell the app its public address', 'X-Forwarded-Proto, -Host'],
-      identityToken: ['Sign who is there', 'X-Service-Token (JWT)'],
-      allowCrossOrigin: ['Let your other apps act on it', 'Otherwise their pages only link to it.'],
+      identityToken: ['Sign who is there', 'X-Service-Token'],
+      allowCrossOrigin: ['Let your other apps act on it', 'Otherwise they only link to it.'],
       h2c: ['Speak HTTP/2 there', 'Without encryption, as gRPC does.'],
       pin: ['Ask me when its key changes', 'Nobody gets in with another one until you say yes.'],
       noHsts: ['Do not keep browsers to HTTPS', 'Otherwise HTTPS only, up to a year.'],

@@ -145,8 +145,8 @@ export const ofApps: Spoken<typeof english> = {
     toggles: {
       forwarded: ['Netzwerkadressen weitergeben', 'X-Forwarded-For, -Proto, -Host'],
       publicAddress: ['Der App ihre öffentliche Adresse sagen', 'X-Forwarded-Proto, -Host'],
-      identityToken: ['Signieren, wer da ist', 'X-Service-Token (JWT)'],
-      allowCrossOrigin: ['Andere Ihrer Apps auf sie zugreifen lassen', 'Sonst verlinken deren Seiten nur zu ihr.'],
+      identityToken: ['Signieren, wer da ist', 'X-Service-Token'],
+      allowCrossOrigin: ['Andere Ihrer Apps auf sie zugreifen lassen', 'Sonst verlinken sie nur zu ihr.'],
       h2c: ['Dort HTTP/2 sprechen', 'Ohne Verschlüsselung, wie bei gRPC.'],
       pin: ['Fragen, wenn sich ihr Schlüssel ändert', 'Mit einem anderen kommt niemand hinein, bis Sie zustimmen.'],
       noHsts: ['Browser nicht auf HTTPS festlegen', 'Sonst nur HTTPS, bis zu einem Jahr.'],
