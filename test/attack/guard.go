@@ -130,8 +130,12 @@ func guardBytes(api, name string, picked []int) string {
 
 // knock sends bytes to the loopback API and reads one answer.
 func (c *computer) knock(ctx context.Context, request string) (int, http.Header, error) {
+	return knockAt(ctx, "tcp", c.Running.API, request)
+}
+
+func knockAt(ctx context.Context, network, address, request string) (int, http.Header, error) {
 	dialer := &net.Dialer{Timeout: patience}
-	conn, err := dialer.DialContext(ctx, "tcp", c.Running.API)
+	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // forged are names by which apps learn who is there, from us or from others.
 var forged = []string{
-	"X-Service-User", "X-Service-Email", "X-Service-Name", "X-Service-App", "X-Service-Role", "X-Service-Groups",
+	"X-Service-User", "X-Service-Email", "X-Service-Name", "X-Service-App", "X-Service-Role", "X-Service-Token", "X-Service-Groups",
 	"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Forwarded",
 	"Remote-User", "X-Remote-User", "X-WebAuth-User", "X-Auth-Request-User", "X-Authentik-Username",
 	"Cf-Access-Authenticated-User-Email", "Tailscale-User-Login", "Proxy", "X-Engine-Capability", "X-Owner-Secret",

@@ -41,6 +41,7 @@ var parts = []part{
 	{"strangers", attackStrangers, 100, 100},
 	{"tenants", attackTenants, 20, 20},
 	{"tokens", attackTokens, 14, 14},
+	{"identity", attackIdentity, identityTried, identityTried},
 	{"passwords", attackPasswords, 2000, 200},
 	{"dates", attackDates, 900, 110},
 	{"pkce", attackPKCE, 7, 7},
