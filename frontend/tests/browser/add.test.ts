@@ -1,7 +1,7 @@
 // Adding an app that runs on this computer.
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { called, open, section, told } from './page';
+import { called, open, section, shot, told } from './page';
 
 async function adding(scene = 'connected'): Promise<Page> {
   const page = await open({ scene });
@@ -35,6 +35,16 @@ test('what runs here: to share, on already, and not offered with the reason', as
   expect(await can(page).getByText('45001').count()).toBe(0);
   await page.evaluate(`stub.ends(45001); stub.runs(45001, 'helper')`);
   await row(page, 'Port 45001').waitFor();
+});
+
+// The search gives way before the title does.
+test.each([720, 900, 960])('its title is whole at %d px', async (width) => {
+  const page = await adding();
+  await page.getByRole('searchbox').waitFor();
+  await page.setViewportSize({ width, height: 640 });
+  await shot(page, `add-title-${width}`);
+  const title = page.getByRole('heading', { level: 1 });
+  expect(await title.evaluate((h1) => h1.scrollWidth - h1.clientWidth)).toBe(0);
 });
 
 test('one press shares it, and it moves to those that are on', async () => {
