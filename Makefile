@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend lines test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-panels test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-panels test-views test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ test-clients: race ## real OAuth client libraries against the real programs
 
 test-desktop: desktop cli ## the real menu bar on a desktop of its own
 	test/desktop/run.sh
+
+test-views: frontend ## every view in German, wide and narrow, on fine and coarse screens, by axe in each
+	cd frontend && VIEWS=1 npm run test:built -- language
 
 test-panels: setup-panels desktop cli ## the same on the panels of LXQt, MATE and, on Wayland, sway
 	PORCHLIGHT_PANELS=1 test/desktop/run.sh -run 'Panels|PanelOnWayland'

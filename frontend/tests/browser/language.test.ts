@@ -136,6 +136,31 @@ test.each(scenes)('every view of %s, in the pseudo-locale at 720 px', async (sce
   expect(all).toEqual({});
 });
 
+/** How else a window may stand than at 960 px on a fine screen: what stands out is looked for in each, and with VIEWS=1 (make test-views) axe looks at each. */
+const cells = [
+  { width: 720, scale: 2, theme: 'light' },
+  { width: 720, scale: 1, theme: 'dark' },
+  { width: 960, scale: 1, theme: 'light' },
+] as const;
+
+async function eachCell(page: Page, scene: string, name: string): Promise<string[]> {
+  const found: string[] = [];
+  const screen = await page.context().newCDPSession(page);
+  for (const { width, scale, theme } of cells) {
+    await page.setViewportSize({ width, height: 2600 });
+    await screen.send('Emulation.setDeviceMetricsOverride', { width, height: 2600, deviceScaleFactor: scale, mobile: false });
+    await page.emulateMedia({ colorScheme: theme });
+    expect(await page.evaluate(() => [innerWidth, devicePixelRatio])).toEqual([width, scale]);
+    const cell = `${width} px at ${scale}×, ${theme}`;
+    found.push(...[...(await overflow(page)), ...(process.env.VIEWS ? await audit(page) : [])].map((wrong) => `${cell}: ${wrong}`));
+    if (width === 720) await shot(page, `de-${scene}-${name.replaceAll(' ', '-')}-720-${theme}`);
+  }
+  await screen.detach();
+  await page.setViewportSize({ width: 960, height: 2600 });
+  await page.emulateMedia({ colorScheme: 'light' });
+  return found;
+}
+
 test.each(['welcome', 'connected', 'health', 'knocks', 'locked', 'stress'])('every view of %s in German', async (scene) => {
   const all: Record<string, unknown> = {};
   // As high as that: to axe, what is scrolled out of sight has no words.
@@ -145,7 +170,7 @@ test.each(['welcome', 'connected', 'health', 'knocks', 'locked', 'stress'])('eve
     await page.emulateMedia({ colorScheme: 'dark' });
     found.push(...(await audit(page, 'color-contrast')));
     await shot(page, `de-${scene}-${name.replaceAll(' ', '-')}-dark`);
-    await page.emulateMedia({ colorScheme: 'light' });
+    found.push(...(await eachCell(page, scene, name)));
     if (found.length > 0) all[name] = found;
   });
   expect(all).toEqual({});
