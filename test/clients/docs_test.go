@@ -8,13 +8,18 @@ import (
 	"porchlight/test/programs"
 )
 
-// The programs that docs/remote-client.md gives a reader are those that the tests run.
+// The programs that documents give a reader are those that the tests run.
 func TestDocumentationLinksItsPrograms(t *testing.T) {
 	t.Parallel()
-	doc := read(t, "../../docs/remote-client.md")
-	for _, path := range []string{"reader/main.go", "node/reader.mjs", "python/reader.py", "curl/reader.sh"} {
-		if !strings.Contains(doc, "](../test/clients/"+path+")") {
-			t.Errorf("docs/remote-client.md does not lead to test/clients/%s", path)
+	for name, paths := range map[string][]string{
+		"remote-client.md":  {"reader/main.go", "node/reader.mjs", "python/reader.py", "curl/reader.sh"},
+		"writing-an-app.md": {"verify/main.go", "node/verify.mjs", "python/verify.py", "php/verify.php"},
+	} {
+		doc := read(t, "../../docs/"+name)
+		for _, path := range paths {
+			if !strings.Contains(doc, "](../test/clients/"+path+")") {
+				t.Errorf("docs/%s does not lead to test/clients/%s", name, path)
+			}
 		}
 	}
 }
