@@ -10,7 +10,7 @@
 set -eu
 cd "$(dirname "$0")"
 . ../ready.sh
-has_commands test chromium node
+has_commands test chromium node php
 has_packages node
 has_programs
 if ! /usr/bin/python3 -c 'import authlib, jwt, requests_oauthlib' 2>/dev/null; then
