@@ -116,8 +116,8 @@ func (s *Accounts) List(ctx context.Context) ([]Account, error) {
 }
 
 // Remove takes an account away with everything it has: its computers and
-// everybody's access to them, what others shared with it, the apps it let in, and
-// its sessions. An invitation to the same mail address makes another account. It
+// everybody's access to them, what others shared with it, the apps it let in, its
+// passkeys and its sessions. An invitation to the same mail address makes another account. It
 // refuses with CodeNotFound. Interrupted, it leaves the account, and goes on when
 // it is called again.
 func (s *Accounts) Remove(ctx context.Context, email string) error {
@@ -153,6 +153,9 @@ func (s *Accounts) Remove(ctx context.Context, email string) error {
 		}
 		tx.endAccountsPasswords(account.ID)
 		tx.endAccountsKnocks(account.ID)
+		for hash := range below(tx, keyAccountPasskeys(account.ID)) {
+			tx.deletePasskey(account.ID, hash)
+		}
 		for hash := range below(tx, keyAccountSessions(account.ID)) {
 			tx.endSession(hash)
 		}

@@ -59,6 +59,8 @@ var (
 		"You came from several apps that are new here within an hour. Try again later."}
 	budgetPasswords = budgetKind{"passwords", []limit{{60, time.Minute}, {500, 24 * time.Hour}},
 		"You made very many app passwords. Those there are still work; another can be made later."}
+	budgetPasskeys = budgetKind{"passkeys", []limit{{20, time.Hour}},
+		"You added very many passkeys within an hour. Those there are still work; another can be added later."}
 )
 
 // subject is one budget: of one address, owner or client.

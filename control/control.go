@@ -41,6 +41,7 @@ type Service struct {
 	Clients   *Clients
 	Grants    *Grants
 	Passwords *Passwords
+	Passkeys  *Passkeys
 	Knocks    *Knocks
 	Keys      *Keys
 
@@ -100,6 +101,10 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("control: reading the line of changes: %w", err)
 	}
 	s.line.Store(&line)
+	relying, err := cfg.relyingParty()
+	if err != nil {
+		s.log.Warn("passkeys are not offered", "err", err)
+	}
 	sessions, computers, people := &Sessions{s}, &Computers{s}, &People{s}
 	return &Service{
 		Naming:    cfg.Naming,
@@ -114,6 +119,7 @@ func New(cfg Config) (*Service, error) {
 		Clients:   clients,
 		Grants:    &Grants{core: s, clients: clients},
 		Passwords: &Passwords{s},
+		Passkeys:  &Passkeys{s, keys, relying},
 		Knocks:    &Knocks{s},
 		Keys:      keys,
 		core:      s,

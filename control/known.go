@@ -70,6 +70,12 @@ func (s *SignIn) Knows(known string) bool {
 	return len(b.with) > 0 && b.with[0].at > s.now().Add(-KnownLife).Unix() // newest first
 }
 
+// KnowsWith is Knows for one address.
+func (s *SignIn) KnowsWith(known, email string) bool {
+	_, is := s.knownFor(known, email)
+	return is
+}
+
 // knownFor says which known browser asks for mail at email, if it is one.
 func (s *SignIn) knownFor(known, email string) (device string, ok bool) {
 	b, ok := s.parseKnown(known)

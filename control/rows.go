@@ -29,6 +29,9 @@ import (
 //	line                            opaque: names the line, see Snapshot.Line; ended by a restore
 //	session/HASH                    session
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
+//	passkey/HASH                    passkey, by its credential id
+//	account-passkey/ACCOUNT/HASH    nothing: the index of passkey by account
+//	passkey-answered/HASH           nothing: a challenge that was answered, for a while
 //	signin/LINKHASH                 signIn
 //	signin-browser/BROWSERHASH      link hash
 //	signin-tries/BROWSERHASH        codes typed
@@ -94,6 +97,10 @@ func keyVersion(computer string) string          { return "version/" + computer 
 func keySession(hash string) string              { return "session/" + hash }
 func keyAccountSessions(account string) string   { return "account-session/" + account + "/" }
 func keyAccountSession(account, h string) string { return keyAccountSessions(account) + h }
+func keyPasskey(hash string) string              { return "passkey/" + hash }
+func keyAccountPasskeys(account string) string   { return "account-passkey/" + account + "/" }
+func keyAccountPasskey(account, h string) string { return keyAccountPasskeys(account) + h }
+func keyPasskeyAnswered(hash string) string      { return "passkey-answered/" + hash }
 func keySignIn(linkHash string) string           { return "signin/" + linkHash }
 func keySignInBrowser(hash string) string        { return "signin-browser/" + hash }
 func keySignInTries(hash string) string          { return "signin-tries/" + hash }

@@ -53,6 +53,8 @@ const (
 	purposeDoor       = "knock"
 	purposeKnown      = "known browser"
 	purposeFamiliar   = "familiar network"
+	purposePasskey    = "passkey"
+	purposeChallenge  = "passkey challenge"
 
 	purposeDocument = "client document"
 

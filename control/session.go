@@ -59,8 +59,8 @@ func (s session) of(a Account) Session {
 		Client: client, Limited: len(s.Only) > 0}
 }
 
-// FreshFor is how long after proving who they are somebody may connect a computer
-// or make an app password: a browser left open is not enough to do so.
+// FreshFor is how long after proving who they are somebody may connect a computer,
+// make an app password, or add or remove a passkey: a browser left open is not enough to do so.
 const FreshFor = 10 * time.Minute
 
 // Fresh says whether the person of a session has just proven who they are. A

@@ -12,6 +12,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/feed"
 	"porchlight/control/kv"
+	"porchlight/test/authenticator"
 	"porchlight/test/programs"
 )
 
@@ -93,6 +94,10 @@ type lived struct {
 	browser          string  // where she does
 	enrolling        enrolling
 	confirmed        enrolling
+	passkeyID        string     // of one of bob's
+	adding           Session    // in which he adds another
+	added            NewPasskey // which is that
+	touch, copied    PasskeyUse // of his, and of one that was copied
 }
 
 func newLived(t *testing.T) *lived {
@@ -128,6 +133,21 @@ func newLived(t *testing.T) *lived {
 	l.visit = l.codeFor(l.bob, visitQuery())
 	made := ok[MadePassword](t)(l.Passwords.Make(t.Context(), l.justIn(l.bob), NewPassword{Computer: "maya", AppID: "app1", Name: "calendar", Form: l.Passwords.NewForm()}))
 	l.password = made.ID
+	plain, counts := l.passkey(l.bob), authenticator.New(t, passkeyOrigin, "control.localhost")
+	l.passkeyID = ok[[]Passkey](t)(l.Passkeys.Of(t.Context(), l.bob.ID))[0].ID
+	counts.Count = 1
+	programs.Must(t, l.adds(l.bob, counts))
+	use := func(p *authenticator.Passkey) PasskeyUse {
+		options, state := l.begunUse()
+		return PasskeyUse{State: state, Answer: p.Use(t, options), Client: home}
+	}
+	earlier := *counts
+	ok[SignedIn](t)(l.uses(counts))
+	l.touch, l.copied = use(plain), use(&earlier)
+	l.adding = l.newSession(l.bob)
+	options, state, err := l.Passkeys.BeginAdd(t.Context(), l.adding)
+	programs.Must(t, err)
+	l.added = NewPasskey{State: state, Answer: authenticator.New(t, passkeyOrigin, "control.localhost").Make(t, options), Name: "Mac"}
 	l.dave, l.erin = l.knocker("dave@example.com"), l.knocker("erin@example.com")
 	programs.Must(t, l.dave.ask(door("app2")))
 	l.knock = l.told(l.e)[0].ID
@@ -355,6 +375,26 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	"Passwords.RevokeAll": func(l *lived, ctx context.Context) (any, error) { return nil, l.Passwords.RevokeAll(ctx, l.bob.ID) },
 	"Passwords.RevokeForComputer": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Passwords.RevokeForComputer(ctx, l.e.Computer.ID, controlapi.RevokePassword{ID: l.password})
+	},
+
+	"Passkeys.Of": func(l *lived, ctx context.Context) (any, error) { return l.Passkeys.Of(ctx, l.bob.ID) },
+	"Passkeys.BeginAdd": func(l *lived, ctx context.Context) (any, error) {
+		_, state, err := l.Passkeys.BeginAdd(ctx, l.newSession(l.bob))
+		return state, err
+	},
+	"Passkeys.Add": func(l *lived, ctx context.Context) (any, error) {
+		return nil, l.Passkeys.Add(ctx, l.adding, l.added)
+	},
+	"Passkeys.Rename": func(l *lived, ctx context.Context) (any, error) {
+		return nil, l.Passkeys.Rename(ctx, l.bob.ID, l.passkeyID, "phone")
+	},
+	"Passkeys.Remove": func(l *lived, ctx context.Context) (any, error) {
+		return nil, l.Passkeys.Remove(ctx, l.newSession(l.bob), l.passkeyID)
+	},
+	"Passkeys.SignIn": func(l *lived, ctx context.Context) (any, error) { return l.Passkeys.SignIn(ctx, l.touch) },
+	"Passkeys.SignIn, of a copy": func(l *lived, ctx context.Context) (any, error) {
+		out, err := l.Passkeys.SignIn(ctx, l.copied)
+		return out, unless(err, controlapi.CodeForbidden)
 	},
 
 	"Knocks.Look": func(l *lived, ctx context.Context) (any, error) {

@@ -38,6 +38,11 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request, session contro
 	if p.Passwords, err = h.svc.Passwords.Count(r.Context(), session.Account.ID); err != nil {
 		return err
 	}
+	if p.HasPasskeys = h.svc.Passkeys.Offered(); p.HasPasskeys {
+		if p.Passkeys, err = h.passkeyRows(r, session); err != nil {
+			return err
+		}
+	}
 	sessions, err := h.svc.Sessions.List(r.Context(), session.Account.ID)
 	if err != nil {
 		return err

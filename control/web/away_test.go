@@ -22,6 +22,7 @@ var needNoStore = map[string]bool{
 	"GET /{$}":                            true, // leads to /account
 	"GET /signin/check":                   true, // says what the browser's own cookie says
 	"GET /about":                          true,
+	"POST " + pathPasskey + "/begin":      true, // names nobody
 	"GET /assets/{file}":                  true,
 	"OPTIONS " + controlapi.PathToken:     true,
 	"OPTIONS " + controlapi.PathRevoke:    true,
@@ -145,6 +146,8 @@ func everyCall(t *testing.T, r *rig) (*browser, map[string]called) {
 	}
 	made := must(api.MakePassword(t.Context(), controlapi.MakePassword{App: "app1", Name: "phone"}))
 	grants := must(api.Grants(t.Context()))
+	key, touching := b.passkey(), r.browser()
+	touched := string(key.Use(t, touching.begun(pathPasskey)))
 	return b, map[string]called{
 		"POST /signin":            {fields: []string{"email", "erin@example.com"}, as: r.browser()},
 		"GET /signin/check":       {as: begun},
@@ -166,6 +169,7 @@ func everyCall(t *testing.T, r *rig) (*browser, map[string]called) {
 		"POST /oauth/revoke":      {fields: []string{"token", tokens.AccessToken, "client_id", c.client.ID, "client_secret", c.config.ClientSecret}},
 		"POST /oauth/token":       {fields: []string{"grant_type", "refresh_token", "refresh_token", tokens.RefreshToken, "client_id", c.client.ID, "client_secret", c.config.ClientSecret}},
 		"POST /account/passwords": {fields: []string{"form", form[1], "computer", "maya", "app", "app1", "name", "tablet"}},
+		"POST /signin/passkey":    {fields: []string{"answer", touched}, as: touching},
 		"GET /device":             {path: "/device?code=" + asks.UserCode},
 		"POST /device":            {fields: []string{"code", asks.UserCode, "name", "study", "decision", "allow"}},
 		"GET /device/done":        {path: "/device/done?computer=maya"},

@@ -19,11 +19,14 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
+//go:embed passkeys.js
+var passkeysScript []byte
+
 // pages by the name of their template, made when they are first shown: those of every
 // language would be four MiB of each agent that runs a control plane of its own. Each
 // has its own set, so that each can define "main" and says its sentences in its language.
 var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "off", "no-access", "knock", "account",
-	"account-remove", "account-leave", "passwords", "password-made", "consent", "device", "device-confirm",
+	"account-remove", "account-leave", "passkey", "passkey-change", "passwords", "password-made", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
 func parsedWhenShown(names ...string) map[string]func(words.Language) *template.Template {
@@ -45,13 +48,16 @@ func languageOf(r *http.Request) words.Language {
 
 // page is what the templates show. Fields a page has no use for stay empty.
 type page struct {
-	Title    string
-	Wide     bool
-	Style    string // paths of the assets
-	Script   string // what says times in the reader's own; empty where none is told
-	Icon     string
-	AuthHost string
-	KeptMail string // see Config.KeptMail
+	Title  string
+	Wide   bool
+	Style  string // paths of the assets
+	Script string // what says times in the reader's own; empty where none is told
+	// Asks is the script that asks the browser for passkeys, and Begin the address where
+	// it begins; empty where it does not.
+	Asks, Begin string
+	Icon        string
+	AuthHost    string
+	KeptMail    string // see Config.KeptMail
 
 	Email   string
 	Host    string // what the visitor wants to open; never an app's label
@@ -89,6 +95,9 @@ type page struct {
 	State       stateRow
 	MayEnrol    bool
 	Sessions    []sessionRow
+	Passkey     passkeyRow // one of them
+	Passkeys    []passkeyRow
+	HasPasskeys bool // there can be some
 	Grants      []grantRow
 
 	Purpose   words.Sentence // what they sign in anew for, in words
@@ -147,14 +156,24 @@ func (p page) times() bool {
 	return len(p.Own)+len(p.Shared) > 0 || !p.State.Since.IsZero() || slices.ContainsFunc(p.Apps, func(a invitedRow) bool { return !a.End.IsZero() })
 }
 
-// show writes a page. The policy allows nothing but our style sheet and icon, and where a
-// time is told the script that says it in the reader's own.
+// show writes a page. The policy allows nothing but our style sheet and icon, where a
+// time is told the script that says it in the reader's own, and where the browser is asked
+// for a passkey the script for that, with the one address it asks.
 func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name string, p page) error {
 	p.Style, p.Icon = stylePath, iconPath
 	p.AuthHost, p.KeptMail = h.svc.AuthHostPort(), h.kept
-	script := ""
+	script, origin := "", " https://"+p.AuthHost
 	if p.times() {
-		p.Script, script = timesPath, "script-src https://"+p.AuthHost+timesPath+"; "
+		p.Script, script = timesPath, origin+timesPath
+	}
+	if p.Begin != "" {
+		p.Asks, script = passkeysPath, script+origin+passkeysPath
+	}
+	if script != "" {
+		script = "script-src" + script + "; "
+	}
+	if p.Begin != "" {
+		script += "connect-src" + origin + p.Begin + "; "
 	}
 	var b bytes.Buffer
 	if err := pages[name](languageOf(r)).ExecuteTemplate(&b, "layout", p); err != nil {
@@ -176,11 +195,12 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name 
 
 // The assets are named by their content, so that browsers may keep them.
 var (
-	styleSheet = []byte(style.Pages())
-	iconImage  = []byte(style.Icon())
-	stylePath  = "/assets/style-" + digest(styleSheet) + ".css"
-	timesPath  = "/assets/times-" + digest([]byte(style.Times())) + ".js"
-	iconPath   = "/assets/icon-" + digest(iconImage) + ".svg"
+	styleSheet   = []byte(style.Pages())
+	iconImage    = []byte(style.Icon())
+	stylePath    = "/assets/style-" + digest(styleSheet) + ".css"
+	timesPath    = "/assets/times-" + digest([]byte(style.Times())) + ".js"
+	passkeysPath = "/assets/passkeys-" + digest(passkeysScript) + ".js"
+	iconPath     = "/assets/icon-" + digest(iconImage) + ".svg"
 )
 
 func digest(b []byte) string {
@@ -197,6 +217,9 @@ func (h *handler) asset(w http.ResponseWriter, r *http.Request) error {
 	case timesPath:
 		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 		data = []byte(style.Times())
+	case passkeysPath:
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		data = passkeysScript
 	case iconPath:
 		w.Header().Set("Content-Type", "image/svg+xml")
 		data = iconImage

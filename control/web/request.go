@@ -167,6 +167,12 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 		if code, err := control.ParseUserCode(strings.TrimPrefix(query, "code=")); err == nil {
 			return toDevice(code)
 		}
+	case pathPasskeys + "/new":
+		return toNewPasskey("")
+	case pathPasskeys + "/change":
+		if id, named := strings.CutPrefix(query, "passkey="); named && passkeyID.MatchString(id) {
+			return toPasskey(id)
+		}
 	case controlapi.PathPasswordPages:
 		name, named := strings.CutPrefix(query, controlapi.ParamComputer+"=")
 		if query == "" || named && h.svc.ValidShortName(name) == nil {

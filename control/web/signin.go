@@ -38,6 +38,9 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 		p.Problem = problemOf(languageOf(r), control.WrongEmail()) // what is kept of it may be cut to one that is right
 	}
 	p.Title, p.Host, p.Client, p.Return, p.Purpose = languageOf(r).Say("Sign in"), to.host, to.app, to.path, to.purpose
+	if p.Begin = h.passkeyBegins(); p.Begin != "" {
+		p.formTarget = to.leads
+	}
 	return h.show(w, r, http.StatusOK, "signin", p)
 }
 
@@ -80,6 +83,7 @@ func (h *handler) checkMail(w http.ResponseWriter, r *http.Request) error {
 	}
 	return h.show(w, r, http.StatusOK, "check", page{
 		Title: languageOf(r).Say("Check your mail"), Email: email, Return: to.path, Again: signInPath("/signin", to), Problem: codeProblem(r), formTarget: to.leads,
+		Begin: h.passkeyBegins(),
 	})
 }
 
@@ -119,7 +123,7 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request, f url.Value
 	if err != nil {
 		return err
 	}
-	return h.signedIn(w, r, in)
+	return h.mailedIn(w, r, in, f)
 }
 
 // linkForm looks at a mailed link and consumes nothing: mail scanners come
@@ -133,6 +137,7 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	to := h.parseReturn(r.Context(), returnTo)
 	return h.show(w, r, http.StatusOK, "link", page{
 		Title: languageOf(r).Say("Sign in"), Email: email, Host: to.host, Client: to.app, Purpose: to.purpose, Invited: to.invited, Token: token, formTarget: to.leads,
+		Begin: h.passkeyBegins(),
 	})
 }
 
@@ -141,7 +146,7 @@ func (h *handler) signInLink(w http.ResponseWriter, r *http.Request, f url.Value
 	if err != nil {
 		return h.linkError(w, r, err)
 	}
-	return h.signedIn(w, r, in)
+	return h.mailedIn(w, r, in, f)
 }
 
 func (h *handler) linkError(w http.ResponseWriter, r *http.Request, err error) error {
@@ -164,6 +169,14 @@ func (h *handler) linkError(w http.ResponseWriter, r *http.Request, err error) e
 // signedIn gives the browser its session, ending the one it had, and sends it
 // where it was going.
 func (h *handler) signedIn(w http.ResponseWriter, r *http.Request, in control.SignedIn) error {
+	if err := h.enter(w, r, in); err != nil {
+		return err
+	}
+	return h.onward(w, r, h.parseReturn(r.Context(), in.ReturnTo).path)
+}
+
+// enter is signedIn for a browser that is sent elsewhere.
+func (h *handler) enter(w http.ResponseWriter, r *http.Request, in control.SignedIn) error {
 	if old := cookie(r, h.session); old != "" {
 		if err := h.svc.Sessions.SignOut(r.Context(), old); err != nil {
 			return err
@@ -172,7 +185,24 @@ func (h *handler) signedIn(w http.ResponseWriter, r *http.Request, in control.Si
 	setCookie(w, h.session, in.Token, control.SessionLife)
 	setCookie(w, h.known, h.svc.SignIn.Remember(cookie(r, h.known), in.Account.Email), control.KnownLife)
 	dropCookie(w, h.signIn)
-	return h.onward(w, r, h.parseReturn(r.Context(), in.ReturnTo).path)
+	return nil
+}
+
+// mailedIn is signedIn for who came by mail: the first time in a browser that makes
+// passkeys, and without one yet, they are offered one on the way.
+func (h *handler) mailedIn(w http.ResponseWriter, r *http.Request, in control.SignedIn, f url.Values) error {
+	first := f.Get("passkey") != "" && h.svc.Passkeys.Offered() && !h.svc.SignIn.KnowsWith(cookie(r, h.known), in.Account.Email)
+	if !first {
+		return h.signedIn(w, r, in)
+	}
+	if err := h.enter(w, r, in); err != nil {
+		return err
+	}
+	has, err := h.svc.Passkeys.Of(r.Context(), in.Account.ID)
+	if err != nil || len(has) > 0 {
+		return h.onward(w, r, h.parseReturn(r.Context(), in.ReturnTo).path) // the link is used up: they are in, whatever else
+	}
+	return seeOther(w, r, toNewPasskey(h.parseReturn(r.Context(), in.ReturnTo).path).path)
 }
 
 func (h *handler) onward(w http.ResponseWriter, r *http.Request, path string) error {

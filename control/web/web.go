@@ -3,7 +3,8 @@
 //
 // Every request comes through New's handler: headers that hold for every
 // answer, then one route table, whose tiers say who may call and how a refusal
-// looks. The pages need no script; one says times in the reader's own. Decisions are those of
+// looks. The pages need no script; one says times in the reader's own, and one asks the
+// browser for passkeys, without which people sign in by mail. Decisions are those of
 // package control; this package turns requests into its calls.
 package web
 
@@ -48,6 +49,7 @@ type handler struct {
 	signIn  string
 	known   string
 	typed   string
+	passkey string
 	kept    string // see Config.KeptMail
 	contact string // see Config.SecurityContact
 	oauth   *oauth.Handler
@@ -88,6 +90,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		signIn:  "__Host-porchlight-signin-" + svc.Keys.Instance(),
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
 		typed:   "__Host-porchlight-typed-" + svc.Keys.Instance(),
+		passkey: "__Host-porchlight-passkey-" + svc.Keys.Instance(),
 	}
 	if svc.Local() {
 		h.kept = cfg.KeptMail
@@ -101,6 +104,8 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", "/signin/code", tierPage, posted(h.signInCode)},
 		{"GET", control.PathSignInLink, tierPage, h.linkForm},
 		{"POST", control.PathSignInLink, tierPage, posted(h.signInLink)},
+		{"POST", pathPasskey, tierPage, posted(h.passkeySignIn)},
+		{"POST", pathPasskey + "/begin", tierPage, h.passkeyBegin},
 		{"GET", control.PathInvitation, tierPage, h.invitationForm},
 		{"POST", control.PathInvitation, tierPage, posted(h.invitationAccept)},
 		{"GET", control.PathInvitationName + "{name}", tierPage, h.namedForm},
@@ -116,6 +121,11 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", "/account/leave", tierPage, h.accountForm(h.leaveComputer)},
 		{"POST", "/account/sessions/end", tierPage, h.accountForm(h.endSession)},
 		{"POST", "/account/grants/revoke", tierPage, h.accountForm(h.revokeGrant)},
+		{"GET", pathPasskeys + "/new", tierPage, h.passkeyForm},
+		{"POST", pathPasskeys, tierPage, posted(h.passkeyAdd)},
+		{"POST", pathPasskeys + "/begin", tierPage, h.signed(h.passkeyAddBegin)},
+		{"GET", pathPasskeys + "/change", tierPage, queried(h.passkeyChangeForm)},
+		{"POST", pathPasskeys + "/change", tierPage, posted(h.passkeyChange)},
 		{"GET", controlapi.PathPasswordPages, tierPage, h.passwordsForm},
 		{"POST", controlapi.PathPasswordPages, tierPage, posted(h.makePassword)},
 		{"POST", controlapi.PathPasswordPages + "/revoke", tierPage, h.signedForm(h.revokePassword)},

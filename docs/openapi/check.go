@@ -23,8 +23,8 @@ const maxKept = 8 << 20
 // document does not describe, and with every JSON body that was taken and should
 // not have been by the document; report is called before the handler returns.
 // Answers that were aborted, or that nobody waited for, are not looked at, nor
-// are those of addresses that the document does not have, unless they are JSON:
-// such a refusal has the shape of the schema Error, or OAuthError where there
+// are those of addresses that the document does not have, unless they are refusals
+// in JSON: such a one has the shape of the schema Error, or OAuthError where there
 // is one.
 func (d *Document) Checked(next http.Handler, report func(format string, args ...any)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -190,7 +190,7 @@ func (d *Document) checkUndescribed(r *http.Request, item *openapi3.PathItem, an
 	if answer.statusCode() < 400 && item != nil {
 		return errors.New("the method is not described, and is taken")
 	}
-	if answer.header.Get("Content-Type") != "application/json" || r.Method == http.MethodHead {
+	if answer.statusCode() < 400 || answer.header.Get("Content-Type") != "application/json" || r.Method == http.MethodHead {
 		return nil
 	}
 	var value any

@@ -1,0 +1,177 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"porchlight/control"
+	"porchlight/test/authenticator"
+)
+
+// begun has a ceremony begun, as the script does: what the browser is asked.
+func (b *browser) begun(path string) []byte {
+	b.t.Helper()
+	return []byte(b.post(path+"/begin").want(b.t, http.StatusOK).body)
+}
+
+// passkey adds a new one to the account of this browser.
+func (b *browser) passkey() *authenticator.Passkey {
+	b.t.Helper()
+	p := authenticator.New(b.t, authURL, "control.localhost")
+	if to := b.post(pathPasskeys, "answer", string(p.Make(b.t, b.begun(pathPasskeys)))).to(b.t); to != "/account" {
+		b.t.Errorf("led to %s", to)
+	}
+	return p
+}
+
+// touch signs this browser in.
+func (b *browser) touch(p *authenticator.Passkey, returnTo string) answer {
+	b.t.Helper()
+	return b.post(pathPasskey, "answer", string(p.Use(b.t, b.begun(pathPasskey))), "return", returnTo)
+}
+
+var passkeyChange = regexp.MustCompile(`href="(/account/passkeys/change\?passkey=[0-9a-f]{64})" aria-label="Change the passkey ([^"]+)"`)
+
+// The way of a passkey: offered after the first link where the browser makes some, added on
+// the way, one touch instead of the next mail, to where somebody was going; named anew and
+// removed at the account, after which it opens nothing.
+func TestPasskeyInsteadOfAMail(t *testing.T) {
+	t.Parallel()
+	for kind, newRig := range stores {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			b := r.browser()
+			b.post("/signin", "email", "maya@example.com", "return", visitPath()).to(t)
+			token := tokenOf(t, r.mails("maya@example.com", 1))
+			offer := b.post("/signin/link", "token", token, "passkey", "yes").to(t)
+			if offer != "/account/passkeys/new?return="+url.QueryEscape(visitPath()) {
+				t.Fatalf("led to %s", offer)
+			}
+			page := b.get(offer).want(t, http.StatusOK)
+			goldenPage(t, "passkey", page.body)
+			if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "; script-src "+authURL+passkeysPath+"; connect-src "+authURL+"/account/passkeys/begin; form-action 'self' https://notes.maya.localhost:8443;") {
+				t.Error(csp)
+			}
+			p := authenticator.New(t, authURL, "control.localhost")
+			added := b.post(pathPasskeys, "answer", string(p.Make(t, b.begun(pathPasskeys))), "return", visitPath())
+			if to := unescaped(added.to(t)); to != visitPath() {
+				t.Errorf("led to %s", to)
+			}
+			if m := r.mailsNamed("A passkey was added to your account", "maya@example.com", 1); !strings.Contains(m.Text, authURL+"/account") || !strings.Contains(m.Text, "It came from 127.0.0.1.") {
+				t.Error(m.Text)
+			}
+			b.post("/signout").to(t)
+			if to := b.touch(p, visitPath()).to(t); to != visitPath() {
+				t.Errorf("led to %s", to)
+			}
+			if page := b.get("/signin?return=" + url.QueryEscape("/account/passkeys/new")); page.to(t) != "/account/passkeys/new" {
+				t.Error("a touch is no fresh sign-in")
+			}
+			account := b.get("/account").want(t, http.StatusOK)
+			found := passkeyChange.FindStringSubmatch(account.body)
+			if found == nil || !strings.Contains(account.body, "used on") {
+				t.Fatal(account.body)
+			}
+			change := found[1]
+			id := strings.TrimPrefix(change, "/account/passkeys/change?passkey=")
+			b.get(change).want(t, http.StatusOK)
+			if again := b.post("/account/passkeys/change", "passkey", id, "name", "<b>\u202e").want(t, http.StatusBadRequest); !strings.Contains(again.body, "1 to 60 visible characters") {
+				t.Error(again.body)
+			}
+			b.post("/account/passkeys/change", "passkey", id, "name", "Blue <key>").to(t)
+			if found := passkeyChange.FindStringSubmatch(b.get("/account").body); found == nil || unescaped(found[2]) != "Blue <key>" {
+				t.Errorf("it is called %v", found)
+			}
+			b.post("/account/passkeys/change", "passkey", id, "remove", "yes").to(t)
+			b.get(change).want(t, http.StatusNotFound)
+			refused := r.browser().touch(p, "").want(t, http.StatusForbidden)
+			if !strings.Contains(refused.body, "That passkey was not taken") || len(refused.Cookies()) > 0 {
+				t.Errorf("%v %s", refused.Header, refused.body)
+			}
+		})
+	}
+}
+
+// Nobody is offered a passkey whose browser makes none, who has one, or who was here before
+// in this browser; nobody's link is lost by it.
+func TestPasskeyIsOfferedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.browser()
+	in := func(b *browser, nth int, fields ...string) string {
+		t.Helper()
+		b.post("/signin", "email", "maya@example.com").to(t)
+		return b.post("/signin/link", append([]string{"token", tokenOf(t, r.mails("maya@example.com", nth))}, fields...)...).to(t)
+	}
+	if to := in(r.browser(), 1); to != "/account" {
+		t.Errorf("a browser that makes none is led to %s", to)
+	}
+	if to := in(b, 2, "passkey", "yes"); to != "/account/passkeys/new" {
+		t.Errorf("the first time leads to %s", to)
+	}
+	if to := in(b, 3, "passkey", "yes"); to != "/account" {
+		t.Errorf("the second time leads to %s", to)
+	}
+	b.passkey()
+	if to := in(r.browser(), 4, "passkey", "yes"); to != "/account" {
+		t.Errorf("who has one is led to %s", to)
+	}
+}
+
+// Adding and removing ask who has not just signed in to do so, and come back; so does who
+// signed in by an invitation alone.
+func TestPasskeysWantAFreshSignIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	stranger := r.browser()
+	for _, path := range []string{"/account/passkeys/new", "/account/passkeys/change?passkey=" + strings.Repeat("0", 64)} {
+		want := "/signin?" + url.Values{"return": {path}}.Encode()
+		if to := stranger.get(path).to(t); to != want {
+			t.Errorf("led to %s, want %s", to, want)
+		}
+		if page := stranger.get(want).want(t, http.StatusOK); !strings.Contains(page.body, "passkey") || strings.Contains(page.body, "to see what you can open") {
+			t.Error("the page does not say what for")
+		}
+	}
+	for _, path := range []string{pathPasskeys, pathPasskeys + "/begin", pathPasskeys + "/change"} {
+		if to := stranger.post(path, "answer", "{}", "passkey", "0").to(t); !strings.HasPrefix(to, "/signin?") {
+			t.Errorf("%s: led to %s", path, to)
+		}
+	}
+}
+
+// Weakness: what a page or its begin says for one address tells whether it has a passkey.
+// Checked: the page is the same before and after, and nothing is asked by address.
+func TestPasskeysTellStrangersNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	stranger := r.browser()
+	says := func() string {
+		t.Helper()
+		begun := regexp.MustCompile(`"challenge":"[^"]+"|"timeout":\d+`).ReplaceAllString(string(stranger.begun(pathPasskey)), "")
+		return begun + stranger.get("/signin").body
+	}
+	before := says()
+	r.signedIn("maya@example.com").passkey()
+	if after := says(); after != before || strings.Contains(after, "allowCredentials") {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// Where the auth host is above the computers' hosts, nothing of passkeys is shown or taken.
+func TestNoPasskeysAboveTheComputers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *control.Config) { c.Domain, c.AuthHost = "home.localhost", "localhost" })
+	b := r.browser()
+	at := "https://localhost:8443"
+	page := b.get(at+"/signin").want(t, http.StatusOK)
+	if strings.Contains(page.body, "passkey") || strings.Contains(page.body, "<script") || strings.Contains(page.Header.Get("Content-Security-Policy"), "script") {
+		t.Error(page.body)
+	}
+	b.post(at+pathPasskey+"/begin").want(t, http.StatusNotFound)
+	b.post(at+pathPasskey, "answer", "{}").want(t, http.StatusForbidden)
+}

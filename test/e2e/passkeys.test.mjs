@@ -1,0 +1,172 @@
+// Passkeys in Chromium, with the virtual authenticator of its DevTools: one is made after the
+// first mailed link, one touch signs in again, and what was removed, copied or is asked for by
+// another origin does not. The pages are looked at by axe and used by the keyboard alone.
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import test from 'node:test'
+import axe from 'axe-core'
+import { startControl } from './control.mjs'
+import { startBrowser } from './porchlight.mjs'
+
+const shots = process.env.PORCHLIGHT_SHOTS
+
+test('passkeys', async (t) => {
+  const control = await startControl(t)
+  const browser = await startBrowser(t, control)
+  if (shots) await mkdir(shots, { recursive: true })
+  await control.cli('account', 'add', 'maya@example.com')
+
+  // device is a browser with an authenticator of its own, which answers at once while touched says so. One
+  // that is old offers no passkeys in fields.
+  async function device({ authenticator = true, old = false, ...options } = {}) {
+    const context = await browser.newContext({ viewport: { width: 375, height: 812 }, reducedMotion: 'reduce', ...options })
+    const page = await context.newPage()
+    const complaints = []
+    page.on('console', (m) => m.type() === 'error' && !/the server responded with a status of/.test(m.text()) && complaints.push(m.text()))
+    if (old) await page.addInitScript(() => (PublicKeyCredential.isConditionalMediationAvailable = async () => false))
+    const devtools = await context.newCDPSession(page)
+    await devtools.send('WebAuthn.enable')
+    const add = () => devtools.send('WebAuthn.addVirtualAuthenticator', {
+      options: { protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: false },
+    })
+    const id = authenticator && (await add()).authenticatorId
+    return {
+      page,
+      complaints,
+      go: (pathname) => page.goto(new URL(pathname, control.authUrl).href),
+      touched: (enabled) => devtools.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId: id, enabled }),
+      credentials: async () => (await devtools.send('WebAuthn.getCredentials', { authenticatorId: id })).credentials,
+      put: (credential) => devtools.send('WebAuthn.addCredential', { authenticatorId: id, credential }),
+      async mailed(email) {
+        await page.fill('input[name=email]', email)
+        await page.click('button.primary')
+        await page.waitForURL('**/signin/check**')
+        await page.goto((await control.mail(email, /sign in|Anmelden/)).links[0])
+      },
+      async signOut() {
+        await page.goto(control.authUrl + '/account')
+        await page.click('header button')
+        await page.waitForURL('**/signin**')
+      },
+    }
+  }
+
+  async function look(who, name) {
+    await who.page.evaluate(axe.source)
+    for (const colorScheme of ['light', 'dark']) {
+      await who.page.emulateMedia({ colorScheme })
+      for (const width of [375, 1100]) {
+        await who.page.setViewportSize({ width, height: 812 })
+        assert.equal(await who.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, name)
+        if (shots) await who.page.screenshot({ path: path.join(shots, `${name}-${width}-${colorScheme}.png`), fullPage: true })
+      }
+      const { violations } = await who.page.evaluate(() => axe.run())
+      assert.deepEqual(violations.map((v) => `${name} ${colorScheme}: ${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`), [])
+    }
+    await who.page.setViewportSize({ width: 375, height: 812 })
+    assert.deepEqual(who.complaints.splice(0), [], name)
+  }
+
+  const maya = await device()
+  const { page } = maya
+  await maya.go('/account')
+  await page.waitForSelector('form[data-sign-in]:not([hidden])')
+  await look(maya, 'passkey-signin')
+  await maya.mailed('maya@example.com')
+  await page.waitForSelector('input[name=passkey]:not([disabled])', { state: 'attached' })
+  await page.click('button.primary')
+  await page.waitForURL('**/account/passkeys/new?return=%2Faccount')
+  await look(maya, 'passkey-offer')
+  // By the keyboard alone.
+  await page.locator('body').press('Tab')
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Add a passkey')
+  await maya.touched(true)
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/account')
+  await maya.touched(false)
+  await control.mail('maya@example.com', /passkey was added/)
+  const [made] = await maya.credentials()
+  assert.equal(made.rpId, new URL(control.authUrl).hostname)
+  assert.ok(made.isResidentCredential)
+  await look(maya, 'passkey-account')
+
+  await t.test('one touch instead of a mail', async () => {
+    await maya.signOut()
+    await maya.touched(true) // in the field for the address: nothing is pressed
+    await page.reload()
+    await page.waitForURL('**/account')
+    await maya.touched(false)
+    assert.match(await page.textContent('main'), /used on/)
+  })
+
+  await t.test('a device that makes none is not asked', async () => {
+    const plain = await device({ authenticator: false })
+    await plain.go('/account')
+    await plain.mailed('maya@example.com')
+    await plain.page.click('button.primary')
+    await plain.page.waitForURL('**/account')
+    await plain.page.context().close()
+  })
+
+  await t.test('another origin gets no answer for the RP id', async () => {
+    await page.goto(control.authUrl + '/about')
+    const refused = await page.evaluate(async (rpId) => {
+      try {
+        await navigator.credentials.get({ publicKey: { rpId, challenge: new Uint8Array(32), userVerification: 'required' } })
+      } catch (err) {
+        return err.name
+      }
+    }, 'localhost')
+    assert.equal(refused, 'SecurityError')
+  })
+
+  await t.test('German', async () => {
+    const german = await device({ extraHTTPHeaders: { 'Accept-Language': 'de' } })
+    await german.go('/account')
+    await german.page.getByRole('button', { name: 'Passkey verwenden' }).waitFor()
+    await german.page.context().close()
+  })
+
+  await t.test('of a passkey and its copy the one that comes later is refused, and told', async () => {
+    const other = await device({ old: true })
+    await other.put({ ...made, signCount: made.signCount + 10 })
+    await other.touched(true)
+    await other.go('/account')
+    await other.page.getByRole('button', { name: 'Use a passkey' }).click()
+    await other.page.waitForURL('**/account')
+    await other.page.context().close()
+    await maya.signOut()
+    await maya.touched(true)
+    await page.reload()
+    await page.waitForSelector('h1:has-text("That passkey was not taken")')
+    await maya.touched(false)
+    assert.match(await page.textContent('main'), /There may be a copy/)
+    await look(maya, 'passkey-refused')
+    assert.equal((await control.json('outbox')).filter((m) => /copy of your passkey/.test(m.subject)).length, 1)
+    await page.getByRole('link', { name: 'Sign in' }).click()
+    await maya.mailed('maya@example.com')
+    await page.click('button.primary')
+    await page.waitForURL('**/account')
+    assert.match(await page.textContent('main'), /There may be a copy: it opens nothing any more/)
+  })
+
+  await t.test('a removed one opens nothing', async () => {
+    await page.getByRole('link', { name: /^Change the passkey/ }).click()
+    await page.waitForURL('**/account/passkeys/change**')
+    await look(maya, 'passkey-change')
+    await page.fill('input[name=name]', 'Blue key')
+    await page.click('button.primary')
+    await page.waitForURL('**/account')
+    await page.getByRole('link', { name: 'Change the passkey Blue key' }).click()
+    await page.click('button.danger')
+    await page.waitForURL('**/account')
+    assert.equal(await page.getByText('Blue key').count(), 0)
+    await maya.signOut()
+    await maya.touched(true)
+    await page.reload()
+    await page.waitForSelector('h1:has-text("That passkey was not taken")')
+    await maya.touched(false)
+    assert.deepEqual(maya.complaints, [])
+  })
+})
