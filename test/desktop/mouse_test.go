@@ -120,6 +120,7 @@ func (s *session) box(id string) image.Rectangle {
 // and their rules one pixel.
 func (s *session) clickTray(path ...string) {
 	s.t.Helper()
+	s.trayShows(strings.Join(path, " > "), true)
 	s.trayStays()
 	s.openTray()
 	_, here, err := s.trayMenu()

@@ -119,6 +119,8 @@ func ownersStory(t *testing.T, opts desk, byKeys bool) {
 
 	s.picks("Undo")
 	if forDocuments() != "" {
+		p.trayStays() // the line goes and comes with the visit that was cut
+		p.trayShows(guest+": Photos", true)
 		p.openTray()
 		p.walk(guest + ": Photos")
 		p.show("10-here-now", ofMenu)
