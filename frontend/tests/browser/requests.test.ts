@@ -55,6 +55,20 @@ describe('deciding on a request', () => {
     expect(await warning.count()).toBe(0);
   });
 
+  test('a screen reader says at Approve what asks, from where', async () => {
+    const page = await open();
+    await settle(page);
+    const said = async () => {
+      const session = await page.context().newCDPSession(page);
+      const { nodes } = await session.send('Accessibility.getFullAXTree');
+      return nodes.filter((node) => node.role?.value === 'button' && /^Approve( |$)/.test(node.name?.value)).map((node) => node.description?.value.replace(/\s+/g, ' '));
+    };
+    expect(await said()).toEqual(['paperless.maya.localhost:8443 port 8010 python3, run by maya']);
+    await page.evaluate('stub.add({name: "diary", label: "Diary"})');
+    await expect.poll(async () => (await said()).length).toBe(2);
+    for (const one of await said()) expect(one).toMatch(/^(paperless|diary)\.maya\.localhost:8443 .*python3, run by maya/);
+  });
+
   test('denying says for how long one hears nothing', async () => {
     const page = await open();
     await page.getByRole('button', { name: 'Deny' }).press('Enter');
