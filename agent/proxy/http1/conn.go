@@ -351,8 +351,8 @@ func (c *conn) follow(ended chan<- struct{}) {
 func (c *conn) caught() {
 	if what := recover(); what != nil {
 		c.server.panicked(what, c.remote)
+		c.rw.Abort() // first, or a handler that ends with the context still answers
 		c.ctx.Cancel()
-		c.rw.Abort()
 	}
 }
 
