@@ -204,9 +204,17 @@ func TestWhoTookTheConnectionStays(t *testing.T) {
 	}
 }
 
-func listen(t *testing.T, network, address string) net.Listener {
+// listen listens at an address, which may have been let go a moment ago: a program that
+// another test starts just then has a copy of what listened until it runs.
+func listen(t *testing.T, network, address string) (ln net.Listener) {
 	t.Helper()
-	ln := programs.Got(net.Listen(network, address))(t)
+	programs.Eventually(t, address+" is free", func() (is bool) {
+		var err error
+		if ln, err = net.Listen(network, address); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(func() { ln.Close() })
 	return ln
 }
