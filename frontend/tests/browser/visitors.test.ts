@@ -50,7 +50,13 @@ test('what somebody reads stays; what came meanwhile is one press away, and all 
   await page.evaluate(`for (let i = 0; i < 60; i++) stub.request('notes', 'GET', '/page/' + i, i % 40 ? 200 : 502, 5, 'person-' + (i % 9) + '@example.com')`);
   await page.getByText('/page/59').waitFor();
   await page.getByText('/page/40').scrollIntoViewIfNeeded();
-  await page.locator('main').evaluate((main) => main.scrollBy(0, 400));
+  await page.locator('main').evaluate(
+    (main) =>
+      new Promise((seen) => {
+        main.scrollBy(0, 400);
+        requestAnimationFrame(() => requestAnimationFrame(seen)); // the page hears of it by then
+      }),
+  );
   await page.evaluate(`stub.request('notes', 'GET', '/fresh', 200, 5, 'bob@example.com')`);
   await page.getByRole('button', { name: 'Show 1 new' }).press('Enter');
   await page.getByText('/fresh').waitFor();
