@@ -216,7 +216,7 @@ func TestFreshAfterTheClockWasAhead(t *testing.T) {
 		0: true, FreshFor - time.Second: true, FreshFor: false,
 		-time.Second: true, -time.Hour: false, -365 * 24 * time.Hour: false,
 	} {
-		session := Session{CreatedAt: now.Add(-age)}
+		session := Session{Proven: now.Add(-age)}
 		if got := b.Sessions.Fresh(session); got != fresh {
 			t.Errorf("%v old: %v", age, got)
 		}

@@ -32,7 +32,7 @@ func (b *bench) enrolling(change ...func(*controlapi.EnrolRequest)) enrolling {
 	account := ok[Account](b.t)(b.Accounts.Ensure(b.t.Context(), "olga@example.com"))
 	return enrolling{
 		bench: b, started: ok[controlapi.EnrolStarted](b.t)(b.Enrolment.Begin(b.t.Context(), r, home)),
-		session: Session{Account: account, CreatedAt: b.clock.Now()},
+		session: Session{Account: account, Proven: b.clock.Now()},
 	}
 }
 
@@ -122,7 +122,7 @@ func TestEnrolmentPolling(t *testing.T) {
 	}
 	after(enrolmentIntervalMax, controlapi.CodeAuthorizationPending)
 	// A confirmation is told of however early the poll.
-	e.session.CreatedAt = b.clock.Now()
+	e.session.Proven = b.clock.Now()
 	ok[Confirmed](t)(e.confirm("study", false))
 	ok[controlapi.Enrolled](t)(e.poll())
 }
@@ -140,7 +140,7 @@ func TestEnrolmentEnds(t *testing.T) {
 	b.clock.Add(time.Minute)
 	_, err := e.poll()
 	wantRefusal(t, err, controlapi.CodeExpiredToken)
-	e.session.CreatedAt = b.clock.Now()
+	e.session.Proven = b.clock.Now()
 	_, err = e.confirm("study", false)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 }
@@ -151,7 +151,7 @@ func TestEnrolmentWantsAFreshSession(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.enrolling()
-	e.session.CreatedAt = b.clock.Now().Add(-FreshFor)
+	e.session.Proven = b.clock.Now().Add(-FreshFor)
 	_, err := e.confirm("study", false)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 }

@@ -164,7 +164,9 @@ func rowAt[T any](b *bench, key string) T {
 func (b *bench) session(id, account string, only ...string) (token string) {
 	b.t.Helper()
 	next := newEntry()
-	b.change(func(tx *txn) { tx.openSession(cmp.Or(id, next.id), next.hash, account, home, only...) })
+	b.change(func(tx *txn) {
+		tx.openSession(next.hash, session{ID: cmp.Or(id, next.id), AccountID: account, Client: addressOf(home), Only: only})
+	})
 	return next.token
 }
 

@@ -120,7 +120,7 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 		}
 		tx.endSession(before)
 		tx.noteFamiliar(p.Email, client)
-		tx.openSession(next.id, next.hash, p.AccountID, client, only...)
+		tx.openSession(next.hash, session{ID: next.id, AccountID: p.AccountID, Client: addressOf(client), Only: only})
 		out.Token = next.token
 		return out, nil
 	})

@@ -17,7 +17,7 @@ const passkeyOrigin = "https://control.localhost:8443"
 
 // newSession is one of a full sign-in just now.
 func (b *bench) newSession(a Account) Session {
-	return Session{ID: newID(), Account: a, CreatedAt: b.clock.Now()}
+	return Session{ID: newID(), Account: a, Proven: b.clock.Now()}
 }
 
 // adds has somebody add a passkey.

@@ -112,7 +112,7 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 		}
 		row.LastUsedAt = tx.now.UTC()
 		tx.put(key, row, 0)
-		tx.openSession(next.id, next.hash, account.ID, use.Client)
+		tx.openSession(next.hash, session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofPasskey})
 		return SignedIn{Token: next.token, Account: account}, nil
 	})
 }

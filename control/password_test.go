@@ -44,7 +44,7 @@ func (k keyring) putApps(ids ...string) {
 func (k keyring) hers() Account { return Account{ID: k.owner.AccountID, Email: k.owner.Email} }
 
 // session is one of somebody who has just signed in.
-func (k keyring) session(a Account) Session { return Session{Account: a, CreatedAt: k.clock.Now()} }
+func (k keyring) session(a Account) Session { return Session{Account: a, Proven: k.clock.Now()} }
 
 // try makes a password for somebody at the computer.
 func (k keyring) try(a Account, appID string) (MadePassword, error) {
@@ -295,7 +295,7 @@ func TestPasswordsRefused(t *testing.T) {
 	}
 	as, named := func(*NewPassword) {}, func(name string) func(*NewPassword) { return func(n *NewPassword) { n.Name = name } }
 	stale, ahead, limited := k.session(k.bob), k.session(k.bob), k.session(k.bob)
-	stale.CreatedAt, ahead.CreatedAt, limited.Limited = stale.CreatedAt.Add(-FreshFor), ahead.CreatedAt.Add(time.Hour), true
+	stale.Proven, ahead.Proven, limited.Limited = stale.Proven.Add(-FreshFor), ahead.Proven.Add(time.Hour), true
 	rows := k.rows("")
 	for name, tt := range map[string]struct {
 		by   Session

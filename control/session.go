@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/netip"
@@ -36,14 +37,20 @@ type session struct {
 	// Only are the ids of the computers it may visit, when it was made by an
 	// invitation; a session of a full sign-in has none and is not limited.
 	Only []string `json:"only,omitempty"`
+	// Proof is how the person showed who they are, absent: by mail; and Proven when, absent:
+	// at CreatedAt. A provider that does not say when leaves a time that is long ago.
+	Proof  controlapi.Proof `json:"proof,omitempty"`
+	Proven time.Time        `json:"proven,omitzero"`
 }
 
 // Session is a signed-in browser.
 type Session struct {
-	ID      string
-	Account Account
-	// CreatedAt is when the person proved who they are.
-	CreatedAt  time.Time
+	ID        string
+	Account   Account
+	CreatedAt time.Time
+	// Proof is how the person showed who they are, and Proven when.
+	Proof      controlapi.Proof
+	Proven     time.Time
 	LastUsedAt time.Time
 	Client     netip.Addr
 	// Limited says that an invitation made it, for some computers only.
@@ -55,8 +62,12 @@ type Session struct {
 
 func (s session) of(a Account) Session {
 	client, _ := netip.ParseAddr(s.Client) // the zero Addr where it is not known
-	return Session{ID: s.ID, Account: a, CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt,
-		Client: client, Limited: len(s.Only) > 0}
+	out := Session{ID: s.ID, Account: a, CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt, Client: client,
+		Limited: len(s.Only) > 0, Proof: cmp.Or(s.Proof, controlapi.ProofMail), Proven: s.Proven}
+	if s.Proven.IsZero() {
+		out.Proven = s.CreatedAt
+	}
+	return out
 }
 
 // FreshFor is how long after proving who they are somebody may connect a computer,
@@ -69,7 +80,7 @@ const FreshFor = 10 * time.Minute
 func (s *Sessions) Fresh(session Session) bool { return s.fresh(session) }
 
 func (s *core) fresh(session Session) bool {
-	age := s.now().Sub(session.CreatedAt)
+	age := s.now().Sub(session.Proven)
 	return age < FreshFor && age > -clocksDiffer
 }
 
@@ -131,11 +142,10 @@ func (s *Sessions) findSession(ctx context.Context, token string, allowed func(*
 	})
 }
 
-// openSession stores a session for the token with this hash. It may visit only
-// the computers with the ids given, or is not limited when there are none.
-func (t *txn) openSession(id, hash, accountID string, client netip.Addr, only ...string) {
-	row := session{ID: id, AccountID: accountID, CreatedAt: t.now.UTC(), LastUsedAt: t.now.UTC(), Only: only, Client: addressOf(client)}
-	t.sessionRoom(accountID)
+// openSession stores a session that begins now, for the token with this hash.
+func (t *txn) openSession(hash string, row session) {
+	row.CreatedAt, row.LastUsedAt = t.now.UTC(), t.now.UTC()
+	t.sessionRoom(row.AccountID)
 	t.putSession(hash, row)
 }
 

@@ -131,6 +131,6 @@ func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.
 		account = t.ensureAccount(e.accountID, row.Email)
 	}
 	t.noteFamiliar(row.Email, client)
-	t.openSession(e.id, e.hash, account.ID, client)
+	t.openSession(e.hash, session{ID: e.id, AccountID: account.ID, Client: addressOf(client)})
 	return SignedIn{Token: e.token, Account: account, ReturnTo: row.ReturnTo}, nil
 }

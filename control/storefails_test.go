@@ -164,7 +164,7 @@ func newLived(t *testing.T) *lived {
 }
 
 // justIn is a session that somebody has just begun.
-func (l *lived) justIn(a Account) Session { return Session{Account: a, CreatedAt: l.clock.Now()} }
+func (l *lived) justIn(a Account) Session { return Session{Account: a, Proven: l.clock.Now()} }
 
 // calls are what others ask of the service. Each is called until the store has broken at
 // each of its calls once.

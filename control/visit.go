@@ -98,6 +98,8 @@ type visit struct {
 	AppID       string `json:"appId"`
 	RedirectURI string `json:"redirectUri"`
 	Challenge   string `json:"challenge"`
+	// Proof is how the person showed who they are; absent: by mail.
+	Proof controlapi.Proof `json:"proof,omitempty"`
 	// Browser and Client are the id of the browser's session here and the address that was
 	// made from.
 	Browser string `json:"browser,omitempty"`
@@ -129,7 +131,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, session Session) (st
 		}
 		tx.put(keyVisit(hashOf(purposeVisit, code)), visit{
 			ComputerID: c.ID, AccountID: account.ID, AppID: v.App,
-			RedirectURI: v.RedirectURI, Challenge: v.Challenge, Browser: session.ID, Client: addressOf(session.Client),
+			RedirectURI: v.RedirectURI, Challenge: v.Challenge, Proof: session.Proof, Browser: session.ID, Client: addressOf(session.Client),
 		}, visitLife)
 		return nil
 	})
@@ -181,7 +183,7 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 		if !p.asOf(tx.now).mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
 			return controlapi.Visitor{}, kept{refused}
 		}
-		visitor := controlapi.Visitor{AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch}
+		visitor := controlapi.Visitor{AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch, Proof: row.Proof}
 		if p.Role == controlapi.RoleOwner { // which browsers others have is not the owner's business
 			visitor.Browser, visitor.Client = row.Browser, row.Client
 		}

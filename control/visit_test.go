@@ -92,6 +92,38 @@ func TestVisit(t *testing.T) {
 	}
 }
 
+// A computer is told how whoever comes showed who they are, which is by mail where a session
+// of before does not say.
+func TestVisitorIsProven(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.run()
+	b.apps(e, "app1")
+	maya := ok[Account](t)(b.Accounts.ByEmail(t.Context(), "maya@example.com"))
+	_, link, _ := b.begin("maya@example.com", 1)
+	tokens := map[controlapi.Proof][]string{
+		controlapi.ProofPasskey: {ok[SignedIn](t)(b.uses(b.passkey(maya))).Token},
+		controlapi.ProofMail:    {ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home)).Token, b.session("before", e.AccountID)},
+	}
+	at := b.clock.Now().UTC()
+	b.clock.Add(2 * sessionSlide) // using one writes it anew
+	for proof, all := range tokens {
+		for _, token := range all {
+			session := ok[Session](t)(b.Sessions.Of(t.Context(), token))
+			if session.Proof != proof || !session.Proven.Equal(at) || !session.Renewed {
+				t.Errorf("a session of %s is %+v", proof, session)
+			}
+			to := ok[string](t)(b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(visitQuery("app", "app1"))), session))
+			visitor := ok[controlapi.Visitor](t)(b.Visits.Redeem(t.Context(), e.Computer.ID,
+				controlapi.Redeem{Code: ok[*url.URL](t)(url.Parse(to)).Query().Get("code"), CodeVerifier: theVerifier, RedirectURI: callback}))
+			if visitor.Proof != proof {
+				t.Errorf("told of %+v, want %s", visitor, proof)
+			}
+		}
+	}
+}
+
 // The owner's computer is told by which of their browsers they come, and can sign that one
 // out; of nobody else's.
 func TestOwnersBrowserIsToldAndEnded(t *testing.T) {

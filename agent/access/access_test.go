@@ -159,7 +159,7 @@ func TestSessionsAreStoredHashed(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	a, db := open(t, dir, c)
 	a.SetSnapshot(snapshot(nil))
-	cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
+	cookie := programs.Got(a.NewSession(notes, bob, 1, controlapi.ProofPasskey))(t)
 	db.Close()
 	raw := programs.Got(os.ReadFile(filepath.Join(dir, store.FileName)))(t)
 	token, _ := base64.RawURLEncoding.DecodeString(cookie)
@@ -173,7 +173,7 @@ func TestSessionsAreStoredHashed(t *testing.T) {
 	}
 	a, _ = open(t, dir, c)
 	id, _, ok := a.Session(cookie, notes)
-	if !ok || id.AccountID != bob || id.Email != "bob@example.com" || !a.Decide(id, notes).Allowed {
+	if !ok || id.AccountID != bob || id.Email != "bob@example.com" || id.Proof != controlapi.ProofPasskey || !a.Decide(id, notes).Allowed {
 		t.Errorf("the session did not survive a restart: %+v %v", id, ok)
 	}
 }
@@ -187,7 +187,7 @@ func TestSessions(t *testing.T) {
 	var cookies []string
 	for range 20 {
 		c.advance(time.Second)
-		cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
+		cookie := programs.Got(a.NewSession(notes, bob, 1, controlapi.ProofMail))(t)
 		cookies = append(cookies, cookie)
 	}
 	alive := 0
@@ -258,7 +258,7 @@ func TestSessionsEndWithTheComputer(t *testing.T) {
 	t.Parallel()
 	a, _ := open(t, t.TempDir(), newClock())
 	a.SetSnapshot(snapshot(nil))
-	cookie, _ := a.NewSession(notes, bob, 1)
+	cookie, _ := a.NewSession(notes, bob, 1, controlapi.ProofMail)
 	if _, _, ok := a.Session(cookie, notes); !ok {
 		t.Fatal("no session")
 	}
@@ -280,7 +280,7 @@ func TestNothingSlipsBetweenDecisionAndRegister(t *testing.T) {
 	a, _ := open(t, t.TempDir(), newClock())
 	for round := range 60 {
 		a.SetSnapshot(snapshot(nil))
-		cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
+		cookie := programs.Got(a.NewSession(notes, bob, 1, controlapi.ProofMail))(t)
 		id, _, _ := a.Session(cookie, notes)
 		type seen struct{ allowed, cancelled atomic.Bool }
 		var entered [16]seen
@@ -364,7 +364,7 @@ func TestClosing(t *testing.T) {
 func BenchmarkSessionAndDecide(b *testing.B) {
 	a, _ := open(b, b.TempDir(), newClock())
 	a.SetSnapshot(snapshot(nil))
-	cookie := programs.Got(a.NewSession(notes, bob, 1))(b)
+	cookie := programs.Got(a.NewSession(notes, bob, 1, controlapi.ProofMail))(b)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		var entry access.Open
@@ -384,7 +384,7 @@ func BenchmarkSessionAndDecide(b *testing.B) {
 func BenchmarkTakeAwayAmongMany(b *testing.B) {
 	a, _ := open(b, b.TempDir(), newClock())
 	a.SetSnapshot(snapshot(nil))
-	cookie := programs.Got(a.NewSession(notes, owner, 1))(b)
+	cookie := programs.Got(a.NewSession(notes, owner, 1, controlapi.ProofMail))(b)
 	id, _, _ := a.Session(cookie, notes)
 	for range 4000 {
 		if d, _ := a.Enter(id, notes, func() { b.Error("closed") }); !d.Allowed {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"porchlight/agent/store"
+	"porchlight/control/controlapi"
 	"porchlight/test/programs"
 )
 
@@ -15,7 +16,7 @@ func cached(t *testing.T) (a *Access, cookie string, key store.SessionKey, advan
 	t.Cleanup(func() { db.Close() })
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	a = programs.Got(New(Config{Store: db, Now: func() time.Time { return now }}))(t)
-	cookie = programs.Got(a.NewSession("id-notes", "acc-bob", 1))(t)
+	cookie = programs.Got(a.NewSession("id-notes", "acc-bob", 1, controlapi.ProofMail))(t)
 	id, _, ok := a.Session(cookie, "id-notes")
 	if !ok {
 		t.Fatal("no session")

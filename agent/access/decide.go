@@ -22,9 +22,14 @@ type Identity struct {
 	// Epoch the session was made under. Not looked at for a bearer token, which
 	// ends by its grant and its own expiry, nor for an app password.
 	Epoch int64
+	// Proof is how the person of a browser session showed who they are; empty: by mail.
+	Proof controlapi.Proof
 
 	ended uint64 // sessions.ended when the session was looked up
 }
+
+// ProofLocal is of a session that the owner's link of this computer made.
+const ProofLocal controlapi.Proof = "local"
 
 // BySession says whether it is known by the cookie of a browser.
 func (id Identity) BySession() bool { return id.SessionKey != (store.SessionKey{}) }

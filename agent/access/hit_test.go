@@ -16,7 +16,7 @@ func TestKnownVisitorsCostNoMemory(t *testing.T) {
 	snap := withPasswords(func(p []controlapi.Person) { p[1].Email = "bob.with.a.long.name@department.example.com" })
 	snap.Computer.Host, snap.PublicKeys = root, []string{s.pem}
 	a.SetSnapshot(snap)
-	cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
+	cookie := programs.Got(a.NewSession(notes, bob, 1, controlapi.ProofMail))(t)
 	bearer, token := access.NewBearer(a), authorized("Bearer "+s.sign(t, bobs(c.now())))
 	password := []string{basic("bob.with.a.long.name@department.example.com", bobs1)}
 	var entry access.Open

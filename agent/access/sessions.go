@@ -46,13 +46,14 @@ type session struct {
 func (s *sessions) unended(ended uint64) bool { return s.ended.Load() == ended }
 
 // NewSession signs a person in on the host of one app (empty: the launcher) and
-// returns the cookie's value: 256 random bits of which only the digest is kept.
-func (a *Access) NewSession(appID, accountID string, epoch int64) (cookie string, err error) {
+// returns the cookie's value: 256 random bits of which only the digest is kept. Proof is
+// how they showed who they are.
+func (a *Access) NewSession(appID, accountID string, epoch int64, proof controlapi.Proof) (cookie string, err error) {
 	var token [32]byte
 	rand.Read(token[:])
 	key := store.SessionKey(sha256.Sum256(token[:]))
 	now := a.now().UTC()
-	sess := store.Session{AppID: appID, AccountID: accountID, Epoch: epoch, CreatedAt: now, SeenAt: now}
+	sess := store.Session{AppID: appID, AccountID: accountID, Epoch: epoch, Proof: proof, CreatedAt: now, SeenAt: now}
 	dropped, err := a.store.AddSession(key, sess, keepPerHost)
 	if err != nil {
 		return "", fmt.Errorf("keep the session: %w", err)
@@ -89,7 +90,7 @@ func (a *Access) Session(cookie, appID string) (id Identity, renewed, ok bool) {
 		a.sessions.mu.Unlock()
 		renewed = true
 	}
-	id = Identity{AccountID: sess.AccountID, SessionKey: key, Epoch: sess.Epoch, ended: ended}
+	id = Identity{AccountID: sess.AccountID, SessionKey: key, Epoch: sess.Epoch, Proof: sess.Proof, ended: ended}
 	if p := a.state.Load().people[sess.AccountID]; p != nil {
 		id.Email, id.Role = p.Email, p.Role
 	}

@@ -12,6 +12,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/settings"
+	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/internal/broadcast"
 	"porchlight/test/programs"
@@ -188,7 +189,7 @@ func TestDark(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	a, db := open(t, dir, c)
 	a.SetSnapshot(snapshot(nil))
-	cookie := programs.Got(a.NewSession(notes, bob, 1))(t)
+	cookie := programs.Got(a.NewSession(notes, bob, 1, controlapi.ProofMail))(t)
 	var cut atomic.Int32
 	for _, id := range []access.Identity{bobsBrowser, {AccountID: owner, Epoch: 1}, {AccountID: bob, GrantID: "g1"}} {
 		_, leave := a.Enter(id, notes, func() { cut.Add(1) })

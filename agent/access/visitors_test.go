@@ -21,7 +21,7 @@ func TestDisconnect(t *testing.T) {
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Apps = append(p[1].Apps, photos) }))
 	signedIn := func(account, app string) (cookie string, id access.Identity) {
 		t.Helper()
-		cookie = programs.Got(a.NewSession(app, account, 1))(t)
+		cookie = programs.Got(a.NewSession(app, account, 1, controlapi.ProofMail))(t)
 		id, _, ok := a.Session(cookie, app)
 		if !ok {
 			t.Fatal("no session")
@@ -105,7 +105,7 @@ func TestOwnersBrowsersDoNotCount(t *testing.T) {
 	t.Parallel()
 	a, _ := open(t, t.TempDir(), newClock())
 	a.SetSnapshot(withPasswords(nil))
-	id, _, ok := a.Session(programs.Got(a.NewSession(notes, owner, 1))(t), notes)
+	id, _, ok := a.Session(programs.Got(a.NewSession(notes, owner, 1, controlapi.ProofMail))(t), notes)
 	byPassword, _, err := a.Password([]string{basic("maya@example.com", mayas)}, notes)
 	if programs.Must(t, err); !ok || !id.Owns() || byPassword.Owns() {
 		t.Fatalf("%+v, %+v", id, byPassword)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"porchlight/agent/access"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy/gate"
 	"porchlight/assets/style"
@@ -49,7 +50,7 @@ func (p *Proxy) redeemLink(h http.Header, r *http.Request, vhost virtualHost) *a
 	if err != nil {
 		return badLink(vhost, err)
 	}
-	return p.welcome(h, r, vhost, owner.AccountID, owner.Epoch, "/")
+	return p.welcome(h, r, vhost, owner.AccountID, owner.Epoch, access.ProofLocal, "/")
 }
 
 // visitor is the body of GET /.porchlight/me: who this browser is signed in as.

@@ -96,6 +96,7 @@ type rig struct {
 	apps      map[string]engine.App
 	codes     map[string]visit // issued and not redeemed
 	redeemErr error
+	proof     controlapi.Proof // of whoever signs in
 	people    []controlapi.Person
 	revoked   []controlapi.RevokedGrant
 	grantApps map[string][]string
@@ -282,7 +283,7 @@ func (r *rig) issue(location, accountID string) string {
 		}
 	}
 	r.codes[code] = visit{
-		visitor:   controlapi.Visitor{AccountID: accountID, AppID: q.Get(controlapi.ParamApp), Epoch: epoch},
+		visitor:   controlapi.Visitor{AccountID: accountID, AppID: q.Get(controlapi.ParamApp), Epoch: epoch, Proof: r.proof},
 		challenge: q.Get(controlapi.ParamCodeChallenge), returnURI: q.Get(controlapi.ParamRedirectURI),
 	}
 	r.mu.Unlock()

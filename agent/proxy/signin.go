@@ -166,7 +166,7 @@ func (p *Proxy) callback(h http.Header, r *http.Request, vhost virtualHost) *ans
 		p.log.Warn("a sign-in for another app was brought here", "app", vhost.app.Name)
 		return signInFailed(vhost, words.Of("That sign-in was for another address."))
 	}
-	return p.welcome(h, r, vhost, visitor.AccountID, visitor.Epoch, back)
+	return p.welcome(h, r, vhost, visitor.AccountID, visitor.Epoch, visitor.Proof, back)
 }
 
 // restart begins a sign-in again, but not for ever.
@@ -197,12 +197,12 @@ func (p *Proxy) redeemFailed(h http.Header, r *http.Request, vhost virtualHost, 
 }
 
 // welcome gives a browser a session and brings it to where it wanted to go. A
-// session it has already is kept when it is the same person's, so that two tabs
-// that sign in at once do not end each other's.
-func (p *Proxy) welcome(h http.Header, r *http.Request, vhost virtualHost, accountID string, epoch int64, back string) *answer {
+// session it has already is kept when it is the same person's, proven in the same way, so
+// that two tabs that sign in at once do not end each other's.
+func (p *Proxy) welcome(h http.Header, r *http.Request, vhost virtualHost, accountID string, epoch int64, proof controlapi.Proof, back string) *answer {
 	if old, has := cookieValue(r.Header, p.cookies.session); has {
 		if id, _, ok := p.config.Access.Session(old, vhost.app.ID); ok {
-			if id.AccountID == accountID && id.Epoch == epoch {
+			if id.AccountID == accountID && id.Epoch == epoch && id.Proof == proof {
 				setCookie(h, p.cookies.session, old, access.SessionLife)
 				p.markApp(h, vhost.app.ID)
 				return redirect(vhost.origin + back)
@@ -212,14 +212,14 @@ func (p *Proxy) welcome(h http.Header, r *http.Request, vhost virtualHost, accou
 			}
 		}
 	}
-	cookie, err := p.config.Access.NewSession(vhost.app.ID, accountID, epoch)
+	cookie, err := p.config.Access.NewSession(vhost.app.ID, accountID, epoch, proof)
 	if err != nil {
 		p.log.Error("a session could not be made", "app", vhost.app.Name, "err", err)
 		return refuse(http.StatusInternalServerError, words.Of("This computer cannot keep a sign-in right now. Its disk may be full."))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), awaitSnapshot)
 	defer cancel()
-	p.config.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch}, vhost.app.ID)
+	p.config.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch, Proof: proof}, vhost.app.ID)
 	setCookie(h, p.cookies.session, cookie, access.SessionLife)
 	p.markApp(h, vhost.app.ID)
 	return redirect(vhost.origin + back)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/access"
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
 	"porchlight/test/programs"
@@ -54,6 +55,46 @@ func TestVisit(t *testing.T) {
 		if fmt.Sprint(me) != fmt.Sprint(want) {
 			t.Errorf("me: %v", me)
 		}
+	}
+}
+
+// A session says how its person showed who they are, and ends when they come back having
+// shown it otherwise. The owner's link of this computer is a way of its own.
+func TestSessionSaysHowItWasProven(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", hello)
+	b := r.browser(false)
+	token, _, err := r.access.MintLink("id-notes")
+	programs.Must(t, err)
+	steps := map[controlapi.Proof]string{}
+	for _, proof := range []controlapi.Proof{"", controlapi.ProofPasskey, controlapi.ProofPasskey, controlapi.ProofMail, access.ProofLocal} {
+		before := b.cookies[cookie]
+		if proof == access.ProofLocal {
+			b.get(origin + "/.porchlight/open?token=" + token)
+		} else {
+			r.mu.Lock()
+			r.proof = proof
+			r.mu.Unlock()
+			asks := r.browser(false) // whose way to sign in the first one takes: it has a session
+			res, _ := asks.get(origin + "/")
+			for name, value := range asks.cookies {
+				b.cookies[name] = value
+			}
+			b.get(r.issue(res.Header.Get("Location"), ownerID))
+		}
+		now := b.cookies[cookie]
+		id, _, ok := r.access.Session(now, "id-notes")
+		if !ok || id.Proof != proof {
+			t.Errorf("%q: the session is %+v %v", proof, id, ok)
+		}
+		if kept := now == before; kept != (steps[proof] == now) {
+			t.Errorf("%q: the session before is kept: %v", proof, kept)
+		}
+		if _, _, ok := r.access.Session(before, "id-notes"); ok && now != before {
+			t.Errorf("%q: the session before goes on", proof)
+		}
+		steps[proof] = now
 	}
 }
 

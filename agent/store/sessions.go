@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"porchlight/control/controlapi"
 	"porchlight/internal/boltfile"
 )
 
@@ -24,6 +25,9 @@ type Session struct {
 	Epoch     int64     `json:"epoch"` // the person's, when the session was made
 	CreatedAt time.Time `json:"created"`
 	SeenAt    time.Time `json:"seen"` // to about an hour
+	// Proof is how the person showed who they are: a controlapi.Proof, or access.ProofLocal.
+	// Absent: by mail.
+	Proof controlapi.Proof `json:"proof,omitempty"`
 }
 
 // AddSession stores a session and drops the longest unseen ones of the same

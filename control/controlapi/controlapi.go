@@ -204,12 +204,24 @@ type Visitor struct {
 	Role      Role   `json:"role"`
 	AppID     string `json:"appId"` // the app the code was issued for
 	Epoch     int64  `json:"epoch"` // see Person.Epoch
+	Proof     Proof  `json:"proof,omitempty"`
 	// Browser is the same for all visits of one signed-in browser, and Client the address
 	// it signed in from. Both are told of the owner's browsers only; empty where that is not
 	// known.
 	Browser string `json:"browser,omitempty"`
 	Client  string `json:"client,omitempty"`
 }
+
+// Proof is how somebody showed who they are when they signed in. Absent, it is ProofMail.
+type Proof string
+
+// Proofs, each with what was shown.
+const (
+	ProofMail     Proof = "mail"     // the link or the code of a mail, or an invitation
+	ProofPasskey  Proof = "passkey"  // a passkey
+	ProofCode     Proof = "code"     // a recovery code
+	ProofProvider Proof = "provider" // an account at an OpenID provider
+)
 
 // EndBrowser is the body of POST PathBrowsersEnd: it signs one browser of the owner's out,
 // by its Visitor.Browser. One that is signed out already is no error.

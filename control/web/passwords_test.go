@@ -310,7 +310,7 @@ func TestPasswordsInRaces(t *testing.T) {
 			})
 			return err
 		}
-		owner := control.Session{Account: control.Account{ID: r.owner.AccountID}, CreatedAt: time.Now()}
+		owner := control.Session{Account: control.Account{ID: r.owner.AccountID}, Proven: time.Now()}
 		won := race(30, func() bool {
 			err := ask(owner)
 			if err != nil && !control.IsRefusal(err, controlapi.CodeForbidden) {
@@ -323,7 +323,7 @@ func TestPasswordsInRaces(t *testing.T) {
 		}
 		for n := range 4 {
 			p := r.member(fmt.Sprintf("m%d@example.com", n), "app1")
-			by := control.Session{Account: control.Account{ID: p.AccountID}, CreatedAt: time.Now()}
+			by := control.Session{Account: control.Account{ID: p.AccountID}, Proven: time.Now()}
 			var first atomic.Bool
 			race(9, func() bool {
 				if first.CompareAndSwap(false, true) {

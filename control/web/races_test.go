@@ -38,7 +38,7 @@ func (r *rig) enrollers(n int) (sessions []control.Session, asked []controlapi.E
 	r.t.Helper()
 	for i := range n {
 		account := must(r.svc.Accounts.Ensure(r.t.Context(), fmt.Sprintf("o%d@example.com", i)))
-		sessions = append(sessions, control.Session{Account: account, CreatedAt: time.Now()})
+		sessions = append(sessions, control.Session{Account: account, Proven: time.Now()})
 		// Each from a network of its own, whose budget is not what is tested.
 		from := netip.AddrFrom4([4]byte{198, 51, 100, byte(i)})
 		asked = append(asked, must(r.svc.Enrolment.Begin(r.t.Context(), controlapi.EnrolRequest{Machine: "m", Platform: "linux"}, from)))

@@ -301,7 +301,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	})
 	var cookies []string // the first person's first
 	for i := range n {
-		session, err := acc.NewSession("app", accountOf(i), 1)
+		session, err := acc.NewSession("app", accountOf(i), 1, controlapi.ProofMail)
 		if err != nil {
 			return err
 		}
