@@ -57,13 +57,23 @@ bin/porchlight approve notes >/dev/null 2>&1
 
 row() { # "WHAT", after the start is over
 	sleep 10
-	before=$(switches)
-	if [ -n "${WAKEUPS_TRACE:-}" ]; then timeout "$seconds" strace -f -ttt -o "$WAKEUPS_TRACE" -p "$app" || true; else sleep "$seconds"; fi
-	after=$(switches)
+	strace=""
+	if [ -n "${WAKEUPS_TRACE:-}" ]; then timeout "$seconds" strace -f -ttt -o "$WAKEUPS_TRACE" -p "$app" & strace=$!; fi
+	n=$(switches)
+	[ -z "$strace" ] || wait "$strace" || true
 	sync # or a program that was just built counts, dirty in the page cache
-	awk -v what="$1" -v n=$((after - before)) -v s="$seconds" '/^Private_Dirty/ { printf "%-34s %7.1f %12.1f\n", what, n / s, $2 / 1024 }' /proc/"$app"/smaps_rollup
+	awk -v what="$1" -v n="$n" -v s="$seconds" '/^Private_Dirty/ { printf "%-34s %7.1f %12.1f\n", what, n / s, $2 / 1024 }' /proc/"$app"/smaps_rollup
 }
-switches() { cat /proc/"$app"/task/*/status 2>/dev/null | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'; }
+switches() { # looks at each thread once a second: one that ends takes its count with it
+	i=0
+	while [ "$i" -le "$seconds" ]; do
+		for t in /proc/"$app"/task/*; do
+			awk -v t="${t##*/}" -v i="$i" '/^voluntary_ctxt_switches/ { print t, i, $2 }' "$t/status" 2>/dev/null || true
+		done
+		i=$((i + 1))
+		sleep 1
+	done | awk '!($1 in last) { last[$1] = $2 ? 0 : $3 } { n += $3 - last[$1]; last[$1] = $3 } END { print n }'
+}
 windows() { xdotool search --onlyvisible --name '^Porchlight$' 2>/dev/null || true; }
 
 printf '%-34s %7s %12s\n' "idle for $seconds s" "wakes/s" "private MiB"

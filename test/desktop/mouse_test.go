@@ -88,7 +88,7 @@ func (s *session) keys(keys ...string) {
 func (s *session) menuOpen(want int) (open []string) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d popup menus", want), func() error {
-		ids, err := s.search("--class", "[Xx]fce4-panel|[Ww]rapper|lxqt-panel|mate-panel|notification-area")
+		ids, err := s.search("--class", "[Xx]fce4-panel|[Ww]rapper|lxqt-panel|mate-panel|notification-area|mate-indicator")
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package desktop
 import (
 	"image"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -16,6 +17,31 @@ import (
 // panels show the tray's icon beside xfce4-panel, with menus of other libraries: LXQt's is
 // Qt's, and MATE reads by code of its own. Both call Activate for a left click.
 var panels = map[string]func(*session){"lxqt-panel": startLXQt, "mate-panel": startMATE}
+
+const indicators = "/usr/libexec/ayatana-indicator-application/ayatana-indicator-application-service"
+
+// startIndicators puts Ayatana's indicators in MATE's panel, as Ubuntu MATE does. They know
+// no pixmaps, and a left click opens the menu.
+func startIndicators(s *session) {
+	for _, name := range []string{"ca.desrt.dconf", "org.mate.panel.applet.IndicatorAppletCompleteFactory"} {
+		s.service(name)
+	}
+	programs.Must(s.t, s.bus.BusObject().Call("org.freedesktop.DBus.ReloadConfig", 0).Err)
+	for _, set := range [][]string{
+		{"org.mate.panel", "toplevel-id-list", "['top']"},
+		{"org.mate.panel", "object-id-list", "['indicators']"},
+		{"org.mate.panel.toplevel:/org/mate/panel/toplevels/top/", "orientation", "top"},
+		{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "object-type", "applet"},
+		{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "applet-iid", "IndicatorAppletCompleteFactory::IndicatorAppletComplete"},
+		{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "toplevel-id", "top"},
+	} {
+		cmd := exec.Command("gsettings", append([]string{"set"}, set...)...)
+		cmd.Env = s.env
+		programs.Got(cmd.Output())(s.t)
+	}
+	s.spawn(indicators)
+	s.spawn("mate-panel")
+}
 
 func startLXQt(s *session) {
 	programs.Must(s.t, os.MkdirAll(filepath.Join(s.dir, "home/.config/lxqt"), 0o700))
@@ -42,11 +68,54 @@ type=worldclock
 // startMATE lets the bus start what the panel needs: its applets and its settings.
 func startMATE(s *session) {
 	for _, name := range []string{"ca.desrt.dconf", "org.mate.panel.applet.NotificationAreaAppletFactory"} {
-		service := name + ".service"
-		s.write(filepath.Join(s.dir, "services", service), string(programs.Got(os.ReadFile(filepath.Join("/usr/share/dbus-1/services", service)))(s.t)))
+		s.service(name)
 	}
 	programs.Must(s.t, s.bus.BusObject().Call("org.freedesktop.DBus.ReloadConfig", 0).Err)
 	s.spawn("mate-panel")
+}
+
+// service lets the bus start a program, as it may on a computer.
+func (s *session) service(name string) {
+	service := name + ".service"
+	s.write(filepath.Join(s.dir, "services", service), string(programs.Got(os.ReadFile(filepath.Join("/usr/share/dbus-1/services", service)))(s.t)))
+}
+
+// Panels that draw an icon by its name alone show the lamp, too, each of its states anew,
+// and leave no file behind.
+func TestIndicators(t *testing.T) {
+	if os.Getenv("PORCHLIGHT_PANELS") == "" {
+		t.Skip("it needs panels that other tests do not: make test-panels installs and runs them")
+	}
+	t.Parallel()
+	s := newSession(t, desk{panel: startIndicators})
+	p := s.launch()
+	s.trayShows("No app is on", true)
+	approve := func(name, label string) {
+		p.publish(name, label, webApp(t, name))
+		p.trayShows(label+" wants an address > Approve", true)
+		p.trayStays()
+		s.clickMark("the mark of what waits", image.Rect(0, 0, 1100, 34), 3, 3, "1") // this panel's way to the menu
+		p.menuOpen(1)
+		p.keys("Down", "Down", "Right")
+		p.menuOpen(2)
+		p.shot(name + "-menu")
+		p.keys("Return")
+		p.is(name, "live")
+	}
+	approve("notes", "Notes")
+	s.kill(indicators)
+	s.waitName(watcher, false)
+	s.spawn(indicators)
+	s.waitName(watcher, true)
+	approve("photos", "Photos")
+	icons := filepath.Join(s.dir, "run/porchlight-icons-*")
+	if kept := programs.Got(filepath.Glob(icons))(t); len(kept) != 1 {
+		t.Errorf("the icons are in %q", kept)
+	}
+	p.quit()
+	if kept := programs.Got(filepath.Glob(icons))(t); len(kept) != 0 {
+		t.Errorf("left behind: %q", kept)
+	}
 }
 
 // The owner's whole story by mouse, in another panel than Xfce's, by as many clicks.

@@ -4,8 +4,8 @@
 //go:generate dbus-codegen-go -prefix org.kde -package notifier -output internal/generated/notifier/status_notifier_item.go internal/StatusNotifierItem.xml
 //go:generate dbus-codegen-go -prefix com.canonical -package menu -output internal/generated/menu/dbus_menu.go internal/DbusMenu.xml
 
-// Changed by Porchlight: the connection is its own and can be made again, the menu is answered in order, and
-// ItemIsMenu.
+// Changed by Porchlight: the connection is its own and can be made again, the menu is answered in order,
+// ItemIsMenu, and icons by name (systray_iconname_unix.go).
 
 package systray
 
@@ -53,10 +53,15 @@ func SetTemplateIcon(templateIconBytes []byte, regularIconBytes []byte) {
 // for other platforms.
 func SetIcon(iconBytes []byte) {
 	instance.lock.Lock()
+	defer instance.lock.Unlock()
+	setIcon(iconBytes)
+}
+
+// setIcon is SetIcon by who holds the lock.
+func setIcon(iconBytes []byte) {
 	instance.iconData = iconBytes
 	props := instance.props
 	conn := instance.conn
-	defer instance.lock.Unlock()
 
 	if props == nil {
 		return
@@ -64,6 +69,7 @@ func SetIcon(iconBytes []byte) {
 
 	props.SetMust("org.kde.StatusNotifierItem", "IconPixmap",
 		[]PX{convertToPixels(iconBytes)})
+	props.SetMust("org.kde.StatusNotifierItem", "IconName", iconName(iconBytes))
 	if conn == nil {
 		return
 	}
@@ -184,6 +190,9 @@ func nativeLoop() int {
 func nativeEnd() {
 	runSystrayExit()
 	instance.conn.Close()
+	instance.lock.Lock()
+	dropIcons()
+	instance.lock.Unlock()
 }
 
 func quit() {
@@ -284,6 +293,7 @@ func register() bool {
 		log.Printf("systray error: failed to register: %v\n", call.Err)
 		return false
 	}
+	nameIcon(instance.conn)
 
 	return true
 }
