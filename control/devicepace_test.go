@@ -217,7 +217,7 @@ func TestFreshAfterTheClockWasAhead(t *testing.T) {
 		-time.Second: true, -time.Hour: false, -365 * 24 * time.Hour: false,
 	} {
 		session := Session{Proven: now.Add(-age)}
-		if got := b.Sessions.Fresh(session); got != fresh {
+		if got := ok[bool](t)(b.Sessions.Fresh(t.Context(), session)); got != fresh {
 			t.Errorf("%v old: %v", age, got)
 		}
 		_, err := b.Enrolment.Confirm(t.Context(), session, "BCDF-GHJK", "maya", false, home)

@@ -78,7 +78,9 @@ func (s *Enrolment) nameOf(tx *txn, account Account, row enrolment) string {
 // as by LookAt. Taking the place of a computer that is connected needs
 // replace.
 func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (out Confirmed, err error) {
-	if !s.fresh(session) {
+	if fresh, err := s.fresh(ctx, session); err != nil {
+		return Confirmed{}, err
+	} else if !fresh {
 		return Confirmed{}, refuse(controlapi.CodeUnauthorized, "Connecting a computer needs a sign-in from the last ten minutes. Sign in again.")
 	}
 	computerID := newID()

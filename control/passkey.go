@@ -143,13 +143,42 @@ func (t *txn) answered(challenge string) (before bool) {
 	return before
 }
 
-// mayChange refuses with CodeUnauthorized a session that may not add or remove passkeys:
-// one that an invitation made, or that is not fresh.
-func (s *Passkeys) mayChange(session Session) error {
-	if session.Limited || !s.fresh(session) {
-		return refuse(controlapi.CodeUnauthorized, "Passkeys are added and removed after a sign-in from the last ten minutes. Sign in again.")
+func passkeysWantFresh() error {
+	return refuse(controlapi.CodeUnauthorized, "Passkeys are added and removed after a sign-in from the last ten minutes. Sign in again.")
+}
+
+// hasPasskey says whether an account has a passkey that signs in.
+func (t *txn) hasPasskey(accountID string) bool {
+	for _, row := range eachPasskey(t, accountID) {
+		if !row.Copied {
+			return true
+		}
 	}
-	return nil
+	return false
+}
+
+// mayAdd says whether a session may add a passkey: a fresh one, and one that an invitation
+// has just made, for the first passkey of an account that can open nothing but what that
+// session can. The invitation's mail has shown whose it is.
+func (t *txn) mayAdd(session Session) bool {
+	if !session.Limited {
+		return t.fresh(session)
+	}
+	if !t.justProven(session) || len(t.scan(keyAccountPasskeys(session.Account.ID), "", 1)) > 0 {
+		return false
+	}
+	_, row := t.sessionByID(session)
+	for computerID := range below(t, keyMemberships(session.Account.ID)) {
+		if !slices.Contains(row.Only, computerID) {
+			return false
+		}
+	}
+	return true
+}
+
+// MayAdd says whether a session may add a passkey now.
+func (s *Passkeys) MayAdd(ctx context.Context, session Session) (bool, error) {
+	return viewed(ctx, s.core, func(tx *txn) (bool, error) { return tx.mayAdd(session), nil })
 }
 
 func tooManyPasskeys() error {
@@ -158,15 +187,16 @@ func tooManyPasskeys() error {
 
 // BeginAdd begins to make a passkey for the person of a session: options are for the
 // browser's navigator.credentials.create (as JSON), state for it to keep. It refuses with
-// CodeUnauthorized a session that is not fresh, and with CodeForbidden one passkey too many.
+// CodeUnauthorized a session for which MayAdd is false, and with CodeForbidden one passkey
+// too many.
 func (s *Passkeys) BeginAdd(ctx context.Context, session Session) (options any, state string, err error) {
 	if s.relying == nil {
 		return nil, "", noPasskeys()
 	}
-	if err := s.mayChange(session); err != nil {
-		return nil, "", err
-	}
 	rows, err := viewed(ctx, s.core, func(tx *txn) (rows []passkey, err error) {
+		if !tx.mayAdd(session) {
+			return nil, passkeysWantFresh()
+		}
 		for _, row := range eachPasskey(tx, session.Account.ID) {
 			rows = append(rows, row)
 		}
@@ -201,57 +231,67 @@ type NewPasskey struct {
 	Language words.Language
 }
 
-// Add keeps a passkey for the person of a session, and tells them by mail. It refuses as
-// BeginAdd does, with CodeInvalid what was not made for this session, host and challenge,
-// and with CodeTooMany.
-func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) error {
+// Add keeps a passkey for the person of a session, and tells them by mail. The browser has
+// just shown that passkey: a session proven by it takes the place of the one given, with its
+// limits. It refuses as BeginAdd does, with CodeInvalid what was not made for this session,
+// host and challenge, and with CodeTooMany.
+func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (token string, err error) {
 	if s.relying == nil {
-		return noPasskeys()
+		return "", noPasskeys()
 	}
-	if err := s.mayChange(session); err != nil {
-		return err
+	if may, err := s.MayAdd(ctx, session); err != nil {
+		return "", err
+	} else if !may {
+		return "", passkeysWantFresh()
 	}
 	if !validText(n.Name, MaxPasskeyName) {
-		return wrongPasskeyName()
+		return "", wrongPasskeyName()
 	}
 	refused := refuse(controlapi.CodeInvalid, "That passkey was not made for this page, or it took longer than five minutes. Try again.")
 	challenge, left := s.opened(sealPasskeyNew, session.ID, n.State)
 	answer, err := protocol.ParseCredentialCreationResponseBytes(n.Answer)
 	if left == 0 || err != nil {
-		return refused
+		return "", refused
 	}
 	made, err := s.relying.CreateCredential(holder{Account: session.Account}, webauthn.SessionData{
 		Challenge: challenge, UserID: []byte(session.Account.ID), UserVerification: protocol.VerificationRequired, CredParams: algorithms,
 	}, answer)
 	if err != nil {
 		s.log.Info("a passkey was not taken", "err", err)
-		return refused
+		return "", refused
 	}
 	if err := s.pace.spend(s.now(), budgetPasskeys.of(session.Account.ID)); err != nil {
-		return err
+		return "", err
 	}
 	message, err := s.told(session.Account, n.Name, n.Client, n.Language, false)
 	if err != nil {
-		return err
+		return "", err
 	}
-	mailID, hash := newID(), hashOf(purposePasskey, string(made.ID))
-	return s.update(ctx, func(tx *txn) error {
+	mailID, hash, next := newID(), hashOf(purposePasskey, string(made.ID)), newEntry()
+	return updated(ctx, s.core, func(tx *txn) (string, error) {
 		if _, taken := get[passkey](tx, keyPasskey(hash)); taken || tx.answered(challenge) {
-			return refused
+			return "", refused
 		}
 		if _, err := find[Account](tx, keyAccount(session.Account.ID), noSession()); err != nil {
-			return err
+			return "", err
 		}
 		if len(tx.scan(keyAccountPasskeys(session.Account.ID), "", maxPasskeys)) >= maxPasskeys {
-			return tooManyPasskeys()
+			return "", tooManyPasskeys()
 		}
+		before, row := tx.sessionByID(session)
+		if before == "" || !tx.mayAdd(session) {
+			return "", passkeysWantFresh()
+		}
+		tx.endSession(before)
+		row.ID, row.Proof, row.Proven = next.id, controlapi.ProofPasskey, tx.now.UTC()
+		tx.openSession(next.hash, row)
 		tx.put(keyPasskey(hash), passkey{
 			AccountID: session.Account.ID, CredentialID: made.ID, PublicKey: made.PublicKey, Count: made.Authenticator.SignCount,
 			BackupEligible: made.Flags.BackupEligible, Name: n.Name, CreatedAt: tx.now.UTC(),
 		}, 0)
 		tx.put(keyAccountPasskey(session.Account.ID, hash), struct{}{}, 0)
 		s.putMail(tx, mailID, message)
-		return nil
+		return next.token, nil
 	})
 }
 
@@ -291,10 +331,10 @@ func (s *Passkeys) Rename(ctx context.Context, accountID, id, name string) error
 // else's, is no error and is left alone. It refuses with CodeUnauthorized a session that
 // is not fresh: a browser left open is not to take away somebody's way in.
 func (s *Passkeys) Remove(ctx context.Context, session Session, id string) error {
-	if err := s.mayChange(session); err != nil {
-		return err
-	}
 	return s.update(ctx, func(tx *txn) error {
+		if !tx.fresh(session) {
+			return passkeysWantFresh()
+		}
 		if row, found := get[passkey](tx, keyPasskey(id)); found && row.AccountID == session.Account.ID {
 			tx.deletePasskey(row.AccountID, id)
 		}

@@ -15,9 +15,12 @@ import (
 
 const passkeyOrigin = "https://control.localhost:8443"
 
-// newSession is one of a full sign-in just now.
+// newSession is one of a full sign-in just now, by a passkey.
 func (b *bench) newSession(a Account) Session {
-	return Session{ID: newID(), Account: a, Proven: b.clock.Now()}
+	b.t.Helper()
+	session := ok[Session](b.t)(b.Sessions.Of(b.t.Context(), b.session("", a.ID)))
+	session.Proof = controlapi.ProofPasskey
+	return session
 }
 
 // adds has somebody add a passkey.
@@ -28,7 +31,8 @@ func (b *bench) adds(a Account, p *authenticator.Passkey) error {
 	if err != nil {
 		return err
 	}
-	return b.Passkeys.Add(b.t.Context(), session, NewPasskey{State: state, Answer: p.Make(b.t, options), Name: "Mac", Client: home})
+	_, err = b.Passkeys.Add(b.t.Context(), session, NewPasskey{State: state, Answer: p.Make(b.t, options), Name: "Mac", Client: home})
+	return err
 }
 
 // passkey is a new one of somebody's.
@@ -80,7 +84,7 @@ func TestPasskeySignsIn(t *testing.T) {
 	for p, whose := range map[*authenticator.Passkey]Account{mac: maya, phone: maya, his: bobs} {
 		in := ok[SignedIn](t)(b.uses(p))
 		session := ok[Session](t)(b.Sessions.Of(t.Context(), in.Token))
-		if in.Account.ID != whose.ID || session.Account.ID != whose.ID || session.Limited || !b.Sessions.Fresh(session) {
+		if in.Account.ID != whose.ID || session.Account.ID != whose.ID || session.Limited || !ok[bool](t)(b.Sessions.Fresh(t.Context(), session)) {
 			t.Errorf("%s is signed in as %+v", whose.Email, session)
 		}
 	}
@@ -250,7 +254,8 @@ func TestPasskeyIsNotAdded(t *testing.T) {
 	}
 	options, state := begun()
 	add := func(s Session, state string, p *authenticator.Passkey) error {
-		return b.Passkeys.Add(t.Context(), s, NewPasskey{State: state, Answer: p.Make(t, options), Name: "Mac"})
+		_, err := b.Passkeys.Add(t.Context(), s, NewPasskey{State: state, Answer: p.Make(t, options), Name: "Mac"})
+		return err
 	}
 	fresh := func(change func(*authenticator.Passkey)) *authenticator.Passkey {
 		p := authenticator.New(t, passkeyOrigin, "control.localhost")
@@ -263,9 +268,12 @@ func TestPasskeyIsNotAdded(t *testing.T) {
 	wantRefusal(t, add(session, state, fresh(func(p *authenticator.Passkey) { p.Unverified = true })), controlapi.CodeInvalid)
 	wantRefusal(t, add(b.newSession(bobs), state, fresh(as)), controlapi.CodeInvalid)
 	wantRefusal(t, add(b.newSession(maya), state, fresh(as)), controlapi.CodeInvalid)
-	limited := session
-	limited.Limited = true
-	wantRefusal(t, add(limited, state, fresh(as)), controlapi.CodeUnauthorized)
+	ended := session
+	ended.ID = newID()
+	options, itsState, err := b.Passkeys.BeginAdd(t.Context(), ended)
+	programs.Must(t, err)
+	wantRefusal(t, add(ended, itsState, fresh(as)), controlapi.CodeUnauthorized)
+	options, state = begun()
 	first := fresh(as)
 	programs.Must(t, add(session, state, first))
 	wantRefusal(t, add(session, state, fresh(as)), controlapi.CodeInvalid) // the challenge was answered
@@ -274,7 +282,7 @@ func TestPasskeyIsNotAdded(t *testing.T) {
 	b.clock.Add(PasskeyLife + time.Second)
 	wantRefusal(t, add(session, state, fresh(as)), controlapi.CodeInvalid)
 	b.clock.Add(FreshFor)
-	_, _, err := b.Passkeys.BeginAdd(t.Context(), session)
+	_, _, err = b.Passkeys.BeginAdd(t.Context(), session)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	has := ok[[]Passkey](t)(b.Passkeys.Of(t.Context(), maya.ID))
 	wantRefusal(t, b.Passkeys.Remove(t.Context(), session, has[0].ID), controlapi.CodeUnauthorized)

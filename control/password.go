@@ -93,7 +93,7 @@ type MadePassword struct {
 // person may not open and one password too many, with CodeInvalid a name that will
 // not do and a form that was sent before, and with CodeTooMany.
 func (s *Passwords) Make(ctx context.Context, session Session, n NewPassword) (MadePassword, error) {
-	if err := s.mayManage(session); err != nil {
+	if err := s.mayManage(ctx, session); err != nil {
 		return MadePassword{}, err
 	}
 	if !idPattern.MatchString(n.Form) {
@@ -137,8 +137,10 @@ func (s *Passwords) MakeForOwner(ctx context.Context, computerID string, m contr
 
 // mayManage refuses with CodeUnauthorized a session that may not make or list app
 // passwords: one that an invitation made, or that is not fresh.
-func (s *Passwords) mayManage(session Session) error {
-	if session.Limited || !s.fresh(session) {
+func (s *Passwords) mayManage(ctx context.Context, session Session) error {
+	if fresh, err := s.fresh(ctx, session); err != nil {
+		return err
+	} else if !fresh {
 		return refuse(controlapi.CodeUnauthorized, "App passwords are made and shown after a sign-in from the last ten minutes. Sign in again.")
 	}
 	return nil

@@ -50,7 +50,7 @@ type PasswordApp struct {
 // have: on the computer named short, or on all of theirs, by name. It refuses a
 // session that is not fresh with CodeUnauthorized.
 func (s *Passwords) Of(ctx context.Context, session Session, short string) ([]PasswordPlace, error) {
-	if err := s.mayManage(session); err != nil {
+	if err := s.mayManage(ctx, session); err != nil {
 		return nil, err
 	}
 	return viewed(ctx, s.core, func(tx *txn) (out []PasswordPlace, err error) {

@@ -38,7 +38,7 @@ type session struct {
 	// invitation; a session of a full sign-in has none and is not limited.
 	Only []string `json:"only,omitempty"`
 	// Proof is how the person showed who they are, absent: by mail; and Proven when, absent:
-	// at CreatedAt. A provider that does not say when leaves a time that is long ago.
+	// at CreatedAt, or, of a provider, nobody knows when.
 	Proof  controlapi.Proof `json:"proof,omitempty"`
 	Proven time.Time        `json:"proven,omitzero"`
 }
@@ -64,23 +64,44 @@ func (s session) of(a Account) Session {
 	client, _ := netip.ParseAddr(s.Client) // the zero Addr where it is not known
 	out := Session{ID: s.ID, Account: a, CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt, Client: client,
 		Limited: len(s.Only) > 0, Proof: cmp.Or(s.Proof, controlapi.ProofMail), Proven: s.Proven}
-	if s.Proven.IsZero() {
+	if s.Proven.IsZero() && out.Proof != controlapi.ProofProvider {
 		out.Proven = s.CreatedAt
 	}
 	return out
 }
 
-// FreshFor is how long after proving who they are somebody may connect a computer,
-// make an app password, or add or remove a passkey: a browser left open is not enough to do so.
+// FreshFor is how long after proving who they are somebody may do what gives power: a
+// browser left open is not enough for that.
 const FreshFor = 10 * time.Minute
 
-// Fresh says whether the person of a session has just proven who they are. A
-// session from the future, made while the clock was wrong, is not: it would stay
-// fresh for as long as the clock was ahead.
-func (s *Sessions) Fresh(session Session) bool { return s.fresh(session) }
+// Fresh says whether a session may do now what gives power: connect a computer, make app
+// passwords, change passkeys, export or delete the account. Its person has just shown who
+// they are: where the account has a passkey by that or a recovery code, and never by a mail,
+// which whoever reads the mailbox has.
+func (s *Sessions) Fresh(ctx context.Context, session Session) (bool, error) {
+	return s.fresh(ctx, session)
+}
 
-func (s *core) fresh(session Session) bool {
-	age := s.now().Sub(session.Proven)
+func (s *core) fresh(ctx context.Context, session Session) (bool, error) {
+	return viewed(ctx, s, func(tx *txn) (bool, error) { return tx.fresh(session), nil })
+}
+
+func (t *txn) fresh(session Session) bool {
+	if session.Limited || !t.justProven(session) {
+		return false
+	}
+	switch session.Proof {
+	case controlapi.ProofPasskey, controlapi.ProofCode:
+		return true
+	}
+	return !t.hasPasskey(session.Account.ID)
+}
+
+// justProven says whether a session's person has just shown who they are, however. One
+// from the future, made while the clock was wrong, has not: it would stay so for as long
+// as the clock was ahead.
+func (t *txn) justProven(session Session) bool {
+	age := t.now.Sub(session.Proven)
 	return age < FreshFor && age > -clocksDiffer
 }
 
@@ -93,6 +114,11 @@ func noSession() error {
 // consent and connects no computer.
 func (s *Sessions) Of(ctx context.Context, token string) (Session, error) {
 	return s.findSession(ctx, token, func(_ *txn, row session) bool { return len(row.Only) == 0 })
+}
+
+// Any returns the session of a token, limited or not, or refuses with CodeUnauthorized.
+func (s *Sessions) Any(ctx context.Context, token string) (Session, error) {
+	return s.findSession(ctx, token, func(*txn, session) bool { return true })
 }
 
 // For returns the session of a token when it may visit the computer of
@@ -257,6 +283,16 @@ func (t *txn) raiseEpochs(accountID string) error {
 // eachSession are the sessions of an account, with the hash of each.
 func eachSession(t *txn, accountID string) iter.Seq2[string, session] {
 	return eachOf[session](t, keyAccountSessions(accountID), keySession)
+}
+
+// sessionByID is the row of a session, and its hash: "" where it has ended.
+func (t *txn) sessionByID(of Session) (hash string, row session) {
+	for hash, row := range eachSession(t, of.Account.ID) {
+		if row.ID == of.ID {
+			return hash, row
+		}
+	}
+	return "", row
 }
 
 // List lists an account's sessions, the one used last first.

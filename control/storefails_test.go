@@ -164,7 +164,9 @@ func newLived(t *testing.T) *lived {
 }
 
 // justIn is a session that somebody has just begun.
-func (l *lived) justIn(a Account) Session { return Session{Account: a, Proven: l.clock.Now()} }
+func (l *lived) justIn(a Account) Session {
+	return Session{ID: newID(), Account: a, Proven: l.clock.Now(), Proof: controlapi.ProofPasskey}
+}
 
 // calls are what others ask of the service. Each is called until the store has broken at
 // each of its calls once.
@@ -379,17 +381,18 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 
 	"Passkeys.Of": func(l *lived, ctx context.Context) (any, error) { return l.Passkeys.Of(ctx, l.bob.ID) },
 	"Passkeys.BeginAdd": func(l *lived, ctx context.Context) (any, error) {
-		_, state, err := l.Passkeys.BeginAdd(ctx, l.newSession(l.bob))
+		_, state, err := l.Passkeys.BeginAdd(ctx, l.justIn(l.bob))
 		return state, err
 	},
 	"Passkeys.Add": func(l *lived, ctx context.Context) (any, error) {
-		return nil, l.Passkeys.Add(ctx, l.adding, l.added)
+		_, err := l.Passkeys.Add(ctx, l.adding, l.added)
+		return nil, err
 	},
 	"Passkeys.Rename": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Passkeys.Rename(ctx, l.bob.ID, l.passkeyID, "phone")
 	},
 	"Passkeys.Remove": func(l *lived, ctx context.Context) (any, error) {
-		return nil, l.Passkeys.Remove(ctx, l.newSession(l.bob), l.passkeyID)
+		return nil, l.Passkeys.Remove(ctx, l.justIn(l.bob), l.passkeyID)
 	},
 	"Passkeys.SignIn": func(l *lived, ctx context.Context) (any, error) { return l.Passkeys.SignIn(ctx, l.touch) },
 	"Passkeys.SignIn, of a copy": func(l *lived, ctx context.Context) (any, error) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"regexp"
 	"slices"
@@ -29,7 +30,9 @@ type VisitRequest struct {
 	RedirectURI string
 	Host        string // of RedirectURI, with its port: what the visitor sees
 	State       string
-	Challenge   string // base64url of a SHA-256, 43 characters
+	// Proofs are the ways of having signed in that will do for the app; nil for all.
+	Proofs    []controlapi.Proof
+	Challenge string // base64url of a SHA-256, 43 characters
 }
 
 // Origin of the app, as it stands in a Content-Security-Policy.
@@ -69,6 +72,9 @@ func (s *Visits) Parse(rawQuery string) (VisitRequest, error) {
 		State:       q.Get(controlapi.ParamState),
 		Challenge:   q.Get(controlapi.ParamCodeChallenge),
 	}
+	if v.Proofs, err = proofsOf(q[controlapi.ParamProof]); err != nil {
+		return VisitRequest{}, malformed
+	}
 	rest, ok1 := strings.CutPrefix(v.RedirectURI, "https://")
 	host, ok2 := strings.CutSuffix(rest, controlapi.CallbackPath)
 	v.Host = host
@@ -91,6 +97,28 @@ func (s *core) placeFormed(short, appID, host string) bool {
 		(appID == "" || appIDPattern.MatchString(appID))
 }
 
+// proofsOf reads the ways of having signed in that will do, as an agent writes them. What it
+// writes of a later version nobody has shown here.
+func proofsOf(written []string) (proofs []controlapi.Proof, err error) {
+	if len(written) == 0 {
+		return nil, nil
+	}
+	for name := range strings.SplitSeq(written[0], ",") {
+		switch proof := controlapi.Proof(name); proof {
+		case controlapi.ProofMail, controlapi.ProofPasskey, controlapi.ProofCode, controlapi.ProofProvider:
+			proofs = append(proofs, proof)
+		}
+	}
+	if len(written) > 1 || len(proofs) == 0 {
+		return nil, errors.New("no way of signing in")
+	}
+	return proofs, nil
+}
+
+// ErrProof is of somebody who may open an app, and has signed in by none of the ways that
+// will do for it.
+var ErrProof = errors.New("another way of signing in is asked for")
+
 // visit is an issued code, stored under its hash.
 type visit struct {
 	ComputerID  string `json:"computerId"`
@@ -109,7 +137,8 @@ type visit struct {
 // Begin answers a signed-in visitor with the address to send their browser to:
 // the redirect URI with code and state. Somebody who may not open the app, a
 // computer or app that does not exist, and a host that is not the app's are all
-// refused alike, with CodeForbidden.
+// refused alike, with CodeForbidden. Then somebody who signed in by a way that will not do
+// is, with ErrProof.
 func (s *Visits) Begin(ctx context.Context, v VisitRequest, session Session) (string, error) {
 	account := session.Account
 	if err := s.pace.spend(s.now(), budgetVisits.of(account.ID)); err != nil {
@@ -128,6 +157,9 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, session Session) (st
 		}
 		if !p.asOf(tx.now).mayOpen(v.App) || !s.hostIsApps(tx, c, v.App, v.Host) {
 			return refused
+		}
+		if v.Proofs != nil && !slices.Contains(v.Proofs, session.Proof) {
+			return ErrProof
 		}
 		tx.put(keyVisit(hashOf(purposeVisit, code)), visit{
 			ComputerID: c.ID, AccountID: account.ID, AppID: v.App,

@@ -3,6 +3,7 @@ package control
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -122,6 +123,47 @@ func TestVisitorIsProven(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Who signed in by a way that will not do for an app gets no code there, and a way that
+// is not known lets nobody in. Strangers hear nothing of it.
+func TestVisitAsksForAProof(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	maya := ok[Account](t)(b.Accounts.ByEmail(t.Context(), e.Email))
+	stranger := ok[Account](t)(b.Accounts.Ensure(t.Context(), "eve@example.com"))
+	visit := func(proof string, session Session) error {
+		t.Helper()
+		_, err := b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(visitQuery("app", "app1", "proof", proof))), session)
+		return err
+	}
+	for proof, may := range map[controlapi.Proof]string{
+		controlapi.ProofPasskey: "passkey", controlapi.ProofCode: "passkey,code", controlapi.ProofProvider: "later,provider", controlapi.ProofMail: "mail,passkey",
+	} {
+		programs.Must(t, visit(may, Session{Account: maya, Proof: proof}))
+		programs.Must(t, visit(may, Session{Account: maya, Proof: proof}))
+		wantRefusal(t, visit(may, Session{Account: stranger, Proof: proof}), controlapi.CodeForbidden)
+	}
+	before := b.rows("visit/")
+	for proof, not := range map[controlapi.Proof]string{
+		controlapi.ProofMail: "passkey", controlapi.ProofCode: "passkey,provider", controlapi.ProofProvider: "passkey,code", "": "mail", controlapi.ProofPasskey: "code",
+	} {
+		if err := visit(not, Session{Account: maya, Proof: proof}); !errors.Is(err, ErrProof) {
+			t.Errorf("%q where %q will do: %v", proof, not, err)
+		}
+		wantRefusal(t, visit(not, Session{Account: stranger, Proof: proof}), controlapi.CodeForbidden)
+	}
+	if b.rows("visit/") != before {
+		t.Error("there is a code")
+	}
+	for _, wrong := range []string{"", "later", "Passkey", "passkey "} {
+		_, err := b.Visits.Parse(visitQuery("app", "app1", "proof", wrong))
+		wantRefusal(t, err, controlapi.CodeInvalid)
+	}
+	_, err := b.Visits.Parse(visitQuery("app", "app1", "proof", "passkey") + "&proof=mail")
+	wantRefusal(t, err, controlapi.CodeInvalid)
 }
 
 // The owner's computer is told by which of their browsers they come, and can sign that one

@@ -52,6 +52,10 @@ const (
 	ParamCodeChallenge       = "code_challenge"
 	ParamCodeChallengeMethod = "code_challenge_method"
 	ParamCode                = "code"
+	// ParamProof are the ways of having signed in that will do, Proofs with a comma between;
+	// without it all will. A server that does not know it lets everybody on, so that the
+	// agent has to look at Visitor.Proof.
+	ParamProof = "proof"
 )
 
 // CallbackPath is where a visitor's browser returns on an app's host.

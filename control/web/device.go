@@ -127,7 +127,13 @@ func (h *handler) freshly(w http.ResponseWriter, r *http.Request, back destinati
 	if err != nil {
 		return control.Session{}, false, err
 	}
-	if !ok || !h.svc.Sessions.Fresh(session) {
+	fresh := false
+	if ok {
+		if fresh, err = h.svc.Sessions.Fresh(r.Context(), session); err != nil {
+			return control.Session{}, false, err
+		}
+	}
+	if !fresh {
 		return control.Session{}, false, seeOther(w, r, signInPath("/signin", back))
 	}
 	return session, true, nil

@@ -26,7 +26,7 @@ var passkeysScript []byte
 // language would be four MiB of each agent that runs a control plane of its own. Each
 // has its own set, so that each can define "main" and says its sentences in its language.
 var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "off", "no-access", "knock", "account",
-	"account-remove", "account-leave", "passkey", "passkey-change", "passwords", "password-made", "consent", "device", "device-confirm",
+	"account-remove", "account-leave", "passkey", "passkey-use", "passkey-change", "passwords", "password-made", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
 func parsedWhenShown(names ...string) map[string]func(words.Language) *template.Template {
@@ -98,6 +98,7 @@ type page struct {
 	Passkey     passkeyRow // one of them
 	Passkeys    []passkeyRow
 	HasPasskeys bool // there can be some
+	Asked       bool // an app asks for one
 	Grants      []grantRow
 
 	Purpose   words.Sentence // what they sign in anew for, in words

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"porchlight/control"
@@ -35,6 +36,50 @@ var passkeyID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func toNewPasskey(back string) destination {
 	return destination{path: signInPath(pathPasskeys+"/new", destination{path: back}), purpose: words.Of("to add a passkey")}
+}
+
+// askProof has somebody show who they are in a way that will do for an app: by a passkey,
+// which they make here if they have none, or by what the sign-in page offers besides.
+func (h *handler) askProof(w http.ResponseWriter, r *http.Request, session control.Session, to destination) error {
+	if !h.svc.Passkeys.Offered() {
+		return &controlapi.Error{Code: controlapi.CodeForbidden, Message: "This app asks for a passkey, and this server has none. Ask the person who shares it with you."}
+	}
+	has, err := h.svc.Passkeys.Of(r.Context(), session.Account.ID)
+	if err != nil {
+		return err
+	}
+	if len(has) == 0 && !slices.Contains(to.proofs, controlapi.ProofProvider) {
+		return seeOther(w, r, toNewPasskey(to.path).path)
+	}
+	return seeOther(w, r, signInPath("/signin", to))
+}
+
+// askPasskey shows the page that asks somebody signed in for their passkey, where that is
+// what they are to show and have.
+func (h *handler) askPasskey(w http.ResponseWriter, r *http.Request, session control.Session, to destination) (asked bool, err error) {
+	if !h.svc.Passkeys.Offered() || slices.Contains(to.proofs, controlapi.ProofProvider) {
+		return false, nil
+	}
+	if has, err := h.svc.Passkeys.Of(r.Context(), session.Account.ID); err != nil || len(has) == 0 {
+		return false, err
+	}
+	return true, h.show(w, r, http.StatusOK, "passkey-use", page{
+		Title: languageOf(r).Say("Use your passkey"), Email: session.Account.Email, Host: to.host, Return: to.path, Purpose: to.purpose,
+		Begin: h.passkeyBegins(), formTarget: to.leads,
+	})
+}
+
+// mayAddPasskey is the session of somebody who may add a passkey; who may not is sent to
+// sign in. Where ok is false the answer is written already, or is err.
+func (h *handler) mayAddPasskey(w http.ResponseWriter, r *http.Request, back string) (session control.Session, ok bool, err error) {
+	session, ok, err = h.sessionBy(w, r, h.svc.Sessions.Any)
+	if ok {
+		ok, err = h.svc.Passkeys.MayAdd(r.Context(), session)
+	}
+	if !ok && err == nil {
+		err = seeOther(w, r, signInPath("/signin", toNewPasskey(back)))
+	}
+	return session, ok, err
 }
 
 func toPasskey(id string) destination {
@@ -86,7 +131,7 @@ func (h *handler) passkeySignIn(w http.ResponseWriter, r *http.Request, f url.Va
 // passkeyForm offers to make one, on the way to where somebody was going.
 func (h *handler) passkeyForm(w http.ResponseWriter, r *http.Request) error {
 	to := h.parseReturn(r.Context(), r.URL.Query().Get("return"))
-	session, ok, err := h.freshly(w, r, toNewPasskey(""))
+	session, ok, err := h.mayAddPasskey(w, r, to.path)
 	if !ok {
 		return err
 	}
@@ -95,28 +140,34 @@ func (h *handler) passkeyForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	return h.show(w, r, http.StatusOK, "passkey", page{
 		Title: languageOf(r).Say("Add a passkey"), Email: session.Account.Email, Host: to.host, Return: to.path, Back: cmp.Or(to.path, "/account"),
-		Begin: pathPasskeys + "/begin", formTarget: to.leads,
+		Asked: to.proofs != nil, Begin: pathPasskeys + "/begin", formTarget: to.leads,
 	})
 }
 
-func (h *handler) passkeyAddBegin(w http.ResponseWriter, r *http.Request, session control.Session) error {
+func (h *handler) passkeyAddBegin(w http.ResponseWriter, r *http.Request) error {
+	session, ok, err := h.mayAddPasskey(w, r, "")
+	if !ok {
+		return err
+	}
 	options, state, err := h.svc.Passkeys.BeginAdd(r.Context(), session)
 	return h.ceremony(w, options, state, err)
 }
 
 func (h *handler) passkeyAdd(w http.ResponseWriter, r *http.Request, f url.Values) error {
-	session, ok, err := h.freshly(w, r, toNewPasskey(""))
+	to := h.parseReturn(r.Context(), f.Get("return"))
+	session, ok, err := h.mayAddPasskey(w, r, to.path)
 	if !ok {
 		return err
 	}
-	err = h.svc.Passkeys.Add(r.Context(), session, control.NewPasskey{
+	token, err := h.svc.Passkeys.Add(r.Context(), session, control.NewPasskey{
 		State: cookie(r, h.passkey), Answer: []byte(f.Get("answer")), Name: h.passkeyName(r, f.Get("answer")), Client: clientAddr(r), Language: languageOf(r),
 	})
 	if err != nil {
 		return err
 	}
 	dropCookie(w, h.passkey)
-	return h.onward(w, r, h.parseReturn(r.Context(), f.Get("return")).path)
+	setCookie(w, h.session, token, control.SessionLife)
+	return h.onward(w, r, to.path)
 }
 
 // devices are what User-Agent says of a device, and what its owner calls it; the first

@@ -142,7 +142,11 @@ func (h *handler) revokePassword(w http.ResponseWriter, r *http.Request, session
 	}
 	// Back to the list, but for whom it would ask to sign in.
 	to := "/account"
-	if f.Get("all") == "" && h.svc.Sessions.Fresh(session) {
+	fresh, err := h.svc.Sessions.Fresh(r.Context(), session)
+	if err != nil {
+		return err
+	}
+	if f.Get("all") == "" && fresh {
 		if f.Get("only") == "" || h.svc.ValidShortName(name) != nil {
 			name = ""
 		}

@@ -140,6 +140,8 @@ type destination struct {
 	// it is enough.
 	purpose words.Sentence
 	invited bool // it is the page of an invitation
+	// proofs are the ways of having signed in that will do there; nil for all.
+	proofs []controlapi.Proof
 }
 
 // parseReturn accepts the few pages signing in leads back to; anything else is
@@ -168,7 +170,11 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 			return toDevice(code)
 		}
 	case pathPasskeys + "/new":
-		return toNewPasskey("")
+		back, _ := url.ParseQuery(query)
+		if next, _, _ := strings.Cut(back.Get("return"), "?"); next == path {
+			return toNewPasskey("") // leads nowhere but to itself
+		}
+		return toNewPasskey(h.parseReturn(ctx, back.Get("return")).path)
 	case pathPasskeys + "/change":
 		if id, named := strings.CutPrefix(query, "passkey="); named && passkeyID.MatchString(id) {
 			return toPasskey(id)
@@ -180,7 +186,7 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 		}
 	case controlapi.PathVisit:
 		if v, err := h.svc.Visits.Parse(query); err == nil {
-			return destination{path: raw, host: v.Host, leads: v.Origin()}
+			return destination{path: raw, host: v.Host, leads: v.Origin(), proofs: v.Proofs}
 		}
 	case controlapi.PathKnock:
 		fields, err := url.ParseQuery(query)

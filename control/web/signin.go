@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,19 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ok && (to.purpose.IsZero() || h.svc.Sessions.Fresh(session)) {
-		return h.onward(w, r, to.path)
+	if ok {
+		enough := to.purpose.IsZero()
+		if !enough {
+			if enough, err = h.svc.Sessions.Fresh(r.Context(), session); err != nil {
+				return err
+			}
+		}
+		if enough && (to.proofs == nil || slices.Contains(to.proofs, session.Proof)) {
+			return h.onward(w, r, to.path)
+		}
+		if asked, err := h.askPasskey(w, r, session, to); asked || err != nil {
+			return err
+		}
 	}
 	p := page{Email: session.Account.Email}
 	if saysWrong(r) {

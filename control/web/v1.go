@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -161,7 +162,7 @@ func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	here := destination{path: controlapi.PathVisit + "?" + r.URL.RawQuery, host: v.Host, leads: v.Origin()}
+	here := destination{path: controlapi.PathVisit + "?" + r.URL.RawQuery, host: v.Host, leads: v.Origin(), proofs: v.Proofs}
 	session, ok, err := h.visiting(w, r, v.Computer)
 	if err != nil {
 		return err
@@ -172,6 +173,9 @@ func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
 	to, err := h.svc.Visits.Begin(r.Context(), v, session)
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
 		return h.showDoor(w, r, http.StatusForbidden, here, v.Door(), session)
+	}
+	if errors.Is(err, control.ErrProof) {
+		return h.askProof(w, r, session, here)
 	}
 	if err != nil {
 		return err

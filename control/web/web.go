@@ -123,7 +123,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", "/account/grants/revoke", tierPage, h.accountForm(h.revokeGrant)},
 		{"GET", pathPasskeys + "/new", tierPage, h.passkeyForm},
 		{"POST", pathPasskeys, tierPage, posted(h.passkeyAdd)},
-		{"POST", pathPasskeys + "/begin", tierPage, h.signed(h.passkeyAddBegin)},
+		{"POST", pathPasskeys + "/begin", tierPage, h.passkeyAddBegin},
 		{"GET", pathPasskeys + "/change", tierPage, queried(h.passkeyChangeForm)},
 		{"POST", pathPasskeys + "/change", tierPage, posted(h.passkeyChange)},
 		{"GET", controlapi.PathPasswordPages, tierPage, h.passwordsForm},

@@ -2,7 +2,14 @@ package words
 
 // germanPasskeys has what pages, refusals and mails say of passkeys.
 var germanPasskeys = map[string]string{
-	"Passkeys":                       "Passkeys",
+	"Passkeys":                    "Passkeys",
+	"Use your passkey":            "Passkey verwenden",
+	"This app asks for a passkey": "Diese App verlangt einen Passkey",
+	"You are in as <b>%[1]s</b>. <b>%[2]s</b> opens with your fingerprint, face or PIN: add a passkey, and you are there.": "Sie sind als <b>%[1]s</b> angemeldet. <b>%[2]s</b> öffnet sich per Fingerabdruck, Gesicht oder PIN: Fügen Sie einen Passkey hinzu, und Sie sind da.",
+	"No passkey was used. Try again, on the device that has it if need be.":                                                "Es wurde kein Passkey verwendet. Versuchen Sie es noch einmal, notfalls auf dem Gerät, das ihn hat.",
+	"A browser uses one only where JavaScript is on.":                                                                      "Ein Browser verwendet ihn nur mit eingeschaltetem JavaScript.",
+	"You are signed in as <b>%s</b>. For this a mailed link is not enough.":                                                "Sie sind als <b>%s</b> angemeldet. Hierfür genügt ein Link per E-Mail nicht.",
+	"This app asks for a passkey, and this server has none. Ask the person who shares it with you.":                        "Diese App verlangt einen Passkey, und dieser Server kennt keine. Fragen Sie die Person, die sie freigibt.",
 	"Use a passkey":                  "Passkey verwenden",
 	"Add a passkey":                  "Passkey hinzufügen",
 	"to add a passkey":               "um einen Passkey hinzuzufügen",

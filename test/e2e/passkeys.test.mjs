@@ -106,6 +106,10 @@ test('passkeys', async (t) => {
     await plain.mailed('maya@example.com')
     await plain.page.click('button.primary')
     await plain.page.waitForURL('**/account')
+    // Its mail is not enough to add one.
+    await plain.page.getByRole('link', { name: 'Add a passkey' }).click()
+    await plain.page.waitForSelector('h1:has-text("Use your passkey")')
+    await look(plain, 'passkey-use')
     await plain.page.context().close()
   })
 
