@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -160,20 +161,24 @@ func (s *Agents) runEndedReader(ctx context.Context) error {
 // PutApps replaces what a computer reports, all of it or nothing, and tells its agent that
 // it has it. What is reported again changes nothing.
 func (s *Agents) PutApps(ctx context.Context, computerID string, reported controlapi.Apps) error {
-	if err := checkApps(reported.Apps); err != nil {
+	if err := errors.Join(checkApps(reported.Apps), checkGroups(reported.Groups)); err != nil {
 		return err
 	}
 	return s.update(ctx, func(tx *txn) error {
 		// Together, because all computers may report at once after an update of theirs.
 		tx.getAll(keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID))
 		if c, found := get[computer](tx, keyComputer(computerID)); found { // else it was removed meanwhile
-			if c.TellOff != reported.TellOff {
+			wasGrouped := c.Grouped
+			if c.Grouped = len(reported.Groups) > 0; c.TellOff != reported.TellOff || c.Grouped != wasGrouped {
 				c.TellOff = reported.TellOff
 				tx.put(keyComputer(computerID), c, 0)
 				tx.touch(computerID)
 			}
 			tx.takeKnocks(computerID, reported.Knocks)
 			tx.replaceApps(computerID, reported.Apps)
+			if c.Grouped || wasGrouped {
+				tx.takeGroups(computerID, reported)
+			}
 		}
 		return nil
 	})
@@ -207,6 +212,50 @@ func checkApps(apps []controlapi.App) error {
 		ids[a.ID], names[a.Name] = true, true
 	}
 	return nil
+}
+
+// checkGroups refuses more than groups may open.
+func checkGroups(groups map[string]map[string]time.Time) error {
+	all := 0
+	for _, apps := range groups {
+		all += len(apps)
+	}
+	if all > controlapi.MaxByGroup {
+		return refuse(controlapi.CodeInvalid, "The groups of a computer can open at most 5,000 apps, counted once for each person.")
+	}
+	return nil
+}
+
+// takeGroups has the people of a computer open what its groups open to them, and nothing
+// else by a group. Whom the list does not know, or knows as removed, they open nothing.
+func (t *txn) takeGroups(computerID string, reported controlapi.Apps) {
+	there := map[string]bool{}
+	for _, a := range reported.Apps {
+		there[a.ID] = true
+	}
+	for _, p := range each[person](t, keyPersons(computerID)) {
+		next, gained, lost := p, []string{}, []string{}
+		next.ByGroup = nil
+		if p.known() && p.Role != controlapi.RoleOwner {
+			next.ByGroup = dropped(reported.Groups[p.AccountID], func(id string) bool { return !there[id] })
+		}
+		for id := range next.ByGroup {
+			if _, had := p.ByGroup[id]; !had {
+				gained = append(gained, id)
+			}
+		}
+		for id := range p.ByGroup {
+			if _, has := next.ByGroup[id]; !has && !slices.Contains(p.Apps, id) {
+				lost = append(lost, id)
+			}
+		}
+		if sameEnds(next.ByGroup, p.ByGroup) {
+			continue
+		}
+		t.endWith(personGiven, computerID, p.AccountID, gained)
+		t.endWith(personWithdrawn, computerID, p.AccountID, lost)
+		t.putPerson(computerID, p, next)
+	}
 }
 
 // replaceApps has a computer have these apps. Those that are no longer among them take

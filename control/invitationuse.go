@@ -179,7 +179,7 @@ func (s *People) openInvitation(tx *txn, hash, sessionToken string) (invitation,
 		return row, now, &InvitationOver{}
 	case !tx.now.Before(row.Until): // it is kept longer, to say so
 		return row, now, &InvitationOver{Ended: row.Until}
-	case len(now.Apps) == 0 && len(now.Ended) > 0:
+	case len(now.Apps)+len(now.ByGroup) == 0 && len(now.Ended) > 0:
 		return row, now, &InvitationOver{Ended: slices.MaxFunc(slices.Collect(maps.Values(now.Ended)), time.Time.Compare)}
 	}
 	return row, now, nil

@@ -57,11 +57,11 @@ func (s *People) membership(tx *txn, c computer, p person) Membership {
 	for _, a := range apps {
 		m.has = m.has || p.mayOpen(a.ID)
 		if a.Live && p.mayOpen(a.ID) {
-			m.Apps = append(m.Apps, InvitedApp{ID: a.ID, Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.Until[a.ID]})
+			m.Apps = append(m.Apps, InvitedApp{ID: a.ID, Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.endOf(a.ID)})
 		}
 	}
 	slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })
-	if len(p.Apps) == 0 && len(p.Ended) > 0 {
+	if len(p.Apps)+len(p.ByGroup) == 0 && len(p.Ended) > 0 {
 		m.Ended = slices.MaxFunc(slices.Collect(maps.Values(p.Ended)), time.Time.Compare)
 	}
 	if m.Status == controlapi.PersonPending {

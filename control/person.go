@@ -23,10 +23,11 @@ type person struct {
 	Email     string                  `json:"email"` // as the account's, which never changes
 	Role      controlapi.Role         `json:"role"`
 	Status    controlapi.PersonStatus `json:"status"`
-	Apps      []string                `json:"apps"`            // app ids, sorted
-	Until     map[string]time.Time    `json:"until,omitempty"` // of Apps, those that end
-	Ended     map[string]time.Time    `json:"ended,omitempty"` // of apps that were among Apps until then
-	Kept      map[string]time.Time    `json:"kept,omitempty"`  // ends of apps that a program took away, see keptFrom
+	Apps      []string                `json:"apps"`              // app ids, sorted
+	Until     map[string]time.Time    `json:"until,omitempty"`   // of Apps, those that end
+	Ended     map[string]time.Time    `json:"ended,omitempty"`   // of apps that were among Apps until then
+	Kept      map[string]time.Time    `json:"kept,omitempty"`    // ends of apps that a program took away, see keptFrom
+	ByGroup   map[string]time.Time    `json:"byGroup,omitempty"` // apps that the owner's groups open, with their ends, zero for none
 	Epoch     int64                   `json:"epoch"`
 	InvitedAt time.Time               `json:"invitedAt"`
 	ChangedAt time.Time               `json:"changedAt"` // of Status
@@ -70,7 +71,7 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 			p = p.given(apps)
 		default: // new, or removed before: only what this invitation names
 			p.Role, p.InvitedAt = controlapi.RoleMember, now.UTC()
-			p.Apps, p.Until, p.Ended = withApps(nil, apps), nil, nil
+			p.Apps, p.Until, p.Ended, p.ByGroup = withApps(nil, apps), nil, nil, nil
 			p.Epoch = laterEpoch(p.Epoch, now)
 			become(controlapi.PersonPending)
 			p.New = !exists
@@ -89,6 +90,7 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 			p.Epoch = laterEpoch(p.Epoch, now)
 		}
 		become(controlapi.PersonRemoved)
+		p.ByGroup = nil
 	case personSignedOut:
 		p.Epoch = laterEpoch(p.Epoch, now)
 	}
@@ -104,7 +106,7 @@ func (p person) given(apps []string) person {
 
 func (p person) without(gone func(id string) bool) person {
 	p.Apps, p.Until, p.Ended = withoutApps(p.Apps, gone), dropped(p.Until, gone), dropped(p.Ended, gone)
-	p.Kept = dropped(p.Kept, gone)
+	p.Kept, p.ByGroup = dropped(p.Kept, gone), dropped(p.ByGroup, gone)
 	return p
 }
 
@@ -128,7 +130,25 @@ func (p person) mayOpen(appID string) bool {
 	if p.Status != controlapi.PersonActive {
 		return false
 	}
-	return appID == "" || p.Role == controlapi.RoleOwner || slices.Contains(p.Apps, appID)
+	_, byGroup := p.ByGroup[appID]
+	return appID == "" || p.Role == controlapi.RoleOwner || slices.Contains(p.Apps, appID) || byGroup
+}
+
+// endOf is when somebody can open an app no more, zero for never: a share and a group
+// beside it open it until the later end.
+func (p person) endOf(appID string) time.Time {
+	end, byGroup := p.ByGroup[appID]
+	switch own := p.Until[appID]; {
+	case !byGroup:
+		return own
+	case !slices.Contains(p.Apps, appID):
+		return end
+	case own.IsZero() || end.IsZero():
+		return time.Time{}
+	case own.After(end):
+		return own
+	}
+	return end
 }
 
 // wire is the row as agents are told of it at a moment.
@@ -138,10 +158,14 @@ func (p person) wire(now time.Time) controlapi.Person {
 	if apps == nil {
 		apps = []string{}
 	}
-	return controlapi.Person{
+	row := controlapi.Person{
 		AccountID: p.AccountID, Email: p.Email, Role: p.Role, Status: p.Status, Apps: apps, Epoch: p.Epoch,
 		Until: p.Until, Ended: p.Ended,
 	}
+	if p.Role != controlapi.RoleOwner {
+		row.Since = p.InvitedAt
+	}
+	return row
 }
 
 // deletePerson deletes a row with its indexes.
@@ -190,7 +214,9 @@ func (t *txn) liveApps(computerID string, ids []string) error {
 }
 
 // weight is how much a row counts against maxGiven.
-func (p person) weight() int { return len(p.Apps) + len(p.Until) + len(p.Ended) + len(p.Kept) }
+func (p person) weight() int {
+	return len(p.Apps) + len(p.Until) + len(p.Ended) + len(p.Kept) + len(p.ByGroup)
+}
 
 // roomFor refuses the row p when with it a computer has more than it can have.
 func (t *txn) roomFor(computerID string, p person) error {

@@ -218,6 +218,8 @@ type computer struct {
 	// TellOff says that people with an app here may know since when it is off, see
 	// controlapi.Apps.
 	TellOff bool `json:"tellOff,omitempty"`
+	// Grouped says that some row of a person may have a ByGroup.
+	Grouped bool `json:"grouped,omitempty"`
 }
 
 // computerByName finds a computer. Rows of it that are read next can be named: they

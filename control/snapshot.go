@@ -127,14 +127,21 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 		return err
 	})
 	out.People = []controlapi.Person{}
-	people := map[string]person{}
+	people, reported := map[string]person{}, controlapi.Apps{}
 	for _, p := range each[person](tx, keyPersons(c.ID)) {
 		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p.asOf(s.now)
+		if len(p.ByGroup) > 0 {
+			if reported.Groups == nil {
+				reported.Groups = map[string]map[string]time.Time{}
+			}
+			reported.Groups[p.AccountID] = p.ByGroup
+		}
 	}
 	out.Passwords = snapshotPasswords(tx, c.ID, people)
 	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
-	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	out.Reported = controlapi.Apps{Apps: apps, Knocks: out.Knocking, TellOff: c.TellOff}.Digest()
+	reported.Apps, _ = get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	reported.Knocks, reported.TellOff = out.Knocking, c.TellOff
+	out.Reported = reported.Digest()
 	b, err := json.Marshal(out)
 	if err != nil {
 		return out, err

@@ -80,6 +80,7 @@ func (p person) ending(apps []string, u until) person {
 
 // asOf is the row as it is at a moment.
 func (p person) asOf(now time.Time) person {
+	p.ByGroup = dropped(p.ByGroup, func(id string) bool { end := p.ByGroup[id]; return !end.IsZero() && !now.Before(end) })
 	if len(p.Until) == 0 && len(p.Ended) == 0 {
 		return p
 	}

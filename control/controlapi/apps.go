@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"regexp"
+	"time"
 )
 
 // Portal is the label under a computer's root host where the launcher is found, too.
@@ -37,7 +38,14 @@ type Apps struct {
 	// TellOff is whether people with an app here may know since when this computer is off.
 	// An agent that does not say cannot be asked not to.
 	TellOff bool `json:"tellOff,omitempty"`
+	// Groups are the apps that the owner's groups open to people, by account and app, with
+	// their ends in whole seconds of UTC, zero for none. The agent decides by its own groups;
+	// this is for who may visit, allow a client and make a password, at most MaxByGroup.
+	Groups map[string]map[string]time.Time `json:"groups,omitempty"`
 }
+
+// MaxByGroup is how many apps the groups of a computer open, counted once for each person.
+const MaxByGroup = 5000
 
 // Digest tells one report from another. It is over the JSON of what this program knows of
 // a report: where agent and control plane know different fields theirs may never be the
@@ -47,7 +55,7 @@ func (a Apps) Digest() string {
 	if a.Apps == nil {
 		a.Apps = []App{}
 	}
-	b, _ := json.Marshal(a) // texts and truth values, which always have a JSON
+	b, _ := json.Marshal(a) // texts, truth values and times, which always have a JSON
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }

@@ -113,6 +113,9 @@ type Person struct {
 	// that have ended when they did, for 30 days unless they are given again before.
 	Until map[string]time.Time `json:"until,omitempty"`
 	Ended map[string]time.Time `json:"ended,omitempty"`
+	// Since is when they were invited: who was removed and is invited again has another.
+	// Zero of an owner, and where the control plane knows nothing of groups.
+	Since time.Time `json:"since,omitzero"`
 	// Epoch is raised whenever every session of this person on this computer
 	// must end (signed out everywhere, revoked). A session made under a lower
 	// epoch is over.
