@@ -70,6 +70,7 @@ func (a *Agent) makeConnection() (err error) {
 		AppsChanged: changed,
 		Knocks:      a.knocksFrom,
 		TellOff:     a.tellsOff,
+		Groups:      func() map[string]map[string]time.Time { return a.people.ByGroup() },
 		OnSnapshot:  a.takeSnapshot,
 		OnContact:   a.access.Touch,
 		OnChange:    a.connectionChanged,

@@ -93,15 +93,18 @@ type state struct {
 	people   map[string]*person // by account id
 	grants   map[string]bool    // revoked, by grant id
 	denied   map[store.DenyRecord]bool
-	keys     *keySet // that verify access tokens
-	ends     bool    // some share has an end, or had one
+	groups   []store.Group            // of the owner's, removed ones included
+	withheld map[store.Withdrawn]bool // what no group opens
+	keys     *keySet                  // that verify access tokens
+	ends     bool                     // some share has an end, or had one
 
 	passwords passwords
 }
 
 type person struct {
 	controlapi.Person
-	opens map[string]bool // app ids
+	opens   map[string]bool      // app ids
+	byGroup map[string]time.Time // app ids, with their ends, zero for none
 }
 
 // New reads the last snapshot and the deny records from the store.
@@ -128,6 +131,9 @@ func New(c Config) (*Access, error) {
 		return nil, fmt.Errorf("read who was denied: %w", err)
 	}
 	st := &state{denied: setOf(records, withoutTime)}
+	if err := a.loadGroups(st); err != nil {
+		return nil, err
+	}
 	if st.dark, err = c.Store.DarkSince(); err != nil {
 		return nil, err
 	}
@@ -168,6 +174,7 @@ func (st *state) index(snap controlapi.Snapshot) {
 		st.people[p.AccountID] = &person{Person: p, opens: setOf(p.Apps, func(id string) string { return id })}
 		st.ends = st.ends || len(p.Until) > 0 || len(p.Ended) > 0
 	}
+	st.regroup()
 	st.grants = setOf(snap.RevokedGrants, func(g controlapi.RevokedGrant) string { return g.ID })
 	st.keys = keysOf(snap.PublicKeys, st.keys)
 	st.passwords = passwordsOf(snap.Passwords)
@@ -203,7 +210,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	var same bool
 	closed += a.swap(func(next *state) (changed bool) {
 		old = *next
-		*next = state{denied: old.denied, keys: old.keys, dark: old.dark}
+		*next = state{denied: old.denied, groups: old.groups, withheld: old.withheld, keys: old.keys, dark: old.dark}
 		next.index(snap)
 		same = old.received && old.snapshot.Computer.ID == snap.Computer.ID
 		a.noteEnds(next)
@@ -263,9 +270,14 @@ func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
 }
 
 // TakeAway is Deny for a change that the control plane has to be told: both are
-// written down in one transaction.
+// written down in one transaction. One app of one person no group opens either, until
+// GiveAgain.
 func (a *Access) TakeAway(c store.PendingChange) (closed int, err error) {
-	return a.deny(c.Deny(), func() error { return a.store.TakeAway(c) })
+	closed, err = a.deny(c.Deny(), func() error { return a.store.TakeAway(c) })
+	if w, ok := c.Withdraws(); ok {
+		a.withhold(w)
+	}
+	return closed, err
 }
 
 func (a *Access) deny(d store.DenyRecord, write func() error) (closed int, err error) {
@@ -339,6 +351,14 @@ func (a *Access) AwaitAllowed(ctx context.Context, id Identity, appID string) (d
 		return d.Allowed
 	})
 	return d
+}
+
+// AwaitPerson waits until the snapshot has somebody who is not removed, or until ctx ends.
+func (a *Access) AwaitPerson(ctx context.Context, accountID string) {
+	a.await(ctx, func(st *state) bool {
+		p := st.people[accountID]
+		return p != nil && p.Status != controlapi.PersonRemoved
+	})
 }
 
 // await waits until the state is so, or until ctx ends.

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"time"
+
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
@@ -111,11 +113,24 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 		return Decision{Reason: reason}
 	}
 	if appID != "" && p.Role != controlapi.RoleOwner {
-		if !p.opens[appID] || p.Until != nil && p.hasEnded(appID, a.clock.time) {
+		if !p.mayOpen(appID, a.clock.time) {
 			return Decision{Reason: ReasonNotGiven}
 		}
 	}
 	return Decision{Allowed: true, Email: p.Email, Role: p.Role}
+}
+
+// mayOpen says whether an app was given to p, by themselves or by a group, and has not ended.
+func (p *person) mayOpen(appID string, clock func() (now, least time.Time)) bool {
+	if p.opens[appID] && (p.Until == nil || !p.hasEnded(appID, clock)) {
+		return true
+	}
+	end, byGroup := p.byGroup[appID]
+	if !byGroup || end.IsZero() {
+		return byGroup
+	}
+	now, _ := clock()
+	return now.Before(end)
 }
 
 // lapsed says why what p is known by opens nothing any more; empty when it does.

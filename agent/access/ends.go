@@ -35,6 +35,8 @@ type ends struct {
 	ended map[store.Share]bool
 	fresh []Ended              // to be told, oldest first
 	saved map[store.Share]bool // over, when the store was told last
+	// looked is up to when ends of groups were looked for.
+	looked time.Time
 }
 
 // hasEnded says whether the end of an app of p has come.
@@ -53,16 +55,44 @@ func (a *Access) EndOf(id Identity, appID string) (end time.Time, ends bool) {
 	if p == nil || p.Role == controlapi.RoleOwner {
 		return time.Time{}, false
 	}
-	end, ends = p.Until[appID]
-	return end, ends
+	end = p.endOf(appID)
+	return end, !end.IsZero()
 }
 
-// WithoutEnded is a person's row as it is now: what has ended is none of their apps.
-func (a *Access) WithoutEnded(row controlapi.Person) controlapi.Person {
+// endOf is when an app ends for p, zero for never: given by themselves and by a group, it
+// is open until the later end.
+func (p *person) endOf(appID string) time.Time {
+	end, byGroup := p.byGroup[appID]
+	own := p.Until[appID]
+	switch {
+	case !byGroup:
+		return own
+	case !p.opens[appID]:
+		return end
+	case own.IsZero() || end.IsZero():
+		return time.Time{}
+	}
+	return later(own, end)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// AsNow is a person's row as it is now: what has ended is none of their apps, and what a
+// group opens is one.
+func (a *Access) AsNow(row controlapi.Person) controlapi.Person {
+	now, _ := a.clock.time()
+	return a.withGroups(withoutEnded(row, now), now)
+}
+
+func withoutEnded(row controlapi.Person, now time.Time) controlapi.Person {
 	if len(row.Until) == 0 {
 		return row
 	}
-	now, _ := a.clock.time()
 	until, ended := map[string]time.Time{}, map[string]time.Time{}
 	maps.Copy(ended, row.Ended)
 	for id, end := range row.Until {
@@ -168,6 +198,11 @@ func (a *Access) endShares() (next time.Duration) {
 	a.writing.Lock()
 	st := a.state.Load()
 	changed := st.received && a.noteEnds(st)
+	now, _ := a.clock.time()
+	for _, end := range st.groupEnds() {
+		changed = changed || end.After(a.ends.looked) && !now.Before(end)
+	}
+	a.ends.looked = now
 	a.clock.forgetJump()
 	a.writing.Unlock()
 	if changed {
@@ -187,11 +222,13 @@ func (a *Access) untilNextEnd() time.Duration {
 		return next
 	}
 	now, _ := a.clock.time()
+	ends := st.groupEnds()
 	for _, p := range st.snapshot.People {
-		for _, end := range p.Until {
-			if left := end.Sub(now); left > 0 {
-				next = min(next, left)
-			}
+		ends = slices.AppendSeq(ends, maps.Values(p.Until))
+	}
+	for _, end := range ends {
+		if left := end.Sub(now); left > 0 {
+			next = min(next, left)
 		}
 	}
 	return next + time.Millisecond

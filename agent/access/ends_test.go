@@ -106,7 +106,7 @@ func TestAShareEnds(t *testing.T) {
 		if len(told) != 1 || told[0].Closed != 3 || told[0].Doubtful || told[0].Email != "bob@example.com" || !told[0].Until.Equal(end) {
 			t.Errorf("told %+v", told)
 		}
-		row := a.WithoutEnded(a.Snapshot().People[1])
+		row := a.AsNow(a.Snapshot().People[1])
 		if !slices.Equal(row.Apps, []string{"id-photos"}) || len(row.Until) != 0 || !row.Ended[notes].Equal(end) {
 			t.Errorf("the row is %+v", row)
 		}

@@ -97,7 +97,7 @@ func (w *endsWorld) check(t *rapid.T) {
 	if over := !w.end.IsZero() && !now.Before(w.end); d.Allowed == over {
 		t.Fatalf("%+v at %v (heard %v), it ends at %v", d, now, w.heard, w.end)
 	}
-	row := w.a.WithoutEnded(w.a.Snapshot().People[1])
+	row := w.a.AsNow(w.a.Snapshot().People[1])
 	if d.Allowed != (len(row.Ended) == 0) {
 		t.Fatalf("decided %+v, shown %+v", d, row)
 	}

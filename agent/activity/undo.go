@@ -90,6 +90,12 @@ func subjectOf(line agentapi.Activity) (subject, within string) {
 		return "app " + line.Name, ""
 	case agentapi.ActivityDark, agentapi.ActivityLight:
 		return "dark", ""
+	case agentapi.ActivityGroupAdded, agentapi.ActivityGroupRemoved:
+		return "group " + line.Group, ""
+	case agentapi.ActivityGroupJoined, agentapi.ActivityGroupLeft:
+		return "group " + line.Group + "\nperson " + line.AccountID, "group " + line.Group
+	case agentapi.ActivityGroupGiven, agentapi.ActivityGroupWithdrawn, agentapi.ActivityGroupEnded:
+		return "group " + line.Group + "\napp " + line.App, "group " + line.Group
 	case agentapi.ActivityRemoved, agentapi.ActivityLeft:
 		return "person " + line.AccountID, ""
 	case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityUntil, agentapi.ActivityEnded, agentapi.ActivityRestored:

@@ -32,6 +32,18 @@ const (
 	ActivityKnockMuted   = "knock-muted" // never ask again
 )
 
+// Kinds of Activity that are decisions about groups: What is the group's name, and Group its
+// id.
+const (
+	ActivityGroupAdded     = "group-added" // also one that was removed, had back
+	ActivityGroupRemoved   = "group-removed"
+	ActivityGroupJoined    = "group-joined"  // by the person in Email
+	ActivityGroupLeft      = "group-left"    // likewise
+	ActivityGroupGiven     = "group-granted" // an app; with Until where it ends
+	ActivityGroupWithdrawn = "group-withdrawn"
+	ActivityGroupEnded     = "group-ended" // an app's date came for all of the group; Until is that date
+)
+
 // Kinds of Activity that are decisions about apps.
 const (
 	ActivityApproved       = "approved" // with Port and Program
@@ -100,6 +112,7 @@ type Activity struct {
 	Name      string `json:"name,omitempty"`      // of App, in its address
 	// What names what it is about, where that is neither a person nor an app.
 	What    string    `json:"what,omitempty"`
+	Group   string    `json:"group,omitempty"` // of What, where that is a group
 	Until   time.Time `json:"until,omitzero"`
 	Port    int       `json:"port,omitempty"`
 	Program string    `json:"program,omitempty"`

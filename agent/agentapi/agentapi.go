@@ -323,6 +323,8 @@ type OwnerState struct {
 	// else; PeopleCount counts active and invited people, the owner aside.
 	PeopleVersion string `json:"peopleVersion"`
 	PeopleCount   int    `json:"peopleCount"`
+	// Groups are the owner's, by name.
+	Groups []Group `json:"groups,omitempty"`
 	// Undelivered are addresses that an invitation did not reach in the last seven
 	// days: the mail server refused the mail, or was away for too long.
 	Undelivered []string `json:"undelivered"`

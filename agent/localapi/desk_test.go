@@ -27,6 +27,7 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 		"GET /owner/knocks", "POST /owner/knocks/{id}/answer",
 		"POST /owner/apps/{name}/deny", "POST /owner/apps/{name}/stop", "POST /owner/apps/{name}/pause", "POST /owner/apps/{name}/revoke", "DELETE /owner/apps/{name}/share",
 		"POST /owner/people/grant", "POST /owner/people/revoke", "POST /owner/people/undo", "POST /owner/people/settle",
+		"GET /owner/groups", "DELETE /owner/groups/{id}", "POST /owner/groups/{id}/leave", "POST /owner/groups/{id}/withdraw",
 		"POST /owner/visitors/disconnect", "POST /owner/grants/{id}/revoke", "POST /owner/passwords/{id}/revoke",
 		"POST /owner/notices/{id}/seen",
 		"POST /owner/dark", "POST /owner/users/{id}/deny",

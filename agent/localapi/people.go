@@ -28,6 +28,13 @@ func withPeople[Body, T any](do func(*people.People, context.Context, Body) (T, 
 	return with(func(a *API, r *http.Request, body Body) (any, error) { return do(a.cfg.People, r.Context(), body) })
 }
 
+// withGroup makes the handler of what changes a group, by a body.
+func withGroup[Body any](do func(*people.People, context.Context, string, Body) (agentapi.GroupChanged, error)) handler {
+	return with(func(a *API, r *http.Request, body Body) (any, error) {
+		return do(a.cfg.People, r.Context(), r.PathValue("id"), body)
+	})
+}
+
 // ownersAlone are fields that nobody knows in the request of a program: how long the owner
 // wants a change held, and when a share ends.
 var ownersAlone = []string{"until", "holdSeconds"}
@@ -138,6 +145,7 @@ func (a *API) actor(r *http.Request) people.Actor {
 func (a *API) addPeople(state *agentapi.OwnerState) {
 	view := a.cfg.People.View()
 	state.PeopleVersion, state.PeopleCount = view.Version, view.Count
+	state.Groups = a.cfg.People.Groups()
 	state.Undelivered = append([]string{}, view.Undelivered...)
 	state.Grants = a.cfg.People.Grants()
 	state.Knocks = a.cfg.People.Knocks()

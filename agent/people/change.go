@@ -158,6 +158,7 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	}
 	shut := p.cfg.Access.Shut(c.Deny())
 	row = p.takenAway(unconfirmed).without(row)
+	was := p.cfg.Access.AsNow(row)
 	c.Program = !by.Owner
 	closed, heldUntil, err := p.takeAway(c, hold)
 	closed += shut
@@ -172,7 +173,7 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	if err != nil && !p.wasSent(c) {
 		return agentapi.PersonChanged{}, errUnwritten
 	}
-	p.tellEnded(by, row, c, closed)
+	p.tellEnded(by, was, c, closed, !slices.Contains(row.Apps, c.AppID))
 	out.Person = p.shown(by, after(row, c))
 	return out, nil
 }
@@ -195,12 +196,17 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
+	if w, ok := c.Withdraws(); ok {
+		if err := p.cfg.Access.Withdraw(w); err != nil {
+			return agentapi.PersonChanged{}, errUnwritten
+		}
+	}
 	before := turn.before[c.AccountID]
 	if by.Owner { // for whom nobody is asked for first
 		before = row
 		before.Status, before.Apps = controlapi.PersonPending, append(slices.Clone(row.Apps), c.AppID)
 	}
-	p.tellEnded(by, before, c, 0)
+	p.tellEnded(by, before, c, 0, false)
 	return agentapi.PersonChanged{OK: true, Person: p.shown(by, row)}, nil
 }
 

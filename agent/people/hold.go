@@ -82,6 +82,8 @@ func (p *People) takeBack(c store.PendingChange) (found bool, err error) {
 			found = true
 			if p.lift(kept); p.pending[kept.ID].held() {
 				err = agentapi.Errorf(agentapi.CodeInternal, "Porchlight could not write to its data directory, so nothing was undone. Is the disk full?")
+			} else if kept.AppID != "" && !kept.Again {
+				p.giveAgain(kept.AccountID, kept.AppID)
 			}
 		}
 	}
@@ -168,7 +170,8 @@ func (p *People) finish() {
 func (p *People) givenBack(by Actor, req agentapi.AccessRequest) (changed agentapi.PersonChanged, ok bool, err error) {
 	app, found := p.cfg.Apps.ByLabel(req.App)
 	row, known := p.inSnapshot(req.AccountID)
-	if !by.Owner || req.Until != "" || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRemoved {
+	had := slices.Contains(row.Apps, app.ID) || p.cfg.Access.OpenedByGroup(req.AccountID, app.ID)
+	if !by.Owner || req.Until != "" || !found || !known || !had || row.Status == controlapi.PersonRemoved {
 		return changed, false, nil
 	}
 	c := store.PendingChange{AccountID: req.AccountID, AppID: app.ID}

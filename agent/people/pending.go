@@ -55,6 +55,9 @@ func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int
 	}
 	p.lastID++
 	c.ID = p.lastID
+	if w, ok := c.Withdraws(); ok {
+		c.Again = p.cfg.Access.IsWithdrawn(w)
+	}
 	closed, err = p.cfg.Access.TakeAway(c)
 	switch {
 	case err != nil:
@@ -119,7 +122,7 @@ func (p *People) alsoNeeded(c pending) bool {
 }
 
 // liftGiven lifts what kept an app from a person to whom it has just been given
-// again: all withdrawals sent up to the change with ID upTo.
+// again: all withdrawals sent up to the change with ID upTo. Groups may open it again, too.
 func (p *People) liftGiven(accountID string, appIDs []string, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,6 +131,7 @@ func (p *People) liftGiven(accountID string, appIDs []string, upTo uint64) {
 			p.lift(c)
 		}
 	}
+	p.giveAgain(accountID, appIDs...)
 }
 
 // awaitTurn waits for the turn to send changes.

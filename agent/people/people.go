@@ -111,6 +111,8 @@ var Owner = Actor{Owner: true}
 type People struct {
 	cfg Config
 
+	grouping sync.Mutex // held while a group is changed; taken before all others
+
 	// turn holds a token while changes are sent to the control plane, which are
 	// sent one at a time and in order.
 	turn chan struct{}
@@ -235,7 +237,7 @@ func (p *People) labels() (byID map[string]string, all, live []string) {
 // wire is a person as the loopback API shows them to the owner. An app whose approval
 // is gone has no label any more and opens nothing; it is left out.
 func (p *People) wire(m controlapi.Person, labels map[string]string, all []string) agentapi.Person {
-	m = p.cfg.Access.WithoutEnded(m)
+	m = p.cfg.Access.AsNow(m)
 	out := agentapi.Person{Email: m.Email, AccountID: m.AccountID, Role: string(m.Role), Status: string(m.Status), Apps: []string{}}
 	if m.Role == controlapi.RoleOwner {
 		out.Apps = append(out.Apps, all...)

@@ -34,14 +34,15 @@ func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []e
 
 // tellEnded tells the owner about access that a program took away, if there was any. A
 // removal is undone by nothing but a new invitation, which only the invited can accept.
-func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange, closed int) {
+// byGroup says that only a group had given an app.
+func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange, closed int, byGroup bool) {
 	if c.AppID == "" {
 		if before.Status != controlapi.PersonRemoved {
 			p.tell(by, agentapi.Activity{Kind: agentapi.ActivityRemoved, Closed: closed}, before, nil, nil)
 		}
 		return
 	}
-	before = p.cfg.Access.WithoutEnded(before)
+	before = p.cfg.Access.AsNow(before)
 	if !slices.Contains(before.Apps, c.AppID) {
 		return
 	}
@@ -49,8 +50,12 @@ func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingCh
 	if at, ends := before.Until[c.AppID]; ends {
 		undo.Until = map[string]time.Time{c.AppID: at}
 	}
+	line := agentapi.Activity{Kind: agentapi.ActivityWithdrawn, Closed: closed}
+	if byGroup {
+		undo.ByGroup, line.Group = undo.Apps, byAnyGroup
+	}
 	if apps := p.namedApps(c.AppID); len(apps) > 0 {
-		p.tell(by, agentapi.Activity{Kind: agentapi.ActivityWithdrawn, Closed: closed}, before, apps, undo)
+		p.tell(by, line, before, apps, undo)
 	}
 }
 
@@ -253,6 +258,12 @@ func (p *People) undoWithdrawal(ctx context.Context, undo store.Undo) error {
 			continue
 		}
 		here = true
+		if slices.Contains(undo.ByGroup, app.ID) {
+			if err := p.regive(undo.AccountID, app.ID); err != nil {
+				return err
+			}
+			continue
+		}
 		again := agentapi.AccessRequest{AccountID: undo.AccountID, App: app.Label, Granted: true}
 		if at, ended := undo.Until[app.ID]; ended {
 			if !p.cfg.Access.ControlTime().Before(at) {

@@ -10,6 +10,10 @@ import (
 	"porchlight/control/controlapi"
 )
 
+// byAnyGroup is the Group of a line about an app that was taken from somebody to whom only
+// groups had given it.
+const byAnyGroup = "*"
+
 // UndoOf is how to take back what a line of activity says of people, or nil where that
 // would not restore exactly what was.
 func (p *People) UndoOf(line agentapi.Activity) func(context.Context) error {
@@ -20,6 +24,9 @@ func (p *People) UndoOf(line agentapi.Activity) func(context.Context) error {
 		return nil
 	}
 	switch line.Kind {
+	case agentapi.ActivityGroupAdded, agentapi.ActivityGroupRemoved, agentapi.ActivityGroupJoined, agentapi.ActivityGroupLeft,
+		agentapi.ActivityGroupGiven, agentapi.ActivityGroupWithdrawn:
+		return p.undoOfGroup(line)
 	case agentapi.ActivityRemoved, agentapi.ActivityWithdrawn:
 		return p.giveBackOf(line)
 	case agentapi.ActivityGiven, agentapi.ActivityInvited:
@@ -39,6 +46,12 @@ func (p *People) giveBackOf(line agentapi.Activity) func(context.Context) error 
 	}
 	app, live := p.stillLive(line)
 	row, known := p.Row(line.AccountID)
+	if line.Group == byAnyGroup {
+		if !live || !known || row.Status != controlapi.PersonActive || !p.cfg.Access.OpenedByGroup(line.AccountID, app.ID) {
+			return nil
+		}
+		return func(context.Context) error { return p.regive(line.AccountID, app.ID) }
+	}
 	ended := !line.Until.IsZero() && !line.Until.After(p.cfg.Now())
 	if line.App == "" || !live || !known || row.Status != controlapi.PersonActive || has(row, app) || ended {
 		return nil
@@ -60,6 +73,9 @@ func (p *People) takeAwayOf(line agentapi.Activity) func(context.Context) error 
 	row, known := p.Row(line.AccountID)
 	if !live || !known || !has(row, app) || !row.Until[app.ID].Equal(line.Until) {
 		return nil
+	}
+	if p.cfg.Access.OpenedByGroup(line.AccountID, app.ID) {
+		return nil // to take it away would take it from the group, too
 	}
 	pending := row.Status == controlapi.PersonPending
 	switch {

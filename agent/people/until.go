@@ -57,10 +57,13 @@ func (p *People) endKnown(ctx context.Context, until string, after controlapi.Pe
 // tellEnds tells the owner what has ended: all of one person's together.
 func (p *People) tellEnds() {
 	p.tellClock()
+	p.tellGroupEnds()
 	p.cfg.Access.TakeEnded(func(fresh []access.Ended) {
 		away := p.takenAway(unconfirmed)
 		fresh = slices.DeleteFunc(fresh, func(e access.Ended) bool {
-			return away[store.DenyRecord{AccountID: e.AccountID}] || away[store.DenyRecord{AccountID: e.AccountID, AppID: e.AppID}]
+			row, _ := p.inSnapshot(e.AccountID)
+			return away[store.DenyRecord{AccountID: e.AccountID}] || away[store.DenyRecord{AccountID: e.AccountID, AppID: e.AppID}] ||
+				slices.Contains(p.cfg.Access.AsNow(row).Apps, e.AppID) // a group opens it still
 		})
 		together := func(x, y access.Ended) int {
 			return cmp.Or(x.Until.Compare(y.Until), cmp.Compare(x.Email, y.Email), cmp.Compare(x.AccountID, y.AccountID))

@@ -46,7 +46,7 @@ type view struct {
 func (p *People) View() View {
 	snapshot := p.cfg.Access.Snapshot()
 	away := p.takenAway(unconfirmed)
-	from := fingerprint(snapshot, away, p.cfg.Access.Over(), p.cfg.Apps.Approved())
+	from := fingerprint(snapshot, away, p.cfg.Access.Over(), p.cfg.Apps.Approved(), p.cfg.Access.ByGroup())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen.from != from {
@@ -62,7 +62,7 @@ func (p *People) look(people []controlapi.Person, away taken) View {
 	v := View{Open: map[string]Open{}}
 	people = slices.SortedFunc(slices.Values(people), func(a, b controlapi.Person) int { return cmp.Compare(a.Email, b.Email) })
 	for _, m := range people {
-		m = p.cfg.Access.WithoutEnded(away.without(m))
+		m = p.cfg.Access.AsNow(away.without(m))
 		if m.Role == controlapi.RoleOwner || m.Status != controlapi.PersonActive && m.Status != controlapi.PersonPending {
 			continue
 		}
@@ -80,7 +80,7 @@ func (p *People) look(people []controlapi.Person, away taken) View {
 }
 
 // fingerprint is another one for everything that List could answer differently.
-func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, apps []engine.App) string {
+func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, apps []engine.App, byGroup map[string]map[string]time.Time) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", snapshot.Computer.ID, snapshot.Version)
 	keys := slices.SortedFunc(maps.Keys(away), func(a, b store.DenyRecord) int {
@@ -96,6 +96,7 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, 
 	for _, app := range apps {
 		fmt.Fprintf(h, "%q %q %q\n", app.ID, app.Label, app.Status)
 	}
+	fmt.Fprintf(h, "%v\n", byGroup) // which fmt puts in order
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 

@@ -61,6 +61,8 @@ type Config struct {
 	// TellOff says whether people with an app here may know since when this computer is off;
 	// it is told like Knocks. nil: they may not.
 	TellOff func() bool
+	// Groups is what the owner's groups open; nil for nothing. See controlapi.Apps.
+	Groups func() map[string]map[string]time.Time
 	// OnSnapshot takes each new snapshot; OnContact is called when the control
 	// plane answered that nothing changed; OnChange when State changed.
 	OnSnapshot func(controlapi.Snapshot)

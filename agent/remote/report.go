@@ -68,6 +68,9 @@ func (r *Remote) tell(ctx context.Context, atOnce bool) (wait time.Duration, err
 		return 0, ctx.Err()
 	}
 	apps := controlapi.Apps{Apps: r.cfg.Apps(), Knocks: r.cfg.Knocks(), TellOff: r.cfg.TellOff != nil && r.cfg.TellOff()}
+	if r.cfg.Groups != nil {
+		apps.Groups = r.cfg.Groups()
+	}
 	digest := apps.Digest()
 	r.hear()
 	if r.has == digest {

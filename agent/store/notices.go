@@ -38,6 +38,7 @@ type Undo struct {
 	// Until is when those that were withdrawn would have ended, if they would.
 	Until   map[string]time.Time `json:"until,omitempty"`
 	Browser string               `json:"browser,omitempty"` // of a NoticeBrowser
+	ByGroup []string             `json:"byGroup,omitempty"` // of Apps, those that only a group had given
 	// Newcomer is true where the person could open nothing before.
 	Newcomer bool `json:"fresh,omitempty"`
 	// Program is what did it, as one process is told from another; empty for
@@ -68,6 +69,7 @@ func (u *Undo) Join(id uint64, before Undo) {
 		u.Until[app] = at
 	}
 	u.Newcomer = u.Newcomer || before.Newcomer
+	u.ByGroup = append(u.ByGroup, before.ByGroup...)
 	u.Before = append(slices.Clone(before.Before), id)
 	u.Before = u.Before[max(0, len(u.Before)-maxBefore):]
 	u.Times = max(before.Times, 1) + 1

@@ -26,6 +26,9 @@ type PendingChange struct {
 	Program bool `json:"program,omitempty"`
 	// Undo says that it takes an invitation back; see controlapi.Remove.
 	Undo bool `json:"undo,omitempty"`
+	// Again says of an app that was withdrawn from the person before, so that no group
+	// opened it.
+	Again bool `json:"again,omitempty"`
 	// Sent is true once the control plane has carried it out. Epoch is then the
 	// session epoch of a person who was removed.
 	Sent  bool      `json:"sent,omitempty"`
@@ -47,12 +50,24 @@ func putPending(tx *boltfile.Tx, c PendingChange) error {
 	return put(tx.Bucket(pendingBucket), numbered(c.ID), c)
 }
 
-// TakeAway stores a change and its deny record, both or neither: a record alone
-// does not say which control plane has to be told.
+// Withdraws is what no group opens any more by the change; ok is false where it is of
+// something else than one app of one person.
+func (c PendingChange) Withdraws() (w Withdrawn, ok bool) {
+	return Withdrawn{AccountID: c.AccountID, AppID: c.AppID}, c.AccountID != "" && c.AppID != ""
+}
+
+// TakeAway stores a change, its deny record and what it withdraws, all or nothing: a record
+// alone does not say which control plane has to be told.
 func (s *Store) TakeAway(c PendingChange) error {
 	d := c.Deny()
 	d.At = c.At
-	return s.update(func(tx *boltfile.Tx) error { return errors.Join(putDeny(tx, d), putPending(tx, c)) })
+	return s.update(func(tx *boltfile.Tx) error {
+		err := errors.Join(putDeny(tx, d), putPending(tx, c))
+		if w, ok := c.Withdraws(); ok {
+			err = errors.Join(err, putWithdrawn(tx, w))
+		}
+		return err
+	})
 }
 
 // GiveBack forgets a change and its deny record, both or neither.

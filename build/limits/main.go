@@ -28,6 +28,7 @@ var rooms = []struct{ dir, title string }{
 	{"agent/identity", "Tokens for apps"},
 	{"agent/requests", "The last requests"},
 	{"agent/engine", "Apps that ask"},
+	{"agent/people", "People and groups"},
 	{"agent/localapi", "Programs of your computer"},
 	{"control/relay", "The relay"},
 	{"control/relay/peers", "Between nodes"},

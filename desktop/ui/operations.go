@@ -17,6 +17,9 @@ var operations = map[string]operation{
 	"addClient": {"POST", "/owner/clients", []parameter{
 		{"name", inBody, aText, true, false},
 	}},
+	"addGroup": {"POST", "/owner/groups", []parameter{
+		{"name", inBody, aText, true, false},
+	}},
 	"allowUser": {"POST", "/owner/users/{id}/allow", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
@@ -96,6 +99,11 @@ var operations = map[string]operation{
 		{"id", inPath, aText, true, false},
 	}},
 	"goDark": {"POST", "/owner/dark", []parameter{}},
+	"grantGroup": {"POST", "/owner/groups/{id}/grant", []parameter{
+		{"id", inPath, aText, true, false},
+		{"app", inBody, aText, true, false},
+		{"until", inBody, aText, false, false},
+	}},
 	"grants": {"GET", "/owner/grants", []parameter{}},
 	"invitationLink": {"POST", "/owner/people/link", []parameter{
 		{"accountId", inBody, aText, true, false},
@@ -107,7 +115,15 @@ var operations = map[string]operation{
 		{"noMail", inBody, aBoolean, false, false},
 		{"until", inBody, aText, false, false},
 	}},
-	"knocks":    {"GET", "/owner/knocks", []parameter{}},
+	"joinGroup": {"POST", "/owner/groups/{id}/join", []parameter{
+		{"id", inPath, aText, true, false},
+		{"accountId", inBody, aText, true, false},
+	}},
+	"knocks": {"GET", "/owner/knocks", []parameter{}},
+	"leaveGroup": {"POST", "/owner/groups/{id}/leave", []parameter{
+		{"id", inPath, aText, true, false},
+		{"accountId", inBody, aText, true, false},
+	}},
 	"lightUp":   {"DELETE", "/owner/dark", []parameter{}},
 	"listening": {"GET", "/owner/listening", []parameter{}},
 	"look": {"POST", "/owner/listening/look", []parameter{
@@ -147,6 +163,9 @@ var operations = map[string]operation{
 	}},
 	"probe": {"POST", "/owner/apps/{name}/probe", []parameter{
 		{"name", inPath, aText, true, false},
+	}},
+	"removeGroup": {"DELETE", "/owner/groups/{id}", []parameter{
+		{"id", inPath, aText, true, false},
 	}},
 	"requests": {"GET", "/owner/requests", []parameter{
 		{"app", inQuery, aText, false, false},
@@ -207,4 +226,8 @@ var operations = map[string]operation{
 		{"name", inPath, aText, true, false},
 	}},
 	"visitors": {"GET", "/owner/visitors", []parameter{}},
+	"withdrawGroup": {"POST", "/owner/groups/{id}/withdraw", []parameter{
+		{"id", inPath, aText, true, false},
+		{"app", inBody, aText, true, false},
+	}},
 }

@@ -32,6 +32,14 @@ var activityWords = map[string]string{
 	agentapi.ActivityKnockMuted:   "was not let in by {by}, and cannot ask again",
 	agentapi.ActivityTurnedAway:   "was turned away",
 
+	agentapi.ActivityGroupAdded:     "the group {what} was made by {by}",
+	agentapi.ActivityGroupRemoved:   "the group {what} was removed by {by}",
+	agentapi.ActivityGroupJoined:    "joined {what}, by {by}",
+	agentapi.ActivityGroupLeft:      "left {what}, by {by}",
+	agentapi.ActivityGroupGiven:     "was given to {what} by {by}",
+	agentapi.ActivityGroupWithdrawn: "was taken away from {what} by {by}",
+	agentapi.ActivityGroupEnded:     "ended for {what}",
+
 	agentapi.ActivityApproved:       "was approved by {by}",
 	agentapi.ActivityDenied:         "was denied by {by}",
 	agentapi.ActivityPaused:         "was paused by {by}",

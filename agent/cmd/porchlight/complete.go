@@ -32,6 +32,7 @@ func complete(root *cobra.Command, where *location) {
 		func(p agentapi.Person) cobra.Completion {
 			return cobra.CompletionWithDesc(printable(p.Email), p.Status)
 		})
+	groups := offer(where, (*agentapi.Client).Groups, itself[agentapi.Group], func(g agentapi.Group) cobra.Completion { return printable(g.Name) })
 	grants := offer(where, (*agentapi.Client).Grants, itself[agentapi.Grant], func(g agentapi.Grant) cobra.Completion {
 		return cobra.CompletionWithDesc(g.ID, printable(g.ClientName+" of "+g.Email))
 	})
@@ -45,6 +46,7 @@ func complete(root *cobra.Command, where *location) {
 		"approve": names, "deny": names, "unmute": names, "revoke": names, "stop": names, "pause": names, "resume": names,
 		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names,
 		"people link": people, "people grant": people, "people withdraw": people, "people remove": people,
+		"groups remove": groups, "groups join": groups, "groups leave": groups, "groups grant": groups, "groups withdraw": groups,
 		"grants revoke": grants, "passwords revoke": passwords, "knocks answer": knocks,
 		"users allow": users, "users deny": users, "users forget": users,
 	} {
@@ -63,6 +65,7 @@ func complete(root *cobra.Command, where *location) {
 		{"share", "name", names}, {"settings", "quiet", cobra.FixedCompletions(kindNames(), none)},
 		{"settings", "notify", cobra.FixedCompletions(agentapi.Levels(), none)},
 		{"people invite", "app", labels}, {"people grant", "app", labels}, {"people withdraw", "app", labels},
+		{"groups grant", "app", labels}, {"groups withdraw", "app", labels},
 	} {
 		if err := find(root, flag.path).RegisterFlagCompletionFunc(flag.name, flag.by); err != nil {
 			panic(err) // the flag is not there

@@ -37,8 +37,11 @@ func checkUntil(cmd *cobra.Command) error {
 }
 
 // endWords says when an app ends for somebody; empty where it does not.
-func endWords(p agentapi.Person, label string) string {
-	for of, at := range p.Until {
+func endWords(p agentapi.Person, label string) string { return endOfLabel(p.Until, label) }
+
+// endOfLabel says when one of ends by label is; empty for none.
+func endOfLabel(ends map[string]time.Time, label string) string {
+	for of, at := range ends {
 		if strings.EqualFold(of, label) {
 			return " until " + agentapi.UntilWords(at, time.Now())
 		}
@@ -76,13 +79,16 @@ func sayUntil(term *terminal, a agentapi.OwnerApp) {
 }
 
 // mayOpen lists what somebody may open, with its ends, and what has ended.
-func mayOpen(p agentapi.Person) string {
+func mayOpen(p agentapi.Person) string { return labelsWithEnds(p.Apps, p.Until, p.Ended) }
+
+// labelsWithEnds lists apps with their ends, and what has ended.
+func labelsWithEnds(apps []string, until, ended map[string]time.Time) string {
 	var all []string
-	for _, label := range p.Apps {
-		all = append(all, label+endWords(p, label))
+	for _, label := range apps {
+		all = append(all, label+endOfLabel(until, label))
 	}
-	for _, label := range slices.Sorted(maps.Keys(p.Ended)) {
-		all = append(all, label+" (ended "+agentapi.UntilWords(p.Ended[label], time.Now())+")")
+	for _, label := range slices.Sorted(maps.Keys(ended)) {
+		all = append(all, label+" (ended "+agentapi.UntilWords(ended[label], time.Now())+")")
 	}
 	return strings.Join(all, ", ")
 }

@@ -17,6 +17,11 @@ export interface Operations {
     takes: { name: string };
     gives: AddedClient;
   };
+  /** Make a group. */
+  addGroup: {
+    takes: { name: string };
+    gives: GroupChanged;
+  };
   /** Let a user's programs register. */
   allowUser: {
     takes: { id: string };
@@ -102,6 +107,11 @@ export interface Operations {
     takes: {};
     gives: Closed;
   };
+  /** Have a group open an app. */
+  grantGroup: {
+    takes: { id: string; app: string; until?: string };
+    gives: GroupChanged;
+  };
   /** The OAuth grants for this computer, newest first. */
   grants: {
     takes: {};
@@ -117,10 +127,20 @@ export interface Operations {
     takes: { apps: string[]; emails: string[]; line?: string; noMail?: boolean; until?: string };
     gives: Invitations;
   };
+  /** Add a person to a group. */
+  joinGroup: {
+    takes: { id: string; accountId: string };
+    gives: GroupChanged;
+  };
   /** Who asks to be let in. */
   knocks: {
     takes: {};
     gives: Knock[];
+  };
+  /** Take a person out of a group. */
+  leaveGroup: {
+    takes: { id: string; accountId: string };
+    gives: GroupChanged;
   };
   /** Open again. */
   lightUp: {
@@ -191,6 +211,11 @@ export interface Operations {
   probe: {
     takes: { name: string };
     gives: AppHealth;
+  };
+  /** Remove a group, and end what it opened. */
+  removeGroup: {
+    takes: { id: string };
+    gives: GroupChanged;
   };
   /** What visitors asked of the apps, oldest first. */
   requests: {
@@ -276,6 +301,11 @@ export interface Operations {
   visitors: {
     takes: {};
     gives: Visitor[];
+  };
+  /** Have a group open an app no more. */
+  withdrawGroup: {
+    takes: { id: string; app: string };
+    gives: GroupChanged;
   };
 }
 
@@ -366,10 +396,12 @@ export interface Activity {
   count?: number;
   /** Whom it is about; empty for nobody. */
   email: string;
+  /** Of what, where that is a group. */
+  group?: string;
   /** Only grows, in the order things happened. */
   id?: number;
   /** A later version may know more. */
-  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'knock-refused' | 'knock-muted' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused';
+  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused';
   /** Of app, in its address. */
   name?: string;
   /** The notice that told of it. */
@@ -678,6 +710,26 @@ export interface Grant {
   lastUsedAt: string;
 }
 
+export interface Group {
+  /** Labels of what it opens beside what each was given. */
+  apps: string[];
+  /** When others ended, by label. */
+  ended?: Record<string, string>;
+  id: string;
+  /** By address. */
+  members: string[];
+  name: string;
+  /** When some of them end, by label. */
+  until?: Record<string, string>;
+}
+
+export interface GroupChanged {
+  closed: number;
+  group: Group;
+  milliseconds: number;
+  ok: boolean;
+}
+
 /** What an app does when it is asked. Empty: not asked yet. answers: also with an error of its own. nothing: nothing listens on its port. refuses: every request that names its address. https, h2c: speaks HTTPS, or HTTP/2 without TLS, and is asked otherwise. silent: takes connections and says nothing. wrong: answers what is no answer. */
 export type Health = '' | 'answers' | 'nothing' | 'refuses' | 'https' | 'h2c' | 'silent' | 'wrong';
 
@@ -924,6 +976,8 @@ export interface OwnerState {
   darkSince?: string;
   engineVersion: string;
   grants: Grant[];
+  /** By name. */
+  groups?: Group[];
   /** Visitors who have something open now, as /owner/visitors lists them. */
   here: number;
   /** Connections of visitors that were lost by a fault of Porchlight's since the start. */
