@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -70,7 +71,7 @@ func (a *Agent) makeConnection() (err error) {
 		AppsChanged: changed,
 		Knocks:      a.knocksFrom,
 		TellOff:     a.tellsOff,
-		Groups:      func() map[string]map[string]time.Time { return a.people.ByGroup() },
+		Groups:      a.openByGroup,
 		OnSnapshot:  a.takeSnapshot,
 		OnContact:   a.access.Touch,
 		OnChange:    a.connectionChanged,
@@ -148,6 +149,18 @@ func (a *Agent) approvedApps() []controlapi.App {
 		apps[i] = controlapi.App{ID: app.ID, Name: app.Name, Label: app.Label, Live: app.Status == agentapi.StatusLive}
 	}
 	return apps
+}
+
+// openByGroup is what the owner's groups open of the approved apps.
+func (a *Agent) openByGroup() map[string]map[string]time.Time {
+	all := a.access.ByGroup()
+	for id, open := range all {
+		maps.DeleteFunc(open, func(appID string, _ time.Time) bool { return !a.apps.Has(appID) })
+		if len(open) == 0 {
+			delete(all, id)
+		}
+	}
+	return all
 }
 
 // knocksFrom is from whom the owner takes knocks.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -321,18 +320,6 @@ func (p *People) roomFor(g store.Group, takes bool) error {
 		return nil
 	}
 	return agentapi.Errorf(agentapi.CodeConflict, "All groups together can open %s apps, counted once for each person. Split or remove one first.", "5,000")
-}
-
-// ByGroup is what groups open, as the control plane is told: of approved apps alone.
-func (p *People) ByGroup() map[string]map[string]time.Time {
-	all := p.cfg.Access.ByGroup()
-	for id, open := range all {
-		maps.DeleteFunc(open, func(appID string, _ time.Time) bool { return !p.cfg.Apps.Has(appID) })
-		if len(open) == 0 {
-			delete(all, id)
-		}
-	}
-	return all
 }
 
 // longRemoved are the ids of groups that were removed and cannot be had back any more.
