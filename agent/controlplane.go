@@ -224,7 +224,7 @@ func (a *Agent) connection() localapi.Connection {
 		Account:   a.Account(),
 		Trouble:   a.trouble().String(),
 		Words:     a.trouble(),
-		Reachable: answers && a.tunnel.Connected(),
+		Reachable: answers && a.tunnel.Connected() && a.access.Suspended() == nil,
 		Away:      a.remote != nil && !answers,
 	}
 }
@@ -242,6 +242,8 @@ func (a *Agent) trouble() words.Text {
 	switch {
 	case state.Refused:
 		return plain("The server does not know this computer any more. Connect it again.")
+	case a.access.Suspended() != nil:
+		return said(a.access.Suspended().Sentence())
 	case time.Since(state.Since) < troubleAfter:
 		return nil
 	case state.OfBefore: // nor do its relays take the tunnel

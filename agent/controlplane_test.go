@@ -54,13 +54,26 @@ func TestServerThatIsNotBelievedIsTrouble(t *testing.T) {
 	}
 }
 
+// What the server's operator has ended is told as that, whatever else is wrong, and never as
+// a server that does not answer (TR6).
+func TestSuspendedIsTold(t *testing.T) {
+	t.Parallel()
+	control := &farAway{snapshot: controlapi.Snapshot{Version: "old", Line: "a", Change: 9}}
+	says := "Ended by the server’s operator, ask abuse@porch.example."
+	saysTroubleAfter(t, control, controlapi.Snapshot{Version: "new", Line: "a", Change: 10, Suspended: &controlapi.Suspended{Ask: "abuse@porch.example"}},
+		[2]string{says, says})
+}
+
 // saysTrouble wants what the owner is told of a control plane, at first and after access ended.
 func saysTrouble(t *testing.T, control *farAway, says [2]string) {
+	saysTroubleAfter(t, control, controlapi.Snapshot{Version: "new", Line: "a", Change: 10}, says)
+}
+
+func saysTroubleAfter(t *testing.T, control *farAway, last controlapi.Snapshot, says [2]string) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := programs.Got(store.Open(t.TempDir()))(t)
 		defer kept.Close()
 		who := programs.Got(access.New(access.Config{Store: kept}))(t)
-		last := controlapi.Snapshot{Version: "new", Line: "a", Change: 10}
 		who.SetSnapshot(last)
 		before := remote.New(remote.Config{
 			Control: control, Tunnel: control, Last: last,

@@ -93,7 +93,7 @@ func accountByEmail(tx *txn, email string) (Account, bool) {
 func (t *txn) ensureAccount(id, email string) Account {
 	a, found := accountByEmail(t, email)
 	if !found {
-		a = Account{ID: id, Email: email, CreatedAt: t.now.UTC()}
+		a = Account{ID: id, Email: email, CreatedAt: t.now.UTC(), Suspended: t.suspendedSince("", email)}
 		t.put(keyAccountEmail(email), id, 0)
 		t.put(keyAccount(id), a, 0)
 	}

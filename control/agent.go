@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -55,12 +56,17 @@ func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
 	if err != nil {
 		return err
 	}
+	var suspended []string
 	for event, id := range anew(now, seen) {
+		if strings.HasPrefix(event, suspensionEvent) {
+			suspended = append(suspended, id)
+			continue
+		}
 		if _, here := s.endedHere.LoadAndDelete(event); !here {
 			s.credentialEnded(id)
 		}
 	}
-	return nil
+	return s.tellSuspended(ctx, suspended)
 }
 
 // anew are those events of now that are not among seen, which is brought up to date.

@@ -198,6 +198,9 @@ func (s *Clients) For(ctx context.Context, id, redirectURI string) (Client, erro
 
 func clientFor(tx *txn, id, redirectURI string) (client, error) {
 	c, found := clientOf(tx, id)
+	if err := tx.refuseSuspendedClient(id); found && err != nil {
+		return client{}, err
+	}
 	switch {
 	case !found:
 		return client{}, unknownClient()

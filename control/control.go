@@ -30,20 +30,21 @@ import (
 // each of its parts.
 type Service struct {
 	Naming
-	Accounts  *Accounts
-	SignIn    *SignIn
-	Sessions  *Sessions
-	Computers *Computers
-	Enrolment *Enrolment
-	Agents    *Agents
-	People    *People
-	Visits    *Visits
-	Clients   *Clients
-	Grants    *Grants
-	Passwords *Passwords
-	Passkeys  *Passkeys
-	Knocks    *Knocks
-	Keys      *Keys
+	Accounts    *Accounts
+	SignIn      *SignIn
+	Sessions    *Sessions
+	Computers   *Computers
+	Enrolment   *Enrolment
+	Agents      *Agents
+	People      *People
+	Visits      *Visits
+	Clients     *Clients
+	Grants      *Grants
+	Passwords   *Passwords
+	Passkeys    *Passkeys
+	Knocks      *Knocks
+	Keys        *Keys
+	Suspensions *Suspensions
 
 	*core
 }
@@ -107,22 +108,23 @@ func New(cfg Config) (*Service, error) {
 	}
 	sessions, computers, people := &Sessions{s}, &Computers{s}, &People{s}
 	return &Service{
-		Naming:    cfg.Naming,
-		Accounts:  &Accounts{s, sessions, computers, people},
-		SignIn:    &SignIn{core: s, keys: keys, attempts: make(chan attempt, 256)},
-		Sessions:  sessions,
-		Computers: computers,
-		Enrolment: &Enrolment{s},
-		Agents:    agents,
-		People:    people,
-		Visits:    &Visits{s},
-		Clients:   clients,
-		Grants:    &Grants{core: s, clients: clients},
-		Passwords: &Passwords{s},
-		Passkeys:  &Passkeys{s, keys, relying},
-		Knocks:    &Knocks{s},
-		Keys:      keys,
-		core:      s,
+		Naming:      cfg.Naming,
+		Accounts:    &Accounts{s, sessions, computers, people},
+		SignIn:      &SignIn{core: s, keys: keys, attempts: make(chan attempt, 256)},
+		Sessions:    sessions,
+		Computers:   computers,
+		Enrolment:   &Enrolment{s},
+		Agents:      agents,
+		People:      people,
+		Visits:      &Visits{s},
+		Clients:     clients,
+		Grants:      &Grants{core: s, clients: clients},
+		Passwords:   &Passwords{s},
+		Passkeys:    &Passkeys{s, keys, relying},
+		Knocks:      &Knocks{s},
+		Keys:        keys,
+		Suspensions: &Suspensions{s},
+		core:        s,
 	}, nil
 }
 

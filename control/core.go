@@ -38,6 +38,14 @@ type Config struct {
 	// by this node or, on a shared store, by another: the tunnel it opened is to
 	// end. It may be called from several goroutines, and once too often.
 	OnCredentialEnded func(computerID string)
+	// OnSuspended, if set, is called when the operator has suspended a computer, and since
+	// when, or resumed it (the zero time): by this node or, on a shared store, by another,
+	// and once too often. What goes there is to be cut off. It may be called from several
+	// goroutines.
+	OnSuspended func(computerID string, since time.Time)
+	// AbuseContact is whom people ask about what the operator has ended, a mail address or
+	// an https:// address; "" for the auth host.
+	AbuseContact string
 	// Held says whether a node has the tunnel of a root host, and whether that is sure; nil
 	// for nobody knows. It is asked on a shared store.
 	Held func(ctx context.Context, host string) (held, sure bool)
@@ -81,7 +89,7 @@ type core struct {
 // computer as agents know it.
 func (s *core) computer(c computer) controlapi.Computer {
 	host := s.cfg.withPort(c.Name + "." + s.cfg.Domain)
-	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host, Former: c.Former, AppGrants: c.AppGrants}
+	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host, Former: c.Former, AppGrants: c.AppGrants, Suspended: c.Suspended}
 }
 
 func (s *core) credentialEnded(computerID string) {

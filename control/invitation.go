@@ -112,6 +112,9 @@ func (s *People) invite(ctx context.Context, computerID string, i inviting) (con
 		if err != nil {
 			return controlapi.Person{}, err
 		}
+		if !c.Suspended.IsZero() {
+			return controlapi.Person{}, tx.refuseSuspended()
+		}
 		if err := tx.liveApps(computerID, i.apps); err != nil {
 			return controlapi.Person{}, err
 		}

@@ -146,6 +146,9 @@ func (s *People) use(tx *txn, hash string, row invitation) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, err
 	}
+	if err := tx.refuseSuspendedAt(c, row.AccountID); err != nil {
+		return Accepted{}, err
+	}
 	p, err := tx.changePerson(c.ID, Account{ID: row.AccountID}, personAccepted, until{keep: true}, nil)
 	if err != nil {
 		return Accepted{}, err

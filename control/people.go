@@ -77,7 +77,7 @@ func (s *People) change(ctx context.Context, computerID, accountID string, ev pe
 func (t *txn) changePerson(computerID string, account Account, ev personEvent, u until, apps []string) (person, error) {
 	before, found := get[person](t, keyPerson(computerID, account.ID))
 	if !found {
-		before = person{AccountID: account.ID, Email: account.Email}
+		before = person{AccountID: account.ID, Email: account.Email, Suspended: account.Suspended}
 	}
 	now := before.asOf(t.now)
 	p, err := now.next(ev, apps, t.now)

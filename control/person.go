@@ -34,6 +34,8 @@ type person struct {
 	// New is true of somebody who was never on the list before, until their invitation is
 	// accepted or taken back.
 	New bool `json:"new,omitempty"`
+	// Suspended is that of the account.
+	Suspended time.Time `json:"suspended,omitzero"`
 }
 
 // personEvent is what can happen to a person's row.
@@ -127,7 +129,7 @@ func withoutApps(have []string, gone func(id string) bool) []string {
 // mayOpen is the one rule of access on this side. The empty app is the
 // launcher, which everybody active may see.
 func (p person) mayOpen(appID string) bool {
-	if p.Status != controlapi.PersonActive {
+	if p.Status != controlapi.PersonActive || !p.Suspended.IsZero() {
 		return false
 	}
 	_, byGroup := p.ByGroup[appID]
@@ -151,9 +153,19 @@ func (p person) endOf(appID string) time.Time {
 	return end
 }
 
+// barred is the row as agents are told of it while nothing opens to it since a moment: every
+// session of it is over, for agents that know nothing of suspensions, too.
+func (p person) barred(since time.Time) person {
+	p.Epoch = laterEpoch(p.Epoch, since)
+	return p
+}
+
 // wire is the row as agents are told of it at a moment.
 func (p person) wire(now time.Time) controlapi.Person {
 	p = p.asOf(now)
+	if !p.Suspended.IsZero() {
+		p = p.barred(p.Suspended)
+	}
 	apps := p.Apps
 	if apps == nil {
 		apps = []string{}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -64,7 +65,11 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string, re
 		case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
 			return errReplay
 		}
-		if c, found = get[computer](tx, keyComputer(g.ComputerID)); !found || !mayReach(tx, g.ComputerID, g.AccountID) {
+		c, found = get[computer](tx, keyComputer(g.ComputerID))
+		if err := cmp.Or(tx.refuseSuspendedClient(client.ID), tx.refuseSuspendedAt(c, g.AccountID)); err != nil {
+			return err
+		}
+		if !found || !mayReach(tx, g.ComputerID, g.AccountID) {
 			return accessEnded()
 		}
 		apps, asked, err := s.narrowed(tx, c, g.AccountID, g.Apps, g.Asked, resources)
@@ -154,7 +159,7 @@ func (s *Grants) readAhead(tx *txn, cred Credentials, grantID string, apps bool)
 		cred.ID = of.client
 	}
 	if cred.ID != "" {
-		keys = append(keys, keyClient(cred.ID))
+		keys = append(keys, keyClient(cred.ID), keySuspended(SuspendClient, cred.ID))
 	}
 	if isAddress(cred.ID) {
 		keys = append(keys, keyHosts)

@@ -27,6 +27,7 @@ import (
 //	untold                          the version of the last change that no node was told of
 //	change/COMPUTER                 int64: how often that was, in this line
 //	line                            opaque: names the line, see Snapshot.Line; ended by a restore
+//	suspended/KIND/ID               Suspension
 //	session/HASH                    session
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
 //	passkey/HASH                    passkey, by its credential id
@@ -92,8 +93,14 @@ func keyMemberships(account string) string { return "membership/" + account + "/
 func keyMembership(account, computer string) string {
 	return keyMemberships(account) + computer
 }
-func keyChange(computer string) string           { return "change/" + computer }
-func keyVersion(computer string) string          { return "version/" + computer }
+func keyChange(computer string) string  { return "change/" + computer }
+func keyVersion(computer string) string { return "version/" + computer }
+func keySuspended(kind SuspensionKind, id string) string {
+	if kind == SuspendClient {
+		id = clientRest(id)
+	}
+	return keySuspensions + string(kind) + "/" + id
+}
 func keySession(hash string) string              { return "session/" + hash }
 func keyAccountSessions(account string) string   { return "account-session/" + account + "/" }
 func keyAccountSession(account, h string) string { return keyAccountSessions(account) + h }
@@ -175,8 +182,9 @@ func knockRest(account, app string) string {
 }
 
 const (
-	keyKeys    = "keys"
-	keyClients = "client/"
+	keySuspensions = "suspended/"
+	keyKeys        = "keys"
+	keyClients     = "client/"
 	// keyDocuments are clients that describe themselves, keyHosts where they may.
 	keyDocuments = "client-document/"
 	keyHosts     = "client-hosts"
@@ -199,6 +207,8 @@ type Account struct {
 	// MayEnrol is set for accounts the operator made or that own a computer;
 	// see Enrolment.MayEnrol for the others.
 	MayEnrol bool `json:"mayEnrol,omitempty"`
+	// Suspended is since when the operator has ended what it may; zero while they have not.
+	Suspended time.Time `json:"suspended,omitzero"`
 }
 
 // computer as stored. The device credential is kept as a hash only.
@@ -220,6 +230,8 @@ type computer struct {
 	TellOff bool `json:"tellOff,omitempty"`
 	// Grouped says that some row of a person may have a ByGroup.
 	Grouped bool `json:"grouped,omitempty"`
+	// Suspended is since when nothing goes there, its own or its owner's suspension.
+	Suspended time.Time `json:"suspended,omitzero"`
 }
 
 // computerByName finds a computer. Rows of it that are read next can be named: they

@@ -146,6 +146,9 @@ func (s *Sessions) findSession(ctx context.Context, token string, allowed func(*
 			return row, account, noSession()
 		}
 		account, err = find[Account](tx, keyAccount(row.AccountID), noSession())
+		if err == nil && !account.Suspended.IsZero() {
+			err = tx.refuseSuspended()
+		}
 		return row, account, err
 	}
 	out, err := viewedOf(ctx, s.core, kv.Rows{Keys: []string{keySession(hash)}}, func(tx *txn) (Session, error) {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -77,7 +78,7 @@ func snapshotRows(computerID string) kv.Rows {
 		Keys: []string{keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID)},
 		Prefixes: []string{
 			keyRevokedGrants(computerID), keyPersons(computerID), keyPasswords(computerID),
-			keyKnocks(computerID), mail.UndeliveredRows(computerID),
+			keyKnocks(computerID), mail.UndeliveredRows(computerID), keySuspended(SuspendClient, ""),
 		},
 		Indexes: []kv.Index{{Prefix: keyComputerGrants(computerID), Row: keyGrant("")}},
 	}
@@ -110,11 +111,34 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 		out.SpareRelays = s.relays[relaysUsed:]
 	}
 	out.RevokedGrants = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(c.ID))
+	out.People = []controlapi.Person{}
+	people, reported := map[string]person{}, controlapi.Apps{}
+	for _, row := range each[person](tx, keyPersons(c.ID)) {
+		p := row.asOf(s.now)
+		if !c.Suspended.IsZero() {
+			p = p.barred(c.Suspended)
+		}
+		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p
+		if len(row.ByGroup) > 0 {
+			if reported.Groups == nil {
+				reported.Groups = map[string]map[string]time.Time{}
+			}
+			reported.Groups[p.AccountID] = row.ByGroup
+		}
+	}
+	suspended := map[string]time.Time{} // clients
+	for _, row := range each[Suspension](tx, keySuspended(SuspendClient, "")) {
+		suspended[row.ID] = row.At
+	}
 	grants := sha256.New()
 	for g := range eachGrant(tx, keyComputerGrants(c.ID)) {
 		// All else of a grant never changes, or with each use.
 		fmt.Fprintf(grants, "%s %d%s\n", g.ID, g.IndexedAt.Unix(), strings.Join(append([]string{""}, g.Apps...), " "))
 		out.Grants = hex.EncodeToString(grants.Sum(nil)[:8])
+		// While one of its three is suspended; so agents that know of no suspension refuse it, too.
+		if since := cmp.Or(suspended[g.ClientID], people[g.AccountID].Suspended, c.Suspended); !since.IsZero() {
+			out.RevokedGrants = append(out.RevokedGrants, controlapi.RevokedGrant{ID: g.ID, At: since})
+		}
 		if controlapi.IsLimitedGrant(g.ID) {
 			if out.GrantApps == nil {
 				out.GrantApps = map[string][]string{}
@@ -126,18 +150,9 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 		out.Undelivered, err = mail.Undelivered(in, c.ID)
 		return err
 	})
-	out.People = []controlapi.Person{}
-	people, reported := map[string]person{}, controlapi.Apps{}
-	for _, p := range each[person](tx, keyPersons(c.ID)) {
-		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p.asOf(s.now)
-		if len(p.ByGroup) > 0 {
-			if reported.Groups == nil {
-				reported.Groups = map[string]map[string]time.Time{}
-			}
-			reported.Groups[p.AccountID] = p.ByGroup
-		}
+	if out.Passwords = snapshotPasswords(tx, c.ID, people); !c.Suspended.IsZero() {
+		out.Passwords, out.Suspended = nil, new(s.Suspended(c.Suspended))
 	}
-	out.Passwords = snapshotPasswords(tx, c.ID, people)
 	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
 	reported.Apps, _ = get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	reported.Knocks, reported.TellOff = out.Knocking, c.TellOff

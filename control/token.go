@@ -76,6 +76,9 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		if err != nil {
 			return err
 		}
+		if err := tx.refuseSuspendedAt(c, account.ID); err != nil {
+			return err
+		}
 		if !mayReach(tx, c.ID, account.ID) {
 			return unreachable
 		}
@@ -200,6 +203,9 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange, res
 	var refresh string
 	g, err := updated(ctx, s.core, func(tx *txn) (grant, error) {
 		client, err := authenticateClient(tx, cred) // it may have been removed just now
+		if err == nil {
+			err = tx.refuseSuspendedClient(client.ID)
+		}
 		if err != nil {
 			return grant{}, err
 		}
@@ -280,6 +286,9 @@ func (tx *txn) between(code authorization) (account Account, c computer, err err
 	}
 	if c, err = find[computer](tx, keyComputer(code.ComputerID), unreachable); err != nil {
 		return Account{}, computer{}, err
+	}
+	if err := tx.refuseSuspendedAt(c, account.ID); err != nil {
+		return Account{}, computer{}, kept{err}
 	}
 	if !mayReach(tx, c.ID, account.ID) {
 		return Account{}, computer{}, unreachable

@@ -26,12 +26,14 @@ type txn struct {
 	tx  kv.Tx // for do alone
 	err error // of the store, the first
 
-	now     time.Time
-	version string // of every computer touched; made before, as fn may run twice
-	touched map[string]bool
-	ended   []string // computers whose credential ended
-	ends    bool     // an end was given to a share
-	mails   bool     // a mail was put
+	now       time.Time
+	ask       string // see Config.AbuseContact
+	version   string // of every computer touched; made before, as fn may run twice
+	touched   map[string]bool
+	ended     []string // computers whose credential ended
+	suspended []suspendedComputer
+	ends      bool // an end was given to a share
+	mails     bool // a mail was put
 }
 
 // run is fn in this transaction. The error of the store counts before whatever fn made of
@@ -77,7 +79,7 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 	var t *txn
 	var refusal error // with which the transaction was kept
 	err := s.store.Update(ctx, func(tx kv.Tx) error {
-		t = &txn{tx: tx, now: now, version: version, touched: map[string]bool{}}
+		t = &txn{tx: tx, now: now, ask: s.abuseContact(), version: version, touched: map[string]bool{}}
 		refusal = nil
 		return t.run(func(t *txn) error {
 			err := fn(t)
@@ -101,6 +103,11 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 			s.endedHere.Store(endedEvent(version, id), true)
 		}
 		s.credentialEnded(id)
+	}
+	for _, c := range t.suspended {
+		if s.cfg.OnSuspended != nil {
+			s.cfg.OnSuspended(c.id, c.since)
+		}
 	}
 	return refusal
 }
@@ -151,7 +158,7 @@ func viewed[T any](ctx context.Context, s *core, fn func(*txn) (T, error)) (T, e
 func looked[T any](s *core, fn func(*txn) (T, error), in func(func(kv.Tx) error) error) (T, error) {
 	var out, none T
 	err := in(func(tx kv.Tx) error {
-		t := &txn{tx: tx, now: s.now()}
+		t := &txn{tx: tx, now: s.now(), ask: s.abuseContact()}
 		return t.run(func(t *txn) (err error) {
 			out, err = fn(t)
 			return err

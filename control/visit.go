@@ -158,6 +158,9 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, session Session) (st
 		if !p.asOf(tx.now).mayOpen(v.App) || !s.hostIsApps(tx, c, v.App, v.Host) {
 			return refused
 		}
+		if !c.Suspended.IsZero() {
+			return tx.refuseSuspended()
+		}
 		if v.Proofs != nil && !slices.Contains(v.Proofs, session.Proof) {
 			return ErrProof
 		}
@@ -207,10 +210,14 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 			return controlapi.Visitor{}, refused
 		}
 		tx.delete(key)
+		tx.getAll(keyPerson(computerID, row.AccountID), keyComputer(computerID))
 		// Their access may have ended since the code was issued.
 		p, err := find[person](tx, keyPerson(computerID, row.AccountID), kept{refused})
 		if err != nil {
 			return controlapi.Visitor{}, err
+		}
+		if c, _ := get[computer](tx, keyComputer(computerID)); !c.Suspended.IsZero() {
+			return controlapi.Visitor{}, kept{tx.refuseSuspended()}
 		}
 		if !p.asOf(tx.now).mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
 			return controlapi.Visitor{}, kept{refused}

@@ -193,6 +193,9 @@ func setOf[T any, K comparable](all []T, key func(T) K) map[K]bool {
 // when there never was one. It must not be changed.
 func (a *Access) Snapshot() controlapi.Snapshot { return a.state.Load().snapshot }
 
+// Suspended is there while the server's operator has ended what goes to this computer.
+func (a *Access) Suspended() *controlapi.Suspended { return a.state.Load().snapshot.Suspended }
+
 // SetSnapshot makes a changed snapshot of the control plane decide from now on,
 // closes the live connections it refuses, and returns how many those were. The
 // snapshot is kept for a restart afterwards: a disk that fails must not keep

@@ -56,6 +56,7 @@ type Reason string
 // Reasons, in the order they are looked for.
 const (
 	ReasonDark        Reason = "dark"         // the owner has closed everything
+	ReasonSuspended   Reason = "suspended"    // the server's operator has ended what goes to this computer
 	ReasonNoSnapshot  Reason = "no-snapshot"  // this computer has never been told who may open what
 	ReasonStale       Reason = "stale"        // the control plane has been away for too long
 	ReasonDenied      Reason = "denied"       // the owner said no on this computer
@@ -84,6 +85,9 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 	st := a.state.Load()
 	if st.dark != nil {
 		return Decision{Reason: ReasonDark}
+	}
+	if st.snapshot.Suspended != nil {
+		return Decision{Reason: ReasonSuspended}
 	}
 	if !st.received {
 		return Decision{Reason: ReasonNoSnapshot}

@@ -240,6 +240,40 @@ func TestDark(t *testing.T) {
 	dark("still without a disk")
 }
 
+// What the server's operator has ended opens to nobody and ends what is open, over a
+// restart too; a snapshot without it opens it again.
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	dir, c := t.TempDir(), newClock()
+	a, db := open(t, dir, c)
+	a.SetSnapshot(snapshot(nil))
+	var cut atomic.Int32
+	all := []access.Identity{bobsBrowser, {AccountID: owner, Epoch: 1}, {AccountID: bob, GrantID: "g1"}}
+	for _, id := range all {
+		_, leave := a.Enter(id, notes, func() { cut.Add(1) })
+		defer leave()
+	}
+	ended := snapshot(nil)
+	ended.Suspended = &controlapi.Suspended{Ask: "abuse@porch.example"}
+	if closed := a.SetSnapshot(ended); closed != 3 || cut.Load() != 3 {
+		t.Errorf("it closed %d, and cut off %d", closed, cut.Load())
+	}
+	for _, when := range []string{"at once", "after a restart"} {
+		for _, id := range append(all, access.Identity{}) {
+			decides(t, a, id, notes, access.ReasonSuspended, when)
+			decides(t, a, id, "", access.ReasonSuspended, when)
+		}
+		db.Close()
+		a, db = open(t, dir, c)
+	}
+	if a.Suspended() == nil {
+		t.Error("it forgot whom to ask")
+	}
+	a.SetSnapshot(snapshot(nil))
+	decides(t, a, bobsBrowser, notes, "", "resumed")
+	db.Close()
+}
+
 // A clock that was set back a lot is told of once, when it is found.
 func TestClockSetBackIsLogged(t *testing.T) {
 	t.Parallel()

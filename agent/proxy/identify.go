@@ -107,6 +107,11 @@ func (p *Proxy) denied(h http.Header, r *http.Request, vhost virtualHost, id acc
 		return p.wrongPassword(r, vhost)
 	case access.ReasonDark: // closed while the request was on its way here
 		return p.dark(vhost.host)
+	case access.ReasonSuspended: // the same of the server's operator
+		if why := p.config.Access.Suspended(); why != nil {
+			return p.suspended(vhost.host, *why)
+		}
+		return stale(vhost) // resumed meanwhile
 	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
 		return stale(vhost)
 	default:

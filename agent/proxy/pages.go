@@ -90,6 +90,11 @@ func (p *Proxy) dark(host string) *answer {
 		words.Of("Try again"))
 }
 
+// suspended is dark for what the server's operator has ended.
+func (p *Proxy) suspended(host string, why controlapi.Suspended) *answer {
+	return sheet(http.StatusForbidden, p.shown(host), words.Of("That can’t be opened"), why.Sentence(), words.Of("Try again"))
+}
+
 // paused answers those who may open an app that the owner has paused.
 func paused(vhost virtualHost) *answer {
 	return sheet(http.StatusServiceUnavailable, vhost.shown(), words.Of("%s is paused", vhost.app.Label),

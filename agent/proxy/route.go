@@ -105,6 +105,12 @@ func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
 		}
 		return "", p.dark(host)
 	}
+	if why := p.config.Access.Suspended(); why != nil {
+		if a := asset(r); a != nil {
+			return "", a
+		}
+		return "", p.suspended(host, *why)
+	}
 	if r.Method == http.MethodConnect {
 		return "", refuse(http.StatusMethodNotAllowed, words.Of("This address takes no CONNECT requests."))
 	}

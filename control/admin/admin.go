@@ -31,11 +31,12 @@ import (
 
 // Config of an Admin. The service types and Store are required.
 type Config struct {
-	Accounts  *control.Accounts
-	Computers *control.Computers
-	Clients   *control.Clients
-	Keys      *control.Keys
-	Store     kv.Store
+	Accounts    *control.Accounts
+	Computers   *control.Computers
+	Clients     *control.Clients
+	Keys        *control.Keys
+	Suspensions *control.Suspensions
+	Store       kv.Store
 	// Naming is what they were made with; it is left beside the socket for
 	// commands that find nothing running.
 	Naming control.Naming
@@ -58,7 +59,7 @@ type Admin struct {
 
 // New starts nothing; call Serve or Direct.
 func New(cfg Config) (*Admin, error) {
-	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Store == nil {
+	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Suspensions == nil || cfg.Store == nil {
 		return nil, errors.New("admin: the service types and Store are required")
 	}
 	if cfg.Now == nil {
@@ -96,6 +97,9 @@ func (a *Admin) routes() []route {
 		{"GET", "/client-hosts", listed(a.cfg.Clients.Hosts)},
 		{"POST", "/client-hosts", a.allowHosts},
 		{"DELETE", "/client-hosts/{host}", a.disallowHost},
+		{"GET", "/suspensions", listed(a.cfg.Suspensions.List)},
+		{"POST", "/suspensions", a.suspend},
+		{"POST", "/suspensions/end", a.resume},
 		{"GET", "/keys", listed(a.cfg.Keys.List)},
 		{"POST", "/keys", a.rotateKey},
 		{"POST", "/keys/now", a.rotateKeyNow},

@@ -36,7 +36,7 @@ func newAdmin(t *testing.T) *Admin {
 	t.Cleanup(func() { _ = store.Close() })
 	service := newService(t, store)
 	a := programs.Got(New(Config{
-		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys,
+		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions,
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
 	}))(t)
@@ -107,6 +107,31 @@ func TestVerbs(t *testing.T) {
 		_, err = c.Accounts(ctx)
 		if failed, ok := errors.AsType[*controlapi.Error](err); !ok || failed.HTTPStatus != http.StatusInternalServerError {
 			t.Errorf("the accounts of a closed store: %v", err)
+		}
+	})
+}
+
+// What is suspended by the command line says so, is listed, and is resumed by the same name.
+func TestSuspendVerbs(t *testing.T) {
+	t.Parallel()
+	clients(t, func(t *testing.T, _ *Admin, c *Client) {
+		ctx := t.Context()
+		added := programs.Got(c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"}))(t)
+		done, err := c.Suspend(ctx, Suspend{Kind: control.SuspendComputer, ID: "anna", Reason: "Complaint 2211"})
+		if err != nil || done.ID != added.Computer.ID || done.Name != "anna" || done.By != control.ByCommandLine || done.At.IsZero() {
+			t.Errorf("Suspend: %+v %v", done, err)
+		}
+		if list := programs.Got(c.Suspensions(ctx))(t); len(list) != 1 || list[0] != done {
+			t.Errorf("Suspensions: %+v", list)
+		}
+		if _, err := c.Suspend(ctx, Suspend{Kind: control.SuspendAccount, ID: "anna@example.net"}); !isRefusal(err) {
+			t.Errorf("without a reason: %v", err)
+		}
+		if back := programs.Got(c.Resume(ctx, Suspend{Kind: control.SuspendComputer, ID: "anna", Reason: "a mistake"}))(t); back.ID != done.ID || back.Reason != "a mistake" {
+			t.Errorf("Resume: %+v", back)
+		}
+		if list := programs.Got(c.Suspensions(ctx))(t); list == nil || len(list) != 0 {
+			t.Errorf("Suspensions after Resume: %+v", list)
 		}
 	})
 }

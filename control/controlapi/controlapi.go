@@ -88,6 +88,9 @@ type Computer struct {
 	// may still hold what that account's apps left at the hosts below it. ID tells
 	// this computer from that one.
 	Former bool `json:"former,omitempty"`
+	// Suspended is since when the operator has ended what goes there; zero while they have
+	// not. Only the control plane's own parts are told.
+	Suspended time.Time `json:"-"`
 	// AppGrants says that its agent knows grants for some apps. Only the control plane's
 	// own parts are told.
 	AppGrants bool `json:"-"`
@@ -191,6 +194,21 @@ type Snapshot struct {
 	// UpdateNotice is where the operator says that a newer version is there; nil where they
 	// say it nowhere.
 	UpdateNotice *UpdateNotice `json:"updateNotice,omitempty"`
+	// Suspended is there while the server's operator has ended what goes to this computer:
+	// it opens nothing to anybody. What else there is then opens nothing to an agent that
+	// does not know it: every session is over, every grant revoked, and no password holds.
+	Suspended *Suspended `json:"suspended,omitempty"`
+}
+
+// Suspended is what the operator of a server has ended.
+type Suspended struct {
+	Since time.Time `json:"since"`
+	Ask   string    `json:"ask"` // whom people ask: a mail address, an https:// address or a host
+}
+
+// Sentence is what everybody is told of it.
+func (s Suspended) Sentence() words.Sentence {
+	return words.Of("Ended by the server’s operator, ask %s.", s.Ask)
 }
 
 // MaxKnocks is how many knocks of one computer wait at most.
@@ -272,6 +290,7 @@ const (
 	CodeInvalidGrant = "invalid_grant" // 400: code unknown, used, expired or not for this verifier
 	CodeForbidden    = "forbidden"     // 403
 	CodeNotFound     = "not_found"     // 404
+	CodeSuspended    = "suspended"     // 403: ended by the operator, until they resume it
 	CodeTooMany      = "too_many"      // 429, with Retry-After
 	CodeUnavailable  = "unavailable"   // 503
 	CodeInternal     = "internal"      // 500

@@ -28,6 +28,8 @@ var migrations = []Migration{
 	{Format: 1, About: "the rows are given the number of their format", Beside: true, step: func(Tx) error { return nil }},
 	// Programs of before would give tokens of a grant for one app for all of them.
 	{Format: 2, About: "grants can be for single apps", step: func(Tx) error { return nil }},
+	// Programs of before let in whom the operator has suspended, and take such fields off rows.
+	{Format: 3, About: "accounts, computers and clients can be suspended", step: func(Tx) error { return nil }},
 }
 
 // versionKey holds how many migrations the rows have been through, in decimal.

@@ -255,7 +255,7 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, clie
 		writeJSON(w, http.StatusInternalServerError, failure{codeServerError, "Something went wrong on this side. Try again later."})
 		return
 	}
-	if refusal.Code == controlapi.CodeUnavailable {
+	if refusal.Code == controlapi.CodeUnavailable || refusal.Code == controlapi.CodeSuspended { // clients keep what they have
 		h.told.tell("a token request was put off", client, refusal.Code, refusal.Message)
 		notNow(w, refusal)
 		return

@@ -367,5 +367,11 @@ func (r *Relay) Kick(computerID string) {
 	r.routes.abort(computerID, "")
 }
 
+// Suspend has the visits of a computer cut off ten seconds after since, obeyed or not, and
+// lets no other begin, until it is called with the zero time.
+func (r *Relay) Suspend(computerID string, since time.Time) {
+	r.routes.suspend(computerID, since, r.cfg.Date())
+}
+
 // credentialEnded is the last that a session is told whose credential is not good.
 var credentialEnded = tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeUnauthorized, Message: "This computer's credential is not valid any more."}

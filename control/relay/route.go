@@ -15,6 +15,7 @@ import (
 var (
 	errUnknownHost = peers.ErrUnknownHost // here, or at another node
 	errKicked      = errors.New("relay: a computer was kicked meanwhile")
+	errSuspended   = errors.New("relay: the operator has ended what goes to this computer")
 	errFull        = errors.New("relay: too many tunnels")
 )
 
@@ -48,6 +49,10 @@ type computer struct {
 	flows    map[*flow]*session  // by which session it came, nil for those at other nodes; nil before the first
 	came     map[ticketID]*flow  // by which data connection; none for those at other nodes
 	passing  map[string]*passing // by the node that passes visitors on to this one
+
+	suspended time.Time   // since when the operator has ended what goes here; zero while they have not
+	cutting   *time.Timer // to cut
+	cut       bool        // nobody is let through any more
 }
 
 func newRoutes(limits Limits) routes {
@@ -116,6 +121,9 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 		c.host = s.host
 	}
 	t.byHost[c.host] = c
+	if !c.suspended.Equal(s.computer.Suspended) {
+		t.setSuspended(c, s.computer.Suspended, s.relay.cfg.Date())
+	}
 	for i, old := range c.sessions {
 		if old.instance == s.instance || i == sessionsPerComputer-1 {
 			replaced = append(replaced, old)
@@ -217,6 +225,8 @@ func (t *routes) enter(serverName string, source netip.Prefix, now time.Time) (*
 	switch {
 	case serverName == "" || c == nil:
 		return nil, errUnknownHost
+	case c.cut:
+		return nil, errSuspended
 	case t.visitors >= t.limits.Visitors:
 		return nil, overLimit(limitVisitors)
 	case !c.enter(c.visitors, source, now):
@@ -259,7 +269,7 @@ func (t *routes) session(c *computer) *session {
 func (t *routes) join(c *computer, s *session, f *flow) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.aborted || s != nil && s.kicked {
+	if t.aborted || c.cut || s != nil && s.kicked {
 		return false
 	}
 	if c.flows == nil {
@@ -331,6 +341,48 @@ func (t *routes) abort(id, credential string) {
 			}
 		}
 	}
+	t.mu.Unlock()
+	abortEach(flows)
+}
+
+// suspendedAfter is how long a computer that is suspended may tell those who are there so,
+// before they are cut off.
+const suspendedAfter = 10 * time.Second
+
+// suspend has a computer be cut off suspendedAfter since, or not any more where since is
+// zero. now is by the same clock as since.
+func (t *routes) suspend(id string, since, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kicks++ // a session that is about to begin asks again
+	if c := t.byID[id]; c != nil {
+		t.setSuspended(c, since, now)
+	}
+}
+
+// setSuspended is suspend for who holds mu.
+func (t *routes) setSuspended(c *computer, since, now time.Time) {
+	if c.suspended.Equal(since) {
+		return
+	}
+	if c.cutting != nil {
+		c.cutting.Stop()
+	}
+	c.suspended, c.cutting, c.cut = since, nil, false
+	if !since.IsZero() {
+		c.cutting = time.AfterFunc(min(since.Add(suspendedAfter).Sub(now), suspendedAfter), func() { t.cutOff(c, since) })
+	}
+}
+
+// cutOff ends the visits of a computer that is suspended since then, and lets no other begin.
+func (t *routes) cutOff(c *computer, since time.Time) {
+	t.mu.Lock()
+	if !c.suspended.Equal(since) {
+		t.mu.Unlock()
+		return
+	}
+	c.cut = true
+	flows := slices.Collect(maps.Keys(c.flows))
 	t.mu.Unlock()
 	abortEach(flows)
 }

@@ -173,7 +173,7 @@ func (r *Relay) turnAway(conn net.Conn, p *preface, err error) {
 	// Of one that another node sent that node was told that the tunnel is here.
 	_, passedOn := passedBy(conn)
 	switch {
-	case errors.Is(err, errUnknownHost) && !passedOn:
+	case errors.Is(err, errUnknownHost) && !passedOn, errors.Is(err, errSuspended):
 		r.counters.unknown.Add(1)
 		refuse(conn, alertRecord(alertUnrecognizedName))
 	case errors.Is(err, errSessionOver), passedOn && errors.Is(err, errUnknownHost): // it was here a moment ago

@@ -25,7 +25,7 @@ func (c *Config) Complete() error {
 		func() error { return c.completeLimits(filelimit.Limit()) },
 		c.completeProxies,
 		func() error { return c.Mail.complete(c.AuthHost) },
-		c.checkUpdateNotice, c.completeSecurityContact, c.completeWaits,
+		c.checkUpdateNotice, c.completeSecurityContact, c.checkAbuseContact, c.completeWaits,
 	} {
 		if err := part(); err != nil {
 			return err
@@ -119,24 +119,36 @@ func (c *Config) checkUpdateNotice() error {
 
 // completeSecurityContact has it be the address that RFC 9116, section 2.5.3, asks for.
 func (c *Config) completeSecurityContact() error {
-	contact := c.SecurityContact
+	contact, good := asContact(c.SecurityContact)
+	if !good {
+		return fmt.Errorf("%q is neither a mail address nor one that begins with https:// (--security-contact)", c.SecurityContact)
+	}
+	c.SecurityContact = contact
+	return nil
+}
+
+func (c *Config) checkAbuseContact() error {
+	if _, good := asContact(c.AbuseContact); !good {
+		return fmt.Errorf("%q is neither a mail address nor one that begins with https:// (--abuse-contact)", c.AbuseContact)
+	}
+	return nil
+}
+
+// asContact is a mail address or an https:// address as a URI, or nothing.
+func asContact(contact string) (uri string, good bool) {
 	if contact == "" {
-		return nil
+		return "", true
 	}
 	if !strings.Contains(contact, ":") {
 		contact = "mailto:" + contact
 	}
 	u, err := url.Parse(contact)
-	good := err == nil && u.Scheme == "https" && u.Host != ""
+	good = err == nil && u.Scheme == "https" && u.Host != ""
 	if err == nil && u.Scheme == "mailto" {
 		to, err := mail.ParseAddress(u.Opaque)
 		good = err == nil && to.Address == u.Opaque
 	}
-	if !good || strings.ContainsFunc(contact, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("%q is neither a mail address nor one that begins with https:// (--security-contact)", c.SecurityContact)
-	}
-	c.SecurityContact = contact
-	return nil
+	return contact, good && !strings.ContainsFunc(contact, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func (c *Config) completeWaits() error {

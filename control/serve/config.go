@@ -83,6 +83,9 @@ type Config struct {
 	// SecurityContact is where weaknesses are reported, a mail address or an https:// or
 	// mailto: address, for security.txt; empty for none.
 	SecurityContact string
+	// AbuseContact is whom people ask about what was suspended, a mail address or an
+	// https:// address; empty for the auth host.
+	AbuseContact string
 	// DrainWait is how long connections are still taken after /livez has turned
 	// to 503: what a load balancer needs to notice.
 	DrainWait time.Duration

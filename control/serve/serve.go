@@ -188,6 +188,7 @@ func (n *Node) build(ctx context.Context) error {
 			OpenSignUp:   cfg.OpenSignUp,
 			UpdateNotice: cfg.updateNotice(),
 			MembersEnrol: cfg.MembersEnrol,
+			AbuseContact: cfg.AbuseContact,
 			SharedStore:  kv.Shared(cfg.StoreURL()),
 			Now:          kv.Clock(n.store),
 		},

@@ -71,7 +71,7 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 		return err
 	}
 	for _, c := range own {
-		p.Own = append(p.Own, computerRowOf(languageOf(r), c))
+		p.Own = append(p.Own, h.computerRowOf(languageOf(r), c))
 	}
 	for i, m := range memberships {
 		if m.Invited {
@@ -107,7 +107,7 @@ type computerRow struct {
 	Remove   string // address of the page that asks
 }
 
-func computerRowOf(l words.Language, c control.OwnComputer) computerRow {
+func (h *handler) computerRowOf(l words.Language, c control.OwnComputer) computerRow {
 	row := computerRow{
 		Name: c.Name, Host: c.Host, URL: c.URL, What: c.Machine, State: stateOf(l, c.Presence), Enrolled: c.Enrolled, People: c.People,
 		Remove: computerPath("/account/computer", c.Name),
@@ -119,6 +119,8 @@ func computerRowOf(l words.Language, c control.OwnComputer) computerRow {
 		row.What += platformName(c.Platform)
 	}
 	switch {
+	case !c.Suspended.IsZero():
+		row.Never = l.Tell(h.svc.Suspended(c.Suspended).Sentence())
 	case !c.Enrolled:
 		row.Never = l.Say("Not connected; the name is kept for you")
 	case !c.On && c.Since.IsZero():
@@ -177,7 +179,7 @@ func (h *handler) removeForm(w http.ResponseWriter, r *http.Request, session con
 	for _, c := range own {
 		if c.Name == r.URL.Query().Get("computer") {
 			return h.show(w, r, http.StatusOK, "account-remove", page{
-				Title: languageOf(r).Say("Remove %s?", c.Host), Email: session.Account.Email, Host: c.Host, Name: c.Name, Computer: computerRowOf(languageOf(r), c),
+				Title: languageOf(r).Say("Remove %s?", c.Host), Email: session.Account.Email, Host: c.Host, Name: c.Name, Computer: h.computerRowOf(languageOf(r), c),
 			})
 		}
 	}

@@ -304,6 +304,7 @@ var statuses = map[string]int{
 	controlapi.CodeExpiredToken: http.StatusBadRequest, controlapi.CodeAccessDenied: http.StatusBadRequest,
 	controlapi.CodeUnauthorized: http.StatusUnauthorized,
 	controlapi.CodeForbidden:    http.StatusForbidden,
+	controlapi.CodeSuspended:    http.StatusForbidden,
 	controlapi.CodeNotFound:     http.StatusNotFound,
 	controlapi.CodeTooMany:      http.StatusTooManyRequests,
 	controlapi.CodeUnavailable:  http.StatusServiceUnavailable,

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/admin"
@@ -59,6 +60,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	domain.RelaysFor = func(computerID string) []controlapi.Relay { return p.Relay.RelaysFor(computerID) }
 	domain.Held = func(ctx context.Context, host string) (held, sure bool) { return p.Relay.Held(ctx, host) }
 	domain.OnCredentialEnded = func(computerID string) { p.Relay.Kick(computerID) }
+	domain.OnSuspended = func(computerID string, since time.Time) { p.Relay.Suspend(computerID, since) }
 	domain.Log = cfg.Log.With("part", "control")
 	var err error
 	if p.Service, err = control.New(domain); err != nil {
@@ -92,16 +94,17 @@ func Build(cfg Config) (*ControlPlane, error) {
 		return nil, err
 	}
 	p.Admin, err = admin.New(admin.Config{
-		Accounts:  p.Service.Accounts,
-		Computers: p.Service.Computers,
-		Clients:   p.Service.Clients,
-		Keys:      p.Service.Keys,
-		Store:     domain.Store,
-		Naming:    domain.Naming,
-		Outbox:    outbox,
-		RootPEM:   cfg.RootPEM,
-		Files:     cfg.Files,
-		Log:       cfg.Log.With("part", "admin"),
+		Accounts:    p.Service.Accounts,
+		Computers:   p.Service.Computers,
+		Clients:     p.Service.Clients,
+		Keys:        p.Service.Keys,
+		Suspensions: p.Service.Suspensions,
+		Store:       domain.Store,
+		Naming:      domain.Naming,
+		Outbox:      outbox,
+		RootPEM:     cfg.RootPEM,
+		Files:       cfg.Files,
+		Log:         cfg.Log.With("part", "admin"),
 	})
 	return p, err
 }

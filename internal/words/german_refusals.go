@@ -2,6 +2,12 @@ package words
 
 // germanRefusals has what the control plane refuses with, where people read it.
 var germanRefusals = map[string]string{
+	"Ended by the server’s operator, ask %s.":                                                         "Vom Betreiber des Servers beendet, fragen Sie %s.",
+	"Give the reason in 1 to 500 visible characters on one line, for whoever looks later (--reason).": "Geben Sie den Grund in 1 bis 500 sichtbaren Zeichen auf einer Zeile an, für alle, die später nachsehen (--reason).",
+	"That does not look like the domain of e-mail addresses.":                                         "Das sieht nicht wie die Domain von E-Mail-Adressen aus.",
+	"That is not suspended.":    "Das ist nicht gesperrt.",
+	"There is no such account.": "Dieses Konto gibt es nicht.",
+	"What is suspended is an account, a computer, a client, an address or a domain.":                                                                  "Gesperrt wird ein Konto, ein Computer, ein Client, eine Adresse oder eine Domain.",
 	`The name "%s" is taken. Choose another one.`:                                                                                                     "Der Name „%s“ ist vergeben. Wählen Sie einen anderen.",
 	`The name "%s" is reserved. Choose another one.`:                                                                                                  "Der Name „%s“ ist reserviert. Wählen Sie einen anderen.",
 	`The name "%[1]s" is kept for services of %[2]s itself. Choose another one.`:                                                                      "Der Name „%[1]s“ ist für Dienste von %[2]s selbst zurückgelegt. Wählen Sie einen anderen.",
