@@ -117,7 +117,7 @@ func (s *Accounts) List(ctx context.Context) ([]Account, error) {
 
 // Remove takes an account away with everything it has: its computers and
 // everybody's access to them, what others shared with it, the apps it let in, its
-// passkeys and its sessions. An invitation to the same mail address makes another account. It
+// passkeys, its recovery codes and its sessions. An invitation to the same mail address makes another account. It
 // refuses with CodeNotFound. Interrupted, it leaves the account, and goes on when
 // it is called again.
 func (s *Accounts) Remove(ctx context.Context, email string) error {
@@ -159,6 +159,7 @@ func (s *Accounts) Remove(ctx context.Context, email string) error {
 		for hash := range below(tx, keyAccountSessions(account.ID)) {
 			tx.endSession(hash)
 		}
+		tx.delete(keyRecovery(account.Email), keyRecovering(account.ID))
 		tx.delete(keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
 		return nil
 	})

@@ -61,6 +61,13 @@ var (
 		"You made very many app passwords. Those there are still work; another can be made later."}
 	budgetPasskeys = budgetKind{"passkeys", []limit{{20, time.Hour}},
 		"You added very many passkeys within an hour. Those there are still work; another can be added later."}
+	// budgetTries and budgetTried bound wrong recovery codes, from one network and for one address.
+	budgetTries = budgetKind{"recovery-tries", []limit{{10, 15 * time.Minute}, {40, 24 * time.Hour}},
+		"Many recovery codes were tried from your network. Passkeys still work; another code can be tried later."}
+	budgetTried = budgetKind{"recovery-tried", []limit{{100, 24 * time.Hour}},
+		"Many recovery codes were tried for that address. Passkeys still work; another code can be tried later."}
+	budgetWaysBack = budgetKind{"ways-back", []limit{{5, time.Hour}, {10, 24 * time.Hour}},
+		"Several links to sign in were made on this computer. Those of the last 15 minutes still work; another can be made later."}
 )
 
 // subject is one budget: of one address, owner or client.

@@ -42,6 +42,7 @@ type Service struct {
 	Grants      *Grants
 	Passwords   *Passwords
 	Passkeys    *Passkeys
+	Recovery    *Recovery
 	Knocks      *Knocks
 	Keys        *Keys
 	Suspensions *Suspensions
@@ -107,10 +108,11 @@ func New(cfg Config) (*Service, error) {
 		s.log.Warn("passkeys are not offered", "err", err)
 	}
 	sessions, computers, people := &Sessions{s}, &Computers{s}, &People{s}
+	signIn := &SignIn{core: s, keys: keys, attempts: make(chan attempt, 256)}
 	return &Service{
 		Naming:      cfg.Naming,
 		Accounts:    &Accounts{s, sessions, computers, people},
-		SignIn:      &SignIn{core: s, keys: keys, attempts: make(chan attempt, 256)},
+		SignIn:      signIn,
 		Sessions:    sessions,
 		Computers:   computers,
 		Enrolment:   &Enrolment{s},
@@ -121,6 +123,7 @@ func New(cfg Config) (*Service, error) {
 		Grants:      &Grants{core: s, clients: clients},
 		Passwords:   &Passwords{s},
 		Passkeys:    &Passkeys{s, keys, relying},
+		Recovery:    &Recovery{s, signIn},
 		Knocks:      &Knocks{s},
 		Keys:        keys,
 		Suspensions: &Suspensions{s},
@@ -129,8 +132,8 @@ func New(cfg Config) (*Service, error) {
 }
 
 // Run does what is not anybody's request: it writes the mails of sign-ins, delivers
-// mail, notes when computers were seen, ends the shares whose time has come, sweeps
-// expired rows and, on a shared store, looks for other nodes' changes. It blocks until
+// mail, notes when computers were seen, ends the shares whose time has come, lets
+// recoveries take effect, sweeps expired rows and, on a shared store, looks for other nodes' changes. It blocks until
 // ctx is done, and then until the mails of the sign-ins answered so far are written;
 // later ones are refused. Waiting syncs are answered. It may be called once.
 func (s *Service) Run(ctx context.Context) error {
@@ -139,7 +142,9 @@ func (s *Service) Run(ctx context.Context) error {
 	for range signInWorkers {
 		g.Go(func() error { return s.SignIn.run(ctx) })
 	}
-	g.Go(func() error { return repeat(ctx, sweepEvery, s.sweep) })
+	g.Go(func() error {
+		return repeat(ctx, sweepEvery, func(ctx context.Context) { s.Recovery.due(ctx); s.sweep(ctx) })
+	})
 	g.Go(func() error { return s.People.runEnds(ctx) })
 	g.Go(func() error { return s.Feed.Seen.Run(ctx) })
 	g.Go(func() error { return repeat(ctx, feed.LookEvery, s.Feed.Look) })

@@ -89,24 +89,31 @@ func (s *People) LookAtInvitation(ctx context.Context, link, sessionToken string
 // that sent it, whose session token may be empty, is signed in as them. The
 // session it had ends, unless it is the same person's and without limits. A
 // limited one of the same person passes on what it may visit. It refuses with
-// CodeNotFound.
+// CodeNotFound, and with NotByMail where the person is signed in otherwise, then.
 func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string, client netip.Addr) (Accepted, error) {
 	if len(link) != tokenLen {
 		return Accepted{}, &InvitationOver{}
 	}
-	next := newEntry()
+	next, name := newEntry(), newInvitationName()
 	hash, before := hashOf(purposeInvitation, link), hashOf(purposeSession, sessionToken)
 	out, err := updated(ctx, s.core, func(tx *txn) (Accepted, error) {
 		row, p, err := s.openInvitation(tx, hash, sessionToken)
 		if err != nil {
 			return Accepted{}, err
 		}
+		here, found := get[session](tx, keySession(before))
+		samePerson := found && here.AccountID == p.AccountID
+		if account, _ := get[Account](tx, keyAccount(p.AccountID)); account.MailOff && (!samePerson || len(here.Only) > 0) {
+			if row.Name == "" { // from before there were names
+				row.Name = name
+				tx.putInvitation(hash, row)
+			}
+			return Accepted{}, kept{&NotByMail{row.Name}}
+		}
 		out, err := s.use(tx, hash, row)
 		if err != nil {
 			return Accepted{}, err
 		}
-		here, found := get[session](tx, keySession(before))
-		samePerson := found && here.AccountID == p.AccountID
 		if samePerson && len(here.Only) == 0 {
 			return out, nil
 		}
@@ -126,6 +133,12 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 	})
 	return s.asked(ctx, out, err)
 }
+
+// NotByMail says that an invitation's mail does not sign its person in, who turned that
+// off: they sign in otherwise, and accept at the invitation's other address.
+type NotByMail struct{ Name string }
+
+func (n *NotByMail) Error() string { return "the invited account is not signed in by mail" }
 
 // shown is what the page of an open invitation shows to whoever proved its address.
 func (s *People) shown(tx *txn, row invitation, p person) (Invitation, error) {

@@ -329,7 +329,8 @@ func (s *Passkeys) Rename(ctx context.Context, accountID, id, name string) error
 
 // Remove ends a passkey of the person of a session; one that has ended, and anybody
 // else's, is no error and is left alone. It refuses with CodeUnauthorized a session that
-// is not fresh: a browser left open is not to take away somebody's way in.
+// is not fresh: a browser left open is not to take away somebody's way in. With
+// CodeForbidden it refuses the last one of an account that mail does not sign in.
 func (s *Passkeys) Remove(ctx context.Context, session Session, id string) error {
 	return s.update(ctx, func(tx *txn) error {
 		if !tx.fresh(session) {
@@ -337,6 +338,9 @@ func (s *Passkeys) Remove(ctx context.Context, session Session, id string) error
 		}
 		if row, found := get[passkey](tx, keyPasskey(id)); found && row.AccountID == session.Account.ID {
 			tx.deletePasskey(row.AccountID, id)
+			if account, _ := get[Account](tx, keyAccount(row.AccountID)); account.MailOff && !row.Copied && !tx.hasPasskey(account.ID) {
+				return refuse(controlapi.CodeForbidden, "That is your last passkey, and mail does not sign you in. Turn mail on first, or add another passkey.")
+			}
 		}
 		return nil
 	})

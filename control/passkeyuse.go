@@ -110,6 +110,7 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 			s.putMail(tx, mailID, message)
 			return SignedIn{}, kept{copiedPasskey()}
 		}
+		tx.delete(keyRecovering(account.ID)) // they have their passkey
 		row.LastUsedAt = tx.now.UTC()
 		tx.put(key, row, 0)
 		tx.openSession(next.hash, session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofPasskey})

@@ -33,6 +33,8 @@ import (
 //	passkey/HASH                    passkey, by its credential id
 //	account-passkey/ACCOUNT/HASH    nothing: the index of passkey by account
 //	passkey-answered/HASH           nothing: a challenge that was answered, for a while
+//	recovery/EMAILHASH              recovery: the codes of an account that may sign in without mail
+//	recovering/ACCOUNT              recovering: what the operator began
 //	signin/LINKHASH                 signIn
 //	signin-browser/BROWSERHASH      link hash
 //	signin-tries/BROWSERHASH        codes typed
@@ -108,6 +110,8 @@ func keyPasskey(hash string) string              { return "passkey/" + hash }
 func keyAccountPasskeys(account string) string   { return "account-passkey/" + account + "/" }
 func keyAccountPasskey(account, h string) string { return keyAccountPasskeys(account) + h }
 func keyPasskeyAnswered(hash string) string      { return "passkey-answered/" + hash }
+func keyRecovery(email string) string            { return "recovery/" + hashOf(purposeRecovery, email) }
+func keyRecovering(account string) string        { return keysRecovering + account }
 func keySignIn(linkHash string) string           { return "signin/" + linkHash }
 func keySignInBrowser(hash string) string        { return "signin-browser/" + hash }
 func keySignInTries(hash string) string          { return "signin-tries/" + hash }
@@ -191,6 +195,8 @@ const (
 	keyEnds      = "ends/"
 	keyEnded     = "ended/"
 
+	keysRecovering = "recovering/"
+
 	keyEndedCredentials = "ended-credential/"
 	keyUntold           = "untold"
 	// keyLine names the line in which changes are counted: from the first start, or since
@@ -209,6 +215,8 @@ type Account struct {
 	MayEnrol bool `json:"mayEnrol,omitempty"`
 	// Suspended is since when the operator has ended what it may; zero while they have not.
 	Suspended time.Time `json:"suspended,omitzero"`
+	// MailOff says that no mail signs in, see Recovery.
+	MailOff bool `json:"mailOff,omitempty"`
 }
 
 // computer as stored. The device credential is kept as a hash only.

@@ -56,13 +56,18 @@ const (
 	purposePasskey    = "passkey"
 	purposeChallenge  = "passkey challenge"
 
+	purposeRecovery     = "recovery codes of"
+	purposeRecoveryCode = "recovery code"
+	purposeStop         = "stops a recovery"
+
 	purposeDocument = "client document"
 
 	purposePasswordForm = "app password form"
 )
 
 // hashOf is how secrets are stored and looked up: a plain hash suffices, because a
-// list of parts with a secret in it holds at least 128 random bits. What is no secret
+// list of parts with a secret in it holds at least 128 random bits, and with a recovery
+// code 80 beside the address. What is no secret
 // (a budget's subject, a door, an address) is hashed for a key of one length. Parts are
 // length-prefixed, so that no two lists run together into the same bytes.
 func hashOf(purpose string, parts ...string) string {

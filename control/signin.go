@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -97,6 +98,9 @@ type signIn struct {
 	BrowserHash string `json:"browserHash"`
 	CodeHash    string `json:"codeHash"` // of browser token and code together
 	ReturnTo    string `json:"returnTo,omitempty"`
+	// Computer is the id of the one that made the link for its owner, without a mail; see
+	// Recovery.Link.
+	Computer string `json:"computer,omitempty"`
 }
 
 // Browser is where a sign-in begins.
@@ -203,7 +207,8 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 
 		Language: a.language,
 	}.Message()
-	if err != nil {
+	without, alsoErr := s.withoutMail(a)
+	if err = cmp.Or(err, alsoErr); err != nil {
 		s.log.Error("composing a sign-in mail failed", "err", err)
 		return
 	}
@@ -212,7 +217,12 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 		if err := tx.spend(a.budgets()...); err != nil {
 			return err
 		}
-		if _, found := accountByEmail(tx, a.email); !found && !s.cfg.OpenSignUp {
+		account, found := accountByEmail(tx, a.email)
+		switch {
+		case account.MailOff:
+			s.putMail(tx, mailID, without)
+			return nil
+		case !found && !s.cfg.OpenSignUp:
 			return nil
 		}
 		hash := hashOf(purposeLink, a.link)
@@ -229,6 +239,23 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 	default:
 		s.log.Error("writing a sign-in mail failed", "err", err)
 	}
+}
+
+// withoutMail is what somebody is mailed in place of a link whose account mail does not
+// sign in: where it does.
+func (s *SignIn) withoutMail(a attempt) (mail.Message, error) {
+	to := s.cfg.AuthURL() + "/signin"
+	if a.returnTo != "" {
+		to += "?" + url.Values{"return": {a.returnTo}}.Encode()
+	}
+	return mail.Account{
+		To: a.email, Subject: words.Of("Sign in with your passkey"),
+		Says: []words.Sentence{
+			words.Of("Somebody asked for a link to sign in at %s. You turned that off: your passkey signs you in there, or a recovery code.", s.cfg.AuthHostPort()),
+			words.Of("If that was not you, ignore this mail; nothing happens."),
+		},
+		Link: to, Button: words.Of("Sign in"), Language: a.language,
+	}.Message()
 }
 
 // clientKey is what stands for a client address in budgets: an IPv4 address, or

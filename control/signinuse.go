@@ -32,7 +32,11 @@ func (s *SignIn) LookAtLink(ctx context.Context, link string) (email, returnTo s
 		return "", "", linkOver()
 	}
 	row, err := viewed(ctx, s.core, func(tx *txn) (signIn, error) {
-		return find[signIn](tx, keySignIn(hashOf(purposeLink, link)), linkOver())
+		row, err := find[signIn](tx, keySignIn(hashOf(purposeLink, link)), linkOver())
+		if account, _ := accountByEmail(tx, row.Email); err == nil && !tx.mayLink(row, account) {
+			err = linkOver()
+		}
+		return row, err
 	})
 	return row.Email, row.ReturnTo, err
 }
@@ -96,7 +100,11 @@ func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client
 			}
 			return SignedIn{}, kept{wrong}
 		}
-		return tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
+		in, err := tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
+		if IsRefusal(err, controlapi.CodeNotFound) {
+			err = kept{wrong}
+		}
+		return in, err
 	})
 }
 
@@ -120,6 +128,16 @@ func newEntry() entry {
 	return entry{token: token, hash: hashOf(purposeSession, token), id: newID(), accountID: newID()}
 }
 
+// mayLink says whether a link signs an account in: a mailed one unless its person turned
+// that off, and one of a computer while that is theirs and connected.
+func (t *txn) mayLink(row signIn, account Account) bool {
+	if row.Computer == "" {
+		return !account.MailOff
+	}
+	c, _ := get[computer](t, keyComputer(row.Computer))
+	return c.OwnerID == account.ID && c.CredentialHash != ""
+}
+
 // completeSignIn ends an attempt and opens the session it was for.
 func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.Addr, openSignUp bool) (SignedIn, error) {
 	t.delete(keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash))
@@ -130,7 +148,14 @@ func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.
 		}
 		account = t.ensureAccount(e.accountID, row.Email)
 	}
+	if !t.mayLink(row, account) {
+		return SignedIn{}, linkOver()
+	}
+	opened := session{ID: e.id, AccountID: account.ID, Client: addressOf(client)}
+	if row.Computer != "" {
+		opened.Proof = controlapi.ProofCode
+	}
 	t.noteFamiliar(row.Email, client)
-	t.openSession(e.hash, session{ID: e.id, AccountID: account.ID, Client: addressOf(client)})
+	t.openSession(e.hash, opened)
 	return SignedIn{Token: e.token, Account: account, ReturnTo: row.ReturnTo}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
@@ -98,6 +99,8 @@ type lived struct {
 	adding           Session    // in which he adds another
 	added            NewPasskey // which is that
 	touch, copied    PasskeyUse // of his, and of one that was copied
+	frank            Session    // by a passkey, of who turned mail off
+	recovery, stop   string     // a code of frank's, and what stops the recovery that the operator began
 }
 
 func newLived(t *testing.T) *lived {
@@ -157,6 +160,12 @@ func newLived(t *testing.T) *lived {
 	l.browser = ok[string](t)(l.SignIn.Begin(t.Context(), l.e.Email, Browser{Client: home}, ""))
 	l.mail = <-l.SignIn.attempts
 	l.SignIn.write(t.Context(), l.mail)
+	franks := ok[Account](t)(l.Accounts.Ensure(t.Context(), "frank@example.com"))
+	key, codes := l.mailOff(franks)
+	l.frank, l.recovery = l.strongly(key), codes[0]
+	l.clock.Add(time.Millisecond) // so that mails have an order
+	ok[time.Time](t)(l.Recovery.Begin(t.Context(), franks.Email))
+	l.stop = ok[*url.URL](t)(url.Parse(l.newest(franks.Email).Links[0])).Query().Get("token")
 	l.enrolling, l.confirmed = l.bench.enrolling(), l.bench.enrolling()
 	ok[Confirmed](t)(l.confirmed.confirm("loft", false))
 	ok[controlapi.Person](t)(l.People.SetAccess(t.Context(), l.e.Computer.ID, controlapi.SetAccess{AccountID: l.bob.ID, App: "app2", Granted: true, Until: rfc(l.clock.Now().Add(time.Hour))}))
@@ -264,6 +273,29 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	},
 	"Agents.PutApps": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Agents.PutApps(ctx, l.e.Computer.ID, controlapi.Apps{Knocks: controlapi.KnocksFromNobody})
+	},
+
+	"Recovery.MakeCodes": func(l *lived, ctx context.Context) (any, error) {
+		return l.Recovery.MakeCodes(ctx, l.frank, true, Asker{})
+	},
+	"Recovery.MailOn": func(l *lived, ctx context.Context) (any, error) { return nil, l.Recovery.MailOn(ctx, l.frank, Asker{}) },
+	"Recovery.Left":   func(l *lived, ctx context.Context) (any, error) { return l.Recovery.Left(ctx, l.frank.Account) },
+	"Recovery.WithCode": func(l *lived, ctx context.Context) (any, error) {
+		return l.Recovery.WithCode(ctx, RecoveryUse{Email: l.frank.Account.Email, Code: l.recovery})
+	},
+	"Recovery.WithCode, a wrong one": func(l *lived, ctx context.Context) (any, error) {
+		out, err := l.Recovery.WithCode(ctx, RecoveryUse{Email: l.frank.Account.Email})
+		return out, unless(err, controlapi.CodeForbidden)
+	},
+	"Recovery.Link": func(l *lived, ctx context.Context) (any, error) {
+		return l.Recovery.Link(ctx, l.e.Computer.ID, controlapi.LinkForOwner{})
+	},
+	"Recovery.Begin":      func(l *lived, ctx context.Context) (any, error) { return l.Recovery.Begin(ctx, l.frank.Account.Email) },
+	"Recovery.LookAtStop": func(l *lived, ctx context.Context) (any, error) { return l.Recovery.LookAtStop(ctx, l.stop) },
+	"Recovery.Stop":       func(l *lived, ctx context.Context) (any, error) { return nil, l.Recovery.Stop(ctx, l.stop) },
+	"Recovery.recover": func(l *lived, ctx context.Context) (any, error) {
+		l.clock.Add(RecoverIn)
+		return nil, l.Recovery.recover(ctx, l.frank.Account.ID)
 	},
 
 	"People.List": func(l *lived, ctx context.Context) (any, error) { return l.People.List(ctx, l.e.Computer.ID) },

@@ -81,6 +81,11 @@ func (c *Client) EndBrowser(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodPost, PathBrowsersEnd, EndBrowser{ID: id}, nil)
 }
 
+// OwnersLink makes a link that signs the owner in at the control plane, once.
+func (c *Client) OwnersLink(ctx context.Context, l LinkForOwner) (OwnersLink, error) {
+	return ask[OwnersLink](ctx, c, http.MethodPost, PathOwnersLink, l)
+}
+
 // Grants lists the grants for this computer.
 func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
 	out, err := ask[Grants](ctx, c, http.MethodGet, PathGrants, nil)

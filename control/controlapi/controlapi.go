@@ -26,6 +26,7 @@ const (
 	PathApps        = "/v1/apps"         // PUT Apps: what this computer has approved
 	PathVisits      = "/v1/visits"       // POST Redeem: Visitor
 	PathBrowsersEnd = "/v1/browsers/end" // POST EndBrowser
+	PathOwnersLink  = "/v1/signin/link"  // POST LinkForOwner: OwnersLink
 	PathPublicKey   = "/auth/pubkey"     // GET, no authentication: PublicKey
 	PathKeySet      = "/auth/jwks.json"  // GET, no authentication: KeySet
 	PathVisit       = "/visit"           // where a browser without a session is sent
@@ -252,6 +253,20 @@ const (
 // by its Visitor.Browser. One that is signed out already is no error.
 type EndBrowser struct {
 	ID string `json:"id"`
+}
+
+// LinkForOwner is the body of POST PathOwnersLink: a link that signs the owner of the
+// computer in, once, for a browser on it.
+type LinkForOwner struct {
+	// Language is the tag of the mail's that tells of it; English where it is empty or not
+	// spoken.
+	Language string `json:"language,omitempty"`
+}
+
+// OwnersLink answers it.
+type OwnersLink struct {
+	URL   string    `json:"url"`
+	Until time.Time `json:"until"`
 }
 
 // PublicKey answers GET PathPublicKey.

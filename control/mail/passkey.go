@@ -2,8 +2,6 @@ package mail
 
 import "porchlight/internal/words"
 
-var passkeyBodies = bodiesOf("passkey")
-
 // Passkey is what the mail says that tells somebody of a passkey of theirs: a new one, or
 // one of which there may be a copy.
 type Passkey struct {
@@ -17,20 +15,19 @@ type Passkey struct {
 	Language words.Language
 }
 
-// Subject is the mail's.
-func (p Passkey) Subject() string {
-	if p.Copied {
-		return p.Language.Say("There may be a copy of your passkey")
-	}
-	return p.Language.Say("A passkey was added to your account")
-}
-
 // Message composes the mail. The name is somebody's own words, so it passes safeLabel.
 func (p Passkey) Message() (Message, error) {
-	p.Name = safeLabel(p.Name)
-	text, html, err := passkeyBodies(p.Language).write(p)
-	if err != nil {
-		return Message{}, err
+	name := safeLabel(p.Name)
+	out := Account{
+		To: p.To, Subject: words.Of("A passkey was added to your account"),
+		Says: []words.Sentence{words.Of("“%[1]s” signs you in at %[2]s from now on.", name, p.Host)},
+		Link: p.Account, Button: words.Of("Your account"), Language: p.Language,
 	}
-	return Message{To: p.To, Subject: p.Subject(), Text: text, HTML: html, Links: []string{p.Account}}, nil
+	if p.Copied {
+		out.Subject = words.Of("There may be a copy of your passkey")
+		out.Says[0] = words.Of("“%[1]s” was used at %[2]s, but its count of uses did not rise: there may be a copy of it. It opens nothing any more. Remove it in your account and add another.", name, p.Host)
+	}
+	out.Says = append(out.Says, CameFrom(p.From)...)
+	out.Says = append(out.Says, words.Of("Was it not you? Open your account, remove the passkey, and sign out everywhere else."))
+	return out.Message()
 }

@@ -43,6 +43,11 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request, session contro
 			return err
 		}
 	}
+	if p.MailOff = session.Account.MailOff; p.MailOff {
+		if p.CodesLeft, err = h.svc.Recovery.Left(r.Context(), session.Account); err != nil {
+			return err
+		}
+	}
 	sessions, err := h.svc.Sessions.List(r.Context(), session.Account.ID)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ var needNoStore = map[string]bool{
 	"GET /{$}":                            true, // leads to /account
 	"GET /signin/check":                   true, // says what the browser's own cookie says
 	"GET /about":                          true,
+	"GET " + pathRecovery:                 true, // names nobody
 	"POST " + pathPasskey + "/begin":      true, // names nobody
 	"GET /assets/{file}":                  true,
 	"OPTIONS " + controlapi.PathToken:     true,
@@ -151,6 +152,7 @@ func everyCall(t *testing.T, r *rig) (*browser, map[string]called) {
 	return b, map[string]called{
 		"POST /signin":            {fields: []string{"email", "erin@example.com"}, as: r.browser()},
 		"GET /signin/check":       {as: begun},
+		"POST /signin/recovery":   {fields: []string{"email", "maya@example.com", "code", "abcdefghijklmnop"}},
 		"POST /signin/code":       {fields: []string{"code", "123 456"}, as: begun},
 		"GET /signin/link":        {path: "/signin/link?token=" + link},
 		"POST /signin/link":       {fields: []string{"token", link}},

@@ -73,6 +73,9 @@ func invitedRows(l words.Language, apps []control.InvitedApp) []invitedRow {
 // invitationAccept is the one click: it signs in, accepts, and leads to the app.
 func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	accepted, err := h.svc.People.AcceptInvitation(r.Context(), f.Get("token"), cookie(r, h.session), clientAddr(r))
+	if not, ok := errors.AsType[*control.NotByMail](err); ok {
+		return seeOther(w, r, signInPath("/signin", destination{path: control.InvitationPath(not.Name)}))
+	}
 	if err != nil {
 		return h.invitationOver(w, r, err)
 	}

@@ -27,6 +27,7 @@ var passkeysScript []byte
 // has its own set, so that each can define "main" and says its sentences in its language.
 var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "off", "no-access", "knock", "account",
 	"account-remove", "account-leave", "passkey", "passkey-use", "passkey-change", "passwords", "password-made", "consent", "device", "device-confirm",
+	"account-mail", "recovery", "recovery-codes", "recovery-stop",
 	"device-replace", "device-done", "about", "error")
 
 func parsedWhenShown(names ...string) map[string]func(words.Language) *template.Template {
@@ -99,6 +100,10 @@ type page struct {
 	Passkeys    []passkeyRow
 	HasPasskeys bool // there can be some
 	Asked       bool // an app asks for one
+	MailOff     bool // mail does not sign them in
+	CodesLeft   int
+	Codes       []string // new recovery codes
+	Recovery    string   // where a recovery code is typed
 	Grants      []grantRow
 
 	Purpose   words.Sentence // what they sign in anew for, in words

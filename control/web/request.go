@@ -152,6 +152,9 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 	if raw == "/account" {
 		return destination{path: raw}
 	}
+	if raw == pathMail {
+		return toMail()
+	}
 	if len(raw) > maxReturn {
 		return destination{}
 	}

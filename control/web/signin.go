@@ -51,7 +51,7 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.Title, p.Host, p.Client, p.Return, p.Purpose = languageOf(r).Say("Sign in"), to.host, to.app, to.path, to.purpose
 	if p.Begin = h.passkeyBegins(); p.Begin != "" {
-		p.formTarget = to.leads
+		p.formTarget, p.Recovery = to.leads, signInPath(pathRecovery, to)
 	}
 	return h.show(w, r, http.StatusOK, "signin", p)
 }
@@ -61,8 +61,7 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request, f url.Valu
 	to := h.parseReturn(r.Context(), f.Get("return"))
 	email, err := control.ParseEmail(f.Get("email"))
 	if err != nil {
-		typed := f.Get("email")
-		setCookie(w, h.typed, h.svc.Keys.Seal(sealTyped, strings.ToValidUTF8(typed[:min(len(typed), typedMost)], "")), typedLife)
+		h.keepTyped(w, f.Get("email"))
 		return wrong(w, r, "/signin", to)
 	}
 	token, err := h.svc.SignIn.Begin(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known), Language: languageOf(r)}, to.path)
@@ -71,6 +70,11 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request, f url.Valu
 	}
 	setCookie(w, h.signIn, h.svc.Keys.Seal(sealSignIn, token+" "+email), control.SignInLife)
 	return seeOther(w, r, signInPath("/signin/check", to))
+}
+
+// keepTyped has the browser keep what somebody typed for their address.
+func (h *handler) keepTyped(w http.ResponseWriter, typed string) {
+	setCookie(w, h.typed, h.svc.Keys.Seal(sealTyped, strings.ToValidUTF8(typed[:min(len(typed), typedMost)], "")), typedLife)
 }
 
 // began is what the browser's cookie says of the sign-in it began.
