@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { AppHealth, AppPassword, Desk, Examination, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
+import type { Activity, AppHealth, AppPassword, Desk, Examination, Group, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
 import { untilOf } from '../src/lib/until';
 import { nothing } from './nothing';
 import { ailmentOf, app, asked, grant, lastSeq, local, long, mail, minutesAgo, type More, numberLower, options, person, request, scenes, someActivity, someGrants, somePeople, someRequests, told, waiting } from './scenes';
@@ -96,6 +96,17 @@ const hold = (accountId: string, label: string, more: Partial<Person>) => {
   const { apps, status } = byAccount(accountId);
   held.set(`${accountId} ${label}`, { apps, status });
   return { ...changePerson(accountId, more), heldUntil: new Date(Date.now() + 30_000).toISOString() };
+};
+const groupsNow = () => state.groups ?? [];
+const groupNow = (id: string) => groupsNow().find((one) => one.id === id)!;
+const changeGroup = (group: Group) => {
+  set({ groups: [...groupsNow().filter((one) => one.id !== group.id), group] });
+  return { ok: true, group, closed: 1, milliseconds: 3 } as const;
+};
+// Groups as they were before something was taken away, which the timeline tells and undoes.
+const backs: Group[] = [];
+const noteGroup = (kind: Activity['kind'], { id, name }: Group) => {
+  activity = [{ at: minutesAgo(0), email: '', app: '', kind, what: name, group: id, owner: true, undo: true }, ...activity];
 };
 const visitors = () => {
   const all = new Map<string, Visitor>();
@@ -237,6 +248,32 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     if (granted) return changePerson(accountId, { apps: [...new Set([...apps, app])], until: { ...dated }, ended: over });
     return hold(accountId, app, { apps: apps.filter((one) => one !== app) });
   },
+  addGroup: ({ name }) => {
+    if (groupsNow().some((one) => one.name === name)) throw new Error(`There is a group called "${name}" already.`);
+    return changeGroup({ id: `group-${groupsNow().length}`, name, apps: [], members: [] });
+  },
+  removeGroup: ({ id }) => {
+    const group = groupNow(id);
+    backs.push(group);
+    set({ groups: groupsNow().filter((one) => one.id !== id) });
+    noteGroup('group-removed', group);
+    return { ok: true, group, closed: 1, milliseconds: 3 };
+  },
+  joinGroup: ({ id, accountId }) => changeGroup({ ...groupNow(id), members: [...groupNow(id).members, { accountId, email: byAccount(accountId).email, status: 'active' }] }),
+  leaveGroup: ({ id, accountId }) => {
+    backs.push(groupNow(id));
+    noteGroup('group-left', groupNow(id));
+    return changeGroup({ ...groupNow(id), members: groupNow(id).members.filter((one) => one.accountId !== accountId) });
+  },
+  grantGroup: ({ id, app, until = '' }) => {
+    const { [app]: _, ...others } = { ...groupNow(id).until };
+    return changeGroup({ ...groupNow(id), apps: [...new Set([...groupNow(id).apps, app])], until: until && until !== 'never' ? { ...others, [app]: until } : others });
+  },
+  withdrawGroup: ({ id, app }) => {
+    backs.push(groupNow(id));
+    noteGroup('group-withdrawn', groupNow(id));
+    return changeGroup({ ...groupNow(id), apps: groupNow(id).apps.filter((one) => one !== app) });
+  },
   ownerRemovePerson: ({ accountId }) => hold(accountId, '', { status: 'revoked' }),
   undoHeld: ({ accountId, app = '' }) => {
     const before = held.get(`${accountId} ${app}`);
@@ -286,6 +323,9 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     return { lines, next: found.length > limit ? lines.at(-1)!.id : 0 };
   },
   undoActivity: ({ id }) => {
+    const line = activity[activity.length - id];
+    const back = line?.group && backs.findLast((one) => one.id === line.group);
+    if (back) set({ groups: [...groupsNow().filter((one) => one.id !== back.id), back] });
     activity = activity.map((one, i) => (activity.length - i === id ? { ...one, undo: false } : one));
     set({ activityVersion: (state.activityVersion ?? 0) + 1 });
     return done;

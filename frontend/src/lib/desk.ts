@@ -15,7 +15,7 @@ import { strings } from './strings';
 import { Tried } from './tried.svelte';
 import type { Toast, Toasts } from './toasts.svelte';
 import { dayWord, endWord } from './until';
-import type { Activity, AppPassword, Approved, Notice, Grant, Knock, OwnerApp, Person, Visitor } from './types';
+import type { Activity, AppPassword, Approved, Group, Notice, Grant, Knock, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -246,6 +246,30 @@ export class Desk {
     );
   }
 
+  /** Makes a group; its id, or nothing where that failed. */
+  async addGroup(name: string): Promise<string> {
+    let id = '';
+    await this.#try(() => this.bridge.ask('addGroup', { name }), ({ group }) => (id = group.id));
+    return id;
+  }
+
+  /** Takes an app from a group, somebody out of it, or all of it away. Undo takes back what the timeline says of that. */
+  endInGroup<Name extends 'removeGroup' | 'withdrawGroup' | 'leaveGroup'>(group: Group, operation: Name, values: Takes<Name>[0], label = '', email = ''): Promise<boolean> {
+    const words = strings.toast;
+    const undo = () => this.#try(async () => {
+      const { lines } = await this.bridge.ask('activityPage', { limit: undoable, group: 'decisions' });
+      const line = lines.find((one) => one.group === group.id && one.undo);
+      await this.bridge.ask('undoActivity', { id: line?.id ?? 0 });
+    }, () => this.#tell(words.undone));
+    return this.#try(
+      () => this.bridge.ask(operation, ...([values] as unknown as Takes<Name>)),
+      ({ closed }) => this.toasts.show(
+        label ? words.withdrawn(group.name, label, closed) : email ? words.groupLeft(email, group.name, closed) : words.removed(group.name, closed),
+        { label: strings.people.undo, run: () => void undo() },
+      ),
+    );
+  }
+
   /** Whether a person who was removed can still be put back as they were. */
   undoable(person: Person): boolean {
     return this.toasts.current?.held?.key === heldKey(person);
@@ -361,6 +385,9 @@ export class Desk {
 
 /** How long, in seconds, what the owner takes away can be undone at most: time enough for a toast that somebody rests on. */
 const holdSeconds = 30;
+
+/** Among how many of the newest decisions the one is that a toast undoes. */
+const undoable = 20;
 
 /** An app that was withdrawn, or with no label a removal. */
 const heldChange = (person: Person, label: string) => ({ accountId: person.accountId, ...(label ? { app: label } : {}) });

@@ -11,7 +11,7 @@ import type { View } from './places';
 import type { Sentence } from './sentence';
 import { inviteWaits } from './state.svelte';
 import { strings } from './strings';
-import type { Grant, Knock, OwnerApp, OwnerState, Person } from './types';
+import type { Grant, Group as Named, Knock, OwnerApp, OwnerState, Person } from './types';
 import { dayWord } from './until';
 import type { IconName } from '../ui/Icon.svelte';
 
@@ -121,6 +121,7 @@ function everything(around: Around, words: string[]): Entry[] {
     ...actions(around), // first: before what they are for one app
     ...named(snapshot.apps, (app) => `${app.label} ${app.name}`).flatMap((app) => ofApp(around, app)),
     ...named(people.filter((one) => !isOwner(one)), (one) => one.email).flatMap((one) => ofPerson(around, one)),
+    ...(snapshot.groups ?? []).map(ofGroup),
     ...settings(around),
     ...named(snapshot.knocks ?? [], (knock) => `${knock.email} ${knock.app}`).map(ofKnock),
     ...snapshot.grants.map(ofClient),
@@ -164,6 +165,11 @@ function ofPerson({ snapshot, now }: Around, person: Person): Entry[] {
     entry('remove', { group: 'doors', text: words.remove(email), icon: 'x', end: [words.removeEffect(person.apps.length)], also: words.also.remove, ask: ask({ does: 'remove', person }, words.removeEffect(person.apps.length), words.removeIt) }),
   ];
 }
+
+const ofGroup = (group: Named): Entry => {
+  const list = named(group.apps);
+  return { id: `group ${group.id}`, group: 'people', text: [{ name: group.name }], icon: 'people', also: [strings.people.groups, ...group.apps].join(' '), end: strings.people.mayOpenNow(list.labels, list.more), act: { does: 'go', view: 'people', argument: group.id } };
+};
 
 /** Asks why somebody cannot open an app; also found by which. */
 const whyOf = (person: Person, snapshot: OwnerState): Entry => ({

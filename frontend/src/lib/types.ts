@@ -717,7 +717,7 @@ export interface Group {
   ended?: Record<string, string>;
   id: string;
   /** By address. */
-  members: string[];
+  members: GroupMember[];
   name: string;
   /** When some of them end, by label. */
   until?: Record<string, string>;
@@ -728,6 +728,12 @@ export interface GroupChanged {
   group: Group;
   milliseconds: number;
   ok: boolean;
+}
+
+export interface GroupMember {
+  accountId: string;
+  email: string;
+  status: 'active' | 'pending';
 }
 
 /** What an app does when it is asked. Empty: not asked yet. answers: also with an error of its own. nothing: nothing listens on its port. refuses: every request that names its address. https, h2c: speaks HTTPS, or HTTP/2 without TLS, and is asked otherwise. silent: takes connections and says nothing. wrong: answers what is no answer. */

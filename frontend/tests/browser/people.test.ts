@@ -322,7 +322,7 @@ describe('removing', () => {
   test('whoever had nothing is invited by the form, which has their address', async () => {
     const page = await people();
     await page.evaluate('stub.person("acc-tomas@example.net", {apps: []})');
-    await section(page, 'Removed').getByText('Could open nothing').waitFor();
+    await section(page, 'Removed').getByText('Nothing', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Invite again: tomas@example.net' }).click();
     await page.getByRole('button', { name: 'Take out tomas@example.net' }).waitFor();
     expect(await called(page, 'ownerInvite')).toEqual([]);

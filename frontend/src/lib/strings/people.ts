@@ -42,7 +42,11 @@ export const ofPeople = {
     local: 'Nobody else can reach this computer yet. Mails stay in the outbox.',
     none: (query: string): Sentence => ['Nobody matches “', { name: query }, '”.'],
     undo: 'Undo',
-    couldOpen: (labels: readonly string[]): Sentence => (labels.length > 0 ? ['Could open ', ...listed(labels)] : ['Could open nothing']),
+    groups: 'Groups',
+    newGroup: 'New group',
+    groupName: 'Name of the group',
+    inside: (n: number) => count(n, 'person', 'people'),
+    inGroup: (email: string, name: string): Sentence => [`${email} in `, { name }],
     mayOpenNow: (labels: readonly string[], more: number): Sentence => (labels.length > 0 ? listed(labels, more) : ['Nothing']),
     mayOpenUntil: (apps: readonly { label: string; until: string }[], more: number): Sentence => [
       ...apps.flatMap(({ label, until }, i): Sentence => [i > 0 ? ', ' : '', { name: label }, until ? ` until ${until}` : ' always']),

@@ -86,6 +86,7 @@ export const ofWindow = {
     shared: (email: string, label: string, until: string): Sentence => [{ name: email }, ' can open ', { name: label }, until ? ` until ${until}.` : ', always.'],
     givenBack: (email: string, label: string): Sentence => [{ name: email }, ' can open ', { name: label }, ' again.'],
     removed: (email: string, n: number): Sentence => [{ name: email }, ` can’t open anything any more.${closed(n)}`],
+    groupLeft: (email: string, name: string, n: number): Sentence => [{ name: email }, ' is out of ', { name }, `.${closed(n)}`],
     putBack: (email: string): Sentence => [{ name: email }, ' is back, with everything as it was. No mail was sent.'],
     disconnected: (name: string, n: number, client: boolean): Sentence => [
       { name },

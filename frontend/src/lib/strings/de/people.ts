@@ -44,7 +44,11 @@ export const ofPeople: Spoken<typeof english> = {
     local: 'Noch erreicht niemand sonst diesen Computer. E-Mails bleiben im Postausgang.',
     none: (query) => ['Niemand passt zu „', { name: query }, '“.'],
     undo: 'Rückgängig',
-    couldOpen: (labels) => (labels.length > 0 ? ['Konnte öffnen: ', ...listed(labels)] : ['Konnte nichts öffnen']),
+    groups: 'Gruppen',
+    newGroup: 'Neue Gruppe',
+    groupName: 'Name der Gruppe',
+    inside: (n) => count(n, 'Person', 'Personen'),
+    inGroup: (email, name) => [`${email} in `, { name }],
     mayOpenNow: (labels, more) => (labels.length > 0 ? listed(labels, more) : ['Nichts']),
     mayOpenUntil: (apps, more) => [
       ...apps.flatMap(({ label, until }, i): Sentence => [i > 0 ? ', ' : '', { name: label }, until ? ` bis ${until}` : ' immer']),

@@ -86,6 +86,7 @@ export const ofWindow: Spoken<typeof english> = {
     shared: (email, label, until) => [{ name: email }, ' kann ', { name: label }, until ? ` bis ${until} öffnen.` : ' immer öffnen.'],
     givenBack: (email, label) => [{ name: email }, ' kann ', { name: label }, ' wieder öffnen.'],
     removed: (email, n) => [{ name: email }, ` kann nichts mehr öffnen.${closed(n)}`],
+    groupLeft: (email, name, n) => [{ name: email }, ' ist nicht mehr in ', { name }, `.${closed(n)}`],
     putBack: (email) => [{ name: email }, ' ist zurück, und alles ist wie zuvor. Es wurde keine E-Mail gesendet.'],
     disconnected: (name, n, client) => [{ name }, n === 0 ? ' hatte nichts mehr geöffnet.' : ` ist getrennt.${closed(n)}${client ? '' : ' Wiederkommen ist möglich.'}`],
     clientRevoked: (name, n) => [{ name }, ` kann nichts mehr öffnen.${closed(n)}`],
