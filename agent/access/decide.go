@@ -3,6 +3,7 @@ package access
 import (
 	"time"
 
+	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
@@ -32,6 +33,30 @@ type Identity struct {
 
 // ProofLocal is of a session that the owner's link of this computer made.
 const ProofLocal controlapi.Proof = "local"
+
+// Taken says whether an app of these options takes the way in which id is known.
+func (id Identity) Taken(o *agentapi.AppOptions) bool {
+	switch {
+	case id.GrantID != "":
+		return o.LetsInBesides(agentapi.BesidesTokens)
+	case id.PasswordID != "":
+		return o.LetsInBesides(agentapi.BesidesPasswords)
+	}
+	return ProofTaken(id.Proof, o)
+}
+
+// ProofTaken says whether an app of these options takes a session that was proven so.
+func ProofTaken(proof controlapi.Proof, o *agentapi.AppOptions) bool {
+	switch proof {
+	case ProofLocal, controlapi.ProofPasskey:
+		return true
+	case controlapi.ProofCode:
+		return o.LetsInBesides(agentapi.BesidesCode)
+	case controlapi.ProofProvider:
+		return o.LetsInBesides(agentapi.BesidesProvider)
+	}
+	return !o.OnlyPasskey
+}
 
 // BySession says whether it is known by the cookie of a browser.
 func (id Identity) BySession() bool { return id.SessionKey != (store.SessionKey{}) }

@@ -33,6 +33,11 @@ type AppOptions struct {
 	// IdentityToken adds X-Service-Token, by which an app can check who the visitor is: a
 	// JWT that a key of this computer signed.
 	IdentityToken bool `json:"identityToken" help:"also say who the visitor is in X-Service-Token, a signed JWT that the app can check"`
+	// OnlyPasskey lets in who signed in with a passkey, and the owner by this computer's own
+	// link, and nobody else but what BesidesPasskey names.
+	OnlyPasskey bool `json:"onlyPasskey" help:"let in only who signed in with a passkey"`
+	// BesidesPasskey are some of Besides, with a comma between. Without OnlyPasskey it is empty.
+	BesidesPasskey string `json:"besidesPasskey" help:"what --only-passkey lets in besides: some of passwords,tokens,code,provider; '' for nothing"`
 	// AllowCrossOrigin lets pages of other apps show this one in a frame, load
 	// from it, send it requests and open WebSockets, with a visitor's cookie.
 	AllowCrossOrigin bool `json:"allowCrossOrigin" help:"let pages of other apps send requests and open WebSockets with a visitor's sign-in"`
@@ -82,6 +87,38 @@ const (
 	IdentityID    = "id"
 )
 
+// What AppOptions.BesidesPasskey can name.
+const (
+	BesidesPasswords = "passwords" // app passwords
+	BesidesTokens    = "tokens"    // the access tokens of connected apps
+	BesidesCode      = "code"      // who signed in with a recovery code
+	BesidesProvider  = "provider"  // who signed in with an account at a provider
+)
+
+// Besides are all of them.
+var Besides = []string{BesidesPasswords, BesidesTokens, BesidesCode, BesidesProvider}
+
+// LetsInBesides says whether something that is no passkey is let in all the same.
+func (o *AppOptions) LetsInBesides(what string) bool {
+	return !o.OnlyPasskey || slices.Contains(strings.Split(o.BesidesPasskey, ","), what)
+}
+
+// checkedPasskey has BesidesPasskey name each once, in the order of Besides.
+func (o AppOptions) checkedPasskey() (AppOptions, error) {
+	named := strings.FieldsFunc(o.BesidesPasskey, func(r rune) bool { return r == ',' || r == ' ' })
+	o.BesidesPasskey = ""
+	if !o.OnlyPasskey {
+		return o, nil
+	}
+	for _, one := range named {
+		if !slices.Contains(Besides, one) {
+			return o, Errorf(CodeInvalid, "%.80q cannot be let in besides passkeys. Name some of %s.", one, strings.Join(Besides, ","))
+		}
+	}
+	o.BesidesPasskey = strings.Join(slices.DeleteFunc(slices.Clone(Besides), func(one string) bool { return !slices.Contains(named, one) }), ",")
+	return o, nil
+}
+
 // Options are the fields of AppOptions, in their order.
 var Options = fieldsOf[AppOptions]()
 
@@ -96,6 +133,9 @@ func (o AppOptions) Checked() (AppOptions, error) {
 	}
 	o, err := o.checkedReach()
 	if err != nil {
+		return o, err
+	}
+	if o, err = o.checkedPasskey(); err != nil {
 		return o, err
 	}
 	o.IdentityHeader = strings.TrimSpace(o.IdentityHeader)

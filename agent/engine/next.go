@@ -182,6 +182,7 @@ func next(now stored, e event) (outcome, error) {
 			app.Status = agentapi.StatusLive
 		}
 	case onChoose:
+		before := app.Options
 		e.Change(&app.Options)
 		var err error
 		if app.Options, err = app.Options.Checked(); err != nil {
@@ -189,6 +190,9 @@ func next(now stored, e event) (outcome, error) {
 		}
 		if !app.Options.Pin {
 			forgetKey(&app)
+		}
+		if app.Options.OnlyPasskey && (!before.OnlyPasskey || app.Options.BesidesPasskey != before.BesidesPasskey) {
+			out.Gone = app.ID // whoever is in has to come by a way that will do now
 		}
 	}
 	return out, nil

@@ -119,6 +119,39 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// An app that begins to ask for a passkey, or lets in something else besides, is closed to
+// whoever is in: they come again by a way that will do. Nothing else closes anybody.
+func TestOnlyPasskeyClosesWhoIsIn(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	h.live(t, "notes", "Notes", 8000)
+	app, _ := h.apps.Lookup("notes")
+	for _, step := range []struct {
+		to     agentapi.AppOptions
+		kept   string // of BesidesPasskey
+		closes bool
+	}{
+		{agentapi.AppOptions{BesidesPasskey: "tokens"}, "", false},
+		{agentapi.AppOptions{OnlyPasskey: true, BesidesPasskey: " provider,passwords,provider "}, "passwords,provider", true},
+		{agentapi.AppOptions{OnlyPasskey: true, BesidesPasskey: "passwords,provider", H2C: true}, "passwords,provider", false},
+		{agentapi.AppOptions{OnlyPasskey: true, BesidesPasskey: "passwords"}, "passwords", true},
+		{agentapi.AppOptions{BesidesPasskey: "passwords"}, "", false},
+		{agentapi.AppOptions{OnlyPasskey: true}, "", true},
+	} {
+		h.gone = nil
+		kept, err := h.apps.ChangeOptions(t.Context(), "notes", to(step.to))
+		if err != nil || kept.OnlyPasskey != step.to.OnlyPasskey || kept.BesidesPasskey != step.kept {
+			t.Errorf("%+v is kept as %+v, %v", step.to, kept, err)
+		}
+		if want := map[bool]string{true: app.ID}[step.closes]; strings.Join(h.gone, " ") != want {
+			t.Errorf("%+v closed %q", step.to, h.gone)
+		}
+	}
+	if _, err := h.apps.ChangeOptions(t.Context(), "notes", to(agentapi.AppOptions{OnlyPasskey: true, BesidesPasskey: "mail"})); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+		t.Errorf("letting in by mail: %v", err)
+	}
+}
+
 // TestAskAgain: with the setting on, a changed port waits for the owner; whatever
 // they say, the approval that was there is not lost by asking.
 func TestAskAgain(t *testing.T) {

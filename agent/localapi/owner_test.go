@@ -274,7 +274,7 @@ func TestOptionsByPatch(t *testing.T) {
 		want       string
 	}{
 		{"application/merge-patch+json", `{"h2c":true}`, 200, `"h2c":true`},
-		{"application/json", `{"identityHeader":"Remote-User"}`, 200, `"identityHeader":"Remote-User","identityValue":"email","identityToken":false,"allowCrossOrigin":false,"h2c":true`},
+		{"application/json", `{"identityHeader":"Remote-User"}`, 200, `"identityHeader":"Remote-User","identityValue":"email","identityToken":false,"onlyPasskey":false,"besidesPasskey":"","allowCrossOrigin":false,"h2c":true`},
 		{"application/merge-patch+json; charset=utf-8", `{"identityValue":"id","later":{"x":1}}`, 200, `"identityValue":"id"`},
 		{"application/merge-patch+json", `{"identityHeader":"Cookie","h2c":false}`, 400, "Cookie"},
 		{"application/merge-patch+json", `{"h2c":"no"}`, 400, "h2c"},
@@ -291,7 +291,7 @@ func TestOptionsByPatch(t *testing.T) {
 		{"application/merge-patch+json", `{}`, 200, `"firstByte":3600`},
 		{"application/merge-patch+json", `{"firstByte":null,"publicAddress":null}`, 200, `"firstByte":0`},
 		{"text/plain", `{"h2c":false}`, 415, "JSON"},
-		{"application/json", `{}`, 200, `"identityHeader":"Remote-User","identityValue":"id","identityToken":false,"allowCrossOrigin":false,"h2c":true`},
+		{"application/json", `{}`, 200, `"identityHeader":"Remote-User","identityValue":"id","identityToken":false,"onlyPasskey":false,"besidesPasskey":"","allowCrossOrigin":false,"h2c":true`},
 		{"application/merge-patch+json", `{"identityHeader":null,"h2c":null}`, 200, none},
 	} {
 		got := r.send(t, request{

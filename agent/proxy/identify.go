@@ -96,6 +96,15 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, vhost virtualHost) *answe
 	}
 }
 
+// notTaken answers somebody who may open an app, and is known by a way that it does not take.
+func (p *Proxy) notTaken(h http.Header, r *http.Request, vhost virtualHost, id access.Identity) *answer {
+	if id.BySession() {
+		return p.signIn(h, r, vhost)
+	}
+	p.happened(agentapi.ActivityTurnedAway, vhost, id)
+	return refuse(http.StatusForbidden, words.Of("This app asks for a passkey. Open %s in a browser.", vhost.origin+"/"))
+}
+
 // denied answers a visitor who is known but may not.
 func (p *Proxy) denied(h http.Header, r *http.Request, vhost virtualHost, id access.Identity, d access.Decision) *answer {
 	switch d.Reason {

@@ -191,6 +191,9 @@ func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket boo
 	if !v.decision.Allowed {
 		return false, p.denied(h, r, v.vhost, v.id, v.decision)
 	}
+	if !v.id.Taken(&app.Options) {
+		return false, p.notTaken(h, r, v.vhost, v.id)
+	}
 	v.on.LetIn(h)
 	if app.Paused {
 		return false, paused(v.vhost)

@@ -103,7 +103,25 @@ func (p *Proxy) bounce(h http.Header, r *http.Request, vhost virtualHost, back s
 		controlapi.ParamCodeChallenge:       {base64.RawURLEncoding.EncodeToString(challenge[:])},
 		controlapi.ParamCodeChallengeMethod: {"S256"},
 	}
+	if proofs := proofsFor(&vhost.app.Options); proofs != "" {
+		query.Set(controlapi.ParamProof, proofs)
+	}
 	return redirect(auth + controlapi.PathVisit + "?" + query.Encode())
+}
+
+// proofsFor are the ways of having signed in that an app takes, for controlapi.ParamProof;
+// empty for all.
+func proofsFor(o *agentapi.AppOptions) string {
+	if !o.OnlyPasskey {
+		return ""
+	}
+	proofs := string(controlapi.ProofPasskey)
+	for _, proof := range []controlapi.Proof{controlapi.ProofCode, controlapi.ProofProvider} {
+		if access.ProofTaken(proof, o) {
+			proofs += "," + string(proof)
+		}
+	}
+	return proofs
 }
 
 // dropNonces takes the oldest nonce cookies away when the browser holds many.
@@ -165,6 +183,10 @@ func (p *Proxy) callback(h http.Header, r *http.Request, vhost virtualHost) *ans
 	if visitor.AppID != vhost.app.ID || visitor.AccountID == "" {
 		p.log.Warn("a sign-in for another app was brought here", "app", vhost.app.Name)
 		return signInFailed(vhost, words.Of("That sign-in was for another address."))
+	}
+	if !access.ProofTaken(visitor.Proof, &vhost.app.Options) { // the server does not ask for it yet
+		return sheet(http.StatusForbidden, vhost.shown(), words.Of("This app asks for a passkey"),
+			words.Of("You signed in without one. The server that signs people in may be too old to ask for it."), words.Of("Try again"))
 	}
 	return p.welcome(h, r, vhost, visitor.AccountID, visitor.Epoch, visitor.Proof, back)
 }

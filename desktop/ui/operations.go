@@ -45,6 +45,7 @@ var operations = map[string]operation{
 	"changeOptions": {"PATCH", "/owner/apps/{name}/options", []parameter{
 		{"name", inPath, aText, true, false},
 		{"allowCrossOrigin", inBody, aBoolean, false, true},
+		{"besidesPasskey", inBody, aText, false, true},
 		{"firstByte", inBody, aNumber, false, true},
 		{"forwarded", inBody, aBoolean, false, true},
 		{"h2c", inBody, aBoolean, false, true},
@@ -55,6 +56,7 @@ var operations = map[string]operation{
 		{"localhostHost", inBody, aBoolean, false, true},
 		{"mcp", inBody, aText, false, true},
 		{"noHsts", inBody, aBoolean, false, true},
+		{"onlyPasskey", inBody, aBoolean, false, true},
 		{"pin", inBody, aBoolean, false, true},
 		{"publicAddress", inBody, aBoolean, false, true},
 		{"upstream", inBody, aText, false, true},

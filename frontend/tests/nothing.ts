@@ -13,7 +13,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   assist: {"assistants":[],"authorizationServer":"","command":"","local":false,"mcpServers":{},"url":""},
   beginTrustCheck: {"browser":"","state":"none"},
   cancelConnect: {"ok":true},
-  changeOptions: {"allowCrossOrigin":false,"firstByte":0,"forwarded":false,"h2c":false,"hostHeader":"","identityHeader":"","identityToken":false,"identityValue":"email","localhostHost":false,"mcp":"","noHsts":false,"pin":false,"publicAddress":false,"upstream":""},
+  changeOptions: {"allowCrossOrigin":false,"besidesPasskey":"","firstByte":0,"forwarded":false,"h2c":false,"hostHeader":"","identityHeader":"","identityToken":false,"identityValue":"email","localhostHost":false,"mcp":"","noHsts":false,"onlyPasskey":false,"pin":false,"publicAddress":false,"upstream":""},
   changeSettings: {"askAgain":false,"clientHosts":[],"displayName":"","failStaticHours":0,"language":"","probe":false,"quiet":[],"requests":false,"strangersKnock":false,"tellOff":false,"titles":false,"trustEverybody":false,"updateAddress":"","updateKey":""},
   clearActivity: {"ok":true},
   connect: {"authUrl":"","expiresAt":"","state":"waiting","userCode":"","verificationUrl":"","verificationUrlComplete":""},

@@ -2,6 +2,7 @@ package words
 
 // germanOwner has what the agent refuses to its owner, where the window shows it.
 var germanOwner = map[string]string{
+	"\"%s\" cannot be let in besides passkeys. Name some of %s.":                                                                                                             "\"%s\" kann nicht neben Passkeys eingelassen werden. Nennen Sie einige von %s.",
 	"Port %s is not asked for a title: it is not known for pages.":                                                                                                           "Port %s wird nicht nach einem Titel gefragt: Dort sind keine Seiten zu erwarten.",
 	"Port %s is not a program of yours. It is asked for its title when you say so.":                                                                                          "An Port %s läuft keines Ihrer Programme. Nach seinem Titel wird erst gefragt, wenn Sie es sagen.",
 	"This Porchlight cannot try its addresses.":                                                                                                                              "Dieses Porchlight kann seine Adressen nicht ausprobieren.",

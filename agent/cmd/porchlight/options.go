@@ -30,6 +30,8 @@ flag that is not given stays as it is.`,
   porchlight options shop --public-address                   for an app whose links begin with http://
   porchlight options reports --first-byte 300                for a page that takes minutes to make
   porchlight options grafana --identity-token                for an app that checks who is there by a signature
+  porchlight options vault --only-passkey --besides-passkey tokens
+                                                             for an app that opens with a passkey, and to assistants
   porchlight options notes --mcp /mcp                        for an app that assistants use; apps says how it does`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
@@ -51,6 +53,9 @@ flag that is not given stays as it is.`,
 		}
 		if f.Changed("identity-value") && header == "" {
 			return agentapi.AppOptions{}, commandline.Usagef("--identity-value needs an --identity-header to carry it")
+		}
+		if only, named := change["onlyPasskey"].(bool); f.Changed("besides-passkey") && !(only || !named && app.Options.OnlyPasskey) {
+			return agentapi.AppOptions{}, commandline.Usagef("--besides-passkey needs --only-passkey")
 		}
 		if len(change) == 0 {
 			return app.Options, nil

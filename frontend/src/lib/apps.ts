@@ -7,8 +7,8 @@ import type { Account, AppOptions, OwnerApp } from './types';
 /** An option that is on or off; the name an app is asked by reads as a choice of two. */
 export type Toggle = Exclude<{ [Name in keyof AppOptions]: AppOptions[Name] extends boolean ? Name : never }[keyof AppOptions], 'localhostHost'>;
 
-/** Those about how requests reach an app, which stand apart. */
-export const reachToggles: readonly Toggle[] = ['publicAddress', 'forwarded', 'h2c', 'pin'];
+/** Those about how requests reach an app, and who does, which stand apart. */
+export const reachToggles: readonly Toggle[] = ['onlyPasskey', 'publicAddress', 'forwarded', 'h2c', 'pin'];
 
 interface Shelves {
   /** Requests, longest waiting first, so that a new one never moves another. */

@@ -54,7 +54,7 @@ export interface Operations {
   };
   /** Change options of an app. */
   changeOptions: {
-    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityToken?: boolean | null; identityValue?: string | null; localhostHost?: boolean | null; mcp?: string | null; noHsts?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
+    takes: { name: string; allowCrossOrigin?: boolean | null; besidesPasskey?: string | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityToken?: boolean | null; identityValue?: string | null; localhostHost?: boolean | null; mcp?: string | null; noHsts?: boolean | null; onlyPasskey?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
     gives: AppOptions;
   };
   /** Change settings. */
@@ -461,6 +461,8 @@ export interface AppHealth {
 export interface AppOptions {
   /** Pages of other apps may frame this one, load from it and send requests with a visitor's cookie. */
   allowCrossOrigin: boolean;
+  /** What is let in besides, with a comma between: some of passwords, tokens, code and provider. */
+  besidesPasskey: string;
   /** Seconds a page that is loaded waits for the app's first word; 0 for 60. */
   firstByte: number;
   /** Add X-Forwarded-For, -Proto and -Host, true ones. */
@@ -480,6 +482,8 @@ export interface AppOptions {
   mcp: string;
   /** Do not tell browsers to open the app by HTTPS only, as is done under a publicly trusted certificate at port 443. */
   noHsts: boolean;
+  /** Let in only who signed in with a passkey, and the owner by /owner/open. */
+  onlyPasskey: boolean;
   /** Of an app reached over HTTPS: keep the key it shows first, and wait for the owner when it shows another. */
   pin: boolean;
   /** Add X-Forwarded-Proto and -Host, true ones. */
@@ -584,6 +588,7 @@ export interface Certificate {
 
 export interface ChangedOptions {
   allowCrossOrigin?: boolean | null;
+  besidesPasskey?: string | null;
   firstByte?: number | null;
   forwarded?: boolean | null;
   h2c?: boolean | null;
@@ -594,6 +599,7 @@ export interface ChangedOptions {
   localhostHost?: boolean | null;
   mcp?: string | null;
   noHsts?: boolean | null;
+  onlyPasskey?: boolean | null;
   pin?: boolean | null;
   publicAddress?: boolean | null;
   upstream?: string | null;

@@ -170,12 +170,14 @@ describe('options', () => {
   test('each is set at once, and no other is named', async () => {
     const page = await detail();
     const last = async () => (await called(page, 'changeOptions')).at(-1);
-    await (await reached(page)).getByRole('switch', { name: 'Let your other apps act on it' }).click();
+    await (await reached(page)).getByRole('switch', { name: 'Let other apps act on it' }).click();
     await expect.poll(last).toEqual([{ name: 'notes', allowCrossOrigin: true }]);
+    await section(page, 'State').getByRole('switch', { name: 'Only with a passkey' }).click();
+    await expect.poll(last).toEqual([{ name: 'notes', onlyPasskey: true }]);
     const reach = section(page, 'For developers');
     await reach.getByRole('switch', { name: 'Pass on network addresses' }).click();
     await expect.poll(last).toEqual([{ name: 'notes', forwarded: true }]);
-    await reach.getByRole('switch', { name: 'Tell the app its public address' }).click();
+    await reach.getByRole('switch', { name: 'Pass on its public address' }).click();
     await expect.poll(last).toEqual([{ name: 'notes', publicAddress: true }]);
     await reach.getByRole('combobox', { name: 'A page waits for its first word' }).selectOption({ label: '5 minutes' });
     await expect.poll(last).toEqual([{ name: 'notes', firstByte: 300 }]);

@@ -147,10 +147,11 @@ export const ofApps = {
     identityEmail: 'the e-mail address',
     identityID: 'the account id',
     toggles: {
+      onlyPasskey: ['Only with a passkey', ''],
       forwarded: ['Pass on network addresses', 'X-Forwarded-For, -Proto, -Host'],
-      publicAddress: ['Tell the app its public address', 'X-Forwarded-Proto, -Host'],
+      publicAddress: ['Pass on its public address', 'X-Forwarded-Proto, -Host'],
       identityToken: ['Sign who is there', 'X-Service-Token'],
-      allowCrossOrigin: ['Let your other apps act on it', 'Otherwise they only link to it.'],
+      allowCrossOrigin: ['Let other apps act on it', 'Otherwise they only link.'],
       h2c: ['Speak HTTP/2 there', 'Without encryption, as gRPC does.'],
       pin: ['Ask me when its key changes', 'Nobody gets in with another one until you say yes.'],
       noHsts: ['Do not keep browsers to HTTPS', 'Otherwise HTTPS only, up to a year.'],
@@ -243,7 +244,7 @@ export const ofApps = {
     http: { button: 'Reach it over HTTP', does: ['Sets “The app speaks” to HTTP.'], done: ' is reached over HTTP now.' },
     h2c: { button: 'Speak HTTP/2 to it', does: ['Sets “The app speaks” to HTTP/2 without TLS.'], done: ' is spoken to in HTTP/2 now.' },
     localhost: { button: 'Call it localhost', does: ['Sets “Name the app sees” to localhost.'], done: ' sees localhost as its name now.' },
-    publicAddress: { button: 'Tell it its address', does: ['Turns on “Tell the app its public address”.'], done: ' is told its public address now.' },
+    publicAddress: { button: 'Tell it its address', does: ['Turns on “Pass on its public address”.'], done: ' is told its public address now.' },
     other: { button: 'Change its options', does: ['Changes options of this app.'], done: ' has other options now.' },
   } satisfies Record<string, { button: string; does: Sentence; done: string }>,
 

@@ -143,8 +143,9 @@ export const ofApps: Spoken<typeof english> = {
     identityEmail: 'die E-Mail-Adresse',
     identityID: 'die Konto-ID',
     toggles: {
+      onlyPasskey: ['Nur mit Passkey', ''],
       forwarded: ['Netzwerkadressen weitergeben', 'X-Forwarded-For, -Proto, -Host'],
-      publicAddress: ['Der App ihre öffentliche Adresse sagen', 'X-Forwarded-Proto, -Host'],
+      publicAddress: ['Öffentliche Adresse weitergeben', 'X-Forwarded-Proto, -Host'],
       identityToken: ['Signieren, wer da ist', 'X-Service-Token'],
       allowCrossOrigin: ['Andere Ihrer Apps auf sie zugreifen lassen', 'Sonst verlinken sie nur zu ihr.'],
       h2c: ['Dort HTTP/2 sprechen', 'Ohne Verschlüsselung, wie bei gRPC.'],
@@ -235,7 +236,7 @@ export const ofApps: Spoken<typeof english> = {
     http: { button: 'Über HTTP ansprechen', does: ['Stellt „Die App spricht“ auf HTTP.'], done: ' wird jetzt über HTTP angesprochen.' },
     h2c: { button: 'Mit HTTP/2 ansprechen', does: ['Stellt „Die App spricht“ auf HTTP/2 ohne TLS.'], done: ' wird jetzt mit HTTP/2 angesprochen.' },
     localhost: { button: 'localhost nennen', does: ['Stellt „Name, den die App sieht“ auf localhost.'], done: ' sieht als ihren Namen jetzt localhost.' },
-    publicAddress: { button: 'Ihr die Adresse sagen', does: ['Schaltet „Der App ihre öffentliche Adresse sagen“ ein.'], done: ' kennt jetzt ihre öffentliche Adresse.' },
+    publicAddress: { button: 'Ihr die Adresse sagen', does: ['Schaltet „Öffentliche Adresse weitergeben“ ein.'], done: ' kennt jetzt ihre öffentliche Adresse.' },
     other: { button: 'Optionen ändern', does: ['Ändert Optionen dieser App.'], done: ' hat jetzt andere Optionen.' },
   },
 
