@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -91,6 +92,29 @@ func (a *Admin) removeAccount(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// Recovering is an account that mail signs in again from a time on, unless its person stops it.
+type Recovering struct {
+	Email string    `json:"email"`
+	Until time.Time `json:"until"`
+}
+
+func (a *Admin) recoverAccount(w http.ResponseWriter, r *http.Request) error {
+	email, err := control.ParseEmail(r.PathValue("email"))
+	if err != nil {
+		return err
+	}
+	if a.cfg.Recovery == nil {
+		return refuse("Start the control plane first: its person has to be told by mail.")
+	}
+	until, err := a.cfg.Recovery.Begin(r.Context(), email)
+	if err != nil {
+		return err
+	}
+	a.cfg.Log.Info("an account is being recovered", "until", until)
+	controlapi.WriteJSON(w, http.StatusOK, Recovering{email, until})
+	return nil
+}
+
 func (a *Admin) disconnectComputer(w http.ResponseWriter, r *http.Request) error {
 	return a.endComputer(w, r, a.cfg.Computers.Disconnect, "a computer was disconnected")
 }
@@ -122,6 +146,12 @@ func (a *Admin) endComputer(w http.ResponseWriter, r *http.Request, end func(ctx
 // reach.
 func (c *Client) RemoveAccount(ctx context.Context, email string) error {
 	return c.do(ctx, "DELETE", "/accounts/"+url.PathEscape(email), nil, nil)
+}
+
+// RecoverAccount has mail sign an account in again, after a wait in which its person, who
+// is told by mail, can stop it.
+func (c *Client) RecoverAccount(ctx context.Context, email string) (Recovering, error) {
+	return asked[Recovering](ctx, c, "POST", "/accounts/"+url.PathEscape(email)+"/recover", nil)
 }
 
 // DisconnectComputer ends a computer's device credential; its short name, people

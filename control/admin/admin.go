@@ -29,14 +29,16 @@ import (
 	"porchlight/control/mail"
 )
 
-// Config of an Admin. The service types and Store are required.
+// Config of an Admin. The service types but Recovery and Store are required.
 type Config struct {
 	Accounts    *control.Accounts
 	Computers   *control.Computers
 	Clients     *control.Clients
 	Keys        *control.Keys
 	Suspensions *control.Suspensions
-	Store       kv.Store
+	// Recovery is nil where no mail that it writes is delivered.
+	Recovery *control.Recovery
+	Store    kv.Store
 	// Naming is what they were made with; it is left beside the socket for
 	// commands that find nothing running.
 	Naming control.Naming
@@ -87,6 +89,7 @@ func (a *Admin) routes() []route {
 		{"GET", "/accounts", listed(a.cfg.Accounts.List)},
 		{"POST", "/accounts", a.addAccount},
 		{"DELETE", "/accounts/{email}", a.removeAccount},
+		{"POST", "/accounts/{email}/recover", a.recoverAccount},
 		{"GET", "/computers", listed(a.cfg.Computers.List)},
 		{"POST", "/computers/{name}/disconnect", a.disconnectComputer},
 		{"DELETE", "/computers/{name}", a.removeComputer},

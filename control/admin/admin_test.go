@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -36,7 +37,7 @@ func newAdmin(t *testing.T) *Admin {
 	t.Cleanup(func() { _ = store.Close() })
 	service := newService(t, store)
 	a := programs.Got(New(Config{
-		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions,
+		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery,
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
 	}))(t)
@@ -112,6 +113,35 @@ func TestVerbs(t *testing.T) {
 }
 
 // What is suspended by the command line says so, is listed, and is resumed by the same name.
+// An account that mail does not sign in is recovered, which its person is told of; not where
+// nobody delivers that mail.
+func TestRecoverVerb(t *testing.T) {
+	t.Parallel()
+	clients(t, func(t *testing.T, a *Admin, c *Client) {
+		ctx := t.Context()
+		if _, err := c.RecoverAccount(ctx, "anna@example.net"); !control.IsRefusal(err, controlapi.CodeNotFound) {
+			t.Errorf("nobody: %v", err)
+		}
+		account := programs.Got(a.cfg.Accounts.Ensure(ctx, "anna@example.net"))(t)
+		if _, err := c.RecoverAccount(ctx, "anna@example.net"); !control.IsRefusal(err, controlapi.CodeInvalid) || !strings.Contains(err.Error(), "asks for a link") {
+			t.Errorf("by mail: %v", err)
+		}
+		account.MailOff = true
+		programs.Must(t, a.cfg.Store.Update(ctx, func(tx kv.Tx) error { return kv.PutJSON(tx, "account/"+account.ID, account, 0) }))
+		began, err := c.RecoverAccount(ctx, "Anna@Example.net")
+		if left := time.Until(began.Until); err != nil || began.Email != "anna@example.net" || left > control.RecoverIn || left < control.RecoverIn-time.Hour {
+			t.Errorf("%+v, %v", began, err)
+		}
+		if mails := programs.Got(a.cfg.Outbox.List(ctx, 1))(t); mails[0].To != "anna@example.net" || len(mails[0].Links) != 1 {
+			t.Errorf("mailed: %+v", mails)
+		}
+		a.cfg.Recovery = nil
+		if _, err := c.RecoverAccount(ctx, "anna@example.net"); err == nil || !strings.Contains(err.Error(), "Start the control plane first") {
+			t.Errorf("without mail: %v", err)
+		}
+	})
+}
+
 func TestSuspendVerbs(t *testing.T) {
 	t.Parallel()
 	clients(t, func(t *testing.T, _ *Admin, c *Client) {

@@ -99,6 +99,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 		Clients:     p.Service.Clients,
 		Keys:        p.Service.Keys,
 		Suspensions: p.Service.Suspensions,
+		Recovery:    p.Service.Recovery,
 		Store:       domain.Store,
 		Naming:      domain.Naming,
 		Outbox:      outbox,

@@ -13,7 +13,7 @@ import (
 )
 
 func accountCommand(term terminal) *cobra.Command {
-	return group("account", "Who can sign in", accountAddCommand(term), accountListCommand(term), accountRemoveCommand(term))
+	return group("account", "Who can sign in", accountAddCommand(term), accountListCommand(term), accountRemoveCommand(term), accountRecoverCommand(term))
 }
 
 func accountAddCommand(term terminal) *cobra.Command {
@@ -67,4 +67,29 @@ access to them, what others shared with it is taken back, and apps it let in are
 thrown out. This cannot be undone. Invited again, the address gets another
 account. The names of its computers are kept back for 90 days; until then only an
 account of the same address can take them.`)
+}
+
+func accountRecoverCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	cmd := clientCommand("recover EMAIL", "Let mail sign an account in again that lost its passkeys, after 72 hours", commandline.Exactly("an EMAIL"),
+		func(ctx context.Context, c *admin.Client, args []string) error {
+			began, err := c.RecoverAccount(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(began)
+			}
+			fmt.Fprintf(term.out, "Mail signs %s in again from %s on, unless they stop it. They were told by mail.\n", began.Email, began.Until.Local().Format("2 January, 15:04"))
+			return nil
+		})
+	cmd.Long = `Let mail sign an account in again whose person turned that off, and has lost
+their passkeys and recovery codes.
+
+They are told by mail at once, with a link that stops it, and again when it has
+taken effect, 72 hours later. Signing in with a passkey stops it, too. Asked
+again, it goes on waiting. Who has a connected computer needs no operator:
+porchlight account recover.`
+	jsonFlag(cmd, &asJSON)
+	return cmd
 }

@@ -75,7 +75,7 @@ func TestPasswordsInArgv(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{
-		"", "serve", "account", "account add", "account list", "account remove", "client", "client add", "client list", "client rotate", "client remove", "client allow", "client disallow",
+		"", "serve", "account", "account add", "account list", "account recover", "account remove", "client", "client add", "client list", "client rotate", "client remove", "client allow", "client disallow",
 		"computer", "computer list", "computer disconnect", "computer remove", "key", "key list", "key rotate", "outbox", "ca",
 		"backup", "restore", "export", "import", "version",
 	} {
