@@ -1,6 +1,6 @@
 // Package export gathers what Porchlight keeps for the owner into one document
 // that they can read, keep and carry away: the account, the apps with their
-// options, the people, the connected apps, the app passwords by what they are called,
+// options, the people and their groups, the connected apps, the app passwords by what they are called,
 // the activity and the settings. The window and the command line write the same one.
 //
 // There is nothing in it that opens anything: no owner secret, no credential of
@@ -39,6 +39,7 @@ type Document struct {
 	Settings agentapi.Settings   `json:"settings"`
 	Apps     []App               `json:"apps"`     // by label
 	People   []agentapi.Person   `json:"people"`   // removed ones too
+	Groups   []agentapi.Group    `json:"groups"`   // by name
 	Clients  []agentapi.Grant    `json:"clients"`  // newest first
 	Activity []agentapi.Activity `json:"activity"` // newest first, all there is
 
@@ -75,7 +76,7 @@ func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
 	}
 	d := Document{
 		Format: Format, Version: Version, ExportedAt: now.UTC().Truncate(time.Second),
-		EngineVersion: s.EngineVersion, Account: s.Account, Apps: make([]App, 0, len(s.Apps)), Clients: list(s.Grants),
+		EngineVersion: s.EngineVersion, Account: s.Account, Apps: make([]App, 0, len(s.Apps)), Clients: list(s.Grants), Groups: list(s.Groups),
 	}
 	for _, a := range s.Apps {
 		d.Apps = append(d.Apps, App{a.AppSummary, a.Paused, a.Denials, a.RequestedAt, a.ApprovedAt, a.Until, a.Options})

@@ -52,6 +52,7 @@ func (k kept) State(context.Context) (agentapi.OwnerState, error) {
 			Options: agentapi.AppOptions{H2C: true},
 		}},
 		Grants: []agentapi.Grant{{ID: "g1", ClientName: "Phone"}},
+		Groups: []agentapi.Group{{ID: "f1", Name: "Family", Apps: []string{"Notes <b>"}, Members: []agentapi.GroupMember{}}},
 	}, k.refuse("state")
 }
 
@@ -83,7 +84,7 @@ func TestEverythingIsWritten(t *testing.T) {
 		`"format": "porchlight-export"`, `"version": 1`, `"exportedAt": "2026-03-04T05:06:07Z"`, `"engineVersion": "1.2.3"`,
 		`"email": "maya@example.com"`, `"label": "Notes <b>"`, `"localPort": 3000`, `"h2c": true`, `"until": "2026-03-04T18:00:00Z"`, `"status": "revoked"`,
 		`"clientName": "Phone"`, `"activity": []`, `"quiet": []`, `"failStaticHours": 24`,
-		`"passwords": [`, `"name": "laptop"`,
+		`"passwords": [`, `"name": "laptop"`, `"name": "Family"`,
 	} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("no %s in\n%s", part, out.String())
