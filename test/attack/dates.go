@@ -208,7 +208,11 @@ func (g *guest) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if page, err = g.remote.browser.Submit(ctx, page, "form", map[string]string{"name": "dates"}); err != nil {
+	fields := map[string]string{"name": "dates"}
+	if _, first, several := strings.Cut(page.Body, `<option dir="auto" value="`); several {
+		fields["app"] = first[:strings.IndexByte(first, '"')]
+	}
+	if page, err = g.remote.browser.Submit(ctx, page, "form", fields); err != nil {
 		return err
 	}
 	_, rest, found := strings.Cut(page.Body, "plp_")

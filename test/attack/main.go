@@ -44,6 +44,7 @@ var parts = []part{
 	{"identity", attackIdentity, identityTried, identityTried},
 	{"passwords", attackPasswords, 2000, 200},
 	{"dates", attackDates, 900, 110},
+	{"groups", attackGroups, 640, 170},
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},
 	{"resource", attackResource, 600, 300},
