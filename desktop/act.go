@@ -100,6 +100,8 @@ func (a *app) carryOut(ctx context.Context, act verbs.Action) (done notes.Note, 
 		if err = c.UndoNotice(ctx, act.Notice); err == nil {
 			done = notes.Note{Key: notes.KeyNotice(act.Notice), Kind: agentapi.KindCapability, Title: language.Say("Undone"), Body: act.Text, Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople}}
 		}
+	case verbs.GiveGroup, verbs.TakeGroup:
+		return a.changeGroup(ctx, c, act)
 	case verbs.Pause:
 		closed, err = c.Pause(ctx, act.Name)
 		done = notes.Ended(act, language.Say("%s is paused", label), closed)
@@ -139,6 +141,8 @@ var failures = map[verbs.Verb]words.Sentence{
 	verbs.Take:         words.Of("Nothing was taken away"),
 	verbs.Give:         words.Of("Nothing was given"),
 	verbs.Prolong:      words.Of("Nothing was given"),
+	verbs.TakeGroup:    words.Of("Nothing was taken away"),
+	verbs.GiveGroup:    words.Of("Nothing was given"),
 	verbs.Approve:      words.Of("The app was not approved"),
 	verbs.ApproveAlone: words.Of("The app was not approved"),
 	verbs.Deny:         words.Of("The app was not denied"),

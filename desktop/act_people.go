@@ -57,6 +57,26 @@ func (a *app) carryOutFor(ctx context.Context, c *agentapi.Client, act verbs.Act
 	return notes.Note{}, nil
 }
 
+// changeGroup gives an app to a group, or takes it from one; Undo does the other.
+func (a *app) changeGroup(ctx context.Context, c *agentapi.Client, act verbs.Action) (notes.Note, error) {
+	who, app := language.Named(act.Label), language.Named(act.App)
+	done := notes.Note{Key: a.keyOnce(), Life: undoFor, Click: verbs.Action{Verb: verbs.Show, View: verbs.ViewPeople, Name: act.Name}}
+	back, req := act, agentapi.GroupAppRequest{App: act.App}
+	var err error
+	if act.Verb == verbs.GiveGroup {
+		req.Until = act.Until
+		_, err = c.GrantGroup(ctx, act.Name, req)
+		done.Title, back.Verb = language.Say("%[1]s may open %[2]s", who, app), verbs.TakeGroup
+	} else {
+		var got agentapi.GroupChanged
+		got, err = c.WithdrawGroup(ctx, act.Name, req)
+		done.Title, done.Body = language.Say("%[1]s can't open %[2]s any more", who, app), language.ClosedWords(agentapi.Closed{Closed: got.Closed, Milliseconds: got.Milliseconds})
+		back.Verb = verbs.GiveGroup
+	}
+	done.Buttons = []notes.Button{{Text: language.Say("Undo"), Do: back}}
+	return done, err
+}
+
 // undoable offers to take back what is held, for as long as it is.
 func (a *app) undoable(done notes.Note, got agentapi.PersonChanged, undo verbs.Action) notes.Note {
 	if got.HeldUntil != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/verbs"
@@ -28,6 +29,8 @@ func TestCarryOut(t *testing.T) {
 		{Verb: verbs.RevokeGrant, Name: "g1", Label: "Deck"}: "POST /owner/grants/g1/revoke",
 		verbs.AllowOf(agentapi.LocalUser{ID: "33"}):          "POST /owner/users/33/allow",
 		verbs.DenyOf(agentapi.LocalUser{ID: "33"}):           "POST /owner/users/33/deny",
+		verbs.OfGroup(agentapi.Group{ID: "f1"}, "Notes"):     `POST /owner/groups/f1/grant{"app":"Notes"}`,
+		verbs.OfGroup(family, "Notes"):                       `POST /owner/groups/f1/withdraw{"app":"Notes"}`,
 		{Verb: verbs.Dark}:                                   "POST /owner/dark",
 		{Verb: verbs.Light}:                                  "DELETE /owner/dark",
 		{Verb: verbs.Undo, Notice: 7}:                        "POST /owner/notices/7/undo",
@@ -37,6 +40,25 @@ func TestCarryOut(t *testing.T) {
 		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.asked(), []string{want}) {
 			t.Errorf("%s: the agent was asked to %q, %v", act.Verb, agent.asked(), err)
 		}
+	}
+}
+
+var family = agentapi.Group{ID: "f1", Name: "Family", Apps: []string{"Notes"}, Until: map[string]time.Time{"Notes": owner.Noon}}
+
+// What a group was given or had taken away is undone as it was, with its end.
+func TestGroupUndo(t *testing.T) {
+	t.Parallel()
+	agent := startAgent(t, nil)
+	a := &app{client: agent.Client, known: true}
+	n, err := a.carryOut(t.Context(), verbs.OfGroup(family, "Notes"))
+	if err != nil || n.Title != "Family can't open Notes any more" {
+		t.Fatalf("%+v, %v", n, err)
+	}
+	if n, err = a.carryOut(t.Context(), n.Buttons[0].Do); err != nil || n.Title != "Family may open Notes" || n.Buttons[0].Do.Verb != verbs.TakeGroup {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if asked := agent.asked(); len(asked) != 2 || asked[1] != `POST /owner/groups/f1/grant{"app":"Notes","until":"`+owner.Noon.Format(time.RFC3339)+`"}` {
+		t.Errorf("the agent was asked to %q", asked)
 	}
 }
 

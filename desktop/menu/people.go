@@ -94,10 +94,25 @@ func mayOpen(p Picture, a agentapi.OwnerApp) Line {
 	if !isLive(a) {
 		return l
 	}
+	for _, g := range p.Groups[:min(len(p.Groups), maxTicks)] {
+		l.Sub = append(l.Sub, groupTick(p, a, g))
+	}
 	for _, one := range people[:min(len(people), maxTicks)] {
 		l.Sub = append(l.Sub, tickOf(p, a, one))
 	}
 	return l
+}
+
+// groupTick is a group, with a tick where it opens the app; a click gives or takes it.
+func groupTick(p Picture, a agentapi.OwnerApp, g agentapi.Group) Line {
+	line := Line{Text: language.Named(g.Name), Mark: markOff, Do: verbs.OfGroup(g, a.Label)}
+	if line.Do.Verb == verbs.TakeGroup {
+		line.Mark = MarkOn
+	}
+	if until, ends := g.Until[a.Label]; ends {
+		line.Text = language.Say("%[1]s, until %[2]s", line.Text, language.LastDayOf(until, p.Now))
+	}
+	return line
 }
 
 // candidates are the people who may open an app, and then those who might, each by

@@ -1,7 +1,9 @@
 package verbs
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"porchlight/agent/agentapi"
 )
@@ -70,6 +72,18 @@ func TakeOf(account, email, app string) Action {
 // GiveOf gives one app to a person.
 func GiveOf(account, email, app string) Action {
 	return Action{Verb: Give, Person: account, Label: email, App: app}
+}
+
+// OfGroup gives one app to a group, or takes it from one that has it.
+func OfGroup(g agentapi.Group, app string) Action {
+	act := Action{Verb: GiveGroup, Name: g.ID, Label: g.Name, App: app}
+	if slices.Contains(g.Apps, app) {
+		act.Verb = TakeGroup
+		if until, ends := g.Until[app]; ends {
+			act.Until = until.Format(time.RFC3339) // for its Undo
+		}
+	}
+	return act
 }
 
 // CopyOf copies the link of an app that is at host.

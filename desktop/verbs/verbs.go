@@ -26,6 +26,8 @@ const (
 	Remove       Verb = "remove"     // a person, from everything
 	Take         Verb = "take"       // an app from a person
 	Give         Verb = "give"       // an app to a person
+	TakeGroup    Verb = "take-group" // an app from a group
+	GiveGroup    Verb = "give-group" // an app to a group
 	Prolong      Verb = "prolong"    // apps of a person that have ended, by a week
 	GiveBack     Verb = "give-back"  // what Remove or Take took, while it is held
 	TakeBack     Verb = "take-back"  // what Give or Answer gave
@@ -41,13 +43,13 @@ const (
 // Action is a verb with its object.
 type Action struct {
 	Verb  Verb
-	Name  string // the app's, or the id of a grant, an app password or a user
+	Name  string // the app's, or the id of a grant, an app password, a user or a group
 	Label string // what the owner calls it
 	// Seen is what the owner was looking at when approving: a request that
 	// changed since is not what they meant.
 	Seen   Seen
 	Text   string // what Copy copies; the answer of Answer
-	Until  string // of Approve: when the approval ends, as agentapi.Approval has it
+	Until  string // of Approve and GiveGroup: when it ends, as agentapi.Approval has it
 	Person string // account id of whom it is about; label is their address
 	App    string // label of the app it is about; of several, one a line
 	Grant  string // of Disconnect: the connected app, not the browsers

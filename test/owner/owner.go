@@ -116,6 +116,10 @@ func Peopled(more int) (s agentapi.OwnerState, people []agentapi.Person, visitor
 	s = Everyday()
 	s.Account.Email = "maya@example.com"
 	s.Knocks = []agentapi.Knock{{ID: "k1", AccountID: "dora", Email: "dora@example.org", App: "Notes", At: Noon.Add(-time.Minute)}}
+	s.Groups = []agentapi.Group{
+		{ID: "family", Name: "Family", Apps: []string{"Notes"}, Until: map[string]time.Time{"Notes": Noon.Add(36 * time.Hour)}},
+		{ID: "friends", Name: "Friends", Apps: []string{}},
+	}
 	people = []agentapi.Person{
 		{Email: "maya@example.com", AccountID: "maya", Role: agentapi.RoleOwner, Status: agentapi.PersonActive, Apps: []string{"Notes", "Photos"}},
 		{Email: "anna@example.com", AccountID: "anna", Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{"Photos"}},
