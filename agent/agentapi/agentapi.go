@@ -391,7 +391,7 @@ type Closed struct {
 	Uncertain bool `json:"uncertain,omitempty"`
 }
 
-// OpenLink answers POST /owner/open and /owner/apps/{name}/open.
+// OpenLink answers POST /owner/open, /owner/apps/{name}/open and /owner/account/recover.
 type OpenLink struct {
 	URL       string    `json:"url"` // one use
 	ExpiresAt time.Time `json:"expiresAt"`

@@ -87,6 +87,12 @@ func (c *Client) OpenLauncher(ctx context.Context) (OpenLink, error) {
 	return call[OpenLink](ctx, c, http.MethodPost, "/owner/open", nil)
 }
 
+// RecoverAccount makes a link that signs the owner in at the control plane, once, without
+// mail or passkey: POST /owner/account/recover.
+func (c *Client) RecoverAccount(ctx context.Context) (OpenLink, error) {
+	return call[OpenLink](ctx, c, http.MethodPost, "/owner/account/recover", nil)
+}
+
 // Done answers what has nothing else to say.
 type Done struct {
 	OK bool `json:"ok"`

@@ -131,6 +131,9 @@ func (p *plane) MakePassword(_ context.Context, m controlapi.MakePassword) (cont
 }
 
 func (p *plane) EndBrowser(context.Context, string) error { return nil }
+func (p *plane) OwnersLink(context.Context, controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
+	return controlapi.OwnersLink{URL: "https://control.porch.example/signin/link?token=t"}, nil
+}
 
 func (p *plane) RevokePassword(context.Context, string) error {
 	p.passwords = nil

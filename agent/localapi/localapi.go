@@ -173,6 +173,7 @@ var routes = []route{
 	{"POST", "/owner/apps/{name}/stop", tierTake, ofApp((*engine.Apps).Pause)}, // its name for older programs
 	{"POST", "/owner/apps/{name}/revoke", tierTake, ofApp((*engine.Apps).Revoke)},
 	{"POST", "/owner/open", tierOwner, (*API).open},
+	{"POST", "/owner/account/recover", tierOwner, ofPeople((*people.People).OwnersLink)},
 	{"POST", "/owner/apps/{name}/open", tierOwner, (*API).open},
 	{"GET", "/owner/ports/{port}", tierOwner, (*API).port},
 	{"POST", "/owner/trust/check", tierOwner, (*API).beginTrustCheck},

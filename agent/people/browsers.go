@@ -47,3 +47,18 @@ func (p *People) endBrowser(ctx context.Context, noticeID uint64, id string) err
 	}
 	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You signed it out."))
 }
+
+// OwnersLink carries out POST /owner/account/recover: a link that signs the owner in at the
+// control plane, where they have lost their passkeys. This computer is the proof.
+func (p *People) OwnersLink(ctx context.Context) (agentapi.OpenLink, error) {
+	if err := p.connected(); err != nil {
+		return agentapi.OpenLink{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	made, err := p.cfg.Control.OwnersLink(ctx, controlapi.LinkForOwner{Language: p.language()})
+	if err != nil {
+		return agentapi.OpenLink{}, refusal(err)
+	}
+	return agentapi.OpenLink{URL: made.URL, ExpiresAt: made.Until}, nil
+}

@@ -11,6 +11,7 @@ import (
 	"porchlight/agent/people"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 	"porchlight/test/programs"
 )
 
@@ -21,6 +22,30 @@ type signsOut struct {
 }
 
 func (s signsOut) EndBrowser(_ context.Context, id string) error { *s.ended = id; return nil }
+
+func (s signsOut) OwnersLink(_ context.Context, l controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
+	return controlapi.OwnersLink{URL: "https://control.porch.example/" + l.Language}, nil
+}
+
+// An owner who lost their passkeys has their computer make a link, whose mail speaks their
+// language; a computer that is connected to nothing says so.
+func TestOwnersLink(t *testing.T) {
+	t.Parallel()
+	s := programs.Got(store.Open(t.TempDir()))(t)
+	defer s.Close()
+	cfg := people.Config{
+		Control: signsOut{}, Apps: programs.Got(engine.NewApps(engine.AppsConfig{Store: s}))(t), Access: programs.Got(access.New(access.Config{Store: s}))(t),
+		Activity: activity.New(activity.Config{Store: s}), Store: s, Language: func() words.Language { return words.German },
+	}
+	link := programs.Got(programs.Got(people.New(cfg))(t).OwnersLink(t.Context()))(t)
+	if link.URL != "https://control.porch.example/de" {
+		t.Errorf("it is %+v", link)
+	}
+	cfg.Control = nil
+	if _, err := programs.Got(people.New(cfg))(t).OwnersLink(t.Context()); err == nil {
+		t.Error("a computer without an account makes one")
+	}
+}
 
 // Each browser that signs in as the owner is told of once, whatever they open with it and
 // over a restart, and is signed out by what the notice offers.

@@ -79,7 +79,10 @@ func (p *plane) RevokeGrant(context.Context, string) error { return nil }
 
 func (p *plane) Passwords(context.Context) ([]controlapi.PasswordInfo, error) { return nil, nil }
 func (p *plane) EndBrowser(context.Context, string) error                     { return nil }
-func (p *plane) RevokePassword(context.Context, string) error                 { return nil }
+func (p *plane) OwnersLink(context.Context, controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
+	return controlapi.OwnersLink{}, nil
+}
+func (p *plane) RevokePassword(context.Context, string) error { return nil }
 func (p *plane) MakePassword(context.Context, controlapi.MakePassword) (controlapi.MadePassword, error) {
 	return controlapi.MadePassword{}, nil
 }

@@ -116,4 +116,5 @@ var germanPasskeys = map[string]string{
 	"%d recovery codes are left.":                                      "%d Ersatzcodes sind übrig.",
 	"Change how you sign in…":                                          "Anmeldung ändern…",
 	"Turn signing in by mail off…":                                     "Anmeldung per E-Mail ausschalten…",
+	"No code left? Type <code>%s</code> on a connected computer of yours, or ask whoever runs this server.": "Kein Code mehr da? Geben Sie auf einem verbundenen Computer <code>%s</code> ein, oder fragen Sie, wer diesen Server betreibt.",
 }

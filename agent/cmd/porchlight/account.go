@@ -17,6 +17,7 @@ type accountShown struct {
 
 func accountCommand(c cli) *cobra.Command {
 	cmd := verb("account", "Show whose computer this is and where it is connected")
+	cmd.AddCommand(recoverCommand(c))
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (accountShown, error) {
 		state, err := client.State(ctx)
 		return accountShown{state.Account, state}, err
@@ -24,6 +25,19 @@ func accountCommand(c cli) *cobra.Command {
 		sayAccount(c.terminal, shown.state)
 		return nil
 	})
+}
+
+func recoverCommand(c cli) *cobra.Command {
+	cmd := verb("recover", "Sign in to your account from this computer, where you lost your passkeys")
+	cmd.Long = `Open your account in your browser, signed in as strongly as by a recovery code:
+for an owner who lost their passkeys. You are told by mail.
+
+The link works once, for 15 minutes. With --print it is printed instead of
+opened: whoever has it first is you there, so do not pass it on.`
+	printOnly := cmd.Flags().Bool("print", false, "print the link instead of opening it")
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.OpenLink, error) {
+		return client.RecoverAccount(ctx)
+	}, func(link agentapi.OpenLink, args []string) error { return openOrPrint(c, cmd, link, args, *printOnly) })
 }
 
 // sayAccount is for people.

@@ -62,21 +62,28 @@ whoever has it first is the owner there, so do not pass it on.`,
 	}
 	printOnly := cmd.Flags().Bool("print", false, "print the link instead of opening it")
 	return ownerCommand(c, cmd, openLinkOf, func(link agentapi.OpenLink, args []string) error {
-		if *printOnly {
-			c.line("%s", link.URL)
-			return nil
+		if !*printOnly {
+			sayWarning(cmd.Context(), c)
 		}
-		sayWarning(cmd.Context(), c)
-		opened, err := openlink.Open(cmd.Context(), link.URL)
-		if err != nil {
-			return fmt.Errorf("%w For a link to open yourself, type: %s --print", err, strings.Join(append([]string{cmd.CommandPath()}, args...), " "))
-		}
-		// The browser needs a moment to read the page that holds the link.
-		ctx, cancel := context.WithTimeout(cmd.Context(), browserReads)
-		defer cancel()
-		opened.Wait(ctx)
-		return nil
+		return openOrPrint(c, cmd, link, args, *printOnly)
 	})
+}
+
+// openOrPrint has the owner's browser open a link, or prints it.
+func openOrPrint(c cli, cmd *cobra.Command, link agentapi.OpenLink, args []string, printOnly bool) error {
+	if printOnly {
+		c.line("%s", link.URL)
+		return nil
+	}
+	opened, err := openlink.Open(cmd.Context(), link.URL)
+	if err != nil {
+		return fmt.Errorf("%w For a link to open yourself, type: %s --print", err, strings.Join(append([]string{cmd.CommandPath()}, args...), " "))
+	}
+	// The browser needs a moment to read the page that holds the link.
+	ctx, cancel := context.WithTimeout(cmd.Context(), browserReads)
+	defer cancel()
+	opened.Wait(ctx)
+	return nil
 }
 
 func openLinkOf(ctx context.Context, client *agentapi.Client, args []string) (agentapi.OpenLink, error) {
