@@ -41,6 +41,8 @@ type session struct {
 	// at CreatedAt, or, of a provider, nobody knows when.
 	Proof  controlapi.Proof `json:"proof,omitempty"`
 	Proven time.Time        `json:"proven,omitzero"`
+	// Device is what it was opened with; empty where that is not known.
+	Device Device `json:"device,omitzero"`
 }
 
 // Session is a signed-in browser.
@@ -53,6 +55,7 @@ type Session struct {
 	Proven     time.Time
 	LastUsedAt time.Time
 	Client     netip.Addr
+	Device     Device
 	// Limited says that an invitation made it, for some computers only.
 	Limited bool
 	// Renewed is set when using the session has lengthened its life, so that
@@ -62,7 +65,7 @@ type Session struct {
 
 func (s session) of(a Account) Session {
 	client, _ := netip.ParseAddr(s.Client) // the zero Addr where it is not known
-	out := Session{ID: s.ID, Account: a, CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt, Client: client,
+	out := Session{ID: s.ID, Account: a, CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt, Client: client, Device: s.Device,
 		Limited: len(s.Only) > 0, Proof: cmp.Or(s.Proof, controlapi.ProofMail), Proven: s.Proven}
 	if s.Proven.IsZero() && out.Proof != controlapi.ProofProvider {
 		out.Proven = s.CreatedAt
@@ -173,7 +176,7 @@ func (s *Sessions) findSession(ctx context.Context, token string, allowed func(*
 
 // openSession stores a session that begins now, for the token with this hash.
 func (t *txn) openSession(hash string, row session) {
-	row.CreatedAt, row.LastUsedAt = t.now.UTC(), t.now.UTC()
+	row.CreatedAt, row.LastUsedAt, row.Device = t.now.UTC(), t.now.UTC(), t.device
 	t.sessionRoom(row.AccountID)
 	t.putSession(hash, row)
 }

@@ -27,6 +27,7 @@ type txn struct {
 	err error // of the store, the first
 
 	now       time.Time
+	device    Device // of whoever asks, as far as it is known
 	ask       string // see Config.AbuseContact
 	version   string // of every computer touched; made before, as fn may run twice
 	touched   map[string]bool
@@ -79,7 +80,7 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 	var t *txn
 	var refusal error // with which the transaction was kept
 	err := s.store.Update(ctx, func(tx kv.Tx) error {
-		t = &txn{tx: tx, now: now, ask: s.abuseContact(), version: version, touched: map[string]bool{}}
+		t = &txn{tx: tx, now: now, device: deviceOf(ctx), ask: s.abuseContact(), version: version, touched: map[string]bool{}}
 		refusal = nil
 		return t.run(func(t *txn) error {
 			err := fn(t)

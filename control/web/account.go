@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,7 +55,8 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request, session contro
 		return err
 	}
 	for _, s := range sessions {
-		row := sessionRow{ID: s.ID, This: s.ID == session.ID, Limited: s.Limited, Since: moment(l, s.CreatedAt), Used: day(l, s.LastUsedAt)}
+		row := sessionRow{ID: s.ID, This: s.ID == session.ID, Limited: s.Limited, Device: deviceName(l, s.Device), By: l.Tell(proofs[s.Proof]),
+			Since: moment(l, s.CreatedAt), Used: day(l, s.LastUsedAt)}
 		if s.Client.IsValid() {
 			row.Client = s.Client.String()
 		}
@@ -171,8 +174,50 @@ type sessionRow struct {
 	This    bool
 	Limited bool // made by an invitation
 	Client  string
+	Device  string // "Firefox on Linux", or ""
+	By      string // how they signed in, in words
 	Since   string
 	Used    string
+}
+
+// proofs are how somebody signed in, in words.
+var proofs = map[controlapi.Proof]words.Sentence{
+	controlapi.ProofMail: words.Of("by mail"), controlapi.ProofPasskey: words.Of("by passkey"),
+	controlapi.ProofCode: words.Of("by recovery code"), controlapi.ProofProvider: words.Of("by an account elsewhere"),
+}
+
+// says is a part of User-Agent, and what it is of in people's words; the first that is in it
+// counts, as browsers also say that they are others.
+type says struct{ part, is string }
+
+var (
+	systems = []says{
+		{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"CrOS", "Chromebook"}, {"Windows", "Windows"}, {"Macintosh", "Mac"}, {"Linux", "Linux"},
+	}
+	browsers = []says{
+		{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Vivaldi/", "Vivaldi"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
+		{"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"},
+	}
+)
+
+// deviceOf is what a browser says it is.
+func deviceOf(r *http.Request) control.Device {
+	said := func(all []says) string {
+		i := slices.IndexFunc(all, func(one says) bool { return strings.Contains(r.UserAgent(), one.part) })
+		if i < 0 {
+			return ""
+		}
+		return all[i].is
+	}
+	return control.Device{Browser: said(browsers), System: said(systems)}
+}
+
+// deviceName is a device in words, "" for one that is not known.
+func deviceName(l words.Language, d control.Device) string {
+	if d.Browser == "" || d.System == "" {
+		return cmp.Or(d.Browser, d.System)
+	}
+	return l.Say("%s on %s", d.Browser, d.System)
 }
 
 // removeForm asks what is to become of a computer.

@@ -215,12 +215,13 @@ func (r *rig) publicKey() string {
 // send with forms.
 type browser struct {
 	*rig
-	http *http.Client
+	http  *http.Client
+	agent string // what it says it is; "" for nothing
 }
 
 func (r *rig) browser() *browser {
 	jar := programs.Got(cookiejar.New(nil))(r.t)
-	return &browser{r, &http.Client{
+	return &browser{rig: r, http: &http.Client{
 		Transport: r.transport(), Jar: jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -263,7 +264,11 @@ func (b *browser) request(method, path string, body io.Reader) *http.Request {
 	if !strings.HasPrefix(path, "https://") {
 		path = authURL + path
 	}
-	return programs.Got(http.NewRequestWithContext(b.t.Context(), method, path, body))(b.t)
+	req := programs.Got(http.NewRequestWithContext(b.t.Context(), method, path, body))(b.t)
+	if b.agent != "" {
+		req.Header.Set("User-Agent", b.agent)
+	}
+	return req
 }
 
 func (a answer) want(t testing.TB, status int) answer {

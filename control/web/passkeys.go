@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -170,12 +169,6 @@ func (h *handler) passkeyAdd(w http.ResponseWriter, r *http.Request, f url.Value
 	return h.onward(w, r, to.path)
 }
 
-// devices are what User-Agent says of a device, and what its owner calls it; the first
-// that is in it counts.
-var devices = []struct{ says, is string }{
-	{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"CrOS", "Chromebook"}, {"Windows", "Windows"}, {"Macintosh", "Mac"}, {"Linux", "Linux"},
-}
-
 // passkeyName is what a new passkey is called until its owner calls it something else:
 // the device that made it, or a key beside it.
 func (h *handler) passkeyName(r *http.Request, answer string) string {
@@ -183,12 +176,7 @@ func (h *handler) passkeyName(r *http.Request, answer string) string {
 	if json.Unmarshal([]byte(answer), &made) == nil && made.AuthenticatorAttachment == "cross-platform" {
 		return languageOf(r).Say("Another device or key")
 	}
-	for _, d := range devices {
-		if strings.Contains(r.UserAgent(), d.says) {
-			return d.is
-		}
-	}
-	return languageOf(r).Say("This device")
+	return cmp.Or(deviceOf(r).System, languageOf(r).Say("This device"))
 }
 
 func (h *handler) passkeyRows(r *http.Request, session control.Session) (rows []passkeyRow, err error) {

@@ -35,6 +35,48 @@ func TestAccount(t *testing.T) {
 	}
 }
 
+// The account's sessions are told by what they were opened with and how, in words, whatever a
+// browser calls itself; of a session of before it is said that it is another.
+func TestSessionsInWords(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.member("bob@example.com", "app1")
+	in := func(nth int, agent string) *browser {
+		t.Helper()
+		b := r.browser()
+		b.agent = agent
+		b.post("/signin", "email", "maya@example.com").to(t)
+		b.post("/signin/link", "token", tokenOf(t, r.mails("maya@example.com", nth))).to(t)
+		return b
+	}
+	for i, agent := range []string{
+		"Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36 Edg/143.0.0.0",
+		"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Mobile Safari/537.36",
+		"<b>me</b>",
+		"Linux <script>",
+	} {
+		in(i+1, agent)
+	}
+	phone := in(6, "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1")
+	phone.passkey()
+	page := phone.get("/account").want(t, http.StatusOK).body
+	for _, want := range []string{
+		`<b class="cut">Firefox on Linux</b>`, `<b class="cut">Edge on Windows</b>`, `<b class="cut">Chrome on Android</b>`, `<b class="cut">Another browser</b>`,
+		`<b class="cut">Linux</b>`, `<b class="cut">Safari on iPhone</b><span class="sub">This browser · by passkey · From 127.0.0.1`, `aria-label="Sign out Firefox on Linux, since `, `<span class="sub">by mail · From `,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("without %s", want)
+		}
+	}
+	if strings.Contains(page, "&lt;") {
+		t.Error("a browser's own words are on the page")
+	}
+	if t.Failed() {
+		t.Log(page)
+	}
+}
+
 // Signing in as somebody else ends the session the browser had.
 func TestSigningInReplacesTheSession(t *testing.T) {
 	t.Parallel()

@@ -254,6 +254,7 @@ func (h *handler) dispatch(rt route) http.Handler {
 		if h.svc.SignIn.Knows(cookie(r, h.known)) {
 			h.letIn(r)
 		}
+		*r = *r.WithContext(control.WithDevice(r.Context(), deviceOf(r)))
 		next.ServeHTTP(w, r)
 	}))
 }
