@@ -160,7 +160,7 @@ func (s *Accounts) Remove(ctx context.Context, email string) error {
 			tx.endSession(hash)
 		}
 		tx.delete(keyRecovery(account.Email), keyRecovering(account.ID))
-		tx.delete(keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
+		tx.delete(keyOperator(account.ID), keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
 		return nil
 	})
 }

@@ -46,6 +46,7 @@ type Service struct {
 	Knocks      *Knocks
 	Keys        *Keys
 	Suspensions *Suspensions
+	Operators   *Operators
 
 	*core
 }
@@ -127,6 +128,7 @@ func New(cfg Config) (*Service, error) {
 		Knocks:      &Knocks{s},
 		Keys:        keys,
 		Suspensions: &Suspensions{s},
+		Operators:   &Operators{s},
 		core:        s,
 	}, nil
 }

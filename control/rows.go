@@ -27,6 +27,7 @@ import (
 //	untold                          the version of the last change that no node was told of
 //	change/COMPUTER                 int64: how often that was, in this line
 //	line                            opaque: names the line, see Snapshot.Line; ended by a restore
+//	operator/ACCOUNT                Operator
 //	suspended/KIND/ID               Suspension
 //	session/HASH                    session
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
@@ -97,6 +98,7 @@ func keyMembership(account, computer string) string {
 }
 func keyChange(computer string) string  { return "change/" + computer }
 func keyVersion(computer string) string { return "version/" + computer }
+func keyOperator(account string) string { return "operator/" + account }
 func keySuspended(kind SuspensionKind, id string) string {
 	if kind == SuspendClient {
 		id = clientRest(id)

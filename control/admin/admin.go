@@ -37,8 +37,9 @@ type Config struct {
 	Keys        *control.Keys
 	Suspensions *control.Suspensions
 	// Recovery is nil where no mail that it writes is delivered.
-	Recovery *control.Recovery
-	Store    kv.Store
+	Recovery  *control.Recovery
+	Operators *control.Operators
+	Store     kv.Store
 	// Naming is what they were made with; it is left beside the socket for
 	// commands that find nothing running.
 	Naming control.Naming
@@ -61,7 +62,7 @@ type Admin struct {
 
 // New starts nothing; call Serve or Direct.
 func New(cfg Config) (*Admin, error) {
-	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Suspensions == nil || cfg.Store == nil {
+	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Suspensions == nil || cfg.Operators == nil || cfg.Store == nil {
 		return nil, errors.New("admin: the service types and Store are required")
 	}
 	if cfg.Now == nil {
@@ -100,6 +101,9 @@ func (a *Admin) routes() []route {
 		{"GET", "/client-hosts", listed(a.cfg.Clients.Hosts)},
 		{"POST", "/client-hosts", a.allowHosts},
 		{"DELETE", "/client-hosts/{host}", a.disallowHost},
+		{"GET", "/operators", listed(a.cfg.Operators.List)},
+		{"POST", "/operators", a.addOperator},
+		{"DELETE", "/operators/{email}", a.removeOperator},
 		{"GET", "/suspensions", listed(a.cfg.Suspensions.List)},
 		{"POST", "/suspensions", a.suspend},
 		{"POST", "/suspensions/end", a.resume},

@@ -37,7 +37,7 @@ func newAdmin(t *testing.T) *Admin {
 	t.Cleanup(func() { _ = store.Close() })
 	service := newService(t, store)
 	a := programs.Got(New(Config{
-		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery,
+		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery, Operators: service.Operators,
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
 	}))(t)
@@ -162,6 +162,23 @@ func TestSuspendVerbs(t *testing.T) {
 		}
 		if list := programs.Got(c.Suspensions(ctx))(t); list == nil || len(list) != 0 {
 			t.Errorf("Suspensions after Resume: %+v", list)
+		}
+	})
+}
+
+func TestOperatorVerbs(t *testing.T) {
+	t.Parallel()
+	clients(t, func(t *testing.T, _ *Admin, c *Client) {
+		ctx := t.Context()
+		olga := programs.Got(c.AddOperator(ctx, "olga@porch.example"))(t)
+		if list := programs.Got(c.Operators(ctx))(t); olga.Email != "olga@porch.example" || len(list) != 1 || list[0] != olga {
+			t.Errorf("Operators: %+v, added %+v", list, olga)
+		}
+		if gone := programs.Got(c.RemoveOperator(ctx, "olga@porch.example"))(t); gone != olga {
+			t.Errorf("RemoveOperator: %+v", gone)
+		}
+		if _, err := c.RemoveOperator(ctx, "olga@porch.example"); !isRefusal(err) {
+			t.Errorf("RemoveOperator again: %v", err)
 		}
 	})
 }

@@ -100,6 +100,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 		Keys:        p.Service.Keys,
 		Suspensions: p.Service.Suspensions,
 		Recovery:    p.Service.Recovery,
+		Operators:   p.Service.Operators,
 		Store:       domain.Store,
 		Naming:      domain.Naming,
 		Outbox:      outbox,

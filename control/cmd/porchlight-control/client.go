@@ -121,7 +121,7 @@ func direct(store kv.Store, shared bool, naming control.Naming, dataDir string) 
 		}
 	}
 	return admin.New(admin.Config{
-		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions,
+		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Operators: service.Operators,
 		Store: store, Naming: naming, Outbox: outbox, RootPEM: rootPEM, Files: serve.CAFiles(dataDir),
 	})
 }

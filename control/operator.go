@@ -1,0 +1,64 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+// Operator is an account with the role operator. Only the command line of the server gives it.
+type Operator struct {
+	ID    string    `json:"id"` // of the account
+	Email string    `json:"email"`
+	Since time.Time `json:"since"`
+}
+
+// Operators are the accounts with the role operator.
+type Operators struct{ *core }
+
+// Add gives the role to the account of an address, which is made where there is none.
+// Repeated, it changes nothing.
+func (s *Operators) Add(ctx context.Context, email string) (Operator, error) {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return Operator{}, err
+	}
+	id := newID()
+	return updated(ctx, s.core, func(tx *txn) (Operator, error) {
+		a := tx.ensureAccount(id, email)
+		if o, found := get[Operator](tx, keyOperator(a.ID)); found {
+			return o, nil
+		}
+		o := Operator{ID: a.ID, Email: a.Email, Since: tx.now.UTC()}
+		tx.put(keyOperator(a.ID), o, 0)
+		return o, nil
+	})
+}
+
+// Remove takes the role away; the account stays. It refuses with CodeNotFound.
+func (s *Operators) Remove(ctx context.Context, email string) (Operator, error) {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return Operator{}, err
+	}
+	return updated(ctx, s.core, func(tx *txn) (Operator, error) {
+		a, _ := accountByEmail(tx, email)
+		o, err := find[Operator](tx, keyOperator(a.ID), refuse(controlapi.CodeNotFound, "There is no operator of that address."))
+		tx.delete(keyOperator(a.ID))
+		return o, err
+	})
+}
+
+// List lists the operators.
+func (s *Operators) List(ctx context.Context) ([]Operator, error) {
+	return viewed(ctx, s.core, func(tx *txn) ([]Operator, error) { return rows[Operator](tx, keyOperator("")), nil })
+}
+
+// Is says whether an account has the role now.
+func (s *Operators) Is(ctx context.Context, accountID string) (bool, error) {
+	return viewed(ctx, s.core, func(tx *txn) (bool, error) {
+		_, found := get[Operator](tx, keyOperator(accountID))
+		return found && accountID != "", nil
+	})
+}
