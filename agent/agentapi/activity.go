@@ -111,8 +111,11 @@ type Activity struct {
 	AccountID string `json:"accountId,omitempty"` // of Email
 	Name      string `json:"name,omitempty"`      // of App, in its address
 	// What names what it is about, where that is neither a person nor an app.
-	What    string    `json:"what,omitempty"`
-	Group   string    `json:"group,omitempty"` // of What, where that is a group
+	What  string `json:"what,omitempty"`
+	Group string `json:"group,omitempty"` // of What, where that is a group
+	// ByGroup says of an app that was withdrawn that groups had opened it: ByGroupOnly, or
+	// ByGroupToo where it was given by itself as well.
+	ByGroup string    `json:"byGroup,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 	Port    int       `json:"port,omitempty"`
 	Program string    `json:"program,omitempty"`
@@ -123,6 +126,12 @@ type Activity struct {
 	// was before it.
 	Undo bool `json:"undo,omitempty"`
 }
+
+// What Activity.ByGroup says.
+const (
+	ByGroupOnly = "only"
+	ByGroupToo  = "too"
+)
 
 // Groups of Kinds, as they are filtered.
 const (

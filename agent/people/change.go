@@ -45,7 +45,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	if err != nil {
 		return agentapi.Invitation{}, refusal(err)
 	}
-	p.liftGiven(after.AccountID, ids, turn.upTo)
+	p.liftGiven(after, ids, turn.upTo)
 	p.endKnown(ctx, req.Until, after)
 	if by.Owner {
 		p.ownerGave(were(after.AccountID), after, apps)
@@ -125,7 +125,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
-	p.liftGiven(after.AccountID, []string{apps[0].ID}, turn.upTo)
+	p.liftGiven(after, []string{apps[0].ID}, turn.upTo)
 	p.endKnown(ctx, req.Until, after)
 	if by.Owner {
 		p.ownerGave(were(after.AccountID), after, apps)
@@ -158,7 +158,8 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	}
 	shut := p.cfg.Access.Shut(c.Deny())
 	row = p.takenAway(unconfirmed).without(row)
-	was := p.cfg.Access.AsNow(row)
+	w, one := c.Withdraws()
+	byGroup := one && !p.cfg.Access.IsWithdrawn(w) && p.cfg.Access.OpenedByGroup(c.AccountID, c.AppID)
 	c.Program = !by.Owner
 	closed, heldUntil, err := p.takeAway(c, hold)
 	closed += shut
@@ -173,7 +174,7 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	if err != nil && !p.wasSent(c) {
 		return agentapi.PersonChanged{}, errUnwritten
 	}
-	p.tellEnded(by, was, c, closed, !slices.Contains(row.Apps, c.AppID))
+	p.tellEnded(by, row, c, closed, byGroup)
 	out.Person = p.shown(by, after(row, c))
 	return out, nil
 }

@@ -88,8 +88,8 @@ func (p *People) AddGroup(_ context.Context, req agentapi.GroupNamed) (agentapi.
 	case len(p.cfg.Access.Groups()) >= maxGroups:
 		return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeConflict, "There are %d groups, which is as many as there can be. Remove one first.", maxGroups)
 	}
-	if _, there := find(p.cfg.Access.Groups(), func(g store.Group) bool { return strings.EqualFold(g.Name, name) }); there {
-		return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeConflict, "There is a group called %q already.", name)
+	if other, there := find(p.cfg.Access.Groups(), func(g store.Group) bool { return strings.EqualFold(g.Name, name) }); there {
+		return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeConflict, "There is a group called %q already.", other.Name)
 	}
 	g := store.Group{ID: strings.ToLower(rand.Text()), Name: name}
 	return p.putGroup(g, false, agentapi.Activity{Kind: agentapi.ActivityGroupAdded})

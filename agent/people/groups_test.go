@@ -231,6 +231,63 @@ func TestUndoOfWithdrawalFromAGroup(t *testing.T) {
 	r.visitsSoon(t, "out of the group", false, "Notes")
 }
 
+// What is given until a date after a withdrawal is open until then and no longer, whatever
+// group is there; approved anew, an app is in no group.
+func TestDatedGiftsLeaveTheWithdrawal(t *testing.T) {
+	t.Parallel()
+	r, id, group := family(t)
+	r.join(t, group, id)
+	programs.Got(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Photos"}))(t)
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	given := programs.Got(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Photos", Granted: true, Until: until.Format(time.RFC3339)}))(t)
+	if !given.Person.Until["Photos"].Equal(until) {
+		t.Errorf("given until a date: %+v", given.Person)
+	}
+	forever := programs.Got(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Photos", Granted: true, Until: "never"}))(t)
+	if len(forever.Person.Until) != 0 {
+		t.Errorf("given without an end: %+v", forever.Person)
+	}
+	programs.Got(r.owner.Revoke(t.Context(), "photos"))(t)
+	r.publish(t, "photos", "Photos")
+	r.visitsSoon(t, "approved anew", false, "Notes")
+	if groups := programs.Got(r.owner.Groups(t.Context()))(t); len(groups[0].Apps) != 0 || len(groups[0].Members) != 1 {
+		t.Errorf("approved anew, the group is %+v", groups[0])
+	}
+}
+
+// Who had an app until a date, and by a group for longer, has both as before when the
+// withdrawal of it is undone.
+func TestUndoRestoresGiftAndGroup(t *testing.T) {
+	t.Parallel()
+	r, id, group := family(t)
+	r.join(t, group, id)
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	programs.Got(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Photos", Granted: true, Until: until.Format(time.RFC3339)}))(t)
+	for _, undo := range []func(){
+		func() {
+			programs.Got(r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Photos"}))(t)
+			page := programs.Got(r.owner.ActivityPage(t.Context(), agentapi.ActivityQuery{Limit: 20}))(t)
+			programs.Must(t, r.owner.UndoActivity(t.Context(), page.Lines[0].ID))
+		},
+		func() {
+			programs.Got(r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Photos"}))(t)
+			state := programs.Got(r.owner.State(t.Context()))(t)
+			programs.Must(t, r.owner.UndoNotice(t.Context(), state.Notices[len(state.Notices)-1].ID))
+		},
+	} {
+		undo()
+		people := programs.Got(r.owner.People(t.Context()))(t).Members
+		if bob := people[1]; !slices.Contains(bob.Apps, "Photos") || len(bob.Until) != 0 {
+			t.Errorf("in the group: %+v", bob)
+		}
+		left := programs.Got(r.owner.LeaveGroup(t.Context(), group, agentapi.MemberRequest{AccountID: id}))(t)
+		if bob := programs.Got(r.owner.People(t.Context()))(t).Members[1]; !bob.Until["Photos"].Equal(until) || len(left.Group.Members) != 0 {
+			t.Errorf("out of it: %+v", bob)
+		}
+		r.join(t, group, id)
+	}
+}
+
 // A withdrawal that is held, of what was withdrawn before, is as before when it is undone.
 func TestUndoRestoresTheWithdrawalBefore(t *testing.T) {
 	t.Parallel()

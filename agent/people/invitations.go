@@ -98,7 +98,7 @@ func (p *People) invited(made controlapi.InvitationsMade, apps []engine.App, upT
 			to.Error = unreachable().Error()
 			continue
 		}
-		p.liftGiven(one.Person.AccountID, ids, upTo)
+		p.liftGiven(*one.Person, ids, upTo)
 		to.Email, to.AccountID, to.Status, to.URL = one.Person.Email, one.Person.AccountID, agentapi.PersonPending, url
 		if one.Link != nil {
 			to.Link = &agentapi.InvitationLink{URL: one.Link.URL, Until: one.Link.Until}

@@ -110,7 +110,7 @@ func (p *People) sendAnswer(ctx context.Context, knock agentapi.Knock, ask contr
 	}
 	p.forgetKnock(ask.ID)
 	if len(apps) > 0 {
-		p.liftGiven(row.AccountID, []string{apps[0].ID}, turn.upTo)
+		p.liftGiven(row, []string{apps[0].ID}, turn.upTo)
 	}
 	p.happenedToKnock(knock, ask, were(knock.AccountID), row, apps)
 	return row, nil

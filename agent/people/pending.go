@@ -122,16 +122,17 @@ func (p *People) alsoNeeded(c pending) bool {
 }
 
 // liftGiven lifts what kept an app from a person to whom it has just been given
-// again: all withdrawals sent up to the change with ID upTo. Groups may open it again, too.
-func (p *People) liftGiven(accountID string, appIDs []string, upTo uint64) {
+// again, by their row: all withdrawals sent up to the change with ID upTo. Groups may open
+// it again, too, unless it was given until a date: what comes after that is as it was.
+func (p *People) liftGiven(row controlapi.Person, appIDs []string, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.pending {
-		if c.ID <= upTo && c.Sent && c.AccountID == accountID && c.AppID != "" && slices.Contains(appIDs, c.AppID) {
+		if c.ID <= upTo && c.Sent && c.AccountID == row.AccountID && c.AppID != "" && slices.Contains(appIDs, c.AppID) {
 			p.lift(c)
 		}
 	}
-	p.giveAgain(accountID, appIDs...)
+	p.giveAgain(row.AccountID, slices.DeleteFunc(slices.Clone(appIDs), func(id string) bool { return !row.Until[id].IsZero() })...)
 }
 
 // awaitTurn waits for the turn to send changes.

@@ -34,7 +34,7 @@ func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []e
 
 // tellEnded tells the owner about access that a program took away, if there was any. A
 // removal is undone by nothing but a new invitation, which only the invited can accept.
-// byGroup says that only a group had given an app.
+// byGroup says that groups had opened an app.
 func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange, closed int, byGroup bool) {
 	if c.AppID == "" {
 		if before.Status != controlapi.PersonRemoved {
@@ -43,16 +43,24 @@ func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingCh
 		return
 	}
 	before = p.cfg.Access.AsNow(before)
-	if !slices.Contains(before.Apps, c.AppID) {
+	given := slices.Contains(before.Apps, c.AppID)
+	line, undo := agentapi.Activity{Kind: agentapi.ActivityWithdrawn, Closed: closed}, &store.Undo{AccountID: c.AccountID}
+	switch {
+	case given && byGroup:
+		line.ByGroup = agentapi.ByGroupToo
+	case byGroup:
+		line.ByGroup = agentapi.ByGroupOnly
+	case !given:
 		return
 	}
-	undo := &store.Undo{AccountID: c.AccountID, Apps: []string{c.AppID}}
+	if given {
+		undo.Apps = []string{c.AppID}
+	}
+	if byGroup {
+		undo.ByGroup = []string{c.AppID}
+	}
 	if at, ends := before.Until[c.AppID]; ends {
 		undo.Until = map[string]time.Time{c.AppID: at}
-	}
-	line := agentapi.Activity{Kind: agentapi.ActivityWithdrawn, Closed: closed}
-	if byGroup {
-		undo.ByGroup, line.Group = undo.Apps, byAnyGroup
 	}
 	if apps := p.namedApps(c.AppID); len(apps) > 0 {
 		p.tell(by, line, before, apps, undo)
@@ -128,8 +136,9 @@ func (p *People) fold(undo *store.Undo, apps []engine.App) []engine.App {
 	}
 	undo.Join(id, before)
 	listed := slices.Clone(apps)
+	named := slices.Concat(undo.Apps, undo.ByGroup)
 	for _, app := range p.cfg.Apps.Approved() {
-		if slices.Contains(undo.Apps, app.ID) && !slices.ContainsFunc(listed, func(a engine.App) bool { return a.ID == app.ID }) {
+		if slices.Contains(named, app.ID) && !slices.ContainsFunc(listed, func(a engine.App) bool { return a.ID == app.ID }) {
 			listed = append(listed, app)
 		}
 	}
@@ -254,16 +263,16 @@ func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
 func (p *People) undoWithdrawal(ctx context.Context, undo store.Undo) error {
 	here := false
 	for _, app := range p.cfg.Apps.Approved() {
+		if slices.Contains(undo.ByGroup, app.ID) {
+			here = true
+			if err := p.regive(undo.AccountID, app.ID); err != nil {
+				return err
+			}
+		}
 		if !slices.Contains(undo.Apps, app.ID) {
 			continue
 		}
 		here = true
-		if slices.Contains(undo.ByGroup, app.ID) {
-			if err := p.regive(undo.AccountID, app.ID); err != nil {
-				return err
-			}
-			continue
-		}
 		again := agentapi.AccessRequest{AccountID: undo.AccountID, App: app.Label, Granted: true}
 		if at, ended := undo.Until[app.ID]; ended {
 			if !p.cfg.Access.ControlTime().Before(at) {

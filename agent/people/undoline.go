@@ -10,10 +10,6 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// byAnyGroup is the Group of a line about an app that was taken from somebody to whom only
-// groups had given it.
-const byAnyGroup = "*"
-
 // UndoOf is how to take back what a line of activity says of people, or nil where that
 // would not restore exactly what was.
 func (p *People) UndoOf(line agentapi.Activity) func(context.Context) error {
@@ -46,7 +42,7 @@ func (p *People) giveBackOf(line agentapi.Activity) func(context.Context) error 
 	}
 	app, live := p.stillLive(line)
 	row, known := p.Row(line.AccountID)
-	if line.Group == byAnyGroup {
+	if line.ByGroup == agentapi.ByGroupOnly {
 		if !live || !known || row.Status != controlapi.PersonActive || !p.cfg.Access.OpenedByGroup(line.AccountID, app.ID) {
 			return nil
 		}
@@ -62,6 +58,9 @@ func (p *People) giveBackOf(line agentapi.Activity) func(context.Context) error 
 	}
 	return func(ctx context.Context) error {
 		_, err := p.SetAccess(ctx, Owner, again)
+		if err == nil && line.ByGroup == agentapi.ByGroupToo {
+			p.giveAgain(line.AccountID, app.ID)
+		}
 		return err
 	}
 }

@@ -38,7 +38,7 @@ type Undo struct {
 	// Until is when those that were withdrawn would have ended, if they would.
 	Until   map[string]time.Time `json:"until,omitempty"`
 	Browser string               `json:"browser,omitempty"` // of a NoticeBrowser
-	ByGroup []string             `json:"byGroup,omitempty"` // of Apps, those that only a group had given
+	ByGroup []string             `json:"byGroup,omitempty"` // ids that were withdrawn, which groups had opened
 	// Newcomer is true where the person could open nothing before.
 	Newcomer bool `json:"fresh,omitempty"`
 	// Program is what did it, as one process is told from another; empty for

@@ -390,6 +390,8 @@ export interface Activity {
   at: string;
   /** The program, the remote client or the person that did it; empty for a browser, the owner, and what happened by itself. */
   by?: string;
+  /** Of an app that was withdrawn: groups had opened it. */
+  byGroup?: 'only' | 'too';
   /** Connections that it closed. */
   closed?: number;
   /** How often in its hour, where more than once. */
