@@ -19,8 +19,11 @@ import (
 // TestTroubleTakesAMoment: starting and roaming are no trouble; what lasts is.
 func TestTroubleTakesAMoment(t *testing.T) {
 	t.Parallel()
+	kept := programs.Got(store.Open(t.TempDir()))(t)
+	t.Cleanup(func() { kept.Close() })
+	who := programs.Got(access.New(access.Config{Store: kept}))(t)
 	synctest.Test(t, func(t *testing.T) {
-		a := &Agent{cfg: Config{ControlPlane: &ControlPlane{Local: true}}, remote: remote.New(remote.Config{})} // not connected yet
+		a := &Agent{cfg: Config{ControlPlane: &ControlPlane{Local: true}}, remote: remote.New(remote.Config{}), access: who} // not connected yet
 		time.Sleep(troubleAfter - time.Nanosecond)
 		if text := a.trouble().String(); text != "" {
 			t.Errorf("while it settles: %s", text)

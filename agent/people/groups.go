@@ -313,7 +313,7 @@ func (p *People) roomFor(g store.Group, takes bool) error {
 	all := len(g.Members) * len(g.Apps)
 	for _, other := range p.cfg.Access.Groups() {
 		if other.ID != g.ID {
-			all += len(other.Members) * len(other.Apps)
+			all += len(p.cfg.Access.Members(other)) * len(other.Apps)
 		}
 	}
 	if takes || all <= controlapi.MaxByGroup {
