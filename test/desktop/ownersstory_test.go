@@ -38,6 +38,7 @@ func TestOwnersStory(t *testing.T) {
 func ownersStory(t *testing.T, opts desk, byKeys bool) {
 	opts.first, opts.picks = true, "Today"
 	s := newSession(t, opts)
+	told := s.listens()
 	notes := titled(t, "Notes")
 	page, connects := s.storyBegins()
 	p := owner{page: page, byKeys: byKeys}
@@ -169,6 +170,11 @@ func ownersStory(t *testing.T, opts desk, byKeys bool) {
 	s.trayShows("Go dark", true)
 	phone.reload()
 	phone.shows("Photos for member", "connected")
+	all := told.all()
+	t.Logf("notifications until quitting: %d, %q", len(all), all)
+	if len(all) > 7 { // there were nine
+		t.Error("these are too many")
+	}
 	p.quits(phone)
 	p.film()
 }
