@@ -27,18 +27,14 @@ func startIndicators(s *session) {
 		s.service(name)
 	}
 	programs.Must(s.t, s.bus.BusObject().Call("org.freedesktop.DBus.ReloadConfig", 0).Err)
-	for _, set := range [][]string{
-		{"org.mate.panel", "toplevel-id-list", "['top']"},
-		{"org.mate.panel", "object-id-list", "['indicators']"},
-		{"org.mate.panel.toplevel:/org/mate/panel/toplevels/top/", "orientation", "top"},
-		{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "object-type", "applet"},
-		{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "applet-iid", "IndicatorAppletCompleteFactory::IndicatorAppletComplete"},
-		{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "toplevel-id", "top"},
-	} {
-		cmd := exec.Command("gsettings", append([]string{"set"}, set...)...)
-		cmd.Env = s.env
-		programs.Got(cmd.Output())(s.t)
-	}
+	s.sets(
+		[]string{"org.mate.panel", "toplevel-id-list", "['top']"},
+		[]string{"org.mate.panel", "object-id-list", "['indicators']"},
+		[]string{"org.mate.panel.toplevel:/org/mate/panel/toplevels/top/", "orientation", "top"},
+		[]string{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "object-type", "applet"},
+		[]string{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "applet-iid", "IndicatorAppletCompleteFactory::IndicatorAppletComplete"},
+		[]string{"org.mate.panel.object:/org/mate/panel/objects/indicators/", "toplevel-id", "top"},
+	)
 	s.spawn(indicators)
 	s.spawn("mate-panel")
 }
@@ -72,6 +68,16 @@ func startMATE(s *session) {
 	}
 	programs.Must(s.t, s.bus.BusObject().Call("org.freedesktop.DBus.ReloadConfig", 0).Err)
 	s.spawn("mate-panel")
+}
+
+// sets changes settings of the desktop: schema, key and value.
+func (s *session) sets(all ...[]string) {
+	s.t.Helper()
+	for _, set := range all {
+		cmd := exec.Command("gsettings", append([]string{"set"}, set...)...)
+		cmd.Env = s.env
+		programs.Got(cmd.Output())(s.t)
+	}
 }
 
 // service lets the bus start a program, as it may on a computer.

@@ -169,8 +169,7 @@ func (s *session) window(l look, file string) {
 	}
 	programs.Must(s.t, os.MkdirAll(dir, 0o755))
 	s.arrange(100, 80, 900, 560)
-	s.mustTool("dunstctl", "close-all") // what was told while the scene was set
-	s.picture(filepath.Join(dir, file+"-"+l.theme+".png"), ofWindow)
+	s.undisturbed(func() { s.picture(filepath.Join(dir, file+"-"+l.theme+".png"), ofWindow) })
 }
 
 // What pictures show of the screen; lengths are those of the coarse one.
@@ -223,11 +222,32 @@ func (p *owner) show(name string, part image.Rectangle) {
 		p.shot(name)
 		return
 	}
-	if part == ofWindow {
-		p.arrange(100, 80, 900, 560)
-		p.mustTool("dunstctl", "close-all")
+	p.eventually("no toast is there", func() error {
+		var left int
+		err := webDriver("POST", p.session+"/execute/sync", map[string]any{"args": []string{}, "script": `const said = [...document.querySelectorAll('.toast')]
+			for (const toast of said) toast.querySelector('button:last-of-type').click()
+			return said.length`}, &left)
+		if err == nil && left > 0 {
+			err = errors.New("there is one")
+		}
+		return err
+	})
+	file := filepath.Join(forDocuments(), p.opts.file("story-"+name))
+	if part != ofWindow {
+		p.picture(file, part)
+		return
 	}
-	p.picture(filepath.Join(forDocuments(), p.opts.file("story-"+name)), part)
+	p.arrange(100, 80, 900, 560)
+	p.undisturbed(func() { p.picture(file, part) })
+}
+
+// undisturbed does something while no notification is on the screen.
+func (s *session) undisturbed(do func()) {
+	s.t.Helper()
+	s.mustTool("dunstctl", "close-all") // what was told while the scene was set
+	s.mustTool("dunstctl", "set-paused", "true")
+	do()
+	s.mustTool("dunstctl", "set-paused", "false")
 }
 
 // onPhone keeps what the friend sees.

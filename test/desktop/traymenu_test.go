@@ -74,6 +74,11 @@ func (s *session) trayItems() []string {
 		return nil
 	}
 	items, _ := v.Value().([]string)
+	for i, item := range items { // GNOME's extension says them as names of its own
+		if name, path, found := strings.Cut(item, "@"); found {
+			items[i] = name + path
+		}
+	}
 	return items
 }
 
