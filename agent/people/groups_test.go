@@ -166,6 +166,29 @@ func TestRemovalLeavesGroups(t *testing.T) {
 	r.visitsSoon(t, "joined again", true, "Notes", "Photos")
 }
 
+// Weakness: the line that somebody left a group could put them back into it after they were
+// removed and invited anew.
+// Checked: such a line has no Undo any more.
+func TestNoUndoAcrossAnInvitation(t *testing.T) {
+	t.Parallel()
+	r, id, group := family(t)
+	r.join(t, group, id)
+	programs.Got(r.owner.LeaveGroup(t.Context(), group, agentapi.MemberRequest{AccountID: id}))(t)
+	left := func() agentapi.Activity {
+		page := programs.Got(r.owner.ActivityPage(t.Context(), agentapi.ActivityQuery{Limit: 20}))(t)
+		return page.Lines[slices.IndexFunc(page.Lines, func(l agentapi.Activity) bool { return l.Kind == agentapi.ActivityGroupLeft })]
+	}
+	if !left().Undo {
+		t.Error("it cannot be undone")
+	}
+	programs.Got(r.owner.Remove(t.Context(), id))(t)
+	programs.Got(r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}))(t)
+	r.await(t, func() bool { return programs.Got(r.owner.State(t.Context()))(t).PeopleCount == 1 }) // by the fresh row
+	if left().Undo {
+		t.Error("it can be undone after a fresh invitation")
+	}
+}
+
 // Undo has a group, a member and an app of it be as before, and restores nobody who was
 // removed since.
 func TestUndoOfGroups(t *testing.T) {
