@@ -38,6 +38,7 @@ var harmless = map[string]string{
 	"ownerGrant":        `{"accountId":"nobody","app":"Nothing","granted":false}`,
 	"ownerInvite":       `{"email":"nobody","apps":["Nothing"]}`,
 	"ownerRemovePerson": `{"accountId":"nobody"}`,
+	"removeGroup":       `{"id":"none"}`,
 	"pause":             `{"name":"nothing"}`,
 	"probe":             `{"name":"nothing"}`,
 	"resume":            `{"name":"nothing"}`,
@@ -53,6 +54,7 @@ var harmless = map[string]string{
 	"undoNotice":        `{"id":1}`,
 	"unmute":            `{"name":"nothing"}`,
 	"unshare":           `{"name":"nothing"}`,
+	"withdrawGroup":     `{"id":"none","app":"Nothing"}`,
 }
 
 // W1: a page of the real window asks for every operation of both interfaces. The
