@@ -36,7 +36,7 @@ func (a *Agent) reached(id string, byOwner bool) {
 // looked has the look at whether anybody listens for an app count.
 func (a *Agent) looked(app engine.App, listening bool) { a.health.Listening(app, listening) }
 
-// takeSnapshot swaps who may open what and has the tunnel look at the relays.
+// takeSnapshot swaps who may open what, has the owner told, and the tunnel look at the relays.
 func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 	before, here := a.access.Snapshot(), a.people.TakenHere()
 	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
@@ -46,6 +46,7 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 		a.log.Info("this computer's address", "url", a.computer().URL)
 	}
 	a.people.ChangedElsewhere(before, snapshot, here)
+	a.people.OwnersPasskeys(snapshot.Passkeys)
 	a.addressChanged(before.Computer, a.computer())
 	a.tunnel.Relist()
 }

@@ -159,6 +159,7 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 		}
 		tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword)
 		tx.forgetKnocks(c.ID)
+		tx.delete(keyComputerPasskeys(c.ID))
 		for accountID, p := range each[person](tx, keyPersons(c.ID)) {
 			tx.voidInvitations(c.ID, accountID)
 			tx.deletePerson(c.ID, p)

@@ -290,6 +290,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 			BackupEligible: made.Flags.BackupEligible, Name: n.Name, CreatedAt: tx.now.UTC(),
 		}, 0)
 		tx.put(keyAccountPasskey(session.Account.ID, hash), struct{}{}, 0)
+		tx.addedPasskey(session.Account.ID, controlapi.AddedPasskey{ID: hash, Name: n.Name, Client: addressOf(n.Client), At: tx.now.UTC()})
 		s.putMail(tx, mailID, message)
 		return next.token, nil
 	})

@@ -33,6 +33,7 @@ import (
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
 //	passkey/HASH                    passkey, by its credential id
 //	account-passkey/ACCOUNT/HASH    nothing: the index of passkey by account
+//	computer-passkeys/COMPUTER      []controlapi.AddedPasskey: its owner's new ones, for a while
 //	passkey-answered/HASH           nothing: a challenge that was answered, for a while
 //	recovery/EMAILHASH              recovery: the codes of an account that may sign in without mail
 //	recovering/ACCOUNT              recovering: what the operator began
@@ -111,6 +112,7 @@ func keyAccountSession(account, h string) string { return keyAccountSessions(acc
 func keyPasskey(hash string) string              { return "passkey/" + hash }
 func keyAccountPasskeys(account string) string   { return "account-passkey/" + account + "/" }
 func keyAccountPasskey(account, h string) string { return keyAccountPasskeys(account) + h }
+func keyComputerPasskeys(id string) string       { return "computer-passkeys/" + id }
 func keyPasskeyAnswered(hash string) string      { return "passkey-answered/" + hash }
 func keyRecovery(email string) string            { return "recovery/" + hashOf(purposeRecovery, email) }
 func keyRecovering(account string) string        { return keysRecovering + account }

@@ -75,7 +75,7 @@ func (s *Agents) readSnapshot(ctx context.Context, from feed.Credential) (contro
 // snapshotRows are the rows of a snapshot.
 func snapshotRows(computerID string) kv.Rows {
 	return kv.Rows{
-		Keys: []string{keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID)},
+		Keys: []string{keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID), keyComputerPasskeys(computerID)},
 		Prefixes: []string{
 			keyRevokedGrants(computerID), keyPersons(computerID), keyPasswords(computerID),
 			keyKnocks(computerID), mail.UndeliveredRows(computerID), keySuspended(SuspendClient, ""),
@@ -153,6 +153,7 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 	if out.Passwords = snapshotPasswords(tx, c.ID, people); !c.Suspended.IsZero() {
 		out.Passwords, out.Suspended = nil, new(s.Suspended(c.Suspended))
 	}
+	out.Passkeys, _ = get[[]controlapi.AddedPasskey](tx, keyComputerPasskeys(c.ID))
 	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
 	reported.Apps, _ = get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	reported.Knocks, reported.TellOff = out.Knocking, c.TellOff

@@ -254,6 +254,10 @@ const NoticeFirstVisit = "first-visit"
 // the first time. Undoing it signs that browser out.
 const NoticeBrowser = "browser"
 
+// NoticePasskey is the Kind of a Notice about a passkey that was added to the owner's account.
+// Undoing it says that it was not them: it is removed, and they are signed out everywhere.
+const NoticePasskey = "passkey"
+
 // FirstVisit is who opened what for the first time.
 type FirstVisit struct {
 	AccountID string `json:"accountId"`

@@ -48,6 +48,40 @@ func (p *People) endBrowser(ctx context.Context, noticeID uint64, id string) err
 	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You signed it out."))
 }
 
+// OwnersPasskeys is told of the passkeys that were added to the owner's account of late, and
+// tells the owner of each that is new.
+func (p *People) OwnersPasskeys(added []controlapi.AddedPasskey) {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	for _, k := range added {
+		isNew, err := p.cfg.Store.NotePasskey(k.ID)
+		if err == nil && isNew {
+			said := words.Of("A passkey was added to your account at %[2]s: “%[1]s”.", k.Name, k.Client)
+			if k.Client == "" {
+				said = words.Of("A passkey was added to your account: “%s”.", k.Name)
+			}
+			n := agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}
+			_, err = p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: k.ID})
+		}
+		if err != nil {
+			p.cfg.Log.Error("the owner could not be told of a new passkey of theirs", "err", err)
+		}
+	}
+}
+
+// endPasskey removes one that a notice told of, and says so there.
+func (p *People) endPasskey(ctx context.Context, noticeID uint64, id string) error {
+	if err := p.connected(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	if err := p.cfg.Control.EndPasskey(ctx, id); err != nil {
+		return refusal(err)
+	}
+	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You said that it was not you: it opens nothing any more."))
+}
+
 // OwnersLink carries out POST /owner/account/recover: a link that signs the owner in at the
 // control plane, where they have lost their passkeys. This computer is the proof.
 func (p *People) OwnersLink(ctx context.Context) (agentapi.OpenLink, error) {

@@ -2,6 +2,7 @@ package people_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"porchlight/agent/access"
@@ -22,6 +23,11 @@ type signsOut struct {
 }
 
 func (s signsOut) EndBrowser(_ context.Context, id string) error { *s.ended = id; return nil }
+
+func (s signsOut) EndPasskey(_ context.Context, id string) error {
+	*s.ended = "passkey " + id
+	return nil
+}
 
 func (s signsOut) OwnersLink(_ context.Context, l controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
 	return controlapi.OwnersLink{URL: "https://control.porch.example/" + l.Language}, nil
@@ -87,6 +93,43 @@ func TestNewBrowserOfTheOwnersIsToldOnce(t *testing.T) {
 		programs.Must(t, p.UndoNotice(t.Context(), all[0].ID))
 		if all = apps.Notices(); ended != "b1" || all[0].Undo || all[0].Text != "A browser at 203.0.113.5 signed in as you. You signed it out." {
 			t.Errorf("ended %q, and it says %+v", ended, all[0])
+		}
+	})
+}
+
+// Weakness: whoever reads the owner's mailbox adds a passkey, and the mail that tells of it is
+// in that. Checked: the computer tells of each once, over snapshots and a restart, and what
+// the notice offers has the control plane remove it.
+func TestNewPasskeyOfTheOwnersIsToldOnce(t *testing.T) {
+	t.Parallel()
+	dir, ended := t.TempDir(), ""
+	run := func(check func(*people.People, *engine.Apps)) {
+		s := programs.Got(store.Open(dir))(t)
+		defer s.Close()
+		apps := programs.Got(engine.NewApps(engine.AppsConfig{Store: s}))(t)
+		check(programs.Got(people.New(people.Config{
+			Control: signsOut{ended: &ended}, Apps: apps, Access: programs.Got(access.New(access.Config{Store: s}))(t),
+			Activity: activity.New(activity.Config{Store: s}), Store: s,
+		}))(t), apps)
+	}
+	added := []controlapi.AddedPasskey{{ID: "k1", Name: "Mac", Client: "203.0.113.5"}}
+	run(func(p *people.People, _ *engine.Apps) {
+		p.OwnersPasskeys(added)
+		p.OwnersPasskeys(added)
+	})
+	added = append(added, controlapi.AddedPasskey{ID: "k2", Name: "Blue key"})
+	run(func(p *people.People, apps *engine.Apps) {
+		p.OwnersPasskeys(added)
+		all := apps.Notices()
+		if len(all) != 2 || all[0].Kind != agentapi.NoticePasskey || all[0].Text != "A passkey was added to your account at 203.0.113.5: “Mac”." || !all[0].Undo || all[1].Text != "A passkey was added to your account: “Blue key”." {
+			t.Fatalf("told %+v", all)
+		}
+		if n := apps.Unseen(); n != 0 {
+			t.Errorf("%d of them keep programs from changing anything", n)
+		}
+		programs.Must(t, p.UndoNotice(t.Context(), all[1].ID))
+		if all = apps.Notices(); ended != "passkey k2" || all[1].Undo || !strings.HasSuffix(all[1].Text, "You said that it was not you: it opens nothing any more.") {
+			t.Errorf("ended %q, and it says %+v", ended, all[1])
 		}
 	})
 }

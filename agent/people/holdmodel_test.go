@@ -78,6 +78,7 @@ func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) {
 func (p *plane) RevokeGrant(context.Context, string) error { return nil }
 
 func (p *plane) Passwords(context.Context) ([]controlapi.PasswordInfo, error) { return nil, nil }
+func (p *plane) EndPasskey(context.Context, string) error                     { return nil }
 func (p *plane) EndBrowser(context.Context, string) error                     { return nil }
 func (p *plane) OwnersLink(context.Context, controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
 	return controlapi.OwnersLink{}, nil

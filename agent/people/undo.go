@@ -234,6 +234,8 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 	switch undo.Kind {
 	case agentapi.NoticeBrowser:
 		return p.endBrowser(ctx, noticeID, undo.Browser)
+	case agentapi.NoticePasskey:
+		return p.endPasskey(ctx, noticeID, undo.Browser)
 	case agentapi.ActivityWithdrawn:
 		err = p.undoWithdrawal(ctx, undo)
 	default:

@@ -37,7 +37,7 @@ type Undo struct {
 	Apps      []string `json:"apps,omitempty"` // ids that were added or withdrawn
 	// Until is when those that were withdrawn would have ended, if they would.
 	Until   map[string]time.Time `json:"until,omitempty"`
-	Browser string               `json:"browser,omitempty"` // of a NoticeBrowser
+	Browser string               `json:"browser,omitempty"` // of a NoticeBrowser, or the passkey of a NoticePasskey
 	ByGroup []string             `json:"byGroup,omitempty"` // ids that were withdrawn, which groups had opened
 	// Newcomer is true where the person could open nothing before.
 	Newcomer bool `json:"fresh,omitempty"`
@@ -182,7 +182,7 @@ func forgetUndos(tx *boltfile.Tx) error {
 // MustStay says whether a notice has to wait for the owner: it tells of access that was
 // given, can be undone, and they have not seen it.
 func MustStay(n agentapi.Notice, seen uint64) bool {
-	return n.Undo && n.Kind != agentapi.ActivityWithdrawn && n.Kind != agentapi.NoticeBrowser && n.ID > seen
+	return n.Undo && n.Kind != agentapi.ActivityWithdrawn && n.Kind != agentapi.NoticeBrowser && n.Kind != agentapi.NoticePasskey && n.ID > seen
 }
 
 // dropOldest drops the oldest of notices that need not stay.
@@ -265,7 +265,7 @@ func (s *Store) findUndo(is func(id uint64, u Undo) bool) (id uint64, undo Undo,
 
 func aboutPeople(kind string) bool {
 	switch kind {
-	case agentapi.NoticeAccepted, agentapi.NoticeUser, agentapi.NoticeEnded, agentapi.NoticeFirstVisit, agentapi.NoticeBrowser,
+	case agentapi.NoticeAccepted, agentapi.NoticeUser, agentapi.NoticeEnded, agentapi.NoticeFirstVisit, agentapi.NoticeBrowser, agentapi.NoticePasskey,
 		agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
 		return true
 	}

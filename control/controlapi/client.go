@@ -81,6 +81,12 @@ func (c *Client) EndBrowser(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodPost, PathBrowsersEnd, EndBrowser{ID: id}, nil)
 }
 
+// EndPasskey removes a passkey of the owner's that was not theirs, and signs them out
+// everywhere.
+func (c *Client) EndPasskey(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodPost, PathPasskeysEnd, EndPasskey{ID: id}, nil)
+}
+
 // OwnersLink makes a link that signs the owner in at the control plane, once.
 func (c *Client) OwnersLink(ctx context.Context, l LinkForOwner) (OwnersLink, error) {
 	return ask[OwnersLink](ctx, c, http.MethodPost, PathOwnersLink, l)

@@ -26,6 +26,7 @@ const (
 	PathApps        = "/v1/apps"         // PUT Apps: what this computer has approved
 	PathVisits      = "/v1/visits"       // POST Redeem: Visitor
 	PathBrowsersEnd = "/v1/browsers/end" // POST EndBrowser
+	PathPasskeysEnd = "/v1/passkeys/end" // POST EndPasskey
 	PathOwnersLink  = "/v1/signin/link"  // POST LinkForOwner: OwnersLink
 	PathPublicKey   = "/auth/pubkey"     // GET, no authentication: PublicKey
 	PathKeySet      = "/auth/jwks.json"  // GET, no authentication: KeySet
@@ -192,6 +193,8 @@ type Snapshot struct {
 	// Reported is the Digest of what the agent reported last: one whose own is the same
 	// need not report it again. Empty where the control plane does not say.
 	Reported string `json:"reported,omitempty"`
+	// Passkeys were added to the owner's account in the last seven days.
+	Passkeys []AddedPasskey `json:"passkeys,omitempty"`
 	// UpdateNotice is where the operator says that a newer version is there; nil where they
 	// say it nowhere.
 	UpdateNotice *UpdateNotice `json:"updateNotice,omitempty"`
@@ -252,6 +255,22 @@ const (
 // EndBrowser is the body of POST PathBrowsersEnd: it signs one browser of the owner's out,
 // by its Visitor.Browser. One that is signed out already is no error.
 type EndBrowser struct {
+	ID string `json:"id"`
+}
+
+// AddedPasskey is one that was added to the account of a computer's owner in the last seven
+// days. Name is the owner's own words, or the device's; Client the network address it was
+// added from, empty where that is not known.
+type AddedPasskey struct {
+	ID     string    `json:"id"`
+	Name   string    `json:"name"`
+	Client string    `json:"client,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// EndPasskey is the body of POST PathPasskeysEnd: a passkey of the owner's was not theirs. It
+// is removed, and they are signed out everywhere. One that is gone is no error.
+type EndPasskey struct {
 	ID string `json:"id"`
 }
 

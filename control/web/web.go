@@ -166,6 +166,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"PUT", controlapi.PathApps, tierDevice, h.device(noted(svc.Agents.PutApps))},
 		{"POST", controlapi.PathVisits, tierDevice, h.visited(asked(svc.Visits.Redeem))},
 		{"POST", controlapi.PathBrowsersEnd, tierDevice, h.device(noted(svc.Sessions.EndForComputer))},
+		{"POST", controlapi.PathPasskeysEnd, tierDevice, h.device(noted(svc.Passkeys.EndForComputer))},
 		{"POST", controlapi.PathOwnersLink, tierDevice, h.device(asked(svc.Recovery.Link))},
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
 		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(asked(svc.People.Invite))},

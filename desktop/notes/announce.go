@@ -51,7 +51,7 @@ func (a *Announcer) notices(c *Changes, s agentapi.OwnerState, q func() []string
 	offered := ends > 0 && a.mayTell(agentapi.KindEnded, ends)
 	for _, n := range untold {
 		// Each a question of its own; and a note of several shares that ended could prolong none.
-		if n.Kind == agentapi.NoticeUser || n.Kind == agentapi.NoticeBrowser || n.Ended != nil && offered {
+		if n.Kind == agentapi.NoticeUser || n.Kind == agentapi.NoticeBrowser || n.Kind == agentapi.NoticePasskey || n.Ended != nil && offered {
 			c.Show = append(c.Show, a.noticeNote(n, s))
 			continue
 		}
@@ -69,9 +69,13 @@ func (a *Announcer) noticeNote(n agentapi.Notice, s agentapi.OwnerState) Note {
 	aboutSomebody(&shown, n, a.now())
 	if n.Undo {
 		shown.Buttons = []Button{{language.Say("Undo"), verbs.Action{Verb: verbs.Undo, Notice: n.ID, Text: n.Text}}}
-		if n.Kind == agentapi.NoticeBrowser {
+		switch n.Kind {
+		case agentapi.NoticeBrowser:
 			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), ""
 			shown.Buttons[0].Text, shown.Click.View = language.Say("Sign it out"), verbs.ViewPeople
+		case agentapi.NoticePasskey:
+			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), language.Say("Not you? It is removed, and you are signed out everywhere.")
+			shown.Buttons[0].Text, shown.Click.View = language.Say("That was not me"), verbs.ViewPeople
 		}
 	}
 	if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {

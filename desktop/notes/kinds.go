@@ -24,6 +24,7 @@ var kinds = map[string]struct {
 	agentapi.NoticeEnded:       {agentapi.KindEnded, words.Of("An approval has ended")}, // or a share: see aboutSomebody
 	agentapi.NoticeClock:       {kind: agentapi.KindConnection},
 	agentapi.NoticeBrowser:     {kind: agentapi.KindClient},
+	agentapi.NoticePasskey:     {kind: agentapi.KindClient},
 	agentapi.NoticeFirstVisit:  {kind: agentapi.KindVisit},
 }
 

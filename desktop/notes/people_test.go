@@ -122,6 +122,17 @@ func TestNewBrowserIsSaidOnce(t *testing.T) {
 	}
 }
 
+// A new passkey of the owner's is told with a way to say that it was not them.
+func TestNewPasskeyIsSaid(t *testing.T) {
+	t.Parallel()
+	s := owner.State()
+	s.Notices = []agentapi.Notice{{ID: 1, At: owner.Noon, Kind: agentapi.NoticePasskey, Text: "A passkey was added to your account: “Mac”.", Undo: true}}
+	show := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon }).Next(s, loud).Show
+	if len(show) != 1 || show[0].Title != "A passkey was added to your account: “Mac”" || show[0].Kind != agentapi.KindClient || show[0].Buttons[0].Text != "That was not me" || show[0].Buttons[0].Do.Notice != 1 {
+		t.Errorf("%+v", show)
+	}
+}
+
 // Connecting and disconnecting are told with the address, and neither at a start.
 func TestConnectingIsTold(t *testing.T) {
 	t.Parallel()

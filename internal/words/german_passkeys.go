@@ -117,4 +117,11 @@ var germanPasskeys = map[string]string{
 	"Change how you sign in…":                                          "Anmeldung ändern…",
 	"Turn signing in by mail off…":                                     "Anmeldung per E-Mail ausschalten…",
 	"No code left? Type <code>%s</code> on a connected computer of yours, or ask whoever runs this server.": "Kein Code mehr da? Geben Sie auf einem verbundenen Computer <code>%s</code> ein, oder fragen Sie, wer diesen Server betreibt.",
+	"A passkey was removed from your account": "Aus Ihrem Konto wurde ein Passkey entfernt",
+	"On %s somebody said that a new passkey was not yours. It opens nothing any more, and you are signed out everywhere.": "Auf %s hat jemand gesagt, dass ein neuer Passkey nicht von Ihnen ist. Er öffnet nichts mehr, und Sie sind überall abgemeldet.",
+	"A passkey was added to your account at %[2]s: “%[1]s”.":                                                              "Ihrem Konto wurde bei %[2]s ein Passkey hinzugefügt: „%[1]s“.",
+	"A passkey was added to your account: “%s”.":                                                                          "Ihrem Konto wurde ein Passkey hinzugefügt: „%s“.",
+	"You said that it was not you: it opens nothing any more.":                                                            "Sie waren das nicht: Er öffnet nichts mehr.",
+	"Not you? It is removed, and you are signed out everywhere.":                                                          "Nicht Sie? Er wird entfernt, und Sie werden überall abgemeldet.",
+	"That was not me": "Das war ich nicht",
 }
