@@ -8,15 +8,11 @@ import (
 	"golang.org/x/net/idna"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // Accounts are those of everybody who can sign in.
-type Accounts struct {
-	*core
-	sessions  *Sessions
-	computers *Computers
-	people    *People
-}
+type Accounts struct{ *core }
 
 // WrongEmail is how ParseEmail refuses, whatever is wrong.
 func WrongEmail() error {
@@ -117,60 +113,64 @@ func (s *Accounts) List(ctx context.Context) ([]Account, error) {
 
 // Remove takes an account away with everything it has: its computers and
 // everybody's access to them, what others shared with it, the apps it let in, its
-// passkeys, its recovery codes and its sessions. An invitation to the same mail address makes another account. It
-// refuses with CodeNotFound. Interrupted, it leaves the account, and goes on when
-// it is called again.
+// passkeys, its recovery codes and its sessions; all of it, or with an error nothing. An
+// invitation to the same mail address makes another account. It refuses with CodeNotFound.
 func (s *Accounts) Remove(ctx context.Context, email string) error {
-	account, err := s.ByEmail(ctx, email)
-	if err != nil {
-		return err
-	}
-	memberships, err := s.people.Memberships(ctx, account.ID)
-	if err != nil {
-		return err
-	}
-	for _, m := range memberships {
-		if m.Role == controlapi.RoleOwner {
-			err = s.computers.Remove(ctx, account.ID, m.Computer.Name)
-		} else {
-			err = s.people.Leave(ctx, account.ID, m.Computer.Name)
-		}
-		if err != nil && !IsRefusal(err, controlapi.CodeNotFound) { // gone meanwhile
-			return err
-		}
-	}
-	if err := s.sessions.SignOutEverywhere(ctx, account.ID); err != nil {
-		return err
-	}
 	return s.update(ctx, func(tx *txn) error {
-		for computerID := range below(tx, keyMemberships(account.ID)) {
-			if err := notOwned(tx, computerID, account.ID); err != nil {
-				return err
-			}
+		account, found := accountByEmail(tx, email)
+		if !found {
+			return refuse(controlapi.CodeNotFound, "There is no account for that address.")
 		}
-		for g := range eachGrant(tx, keyAccountGrants(account.ID)) {
-			tx.revokeGrant(g.ID)
-		}
-		tx.endAccountsPasswords(account.ID)
-		tx.endAccountsKnocks(account.ID)
-		for hash := range below(tx, keyAccountPasskeys(account.ID)) {
-			tx.deletePasskey(account.ID, hash)
-		}
-		for hash := range below(tx, keyAccountSessions(account.ID)) {
-			tx.endSession(hash)
-		}
-		tx.delete(keyRecovery(account.Email), keyRecovering(account.ID))
-		tx.delete(keyOperator(account.ID), keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
-		return nil
+		return s.removeAccount(tx, account)
 	})
 }
 
-// notOwned refuses when the account owns the computer: it was connected while the
-// others were removed.
-func notOwned(tx *txn, computerID, accountID string) error {
-	c, found := get[computer](tx, keyComputer(computerID))
-	if found && c.OwnerID == accountID {
-		return refuse(controlapi.CodeInvalid, "A computer of this account was connected at the same moment. Try again.")
+// Delete is Remove for the person of a session, who is told by mail. It refuses with
+// CodeUnauthorized a session that is not fresh, or has ended.
+func (s *Accounts) Delete(ctx context.Context, session Session, from Asker) error {
+	mailID := newID()
+	return s.update(ctx, func(tx *txn) error {
+		if hash, _ := tx.sessionByID(session); hash == "" || !tx.fresh(session) {
+			return refuse(controlapi.CodeUnauthorized, "An account is deleted after a sign-in from the last ten minutes. Sign in again.")
+		}
+		account, err := find[Account](tx, keyAccount(session.Account.ID), noSession())
+		if err != nil {
+			return err
+		}
+		if err := s.removeAccount(tx, account); err != nil {
+			return err
+		}
+		return s.tell(tx, mailID, account, from, words.Of("Your account was deleted"),
+			words.Of("Your account at %s was deleted, with your computers there and all that others had shared with you.", s.cfg.AuthHostPort()))
+	})
+}
+
+func (s *core) removeAccount(tx *txn, account Account) error {
+	for computerID := range below(tx, keyMemberships(account.ID)) {
+		if c, found := get[computer](tx, keyComputer(computerID)); found && c.OwnerID == account.ID {
+			s.removeComputer(tx, c)
+			continue
+		}
+		p, _ := get[person](tx, keyPerson(computerID, account.ID))
+		if p.Status == "" || p.Status == controlapi.PersonRemoved {
+			continue
+		}
+		if _, err := tx.changePerson(computerID, account, personRemoved, until{keep: true}, nil); err != nil {
+			return err
+		}
 	}
+	for g := range eachGrant(tx, keyAccountGrants(account.ID)) {
+		tx.revokeGrant(g.ID)
+	}
+	tx.endAccountsPasswords(account.ID)
+	tx.endAccountsKnocks(account.ID)
+	for hash := range below(tx, keyAccountPasskeys(account.ID)) {
+		tx.deletePasskey(account.ID, hash)
+	}
+	for hash := range below(tx, keyAccountSessions(account.ID)) {
+		tx.endSession(hash)
+	}
+	tx.delete(keyRecovery(account.Email), keyRecovering(account.ID))
+	tx.delete(keyOperator(account.ID), keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
 	return nil
 }

@@ -153,23 +153,27 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 		if err != nil {
 			return err
 		}
-		tx.endCredential(&c)
-		for g := range eachGrant(tx, keyComputerGrants(c.ID)) {
-			tx.revokeGrant(g.ID)
-		}
-		tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword)
-		tx.forgetKnocks(c.ID)
-		tx.delete(keyComputerPasskeys(c.ID))
-		for accountID, p := range each[person](tx, keyPersons(c.ID)) {
-			tx.voidInvitations(c.ID, accountID)
-			tx.deletePerson(c.ID, p)
-		}
-		s.freeName(tx, c)
-		tx.touch(c.ID)
-		tx.delete(
-			keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID))
+		s.removeComputer(tx, c)
 		return nil
 	})
+}
+
+func (s *core) removeComputer(tx *txn, c computer) {
+	tx.endCredential(&c)
+	for g := range eachGrant(tx, keyComputerGrants(c.ID)) {
+		tx.revokeGrant(g.ID)
+	}
+	tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword)
+	tx.forgetKnocks(c.ID)
+	tx.delete(keyComputerPasskeys(c.ID))
+	for accountID, p := range each[person](tx, keyPersons(c.ID)) {
+		tx.voidInvitations(c.ID, accountID)
+		tx.deletePerson(c.ID, p)
+	}
+	s.freeName(tx, c)
+	tx.touch(c.ID)
+	tx.delete(
+		keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID))
 }
 
 func (t *txn) ownComputer(accountID, short string) (computer, error) {

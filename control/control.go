@@ -108,17 +108,16 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		s.log.Warn("passkeys are not offered", "err", err)
 	}
-	sessions, computers, people := &Sessions{s}, &Computers{s}, &People{s}
 	signIn := &SignIn{core: s, keys: keys, attempts: make(chan attempt, 256)}
 	return &Service{
 		Naming:      cfg.Naming,
-		Accounts:    &Accounts{s, sessions, computers, people},
+		Accounts:    &Accounts{s},
 		SignIn:      signIn,
-		Sessions:    sessions,
-		Computers:   computers,
+		Sessions:    &Sessions{s},
+		Computers:   &Computers{s},
 		Enrolment:   &Enrolment{s},
 		Agents:      agents,
-		People:      people,
+		People:      &People{s},
 		Visits:      &Visits{s},
 		Clients:     clients,
 		Grants:      &Grants{core: s, clients: clients},

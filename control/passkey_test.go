@@ -18,9 +18,7 @@ const passkeyOrigin = "https://control.localhost:8443"
 // newSession is one of a full sign-in just now, by a passkey.
 func (b *bench) newSession(a Account) Session {
 	b.t.Helper()
-	session := ok[Session](b.t)(b.Sessions.Of(b.t.Context(), b.session("", a.ID)))
-	session.Proof = controlapi.ProofPasskey
-	return session
+	return b.signedIn(a, controlapi.ProofPasskey)
 }
 
 // adds has somebody add a passkey.

@@ -155,7 +155,7 @@ func notYou() words.Sentence {
 }
 
 // tell puts the mail that tells somebody of their account.
-func (s *Recovery) tell(tx *txn, mailID string, account Account, from Asker, subject words.Sentence, says ...words.Sentence) error {
+func (s *core) tell(tx *txn, mailID string, account Account, from Asker, subject words.Sentence, says ...words.Sentence) error {
 	came := mail.CameFrom(addressOf(from.Client))
 	message, err := mail.Account{
 		To: account.Email, Subject: subject, Says: slices.Insert(says, 1, came...),

@@ -96,7 +96,7 @@ type lived struct {
 	enrolling        enrolling
 	confirmed        enrolling
 	passkeyID        string     // of one of bob's
-	adding           Session    // in which he adds another
+	adding, leaving  Session    // in which he adds another
 	added            NewPasskey // which is that
 	touch, copied    PasskeyUse // of his, and of one that was copied
 	frank            Session    // by a passkey, of who turned mail off
@@ -147,7 +147,7 @@ func newLived(t *testing.T) *lived {
 	earlier := *counts
 	ok[SignedIn](t)(l.uses(counts))
 	l.touch, l.copied = use(plain), use(&earlier)
-	l.adding = l.newSession(l.bob)
+	l.adding, l.leaving = l.newSession(l.bob), l.newSession(l.bob)
 	options, state, err := l.Passkeys.BeginAdd(t.Context(), l.adding)
 	programs.Must(t, err)
 	l.added = NewPasskey{State: state, Answer: authenticator.New(t, passkeyOrigin, "control.localhost").Make(t, options), Name: "Mac"}
@@ -187,6 +187,11 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	"Accounts.Remove of an owner": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Accounts.Remove(ctx, l.e.Email)
 	},
+
+	"Accounts.Delete": func(l *lived, ctx context.Context) (any, error) {
+		return nil, l.Accounts.Delete(ctx, l.leaving, Asker{Client: home})
+	},
+	"Accounts.Export": func(l *lived, ctx context.Context) (any, error) { return l.Accounts.Export(ctx, l.leaving) },
 
 	"SignIn.Begin": func(l *lived, ctx context.Context) (any, error) {
 		return l.SignIn.Begin(ctx, bob, Browser{Client: home}, "")

@@ -172,6 +172,10 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 		if code, err := control.ParseUserCode(strings.TrimPrefix(query, "code=")); err == nil {
 			return toDevice(code)
 		}
+	case pathExport:
+		return toExport()
+	case pathDelete:
+		return toDelete()
 	case pathPasskeys + "/new":
 		back, _ := url.ParseQuery(query)
 		if next, _, _ := strings.Cut(back.Get("return"), "?"); next == path {

@@ -19,7 +19,6 @@ var germanRefusals = map[string]string{
 	"%s has come in already. The address of an app is all they need.":                                                        "%s war schon hier. Die Adresse einer App genügt.",
 	"%s has no invitation that works. Invite them again.":                                                                    "%s hat keine Einladung, die gilt. Laden Sie diese Person noch einmal ein.",
 	"That does not look like an e-mail address.":                                                                             "Das sieht nicht wie eine E-Mail-Adresse aus.",
-	"A computer of this account was connected at the same moment. Try again.":                                                "Im selben Moment wurde ein Computer dieses Kontos verbunden. Versuchen Sie es noch einmal.",
 	"The app that sent you here is not known to this service.":                                                               "Die App, die Sie hierher geschickt hat, ist diesem Dienst nicht bekannt.",
 	"The app that sent you here asked to get the answer at an address that is not registered for it.":                        "Die App, die Sie hierher geschickt hat, möchte die Antwort an einer Adresse, die für sie nicht eingetragen ist.",
 	"You have no computer of that name any more.":                                                                            "Sie haben keinen Computer dieses Namens mehr.",

@@ -89,7 +89,15 @@ test('passkeys', async (t) => {
   const [made] = await maya.credentials()
   assert.equal(made.rpId, new URL(control.authUrl).hostname)
   assert.ok(made.isResidentCredential)
+  assert.match(await page.textContent('main'), /Chrome on Linux.*This browser · by passkey/)
   await look(maya, 'passkey-account')
+  await page.getByRole('link', { name: 'Delete my account…' }).click()
+  await page.waitForSelector('h1:has-text("Delete your account?")')
+  await look(maya, 'account-delete')
+  await page.getByRole('link', { name: 'Keep it' }).click()
+  const file = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'Export my data' }).click()
+  assert.equal((await file).suggestedFilename(), 'porchlight-account.json')
 
   await t.test('one touch instead of a mail', async () => {
     await maya.signOut()
