@@ -91,6 +91,7 @@ func (t *txn) ensureAccount(id, email string) Account {
 	if !found {
 		a = Account{ID: id, Email: email, CreatedAt: t.now.UTC(), Suspended: t.suspendedSince("", email)}
 		t.put(keyAccountEmail(email), id, 0)
+		t.note("account-made", id, "")
 		t.put(keyAccount(id), a, 0)
 	}
 	return a
@@ -172,5 +173,6 @@ func (s *core) removeAccount(tx *txn, account Account) error {
 	}
 	tx.delete(keyRecovery(account.Email), keyRecovering(account.ID))
 	tx.delete(keyOperator(account.ID), keyFamiliar(account.Email), keyAccountEmail(account.Email), keyAccount(account.ID))
+	tx.note("account-removed", account.ID, "")
 	return nil
 }

@@ -239,6 +239,7 @@ func (t *txn) giveCredential(c computer, hash string) {
 	c.CredentialHash = hash
 	t.put(keyComputer(c.ID), c, 0)
 	t.put(keyCredential(hash), c.ID, 0)
+	t.note("computer-connected", c.OwnerID, c.ID)
 	t.touch(c.ID)
 }
 
@@ -251,6 +252,7 @@ func (t *txn) endCredential(c *computer) {
 	c.CredentialHash, c.AppGrants, c.TellOff = "", false, false
 	t.put(keyComputer(c.ID), *c, 0)
 	t.ended = append(t.ended, c.ID)
+	t.note("computer-disconnected", c.OwnerID, c.ID)
 	// For the other nodes; the random version keeps one ending from another.
 	t.put(keyEndedCredentials+endedEvent(t.version, c.ID), c.ID, endedMemory)
 	t.touch(c.ID)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"porchlight/control/audit"
 	"porchlight/control/controlapi"
 	"porchlight/control/feed"
 	"porchlight/control/kv"
@@ -43,6 +44,8 @@ type Config struct {
 	// and once too often. What goes there is to be cut off. It may be called from several
 	// goroutines.
 	OnSuspended func(computerID string, since time.Time)
+	// Audit takes what is to be kept of the security of accounts; nil for nothing.
+	Audit *audit.Log
 	// AbuseContact is whom people ask about what the operator has ended, a mail address or
 	// an https:// address; "" for the auth host.
 	AbuseContact string

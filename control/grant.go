@@ -167,6 +167,7 @@ func (t *txn) endGrant(id string, dropped bool) {
 	g.RevokedAt, g.Dropped = t.now.UTC(), dropped
 	t.put(keyGrant(id), g, grantLife)
 	t.delete(g.indexes()...)
+	t.note("grant-ended", g.AccountID, g.ID)
 	told := controlapi.RevokedGrant{
 		ID: g.ID, At: g.RevokedAt, ClientName: cmp.Or(controlapi.ClientHost(g.ClientID), g.ClientName), AccountID: g.AccountID, Email: g.Email, CreatedAt: g.CreatedAt,
 	}

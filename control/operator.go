@@ -32,6 +32,7 @@ func (s *Operators) Add(ctx context.Context, email string) (Operator, error) {
 		}
 		o := Operator{ID: a.ID, Email: a.Email, Since: tx.now.UTC()}
 		tx.put(keyOperator(a.ID), o, 0)
+		tx.note("operator-added", a.ID, "")
 		return o, nil
 	})
 }
@@ -46,6 +47,7 @@ func (s *Operators) Remove(ctx context.Context, email string) (Operator, error) 
 		a, _ := accountByEmail(tx, email)
 		o, err := find[Operator](tx, keyOperator(a.ID), refuse(controlapi.CodeNotFound, "There is no operator of that address."))
 		tx.delete(keyOperator(a.ID))
+		tx.note("operator-removed", a.ID, "")
 		return o, err
 	})
 }

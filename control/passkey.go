@@ -291,6 +291,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 		}, 0)
 		tx.put(keyAccountPasskey(session.Account.ID, hash), struct{}{}, 0)
 		tx.addedPasskey(session.Account.ID, controlapi.AddedPasskey{ID: hash, Name: n.Name, Client: addressOf(n.Client), At: tx.now.UTC()})
+		tx.note("passkey-added", session.Account.ID, hash)
 		s.putMail(tx, mailID, message)
 		return next.token, nil
 	})
@@ -349,4 +350,5 @@ func (s *Passkeys) Remove(ctx context.Context, session Session, id string) error
 
 func (t *txn) deletePasskey(accountID, hash string) {
 	t.delete(keyAccountPasskey(accountID, hash), keyPasskey(hash))
+	t.note("passkey-removed", accountID, hash)
 }

@@ -206,6 +206,7 @@ func (t *txn) putPassword(computerID string, row appPassword) error {
 	}
 	row.CreatedAt = t.now.UTC()
 	t.put(keyPassword(computerID, row.AccountID, row.ID), row, 0)
+	t.note("password-made", row.AccountID, row.ID+" at "+computerID)
 	t.touch(computerID)
 	return nil
 }
@@ -217,6 +218,7 @@ func (t *txn) endPasswords(computerID, prefix string, which func(appPassword) bo
 		if which(row) {
 			ended++
 			t.delete(keyPassword(computerID, row.AccountID, row.ID))
+			t.note("password-ended", row.AccountID, row.ID+" at "+computerID)
 		}
 	}
 	if ended > 0 {

@@ -114,10 +114,12 @@ func (s *Recovery) MakeCodes(ctx context.Context, session Session, off bool, fro
 			row.Hashes = append(row.Hashes, hashOfRecovery(account.Email, code))
 		}
 		tx.put(keyRecovery(account.Email), row, 0)
+		tx.note("recovery-codes-made", account.ID, "")
 		subject := words.Of("New recovery codes were made")
 		says := words.Of("Your account at %s has ten new recovery codes. Those of before count no more.", s.cfg.AuthHostPort())
 		if off && !account.MailOff {
 			account.MailOff = true
+			tx.note("mail-off", account.ID, "")
 			tx.put(keyAccount(account.ID), account, 0)
 			subject = words.Of("Mail does not sign you in any more")
 			says = words.Of("At %s you sign in with a passkey or a recovery code from now on. Links that were mailed before stop working.", s.cfg.AuthHostPort())
@@ -146,6 +148,7 @@ func mailIsOn() words.Sentence { return words.Of("Mail signs you in again") }
 
 func (t *txn) mailOn(account Account) {
 	account.MailOff = false
+	t.note("mail-on", account.ID, "")
 	t.put(keyAccount(account.ID), account, 0)
 	t.delete(keyRecovering(account.ID))
 }

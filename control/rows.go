@@ -27,6 +27,8 @@ import (
 //	untold                          the version of the last change that no node was told of
 //	change/COMPUTER                 int64: how often that was, in this line
 //	line                            opaque: names the line, see Snapshot.Line; ended by a restore
+//	audit/NODE/NUMBER, audit-end/NODE, audit-checkpoint/NODE
+//	                                of package audit: its chains, where each ends, and begins
 //	operator/ACCOUNT                Operator
 //	suspended/KIND/ID               Suspension
 //	session/HASH                    session

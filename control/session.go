@@ -179,6 +179,11 @@ func (t *txn) openSession(hash string, row session) {
 	row.CreatedAt, row.LastUsedAt, row.Device = t.now.UTC(), t.now.UTC(), t.device
 	t.sessionRoom(row.AccountID)
 	t.putSession(hash, row)
+	by := cmp.Or(string(row.Proof), "mail")
+	if len(row.Only) > 0 {
+		by = "invitation"
+	}
+	t.note("sign-in", row.AccountID, by)
 }
 
 // addressOf is how an address is kept; "" for one that is not known.

@@ -98,6 +98,9 @@ func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client
 			if err := tx.spend(guesses); err != nil {
 				return SignedIn{}, err
 			}
+			if account, found := accountByEmail(tx, row.Email); found {
+				tx.note("sign-in-failed", account.ID, "code")
+			}
 			return SignedIn{}, kept{wrong}
 		}
 		in, err := tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)

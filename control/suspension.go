@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"porchlight/control/audit"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 )
@@ -37,6 +38,15 @@ type Suspension struct {
 	Reason string         `json:"reason"`
 	By     string         `json:"by"` // who did it: an account's id, or ByCommandLine
 	At     time.Time      `json:"at"`
+}
+
+// event is what is kept of it: of an address only that it was one.
+func (s Suspension) event(kind string) audit.Event {
+	on := s.ID
+	if s.Kind == SuspendAddress {
+		on = ""
+	}
+	return audit.Event{Kind: kind, By: s.By, On: on, What: string(s.Kind) + ": " + s.Reason}
 }
 
 // ByCommandLine is who acts by the command line of the server.
@@ -77,6 +87,7 @@ func (s *Suspensions) Suspend(ctx context.Context, kind SuspensionKind, id, reas
 			row.At = before.At
 		}
 		tx.put(keySuspended(row.Kind, row.ID), row, 0)
+		tx.audited = append(tx.audited, row.event("suspended"))
 		return row, nil
 	})
 	if err != nil {
@@ -105,6 +116,7 @@ func (s *Suspensions) Resume(ctx context.Context, kind SuspensionKind, id, reaso
 		}
 		tx.delete(keySuspended(kind, row.ID))
 		there.Reason, there.By = reason, by
+		tx.audited = append(tx.audited, there.event("resumed"))
 		return there, nil
 	})
 	if err != nil {

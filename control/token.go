@@ -238,6 +238,7 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange, res
 			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(), Apps: code.Apps, Asked: code.Asked,
 		}
 		tx.putGrant(g)
+		tx.note("grant-given", g.AccountID, g.ID+" to "+g.ClientID+" at "+g.ComputerID)
 		return g, nil
 	})
 	if errors.Is(err, errUsedTwice) {

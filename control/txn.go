@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"porchlight/control/audit"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/internal/broadcast"
@@ -33,8 +34,9 @@ type txn struct {
 	touched   map[string]bool
 	ended     []string // computers whose credential ended
 	suspended []suspendedComputer
-	ends      bool // an end was given to a share
-	mails     bool // a mail was put
+	audited   []audit.Event // told when it is over
+	ends      bool          // an end was given to a share
+	mails     bool          // a mail was put
 }
 
 // run is fn in this transaction. The error of the store counts before whatever fn made of
@@ -94,6 +96,7 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 		})
 	})
 	if err == nil || errors.Is(err, kv.ErrOutcomeUnknown) {
+		s.cfg.Audit.Add(t.audited...)
 		s.haveLooked(t)
 	}
 	if err != nil {
@@ -189,6 +192,11 @@ func viewedOf[T any](ctx context.Context, s *core, rows kv.Rows, fn func(*txn) (
 		rows = rows.With(asked.Missing)
 	}
 	return viewed(ctx, s, fn) // one round trip for each thing it asks for
+}
+
+// note has it kept that something happened to the security of an account: no address, no secret.
+func (t *txn) note(kind, accountID, what string) {
+	t.audited = append(t.audited, audit.Event{Kind: kind, On: accountID, What: what})
 }
 
 // putMail puts a mail into the queue, which hears of it when the transaction is over.

@@ -24,6 +24,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/archive"
+	"porchlight/control/audit"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
@@ -39,7 +40,9 @@ type Config struct {
 	// Recovery is nil where no mail that it writes is delivered.
 	Recovery  *control.Recovery
 	Operators *control.Operators
-	Store     kv.Store
+	// Audit takes what operators did; nil for nothing.
+	Audit *audit.Log
+	Store kv.Store
 	// Naming is what they were made with; it is left beside the socket for
 	// commands that find nothing running.
 	Naming control.Naming
@@ -101,6 +104,8 @@ func (a *Admin) routes() []route {
 		{"GET", "/client-hosts", listed(a.cfg.Clients.Hosts)},
 		{"POST", "/client-hosts", a.allowHosts},
 		{"DELETE", "/client-hosts/{host}", a.disallowHost},
+		{"GET", "/audit", a.auditRows},
+		{"POST", pathVerify, a.auditVerify},
 		{"GET", "/operators", listed(a.cfg.Operators.List)},
 		{"POST", "/operators", a.addOperator},
 		{"DELETE", "/operators/{email}", a.removeOperator},
@@ -136,8 +141,13 @@ const bodyLimit = 64 << 10
 
 func (a *Admin) dispatch(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, bodyLimit)
+		limit := int64(bodyLimit)
+		if rt.path == pathVerify {
+			limit = headsLimit
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		err := rt.serve(w, r)
+		a.noteAct(r, rt, err)
 		if err == nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/archive"
+	"porchlight/control/audit"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
@@ -37,6 +39,7 @@ func newAdmin(t *testing.T) *Admin {
 	t.Cleanup(func() { _ = store.Close() })
 	service := newService(t, store)
 	a := programs.Got(New(Config{
+		Audit:    audit.New(audit.Config{Store: store}),
 		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery, Operators: service.Operators,
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
@@ -179,6 +182,34 @@ func TestOperatorVerbs(t *testing.T) {
 		}
 		if _, err := c.RemoveOperator(ctx, "olga@porch.example"); !isRefusal(err) {
 			t.Errorf("RemoveOperator again: %v", err)
+		}
+	})
+}
+
+// Each act is kept, refused or not, with no address; looking is not, but at what gives access.
+func TestActsAreKept(t *testing.T) {
+	t.Parallel()
+	clients(t, func(t *testing.T, _ *Admin, c *Client) {
+		ctx := t.Context()
+		programs.Got(c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"}))(t)
+		programs.Must(t, c.DisconnectComputer(ctx, "anna"))
+		if err := c.RemoveAccount(ctx, "nobody@example.net"); !isRefusal(err) {
+			t.Error(err)
+		}
+		programs.Got(c.Accounts(ctx))(t)
+		programs.Got(c.Outbox(ctx))(t)
+		programs.Must(t, c.Backup(ctx, &bytes.Buffer{}, true))
+		var acts []string
+		programs.Must(t, c.Audit(ctx, func(r audit.Row) error { acts = append(acts, r.Kind+" "+r.By+" "+r.What+" "+r.On); return nil }))
+		want := []string{
+			"operator command-line POST /accounts ", "operator command-line POST /computers/{name}/disconnect anna",
+			"operator command-line DELETE /accounts/{email}, refused ", "operator command-line GET /outbox ", "operator command-line GET /backup ",
+		}
+		if !slices.Equal(acts, want) {
+			t.Errorf("kept are %q", acts)
+		}
+		if report := programs.Got(c.VerifyAudit(ctx, nil))(t); len(report.Problems) > 0 || report.Chains[0].Rows != len(want) {
+			t.Errorf("%+v", report)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func (a *Admin) suspend(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.cfg.Log.Warn("suspended", "kind", done.Kind, "id", done.ID)
+	a.cfg.Log.Warn("suspended", "kind", done.Kind)
 	controlapi.WriteJSON(w, http.StatusOK, done)
 	return nil
 }
@@ -38,7 +38,7 @@ func (a *Admin) resume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.cfg.Log.Warn("resumed", "kind", done.Kind, "id", done.ID)
+	a.cfg.Log.Warn("resumed", "kind", done.Kind)
 	controlapi.WriteJSON(w, http.StatusOK, done)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"porchlight/control/audit"
 	"porchlight/control/controlapi"
 	"porchlight/internal/filelimit"
 )
@@ -25,7 +26,7 @@ func (c *Config) Complete() error {
 		func() error { return c.completeLimits(filelimit.Limit()) },
 		c.completeProxies,
 		func() error { return c.Mail.complete(c.AuthHost) },
-		c.checkUpdateNotice, c.completeSecurityContact, c.checkAbuseContact, c.completeWaits,
+		c.checkUpdateNotice, c.completeSecurityContact, c.checkAbuseContact, c.checkAudit, c.completeWaits,
 	} {
 		if err := part(); err != nil {
 			return err
@@ -124,6 +125,20 @@ func (c *Config) completeSecurityContact() error {
 		return fmt.Errorf("%q is neither a mail address nor one that begins with https:// (--security-contact)", c.SecurityContact)
 	}
 	c.SecurityContact = contact
+	return nil
+}
+
+func (c *Config) checkAudit() error {
+	switch _, err := audit.Sink(c.AuditHead); {
+	case c.AuditKeep < 0:
+		return errors.New("the audit log cannot be kept for less than no time (--audit-keep)")
+	case c.AuditHead == "":
+		return nil
+	case c.DataDir == "":
+		return errors.New("--audit-head needs --data: the key that signs is kept there, outside of the store")
+	case err != nil:
+		return fmt.Errorf("%w (--audit-head)", err)
+	}
 	return nil
 }
 

@@ -30,6 +30,9 @@ const StoreFile = "control.db"
 // DefaultPostgresWait is enough for a database that recovers after a crash.
 const DefaultPostgresWait = 5 * time.Minute
 
+// DefaultAuditKeep is how long rows of the audit log stay: two years.
+const DefaultAuditKeep = 2 * 365 * 24 * time.Hour
+
 // DefaultGrace is how long what is under way may take to finish.
 const DefaultGrace = 10 * time.Second
 
@@ -83,6 +86,10 @@ type Config struct {
 	// SecurityContact is where weaknesses are reported, a mail address or an https:// or
 	// mailto: address, for security.txt; empty for none.
 	SecurityContact string
+	// AuditHead is where the signed end of the audit log is told: "syslog", an https://
+	// address or a file; empty for nowhere. AuditKeep is how long its rows stay.
+	AuditHead string
+	AuditKeep time.Duration
 	// AbuseContact is whom people ask about what was suspended, a mail address or an
 	// https:// address; empty for the auth host.
 	AbuseContact string

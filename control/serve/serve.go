@@ -25,6 +25,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/audit"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/news"
@@ -46,6 +47,7 @@ type Node struct {
 	acme      *acme         // nil without
 	smtp      *mail.SMTP    // nil where mails are kept
 	outbox    *outboxFiles  // nil without
+	audit     *audit.Log
 	listeners []net.Listener
 	metrics   net.Listener // nil without
 	peers     net.Listener // nil without
@@ -86,6 +88,9 @@ func (n *Node) open(ctx context.Context) (err error) {
 		if err := n.openStore(ctx); err != nil {
 			return err
 		}
+	}
+	if err := n.openAudit(); err != nil {
+		return err
 	}
 	return n.build(ctx)
 }
@@ -189,6 +194,7 @@ func (n *Node) build(ctx context.Context) error {
 			UpdateNotice: cfg.updateNotice(),
 			MembersEnrol: cfg.MembersEnrol,
 			AbuseContact: cfg.AbuseContact,
+			Audit:        n.audit,
 			SharedStore:  kv.Shared(cfg.StoreURL()),
 			Now:          kv.Clock(n.store),
 		},
@@ -320,6 +326,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.outbox != nil {
 		own(n.outbox.run)
 	}
+	own(n.audit.Run) // until nothing happens any more
 	if n.metrics != nil {
 		start(func(ctx context.Context) error { return n.health.serve(ctx, n.metrics, n.cfg.Log) })
 	}

@@ -101,6 +101,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 		Suspensions: p.Service.Suspensions,
 		Recovery:    p.Service.Recovery,
 		Operators:   p.Service.Operators,
+		Audit:       domain.Audit,
 		Store:       domain.Store,
 		Naming:      domain.Naming,
 		Outbox:      outbox,

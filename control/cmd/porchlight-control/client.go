@@ -14,6 +14,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/audit"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/serve"
@@ -80,7 +81,10 @@ func (w *where) client(ctx context.Context) (*admin.Client, func() error, error)
 		return nil, nil, errors.Join(err, store.Close())
 	}
 	client := a.Direct()
-	return client, func() error { client.Close(); return store.Close() }, nil
+	return client, func() error {
+		client.Close()
+		return errors.Join(a.FlushAudit(context.WithoutCancel(ctx)), store.Close())
+	}, nil
 }
 
 // naming is how the hosts are called: as given, else as they were when the data
@@ -107,8 +111,9 @@ func (w *where) naming() (control.Naming, error) {
 // shared, nodes that serve it see what changes here, though nobody tells them.
 func direct(store kv.Store, shared bool, naming control.Naming, dataDir string) (*admin.Admin, error) {
 	outbox := mail.NewOutbox(store, nil)
+	log := audit.New(audit.Config{Store: store, Node: control.ByCommandLine}) // a chain of its own
 	service, err := control.New(control.Config{
-		Store: store, SharedStore: shared, Naming: naming, Mail: outbox,
+		Store: store, SharedStore: shared, Naming: naming, Mail: outbox, Audit: log,
 	})
 	if err != nil {
 		return nil, err
@@ -121,7 +126,7 @@ func direct(store kv.Store, shared bool, naming control.Naming, dataDir string) 
 		}
 	}
 	return admin.New(admin.Config{
-		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Operators: service.Operators,
+		Audit: log, Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Operators: service.Operators,
 		Store: store, Naming: naming, Outbox: outbox, RootPEM: rootPEM, Files: serve.CAFiles(dataDir),
 	})
 }

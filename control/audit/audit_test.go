@@ -1,0 +1,278 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"porchlight/control/kv"
+	"porchlight/test/programs"
+)
+
+const count = 7 // rows of a chain
+
+var testKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+
+// written is a store with a chain, and its head.
+func written(t *testing.T, change ...func(*Config)) (store kv.Store, l *Log, head Head) {
+	t.Helper()
+	store = programs.Got(kv.Open(t.Context(), "memory:", kv.Options{}))(t)
+	t.Cleanup(func() { store.Close() })
+	cfg := Config{Store: store, Node: "one", Key: testKey, Head: func(_ context.Context, h Head) error { head = h; return nil }}
+	for _, f := range change {
+		f(&cfg)
+	}
+	l = New(cfg)
+	for i := range count {
+		l.Add(Event{Kind: "sign-in", By: "account", On: "account", What: strings.Repeat("x", i)})
+		if i%3 == 0 { // in several batches
+			programs.Must(t, l.Flush(t.Context()))
+		}
+	}
+	programs.Must(t, l.Flush(t.Context()))
+	programs.Must(t, l.tellHeads(t.Context()))
+	return store, l, head
+}
+
+func problems(t *testing.T, store kv.Store, heads ...Head) string {
+	t.Helper()
+	report := programs.Got(Verify(t.Context(), store, heads))(t)
+	return strings.Join(report.Problems, "\n")
+}
+
+// with changes rows behind the log's back.
+func with(t *testing.T, store kv.Store, change func(kv.Tx) error) {
+	t.Helper()
+	programs.Must(t, store.Update(t.Context(), change))
+}
+
+func rowAt(t *testing.T, store kv.Store, seq uint64) (row Row) {
+	t.Helper()
+	programs.Must(t, store.View(t.Context(), func(tx kv.Tx) (err error) {
+		row, _, err = kv.GetJSON[Row](tx, rowKey("one", seq))
+		return err
+	}))
+	return row
+}
+
+func TestWholeChain(t *testing.T) {
+	t.Parallel()
+	store, _, head := written(t)
+	report := programs.Got(Verify(t.Context(), store, []Head{head}))(t)
+	if want := (Chain{"one", count, 1, count}); len(report.Problems) > 0 || len(report.Chains) != 1 || report.Chains[0] != want {
+		t.Errorf("%+v", report)
+	}
+	n := 0
+	programs.Must(t, List(t.Context(), store, func(r Row) error { n++; return nil }))
+	if n != count {
+		t.Errorf("%d rows are listed", n)
+	}
+}
+
+// Attack: whoever can write to the store changes, removes or swaps each row of a chain, in each
+// of its parts, or cuts its end off. Checked: all of it is found; where hashes and the row of
+// the end were written anew, by the head that was told outside.
+func TestTampering(t *testing.T) {
+	t.Parallel()
+	for seq := uint64(1); seq <= count; seq++ {
+		for part, change := range map[string]func(*Row){
+			"time": func(r *Row) { r.At = r.At.Add(time.Nanosecond) }, "kind": func(r *Row) { r.Kind = "sign-out" },
+			"by": func(r *Row) { r.By = "other" }, "on": func(r *Row) { r.On = "" }, "text": func(r *Row) { r.What += "." },
+			"hash": func(r *Row) { r.Hash = strings.Repeat("0", 64) }, "number": func(r *Row) { r.Seq++ }, "node": func(r *Row) { r.Node = "two" },
+			"before": func(r *Row) { r.Prev = strings.Repeat("1", 64) },
+			"whole":  func(r *Row) { r.Kind = "sign-out"; r.Hash = r.sum() },
+		} {
+			store, _, head := written(t)
+			row := rowAt(t, store, seq)
+			change(&row)
+			with(t, store, func(tx kv.Tx) error { return kv.PutJSON(tx, rowKey("one", seq), row, 0) })
+			if problems(t, store) == "" || problems(t, store, head) == "" {
+				t.Errorf("row %d, %s: not found", seq, part)
+			}
+		}
+		store, _, _ := written(t)
+		with(t, store, func(tx kv.Tx) error { return tx.Delete(rowKey("one", seq)) })
+		if problems(t, store) == "" {
+			t.Errorf("row %d removed: not found", seq)
+		}
+		for other := seq + 1; other <= count; other++ {
+			store, _, _ := written(t)
+			a, b := rowAt(t, store, seq), rowAt(t, store, other)
+			with(t, store, func(tx kv.Tx) error {
+				return errors.Join(kv.PutJSON(tx, rowKey("one", seq), b, 0), kv.PutJSON(tx, rowKey("one", other), a, 0))
+			})
+			if problems(t, store) == "" {
+				t.Errorf("rows %d and %d swapped: not found", seq, other)
+			}
+		}
+		// The end is cut off, and the row of the end follows: only the head knows.
+		store, _, head := written(t)
+		with(t, store, func(tx kv.Tx) error {
+			for gone := seq; gone <= count; gone++ {
+				programs.Must(t, tx.Delete(rowKey("one", gone)))
+			}
+			if seq == 1 {
+				return tx.Delete(keyEnds + "one")
+			}
+			last := rowAt(t, store, seq-1)
+			return kv.PutJSON(tx, keyEnds+"one", Head{Node: "one", Seq: last.Seq, Hash: last.Hash}, 0)
+		})
+		if problems(t, store) != "" || !strings.Contains(problems(t, store, head), "cut off") {
+			t.Errorf("cut off from row %d: %q, with the head %q", seq, problems(t, store), problems(t, store, head))
+		}
+		// All from this row on is written anew.
+		store, _, head = written(t)
+		with(t, store, func(tx kv.Tx) error {
+			prev := ""
+			for s := uint64(1); s <= count; s++ {
+				row := rowAt(t, store, s)
+				if row.Prev = prev; s == seq {
+					row.Kind = "nothing"
+				}
+				row.Hash = row.sum()
+				prev = row.Hash
+				programs.Must(t, kv.PutJSON(tx, rowKey("one", s), row, 0))
+			}
+			return kv.PutJSON(tx, keyEnds+"one", Head{Node: "one", Seq: count, Hash: prev}, 0)
+		})
+		if problems(t, store) != "" || !strings.Contains(problems(t, store, head), "written anew") {
+			t.Errorf("written anew from row %d: %q, with the head %q", seq, problems(t, store), problems(t, store, head))
+		}
+	}
+	store, _, head := written(t)
+	with(t, store, func(tx kv.Tx) error { return tx.Delete(keyEnds + "one") })
+	if problems(t, store) == "" {
+		t.Error("the row of the end was removed: not found")
+	}
+	forged := head
+	forged.Seq--
+	if problems(t, store, forged) == "" {
+		t.Error("a head with a wrong signature is believed")
+	}
+}
+
+// Old rows go, and the chain begins at a signed checkpoint, which nobody else's key makes.
+func TestOldRowsGo(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	store, l, head := written(t, func(c *Config) { c.Keep, c.Now = time.Hour, now })
+	programs.Must(t, l.prune(t.Context()))
+	if first := rowAt(t, store, 1); first.Seq != 1 {
+		t.Error("a new row went")
+	}
+	ahead.Store(int64(2 * time.Hour))
+	l.Add(Event{Kind: "sign-in", On: "account"})
+	programs.Must(t, l.Flush(t.Context()))
+	programs.Must(t, l.prune(t.Context()))
+	report := programs.Got(Verify(t.Context(), store, []Head{head}))(t)
+	if want := (Chain{"one", 1, count + 1, count + 1}); len(report.Problems) > 0 || report.Chains[0] != want {
+		t.Errorf("%+v", report)
+	}
+	other := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
+	with(t, store, func(tx kv.Tx) error {
+		programs.Must(t, tx.Delete(rowKey("one", count+1)))
+		last := Head{Node: "one", Seq: count + 1, Hash: strings.Repeat("0", 64)}
+		programs.Must(t, kv.PutJSON(tx, keyEnds+"one", last, 0))
+		return kv.PutJSON(tx, keyCheckpoints+"one", last.signed(other), 0)
+	})
+	if !strings.Contains(problems(t, store, head), "checkpoint is not good") {
+		t.Errorf("another key's checkpoint: %q", problems(t, store, head))
+	}
+}
+
+// Events are written within a second, and all of them where the log stops; their head is told
+// every five minutes.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{}))(t)
+		defer store.Close()
+		var heads atomic.Int32
+		l := New(Config{Store: store, Key: testKey, Head: func(context.Context, Head) error { heads.Add(1); return nil }})
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- l.Run(ctx) }()
+		rows := func() (n int) {
+			programs.Must(t, List(t.Context(), store, func(Row) error { n++; return nil }))
+			return n
+		}
+		l.Add(Event{Kind: "a"}, Event{Kind: "b"})
+		time.Sleep(writeEvery)
+		synctest.Wait()
+		if rows() != 2 {
+			t.Errorf("after a second there are %d rows", rows())
+		}
+		time.Sleep(headEvery)
+		synctest.Wait()
+		if heads.Load() != 1 {
+			t.Errorf("%d heads were told", heads.Load())
+		}
+		l.Add(Event{Kind: "c"})
+		stop()
+		if err := <-over; err != nil || rows() != 3 || heads.Load() != 2 {
+			t.Errorf("stopped: %v, %d rows, %d heads", err, rows(), heads.Load())
+		}
+	})
+}
+
+// What comes while the store is away waits, and what is too much is counted in a row.
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	store, l, _ := written(t)
+	for range maxPending + 2 {
+		l.Add(Event{Kind: "one of too many"})
+	}
+	l.mu.Lock()
+	l.pending = l.pending[:2] // as if the rest were written
+	l.mu.Unlock()
+	programs.Must(t, l.Flush(t.Context()))
+	if row := rowAt(t, store, count+3); row.Kind != "lost" || !strings.HasPrefix(row.What, "2 events") || problems(t, store) != "" {
+		t.Errorf("%+v; %s", row, problems(t, store))
+	}
+}
+
+// Heads are told to a file, line by line, and read from it; a file made by syslog is read, too.
+func TestHeadFile(t *testing.T) {
+	t.Parallel()
+	_, _, head := written(t)
+	path := filepath.Join(t.TempDir(), "heads")
+	tell := programs.Got(Sink(path))(t)
+	programs.Must(t, tell(t.Context(), head))
+	programs.Must(t, tell(t.Context(), head))
+	b := programs.Got(os.ReadFile(path))(t)
+	heads := programs.Got(ReadHeads(bytes.NewReader(append([]byte("Nov 28 host porchlight-control: "), b...))))(t)
+	if len(heads) != 2 || !heads[0].good() || heads[1].Hash != head.Hash {
+		t.Errorf("%+v", heads)
+	}
+	line, _ := json.Marshal(head)
+	if _, err := ReadHeads(strings.NewReader(string(line[:20]))); err == nil {
+		t.Error("half a line is read")
+	}
+	for _, bad := range []string{"http://log.example/", "ftp://x"} {
+		if _, err := Sink(bad); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+}
+
+func TestKeyStays(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.key")
+	first := programs.Got(Key(path))(t)
+	if again := programs.Got(Key(path))(t); !again.Equal(first) {
+		t.Error("another key is read than was made")
+	}
+	if info := programs.Got(os.Stat(path))(t); info.Mode().Perm() != 0o600 {
+		t.Errorf("it may be read by others: %v", info.Mode())
+	}
+}

@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"porchlight/control/kv"
+)
+
+// Chain is one node's rows, as Verify found them.
+type Chain struct {
+	Node  string `json:"node"`
+	Rows  int    `json:"rows"`
+	First uint64 `json:"first"` // number of the first that is still there
+	Last  uint64 `json:"last"`
+}
+
+// Report is what Verify found. The log is whole where there are no Problems.
+type Report struct {
+	Chains   []Chain  `json:"chains"`
+	Heads    int      `json:"heads"` // that were compared
+	Problems []string `json:"problems"`
+}
+
+// verifying is one chain on the way.
+type verifying struct {
+	Chain
+	prev string            // Hash of the row before
+	at   map[uint64]string // what heads say of rows, by their number
+}
+
+// Verify looks whether each row is as it was written and in its place: a row that was
+// changed, removed, swapped or added is found. With heads that were told outside of the store,
+// so is a tail that was cut off, and a chain that was written anew; their keys are then the only
+// ones that checkpoints are believed of.
+func Verify(ctx context.Context, store kv.Store, heads []Head) (Report, error) {
+	out := Report{Chains: []Chain{}, Problems: []string{}, Heads: len(heads)}
+	problem := func(format string, args ...any) { out.Problems = append(out.Problems, fmt.Sprintf(format, args...)) }
+	chains := map[string]*verifying{}
+	chain := func(node string) *verifying {
+		if chains[node] == nil {
+			chains[node] = &verifying{Chain: Chain{Node: node}, at: map[uint64]string{}}
+		}
+		return chains[node]
+	}
+	for _, h := range heads {
+		if !h.good() {
+			problem("%s: the signature of the head of row %d is not good", h.Node, h.Seq)
+			continue
+		}
+		c := chain(h.Node)
+		if was, known := c.at[h.Seq]; known && was != h.Hash {
+			problem("%s: two heads of row %d differ", h.Node, h.Seq)
+		}
+		c.at[h.Seq] = h.Hash
+	}
+	err := each(ctx, store, keyCheckpoints, func(key string, value []byte) error {
+		h, err := kv.ParseJSON[Head](value)
+		trusted := len(heads) == 0 || slices.ContainsFunc(heads, func(o Head) bool { return bytes.Equal(o.Key, h.Key) })
+		if node := key[len(keyCheckpoints):]; err != nil || h.Node != node || !h.good() || !trusted {
+			problem("%s: the checkpoint is not good", node)
+			return nil
+		}
+		c := chain(h.Node)
+		c.Last, c.prev = h.Seq, h.Hash
+		if told, known := c.at[h.Seq]; known && told != h.Hash {
+			problem("%s: the checkpoint at row %d is not what its head was told of", h.Node, h.Seq)
+		}
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	err = each(ctx, store, keyRows, func(key string, value []byte) error {
+		node := key[len(keyRows):max(len(keyRows), strings.LastIndexByte(key, '/'))]
+		c := chain(node)
+		row, err := kv.ParseJSON[Row](value)
+		switch {
+		case err != nil:
+			problem("%s: a row cannot be read: %s", node, key)
+			return nil
+		case key != rowKey(row.Node, row.Seq):
+			problem("%s: row %d of %s stands in another's place", node, row.Seq, row.Node)
+		case row.Hash != row.sum():
+			problem("%s: row %d was changed", node, row.Seq)
+		case row.Seq != c.Last+1:
+			problem("%s: row %d follows row %d: what was between is missing", node, row.Seq, c.Last)
+		case row.Prev != c.prev:
+			problem("%s: row %d does not follow the one before: one of them was changed", node, row.Seq)
+		}
+		if told, known := c.at[row.Seq]; known && told != row.Hash {
+			problem("%s: row %d is not the one that its head was told of: the chain was written anew", node, row.Seq)
+		}
+		if c.Rows++; c.Rows == 1 {
+			c.First = row.Seq
+		}
+		c.Last, c.prev = row.Seq, row.Hash
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	err = each(ctx, store, keyEnds, func(key string, value []byte) error {
+		end, err := kv.ParseJSON[Head](value)
+		c := chain(key[len(keyEnds):])
+		if err != nil || end.Seq != c.Last || end.Hash != c.prev {
+			problem("%s: it ends at row %d and said to end at row %d", c.Node, c.Last, end.Seq)
+		}
+		c.prev = ""
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	for _, c := range chains {
+		if c.prev != "" {
+			problem("%s: the row that says where it ends is missing", c.Node)
+		}
+		for seq := range c.at {
+			if seq > c.Last {
+				problem("%s: the rows after %d were cut off: a head was told of row %d", c.Node, c.Last, seq)
+			}
+		}
+		out.Chains = append(out.Chains, c.Chain)
+	}
+	slices.SortFunc(out.Chains, func(a, b Chain) int { return strings.Compare(a.Node, b.Node) })
+	slices.Sort(out.Problems)
+	return out, nil
+}
