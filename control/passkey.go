@@ -105,6 +105,10 @@ func (n Naming) relyingParty() (*webauthn.WebAuthn, error) {
 	})
 }
 
+// ours says whether the page that asked for a passkey is of the auth host's own origin, to
+// the letter: the library takes another spelling of it, too.
+func (s *Passkeys) ours(c protocol.CollectedClientData) bool { return c.Origin == s.cfg.AuthURL() }
+
 // Offered says whether there can be passkeys at this auth host.
 func (s *Passkeys) Offered() bool { return s.relying != nil }
 
@@ -250,7 +254,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 	refused := refuse(controlapi.CodeInvalid, "That passkey was not made for this page, or it took longer than five minutes. Try again.")
 	challenge, left := s.opened(sealPasskeyNew, session.ID, n.State)
 	answer, err := protocol.ParseCredentialCreationResponseBytes(n.Answer)
-	if left == 0 || err != nil {
+	if left == 0 || err != nil || !s.ours(answer.Response.CollectedClientData) {
 		return "", refused
 	}
 	made, err := s.relying.CreateCredential(holder{Account: session.Account}, webauthn.SessionData{

@@ -126,6 +126,7 @@ func TestPasskeyIsRefused(t *testing.T) {
 		"the origin of an app":         func(p *authenticator.Passkey) { p.Origin = "https://notes.maya.localhost:8443" },
 		"the origin below":             func(p *authenticator.Passkey) { p.Origin = "https://app.control.localhost:8443" },
 		"another port":                 func(p *authenticator.Passkey) { p.Origin = "https://control.localhost:9443" },
+		"another spelling":             func(p *authenticator.Passkey) { p.Origin = "https://CONTROL.localhost:8443/" },
 		"no TLS":                       func(p *authenticator.Passkey) { p.Origin = "http://control.localhost:8443" },
 		"the domain as RP id":          func(p *authenticator.Passkey) { p.RPID = "localhost" },
 		"nobody verified":              func(p *authenticator.Passkey) { p.Unverified = true },

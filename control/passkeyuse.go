@@ -71,7 +71,7 @@ func copiedPasskey() error {
 func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error) {
 	challenge, left := s.opened(sealPasskeySignIn, anybody, use.State)
 	answer, err := protocol.ParseCredentialRequestResponseBytes(use.Answer)
-	if s.relying == nil || left == 0 || err != nil {
+	if s.relying == nil || left == 0 || err != nil || !s.ours(answer.Response.CollectedClientData) {
 		return SignedIn{}, wrongPasskey()
 	}
 	key := keyPasskey(hashOf(purposePasskey, string(answer.RawID)))
