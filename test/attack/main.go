@@ -42,6 +42,7 @@ var parts = []part{
 	{"tenants", attackTenants, 20, 20},
 	{"tokens", attackTokens, 14, 14},
 	{"identity", attackIdentity, identityTried, identityTried},
+	{"passkeys", attackPasskeys, passkeysTried, passkeysTried},
 	{"passwords", attackPasswords, 2000, 200},
 	{"dates", attackDates, 900, 110},
 	{"groups", attackGroups, 640, 170},
