@@ -114,7 +114,7 @@ func (s *Accounts) List(ctx context.Context) ([]Account, error) {
 
 // Remove takes an account away with everything it has: its computers and
 // everybody's access to them, what others shared with it, the apps it let in, its
-// passkeys, its recovery codes and its sessions; all of it, or with an error nothing. An
+// passkeys, its logins, its recovery codes and its sessions; all of it, or with an error nothing. An
 // invitation to the same mail address makes another account. It refuses with CodeNotFound.
 func (s *Accounts) Remove(ctx context.Context, email string) error {
 	return s.update(ctx, func(tx *txn) error {
@@ -167,6 +167,9 @@ func (s *core) removeAccount(tx *txn, account Account) error {
 	tx.endAccountsKnocks(account.ID)
 	for hash := range below(tx, keyAccountPasskeys(account.ID)) {
 		tx.deletePasskey(account.ID, hash)
+	}
+	for hash := range below(tx, keyAccountLogins(account.ID)) {
+		tx.deleteLogin(account.ID, hash)
 	}
 	for hash := range below(tx, keyAccountSessions(account.ID)) {
 		tx.endSession(hash)

@@ -25,7 +25,7 @@ func TestAudited(t *testing.T) {
 	browser, link, _ := b.begin("bob@example.com", 1)
 	_, err := b.SignIn.WithCode(t.Context(), browser, "000 000", home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	signed := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	signed := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 	session := ok[Session](t)(b.Sessions.Of(t.Context(), signed.Token))
 	made := ok[MadePassword](t)(b.Passwords.Make(t.Context(), session, NewPassword{Computer: "maya", AppID: "n1", Name: "git", Form: newID()}))
 	programs.Must(t, b.Passwords.Revoke(t.Context(), s.bob.ID, "maya", made.ID))

@@ -59,6 +59,9 @@ var (
 		"You came from several apps that are new here within an hour. Try again later."}
 	budgetPasswords = budgetKind{"passwords", []limit{{60, time.Minute}, {500, 24 * time.Hour}},
 		"You made very many app passwords. Those there are still work; another can be made later."}
+	// budgetProviders bounds how often one network has a provider asked.
+	budgetProviders = budgetKind{"providers", []limit{{60, 10 * time.Minute}},
+		"Your network signed in with providers very often. Wait a few minutes, then try again."}
 	budgetPasskeys = budgetKind{"passkeys", []limit{{20, time.Hour}},
 		"You added very many passkeys within an hour. Those there are still work; another can be added later."}
 	// budgetTries and budgetTried bound wrong recovery codes, from one network and for one address.

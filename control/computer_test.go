@@ -113,7 +113,7 @@ func TestSessionSlides(t *testing.T) {
 	b.owner()
 	b.run()
 	_, link, _ := b.begin("maya@example.com", 1)
-	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 	for day := range 90 {
 		b.clock.Add(24 * time.Hour)
 		if s := ok[Session](t)(b.Sessions.Of(t.Context(), in.Token)); !s.Renewed {
@@ -138,7 +138,7 @@ func TestSignOut(t *testing.T) {
 	var tokens []string
 	for n := range 3 {
 		_, link, _ := b.begin("maya@example.com", n+1)
-		tokens = append(tokens, ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home)).Token)
+		tokens = append(tokens, ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home)).Token)
 	}
 	if list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID)); len(list) != 3 {
 		t.Errorf("the sessions are %+v", list)
@@ -351,7 +351,7 @@ func TestRemoveAccount(t *testing.T) {
 	b.joined(bob.Computer.ID, "maya@example.com", "app2")
 	b.run()
 	_, link, _ := b.begin("bob@example.com", 1)
-	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 	_, late, _ := b.begin("bob@example.com", 2)
 
 	wantRefusal(t, b.Accounts.Remove(t.Context(), "nobody@example.com"), controlapi.CodeNotFound)
@@ -360,7 +360,7 @@ func TestRemoveAccount(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	_, err = b.Sessions.Of(t.Context(), in.Token)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
-	_, err = b.SignIn.WithLink(t.Context(), late, home)
+	_, err = b.SignIn.WithLink(t.Context(), late, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	_, err = b.Agents.Authenticate(t.Context(), bob.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)

@@ -42,6 +42,7 @@ type Service struct {
 	Grants      *Grants
 	Passwords   *Passwords
 	Passkeys    *Passkeys
+	Providers   *Providers
 	Recovery    *Recovery
 	Knocks      *Knocks
 	Keys        *Keys
@@ -123,6 +124,7 @@ func New(cfg Config) (*Service, error) {
 		Grants:      &Grants{core: s, clients: clients},
 		Passwords:   &Passwords{s},
 		Passkeys:    &Passkeys{s, keys, relying},
+		Providers:   &Providers{s, keys, signIn},
 		Recovery:    &Recovery{s, signIn},
 		Knocks:      &Knocks{s},
 		Keys:        keys,
@@ -150,6 +152,9 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.Feed.Seen.Run(ctx) })
 	g.Go(func() error { return repeat(ctx, feed.LookEvery, s.Feed.Look) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
+	for _, p := range s.cfg.Providers {
+		g.Go(func() error { return p.Run(ctx) })
+	}
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.Agents.runVersionReader(ctx) })
 		g.Go(func() error { return s.Agents.runEndedReader(ctx) })

@@ -13,6 +13,7 @@ import (
 	"porchlight/control/feed"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/control/provider"
 )
 
 // Config of a Service. Store, Naming and Mail are required.
@@ -64,6 +65,8 @@ type Config struct {
 	// syncs have to look for their changes, and other nodes for those of this
 	// process where it has no Tell: it leaves word of each in one row.
 	SharedStore bool
+	// Providers are the OpenID providers people can sign in with; none is fine.
+	Providers []*provider.Provider
 	// Fetch asks for what a client says of itself at its id, see clientdoc.Fetcher, which it
 	// is unless given.
 	Fetch func(ctx context.Context, address string) (body []byte, fresh time.Duration, err error)

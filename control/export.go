@@ -17,6 +17,7 @@ type Export struct {
 	Computers []ExportedComputer `json:"computers"`
 	Shared    []ExportedShare    `json:"shared"`
 	Passkeys  []ExportedKey      `json:"passkeys"`
+	Providers []ExportedKey      `json:"providers"`
 	Passwords []ExportedKey      `json:"appPasswords"`
 	Clients   []ExportedKey      `json:"connectedApps"`
 	Sessions  []ExportedSession  `json:"sessions"`
@@ -43,7 +44,7 @@ type ExportedShare struct {
 // ExportedKey is a way in: what it is called, and where it leads.
 type ExportedKey struct {
 	Name       string    `json:"name"`
-	For        string    `json:"for,omitempty"` // a computer's address, or an app's
+	For        string    `json:"for,omitempty"` // a computer's address, an app's, or of mail at a provider
 	Apps       []string  `json:"apps,omitempty"`
 	CreatedAt  time.Time `json:"createdAt"`
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
@@ -73,13 +74,16 @@ func (s *Accounts) Export(ctx context.Context, session Session) (Export, error) 
 		codes, _ := get[recovery](tx, keyRecovery(account.Email))
 		out := Export{
 			Email: account.Email, CreatedAt: account.CreatedAt, MailOff: account.MailOff, Codes: len(codes.Hashes),
-			Computers: []ExportedComputer{}, Shared: []ExportedShare{}, Passkeys: []ExportedKey{}, Passwords: []ExportedKey{}, Clients: []ExportedKey{}, Sessions: []ExportedSession{},
+			Computers: []ExportedComputer{}, Shared: []ExportedShare{}, Passkeys: []ExportedKey{}, Providers: []ExportedKey{}, Passwords: []ExportedKey{}, Clients: []ExportedKey{}, Sessions: []ExportedSession{},
 		}
 		for computerID := range below(tx, keyMemberships(account.ID)) {
 			s.exportComputer(tx, &out, account, computerID)
 		}
 		for _, row := range eachPasskey(tx, account.ID) {
 			out.Passkeys = append(out.Passkeys, ExportedKey{Name: row.Name, CreatedAt: row.CreatedAt, LastUsedAt: row.LastUsedAt})
+		}
+		for _, row := range eachLogin(tx, account.ID) {
+			out.Providers = append(out.Providers, ExportedKey{Name: s.label(row), For: row.Email, CreatedAt: row.CreatedAt, LastUsedAt: row.LastUsedAt})
 		}
 		for g := range eachGrant(tx, keyAccountGrants(account.ID)) {
 			c, _ := get[computer](tx, keyComputer(g.ComputerID))

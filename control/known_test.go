@@ -155,7 +155,7 @@ func TestOneNetworkHoldsNobodyUp(t *testing.T) {
 		b.run()
 		b.apps(e, "app1")
 		_, link, _ := b.begin(maya, 1)
-		ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, netip.MustParseAddr("192.0.2.7")))
+		ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", netip.MustParseAddr("192.0.2.7")))
 		browser, _, code := b.begin(maya, 2)
 		ok[SignedIn](t)(b.SignIn.WithCode(t.Context(), browser, code, netip.MustParseAddr("2001:db8::7")))
 		b.joined(e.Computer.ID, "bob@example.com", "app1")

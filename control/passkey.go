@@ -138,11 +138,11 @@ func (s *Passkeys) opened(purpose, who, state string) (challenge string, left ti
 	return fields[1], left
 }
 
-// answered notes that a challenge was answered, and says whether it was before.
-func (t *txn) answered(challenge string) (before bool) {
+// answered notes that a challenge, good for life, was answered, and says whether it was before.
+func (t *txn) answered(challenge string, life time.Duration) (before bool) {
 	key := keyPasskeyAnswered(hashOf(purposeChallenge, challenge))
 	if _, before = get[struct{}](t, key); !before {
-		t.put(key, struct{}{}, PasskeyLife+clocksDiffer)
+		t.put(key, struct{}{}, life+clocksDiffer)
 	}
 	return before
 }
@@ -273,7 +273,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 	}
 	mailID, hash, next := newID(), hashOf(purposePasskey, string(made.ID)), newEntry()
 	return updated(ctx, s.core, func(tx *txn) (string, error) {
-		if _, taken := get[passkey](tx, keyPasskey(hash)); taken || tx.answered(challenge) {
+		if _, taken := get[passkey](tx, keyPasskey(hash)); taken || tx.answered(challenge, PasskeyLife) {
 			return "", refused
 		}
 		if _, err := find[Account](tx, keyAccount(session.Account.ID), noSession()); err != nil {

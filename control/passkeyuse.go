@@ -92,7 +92,7 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 	return updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
 		row, _ := get[passkey](tx, key)
 		account, found := get[Account](tx, keyAccount(row.AccountID))
-		if !found || row.AccountID != known.AccountID || !bytes.Equal(row.PublicKey, known.PublicKey) || tx.answered(challenge) {
+		if !found || row.AccountID != known.AccountID || !bytes.Equal(row.PublicKey, known.PublicKey) || tx.answered(challenge, PasskeyLife) {
 			return SignedIn{}, wrongPasskey()
 		}
 		if row.Copied {

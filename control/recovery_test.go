@@ -75,9 +75,9 @@ func TestMailSignsNobodyIn(t *testing.T) {
 			}
 		}
 	}
-	_, _, err = b.SignIn.LookAtLink(t.Context(), link)
+	_, err = b.SignIn.LookAtLink(t.Context(), link, "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	_, err = b.SignIn.WithLink(t.Context(), link, home)
+	_, err = b.SignIn.WithLink(t.Context(), link, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	_, err = b.SignIn.WithCode(t.Context(), browser, digits, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
@@ -108,7 +108,7 @@ func TestMailSignsNobodyIn(t *testing.T) {
 	}
 	b.clock.Add(24 * time.Hour)
 	_, link, _ = b.begin(maya.Email, 2)
-	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 	programs.Must(t, b.Passkeys.Remove(t.Context(), b.strongly(p), has[0].ID))
 }
 
@@ -221,23 +221,23 @@ func TestComputerMakesALink(t *testing.T) {
 	if m := b.newest(maya.Email); m.Subject != "Ihr Computer hat einen Link zur Anmeldung gemacht" || strings.Contains(m.Text, first) {
 		t.Errorf("the mail is %+v", m)
 	}
-	email, _, err := b.SignIn.LookAtLink(t.Context(), first)
-	if err != nil || email != maya.Email {
-		t.Errorf("it shows %q, %v", email, err)
+	seen, err := b.SignIn.LookAtLink(t.Context(), first, "")
+	if err != nil || seen.Email != maya.Email {
+		t.Errorf("it shows %+v, %v", seen, err)
 	}
-	session := ok[Session](t)(b.Sessions.Of(t.Context(), ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), first, home)).Token))
+	session := ok[Session](t)(b.Sessions.Of(t.Context(), ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), first, "", home)).Token))
 	if session.Account.ID != maya.ID || session.Proof != controlapi.ProofCode || session.Limited {
 		t.Errorf("the session is %+v", session)
 	}
-	_, err = b.SignIn.WithLink(t.Context(), first, home)
+	_, err = b.SignIn.WithLink(t.Context(), first, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	late := link()
 	b.clock.Add(SignInLife)
-	_, err = b.SignIn.WithLink(t.Context(), late, home)
+	_, err = b.SignIn.WithLink(t.Context(), late, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	cut := link()
 	programs.Must(t, b.Computers.Disconnect(t.Context(), maya.ID, "maya"))
-	_, err = b.SignIn.WithLink(t.Context(), cut, home)
+	_, err = b.SignIn.WithLink(t.Context(), cut, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	for range 2 {
 		link()

@@ -36,9 +36,13 @@ import (
 //	passkey/HASH                    passkey, by its credential id
 //	account-passkey/ACCOUNT/HASH    nothing: the index of passkey by account
 //	computer-passkeys/COMPUTER      []controlapi.AddedPasskey: its owner's new ones, for a while
-//	passkey-answered/HASH           nothing: a challenge that was answered, for a while
 //	recovery/EMAILHASH              recovery: the codes of an account that may sign in without mail
 //	recovering/ACCOUNT              recovering: what the operator began
+//	passkey-answered/HASH           nothing: a challenge, or a state, that was answered, for a while
+//	login/HASH                      login, by issuer and subject
+//	account-login/ACCOUNT/HASH      nothing: the index of login by account
+//	login-session/HASH              account id: of a session at a provider, for as long as one here
+//	logout-used/HASH                nothing: a provider's logout token that came, for a while
 //	signin/LINKHASH                 signIn
 //	signin-browser/BROWSERHASH      link hash
 //	signin-tries/BROWSERHASH        codes typed
@@ -118,6 +122,11 @@ func keyComputerPasskeys(id string) string       { return "computer-passkeys/" +
 func keyPasskeyAnswered(hash string) string      { return "passkey-answered/" + hash }
 func keyRecovery(email string) string            { return "recovery/" + hashOf(purposeRecovery, email) }
 func keyRecovering(account string) string        { return keysRecovering + account }
+func keyLogin(hash string) string                { return "login/" + hash }
+func keyAccountLogins(account string) string     { return "account-login/" + account + "/" }
+func keyAccountLogin(account, h string) string   { return keyAccountLogins(account) + h }
+func keyLoginSession(hash string) string         { return "login-session/" + hash }
+func keyLogoutUsed(hash string) string           { return "logout-used/" + hash }
 func keySignIn(linkHash string) string           { return "signin/" + linkHash }
 func keySignInBrowser(hash string) string        { return "signin-browser/" + hash }
 func keySignInTries(hash string) string          { return "signin-tries/" + hash }

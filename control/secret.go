@@ -55,6 +55,10 @@ const (
 	purposeFamiliar   = "familiar network"
 	purposePasskey    = "passkey"
 	purposeChallenge  = "passkey challenge"
+	purposeLogin      = "login"
+	purposeLogout     = "logout token"
+
+	purposeLoginSession = "login session"
 
 	purposeRecovery     = "recovery codes of"
 	purposeRecoveryCode = "recovery code"

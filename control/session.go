@@ -43,6 +43,10 @@ type session struct {
 	Proven time.Time        `json:"proven,omitzero"`
 	// Device is what it was opened with; empty where that is not known.
 	Device Device `json:"device,omitzero"`
+	// Login is the hash of the login that opened it, and LoginSession that of the session at
+	// the provider, where it tells; both absent for none.
+	Login        string `json:"login,omitempty"`
+	LoginSession string `json:"loginSession,omitempty"`
 }
 
 // Session is a signed-in browser.
@@ -217,6 +221,9 @@ func (t *txn) sessionRoom(accountID string) {
 func (t *txn) putSession(hash string, row session) {
 	t.put(keySession(hash), row, SessionLife)
 	t.put(keyAccountSession(row.AccountID, hash), struct{}{}, SessionLife)
+	if row.LoginSession != "" {
+		t.put(keyLoginSession(row.LoginSession), row.AccountID, SessionLife)
+	}
 }
 
 // SignOut ends the session of a token; an unknown one is no error.

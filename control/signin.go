@@ -59,6 +59,7 @@ type attempt struct {
 	familiar bool   // of the address with this client, see familiar
 	returnTo string
 	language words.Language
+	login    *login // to bind, or nil
 	link     string // token, in clear until it is in the mail
 	code     string
 	browser  string // hash of the browser's token
@@ -101,6 +102,8 @@ type signIn struct {
 	// Computer is the id of the one that made the link for its owner, without a mail; see
 	// Recovery.Link.
 	Computer string `json:"computer,omitempty"`
+	// Login is bound, too, where the browser that began comes back.
+	Login *login `json:"login,omitempty"`
 }
 
 // Browser is where a sign-in begins.
@@ -109,6 +112,8 @@ type Browser struct {
 	Known  string     // what Remember returned for it, or ""
 	// Language is what its page speaks, and so the mail.
 	Language words.Language
+	// login is what it is to prove besides, or nil.
+	login *login
 }
 
 // intake is the way into SignIn.attempts. Once it is shut nothing more comes in,
@@ -133,7 +138,7 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 	browserToken = newToken()
 	known, _ := s.knownFor(from.Known, email)
 	a := attempt{
-		email: email, client: clientKey(from.Client), wide: wideNetwork(from.Client), known: known, returnTo: returnTo, language: from.Language,
+		email: email, client: clientKey(from.Client), wide: wideNetwork(from.Client), known: known, returnTo: returnTo, language: from.Language, login: from.login,
 		link: newToken(), code: newCode(), browser: hashOf(purposeBrowser, browserToken),
 	}
 	a.familiar, err = viewed(ctx, s.core, func(tx *txn) (bool, error) {
@@ -226,7 +231,7 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 			return nil
 		}
 		hash := hashOf(purposeLink, a.link)
-		row := signIn{Email: a.email, BrowserHash: a.browser, CodeHash: a.codeHash, ReturnTo: a.returnTo}
+		row := signIn{Email: a.email, BrowserHash: a.browser, CodeHash: a.codeHash, ReturnTo: a.returnTo, Login: a.login}
 		tx.put(keySignIn(hash), row, SignInLife)
 		tx.put(keySignInBrowser(a.browser), hash, SignInLife)
 		s.putMail(tx, mailID, message)

@@ -22,12 +22,12 @@ func TestLinkSignsInOnce(t *testing.T) {
 	_, link, _ := b.begin("maya@example.com", 1)
 
 	for range 3 { // scanners look, and look again
-		email, _, err := b.SignIn.LookAtLink(t.Context(), link)
-		if err != nil || email != "maya@example.com" {
-			t.Fatalf("LookAtLink: %q, %v", email, err)
+		seen, err := b.SignIn.LookAtLink(t.Context(), link, "")
+		if err != nil || seen.Email != "maya@example.com" {
+			t.Fatalf("LookAtLink: %+v, %v", seen, err)
 		}
 	}
-	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 	if in.Account.ID != owner.AccountID {
 		t.Errorf("signed in as %+v", in.Account)
 	}
@@ -35,9 +35,9 @@ func TestLinkSignsInOnce(t *testing.T) {
 	if s.Account != in.Account || s.Client != home {
 		t.Errorf("the session is %+v", s)
 	}
-	_, err := b.SignIn.WithLink(t.Context(), link, home)
+	_, err := b.SignIn.WithLink(t.Context(), link, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	_, _, err = b.SignIn.LookAtLink(t.Context(), link)
+	_, err = b.SignIn.LookAtLink(t.Context(), link, "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 }
 
@@ -55,7 +55,7 @@ func TestCodeNeedsItsBrowser(t *testing.T) {
 	if in.Account.Email != "maya@example.com" {
 		t.Errorf("signed in as %+v", in.Account)
 	}
-	_, err = b.SignIn.WithLink(t.Context(), link, home) // one of the two ends both
+	_, err = b.SignIn.WithLink(t.Context(), link, "", home) // one of the two ends both
 	wantRefusal(t, err, controlapi.CodeNotFound)
 }
 
@@ -76,7 +76,7 @@ func TestFiveTriesForACode(t *testing.T) {
 	_, err := b.SignIn.WithCode(t.Context(), browser, code, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	// A stranger who guesses does not take the link from its owner.
-	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 }
 
 // Weakness: strangers may ask for twenty mails a day to an address they know, and
@@ -102,7 +102,7 @@ func TestGuessesADay(t *testing.T) {
 	}
 	_, err := b.SignIn.WithCode(t.Context(), last, code, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 	browser, _, code := b.begin("bob@example.com", 1)
 	ok[SignedIn](t)(b.SignIn.WithCode(t.Context(), browser, code, home))
 	b.clock.Add(24 * time.Hour)
@@ -134,10 +134,10 @@ func TestLinkAndCodeEndAfterFifteenMinutes(t *testing.T) {
 	b.clock.Add(time.Millisecond)
 	_, err := b.SignIn.WithCode(t.Context(), browser, code, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	_, err = b.SignIn.WithLink(t.Context(), link, home)
+	_, err = b.SignIn.WithLink(t.Context(), link, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	b.clock.Add(14 * time.Minute)
-	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), early, home))
+	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), early, "", home))
 }
 
 // A stranger must not learn who has an account: the answer is given before
@@ -181,7 +181,7 @@ func TestOpenSignUpMakesTheAccountWhenTheLinkIsUsed(t *testing.T) {
 	if n := b.rows("account/"); n != 0 {
 		t.Errorf("%d accounts before the link was used", n)
 	}
-	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home))
 	found := ok[Account](t)(b.Accounts.ByEmail(t.Context(), "new@example.com"))
 	if found.ID != in.Account.ID {
 		t.Errorf("signed in as %+v, stored is %+v", in.Account, found)
@@ -197,7 +197,7 @@ func TestOneOfManyWins(t *testing.T) {
 	browser, _, code := b.begin("maya@example.com", 2)
 	v, verifier := b.visitFor(owner, "app1")
 	uses := map[string]func() error{
-		"link": func() error { _, err := b.SignIn.WithLink(t.Context(), link, home); return err },
+		"link": func() error { _, err := b.SignIn.WithLink(t.Context(), link, "", home); return err },
 		"code": func() error { _, err := b.SignIn.WithCode(t.Context(), browser, code, home); return err },
 		"visit": func() error {
 			_, err := b.Visits.Redeem(t.Context(), owner.Computer.ID, controlapi.Redeem{Code: v, CodeVerifier: verifier, RedirectURI: callback})
@@ -355,7 +355,7 @@ func TestStoreHoldsNoSecret(t *testing.T) {
 	b.run()
 	browser, link, code := b.begin("maya@example.com", 1)
 	_, link2, _ := b.begin("maya@example.com", 2)
-	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link2, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link2, "", home))
 	visitCode, _ := b.visitFor(e, "app1")
 	for key, value := range b.stored() {
 		for what, secret := range map[string]string{

@@ -19,17 +19,28 @@ type SignedIn struct {
 	Token    string // of the new session, in clear
 	Account  Account
 	ReturnTo string // where the browser was going, as given to SignIn.Begin, or ""
+	// Stale says that a provider did not just ask who they are.
+	Stale bool
 }
 
 func linkOver() error {
 	return refuse(controlapi.CodeNotFound, "This link was used already, or its 15 minutes are over. Ask for a new one.")
 }
 
-// LookAtLink says whose a link is and where it leads, and consumes nothing:
-// mail scanners open links. It refuses with CodeNotFound.
-func (s *SignIn) LookAtLink(ctx context.Context, link string) (email, returnTo string, err error) {
+// SignInLink is what a link does.
+type SignInLink struct {
+	Email    string // of whom it signs in
+	ReturnTo string // where it leads
+	// Label and Login are the provider whose login it binds, and the mail address that the
+	// provider writes or ""; both empty where it binds none.
+	Label, Login string
+}
+
+// LookAtLink says what a link does in the browser with this token, which may be empty, and
+// consumes nothing: mail scanners open links. It refuses with CodeNotFound.
+func (s *SignIn) LookAtLink(ctx context.Context, link, browserToken string) (SignInLink, error) {
 	if len(link) != tokenLen {
-		return "", "", linkOver()
+		return SignInLink{}, linkOver()
 	}
 	row, err := viewed(ctx, s.core, func(tx *txn) (signIn, error) {
 		row, err := find[signIn](tx, keySignIn(hashOf(purposeLink, link)), linkOver())
@@ -38,12 +49,22 @@ func (s *SignIn) LookAtLink(ctx context.Context, link string) (email, returnTo s
 		}
 		return row, err
 	})
-	return row.Email, row.ReturnTo, err
+	out := SignInLink{Email: row.Email, ReturnTo: row.ReturnTo}
+	if row.begunBy(hashOf(purposeBrowser, browserToken)) && row.Login != nil {
+		out.Label, out.Login = s.label(*row.Login), row.Login.Email
+	}
+	return out, err
 }
 
-// WithLink uses a link up and opens a session for the browser that sent
-// it. It refuses with CodeNotFound.
-func (s *SignIn) WithLink(ctx context.Context, link string, client netip.Addr) (SignedIn, error) {
+// begunBy says whether the browser of this hash asked for the mail.
+func (row signIn) begunBy(browserHash string) bool {
+	return subtle.ConstantTimeCompare([]byte(row.BrowserHash), []byte(browserHash)) == 1
+}
+
+// WithLink uses a link up and opens a session for the browser that sent it, whose token may
+// be empty. It refuses with CodeNotFound, and with CodeForbidden where it would bind the login
+// of another account.
+func (s *SignIn) WithLink(ctx context.Context, link, browserToken string, client netip.Addr) (SignedIn, error) {
 	if len(link) != tokenLen {
 		return SignedIn{}, linkOver()
 	}
@@ -54,7 +75,7 @@ func (s *SignIn) WithLink(ctx context.Context, link string, client netip.Addr) (
 		if err != nil {
 			return SignedIn{}, err
 		}
-		return tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
+		return tx.completeSignIn(next, hash, row, hashOf(purposeBrowser, browserToken), client, s.cfg.OpenSignUp)
 	})
 }
 
@@ -103,7 +124,7 @@ func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client
 			}
 			return SignedIn{}, kept{wrong}
 		}
-		in, err := tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
+		in, err := tx.completeSignIn(next, hash, row, browser, client, s.cfg.OpenSignUp)
 		if IsRefusal(err, controlapi.CodeNotFound) {
 			err = kept{wrong}
 		}
@@ -141,8 +162,9 @@ func (t *txn) mayLink(row signIn, account Account) bool {
 	return c.OwnerID == account.ID && c.CredentialHash != ""
 }
 
-// completeSignIn ends an attempt and opens the session it was for.
-func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.Addr, openSignUp bool) (SignedIn, error) {
+// completeSignIn ends an attempt and opens the session it was for. In the browser that began
+// it binds the login, too: anybody else's link that somebody was made to open binds nothing.
+func (t *txn) completeSignIn(e entry, linkHash string, row signIn, browserHash string, client netip.Addr, openSignUp bool) (SignedIn, error) {
 	t.delete(keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash))
 	account, found := accountByEmail(t, row.Email)
 	if !found {
@@ -157,6 +179,11 @@ func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.
 	opened := session{ID: e.id, AccountID: account.ID, Client: addressOf(client)}
 	if row.Computer != "" {
 		opened.Proof = controlapi.ProofCode
+	}
+	if row.Login != nil && row.begunBy(browserHash) {
+		if err := t.bind(account, *row.Login); err != nil {
+			return SignedIn{}, err
+		}
 	}
 	t.noteFamiliar(row.Email, client)
 	t.openSession(e.hash, opened)

@@ -105,7 +105,7 @@ func TestVisitorIsProven(t *testing.T) {
 	_, link, _ := b.begin("maya@example.com", 1)
 	tokens := map[controlapi.Proof][]string{
 		controlapi.ProofPasskey: {ok[SignedIn](t)(b.uses(b.passkey(maya))).Token},
-		controlapi.ProofMail:    {ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home)).Token, b.session("before", e.AccountID)},
+		controlapi.ProofMail:    {ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, "", home)).Token, b.session("before", e.AccountID)},
 	}
 	at := b.clock.Now().UTC()
 	b.clock.Add(2 * sessionSlide) // using one writes it anew

@@ -9,11 +9,13 @@ import (
 	"net/mail"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"porchlight/control/audit"
 	"porchlight/control/controlapi"
+	"porchlight/control/provider"
 	"porchlight/internal/filelimit"
 )
 
@@ -26,7 +28,7 @@ func (c *Config) Complete() error {
 		func() error { return c.completeLimits(filelimit.Limit()) },
 		c.completeProxies,
 		func() error { return c.Mail.complete(c.AuthHost) },
-		c.checkUpdateNotice, c.completeSecurityContact, c.checkAbuseContact, c.checkAudit, c.completeWaits,
+		c.completeOIDC, c.checkUpdateNotice, c.completeSecurityContact, c.checkAbuseContact, c.checkAudit, c.completeWaits,
 	} {
 		if err := part(); err != nil {
 			return err
@@ -114,6 +116,21 @@ func (c *Config) checkUpdateNotice() error {
 	}
 	if err := c.UpdateNotice.Check(); err != nil {
 		return fmt.Errorf("%w (--update-address and --update-key)", err)
+	}
+	return nil
+}
+
+func (c *Config) completeOIDC() error {
+	c.providers = nil
+	for _, file := range c.OIDC {
+		p, err := provider.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(c.providers, func(other provider.Config) bool { return other.Name == p.Name }) {
+			return fmt.Errorf("%s: another provider is called %s, too (--oidc)", file, p.Name)
+		}
+		c.providers = append(c.providers, p)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/control/provider"
 	"porchlight/control/relay"
 	"porchlight/internal/samesite"
 )
@@ -57,6 +58,9 @@ type Config struct {
 	// all nodes of that. Empty means that it is this node's alone, in files.
 	SealKey string
 	Mail    MailConfig
+	// OIDC are the files of the OpenID providers people can sign in with (provider.ReadFile).
+	OIDC      []string
+	providers []provider.Config // the same, read
 	// Metrics is host:port of /healthz, /livez, /readyz and /metrics; empty means none.
 	// They ask nobody who they are, so an address that is not of the loopback
 	// interface is refused unless MetricsExposed.

@@ -29,6 +29,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/news"
+	"porchlight/control/provider"
 	"porchlight/control/relay"
 	"porchlight/control/relay/peers"
 	"porchlight/control/wiring"
@@ -218,6 +219,10 @@ func (n *Node) build(ctx context.Context) error {
 		parts.Relay.Peers = &peers.Config{Listener: n.peers, Address: cfg.PeerAddress, Version: cfg.Version}
 		tunnel = n.listeners[0].Addr().String()
 	}
+	for _, p := range cfg.providers {
+		parts.Control.Providers = append(parts.Control.Providers, provider.New(p, parts.Control.Now, cfg.Log))
+	}
+	parts.NoMail = cfg.Mail.SMTP == "" && cfg.Mail.OutboxDir == ""
 	parts.Tunnel = cmp.Or(cfg.TunnelAddress, tunnel)
 	run := n.joinNews(&parts)
 	plane, err := wiring.Build(parts)

@@ -50,6 +50,9 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request, session contro
 			return err
 		}
 	}
+	if p.Logins, err = h.loginRows(r, session); err != nil {
+		return err
+	}
 	sessions, err := h.svc.Sessions.List(r.Context(), session.Account.ID)
 	if err != nil {
 		return err

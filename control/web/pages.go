@@ -26,7 +26,7 @@ var passkeysScript []byte
 // language would be four MiB of each agent that runs a control plane of its own. Each
 // has its own set, so that each can define "main" and says its sentences in its language.
 var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "off", "no-access", "knock", "account",
-	"account-remove", "account-delete", "account-leave", "passkey", "passkey-use", "passkey-change", "passwords", "password-made", "consent", "device", "device-confirm",
+	"account-remove", "account-delete", "account-leave", "passkey", "passkey-use", "passkey-change", "prove", "passwords", "password-made", "consent", "device", "device-confirm",
 	"account-mail", "recovery", "recovery-codes", "recovery-stop",
 	"device-replace", "device-done", "about", "error")
 
@@ -105,6 +105,11 @@ type page struct {
 	Codes       []string // new recovery codes
 	Recovery    string   // where a recovery code is typed
 	Grants      []grantRow
+	Providers   []providerRow
+	NoMail      bool // see Config.NoMail
+	Logins      []loginRow
+	Provider    string // one of them, by its label
+	Login       string // the address it writes for somebody, or ""
 
 	Purpose   words.Sentence // what they sign in anew for, in words
 	Client    string         // OAuth client that asks, by name, or by its host

@@ -50,6 +50,7 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 		p.Problem = problemOf(languageOf(r), control.WrongEmail()) // what is kept of it may be cut to one that is right
 	}
 	p.Title, p.Host, p.Client, p.Return, p.Purpose = languageOf(r).Say("Sign in"), to.host, to.app, to.path, to.purpose
+	p.NoMail, p.Providers = h.noMail && len(h.svc.Providers.All()) > 0, h.providerRows(r, to)
 	if p.Begin = h.passkeyBegins(); p.Begin != "" {
 		p.formTarget, p.Recovery = to.leads, signInPath(pathRecovery, to)
 	}
@@ -92,14 +93,14 @@ func (h *handler) sealed(r *http.Request, purpose string) (token, began string, 
 }
 
 func (h *handler) checkMail(w http.ResponseWriter, r *http.Request) error {
-	to := h.parseReturn(r.Context(), r.URL.Query().Get("return"))
+	action, to := h.resend(r)
 	_, email, ok := h.began(r)
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", to))
 	}
 	return h.show(w, r, http.StatusOK, "check", page{
 		Title: languageOf(r).Say("Check your mail"), Email: email, Return: to.path, Again: signInPath("/signin", to), Problem: codeProblem(r), formTarget: to.leads,
-		Begin: h.passkeyBegins(),
+		Begin: h.passkeyBegins(), Action: action,
 	})
 }
 
@@ -146,19 +147,21 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request, f url.Value
 // here, too.
 func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	token := r.URL.Query().Get("token")
-	email, returnTo, err := h.svc.SignIn.LookAtLink(r.Context(), token)
+	browser, _, _ := h.began(r)
+	link, err := h.svc.SignIn.LookAtLink(r.Context(), token, browser)
 	if err != nil {
 		return h.linkError(w, r, err)
 	}
-	to := h.parseReturn(r.Context(), returnTo)
+	to := h.parseReturn(r.Context(), link.ReturnTo)
 	return h.show(w, r, http.StatusOK, "link", page{
-		Title: languageOf(r).Say("Sign in"), Email: email, Host: to.host, Client: to.app, Purpose: to.purpose, Invited: to.invited, Token: token, formTarget: to.leads,
-		Begin: h.passkeyBegins(),
+		Title: languageOf(r).Say("Sign in"), Email: link.Email, Host: to.host, Client: to.app, Purpose: to.purpose, Invited: to.invited, Token: token, formTarget: to.leads,
+		Begin: h.passkeyBegins(), Provider: link.Label, Login: link.Login,
 	})
 }
 
 func (h *handler) signInLink(w http.ResponseWriter, r *http.Request, f url.Values) error {
-	in, err := h.svc.SignIn.WithLink(r.Context(), f.Get("token"), clientAddr(r))
+	browser, _, _ := h.began(r)
+	in, err := h.svc.SignIn.WithLink(r.Context(), f.Get("token"), browser, clientAddr(r))
 	if err != nil {
 		return h.linkError(w, r, err)
 	}

@@ -33,6 +33,8 @@ type Config struct {
 	// empty where they are sent. Pages name it to who waits for one, on a
 	// computer of their own only.
 	KeptMail string
+	// NoMail says that mails reach nobody, so that who signs in is offered none.
+	NoMail bool
 	// SecurityContact is the URI of security.txt; empty for no such file.
 	SecurityContact string
 	// LetIn is told of each request whose sender is known: by a device credential, a
@@ -50,10 +52,13 @@ type handler struct {
 	known   string
 	typed   string
 	passkey string
-	kept    string // see Config.KeptMail
-	contact string // see Config.SecurityContact
-	oauth   *oauth.Handler
-	routes  []route
+	// provider is the cookie of a sign-in at one.
+	provider string
+	noMail   bool   // see Config.NoMail
+	kept     string // see Config.KeptMail
+	contact  string // see Config.SecurityContact
+	oauth    *oauth.Handler
+	routes   []route
 }
 
 // tier says who may call a route, and how its refusals are written.
@@ -91,6 +96,8 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
 		typed:   "__Host-porchlight-typed-" + svc.Keys.Instance(),
 		passkey: "__Host-porchlight-passkey-" + svc.Keys.Instance(),
+
+		provider: "__Host-porchlight-provider-" + svc.Keys.Instance(), noMail: cfg.NoMail,
 	}
 	if svc.Local() {
 		h.kept = cfg.KeptMail
@@ -110,6 +117,11 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", pathRecovery, tierPage, posted(h.recoverySignIn)},
 		{"GET", control.PathStopRecovery, tierPage, queried(h.stopForm)},
 		{"POST", control.PathStopRecovery, tierPage, posted(h.stop)},
+		{"GET", control.PathProvider + "{name}", tierPage, h.providerBegin},
+		{"GET", control.PathProvider + "{name}" + control.PathProviderBack, tierPage, h.providerBack},
+		{"GET", control.PathProvider + "{name}/prove", tierPage, h.proveForm},
+		{"POST", control.PathProvider + "{name}/prove", tierPage, posted(h.proveBegin)},
+		{"POST", control.PathProvider + "{name}" + control.PathProviderLogout, tierPublic, h.providerLogout},
 		{"GET", control.PathInvitation, tierPage, h.invitationForm},
 		{"POST", control.PathInvitation, tierPage, posted(h.invitationAccept)},
 		{"GET", control.PathInvitationName + "{name}", tierPage, h.namedForm},
@@ -127,6 +139,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"GET", pathDelete, tierPage, h.deleteForm},
 		{"POST", pathDelete, tierPage, posted(h.deleteAccount)},
 		{"POST", "/account/sessions/end", tierPage, h.accountForm(h.endSession)},
+		{"POST", "/account/logins/remove", tierPage, h.accountForm(h.removeLogin)},
 		{"POST", "/account/grants/revoke", tierPage, h.accountForm(h.revokeGrant)},
 		{"GET", pathPasskeys + "/new", tierPage, h.passkeyForm},
 		{"POST", pathPasskeys, tierPage, posted(h.passkeyAdd)},

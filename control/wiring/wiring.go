@@ -32,6 +32,8 @@ type Config struct {
 	Tunnel string
 	// KeptMail is the command that shows mails where they are not sent.
 	KeptMail string
+	// NoMail is web.Config's.
+	NoMail bool
 	// RootPEM is the authority to trust; nil where everybody does.
 	RootPEM []byte
 	// Files are what belongs into a backup beside the rows; nil for nothing.
@@ -70,7 +72,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if queue, ok := domain.Mail.(*mail.SMTP); ok {
 		queue.OnGivenUp(p.Service.Agents.Changed)
 	}
-	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, NoMail: cfg.NoMail}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}

@@ -39,7 +39,11 @@ func handedOver(name string, getenv func(string) (string, bool)) (string, error)
 
 // handedOver puts the directory of what systemd handed over into the names of files.
 func (w *where) handedOver(passwordFile *string) error {
-	for _, name := range []*string{passwordFile, &w.CertFile, &w.KeyFile, &w.SealKey} {
+	names := []*string{passwordFile, &w.CertFile, &w.KeyFile, &w.SealKey}
+	for i := range w.OIDC {
+		names = append(names, &w.OIDC[i])
+	}
+	for _, name := range names {
 		file, err := handedOver(*name, os.LookupEnv)
 		if err != nil {
 			return err

@@ -119,6 +119,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&passwordFile, "smtp-password-file", "", "file with the password of the user in --smtp (or set PORCHLIGHT_CONTROL_SMTP_PASSWORD)")
 	f.StringVar(&w.Mail.MailFrom, "mail-from", "", "sender of the mails (default porchlight@ the auth host)")
 	f.StringVar(&w.Mail.OutboxDir, "outbox", "", "without --smtp: also write the mails to files in this directory")
+	f.StringArrayVar(&w.OIDC, "oidc", nil, "JSON file of an OpenID provider people can sign in with; may be given several times")
 	f.StringVar(&w.Metrics, "metrics", "", "address of /healthz, /livez, /readyz and /metrics, on the loopback interface")
 	f.BoolVar(&w.MetricsExposed, "metrics-exposed", false, "let --metrics be an address that others can reach")
 	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
