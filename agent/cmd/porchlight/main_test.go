@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	os.Setenv("XDG_CONFIG_HOME", dir)
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
+	os.Setenv("XDG_DATA_HOME", filepath.Join(dir, "share")) // what comes after -- goes to the program, --data too
 	os.Unsetenv("PORCHLIGHT_DATA")
 	os.Unsetenv("PORCHLIGHT_API")
 	// No keychain: the headless agent must not need one.
