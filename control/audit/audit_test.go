@@ -267,7 +267,7 @@ func TestHeadFile(t *testing.T) {
 
 func TestKeyStays(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.key")
+	path := filepath.Join(t.TempDir(), "not there yet", "audit.key")
 	first := programs.Got(Key(path))(t)
 	if again := programs.Got(Key(path))(t); !again.Equal(first) {
 		t.Error("another key is read than was made")

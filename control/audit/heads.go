@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,10 +14,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"porchlight/control/kv"
+	"porchlight/internal/durable"
 )
 
 // Head is the end of a chain, or with a checkpoint where it begins: its last row then.
@@ -148,26 +151,16 @@ func Sink(to string) (func(context.Context, Head) error, error) {
 	}, nil
 }
 
-// Key reads the key that signs heads, and makes it where there is none.
+// Key reads the key that signs heads, and makes it, with its directory, where there is none.
+// A process that was stopped has left the whole of it or nothing, and of two that make it at
+// once both have the same.
 func Key(path string) (ed25519.PrivateKey, error) {
 	b, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
-		_, key, err := ed25519.GenerateKey(nil)
-		if err != nil {
+		if err := makeKey(path); err != nil {
 			return nil, err
 		}
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if os.IsExist(err) {
-			return Key(path) // another process was quicker
-		}
-		if err != nil {
-			return nil, err
-		}
-		_, err = f.WriteString(base64.StdEncoding.EncodeToString(key.Seed()) + "\n")
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-		return key, err
+		b, err = os.ReadFile(path)
 	}
 	if err != nil {
 		return nil, err
@@ -177,4 +170,25 @@ func Key(path string) (ed25519.PrivateKey, error) {
 		return nil, fmt.Errorf("%s holds no key", path)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+func makeKey(path string) error {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil { // beside a database, nothing has made it
+		return err
+	}
+	own := path + "." + rand.Text()
+	defer os.Remove(own)
+	if err := durable.Replace(own, []byte(base64.StdEncoding.EncodeToString(key.Seed())+"\n")); err != nil {
+		return err
+	}
+	if err := os.Link(own, path); err != nil && !os.IsExist(err) {
+		if err := os.Rename(own, path); err != nil { // a file system without links
+			return err
+		}
+	}
+	return durable.SyncDir(filepath.Dir(path))
 }
