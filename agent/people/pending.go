@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -79,11 +78,9 @@ func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int
 // takeAwayAgain is takeAway of what waits to be sent already. A change that is held
 // may be held longer, or no more; one that is not held may be on its way. mu is held.
 func (p *People) takeAwayAgain(twin pending, at time.Time, hold time.Duration) (closed int, heldUntil time.Time, err error) {
-	closed, err = p.cfg.Access.Deny(twin.Deny()) // its record stands; this closes what is open
-	if was := p.pending[twin.ID]; was.Program != twin.Program {
-		err = errors.Join(err, p.cfg.Store.PutPending(twin.PendingChange))
-		p.pending[twin.ID] = twin
-	}
+	// Its record stands; this closes what is open, and what an Undo had groups open again.
+	closed, err = p.cfg.Access.TakeAway(twin.PendingChange)
+	p.pending[twin.ID] = twin
 	if !twin.held() {
 		return closed, time.Time{}, err
 	}
@@ -123,7 +120,8 @@ func (p *People) alsoNeeded(c pending) bool {
 
 // liftGiven lifts what kept an app from a person to whom it has just been given
 // again, by their row: all withdrawals sent up to the change with ID upTo. Groups may open
-// it again, too, unless it was given until a date: what comes after that is as it was.
+// it again, too, unless it was given until a date: what comes after that is as it was; or was
+// withdrawn since.
 func (p *People) liftGiven(row controlapi.Person, appIDs []string, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +130,9 @@ func (p *People) liftGiven(row controlapi.Person, appIDs []string, upTo uint64) 
 			p.lift(c)
 		}
 	}
-	p.giveAgain(row.AccountID, slices.DeleteFunc(slices.Clone(appIDs), func(id string) bool { return !row.Until[id].IsZero() })...)
+	p.giveAgain(row.AccountID, slices.DeleteFunc(slices.Clone(appIDs), func(id string) bool {
+		return !row.Until[id].IsZero() || p.alsoNeeded(pending{PendingChange: store.PendingChange{AccountID: row.AccountID, AppID: id}})
+	})...)
 }
 
 // awaitTurn waits for the turn to send changes.
