@@ -276,11 +276,12 @@ func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
 // written down in one transaction. One app of one person no group opens either, until
 // GiveAgain.
 func (a *Access) TakeAway(c store.PendingChange) (closed int, err error) {
-	closed, err = a.deny(c.Deny(), func() error { return a.store.TakeAway(c) })
-	if w, ok := c.Withdraws(); ok {
-		a.withhold(w)
-	}
-	return closed, err
+	return a.deny(c.Deny(), func() error {
+		if w, ok := c.Withdraws(); ok {
+			a.withhold(w) // under writing, as GiveAgain is: what is kept for a restart is what decides
+		}
+		return a.store.TakeAway(c)
+	})
 }
 
 func (a *Access) deny(d store.DenyRecord, write func() error) (closed int, err error) {

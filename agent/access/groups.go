@@ -200,6 +200,7 @@ func (a *Access) Withdraw(w store.Withdrawn) error {
 	a.withhold(w)
 	a.writing.Lock()
 	defer a.writing.Unlock()
+	a.withhold(w) // a GiveAgain may have come between
 	return a.store.Withdraw(w)
 }
 
@@ -222,6 +223,8 @@ func (a *Access) OpenedByGroup(accountID, appID string) bool {
 
 // GiveAgain has groups open apps again to a person from whom they were withdrawn.
 func (a *Access) GiveAgain(accountID string, appIDs ...string) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
 	before := a.state.Load().withheld
 	var again []store.Withdrawn
 	for _, id := range appIDs {
@@ -232,8 +235,6 @@ func (a *Access) GiveAgain(accountID string, appIDs ...string) error {
 	if len(again) == 0 {
 		return nil
 	}
-	a.writing.Lock()
-	defer a.writing.Unlock()
 	if err := a.store.GiveAgain(again...); err != nil {
 		return err
 	}

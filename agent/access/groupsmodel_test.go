@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -339,4 +340,28 @@ func TestGroupEnds(t *testing.T) {
 			t.Errorf("after: cut %d of %d", cut.Load(), allowed+1)
 		}
 	})
+}
+
+// Weakness: a withdrawal and an Undo of it at the same moment leave another of the two on the
+// disk than decides, so that a restart opens what was closed, or the Undo what came after it.
+// Checked: what decides is what is kept.
+func TestWithdrawnIsWhatIsKept(t *testing.T) {
+	t.Parallel()
+	a, kept := open(t, t.TempDir(), newClock())
+	w := store.Withdrawn{AccountID: bob, AppID: notes}
+	for i := range 60 {
+		programs.Must(t, a.Withdraw(w))
+		again := make(chan error, 1)
+		go func() { again <- a.GiveAgain(bob, notes) }()
+		var err error
+		if i%2 == 0 {
+			err = a.Withdraw(w)
+		} else {
+			_, err = a.TakeAway(store.PendingChange{ID: 1, AccountID: bob, AppID: notes})
+		}
+		programs.Must(t, errors.Join(err, <-again))
+		if stored := programs.Got(kept.Withdrawn())(t); slices.Contains(stored, w) != a.IsWithdrawn(w) {
+			t.Fatalf("time %d: kept %v, and it decides %v", i, stored, a.IsWithdrawn(w))
+		}
+	}
 }
