@@ -238,12 +238,12 @@ func (a *Agent) trouble() words.Text {
 	if a.remote == nil {
 		return said(a.cfg.NoControlPlane)
 	}
-	state := a.remote.State()
+	state, suspended := a.remote.State(), a.access.Suspended()
 	switch {
 	case state.Refused:
 		return plain("The server does not know this computer any more. Connect it again.")
-	case a.access.Suspended() != nil:
-		return said(a.access.Suspended().Sentence())
+	case suspended != nil:
+		return said(suspended.Sentence())
 	case time.Since(state.Since) < troubleAfter:
 		return nil
 	case state.OfBefore: // nor do its relays take the tunnel
