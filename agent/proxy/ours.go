@@ -87,6 +87,9 @@ func (p *Proxy) me(h http.Header, r *http.Request, vhost virtualHost) *answer {
 	if !d.Allowed {
 		return p.denied(h, r, vhost, id, d)
 	}
+	if !id.Taken(&vhost.app.Options) {
+		return p.notTaken(h, r, vhost, id)
+	}
 	gate.ConnOf(r).LetIn(h)
 	return &answer{Status: http.StatusOK, json: visitor{
 		AccountID: id.AccountID, Email: d.Email, Role: d.Role, App: vhost.app.Label, Name: vhost.root.Name,
@@ -118,7 +121,9 @@ func (p *Proxy) listApps(h http.Header, r *http.Request, vhost virtualHost) *ans
 	gate.ConnOf(r).LetIn(h)
 	apps := []openApp{}
 	for _, app := range p.opens(id) {
-		apps = append(apps, openApp{app.Name, app.Label, originOf(app.Name, vhost.root)})
+		if id.Taken(&app.Options) {
+			apps = append(apps, openApp{app.Name, app.Label, originOf(app.Name, vhost.root)})
+		}
 	}
 	return &answer{Status: http.StatusOK, json: map[string]any{"apps": apps}}
 }

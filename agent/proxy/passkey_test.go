@@ -41,6 +41,9 @@ func TestOnlyPasskey(t *testing.T) {
 		if res.StatusCode != http.StatusOK && strings.Contains(body, "hello") {
 			t.Errorf("the app answered: %q", body)
 		}
+		if me, _ := b.fetch("GET", origin+"/.porchlight/me", header...); me.StatusCode != res.StatusCode {
+			t.Errorf("%d, and who they are: %d", res.StatusCode, me.StatusCode)
+		}
 		return res.StatusCode
 	}
 	ways := map[string]struct {
@@ -71,6 +74,12 @@ func TestOnlyPasskey(t *testing.T) {
 			if got := tt.as(); got != want {
 				t.Errorf("%q, with %q let in: %d, want %d", way, besides, got, want)
 			}
+		}
+	}
+	for besides, listed := range map[string]bool{"": false, agentapi.BesidesTokens: true} {
+		ask(besides)
+		if _, body := plain.fetch("GET", "https://"+rootHost+"/.porchlight/apps", "Authorization", "Bearer "+r.token(bobID)); strings.Contains(body, `"notes"`) != listed {
+			t.Errorf("with %q let in, a token is told that it opens %s", besides, body)
 		}
 	}
 	ask("")
