@@ -170,14 +170,20 @@ func TestControlPlaneIsAway(t *testing.T) {
 }
 
 // person is somebody on this computer's list.
-func (p *program) person(email string) agentapi.Person {
+func (p *program) person(email string) (found agentapi.Person) {
 	p.t.Helper()
-	people := programs.Got(p.ownerTier().People(p.t.Context()))(p.t)
-	for _, one := range people.Members {
-		if one.Email == email {
-			return one
+	p.eventually(email+" is among the people", func() error { // a click may be on its way
+		people, err := p.ownerTier().People(p.t.Context())
+		if err != nil {
+			return err
 		}
-	}
-	p.t.Fatalf("%s is not among %+v", email, people.Members)
-	return agentapi.Person{}
+		for _, one := range people.Members {
+			if one.Email == email {
+				found = one
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %+v", people.Members)
+	})
+	return found
 }
