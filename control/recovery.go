@@ -192,18 +192,19 @@ type RecoveryUse struct {
 }
 
 // WithCode uses a recovery code up and opens a session for the browser that sent it. Wrong
-// ones are counted for the network and the address alike whether somebody has it; a browser
-// that has signed in with the address before is not held up by what strangers tried. It
-// refuses with WrongRecoveryCode (CodeForbidden) and CodeTooMany.
+// ones are counted for the network and the address alike whether somebody has it. What strangers
+// tried for the address holds up no right code, of 80 bits, and no browser that has signed in
+// with the address before. It refuses with WrongRecoveryCode (CodeForbidden) and CodeTooMany.
 func (s *Recovery) WithCode(ctx context.Context, use RecoveryUse) (SignedIn, error) {
-	tries := []subject{budgetTries.of(clientKey(use.Client))}
+	network := budgetTries.of(clientKey(use.Client))
+	tries := []subject{network}
 	if !s.signIn.KnowsWith(use.Known, use.Email) {
 		tries = append(tries, budgetTried.of(use.Email))
 	}
 	hash := hashOfRecovery(use.Email, recoveryCode(use.Code))
 	next, mailID := newEntry(), newID()
 	return updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
-		if err := tx.affords(tries...); err != nil {
+		if err := tx.affords(network); err != nil {
 			return SignedIn{}, err
 		}
 		row, _ := get[recovery](tx, keyRecovery(use.Email))
