@@ -168,6 +168,7 @@ func (l *Log) Flush(ctx context.Context) error {
 		l.mu.Lock()
 		some, lost := l.pending[:min(len(l.pending), batch)], l.lost
 		l.mu.Unlock()
+		taken := len(some) // of pending, to which more comes meanwhile
 		if lost > 0 && len(some) < batch {
 			some = append(some[:len(some):len(some)], Row{
 				Node: l.cfg.Node, At: l.cfg.Now().UTC(), Kind: "lost", What: strconv.Itoa(lost) + " events came while the store was away for too long",
@@ -182,7 +183,7 @@ func (l *Log) Flush(ctx context.Context) error {
 			return fmt.Errorf("writing the audit log: %w", err)
 		}
 		l.mu.Lock()
-		l.pending, l.lost = l.pending[min(len(some), len(l.pending)):], l.lost-lost
+		l.pending, l.lost = l.pending[taken:], l.lost-lost
 		if len(l.pending) == 0 {
 			l.pending = nil
 		}

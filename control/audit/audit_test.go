@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -239,6 +240,25 @@ func TestStoreAway(t *testing.T) {
 	if row := rowAt(t, store, count+3); row.Kind != "lost" || !strings.HasPrefix(row.What, "2 events") || problems(t, store) != "" {
 		t.Errorf("%+v; %s", row, problems(t, store))
 	}
+
+	// What comes while that row is written is not taken for it.
+	l.lost = 1
+	l.cfg.Store = meanwhile{store, sync.OnceFunc(func() { l.Add(Event{Kind: "meanwhile"}) })}
+	programs.Must(t, l.Flush(t.Context()))
+	if row := rowAt(t, store, count+5); row.Kind != "meanwhile" {
+		t.Errorf("%+v", row)
+	}
+}
+
+// meanwhile is a store during whose transactions something happens.
+type meanwhile struct {
+	kv.Store
+	happens func()
+}
+
+func (m meanwhile) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	m.happens()
+	return m.Store.Update(ctx, fn)
 }
 
 // Heads are told to a file, line by line, and read from it; a file made by syslog is read, too.
