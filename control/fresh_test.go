@@ -70,8 +70,8 @@ func TestPowerWantsAPasskey(t *testing.T) {
 
 // Who came by an invitation makes the account's first passkey, and their session is proven
 // by it from then on, as limited as before. Weakness: an invitation that was passed on
-// takes over an account. Checked: not one that can open something else, nor one with a
-// passkey, nor later than ten minutes after.
+// takes over an account. Checked: not one that can open something else, nor an operator's, nor
+// one with a passkey, nor later than ten minutes after.
 func TestFirstPasskeyAfterAnInvitation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -105,6 +105,10 @@ func TestFirstPasskeyAfterAnInvitation(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 
 	before, session := by(carl)
+	ok[Operator](t)(b.Operators.Add(t.Context(), "carl@example.com"))
+	_, err = add(session)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	ok[Operator](t)(b.Operators.Remove(t.Context(), "carl@example.com"))
 	token := ok[string](t)(add(session))
 	now := ok[Session](t)(b.Sessions.For(t.Context(), token, "maya"))
 	if now.Proof != controlapi.ProofPasskey || !now.Proven.Equal(b.clock.Now().UTC()) || !now.Limited || now.ID == session.ID {

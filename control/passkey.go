@@ -163,12 +163,15 @@ func (t *txn) hasPasskey(accountID string) bool {
 
 // mayAdd says whether a session may add a passkey: a fresh one, and one that an invitation
 // has just made, for the first passkey of an account that can open nothing but what that
-// session can. The invitation's mail has shown whose it is.
+// session can, and is no operator's. The invitation's mail has shown whose it is.
 func (t *txn) mayAdd(session Session) bool {
 	if !session.Limited {
 		return t.fresh(session)
 	}
 	if !t.justProven(session) || len(t.scan(keyAccountPasskeys(session.Account.ID), "", 1)) > 0 {
+		return false
+	}
+	if _, operator := get[Operator](t, keyOperator(session.Account.ID)); operator {
 		return false
 	}
 	_, row := t.sessionByID(session)
