@@ -335,7 +335,8 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 	if len(added) != 1 || added[0].Name != "Mac" || added[0].Client != "192.0.2.7" || !watch.woken() || len(told(his.Computer.ID)) != 0 {
 		t.Fatalf("told %+v, and bob's computer %+v", added, told(his.Computer.ID))
 	}
-	in := ok[SignedIn](t)(b.uses(p))
+	other := b.passkey(maya)
+	in, theirs := ok[SignedIn](t)(b.uses(p)), b.strongly(p)
 	epoch := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), his.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: "none"}))
@@ -348,8 +349,17 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	_, err = b.Recovery.WithCode(t.Context(), RecoveryUse{Email: maya.Email, Code: codes[0], Asker: Asker{Client: home}})
 	wantRefusal(t, err, controlapi.CodeForbidden)
+	// What they had just sent makes no codes, and turns nothing on.
+	_, err = b.Recovery.MakeCodes(t.Context(), theirs, true, Asker{})
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	wantRefusal(t, b.Recovery.MailOn(t.Context(), theirs, Asker{}), controlapi.CodeUnauthorized)
+	for _, k := range ok[[]Passkey](t)(b.Passkeys.Of(t.Context(), maya.ID)) {
+		programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: k.ID}))
+	}
+	_, err = b.uses(other)
+	wantRefusal(t, err, controlapi.CodeForbidden)
 	account := ok[Account](t)(b.Accounts.ByEmail(t.Context(), maya.Email))
-	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("A passkey was removed from your account") != 1 {
+	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("A passkey was removed from your account") != 2 {
 		t.Errorf("%+v, epoch %d after %d", account, now, epoch)
 	}
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))
