@@ -30,7 +30,7 @@ func (t *txn) addedPasskey(accountID string, added controlapi.AddedPasskey) {
 }
 
 // EndForComputer removes a passkey that the owner of a computer says was not theirs, with
-// the recovery codes made since, and signs them out everywhere; they are told by mail. Where
+// the recovery codes made and the logins bound since, and signs them out everywhere; they are told by mail. Where
 // it was their last, mail signs them in again: whoever made it may have turned that off. A
 // passkey that is gone, and anybody else's, is no error and changes nothing.
 func (s *Passkeys) EndForComputer(ctx context.Context, computerID string, p controlapi.EndPasskey) error {
@@ -44,6 +44,11 @@ func (s *Passkeys) EndForComputer(ctx context.Context, computerID string, p cont
 		tx.deletePasskey(owner.ID, p.ID)
 		if codes, _ := get[recovery](tx, keyRecovery(owner.Email)); !codes.MadeAt.Before(row.CreatedAt) {
 			tx.delete(keyRecovery(owner.Email))
+		}
+		for hash, l := range eachLogin(tx, owner.ID) {
+			if !l.CreatedAt.Before(row.CreatedAt) {
+				tx.deleteLogin(owner.ID, hash)
+			}
 		}
 		if owner.MailOff && !tx.hasPasskey(owner.ID) {
 			tx.mailOn(owner)

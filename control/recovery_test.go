@@ -337,6 +337,7 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 	}
 	other := b.passkey(maya)
 	in, theirs := ok[SignedIn](t)(b.uses(p)), b.strongly(p)
+	b.change(func(tx *txn) { programs.Must(t, tx.bind(maya, login{Issuer: "https://id.example", Subject: "theirs"})) })
 	epoch := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), his.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: "none"}))
@@ -358,6 +359,9 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 	}
 	_, err = b.uses(other)
 	wantRefusal(t, err, controlapi.CodeForbidden)
+	if n := b.rows("login/"); n != 0 {
+		t.Errorf("%d logins are left", n)
+	}
 	account := ok[Account](t)(b.Accounts.ByEmail(t.Context(), maya.Email))
 	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("A passkey was removed from your account") != 2 {
 		t.Errorf("%+v, epoch %d after %d", account, now, epoch)
