@@ -1,9 +1,11 @@
 package control
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/control/audit"
 	"porchlight/control/controlapi"
@@ -32,6 +34,15 @@ func TestAudited(t *testing.T) {
 	programs.Must(t, b.Grants.Revoke(t.Context(), s.Credentials, tokens.Refresh))
 	ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), SuspendAccount, s.bob.ID, "Complaint 2211", ByCommandLine))
 	ok[Suspension](t)(b.Suspensions.Resume(t.Context(), SuspendAccount, s.bob.ID, "a mistake", ByCommandLine))
+	b.change(func(tx *txn) {
+		programs.Must(t, tx.bind(s.bob, login{Issuer: "https://id.example", Subject: "bob"}))
+		s.bob.MailOff = true
+		tx.put(keyAccount(s.bob.ID), s.bob, 0)
+	})
+	programs.Must(t, b.Providers.Remove(t.Context(), s.bob.ID, login{Issuer: "https://id.example", Subject: "bob"}.hash()))
+	ok[time.Time](t)(b.Recovery.Begin(t.Context(), "bob@example.com"))
+	stop := programs.Got(url.Parse(b.newest("bob@example.com").Links[0]))(t)
+	programs.Must(t, b.Recovery.Stop(t.Context(), stop.Query().Get("token")))
 	ok[Operator](t)(b.Operators.Add(t.Context(), "bob@example.com"))
 	ok[Operator](t)(b.Operators.Remove(t.Context(), "bob@example.com"))
 	_, err = b.Operators.Remove(t.Context(), "bob@example.com")
@@ -49,7 +60,7 @@ func TestAudited(t *testing.T) {
 		return nil
 	}))
 	want := []string{"account-made", "sign-in", "grant-given", "sign-in-failed", "sign-in", "password-made", "password-ended", "grant-ended",
-		"suspended", "resumed", "operator-added", "operator-removed", "account-removed"}
+		"suspended", "resumed", "login-bound", "login-removed", "recovery-begun", "recovery-stopped", "operator-added", "operator-removed", "account-removed"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("kept are\n%q, want\n%q", kinds, want)
 	}

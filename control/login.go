@@ -254,5 +254,6 @@ func (t *txn) bind(account Account, l login) error {
 	}
 	t.put(keyLogin(l.hash()), l, 0)
 	t.put(keyAccountLogin(account.ID, l.hash()), struct{}{}, 0)
+	t.note("login-bound", account.ID, l.hash()+" of "+l.Issuer)
 	return nil
 }

@@ -70,6 +70,7 @@ func (s *Recovery) Begin(ctx context.Context, email string) (until time.Time, er
 		}
 		row := recovering{Until: tx.now.UTC().Add(RecoverIn), StopHash: hashOf(purposeStop, account.ID, secret)}
 		tx.put(keyRecovering(account.ID), row, 0)
+		tx.note("recovery-begun", account.ID, "")
 		message, err := mail.Account{
 			To: account.Email, Subject: words.Of("Mail is about to sign you in again"),
 			Says: []words.Sentence{
@@ -112,6 +113,7 @@ func (s *Recovery) Stop(ctx context.Context, token string) error {
 		account, err := tx.begun(token)
 		if err == nil {
 			tx.delete(keyRecovering(account.ID))
+			tx.note("recovery-stopped", account.ID, "")
 		}
 		return err
 	})
