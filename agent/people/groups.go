@@ -210,16 +210,17 @@ func (p *People) GrantGroup(ctx context.Context, id string, req agentapi.GroupAp
 }
 
 // openUntil is what a group opens with another end, one that canEnd took; with none it
-// keeps the end it has.
+// keeps the end it has, and what has ended is given anew without one, as to a person.
 func (p *People) openUntil(open store.GroupApp, text string) (store.GroupApp, error) {
-	switch text {
-	case "":
+	now := p.cfg.Access.ControlTime()
+	ended := !open.Until.IsZero() && !now.Before(open.Until)
+	switch {
+	case text == "" && !ended:
 		return open, nil
-	case agentapi.UntilNever:
+	case text == "", text == agentapi.UntilNever:
 		return store.GroupApp{AppID: open.AppID}, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	now := p.cfg.Access.ControlTime()
 	switch {
 	case err != nil || !at.After(now):
 		return open, agentapi.Errorf(agentapi.CodeInvalid, "The end has to be later than now.")

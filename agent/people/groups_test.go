@@ -344,8 +344,11 @@ func TestGroupAppEnds(t *testing.T) {
 	if len(groups[0].Apps) != 0 || groups[0].Ended["Photos"].IsZero() {
 		t.Errorf("listed as %+v", groups[0])
 	}
-	programs.Got(r.owner.GrantGroup(t.Context(), group, agentapi.GroupAppRequest{App: "Photos", Until: "never"}))(t)
-	r.visitsSoon(t, "prolonged", true, "Notes", "Photos")
+	anew := programs.Got(r.owner.GrantGroup(t.Context(), group, agentapi.GroupAppRequest{App: "Photos"}))(t) // as the menu and a switch ask
+	if len(anew.Group.Apps) != 1 || len(anew.Group.Until) != 0 {
+		t.Errorf("given anew: %+v", anew.Group)
+	}
+	r.visitsSoon(t, "given anew", true, "Notes", "Photos")
 }
 
 // What a group cannot be is refused with a sentence, and taking away never is.
