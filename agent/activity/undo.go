@@ -2,6 +2,7 @@ package activity
 
 import (
 	"context"
+	"slices"
 
 	"porchlight/agent/agentapi"
 )
@@ -58,7 +59,7 @@ func (l *Log) latest() (map[uint64]bool, error) {
 	for _, line := range page.Lines { // newest first
 		subject, within := subjectOf(line)
 		since, later := newest[subject]
-		_, ended := newest[within]
+		ended := slices.ContainsFunc(within, func(larger string) bool { _, after := newest[larger]; return after })
 		latest[line.ID] = subject != "" && !later && !ended
 		switch {
 		case subject != "" && !later:
@@ -83,26 +84,26 @@ func gives(kind string) bool {
 	return false
 }
 
-// subjectOf is what a line decides about, and the larger thing that it is within.
-func subjectOf(line agentapi.Activity) (subject, within string) {
+// subjectOf is what a line decides about, and the larger things that it is within.
+func subjectOf(line agentapi.Activity) (subject string, within []string) {
 	switch line.Kind {
 	case agentapi.ActivityPaused, agentapi.ActivityResumed, agentapi.ActivityApproved, agentapi.ActivityRevoked, agentapi.ActivityStopped:
-		return "app " + line.Name, ""
+		return "app " + line.Name, nil
 	case agentapi.ActivityDark, agentapi.ActivityLight:
-		return "dark", ""
+		return "dark", nil
 	case agentapi.ActivityGroupAdded, agentapi.ActivityGroupRemoved:
-		return "group " + line.Group, ""
+		return "group " + line.Group, nil
 	case agentapi.ActivityGroupJoined, agentapi.ActivityGroupLeft:
-		return "group " + line.Group + "\nperson " + line.AccountID, "group " + line.Group
+		return "group " + line.Group + "\nperson " + line.AccountID, []string{"group " + line.Group, "person " + line.AccountID}
 	case agentapi.ActivityGroupGiven, agentapi.ActivityGroupWithdrawn, agentapi.ActivityGroupEnded:
-		return "group " + line.Group + "\napp " + line.App, "group " + line.Group
+		return "group " + line.Group + "\napp " + line.App, []string{"group " + line.Group}
 	case agentapi.ActivityRemoved, agentapi.ActivityLeft:
-		return "person " + line.AccountID, ""
+		return "person " + line.AccountID, nil
 	case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityUntil, agentapi.ActivityEnded, agentapi.ActivityRestored:
 		if line.App == "" {
-			return "person " + line.AccountID, ""
+			return "person " + line.AccountID, nil
 		}
-		return "person " + line.AccountID + "\n" + line.App, "person " + line.AccountID
+		return "person " + line.AccountID + "\n" + line.App, []string{"person " + line.AccountID}
 	}
-	return "", ""
+	return "", nil
 }
