@@ -250,6 +250,17 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
+// Verify finds no fault in what is written while it reads.
+func TestVerifyWhileWritten(t *testing.T) {
+	t.Parallel()
+	store, l, head := written(t)
+	busy := meanwhile{store, func() { l.Add(Event{Kind: "meanwhile"}); programs.Must(t, l.Flush(t.Context())) }}
+	report := programs.Got(Verify(t.Context(), busy, []Head{head}))(t)
+	if len(report.Problems) > 0 || report.Chains[0].Rows <= count {
+		t.Errorf("%+v", report)
+	}
+}
+
 // meanwhile is a store during whose transactions something happens.
 type meanwhile struct {
 	kv.Store
@@ -259,6 +270,11 @@ type meanwhile struct {
 func (m meanwhile) Update(ctx context.Context, fn func(kv.Tx) error) error {
 	m.happens()
 	return m.Store.Update(ctx, fn)
+}
+
+func (m meanwhile) View(ctx context.Context, fn func(kv.Tx) error) error {
+	m.happens()
+	return m.Store.View(ctx, fn)
 }
 
 // Heads are told to a file, line by line, and read from it; a file made by syslog is read, too.
