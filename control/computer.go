@@ -201,6 +201,10 @@ const maxComputers = 50
 // refuses with CodeInvalid an account that has as many as it can have, and a name
 // that this account may not take.
 func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, error) {
+	owner, err := find[Account](tx, keyAccount(owner.ID), noSession()) // as it is now
+	if err != nil {
+		return computer{}, err
+	}
 	former, err := s.takeName(tx, short, owner)
 	if err != nil {
 		return computer{}, err
@@ -214,7 +218,7 @@ func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, 
 	if n >= maxComputers {
 		return computer{}, refuse(controlapi.CodeInvalid, "You have as many computers as an account can have. Remove one first.")
 	}
-	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: tx.now.UTC(), Former: former}
+	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: tx.now.UTC(), Former: former, Suspended: owner.Suspended}
 	tx.put(keyComputerName(short), c.ID, 0)
 	tx.put(keyComputer(c.ID), c, 0)
 	// What it will report, as good as absent. All computers of a node may report for the

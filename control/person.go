@@ -201,7 +201,7 @@ func (t *txn) ensureOwner(computerID string, a Account) {
 	t.putPerson(computerID, person{}, person{
 		AccountID: a.ID, Email: a.Email,
 		Role: controlapi.RoleOwner, Status: controlapi.PersonActive,
-		Epoch: laterEpoch(0, t.now), InvitedAt: t.now.UTC(), ChangedAt: t.now.UTC(),
+		Epoch: laterEpoch(0, t.now), InvitedAt: t.now.UTC(), ChangedAt: t.now.UTC(), Suspended: a.Suspended,
 	})
 }
 

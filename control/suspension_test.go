@@ -179,6 +179,21 @@ func TestSuspendedBeforeTheyCame(t *testing.T) {
 		ok[Suspension](t)(s.Suspensions.Resume(t.Context(), kind, id, "", "op"))
 		ok[Accepted](t)(s.People.AcceptInvitation(t.Context(), link, "", home))
 	}
+	// A computer that was just being connected is suspended with its owner.
+	s := newSuspended(t)
+	ok[Suspension](t)(s.Suspensions.Suspend(t.Context(), SuspendDomain, "example.net", "test", "op"))
+	late := ok[controlapi.Enrolled](t)(s.Computers.Ensure(t.Context(), "dora@example.net", "dora"))
+	since := func() (computer, owner time.Time) {
+		return late.Computer.Suspended, rowAt[person](s.bench, keyPerson(late.Computer.ID, late.AccountID)).Suspended
+	}
+	if c, owner := since(); c.IsZero() || owner.IsZero() {
+		t.Errorf("suspended since %v, and its owner since %v", c, owner)
+	}
+	ok[Suspension](t)(s.Suspensions.Resume(t.Context(), SuspendDomain, "example.net", "", "op"))
+	late = ok[controlapi.Enrolled](t)(s.Computers.Ensure(t.Context(), "dora@example.net", "dora"))
+	if c, owner := since(); !c.IsZero() || !owner.IsZero() {
+		t.Errorf("resumed, suspended since %v, and its owner since %v", c, owner)
+	}
 }
 
 // A suspended computer lets nobody in and mails nobody; what its owner takes away it takes away.
