@@ -40,6 +40,7 @@ func TestAudited(t *testing.T) {
 		tx.put(keyAccount(s.bob.ID), s.bob, 0)
 	})
 	programs.Must(t, b.Providers.Remove(t.Context(), s.bob.ID, login{Issuer: "https://id.example", Subject: "bob"}.hash()))
+	b.clock.Add(time.Millisecond) // so that mails have an order
 	ok[time.Time](t)(b.Recovery.Begin(t.Context(), "bob@example.com"))
 	stop := programs.Got(url.Parse(b.newest("bob@example.com").Links[0]))(t)
 	programs.Must(t, b.Recovery.Stop(t.Context(), stop.Query().Get("token")))
