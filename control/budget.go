@@ -69,6 +69,9 @@ var (
 		"Many recovery codes were tried from your network. Passkeys still work; another code can be tried later."}
 	budgetTried = budgetKind{"recovery-tried", []limit{{100, 24 * time.Hour}},
 		"Many recovery codes were tried for that address. Passkeys still work; another code can be tried later."}
+	// budgetNotes bounds what strangers can have kept of an account, of one kind at a node. It
+	// has no sentence, as nobody is told.
+	budgetNotes    = budgetKind{"notes", []limit{{20, 24 * time.Hour}}, ""}
 	budgetWaysBack = budgetKind{"ways-back", []limit{{5, time.Hour}, {10, 24 * time.Hour}},
 		"Several links to sign in were made on this computer. Those of the last 15 minutes still work; another can be made later."}
 )

@@ -60,9 +60,18 @@ type ExportedSession struct {
 	LastUsedAt time.Time        `json:"lastUsedAt"`
 }
 
-// Export is what is kept of the account of a session. It refuses with CodeUnauthorized one that
-// is not fresh: it names everybody the account has to do with.
+// Export is Kept for its person to take along.
 func (s *Accounts) Export(ctx context.Context, session Session) (Export, error) {
+	out, err := s.Kept(ctx, session)
+	if err == nil {
+		s.noteOften("exported", session.Account.ID, "")
+	}
+	return out, err
+}
+
+// Kept is what is kept of the account of a session. It refuses with CodeUnauthorized one that
+// is not fresh: it names everybody the account has to do with.
+func (s *Accounts) Kept(ctx context.Context, session Session) (Export, error) {
 	return viewed(ctx, s.core, func(tx *txn) (Export, error) {
 		if hash, _ := tx.sessionByID(session); hash == "" || !tx.fresh(session) {
 			return Export{}, refuse(controlapi.CodeUnauthorized, "Your data is exported after a sign-in from the last ten minutes. Sign in again.")

@@ -173,12 +173,12 @@ func (s *Providers) Finish(ctx context.Context, use ProviderUse) (in SignedIn, p
 	}
 	came := login{Provider: p.Name, Issuer: p.Issuer, Subject: claims.Subject, Email: strings.ToLower(claims.Email)}
 	next := newEntry()
-	in, err = updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
-		if tx.answered(begun.State, ProviderLife) {
+	var account Account
+	in, err = updated(ctx, s.core, func(tx *txn) (_ SignedIn, err error) {
+		if account = (Account{}); tx.answered(begun.State, ProviderLife) {
 			return SignedIn{}, otherSignIn()
 		}
-		account, err := s.whose(tx, came, claims.Verified, next.accountID)
-		if err != nil {
+		if account, err = s.whose(tx, came, claims.Verified, next.accountID); err != nil {
 			return SignedIn{}, err
 		}
 		row := session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofProvider, Login: came.hash()}
@@ -191,6 +191,9 @@ func (s *Providers) Finish(ctx context.Context, use ProviderUse) (in SignedIn, p
 		tx.openSession(next.hash, row)
 		return SignedIn{Token: next.token, Account: account, ReturnTo: begun.Return, Stale: !tx.justProven(row.of(account))}, nil
 	})
+	if IsRefusal(err, controlapi.CodeForbidden) && account.ID != "" {
+		s.noteOften("sign-in-failed", account.ID, "provider")
+	}
 	if err == errProve {
 		return SignedIn{}, sealedJSON(s.keys, sealLogin, provenLogin{came, begun.Return, s.now().Add(ProviderLife).Unix()}), nil
 	}
@@ -200,12 +203,13 @@ func (s *Providers) Finish(ctx context.Context, use ProviderUse) (in SignedIn, p
 // errProve says that a mail has to prove whose a login is.
 var errProve = refuse(controlapi.CodeForbidden, "A mail has to prove whose this is.")
 
-// whose is the account of a login, which is bound by the provider's word where that does.
+// whose is the account of a login, which is bound by the provider's word where that does; also
+// where it refuses, as far as it is one's.
 func (s *Providers) whose(tx *txn, came login, verified bool, newAccount string) (Account, error) {
 	row, bound := get[login](tx, keyLogin(came.hash()))
 	if bound {
 		if came.Email != "" && came.Email != row.Email {
-			return Account{}, kept{errProve}
+			return Account{ID: row.AccountID}, kept{errProve}
 		}
 		row.LastUsedAt = tx.now.UTC()
 		tx.put(keyLogin(came.hash()), row, 0)
@@ -220,10 +224,10 @@ func (s *Providers) whose(tx *txn, came login, verified bool, newAccount string)
 		return Account{}, controlapi.Refuse(controlapi.CodeForbidden, words.Of("Nobody has invited %s yet. Ask whoever wants to share something with you.", email))
 	}
 	if account.MailOff {
-		return Account{}, refuse(controlapi.CodeForbidden, "This account is not signed in by mail, so it takes no provider for it either. Use your passkey.")
+		return account, refuse(controlapi.CodeForbidden, "This account is not signed in by mail, so it takes no provider for it either. Use your passkey.")
 	}
 	if found && tx.hasLoginAt(account.ID, came.Issuer) {
-		return Account{}, kept{errProve}
+		return account, kept{errProve}
 	}
 	account = tx.ensureAccount(newAccount, email)
 	came.LastUsedAt = tx.now.UTC()

@@ -74,7 +74,8 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 	if s.relying == nil || left == 0 || err != nil || !s.ours(answer.Response.CollectedClientData) {
 		return SignedIn{}, wrongPasskey()
 	}
-	key := keyPasskey(hashOf(purposePasskey, string(answer.RawID)))
+	hash := hashOf(purposePasskey, string(answer.RawID))
+	key := keyPasskey(hash)
 	known, err := viewedOf(ctx, s.core, kv.Rows{Keys: []string{key}}, func(tx *txn) (passkey, error) {
 		return find[passkey](tx, key, wrongPasskey())
 	})
@@ -86,10 +87,11 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 	}, webauthn.SessionData{Challenge: challenge, UserVerification: protocol.VerificationRequired}, answer)
 	if err != nil {
 		s.log.Info("a sign-in by passkey was refused", "err", err)
+		s.noteOften("sign-in-failed", known.AccountID, "passkey")
 		return SignedIn{}, wrongPasskey()
 	}
 	next, mailID := newEntry(), newID()
-	return updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
+	in, err := updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
 		row, _ := get[passkey](tx, key)
 		account, found := get[Account](tx, keyAccount(row.AccountID))
 		if !found || row.AccountID != known.AccountID || !bytes.Equal(row.PublicKey, known.PublicKey) || tx.answered(challenge, PasskeyLife) {
@@ -107,6 +109,7 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 				return SignedIn{}, err
 			}
 			tx.put(key, row, 0)
+			tx.note("passkey-copied", account.ID, hash)
 			s.putMail(tx, mailID, message)
 			return SignedIn{}, kept{copiedPasskey()}
 		}
@@ -116,6 +119,10 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 		tx.openSession(next.hash, session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofPasskey})
 		return SignedIn{Token: next.token, Account: account}, nil
 	})
+	if IsRefusal(err, controlapi.CodeForbidden) {
+		s.noteOften("sign-in-failed", known.AccountID, "passkey")
+	}
+	return in, err
 }
 
 // told is the mail that tells an account of a passkey: a new one, or one of which there

@@ -213,6 +213,9 @@ func (s *Recovery) WithCode(ctx context.Context, use RecoveryUse) (SignedIn, err
 			if err := tx.spend(tries...); err != nil {
 				return SignedIn{}, err
 			}
+			if row.AccountID != "" {
+				tx.note("sign-in-failed", row.AccountID, "recovery code")
+			}
 			return SignedIn{}, kept{WrongRecoveryCode()}
 		}
 		account, err := find[Account](tx, keyAccount(row.AccountID), WrongRecoveryCode())

@@ -199,6 +199,14 @@ func (t *txn) note(kind, accountID, what string) {
 	t.audited = append(t.audited, audit.Event{Kind: kind, On: accountID, What: what})
 }
 
+// noteOften is note for what may come without end, and where nothing is written besides: the
+// first ones of a day are kept.
+func (s *core) noteOften(kind, accountID, what string) {
+	if s.pace.spend(s.now(), budgetNotes.of(kind, accountID)) == nil {
+		s.cfg.Audit.Add(audit.Event{Kind: kind, On: accountID, What: what})
+	}
+}
+
 // putMail puts a mail into the queue, which hears of it when the transaction is over.
 func (s *core) putMail(tx *txn, id string, m mail.Message) {
 	tx.mails = true

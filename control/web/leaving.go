@@ -44,7 +44,7 @@ func (h *handler) deleteForm(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return err
 	}
-	all, err := h.svc.Accounts.Export(r.Context(), session)
+	all, err := h.svc.Accounts.Kept(r.Context(), session)
 	if err != nil {
 		return err
 	}
