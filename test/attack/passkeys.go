@@ -19,7 +19,7 @@ import (
 )
 
 // passkeysTried is how often attackPasskeys tries something.
-const passkeysTried = 84
+const passkeysTried = 94
 
 const (
 	ownersEmail   = "maya@example.net"
@@ -80,7 +80,7 @@ func attackPasskeys(ctx context.Context, s *stage, t *tally) (err error) {
 	if in, err := k.uses(ctx, visitor.New(p.roots), *k.key); err != nil || !in {
 		return fmt.Errorf("the owner's own passkey signs nobody in: %w", err)
 	}
-	for _, attack := range []func(context.Context, *tally) error{k.elsewhere, k.anothers, k.again, k.copied} {
+	for _, attack := range []func(context.Context, *tally) error{k.elsewhere, k.anothers, k.again, k.copied, k.byMail} {
 		if err := attack(ctx, t); err != nil {
 			return err
 		}
@@ -253,6 +253,53 @@ func (k *keyed) copied(ctx context.Context, t *tally) error {
 	}
 	k.counts.Count += 5
 	return k.tries(ctx, t, "a passkey of which there is a copy", *k.counts)
+}
+
+var changesShown = regexp.MustCompile(`"(/account/passkeys/change\?passkey=[^"]+)"`)
+
+// byMail has who reads the owner's mailbox do, by a link mailed just now, what only a passkey
+// of the last ten minutes may.
+func (k *keyed) byMail(ctx context.Context, t *tally) error {
+	v, own := visitor.New(k.roots), visitor.New(k.roots)
+	defer v.Close()
+	defer own.Close()
+	page, err := v.SignIn(ctx, k.AuthURL+"/account", ownersEmail, k.mails)
+	if err := arrived(page, err); err != nil {
+		return err
+	}
+	if in, err := k.uses(ctx, own, *k.key); err != nil || !in {
+		return fmt.Errorf("the owner is not in: %w", err)
+	}
+	change := changesShown.FindStringSubmatch(page.Body)
+	if change == nil {
+		return errors.New("the account names no passkey")
+	}
+	for _, path := range []string{"/account/export", "/account/delete", "/account/passwords", "/device", "/account/passkeys/new", change[1]} {
+		if status, _, err := k.ask(ctx, own, path, ""); err != nil || status != http.StatusOK {
+			return fmt.Errorf("%s refuses the owner's passkey: HTTP %d, %w", path, status, err)
+		}
+		status, _, err := k.ask(ctx, v, path, "")
+		if t.try(1); err != nil || status == http.StatusOK {
+			t.got("%s by a mailed link: HTTP %d, %v", path, status, err)
+		}
+	}
+	u, err := url.Parse(change[1])
+	if err != nil {
+		return err
+	}
+	for _, act := range [][]string{
+		{"/account/passkeys/begin"}, {"/account/mail", "decision", "off"}, {"/account/delete", "decision", "delete"},
+		{u.Path, "passkey", u.Query().Get("passkey"), "remove", "yes"},
+	} {
+		status, body, err := k.ask(ctx, v, act[0], act[1:]...)
+		if t.try(1); err != nil || status == http.StatusOK {
+			t.got("%s by a mailed link: HTTP %d, %.200s, %v", act[0], status, body, err)
+		}
+	}
+	if status, _, err := k.ask(ctx, own, change[1], ""); err != nil || status != http.StatusOK {
+		t.got("a mailed link took the owner's passkey or account: HTTP %d, %v", status, err)
+	}
+	return nil
 }
 
 var codesShown = regexp.MustCompile(`<code class="whole">([a-z2-7-]{19})</code>`)
