@@ -78,7 +78,7 @@ test('the pages of the control plane', async (t) => {
   }
 
   // What people and programs are called on these pages.
-  const names = ['Pocket Notes', 'Notes', longLabel, 'The calendar on the old tablet that hangs in the kitchen, box'.slice(0, 60), 'The pictures from Lisbon are in, and everything else that belongs to them. ' + 'Have a look when you find the time. '.repeat(3).trim(), 'Porchlight', 'guests-own-computer', 'guest-desktop', 'maya-laptop', 'a-machine-with-a-name-as-long-as-machines-have-them-in-an-office-of-many', 'Maya 𐤀 מאיה', 'maya', 'linux', 'repairs', 'notes', 'English', 'Deutsch']
+  const names = ['Pocket Notes', 'Notes', longLabel, 'The calendar on the old tablet that hangs in the kitchen, box'.slice(0, 60), 'The pictures from Lisbon are in, and everything else that belongs to them. ' + 'Have a look when you find the time. '.repeat(3).trim(), 'Porchlight', 'guests-own-computer', 'guest-desktop', 'maya-laptop', 'a-machine-with-a-name-as-long-as-machines-have-them-in-an-office-of-many', 'Maya 𐤀 מאיה', 'maya', 'linux', 'Chrome', 'Linux', 'repairs', 'notes', 'English', 'Deutsch']
   const spoken = new Set()
 
   // speak opens the address of a page in the pseudo-locale. What a form led to is left
