@@ -58,7 +58,8 @@ func MailsIn(dir string) *Mails {
 			if err != nil {
 				return "", err
 			}
-			if link := anyLink.FindString(string(raw)); link != "" && strings.HasPrefix(string(raw), "To: "+to) && m.first(file) {
+			// One that only tells of something leads to /account.
+			if link := anyLink.FindString(string(raw)); link != "" && !strings.HasSuffix(link, "/account") && strings.HasPrefix(string(raw), "To: "+to) && m.first(file) {
 				return link, nil
 			}
 		}
