@@ -38,6 +38,14 @@ func (r *Relay) CutOff() bool { return r.peers != nil && r.peers.CutOff() }
 // off, and no computer is connected to it.
 func (r *Relay) ServesNobody() bool { return r.CutOff() && len(r.routes.sessions()) == 0 }
 
+// Nodes are the nodes that are there, by name; this one alone where it has no peers.
+func (r *Relay) Nodes() []peers.Node {
+	if r.peers == nil {
+		return []peers.Node{{Name: r.cfg.Node, Draining: r.draining.Load(), This: true}}
+	}
+	return r.peers.Nodes()
+}
+
 // touch tells the other nodes that a tunnel for host came or went.
 func (r *Relay) touch(host string) {
 	if r.peers != nil {

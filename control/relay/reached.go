@@ -68,3 +68,24 @@ func (r *Relay) reachedBy(err error) {
 	_ = errors.As(err, &which)
 	r.reached(limit(which))
 }
+
+// Reached is a limit, and how often it was reached.
+type Reached struct {
+	Name    string
+	Value   int // 0 where it is none of Limits
+	Reached uint64
+}
+
+// LimitsReached are the limits of this relay.
+func (r *Relay) LimitsReached() []Reached {
+	l := r.cfg.Limits
+	values := [limits]int{
+		limitHandshakes: l.Handshakes, limitVisitors: l.Visitors, limitComputer: l.VisitorsPerComputer, limitWaiting: l.WaitingPerComputer,
+		limitPassedOn: l.VisitorsPassedOn, limitTunnels: l.Tunnels, limitAuth: l.AuthConnections, limitAdmissions: l.AdmitPerSecond, limitFiles: r.mostFiles,
+	}
+	out := make([]Reached, limits)
+	for i, name := range limitNames {
+		out[i] = Reached{name, values[i], r.counters.limited[i].Load()}
+	}
+	return out
+}

@@ -84,6 +84,8 @@ type Config struct {
 	// Knows keeps whether the agent of a computer knows grants for some apps, where it says
 	// something else than Authenticate did. It ends with ctx. nil keeps nothing.
 	Knows func(ctx context.Context, computerID string, appGrants bool) error
+	// Carried, if set, is told of each visit that has ended, with its bytes up and down.
+	Carried func(computerID string, up, down int64)
 	// Node is this relay's name, told to agents for their logs.
 	Node string
 	// Limits; zero fields take defaults.

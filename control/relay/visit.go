@@ -141,6 +141,9 @@ func (r *Relay) start(f *flow, c *computer, source netip.Prefix) {
 	f.ended = func(up, down int64) {
 		r.counters.bytesUp.Add(uint64(up))
 		r.counters.bytesDown.Add(uint64(down))
+		if r.cfg.Carried != nil && c.id != "" { // those passed on are counted where they went
+			r.cfg.Carried(c.id, up, down)
+		}
 		r.visitors.release(source)
 		r.routes.partWith(c, f, source)
 		r.wg.Done()

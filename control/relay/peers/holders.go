@@ -183,6 +183,23 @@ func (p *Peers) saying(ctx context.Context, serverName string, most int) (nodes 
 	return p.reached(findings{nodes: nodes}).nodes, len(runs) > 0, without
 }
 
+// Node is a node that is there.
+type Node struct {
+	Name, Version, Address string // Address is where agents connect
+	Draining, This         bool
+}
+
+// Nodes are the living nodes as they were read last, this one included, by name.
+func (p *Peers) Nodes() []Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]Node, len(p.nodes))
+	for i, n := range p.nodes {
+		out[i] = Node{n.Node, n.Version, n.Relay.Address, n.Draining, n.Node == p.self.Node}
+	}
+	return out
+}
+
 // others are the living nodes but this one. mu is held.
 func (p *Peers) others() []nodeRow {
 	return slices.DeleteFunc(slices.Clone(p.nodes), func(n nodeRow) bool { return n.Node == p.self.Node })
