@@ -111,7 +111,7 @@ func (s *Clients) add(ctx context.Context, row client) (Client, error) {
 		}
 	}
 	row.ID, row.Name, row.RedirectURIs, row.CreatedAt = newID(), name, slices.Clone(row.RedirectURIs), s.now().UTC()
-	err := s.update(ctx, func(tx *txn) error { tx.put(keyClient(row.ID), row, 0); return nil })
+	err := s.update(ctx, func(tx *txn) error { tx.putClient(row); return nil })
 	if err != nil {
 		return Client{}, err
 	}
@@ -148,7 +148,7 @@ func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err err
 			return refuse(controlapi.CodeInvalid, "That client has no secret to replace. To end what it holds, remove it.")
 		}
 		c.SecretHash, c.RotatedAt = hash, tx.now.UTC()
-		tx.put(keyClient(id), c, 0)
+		tx.putClient(c)
 		return nil
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *Clients) Remove(ctx context.Context, id string) error {
 			}
 			more = len(items) == revokeAtOnce
 			if c.Document == nil || !more { // by its row Disallow finds what is left
-				tx.delete(keyClient(id))
+				tx.deleteClient(id)
 			}
 			return nil
 		})

@@ -172,8 +172,9 @@ func (s *core) removeComputer(tx *txn, c computer) {
 	}
 	s.freeName(tx, c)
 	tx.touch(c.ID)
+	tx.deleteBelow(keyUsages(c.ID))
 	tx.delete(
-		keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID))
+		keyComputer(c.ID), keyOwnedComputers(c.OwnerID)+c.ID, keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID), keyChange(c.ID))
 }
 
 func (t *txn) ownComputer(accountID, short string) (computer, error) {
@@ -221,6 +222,7 @@ func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, 
 	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: tx.now.UTC(), Former: former, Suspended: owner.Suspended}
 	tx.put(keyComputerName(short), c.ID, 0)
 	tx.put(keyComputer(c.ID), c, 0)
+	tx.put(keyOwnedComputers(owner.ID)+c.ID, struct{}{}, 0)
 	// What it will report, as good as absent. All computers of a node may report for the
 	// first time together, and to change a row is no conflict where to make one is.
 	tx.put(keyComputerApps(c.ID), []controlapi.App(nil), 0)

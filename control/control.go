@@ -48,6 +48,9 @@ type Service struct {
 	Keys        *Keys
 	Suspensions *Suspensions
 	Operators   *Operators
+	AdminTokens *AdminTokens
+	Overview    *Overview
+	Usage       *Usage
 
 	*core
 }
@@ -56,6 +59,8 @@ type Service struct {
 const (
 	sweepEvery = 5 * time.Minute
 	sweepBatch = 1000
+	// lastUsage is how long the last numbers of computers may take when Run ends.
+	lastUsage = 5 * time.Second
 )
 
 // New opens the domain above cfg.Store, making the signing key when there is
@@ -130,13 +135,16 @@ func New(cfg Config) (*Service, error) {
 		Keys:        keys,
 		Suspensions: &Suspensions{s},
 		Operators:   &Operators{s},
+		AdminTokens: &AdminTokens{s},
+		Overview:    &Overview{s},
+		Usage:       &Usage{core: s},
 		core:        s,
 	}, nil
 }
 
 // Run does what is not anybody's request: it writes the mails of sign-ins, delivers
 // mail, notes when computers were seen, ends the shares whose time has come, lets
-// recoveries take effect, sweeps expired rows and, on a shared store, looks for other nodes' changes. It blocks until
+// recoveries take effect, writes what computers carried, makes indexes, sweeps expired rows and, on a shared store, looks for other nodes' changes. It blocks until
 // ctx is done, and then until the mails of the sign-ins answered so far are written;
 // later ones are refused. Waiting syncs are answered. It may be called once.
 func (s *Service) Run(ctx context.Context) error {
@@ -146,8 +154,9 @@ func (s *Service) Run(ctx context.Context) error {
 		g.Go(func() error { return s.SignIn.run(ctx) })
 	}
 	g.Go(func() error {
-		return repeat(ctx, sweepEvery, func(ctx context.Context) { s.Recovery.due(ctx); s.sweep(ctx) })
+		return repeat(ctx, sweepEvery, func(ctx context.Context) { s.Recovery.due(ctx); s.Usage.flush(ctx); s.sweep(ctx) })
 	})
+	g.Go(func() error { return s.makeIndexes(ctx) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
 	g.Go(func() error { return s.Feed.Seen.Run(ctx) })
 	g.Go(func() error { return repeat(ctx, feed.LookEvery, s.Feed.Look) })
@@ -160,6 +169,9 @@ func (s *Service) Run(ctx context.Context) error {
 		g.Go(func() error { return s.Agents.runEndedReader(ctx) })
 	}
 	err := g.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastUsage)
+	defer cancel()
+	s.Usage.flush(last)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

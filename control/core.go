@@ -45,6 +45,11 @@ type Config struct {
 	// and once too often. What goes there is to be cut off. It may be called from several
 	// goroutines.
 	OnSuspended func(computerID string, since time.Time)
+	// Node is what this node is called in its rows, "" where there is one.
+	Node string
+	// Nodes and Limits say what an Overview shows of the service; nil for nothing.
+	Nodes  func(ctx context.Context) ([]Node, error)
+	Limits func() []Limit
 	// Audit takes what is to be kept of the security of accounts; nil for nothing.
 	Audit *audit.Log
 	// AbuseContact is whom people ask about what the operator has ended, a mail address or

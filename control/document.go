@@ -244,7 +244,7 @@ func (s *Clients) readDocumentNow(ctx context.Context, id string) (client, error
 				return client{}, err
 			}
 		}
-		tx.put(keyClient(id), row, 0)
+		tx.putClient(row)
 		return row, nil
 	})
 }
@@ -299,7 +299,7 @@ func (t *txn) roomForDocument() error {
 	slices.SortFunc(all, func(a, b client) int { return a.Document.Read.Compare(b.Document.Read) })
 	for _, c := range all {
 		if len(t.scan(keyClientGrants(c.ID), "", 1)) == 0 {
-			t.delete(keyClient(c.ID))
+			t.deleteClient(c.ID)
 			return nil
 		}
 	}

@@ -9,8 +9,11 @@ import (
 //
 //	account/ID                      account
 //	account-email/EMAIL             account id
+//	account-domain/DOMAIN/EMAIL     account id
 //	computer/ID                     computer
 //	computer-name/NAME              computer id
+//	owned-computer/ACCOUNT/ID       nothing: the index of computer by owner
+//	usage/COMPUTER/MONDAY/NODE      usageWeek, and usage-sum/MONDAY/NODE of all computers
 //	former-name/NAME                formerName: whose name it was, when no longer
 //	kept-name/ACCOUNT/NAME          nothing: the names kept back for an account
 //	computer-apps/ID                []controlapi.App
@@ -30,6 +33,8 @@ import (
 //	audit/NODE/NUMBER, audit-end/NODE, audit-checkpoint/NODE
 //	                                of package audit: its chains, where each ends, and begins
 //	operator/ACCOUNT                Operator
+//	admin-token/ID                  adminToken
+//	index-made/INDEX                made: how far rows of before have their keys in an index
 //	suspended/KIND/ID               Suspension
 //	session/HASH                    session
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
@@ -54,6 +59,7 @@ import (
 //	client-document/HASH            client that describes itself at its id
 //	client-hosts                    []AllowedHost: where such may be
 //	client/ID                       client
+//	client-name/NAME/ID, client-id/ID/ID  client id: the indexes of both kinds, in small letters
 //	client-keys/HASH                fetchedKeys: those of a client whose document says where
 //	authorization/HASH              authorization
 //	assertion/HASH                  nothing: a client's assertion that was used, for a while

@@ -66,6 +66,7 @@ const (
 
 	purposeDocument = "client document"
 
+	purposeAdminToken   = "admin token"
 	purposePasswordForm = "app password form"
 )
 

@@ -175,6 +175,14 @@ func (t *txn) suspendable(kind SuspensionKind, id string) (row Suspension, err e
 // suspendedSince is since when mail addresses like this one are suspended, with their
 // account where there is one (""): the earliest of what suspends it, zero for nothing.
 func (t *txn) suspendedSince(accountID, email string) (since time.Time) {
+	for _, row := range t.suspensionsOf(accountID, email) {
+		since = earlier(since, row.At)
+	}
+	return since
+}
+
+// suspensionsOf are those that suspendedSince goes by.
+func (t *txn) suspensionsOf(accountID, email string) []Suspension {
 	keys := []string{keySuspended(SuspendAddress, email)}
 	_, domain, _ := strings.Cut(email, "@")
 	for more := true; more; _, domain, more = strings.Cut(domain, ".") {
@@ -183,15 +191,7 @@ func (t *txn) suspendedSince(accountID, email string) (since time.Time) {
 	if accountID != "" {
 		keys = append(keys, keySuspended(SuspendAccount, accountID))
 	}
-	for _, value := range t.getAll(keys...) {
-		if value == nil {
-			continue
-		}
-		if row, ok := parsed[Suspension](t, value); ok {
-			since = earlier(since, row.At)
-		}
-	}
-	return since
+	return rowsAt[Suspension](t, keys...)
 }
 
 // earlier is the first of two times, of which zero is never.

@@ -19,6 +19,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,8 @@ type Config struct {
 	// Recovery is nil where no mail that it writes is delivered.
 	Recovery  *control.Recovery
 	Operators *control.Operators
+	Tokens    *control.AdminTokens
+	Overview  *control.Overview
 	// Audit takes what operators did; nil for nothing.
 	Audit *audit.Log
 	Store kv.Store
@@ -61,11 +64,14 @@ type Admin struct {
 	cfg     Config
 	handler http.Handler
 	adding  sync.Mutex // one account or computer is made at a time
+
+	reading sync.Mutex           // protects reads
+	reads   map[string]time.Time // see first
 }
 
 // New starts nothing; call Serve or Direct.
 func New(cfg Config) (*Admin, error) {
-	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Suspensions == nil || cfg.Operators == nil || cfg.Store == nil {
+	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Suspensions == nil || cfg.Operators == nil || cfg.Tokens == nil || cfg.Overview == nil || cfg.Store == nil {
 		return nil, errors.New("admin: the service types and Store are required")
 	}
 	if cfg.Now == nil {
@@ -76,7 +82,7 @@ func New(cfg Config) (*Admin, error) {
 	}
 	a := &Admin{cfg: cfg}
 	mux := http.NewServeMux()
-	for _, r := range a.routes() {
+	for _, r := range slices.Concat(a.routes(), a.overviewRoutes("/overview")) {
 		mux.Handle(r.method+" "+r.path, a.dispatch(r))
 	}
 	a.handler = mux
@@ -109,6 +115,9 @@ func (a *Admin) routes() []route {
 		{"GET", "/operators", listed(a.cfg.Operators.List)},
 		{"POST", "/operators", a.addOperator},
 		{"DELETE", "/operators/{email}", a.removeOperator},
+		{"GET", "/tokens", listed(a.cfg.Tokens.List)},
+		{"POST", "/tokens", a.addToken},
+		{"DELETE", "/tokens/{id}", a.removeToken},
 		{"GET", "/suspensions", listed(a.cfg.Suspensions.List)},
 		{"POST", "/suspensions", a.suspend},
 		{"POST", "/suspensions/end", a.resume},

@@ -40,7 +40,7 @@ func newAdmin(t *testing.T) *Admin {
 	service := newService(t, store)
 	a := programs.Got(New(Config{
 		Audit:    audit.New(audit.Config{Store: store}),
-		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery, Operators: service.Operators,
+		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys, Suspensions: service.Suspensions, Recovery: service.Recovery, Operators: service.Operators, Tokens: service.AdminTokens, Overview: service.Overview,
 		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
 	}))(t)

@@ -20,7 +20,7 @@ func (a *Admin) suspend(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &ask); err != nil {
 		return err
 	}
-	done, err := a.cfg.Suspensions.Suspend(r.Context(), ask.Kind, ask.ID, ask.Reason, control.ByCommandLine)
+	done, err := a.cfg.Suspensions.Suspend(r.Context(), ask.Kind, ask.ID, ask.Reason, actor(r.Context()))
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (a *Admin) resume(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &ask); err != nil {
 		return err
 	}
-	done, err := a.cfg.Suspensions.Resume(r.Context(), ask.Kind, ask.ID, ask.Reason, control.ByCommandLine)
+	done, err := a.cfg.Suspensions.Resume(r.Context(), ask.Kind, ask.ID, ask.Reason, actor(r.Context()))
 	if err != nil {
 		return err
 	}

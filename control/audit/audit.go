@@ -247,6 +247,32 @@ func (l *Log) prune(ctx context.Context) error {
 	}
 }
 
+// Ends are the numbers of the last rows, by node.
+func Ends(tx kv.Tx) (map[string]uint64, error) {
+	ends := map[string]uint64{}
+	err := kv.EachJSON(tx, keyEnds, func(node string, end Head) error {
+		ends[node] = end.Seq
+		return nil
+	})
+	return ends, err
+}
+
+// Before are the rows of a node from a number down, at most so many, the oldest first.
+func Before(tx kv.Tx, node string, last uint64, limit int) (rows []Row, err error) {
+	first := last - min(last, uint64(limit))
+	items, err := tx.Scan(keyRows+node+"/", rowKey(node, first), int(last-first)+1)
+	for _, it := range items {
+		row, err := kv.ParseJSON[Row](it.Value)
+		if err != nil {
+			return nil, err
+		}
+		if row.Seq <= last {
+			rows = append(rows, row)
+		}
+	}
+	return rows, err
+}
+
 // List calls fn for the rows of all chains, chain by chain, the oldest of each first.
 func List(ctx context.Context, store kv.Store, fn func(Row) error) error {
 	return each(ctx, store, keyRows, func(_ string, value []byte) error {

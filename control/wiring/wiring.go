@@ -63,6 +63,9 @@ func Build(cfg Config) (*ControlPlane, error) {
 	domain.Held = func(ctx context.Context, host string) (held, sure bool) { return p.Relay.Held(ctx, host) }
 	domain.OnCredentialEnded = func(computerID string) { p.Relay.Kick(computerID) }
 	domain.OnSuspended = func(computerID string, since time.Time) { p.Relay.Suspend(computerID, since) }
+	domain.Node = cfg.Relay.Node
+	domain.Nodes = func(context.Context) ([]control.Node, error) { return p.nodes(), nil }
+	domain.Limits = func() []control.Limit { return p.limits() }
 	domain.Log = cfg.Log.With("part", "control")
 	var err error
 	if p.Service, err = control.New(domain); err != nil {
@@ -80,6 +83,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	way.AuthHost, way.Domain, way.PublicPort = domain.AuthHost, domain.Domain, domain.PublicPort
 	way.Authenticate = p.authenticate
 	way.Sync, way.Knows = p.sync, p.Service.Agents.NoteAppGrants
+	way.Carried = p.Service.Usage.Count
 	way.Date = domain.Now // as that of pages
 	way.Handler, way.TooLong = web.New(p.Service, pages), web.MarkTooLong
 	if cfg.Wrap != nil {
@@ -103,6 +107,8 @@ func Build(cfg Config) (*ControlPlane, error) {
 		Suspensions: p.Service.Suspensions,
 		Recovery:    p.Service.Recovery,
 		Operators:   p.Service.Operators,
+		Tokens:      p.Service.AdminTokens,
+		Overview:    p.Service.Overview,
 		Audit:       domain.Audit,
 		Store:       domain.Store,
 		Naming:      domain.Naming,
@@ -112,6 +118,29 @@ func Build(cfg Config) (*ControlPlane, error) {
 		Log:         cfg.Log.With("part", "admin"),
 	})
 	return p, err
+}
+
+// nodes are those that are there, of which this one knows its own numbers.
+func (p *ControlPlane) nodes() []control.Node {
+	var out []control.Node
+	for _, n := range p.Relay.Nodes() {
+		node := control.Node{Name: n.Name, Version: n.Version, Address: n.Address, Draining: n.Draining, This: n.This}
+		if n.This {
+			stats := p.Relay.Stats()
+			node.Computers, node.Visits = stats.Sessions, stats.Visitors
+		}
+		out = append(out, node)
+	}
+	return out
+}
+
+// limits are those of the relay, with how often each was reached.
+func (p *ControlPlane) limits() []control.Limit {
+	var out []control.Limit
+	for _, l := range p.Relay.LimitsReached() {
+		out = append(out, control.Limit{Name: l.Name, Value: l.Value, Reached: l.Reached})
+	}
+	return out
 }
 
 // authenticate tells the relay whose computer a credential is, or in a refusal that the
