@@ -397,9 +397,18 @@ func (s *session) timesTold(title string) (n int) {
 	return n
 }
 
-// notified waits for a notification and returns its body.
+// notified waits for a notification, takes all off the screen and returns its body.
 func (s *session) notified(title string, or ...string) (body string) {
 	s.t.Helper()
+	// Looking into the history takes notes off the screen, and what stands there no more
+	// is not changed in place: so nothing is touched before it was said.
+	s.eventually("a program says "+title, func() error {
+		said := s.told.all()
+		if !slices.ContainsFunc(said, func(one string) bool { return one == title || slices.Contains(or, one) }) {
+			return fmt.Errorf("said: %q", said)
+		}
+		return nil
+	})
 	s.eventually("notification "+title, func() error {
 		all, err := s.notifications()
 		if err != nil {

@@ -21,10 +21,18 @@ type notices struct {
 // listens counts notifications from now on.
 func (s *session) listens() *notices {
 	s.t.Helper()
+	n := &notices{}
+	s.hears(n)
+	return n
+}
+
+// hears has notices know what is said on the session bus of now.
+func (s *session) hears(n *notices) {
+	s.t.Helper()
 	conn := programs.Got(dbus.Connect(s.busAddress()))(s.t)
 	s.t.Cleanup(func() { _ = conn.Close() })
 	programs.Must(s.t, conn.BusObject().Call("org.freedesktop.DBus.AddMatch", 0, "type='method_call',interface='org.freedesktop.Notifications',member='Notify',eavesdrop='true'").Err)
-	heard, n := make(chan *dbus.Message, 64), &notices{}
+	heard := make(chan *dbus.Message, 64)
 	conn.Eavesdrop(heard)
 	go func() {
 		for message := range heard {
@@ -39,7 +47,6 @@ func (s *session) listens() *notices {
 			n.mu.Unlock()
 		}
 	}()
-	return n
 }
 
 func (n *notices) all() []string {

@@ -41,6 +41,7 @@ func (s *session) startDunst() {
 `+s.dunstLook()+`
  timeout=30
 `)
+	s.hears(s.told)
 	s.spawn("dunst")
 	s.waitName("org.freedesktop.Notifications", true)
 }

@@ -54,6 +54,8 @@ type session struct {
 	bus  *dbus.Conn // nil without a bus
 	opts desk
 
+	told *notices // what programs had dunst say
+
 	clicks, pressed int // of the owner's mouse and keyboard, as they are done
 
 	// running are the parts of the desktop that a test may end and start again.
@@ -65,7 +67,7 @@ func newSession(t *testing.T, opts desk) *session {
 	// A short path: sockets below it must stay under 104 bytes.
 	dir := programs.Got(os.MkdirTemp("", "porch"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &session{t: t, dir: dir, opts: opts, running: map[string]*programs.Process{}}
+	s := &session{t: t, dir: dir, opts: opts, told: &notices{}, running: map[string]*programs.Process{}}
 	home := filepath.Join(dir, "home")
 	for _, d := range []string{"home/.config/dunst", "home/.config/xfce4/xfconf/xfce-perchannel-xml", "home/.local/share", "home/.cache", "run", "bin", "services"} {
 		programs.Must(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
