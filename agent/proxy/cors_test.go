@@ -214,3 +214,21 @@ func TestAppsClearTheirOwnDataOnly(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: Alt-Svc tells a browser to go to another port or host for this origin
+// (RFC 7838), and an app knows only those of its own computer.
+// Attack: an app that speaks HTTP/3 at home, as Caddy does.
+// Checked: it reaches no visitor, and no visitor tells an app of such a way.
+func TestNoAlternativeServices(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	used := ""
+	r.app("notes", func(w http.ResponseWriter, q *http.Request) {
+		used = q.Header.Get("Alt-Used")
+		w.Header()["Alt-Svc"] = []string{`h3=":443"; ma=86400`, "clear"}
+	})
+	res, _ := r.signedIn("notes", bobID, true).fetch("GET", origin+"/", "Alt-Used", "elsewhere.example")
+	if res.StatusCode != http.StatusOK || res.Header["Alt-Svc"] != nil || used != "" {
+		t.Errorf("%s: Alt-Svc %q, Alt-Used %q", res.Status, res.Header["Alt-Svc"], used)
+	}
+}

@@ -129,6 +129,7 @@ func keepUpgrade(h http.Header) bool {
 func (p *Proxy) cleanResponse(h http.Header, host string) {
 	keep(h, "Set-Cookie", slices.DeleteFunc(h["Set-Cookie"], func(line string) bool { return !maySet(line, host) }))
 	keep(h, "Clear-Site-Data", keepSiteData(h["Clear-Site-Data"]))
+	delete(h, "Alt-Svc") // a port of the app's computer, which visitors do not reach (RFC 7838)
 	if p.config.Local {
 		// The local certificate authority may be taken out again; a browser
 		// that remembers HSTS would then refuse the address for a year.

@@ -50,7 +50,8 @@ var reserved = patterns(
 	"x-original-url", "x-original-uri", "x-original-host", "x-original-method", "x-original-forwarded-for", "x-rewrite-url",
 	"x-host", "x-http-host-override", "x-envoy-*", // envoyproxy.io/docs: HTTP header manipulation
 	"x-scheme", "x-url-scheme", // ingress-nginx, nginx.tmpl; developer.mozilla.org: X-Forwarded-Proto
-	"proxy", // CGI turns it into HTTP_PROXY: httpoxy.org
+	"alt-used", // RFC 7838: no way here is an alternative one
+	"proxy",    // CGI turns it into HTTP_PROXY: httpoxy.org
 )
 
 // sentByPages say who is there too, behind some proxies (Louketo, kong-oidc, nginx by
