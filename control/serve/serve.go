@@ -213,6 +213,7 @@ func (n *Node) build(ctx context.Context) error {
 		Log:      cfg.Log,
 
 		SecurityContact: cfg.SecurityContact,
+		Version:         cfg.Version,
 	}
 	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {

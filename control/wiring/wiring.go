@@ -5,6 +5,7 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,6 +33,8 @@ type Config struct {
 	Tunnel string
 	// KeptMail is the command that shows mails where they are not sent.
 	KeptMail string
+	// Version is that of the program.
+	Version string
 	// NoMail is web.Config's.
 	NoMail bool
 	// RootPEM is the authority to trust; nil where everybody does.
@@ -64,7 +67,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	domain.OnCredentialEnded = func(computerID string) { p.Relay.Kick(computerID) }
 	domain.OnSuspended = func(computerID string, since time.Time) { p.Relay.Suspend(computerID, since) }
 	domain.Node = cfg.Relay.Node
-	domain.Nodes = func(context.Context) ([]control.Node, error) { return p.nodes(), nil }
+	domain.Nodes = func(context.Context) ([]control.Node, error) { return p.nodes(cfg), nil }
 	domain.Limits = func() []control.Limit { return p.limits() }
 	domain.Log = cfg.Log.With("part", "control")
 	var err error
@@ -121,13 +124,14 @@ func Build(cfg Config) (*ControlPlane, error) {
 }
 
 // nodes are those that are there, of which this one knows its own numbers.
-func (p *ControlPlane) nodes() []control.Node {
+func (p *ControlPlane) nodes(cfg Config) []control.Node {
 	var out []control.Node
 	for _, n := range p.Relay.Nodes() {
 		node := control.Node{Name: n.Name, Version: n.Version, Address: n.Address, Draining: n.Draining, This: n.This}
 		if n.This {
 			stats := p.Relay.Stats()
 			node.Computers, node.Visits = stats.Sessions, stats.Visitors
+			node.Version, node.Address = cmp.Or(n.Version, cfg.Version), cmp.Or(n.Address, cfg.Tunnel)
 		}
 		out = append(out, node)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func accountCommand(term terminal) *cobra.Command {
-	return group("account", "Who can sign in", accountAddCommand(term), accountListCommand(term), accountRemoveCommand(term), accountRecoverCommand(term))
+	return group("account", "Who can sign in", accountAddCommand(term), accountListCommand(term), accountShowCommand(term), accountRemoveCommand(term), accountRecoverCommand(term))
 }
 
 func accountAddCommand(term terminal) *cobra.Command {

@@ -15,7 +15,7 @@ func computerCommand(term terminal) *cobra.Command {
 		func(c control.OwnedComputer) []string {
 			return []string{c.Name, c.Owner, c.URL, c.CreatedAt.Format(time.DateOnly)}
 		})
-	return group("computer", "Computers of the accounts", list, computerDisconnectCommand(term), computerRemoveCommand(term))
+	return group("computer", "Computers of the accounts", list, computerShowCommand(term), computerDisconnectCommand(term), computerRemoveCommand(term))
 }
 
 func computerDisconnectCommand(term terminal) *cobra.Command {

@@ -67,7 +67,8 @@ control plane.`,
 	root.AddCommand(
 		serveCommand(term),
 		accountCommand(term), computerCommand(term), oauthClientCommand(term), keyCommand(term), sealKeyCommand(term), outboxCommand(term), caCommand(term),
-		auditCommand(term), operatorCommand(term), suspendCommand(term), resumeCommand(term), suspensionsCommand(term),
+		searchCommand(term), usageCommand(term), nodesCommand(term), limitsCommand(term),
+		auditCommand(term), operatorCommand(term), tokenCommand(term), suspendCommand(term), resumeCommand(term), suspensionsCommand(term),
 		backupCommand(term, false), restoreCommand(term, false), backupCommand(term, true), restoreCommand(term, true),
 		newLineCommand(term), upgradeCommand(term), versionCommand(term), commandline.Licenses(term.out),
 	)

@@ -157,6 +157,7 @@ func TestLists(t *testing.T) {
 	s := start(t, dir)
 	for verb, remark := range map[string]string{
 		"account list": "Nobody can sign in yet", "computer list": "No computer is connected yet", "client list": "No OAuth client is registered",
+		"usage": "Nobody visited yet", "token list": "There is no token",
 		"outbox": "No mail is kept here", "outbox --waiting": "No mail waits", "outbox --failed": "No mail was given up",
 	} {
 		code, out, err := invoke(t, nil, append(strings.Fields(verb), "--data", dir)...)
@@ -192,11 +193,25 @@ func TestLists(t *testing.T) {
 		t.Errorf("allowed are %v", hosts)
 	}
 	ok(t, "client", "disallow", "editor.example", "--data", dir)
+	token := okJSON[admin.AddedToken](t, "token", "add", "abuse desk", "--scope", "read,suspend", "--data", dir)
+	for _, args := range [][]string{{"add", "x", "--scope", "invite"}, {"remove", "x"}} {
+		if code, _, err := invoke(t, nil, append([]string{"token"}, append(args, "--data", dir)...)...); code != commandline.ExitRefused {
+			t.Errorf("token %v: exit %d, %s", args, code, err)
+		}
+	}
 	day := regexp.MustCompile(`\d{4}-\d\d-\d\d`)
 	for verb, want := range map[string][]string{
 		"account list":  {"EMAIL ID SINCE", "anna@example.net " + added.ID + " DAY"},
 		"computer list": {"NAME OWNER ADDRESS SINCE", "anna anna@example.net " + added.Computer.URL + " DAY"},
-		"client list":   {"ID NAME SECRET SINCE REDIRECT URIS", client.ClientID + " Pocket Notes DAY https://notes.example/cb", public["clientId"] + " Pocket Editor none: public cursor://cb", "https://claude.ai/… any, allowed DAY"},
+		"search ANN":    {"KIND NAME ID SUSPENDED", "account anna@example.net " + added.ID + " -", "computer anna " + added.Computer.ID + " -"},
+		"search @exam":  {"KIND NAME ID SUSPENDED", "account anna@example.net " + added.ID + " -"},
+		"search pocket": {"KIND NAME ID SUSPENDED", "client Pocket Editor " + public["clientId"] + " -", "client Pocket Notes " + client.ClientID + " -"},
+		"token list":    {"NAME ID MAY ENDS USED", "abuse desk " + token.ID + " read, suspend DAY -"},
+		"account show anna@example.net": {
+			"anna@example.net (" + added.ID + "), since DAY", "Sign-in by mail: on. Passkeys: 0. Providers: none. Sessions: 0.",
+			"Computer: " + added.Computer.URL + " (" + added.Computer.ID + ")",
+		},
+		"client list": {"ID NAME SECRET SINCE REDIRECT URIS", client.ClientID + " Pocket Notes DAY https://notes.example/cb", public["clientId"] + " Pocket Editor none: public cursor://cb", "https://claude.ai/… any, allowed DAY"},
 	} {
 		var got []string
 		for line := range strings.Lines(ok(t, append(strings.Fields(verb), "--data", dir)...)) {
