@@ -54,27 +54,30 @@ func controlPart() part {
 		body := fmt.Sprintf(`{"name":"notes","label":%q,"localPort":PORT}`, label)
 		return "POST /publish HTTP/1.1\r\nHost: API\r\nContent-Type: application/json\r\nContent-Length: LENGTH\r\n\r\n" + body
 	}
-	return part{name: "control", start: (*stage).startControlPart, goals: []goal{
+	operator, quick := operatorWork()
+	return part{name: "control", start: (*stage).startControlPart, goals: append([]goal{
 		{name: refreshMany, metric: perSecond, ours: onBolt, limit: 5000, atLeast: true},
 		{name: refreshMany, metric: perSecond, ours: onPostgres, limit: 3000, atLeast: true},
 		{name: publishSame, metric: p99, ours: loopback, limit: 5},
-	}, work: []work{
+	}, quick...), work: append([]work{
 		refresh(refreshOne, 1), refresh(refreshMany, 16), refresh(refreshMost, mostClients),
 		call(publishSame, publish("Notes")),
 		call(publishNew, publish("Notes"), publish("Diary")),
 		call(askOwn, "GET /publish/notes HTTP/1.1\r\nHost: API\r\n\r\n"),
-	}}
+	}, operator...)}
 }
 
 // startControlPart starts a control plane on each store, and a computer on its own.
 func (st *stage) startControlPart(ctx context.Context) error {
-	stores := map[string]string{onBolt: st.dir + "/control.db"}
+	stores := map[string]string{onBolt: st.dir + "/control.db", manyOnBolt: st.dir + "/many.db"}
 	if server, err := pgtest.Start(pgtest.Options{Durable: true}); err != nil {
 		fmt.Fprintf(os.Stderr, "%s is left out: %v\n", onPostgres, err)
 	} else {
 		st.onClose = append(st.onClose, func() { _ = server.Close() }) // it served only this
-		if stores[onPostgres], err = server.NewDatabase(); err != nil {
-			return err
+		for _, name := range []string{onPostgres, manyOnPostgres} {
+			if stores[name], err = server.NewDatabase(); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range []string{onBolt, onPostgres} {
@@ -86,6 +89,9 @@ func (st *stage) startControlPart(ctx context.Context) error {
 			return err
 		}
 		st.stand(contender{name: name, addr: is.Addr, pid: pid, tokens: is.Tokens, client: [2]string{is.ClientID, is.Secret}})
+	}
+	if err := st.startOperators(ctx, stores); err != nil {
+		return err
 	}
 	is, pid, err := st.role(ctx, st.self, "computer", st.dir+"/data", port(st.app.Addr), st.profileOf("control-loopback"))
 	if err != nil {

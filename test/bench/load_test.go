@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func tiny(t *testing.T) settings {
 	s := full()
 	s.rounds, s.span, s.settle, s.rate, s.connections = 1, 20*time.Millisecond, 20*time.Millisecond, 500, 4
-	s.handshakes, s.idle, s.bulk, s.grants = 16, 20, 8<<20, 100
+	s.handshakes, s.idle, s.bulk, s.grants, s.accounts = 16, 20, 8<<20, 100, 1000
 	s.tools, s.programs = "../../out/bench", "../../bin"
 	s.tiny, s.verbose = true, testing.Verbose()
 	s.sockets, s.resting, s.clicks = 20, 20, 3

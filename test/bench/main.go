@@ -47,6 +47,7 @@ type settings struct {
 	idle                     int            // connections at rest
 	bulk                     int64          // bytes of one download
 	grants                   int            // of others in a control plane\'s store
+	accounts                 int            // in a store that operators ask
 	sockets, resting, clicks int            // of the owner\'s click: what it is measured among, and how often
 	programs                 string         // where ours are
 	tools                    string         // where the peers that we build are
@@ -130,7 +131,7 @@ func main() {
 func full() settings {
 	return settings{
 		part: "agent", rounds: 5, span: 800 * time.Millisecond, settle: 200 * time.Millisecond, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
-		bulk: 256 << 20, grants: 50_000, sockets: 4000, resting: 10_000, clicks: 100, tools: "out/bench", programs: "bin",
+		bulk: 256 << 20, grants: 50_000, accounts: 100_000, sockets: 4000, resting: 10_000, clicks: 100, tools: "out/bench", programs: "bin",
 	}
 }
 

@@ -76,6 +76,8 @@ func play(ctx context.Context, role string, args []string) error {
 		return playBehind(ctx, ln, args)
 	case "control":
 		return playControl(ctx, ln, args)
+	case "operator":
+		return playOperator(ctx, ln, args)
 	case "computer":
 		return playComputer(ctx, args)
 	case "proxy":
