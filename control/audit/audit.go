@@ -95,7 +95,8 @@ type Config struct {
 // Log writes one chain. It is safe for concurrent use; a nil one keeps nothing.
 type Log struct {
 	cfg     Config
-	writing sync.Mutex // one batch at a time, so that they stay in order
+	writing sync.Mutex    // one batch at a time, so that they stay in order
+	came    chan struct{} // of one: events came where none were pending
 
 	mu      sync.Mutex // protects what follows
 	pending []Row      // without Seq, Prev and Hash
@@ -113,7 +114,7 @@ func New(cfg Config) *Log {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Log{cfg: cfg}
+	return &Log{cfg: cfg, came: make(chan struct{}, 1)}
 }
 
 // Add takes events, and waits for nothing.
@@ -124,6 +125,12 @@ func (l *Log) Add(events ...Event) {
 	now := l.cfg.Now().UTC()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.pending) == 0 {
+		select {
+		case l.came <- struct{}{}:
+		default:
+		}
+	}
 	for _, e := range events {
 		if len(l.pending) >= maxPending {
 			l.lost++
@@ -133,17 +140,27 @@ func (l *Log) Add(events ...Event) {
 	}
 }
 
-// Run writes what is taken until ctx is done, and then what is left.
+// Run writes what is taken until ctx is done, and then what is left. That it began and ended
+// are rows, and the head of each is told at once: what a node wrote while it ran is proven
+// from the first row on and to the last.
 func (l *Log) Run(ctx context.Context) error {
-	write, head, prune := time.NewTicker(writeEvery), time.NewTicker(headEvery), time.NewTicker(pruneEvery)
+	write, head, prune := time.NewTimer(writeEvery), time.NewTicker(headEvery), time.NewTicker(pruneEvery)
 	defer func() { write.Stop(); head.Stop(); prune.Stop() }()
-	for {
-		var err error
+	l.Add(Event{Kind: "started"})
+	for err := l.finish(ctx); ; {
+		if err != nil && ctx.Err() == nil {
+			l.cfg.Log.Warn("the audit log could not be written; it is tried again", "err", err)
+			write.Reset(writeEvery)
+		}
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishIn)
 			defer cancel()
-			return errors.Join(l.Flush(last), l.tellHeads(last))
+			l.Add(Event{Kind: "stopped"})
+			return l.finish(last)
+		case <-l.came: // none else wakes an idle computer
+			write.Reset(writeEvery)
+			err = nil
 		case <-write.C:
 			err = l.Flush(ctx)
 		case <-head.C:
@@ -151,10 +168,11 @@ func (l *Log) Run(ctx context.Context) error {
 		case <-prune.C:
 			err = l.prune(ctx)
 		}
-		if err != nil && ctx.Err() == nil {
-			l.cfg.Log.Warn("the audit log could not be written; it is tried again", "err", err)
-		}
 	}
+}
+
+func (l *Log) finish(ctx context.Context) error {
+	return errors.Join(l.Flush(ctx), l.tellHeads(ctx))
 }
 
 // Flush writes what is taken.

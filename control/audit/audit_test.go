@@ -69,7 +69,7 @@ func TestWholeChain(t *testing.T) {
 	t.Parallel()
 	store, _, head := written(t)
 	report := programs.Got(Verify(t.Context(), store, []Head{head}))(t)
-	if want := (Chain{"one", count, 1, count}); len(report.Problems) > 0 || len(report.Chains) != 1 || report.Chains[0] != want {
+	if want := (Chain{Node: "one", Rows: count, First: 1, Last: count, Proven: count, ProvenAt: head.At}); len(report.Problems) > 0 || len(report.Chains) != 1 || report.Chains[0] != want {
 		t.Errorf("%+v", report)
 	}
 	n := 0
@@ -176,7 +176,7 @@ func TestOldRowsGo(t *testing.T) {
 	programs.Must(t, l.Flush(t.Context()))
 	programs.Must(t, l.prune(t.Context()))
 	report := programs.Got(Verify(t.Context(), store, []Head{head}))(t)
-	if want := (Chain{"one", 1, count + 1, count + 1}); len(report.Problems) > 0 || report.Chains[0] != want {
+	if want := (Chain{Node: "one", Rows: 1, First: count + 1, Last: count + 1, Proven: count, ProvenAt: head.At}); len(report.Problems) > 0 || report.Chains[0] != want {
 		t.Errorf("%+v", report)
 	}
 	other := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
@@ -192,7 +192,7 @@ func TestOldRowsGo(t *testing.T) {
 }
 
 // Events are written within a second, and all of them where the log stops; their head is told
-// every five minutes.
+// every five minutes, and at once where it starts and stops.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,20 +207,28 @@ func TestBatches(t *testing.T) {
 			programs.Must(t, List(t.Context(), store, func(Row) error { n++; return nil }))
 			return n
 		}
-		l.Add(Event{Kind: "a"}, Event{Kind: "b"})
-		time.Sleep(writeEvery)
 		synctest.Wait()
-		if rows() != 2 {
-			t.Errorf("after a second there are %d rows", rows())
+		if rows() != 1 || heads.Load() != 1 {
+			t.Errorf("started, there are %d rows and %d heads", rows(), heads.Load())
+		}
+		for n := range 3 {
+			l.Add(Event{Kind: "a"}, Event{Kind: "b"})
+			time.Sleep(writeEvery / 2)
+			l.Add(Event{Kind: "c"})
+			time.Sleep(writeEvery / 2)
+			synctest.Wait()
+			if want := 1 + 3*(n+1); rows() != want {
+				t.Errorf("after a second there are %d rows of %d", rows(), want)
+			}
 		}
 		time.Sleep(headEvery)
 		synctest.Wait()
-		if heads.Load() != 1 {
+		if heads.Load() != 2 {
 			t.Errorf("%d heads were told", heads.Load())
 		}
 		l.Add(Event{Kind: "c"})
 		stop()
-		if err := <-over; err != nil || rows() != 3 || heads.Load() != 2 {
+		if err := <-over; err != nil || rows() != 12 || heads.Load() != 3 {
 			t.Errorf("stopped: %v, %d rows, %d heads", err, rows(), heads.Load())
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"porchlight/control/kv"
 )
@@ -16,6 +17,10 @@ type Chain struct {
 	Rows  int    `json:"rows"`
 	First uint64 `json:"first"` // number of the first that is still there
 	Last  uint64 `json:"last"`
+	// Proven is the last row that a head was told of, and ProvenAt when: of what came after it
+	// nobody outside knows. Zero without a head.
+	Proven   uint64    `json:"proven,omitzero"`
+	ProvenAt time.Time `json:"proven_at,omitzero"`
 }
 
 // Report is what Verify found. The log is whole where there are no Problems.
@@ -56,6 +61,9 @@ func Verify(ctx context.Context, store kv.Store, heads []Head) (Report, error) {
 			problem("%s: two heads of row %d differ", h.Node, h.Seq)
 		}
 		c.at[h.Seq] = h.Hash
+		if h.Seq > c.Proven || h.Seq == c.Proven && h.At.After(c.ProvenAt) {
+			c.Proven, c.ProvenAt = h.Seq, h.At
+		}
 	}
 	// Rows are written meanwhile: those up to here have to be there, and none behind the end of afterwards.
 	err := each(ctx, store, keyEnds, func(key string, value []byte) error {

@@ -92,7 +92,14 @@ func headsIn(path string) ([]audit.Head, error) {
 
 func (t terminal) report(r audit.Report) {
 	for _, c := range r.Chains {
-		fmt.Fprintf(t.out, "%s: %d rows, %d to %d\n", c.Node, c.Rows, c.First, c.Last)
+		proven := ""
+		switch {
+		case c.Proven > 0:
+			proven = fmt.Sprintf(", proven up to row %d by a head of %s", c.Proven, c.ProvenAt.Format(time.DateTime))
+		case r.Heads > 0:
+			proven = ", proven by no head"
+		}
+		fmt.Fprintf(t.out, "%s: %d rows, %d to %d%s\n", c.Node, c.Rows, c.First, c.Last, proven)
 	}
 	for _, problem := range r.Problems {
 		fmt.Fprintln(t.out, problem)
@@ -102,6 +109,6 @@ func (t terminal) report(r audit.Report) {
 	case r.Heads == 0:
 		fmt.Fprintln(t.err, "None is removed or changed. Whether the end was cut off, or all of it written anew, is told by heads that were kept elsewhere: --head FILE.")
 	default:
-		fmt.Fprintln(t.err, "Whole: none is removed or changed.")
+		fmt.Fprintln(t.err, "Whole: none is removed or changed. Rows behind the one that is proven could be cut off unseen until the next head, which a node tells every five minutes, when it starts and when it stops.")
 	}
 }
