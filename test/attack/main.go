@@ -43,6 +43,7 @@ var parts = []part{
 	{"tokens", attackTokens, 14, 14},
 	{"identity", attackIdentity, identityTried, identityTried},
 	{"passkeys", attackPasskeys, passkeysTried, passkeysTried},
+	{"audit", attackAudit, auditTried, auditTried},
 	{"passwords", attackPasswords, 2000, 200},
 	{"dates", attackDates, 900, 110},
 	{"groups", attackGroups, 640, 170},

@@ -94,6 +94,7 @@ func (t terminal) report(r audit.Report) {
 	for _, c := range r.Chains {
 		proven := ""
 		switch {
+		case len(r.Problems) > 0:
 		case c.Proven > 0:
 			proven = fmt.Sprintf(", proven up to row %d by a head of %s", c.Proven, c.ProvenAt.Format(time.DateTime))
 		case r.Heads > 0:

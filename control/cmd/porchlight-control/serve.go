@@ -134,7 +134,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&w.UpdateNotice.Address, "update-address", "", "https:// address where computers look once a day whether there is a newer version, unless their owner says otherwise")
 	f.StringVar(&w.UpdateNotice.Key, "update-key", "", "public key that signs there, in base64; named together with the address")
 	f.StringVar(&w.SecurityContact, "security-contact", "", "mail address or https:// address where weaknesses of this server are reported, told at /.well-known/security.txt")
-	f.StringVar(&w.AuditHead, "audit-head", "", "where the signed end of the audit log is told every five minutes: syslog, an https:// address it is posted to, or a file")
+	f.StringVar(&w.AuditHead, "audit-head", "", "where the signed end of the audit log is told every five minutes, and at start and stop: syslog, an https:// address it is posted to, or a file")
 	f.DurationVar(&w.AuditKeep, "audit-keep", serve.DefaultAuditKeep, "how long rows of the audit log stay; 0 for ever")
 	f.StringVar(&w.AbuseContact, "abuse-contact", "", "mail address or https:// address that people are told to ask where you have suspended something (default the auth host)")
 	f.DurationVar(&w.DrainWait, "drain-wait", 0, "how long connections are still taken after SIGTERM, while /livez and /readyz say no already")
