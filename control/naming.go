@@ -148,6 +148,9 @@ type formerName struct {
 	KeptUntil time.Time `json:"keptUntil,omitzero"`
 	// Mixed says that even before that account it was another's.
 	Mixed bool `json:"mixed,omitempty"`
+	// Suspended is the id of the computer that was removed while the operator had suspended
+	// it: nobody takes its name before that is resumed.
+	Suspended string `json:"suspended,omitempty"`
 }
 
 const purposeFormer = "former owner of a name"
@@ -157,6 +160,9 @@ const purposeFormer = "former owner of a name"
 func (s *core) freeName(tx *txn, c computer) {
 	owner, _ := get[Account](tx, keyAccount(c.OwnerID))
 	row := formerName{AccountID: c.OwnerID, EmailHash: s.emailHash(owner.Email), Mixed: c.Former}
+	if tx.suspendedItself(c.ID) {
+		row.Suspended = c.ID
+	}
 	if kept := tx.scan(keyKeptNames(c.OwnerID), "", maxKeptNames); len(kept) < maxKeptNames {
 		row.KeptUntil = tx.now.UTC().Add(keepName)
 		tx.put(keyKeptName(c.OwnerID, c.Name), struct{}{}, keepName)
@@ -173,6 +179,9 @@ func (s *core) takeName(tx *txn, name string, owner Account) (former bool, err e
 	row, found := get[formerName](tx, keyFormerName(name))
 	if !found {
 		return false, nil
+	}
+	if row.Suspended != "" && tx.suspendedItself(row.Suspended) {
+		return false, tx.refuseSuspended()
 	}
 	same := row.AccountID == owner.ID
 	if !same && row.EmailHash != s.emailHash(owner.Email) && tx.now.Before(row.KeptUntil) {

@@ -296,6 +296,13 @@ func (t *txn) followComputer(id string) {
 	t.put(keyEndedCredentials+suspensionEvent+endedEvent(t.version, id), id, endedMemory) // for the other nodes
 }
 
+// suspendedItself says whether a computer is suspended and not just its owner, though it may
+// be removed.
+func (t *txn) suspendedItself(computerID string) bool {
+	_, found := get[Suspension](t, keySuspended(SuspendComputer, computerID))
+	return found
+}
+
 // suspendedComputer is one whose suspension began, or ended where since is zero.
 type suspendedComputer struct {
 	id    string

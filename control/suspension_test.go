@@ -216,6 +216,30 @@ func TestSuspendedComputerGivesNothing(t *testing.T) {
 	}
 }
 
+// Weakness: what is suspended is a row that its owner may remove. Attack: the owner of a
+// suspended computer, who is not suspended, removes it and connects another under its name, and
+// somebody else does. Checked: the name stays down until the operator resumes what had it,
+// and the owner may connect a computer of another name.
+func TestSuspendedComputerIsRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), SuspendComputer, "maya", "test", "op"))
+	programs.Must(t, b.Computers.Remove(t.Context(), e.AccountID, "maya"))
+	connects := func(email, name string) error {
+		account := ok[Account](t)(b.Accounts.Ensure(t.Context(), email))
+		started := ok[controlapi.EnrolStarted](t)(b.Enrolment.Begin(t.Context(), controlapi.EnrolRequest{Machine: "laptop", Platform: "linux"}, home))
+		_, err := b.Enrolment.Confirm(t.Context(), Session{Account: account, Proven: b.clock.Now()}, started.UserCode, name, false, home)
+		return err
+	}
+	wantRefusal(t, connects("maya@example.com", "maya"), controlapi.CodeSuspended)
+	b.clock.Add(keepName + time.Hour) // others may take other names then
+	wantRefusal(t, connects("olga@example.com", "maya"), controlapi.CodeSuspended)
+	programs.Must(t, connects("maya@example.com", "another"))
+	ok[Suspension](t)(b.Suspensions.Resume(t.Context(), SuspendComputer, e.Computer.ID, "", "op"))
+	programs.Must(t, connects("maya@example.com", "maya"))
+}
+
 // A code for a visit that was handed out before is worth nothing.
 func TestSuspendedVisit(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ var parts = []part{
 	{"identity", attackIdentity, identityTried, identityTried},
 	{"passkeys", attackPasskeys, passkeysTried, passkeysTried},
 	{"audit", attackAudit, auditTried, auditTried},
+	{"suspended", attackSuspended, suspendedTried, suspendedQuickTried},
 	{"passwords", attackPasswords, 2000, 200},
 	{"dates", attackDates, 900, 110},
 	{"groups", attackGroups, 640, 170},

@@ -115,6 +115,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	ok(t, "restore", file, "--data", fresh)
 	has(before, "--data", fresh, "--domain", "porch.test")
+	went := rows(t, fresh)
 	s = start(t, fresh)
 	if got := ok(t, "ca", "--data", fresh); got != pem {
 		t.Error("the restored authority is another one")
@@ -147,8 +148,8 @@ func TestBackupAndRestore(t *testing.T) {
 	back := filepath.Join(t.TempDir(), "back")
 	ok(t, "import", out, "--data", back)
 	has(before, "--data", back, "--domain", "porch.test")
-	if a, b := rows(t, fresh), rows(t, back); !slices.Equal(a, b) {
-		t.Errorf("%d rows went and %d came back, or they differ", len(a), len(b))
+	if came := rows(t, back); !slices.Equal(went, came) {
+		t.Errorf("%d rows went and %d came back, or they differ", len(went), len(came))
 	}
 }
 
