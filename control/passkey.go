@@ -290,7 +290,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 			return "", passkeysWantFresh()
 		}
 		tx.endSession(before)
-		row.ID, row.Proof, row.Proven = next.id, controlapi.ProofPasskey, tx.now.UTC()
+		row.ID, row.Proof, row.Proven, row.Passkey = next.id, controlapi.ProofPasskey, tx.now.UTC(), hash
 		tx.openSession(next.hash, row)
 		tx.put(keyPasskey(hash), passkey{
 			AccountID: session.Account.ID, CredentialID: made.ID, PublicKey: made.PublicKey, Count: made.Authenticator.SignCount,

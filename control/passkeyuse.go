@@ -116,7 +116,7 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 		tx.delete(keyRecovering(account.ID)) // they have their passkey
 		row.LastUsedAt = tx.now.UTC()
 		tx.put(key, row, 0)
-		tx.openSession(next.hash, session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofPasskey})
+		tx.openSession(next.hash, session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofPasskey, Passkey: hash})
 		return SignedIn{Token: next.token, Account: account}, nil
 	})
 	if IsRefusal(err, controlapi.CodeForbidden) {

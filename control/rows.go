@@ -35,6 +35,7 @@ import (
 //	operator/ACCOUNT                Operator
 //	admin-token/ID                  adminToken
 //	index-made/INDEX                made: how far rows of before have their keys in an index
+//	operator-session/HASH           operatorSession
 //	suspended/KIND/ID               Suspension
 //	session/HASH                    session
 //	account-session/ACCOUNT/HASH    nothing: the index of session by account
@@ -109,9 +110,10 @@ func keyMemberships(account string) string { return "membership/" + account + "/
 func keyMembership(account, computer string) string {
 	return keyMemberships(account) + computer
 }
-func keyChange(computer string) string  { return "change/" + computer }
-func keyVersion(computer string) string { return "version/" + computer }
-func keyOperator(account string) string { return "operator/" + account }
+func keyChange(computer string) string      { return "change/" + computer }
+func keyVersion(computer string) string     { return "version/" + computer }
+func keyOperator(account string) string     { return "operator/" + account }
+func keyOperatorSession(hash string) string { return "operator-session/" + hash }
 func keySuspended(kind SuspensionKind, id string) string {
 	if kind == SuspendClient {
 		id = clientRest(id)

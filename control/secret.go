@@ -57,6 +57,7 @@ const (
 	purposeChallenge  = "passkey challenge"
 	purposeLogin      = "login"
 	purposeLogout     = "logout token"
+	purposeOperator   = "operator session"
 
 	purposeLoginSession = "login session"
 

@@ -41,6 +41,8 @@ type session struct {
 	// at CreatedAt, or, of a provider, nobody knows when.
 	Proof  controlapi.Proof `json:"proof,omitempty"`
 	Proven time.Time        `json:"proven,omitzero"`
+	// Passkey is the hash of the passkey that opened it, absent for none.
+	Passkey string `json:"passkey,omitempty"`
 	// Device is what it was opened with; empty where that is not known.
 	Device Device `json:"device,omitzero"`
 	// Login is the hash of the login that opened it, and LoginSession that of the session at

@@ -8,6 +8,9 @@ import _ "embed"
 // Pages is the style sheet of rendered pages, tokens included (CSS).
 func Pages() string { return tokens + pages }
 
+// Admin is the style sheet of /admin, on top of Pages (CSS).
+func Admin() string { return admin }
+
 // Icon is the icon of those pages (SVG).
 func Icon() string { return icon }
 
@@ -22,6 +25,9 @@ var tokens string // the window imports this file too
 
 //go:embed pages.css
 var pages string
+
+//go:embed admin.css
+var admin string
 
 //go:embed icon.svg
 var icon string

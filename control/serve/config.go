@@ -66,8 +66,11 @@ type Config struct {
 	// interface is refused unless MetricsExposed.
 	Metrics        string
 	MetricsExposed bool
-	Version        string // of the program, for whoever looks which nodes live
-	Node           string // tells this node from others in logs, metrics and to agents
+	// AdminAddress is host:port of /admin, under the name of the auth host and its certificate;
+	// empty for the auth host itself.
+	AdminAddress string
+	Version      string // of the program, for whoever looks which nodes live
+	Node         string // tells this node from others in logs, metrics and to agents
 	// PeerAddress is host:port at which the other nodes of one PostgreSQL reach
 	// this one, for visitors whose computer is connected here; empty means that
 	// it is the only node, or that a visitor must find the right one.

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"syscall"
 	"time"
@@ -51,6 +52,9 @@ type Node struct {
 	audit     *audit.Log
 	listeners []net.Listener
 	metrics   net.Listener // nil without
+	admins    net.Listener // of AdminAddress; nil without
+	pages     http.Handler // what it answers
+	pagesTLS  *tls.Config
 	peers     net.Listener // nil without
 	news      *news.News   // nil without peers
 	health    *health
@@ -151,6 +155,9 @@ func (n *Node) listen(ctx context.Context) error {
 	if err := n.listenForPeers(ctx); err != nil {
 		return err
 	}
+	if err := n.listenForAdmins(ctx); err != nil {
+		return err
+	}
 	if n.cfg.Metrics == "" {
 		return nil
 	}
@@ -214,6 +221,7 @@ func (n *Node) build(ctx context.Context) error {
 
 		SecurityContact: cfg.SecurityContact,
 		Version:         cfg.Version,
+		AdminURL:        n.AdminURL(),
 	}
 	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {
@@ -231,6 +239,7 @@ func (n *Node) build(ctx context.Context) error {
 		return err
 	}
 	n.service, n.relay = plane.Service, plane.Relay
+	n.pages, n.pagesTLS = plane.AdminPages, auth
 	if err := n.listenForNews(run); err != nil {
 		return err
 	}
@@ -325,6 +334,9 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.admin != nil {
 		start(n.admin.Run)
 	}
+	if n.admins != nil {
+		start(n.serveAdmins)
+	}
 	own(n.service.Run)
 	if n.news != nil { // until nobody has anything to tell
 		start(n.news.Run)
@@ -367,7 +379,7 @@ func (n *Node) Close() error {
 	for _, l := range n.listeners {
 		_ = l.Close() // Run has closed them already
 	}
-	for _, l := range []net.Listener{n.metrics, n.peers} {
+	for _, l := range []net.Listener{n.metrics, n.peers, n.admins} {
 		if l != nil {
 			_ = l.Close()
 		}

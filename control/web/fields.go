@@ -31,8 +31,8 @@ func (h *handler) bounded(t tier, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		e := h.headTooLarge(w, t == tierPage && byCookie && loadsPage(r))
-		if t == tierPage {
+		e := h.headTooLarge(w, t.forPeople() && byCookie && loadsPage(r))
+		if t.forPeople() {
 			h.showError(w, r, e)
 		} else {
 			writeError(w, e)

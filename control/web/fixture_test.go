@@ -117,7 +117,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 	r.putApps(controlapi.App{ID: "app1", Name: "notes", Label: "Secret Diary", Live: true})
 
 	r.stop = programs.Run(t, func(ctx context.Context) error { return r.svc.Run(kv.First(ctx)) })
-	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{KeptMail: "porchlight outbox", Log: log, SecurityContact: "mailto:security@porch.example", LetIn: func(*http.Request) { r.letIn.Add(1) }})))
+	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{KeptMail: "porchlight outbox", Log: log, SecurityContact: "mailto:security@porch.example", AdminURL: r.svc.AuthURL(), LetIn: func(*http.Request) { r.letIn.Add(1) }})))
 	r.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	r.server.StartTLS()
 	t.Cleanup(func() {

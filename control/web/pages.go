@@ -28,7 +28,7 @@ var passkeysScript []byte
 var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "off", "no-access", "knock", "account",
 	"account-remove", "account-delete", "account-leave", "passkey", "passkey-use", "passkey-change", "prove", "passwords", "password-made", "consent", "device", "device-confirm",
 	"account-mail", "recovery", "recovery-codes", "recovery-stop",
-	"device-replace", "device-done", "about", "error")
+	"device-replace", "device-done", "about", "error", "admin")
 
 func parsedWhenShown(names ...string) map[string]func(words.Language) *template.Template {
 	out := map[string]func(words.Language) *template.Template{}
@@ -80,6 +80,8 @@ type page struct {
 	Other       string    // address this browser is signed in with instead
 	Until       string    // day an invitation ends
 	Ends        time.Time // the same, where it is a time; or zero
+
+	Admin *adminPage // nil elsewhere
 
 	NoAccess noaccess.Page
 	Knock    knockRow
@@ -173,7 +175,7 @@ func (p page) times() bool {
 func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name string, p page) error {
 	p.Style, p.Icon = stylePath, iconPath
 	p.AuthHost, p.KeptMail = h.svc.AuthHostPort(), h.kept
-	script, origin := "", " https://"+p.AuthHost
+	script, origin := "", " "+h.at
 	if p.times() {
 		p.Script, script = timesPath, origin+timesPath
 	}
@@ -197,8 +199,12 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name 
 	head := w.Header()
 	head.Set("Content-Type", "text/html; charset=utf-8")
 	head.Set("Cache-Control", "no-store") // so nothing keeps one language's page for another
-	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; "+script+
-		"form-action 'self'"+target+"; frame-ancestors 'none'; base-uri 'none'")
+	images, more := "'self' data:", ""
+	if p.Admin != nil {
+		images, more = "'self'", "; require-trusted-types-for 'script'"
+	}
+	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src "+images+"; "+script+
+		"form-action 'self'"+target+"; frame-ancestors 'none'; base-uri 'none'"+more)
 	w.WriteHeader(status)
 	w.Write(b.Bytes()) // an error means that nobody reads it any more
 	return nil
@@ -206,9 +212,13 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name 
 
 // The assets are named by their content, so that browsers may keep them.
 var (
-	styleSheet   = []byte(style.Pages())
-	iconImage    = []byte(style.Icon())
-	stylePath    = "/assets/style-" + digest(styleSheet) + ".css"
+	styleSheet = []byte(style.Pages())
+	iconImage  = []byte(style.Icon())
+	stylePath  = "/assets/style-" + digest(styleSheet) + ".css"
+	adminStyle = []byte(style.Admin())
+
+	adminStylePath = "/assets/admin-" + digest(adminStyle) + ".css"
+
 	timesPath    = "/assets/times-" + digest([]byte(style.Times())) + ".js"
 	passkeysPath = "/assets/passkeys-" + digest(passkeysScript) + ".js"
 	iconPath     = "/assets/icon-" + digest(iconImage) + ".svg"
@@ -225,6 +235,9 @@ func (h *handler) asset(w http.ResponseWriter, r *http.Request) error {
 	case stylePath:
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		data = styleSheet
+	case adminStylePath:
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		data = adminStyle
 	case timesPath:
 		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 		data = []byte(style.Times())

@@ -163,6 +163,9 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 			return destination{path: control.InvitationPath(name), invited: true}
 		}
 	}
+	if h.adminAt != "" && adminPath.MatchString(raw) {
+		return h.toAdmin(raw)
+	}
 	path, query, _ := strings.Cut(raw, "?")
 	switch path {
 	case controlapi.PathDevice:

@@ -225,6 +225,9 @@ func (h *handler) mailedIn(w http.ResponseWriter, r *http.Request, in control.Si
 }
 
 func (h *handler) onward(w http.ResponseWriter, r *http.Request, path string) error {
+	if h.adminAt != h.at && adminPath.MatchString(path) {
+		path = h.adminAt + path
+	}
 	return seeOther(w, r, cmp.Or(path, "/account"))
 }
 

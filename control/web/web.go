@@ -37,6 +37,9 @@ type Config struct {
 	NoMail bool
 	// SecurityContact is the URI of security.txt; empty for no such file.
 	SecurityContact string
+	// AdminURL is where /admin is, the auth host's own address or another of its ports, which
+	// NewAdmin answers; empty for nowhere.
+	AdminURL string
 	// LetIn is told of each request whose sender is known: by a device credential, a
 	// session, or as a browser that signed in before. nil for nobody who wants to know.
 	LetIn func(*http.Request)
@@ -52,6 +55,9 @@ type handler struct {
 	known   string
 	typed   string
 	passkey string
+	admin   string
+	// at is the address this handler answers at, and adminAt that of /admin or "".
+	at, adminAt string
 	// provider is the cookie of a sign-in at one.
 	provider string
 	noMail   bool   // see Config.NoMail
@@ -68,7 +74,11 @@ const (
 	tierPage   tier = iota // people: pages, on our own host, no foreign forms
 	tierPublic             // anybody, other sites' scripts included: JSON
 	tierDevice             // agents: JSON, device credential unless they are only getting one
+	tierAdmin              // operators: pages as tierPage, after entered
 )
+
+// forPeople says whether its answers are pages.
+func (t tier) forPeople() bool { return t == tierPage || t == tierAdmin }
 
 type route struct {
 	method string // "" for all, where the handler answers the wrong ones itself
@@ -80,6 +90,14 @@ type route struct {
 // New makes the handler. Requests reach it with the visitor's own address as
 // RemoteAddr.
 func New(svc *control.Service, cfg Config) http.Handler { return newHandler(svc, cfg).mount() }
+
+// NewAdmin makes the handler of Config.AdminURL, where that is not the auth host's.
+func NewAdmin(svc *control.Service, cfg Config) http.Handler {
+	h := newHandler(svc, cfg)
+	h.at = h.adminAt
+	h.routes = append(h.adminRoutes(), route{"GET", "/assets/{file}", tierPage, h.asset})
+	return h.mount()
+}
 
 func newHandler(svc *control.Service, cfg Config) *handler {
 	if cfg.Now == nil {
@@ -96,6 +114,8 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
 		typed:   "__Host-porchlight-typed-" + svc.Keys.Instance(),
 		passkey: "__Host-porchlight-passkey-" + svc.Keys.Instance(),
+		admin:   "__Host-porchlight-admin-" + svc.Keys.Instance(),
+		at:      svc.AuthURL(), adminAt: cfg.AdminURL,
 
 		provider: "__Host-porchlight-provider-" + svc.Keys.Instance(), noMail: cfg.NoMail,
 	}
@@ -197,6 +217,9 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathPasswords, tierDevice, h.device(asked(svc.Passwords.MakeForOwner))},
 		{"POST", controlapi.PathPasswordsRevoke, tierDevice, h.device(noted(svc.Passwords.RevokeForComputer))},
 	}
+	if h.adminAt == h.at {
+		h.routes = append(h.routes, h.adminRoutes()...)
+	}
 	return h
 }
 
@@ -207,6 +230,11 @@ func (h *handler) mount() http.Handler {
 	}
 	mux.Handle("/v1/", h.dispatch(route{"", "/v1/", tierPublic, h.noRoute}))
 	mux.Handle("/", h.dispatch(route{"", "/", tierPage, h.noRoute}))
+	if h.adminAt == h.at {
+		for _, path := range []string{pathAdmin, pathAdmin + "/"} {
+			mux.Handle(path, h.dispatch(route{"", path, tierAdmin, h.noRoute}))
+		}
+	}
 	return h.always(mux)
 }
 
@@ -236,7 +264,13 @@ func (h *handler) dispatch(rt route) http.Handler {
 	var next http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := h.now()
 		*r = *r.WithContext(kv.WithTurn(r.Context(), control.TurnOf(clientAddr(r)))) // no copy that keeps its head, see lettingGo
-		err := rt.serve(w, r)
+		enters, err := rt.tier != tierAdmin, error(nil)
+		if !enters {
+			enters, err = h.entered(w, r)
+		}
+		if enters {
+			err = rt.serve(w, r)
+		}
 		h.log.Debug("request", "method", r.Method, "route", rt.path, "took", h.now().Sub(began), "ok", err == nil)
 		if err == nil {
 			return
@@ -245,13 +279,13 @@ func (h *handler) dispatch(rt route) http.Handler {
 		if refusal == nil {
 			return
 		}
-		if rt.tier == tierPage {
+		if rt.tier.forPeople() {
 			h.showError(w, r, refusal)
 		} else {
 			writeError(w, refusal)
 		}
 	})
-	if rt.tier != tierPage {
+	if !rt.tier.forPeople() {
 		return h.bounded(rt.tier, next)
 	}
 	guard := http.NewCrossOriginProtection()
@@ -260,7 +294,7 @@ func (h *handler) dispatch(rt route) http.Handler {
 	}))
 	next = guard.Handler(next)
 	return h.bounded(rt.tier, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.svc.AuthHostPort() {
+		if "https://"+strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.at {
 			h.showError(w, r, &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest})
 			return
 		}
@@ -314,9 +348,7 @@ func (h *handler) noRoute(w http.ResponseWriter, r *http.Request) error {
 	return refusal
 }
 
-func notFound() error {
-	return &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address."}
-}
+func notFound() error { return control.NothingThere() }
 
 func invalid(sentence string) error {
 	return &controlapi.Error{Code: controlapi.CodeInvalid, Message: sentence}

@@ -43,6 +43,8 @@ type Config struct {
 	Files func() ([]archive.File, error)
 	// SecurityContact is web.Config's.
 	SecurityContact string
+	// AdminURL is web.Config's.
+	AdminURL string
 	// Wrap goes round the pages and the agents' interface; nil for nothing.
 	Wrap func(http.Handler) http.Handler
 	Log  *slog.Logger
@@ -53,6 +55,8 @@ type ControlPlane struct {
 	Service *control.Service
 	Relay   *relay.Relay
 	Admin   *admin.Admin
+	// AdminPages answer Config.AdminURL, where that is not the auth host's.
+	AdminPages http.Handler
 }
 
 // Build starts nothing.
@@ -78,7 +82,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if queue, ok := domain.Mail.(*mail.SMTP); ok {
 		queue.OnGivenUp(p.Service.Agents.Changed)
 	}
-	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, NoMail: cfg.NoMail}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, NoMail: cfg.NoMail, AdminURL: cfg.AdminURL}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}
@@ -91,6 +95,9 @@ func Build(cfg Config) (*ControlPlane, error) {
 	way.Handler, way.TooLong = web.New(p.Service, pages), web.MarkTooLong
 	if cfg.Wrap != nil {
 		way.Handler = cfg.Wrap(way.Handler)
+	}
+	if cfg.AdminURL != "" && cfg.AdminURL != p.Service.AuthURL() {
+		p.AdminPages = web.NewAdmin(p.Service, pages)
 	}
 	way.Log = cfg.Log.With("part", "relay")
 	if way.Peers != nil {

@@ -95,6 +95,9 @@ flags count more than the environment, and the environment more than the file.`,
 			w.Log.Info("serving", "auth_url", node.AuthURL(), "listen", strings.Join(relay, " "), "metrics", metrics, "version", version())
 			// For people, and for scripts that asked for a free port.
 			fmt.Fprintf(term.out, "Porchlight control plane at %s, listening on %s\n", node.AuthURL(), strings.Join(relay, " "))
+			if w.AdminAddress != "" {
+				fmt.Fprintf(term.out, "Operators find /admin at %s\n", node.AdminURL())
+			}
 			if metrics != "" {
 				fmt.Fprintf(term.out, "Metrics and health at http://%s\n", metrics)
 			}
@@ -122,6 +125,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringArrayVar(&w.OIDC, "oidc", nil, "JSON file of an OpenID provider people can sign in with; may be given several times")
 	f.StringVar(&w.Metrics, "metrics", "", "address of /healthz, /livez, /readyz and /metrics, on the loopback interface")
 	f.BoolVar(&w.MetricsExposed, "metrics-exposed", false, "let --metrics be an address that others can reach")
+	f.StringVar(&w.AdminAddress, "admin-address", "", "other address for /admin, under the auth host's name and certificate; the auth host has none then")
 	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
 	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
 	f.StringVar(&w.NewsAddress, "news-address", "", "private host:port at which the other nodes tell this one what changed; empty means the host of --peer-address and a port 100 above")

@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"porchlight/control"
+	"porchlight/test/programs"
+)
+
+// With --admin-address /admin is there, under the auth host's name and certificate, and leads to
+// the auth host to sign in; nothing else is there, and the auth host has none.
+func TestAdminAddress(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n := programs.Got(Open(t.Context(), Config{
+		DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, AdminAddress: "127.0.0.1:0",
+	}))(t)
+	programs.Run(t, n.Run)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(programs.Got(os.ReadFile(filepath.Join(dir, "ca", "root.pem")))(t))
+	relay, _ := n.Addrs()
+	get := func(addr, host, path string) (*http.Response, string) {
+		t.Helper()
+		conn := programs.Got(tls.Dial("tcp", addr, &tls.Config{RootCAs: roots, ServerName: "control.porch.test"}))(t)
+		defer conn.Close()
+		client := &http.Client{
+			Transport:     &http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, DisableKeepAlives: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+		resp := programs.Got(client.Get("https://" + host + path))(t)
+		defer resp.Body.Close()
+		return resp, string(programs.Got(io.ReadAll(resp.Body))(t))
+	}
+	auth, admin := strings.TrimPrefix(n.AuthURL(), "https://"), strings.TrimPrefix(n.AdminURL(), "https://")
+	if resp, _ := get(n.admins.Addr().String(), admin, "/admin"); resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != n.AuthURL()+"/signin?return=%2Fadmin" {
+		t.Errorf("/admin: %s to %s", resp.Status, resp.Header.Get("Location"))
+	}
+	for path, want := range map[string]int{"/signin": 404, "/account": 404, "/v1/people": 404, "/healthz": 404} {
+		if resp, _ := get(n.admins.Addr().String(), admin, path); resp.StatusCode != want {
+			t.Errorf("%s beside /admin: %s", path, resp.Status)
+		}
+	}
+	if resp, _ := get(n.admins.Addr().String(), auth, "/admin"); resp.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("under the auth host's port: %s", resp.Status)
+	}
+	if resp, _ := get(relay[0], auth, "/admin"); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("at the auth host: %s", resp.Status)
+	}
+	if resp, body := get(relay[0], auth, "/signin?return=%2Fadmin"); !strings.Contains(resp.Header.Get("Content-Security-Policy"), n.AdminURL()) || !strings.Contains(body, `value="/admin"`) {
+		t.Errorf("signing in: %v %s", resp.Header, body)
+	}
+}
