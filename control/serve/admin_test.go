@@ -44,7 +44,7 @@ func TestAdminAddress(t *testing.T) {
 	if resp, _ := get(n.admins.Addr().String(), admin, "/admin"); resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != n.AuthURL()+"/signin?return=%2Fadmin" {
 		t.Errorf("/admin: %s to %s", resp.Status, resp.Header.Get("Location"))
 	}
-	for path, want := range map[string]int{"/signin": 404, "/account": 404, "/v1/people": 404, "/healthz": 404} {
+	for path, want := range map[string]int{"/signin": 404, "/account": 404, "/v1/people": 404, "/healthz": 404, "/admin/api/accounts": 401} {
 		if resp, _ := get(n.admins.Addr().String(), admin, path); resp.StatusCode != want {
 			t.Errorf("%s beside /admin: %s", path, resp.Status)
 		}
@@ -54,6 +54,9 @@ func TestAdminAddress(t *testing.T) {
 	}
 	if resp, _ := get(relay[0], auth, "/admin"); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("at the auth host: %s", resp.Status)
+	}
+	if resp, _ := get(relay[0], auth, "/admin/api/accounts"); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("its API at the auth host: %s", resp.Status)
 	}
 	if resp, body := get(relay[0], auth, "/signin?return=%2Fadmin"); !strings.Contains(resp.Header.Get("Content-Security-Policy"), n.AdminURL()) || !strings.Contains(body, `value="/admin"`) {
 		t.Errorf("signing in: %v %s", resp.Header, body)

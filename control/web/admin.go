@@ -116,6 +116,20 @@ func (h *handler) enterAdmin(w http.ResponseWriter, r *http.Request) error {
 	return seeOther(w, r, to.path)
 }
 
+// isHere says whether a request is for the host that this handler answers as.
+func (h *handler) isHere(r *http.Request) bool {
+	return "https://"+strings.TrimSuffix(strings.ToLower(r.Host), ":443") == h.at
+}
+
+// serveAdminAPI has programs answered. It has nothing to do with the sessions of browsers.
+func (h *handler) serveAdminAPI(w http.ResponseWriter, r *http.Request) error {
+	if !h.isHere(r) {
+		return &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest}
+	}
+	h.adminAPI.ServeHTTP(w, r)
+	return nil
+}
+
 func (h *handler) leaveAdmin(w http.ResponseWriter, r *http.Request, _ url.Values) error {
 	if err := h.svc.Operators.Leave(r.Context(), cookie(r, h.admin)); err != nil {
 		return err

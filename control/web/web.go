@@ -40,6 +40,8 @@ type Config struct {
 	// AdminURL is where /admin is, the auth host's own address or another of its ports, which
 	// NewAdmin answers; empty for nowhere.
 	AdminURL string
+	// AdminAPI answers programs below /admin/api/, by tokens alone; nil for nothing there.
+	AdminAPI http.Handler
 	// LetIn is told of each request whose sender is known: by a device credential, a
 	// session, or as a browser that signed in before. nil for nobody who wants to know.
 	LetIn func(*http.Request)
@@ -58,6 +60,7 @@ type handler struct {
 	admin   string
 	// at is the address this handler answers at, and adminAt that of /admin or "".
 	at, adminAt string
+	adminAPI    http.Handler
 	// provider is the cookie of a sign-in at one.
 	provider string
 	noMail   bool   // see Config.NoMail
@@ -115,7 +118,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		typed:   "__Host-porchlight-typed-" + svc.Keys.Instance(),
 		passkey: "__Host-porchlight-passkey-" + svc.Keys.Instance(),
 		admin:   "__Host-porchlight-admin-" + svc.Keys.Instance(),
-		at:      svc.AuthURL(), adminAt: cfg.AdminURL,
+		at:      svc.AuthURL(), adminAt: cfg.AdminURL, adminAPI: cfg.AdminAPI,
 
 		provider: "__Host-porchlight-provider-" + svc.Keys.Instance(), noMail: cfg.NoMail,
 	}
@@ -234,6 +237,9 @@ func (h *handler) mount() http.Handler {
 		for _, path := range []string{pathAdmin, pathAdmin + "/"} {
 			mux.Handle(path, h.dispatch(route{"", path, tierAdmin, h.noRoute}))
 		}
+		if h.adminAPI != nil {
+			mux.Handle(pathAdmin+"/api/", h.dispatch(route{"", pathAdmin + "/api/", tierPublic, h.serveAdminAPI}))
+		}
 	}
 	return h.always(mux)
 }
@@ -294,7 +300,7 @@ func (h *handler) dispatch(rt route) http.Handler {
 	}))
 	next = guard.Handler(next)
 	return h.bounded(rt.tier, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if "https://"+strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.at {
+		if !h.isHere(r) {
 			h.showError(w, r, &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest})
 			return
 		}

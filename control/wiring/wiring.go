@@ -82,7 +82,28 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if queue, ok := domain.Mail.(*mail.SMTP); ok {
 		queue.OnGivenUp(p.Service.Agents.Changed)
 	}
-	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, NoMail: cfg.NoMail, AdminURL: cfg.AdminURL}
+	p.Admin, err = admin.New(admin.Config{
+		Accounts:    p.Service.Accounts,
+		Computers:   p.Service.Computers,
+		Clients:     p.Service.Clients,
+		Keys:        p.Service.Keys,
+		Suspensions: p.Service.Suspensions,
+		Recovery:    p.Service.Recovery,
+		Operators:   p.Service.Operators,
+		Tokens:      p.Service.AdminTokens,
+		Overview:    p.Service.Overview,
+		Audit:       domain.Audit,
+		Store:       domain.Store,
+		Naming:      domain.Naming,
+		Outbox:      outbox,
+		RootPEM:     cfg.RootPEM,
+		Files:       cfg.Files,
+		Log:         cfg.Log.With("part", "admin"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, NoMail: cfg.NoMail, AdminURL: cfg.AdminURL, AdminAPI: p.Admin.API()}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}
@@ -106,27 +127,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 		peers.Secrets = p.Service.Keys.PeerSecrets
 		way.Peers = &peers
 	}
-	if p.Relay, err = relay.New(way); err != nil {
-		return nil, err
-	}
-	p.Admin, err = admin.New(admin.Config{
-		Accounts:    p.Service.Accounts,
-		Computers:   p.Service.Computers,
-		Clients:     p.Service.Clients,
-		Keys:        p.Service.Keys,
-		Suspensions: p.Service.Suspensions,
-		Recovery:    p.Service.Recovery,
-		Operators:   p.Service.Operators,
-		Tokens:      p.Service.AdminTokens,
-		Overview:    p.Service.Overview,
-		Audit:       domain.Audit,
-		Store:       domain.Store,
-		Naming:      domain.Naming,
-		Outbox:      outbox,
-		RootPEM:     cfg.RootPEM,
-		Files:       cfg.Files,
-		Log:         cfg.Log.With("part", "admin"),
-	})
+	p.Relay, err = relay.New(way)
 	return p, err
 }
 
