@@ -222,6 +222,7 @@ func (n *Node) build(ctx context.Context) error {
 		SecurityContact: cfg.SecurityContact,
 		Version:         cfg.Version,
 		AdminURL:        n.AdminURL(),
+		CertEnds:        n.certEnds,
 	}
 	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {

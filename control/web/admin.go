@@ -146,10 +146,12 @@ type adminTab struct {
 }
 
 var adminTabs = []adminTab{
-	{pathAdmin, words.Of("Overview")},
+	{pathAdmin, words.Of("Overview")}, {pathAdmin + "/accounts", words.Of("Accounts")}, {pathAdmin + "/computers", words.Of("Computers")},
+	{pathAdmin + "/nodes", words.Of("Nodes")}, {pathAdmin + "/mails", words.Of("Mail")}, {pathAdmin + "/clients", words.Of("Clients")},
+	{pathAdmin + "/suspensions", words.Of("Suspensions")}, {pathAdmin + "/audit", words.Of("Audit")},
 }
 
-// adminPage is what every page of /admin shows, besides its own.
+// adminPage is what a page of /admin shows. All but the first are of one page each.
 type adminPage struct {
 	Operator string
 	Form     string // token of the forms
@@ -157,12 +159,20 @@ type adminPage struct {
 	Tab      string // which of them it belongs to, by its path
 	Style    string // path of the asset
 	Auth     string // address of the auth host, where it is not this one
+
+	Overview *adminOverview
+	Found    *adminFound
+	List     *adminList
+	Thing    *adminThing
+	Nodes    *adminNodes
+	Ends     *adminEnds
 }
 
 // showAdmin shows a page of /admin.
-func (h *handler) showAdmin(w http.ResponseWriter, r *http.Request, status int, name, tab string, p page) error {
+func (h *handler) showAdmin(w http.ResponseWriter, r *http.Request, status int, name, tab string, p page, with func(*adminPage)) error {
 	o := operatorOf(r)
 	p.Admin = &adminPage{Operator: o.Email, Form: o.form, Tabs: adminTabs, Tab: tab, Style: adminStylePath}
+	with(p.Admin)
 	if h.adminAt != h.svc.AuthURL() {
 		p.Admin.Auth = h.svc.AuthURL()
 		p.formTarget = p.Admin.Auth // where signing out leads
@@ -170,14 +180,24 @@ func (h *handler) showAdmin(w http.ResponseWriter, r *http.Request, status int, 
 	return h.show(w, r, status, name, p)
 }
 
-func (h *handler) adminOverview(w http.ResponseWriter, r *http.Request) error {
-	return h.showAdmin(w, r, http.StatusOK, "admin", pathAdmin, page{Title: languageOf(r).Say("Overview")})
-}
-
 // adminRoutes are those of /admin.
 func (h *handler) adminRoutes() []route {
 	return []route{
 		{"GET", pathAdmin, tierAdmin, h.adminOverview},
+		{"GET", pathAdmin + "/find", tierAdmin, h.adminFind},
+		{"GET", pathAdmin + "/accounts", tierAdmin, h.adminAccounts},
+		{"GET", pathAdmin + "/accounts/{id}", tierAdmin, h.adminAccount},
+		{"GET", pathAdmin + "/computers", tierAdmin, h.adminComputers},
+		{"GET", pathAdmin + "/computers/{id}", tierAdmin, h.adminComputer},
+		{"GET", pathAdmin + "/nodes", tierAdmin, h.adminNodes},
+		{"GET", pathAdmin + "/mails", tierAdmin, h.adminMails},
+		{"GET", pathAdmin + "/clients", tierAdmin, h.adminClients},
+		{"GET", pathAdmin + "/suspensions", tierAdmin, h.adminSuspensions},
+		{"GET", pathAdmin + "/suspend", tierAdmin, queried(h.suspendForm)},
+		{"POST", pathAdmin + "/suspend", tierAdmin, posted(h.suspend)},
+		{"GET", pathAdmin + "/resume", tierAdmin, queried(h.resumeForm)},
+		{"POST", pathAdmin + "/resume", tierAdmin, posted(h.resume)},
+		{"GET", pathAdmin + "/audit", tierAdmin, h.adminAudit},
 		{"POST", pathAdmin + "/signout", tierAdmin, posted(h.leaveAdmin)},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,9 +51,15 @@ func (b *browser) adminForm() string {
 	return adminForm.FindStringSubmatch(b.get("/admin").want(b.t, http.StatusOK).body)[1]
 }
 
+// movedClock is ahead of the machine's, or behind it.
+type movedClock struct{ ahead atomic.Int64 }
+
+func (c *movedClock) now() time.Time       { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *movedClock) move(d time.Duration) { c.ahead.Add(int64(d)) }
+
 // clockOf has a rig go by a clock that moves.
-func clockOf(now *time.Time) func(*control.Config) {
-	return func(c *control.Config) { c.Now = func() time.Time { return *now } }
+func clockOf(c *movedClock) func(*control.Config) {
+	return func(cfg *control.Config) { cfg.Now = c.now }
 }
 
 // eachAdmin are all rows of /admin, and some that there are none of.
@@ -183,40 +190,40 @@ func (b *browser) adminRequest(method, path string, fields ...string) *http.Requ
 // session, the account itself; and time does. What the account's session is enough for stays.
 func TestAdminEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(r *rig, b *browser, p *authenticator.Passkey, now *time.Time){
-		"the role": func(r *rig, _ *browser, _ *authenticator.Passkey, _ *time.Time) {
+	for name, end := range map[string]func(r *rig, b *browser, p *authenticator.Passkey, clock *movedClock){
+		"the role": func(r *rig, _ *browser, _ *authenticator.Passkey, _ *movedClock) {
 			programs.Got(r.svc.Operators.Remove(r.t.Context(), "olga@porch.example"))(r.t)
 		},
-		"the passkey": func(r *rig, _ *browser, p *authenticator.Passkey, _ *time.Time) {
+		"the passkey": func(r *rig, _ *browser, p *authenticator.Passkey, _ *movedClock) {
 			b := r.browser() // another device, with the same one
 			b.touch(p, "/account").to(r.t)
 			change := passkeyChange.FindStringSubmatch(b.get("/account").body)[1]
 			b.post("/account/passkeys/change", "passkey", strings.TrimPrefix(change, "/account/passkeys/change?passkey="), "remove", "yes").to(r.t)
 		},
-		"the account's session": func(r *rig, b *browser, _ *authenticator.Passkey, _ *time.Time) { b.post("/signout").to(r.t) },
-		"the account": func(r *rig, _ *browser, _ *authenticator.Passkey, _ *time.Time) {
+		"the account's session": func(r *rig, b *browser, _ *authenticator.Passkey, _ *movedClock) { b.post("/signout").to(r.t) },
+		"the account": func(r *rig, _ *browser, _ *authenticator.Passkey, _ *movedClock) {
 			programs.Must(r.t, r.svc.Accounts.Remove(r.t.Context(), "olga@porch.example"))
 		},
-		"15 minutes": func(_ *rig, _ *browser, _ *authenticator.Passkey, now *time.Time) {
-			*now = now.Add(control.OperatorIdle)
+		"15 minutes": func(_ *rig, _ *browser, _ *authenticator.Passkey, clock *movedClock) {
+			clock.move(control.OperatorIdle)
 		},
-		"half a day": func(r *rig, b *browser, p *authenticator.Passkey, now *time.Time) {
+		"half a day": func(r *rig, b *browser, p *authenticator.Passkey, clock *movedClock) {
 			for range 12*60/14 + 1 {
-				*now = now.Add(14 * time.Minute)
+				clock.move(14 * time.Minute)
 				b.get("/admin")
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := time.Now()
-			r := newRig(t, clockOf(&now))
+			clock := &movedClock{}
+			r := newRig(t, clockOf(clock))
 			b, p := r.operates("olga@porch.example")
-			now = now.Add(14 * time.Minute) // used, and so kept open
+			clock.move(14 * time.Minute) // used, and so kept open
 			b.get("/admin").want(t, http.StatusOK)
-			now = now.Add(14 * time.Minute)
+			clock.move(14 * time.Minute)
 			b.get("/admin").want(t, http.StatusOK)
-			end(r, b, p, &now)
+			end(r, b, p, clock)
 			if a := b.get("/admin"); a.StatusCode == http.StatusOK || a.Header.Get("Location") == "/admin" {
 				t.Errorf("%s to %s", a.Status, a.Header.Get("Location"))
 			}
@@ -240,7 +247,7 @@ func TestAdminPolicy(t *testing.T) {
 	b, _ := r.operates("olga@porch.example")
 	head := b.get("/admin").Header
 	for name, want := range map[string]string{
-		"Content-Security-Policy":      "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'",
+		"Content-Security-Policy":      "default-src 'none'; style-src 'self'; img-src 'self'; script-src " + authURL + timesPath + "; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'",
 		"Cross-Origin-Opener-Policy":   "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin",
 		"Cache-Control":                "no-store",

@@ -28,7 +28,8 @@ var passkeysScript []byte
 var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "off", "no-access", "knock", "account",
 	"account-remove", "account-delete", "account-leave", "passkey", "passkey-use", "passkey-change", "prove", "passwords", "password-made", "consent", "device", "device-confirm",
 	"account-mail", "recovery", "recovery-codes", "recovery-stop",
-	"device-replace", "device-done", "about", "error", "admin")
+	"device-replace", "device-done", "about", "error",
+	"admin", "admin-find", "admin-list", "admin-thing", "admin-nodes", "admin-ends")
 
 func parsedWhenShown(names ...string) map[string]func(words.Language) *template.Template {
 	out := map[string]func(words.Language) *template.Template{}
@@ -166,7 +167,7 @@ type invitedRow struct {
 
 // times says whether a page tells a time.
 func (p page) times() bool {
-	return len(p.Own)+len(p.Shared) > 0 || !p.State.Since.IsZero() || slices.ContainsFunc(p.Apps, func(a invitedRow) bool { return !a.End.IsZero() })
+	return p.Admin != nil || len(p.Own)+len(p.Shared) > 0 || !p.State.Since.IsZero() || slices.ContainsFunc(p.Apps, func(a invitedRow) bool { return !a.End.IsZero() })
 }
 
 // show writes a page. The policy allows nothing but our style sheet and icon, where a

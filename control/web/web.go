@@ -42,6 +42,8 @@ type Config struct {
 	AdminURL string
 	// AdminAPI answers programs below /admin/api/, by tokens alone; nil for nothing there.
 	AdminAPI http.Handler
+	// CertEnds is when the auth host's certificate ends; nil where nobody knows, zero for none yet.
+	CertEnds func() time.Time
 	// LetIn is told of each request whose sender is known: by a device credential, a
 	// session, or as a browser that signed in before. nil for nobody who wants to know.
 	LetIn func(*http.Request)
@@ -61,6 +63,7 @@ type handler struct {
 	// at is the address this handler answers at, and adminAt that of /admin or "".
 	at, adminAt string
 	adminAPI    http.Handler
+	certEnds    func() time.Time // see Config.CertEnds
 	// provider is the cookie of a sign-in at one.
 	provider string
 	noMail   bool   // see Config.NoMail
@@ -118,7 +121,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		typed:   "__Host-porchlight-typed-" + svc.Keys.Instance(),
 		passkey: "__Host-porchlight-passkey-" + svc.Keys.Instance(),
 		admin:   "__Host-porchlight-admin-" + svc.Keys.Instance(),
-		at:      svc.AuthURL(), adminAt: cfg.AdminURL, adminAPI: cfg.AdminAPI,
+		at:      svc.AuthURL(), adminAt: cfg.AdminURL, adminAPI: cfg.AdminAPI, certEnds: cfg.CertEnds,
 
 		provider: "__Host-porchlight-provider-" + svc.Keys.Instance(), noMail: cfg.NoMail,
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	SecurityContact string
 	// AdminURL is web.Config's.
 	AdminURL string
+	// CertEnds is web.Config's.
+	CertEnds func() time.Time
 	// Wrap goes round the pages and the agents' interface; nil for nothing.
 	Wrap func(http.Handler) http.Handler
 	Log  *slog.Logger
@@ -103,7 +105,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, NoMail: cfg.NoMail, AdminURL: cfg.AdminURL, AdminAPI: p.Admin.API()}
+	pages := web.Config{Now: domain.Now, Log: domain.Log, LetIn: relay.LetIn, SecurityContact: cfg.SecurityContact, NoMail: cfg.NoMail, AdminURL: cfg.AdminURL, AdminAPI: p.Admin.API(), CertEnds: cfg.CertEnds}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}

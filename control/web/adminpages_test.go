@@ -1,0 +1,195 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/audit"
+	"porchlight/control/kv"
+	"porchlight/test/programs"
+)
+
+// adminRig is a server with something to see: computers that carried something, mails that did
+// not arrive, and an operator who is in.
+func adminRig(t *testing.T) (r *rig, olga *browser) {
+	t.Helper()
+	clock := &movedClock{}
+	clock.move(-89 * 24 * time.Hour)
+	r = newRig(t, clockOf(clock), func(c *control.Config) {
+		c.Audit = audit.New(audit.Config{Store: c.Store})
+		c.AbuseContact = "abuse@porch.example"
+		c.Nodes = func(context.Context) ([]control.Node, error) {
+			return []control.Node{{Name: "fra-1", Version: "0.1.0", Address: "fra-1.porch.example:443", This: true, Computers: 402, Visits: 118}, {Name: "nyc-1", Version: "0.1.0", Address: "nyc-1.porch.example:443", Draining: true}}, nil
+		}
+		c.Limits = func() []control.Limit {
+			return []control.Limit{{Name: "visitors", Value: 16384}, {Name: "admissions", Value: 500, Reached: 3}, {Name: "open-files"}}
+		}
+	})
+	programs.Must(t, r.svc.Overview.IndexAll(t.Context()))
+	for i := range 90 {
+		r.svc.Usage.Count(r.owner.Computer.ID, int64(i)*31e6, int64(i%17)*2e9+int64(i)*1e8)
+		r.svc.Usage.Count(r.owner.Computer.ID, 1e6, 0)
+		if i < 89 {
+			clock.move(24 * time.Hour)
+		}
+	}
+	now := clock.now()
+	programs.Must(t, r.store.Update(t.Context(), func(tx kv.Tx) error {
+		for i, to := range []string{"lena@gmx.example", "tomas@gmx.example", "a.rather.long.address.indeed@department.university.example.net"} {
+			at := now.Add(-time.Duration(i) * time.Hour).UTC()
+			row := map[string]any{"to": to, "subject": "Secret Diary is shared", "at": at, "failedAt": at, "reason": []string{"refused", "refused", "expired"}[i], "code": []int{550, 550, 0}[i], "tries": i + 1}
+			if err := kv.PutJSON(tx, fmt.Sprintf("mail-failed/%020d-%d", 1<<62-at.UnixNano(), i), row, time.Hour); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	r.member("a.rather.long.address.indeed@department.university.example.net", "app1")
+	olga, _ = r.operates("olga@porch.example")
+	return r, olga
+}
+
+// look opens a page of /admin, and says nothing of apps and visitors whatever it is.
+func (b *browser) look(path string, has ...string) answer {
+	b.t.Helper()
+	a := b.get(path).want(b.t, http.StatusOK)
+	for _, want := range has {
+		if !strings.Contains(unescaped(a.body), want) {
+			b.t.Errorf("%s lacks %q: %s", path, want, a.body)
+		}
+	}
+	if strings.Contains(a.body, "Secret Diary") || strings.Contains(a.body, "app1") {
+		b.t.Errorf("%s names an app: %s", path, a.body)
+	}
+	if dir := os.Getenv("PORCHLIGHT_SHOTS"); dir != "" {
+		name := strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(path, "-"), "-") + ".html"
+		body := strings.NewReplacer(stylePath, "style.css", adminStylePath, "admin.css", timesPath, "times.js").Replace(a.body)
+		for file, data := range map[string][]byte{name: []byte(body), "style.css": styleSheet, "admin.css": adminStyle} {
+			programs.Must(b.t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
+		}
+	}
+	return a
+}
+
+// What an operator sees: how much and who, on pages that lead to one another.
+func TestAdminPages(t *testing.T) {
+	t.Parallel()
+	r, b := adminRig(t)
+	long := "a.rather.long.address.indeed@department.university.example.net"
+	lena := programs.Got(r.svc.Accounts.Ensure(t.Context(), "lena@example.com"))(t)
+	r.stop() // which writes what was carried
+	b.look("/admin", "The limit admissions was reached", "2 mails to gmx.example did not arrive", "Carried today", "2 yesterday", "fra-1", "<rect ")
+	b.look("/admin/accounts", "lena@example.com", "maya@example.com", long, "/admin/accounts/"+lena.ID)
+	if a := b.look("/admin/accounts?q=MAY", "maya@example.com"); strings.Contains(a.body, "lena@") {
+		t.Error("the search finds others")
+	}
+	b.look("/admin/accounts?q=%40department", long)
+	b.look("/admin/accounts?q=nobody", "No account begins with that.")
+	maya := programs.Got(r.svc.Accounts.ByEmail(t.Context(), "maya@example.com"))(t)
+	b.look("/admin/accounts/"+maya.ID, "Account since", "maya.localhost:8443", "Suspend…")
+	b.look("/admin/computers", "maya.localhost:8443", "maya@example.com")
+	b.look("/admin/computers/"+r.owner.Computer.ID, "in 90 days", "Each day", "<rect ")
+	b.look("/admin/nodes", "fra-1.porch.example:443", "Draining", "abuse@porch.example", "16,384", "3 times")
+	b.look("/admin/mails", "lena@gmx.example", "Refused by the mail server", "code 550", "Given up for its age")
+	b.look("/admin/mails?kind=waiting", "No mail waits.")
+	b.look("/admin/mails?q=tomas", "tomas@gmx.example")
+	b.look("/admin/find?q=maya", "maya.localhost:8443", "maya@example.com")
+	b.look("/admin/find?q="+maya.ID[:20], "maya@example.com")
+	b.look("/admin/find?q=example.com", "maya@example.com", "lena@example.com")
+	b.look("/admin/find?q=", "Type how it begins.")
+	b.look("/admin/clients", "No client begins with that.")
+	b.look("/admin/audit", "Opened /admin", "Looked", "olga@porch.example", "maya@example.com")
+	for path, status := range map[string]int{
+		"/admin/accounts/nobody": 404, "/admin/computers/nobody": 404, "/admin/apps": 404, "/admin/accounts?q=%00": 400, "/admin/suspend?kind=app&id=x": 400,
+	} {
+		b.get(path).want(t, status)
+	}
+}
+
+var nextPage = regexp.MustCompile(`href="([^"]+after=[^"]+)"`)
+
+// A list goes on by key to its end, and so does what was searched for.
+func TestAdminGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b, _ := r.operates("olga@porch.example")
+	programs.Must(t, r.svc.Overview.IndexAll(t.Context()))
+	for i := range 120 {
+		programs.Got(r.svc.Accounts.Ensure(t.Context(), fmt.Sprintf("guest%03d@porch.example", i)))(t)
+	}
+	seen := map[string]bool{}
+	for path, pages := "/admin/accounts?q=guest", 0; path != ""; pages++ {
+		if pages > 3 {
+			t.Fatal("it never ends")
+		}
+		page := b.get(path).want(t, http.StatusOK).body
+		for _, found := range regexp.MustCompile(`guest\d{3}@`).FindAllString(page, -1) {
+			seen[found] = true
+		}
+		if path = ""; nextPage.MatchString(page) {
+			path = unescaped(nextPage.FindStringSubmatch(page)[1])
+		}
+	}
+	if len(seen) != 120 {
+		t.Errorf("%d of 120 were seen", len(seen))
+	}
+}
+
+// Suspending says what it does, needs a reason, and is kept by who did it; resuming brings it
+// back. An address and a domain are named first.
+func TestAdminSuspends(t *testing.T) {
+	t.Parallel()
+	r, b := adminRig(t)
+	form := b.adminForm()
+	maya := programs.Got(r.svc.Accounts.ByEmail(t.Context(), "maya@example.com"))(t)
+	olga := programs.Got(r.svc.Accounts.ByEmail(t.Context(), "olga@porch.example"))(t)
+	client, _, err := r.svc.Clients.Add(t.Context(), "Pocket Notes", []string{"https://pocket.example/cb"})
+	programs.Must(t, err)
+	b.look("/admin/suspend", "What is to be suspended?")
+	b.look("/admin/suspend?kind=domain&id=spam.example", "Suspend spam.example?", "or of one below it")
+	b.look("/admin/suspend?kind=address&id=eve@spam.example", "Suspend eve@spam.example?")
+	b.look("/admin/suspend?kind=computer&id=maya", "Suspend maya.localhost:8443?", "1 person cannot open it meanwhile.")
+	b.look("/admin/suspend?kind=client&id="+client.ID, "Suspend Pocket Notes?")
+	b.look("/admin/suspend?kind=account&id="+olga.ID, "This is your own account")
+	b.look("/admin/suspend?kind=account&id="+maya.ID, "Suspend maya@example.com?", "1 computer goes off the net", "Ended by the server’s operator, ask abuse@porch.example.")
+	b.get("/admin/suspend?kind=account&id=nobody@example.com").want(t, http.StatusBadRequest)
+	if a := b.post("/admin/suspend", "form", form, "kind", "account", "id", maya.ID, "reason", " ").want(t, http.StatusBadRequest); !strings.Contains(a.body, "Suspend maya@example.com?") {
+		t.Error(a.body)
+	}
+	if to := b.post("/admin/suspend", "form", form, "kind", "account", "id", maya.ID, "reason", "Complaint 2211").to(t); to != "/admin/accounts/"+maya.ID {
+		t.Errorf("led to %s", to)
+	}
+	b.look("/admin/accounts/"+maya.ID, "Suspended since", "Complaint 2211", "Resume…")
+	b.look("/admin/suspensions", "maya@example.com", "Complaint 2211", "olga@porch.example")
+	b.look("/admin/accounts", "Suspended since")
+	rows := programs.Got(r.svc.Suspensions.List(t.Context()))(t)
+	if len(rows) != 1 || rows[0].By != olga.ID || rows[0].Reason != "Complaint 2211" {
+		t.Errorf("suspended: %+v", rows)
+	}
+	b.look("/admin/resume?kind=account&id="+maya.ID, "Resume maya@example.com?")
+	b.post("/admin/resume", "form", form, "kind", "account", "id", maya.ID, "reason", "").to(t)
+	if rows := programs.Got(r.svc.Suspensions.List(t.Context()))(t); len(rows) != 0 {
+		t.Errorf("still suspended: %+v", rows)
+	}
+	b.post("/admin/suspend", "form", form, "kind", "domain", "id", "@spam.example", "reason", "Spam").to(t)
+	b.look("/admin/suspensions", "spam.example", "Domain")
+	b.look("/admin/audit", "Suspended", "Complaint 2211", "Resumed")
+	var by []string
+	programs.Must(t, audit.List(t.Context(), r.store, func(row audit.Row) error {
+		if row.Kind == "suspended" || row.Kind == "resumed" {
+			by = append(by, row.By)
+		}
+		return nil
+	}))
+	if len(by) != 3 || by[0] != olga.ID || by[1] != olga.ID || by[2] != olga.ID {
+		t.Errorf("done by %v", by)
+	}
+}
