@@ -86,7 +86,7 @@ func (s *AdminTokens) Add(ctx context.Context, name string, scopes []TokenScope,
 	return token, tokenMark + id + "." + secret, nil
 }
 
-// List lists the tokens that have not ended, the first made first.
+// List lists the tokens that have not ended, the first made first, then by id.
 func (s *AdminTokens) List(ctx context.Context) ([]AdminToken, error) {
 	return viewed(ctx, s.core, func(tx *txn) ([]AdminToken, error) {
 		out := []AdminToken{}
@@ -95,7 +95,7 @@ func (s *AdminTokens) List(ctx context.Context) ([]AdminToken, error) {
 				out = append(out, row.AdminToken)
 			}
 		}
-		slices.SortFunc(out, func(a, b AdminToken) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		slices.SortFunc(out, func(a, b AdminToken) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
 		return out, nil
 	})
 }

@@ -45,6 +45,7 @@ var parts = []part{
 	{"passkeys", attackPasskeys, passkeysTried, passkeysTried},
 	{"audit", attackAudit, auditTried, auditTried},
 	{"suspended", attackSuspended, suspendedTried, suspendedQuickTried},
+	{"admin", attackAdmin, adminTried, adminTried},
 	{"passwords", attackPasswords, 2000, 200},
 	{"dates", attackDates, 900, 110},
 	{"groups", attackGroups, 640, 170},
