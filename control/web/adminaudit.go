@@ -26,7 +26,7 @@ var happened = map[string]words.Sentence{
 	"suspended": words.Of("Suspended"), "resumed": words.Of("Resumed"),
 	"operator-added": words.Of("Made an operator"), "operator-removed": words.Of("Operator no more"),
 	"operator-entered": words.Of("Opened /admin"), "operator-refused": words.Of("Was refused /admin"), "operator-looked": words.Of("Looked"),
-	"token-added": words.Of("Made a token"), "token-removed": words.Of("Removed a token"), "token": words.Of("Asked with a token"),
+	"token-added": words.Of("Made a token"), "token-removed": words.Of("Removed a token"), "token": words.Of("Asked with a token"), "operator": words.Of("Asked the server"),
 	"lost": words.Of("Rows were lost while the store was away"),
 }
 

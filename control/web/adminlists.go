@@ -164,7 +164,7 @@ func (h *handler) adminClients(w http.ResponseWriter, r *http.Request) error {
 	}
 	l := languageOf(r)
 	list := adminList{
-		adminTable: adminTable{Columns: []adminColumn{{l.Say("Client"), ""}, {l.Say("State"), ""}, {l.Say("Since"), "t opt-col"}, {l.Say("Act"), ""}}},
+		adminTable: adminTable{Columns: []adminColumn{{l.Say("Client"), ""}, {l.Say("State"), ""}, {l.Say("Since"), "t opt-col"}, {l.Say("Act"), "nb"}}},
 		Next:       goesOn(r, p.Next), Partial: p.Partial, Search: l.Say("Name"), Empty: l.Say("No client begins with that."),
 		Says: l.Say("Programs that people can let in. The command line adds and removes them."),
 	}
@@ -202,7 +202,7 @@ func (h *handler) adminSuspensions(w http.ResponseWriter, r *http.Request) error
 	}
 	l := languageOf(r)
 	list := adminList{
-		adminTable: adminTable{Columns: []adminColumn{{l.Say("Suspended"), ""}, {l.Say("Reason"), ""}, {l.Say("By"), "opt-col"}, {l.Say("Since"), "t opt-col"}, {l.Say("Act"), ""}}},
+		adminTable: adminTable{Columns: []adminColumn{{l.Say("Suspended"), ""}, {l.Say("Reason"), ""}, {l.Say("By"), "opt-col"}, {l.Say("Since"), "t opt-col"}, {l.Say("Act"), "nb"}}},
 		Next:       goesOn(r, p.Next), Partial: p.Partial, Empty: l.Say("Nothing is suspended."),
 		Says: l.Say("People read: %s", l.Tell(h.svc.Suspended(h.now()).Sentence())), Suspend: pathAdmin + "/suspend",
 	}

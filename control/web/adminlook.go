@@ -152,6 +152,9 @@ func (h *handler) usageOf(l words.Language, usage []control.UsageDay) *adminUsag
 		all += carriedOn(d)
 		most = max(most, carriedOn(d))
 	}
+	if all == 0 {
+		return &adminUsage{Says: l.Say("Nothing in 90 days.")}
+	}
 	u := &adminUsage{Says: l.Say("%[1]s in 90 days, at most %[2]s a day", bytesSaid(l, all), bytesSaid(l, most))}
 	u.Days.Columns = []adminColumn{{l.Say("Day"), "t"}, {l.Say("Visits"), "n"}, {l.Say("To visitors"), "n"}, {l.Say("From visitors"), "n opt-col"}}
 	for i := range control.UsageDays {
@@ -160,10 +163,8 @@ func (h *handler) usageOf(l words.Language, usage []control.UsageDay) *adminUsag
 		if !some {
 			continue
 		}
-		if most > 0 {
-			height := max(2, int(carriedOn(d)*100/most))
-			u.Bars = append(u.Bars, adminBar{i * 10, 100 - height, height})
-		}
+		height := max(2, int(carriedOn(d)*100/most))
+		u.Bars = append(u.Bars, adminBar{i * 10, 100 - height, height})
 		row := []adminCell{{Text: day(l, at)}, {Text: l.Count(int(d.Visits), "%d", "%d")}, {Text: bytesSaid(l, d.BytesDown)}, {Text: bytesSaid(l, d.BytesUp)}}
 		u.Days.Rows = append([][]adminCell{row}, u.Days.Rows...)
 	}

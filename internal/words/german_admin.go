@@ -64,6 +64,7 @@ var germanAdmin = map[string]string{
 	"Since yesterday.":                                        "Seit gestern.",
 	"Since yesterday; the mail server answered with code %s.": "Seit gestern; der Mailserver antwortete mit Code %s.",
 	"%[1]s in 90 days, at most %[2]s a day":                   "%[1]s in 90 Tagen, höchstens %[2]s an einem",
+	"Nothing in 90 days.":                                     "Nichts in 90 Tagen.",
 	"Each day":                                                "Jeder Tag",
 	"Day":                                                     "Tag",
 	"To visitors":                                             "An Besucher",
@@ -199,6 +200,7 @@ var germanAdmin = map[string]string{
 	"Looked":                                  "Hat nachgesehen",
 	"Made a token":                            "Token angelegt",
 	"Removed a token":                         "Token entfernt",
+	"Asked the server":                        "Hat den Server gefragt",
 	"Asked with a token":                      "Hat mit einem Token gefragt",
 	"Rows were lost while the store was away": "Zeilen gingen verloren, während der Speicher weg war",
 
