@@ -40,6 +40,9 @@ func NothingThere() error {
 // CodeUnauthorized whoever has not shown a passkey in the last ten minutes, whether they are an
 // operator or not, and with NothingThere who has and is none.
 func (s *Operators) Enter(ctx context.Context, session Session) (token string, err error) {
+	if session.Proof != controlapi.ProofPasskey { // which asks the store for nothing
+		return "", noSession()
+	}
 	token = newToken()
 	err = s.update(ctx, func(tx *txn) error {
 		hash, row := tx.sessionByID(session)
@@ -92,13 +95,14 @@ func (s *Operators) Entered(ctx context.Context, token string) (Account, error) 
 	})
 }
 
-// mayOperate says whether all that a session at /admin stands on is there.
+// mayOperate says whether all that a session at /admin stands on is there. A role that was
+// taken away and given again is another.
 func (t *txn) mayOperate(row operatorSession) (account Account, may bool) {
-	_, operator := get[Operator](t, keyOperator(row.AccountID))
+	role, operator := get[Operator](t, keyOperator(row.AccountID))
 	below, signedIn := get[session](t, keySession(row.Session))
 	by, has := get[passkey](t, keyPasskey(row.Passkey))
 	account, found := get[Account](t, keyAccount(row.AccountID))
-	return account, operator && found && account.Suspended.IsZero() &&
+	return account, operator && !role.Since.After(row.OpenedAt) && found && account.Suspended.IsZero() &&
 		signedIn && below.AccountID == row.AccountID &&
 		has && by.AccountID == row.AccountID && !by.Copied
 }

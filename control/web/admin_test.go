@@ -194,6 +194,11 @@ func TestAdminEndsAtOnce(t *testing.T) {
 		"the role": func(r *rig, _ *browser, _ *authenticator.Passkey, _ *movedClock) {
 			programs.Got(r.svc.Operators.Remove(r.t.Context(), "olga@porch.example"))(r.t)
 		},
+		"the role, given again": func(r *rig, _ *browser, _ *authenticator.Passkey, clock *movedClock) {
+			programs.Got(r.svc.Operators.Remove(r.t.Context(), "olga@porch.example"))(r.t)
+			clock.move(time.Second)
+			programs.Got(r.svc.Operators.Add(r.t.Context(), "olga@porch.example"))(r.t)
+		},
 		"the passkey": func(r *rig, _ *browser, p *authenticator.Passkey, _ *movedClock) {
 			b := r.browser() // another device, with the same one
 			b.touch(p, "/account").to(r.t)
