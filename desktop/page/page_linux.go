@@ -161,10 +161,13 @@ static void watch_page_soon(void) { g_idle_add(watch_page, NULL); }
 // processes, and none that Go starts: a browser, say. What the owner has set stands.
 // WebKit would load the driver, nine MiB, only to look for a render device; naming none
 // spares that, and has it take every desktop for a light one (see look_changed).
-static void spare_driver(void) {
+// WebKit would also look at the computer's memory every five seconds for ever, in our process,
+// to have its own give back some: they are ended with the window.
+static void spare(void) {
 	g_setenv("GDK_GL", "disable", FALSE);
 	g_setenv("WEBKIT_DISABLE_DMABUF_RENDERER", "1", FALSE);
 	g_setenv("WEBKIT_WEB_RENDER_DEVICE_FILE", "/dev/null", FALSE);
+	g_setenv("WEBKIT_DISABLE_MEMORY_PRESSURE_MONITOR", "1", FALSE);
 }
 
 extern void porchlightDesktopLooks(gboolean dark);
@@ -194,7 +197,7 @@ static void look_changed(GtkSettings *settings, GParamSpec *what, gpointer unuse
 // -1: the display cannot be reached; otherwise whether the desktop is dark.
 static int start_toolkit(void) {
 	GtkSettings *settings;
-	spare_driver();
+	spare();
 	if (!gtk_init_check(NULL, NULL))
 		return -1;
 	settings = gtk_settings_get_default();
