@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"porchlight/control/clientdoc"
+	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/feed"
 )
 
@@ -159,7 +160,11 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.makeIndexes(ctx) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
 	g.Go(func() error { return s.Feed.Seen.Run(ctx) })
-	g.Go(func() error { return repeat(ctx, feed.LookEvery, s.Feed.Look) })
+	look := feed.LookEvery
+	if !s.cfg.SharedStore {
+		look = tunnelwire.BeatAsleep // a computer with a control plane of its own wakes up once for both
+	}
+	g.Go(func() error { return repeat(ctx, look, s.Feed.Look) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	for _, p := range s.cfg.Providers {
 		g.Go(func() error { return p.Run(ctx) })
