@@ -38,9 +38,9 @@ type Config struct {
 	// Settings say how long the last snapshot decides without the control plane;
 	// 24 hours when nil.
 	Settings *settings.Settings
-	// Changes is raised after each contact with the control plane, when everything
-	// was closed or opened, and from Run when the number of live connections of any
-	// app has changed, at most twice a second. Run listens to it, too: it is how it
+	// Changes is raised after each snapshot and the first contact with the control plane
+	// after a silence, when everything was closed or opened, and from Run when the number
+	// of live connections of any app has changed, at most twice a second. Run listens to it, too: it is how it
 	// learns that the settings were replaced. Nil when nobody follows anything.
 	Changes *broadcast.Signal
 	Now     func() time.Time // time.Now when nil
@@ -78,6 +78,7 @@ type Access struct {
 	ends       ends
 	endsWake   broadcast.Signal // Run is to look whether a share has ended
 	contacts   atomic.Uint64    // see Contacts
+	contact    broadcast.Signal // raised with it
 	clockAhead atomic.Int64     // time.Duration; see SetClockAhead
 
 	sessions sessions
@@ -235,6 +236,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	a.keepTime()
 	a.endsWake.Raise()
 	a.contacts.Add(1) // after the swap: who sees the count sees the snapshot, too
+	a.contact.Raise()
 	a.changes.Raise()
 	return closed
 }
@@ -243,12 +245,19 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 // nothing changed. Read it before Snapshot: that is then at least as new.
 func (a *Access) Contacts() uint64 { return a.contacts.Load() }
 
-// Touch notes that the control plane has just confirmed the snapshot.
+// FollowContacts returns a channel that is readable after each, until end is called.
+func (a *Access) FollowContacts() (more <-chan struct{}, end func()) { return a.contact.Subscribe() }
+
+// Touch notes that the control plane has just confirmed the snapshot. While it answers all
+// the time that is no news, and nobody else is woken up for it.
 func (a *Access) Touch() {
 	now := a.now()
+	if a.silentFor(now) >= time.Minute { // AccessUntil's step
+		defer a.changes.Raise()
+	}
 	a.contacted(now)
 	a.contacts.Add(1)
-	defer a.changes.Raise()
+	defer a.contact.Raise()
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	if !a.state.Load().received || now.Sub(a.contactSaved).Abs() < time.Minute {

@@ -132,6 +132,8 @@ func (p *People) Run(ctx context.Context) error {
 	defer cancelWoken()
 	changed, cancelChanged := p.cfg.Changes.Subscribe()
 	defer cancelChanged()
+	contacted, cancelContacted := p.cfg.Access.FollowContacts()
+	defer cancelContacted()
 	contacts, failures := p.cfg.Access.Contacts(), 0
 	p.tellEnds() // what ended before Run listened
 	retry, due := time.NewTimer(0), time.NewTimer(0)
@@ -145,14 +147,14 @@ func (p *People) Run(ctx context.Context) error {
 		case <-woken:
 		case <-changed:
 			p.tellEnds()
-			now := p.cfg.Access.Contacts()
-			if now == contacts {
+			if p.cfg.Access.Contacts() == contacts {
 				continue // something else changed
 			}
-			contacts = now
+		case <-contacted:
 		case <-retry.C:
 		case <-due.C:
 		}
+		contacts = p.cfg.Access.Contacts()
 		due.Stop()
 		wait := p.leftAlone() // which may be over during the round that heeds it
 		next, err := p.round(ctx)
