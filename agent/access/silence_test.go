@@ -288,3 +288,24 @@ func TestClockSetBackIsLogged(t *testing.T) {
 		t.Errorf("logged %q", log.String())
 	}
 }
+
+// An answer that says nothing new wakes up whoever waits for answers, and everybody else
+// only after a silence.
+func TestContactsWakeNobody(t *testing.T) {
+	t.Parallel()
+	c, changes := newClock(), new(broadcast.Signal)
+	a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Now: c.now, Changes: changes})
+	a.SetSnapshot(snapshot(nil))
+	changed, cancel := changes.Subscribe()
+	defer cancel()
+	contacted, end := a.FollowContacts()
+	defer end()
+	for _, silent := range []time.Duration{15 * time.Second, 59 * time.Second, time.Minute} {
+		c.advance(silent)
+		a.Touch()
+		if len(contacted) != 1 || (len(changed) == 1) != (silent == time.Minute) {
+			t.Errorf("after %v: told of a contact %d, of a change %d", silent, len(contacted), len(changed))
+		}
+		<-contacted
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"image"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,6 +174,12 @@ func closeAndComeBack(t *testing.T, p *program, port int) {
 	p.closeWindow()
 	p.windowShows(false)
 	p.pageEnds()
+	threads := programs.Got(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", p.pid)))(t)
+	for _, thread := range threads { // each wakes the computer for nothing
+		if name, _ := os.ReadFile(thread); strings.Contains(string(name), "Pressure") {
+			t.Errorf("a thread %q goes on", name)
+		}
+	}
 	t.Logf("private memory, window hidden: %.1f MiB", p.memory())
 	p.isStill("paperless", "live")
 	// What changes meanwhile is there when it comes back.
