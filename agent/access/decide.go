@@ -18,6 +18,9 @@ type Identity struct {
 	GrantID string
 	// PasswordID is that of an app password; empty for all others.
 	PasswordID string
+	// ByKey is true of an app password in a field of its own, beside which Authorization
+	// is the app's.
+	ByKey bool
 	// SessionKey is that of a browser session; zero for all others.
 	SessionKey store.SessionKey
 	// ClientID is the OAuth client of a bearer token; empty for all others.

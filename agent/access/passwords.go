@@ -82,16 +82,26 @@ func (a *Access) Password(authorization []string, appID string) (id Identity, pr
 
 // byPassword returns whom a user name and password name at an app.
 func (a *Access) byPassword(basic basic, appID string) (Identity, error) {
+	id, err := a.Key(basic.password, appID)
+	if err != nil || !basic.exact || !sameAddress(id.Email, basic.user) {
+		return Identity{}, errWrongPassword
+	}
+	id.ByKey = false
+	return id, nil
+}
+
+// Key is Password for an app password that stands alone, without a user name.
+func (a *Access) Key(password []byte, appID string) (Identity, error) {
 	st := a.state.Load()
-	row := st.passwords.byHash[sha256.Sum256(basic.password)]
-	if row == nil || !basic.exact {
+	row := st.passwords.byHash[sha256.Sum256(password)]
+	if row == nil {
 		return Identity{}, errWrongPassword
 	}
 	p := st.people[row.AccountID]
-	if p == nil || row.AppID != appID || !sameAddress(p.Email, basic.user) {
+	if p == nil || row.AppID != appID {
 		return Identity{}, errWrongPassword
 	}
-	id := Identity{AccountID: p.AccountID, Email: p.Email, Role: p.Role, PasswordID: row.ID}
+	id := Identity{AccountID: p.AccountID, Email: p.Email, Role: p.Role, PasswordID: row.ID, ByKey: true}
 	if st.denies(id, appID) { // it ended with what was taken away, which a snapshot will show
 		return Identity{}, errWrongPassword
 	}

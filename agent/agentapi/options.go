@@ -181,6 +181,7 @@ var notForIdentity = []string{
 	"keep-alive", "last-event-id", "link", "location", "max-forwards", "origin", "overwrite", "pragma", "priority",
 	"proxy", "range", "referer", "set-cookie", "te", "timeout", "trailer", "transfer-encoding", "upgrade",
 	"user-agent", "vary", "via", "warning", "www-authenticate", "x-real-ip", "x-requested-with", "x-csrf-token", "x-xsrf-token",
+	"x-porchlight-key",
 }
 
 // meantForIdentity are taken all the same: other proxies have sent who is there

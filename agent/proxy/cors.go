@@ -87,7 +87,8 @@ func headerNames(list string) bool {
 		return false
 	}
 	for name := range strings.SplitSeq(list, ",") {
-		if !httpguts.ValidHeaderFieldName(ascii.Trim(name)) {
+		name = ascii.Trim(name)
+		if !httpguts.ValidHeaderFieldName(name) || strings.EqualFold(name, headerKey) { // no page is to send that
 			return false
 		}
 	}

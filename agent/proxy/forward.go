@@ -101,7 +101,7 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 // nobody else. Hop-by-hop fields are gone from it. from and host are what the visitor's
 // request had; own is the app's own identity header, or empty.
 func (p *Proxy) identifyTo(out *http.Request, from, host string, v *visit) (own string) {
-	if (v.id.GrantID != "" || v.id.PasswordID != "") && len(out.Header["Authorization"]) == 1 {
+	if (v.id.GrantID != "" || v.id.PasswordID != "" && !v.id.ByKey) && len(out.Header["Authorization"]) == 1 {
 		delete(out.Header, "Authorization") // what was let in by; strip would read it again
 	}
 	strip(out.Header)

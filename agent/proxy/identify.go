@@ -24,19 +24,31 @@ func (p *Proxy) identify(h http.Header, r *http.Request, vhost *virtualHost) (id
 // known is identify without signing in: present is false for a request that says nothing
 // of who asks.
 func (p *Proxy) known(r *http.Request, vhost *virtualHost) (id access.Identity, renew string, present bool, a *answer) {
+	if _, has := r.Header[headerKey]; has {
+		id, a := p.byKey(r, vhost)
+		return id, "", true, a
+	}
 	if id, present, a := p.byToken(r, vhost); present {
 		return id, "", true, a
 	}
-	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, renewed, ok := p.config.Access.Session(cookie, vhost.app.ID); ok {
-			if !renewed {
-				cookie = ""
-			}
-			return id, cookie, true, nil
-		}
+	if id, renew, ok := p.bySession(r, vhost); ok {
+		return id, renew, true, nil
 	}
 	id, present, a = p.byPassword(r, *vhost)
 	return id, "", present, a
+}
+
+// bySession finds out who asks by the cookie of a browser.
+func (p *Proxy) bySession(r *http.Request, vhost *virtualHost) (id access.Identity, renew string, ok bool) {
+	cookie, has := cookieValue(r.Header, p.cookies.session)
+	if !has {
+		return access.Identity{}, "", false
+	}
+	id, renewed, ok := p.config.Access.Session(cookie, vhost.app.ID)
+	if renewed {
+		renew = cookie
+	}
+	return id, renew, ok
 }
 
 // byToken finds out who asks by an access token. One of a grant for some apps is worth
@@ -113,7 +125,7 @@ func (p *Proxy) denied(h http.Header, r *http.Request, vhost virtualHost, id acc
 	case access.ReasonGrant: // revoked since the token was looked at
 		return invalidToken(r, &vhost)
 	case access.ReasonPassword: // the same of a password
-		return p.wrongPassword(r, vhost)
+		return p.wrongPassword(r, &vhost, id.ByKey)
 	case access.ReasonDark: // closed while the request was on its way here
 		return p.dark(vhost.host)
 	case access.ReasonSuspended: // the same of the server's operator

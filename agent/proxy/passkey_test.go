@@ -50,14 +50,20 @@ func TestOnlyPasskey(t *testing.T) {
 		as      func() int
 		refused int
 	}{
-		agentapi.BesidesPasswords: {func() int { return status(plain, basic(bobsMail, bobsPassword)...) }, http.StatusForbidden},
-		agentapi.BesidesTokens:    {func() int { return status(plain, "Authorization", "Bearer "+r.token(bobID)) }, http.StatusForbidden},
-		agentapi.BesidesCode:      {func() int { return status(session(bobID, controlapi.ProofCode)) }, http.StatusUnauthorized},
-		agentapi.BesidesProvider:  {func() int { return status(session(bobID, controlapi.ProofProvider)) }, http.StatusUnauthorized},
-		"":                        {func() int { return status(session(bobID, controlapi.ProofMail)) }, http.StatusUnauthorized},
-		"a session of before":     {func() int { return status(session(bobID, "")) }, http.StatusUnauthorized},
-		"a session of later":      {func() int { return status(session(bobID, "later")) }, http.StatusUnauthorized},
-		"the owner's mail":        {func() int { return status(session(ownerID, controlapi.ProofMail)) }, http.StatusUnauthorized},
+		agentapi.BesidesPasswords: {func() int {
+			got := status(plain, basic(bobsMail, bobsPassword)...)
+			if byKey := status(plain, key(bobsPassword)...); byKey != got {
+				t.Errorf("by Basic %d, by a key %d", got, byKey)
+			}
+			return got
+		}, http.StatusForbidden},
+		agentapi.BesidesTokens:   {func() int { return status(plain, "Authorization", "Bearer "+r.token(bobID)) }, http.StatusForbidden},
+		agentapi.BesidesCode:     {func() int { return status(session(bobID, controlapi.ProofCode)) }, http.StatusUnauthorized},
+		agentapi.BesidesProvider: {func() int { return status(session(bobID, controlapi.ProofProvider)) }, http.StatusUnauthorized},
+		"":                       {func() int { return status(session(bobID, controlapi.ProofMail)) }, http.StatusUnauthorized},
+		"a session of before":    {func() int { return status(session(bobID, "")) }, http.StatusUnauthorized},
+		"a session of later":     {func() int { return status(session(bobID, "later")) }, http.StatusUnauthorized},
+		"the owner's mail":       {func() int { return status(session(ownerID, controlapi.ProofMail)) }, http.StatusUnauthorized},
 	}
 	for way, tt := range ways {
 		if got := tt.as(); got != http.StatusOK {

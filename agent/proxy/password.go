@@ -13,7 +13,8 @@ import (
 )
 
 // App passwords: programs that are no browsers say who they are by Basic (RFC 7617),
-// with a person's mail address and a password of theirs for this one app. An access
+// with a person's mail address and a password of theirs for this one app, or by the
+// password alone in a field of its own (key.go). Sent by Basic, an access
 // token and a session come first; the password of a request that has one of those is
 // not looked at. To an app, whatever carries one of ours is as if it were not there;
 // its own user names and passwords pass.
@@ -29,15 +30,21 @@ func (p *Proxy) byPassword(r *http.Request, vhost virtualHost) (id access.Identi
 	if err == nil {
 		return id, present, nil
 	}
+	return access.Identity{}, true, p.passwordRefused(r, &vhost, false, err)
+}
+
+// passwordRefused counts an app password that is worth nothing here, and answers it. key
+// says that it stood in headerKey.
+func (p *Proxy) passwordRefused(r *http.Request, vhost *virtualHost, key bool, err error) *answer {
 	if p.config.Access.Snapshot().Version == "" {
-		return access.Identity{}, true, stale(vhost) // it is not known yet which there are
+		return stale(*vhost) // it is not known yet which there are
 	}
-	p.happened(agentapi.ActivityPasswordRefused, vhost, access.Identity{})
+	p.happened(agentapi.ActivityPasswordRefused, *vhost, access.Identity{})
 	if wait := p.guesses.Take(p.now(), networkOf(r.RemoteAddr)); wait > 0 {
-		return access.Identity{}, true, tooManyGuesses(wait)
+		return tooManyGuesses(wait)
 	}
 	p.log.Debug("an app password was refused", "app", vhost.app.Name, "err", err)
-	return access.Identity{}, true, p.wrongPassword(r, vhost)
+	return p.wrongPassword(r, vhost, key)
 }
 
 // happened has the activity count an attempt that was refused.
@@ -46,9 +53,12 @@ func (p *Proxy) happened(kind string, vhost virtualHost, who access.Identity) {
 }
 
 // wrongPassword answers an app password that is worth nothing here.
-func (p *Proxy) wrongPassword(r *http.Request, vhost virtualHost) *answer {
-	return refuse(http.StatusUnauthorized, words.Of("This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked.")).
-		with("Www-Authenticate", p.challenges(r, &vhost, "")...)
+func (p *Proxy) wrongPassword(r *http.Request, vhost *virtualHost, key bool) *answer {
+	why := words.Of("This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked.")
+	if key {
+		why = words.Of("The app password in X-Porchlight-Key is not valid here. It opens only the app it was made for, and may have been revoked.")
+	}
+	return refuse(http.StatusUnauthorized, why).with("Www-Authenticate", p.challenges(r, vhost, "")...)
 }
 
 // challenges are the ways to say who one is. Basic is named only where a program could

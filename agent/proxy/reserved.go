@@ -8,6 +8,7 @@ import "strings"
 // in sentByPages.
 var reserved = patterns(
 	"x-service-*", "x-forwarded-*", "forwarded", // ours, docs/interface.md X1; RFC 7239
+	"x-porchlight-key",                      // an app password: see headerKey
 	"x-engine-capability", "x-owner-secret", // what opens the local API on this computer, and no visitor has
 
 	// Who is there, as other sign-in proxies hand it on.

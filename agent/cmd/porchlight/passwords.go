@@ -71,6 +71,7 @@ func (t *terminal) printPassword(made agentapi.MadePassword, email, url string) 
 	t.remark("It is shown only this once. Give it to one program, with the user name above. For example:")
 	t.remark("  git clone %s/project.git", url)
 	t.remark("  a calendar: server %s, by CalDAV", url)
+	t.remark("  a program that has custom headers: X-Porchlight-Key, with the password alone")
 	t.remark("It opens this app alone, until: porchlight passwords revoke %s", made.ID)
 }
 
