@@ -47,6 +47,7 @@ var parts = []part{
 	{"suspended", attackSuspended, suspendedTried, suspendedQuickTried},
 	{"admin", attackAdmin, adminTried, adminTried},
 	{"passwords", attackPasswords, 2000, 200},
+	{"keys", attackKeys, 1000, 600},
 	{"dates", attackDates, 900, 110},
 	{"groups", attackGroups, 640, 170},
 	{"pkce", attackPKCE, 7, 7},

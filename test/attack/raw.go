@@ -26,6 +26,7 @@ const (
 type answer struct {
 	status int
 	body   string
+	header http.Header
 }
 
 // secure connects to a host of a computer; every such host is on 127.0.0.1.
@@ -112,6 +113,6 @@ func answers(b []byte) (all []answer) {
 		if err != nil {
 			return all
 		}
-		all = append(all, answer{resp.StatusCode, string(body)})
+		all = append(all, answer{resp.StatusCode, string(body), resp.Header})
 	}
 }

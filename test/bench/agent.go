@@ -12,6 +12,7 @@ const (
 	oursCookie   = "Porchlight, cookie"
 	oursBearer   = "Porchlight, access token"
 	oursPassword = "Porchlight, app password"
+	oursKey      = "Porchlight, key"
 	nginx        = "nginx, no sign-in"
 	caddy        = "Caddy, no sign-in"
 	caddyAuth    = "Caddy, forward_auth"
@@ -49,7 +50,7 @@ const (
 // agentPart is the proxy beside its peers in front of one app, without the relay.
 func agentPart() part {
 	var (
-		all    = []string{oursCookie, beforeCookie, oursBearer, beforeBearer, oursPassword, nginx, caddy, caddyAuth}
+		all    = []string{oursCookie, beforeCookie, oursBearer, beforeBearer, oursPassword, oursKey, nginx, caddy, caddyAuth}
 		plain  = []string{oursCookie, beforeCookie, nginx, caddy}
 		small  = func(l load) work { return work{"requests", l.name, all, l.saturate} }
 		bodies = func(group string, l load) work { return work{group, l.name, plain, l.saturate} }
@@ -93,6 +94,7 @@ func agentGoals() []goal {
 			goal{name: name, metric: cpuRequest, ours: oursCookie, peer: caddy, limit: 1. / 3},
 			goal{name: name, metric: cpuRequest, ours: oursCookie, peer: caddyAuth, limit: 1. / 7},
 			goal{name: name, metric: perSecond, ours: oursBearer, peer: oursCookie, limit: .95, atLeast: true},
+			goal{name: name, metric: cpuRequest, ours: oursKey, peer: oursCookie, limit: 1.05},
 		)
 	}
 	return goals
@@ -104,9 +106,9 @@ func (st *stage) startAgentPart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, proxy := range []struct{ program, dir, profile, cookie, bearer, password string }{
-		{st.self, st.dir, st.profileOf("agent"), oursCookie, oursBearer, oursPassword},
-		{st.before, filepath.Join(st.dir, "before"), "", beforeCookie, beforeBearer, ""},
+	for _, proxy := range []struct{ program, dir, profile, cookie, bearer, password, key string }{
+		{st.self, st.dir, st.profileOf("agent"), oursCookie, oursBearer, oursPassword, oursKey},
+		{st.before, filepath.Join(st.dir, "before"), "", beforeCookie, beforeBearer, "", ""},
 	} {
 		if proxy.program == "" {
 			continue
@@ -119,6 +121,7 @@ func (st *stage) startAgentPart(ctx context.Context) error {
 		st.stand(contender{name: proxy.bearer, addr: is.Addr, pid: pid, header: [2]string{"Authorization", "Bearer " + is.Token}})
 		if is.Password != "" && proxy.password != "" {
 			st.stand(contender{name: proxy.password, addr: is.Addr, pid: pid, header: [2]string{"Authorization", is.Password}})
+			st.stand(contender{name: proxy.key, addr: is.Addr, pid: pid, header: [2]string{"X-Porchlight-Key", is.Key}})
 		}
 	}
 	for _, peer := range []peer{

@@ -50,8 +50,9 @@ type ready struct {
 	Addr   string
 	Cookie string // of a session, for the proxy: name=value
 	Token  string // an access token, for the proxy
-	// Password is an app password as visitors send it, for the proxy.
-	Password string
+	// Password is an app password as visitors send it by Basic, and Key the same alone, for
+	// the proxy.
+	Password, Key string
 	// Owner is where the owner's click arrives, for the proxy.
 	Owner string
 	// Tokens are refresh tokens, one a client of the control plane's, and ClientID and
@@ -365,7 +366,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	})
 	context.AfterFunc(ctx, func() { owner.Close() })
 	// Requests are for the host without a port, whatever port is listened at.
-	if err := announce(ready{Addr: ln.Addr().String(), Cookie: strings.Join(cookies, " "), Token: token, Password: "Basic " + basic, Owner: owner.Addr().String()}); err != nil {
+	if err := announce(ready{Addr: ln.Addr().String(), Cookie: strings.Join(cookies, " "), Token: token, Password: "Basic " + basic, Key: password, Owner: owner.Addr().String()}); err != nil {
 		return err
 	}
 	g.Go(func() error { return acc.Run(ctx) })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test from 'node:test'
 import { promisify } from 'node:util'
@@ -72,6 +72,39 @@ test('an app password is made in a browser and used by a program', async (t) => 
       assert.equal((await curl(photos + '/', flag)).status, 401)
     })
   }
+
+  await t.test('alone, in a field of its own, it leaves Authorization to the app', async () => {
+    const [, password] = /:(plp_\w+)"/.exec(await readFile(config, 'utf8'))
+    const key = `X-Porchlight-Key: ${password}`
+    const keyed = path.join(porchlight.dir, 'keyed')
+    await writeFile(keyed, `header = "${key}"\ncacert = "${path.join(porchlight.data, 'ca', 'root.pem')}"\n`, { mode: 0o600 })
+    const ask = async (...args) => (await run('curl', ['-sS', '-K', keyed, ...resolve, ...args, notes + '/'])).stdout
+    for (const flag of ['--http1.1', '--http2']) {
+      const got = JSON.parse(await ask(flag, '-H', 'Authorization: Bearer the-apps', '-H', 'Cookie: theirs=1'))
+      assert.deepEqual([got['x-service-email'], got.authorization, got.cookie, got['x-porchlight-key']], [bob, 'Bearer the-apps', 'theirs=1', undefined])
+    }
+    const arrived = ['-o', '/dev/null', '-w', '%{http_code}']
+    assert.equal(await ask(...arrived, '-H', key), '400')
+    assert.equal(await ask(...arrived, '-H', 'Origin: https://evil.example'), '403')
+    assert.doesNotMatch(await ask('-i', '-X', 'OPTIONS', '-H', 'Origin: https://evil.example', '-H', 'Access-Control-Request-Method: GET', '-H', 'Access-Control-Request-Headers: x-porchlight-key'), /allow-headers/i)
+    // Python's requests, with a token of the app's in a session of its own.
+    const python = `
+import json, os, socket, sys, requests
+address = socket.getaddrinfo
+socket.getaddrinfo = lambda host, *more, **rest: address("127.0.0.1", *more, **rest)
+class Bearer(requests.auth.AuthBase):
+    def __call__(self, request):
+        request.headers["Authorization"] = "Bearer the-apps"
+        return request
+with requests.Session() as session:
+    session.auth, session.verify = Bearer(), sys.argv[2]
+    session.headers["X-Porchlight-Key"] = os.environ["KEY"]
+    got = session.get(sys.argv[1]).json()
+print(got["x-service-email"], got["authorization"], "x-porchlight-key" in got)
+`
+    const { stdout } = await run('/usr/bin/python3', ['-c', python, notes + '/', path.join(porchlight.data, 'ca', 'root.pem')], { env: { ...process.env, KEY: password } })
+    assert.equal(stdout, `${bob} Bearer the-apps False\n`)
+  })
 
   await t.test('a browser’s request is held to the cookie’s rules', async () => {
     for (const header of ['Sec-Fetch-Site: cross-site', 'Origin: https://evil.example']) {

@@ -38,5 +38,11 @@ export default {
 
     await writeFile(ask, '#!/bin/sh\necho wrong\n', { mode: 0o700 })
     await assert.rejects(stage.elsewhere(clone, stage.dir, env), /Authentication failed/)
+
+    // By the password alone, in a field of its own.
+    const keyed = path.join(stage.dir, 'keyed')
+    await mkdir(keyed)
+    await stage.elsewhere(clone.replace('git ', 'git -c http.extraHeader="X-Porchlight-Key: PASSWORD" '), keyed, env)
+    assert.ok(large.equals(await readFile(path.join(keyed, 'notes', 'film.bin'))))
   },
 }

@@ -21,6 +21,9 @@ export default {
     assert.equal(await readFile(path.join(stage.dir, 'files', '2026', 'report.txt'), 'utf8'), 'A quiet year.\n')
     assert.equal(await stage.elsewhere('rclone cat files:2026/report.txt', away), 'A quiet year.\n')
     assert.equal(await stage.elsewhere('rclone lsf --recursive files:', away), '2026/\n2026/report.txt\n')
+    const keyed = 'rclone lsf --recursive :webdav: --webdav-vendor other --webdav-url https://files.maya.example.net --retries 1 --header "X-Porchlight-Key: PASSWORD"'
+    assert.equal(await stage.elsewhere(keyed, away), '2026/\n2026/report.txt\n')
+    await assert.rejects(stage.elsewhere(keyed.replace('PASSWORD', 'plp_wrong'), away), /401/)
     await assert.rejects(stage.elsewhere('rclone lsf files: --webdav-pass "$(rclone obscure wrong)" --retries 1', away), /401/)
   },
 }

@@ -115,7 +115,7 @@ export const ofPeople = {
     making: 'Making it…',
     close: 'Close',
     made: (name: string): Sentence => ['Password for “', { name }, '”'],
-    once: 'Give the program these three. The password is shown only now, and nobody can read it again.',
+    once: 'Give the program these three, or the password alone as the header X-Porchlight-Key. The password is shown only now.',
     address: 'Address',
     user: 'User name',
     password: 'Password',

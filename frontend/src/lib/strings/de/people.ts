@@ -115,7 +115,7 @@ export const ofPeople: Spoken<typeof english> = {
     making: 'Wird erstellt…',
     close: 'Schließen',
     made: (name) => ['Passwort für „', { name }, '“'],
-    once: 'Geben Sie dem Programm diese drei. Das Passwort wird nur jetzt gezeigt, danach kann niemand es mehr lesen.',
+    once: 'Geben Sie dem Programm diese drei, oder das Passwort allein als Kopfzeile X-Porchlight-Key. Das Passwort wird nur jetzt gezeigt.',
     address: 'Adresse',
     user: 'Benutzername',
     password: 'Passwort',
