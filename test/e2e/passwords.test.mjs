@@ -97,9 +97,9 @@ class Bearer(requests.auth.AuthBase):
         request.headers["Authorization"] = "Bearer the-apps"
         return request
 with requests.Session() as session:
-    session.auth, session.verify = Bearer(), sys.argv[2]
+    session.auth = Bearer()
     session.headers["X-Porchlight-Key"] = os.environ["KEY"]
-    got = session.get(sys.argv[1]).json()
+    got = session.get(sys.argv[1], verify=sys.argv[2]).json()
 print(got["x-service-email"], got["authorization"], "x-porchlight-key" in got)
 `
     const { stdout } = await run('/usr/bin/python3', ['-c', python, notes + '/', path.join(porchlight.data, 'ca', 'root.pem')], { env: { ...process.env, KEY: password } })
