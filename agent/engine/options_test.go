@@ -99,7 +99,7 @@ func TestOptions(t *testing.T) {
 		"X-Service-User", "x_service_role", "X.Service.Anything", "X-Forwarded-For", "Host", "HOST", "Cookie", "cookie2", "Authorization",
 		"Proxy-Authorization", "Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "transfer_encoding", "Upgrade",
 		"Content-Length", "Content-Type", "Content-", "Origin", "Referer", "Sec-Fetch-Site", "Sec-WebSocket-Key", "Range", "If-Match",
-		"Access-Control-Request-Method", "Accept", "Accept-Encoding", "Forwarded", "X-Real-IP", "X-HTTP-Method-Override", "X-Original-URL",
+		"Access-Control-Request-Method", "Accept", "Accept-Encoding", "Forwarded", "X-Real-IP", "X-Porchlight-Key", "X-HTTP-Method-Override", "X-Original-URL",
 		"X-Rewrite-URL", "Expect", "Via", "Proxy", "Set-Cookie", "Destination",
 		"X Remote User", "X-Remote-User:", "X-Remote-User\r\nHost", "X-Rémote", "\x00", "-", "__", strings.Repeat("x", 65),
 	} {
