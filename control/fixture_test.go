@@ -18,11 +18,12 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/kv/kvtest"
+	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/test/programs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Stopping(m)) }
 
 // clock is a time that moves when a test says so.
 type clock struct {
@@ -55,8 +56,14 @@ type bench struct {
 
 func newBench(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
+	return newBenchOn(t, "memory:", change...)
+}
+
+// newBenchOn is newBench on a store of its own.
+func newBenchOn(t testing.TB, url string, change ...func(*Config)) *bench {
+	t.Helper()
 	b := &bench{t: t, clock: newClock()}
-	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: b.clock.Now})
+	store, err := kv.Open(t.Context(), url, kv.Options{Now: b.clock.Now})
 	programs.Must(t, err)
 	t.Cleanup(func() { store.Close() })
 	b.store = kvtest.Tell(store)
