@@ -30,9 +30,17 @@ import (
 func TestVisitorsAtAnotherNode(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
-	one := serveNode(t, store, "one", nil)
+	type visit struct {
+		computer string
+		up, down int64
+	}
+	told := make(chan visit, 2) // by the node that has the tunnel alone
+	one := serveNode(t, store, "one", func(c *Config) {
+		c.Carried = func(string, int64, int64) { told <- visit{computer: "counted by who passed it on"} }
+	})
 	two := serveNode(t, store, "two", func(c *Config) {
 		c.Now = func() time.Time { return time.Now().Add(5 * time.Minute) }
+		c.Carried = func(computer string, up, down int64) { told <- visit{computer, up, down} }
 	})
 	one.sees(t, 2)
 	two.sees(t, 2)
@@ -53,6 +61,10 @@ func TestVisitorsAtAnotherNode(t *testing.T) {
 		t.Fatalf("%q, %v", rest, err)
 	}
 	programs.Eventually(t, "both nodes have forgotten the visit", func() bool { return one.Stats().Visitors+two.Stats().Visitors == 0 })
+	up, down := len(hello)+len("a request"), len("an answer")+len(large)
+	if got := <-told; got.computer != "maya" || got.up < int64(up) || got.down < int64(down) {
+		t.Errorf("carried is %+v, want %d and %d", got, up, down)
+	}
 	if n := one.visitors.inside() + two.visitors.inside(); n != 0 {
 		t.Errorf("%d are still counted by where they came from", n)
 	}

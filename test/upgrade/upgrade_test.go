@@ -27,6 +27,8 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
+	"porchlight/control"
+	"porchlight/control/admin"
 	"porchlight/test/programs"
 	"porchlight/test/rig"
 	"porchlight/test/upgrade"
@@ -75,6 +77,7 @@ func (h *house) works(t *testing.T) {
 	}
 	h.refreshes(t)
 	h.invitationWorks(t)
+	h.isSearched(t)
 	if kept := h.kept.Password.Password; kept != "" {
 		asThen := func(r *http.Request) { r.SetBasicAuth(h.kept.Account.Email, kept) }
 		if body := h.visit(t, asThen); body != "hello "+h.kept.Account.Email {
@@ -97,6 +100,37 @@ func (h *house) works(t *testing.T) {
 	}
 	h.endsForBen(t)
 	h.stop()
+}
+
+// isSearched: what operators search has its indexes after a while, of rows of then, too.
+func (h *house) isSearched(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(h.dir, "control")
+	if h.plane != nil {
+		dir = h.plane.dir
+	}
+	c := programs.Got(admin.Dial(dir))(t)
+	defer c.Close()
+	var found control.Page[control.Account]
+	programs.Eventually(t, "the indexes are made", func() (done bool) {
+		found = programs.Got(admin.Listed(t.Context(), c, admin.Accounts, control.Query{Prefix: "@example.com"}))(t)
+		return !found.Partial
+	})
+	if !slices.ContainsFunc(found.Rows, func(a control.Account) bool { return a.Email == "ben@example.com" }) {
+		t.Errorf("by their domain are found %+v", found.Rows)
+	}
+	var owner control.AccountDetail
+	programs.Eventually(t, "the owner's computers are indexed", func() bool {
+		owner = programs.Got(c.Account(t.Context(), h.kept.Account.AccountID))(t)
+		return !owner.Partial
+	})
+	if len(owner.Computers) != 1 {
+		t.Errorf("the owner is %+v", owner)
+	}
+	programs.Eventually(t, "clients are indexed", func() bool {
+		p := programs.Got(admin.Listed(t.Context(), c, admin.Clients, control.Query{}))(t)
+		return !p.Partial && len(p.Rows) > 0
+	})
 }
 
 // endsForBen gives what ben has from then an end, which comes.
