@@ -50,6 +50,8 @@ type Config struct {
 	// Nodes and Limits say what an Overview shows of the service; nil for nothing.
 	Nodes  func(ctx context.Context) ([]Node, error)
 	Limits func() []Limit
+	// CertificateOf is what a computer shows a visitor to its root host; nil where none answers.
+	CertificateOf func(ctx context.Context, host string) *Certificate
 	// Audit takes what is to be kept of the security of accounts; nil for nothing.
 	Audit *audit.Log
 	// AbuseContact is whom people ask about what the operator has ended, a mail address or
@@ -96,6 +98,9 @@ type core struct {
 	endsWake  chan struct{} // there is an end to look at
 	endedWake chan struct{} // another node may have ended a credential
 }
+
+// Now is the time that everything here goes by.
+func (s *core) Now() time.Time { return s.now() }
 
 // computer as agents know it.
 func (s *core) computer(c computer) controlapi.Computer {

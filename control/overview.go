@@ -247,6 +247,17 @@ type ComputerDetail struct {
 	// Suspension is its own, where there is one.
 	Suspension *Suspension `json:"suspension,omitempty"`
 	Usage      []UsageDay  `json:"usage"` // newest first, days without a visit left out
+	// Certificate is what it shows a visitor now; nil where it is away, or nothing is known.
+	Certificate *Certificate `json:"certificate,omitempty"`
+}
+
+// Certificate is one that a computer shows for its root host.
+type Certificate struct {
+	Issuer string    `json:"issuer"`
+	From   time.Time `json:"from"`
+	Ends   time.Time `json:"ends"`
+	// Problem is why this machine would not trust it.
+	Problem string `json:"problem,omitempty"`
 }
 
 // maxCounted is how many people of a computer are counted.
@@ -278,5 +289,8 @@ func (s *Overview) Computer(ctx context.Context, idOrName string) (ComputerDetai
 	}
 	p := s.presence(ctx, c, d.Seen)
 	d.On, d.Seen = p.On, p.Since
+	if d.On && d.Suspended.IsZero() && s.cfg.CertificateOf != nil {
+		d.Certificate = s.cfg.CertificateOf(ctx, c.Name+"."+s.cfg.Domain)
+	}
 	return d, nil
 }

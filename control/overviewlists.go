@@ -195,6 +195,8 @@ type Node struct {
 	This      bool `json:"this,omitempty"`
 	Computers int  `json:"computers,omitempty"` // connections of computers
 	Visits    int  `json:"visits,omitempty"`    // under way
+	// CertificateEnds is when that of the auth host does, which all nodes may share.
+	CertificateEnds time.Time `json:"certificateEnds,omitzero"`
 }
 
 // Nodes are those that are there.

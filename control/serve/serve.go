@@ -223,6 +223,7 @@ func (n *Node) build(ctx context.Context) error {
 		Version:         cfg.Version,
 		AdminURL:        n.AdminURL(),
 		CertEnds:        n.certEnds,
+		Self:            n.listeners[0].Addr().String(),
 	}
 	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {

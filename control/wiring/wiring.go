@@ -31,6 +31,8 @@ type Config struct {
 	Relay   relay.Config
 	// Tunnel is host:port at which agents reach the relay.
 	Tunnel string
+	// Self is host:port at which this node reaches its own relay, "" for Tunnel.
+	Self string
 	// KeptMail is the command that shows mails where they are not sent.
 	KeptMail string
 	// Version is that of the program.
@@ -74,6 +76,9 @@ func Build(cfg Config) (*ControlPlane, error) {
 	domain.OnSuspended = func(computerID string, since time.Time) { p.Relay.Suspend(computerID, since) }
 	domain.Node = cfg.Relay.Node
 	domain.Nodes = func(context.Context) ([]control.Node, error) { return p.nodes(cfg), nil }
+	domain.CertificateOf = func(ctx context.Context, host string) *control.Certificate {
+		return certificateOf(ctx, cmp.Or(cfg.Self, cfg.Tunnel), host, cfg.RootPEM, p.Service.Now())
+	}
 	domain.Limits = func() []control.Limit { return p.limits() }
 	domain.Log = cfg.Log.With("part", "control")
 	var err error
@@ -142,6 +147,9 @@ func (p *ControlPlane) nodes(cfg Config) []control.Node {
 			stats := p.Relay.Stats()
 			node.Computers, node.Visits = stats.Sessions, stats.Visitors
 			node.Version, node.Address = cmp.Or(n.Version, cfg.Version), cmp.Or(n.Address, cfg.Tunnel)
+			if cfg.CertEnds != nil {
+				node.CertificateEnds = cfg.CertEnds().UTC()
+			}
 		}
 		out = append(out, node)
 	}

@@ -164,6 +164,12 @@ func computerShowCommand(term terminal) *cobra.Command {
 		} else if !c.Suspended.IsZero() {
 			fmt.Fprintf(term.out, "Suspended since %s, with its owner.\n", c.Suspended.Format(time.DateTime))
 		}
+		if cert := c.Certificate; cert != nil {
+			fmt.Fprintf(term.out, "Certificate: of %s, until %s.\n", oneline.Printable(cert.Issuer), stamp(cert.Ends))
+			if cert.Problem != "" {
+				fmt.Fprintf(term.out, "This machine does not trust it: %s.\n", oneline.Printable(cert.Problem))
+			}
+		}
 		fmt.Fprintf(term.out, "People: %d.\n", c.People)
 		if len(c.Usage) > 0 {
 			_ = commandline.PrintTable(term.out, usageHeader, usageRows(c.Usage))
@@ -225,12 +231,12 @@ func usageCommand(term terminal) *cobra.Command {
 
 func nodesCommand(term terminal) *cobra.Command {
 	cmd := listCommand(term, "List the nodes of the service", (*admin.Client).Nodes, "The server does not run.",
-		[]string{"NODE", "VERSION", "ADDRESS", "STATE"}, func(n control.Node) []string {
+		[]string{"NODE", "VERSION", "ADDRESS", "STATE", "CERTIFICATE UNTIL"}, func(n control.Node) []string {
 			state := "serving"
 			if n.Draining {
 				state = "draining"
 			}
-			return []string{cmp.Or(n.Name, "-"), cmp.Or(n.Version, "-"), cmp.Or(n.Address, "-"), state}
+			return []string{cmp.Or(n.Name, "-"), cmp.Or(n.Version, "-"), cmp.Or(n.Address, "-"), state, sinceOf(n.CertificateEnds)}
 		})
 	cmd.Use = "nodes"
 	return cmd
