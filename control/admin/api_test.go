@@ -13,11 +13,12 @@ import (
 	"porchlight/control"
 	"porchlight/control/audit"
 	"porchlight/control/controlapi"
+	"porchlight/docs/openapi"
 	"porchlight/test/programs"
 )
 
-// asks makes a request of the API as a program does.
-func asks(a *Admin, method, path, token, body string, header ...string) *httptest.ResponseRecorder {
+// asks makes a request of the API as a program does, and holds the answer to its document.
+func asks(t *testing.T, a *Admin, method, path, token, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -29,7 +30,8 @@ func asks(a *Admin, method, path, token, body string, header ...string) *httptes
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	a.API().ServeHTTP(w, r)
+	document := programs.Got(openapi.Admin())(t)
+	document.Checked(a.API(), t.Errorf).ServeHTTP(w, r)
 	return w
 }
 
@@ -86,7 +88,7 @@ func TestAPIRefuses(t *testing.T) {
 		tries = append(tries, try{"more than there is", "GET", APIPath + path, read.Token, "", nil, 404})
 	}
 	for _, try := range tries {
-		w := asks(a, try.method, try.path, try.token, try.body, try.header...)
+		w := asks(t, a, try.method, try.path, try.token, try.body, try.header...)
 		if w.Code != try.want && !(try.path == APIPath+"../backup" && w.Code == http.StatusTemporaryRedirect) {
 			t.Errorf("%s: %s %s: %d %s", try.name, try.method, try.path, w.Code, w.Body)
 		}
@@ -109,30 +111,30 @@ func TestAPIActs(t *testing.T) {
 	a.cfg.Now = func() time.Time { return now }
 	program := token(t, a, control.ScopeRead, control.ScopeSuspend)
 	account := programs.Got(a.cfg.Accounts.Ensure(t.Context(), "lena@example.com"))(t)
-	w := asks(a, "POST", APIPath+"suspensions", program.Token, `{"kind":"account","id":"lena@example.com","reason":"Complaint 2211"}`)
+	w := asks(t, a, "POST", APIPath+"suspensions", program.Token, `{"kind":"account","id":"lena@example.com","reason":"Complaint 2211"}`)
 	var done control.Suspension
 	if err := json.Unmarshal(w.Body.Bytes(), &done); err != nil || w.Code != 200 || done.By != "token:"+program.ID || done.ID != account.ID {
 		t.Fatalf("suspending: %d %s", w.Code, w.Body)
 	}
 	var page control.Page[control.Account]
 	for range 3 {
-		w = asks(a, "GET", APIPath+"accounts?prefix=LENA&limit=1", program.Token, "")
+		w = asks(t, a, "GET", APIPath+"accounts?prefix=LENA&limit=1", program.Token, "")
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || len(page.Rows) != 1 || page.Rows[0].Suspended.IsZero() {
 		t.Errorf("searching: %d %s", w.Code, w.Body)
 	}
 	var detail control.AccountDetail
-	w = asks(a, "GET", APIPath+"accounts/"+url.PathEscape("lena@example.com"), program.Token, "")
+	w = asks(t, a, "GET", APIPath+"accounts/"+url.PathEscape("lena@example.com"), program.Token, "")
 	if err := json.Unmarshal(w.Body.Bytes(), &detail); err != nil || len(detail.Suspensions) != 1 || detail.Suspensions[0].Reason != "Complaint 2211" {
 		t.Errorf("one account: %d %s", w.Code, w.Body)
 	}
 	for _, query := range []string{"limit=0", "limit=201", "limit=x", "by=app", "sort=1", "prefix=a&prefix=b", "%zz", "prefix=%00"} {
-		if w := asks(a, "GET", APIPath+"accounts?"+query, program.Token, ""); w.Code != 400 {
+		if w := asks(t, a, "GET", APIPath+"accounts?"+query, program.Token, ""); w.Code != 400 {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
 	}
 	now = now.Add(readNoted)
-	asks(a, "GET", APIPath+"accounts", program.Token, "")
+	asks(t, a, "GET", APIPath+"accounts", program.Token, "")
 	programs.Must(t, a.FlushAudit(t.Context()))
 	var kept []string
 	programs.Must(t, audit.List(t.Context(), a.cfg.Store, func(row audit.Row) error {
@@ -165,13 +167,27 @@ func TestAPIActs(t *testing.T) {
 		t.Errorf("%d pages of the audit log follow the first", n)
 	}
 	programs.Got(c.RemoveToken(t.Context(), program.ID))(t)
-	if w := asks(a, "GET", APIPath+"accounts", program.Token, ""); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" {
+	if w := asks(t, a, "GET", APIPath+"accounts", program.Token, ""); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("a removed token: %d %v", w.Code, w.Header())
 	}
 	// Of what goes wrong here a program is told nothing.
 	again := token(t, a, control.ScopeRead)
 	programs.Must(t, a.cfg.Store.Close())
-	if w := asks(a, "GET", APIPath+"accounts", again.Token, ""); w.Code != 503 || !strings.Contains(w.Body.String(), controlapi.CodeUnavailable) || strings.Contains(w.Body.String(), "kv:") {
+	if w := asks(t, a, "GET", APIPath+"accounts", again.Token, ""); w.Code != 503 || !strings.Contains(w.Body.String(), controlapi.CodeUnavailable) || strings.Contains(w.Body.String(), "kv:") {
 		t.Errorf("a closed store: %d %s", w.Code, w.Body)
+	}
+}
+
+// Every question of programs is in the OpenAPI document, and nothing else is.
+func TestEveryQuestionIsDescribed(t *testing.T) {
+	t.Parallel()
+	a := newAdmin(t)
+	routes := []string{"POST /admin/api/suspensions", "POST /admin/api/suspensions/end"}
+	for _, rt := range a.overviewRoutes("/admin/api") {
+		routes = append(routes, rt.method+" "+rt.path)
+	}
+	slices.Sort(routes)
+	if described := programs.Got(openapi.Admin())(t).Operations(); !slices.Equal(routes, described) {
+		t.Errorf("routes:\n%s\ndescribed:\n%s", strings.Join(routes, "\n"), strings.Join(described, "\n"))
 	}
 }

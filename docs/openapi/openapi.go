@@ -1,4 +1,4 @@
-// Package openapi holds the OpenAPI documents of the two HTTP interfaces and
+// Package openapi holds the OpenAPI documents of the three HTTP interfaces and
 // holds the programs to them: a handler wrapped by Document.Checked gives the
 // same answers, and reports every one that its document does not describe. The
 // tests of the interfaces run behind such handlers, so that each of them checks
@@ -24,6 +24,8 @@ import (
 var (
 	//go:embed control.yaml
 	control []byte
+	//go:embed admin.yaml
+	administration []byte
 	//go:embed loopback.yaml
 	loopback []byte
 )
@@ -40,6 +42,9 @@ type Document struct {
 
 // Control is the control plane's.
 func Control() (*Document, error) { return load("docs/openapi/control.yaml", control) }
+
+// Admin is that of the operator's programs.
+func Admin() (*Document, error) { return load("docs/openapi/admin.yaml", administration) }
 
 // Loopback is the loopback API's.
 func Loopback() (*Document, error) { return load("docs/openapi/loopback.yaml", loopback) }

@@ -13,7 +13,7 @@ import (
 
 func TestDocumentsAreValid(t *testing.T) {
 	t.Parallel()
-	for _, load := range []func() (*Document, error){Control, Loopback} {
+	for _, load := range []func() (*Document, error){Control, Loopback, Admin} {
 		d := programs.Got(load())(t)
 		if len(d.Operations()) < 10 {
 			t.Errorf("%s has %d operations", d.name, len(d.Operations()))
