@@ -103,7 +103,11 @@ func (s *AdminTokens) List(ctx context.Context) ([]AdminToken, error) {
 // Remove ends a token at once. It refuses with CodeNotFound.
 func (s *AdminTokens) Remove(ctx context.Context, id string) (AdminToken, error) {
 	return updated(ctx, s.core, func(tx *txn) (AdminToken, error) {
-		row, err := find[adminToken](tx, keyAdminTokens+id, refuse(controlapi.CodeNotFound, "There is no token of that id."))
+		none := refuse(controlapi.CodeNotFound, "There is no token of that id.")
+		if !idPattern.MatchString(id) {
+			return AdminToken{}, none
+		}
+		row, err := find[adminToken](tx, keyAdminTokens+id, none)
 		if err != nil {
 			return AdminToken{}, err
 		}
@@ -114,7 +118,7 @@ func (s *AdminTokens) Remove(ctx context.Context, id string) (AdminToken, error)
 }
 
 // Use finds the token of a secret. It refuses with CodeUnauthorized whatever is no token, or
-// one that ended, and with CodeForbidden one that may not do that.
+// one that ended, and with CodeForbidden one that may not do that, which it returns all the same.
 func (s *AdminTokens) Use(ctx context.Context, presented string, scope TokenScope) (AdminToken, error) {
 	none := refuse(controlapi.CodeUnauthorized, "That token is not valid. It may have ended: make another with porchlight-control token add.")
 	id, secret, _ := strings.Cut(strings.TrimPrefix(presented, tokenMark), ".")
@@ -133,7 +137,7 @@ func (s *AdminTokens) Use(ctx context.Context, presented string, scope TokenScop
 		return AdminToken{}, err
 	}
 	if !slices.Contains(row.Scopes, scope) {
-		return AdminToken{}, refuse(controlapi.CodeForbidden, "This token may not do that.")
+		return row.AdminToken, refuse(controlapi.CodeForbidden, "This token may not do that.")
 	}
 	return row.AdminToken, s.noteUse(ctx, row.AdminToken)
 }

@@ -25,12 +25,18 @@ const (
 	ByName   = "name"
 )
 
-// Bounds of a page, in rows, and of what is searched for, in bytes.
+// Bounds of a page, in rows, and of what is searched for and Page.Next, in bytes.
 const (
 	usualPage = 50
 	MaxPage   = 200
 	maxSought = 500
+	maxAfter  = 4 << 10
 )
+
+// mayBeSought says whether a store can be asked for a text.
+func mayBeSought(s string, most int) bool {
+	return len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
 
 // Query asks for a page of a list.
 type Query struct {
@@ -66,10 +72,8 @@ func (q Query) checked(by ...string) (Query, error) {
 	if q.Limit == 0 {
 		q.Limit = usualPage
 	}
-	for _, s := range []string{q.Prefix, q.After} {
-		if len(s) > maxSought || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-			return q, refuse(controlapi.CodeInvalid, "What is searched for is too long, or has invisible characters.")
-		}
+	if !mayBeSought(q.Prefix, maxSought) || !mayBeSought(q.After, maxAfter) {
+		return q, refuse(controlapi.CodeInvalid, "What is searched for is too long, or has invisible characters.")
 	}
 	for _, known := range by {
 		if q.By == known && q.Limit > 0 && q.Limit <= MaxPage {

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"porchlight/control/audit"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
 	"porchlight/test/programs"
@@ -221,5 +223,40 @@ func testIndexes(t *testing.T, b *bench) {
 	}
 	if p := ok[Page[Account]](t)(b.accounts(Query{Prefix: "@before", Limit: MaxPage})); p.Partial || len(p.Rows) != MaxPage {
 		t.Errorf("all are made: %d rows, partial %v", len(p.Rows), p.Partial)
+	}
+}
+
+// The audit log of all nodes is told newest first, each row once on pages of any size, also of
+// a node whose clock was set back.
+func TestOverviewAudit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i, node := range strings.Split("a b a a c b a c c c b a", " ") {
+		log := audit.New(audit.Config{Store: b.store, Node: node, Now: func() time.Time {
+			back := 0
+			if node == "c" {
+				back = 3 * i // its later rows are older
+			}
+			return b.clock.Now().Add(time.Duration(i-back) * time.Minute)
+		}})
+		log.Add(audit.Event{Kind: "sign-in"})
+		programs.Must(t, log.Flush(t.Context()))
+	}
+	list := func(q Query) (Page[audit.Row], error) { return b.Overview.Audit(t.Context(), q) }
+	whole := all(t, list, Query{}, MaxPage)
+	if len(whole) != 12 || whole[0].Node != "a" || whole[0].Seq != 5 {
+		t.Errorf("%d rows, the newest %+v", len(whole), whole[0])
+	}
+	for limit := 1; limit < 13; limit++ {
+		if rows := all(t, list, Query{}, limit); !slices.Equal(rows, whole) {
+			t.Errorf("%d a page: %d rows", limit, len(rows))
+		}
+	}
+	last := map[string]uint64{}
+	for _, row := range whole {
+		if before, seen := last[row.Node]; seen && row.Seq != before-1 {
+			t.Errorf("of %s %d follows %d", row.Node, row.Seq, before)
+		}
+		last[row.Node] = row.Seq
 	}
 }

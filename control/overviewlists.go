@@ -1,8 +1,8 @@
 package control
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -138,7 +138,7 @@ func (s *Overview) Audit(ctx context.Context, q Query) (Page[audit.Row], error) 
 	}
 	var before url.Values
 	if q.After != "" {
-		before, _ = url.ParseQuery(q.After) // of what is none of ours nothing is left
+		before, _ = url.ParseQuery(q.After) // what is none of ours says nothing
 	}
 	if err := s.cfg.Audit.Flush(ctx); err != nil {
 		return Page[audit.Row]{}, err
@@ -151,38 +151,60 @@ func (s *Overview) Audit(ctx context.Context, q Query) (Page[audit.Row], error) 
 	return p, err
 }
 
-// auditPage merges the chains of all nodes. before says of each how many of its rows are left;
-// of nil none was shown.
-func auditPage(tx kv.Tx, q Query, before url.Values) (Page[audit.Row], error) {
-	var rows []audit.Row
-	left, err := audit.Ends(tx)
-	for node, end := range left {
-		if before != nil { // rows that came since belong to the first page
-			n, _ := strconv.ParseUint(before.Get(node), 10, 64)
-			end = min(end, n)
-			left[node] = end
+// auditPage merges the chains of all nodes, those that end last first: what ended before all of
+// a page is not read. before says of chains that were shown how many of their rows are left.
+func auditPage(tx kv.Tx, q Query, before url.Values) (p Page[audit.Row], err error) {
+	ends, err := audit.Ends(tx)
+	if err != nil {
+		return p, err
+	}
+	slices.SortFunc(ends, func(a, b audit.Head) int { return b.At.Compare(a.At) })
+	var chains [][]audit.Row // what each has for the page, and one more, the newest first
+	for _, end := range ends {
+		if newer(chains, end.At) > q.Limit {
+			break
 		}
-		some, err := audit.Before(tx, node, end, q.Limit+1)
+		left := end.Seq
+		if n, err := strconv.ParseUint(before.Get(end.Node), 10, 64); err == nil {
+			left = min(left, n)
+		}
+		some, err := audit.Before(tx, end.Node, left, q.Limit+1)
 		if err != nil {
-			return Page[audit.Row]{}, err
+			return p, err
 		}
-		rows = append(rows, some...)
+		slices.Reverse(some)
+		chains = append(chains, some)
 	}
-	slices.SortFunc(rows, func(a, b audit.Row) int {
-		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Node, b.Node), cmp.Compare(b.Seq, a.Seq))
-	})
-	p := Page[audit.Row]{Rows: append([]audit.Row{}, rows[:min(len(rows), q.Limit)]...)}
-	for _, row := range p.Rows {
-		left[row.Node] = min(left[row.Node], row.Seq-1)
-	}
-	if len(rows) > q.Limit {
-		next := url.Values{}
-		for node, n := range left {
-			next.Set(node, strconv.FormatUint(n, 10))
+	next := url.Values{}
+	maps.Copy(next, before)
+	p.Rows = []audit.Row{}
+	for {
+		chains = slices.DeleteFunc(chains, func(c []audit.Row) bool { return len(c) == 0 })
+		if len(chains) == 0 {
+			return p, nil
 		}
-		p.Next = next.Encode()
+		if len(p.Rows) == q.Limit {
+			p.Next = next.Encode()
+			return p, nil
+		}
+		// A chain stays in its order, also where the clock of its node was set back.
+		newest := slices.MaxFunc(chains, func(a, b []audit.Row) int { return a[0].At.Compare(b[0].At) })
+		i := slices.IndexFunc(chains, func(c []audit.Row) bool { return &c[0] == &newest[0] })
+		p.Rows, chains[i] = append(p.Rows, newest[0]), newest[1:]
+		next.Set(newest[0].Node, strconv.FormatUint(newest[0].Seq-1, 10))
 	}
-	return p, err
+}
+
+// newer counts the rows that are from after a time.
+func newer(chains [][]audit.Row, at time.Time) (n int) {
+	for _, c := range chains {
+		for _, row := range c {
+			if row.At.After(at) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // Node is one node of the service.

@@ -52,6 +52,9 @@ func (s Suspension) event(kind string) audit.Event {
 // ByCommandLine is who acts by the command line of the server.
 const ByCommandLine = "command-line"
 
+// maxSuspendable is how long an id may be, in bytes: a client's may be an address.
+const maxSuspendable = 4 << 10
+
 // maxReason is how long the reason of a suspension may be, in characters.
 const maxReason = 500
 
@@ -128,9 +131,16 @@ func (s *Suspensions) Resume(ctx context.Context, kind SuspensionKind, id, reaso
 // suspendable names what there is of a kind by an id, without reason and time.
 func (t *txn) suspendable(kind SuspensionKind, id string) (row Suspension, err error) {
 	row.Kind = kind
+	if !mayBeSought(id, maxSuspendable) {
+		return row, refuse(controlapi.CodeNotFound, "There is no such thing: its name is too long, or has invisible characters.")
+	}
 	switch kind {
 	case SuspendAccount:
-		a, found := get[Account](t, keyAccount(id))
+		var a Account
+		var found bool
+		if len(id) <= maxSought { // longer is no key
+			a, found = get[Account](t, keyAccount(id))
+		}
 		if email, err := ParseEmail(id); err == nil {
 			a, found = accountByEmail(t, email)
 		}
@@ -139,9 +149,12 @@ func (t *txn) suspendable(kind SuspensionKind, id string) (row Suspension, err e
 		}
 		row.ID, row.Name = a.ID, a.Email
 	case SuspendComputer:
-		c, found := get[computer](t, keyComputer(id))
-		if !found {
-			c, found = computerByName(t, id)
+		var c computer
+		var found bool
+		if len(id) <= maxSought { // longer is no key
+			if c, found = get[computer](t, keyComputer(id)); !found {
+				c, found = computerByName(t, id)
+			}
 		}
 		if !found {
 			return row, refuse(controlapi.CodeNotFound, "There is no such computer.")

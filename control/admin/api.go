@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
+	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"porchlight/control"
 	"porchlight/control/audit"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 )
 
 // APIPath is where API has to be mounted.
@@ -55,6 +59,8 @@ func (a *Admin) withToken(scope control.TokenScope, rt route) http.Handler {
 		if err == nil {
 			r = r.WithContext(context.WithValue(r.Context(), actorKey{}, token.By()))
 			err = rt.serve(w, r)
+		}
+		if token.ID != "" { // also of what it may not do
 			a.noteToken(token, rt, err)
 		}
 		if err == nil {
@@ -69,14 +75,16 @@ func (a *Admin) authorized(r *http.Request, scope control.TokenScope) (control.A
 	if r.Header.Get("Origin") != "" {
 		return control.AdminToken{}, &controlapi.Error{Code: controlapi.CodeForbidden, Message: "This is for programs, and not for pages in a browser."}
 	}
-	if r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/json" {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.Method == http.MethodPost && kind != "application/json" {
 		return control.AdminToken{}, refuse("Send JSON, with its Content-Type.")
 	}
 	scheme, presented, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "bearer") {
 		presented = ""
 	}
-	return a.cfg.Tokens.Use(r.Context(), presented, scope)
+	// Whoever makes tokens up waits for others who do, and for nobody else's questions.
+	return a.cfg.Tokens.Use(kv.WithTurn(r.Context(), "admin tokens"), presented, scope)
 }
 
 // refusalTo is what a program is told: of what went wrong here only that.
@@ -101,7 +109,7 @@ func answerRefusal(w http.ResponseWriter, refusal *controlapi.Error) {
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", `Bearer realm="porchlight-admin"`)
 	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "5")
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refusal.RetryAfter.Seconds())))))
 	}
 	controlapi.WriteJSON(w, refusal.HTTPStatus, refusal)
 }

@@ -135,9 +135,23 @@ func TestAPIActs(t *testing.T) {
 	}
 	now = now.Add(readNoted)
 	asks(t, a, "GET", APIPath+"accounts", program.Token, "")
+	reader := token(t, a, control.ScopeRead)
+	if w := asks(t, a, "POST", APIPath+"suspensions", reader.Token, `{"kind":"account","id":"lena@example.com","reason":"x"}`, "Content-Type", "application/json; charset=utf-8"); w.Code != 403 {
+		t.Errorf("a token that reads suspends: %d %s", w.Code, w.Body)
+	}
+	for _, id := range []string{"%00", "%FF", strings.Repeat("a", 5000), "..%2F..", strings.Repeat("a", 600)} {
+		for _, list := range []string{"accounts/", "computers/"} {
+			if w := asks(t, a, "GET", APIPath+list+id, reader.Token, ""); w.Code != 404 {
+				t.Errorf("%s%.20s: %d %s", list, id, w.Code, w.Body)
+			}
+		}
+	}
 	programs.Must(t, a.FlushAudit(t.Context()))
-	var kept []string
+	var kept, refused []string
 	programs.Must(t, audit.List(t.Context(), a.cfg.Store, func(row audit.Row) error {
+		if row.By == "token:"+reader.ID && strings.HasPrefix(row.What, "POST") {
+			refused = append(refused, row.What)
+		}
 		if row.By == "token:"+program.ID {
 			kept = append(kept, row.Kind+" "+row.What)
 		}
@@ -150,10 +164,13 @@ func TestAPIActs(t *testing.T) {
 	if !slices.Equal(kept, want) {
 		t.Errorf("kept is %q", kept)
 	}
+	if len(refused) != 1 || refused[0] != "POST /admin/api/suspensions, refused" {
+		t.Errorf("of what a token may not do is kept %q", refused)
+	}
 	c := a.Direct()
 	defer c.Close()
 	newest := programs.Got(Listed(t.Context(), c, AuditRows, control.Query{Limit: 2}))(t)
-	if len(newest.Rows) != 2 || "operator "+newest.Rows[0].What != want[len(want)-1] || newest.Next == "" {
+	if len(newest.Rows) != 2 || newest.Rows[0].Seq != newest.Rows[1].Seq+1 || newest.Next == "" {
 		t.Errorf("the newest rows are %+v", newest)
 	}
 	var n int
@@ -163,7 +180,7 @@ func TestAPIActs(t *testing.T) {
 			break
 		}
 	}
-	if n != 2 {
+	if n != 4 {
 		t.Errorf("%d pages of the audit log follow the first", n)
 	}
 	programs.Got(c.RemoveToken(t.Context(), program.ID))(t)

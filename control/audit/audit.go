@@ -265,11 +265,10 @@ func (l *Log) prune(ctx context.Context) error {
 	}
 }
 
-// Ends are the numbers of the last rows, by node.
-func Ends(tx kv.Tx) (map[string]uint64, error) {
-	ends := map[string]uint64{}
-	err := kv.EachJSON(tx, keyEnds, func(node string, end Head) error {
-		ends[node] = end.Seq
+// Ends are the ends of all chains, by node.
+func Ends(tx kv.Tx) (ends []Head, err error) {
+	err = kv.EachJSON(tx, keyEnds, func(_ string, end Head) error {
+		ends = append(ends, end)
 		return nil
 	})
 	return ends, err
