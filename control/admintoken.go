@@ -72,7 +72,7 @@ func (s *AdminTokens) Add(ctx context.Context, name string, scopes []TokenScope,
 	}
 	id, secret := newID(), newToken()
 	token, err := updated(ctx, s.core, func(tx *txn) (AdminToken, error) {
-		if len(tx.scan(keyAdminTokens, "", maxTokens)) >= maxTokens {
+		if len(tx.adminTokens()) >= maxTokens {
 			return AdminToken{}, refuse(controlapi.CodeInvalid, "There are as many tokens as there can be. Remove one first.")
 		}
 		row := adminToken{AdminToken{ID: id, Name: name, Scopes: scopes, CreatedAt: tx.now.UTC(), Ends: tx.now.Add(life).UTC()}, hashOf(purposeAdminToken, id, secret)}
@@ -89,15 +89,21 @@ func (s *AdminTokens) Add(ctx context.Context, name string, scopes []TokenScope,
 // List lists the tokens that have not ended, the first made first, then by id.
 func (s *AdminTokens) List(ctx context.Context) ([]AdminToken, error) {
 	return viewed(ctx, s.core, func(tx *txn) ([]AdminToken, error) {
-		out := []AdminToken{}
-		for _, row := range rows[adminToken](tx, keyAdminTokens) {
-			if tx.now.Before(row.Ends) {
-				out = append(out, row.AdminToken)
-			}
-		}
+		out := tx.adminTokens()
 		slices.SortFunc(out, func(a, b AdminToken) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
 		return out, nil
 	})
+}
+
+// adminTokens are those that have not ended; their rows stay for an hour more.
+func (t *txn) adminTokens() []AdminToken {
+	out := []AdminToken{}
+	for _, row := range each[adminToken](t, keyAdminTokens) {
+		if t.now.Before(row.Ends) {
+			out = append(out, row.AdminToken)
+		}
+	}
+	return out
 }
 
 // Remove ends a token at once. It refuses with CodeNotFound.

@@ -43,13 +43,13 @@ func TestUsage(t *testing.T) {
 	}
 	b.noneLeft("usage/nobody/")
 
-	away := errors.New("away")
-	failing := programs.Got(New(Config{Store: kvFailing{b.store, &away}, Naming: b.cfg.Naming, Mail: b.outbox, Now: b.clock.Now, Node: "three"}))(t)
+	away, during := errors.New("away"), func() {}
+	failing := programs.Got(New(Config{Store: kvFailing{b.store, &away, func() { during() }}, Naming: b.cfg.Naming, Mail: b.outbox, Now: b.clock.Now, Node: "three"}))(t)
 	away = kv.ErrUnavailable
+	during = func() { failing.Usage.Count(id, 0, 0) } // who comes while it fails
 	failing.Usage.Count(id, 1, 1)
 	failing.Usage.flush(ctx)
-	failing.Usage.Count(id, 1, 1)
-	away = nil
+	during, away = func() {}, nil
 	failing.Usage.flush(ctx)
 	failing.Usage.flush(ctx)
 	if got := days(); got[0].Visits != 5 {
@@ -59,7 +59,7 @@ func TestUsage(t *testing.T) {
 	b.clock.Add((UsageDays - 1) * 24 * time.Hour)
 	b.Usage.Count(id, 1, 1)
 	b.Usage.flush(ctx)
-	if got := days(); len(got) != 2 || got[1] != (UsageDay{"2026-11-20", 5, 113, 2024}) {
+	if got := days(); len(got) != 2 || got[1] != (UsageDay{"2026-11-20", 5, 112, 2023}) {
 		t.Errorf("89 days later: %+v", got)
 	}
 	b.clock.Add(24 * time.Hour)
@@ -79,11 +79,13 @@ func TestUsage(t *testing.T) {
 // kvFailing fails writes with what it points at.
 type kvFailing struct {
 	kv.Store
-	err *error
+	err    *error
+	during func()
 }
 
 func (s kvFailing) Update(ctx context.Context, fn func(kv.Tx) error) error {
 	if *s.err != nil && errors.Is(*s.err, kv.ErrUnavailable) {
+		s.during()
 		return *s.err
 	}
 	return s.Store.Update(ctx, fn)
@@ -154,12 +156,19 @@ func TestAdminTokens(t *testing.T) {
 	if list := ok[[]AdminToken](t)(b.AdminTokens.List(ctx)); len(list) != 2 || list[0].UsedAt.IsZero() == list[1].UsedAt.IsZero() { // made at once, they have no order
 		t.Errorf("listed are %+v", list)
 	}
+	long, longSecret, err := b.AdminTokens.Add(ctx, "a day", both, 24*time.Hour+30*time.Minute)
+	programs.Must(t, err)
 	b.clock.Add(time.Hour)
 	wantRefusal(t, use(secret, ScopeRead), controlapi.CodeUnauthorized)
 	ok[AdminToken](t)(b.AdminTokens.Remove(ctx, reader.ID))
 	wantRefusal(t, use(readSecret, ScopeRead), controlapi.CodeUnauthorized)
 	_, err = b.AdminTokens.Remove(ctx, reader.ID)
 	wantRefusal(t, err, controlapi.CodeNotFound)
+	b.clock.Add(23*time.Hour + 45*time.Minute) // its row is there for a while more
+	wantRefusal(t, use(longSecret, ScopeRead), controlapi.CodeUnauthorized)
+	if _, there := b.stored()[keyAdminTokens+long.ID]; !there {
+		t.Error("the row of a token that ended is gone: the test sees nothing")
+	}
 	if list := ok[[]AdminToken](t)(b.AdminTokens.List(ctx)); len(list) != 0 {
 		t.Errorf("left are %+v", list)
 	}
