@@ -2,7 +2,9 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -70,7 +72,7 @@ func (h *handler) entered(w http.ResponseWriter, r *http.Request) (ok bool, err 
 	if err != nil {
 		return false, err
 	}
-	o := operator{account, h.svc.Keys.Seal(sealAdmin, token)}
+	o := operator{account, h.formToken(token)}
 	*r = *r.WithContext(context.WithValue(r.Context(), operatorKey{}, o))
 	h.letIn(r)
 	if r.Method != http.MethodPost {
@@ -85,6 +87,13 @@ func (h *handler) entered(w http.ResponseWriter, r *http.Request) (ok bool, err 
 		return false, invalid("This form was not sent by its page. Open the page again.")
 	}
 	return true, nil
+}
+
+// formToken is the token of the forms of a session, which does not tell that of the session:
+// no script reads the cookie, and none could read it from a page.
+func (h *handler) formToken(session string) string {
+	sum := sha256.Sum256([]byte(session))
+	return h.svc.Keys.Seal(sealAdmin, hex.EncodeToString(sum[:]))
 }
 
 // enterAdmin opens a session at /admin for who has just shown a passkey and is an operator.

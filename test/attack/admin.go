@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ import (
 )
 
 // adminTried is how often attackAdmin tries something.
-const adminTried = 341
+const adminTried = 358
 
 const (
 	operatorsEmail = "olga@example.net"
@@ -193,12 +194,18 @@ func (a *admins) otherCookies(ctx context.Context, t *tally) error {
 	if session == nil || admin == nil {
 		return errors.New("the operator's browser has not two sessions")
 	}
+	sealed, _, _ := strings.Cut(a.form, ".")
+	inside, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		return err
+	}
 	for what, cookies := range map[string][2]string{ // the account's, and that of /admin
 		"the account's session as that of /admin": {"", session.Value},
 		"the session of /admin as the account's":  {admin.Value, ""},
 		"the sessions in each other's place":      {admin.Value, session.Value},
 		"a made-up session":                       {"", strings.Repeat("A", len(admin.Value))},
 		"the session cut short":                   {"", admin.Value[:len(admin.Value)-1]},
+		"what a form's token seals":               {"", string(inside)},
 		"the token of the forms":                  {"", a.form},
 		"a made-up session beside a member's":     {strings.Repeat("A", len(session.Value)), strings.Repeat("B", len(admin.Value))},
 	} {
