@@ -87,7 +87,14 @@ func (h *handler) adminComputer(w http.ResponseWriter, r *http.Request) error {
 			t.Reason = l.Say("with its owner’s account")
 		}
 	}
-	t.Facts = []adminFact{{l.Say("Owner"), c.Owner}, {l.Say("People"), l.Count(c.People, "%d", "%d")}, {l.Say("Since"), day(l, c.CreatedAt)}, {l.Say("Id"), c.ID}}
+	t.Facts = []adminFact{{l.Say("Owner"), c.Owner}, {l.Say("People"), l.Count(c.People, "%d", "%d")}, {l.Say("Since"), day(l, c.CreatedAt)}}
+	if c.Certificate != nil {
+		t.Facts = append(t.Facts, adminFact{l.Say("Certificate"), l.Say("%[1]s, until %[2]s", c.Certificate.Issuer, day(l, c.Certificate.Ends))})
+		if c.Certificate.Problem != "" {
+			t.Facts = append(t.Facts, adminFact{l.Say("Not trusted"), c.Certificate.Problem})
+		}
+	}
+	t.Facts = append(t.Facts, adminFact{l.Say("Id"), c.ID})
 	return h.showAdmin(w, r, http.StatusOK, "admin-thing", pathAdmin+"/computers", page{Title: hostOf(c.URL)}, func(p *adminPage) { p.Thing = &t })
 }
 

@@ -29,6 +29,9 @@ func adminRig(t *testing.T) (r *rig, olga *browser) {
 		c.Nodes = func(context.Context) ([]control.Node, error) {
 			return []control.Node{{Name: "fra-1", Version: "0.1.0", Address: "fra-1.porch.example:443", This: true, Computers: 402, Visits: 118}, {Name: "nyc-1", Version: "0.1.0", Address: "nyc-1.porch.example:443", Draining: true}}, nil
 		}
+		c.CertificateOf = func(context.Context, string) *control.Certificate {
+			return &control.Certificate{Issuer: "A test’s", Ends: time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC), Problem: "it is nobody’s"}
+		}
 		c.Limits = func() []control.Limit {
 			return []control.Limit{{Name: "visitors", Value: 16384}, {Name: "admissions", Value: 500, Reached: 3}, {Name: "open-files"}}
 		}
@@ -77,6 +80,14 @@ func (b *browser) look(path string, has ...string) answer {
 		}
 	}
 	return a
+}
+
+// A computer that is on says so, with the certificate that it shows.
+func TestAdminComputerIsOn(t *testing.T) {
+	t.Parallel()
+	r, b := adminRig(t)
+	r.first(tells(t, r.svc, r.owner.Credential))
+	b.look("/admin/computers/"+r.owner.Computer.ID, `<span class="dot on"></span>On`, "A test’s, until 1 March 2027", "it is nobody’s")
 }
 
 // What an operator sees: how much and who, on pages that lead to one another.

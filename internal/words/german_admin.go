@@ -100,6 +100,8 @@ var germanAdmin = map[string]string{
 	"This server":                         "Dieser Server",
 	"Certificate":                         "Zertifikat",
 	"There is none yet.":                  "Es gibt noch keines.",
+	"%[1]s, until %[2]s":                  "%[1]s, bis %[2]s",
+	"Not trusted":                         "Nicht vertraut",
 	"Abuse contact":                       "Kontakt bei Missbrauch",
 	"Limit":                               "Grenze",
 	"At most":                             "Höchstens",
@@ -161,6 +163,7 @@ var germanAdmin = map[string]string{
 	"Nobody signs in with this address or is invited to it, and its account is suspended.": "Niemand meldet sich mit dieser Adresse an oder wird dorthin eingeladen, und ihr Konto ist gesperrt.",
 	"Nobody signs in with an address of this domain or of one below it, and their accounts are suspended, one after another.": "Niemand meldet sich mit einer Adresse dieser Domain oder einer darunter an, und deren Konten werden gesperrt, eines nach dem anderen.",
 	"Say what it is: an account, a computer, a client, a mail address or a domain.":                                           "Sagen Sie, was es ist: ein Konto, ein Computer, ein Client, eine E-Mail-Adresse oder eine Domain.",
+	"There is no such thing: its name is too long, or has invisible characters.":                                              "So etwas gibt es nicht: Der Name ist zu lang oder hat unsichtbare Zeichen.",
 	"There is no such client.": "Einen solchen Client gibt es nicht.",
 
 	"Who":                   "Wer",
