@@ -119,11 +119,8 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 		}
 		only := []string{row.ComputerID}
 		if samePerson {
-			for _, id := range here.Only {
-				if id != row.ComputerID && len(only) < maxVisitable {
-					only = append(only, id)
-				}
-			}
+			tx.widen(here.Passkey, only)
+			only = visitable(only, here.Only)
 		}
 		tx.endSession(before)
 		tx.noteFamiliar(p.Email, client)

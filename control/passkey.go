@@ -14,6 +14,7 @@ import (
 	"github.com/go-webauthn/webauthn/webauthn"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/mail"
 	"porchlight/internal/words"
 )
 
@@ -56,6 +57,9 @@ type passkey struct {
 	LastUsedAt     time.Time `json:"lastUsedAt,omitzero"`
 	// Copied says that its count went back. It signs nobody in any more.
 	Copied bool `json:"copied,omitempty"`
+	// Only are the ids of the computers it opens, when an invitation's session made it: its
+	// mail may have been forwarded. See Sessions.Replace for how it comes to open all.
+	Only []string `json:"only,omitempty"`
 }
 
 // Passkey is one of an account's.
@@ -65,6 +69,7 @@ type Passkey struct {
 	CreatedAt  time.Time
 	LastUsedAt time.Time // zero for never
 	Copied     bool      // there may be a copy: it signs nobody in any more
+	Limited    bool      // it opens what an invitation did
 }
 
 // holder is whose passkeys the library looks at.
@@ -151,10 +156,10 @@ func passkeysWantFresh() error {
 	return refuse(controlapi.CodeUnauthorized, "Passkeys are added and removed after a sign-in from the last ten minutes. Sign in again.")
 }
 
-// hasPasskey says whether an account has a passkey that signs in.
+// hasPasskey says whether an account has a passkey that signs in, to all that is theirs.
 func (t *txn) hasPasskey(accountID string) bool {
 	for _, row := range eachPasskey(t, accountID) {
-		if !row.Copied {
+		if !row.Copied && len(row.Only) == 0 {
 			return true
 		}
 	}
@@ -163,7 +168,7 @@ func (t *txn) hasPasskey(accountID string) bool {
 
 // mayAdd says whether a session may add a passkey: a fresh one, and one that an invitation
 // has just made, for the first passkey of an account that can open nothing but what that
-// session can, and is no operator's. The invitation's mail has shown whose it is.
+// session can, and is no operator's: it opens no more than that session.
 func (t *txn) mayAdd(session Session) bool {
 	if !session.Limited {
 		return t.fresh(session)
@@ -270,7 +275,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 	if err := s.pace.spend(s.now(), budgetPasskeys.of(session.Account.ID)); err != nil {
 		return "", err
 	}
-	message, err := s.told(session.Account, n.Name, n.Client, n.Language, false)
+	message, err := s.told(session.Account, mail.Passkey{Name: n.Name, Invited: session.Limited}, n.Client, n.Language)
 	if err != nil {
 		return "", err
 	}
@@ -295,6 +300,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 		tx.put(keyPasskey(hash), passkey{
 			AccountID: session.Account.ID, CredentialID: made.ID, PublicKey: made.PublicKey, Count: made.Authenticator.SignCount,
 			BackupEligible: made.Flags.BackupEligible, Name: n.Name, CreatedAt: tx.now.UTC(),
+			Only: row.Only,
 		}, 0)
 		tx.put(keyAccountPasskey(session.Account.ID, hash), struct{}{}, 0)
 		tx.addedPasskey(session.Account.ID, controlapi.AddedPasskey{ID: hash, Name: n.Name, Client: addressOf(n.Client), At: tx.now.UTC()})
@@ -308,7 +314,7 @@ func (s *Passkeys) Add(ctx context.Context, session Session, n NewPasskey) (toke
 func (s *Passkeys) Of(ctx context.Context, accountID string) ([]Passkey, error) {
 	return viewed(ctx, s.core, func(tx *txn) (out []Passkey, err error) {
 		for hash, row := range eachPasskey(tx, accountID) {
-			out = append(out, Passkey{hash, row.Name, row.CreatedAt, row.LastUsedAt, row.Copied})
+			out = append(out, Passkey{hash, row.Name, row.CreatedAt, row.LastUsedAt, row.Copied, len(row.Only) > 0})
 		}
 		slices.SortFunc(out, func(a, b Passkey) int { return a.CreatedAt.Compare(b.CreatedAt) })
 		return out, nil

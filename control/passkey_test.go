@@ -343,3 +343,112 @@ func TestPasskeyMailMakesNoLink(t *testing.T) {
 		t.Error(m.Text)
 	}
 }
+
+// invited is a session of somebody's that an invitation has just made, for one computer.
+func (b *bench) invited(a Account, computerID string) (token string, session Session) {
+	b.t.Helper()
+	token = b.session("", a.ID, computerID)
+	return token, ok[Session](b.t)(b.Sessions.Any(b.t.Context(), token))
+}
+
+// makes has a session make a passkey, and returns the token of the session that it is proven by.
+func (b *bench) makes(s Session) (*authenticator.Passkey, string) {
+	b.t.Helper()
+	p := authenticator.New(b.t, passkeyOrigin, "control.localhost")
+	options, state, err := b.Passkeys.BeginAdd(b.t.Context(), s)
+	programs.Must(b.t, err)
+	return p, ok[string](b.t)(b.Passkeys.Add(b.t.Context(), s, NewPasskey{State: state, Answer: p.Make(b.t, options), Name: "Mac", Client: home}))
+}
+
+// Weakness: whoever an invitation is forwarded to makes a new account's first passkey, which
+// signs them in in full for good; its person, who has only mail, is neither asked nor able to
+// remove it. Checked: it opens what the invitation did, and gives no power; a mailed link is
+// worth what it was, and removes it.
+func TestForwardedInvitationsPasskey(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first, second := b.owner(), ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "olga@example.com", "olga"))
+	b.apps(first, "app1")
+	guest := b.joined(first.Computer.ID, bob, "app1")
+	_, theirs := b.invited(guest, first.Computer.ID)
+	planted, _ := b.makes(theirs)
+	b.apps(second, "app1")
+	b.joined(second.Computer.ID, bob, "app1") // and is shared something else since
+	in := ok[SignedIn](t)(b.uses(planted))
+	_, err := b.Sessions.Of(t.Context(), in.Token)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	_, err = b.Sessions.For(t.Context(), in.Token, "olga")
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	session := ok[Session](t)(b.Sessions.For(t.Context(), in.Token, "maya"))
+	_, err = b.Recovery.MakeCodes(t.Context(), session, true, Asker{})
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	_, _, err = b.Passkeys.BeginAdd(t.Context(), session)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	again := ok[SignedIn](t)(b.uses(planted))
+	programs.Must(t, b.Sessions.Replace(t.Context(), in.Token, again.Token)) // its own session adds nothing
+	_, err = b.Sessions.Of(t.Context(), again.Token)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+
+	mailed := ok[Session](t)(b.Sessions.Of(t.Context(), b.session("", guest.ID)))
+	if !ok[bool](t)(b.Sessions.Fresh(t.Context(), mailed)) {
+		t.Fatal("a mailed link gives no power")
+	}
+	has := ok[[]Passkey](t)(b.Passkeys.Of(t.Context(), guest.ID))
+	if len(has) != 1 || !has[0].Limited || b.subjects("A passkey was added to your account") != 1 {
+		t.Fatalf("bob has %+v", has)
+	}
+	programs.Must(t, b.Passkeys.Remove(t.Context(), mailed, has[0].ID))
+	_, err = b.uses(planted)
+	wantRefusal(t, err, controlapi.CodeForbidden)
+}
+
+// A passkey that an invitation made opens the account, too, once its browser is signed in by
+// a mailed link, whichever comes first; another invitation, what that is to.
+func TestInvitationsPasskeyIsTheirs(t *testing.T) {
+	t.Parallel()
+	for name, way := range map[string]func(b *bench, guest Account, token string, p *authenticator.Passkey){
+		"a link after the touch": func(b *bench, guest Account, token string, p *authenticator.Passkey) {
+			programs.Must(t, b.Sessions.Replace(t.Context(), token, b.session("", guest.ID)))
+		},
+		"a touch after the link": func(b *bench, guest Account, _ string, p *authenticator.Passkey) {
+			in := ok[SignedIn](t)(b.uses(p))
+			programs.Must(t, b.Sessions.Replace(t.Context(), b.session("", guest.ID), in.Token))
+			ok[Session](t)(b.Sessions.Of(t.Context(), in.Token))
+		},
+		"another's link": func(b *bench, _ Account, token string, p *authenticator.Passkey) {
+			other := ok[Account](t)(b.Accounts.Ensure(t.Context(), "olga@example.com"))
+			programs.Must(t, b.Sessions.Replace(t.Context(), token, b.session("", other.ID)))
+		},
+		"another invitation": func(b *bench, guest Account, token string, p *authenticator.Passkey) {
+			other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "olga@example.com", "olga"))
+			b.apps(other, "app1")
+			b.clock.Add(time.Second)
+			ok[controlapi.Person](t)(b.People.Invite(t.Context(), other.Computer.ID, controlapi.Invite{Email: bob, Apps: []string{"app1"}}))
+			ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), b.invitation(bob), token, home))
+			ok[Session](t)(b.Sessions.For(t.Context(), ok[SignedIn](t)(b.uses(p)).Token, "olga"))
+		},
+		"a touch after another invitation": func(b *bench, guest Account, _ string, p *authenticator.Passkey) {
+			other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "olga@example.com", "olga"))
+			before, _ := b.invited(guest, other.Computer.ID)
+			in := ok[SignedIn](t)(b.uses(p))
+			programs.Must(t, b.Sessions.Replace(t.Context(), before, in.Token))
+			for _, token := range []string{in.Token, ok[SignedIn](t)(b.uses(p)).Token} {
+				ok[Session](t)(b.Sessions.For(t.Context(), token, "olga"))
+			}
+		},
+	} {
+		b := newBench(t)
+		first := b.owner()
+		b.apps(first, "app1")
+		guest := b.joined(first.Computer.ID, bob, "app1")
+		_, session := b.invited(guest, first.Computer.ID)
+		p, token := b.makes(session)
+		way(b, guest, token, p)
+		in := ok[SignedIn](t)(b.uses(p))
+		ok[Session](t)(b.Sessions.For(t.Context(), in.Token, "maya"))
+		_, err := b.Sessions.Of(t.Context(), in.Token)
+		if wide := strings.Contains(name, "the link") || strings.Contains(name, "a link"); (err == nil) != wide {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -104,7 +104,7 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 		counted.UpdateCounter(answer.Response.AuthenticatorData.Counter)
 		row.Count, row.Copied = counted.SignCount, counted.CloneWarning
 		if row.Copied {
-			message, err := s.told(account, row.Name, use.Client, use.Language, true)
+			message, err := s.told(account, mail.Passkey{Name: row.Name, Copied: true}, use.Client, use.Language)
 			if err != nil {
 				return SignedIn{}, err
 			}
@@ -113,10 +113,13 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 			s.putMail(tx, mailID, message)
 			return SignedIn{}, kept{copiedPasskey()}
 		}
-		tx.delete(keyRecovering(account.ID)) // they have their passkey
+		if len(row.Only) == 0 {
+			tx.delete(keyRecovering(account.ID)) // they have their passkey
+		}
 		row.LastUsedAt = tx.now.UTC()
 		tx.put(key, row, 0)
-		tx.openSession(next.hash, session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofPasskey, Passkey: hash})
+		tx.openSession(next.hash, session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofPasskey,
+			Passkey: hash, Only: row.Only})
 		return SignedIn{Token: next.token, Account: account}, nil
 	})
 	if IsRefusal(err, controlapi.CodeForbidden) {
@@ -125,11 +128,8 @@ func (s *Passkeys) SignIn(ctx context.Context, use PasskeyUse) (SignedIn, error)
 	return in, err
 }
 
-// told is the mail that tells an account of a passkey: a new one, or one of which there
-// may be a copy.
-func (s *Passkeys) told(account Account, name string, client netip.Addr, l words.Language, copied bool) (mail.Message, error) {
-	return mail.Passkey{
-		To: account.Email, Name: name, Copied: copied, Host: s.cfg.AuthHostPort(), From: addressOf(client),
-		Account: s.cfg.AuthURL() + "/account", Language: l,
-	}.Message()
+// told is the mail that tells an account of a passkey.
+func (s *Passkeys) told(account Account, p mail.Passkey, client netip.Addr, l words.Language) (mail.Message, error) {
+	p.To, p.Host, p.From, p.Account, p.Language = account.Email, s.cfg.AuthHostPort(), addressOf(client), s.cfg.AuthURL()+"/account", l
+	return p.Message()
 }

@@ -233,6 +233,55 @@ func (s *Sessions) SignOut(ctx context.Context, token string) error {
 	return s.update(ctx, func(tx *txn) error { tx.endSession(hashOf(purposeSession, token)); return nil })
 }
 
+// Replace ends the session old, in whose place the same browser has next now, both given by
+// their tokens. Whoever holds both is who either says: a passkey that opens what an invitation
+// did opens what the other session does from then on, and all where that is not limited. An
+// invitation may be forwarded; the mailed link that a browser asked for is its person's.
+func (s *Sessions) Replace(ctx context.Context, old, next string) error {
+	before, after := hashOf(purposeSession, old), hashOf(purposeSession, next)
+	return s.update(ctx, func(tx *txn) error {
+		was, _ := get[session](tx, keySession(before))
+		is, _ := get[session](tx, keySession(after))
+		tx.endSession(before)
+		if was.AccountID == "" || was.AccountID != is.AccountID || tx.now.Sub(was.LastUsedAt) >= SessionLife {
+			return nil
+		}
+		tx.widen(was.Passkey, is.Only)
+		if tx.widen(is.Passkey, was.Only) && len(is.Only) > 0 {
+			is.Only = visitable(is.Only, was.Only)
+			tx.putSession(after, is)
+		}
+		return nil
+	})
+}
+
+// widen has a passkey that opens some computers open more of them, or all for none given; it
+// says whether there is such a passkey.
+func (t *txn) widen(hash string, only []string) bool {
+	row, found := get[passkey](t, keyPasskey(hash))
+	if hash == "" || !found {
+		return false
+	}
+	if len(row.Only) > 0 {
+		row.Only = visitable(row.Only, only)
+		t.put(keyPasskey(hash), row, 0)
+	}
+	return true
+}
+
+// visitable are the computers of two limits, of which none is no limit.
+func visitable(have, more []string) []string {
+	if len(have) == 0 || len(more) == 0 {
+		return nil
+	}
+	for _, id := range more {
+		if !slices.Contains(have, id) && len(have) < maxVisitable {
+			have = append(have, id)
+		}
+	}
+	return have
+}
+
 func (t *txn) endSession(hash string) {
 	if row, found := get[session](t, keySession(hash)); found {
 		t.delete(keyAccountSession(row.AccountID, hash), keySession(hash))

@@ -103,6 +103,7 @@ type page struct {
 	Passkeys    []passkeyRow
 	HasPasskeys bool // there can be some
 	Asked       bool // an app asks for one
+	Once        bool // theirs opens what an invitation did, until a mail signs them in here
 	MailOff     bool // mail does not sign them in
 	CodesLeft   int
 	Codes       []string // new recovery codes

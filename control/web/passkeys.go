@@ -27,7 +27,7 @@ const (
 type passkeyRow struct {
 	ID, Name, Since string
 	Used            string // day, "" for never
-	Copied          bool   // there may be a copy
+	Copied, Limited bool   // there may be a copy; it opens what an invitation did
 	Change          string // address of its page
 }
 
@@ -182,7 +182,7 @@ func (h *handler) passkeyName(r *http.Request, answer string) string {
 func (h *handler) passkeyRows(r *http.Request, session control.Session) (rows []passkeyRow, err error) {
 	all, err := h.svc.Passkeys.Of(r.Context(), session.Account.ID)
 	for _, p := range all {
-		row := passkeyRow{ID: p.ID, Name: p.Name, Since: day(languageOf(r), p.CreatedAt), Copied: p.Copied, Change: toPasskey(p.ID).path}
+		row := passkeyRow{ID: p.ID, Name: p.Name, Since: day(languageOf(r), p.CreatedAt), Copied: p.Copied, Limited: p.Limited, Change: toPasskey(p.ID).path}
 		if !p.LastUsedAt.IsZero() {
 			row.Used = day(languageOf(r), p.LastUsedAt)
 		}

@@ -132,6 +132,8 @@ func TestAppAsksForAPasskey(t *testing.T) {
 	}
 	if to := b.get("/account").to(t); !strings.HasPrefix(to, "/signin") {
 		t.Errorf("an invitation's session leads to %s", to)
+	} else if page := b.get(to).want(t, http.StatusOK); !strings.Contains(page.body, "Your passkey was made by an invitation") || !strings.Contains(page.body, `value="bob@example.com"`) {
+		t.Errorf("nothing says what to do:\n%s", page.body)
 	}
 
 	// Whoever has one, and signed in by a mail, is asked for it.

@@ -44,7 +44,10 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	p := page{Email: session.Account.Email}
+	p, err := h.knownHere(w, r, session)
+	if err != nil {
+		return err
+	}
 	if saysWrong(r) {
 		p.Email, _ = h.svc.Keys.Unseal(sealTyped, cookie(r, h.typed))
 		p.Problem = problemOf(languageOf(r), control.WrongEmail()) // what is kept of it may be cut to one that is right
@@ -55,6 +58,14 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 		p.formTarget, p.Recovery = to.leads, signInPath(pathRecovery, to)
 	}
 	return h.show(w, r, http.StatusOK, "signin", p)
+}
+
+// knownHere is a page with whom this browser is signed in as, in full or by an invitation.
+func (h *handler) knownHere(w http.ResponseWriter, r *http.Request, session control.Session) (p page, err error) {
+	if session.ID == "" {
+		session, _, err = h.sessionBy(w, r, h.svc.Sessions.Any)
+	}
+	return page{Email: session.Account.Email, Once: session.Limited && session.Proof == controlapi.ProofPasskey}, err
 }
 
 // signInBegin answers every address alike.
@@ -197,7 +208,7 @@ func (h *handler) signedIn(w http.ResponseWriter, r *http.Request, in control.Si
 // enter is signedIn for a browser that is sent elsewhere.
 func (h *handler) enter(w http.ResponseWriter, r *http.Request, in control.SignedIn) error {
 	if old := cookie(r, h.session); old != "" {
-		if err := h.svc.Sessions.SignOut(r.Context(), old); err != nil {
+		if err := h.svc.Sessions.Replace(r.Context(), old, in.Token); err != nil {
 			return err
 		}
 	}
