@@ -373,6 +373,7 @@ func TestForwardedInvitationsPasskey(t *testing.T) {
 	_, theirs := b.invited(guest, first.Computer.ID)
 	planted, _ := b.makes(theirs)
 	b.apps(second, "app1")
+	b.clock.Add(time.Second)
 	b.joined(second.Computer.ID, bob, "app1") // and is shared something else since
 	in := ok[SignedIn](t)(b.uses(planted))
 	_, err := b.Sessions.Of(t.Context(), in.Token)
