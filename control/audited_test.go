@@ -64,7 +64,7 @@ func TestAudited(t *testing.T) {
 		s.bob.MailOff = true
 		tx.put(keyAccount(s.bob.ID), s.bob, 0)
 	})
-	programs.Must(t, b.Providers.Remove(t.Context(), s.bob.ID, login{Issuer: "https://id.example", Subject: "bob"}.hash()))
+	programs.Must(t, b.Providers.Remove(t.Context(), s.bob.ID, login{Issuer: "https://id.example", Subject: "bob"}.hash(), ""))
 	b.clock.Add(time.Millisecond) // so that mails have an order
 	ok[time.Time](t)(b.Recovery.Begin(t.Context(), "bob@example.com"))
 	stop := programs.Got(url.Parse(b.newest("bob@example.com").Links[0]))(t)
@@ -121,9 +121,9 @@ func TestAuditedWaysIn(t *testing.T) {
 	programs.Must(t, err)
 	happens()
 	logins := ok[[]Login](t)(c.Providers.Of(t.Context(), maya.ID))
-	programs.Must(t, c.Providers.Remove(t.Context(), bobs.ID, logins[0].ID)) // not his
+	programs.Must(t, c.Providers.Remove(t.Context(), bobs.ID, logins[0].ID, "")) // not his
 	happens()
-	programs.Must(t, c.Providers.Remove(t.Context(), maya.ID, logins[0].ID))
+	programs.Must(t, c.Providers.Remove(t.Context(), maya.ID, logins[0].ID, ""))
 	happens("login-removed")
 
 	// Passkeys and codes.

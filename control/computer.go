@@ -242,7 +242,7 @@ func credentialUnknown() error {
 // giveCredential makes the credential with this hash the only one of a computer.
 func (t *txn) giveCredential(c computer, hash string) {
 	t.endCredential(&c)
-	c.CredentialHash = hash
+	c.CredentialHash, c.ConnectedAt = hash, t.now.UTC()
 	t.put(keyComputer(c.ID), c, 0)
 	t.put(keyCredential(hash), c.ID, 0)
 	t.note("computer-connected", c.OwnerID, c.ID)

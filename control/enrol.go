@@ -206,6 +206,9 @@ func (s *Enrolment) complete(tx *txn, row enrolment, credentialHash string) (con
 	if err != nil {
 		return controlapi.Enrolled{}, err
 	}
+	if row.BeganAt.Before(owner.NotBefore) {
+		return controlapi.Enrolled{}, enrolmentRefused() // whoever confirmed it was not its owner
+	}
 	c.Machine, c.Platform = row.Machine, row.Platform
 	tx.giveCredential(c, credentialHash)
 	return controlapi.Enrolled{AccountID: owner.ID, Email: owner.Email, Computer: s.computer(c)}, nil

@@ -130,11 +130,11 @@ func TestProviderSignsIn(t *testing.T) {
 		t.Errorf("%d mails", n)
 	}
 	bobs := ok[Account](t)(c.Accounts.Ensure(t.Context(), "bob@club.example"))
-	programs.Must(t, c.Providers.Remove(t.Context(), bobs.ID, has[0].ID)) // not his: left alone
+	programs.Must(t, c.Providers.Remove(t.Context(), bobs.ID, has[0].ID, "")) // not his: left alone
 	if len(ok[[]Login](t)(c.Providers.Of(t.Context(), maya.ID))) != 1 {
 		t.Error("bob removed maya's")
 	}
-	programs.Must(t, c.Providers.Remove(t.Context(), maya.ID, has[0].ID))
+	programs.Must(t, c.Providers.Remove(t.Context(), maya.ID, has[0].ID, ""))
 	if len(ok[[]Login](t)(c.Providers.Of(t.Context(), maya.ID))) != 0 {
 		t.Error("it is still there")
 	}

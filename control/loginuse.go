@@ -75,14 +75,15 @@ func (s *core) label(l login) string {
 	return l.Issuer
 }
 
-// Remove ends a login of an account; one that has ended, and anybody else's, is no error and
-// is left alone.
-func (s *Providers) Remove(ctx context.Context, accountID, id string) error {
+// Remove ends a login of an account, and the sessions that it opened but for the one of that
+// id; one that has ended, and anybody else's, is no error and is left alone.
+func (s *Providers) Remove(ctx context.Context, accountID, id, keep string) error {
 	return s.update(ctx, func(tx *txn) error {
-		if row, found := get[login](tx, keyLogin(id)); found && row.AccountID == accountID {
-			tx.deleteLogin(accountID, id)
+		if row, found := get[login](tx, keyLogin(id)); !found || row.AccountID != accountID {
+			return nil
 		}
-		return nil
+		tx.deleteLogin(accountID, id)
+		return tx.endOpenedBy(accountID, id, keep)
 	})
 }
 

@@ -342,7 +342,7 @@ func (s *Passkeys) Rename(ctx context.Context, accountID, id, name string) error
 	})
 }
 
-// Remove ends a passkey of the person of a session; one that has ended, and anybody
+// Remove ends a passkey of the person of a session, and the other sessions that it opened; one that has ended, and anybody
 // else's, is no error and is left alone. It refuses with CodeUnauthorized a session that
 // is not fresh: a browser left open is not to take away somebody's way in. With
 // CodeForbidden it refuses the last one of an account that mail does not sign in.
@@ -356,6 +356,7 @@ func (s *Passkeys) Remove(ctx context.Context, session Session, id string) error
 			if account, _ := get[Account](tx, keyAccount(row.AccountID)); account.MailOff && !row.Copied && !tx.hasPasskey(account.ID) {
 				return refuse(controlapi.CodeForbidden, "That is your last passkey, and mail does not sign you in. Turn mail on first, or add another passkey.")
 			}
+			return tx.endOpenedBy(row.AccountID, id, session.ID)
 		}
 		return nil
 	})

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/mail"
 	"porchlight/internal/words"
 )
 
@@ -29,9 +28,9 @@ func (t *txn) addedPasskey(accountID string, added controlapi.AddedPasskey) {
 	}
 }
 
-// EndForComputer removes a passkey that the owner of a computer says was not theirs, with
-// the recovery codes made and the logins bound since, and signs them out everywhere; they are told by mail. Where
-// it was their last, mail signs them in again: whoever made it may have turned that off. A
+// EndForComputer removes a passkey that the owner of a computer says was not theirs, with all
+// that was made for their account since (endSince), but for this computer, and signs them out
+// everywhere; they are told by mail. Where it was their last, mail signs them in again. A
 // passkey that is gone, and anybody else's, is no error and changes nothing.
 func (s *Passkeys) EndForComputer(ctx context.Context, computerID string, p controlapi.EndPasskey) error {
 	mailID := newID()
@@ -41,30 +40,11 @@ func (s *Passkeys) EndForComputer(ctx context.Context, computerID string, p cont
 		if err != nil || !found || row.AccountID != owner.ID {
 			return err
 		}
-		tx.deletePasskey(owner.ID, p.ID)
-		if codes, _ := get[recovery](tx, keyRecovery(owner.Email)); !codes.MadeAt.Before(row.CreatedAt) {
-			tx.delete(keyRecovery(owner.Email))
-		}
-		for hash, l := range eachLogin(tx, owner.ID) {
-			if !l.CreatedAt.Before(row.CreatedAt) {
-				tx.deleteLogin(owner.ID, hash)
-			}
-		}
-		if owner.MailOff && !tx.hasPasskey(owner.ID) {
-			tx.mailOn(owner)
-		}
-		for hash := range eachSession(tx, owner.ID) {
-			tx.endSession(hash)
-		}
-		message, err := mail.Account{
-			To: owner.Email, Subject: words.Of("A passkey was removed from your account"),
-			Says: []words.Sentence{words.Of("On %s somebody said that a new passkey was not yours. It opens nothing any more, and you are signed out everywhere.", s.computer(c).Host)},
-			Link: s.cfg.AuthURL() + "/account", Button: words.Of("Your account"),
-		}.Message()
-		if err != nil {
+		if err := tx.endSince(owner, row.CreatedAt, c.ID); err != nil {
 			return err
 		}
-		s.putMail(tx, mailID, message)
-		return tx.raiseEpochs(owner.ID)
+		return s.tell(tx, mailID, owner, Asker{}, words.Of("A passkey was removed from your account"),
+			words.Of("On %s somebody said that a new passkey was not yours. It opens nothing any more, and you are signed out everywhere.", s.computer(c).Host),
+			words.Of("With it ended what was made since: passkeys, recovery codes, providers that sign you in, app passwords, connected apps and connected computers. What of it was yours you can make again."))
 	})
 }

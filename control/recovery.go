@@ -94,7 +94,7 @@ type Asker struct {
 
 // MakeCodes makes another set of recovery codes for the person of a session, returned in
 // clear, and those of before count no more. With off it turns their sign-in by mail off,
-// too. It refuses with CodeUnauthorized a session that was not proven so freshly, and with
+// too, and ends the sessions that a mail opened. It refuses with CodeUnauthorized a session that was not proven so freshly, and with
 // CodeForbidden an account without a passkey.
 func (s *Recovery) MakeCodes(ctx context.Context, session Session, off bool, from Asker) ([]string, error) {
 	codes, mailID := newRecoveryCodes(), newID()
@@ -121,8 +121,11 @@ func (s *Recovery) MakeCodes(ctx context.Context, session Session, off bool, fro
 			account.MailOff = true
 			tx.note("mail-off", account.ID, "")
 			tx.put(keyAccount(account.ID), account, 0)
+			if err := tx.endMailed(account.ID); err != nil {
+				return nil, err
+			}
 			subject = words.Of("Mail does not sign you in any more")
-			says = words.Of("At %s you sign in with a passkey or a recovery code from now on. Links that were mailed before stop working.", s.cfg.AuthHostPort())
+			says = words.Of("At %s you sign in with a passkey or a recovery code from now on. Links that were mailed before stop working, and browsers that one signed in are signed out.", s.cfg.AuthHostPort())
 		}
 		return codes, s.tell(tx, mailID, account, from, subject, says, notYou())
 	})
@@ -140,11 +143,9 @@ func (s *Recovery) MailOn(ctx context.Context, session Session, from Asker) erro
 			return err
 		}
 		tx.mailOn(account)
-		return s.tell(tx, mailID, account, from, mailIsOn(), words.Of("A mailed link signs you in at %s again.", s.cfg.AuthHostPort()), notYou())
+		return s.tell(tx, mailID, account, from, words.Of("Mail signs you in again"), words.Of("A mailed link signs you in at %s again.", s.cfg.AuthHostPort()), notYou())
 	})
 }
-
-func mailIsOn() words.Sentence { return words.Of("Mail signs you in again") }
 
 func (t *txn) mailOn(account Account) {
 	account.MailOff = false

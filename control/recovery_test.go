@@ -261,7 +261,7 @@ func TestOperatorRecovers(t *testing.T) {
 	begin := func() (stop string) {
 		t.Helper()
 		b.clock.Add(time.Millisecond)
-		began, mails := b.clock.Now(), b.subjects("Mail is about to sign you in again")
+		began, mails := b.clock.Now(), b.subjects("Your passkeys are about to be removed")
 		if until := ok[time.Time](t)(b.Recovery.Begin(t.Context(), maya.Email)); until != began.Add(72*time.Hour) {
 			t.Errorf("it waits until %v", until)
 		}
@@ -304,7 +304,7 @@ func TestOperatorRecovers(t *testing.T) {
 	}
 	wantRefusal(t, b.Recovery.Stop(t.Context(), stop), controlapi.CodeNotFound)
 	after(time.Hour)
-	if n := b.subjects("Mail signs you in again"); n != 1 {
+	if n := b.subjects("Your passkeys were removed"); n != 1 {
 		t.Errorf("%d mails tell of it", n)
 	}
 	if n := b.rows("recovering/"); n != 0 {
@@ -352,7 +352,7 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	// What they had just sent makes no codes, and turns nothing on.
 	_, err = b.Recovery.MakeCodes(t.Context(), theirs, true, Asker{})
-	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	wantRefusal(t, err, controlapi.CodeForbidden)
 	wantRefusal(t, b.Recovery.MailOn(t.Context(), theirs, Asker{}), controlapi.CodeUnauthorized)
 	for _, k := range ok[[]Passkey](t)(b.Passkeys.Of(t.Context(), maya.ID)) {
 		programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: k.ID}))
@@ -363,7 +363,7 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 		t.Errorf("%d logins are left", n)
 	}
 	account := ok[Account](t)(b.Accounts.ByEmail(t.Context(), maya.Email))
-	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("A passkey was removed from your account") != 2 {
+	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("A passkey was removed from your account") != 1 {
 		t.Errorf("%+v, epoch %d after %d", account, now, epoch)
 	}
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))

@@ -240,6 +240,9 @@ type Account struct {
 	Suspended time.Time `json:"suspended,omitzero"`
 	// MailOff says that no mail signs in, see Recovery.
 	MailOff bool `json:"mailOff,omitempty"`
+	// NotBefore is when its person last said that somebody else had been in: what was allowed
+	// before then, and is not taken up yet, is void.
+	NotBefore time.Time `json:"notBefore,omitzero"`
 }
 
 // computer as stored. The device credential is kept as a hash only.
@@ -249,6 +252,7 @@ type computer struct {
 	OwnerID        string    `json:"ownerId"`        // account id
 	CredentialHash string    `json:"credentialHash"` // "" while it is not connected
 	CreatedAt      time.Time `json:"createdAt"`
+	ConnectedAt    time.Time `json:"connectedAt,omitzero"` // when it got that credential
 	// Machine and Platform are what it called itself when it was enrolled.
 	Machine  string `json:"machine,omitempty"`
 	Platform string `json:"platform,omitempty"`

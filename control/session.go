@@ -313,17 +313,7 @@ func (s *Sessions) SignOutElsewhere(ctx context.Context, accountID, keep string)
 // no error.
 func (s *Sessions) End(ctx context.Context, accountID, id string) error {
 	return s.update(ctx, func(tx *txn) error {
-		ended := false
-		for hash, row := range eachSession(tx, accountID) {
-			if row.ID == id {
-				ended = true
-				tx.endSession(hash)
-			}
-		}
-		if !ended {
-			return nil
-		}
-		return tx.raiseEpochs(accountID)
+		return tx.endSessions(accountID, func(row session) bool { return row.ID == id })
 	})
 }
 

@@ -41,11 +41,12 @@ type Authorization struct {
 
 // authorization is a code as stored, under its hash.
 type authorization struct {
-	ClientID    string `json:"clientId"`
-	RedirectURI string `json:"redirectUri"`
-	Challenge   string `json:"challenge"`
-	AccountID   string `json:"accountId"`
-	ComputerID  string `json:"computerId"`
+	ClientID    string    `json:"clientId"`
+	RedirectURI string    `json:"redirectUri"`
+	Challenge   string    `json:"challenge"`
+	AccountID   string    `json:"accountId"`
+	ComputerID  string    `json:"computerId"`
+	At          time.Time `json:"at,omitzero"` // when it was issued
 	// Apps and Asked are as those of the grant.
 	Apps  []string `json:"apps,omitempty"`
 	Asked []string `json:"asked,omitempty"`
@@ -87,7 +88,7 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		}
 		tx.put(keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
 			ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge,
-			AccountID: account.ID, ComputerID: c.ID, Apps: withApps(nil, a.Apps), Asked: a.Asked,
+			AccountID: account.ID, ComputerID: c.ID, At: tx.now.UTC(), Apps: withApps(nil, a.Apps), Asked: a.Asked,
 		}, authorizationLife)
 		return nil
 	})
@@ -291,7 +292,7 @@ func (tx *txn) between(code authorization) (account Account, c computer, err err
 	if err := tx.refuseSuspendedAt(c, account.ID); err != nil {
 		return Account{}, computer{}, kept{err}
 	}
-	if !mayReach(tx, c.ID, account.ID) {
+	if !mayReach(tx, c.ID, account.ID) || code.At.Before(account.NotBefore) {
 		return Account{}, computer{}, unreachable
 	}
 	return account, c, nil

@@ -13,8 +13,8 @@ import (
 )
 
 // The ways back of who has lost their passkeys, beside a recovery code: a link that a
-// connected computer of their own makes, and the operator, who has mail sign in again after
-// a wait in which their person can stop it.
+// connected computer of their own makes, and the operator, who has mail sign in again, and
+// the passkeys removed, after a wait in which their person can stop it.
 
 // RecoverIn is how long an operator's recovery waits before it takes effect.
 const RecoverIn = 72 * time.Hour
@@ -52,9 +52,11 @@ type recovering struct {
 	StopHash string    `json:"stopHash"`
 }
 
-// Begin has mail sign an account in again after RecoverIn, and returns when. Its person is
-// told, with a link that stops it; their passkey stops it, too. Begun again it goes on. It
-// refuses with CodeNotFound, and with CodeInvalid an account that mail signs in.
+// Begin has an account, after RecoverIn, signed in by mail again and without the passkeys and
+// recovery codes that its person has lost, and returns when: as long as a passkey is there, a
+// mail gives no power to add another. Its person is told, with a link that stops it; their
+// passkey stops it, too. Begun again it goes on. It refuses with CodeNotFound, and with
+// CodeInvalid an account that has no passkey and that mail signs in.
 func (s *Recovery) Begin(ctx context.Context, email string) (until time.Time, err error) {
 	secret, mailID := newToken(), newID()
 	return updated(ctx, s.core, func(tx *txn) (time.Time, error) {
@@ -62,7 +64,7 @@ func (s *Recovery) Begin(ctx context.Context, email string) (until time.Time, er
 		switch {
 		case !found:
 			return time.Time{}, refuse(controlapi.CodeNotFound, "There is no account for that address.")
-		case !account.MailOff:
+		case !account.MailOff && !tx.hasPasskey(account.ID):
 			return time.Time{}, refuse(controlapi.CodeInvalid, "Mail signs that account in: its person asks for a link on the sign-in page.")
 		}
 		if row, begun := get[recovering](tx, keyRecovering(account.ID)); begun {
@@ -72,9 +74,9 @@ func (s *Recovery) Begin(ctx context.Context, email string) (until time.Time, er
 		tx.put(keyRecovering(account.ID), row, 0)
 		tx.note("recovery-begun", account.ID, "")
 		message, err := mail.Account{
-			To: account.Email, Subject: words.Of("Mail is about to sign you in again"),
+			To: account.Email, Subject: words.Of("Your passkeys are about to be removed"),
 			Says: []words.Sentence{
-				words.Of("Somebody told the operator of %[1]s that you lost your passkeys. From %[2]s on a mailed link signs you in there.",
+				words.Of("Somebody told the operator of %[1]s that you lost your passkeys. On %[2]s they and your recovery codes are removed, and from then on a mailed link signs you in there.",
 					s.cfg.AuthHostPort(), row.Until.Format("2006-01-02 15:04 UTC")),
 				words.Of("Was it not you? Stop it, or sign in with your passkey before then."),
 			},
@@ -119,7 +121,7 @@ func (s *Recovery) Stop(ctx context.Context, token string) error {
 	})
 }
 
-// due has mail sign those in again whose wait is over.
+// due carries out those recoveries whose wait is over.
 func (s *Recovery) due(ctx context.Context) {
 	over, err := viewed(ctx, s.core, func(tx *txn) (ids []string, err error) {
 		for id, row := range each[recovering](tx, keysRecovering) {
@@ -144,11 +146,20 @@ func (s *Recovery) recover(ctx context.Context, accountID string) error {
 	return s.update(ctx, func(tx *txn) error {
 		row, found := get[recovering](tx, keyRecovering(accountID))
 		account, _ := get[Account](tx, keyAccount(accountID))
-		if !found || tx.now.Before(row.Until) || !account.MailOff { // stopped meanwhile
+		if !found || tx.now.Before(row.Until) || account.ID == "" { // stopped meanwhile
 			return nil
 		}
-		tx.mailOn(account)
-		return s.tell(tx, mailID, account, Asker{}, mailIsOn(),
-			words.Of("The operator of %s had that done, as somebody told them that you lost your passkeys.", s.cfg.AuthHostPort()), notYou())
+		tx.delete(keyRecovering(account.ID), keyRecovery(account.Email))
+		if account.MailOff {
+			tx.mailOn(account)
+		}
+		for hash := range eachPasskey(tx, account.ID) {
+			tx.deletePasskey(account.ID, hash)
+			if err := tx.endOpenedBy(account.ID, hash, ""); err != nil {
+				return err
+			}
+		}
+		return s.tell(tx, mailID, account, Asker{}, words.Of("Your passkeys were removed"),
+			words.Of("The operator of %s had that done, as somebody told them that you lost your passkeys. A mailed link signs you in, and you can add a passkey again.", s.cfg.AuthHostPort()))
 	})
 }

@@ -79,7 +79,7 @@ func (p *People) endPasskey(ctx context.Context, noticeID uint64, id string) err
 	if err := p.cfg.Control.EndPasskey(ctx, id); err != nil {
 		return refusal(err)
 	}
-	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You said that it was not you: it opens nothing any more."))
+	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You said that it was not you: it opens nothing any more, nor does what was made for your account since."))
 }
 
 // OwnersLink carries out POST /owner/account/recover: a link that signs the owner in at the

@@ -128,7 +128,7 @@ func TestNewPasskeyOfTheOwnersIsToldOnce(t *testing.T) {
 			t.Errorf("%d of them keep programs from changing anything", n)
 		}
 		programs.Must(t, p.UndoNotice(t.Context(), all[1].ID))
-		if all = apps.Notices(); ended != "passkey k2" || all[1].Undo || !strings.HasSuffix(all[1].Text, "You said that it was not you: it opens nothing any more.") {
+		if all = apps.Notices(); ended != "passkey k2" || all[1].Undo || !strings.HasSuffix(all[1].Text, "You said that it was not you: it opens nothing any more, nor does what was made for your account since.") {
 			t.Errorf("ended %q, and it says %+v", ended, all[1])
 		}
 	})

@@ -81,8 +81,8 @@ func (c *Client) EndBrowser(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodPost, PathBrowsersEnd, EndBrowser{ID: id}, nil)
 }
 
-// EndPasskey removes a passkey of the owner's that was not theirs, and signs them out
-// everywhere.
+// EndPasskey removes a passkey of the owner's that was not theirs, with what was made for their
+// account since, and signs them out everywhere.
 func (c *Client) EndPasskey(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodPost, PathPasskeysEnd, EndPasskey{ID: id}, nil)
 }

@@ -269,7 +269,7 @@ type AddedPasskey struct {
 }
 
 // EndPasskey is the body of POST PathPasskeysEnd: a passkey of the owner's was not theirs. It
-// is removed, and they are signed out everywhere. One that is gone is no error.
+// is removed with what was made for their account since, and they are signed out everywhere. One that is gone is no error.
 type EndPasskey struct {
 	ID string `json:"id"`
 }

@@ -153,5 +153,5 @@ func (h *handler) loginRows(r *http.Request, session control.Session) (rows []lo
 }
 
 func (h *handler) removeLogin(ctx context.Context, session control.Session, f url.Values) error {
-	return h.svc.Providers.Remove(ctx, session.Account.ID, f.Get("login"))
+	return h.svc.Providers.Remove(ctx, session.Account.ID, f.Get("login"), session.ID)
 }

@@ -103,12 +103,12 @@ func (h *handler) stopForm(w http.ResponseWriter, r *http.Request, f url.Values)
 	if err != nil {
 		return err
 	}
-	return h.show(w, r, http.StatusOK, "recovery-stop", page{Title: languageOf(r).Say("Keep mail off?"), Email: account.Email, Token: f.Get("token")})
+	return h.show(w, r, http.StatusOK, "recovery-stop", page{Title: languageOf(r).Say("Keep your passkeys?"), Email: account.Email, Token: f.Get("token")})
 }
 
 func (h *handler) stop(w http.ResponseWriter, r *http.Request, f url.Values) error {
 	if err := h.svc.Recovery.Stop(r.Context(), f.Get("token")); err != nil {
 		return err
 	}
-	return h.show(w, r, http.StatusOK, "recovery-stop", page{Title: languageOf(r).Say("Mail stays off")})
+	return h.show(w, r, http.StatusOK, "recovery-stop", page{Title: languageOf(r).Say("Your passkeys stay")})
 }

@@ -146,15 +146,15 @@ func TestStopsARecovery(t *testing.T) {
 	b.touch(b.passkey(), "").to(t)
 	b.mailOff()
 	must(r.svc.Recovery.Begin(t.Context(), "maya@example.com"))
-	link := r.mailsNamed("Mail is about to sign you in again", "maya@example.com", 1).Links[0]
+	link := r.mailsNamed("Your passkeys are about to be removed", "maya@example.com", 1).Links[0]
 	stranger := r.browser()
 	page := stranger.get(link).want(t, http.StatusOK)
-	if !strings.Contains(page.body, "have mail sign <b>maya@example.com</b> in again") {
+	if !strings.Contains(page.body, "remove the passkeys of <b>maya@example.com</b>") {
 		t.Error(page.body)
 	}
 	stranger.get(link).want(t, http.StatusOK)
 	token := html.UnescapeString(must(url.Parse(link)).Query().Get("token"))
-	if done := stranger.post(control.PathStopRecovery, "token", token).want(t, http.StatusOK); !strings.Contains(done.body, "Mail stays off") || len(done.Cookies()) > 0 {
+	if done := stranger.post(control.PathStopRecovery, "token", token).want(t, http.StatusOK); !strings.Contains(done.body, "Your passkeys stay") || len(done.Cookies()) > 0 {
 		t.Error(done.body)
 	}
 	stranger.get(link).want(t, http.StatusNotFound)

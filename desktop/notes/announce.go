@@ -74,7 +74,7 @@ func (a *Announcer) noticeNote(n agentapi.Notice, s agentapi.OwnerState) Note {
 			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), ""
 			shown.Buttons[0].Text, shown.Click.View = language.Say("Sign it out"), verbs.ViewPeople
 		case agentapi.NoticePasskey:
-			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), language.Say("Not you? It is removed, and you are signed out everywhere.")
+			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), language.Say("Not you? It is removed with what was made for your account since, and you are signed out everywhere.")
 			shown.Buttons[0].Text, shown.Click.View = language.Say("That was not me"), verbs.ViewPeople
 		}
 	}

@@ -267,10 +267,10 @@ test('passkeys', async (t) => {
   await t.test('what the operator begins is stopped by a link', async () => {
     await control.cli('account', 'recover', 'maya@example.com')
     const anybody = await device({ authenticator: false })
-    await anybody.page.goto((await control.mail('maya@example.com', /about to sign you in/)).links[0])
+    await anybody.page.goto((await control.mail('maya@example.com', /passkeys are about to be removed/)).links[0])
     await look(anybody, 'recovery-stop')
     await anybody.page.click('button.primary')
-    await anybody.page.waitForSelector('h1:has-text("Mail stays off")')
+    await anybody.page.waitForSelector('h1:has-text("Your passkeys stay")')
     await anybody.page.context().close()
   })
 })

@@ -71,7 +71,7 @@ account of the same address can take them.`)
 
 func accountRecoverCommand(term terminal) *cobra.Command {
 	var asJSON bool
-	cmd := clientCommand("recover EMAIL", "Let mail sign an account in again that lost its passkeys, after 72 hours", commandline.Exactly("an EMAIL"),
+	cmd := clientCommand("recover EMAIL", "Remove the passkeys that somebody lost, after 72 hours, and let mail sign them in", commandline.Exactly("an EMAIL"),
 		func(ctx context.Context, c *admin.Client, args []string) error {
 			began, err := c.RecoverAccount(ctx, args[0])
 			if err != nil {
@@ -80,11 +80,12 @@ func accountRecoverCommand(term terminal) *cobra.Command {
 			if asJSON {
 				return term.json(began)
 			}
-			fmt.Fprintf(term.out, "Mail signs %s in again from %s on, unless they stop it. They were told by mail.\n", began.Email, began.Until.Local().Format("2 January, 15:04"))
+			fmt.Fprintf(term.out, "The passkeys of %s are removed on %s, and mail signs in from then on, unless they stop it. They were told by mail.\n", began.Email, began.Until.Local().Format("2 January, 15:04"))
 			return nil
 		})
-	cmd.Long = `Let mail sign an account in again whose person turned that off, and has lost
-their passkeys and recovery codes.
+	cmd.Long = `Remove the passkeys and recovery codes of an account whose person has lost them,
+and let mail sign in, also where they had turned that off. As long as the passkeys
+are there, no mail lets them add another.
 
 They are told by mail at once, with a link that stops it, and again when it has
 taken effect, 72 hours later. Signing in with a passkey stops it, too. Asked
