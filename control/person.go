@@ -153,19 +153,9 @@ func (p person) endOf(appID string) time.Time {
 	return end
 }
 
-// barred is the row as agents are told of it while nothing opens to it since a moment: every
-// session of it is over, for agents that know nothing of suspensions, too.
-func (p person) barred(since time.Time) person {
-	p.Epoch = laterEpoch(p.Epoch, since)
-	return p
-}
-
 // wire is the row as agents are told of it at a moment.
 func (p person) wire(now time.Time) controlapi.Person {
 	p = p.asOf(now)
-	if !p.Suspended.IsZero() {
-		p = p.barred(p.Suspended)
-	}
 	apps := p.Apps
 	if apps == nil {
 		apps = []string{}

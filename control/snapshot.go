@@ -115,9 +115,6 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 	people, reported := map[string]person{}, controlapi.Apps{}
 	for _, row := range each[person](tx, keyPersons(c.ID)) {
 		p := row.asOf(s.now)
-		if !c.Suspended.IsZero() {
-			p = p.barred(c.Suspended)
-		}
 		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p
 		if len(row.ByGroup) > 0 {
 			if reported.Groups == nil {

@@ -99,7 +99,8 @@ func (s *Suspensions) Suspend(ctx context.Context, kind SuspensionKind, id, reas
 	return row, s.followAll(ctx, row)
 }
 
-// Resume takes a suspension back; whose it was have all they had. It refuses with
+// Resume takes a suspension back; whose it was have all they had, but for sessions: they sign
+// in again, and programs, which cannot, go on. It refuses with
 // CodeNotFound where there is none. Interrupted, it goes on when it is called again.
 func (s *Suspensions) Resume(ctx context.Context, kind SuspensionKind, id, reason, by string) (Suspension, error) {
 	if reason = strings.TrimSpace(reason); reason != "" && !validText(reason, maxReason) {
@@ -273,6 +274,11 @@ func (t *txn) followAccount(id string) {
 		return
 	}
 	since := t.suspendedSince(a.ID, a.Email)
+	if begins(since, a.Suspended) { // it is resumed: until now their browsers are told why
+		for hash := range eachSession(t, id) {
+			t.endSession(hash)
+		}
+	}
 	if !a.Suspended.Equal(since) {
 		a.Suspended = since
 		t.put(keyAccount(id), a, 0)
@@ -281,7 +287,9 @@ func (t *txn) followAccount(id string) {
 		p, found := get[person](t, keyPerson(computerID, id))
 		if found && !p.Suspended.Equal(since) {
 			before := p
-			p.Suspended = since
+			if p.Suspended = since; begins(before.Suspended, since) {
+				p.Epoch = laterEpoch(p.Epoch, t.now)
+			}
 			t.putPerson(computerID, before, p)
 		}
 		if p.Role == controlapi.RoleOwner {
@@ -302,6 +310,13 @@ func (t *txn) followComputer(id string) {
 	if c.Suspended.Equal(since) {
 		return
 	}
+	if begins(c.Suspended, since) {
+		for _, p := range each[person](t, keyPersons(id)) {
+			before := p
+			p.Epoch = laterEpoch(p.Epoch, t.now)
+			t.putPerson(id, before, p)
+		}
+	}
 	c.Suspended = since
 	t.put(keyComputer(id), c, 0)
 	t.touch(id)
@@ -315,6 +330,10 @@ func (t *txn) suspendedItself(computerID string) bool {
 	_, found := get[Suspension](t, keySuspended(SuspendComputer, computerID))
 	return found
 }
+
+// begins says whether a suspension begins: then sessions on computers end for good, at agents
+// that know of no suspension, too.
+func begins(was, since time.Time) bool { return was.IsZero() && !since.IsZero() }
 
 // suspendedComputer is one whose suspension began, or ended where since is zero.
 type suspendedComputer struct {
