@@ -124,7 +124,19 @@ func TestAuditedWaysIn(t *testing.T) {
 	programs.Must(t, c.Providers.Remove(t.Context(), bobs.ID, logins[0].ID, "")) // not his
 	happens()
 	programs.Must(t, c.Providers.Remove(t.Context(), maya.ID, logins[0].ID, ""))
-	happens("login-removed")
+	happens("login-removed", "signed-out")
+
+	// The end of sessions.
+	token := c.session("", maya.ID)
+	id := ok[Session](t)(c.Sessions.Of(t.Context(), token)).ID
+	happens("sign-in")
+	programs.Must(t, c.Sessions.End(t.Context(), maya.ID, "none"))
+	programs.Must(t, c.Sessions.End(t.Context(), maya.ID, id))
+	programs.Must(t, c.Sessions.SignOut(t.Context(), token)) // has ended
+	happens("signed-out")
+	programs.Must(t, c.Sessions.SignOut(t.Context(), c.session("", maya.ID)))
+	programs.Must(t, c.Sessions.SignOutEverywhere(t.Context(), maya.ID))
+	happens("sign-in", "signed-out", "signed-out")
 
 	// Passkeys and codes.
 	key, copied := authenticator.New(t, passkeyOrigin, "control.localhost"), authenticator.Passkey{}

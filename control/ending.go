@@ -11,7 +11,7 @@ import (
 // endSessions ends those sessions of an account that which says, and with any its sessions on
 // every computer, as nobody can tell which browser opened those: browsers still signed in
 // here open them again by themselves.
-func (t *txn) endSessions(accountID string, which func(session) bool) error {
+func (t *txn) endSessions(accountID, what string, which func(session) bool) error {
 	ended := false
 	for hash, row := range eachSession(t, accountID) {
 		if which(row) {
@@ -22,18 +22,18 @@ func (t *txn) endSessions(accountID string, which func(session) bool) error {
 	if !ended {
 		return nil
 	}
-	return t.raiseEpochs(accountID)
+	return t.raiseEpochs(accountID, what)
 }
 
 // endOpenedBy ends the sessions that a passkey or a login of this hash opened, but for the one
 // of an id.
 func (t *txn) endOpenedBy(accountID, hash, keep string) error {
-	return t.endSessions(accountID, func(row session) bool { return (row.Passkey == hash || row.Login == hash) && row.ID != keep })
+	return t.endSessions(accountID, "with what signed them in", func(row session) bool { return (row.Passkey == hash || row.Login == hash) && row.ID != keep })
 }
 
 // endMailed ends the sessions that a mail opened.
 func (t *txn) endMailed(accountID string) error {
-	return t.endSessions(accountID, func(row session) bool { return row.Proof == "" || row.Proof == controlapi.ProofMail })
+	return t.endSessions(accountID, "whom a mail signed in", func(row session) bool { return row.Proof == "" || row.Proof == controlapi.ProofMail })
 }
 
 // endSince ends what was made for an account since a moment, as its person says that it was
@@ -73,5 +73,5 @@ func (t *txn) endSince(account Account, since time.Time, but string) error {
 	for hash := range eachSession(t, account.ID) {
 		t.endSession(hash)
 	}
-	return t.raiseEpochs(account.ID)
+	return t.raiseEpochs(account.ID, "everywhere")
 }

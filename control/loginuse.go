@@ -126,6 +126,6 @@ func (s *Providers) SignedOut(ctx context.Context, name, token string) error {
 				tx.endSession(hash)
 			}
 		}
-		return tx.raiseEpochs(row.AccountID)
+		return tx.raiseEpochs(row.AccountID, "by the provider")
 	})
 }

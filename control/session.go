@@ -230,7 +230,14 @@ func (t *txn) putSession(hash string, row session) {
 
 // SignOut ends the session of a token; an unknown one is no error.
 func (s *Sessions) SignOut(ctx context.Context, token string) error {
-	return s.update(ctx, func(tx *txn) error { tx.endSession(hashOf(purposeSession, token)); return nil })
+	return s.update(ctx, func(tx *txn) error {
+		hash := hashOf(purposeSession, token)
+		if row, found := get[session](tx, keySession(hash)); found {
+			tx.note("signed-out", row.AccountID, "a browser")
+		}
+		tx.endSession(hash)
+		return nil
+	})
 }
 
 // Replace ends the session old, in whose place the same browser has next now, both given by
@@ -298,12 +305,15 @@ func (s *Sessions) SignOutEverywhere(ctx context.Context, accountID string) erro
 // given.
 func (s *Sessions) SignOutElsewhere(ctx context.Context, accountID, keep string) error {
 	return s.update(ctx, func(tx *txn) error {
+		what := "everywhere"
 		for hash, row := range eachSession(tx, accountID) {
 			if keep == "" || row.ID != keep {
 				tx.endSession(hash)
+			} else {
+				what = "everywhere else"
 			}
 		}
-		return tx.raiseEpochs(accountID)
+		return tx.raiseEpochs(accountID, what)
 	})
 }
 
@@ -313,7 +323,7 @@ func (s *Sessions) SignOutElsewhere(ctx context.Context, accountID, keep string)
 // no error.
 func (s *Sessions) End(ctx context.Context, accountID, id string) error {
 	return s.update(ctx, func(tx *txn) error {
-		return tx.endSessions(accountID, func(row session) bool { return row.ID == id })
+		return tx.endSessions(accountID, "another browser", func(row session) bool { return row.ID == id })
 	})
 }
 
@@ -328,8 +338,10 @@ func (s *Sessions) EndForComputer(ctx context.Context, computerID string, b cont
 	return s.End(ctx, c.OwnerID, b.ID)
 }
 
-// raiseEpochs ends an account's sessions on every computer.
-func (t *txn) raiseEpochs(accountID string) error {
+// raiseEpochs ends an account's sessions on every computer. What it is kept as says which
+// have ended here.
+func (t *txn) raiseEpochs(accountID, what string) error {
+	t.note("signed-out", accountID, what)
 	for computerID := range below(t, keyMemberships(accountID)) {
 		_, err := t.changePerson(computerID, Account{ID: accountID}, personSignedOut, until{keep: true}, nil)
 		if err != nil && !IsRefusal(err, controlapi.CodeNotFound) {

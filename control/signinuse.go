@@ -34,6 +34,8 @@ type SignInLink struct {
 	// Label and Login are the provider whose login it binds, and the mail address that the
 	// provider writes or ""; both empty where it binds none.
 	Label, Login string
+	// ByComputer says that a computer of theirs made it, and no mail has it.
+	ByComputer bool
 }
 
 // LookAtLink says what a link does in the browser with this token, which may be empty, and
@@ -49,7 +51,7 @@ func (s *SignIn) LookAtLink(ctx context.Context, link, browserToken string) (Sig
 		}
 		return row, err
 	})
-	out := SignInLink{Email: row.Email, ReturnTo: row.ReturnTo}
+	out := SignInLink{Email: row.Email, ReturnTo: row.ReturnTo, ByComputer: row.Computer != ""}
 	if row.begunBy(hashOf(purposeBrowser, browserToken)) && row.Login != nil {
 		out.Label, out.Login = s.label(*row.Login), row.Login.Email
 	}

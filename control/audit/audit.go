@@ -303,15 +303,23 @@ func List(ctx context.Context, store kv.Store, fn func(Row) error) error {
 
 // each goes through the rows below a prefix, some in each transaction.
 func each(ctx context.Context, store kv.Store, prefix string, fn func(key string, value []byte) error) error {
+	return eachWith(ctx, store, prefix, func(kv.Tx) error { return nil }, func() {}, fn)
+}
+
+// eachWith is each that calls with in each transaction, and then before its rows are gone through.
+func eachWith(ctx context.Context, store kv.Store, prefix string, with func(kv.Tx) error, then func(), fn func(key string, value []byte) error) error {
 	for after := ""; ; {
 		var items []kv.Item
 		err := store.View(ctx, func(tx kv.Tx) (err error) {
-			items, err = tx.Scan(prefix, after, batch)
+			if items, err = tx.Scan(prefix, after, batch); err == nil {
+				err = with(tx)
+			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
+		then()
 		for _, it := range items {
 			if err := fn(it.Key, it.Value); err != nil {
 				return err

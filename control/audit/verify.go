@@ -77,24 +77,29 @@ func Verify(ctx context.Context, store kv.Store, heads []Head) (Report, error) {
 	if err != nil {
 		return out, err
 	}
-	err = each(ctx, store, keyCheckpoints, func(key string, value []byte) error {
-		h, err := kv.ParseJSON[Head](value)
-		trusted := len(heads) == 0 || slices.ContainsFunc(heads, func(o Head) bool { return bytes.Equal(o.Key, h.Key) })
-		if node := key[len(keyCheckpoints):]; err != nil || h.Node != node || !h.good() || !trusted {
-			problem("%s: the checkpoint is not good", node)
-			return nil
-		}
-		c := chain(h.Node)
-		c.Last, c.prev = h.Seq, h.Hash
-		if told, known := c.at[h.Seq]; known && told != h.Hash {
-			problem("%s: the checkpoint at row %d is not what its head was told of", h.Node, h.Seq)
-		}
-		return nil
-	})
-	if err != nil {
-		return out, err
+	var begins []kv.Item // the checkpoints, of the moment that some rows are of: old rows go meanwhile
+	checkpoints := func(tx kv.Tx) (err error) {
+		begins, err = tx.Scan(keyCheckpoints, "", kv.MaxKeys)
+		return err
 	}
-	err = each(ctx, store, keyRows, func(key string, value []byte) error {
+	begin := func() {
+		for _, it := range begins {
+			h, err := kv.ParseJSON[Head](it.Value)
+			trusted := len(heads) == 0 || slices.ContainsFunc(heads, func(o Head) bool { return bytes.Equal(o.Key, h.Key) })
+			if node := it.Key[len(keyCheckpoints):]; err != nil || h.Node != node || !h.good() || !trusted {
+				problem("%s: the checkpoint is not good", node)
+				continue
+			}
+			c := chain(h.Node)
+			if told, known := c.at[h.Seq]; known && told != h.Hash {
+				problem("%s: the checkpoint at row %d is not what its head was told of", h.Node, h.Seq)
+			}
+			if h.Seq > c.Last {
+				c.Last, c.prev = h.Seq, h.Hash
+			}
+		}
+	}
+	err = eachWith(ctx, store, keyRows, checkpoints, begin, func(key string, value []byte) error {
 		node := key[len(keyRows):max(len(keyRows), strings.LastIndexByte(key, '/'))]
 		c := chain(node)
 		row, err := kv.ParseJSON[Row](value)
@@ -148,5 +153,6 @@ func Verify(ctx context.Context, store kv.Store, heads []Head) (Report, error) {
 	}
 	slices.SortFunc(out.Chains, func(a, b Chain) int { return strings.Compare(a.Node, b.Node) })
 	slices.Sort(out.Problems)
+	out.Problems = slices.Compact(out.Problems)
 	return out, nil
 }

@@ -67,8 +67,10 @@ type page struct {
 	Problem string // a sentence
 	Token   string // of a sign-in link
 	Invited bool   // they sign in to accept an invitation
-	Again   string // where to sign in
-	Back    string // where somebody signed in goes on
+	// ByComputer says that a computer of theirs made the sign-in link, and not a mail.
+	ByComputer bool
+	Again      string // where to sign in
+	Back       string // where somebody signed in goes on
 
 	Owner string // who invites
 	From  string // what they call themselves, to stand beside Owner

@@ -159,3 +159,14 @@ func TestStopsARecovery(t *testing.T) {
 	}
 	stranger.get(link).want(t, http.StatusNotFound)
 }
+
+// The page of a link that a computer made speaks of no mail: there may be none.
+func TestComputersLinkSpeaksOfNoMail(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	made := must(r.svc.Recovery.Link(t.Context(), r.owner.Computer.ID, controlapi.LinkForOwner{}))
+	page := r.browser().get(made.URL).want(t, http.StatusOK).body
+	if !strings.Contains(page, "A computer of yours made this link") || strings.Contains(page, "mail there") {
+		t.Error(page)
+	}
+}

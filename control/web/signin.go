@@ -166,7 +166,7 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	to := h.parseReturn(r.Context(), link.ReturnTo)
 	return h.show(w, r, http.StatusOK, "link", page{
 		Title: languageOf(r).Say("Sign in"), Email: link.Email, Host: to.host, Client: to.app, Purpose: to.purpose, Invited: to.invited, Token: token, formTarget: to.leads,
-		Begin: h.passkeyBegins(), Provider: link.Label, Login: link.Login,
+		Begin: h.passkeyBegins(), Provider: link.Label, Login: link.Login, ByComputer: link.ByComputer,
 	})
 }
 

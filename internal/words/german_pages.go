@@ -201,6 +201,7 @@ var germanPages = map[string]string{
 	"to accept an invitation":   "um eine Einladung anzunehmen",
 	"to see what you can open":  "um zu sehen, was Sie öffnen können",
 	"Sign in as %s":             "Als %s anmelden",
+	"A computer of yours made this link. It signs you in on this browser, once.":                          "Ein Computer von Ihnen hat diesen Link erstellt. Er meldet Sie in diesem Browser an, einmal.",
 	"This signs you in on this browser. Did you begin somewhere else? Type the code from the mail there.": "Das meldet Sie in diesem Browser an. Haben Sie anderswo begonnen? Tippen Sie dort den Code aus der E-Mail.",
 	"Your e-mail address": "Ihre E-Mail-Adresse",
 	"Send me a link":      "Link senden",
