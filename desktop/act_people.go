@@ -64,14 +64,16 @@ func (a *app) changeGroup(ctx context.Context, c *agentapi.Client, act verbs.Act
 	back, req := act, agentapi.GroupAppRequest{App: act.App}
 	var err error
 	if act.Verb == verbs.GiveGroup {
-		req.Until = act.Until
+		req.Until = act.Until // of what was taken away, where this undoes it
 		_, err = c.GrantGroup(ctx, act.Name, req)
 		done.Title, back.Verb = language.Say("%[1]s may open %[2]s", who, app), verbs.TakeGroup
 	} else {
 		var got agentapi.GroupChanged
 		got, err = c.WithdrawGroup(ctx, act.Name, req)
 		done.Title, done.Body = language.Say("%[1]s can't open %[2]s any more", who, app), language.ClosedWords(agentapi.Closed{Closed: got.Closed, Milliseconds: got.Milliseconds})
-		back.Verb = verbs.GiveGroup
+		if back.Verb, back.Until = verbs.GiveGroup, ""; got.Until != nil {
+			back.Until = got.Until.Format(time.RFC3339) // as it was then, whatever a menu of before says
+		}
 	}
 	done.Buttons = []notes.Button{{Text: language.Say("Undo"), Do: back}}
 	return done, err

@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"porchlight/agent/agentapi"
 )
@@ -73,6 +74,20 @@ func (l *Log) latest() (map[uint64]bool, error) {
 		}
 	}
 	return latest, nil
+}
+
+// NewestOf are the newest decisions about a person, by the label of an app; "" for those about
+// all that they have here.
+func (l *Log) NewestOf(accountID string) (map[string]agentapi.Activity, error) {
+	page, err := l.page(agentapi.ActivityQuery{Group: agentapi.GroupDecisions, Limit: maxBack})
+	newest := map[string]agentapi.Activity{}
+	for _, line := range page.Lines { // newest first
+		subject, _ := subjectOf(line)
+		if _, later := newest[line.App]; !later && line.AccountID == accountID && strings.HasPrefix(subject, "person ") {
+			newest[line.App] = line
+		}
+	}
+	return newest, err
 }
 
 // gives says whether somebody has an app after a line of this kind.

@@ -29,12 +29,14 @@ type GroupMember struct {
 }
 
 // GroupChanged answers a change of a group, as it is then. Closed and Milliseconds are as in
-// PersonChanged.
+// PersonChanged. Until is of an app that was taken away: when it would have ended, if it would.
 type GroupChanged struct {
 	OK           bool  `json:"ok"`
 	Group        Group `json:"group"`
 	Closed       int   `json:"closed"`
 	Milliseconds int   `json:"milliseconds"`
+
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // GroupNamed is the body of POST /owner/groups.

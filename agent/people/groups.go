@@ -236,14 +236,19 @@ func (p *People) WithdrawGroup(ctx context.Context, id string, req agentapi.Grou
 	if !ok {
 		return agentapi.GroupChanged{}, agentapi.NoAppCalled(req.App)
 	}
-	return p.changeGroup(ctx, id, func(g *store.Group) (did agentapi.Activity, takes bool, err error) {
-		open, given := appOf(*g, app.ID)
-		if !given {
+	var open store.GroupApp
+	out, err := p.changeGroup(ctx, id, func(g *store.Group) (did agentapi.Activity, takes bool, err error) {
+		var given bool
+		if open, given = appOf(*g, app.ID); !given {
 			return did, true, nil
 		}
 		g.Apps = slices.DeleteFunc(g.Apps, func(a store.GroupApp) bool { return a.AppID == app.ID })
 		return agentapi.Activity{Kind: agentapi.ActivityGroupWithdrawn, App: app.Label, Name: app.Name, Until: open.Until}, true, nil
 	})
+	if !open.Until.IsZero() {
+		out.Until = &open.Until
+	}
+	return out, err
 }
 
 func appOf(g store.Group, appID string) (store.GroupApp, bool) {

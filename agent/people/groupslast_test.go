@@ -46,3 +46,28 @@ func TestWithdrawnWhileGiving(t *testing.T) {
 	r.settled(t)
 	r.visitsSoon(t, "given, and withdrawn", false, "Notes")
 }
+
+// Weakness: the Undo of a program's invitation removed whom the owner had put into a group
+// since. Checked: they stay, in the group, which opens what it did, and lose the gift alone.
+func TestUndoOfAnInvitationLeavesTheGroup(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	ctx := t.Context()
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "photos", "Photos")
+	programs.Got(r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}))(t)
+	n := r.last(t)
+	r.accepted(t)
+	id := r.listed(t, bobMail).AccountID
+	group := programs.Got(r.owner.AddGroup(ctx, agentapi.GroupNamed{Name: "Family"}))(t).Group.ID
+	for _, app := range []string{"Notes", "Photos"} {
+		programs.Got(r.owner.GrantGroup(ctx, group, agentapi.GroupAppRequest{App: app}))(t)
+	}
+	programs.Got(r.owner.JoinGroup(ctx, group, agentapi.MemberRequest{AccountID: id}))(t)
+	programs.Must(t, r.owner.UndoNotice(ctx, n.ID))
+	if bob := r.listed(t, bobMail); bob.Status == agentapi.PersonRemoved {
+		t.Fatal("bob is removed")
+	}
+	r.settled(t)
+	r.visitsSoon(t, "undone", true, "Notes", "Photos")
+}

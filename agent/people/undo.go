@@ -236,9 +236,13 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 		return p.endBrowser(ctx, noticeID, undo.Browser)
 	case agentapi.NoticePasskey:
 		return p.endPasskey(ctx, noticeID, undo.Browser)
-	case agentapi.ActivityWithdrawn:
+	}
+	if err := p.leaveOut(&undo); err != nil {
+		return err
+	}
+	if undo.Kind == agentapi.ActivityWithdrawn {
 		err = p.undoWithdrawal(ctx, undo)
-	default:
+	} else {
 		err = p.undoGift(ctx, undo)
 	}
 	if err != nil {
@@ -247,16 +251,47 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You undid that."))
 }
 
-// undoGift takes the apps away again, and the whole computer from somebody who
-// had nothing before and was given nothing since.
+// leaveOut takes from what is to be undone the apps about which the owner has decided since. It
+// refuses with CodeConflict where nothing is left.
+func (p *People) leaveOut(undo *store.Undo) error {
+	newest, err := p.cfg.Activity.NewestOf(undo.AccountID)
+	if err != nil {
+		return err
+	}
+	had := len(undo.Apps) + len(undo.ByGroup)
+	for _, app := range p.cfg.Apps.Approved() {
+		line := newest[app.Label]
+		if newest[""].ID > line.ID {
+			line = newest[""]
+		}
+		if line.Owner {
+			decided := func(id string) bool { return id == app.ID }
+			undo.Apps, undo.ByGroup = slices.DeleteFunc(undo.Apps, decided), slices.DeleteFunc(undo.ByGroup, decided)
+			undo.Newcomer = false
+		}
+	}
+	if had > 0 && len(undo.Apps)+len(undo.ByGroup) == 0 {
+		return agentapi.Errorf(agentapi.CodeConflict, "This cannot be undone any more: something about it has changed since.")
+	}
+	return nil
+}
+
+// undoGift takes the apps away again, and the whole computer from somebody who had nothing
+// before, was given nothing since and is in no group. What a group opens goes on.
 func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
 	row, _ := p.inSnapshot(undo.AccountID) // has no apps while nobody knows it: it was invited a moment ago
-	if undo.Newcomer && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
+	in := func(g store.Group) bool { return isIn(g, undo.AccountID) }
+	if undo.Newcomer && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) &&
+		!slices.ContainsFunc(p.cfg.Access.Groups(), in) {
 		return p.TakeBackInvitation(ctx, undo.AccountID)
 	}
 	for _, id := range undo.Apps {
+		byGroup := p.cfg.Access.OpenedByGroup(undo.AccountID, id) && !p.cfg.Access.IsWithdrawn(store.Withdrawn{AccountID: undo.AccountID, AppID: id})
 		if _, err := p.end(ctx, Owner, store.PendingChange{AccountID: undo.AccountID, AppID: id}, 0); err != nil {
 			return err
+		}
+		if byGroup {
+			p.giveAgain(undo.AccountID, id)
 		}
 	}
 	return nil

@@ -286,3 +286,45 @@ func TestS9AnInvitationIsNotBuried(t *testing.T) {
 		t.Errorf("after undoing bob is %+v", bob)
 	}
 }
+
+// Weakness: a notice's Undo took back what the owner had done since. Checked: an app about which
+// the owner has decided since stays as they have it, whatever the program did; of the others
+// the Undo stands.
+func TestNoticeUndoLeavesTheOwnersWord(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	ctx := t.Context()
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "wiki", "Wiki")
+	r.invited(t, true, "Notes", "Wiki")
+	id := r.listed(t, bobMail).AccountID
+	set := func(by *agentapi.Client, app string, granted bool) {
+		t.Helper()
+		programs.Got(by.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: app, Granted: granted}))(t)
+	}
+	set(r.app, "Notes", false)
+	n := r.last(t)
+	set(r.owner, "Notes", true)
+	set(r.owner, "Notes", false)
+	if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("after the owner took it away, too: %v", err)
+	}
+	if bob := r.listed(t, bobMail); !slices.Equal(bob.Apps, []string{"Wiki"}) {
+		t.Errorf("bob has %v", bob.Apps)
+	}
+	set(r.app, "Notes", true)
+	n = r.last(t)
+	set(r.owner, "Notes", false)
+	set(r.owner, "Notes", true)
+	if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("after the owner gave it, too: %v", err)
+	}
+	if bob := r.listed(t, bobMail); !slices.Equal(bob.Apps, []string{"Notes", "Wiki"}) {
+		t.Errorf("bob has %v", bob.Apps)
+	}
+	set(r.app, "Wiki", false)
+	programs.Must(t, r.owner.UndoNotice(ctx, r.last(t).ID))
+	if bob := r.listed(t, bobMail); !slices.Equal(bob.Apps, []string{"Notes", "Wiki"}) {
+		t.Errorf("undone, bob has %v", bob.Apps)
+	}
+}

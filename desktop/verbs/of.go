@@ -3,7 +3,6 @@ package verbs
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"porchlight/agent/agentapi"
 )
@@ -79,9 +78,6 @@ func OfGroup(g agentapi.Group, app string) Action {
 	act := Action{Verb: GiveGroup, Name: g.ID, Label: g.Name, App: app}
 	if slices.Contains(g.Apps, app) {
 		act.Verb = TakeGroup
-		if until, ends := g.Until[app]; ends {
-			act.Until = until.Format(time.RFC3339) // for its Undo
-		}
 	}
 	return act
 }

@@ -736,6 +736,8 @@ export interface GroupChanged {
   group: Group;
   milliseconds: number;
   ok: boolean;
+  /** Of an app that was taken away: when it would have ended. */
+  until?: string;
 }
 
 export interface GroupMember {
