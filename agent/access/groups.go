@@ -232,6 +232,32 @@ func (a *Access) GiveAgain(accountID string, appIDs ...string) error {
 			again = append(again, w)
 		}
 	}
+	return a.giveAgain(again)
+}
+
+// maxStrangers is how much withdrawn there is at least before any of people whom the snapshot
+// does not name is forgotten: the next one may name them.
+const maxStrangers = 5000
+
+// ForgetWithdrawn forgets what is withdrawn of apps that are not here any more, by what here
+// says: approved anew they have another id. Where there is much, it forgets what is of people
+// whom the snapshot does not name.
+func (a *Access) ForgetWithdrawn(here func(appID string) bool) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	st := a.state.Load()
+	var gone []store.Withdrawn
+	for w := range st.withheld {
+		stranger := st.received && st.people[w.AccountID] == nil && len(st.withheld) > maxStrangers
+		if !here(w.AppID) || stranger {
+			gone = append(gone, w)
+		}
+	}
+	return a.giveAgain(gone)
+}
+
+// giveAgain has nothing of these be withdrawn. writing is held.
+func (a *Access) giveAgain(again []store.Withdrawn) error {
 	if len(again) == 0 {
 		return nil
 	}

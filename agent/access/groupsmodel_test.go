@@ -365,3 +365,34 @@ func TestWithdrawnIsWhatIsKept(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: what was withdrawn was kept for ever, of each app ever approved. Checked: of apps
+// that are gone it goes, and of people whom nobody names once there is much; what is of
+// people and apps that are here stays.
+func TestForgetWithdrawn(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	a, kept := open(t, t.TempDir(), clock)
+	a.SetSnapshot(controlapi.Snapshot{Version: "v", Computer: controlapi.Computer{ID: "c"}, People: people()})
+	here := func(id string) bool { return id == notes }
+	stays, stranger := store.Withdrawn{AccountID: bob, AppID: notes}, store.Withdrawn{AccountID: "acc-new", AppID: notes}
+	withdraw := func(all ...store.Withdrawn) {
+		t.Helper()
+		for _, w := range all {
+			programs.Must(t, a.Withdraw(w))
+		}
+	}
+	want := func(all ...store.Withdrawn) {
+		t.Helper()
+		programs.Must(t, a.ForgetWithdrawn(here))
+		left := programs.Got(kept.Withdrawn())(t)
+		if len(left) != len(all) || slices.ContainsFunc(all, func(w store.Withdrawn) bool { return !slices.Contains(left, w) || !a.IsWithdrawn(w) }) {
+			t.Errorf("left are %d, want %v", len(left), all)
+		}
+	}
+	withdraw(stays, stranger, store.Withdrawn{AccountID: bob, AppID: "gone"})
+	want(stays, stranger)
+	if a.IsWithdrawn(store.Withdrawn{AccountID: bob, AppID: "gone"}) {
+		t.Error("of an app that is gone it counts until a restart")
+	}
+}

@@ -135,6 +135,9 @@ func (p *People) Run(ctx context.Context) error {
 	contacted, cancelContacted := p.cfg.Access.FollowContacts()
 	defer cancelContacted()
 	contacts, failures := p.cfg.Access.Contacts(), 0
+	if err := p.cfg.Access.ForgetWithdrawn(p.cfg.Apps.Has); err != nil {
+		p.cfg.Log.Warn("what was withdrawn of apps that are gone is kept", "err", err)
+	}
 	p.tellEnds() // what ended before Run listened
 	retry, due := time.NewTimer(0), time.NewTimer(0)
 	defer retry.Stop()

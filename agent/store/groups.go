@@ -1,9 +1,11 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
+	"porchlight/agent/agentapi"
 	"porchlight/internal/boltfile"
 )
 
@@ -51,7 +53,69 @@ func (w Withdrawn) key() []byte { return DenyRecord{AccountID: w.AccountID, AppI
 func makeGroups(tx *boltfile.Tx) error {
 	_, err := tx.CreateBucketIfNotExists(groupsBucket)
 	_, marks := tx.CreateBucketIfNotExists(withdrawnBucket)
-	return errors.Join(err, marks)
+	if err := errors.Join(err, marks); err != nil {
+		return err
+	}
+	return withdrawnBefore(tx)
+}
+
+// withdrawnBefore marks what was withdrawn from people before there were groups, as far as
+// anything says so: deny records and changes that are still to be told, and the decisions.
+func withdrawnBefore(tx *boltfile.Tx) error {
+	pending, err := readPending(tx)
+	records, unread := readDenyRecords(tx)
+	if err := errors.Join(err, unread); err != nil {
+		return err
+	}
+	for _, c := range pending {
+		records = append(records, c.Deny())
+	}
+	all := map[Withdrawn]bool{}
+	for _, d := range records {
+		if w := (Withdrawn{AccountID: d.AccountID, AppID: d.AppID}); d.AccountID != "" && d.AppID != "" {
+			all[w] = true
+		}
+	}
+	said, err := withdrawnByDecisions(tx)
+	for w := range said {
+		all[w] = true
+	}
+	for w := range all {
+		err = errors.Join(err, putWithdrawn(tx, w))
+	}
+	return err
+}
+
+// withdrawnByDecisions is what the newest decision about an app and a person took away, of
+// the apps that are here. A line that cannot be read says nothing.
+func withdrawnByDecisions(tx *boltfile.Tx) (all map[Withdrawn]bool, err error) {
+	ids := map[string]string{} // of apps, by label
+	err = tx.Bucket(appsBucket).ForEach(func(_, raw []byte) error {
+		var app App
+		if json.Unmarshal(raw, &app) == nil && app.ID != "" {
+			ids[app.Label] = app.ID
+		}
+		return nil
+	})
+	all = map[Withdrawn]bool{}
+	decisions := tx.Bucket(decisionsBucket)
+	if err != nil || decisions == nil {
+		return all, err
+	}
+	return all, decisions.ForEach(func(_, raw []byte) error {
+		var line agentapi.Activity
+		if json.Unmarshal(raw, &line) != nil || line.AccountID == "" || ids[line.App] == "" {
+			return nil
+		}
+		w := Withdrawn{AccountID: line.AccountID, AppID: ids[line.App]}
+		switch line.Kind {
+		case agentapi.ActivityWithdrawn:
+			all[w] = true
+		case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityUntil, agentapi.ActivityRestored:
+			delete(all, w)
+		}
+		return nil
+	})
 }
 
 // PutGroup stores a group, in place of the one with its ID, and forgets those with the ids.
