@@ -83,25 +83,17 @@ type signingKey struct {
 	signsFrom time.Time
 }
 
+func signsFrom(k signingKey) time.Time { return k.signsFrom }
+
 // signer is the newest key that may sign by now.
 func (r *keyRing) signer(now time.Time) signingKey {
-	for _, k := range r.signing {
-		if !now.Before(k.signsFrom) {
-			return k
-		}
-	}
-	return r.signing[len(r.signing)-1]
+	return controlapi.SigningKey(r.signing, signsFrom, now)
 }
 
 // verifying are the keys whose tokens hold: all but those replaced for longer
 // than a token can be used.
 func (r *keyRing) verifying(now time.Time) []signingKey {
-	for i := 1; i < len(r.signing); i++ {
-		if !now.Before(r.signing[i-1].signsFrom.Add(controlapi.GrantMemory)) {
-			return r.signing[:i]
-		}
-	}
-	return r.signing
+	return controlapi.VerifyingKeys(r.signing, signsFrom, controlapi.GrantMemory, now)
 }
 
 var errKeysGone = errors.New("the stored keys are gone")

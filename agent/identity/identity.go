@@ -79,7 +79,7 @@ func (s *Signer) Token(c Claims) (string, error) {
 		return "", err
 	}
 	now := s.now()
-	key, at := s.signing(now), now.Unix()
+	key, at := controlapi.SigningKey(s.keys, signsFrom, now), now.Unix()
 	fresh := func(t *token) bool {
 		return t.key == key.public.ID && t.issued <= at && at < t.issued+int64(Life/2/time.Second)
 	}
@@ -180,24 +180,11 @@ func (s *Signer) use(stored []store.IdentityKey) error {
 	return nil
 }
 
-// signing is the newest key that may sign by now.
-func (s *Signer) signing(now time.Time) key {
-	for _, k := range s.keys {
-		if !now.Before(k.SignsFrom) {
-			return k
-		}
-	}
-	return s.keys[len(s.keys)-1]
-}
+func signsFrom(k key) time.Time { return k.SignsFrom }
 
 // verifying are all keys but those replaced for longer than overlap.
 func (s *Signer) verifying(now time.Time) []key {
-	for i := 1; i < len(s.keys); i++ {
-		if !now.Before(s.keys[i-1].SignsFrom.Add(overlap)) {
-			return s.keys[:i]
-		}
-	}
-	return s.keys
+	return controlapi.VerifyingKeys(s.keys, signsFrom, overlap, now)
 }
 
 func (s *Signer) published() controlapi.KeySet {

@@ -136,6 +136,7 @@ type Proxy struct {
 	own      ownVisits             // of this computer to itself
 	checking atomic.Pointer[check] // the newest look at a browser's trust; nil for none
 
+	noKey   atomic.Bool  // see keyless
 	broken  atomic.Int64 // see HTTP
 	crowded atomic.Int64 // see Crowded; Unix seconds
 }

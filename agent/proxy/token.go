@@ -14,8 +14,7 @@ func (p *Proxy) addToken(h http.Header, v *visit) {
 		Issuer: originOf("", v.vhost.root), Audience: v.vhost.origin,
 		Subject: v.five[0], Email: v.five[1], Name: v.five[2], Role: v.five[4],
 	})
-	if err != nil {
-		p.log.Error("an app is not told who its visitor is by a token", "app", v.vhost.app.Name, "err", err)
+	if p.keyless(err) {
 		return
 	}
 	h[headerToken] = []string{text}
@@ -32,9 +31,17 @@ func (p *Proxy) keySet(r *http.Request, vhost *virtualHost) *answer {
 		return wrongMethod(r, "GET, HEAD")
 	}
 	set, err := p.config.Identity.KeySet()
-	if err != nil {
-		p.log.Error("the keys that verify who visitors are", "err", err)
+	if p.keyless(err) {
 		return refuse(http.StatusInternalServerError, words.Of("This computer could not make its key. Its disk may be full."))
 	}
 	return &answer{Status: http.StatusOK, json: set}
+}
+
+// keyless says whether there is no key for lack of a disk that works. Whoever asks for pages
+// comes here: it is written down once, until there is a key again.
+func (p *Proxy) keyless(err error) bool {
+	if was := p.noKey.Swap(err != nil); err != nil && !was {
+		p.log.Error("apps are not told who their visitors are by a token, and nobody gets the keys that verify it", "err", err)
+	}
+	return err != nil
 }

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -236,3 +238,33 @@ func TestTokenFollows(t *testing.T) {
 		t.Errorf("%v, %v", claims, err)
 	}
 }
+
+// Weakness: with a disk that fails each request wrote a line to the log. Checked: one tells of it.
+func TestNoKeyIsToldOnce(t *testing.T) {
+	t.Parallel()
+	db := programs.Got(store.Open(t.TempDir()))(t)
+	var told atomic.Int32
+	r := newRig(t, func(c *proxy.Config) {
+		c.Identity = identity.New(db, c.Now)
+		c.Log = slog.New(slog.NewTextHandler(counting(func(line string) {
+			if strings.Contains(line, "by a token") {
+				told.Add(1)
+			}
+		}), nil))
+	})
+	programs.Must(t, db.Close())
+	r.tokens(true)
+	b := r.signedIn("notes", bobID, false)
+	for range 3 {
+		b.fetch("GET", origin+"/")
+		b.fetch("GET", origin+keysPath)
+	}
+	if n := told.Load(); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+}
+
+// counting is called with each line of a log.
+type counting func(line string)
+
+func (c counting) Write(b []byte) (int, error) { c(string(b)); return len(b), nil }

@@ -18,7 +18,8 @@ func (s *Store) BecomeComputer(id string) error {
 	var other bool
 	look := func(tx *boltfile.Tx) error {
 		raw := tx.Bucket(snapshotBucket).Get(snapshotKey)
-		if raw == nil {
+		if raw == nil { // and no key that was made before the first one
+			other = tx.Bucket(snapshotBucket).Get(identityKeysKey) != nil
 			return nil
 		}
 		var snap controlapi.Snapshot
