@@ -75,7 +75,7 @@ export interface Hit {
 const most: Record<Group, number> = { apps: 8, people: 8, actions: 6, settings: 5, doors: 6 };
 const mostNamed = 30; // apps and people that what can be done with them is listed for
 
-/** How much surer something has to be meant to stand before an app; doors are always last. */
+/** How much surer something has to be meant to stand before an app; doors are last, but for settings that are less sure. */
 const behind: Record<Group, number> = { apps: 0, people: 0.7, actions: 0.6, settings: 1.5, doors: 0 };
 
 /** What is meant by a query, in groups as they are shown, the surest first in each. */
@@ -89,7 +89,9 @@ export function find(around: Around, query: string, why?: Entry['why']): { group
       return found ? [{ entry, match: found, text: ready.text, at }] : [];
     })
     .sort((a, b) => a.match.score + behind[a.entry.group] - b.match.score - behind[b.entry.group] || a.at - b.at);
-  const groups = [...new Set(hits.map(({ entry }) => entry.group))].sort((a, b) => Number(a === 'doors') - Number(b === 'doors'));
+  const surest = (group: Group) => Math.min(...hits.filter(({ entry }) => entry.group === group).map(({ match }) => match.score));
+  const last = (group: Group) => (group === 'doors' ? 1 : group === 'settings' && surest('doors') < surest('settings') ? 2 : 0);
+  const groups = [...new Set(hits.map(({ entry }) => entry.group))].sort((a, b) => last(a) - last(b));
   const limit = (group: Group) => (why ? mostNamed : most[group]);
   return groups.map((group) => ({ group, hits: hits.filter(({ entry }) => entry.group === group).slice(0, limit(group)) }));
 }
