@@ -36,6 +36,29 @@ func (t *txn) endMailed(accountID string) error {
 	return t.endSessions(accountID, "whom a mail signed in", func(row session) bool { return row.Proof == "" || row.Proof == controlapi.ProofMail })
 }
 
+// endInvited ends, for a computer, the sessions and passkeys that its invitations made:
+// whoever has one of them is not to be there again once its person is invited anew.
+func (t *txn) endInvited(computerID, accountID string) {
+	left := func(only []string) (still []string, changed bool) {
+		still = withoutApps(only, func(id string) bool { return id == computerID })
+		return still, len(still) < len(only)
+	}
+	for hash, row := range eachSession(t, accountID) {
+		if still, changed := left(row.Only); changed && len(still) == 0 {
+			t.endSession(hash)
+		} else if row.Only = still; changed {
+			t.putSession(hash, row)
+		}
+	}
+	for hash, row := range eachPasskey(t, accountID) {
+		if still, changed := left(row.Only); changed && len(still) == 0 {
+			t.deletePasskey(accountID, hash)
+		} else if row.Only = still; changed {
+			t.put(keyPasskey(hash), row, 0)
+		}
+	}
+}
+
 // endSince ends what was made for an account since a moment, as its person says that it was
 // not them: ways in, what opens something by itself, computers but for one, and every
 // session. What was allowed and not taken up yet is void (Account.NotBefore).

@@ -114,6 +114,7 @@ func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []strin
 		t.endPersonsKnocks(computerID, accountID)
 		t.endPersonsPasswords(computerID, accountID)
 		t.revokePersonsGrants(computerID, accountID)
+		t.endInvited(computerID, accountID)
 	}
 }
 

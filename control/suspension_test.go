@@ -221,6 +221,8 @@ func TestSuspendedComputerGivesNothing(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeSuspended)
 	_, err = s.codeFor("n1")
 	wantRefusal(t, err, controlapi.CodeSuspended)
+	_, err = s.Recovery.Link(t.Context(), s.computer, controlapi.LinkForOwner{})
+	wantRefusal(t, err, controlapi.CodeSuspended)
 	ok[controlapi.Person](t)(s.People.Remove(t.Context(), s.computer, controlapi.Remove{AccountID: s.bob.ID}))
 	ok[Suspension](t)(s.Suspensions.Resume(t.Context(), SuspendComputer, "maya", "", "op"))
 	if i := slices.IndexFunc(s.snapshot().People, func(p controlapi.Person) bool { return p.AccountID == s.bob.ID }); s.snapshot().People[i].Status != controlapi.PersonRemoved {

@@ -24,13 +24,17 @@ const RecoverIn = 72 * time.Hour
 const PathStopRecovery = "/signin/stop"
 
 // Link makes a link that signs the owner of a computer in, once, within SignInLife: for the
-// computer to open. They are told by mail. It refuses with CodeTooMany.
+// computer to open. They are told by mail. It refuses with CodeTooMany, and with
+// CodeSuspended.
 func (s *Recovery) Link(ctx context.Context, computerID string, wanted controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
 	link, mailID := newToken(), newID()
 	language, _ := words.Named(wanted.Language)
 	return updated(ctx, s.core, func(tx *txn) (controlapi.OwnersLink, error) {
 		c, owner, err := computerWithOwner(tx, computerID)
 		if err != nil {
+			return controlapi.OwnersLink{}, err
+		}
+		if err := tx.refuseSuspendedAt(c, owner.ID); err != nil {
 			return controlapi.OwnersLink{}, err
 		}
 		if err := tx.spend(budgetWaysBack.of(owner.ID)); err != nil {
