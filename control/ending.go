@@ -36,8 +36,8 @@ func (t *txn) endMailed(accountID string) error {
 	return t.endSessions(accountID, "whom a mail signed in", func(row session) bool { return row.Proof == "" || row.Proof == controlapi.ProofMail })
 }
 
-// endInvited ends, for a computer, the sessions and passkeys that its invitations made:
-// whoever has one of them is not to be there again once its person is invited anew.
+// endInvited ends, for a computer, the sessions and passkeys that its former invitations made:
+// whoever has one of them is not to be there again when a person who was removed is invited anew.
 func (t *txn) endInvited(computerID, accountID string) {
 	left := func(only []string) (still []string, changed bool) {
 		still = withoutApps(only, func(id string) bool { return id == computerID })

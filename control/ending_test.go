@@ -173,8 +173,8 @@ func TestLostPasskeysAreReplaced(t *testing.T) {
 
 // Weakness: whoever an invitation was forwarded to kept a session and a passkey for the computer
 // when its owner removed the person, and was in again with the next invitation. Checked:
-// both end with the removal, and what is for other computers stays.
-func TestRemovalEndsWhatTheInvitationMade(t *testing.T) {
+// both end with that, and what is for other computers stays.
+func TestInvitedAnewEndsWhatTheInvitationMade(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first, second := b.owner(), ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "olga@example.com", "olga"))

@@ -85,6 +85,9 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, u
 		return person{}, err
 	}
 	t.endWith(ev, computerID, account.ID, apps)
+	if ev == personInvited && before.Status == controlapi.PersonRemoved {
+		t.endInvited(computerID, account.ID)
+	}
 	t.hearAgain(ev, u, computerID, account.ID)
 	t.startAnew(ev, computerID, now, apps)
 	p = p.ending(apps, u).keptFrom(now, ev, apps, u, t.now)
@@ -114,7 +117,6 @@ func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []strin
 		t.endPersonsKnocks(computerID, accountID)
 		t.endPersonsPasswords(computerID, accountID)
 		t.revokePersonsGrants(computerID, accountID)
-		t.endInvited(computerID, accountID)
 	}
 }
 

@@ -141,13 +141,4 @@ var germanRefusals = map[string]string{
 	"The form is too large.":                              "Das Formular ist zu groß.",
 	"The form could not be read.":                         "Das Formular konnte nicht gelesen werden.",
 	"The form is not encoded as one.":                     "Das Formular ist nicht als solches kodiert.",
-	// of what operators and their programs ask
-	"A token lasts from a minute to 366 days.":                                                    "Ein Token gilt von einer Minute bis zu 366 Tagen.",
-	"Name the token in 1 to 80 visible characters, by the program that uses it.":                  "Geben Sie dem Token einen Namen aus 1 bis 80 sichtbaren Zeichen, nach dem Programm, das es benutzt.",
-	"That token is not valid. It may have ended: make another with porchlight-control token add.": "Dieses Token gilt nicht. Es kann beendet sein: Machen Sie ein anderes mit porchlight-control token add.",
-	"There are as many tokens as there can be. Remove one first.":                                 "Es gibt so viele Tokens, wie es geben kann. Entfernen Sie zuerst eines.",
-	"There is no token of that id.":                                                               "Ein Token mit dieser Kennung gibt es nicht.",
-	"This token may not do that.":                                                                 "Dieses Token darf das nicht.",
-	"What a token may is read, suspend or both.":                                                  "Was ein Token darf, ist read, suspend oder beides.",
-	"What is searched for is too long, or has invisible characters.":                              "Das Gesuchte ist zu lang oder hat unsichtbare Zeichen.",
 }
