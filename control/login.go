@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,9 +16,12 @@ import (
 // Logins. A login is an account at an OpenID provider that the operator named (provider.Config):
 // (iss, sub), bound to one account here. It is bound without a mail only where the provider
 // calls the mail address verified and speaks for its domain; else by a mailed link, used in the
-// browser that came from the provider. From then on it goes by (iss, sub) alone, and whatever
-// else changes is refused until a mail proves it. As with passkeys, a ceremony that was only
-// begun keeps nothing here: it is sealed into the browser's own state.
+// browser that came from the provider. Where the account has a passkey, neither does: a passkey
+// of the last ten minutes binds it (Providers.Bind), for whoever reads the mailbox would have a
+// way in that stays. From then on it goes by (iss, sub) alone, and whatever else changes is
+// refused until it is proven as a new one is. Each new one is told by mail, and to the owner's
+// computers. As with passkeys, a ceremony that was only begun keeps nothing here: it is sealed
+// into the browser's own state.
 
 const (
 	// ProviderLife is how long a sign-in at a provider may take.
@@ -35,8 +37,10 @@ const (
 
 	// maxLogins is how many logins an account has.
 	maxLogins = 20
-	// maxKeptReturn keeps the state within what browsers keep of one cookie, in bytes: who
-	// goes to a longer address comes to their account instead.
+	// pathBind is where a passkey binds a login, after the provider's name.
+	pathBind = "/bind"
+
+	// maxKeptReturn keeps the state within what browsers keep of one cookie, in bytes.
 	maxKeptReturn = 2200
 
 	sealProvider = "provider sign-in"
@@ -62,6 +66,9 @@ type login struct {
 }
 
 func (l login) hash() string { return hashOf(purposeLogin, l.Issuer, l.Subject) }
+
+// PathBind is where the login that a browser keeps of a provider is bound by a passkey.
+func PathBind(name string) string { return PathProvider + name + pathBind }
 
 // begunLogin is a sign-in at a provider, as the browser keeps it, sealed.
 type begunLogin struct {
@@ -99,14 +106,15 @@ func (s *Providers) begun(kept begunLogin) provider.Begun {
 
 // Begin begins to sign in with the provider of a name: address is where to send the browser,
 // kept is for it to keep. Where fresh is set, the provider is to ask who signed in there longer
-// ago than FreshFor. It refuses with CodeNotFound and CodeUnavailable.
+// ago than FreshFor. It refuses with CodeNotFound, CodeUnavailable, and with CodeForbidden where
+// somebody goes to an address that is too long to be kept.
 func (s *Providers) Begin(ctx context.Context, name, returnTo string, fresh bool) (address, kept string, err error) {
 	p, err := s.providerNamed(name)
 	if err != nil {
 		return "", "", err
 	}
 	if len(returnTo) > maxKeptReturn {
-		returnTo = ""
+		return "", "", controlapi.Refuse(controlapi.CodeForbidden, words.Of("Where you are going has too long an address to go there by %s. Sign in another way.", p.Label))
 	}
 	begun := begunLogin{
 		Provider: name, State: newToken(), Nonce: newToken(), Verifier: newToken(), Return: returnTo, Until: s.now().Add(ProviderLife).Unix(),
@@ -145,10 +153,10 @@ func otherSignIn() error {
 
 // ProviderUse is what a browser brings back from a provider.
 type ProviderUse struct {
-	Name   string // of the provider, from the address it came to
-	Kept   string // see Begin
-	Query  url.Values
-	Client netip.Addr // the address it asks from
+	Name  string // of the provider, from the address it came to
+	Kept  string // see Begin
+	Query url.Values
+	Asker
 }
 
 // Finish opens a session for a browser that comes back from a provider. Where the provider's
@@ -178,7 +186,7 @@ func (s *Providers) Finish(ctx context.Context, use ProviderUse) (in SignedIn, p
 		if account = (Account{}); tx.answered(begun.State, ProviderLife) {
 			return SignedIn{}, otherSignIn()
 		}
-		if account, err = s.whose(tx, came, claims.Verified, next.accountID); err != nil {
+		if account, err = s.whose(tx, came, claims.Verified, next, use.Asker); err != nil {
 			return SignedIn{}, err
 		}
 		row := session{ID: next.id, AccountID: account.ID, Client: addressOf(use.Client), Proof: controlapi.ProofProvider, Login: came.hash()}
@@ -205,7 +213,7 @@ var errProve = refuse(controlapi.CodeForbidden, "A mail has to prove whose this 
 
 // whose is the account of a login, which is bound by the provider's word where that does; also
 // where it refuses, as far as it is one's.
-func (s *Providers) whose(tx *txn, came login, verified bool, newAccount string) (Account, error) {
+func (s *Providers) whose(tx *txn, came login, verified bool, next entry, from Asker) (Account, error) {
 	row, bound := get[login](tx, keyLogin(came.hash()))
 	if bound {
 		if came.Email != "" && came.Email != row.Email {
@@ -223,15 +231,15 @@ func (s *Providers) whose(tx *txn, came login, verified bool, newAccount string)
 	if !found && !s.cfg.OpenSignUp {
 		return Account{}, controlapi.Refuse(controlapi.CodeForbidden, words.Of("Nobody has invited %s yet. Ask whoever wants to share something with you.", email))
 	}
-	if account.MailOff {
+	if account.MailOff && !tx.hasPasskey(account.ID) {
 		return account, refuse(controlapi.CodeForbidden, "This account is not signed in by mail, so it takes no provider for it either. Use your passkey.")
 	}
-	if found && tx.hasLoginAt(account.ID, came.Issuer) {
+	if found && (tx.hasPasskey(account.ID) || tx.hasLoginAt(account.ID, came.Issuer)) {
 		return account, kept{errProve}
 	}
-	account = tx.ensureAccount(newAccount, email)
+	account = tx.ensureAccount(next.accountID, email)
 	came.LastUsedAt = tx.now.UTC()
-	return account, tx.bind(account, came)
+	return account, s.bind(tx, next.mailID, account, came, from)
 }
 
 // hasLoginAt says whether an account has a login of an issuer.
@@ -244,8 +252,9 @@ func (t *txn) hasLoginAt(accountID, issuer string) bool {
 	return false
 }
 
-// bind gives a login to an account, or has the account's own say what was proven now.
-func (t *txn) bind(account Account, l login) error {
+// bind gives a login to an account, which is told, or has the account's own say what was proven
+// now.
+func (s *core) bind(t *txn, mailID string, account Account, l login, from Asker) error {
 	row, bound := get[login](t, keyLogin(l.hash()))
 	if bound && row.AccountID != account.ID {
 		return refuse(controlapi.CodeInvalid, "That account of the provider belongs to another address here. Sign in with that one, or remove it there first.")
@@ -259,5 +268,11 @@ func (t *txn) bind(account Account, l login) error {
 	t.put(keyLogin(l.hash()), l, 0)
 	t.put(keyAccountLogin(account.ID, l.hash()), struct{}{}, 0)
 	t.note("login-bound", account.ID, l.hash()+" of "+l.Issuer)
-	return nil
+	if bound {
+		return nil
+	}
+	t.addedPasskey(account.ID, controlapi.AddedPasskey{ID: l.hash(), Name: s.label(l), Client: addressOf(from.Client), At: l.CreatedAt, Provider: true})
+	return s.tell(t, mailID, account, from, words.Of("%s signs you in now", s.label(l)),
+		words.Of("An account at %[1]s signs in at %[2]s as you from now on, without a mail.", s.label(l), s.cfg.AuthHostPort()),
+		words.Of("Was it not you? Open your account, remove %s there, and sign out everywhere else.", s.label(l)))
 }

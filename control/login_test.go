@@ -57,7 +57,7 @@ func (c *club) back(kept, to string) (SignedIn, string, error) {
 	c.t.Helper()
 	u := programs.Got(url.Parse(to))(c.t)
 	name := strings.TrimSuffix(strings.TrimPrefix(u.Path, PathProvider), PathProviderBack)
-	return c.Providers.Finish(c.t.Context(), ProviderUse{Name: name, Kept: kept, Query: u.Query(), Client: home})
+	return c.Providers.Finish(c.t.Context(), ProviderUse{Name: name, Kept: kept, Query: u.Query(), Asker: Asker{Client: home}})
 }
 
 // comes is a whole sign-in of somebody.
@@ -126,7 +126,7 @@ func TestProviderSignsIn(t *testing.T) {
 	if len(has) != 1 || has[0].Label != "Porch Club" || has[0].Email != "maya@club.example" || has[0].LastUsedAt.IsZero() {
 		t.Fatalf("maya has %+v", has)
 	}
-	if n := len(c.mails()); n != 0 {
+	if n := len(c.mails()); n != 1 || c.subjects("Porch Club signs you in now") != 1 {
 		t.Errorf("%d mails", n)
 	}
 	bobs := ok[Account](t)(c.Accounts.Ensure(t.Context(), "bob@club.example"))
@@ -161,6 +161,63 @@ func TestProviderIsNoWayAroundMailOff(t *testing.T) {
 	if n := c.rows("login/") + c.rows("session/"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
+}
+
+// Weakness: whoever reads a mailbox binds a login of theirs, which goes on signing in when its
+// owner has turned mail off, or has a passkey. Checked: where the account has a passkey nothing
+// but that binds one, not the provider's word and not a mailed link; the account is told by
+// mail, and the owner's computer, where "that was not me" ends it.
+func TestPasskeyBindsLogins(t *testing.T) {
+	t.Parallel()
+	c := newClub(t)
+	c.run()
+	e := c.owner()
+	maya := Account{ID: e.AccountID, Email: e.Email}
+	p, claims := c.passkey(maya), claimsOf("1", maya.Email)
+	if in, err := c.proves(claims, maya.Email, 1, false); err != nil || in.ReturnTo == PathBind("club") {
+		t.Errorf("in another browser: %+v, %v", in, err)
+	}
+	_, prove, err := c.comes(claims)
+	programs.Must(t, err)
+	browser := programs.Got(c.Providers.Prove(t.Context(), "club", prove, maya.Email, Browser{Client: network(2)}))(t)
+	link, _ := c.mailed(maya.Email, 2)
+	if seen := ok[SignInLink](t)(c.SignIn.LookAtLink(t.Context(), link, browser)); seen.Label != "" {
+		t.Errorf("the link's page says %+v", seen)
+	}
+	mailed := ok[SignedIn](t)(c.SignIn.WithLink(t.Context(), link, browser, home))
+	if mailed.ReturnTo != PathBind("club") || c.rows("login/") != 0 {
+		t.Errorf("it leads to %s, and there are %d logins", mailed.ReturnTo, c.rows("login/"))
+	}
+	binds := func(by Session, kept string) error {
+		_, err := c.Providers.Bind(t.Context(), by, "club", kept, Asker{Client: home})
+		return err
+	}
+	wantRefusal(t, binds(ok[Session](t)(c.Sessions.Of(t.Context(), mailed.Token)), prove), controlapi.CodeUnauthorized)
+	wantRefusal(t, binds(c.strongly(p), ""), controlapi.CodeForbidden)
+	strong, ended := c.strongly(p), c.strongly(p)
+	programs.Must(t, c.Sessions.End(t.Context(), maya.ID, ended.ID))
+	wantRefusal(t, binds(ended, prove), controlapi.CodeUnauthorized)
+	c.clock.Add(FreshFor)
+	wantRefusal(t, binds(strong, prove), controlapi.CodeUnauthorized)
+	programs.Must(t, binds(c.strongly(p), prove))
+	in := c.in(claims)
+	told := ok[controlapi.Snapshot](t)(c.Agents.Snapshot(t.Context(), e.Computer.ID)).Passkeys
+	if in.Account.ID != maya.ID || c.subjects("Porch Club signs you in now") != 1 || len(told) != 2 || told[1].Name != "Porch Club" || !told[1].Provider || told[1].Client != "192.0.2.7" {
+		t.Fatalf("%+v, told %+v", in, told)
+	}
+	programs.Must(t, c.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: told[1].ID}))
+	if _, err := c.Sessions.Of(t.Context(), in.Token); err == nil || c.rows("login/") != 0 {
+		t.Errorf("%v, and %d logins", err, c.rows("login/"))
+	}
+	// Where the provider speaks for the address, its word does not do either; nor with mail off.
+	carla := ok[Account](t)(c.Accounts.Ensure(t.Context(), "carla@club.example"))
+	_, _ = c.mailOff(carla)
+	if in, prove, err := c.comes(claimsOf("2", carla.Email)); err != nil || prove == "" || in.Token != "" {
+		t.Errorf("%+v, %v", in, err)
+	}
+	// An address that is too long to be kept is told before the way, and not lost on it.
+	_, _, err = c.Providers.Begin(t.Context(), "club", "/"+strings.Repeat("x", maxKeptReturn), false)
+	wantRefusal(t, err, controlapi.CodeForbidden)
 }
 
 // Where anybody may have an account, a provider's word makes one, for its domains alone.
@@ -365,7 +422,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	maya := ok[Account](t)(c.Accounts.Ensure(t.Context(), "maya@club.example"))
 	c.change(func(tx *txn) {
 		for n := range maxLogins {
-			programs.Must(t, tx.bind(maya, login{Provider: "gone", Issuer: "https://gone.example", Subject: string(rune('a' + n))}))
+			programs.Must(t, c.bind(tx, newID(), maya, login{Provider: "gone", Issuer: "https://gone.example", Subject: string(rune('a' + n))}, Asker{}))
 		}
 	})
 	_, _, err := c.comes(claimsOf("1", maya.Email))

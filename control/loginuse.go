@@ -48,6 +48,24 @@ func (s *Providers) Prove(ctx context.Context, name, kept, email string, from Br
 	return s.signIn.Begin(ctx, email, from, to.ReturnTo)
 }
 
+// Bind has the login that Finish gave the browser to keep sign in whose session it is, and says
+// where the browser was going. It refuses with CodeUnauthorized a session that is not fresh, or
+// has ended, and with CodeForbidden as LookAtProve does.
+func (s *Providers) Bind(ctx context.Context, session Session, name, kept string, from Asker) (returnTo string, err error) {
+	to, err := s.LookAtProve(name, kept)
+	if err != nil {
+		return "", err
+	}
+	proven, _ := openedJSON(s, sealLogin, kept, func(p provenLogin) int64 { return p.Until })
+	mailID := newID()
+	return to.ReturnTo, s.update(ctx, func(tx *txn) error {
+		if hash, _ := tx.sessionByID(session); hash == "" || !tx.fresh(session) {
+			return refuse(controlapi.CodeUnauthorized, "A provider is added after a passkey or a recovery code of the last ten minutes. Sign in again.")
+		}
+		return s.bind(tx, mailID, session.Account, proven.Login, from)
+	})
+}
+
 // Login is one of an account's.
 type Login struct {
 	ID         string

@@ -8,14 +8,14 @@ import (
 	"porchlight/internal/words"
 )
 
-// A new passkey is told to the connected computers of its owner, who can say there that it
+// A new passkey, or login, is told to the connected computers of its owner, who can say there that it
 // was not them: whoever reads their mailbox may have made it, and the mail that tells of it
 // is in that.
 
 // passkeyToldFor is for how long computers are told of a new passkey.
 const passkeyToldFor = 7 * 24 * time.Hour
 
-// addedPasskey tells the computers of an account of a passkey that was added to it.
+// addedPasskey tells the computers of an account of a passkey, or login, that was added to it.
 func (t *txn) addedPasskey(accountID string, added controlapi.AddedPasskey) {
 	for computerID := range below(t, keyMemberships(accountID)) {
 		if c, found := get[computer](t, keyComputer(computerID)); !found || c.OwnerID != accountID {
@@ -28,23 +28,35 @@ func (t *txn) addedPasskey(accountID string, added controlapi.AddedPasskey) {
 	}
 }
 
-// EndForComputer removes a passkey that the owner of a computer says was not theirs, with all
-// that was made for their account since (endSince), but for this computer, and signs them out
-// everywhere; they are told by mail. Where it was their last, mail signs them in again. A
-// passkey that is gone, and anybody else's, is no error and changes nothing.
+// addedSince is since when a passkey or a login of an account is there.
+func (t *txn) addedSince(accountID, id string) (since time.Time, found bool) {
+	if row, _ := get[passkey](t, keyPasskey(id)); row.AccountID == accountID {
+		return row.CreatedAt, true
+	}
+	row, _ := get[login](t, keyLogin(id))
+	return row.CreatedAt, row.AccountID == accountID
+}
+
+// EndForComputer removes a passkey or a login that the owner of a computer says was not theirs,
+// with all that was made for their account since (endSince), but for this computer, and signs
+// them out everywhere; they are told by mail. Where it was their last passkey, mail signs them in
+// again. One that is gone, and anybody else's, is no error and changes nothing.
 func (s *Passkeys) EndForComputer(ctx context.Context, computerID string, p controlapi.EndPasskey) error {
 	mailID := newID()
 	return s.update(ctx, func(tx *txn) error {
 		c, owner, err := computerWithOwner(tx, computerID)
-		row, found := get[passkey](tx, keyPasskey(p.ID))
-		if err != nil || !found || row.AccountID != owner.ID {
+		if err != nil {
 			return err
 		}
-		if err := tx.endSince(owner, row.CreatedAt, c.ID); err != nil {
+		since, found := tx.addedSince(owner.ID, p.ID)
+		if !found {
+			return nil
+		}
+		if err := tx.endSince(owner, since, c.ID); err != nil {
 			return err
 		}
-		return s.tell(tx, mailID, owner, Asker{}, words.Of("A passkey was removed from your account"),
-			words.Of("On %s somebody said that a new passkey was not yours. It opens nothing any more, and you are signed out everywhere.", s.computer(c).Host),
+		return s.tell(tx, mailID, owner, Asker{}, words.Of("A new way in was removed from your account"),
+			words.Of("On %s somebody said that a new passkey or provider was not yours. It opens nothing any more, and you are signed out everywhere.", s.computer(c).Host),
 			words.Of("With it ended what was made since: passkeys, recovery codes, providers that sign you in, app passwords, connected apps and connected computers. What of it was yours you can make again."))
 	})
 }

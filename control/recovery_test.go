@@ -337,7 +337,9 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 	}
 	other := b.passkey(maya)
 	in, theirs := ok[SignedIn](t)(b.uses(p)), b.strongly(p)
-	b.change(func(tx *txn) { programs.Must(t, tx.bind(maya, login{Issuer: "https://id.example", Subject: "theirs"})) })
+	b.change(func(tx *txn) {
+		programs.Must(t, b.bind(tx, newID(), maya, login{Issuer: "https://id.example", Subject: "theirs"}, Asker{}))
+	})
 	epoch := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), his.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: "none"}))
@@ -363,7 +365,7 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 		t.Errorf("%d logins are left", n)
 	}
 	account := ok[Account](t)(b.Accounts.ByEmail(t.Context(), maya.Email))
-	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("A passkey was removed from your account") != 1 {
+	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("A new way in was removed from your account") != 1 {
 		t.Errorf("%+v, epoch %d after %d", account, now, epoch)
 	}
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))

@@ -102,8 +102,10 @@ type signIn struct {
 	// Computer is the id of the one that made the link for its owner, without a mail; see
 	// Recovery.Link.
 	Computer string `json:"computer,omitempty"`
-	// Login is bound, too, where the browser that began comes back.
-	Login *login `json:"login,omitempty"`
+	// Login is bound, too, where the browser that began comes back, whose page speaks
+	// Language, by its tag.
+	Login    *login `json:"login,omitempty"`
+	Language string `json:"language,omitempty"`
 }
 
 // Browser is where a sign-in begins.
@@ -232,6 +234,9 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 		}
 		hash := hashOf(purposeLink, a.link)
 		row := signIn{Email: a.email, BrowserHash: a.browser, CodeHash: a.codeHash, ReturnTo: a.returnTo, Login: a.login}
+		if a.login != nil {
+			row.Language = a.language.Tag()
+		}
 		tx.put(keySignIn(hash), row, SignInLife)
 		tx.put(keySignInBrowser(a.browser), hash, SignInLife)
 		s.putMail(tx, mailID, message)
@@ -249,9 +254,12 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 // withoutMail is what somebody is mailed in place of a link whose account mail does not
 // sign in: where it does.
 func (s *SignIn) withoutMail(a attempt) (mail.Message, error) {
-	to := s.cfg.AuthURL() + "/signin"
-	if a.returnTo != "" {
-		to += "?" + url.Values{"return": {a.returnTo}}.Encode()
+	to, returnTo := s.cfg.AuthURL()+"/signin", a.returnTo
+	if a.login != nil {
+		returnTo = PathBind(a.login.Provider)
+	}
+	if returnTo != "" {
+		to += "?" + url.Values{"return": {returnTo}}.Encode()
 	}
 	return mail.Account{
 		To: a.email, Subject: words.Of("Sign in with your passkey"),

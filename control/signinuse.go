@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // The use of a sign-in mail's link, or of its code, which opens a session.
@@ -46,8 +47,12 @@ func (s *SignIn) LookAtLink(ctx context.Context, link, browserToken string) (Sig
 	}
 	row, err := viewed(ctx, s.core, func(tx *txn) (signIn, error) {
 		row, err := find[signIn](tx, keySignIn(hashOf(purposeLink, link)), linkOver())
-		if account, _ := accountByEmail(tx, row.Email); err == nil && !tx.mayLink(row, account) {
+		account, _ := accountByEmail(tx, row.Email)
+		if err == nil && !tx.mayLink(row, account) {
 			err = linkOver()
+		}
+		if tx.hasPasskey(account.ID) {
+			row.Login = nil
 		}
 		return row, err
 	})
@@ -77,7 +82,7 @@ func (s *SignIn) WithLink(ctx context.Context, link, browserToken string, client
 		if err != nil {
 			return SignedIn{}, err
 		}
-		return tx.completeSignIn(next, hash, row, hashOf(purposeBrowser, browserToken), client, s.cfg.OpenSignUp)
+		return s.complete(tx, next, hash, row, hashOf(purposeBrowser, browserToken), client)
 	})
 }
 
@@ -126,7 +131,7 @@ func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client
 			}
 			return SignedIn{}, kept{wrong}
 		}
-		in, err := tx.completeSignIn(next, hash, row, browser, client, s.cfg.OpenSignUp)
+		in, err := s.complete(tx, next, hash, row, browser, client)
 		if IsRefusal(err, controlapi.CodeNotFound) {
 			err = kept{wrong}
 		}
@@ -147,11 +152,11 @@ func digits(typed string) string {
 }
 
 // entry is what a session needs that must be made before the transaction.
-type entry struct{ token, hash, id, accountID string }
+type entry struct{ token, hash, id, accountID, mailID string }
 
 func newEntry() entry {
 	token := newToken()
-	return entry{token: token, hash: hashOf(purposeSession, token), id: newID(), accountID: newID()}
+	return entry{token: token, hash: hashOf(purposeSession, token), id: newID(), accountID: newID(), mailID: newID()}
 }
 
 // mayLink says whether a link signs an account in: a mailed one unless its person turned
@@ -164,13 +169,14 @@ func (t *txn) mayLink(row signIn, account Account) bool {
 	return c.OwnerID == account.ID && c.CredentialHash != ""
 }
 
-// completeSignIn ends an attempt and opens the session it was for. In the browser that began
-// it binds the login, too: anybody else's link that somebody was made to open binds nothing.
-func (t *txn) completeSignIn(e entry, linkHash string, row signIn, browserHash string, client netip.Addr, openSignUp bool) (SignedIn, error) {
+// complete ends an attempt and opens the session it was for. In the browser that began it binds
+// the login, too: anybody else's link that somebody was made to open binds nothing. Who has a
+// passkey is led to where that binds it.
+func (s *SignIn) complete(t *txn, e entry, linkHash string, row signIn, browserHash string, client netip.Addr) (SignedIn, error) {
 	t.delete(keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash))
 	account, found := accountByEmail(t, row.Email)
 	if !found {
-		if !openSignUp {
+		if !s.cfg.OpenSignUp {
 			return SignedIn{}, linkOver()
 		}
 		account = t.ensureAccount(e.accountID, row.Email)
@@ -183,7 +189,9 @@ func (t *txn) completeSignIn(e entry, linkHash string, row signIn, browserHash s
 		opened.Proof = controlapi.ProofCode
 	}
 	if row.Login != nil && row.begunBy(browserHash) {
-		if err := t.bind(account, *row.Login); err != nil {
+		if t.hasPasskey(account.ID) {
+			row.ReturnTo = PathBind(row.Login.Provider)
+		} else if err := s.bind(t, e.mailID, account, *row.Login, Asker{client, words.Accepted(row.Language)}); err != nil {
 			return SignedIn{}, err
 		}
 	}

@@ -57,7 +57,10 @@ func (p *People) OwnersPasskeys(added []controlapi.AddedPasskey) {
 		isNew, err := p.cfg.Store.NotePasskey(k.ID)
 		if err == nil && isNew {
 			said := words.Of("A passkey was added to your account at %[2]s: “%[1]s”.", k.Name, k.Client)
-			if k.Client == "" {
+			switch {
+			case k.Provider:
+				said = words.Of("%s signs you in to your account now.", k.Name)
+			case k.Client == "":
 				said = words.Of("A passkey was added to your account: “%s”.", k.Name)
 			}
 			n := agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}

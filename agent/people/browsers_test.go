@@ -117,11 +117,11 @@ func TestNewPasskeyOfTheOwnersIsToldOnce(t *testing.T) {
 		p.OwnersPasskeys(added)
 		p.OwnersPasskeys(added)
 	})
-	added = append(added, controlapi.AddedPasskey{ID: "k2", Name: "Blue key"})
+	added = append(added, controlapi.AddedPasskey{ID: "k2", Name: "Blue key"}, controlapi.AddedPasskey{ID: "l1", Name: "Porch Club", Provider: true})
 	run(func(p *people.People, apps *engine.Apps) {
 		p.OwnersPasskeys(added)
 		all := apps.Notices()
-		if len(all) != 2 || all[0].Kind != agentapi.NoticePasskey || all[0].Text != "A passkey was added to your account at 203.0.113.5: “Mac”." || !all[0].Undo || all[1].Text != "A passkey was added to your account: “Blue key”." {
+		if len(all) != 3 || all[2].Text != "Porch Club signs you in to your account now." || all[0].Kind != agentapi.NoticePasskey || all[0].Text != "A passkey was added to your account at 203.0.113.5: “Mac”." || !all[0].Undo || all[1].Text != "A passkey was added to your account: “Blue key”." {
 			t.Fatalf("told %+v", all)
 		}
 		if n := apps.Unseen(); n != 0 {

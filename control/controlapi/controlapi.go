@@ -258,7 +258,7 @@ type EndBrowser struct {
 	ID string `json:"id"`
 }
 
-// AddedPasskey is one that was added to the account of a computer's owner in the last seven
+// AddedPasskey is a passkey, or a provider that signs them in, that was added to the account of a computer's owner in the last seven
 // days. Name is the owner's own words, or the device's; Client the network address it was
 // added from, empty where that is not known.
 type AddedPasskey struct {
@@ -266,9 +266,11 @@ type AddedPasskey struct {
 	Name   string    `json:"name"`
 	Client string    `json:"client,omitempty"`
 	At     time.Time `json:"at"`
+	// Provider says that it is one, called Name.
+	Provider bool `json:"provider,omitempty"`
 }
 
-// EndPasskey is the body of POST PathPasskeysEnd: a passkey of the owner's was not theirs. It
+// EndPasskey is the body of POST PathPasskeysEnd: an AddedPasskey was not the owner's. It
 // is removed with what was made for their account since, and they are signed out everywhere. One that is gone is no error.
 type EndPasskey struct {
 	ID string `json:"id"`

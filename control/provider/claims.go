@@ -23,6 +23,7 @@ const (
 	// clocksDiffer is by how much a provider's clock may be ahead of ours.
 	clocksDiffer = 5 * time.Minute
 	maxSubject   = 255 // bytes, of sub (Core, section 2) and sid
+	maxEmail     = 254 // bytes; one that is longer is none
 )
 
 // Begun is a sign-in under way, as the browser keeps it.
@@ -145,6 +146,9 @@ func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.To
 			return Claims{}, errors.New("the address is another's")
 		}
 		out.Email, out.Verified = info.Email, info.EmailVerified
+	}
+	if len(out.Email) > maxEmail {
+		out.Email = ""
 	}
 	return out, nil
 }

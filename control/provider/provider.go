@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,9 +41,9 @@ type Provider struct {
 	log    *slog.Logger
 	found  atomic.Pointer[found]
 
-	mu    sync.Mutex // held by who asks the provider for what it says of itself
-	asked time.Time  // guarded by mu
-	away  error      // guarded by mu: why it said nothing then
+	asking chan struct{} // has room for who asks the provider for what it says of itself
+	asked  time.Time     // guarded by asking
+	away   error         // guarded by asking: why it said nothing then
 }
 
 // found is a provider as it says it is.
@@ -62,7 +61,7 @@ func New(cfg Config, now func() time.Time, log *slog.Logger) *Provider {
 		now = time.Now
 	}
 	log = cmp.Or(log, slog.New(slog.DiscardHandler)).With("provider", cfg.Name)
-	return &Provider{Config: cfg, client: cfg.client(now), now: now, log: log}
+	return &Provider{Config: cfg, client: cfg.client(now), now: now, log: log, asking: make(chan struct{}, 1)}
 }
 
 // Run reads what the provider says of itself, again and again, until ctx is done. It may be
@@ -83,11 +82,16 @@ func (p *Provider) Run(ctx context.Context) error {
 
 // Away is why nobody can sign in with the provider now, as far as that is known, or nil.
 func (p *Provider) Away() error {
-	if p.found.Load() != nil || !p.mu.TryLock() {
+	if p.found.Load() != nil {
 		return nil
 	}
-	defer p.mu.Unlock()
-	return p.away
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+		return p.away
+	default:
+		return nil
+	}
 }
 
 // as is the provider as it says it is.
@@ -101,8 +105,12 @@ func (p *Provider) as(ctx context.Context) (*found, error) {
 // read asks the provider for what it says of itself, unless somebody did a moment ago. What
 // it said before counts on while it says nothing.
 func (p *Provider) read(ctx context.Context) (*found, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return nil, p.refusal("discovery", ctx.Err())
+	}
 	if age := p.now().Sub(p.asked); age >= askAgain || age < 0 {
 		f, err := p.discover(ctx)
 		if ctx.Err() != nil {

@@ -126,6 +126,30 @@ func TestProviderIsSlow(t *testing.T) {
 	r.i.Hang(false)
 }
 
+// Weakness: whoever waits for a provider that hangs waits on after they have gone. Checked: who
+// goes away while another asks it is gone at once.
+func TestProviderIsWaitedForNoLonger(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.i.Hang(true)
+	asks, stop := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() { first <- r.signIn(asks) }()
+	programs.Eventually(t, "it is asked", func() bool { return r.i.Asked("/.well-known/openid-configuration") == 1 })
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	r.says("gone", r.signIn(gone), "Porch Club does not answer", "antwortet gerade nicht")
+	select {
+	case err := <-first:
+		t.Error("who asks was ended, too:", err)
+	default:
+	}
+	stop()
+	<-first
+	r.i.Hang(false)
+	programs.Must(t, r.signIn(t.Context()))
+}
+
 // New keys are fetched when a token names one; a key that is not shown is none; and who
 // makes keys up has them fetched every five seconds, no more.
 func TestProviderChangesItsKeys(t *testing.T) {

@@ -41,6 +41,8 @@ var needNoStore = map[string]bool{
 	"GET /signin/with/{name}/back":    true,
 	"GET /signin/with/{name}/prove":   true,
 	"POST /signin/with/{name}/prove":  true,
+	"GET /signin/with/{name}/bind":    true,
+	"POST /signin/with/{name}/bind":   true,
 	"POST /signin/with/{name}/logout": true,
 
 	"GET /.well-known/security.txt": true,

@@ -26,7 +26,7 @@ var passkeysScript []byte
 // language would be four MiB of each agent that runs a control plane of its own. Each
 // has its own set, so that each can define "main" and says its sentences in its language.
 var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "off", "no-access", "knock", "account",
-	"account-remove", "account-delete", "account-leave", "passkey", "passkey-use", "passkey-change", "prove", "passwords", "password-made", "consent", "device", "device-confirm",
+	"account-remove", "account-delete", "account-leave", "passkey", "passkey-use", "passkey-change", "prove", "bind", "passwords", "password-made", "consent", "device", "device-confirm",
 	"account-mail", "recovery", "recovery-codes", "recovery-stop",
 	"device-replace", "device-done", "about", "error",
 	"admin", "admin-find", "admin-list", "admin-thing", "admin-nodes", "admin-ends")

@@ -62,7 +62,7 @@ func (h *handler) notSignedIn(w http.ResponseWriter, r *http.Request, to destina
 func (h *handler) providerBack(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	in, prove, err := h.svc.Providers.Finish(r.Context(), control.ProviderUse{
-		Name: name, Kept: cookie(r, h.provider), Query: r.URL.Query(), Client: clientAddr(r),
+		Name: name, Kept: cookie(r, h.provider), Query: r.URL.Query(), Asker: asker(r),
 	})
 	if err != nil {
 		return h.notSignedIn(w, r, destination{}, err)
@@ -83,21 +83,73 @@ func (h *handler) providerBack(w http.ResponseWriter, r *http.Request) error {
 	return h.signedIn(w, r, in)
 }
 
-// proveForm asks for the mail address that somebody's login is to be bound to.
+// proveForm asks for the mail address that somebody's login is to be bound to, or for a passkey.
 func (h *handler) proveForm(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	to, err := h.svc.Providers.LookAtProve(name, cookie(r, h.provider))
-	if err == nil && h.noMail {
+	noPasskey := !h.svc.Passkeys.Offered()
+	if err == nil && h.noMail && noPasskey {
 		err = controlapi.Refuse(controlapi.CodeForbidden, words.Of("%s does not vouch for your mail address, and this server sends no mail to ask it. Tell whoever runs this server.", to.Label))
 	}
 	if err != nil {
 		return h.notSignedIn(w, r, destination{}, err)
 	}
-	p := page{Title: languageOf(r).Say("Whose account is this?"), Provider: to.Label, Login: to.Email, Email: to.Email, Action: providerPath(name) + "/prove", Again: "/signin"}
+	p := page{Title: languageOf(r).Say("Whose account is this?"), Provider: to.Label, Login: to.Email, Email: to.Email, Action: providerPath(name) + "/prove", Again: "/signin", NoMail: h.noMail}
+	if !noPasskey {
+		p.Back = signInPath("/signin", toBind(name, to.Label))
+	}
 	if saysWrong(r) {
 		p.Problem = problemOf(languageOf(r), control.WrongEmail())
 	}
 	return h.show(w, r, http.StatusOK, "prove", p)
+}
+
+func toBind(name, label string) destination {
+	return destination{path: control.PathBind(name), purpose: words.Of("to have %s sign you in", label)}
+}
+
+// maybeToBind is toBind for a path that is one.
+func (h *handler) maybeToBind(path string) destination {
+	for _, p := range h.svc.Providers.All() {
+		if path == control.PathBind(p.Name) {
+			return toBind(p.Name, p.Label)
+		}
+	}
+	return destination{}
+}
+
+// binder is what a browser keeps of a provider, and whose session it has, who has just shown
+// who they are. Where ok is false the answer is written already, or is err.
+func (h *handler) binder(w http.ResponseWriter, r *http.Request) (to control.ToProve, session control.Session, ok bool, err error) {
+	name := r.PathValue("name")
+	if to, err = h.svc.Providers.LookAtProve(name, cookie(r, h.provider)); err == nil {
+		session, ok, err = h.freshly(w, r, toBind(name, to.Label))
+	}
+	return to, session, ok, err
+}
+
+func (h *handler) bindForm(w http.ResponseWriter, r *http.Request) error {
+	to, session, ok, err := h.binder(w, r)
+	if !ok {
+		return err
+	}
+	return h.show(w, r, http.StatusOK, "bind", page{
+		Title: languageOf(r).Say("Have %s sign you in?", to.Label), Provider: to.Label, Login: to.Email, Email: session.Account.Email,
+		Action: control.PathBind(r.PathValue("name")),
+	})
+}
+
+func (h *handler) bind(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	_, session, ok, err := h.binder(w, r)
+	if !ok {
+		return err
+	}
+	returnTo, err := h.svc.Providers.Bind(r.Context(), session, r.PathValue("name"), cookie(r, h.provider), asker(r))
+	if err != nil {
+		return err
+	}
+	dropCookie(w, h.provider)
+	return h.onward(w, r, h.parseReturn(r.Context(), returnTo).path)
 }
 
 // proveBegin answers every address alike, as signInBegin does.

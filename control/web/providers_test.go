@@ -118,6 +118,39 @@ func TestProviderAsksForAMail(t *testing.T) {
 	}
 }
 
+// Who has a passkey is led past the mail to a page that asks for it, and binds the provider
+// by a button; from then on it signs them in. The page about mail lists it.
+func TestPasskeyBindsProvider(t *testing.T) {
+	t.Parallel()
+	r, i := newClub(t, newRig)
+	b := r.mailedIn("maya@example.com", 1)
+	p := b.passkey()
+	b.post("/signout").to(t)
+	claims := map[string]any{"sub": "1", "email": "maya@example.com", "email_verified": true}
+	prove := b.get(b.with(i, visitPath(), claims).to(t)).want(t, http.StatusOK)
+	const bind = "/signin/with/club/bind"
+	if !strings.Contains(prove.body, `href="/signin?return=`+url.QueryEscape(bind)+`"`) {
+		t.Error(prove.body)
+	}
+	if to := b.get(bind).to(t); to != "/signin?return="+url.QueryEscape(bind) {
+		t.Errorf("led to %s", to)
+	}
+	if to := b.touch(p, bind).to(t); to != bind {
+		t.Errorf("led to %s", to)
+	}
+	goldenPage(t, "bind", b.get(bind).want(t, http.StatusOK).body)
+	if to := b.post(bind).to(t); unescaped(to) != visitPath() {
+		t.Errorf("led to %s", to)
+	}
+	b.post(bind).want(t, http.StatusForbidden) // the browser has nothing more to bind
+	if page := b.get("/account/mail").want(t, http.StatusOK); !strings.Contains(page.body, "These sign you in as well") || !strings.Contains(page.body, "Porch Club") {
+		t.Error(page.body)
+	}
+	if to := r.browser().with(i, "", claims).to(t); to != "/account" {
+		t.Errorf("led to %s", to)
+	}
+}
+
 // Weakness: another site begins a sign-in, or finishes one it began elsewhere. Checked: no
 // page but our own sends browsers to a provider, and who comes back without a cookie is told.
 func TestProviderIsBegunHere(t *testing.T) {
@@ -187,7 +220,7 @@ func TestProviderWithoutMails(t *testing.T) {
 		t.Error(page.body)
 	}
 	to := b.with(i, "", map[string]any{"sub": "1", "email": "maya@club.example"}).to(t)
-	if page := b.get(to).want(t, http.StatusForbidden); !strings.Contains(page.body, "Porch Club does not vouch for your mail address") {
+	if page := b.get(to).want(t, http.StatusOK); strings.Contains(page.body, `name="email"`) || !strings.Contains(page.body, "have you none, tell whoever runs this server") {
 		t.Error(page.body)
 	}
 	if to := b.with(i, "", map[string]any{"sub": "2", "email": "maya@example.com", "email_verified": true}).to(t); to != "/account" {

@@ -61,6 +61,9 @@ func (h *handler) mailForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := page{Title: languageOf(r).Say("Turn off signing in by mail?"), Email: session.Account.Email, MailOff: session.Account.MailOff}
+	if p.Logins, err = h.loginRows(r, session); err != nil {
+		return err
+	}
 	if p.MailOff {
 		p.Title = languageOf(r).Say("Mail does not sign you in")
 		if p.CodesLeft, err = h.svc.Recovery.Left(r.Context(), session.Account); err != nil {

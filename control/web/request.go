@@ -167,6 +167,9 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 		return h.toAdmin(raw)
 	}
 	path, query, _ := strings.Cut(raw, "?")
+	if query == "" && strings.HasPrefix(path, control.PathProvider) {
+		return h.maybeToBind(path)
+	}
 	switch path {
 	case controlapi.PathDevice:
 		if query == "" {

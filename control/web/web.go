@@ -147,6 +147,8 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"GET", control.PathProvider + "{name}" + control.PathProviderBack, tierPage, h.providerBack},
 		{"GET", control.PathProvider + "{name}/prove", tierPage, h.proveForm},
 		{"POST", control.PathProvider + "{name}/prove", tierPage, posted(h.proveBegin)},
+		{"GET", control.PathBind("{name}"), tierPage, h.bindForm},
+		{"POST", control.PathBind("{name}"), tierPage, posted(h.bind)},
 		{"POST", control.PathProvider + "{name}" + control.PathProviderLogout, tierPublic, h.providerLogout},
 		{"GET", control.PathInvitation, tierPage, h.invitationForm},
 		{"POST", control.PathInvitation, tierPage, posted(h.invitationAccept)},

@@ -13,6 +13,22 @@ var germanProviders = map[string]string{
 	"%[1]s knows you as <b>%[2]s</b>. Show once by a mail which address is yours here; from then on %[1]s signs you in.": "%[1]s kennt Sie als <b>%[2]s</b>. Zeigen Sie einmal per E-Mail, welche Adresse hier Ihre ist; von da an meldet %[1]s Sie an.",
 	"Show once by a mail which address is yours here; from then on %s signs you in.":                                     "Zeigen Sie einmal per E-Mail, welche Adresse hier Ihre ist; von da an meldet %s Sie an.",
 
+	"This server sends no mail to ask whose account this is. A passkey shows it; have you none, tell whoever runs this server.": "Dieser Server verschickt keine E-Mails, um zu fragen, wem das Konto gehört. Ein Passkey zeigt es; haben Sie keinen, sagen Sie es dem, der diesen Server betreibt.",
+	"From then on %[1]s signs you in as <b>%[2]s</b>, without a passkey. It knows you as <b>%[3]s</b>.":                         "Von da an meldet %[1]s Sie als <b>%[2]s</b> an, ohne Passkey. Dort sind Sie als <b>%[3]s</b> bekannt.",
+	"From then on %[1]s signs you in as <b>%[2]s</b>, without a passkey.":                                                       "Von da an meldet %[1]s Sie als <b>%[2]s</b> an, ohne Passkey.",
+	"Have %s sign you in?":        "Soll %s Sie anmelden?",
+	"to have %s sign you in":      "damit %s Sie anmeldet",
+	"Sign in with %s from now on": "Ab jetzt mit %s anmelden",
+	"No, go to your account":      "Nein, zu Ihrem Konto",
+	"These sign you in as well, with mail or without. Remove those that are not yours.": "Auch diese melden Sie an, mit E-Mail oder ohne. Entfernen Sie die, die nicht Ihre sind.",
+
+	"%s signs you in now":                  "%s meldet Sie jetzt an",
+	"%s signs you in to your account now.": "%s meldet Sie jetzt in Ihrem Konto an.",
+	"An account at %[1]s signs in at %[2]s as you from now on, without a mail.":                      "Ein Konto bei %[1]s meldet sich ab jetzt ohne E-Mail als Sie bei %[2]s an.",
+	"Was it not you? Open your account, remove %s there, and sign out everywhere else.":              "Waren Sie das nicht? Öffnen Sie Ihr Konto, entfernen Sie dort %s, und melden Sie sich überall sonst ab.",
+	"Where you are going has too long an address to go there by %s. Sign in another way.":            "Wohin Sie wollen, hat eine zu lange Adresse, um über %s dorthin zu gehen. Melden Sie sich anders an.",
+	"A provider is added after a passkey or a recovery code of the last ten minutes. Sign in again.": "Einen Anbieter fügen Sie nach einem Passkey oder Ersatzcode der letzten zehn Minuten hinzu. Melden Sie sich noch einmal an.",
+
 	"%s does not answer just now. Try again in a moment, or sign in another way.":                               "%s antwortet gerade nicht. Versuchen Sie es gleich noch einmal, oder melden Sie sich anders an.",
 	"%s took longer than ten seconds to answer. Try again in a moment, or sign in another way.":                 "%s hat länger als zehn Sekunden für die Antwort gebraucht. Versuchen Sie es gleich noch einmal, oder melden Sie sich anders an.",
 	"%s signed with a key that it does not show. It may just be changing its keys: try again in a minute.":      "%s hat mit einem Schlüssel unterschrieben, den es nicht zeigt. Vielleicht wechselt es gerade die Schlüssel: Versuchen Sie es in einer Minute noch einmal.",
