@@ -6,7 +6,8 @@
 // remote client: consent, code and PKCE, the app through the relay, refresh,
 // replay, a wrong secret, and revocation. jose and PyJWT verify its access
 // token. The documentation's examples run against the same agent. The official MCP
-// SDKs go their way on a connected computer too, with Chromium for the consent.
+// SDKs go their way on a connected computer too, with Chromium for the consent. People
+// come by two OpenID providers that nobody here wrote.
 //
 // A library runs in a process of its own, its driver, which takes orders as
 // lines of JSON; see drivers_test.go. Only the drivers touch the library.
