@@ -318,6 +318,7 @@ func TestProviderTokenIsRefused(t *testing.T) {
 		"over":                   {"exp", now.Add(-time.Second).Unix(), clock},
 		"from the future":        {"iat", now.Add(6 * time.Minute).Unix(), clock},
 		"nobody":                 {"sub", "", wrong},
+		"of something else":      {"events", map[string]any{}, wrong},
 		"a sub without end":      {"sub", strings.Repeat("x", 256), wrong},
 	} {
 		c.i.Change("id_token", func(claims map[string]any) {

@@ -119,6 +119,7 @@ func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.To
 		AuthTime int64  `json:"auth_time"`
 		Email    string `json:"email"`
 		Verified truth  `json:"email_verified"`
+		Events   any    `json:"events"`
 	}
 	if err := id.Claims(&said); err != nil {
 		return Claims{}, err
@@ -128,6 +129,8 @@ func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.To
 		return Claims{}, errors.New("the nonce is another's")
 	case said.Party != "" && said.Party != p.ClientID, said.Party == "" && len(id.Audience) > 1:
 		return Claims{}, errors.New("the token was made for another client")
+	case said.Events != nil: // a logout token's (Back-Channel Logout 1.0, section 2.4)
+		return Claims{}, errors.New("the token tells of something that happened")
 	case id.IssuedAt.After(p.now().Add(clocksDiffer)):
 		return Claims{}, errClock
 	case id.Subject == "" || len(id.Subject) > maxSubject || len(said.Session) > maxSubject:

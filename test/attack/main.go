@@ -55,6 +55,7 @@ var parts = []part{
 	{"resource", attackResource, 600, 300},
 	{"cimd", inInternet, cimdFloor, cimdQuickFloor},
 	{"assertions", inInternet, assertionsTried, assertionsTried},
+	{"oidc", attackOIDC, oidcTried, oidcTried},
 	{"races", attackRaces, 200, 60},
 	{"floods", attackFloods, 29, 29},
 	{"mcp", attackMCP, 2000, 500},
