@@ -97,6 +97,7 @@ func TestMailSignsNobodyIn(t *testing.T) {
 		_, err = b.SignIn.Begin(t.Context(), maya.Email, Browser{Client: home}, "")
 	}
 	wantRefusal(t, err, controlapi.CodeTooMany) // as many as links
+	b.until("the other mail", func() bool { return b.subjects("Sign in with your passkey") == 2 })
 
 	wantRefusal(t, b.Recovery.MailOn(t.Context(), byMail, Asker{}), controlapi.CodeUnauthorized)
 	has := ok[[]Passkey](t)(b.Passkeys.Of(t.Context(), maya.ID))
