@@ -65,6 +65,16 @@ async function offer(address) {
   }
 }
 
+// distrusts waits for this browser to refuse passkeys because it distrusts our certificate, of
+// which Chromium tells. Nothing is shown meanwhile, and no answer is taken.
+async function distrusts() {
+  try {
+    await navigator.credentials.get({ publicKey: { challenge: new Uint8Array(32) }, mediation: "conditional", signal: waiting.signal });
+  } catch (err) {
+    return /certificate/.test(err.message);
+  }
+}
+
 // pressed does what a form's button is for, and says on the page that it failed.
 function pressed(form, answered) {
   form.hidden = false;
@@ -92,7 +102,17 @@ if (window.PublicKeyCredential) {
     });
     conditional.then((is) => is && offer(signIn.dataset.begin));
   }
-  if (make) pressed(make, async () => navigator.credentials.create({ publicKey: await begun(make.dataset.begin) }));
+  if (make) {
+    pressed(make, async () => {
+      waiting.abort();
+      return navigator.credentials.create({ publicKey: await begun(make.dataset.begin) });
+    });
+    conditional.then(async (is) => {
+      if (!is || !(await distrusts())) return;
+      make.hidden = true;
+      document.querySelector("[data-distrusts]").hidden = false;
+    });
+  }
   if (mailed) {
     Promise.all([PublicKeyCredential.isUserVerifyingPlatformAuthenticatorAvailable(), conditional]).then(([is, can]) => {
       mailed.disabled = !is;

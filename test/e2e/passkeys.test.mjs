@@ -27,10 +27,10 @@ test('passkeys', async (t) => {
     if (old) await page.addInitScript(() => (PublicKeyCredential.isConditionalMediationAvailable = async () => false))
     const devtools = await context.newCDPSession(page)
     await devtools.send('WebAuthn.enable')
-    const add = () => devtools.send('WebAuthn.addVirtualAuthenticator', {
-      options: { protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: false },
-    })
-    const id = authenticator && (await add()).authenticatorId
+    const add = async (transport) => (await devtools.send('WebAuthn.addVirtualAuthenticator', {
+      options: { protocol: 'ctap2', transport, hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: transport === 'usb' },
+    })).authenticatorId
+    const id = authenticator && (await add('internal'))
     return {
       page,
       complaints,
@@ -43,7 +43,9 @@ test('passkeys', async (t) => {
         await this.touched(true)
         await page.goto(here, { waitUntil: 'commit' })
       },
-      touched: (enabled) => devtools.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId: id, enabled }),
+      add, // another authenticator of this device
+      remove: () => devtools.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId: id }),
+      touched: (enabled, authenticatorId = id) => devtools.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled }),
       credentials: async () => (await devtools.send('WebAuthn.getCredentials', { authenticatorId: id })).credentials,
       put: (credential) => devtools.send('WebAuthn.addCredential', { authenticatorId: id, credential }),
       async mailed(email) {
@@ -140,11 +142,62 @@ test('passkeys', async (t) => {
     assert.equal(refused, 'SecurityError')
   })
 
-  await t.test('German', async () => {
-    const german = await device({ extraHTTPHeaders: { 'Accept-Language': 'de' } })
-    await german.go('/account')
-    await german.page.getByRole('button', { name: 'Passkey verwenden' }).waitFor()
-    await german.page.context().close()
+  await t.test('in German, and with a second device', async () => {
+    const lena = await device({ extraHTTPHeaders: { 'Accept-Language': 'de' } })
+    const { page } = lena
+    await control.cli('account', 'add', 'lena@example.com')
+    await lena.go('/account')
+    await page.getByRole('button', { name: 'Passkey verwenden' }).waitFor()
+    await look(lena, 'passkey-signin-de')
+    await lena.mailed('lena@example.com')
+    await page.waitForSelector('input[name=passkey]:not([disabled])', { state: 'attached' })
+    await page.click('button.primary')
+    await page.getByRole('button', { name: 'Passkey hinzufügen' }).waitFor()
+    await look(lena, 'passkey-offer-de')
+    await lena.touched(true)
+    await page.click('button.primary')
+    await page.waitForURL('**/account')
+    // The device has one, and makes no other.
+    await page.getByRole('link', { name: 'Passkey hinzufügen' }).click()
+    await page.click('button.primary')
+    await page.getByRole('alert').waitFor()
+    assert.equal((await lena.credentials()).length, 1)
+    const another = await lena.add('usb')
+    await page.click('button.primary')
+    await page.waitForURL('**/account')
+    assert.equal(await page.getByRole('link', { name: /Passkey .* ändern/ }).count(), 2)
+    await look(lena, 'passkey-account-de')
+    // The first one is lost: the second signs in.
+    await lena.remove()
+    await lena.signOut()
+    await page.getByRole('button', { name: 'Passkey verwenden' }).waitFor()
+    await lena.touched(true, another)
+    await page.getByRole('button', { name: 'Passkey verwenden' }).click()
+    await page.waitForURL('**/account')
+    await page.context().close()
+  })
+
+  await t.test('a browser that distrusts the certificate is offered none', async () => {
+    const elsewhere = await startControl(t, { domain: 'porch.example' })
+    const distrusts = await startBrowser(t, elsewhere, ['--host-resolver-rules=MAP *.porch.example 127.0.0.1'], [])
+    const page = await (await distrusts.newContext()).newPage()
+    await elsewhere.cli('account', 'add', 'maya@example.com')
+    const goes = (url) => page.goto(url).catch((err) => assert.match(err.message, /ERR_CERT_AUTHORITY_INVALID/))
+    await goes(elsewhere.authUrl + '/account')
+    while (!page.url().includes('/signin')) {
+      await page.locator('body').pressSequentially('thisisunsafe') // goes on in spite of the warning
+      await page.waitForURL('**/signin**', { timeout: 2000 }).catch(() => {})
+    }
+    await page.locator('form[data-sign-in]').waitFor({ state: 'hidden' })
+    await page.fill('input[name=email]', 'maya@example.com')
+    await page.click('button.primary')
+    await page.waitForURL('**/signin/check**')
+    await page.goto((await elsewhere.mail('maya@example.com', /sign in/)).links[0])
+    await page.click('button.primary')
+    await page.waitForURL('**/account')
+    await page.getByRole('link', { name: 'Add a passkey' }).click()
+    await page.getByText('it does not trust this server’s certificate').waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Add a passkey' }).count(), 0)
   })
 
   await t.test('of a passkey and its copy the one that comes later is refused, and told', async () => {
