@@ -2,7 +2,8 @@
 # The benchmarks: builds what is compared with and what is measured, waits until the
 # machine is quiet again, and measures.
 #
-#   build/bench.sh PART [profile]      PART: all, agent, relay, tunnel, control, desktop, growth
+#   build/bench.sh PART [profile]      PART: all, agent, relay, tunnel, control, sign-in,
+#                                      desktop, growth
 #
 # Rows go to out/bench/results.json, and on a quiet machine the tables and plots of
 # docs/measured/bench.md are written. With profile, each process of ours leaves a profile
@@ -25,7 +26,11 @@ all | relay | tunnel)
 	go -C test/bench/frp build -o "$out/" github.com/fatedier/frp/cmd/frps github.com/fatedier/frp/cmd/frpc
 	go -C test/bench/chisel build -o "$out/chisel" github.com/jpillora/chisel
 	;;&
-all | desktop) make --no-print-directory desktop cli ;;
+all | desktop) make --no-print-directory desktop cli ;;&
+all | sign-in)
+	make --no-print-directory cli
+	build/before.sh "$out/before" c3b4a6fe
+	;;
 esac
 go build -o "$out/bench" ./test/bench
 if [ "${2:-}" = profile ]; then

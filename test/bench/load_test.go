@@ -32,7 +32,7 @@ func tiny(t *testing.T) settings {
 	s.handshakes, s.idle, s.bulk, s.grants, s.accounts = 16, 20, 8<<20, 100, 1000
 	s.tools, s.programs = "../../out/bench", "../../bin"
 	s.tiny, s.verbose = true, testing.Verbose()
-	s.sockets, s.resting, s.clicks = 20, 20, 3
+	s.sockets, s.resting, s.clicks, s.signIns = 20, 20, 3, 4
 	dir := t.TempDir()
 	s.out, s.docs = filepath.Join(dir, "out", "results.json"), filepath.Join(dir, "performance.md")
 	return s
@@ -50,7 +50,7 @@ func TestEveryPart(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			s := tiny(t)
-			if p.name == "desktop" && !isFile(s.programs+"/porchlight") {
+			if p.name == "desktop" && !isFile(s.programs+"/porchlight") || p.name == "sign-in" && !isFile(s.programs+"/porchlight-control") {
 				t.Skip("the programs are not built: make build")
 			}
 			dir := t.TempDir()

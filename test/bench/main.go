@@ -48,6 +48,7 @@ type settings struct {
 	bulk                     int64          // bytes of one download
 	grants                   int            // of others in a control plane\'s store
 	accounts                 int            // in a store that operators ask
+	signIns                  int            // people who sign in
 	sockets, resting, clicks int            // of the owner\'s click: what it is measured among, and how often
 	programs                 string         // where ours are
 	tools                    string         // where the peers that we build are
@@ -101,7 +102,7 @@ func main() {
 		return
 	}
 	s := full()
-	flag.StringVar(&s.part, "part", s.part, "all, or one of agent, relay, tunnel, control, desktop, growth")
+	flag.StringVar(&s.part, "part", s.part, "all, or one of agent, relay, tunnel, control, sign-in, desktop, growth")
 	flag.IntVar(&s.rounds, "rounds", s.rounds, "how often each peer takes its turn")
 	flag.DurationVar(&s.span, "span", s.span, "how long one measurement of load lasts")
 	flag.IntVar(&s.rate, "rate", s.rate, "requests a second where latency is measured")
@@ -131,7 +132,7 @@ func main() {
 func full() settings {
 	return settings{
 		part: "agent", rounds: 5, span: 800 * time.Millisecond, settle: 200 * time.Millisecond, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
-		bulk: 256 << 20, grants: 50_000, accounts: 100_000, sockets: 4000, resting: 10_000, clicks: 100, tools: "out/bench", programs: "bin",
+		bulk: 256 << 20, grants: 50_000, accounts: 100_000, sockets: 4000, resting: 10_000, clicks: 100, signIns: 400, tools: "out/bench", programs: "bin",
 	}
 }
 

@@ -43,7 +43,7 @@ type reading struct {
 
 // parts in the order in which they are played.
 func parts() []part {
-	return []part{agentPart(), relayPart(), tunnelPart(), controlPart(), desktopPart(), growthPart()}
+	return []part{agentPart(), relayPart(), tunnelPart(), controlPart(), signInPart(), desktopPart(), growthPart()}
 }
 
 // chosenParts are those a name stands for.
