@@ -127,7 +127,7 @@ soak: setup-test cli race desktop ## the long runs: every parser fuzzed for 30 s
 	PORCHLIGHT_SOAK=1 test/desktop/run.sh -run 'AttachedAgentIsStopped|Day|EveryLine'
 
 PART ?= all
-bench: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## the benchmarks beside nginx, Caddy, haproxy, frp and chisel: make bench [PART=agent|relay|tunnel|control|desktop|growth]
+bench: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## the benchmarks beside nginx, Caddy, haproxy, frp and chisel: make bench [PART=agent|relay|tunnel|control|sign-in|desktop|growth]
 	@build/bench.sh $(PART)
 
 profile: setup-bench $(if $(filter all,$(PART)),setup-desktop) ## what the parts of the benchmarks spend their time on, but desktop, whose programs leave no profile; into out/bench/profiles: make profile [PART=...]
