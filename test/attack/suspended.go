@@ -21,7 +21,7 @@ import (
 )
 
 // suspendedTried is how often attackSuspended tries something, and suspendedQuickTried in the quick form.
-const suspendedTried, suspendedQuickTried = 160, 132
+const suspendedTried, suspendedQuickTried = 185, 122
 
 // suspension is what an operator ends, and what it has to end.
 type suspension struct {
@@ -85,8 +85,14 @@ func attackSuspended(ctx context.Context, s *stage, t *tally) error {
 			return fmt.Errorf("%s %s: %w", act.kind, act.id, err)
 		}
 	}
-	if err := h.disobeys(ctx, t); err != nil {
+	if err := p.Run(nil, "suspend", "computer", "maya", "--reason", "Complaint 2212"); err != nil {
 		return err
+	}
+	h.Stop()
+	if !s.quick { // which takes ten seconds
+		if err := h.disobeys(ctx, t); err != nil {
+			return err
+		}
 	}
 	return h.connectsAgain(ctx, t)
 }
@@ -239,10 +245,6 @@ func (h *hostess) asksAsComputer(ctx context.Context, act suspension, t *tally) 
 
 // disobeys has a suspended computer's credential used by a tunnel that goes on forwarding.
 func (h *hostess) disobeys(ctx context.Context, t *tally) error {
-	if err := h.maya.plane.Run(nil, "suspend", "computer", "maya", "--reason", "Complaint 2212"); err != nil {
-		return err
-	}
-	h.Stop()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	way, err := tunnel.New(tunnel.Config{
