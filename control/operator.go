@@ -12,6 +12,15 @@ type Operator struct {
 	ID    string    `json:"id"` // of the account
 	Email string    `json:"email"`
 	Since time.Time `json:"since"`
+	// Passkey says that the account has one, without which nobody gets to /admin. Who has none
+	// makes the first by a mail, so until then the mailbox is worth as much.
+	Passkey bool `json:"passkey"`
+}
+
+// shown is o with what is not in its row.
+func (o Operator) shown(t *txn) Operator {
+	o.Passkey = t.hasPasskey(o.ID)
+	return o
 }
 
 // Operators are the accounts with the role operator.
@@ -28,12 +37,12 @@ func (s *Operators) Add(ctx context.Context, email string) (Operator, error) {
 	return updated(ctx, s.core, func(tx *txn) (Operator, error) {
 		a := tx.ensureAccount(id, email)
 		if o, found := get[Operator](tx, keyOperator(a.ID)); found {
-			return o, nil
+			return o.shown(tx), nil
 		}
 		o := Operator{ID: a.ID, Email: a.Email, Since: tx.now.UTC()}
 		tx.put(keyOperator(a.ID), o, 0)
 		tx.note("operator-added", a.ID, "")
-		return o, nil
+		return o.shown(tx), nil
 	})
 }
 
@@ -54,7 +63,13 @@ func (s *Operators) Remove(ctx context.Context, email string) (Operator, error) 
 
 // List lists the operators.
 func (s *Operators) List(ctx context.Context) ([]Operator, error) {
-	return viewed(ctx, s.core, func(tx *txn) ([]Operator, error) { return rows[Operator](tx, keyOperator("")), nil })
+	return viewed(ctx, s.core, func(tx *txn) ([]Operator, error) {
+		all := rows[Operator](tx, keyOperator(""))
+		for i := range all {
+			all[i] = all[i].shown(tx)
+		}
+		return all, nil
+	})
 }
 
 // Is says whether an account has the role now.

@@ -31,6 +31,11 @@ func TestOperators(t *testing.T) {
 	if is(olga.ID) || len(ok[[]Operator](t)(b.Operators.List(t.Context()))) != 0 {
 		t.Error("the role outlives its account")
 	}
+	with := ok[Operator](t)(b.Operators.Add(t.Context(), "maya@example.net"))
+	b.passkey(Account{ID: with.ID, Email: with.Email})
+	if all := ok[[]Operator](t)(b.Operators.List(t.Context())); olga.Passkey || with.Passkey || len(all) != 1 || !all[0].Passkey {
+		t.Errorf("with a passkey: %+v, after %+v and %+v", all, olga, with)
+	}
 	_, err := b.Operators.Add(t.Context(), "olga")
 	wantRefusal(t, err, controlapi.CodeInvalid)
 }
