@@ -255,7 +255,7 @@ func (t *txn) endCredential(c *computer) {
 		return
 	}
 	t.delete(keyCredential(c.CredentialHash))
-	c.CredentialHash, c.AppGrants, c.TellOff = "", false, false
+	c.CredentialHash, c.AppGrants, c.TellOff, c.Fills = "", false, false, nil
 	t.put(keyComputer(c.ID), *c, 0)
 	t.ended = append(t.ended, c.ID)
 	t.note("computer-disconnected", c.OwnerID, c.ID)

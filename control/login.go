@@ -63,6 +63,7 @@ type login struct {
 	Email      string    `json:"email,omitempty"` // as the provider said when it was bound or proven
 	CreatedAt  time.Time `json:"createdAt"`
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
+	Groups     []string  `json:"groups,omitempty"` // as the provider said at the last sign-in
 }
 
 func (l login) hash() string { return hashOf(purposeLogin, l.Issuer, l.Subject) }
@@ -179,7 +180,7 @@ func (s *Providers) Finish(ctx context.Context, use ProviderUse) (in SignedIn, p
 	if err != nil {
 		return SignedIn{}, "", err
 	}
-	came := login{Provider: p.Name, Issuer: p.Issuer, Subject: claims.Subject, Email: strings.ToLower(claims.Email)}
+	came := login{Provider: p.Name, Issuer: p.Issuer, Subject: claims.Subject, Email: strings.ToLower(claims.Email), Groups: claims.Groups}
 	next := newEntry()
 	var account Account
 	in, err = updated(ctx, s.core, func(tx *txn) (_ SignedIn, err error) {
@@ -203,6 +204,7 @@ func (s *Providers) Finish(ctx context.Context, use ProviderUse) (in SignedIn, p
 		s.noteOften("sign-in-failed", account.ID, "provider")
 	}
 	if err == errProve {
+		came.Groups = nil // they are read again at the next sign-in, and a cookie is small
 		return SignedIn{}, sealedJSON(s.keys, sealLogin, provenLogin{came, begun.Return, s.now().Add(ProviderLife).Unix()}), nil
 	}
 	return in, "", err
@@ -219,8 +221,11 @@ func (s *Providers) whose(tx *txn, came login, verified bool, next entry, from A
 		if came.Email != "" && came.Email != row.Email {
 			return Account{ID: row.AccountID}, kept{errProve}
 		}
-		row.LastUsedAt = tx.now.UTC()
-		tx.put(keyLogin(came.hash()), row, 0)
+		changed := !slices.Equal(row.Groups, came.Groups)
+		row.LastUsedAt, row.Groups = tx.now.UTC(), came.Groups
+		if tx.put(keyLogin(came.hash()), row, 0); changed {
+			tx.provide(row.AccountID)
+		}
 		return find[Account](tx, keyAccount(row.AccountID), otherSignIn())
 	}
 	email, err := ParseEmail(came.Email)
@@ -268,6 +273,7 @@ func (s *core) bind(t *txn, mailID string, account Account, l login, from Asker)
 	t.put(keyLogin(l.hash()), l, 0)
 	t.put(keyAccountLogin(account.ID, l.hash()), struct{}{}, 0)
 	t.note("login-bound", account.ID, l.hash()+" of "+l.Issuer)
+	t.provide(account.ID)
 	if bound {
 		return nil
 	}

@@ -3,11 +3,13 @@ package control
 import (
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/mail"
 	"porchlight/control/provider"
 	"porchlight/test/issuer"
 	"porchlight/test/programs"
@@ -414,6 +416,69 @@ func TestProviderIsNotBelieved(t *testing.T) {
 	c.clock.Add(ProviderLife)
 	_, err = c.Providers.LookAtProve("club", prove)
 	wantRefusal(t, err, controlapi.CodeForbidden)
+}
+
+// A provider's groups are those of the claim that its operator names, of the token or of what it
+// says when asked, a list or one; none is an answer; and they go with the login. A computer
+// hears of those alone that its owner lets.
+func TestProviderTellsGroups(t *testing.T) {
+	t.Parallel()
+	c := newClub(t)
+	c.cfg.Providers[0].Groups = "teams"
+	e := c.owner()
+	reported := controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}, Fills: []string{"club/a", "club/b c", "other/a"}}
+	programs.Must(t, c.Agents.PutApps(t.Context(), e.Computer.ID, reported))
+	maya := c.joined(e.Computer.ID, "maya@club.example", "app1")
+	hears := func(what string, want ...string) {
+		t.Helper()
+		s := ok[controlapi.Snapshot](t)(c.Agents.Snapshot(t.Context(), e.Computer.ID))
+		i := slices.IndexFunc(s.People, func(p controlapi.Person) bool { return p.AccountID == maya.ID })
+		if !slices.Equal(s.People[i].Filled, want) || s.Reported != reported.Digest() {
+			t.Errorf("%s: %v, want %v", what, s.People[i].Filled, want)
+		}
+	}
+	watch := c.watch(e.Computer.ID)
+	defer watch.unwatch()
+	for what, one := range map[string]struct {
+		claims []any
+		want   []string
+	}{
+		"a list":          {[]any{"teams", []string{"z", "b c", "a", "a"}}, []string{"club/a", "club/b c"}},
+		"one":             {[]any{"teams", "a"}, []string{"club/a"}},
+		"none":            {[]any{"teams", []string{}}, nil},
+		"nothing":         {nil, nil},
+		"another claim":   {[]any{"groups", []string{"a"}}, nil},
+		"numbers":         {[]any{"teams", []int{1}}, nil},
+		"one of numbers":  {[]any{"teams", []any{"a", 1}}, nil},
+		"a name too long": {[]any{"teams", []string{"a", strings.Repeat("x", 101)}}, []string{"club/a"}},
+	} {
+		c.in(claimsOf("1", maya.Email, one.claims...))
+		hears(what, one.want...)
+	}
+	if !watch.woken() {
+		t.Error("the computer is not told")
+	}
+	c.i.Change("userinfo", func(info map[string]any) { info["teams"] = []string{"b c"} })
+	c.in(claimsOf("1", maya.Email))
+	hears("when asked", "club/b c")
+	bobs := ok[Account](t)(c.Accounts.Ensure(t.Context(), "bob@club.example"))
+	c.in(claimsOf("2", bobs.Email, "teams", "a"))
+	c.until("the mail about the login", func() bool {
+		return slices.ContainsFunc(c.mails(), func(m mail.Entry) bool { return m.To == bobs.Email })
+	})
+	c.clock.Add(time.Millisecond) // so that mails have an order
+	carla := maya
+	maya = c.joined(e.Computer.ID, bobs.Email, "app1") // invited after he came
+	hears("invited later", "club/a")
+	maya = carla
+	programs.Must(t, c.Providers.Remove(t.Context(), maya.ID, ok[[]Login](t)(c.Providers.Of(t.Context(), maya.ID))[0].ID, ""))
+	hears("without the login")
+	c.in(claimsOf("1", maya.Email, "teams", "a"))
+	hears("with it again", "club/a")
+	reported.Fills = nil
+	programs.Must(t, c.Agents.PutApps(t.Context(), e.Computer.ID, reported))
+	hears("not let")
+	wantRefusal(t, c.Agents.PutApps(t.Context(), e.Computer.ID, controlapi.Apps{Fills: make([]string, maxFills+1)}), controlapi.CodeInvalid)
 }
 
 // An account has twenty logins at most, and a network so many tries.

@@ -108,6 +108,7 @@ func (s *Providers) Remove(ctx context.Context, accountID, id, keep string) erro
 func (t *txn) deleteLogin(accountID, hash string) {
 	t.delete(keyAccountLogin(accountID, hash), keyLogin(hash))
 	t.note("login-removed", accountID, hash)
+	t.provide(accountID)
 }
 
 // SignedOut does what a provider tells by its logout token (Back-Channel Logout 1.0): the

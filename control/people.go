@@ -91,6 +91,9 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, u
 	t.hearAgain(ev, u, computerID, account.ID)
 	t.startAnew(ev, computerID, now, apps)
 	p = p.ending(apps, u).keptFrom(now, ev, apps, u, t.now)
+	if ev == personInvited {
+		p.Provided = t.provided(account.ID)
+	}
 	if ev == personUndone && before.New {
 		t.deletePerson(computerID, before)
 		t.touch(computerID)

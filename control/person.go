@@ -23,11 +23,12 @@ type person struct {
 	Email     string                  `json:"email"` // as the account's, which never changes
 	Role      controlapi.Role         `json:"role"`
 	Status    controlapi.PersonStatus `json:"status"`
-	Apps      []string                `json:"apps"`              // app ids, sorted
-	Until     map[string]time.Time    `json:"until,omitempty"`   // of Apps, those that end
-	Ended     map[string]time.Time    `json:"ended,omitempty"`   // of apps that were among Apps until then
-	Kept      map[string]time.Time    `json:"kept,omitempty"`    // ends of apps that a program took away, see keptFrom
-	ByGroup   map[string]time.Time    `json:"byGroup,omitempty"` // apps that the owner's groups open, with their ends, zero for none
+	Apps      []string                `json:"apps"`               // app ids, sorted
+	Until     map[string]time.Time    `json:"until,omitempty"`    // of Apps, those that end
+	Ended     map[string]time.Time    `json:"ended,omitempty"`    // of apps that were among Apps until then
+	Kept      map[string]time.Time    `json:"kept,omitempty"`     // ends of apps that a program took away, see keptFrom
+	ByGroup   map[string]time.Time    `json:"byGroup,omitempty"`  // apps that the owner's groups open, with their ends, zero for none
+	Provided  []string                `json:"provided,omitempty"` // groups that providers say they are in, as PROVIDER/GROUP
 	Epoch     int64                   `json:"epoch"`
 	InvitedAt time.Time               `json:"invitedAt"`
 	ChangedAt time.Time               `json:"changedAt"` // of Status

@@ -263,6 +263,8 @@ type computer struct {
 	// TellOff says that people with an app here may know since when it is off, see
 	// controlapi.Apps.
 	TellOff bool `json:"tellOff,omitempty"`
+	// Fills is that of controlapi.Apps.
+	Fills []string `json:"fills,omitempty"`
 	// Grouped says that some row of a person may have a ByGroup.
 	Grouped bool `json:"grouped,omitempty"`
 	// Suspended is since when nothing goes there, its own or its owner's suspension.

@@ -115,7 +115,9 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 	people, reported := map[string]person{}, controlapi.Apps{}
 	for _, row := range each[person](tx, keyPersons(c.ID)) {
 		p := row.asOf(s.now)
-		out.People, people[p.AccountID] = append(out.People, p.wire(s.now)), p
+		wire := p.wire(s.now)
+		wire.Filled = s.filled(row, c)
+		out.People, people[p.AccountID] = append(out.People, wire), p
 		if len(row.ByGroup) > 0 {
 			if reported.Groups == nil {
 				reported.Groups = map[string]map[string]time.Time{}
@@ -153,7 +155,7 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 	out.Passkeys, _ = get[[]controlapi.AddedPasskey](tx, keyComputerPasskeys(c.ID))
 	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
 	reported.Apps, _ = get[[]controlapi.App](tx, keyComputerApps(c.ID))
-	reported.Knocks, reported.TellOff = out.Knocking, c.TellOff
+	reported.Knocks, reported.TellOff, reported.Fills = out.Knocking, c.TellOff, c.Fills
 	out.Reported = reported.Digest()
 	b, err := json.Marshal(out)
 	if err != nil {

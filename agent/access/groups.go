@@ -74,7 +74,7 @@ func (st *state) open(p *person, app store.GroupApp) {
 // isMember says whether a person is in a group by their row: they were not removed since
 // they joined, and are not the owner, who can open everything.
 func isMember(m store.GroupMember, row controlapi.Person) bool {
-	return row.Role != controlapi.RoleOwner && row.Status != controlapi.PersonRemoved && !m.Since.IsZero() && m.Since.Equal(row.Since)
+	return m.How != store.MemberOut && row.Role != controlapi.RoleOwner && row.Status != controlapi.PersonRemoved && !m.Since.IsZero() && m.Since.Equal(row.Since)
 }
 
 // groupEnds are the moments at which a group opens an app no more.

@@ -37,11 +37,12 @@ const (
 const (
 	ActivityGroupAdded     = "group-added" // also one that was removed, had back
 	ActivityGroupRemoved   = "group-removed"
-	ActivityGroupJoined    = "group-joined"  // by the person in Email
+	ActivityGroupJoined    = "group-joined"  // by the person in Email; By is the provider's group that had them
 	ActivityGroupLeft      = "group-left"    // likewise
 	ActivityGroupGiven     = "group-granted" // an app; with Until where it ends
 	ActivityGroupWithdrawn = "group-withdrawn"
-	ActivityGroupEnded     = "group-ended" // an app's date came for all of the group; Until is that date
+	ActivityGroupFilled    = "group-filled" // by the provider's group in By, or by the owner alone
+	ActivityGroupEnded     = "group-ended"  // an app's date came for all of the group; Until is that date
 )
 
 // Kinds of Activity that are decisions about apps.

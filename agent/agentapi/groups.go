@@ -18,6 +18,8 @@ type Group struct {
 	Until   map[string]time.Time `json:"until,omitempty"`
 	Ended   map[string]time.Time `json:"ended,omitempty"`
 	Members []GroupMember        `json:"members"` // by address; who was removed is none
+	// From is the group of a provider that fills it, as PROVIDER/GROUP; empty for none.
+	From string `json:"from,omitempty"`
 }
 
 // GroupMember is a person of a group. What the group opens is open to them once they are
@@ -42,6 +44,11 @@ type GroupChanged struct {
 // GroupNamed is the body of POST /owner/groups.
 type GroupNamed struct {
 	Name string `json:"name"`
+}
+
+// FillRequest is the body of POST /owner/groups/{id}/fill.
+type FillRequest struct {
+	From string `json:"from"` // as in Group
 }
 
 // MemberRequest is the body of POST /owner/groups/{id}/join and leave.
@@ -78,6 +85,12 @@ func (c *Client) JoinGroup(ctx context.Context, id string, req MemberRequest) (G
 
 func (c *Client) LeaveGroup(ctx context.Context, id string, req MemberRequest) (GroupChanged, error) {
 	return call[GroupChanged](ctx, c, http.MethodPost, groupPath(id, "/leave"), req)
+}
+
+// FillGroup has a group of a provider fill one: who is in it there joins and leaves with that,
+// as the provider says at each of their sign-ins.
+func (c *Client) FillGroup(ctx context.Context, id string, req FillRequest) (GroupChanged, error) {
+	return call[GroupChanged](ctx, c, http.MethodPost, groupPath(id, "/fill"), req)
 }
 
 // GrantGroup has a group open one more app, or open it longer or shorter; WithdrawGroup

@@ -204,6 +204,7 @@ var routes = []route{
 	{"GET", "/owner/groups", tierTake, ofPeople((*people.People).ListGroups)},
 	{"POST", "/owner/groups", tierOwner, withPeople((*people.People).AddGroup)},
 	{"DELETE", "/owner/groups/{id}", tierTake, ofID((*people.People).RemoveGroup)},
+	{"POST", "/owner/groups/{id}/fill", tierOwner, withGroup((*people.People).FillGroup)},
 	{"POST", "/owner/groups/{id}/join", tierOwner, withGroup((*people.People).JoinGroup)},
 	{"POST", "/owner/groups/{id}/leave", tierTake, withGroup((*people.People).LeaveGroup)},
 	{"POST", "/owner/groups/{id}/grant", tierOwner, withGroup((*people.People).GrantGroup)},

@@ -52,7 +52,7 @@ func (p *People) Groups() []agentapi.Group {
 func (p *People) shownGroup(g store.Group) agentapi.Group {
 	labels, _, _ := p.labels()
 	now := p.cfg.Access.ControlTime()
-	out := agentapi.Group{ID: g.ID, Name: g.Name, Members: []agentapi.GroupMember{}}
+	out := agentapi.Group{ID: g.ID, Name: g.Name, From: g.From, Members: []agentapi.GroupMember{}}
 	open, until, ended := []string{}, map[string]time.Time{}, map[string]time.Time{}
 	for _, app := range g.Apps {
 		switch {
@@ -142,7 +142,7 @@ func (p *People) JoinGroup(ctx context.Context, id string, req agentapi.MemberRe
 		case len(g.Members) >= maxGroupMembers:
 			return did, false, agentapi.Errorf(agentapi.CodeConflict, "%q has %d people, which is as many as a group can have.", g.Name, maxGroupMembers)
 		}
-		g.Members = append(g.Members, store.GroupMember{AccountID: row.AccountID, Since: row.Since})
+		g.Members = append(butFor(*g, row.AccountID), store.GroupMember{AccountID: row.AccountID, Since: row.Since})
 		return agentapi.Activity{Kind: agentapi.ActivityGroupJoined, Email: row.Email, AccountID: row.AccountID}, false, nil
 	})
 }
@@ -175,7 +175,9 @@ func (p *People) LeaveGroup(ctx context.Context, id string, req agentapi.MemberR
 		if !isIn(*g, req.AccountID) {
 			return did, true, nil
 		}
-		g.Members = slices.DeleteFunc(g.Members, func(m store.GroupMember) bool { return m.AccountID == req.AccountID })
+		if g.Members = butFor(*g, req.AccountID); g.From != "" {
+			g.Members = append(g.Members, store.GroupMember{AccountID: req.AccountID, How: store.MemberOut})
+		}
 		row, _ := p.inSnapshot(req.AccountID)
 		return agentapi.Activity{Kind: agentapi.ActivityGroupLeft, Email: row.Email, AccountID: req.AccountID}, true, nil
 	})
@@ -256,7 +258,12 @@ func appOf(g store.Group, appID string) (store.GroupApp, bool) {
 }
 
 func isIn(g store.Group, accountID string) bool {
-	return slices.ContainsFunc(g.Members, func(m store.GroupMember) bool { return m.AccountID == accountID })
+	return slices.ContainsFunc(g.Members, func(m store.GroupMember) bool { return m.AccountID == accountID && m.How != store.MemberOut })
+}
+
+// butFor are the members of a group but for one.
+func butFor(g store.Group, accountID string) []store.GroupMember {
+	return slices.DeleteFunc(slices.Clone(g.Members), func(m store.GroupMember) bool { return m.AccountID == accountID })
 }
 
 // group is a copy of the group with an id, without who is none of its members any more and
@@ -274,7 +281,13 @@ func (p *People) pruned(g store.Group) store.Group {
 	for _, row := range p.cfg.Access.Members(g) {
 		members[row.AccountID] = true
 	}
-	g.Members = slices.DeleteFunc(slices.Clone(g.Members), func(m store.GroupMember) bool { return !members[m.AccountID] })
+	g.Members = slices.Clone(g.Members)
+	for i, m := range g.Members {
+		if !members[m.AccountID] && g.From != "" { // no provider has whom the owner removed join again
+			g.Members[i].How = store.MemberOut
+		}
+	}
+	g.Members = slices.DeleteFunc(g.Members, func(m store.GroupMember) bool { return m.How != store.MemberOut && !members[m.AccountID] })
 	g.Apps = slices.DeleteFunc(slices.Clone(g.Apps), func(a store.GroupApp) bool { return !p.cfg.Apps.Has(a.AppID) })
 	return g
 }
@@ -294,7 +307,7 @@ func (p *People) putGroup(g store.Group, takes bool, line agentapi.Activity) (ag
 		return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeInternal, "Porchlight could not write to its data directory, so the group stays as it was. Is the disk full?")
 	}
 	out := agentapi.GroupChanged{OK: true, Group: p.shownGroup(g), Closed: closed, Milliseconds: int(p.cfg.Now().Sub(began).Milliseconds())}
-	line.At, line.Owner, line.What, line.Group, line.Closed = began.UTC(), true, g.Name, g.ID, closed
+	line.At, line.Owner, line.What, line.Group, line.Closed = began.UTC(), line.By == "", g.Name, g.ID, closed
 	p.cfg.Activity.Add(line)
 	p.cfg.Changes.Raise() // which has the control plane told
 	return out, nil

@@ -32,9 +32,11 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/control/provider"
 	"porchlight/control/relay"
 	"porchlight/control/web"
 	"porchlight/test/authhost"
+	"porchlight/test/issuer"
 	"porchlight/test/programs"
 )
 
@@ -66,6 +68,7 @@ type rig struct {
 	device  controlapi.Enrolled
 	server  *authhost.Host
 	gate    *gate
+	club    *issuer.Issuer // an OpenID provider, which tells of groups
 
 	cut bool // the auth host is
 
@@ -153,10 +156,14 @@ func start(t *testing.T, apps ...string) *rig {
 	t.Helper()
 	store := programs.Got(kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
-	r := &rig{store: store, outbox: mail.NewOutbox(store, nil), dir: t.TempDir()}
+	r := &rig{store: store, outbox: mail.NewOutbox(store, nil), dir: t.TempDir(), club: issuer.Start()}
+	t.Cleanup(r.club.Close)
+	club := r.club.Config("club", "Club", "example.com")
+	club.Groups = "groups"
 	quiet := slog.New(slog.DiscardHandler)
 	r.service = programs.Got(control.New(control.Config{
 		Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443}, Mail: r.outbox, Log: quiet,
+		Providers: []*provider.Provider{provider.New(club, nil, nil)},
 	}))(t)
 	r.device = programs.Got(r.service.Computers.Ensure(t.Context(), ownerMail, "maya"))(t)
 	programs.Run(t, r.service.Run)

@@ -63,6 +63,8 @@ type Config struct {
 	TellOff func() bool
 	// Groups is what the owner's groups open; nil for nothing. See controlapi.Apps.
 	Groups func() map[string]map[string]time.Time
+	// Fills are the groups of providers that fill some of those; nil for none.
+	Fills func() []string
 	// OnSnapshot takes each new snapshot; OnContact is called when the control
 	// plane answered that nothing changed; OnChange when State changed.
 	OnSnapshot func(controlapi.Snapshot)

@@ -71,6 +71,9 @@ func (r *Remote) tell(ctx context.Context, atOnce bool) (wait time.Duration, err
 	if r.cfg.Groups != nil {
 		apps.Groups = r.cfg.Groups()
 	}
+	if r.cfg.Fills != nil {
+		apps.Fills = r.cfg.Fills()
+	}
 	digest := apps.Digest()
 	r.hear()
 	if r.has == digest {

@@ -20,6 +20,8 @@ type Group struct {
 	Name    string        `json:"name"`
 	Apps    []GroupApp    `json:"apps,omitempty"`
 	Members []GroupMember `json:"members,omitempty"`
+	// From is the group of a provider that fills it, as controlapi.Apps.Fills; empty for none.
+	From string `json:"from,omitempty"`
 	// Removed is when the owner removed it: it opens nothing, and can be had back for a
 	// while. Zero of all others.
 	Removed time.Time `json:"removed,omitzero"`
@@ -38,7 +40,14 @@ type GroupApp struct {
 type GroupMember struct {
 	AccountID string    `json:"account"`
 	Since     time.Time `json:"since"` // controlapi.Person.Since
+	How       string    `json:"how,omitempty"`
 }
+
+// What GroupMember.How says; it is empty for whom the owner put there.
+const (
+	MemberByProvider = "provider"
+	MemberOut        = "out" // the owner took them out of what a provider fills: they are no member
+)
 
 // Withdrawn is one app of one person that no group opens until it is given to them again.
 type Withdrawn struct {

@@ -42,6 +42,9 @@ type Apps struct {
 	// their ends in whole seconds of UTC, zero for none. The agent decides by its own groups;
 	// this is for who may visit, allow a client and make a password, at most MaxByGroup.
 	Groups map[string]map[string]time.Time `json:"groups,omitempty"`
+	// Fills are the groups of providers that the owner lets fill some of theirs, each as
+	// PROVIDER/GROUP, sorted: of these alone Person.Filled tells.
+	Fills []string `json:"fills,omitempty"`
 }
 
 // MaxByGroup is how many apps the groups of a computer open, counted once for each person.

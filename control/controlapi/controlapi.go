@@ -121,6 +121,9 @@ type Person struct {
 	// Since is when they were invited: who was removed and is invited again has another.
 	// Zero of an owner, and where the control plane knows nothing of groups.
 	Since time.Time `json:"since,omitzero"`
+	// Filled are those of Apps.Fills that they are in, as the providers said when they last
+	// signed in.
+	Filled []string `json:"filled,omitempty"`
 	// Epoch is raised whenever every session of this person on this computer
 	// must end (signed out everywhere, revoked). A session made under a lower
 	// epoch is over.

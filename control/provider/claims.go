@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,8 @@ const (
 	clocksDiffer = 5 * time.Minute
 	maxSubject   = 255 // bytes, of sub (Core, section 2) and sid
 	maxEmail     = 254 // bytes; one that is longer is none
+	maxGroups    = 100 // of somebody; more are passed over, and so are longer names
+	maxGroupName = 100 // bytes
 )
 
 // Begun is a sign-in under way, as the browser keeps it.
@@ -54,6 +57,7 @@ type Claims struct {
 	Email    string
 	Verified bool
 	AuthTime time.Time // zero where the provider does not tell
+	Groups   []string  // those that Config.Groups names, sorted
 }
 
 // Finish checks what a browser brought back for a sign-in, and asks the provider for the
@@ -140,7 +144,11 @@ func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.To
 	if said.AuthTime > 0 {
 		out.AuthTime = time.Unix(said.AuthTime, 0)
 	}
-	if out.Email == "" && f.UserInfoEndpoint() != "" {
+	grouped, err := p.groups(id.Claims, &out)
+	if err != nil {
+		return Claims{}, err
+	}
+	if (out.Email == "" || !grouped) && f.UserInfoEndpoint() != "" {
 		info, err := f.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
 			return Claims{}, err
@@ -148,12 +156,43 @@ func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.To
 		if info.Subject != id.Subject { // Core, section 5.3.2
 			return Claims{}, errors.New("the address is another's")
 		}
-		out.Email, out.Verified = info.Email, info.EmailVerified
+		if out.Email == "" {
+			out.Email, out.Verified = info.Email, info.EmailVerified
+		}
+		if _, err := p.groups(info.Claims, &out); err != nil {
+			return Claims{}, err
+		}
 	}
 	if len(out.Email) > maxEmail {
 		out.Email = ""
 	}
 	return out, nil
+}
+
+// groups reads the claim of groups, a list or one name, and says whether it is there, or none is
+// asked for.
+func (p *Provider) groups(read func(any) error, out *Claims) (there bool, err error) {
+	if p.Groups == "" {
+		return true, nil
+	}
+	var all map[string]json.RawMessage
+	if err := read(&all); err != nil {
+		return false, err
+	}
+	raw, there := all[p.Groups]
+	var names []string
+	if one := ""; json.Unmarshal(raw, &one) == nil && one != "" {
+		names = []string{one}
+	} else if json.Unmarshal(raw, &names) != nil {
+		return there, nil
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if len(out.Groups) < maxGroups && name != "" && len(name) <= maxGroupName {
+			out.Groups = append(out.Groups, name)
+		}
+	}
+	return there, nil
 }
 
 // signed says whether a token is signed by one of the provider's keys. The library looks

@@ -36,6 +36,8 @@ type Config struct {
 	// Domains are those the provider speaks for: a mail address there that it calls verified
 	// is whoever's signed in.
 	Domains []string `json:"domains"`
+	// Groups is the claim that lists the groups somebody is in there; empty for none.
+	Groups string `json:"groups"`
 	// Private says that the provider may be in the server's own network, or on its machine.
 	Private bool `json:"private"`
 }
@@ -115,6 +117,8 @@ func (c *Config) check() error {
 		return errors.New("clientId is missing")
 	case c.SecretFile == "":
 		return errors.New("clientSecretFile is missing")
+	case len(c.Groups) > maxLabel || strings.ContainsFunc(c.Groups, func(r rune) bool { return r <= ' ' }):
+		return fmt.Errorf("groups is the name of a claim, of %d bytes at most", maxLabel)
 	case strings.TrimSpace(c.Label) == "" || len([]rune(c.Label)) > maxLabel || strings.ContainsFunc(c.Label, func(r rune) bool { return r < ' ' }):
 		return fmt.Errorf("label is what stands on the button, of 1 to %d characters", maxLabel)
 	}

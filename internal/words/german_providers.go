@@ -29,6 +29,9 @@ var germanProviders = map[string]string{
 	"Where you are going has too long an address to go there by %s. Sign in another way.":            "Wohin Sie wollen, hat eine zu lange Adresse, um über %s dorthin zu gehen. Melden Sie sich anders an.",
 	"A provider is added after a passkey or a recovery code of the last ten minutes. Sign in again.": "Einen Anbieter fügen Sie nach einem Passkey oder Ersatzcode der letzten zehn Minuten hinzu. Melden Sie sich noch einmal an.",
 
+	"Groups of providers can fill at most 50 groups of a computer, and their names have at most 140 visible characters.": "Gruppen von Anbietern können höchstens 50 Gruppen eines Computers füllen, und ihre Namen haben höchstens 140 sichtbare Zeichen.",
+	"Name the provider and its group, like club/family.":                                                                 "Nennen Sie den Anbieter und seine Gruppe, etwa club/familie.",
+
 	"%s does not answer just now. Try again in a moment, or sign in another way.":                               "%s antwortet gerade nicht. Versuchen Sie es gleich noch einmal, oder melden Sie sich anders an.",
 	"%s took longer than ten seconds to answer. Try again in a moment, or sign in another way.":                 "%s hat länger als zehn Sekunden für die Antwort gebraucht. Versuchen Sie es gleich noch einmal, oder melden Sie sich anders an.",
 	"%s signed with a key that it does not show. It may just be changing its keys: try again in a minute.":      "%s hat mit einem Schlüssel unterschrieben, den es nicht zeigt. Vielleicht wechselt es gerade die Schlüssel: Versuchen Sie es in einer Minute noch einmal.",

@@ -32,6 +32,7 @@ var harmless = map[string]string{
 	"denyUser":          `{"id":"nobody"}`,
 	"disconnectVisitor": `{"accountId":"nobody"}`,
 	"forgetUser":        `{"id":"nobody"}`,
+	"fillGroup":         `{"id":"none","from":""}`,
 	"grantGroup":        `{"id":"none","app":"Nothing"}`,
 	"invitationLink":    `{"accountId":"nobody"}`,
 	"inviteAll":         `{"emails":["nobody"],"apps":["Nothing"]}`,

@@ -38,6 +38,7 @@ var activityWords = map[string]string{
 	agentapi.ActivityGroupLeft:      "left {what}, by {by}",
 	agentapi.ActivityGroupGiven:     "was given to {what} by {by}",
 	agentapi.ActivityGroupWithdrawn: "was taken away from {what} by {by}",
+	agentapi.ActivityGroupFilled:    "{what} is filled by {by}",
 	agentapi.ActivityGroupEnded:     "ended for {what}",
 
 	agentapi.ActivityApproved:       "was approved by {by}",

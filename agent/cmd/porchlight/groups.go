@@ -27,7 +27,7 @@ A GROUP is named by its name or id, a PERSON by address or account id.`,
 	cmd.AddCommand(addGroupCommand(c), removeGroupCommand(c),
 		memberCommand(c, "join", "Add a person to a group", "%s is in %s%s", (*agentapi.Client).JoinGroup),
 		memberCommand(c, "leave", "Take a person out of a group, at once", "%s is not in %s any more%s", (*agentapi.Client).LeaveGroup),
-		groupAppCommand(c, true), groupAppCommand(c, false))
+		fillCommand(c), groupAppCommand(c, true), groupAppCommand(c, false))
 	return listCommand(c, cmd, "List the groups", (*agentapi.Client).Groups, c.printGroups)
 }
 
@@ -46,6 +46,29 @@ func removeGroupCommand(c cli) *cobra.Command {
 	cmd := verb("remove GROUP", "Remove a group, and end what it opened, at once", theGroup)
 	return ownerCommand(c, cmd, called(groupID, (*agentapi.Client).RemoveGroup), func(changed agentapi.GroupChanged, _ []string) error {
 		c.line("%s is removed%s", printable(changed.Group.Name), closedWords(changed.Closed, changed.Milliseconds))
+		return nil
+	})
+}
+
+// fillCommand has a group of a provider fill one, or none.
+func fillCommand(c cli) *cobra.Command {
+	const from = "the group of a provider, as PROVIDER/GROUP, or none"
+	cmd := verb("fill GROUP PROVIDER/GROUP", "Have who is in a provider's group be in one of yours, as the provider says at each sign-in", theGroup, from)
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (changed agentapi.GroupChanged, err error) {
+		id, err := groupID(ctx, client, args[0])
+		if err != nil {
+			return changed, err
+		}
+		if args[1] == "none" {
+			args[1] = ""
+		}
+		return client.FillGroup(ctx, id, agentapi.FillRequest{From: args[1]})
+	}, func(changed agentapi.GroupChanged, _ []string) error {
+		if changed.Group.From == "" {
+			c.line("%s is filled by you alone%s", printable(changed.Group.Name), closedWords(changed.Closed, changed.Milliseconds))
+			return nil
+		}
+		c.line("%s is filled by %s: of the people here, who is in that joins and leaves as the provider says when they sign in", printable(changed.Group.Name), printable(changed.Group.From))
 		return nil
 	})
 }
@@ -134,6 +157,9 @@ func (t *terminal) printGroups(groups []agentapi.Group) error {
 		people := make([]string, len(g.Members))
 		for i, m := range g.Members {
 			people[i] = m.Email + map[string]string{agentapi.PersonPending: " (invited)"}[m.Status]
+		}
+		if g.From != "" {
+			people = append(people, "filled by "+g.From)
 		}
 		return []string{g.Name, labelsWithEnds(g.Apps, g.Until, g.Ended), strings.Join(people, ", ")}
 	})

@@ -129,7 +129,7 @@ export const said = ([who, did]: Told): string => plain([{ name: who }, ...did])
 const marks: Record<string, IconName> = {
   invited: 'mail', granted: 'check', until: 'clock', ended: 'clock', withdrawn: 'x', removed: 'x', cut: 'unlink', restored: 'back', left: 'door',
   knocked: 'door', 'knock-refused': 'door', 'knock-muted': 'door',
-  'group-added': 'people', 'group-removed': 'x', 'group-joined': 'plus', 'group-left': 'x', 'group-granted': 'check', 'group-withdrawn': 'x', 'group-ended': 'clock',
+  'group-added': 'people', 'group-removed': 'x', 'group-joined': 'plus', 'group-left': 'x', 'group-granted': 'check', 'group-withdrawn': 'x', 'group-ended': 'clock', 'group-filled': 'people',
   approved: 'plus', denied: 'x', paused: 'pause', resumed: 'play', stopped: 'x', revoked: 'x', options: 'settings', renamed: 'settings', 'port-changed': 'settings', 'program-changed': 'settings',
   'client-in': 'link', 'client-out': 'link', 'password-made': 'link', 'password-revoked': 'link',
   dark: 'moon', light: 'moon', connected: 'laptop', disconnected: 'laptop', 'connect-failed': 'warn', settings: 'settings', 'user-allowed': 'people', 'user-denied': 'people',

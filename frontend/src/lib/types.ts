@@ -403,7 +403,7 @@ export interface Activity {
   /** Only grows, in the order things happened. */
   id?: number;
   /** A later version may know more. */
-  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused';
+  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused';
   /** Of app, in its address. */
   name?: string;
   /** The notice that told of it. */
@@ -723,6 +723,8 @@ export interface Group {
   apps: string[];
   /** When others ended, by label. */
   ended?: Record<string, string>;
+  /** The group of a provider that fills it, as PROVIDER/GROUP. */
+  from?: string;
   id: string;
   /** By address. */
   members: GroupMember[];

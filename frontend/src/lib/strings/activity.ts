@@ -90,6 +90,7 @@ export const ofActivity = {
       'group-left': (l: Line): Told => [l.email || 'Somebody', [' left ', { name: l.what }, ...comma(l), ...closed(l)]],
       'group-granted': (l: Line): Told => [l.what, [' was let into ', ...an(l.app), ...by(l), ...till(l), ...closed(l)]],
       'group-withdrawn': (l: Line): Told => [l.what, [' was removed from ', ...an(l.app), ...by(l), ...closed(l)]],
+      'group-filled': (l: Line): Told => [l.what, [' is filled', ...by(l)]],
       'group-ended': (l: Line): Told => [l.what, [' can’t open ', ...an(l.app), ' any more: it ended']],
       approved: (l: Line): Told => [l.app, [' was approved', ...by(l), ...till(l), ...port(l)]],
       denied: (l: Line): Told => [l.app, [' was denied', ...by(l)]],

@@ -66,6 +66,7 @@ export const ofActivity: Spoken<typeof english> = {
       'group-left': (l) => [l.email || 'Jemand', [' wurde', ...by(l), ' aus ', { name: l.what }, ' genommen', ...closed(l)]],
       'group-granted': (l) => [l.what, [' darf ', ...an(l.app), ' öffnen', ...(l.owner ? [', zugelassen', ...by(l)] : []), ...till(l), ...closed(l)]],
       'group-withdrawn': (l) => [l.what, [' wurde', ...by(l), ' aus ', ...an(l.app), ' entfernt', ...closed(l)]],
+      'group-filled': (l) => [l.what, [' wird', ...by(l), ' gefüllt']],
       'group-ended': (l) => [l.what, [' darf ', ...an(l.app), ' nicht mehr öffnen: beendet']],
       approved: (l) => [l.app, [' wurde', ...by(l), ' genehmigt', ...till(l), ...port(l)]],
       denied: (l) => [l.app, [' wurde', ...by(l), ' abgelehnt']],
