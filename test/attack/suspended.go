@@ -129,7 +129,12 @@ func (h *hostess) round(ctx context.Context, act suspension, t *tally) error {
 		return err
 	}
 	h.refresh = "" // a client that was refused asks its person again
-	return nil
+	if !act.guest {
+		return nil
+	}
+	// What their sessions were stays ended.
+	h.remote.browser = h.browser
+	return arrived(h.browser.SignIn(ctx, h.remote.authURL+"/account", memberEmail, h.mails))
 }
 
 // allOpen makes all that opens the app, and leaves a WebSocket open by each.
