@@ -72,7 +72,7 @@ func (a *Agent) makeConnection() (err error) {
 		Knocks:      a.knocksFrom,
 		TellOff:     a.tellsOff,
 		Groups:      a.openByGroup,
-		Fills:       func() []string { return a.people.Fills() },
+		Fills:       a.access.Fills,
 		OnSnapshot:  a.takeSnapshot,
 		OnContact:   a.access.Touch,
 		OnChange:    a.connectionChanged,

@@ -123,6 +123,17 @@ func (a *Access) Groups() []store.Group {
 	return slices.DeleteFunc(slices.Clone(a.state.Load().groups), func(g store.Group) bool { return !g.Removed.IsZero() })
 }
 
+// Fills are the groups of providers that fill some of the owner's, sorted.
+func (a *Access) Fills() (all []string) {
+	for _, g := range a.Groups() {
+		if g.From != "" {
+			all = append(all, g.From)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // RemovedGroups are those that can still be had back, in no order.
 func (a *Access) RemovedGroups() []store.Group {
 	return slices.DeleteFunc(slices.Clone(a.state.Load().groups), func(g store.Group) bool { return g.Removed.IsZero() })

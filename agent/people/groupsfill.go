@@ -43,17 +43,6 @@ func (p *People) FillGroup(ctx context.Context, id string, req agentapi.FillRequ
 	return out, err
 }
 
-// Fills are the groups of providers that fill some of the owner's, sorted.
-func (p *People) Fills() (all []string) {
-	for _, g := range p.cfg.Access.Groups() {
-		if g.From != "" {
-			all = append(all, g.From)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // Filled has people join and leave by what a snapshot says of providers' groups.
 func (p *People) Filled(now controlapi.Snapshot) {
 	p.grouping.Lock()
