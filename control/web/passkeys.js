@@ -53,13 +53,14 @@ const signIn = document.querySelector("form[data-sign-in]");
 const make = document.querySelector("form[data-make]");
 const mailed = document.querySelector("input[name=passkey][data-begin]");
 
-// offer waits for a passkey to be picked. A browser that refuses at once has none for this address.
+// offer waits for a passkey to be picked. A browser that refuses at once has none for this address:
+// the button goes, unless somebody may be about to press it and the browser could still mean yes.
 async function offer(address) {
   try {
     const answer = await ask(address, "conditional");
     if (signIn) send(signIn, answer);
   } catch (err) {
-    if (err.name === "AbortError" || navigator.userActivation?.hasBeenActive) return;
+    if (err.name === "AbortError" || (navigator.userActivation?.hasBeenActive && !/certificate/.test(err.message))) return;
     if (signIn) signIn.hidden = true;
     if (mailed) mailed.disabled = true;
   }
