@@ -43,7 +43,7 @@ func TestWindowTellsHowThingsAre(t *testing.T) {
 	address := p.address("notes")
 	bob := p.member(guest, "Notes")
 	p.answers(bob, address, http.StatusOK)
-	s.notified("Eine Einladung wurde angenommen")
+	s.notified("Eine Einladung wurde angenommen", guest+" hat Notes zum ersten Mal geöffnet") // one notice, however far it got
 	p.page.named("h2", "An")
 	p.reads("Mehr zu")
 
