@@ -142,11 +142,9 @@ func parseDiag(raw []byte, local, remote netip.AddrPort) (socket, error) {
 	if len(raw) < diagReply {
 		return socket{}, errOther
 	}
-	msg := raw[diagHeader:]
-	family, state, id := msg[0], msg[1], msg[4:]
-	own := diagAddress(family, id[4:20], id[0:])
+	family, state, id, s := diagMessage(raw[diagHeader:])
+	own := diagAddress(family, id[4:20], id)
 	other := diagAddress(family, id[20:36], id[2:])
-	s := socket{uid: binary.NativeEndian.Uint32(msg[64:]), inode: uint64(binary.NativeEndian.Uint32(msg[68:]))}
 	matches := own == local && other == remote && tcpConnected>>state&1 == 1
 	if remote == (netip.AddrPort{}) {
 		matches = state == tcpListen && own.Port() == local.Port() && (own.Addr() == local.Addr() || own.Addr().IsUnspecified()) &&
@@ -156,6 +154,12 @@ func parseDiag(raw []byte, local, remote netip.AddrPort) (socket, error) {
 		return socket{}, errOther
 	}
 	return s, nil
+}
+
+// diagMessage reads a struct inet_diag_msg, whose id is a struct inet_diag_sockid.
+func diagMessage(msg []byte) (family, state byte, id []byte, s socket) {
+	s = socket{uid: binary.NativeEndian.Uint32(msg[64:]), inode: uint64(binary.NativeEndian.Uint32(msg[68:]))}
+	return msg[0], msg[1], msg[4:], s
 }
 
 func diagAddress(family byte, address, port []byte) netip.AddrPort {
