@@ -194,15 +194,29 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestSettingsAreDescribed: the tables of the operator's manual name every setting, and
-// what serve takes may be in the file and in the environment.
+// TestSettingsAreDescribed: docs/measured/settings.md is what the flags of serve say of
+// themselves, which may be in the file and in the environment, too. With
+// PORCHLIGHT_WRITE=1 it is written.
 func TestSettingsAreDescribed(t *testing.T) {
 	t.Parallel()
-	manual := programs.Got(os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md")))(t)
-	for _, name := range configurable() {
-		if !strings.Contains(string(manual), "`"+name+"`") {
-			t.Errorf("docs/operating.md does not name %s", name)
+	page := "# Settings of a server\n\nWritten from the flags of `porchlight-control serve`. How they are given is in\n" +
+		"[operating.md](../operating.md#settings).\n\n| setting | what it is |\n|---|---|\n"
+	serveCommand(terminal{}).Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == flagFile {
+			return
 		}
+		usage := f.Usage
+		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "0s" && f.DefValue != "false" && f.DefValue != "[]" {
+			usage += " (default " + f.DefValue + ")"
+		}
+		page += "| `" + f.Name + "` | " + usage + " |\n"
+	})
+	file := filepath.Join("..", "..", "..", "docs", "measured", "settings.md")
+	if os.Getenv("PORCHLIGHT_WRITE") != "" {
+		programs.Must(t, os.WriteFile(file, []byte(page), 0o644))
+	}
+	if kept := programs.Got(os.ReadFile(file))(t); string(kept) != page {
+		t.Error("docs/measured/settings.md is out of date: PORCHLIGHT_WRITE=1 go test ./control/cmd/porchlight-control -run SettingsAreDescribed")
 	}
 	if _, err := parseConfig([]byte("security-contact: security@porch.example\n"), configurable()); err != nil {
 		t.Error(err)
