@@ -37,6 +37,7 @@ import (
 	"porchlight/agent/proxy"
 	"porchlight/agent/remote"
 	"porchlight/agent/requests"
+	"porchlight/agent/senders"
 	"porchlight/agent/settings"
 	"porchlight/agent/sleep"
 	"porchlight/agent/store"
@@ -69,6 +70,7 @@ type Agent struct {
 	listening *listening.Listening
 	update    *update.Checker
 	identity  *identity.Signer
+	senders   *senders.Senders
 	proxy     *proxy.Proxy
 	api       *localapi.API
 
@@ -175,7 +177,19 @@ func (a *Agent) makeEngine() (err error) {
 		return err
 	}
 	a.requests = requests.New(func() bool { return a.settings.Get().Requests }, a.apps.Has)
-	a.users, err = engine.NewUsers(a.store, a.apps, a.cfg.Server.Registry())
+	if a.users, err = engine.NewUsers(a.store, a.apps, a.cfg.Server.Registry()); err != nil {
+		return err
+	}
+	a.senders, err = senders.New(senders.Config{
+		Store:    a.store,
+		Access:   a.access,
+		Activity: a.activity,
+		Apps:     a.apps,
+		Note:     a.apps.Note,
+		Changes:  a.changes,
+		Now:      a.cfg.Now,
+		Log:      a.cfg.Log.With("part", "senders"),
+	})
 	return err
 }
 
@@ -246,6 +260,7 @@ func (a *Agent) makeProxy() error {
 		TellOff:     a.tellsOff,
 
 		Bearer:     access.NewBearer(a.access),
+		Senders:    a.senders,
 		Identity:   a.identity,
 		Welcomes:   a.apps.Welcomes,
 		ShowedKey:  a.apps.ShowedKey,
@@ -273,6 +288,7 @@ func (a *Agent) makeAPI() {
 		Requests:    a.requests,
 		Health:      a.health,
 		Identity:    a.identity,
+		Senders:     a.senders,
 		Listening:   a.listening,
 		TrustChecks: checks,
 		Server:      a.cfg.Server,

@@ -22,7 +22,8 @@ func WrongEmail() error {
 // ParseEmail returns the one canonical form of an e-mail address: what was
 // written (spaces around it aside), in lower case, with the domain in its ASCII
 // form. Plus tags and dots are kept: only the mail server knows what they mean.
-// Display names, comments, quoted and non-ASCII local parts are refused.
+// Display names, comments, quoted and non-ASCII local parts are refused, and
+// whatever a named sender of a computer is called by.
 func ParseEmail(input string) (string, error) {
 	refused := WrongEmail()
 	input = strings.TrimSpace(input)
@@ -48,7 +49,7 @@ func ParseEmail(input string) (string, error) {
 		return "", refused
 	}
 	canonical := strings.ToLower(local) + "@" + domain
-	if len(canonical) > 254 {
+	if len(canonical) > 254 || controlapi.OfSender(canonical) { // which nobody has
 		return "", refused
 	}
 	return canonical, nil

@@ -193,6 +193,8 @@ func TestParseEmail(t *testing.T) {
 		" Bob.X+tag@Example.COM\n": "bob.x+tag@example.com",
 		"bob@bücher.example":       "bob@xn--bcher-kva.example",
 		"owner@maya.localhost":     "owner@maya.localhost",
+		"bob@senders.example":      "bob@senders.example",
+		"senders@maya.example.com": "senders@maya.example.com",
 	} {
 		if got, err := ParseEmail(in); err != nil || got != want {
 			t.Errorf("%q: %q, %v; want %q", in, got, err, want)
@@ -203,6 +205,7 @@ func TestParseEmail(t *testing.T) {
 		"bob@example.com, eve@example.com", "bob@exam\r\nple.com", "bob\r\nBcc: eve@x.com@example.com",
 		`"bob x"@example.com`, "bob@[127.0.0.1]", "bøb@example.com", "bob@example.com.", "bob(hi)@example.com",
 		strings.Repeat("a", 65) + "@example.com", "a@" + strings.Repeat("b.", 130) + "com", "bob@exa_mple.com", "bob@ex ample.com",
+		"sender-a@senders.maya.example.com", "Bob@Senders.maya.localhost", "bob@senders.example.com", // nobody has these: apps know named senders by them
 	} {
 		if got, err := ParseEmail(in); !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%q: %q, %v", in, got, err)

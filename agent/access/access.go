@@ -100,6 +100,7 @@ type state struct {
 	ends     bool                     // some share has an end, or had one
 
 	passwords passwords
+	senders   senders
 }
 
 type person struct {
@@ -175,6 +176,7 @@ func (st *state) index(snap controlapi.Snapshot) {
 		st.people[p.AccountID] = &person{Person: p, opens: setOf(p.Apps, func(id string) string { return id })}
 		st.ends = st.ends || len(p.Until) > 0 || len(p.Ended) > 0
 	}
+	st.ends = st.ends || len(st.senders.ends()) > 0
 	st.regroup()
 	st.grants = setOf(snap.RevokedGrants, func(g controlapi.RevokedGrant) string { return g.ID })
 	st.keys = keysOf(snap.PublicKeys, st.keys)
@@ -214,7 +216,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	var same bool
 	closed += a.swap(func(next *state) (changed bool) {
 		old = *next
-		*next = state{denied: old.denied, groups: old.groups, withheld: old.withheld, keys: old.keys, dark: old.dark}
+		*next = state{denied: old.denied, groups: old.groups, withheld: old.withheld, keys: old.keys, dark: old.dark, senders: old.senders}
 		next.index(snap)
 		same = old.received && old.snapshot.Computer.ID == snap.Computer.ID
 		a.noteEnds(next)

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -9,7 +10,7 @@ import (
 )
 
 // Identity is who a request says it comes from, verified by a session cookie, a
-// bearer token or an app password, but not yet allowed anything.
+// bearer token, an app password or what a sender signed, but not yet allowed anything.
 type Identity struct {
 	AccountID string
 	Email     string
@@ -21,6 +22,9 @@ type Identity struct {
 	// ByKey is true of an app password in a field of its own, beside which Authorization
 	// is the app's.
 	ByKey bool
+	// SenderID is that of a named sender, which is AccountID, too, and Name what the owner
+	// called it; both empty for all others.
+	SenderID, Name string
 	// SessionKey is that of a browser session; zero for all others.
 	SessionKey store.SessionKey
 	// ClientID is the OAuth client of a bearer token; empty for all others.
@@ -37,9 +41,12 @@ type Identity struct {
 // ProofLocal is of a session that the owner's link of this computer made.
 const ProofLocal controlapi.Proof = "local"
 
-// Taken says whether an app of these options takes the way in which id is known.
+// Taken says whether an app of these options takes the way in which id is known. A sender
+// was named for that app, and can do nothing else.
 func (id Identity) Taken(o *agentapi.AppOptions) bool {
 	switch {
+	case id.SenderID != "":
+		return true
 	case id.GrantID != "":
 		return o.LetsInBesides(agentapi.BesidesTokens)
 	case id.PasswordID != "":
@@ -60,6 +67,9 @@ func ProofTaken(proof controlapi.Proof, o *agentapi.AppOptions) bool {
 	}
 	return !o.OnlyPasskey
 }
+
+// Called is what the owner knows them by.
+func (id Identity) Called() string { return cmp.Or(id.Name, id.Email) }
 
 // BySession says whether it is known by the cookie of a browser.
 func (id Identity) BySession() bool { return id.SessionKey != (store.SessionKey{}) }
@@ -93,6 +103,7 @@ const (
 	ReasonGrant       Reason = "grant"        // the grant was revoked, or is for other apps
 	ReasonPassword    Reason = "password"     // the app password was revoked, or is for another app
 	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
+	ReasonSender      Reason = "sender"       // revoked, ended, or named for another app
 	ReasonBehind      Reason = "behind"       // signed in under an epoch the snapshot does not know yet
 	ReasonNotGiven    Reason = "not-granted"  // a person of this computer, but not for this app, or not any more
 )
@@ -122,6 +133,9 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 	}
 	if a.silentFor(a.now()) > a.failStatic() {
 		return Decision{Reason: ReasonStale}
+	}
+	if id.SenderID != "" {
+		return st.decideSender(id, appID, a.clock.time)
 	}
 	if id.AccountID == "" {
 		return Decision{Reason: ReasonUnknown}

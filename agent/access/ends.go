@@ -199,7 +199,7 @@ func (a *Access) endShares() (next time.Duration) {
 	st := a.state.Load()
 	changed := st.received && a.noteEnds(st)
 	now, _ := a.clock.time()
-	for _, end := range st.groupEnds() {
+	for _, end := range slices.Concat(st.groupEnds(), st.senders.ends()) {
 		changed = changed || end.After(a.ends.looked) && !now.Before(end)
 	}
 	a.ends.looked = now
@@ -222,7 +222,7 @@ func (a *Access) untilNextEnd() time.Duration {
 		return next
 	}
 	now, _ := a.clock.time()
-	ends := st.groupEnds()
+	ends := slices.Concat(st.groupEnds(), st.senders.ends())
 	for _, p := range st.snapshot.People {
 		ends = slices.AppendSeq(ends, maps.Values(p.Until))
 	}

@@ -32,6 +32,7 @@ type Visitor struct {
 	Email    string
 	Owner    bool           // it is in the owner's name
 	ClientID string         // of GrantID
+	Sender   string         // what the owner called it; empty for a person
 	Apps     map[string]int // open connections, by app id
 }
 
@@ -48,7 +49,7 @@ func (a *Access) Visitors() []Visitor {
 		p := partyOf(c.id)
 		v := found[p]
 		if v == nil {
-			v = &Visitor{Party: p, ClientID: c.id.ClientID, Email: c.id.Email, Apps: map[string]int{}}
+			v = &Visitor{Party: p, ClientID: c.id.ClientID, Email: c.id.Email, Sender: c.id.Name, Apps: map[string]int{}}
 			found[p] = v
 		}
 		v.Apps[c.app]++

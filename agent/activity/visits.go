@@ -26,6 +26,7 @@ type Visit struct {
 	Owner             bool   // of this computer
 	GrantID, ClientID string // of a remote client; empty for everybody else
 	PasswordID        string // of an app password
+	Sender            string // what the owner called a named sender; empty for a person
 }
 
 // program is what the visitor comes by, where that is no browser of theirs. A member's
@@ -52,7 +53,7 @@ func (l *Log) Opened(v Visit) {
 	}
 	// Whether it is a member's first of that app is on the disk, for which a request never
 	// waits: it is looked at with the next flush.
-	if !ongoing && !v.Owner && v.GrantID == "" && l.cfg.OnFirstVisit != nil && len(l.began) < maxUnwritten {
+	if !ongoing && !v.Owner && v.GrantID == "" && v.Sender == "" && l.cfg.OnFirstVisit != nil && len(l.began) < maxUnwritten {
 		l.began = append(l.began, v.Visited)
 	}
 	l.mu.Unlock()
@@ -61,6 +62,8 @@ func (l *Log) Opened(v Visit) {
 	}
 	line := agentapi.Activity{At: now, Email: v.Email, App: v.Label, Kind: agentapi.ActivityOpened}
 	switch names := *l.clients.Load(); {
+	case v.Sender != "":
+		line.Kind, line.Email, line.What = agentapi.ActivityDelivered, "", v.Sender
 	case v.GrantID != "":
 		line.Kind, line.By = agentapi.ActivityClient, cmp.Or(names[v.GrantID], v.ClientID)
 	case v.program() != "":

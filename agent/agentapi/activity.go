@@ -10,8 +10,9 @@ import (
 
 // Kinds of Activity that are visits.
 const (
-	ActivityOpened = "opened" // somebody opened an app in a browser
-	ActivityClient = "client" // a remote client opened an app for somebody, or an app password for the owner
+	ActivityOpened    = "opened"    // somebody opened an app in a browser
+	ActivityDelivered = "delivered" // a named sender, in What, sent something to an app
+	ActivityClient    = "client"    // a remote client opened an app for somebody, or an app password for the owner
 )
 
 // Kinds of Activity that are decisions about people.
@@ -60,12 +61,15 @@ const (
 )
 
 // Kinds of Activity that are decisions about connected apps (What is the client's
-// name), app passwords (What is what it is called) and the computer.
+// name), app passwords, named senders (What is what it is called) and the computer.
 const (
 	ActivityClientIn        = "client-in"  // let in by the person in Email
 	ActivityClientOut       = "client-out" // its grant ended
 	ActivityPasswordMade    = "password-made"
 	ActivityPasswordRevoked = "password-revoked"
+	ActivitySenderAdded     = "sender-added"
+	ActivitySenderChanged   = "sender-changed" // its secret
+	ActivitySenderRevoked   = "sender-revoked"
 	ActivityDark            = "dark"
 	ActivityLight           = "light"
 	ActivityConnected       = "connected"    // What is the server's host
@@ -91,6 +95,7 @@ const (
 	ActivityKnocked         = "knocked"          // asked to be let in
 	ActivityTurnedAway      = "turned-away"      // signed in, and may not open the app
 	ActivityPasswordRefused = "password-refused" // no app password of this computer
+	ActivityDeliveryRefused = "delivery-refused" // not signed by the sender it says, or by one that may not any more
 )
 
 // Activity is one line of what happened, kept on this computer only, 90 days. A field
@@ -145,10 +150,10 @@ const (
 // what is kept longest.
 func GroupOf(kind string) string {
 	switch kind {
-	case ActivityOpened, ActivityClient:
+	case ActivityOpened, ActivityClient, ActivityDelivered:
 		return GroupVisits
 	case ActivityServerAway, ActivityServerBack, ActivityCertificateTrouble, ActivityCertificateRenewed,
-		ActivityClockAhead, ActivityConnectFailed, ActivityTurnedAway, ActivityPasswordRefused:
+		ActivityClockAhead, ActivityConnectFailed, ActivityTurnedAway, ActivityPasswordRefused, ActivityDeliveryRefused:
 		return GroupTrouble
 	}
 	return GroupDecisions

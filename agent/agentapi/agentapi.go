@@ -246,6 +246,10 @@ type Notice struct {
 	Visitor *FirstVisit `json:"visitor,omitempty"`
 }
 
+// NoticeSenderFull is the Kind of a Notice about a named sender that delivered so much that
+// no more can be told from repetitions.
+const NoticeSenderFull = "sender-full"
+
 // NoticeFirstVisit is the Kind of a Notice about a member who opened an app for the
 // first time.
 const NoticeFirstVisit = "first-visit"

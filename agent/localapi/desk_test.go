@@ -29,6 +29,7 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 		"POST /owner/people/grant", "POST /owner/people/revoke", "POST /owner/people/undo", "POST /owner/people/settle",
 		"GET /owner/groups", "DELETE /owner/groups/{id}", "POST /owner/groups/{id}/leave", "POST /owner/groups/{id}/withdraw",
 		"POST /owner/visitors/disconnect", "POST /owner/grants/{id}/revoke", "POST /owner/passwords/{id}/revoke",
+		"GET /owner/senders", "POST /owner/senders/{id}/revoke",
 		"POST /owner/notices/{id}/seen",
 		"POST /owner/dark", "POST /owner/users/{id}/deny",
 	} {

@@ -32,6 +32,7 @@ import (
 	"porchlight/agent/listening"
 	"porchlight/agent/people"
 	"porchlight/agent/requests"
+	"porchlight/agent/senders"
 	"porchlight/agent/settings"
 	"porchlight/internal/words"
 )
@@ -73,6 +74,8 @@ type Config struct {
 	Health *health.Health
 	// Identity has the keys that sign who visitors are.
 	Identity *identity.Signer
+	// Senders are programs of others that the owner named.
+	Senders *senders.Senders
 	// Listening is what listens on this computer; nil where nobody looks.
 	Listening *listening.Listening
 	// TrustChecks are nil where browsers trust the certificates of this computer anyway.
@@ -218,6 +221,10 @@ var routes = []route{
 	{"GET", "/owner/passwords", tierTake, ofPeople((*people.People).ListPasswords)},
 	{"POST", "/owner/passwords", tierOwner, withPeople((*people.People).MakePassword)},
 	{"POST", "/owner/passwords/{id}/revoke", tierTake, ofID((*people.People).RevokePassword)},
+	{"GET", "/owner/senders", tierTake, (*API).listSenders},
+	{"POST", "/owner/senders", tierOwner, with((*API).addSender)},
+	{"POST", "/owner/senders/{id}/secret", tierOwner, with((*API).changeSenderSecret)},
+	{"POST", "/owner/senders/{id}/revoke", tierTake, (*API).revokeSender},
 	{"POST", "/owner/notices/{id}/undo", tierOwner, numbered((*API).undo)},
 	{"POST", "/owner/notices/{id}/seen", tierTake, numbered((*API).see)},
 	{"POST", "/owner/dark", tierTake, (*API).goDark},

@@ -28,6 +28,7 @@ import (
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/people"
 	"porchlight/agent/requests"
+	"porchlight/agent/senders"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
@@ -210,7 +211,11 @@ func (r *rig) serve(t testing.TB) {
 	r.people = programs.Got(people.New(people.Config{
 		Control: r.control, Apps: r.apps, Access: r.access, Activity: r.activity, Store: kept, Changes: r.outside.changes,
 	}))(t)
+	named := programs.Got(senders.New(senders.Config{
+		Store: kept, Access: r.access, Activity: r.activity, Apps: r.apps, Note: r.apps.Note, Changes: r.outside.changes,
+	}))(t)
 	r.api = New(Config{
+		Senders:  named,
 		Apps:     r.apps,
 		Server:   r.server,
 		Users:    r.users,

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"net/mail"
 	"slices"
@@ -24,7 +25,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	if err != nil && !looksLikeAddress(req.Email) {
 		err = agentapi.Errorf(agentapi.CodeOf(err), "That does not look like an e-mail address. %s", err)
 	}
-	if err != nil {
+	if err = cmp.Or(err, noSender(req.Email)); err != nil {
 		return agentapi.Invitation{}, err
 	}
 	if err := p.canEnd(&req.Until); err != nil {
@@ -327,6 +328,14 @@ func idsOf(apps []engine.App) []string {
 		ids[i] = app.ID
 	}
 	return ids
+}
+
+// noSender refuses a mail address that apps know a named sender by: nobody reads mail there.
+func noSender(email string) error {
+	if controlapi.OfSender(email) {
+		return agentapi.Errorf(agentapi.CodeInvalid, "%s is a sender's: nobody gets mail there.", strings.TrimSpace(email))
+	}
+	return nil
 }
 
 // looksLikeAddress is asked when an invitation is refused because of its apps, so that

@@ -80,6 +80,11 @@ func (p *People) checkAll(req *agentapi.InvitationsRequest) (apps []engine.App, 
 	if apps, err = p.liveApps(req.Apps); err != nil {
 		return nil, err
 	}
+	for _, email := range req.Emails {
+		if err := noSender(email); err != nil {
+			return nil, err
+		}
+	}
 	return apps, p.canEnd(&req.Until)
 }
 

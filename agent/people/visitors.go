@@ -51,6 +51,8 @@ func (p *People) visiting() []visiting {
 		switch {
 		case v.GrantID != "":
 			all[i].ClientName = cmp.Or(clients[v.ClientID], v.ClientID)
+		case v.Sender != "":
+			all[i].ClientName = v.Sender
 		case v.PasswordID != "":
 			all[i].ClientName = clients[v.PasswordID]
 		}

@@ -168,6 +168,7 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 	if p.config.OnAnswered != nil {
 		p.config.OnAnswered(v.vhost.app.ID)
 	}
+	v.delivery.answered(res.StatusCode)
 	p.cleanResponse(res.Header, v.vhost.host)
 	p.keepToHTTPS(res.Header, &v.vhost)
 	if v.client {

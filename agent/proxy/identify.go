@@ -120,6 +120,9 @@ func (p *Proxy) notTaken(h http.Header, r *http.Request, vhost virtualHost, id a
 // denied answers a visitor who is known but may not.
 func (p *Proxy) denied(h http.Header, r *http.Request, vhost virtualHost, id access.Identity, d access.Decision) *answer {
 	switch d.Reason {
+	case access.ReasonSender: // revoked since the signature was looked at, or ended
+		p.happened(agentapi.ActivityDeliveryRefused, vhost, access.Identity{})
+		return senderEnded()
 	case access.ReasonSessionOver:
 		return p.signIn(h, r, vhost)
 	case access.ReasonGrant: // revoked since the token was looked at

@@ -1,7 +1,7 @@
 // Package proxy carries visitors' requests to published apps.
 //
 // In comes a raw connection from the tunnel; TLS ends here. A request goes one
-// way: host → app → our own paths → who is it (cookie, token or password) → may they
+// way: host → app → our own paths → who is it (cookie, token, password or signature) → may they
 // (access) → headers stripped, five set → the app. Out comes the app's
 // answer, streamed, or a page of ours that says in a sentence what is wrong.
 //
@@ -29,6 +29,7 @@ import (
 	"porchlight/agent/identity"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/requests"
+	"porchlight/agent/senders"
 	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
 	"porchlight/internal/bounds"
@@ -77,6 +78,8 @@ type Config struct {
 	List func() []engine.App
 	// Bearer authenticates by access token; nil: only cookies do.
 	Bearer Authenticator
+	// Senders find out what named senders signed; nil: there are none.
+	Senders *senders.Senders
 	// Identity signs who a visitor is, for apps with the option; nil: no app is told so.
 	Identity *identity.Signer
 	// Welcomes says whether whoever listens on an app's port now may be sent what

@@ -81,6 +81,7 @@ func certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 // until a test has another in its place.
 type rig struct {
 	t        testing.TB
+	store    *store.Store
 	access   *access.Access
 	activity *activity.Log
 	proxy    *proxy.Proxy
@@ -120,6 +121,7 @@ func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 	ca := programs.Got(authority())(t)
 	r := &rig{t: t, roots: ca.Pool(), apps: map[string]engine.App{}, codes: map[string]visit{}}
 	db := programs.Got(store.Open(t.TempDir()))(t)
+	r.store = db
 	r.activity = activity.New(activity.Config{Store: db, Now: r.now})
 	r.access = programs.Got(access.New(access.Config{Store: db, Activity: r.activity, Now: r.now}))(t)
 	r.setPeople(

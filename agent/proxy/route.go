@@ -73,14 +73,23 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, vhost *virtualHost) (a *answer) {
 	n := p.noting(r, vhost)
 	defer func() { n.done(a) }() // also of a visit that is cut off
-	id, renew, a := p.identify(w.Header(), r, vhost)
+	id, renew, present, a := p.known(r, vhost)
+	var d *delivery
+	if !present {
+		if d, a = p.bySender(r, vhost); d != nil {
+			defer d.release()
+			id = d.Identity
+		} else if a == nil {
+			a = p.signIn(w.Header(), r, *vhost)
+		}
+	}
 	if a != nil {
 		return a
 	}
-	n.by(id.Email)
+	n.by(id.Called())
 	for {
 		// Where access ended while it was looked at, look again, for what to say.
-		if a, again := p.toApp(w, r, vhost, id, renew, n); !again {
+		if a, again := p.toApp(w, r, vhost, id, renew, n, d); !again {
 			return a
 		}
 	}
@@ -149,13 +158,15 @@ func (p *Proxy) find(r *http.Request, host string) (virtualHost, *answer) {
 // toApp registers the request, decides, and forwards it, in this order: what
 // changes after the decision finds the request registered and closes it. again is
 // true when access ended before anything was sent.
-func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, vhost *virtualHost, id access.Identity, renew string, n *note) (a *answer, again bool) {
+func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, vhost *virtualHost, id access.Identity, renew string, n *note, d *delivery) (a *answer, again bool) {
 	v := newVisit(w, r)
-	v.vhost, v.id, v.renew, v.client, v.note = *vhost, id, renew, id.GrantID != "", n
+	v.vhost, v.id, v.renew, v.client, v.note, v.delivery = *vhost, id, renew, id.GrantID != "", n, d
 	v.decision = p.config.Access.EnterAs(&v.entry, id, vhost.app.ID, v)
 	defer v.unregister()
 	defer v.finish()
-	n.by(v.decision.Email)
+	if d == nil {
+		n.by(v.decision.Email)
+	}
 	webSocket, a := p.mayOpen(w.Header(), r, v)
 	if a != nil {
 		return a, false
@@ -169,12 +180,12 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, vhost *virtualHost
 		return nil, true
 	}
 	gate.Admit(w)
-	if id.PasswordID != "" && !v.on.Holds(id.PasswordID) {
-		v.on.Hold(id.PasswordID, p.config.Access.Rest(id, vhost.app.ID, v.on.Abort))
+	if by := id.PasswordID + id.SenderID; by != "" && !v.on.Holds(by) {
+		v.on.Hold(by, p.config.Access.Rest(id, vhost.app.ID, v.on.Abort))
 	}
 	p.config.Activity.Opened(activity.Visit{
 		Visited: store.Visited{AccountID: id.AccountID, AppID: v.vhost.app.ID, Email: v.decision.Email, Label: v.vhost.app.Label},
-		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID, PasswordID: id.PasswordID,
+		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID, PasswordID: id.PasswordID, Sender: id.Name,
 	})
 	p.forward(w, r, v)
 	return nil, false

@@ -26,9 +26,10 @@ type visit struct {
 	vhost    virtualHost
 	id       access.Identity
 	decision access.Decision
-	five     five   // what the app is told of the visitor
-	renew    string // session cookie to set again
-	note     *note  // what the owner is told of the visit; nil for nothing
+	five     five      // what the app is told of the visitor
+	renew    string    // session cookie to set again
+	note     *note     // what the owner is told of the visit; nil for nothing
+	delivery *delivery // of a named sender; nil for everybody else
 	compared agentapi.Compared
 	tries    string // our cookie of that name, which the app's request lacks
 	to       interim

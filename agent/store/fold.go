@@ -15,7 +15,7 @@ const maxFoldBack = 200
 
 // counted are the kinds that strangers can cause, so that there is one line of each
 // kind an hour.
-var counted = []string{agentapi.ActivityKnocked, agentapi.ActivityTurnedAway, agentapi.ActivityPasswordRefused}
+var counted = []string{agentapi.ActivityKnocked, agentapi.ActivityTurnedAway, agentapi.ActivityPasswordRefused, agentapi.ActivityDeliveryRefused}
 
 // Counted says whether strangers can cause lines of this kind.
 func Counted(kind string) bool { return slices.Contains(counted, kind) }

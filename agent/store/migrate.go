@@ -18,7 +18,7 @@ import (
 // A database counts those it has been through in metaBucket. A program refuses
 // one that counts more than it knows. Programs from before there was a count do
 // not look at it, so the first three only add: they open what these leave.
-var migrations = []func(*boltfile.Tx) error{makeBuckets, nameDirectory, addLostChanges, shareActivity, makeGroups}
+var migrations = []func(*boltfile.Tx) error{makeBuckets, nameDirectory, addLostChanges, shareActivity, makeGroups, makeSenders}
 
 // versionKey, in metaBucket, holds how many migrations the database has been
 // through, in decimal.

@@ -26,6 +26,7 @@ var kinds = map[string]struct {
 	agentapi.NoticeBrowser:     {kind: agentapi.KindClient},
 	agentapi.NoticePasskey:     {kind: agentapi.KindClient},
 	agentapi.NoticeFirstVisit:  {kind: agentapi.KindVisit},
+	agentapi.NoticeSenderFull:  {agentapi.KindConnection, words.Of("A sender is kept out")},
 }
 
 // kindOf is the owner's kind of a notice. One this version does not know is about an app,

@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { Activity, AppHealth, AppPassword, Desk, Examination, Group, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
+import type { Activity, AppHealth, AppPassword, Desk, Examination, Group, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Sender, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
 import { untilOf } from '../src/lib/until';
 import { nothing } from './nothing';
 import { ailmentOf, app, asked, grant, lastSeq, local, long, mail, minutesAgo, type More, numberLower, options, person, request, scenes, someActivity, someGrants, somePeople, someRequests, told, waiting } from './scenes';
@@ -19,6 +19,9 @@ const password = (id: string, appName: string, app: string, name: string, email:
 let passwords = firstRequests?.length === 0 ? [] : [
   password('p1', 'notes', 'Notes', 'Calendar on my phone', 'maya@example.com', 3), password('p2', 'notes', 'Notes', '<b>git</b> on the laptop \u202Eevil\u202C', 'carla.nunes@example.org', 80),
   password('p3', 'photos', 'Photos', 'A backup client with a remarkably long name, one that goes on', 'the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org', 400),
+];
+let senders: Sender[] = firstRequests?.length === 0 ? [] : [
+  { id: 's1', name: 'GitHub', app: 'Notes', appName: 'notes', url: 'https://notes.maya.porch.example/push', path: '/push', kind: 'github', secrets: 1, createdAt: minutesAgo(60 * 24 * 9) },
 ];
 let requested = firstRequests ?? someRequests();
 let heard = () => {}; // whoever waits for the next request
@@ -313,6 +316,8 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     passwords = [password(`p${passwords.length + 9}`, app, byName(app).label, name, state.account.email, 0), ...passwords];
     return { id: passwords[0]!.id, password: 'plp_abcdefghijklmnopqrstuvwxyz234567' };
   },
+  senders: () => senders,
+  revokeSender: ({ id }) => ((senders = senders.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),
   revokePassword: ({ id }) => ((passwords = passwords.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),
   activity: () => activity,
   activityPage: ({ limit = 200, before = 0, group = '', app = '', email = '', search = '' }) => {
@@ -414,7 +419,7 @@ const stub = {
       look();
     }),
   /** Every text that the page is given: names, addresses, what the agent says. */
-  texts: () => textsIn([state, people, activity, requested, mails, passwords, preferences, visitors(), listening, titles]).filter((text) => text.length > 1),
+  texts: () => textsIn([state, people, activity, requested, mails, passwords, senders, preferences, visitors(), listening, titles]).filter((text) => text.length > 1),
   /** The options of an app that has none set. */
   options,
   /** Makes a call throw text; without one it works again. */
@@ -422,6 +427,7 @@ const stub = {
   /** Every app password ends. */
   endPasswords: () => {
     passwords = [];
+    senders = [];
     stub.set({ peopleVersion: state.peopleVersion + '+' });
   },
   /** What a check of the browser's trust comes to. */

@@ -247,4 +247,6 @@ var germanDesktop = map[string]string{
 
 	"The desktop did not give Porchlight a shortcut.":      "Der Desktop hat Porchlight keine Tastenkombination gegeben.",
 	"The desktop did not give Porchlight a shortcut. (%s)": "Der Desktop hat Porchlight keine Tastenkombination gegeben. (%s)",
+
+	"A sender is kept out": "Ein Absender kommt nicht herein",
 }

@@ -119,4 +119,14 @@ var germanProxy = map[string]string{
 	"it shows another key than the owner approved":                "die App zeigt einen anderen Schlüssel als den genehmigten",
 	"it speaks no HTTP/2 over TLS, which gRPC needs":              "die App spricht kein HTTP/2 über TLS, das gRPC braucht",
 	"it did not answer with TLS, and was spoken to with":          "die App antwortete ohne TLS und wurde mit angesprochen",
+
+	"This computer gets too much at once. Send it again later.":                                      "Dieser Computer bekommt gerade zu viel. Schicken Sie es später noch einmal.",
+	"What was sent did not come in time, or not whole. Send it again.":                               "Was geschickt wurde, kam nicht rechtzeitig oder nicht ganz. Schicken Sie es noch einmal.",
+	"This is more than the 1 MiB that a named sender may send at once.":                              "Das ist mehr als das 1 MiB, das ein benannter Absender auf einmal schicken darf.",
+	"The app has taken this already. It is not delivered twice.":                                     "Die App hat das schon angenommen. Es wird nicht zweimal zugestellt.",
+	"This is being delivered just now. Send it again if that fails.":                                 "Das wird gerade zugestellt. Schicken Sie es noch einmal, wenn das misslingt.",
+	"This sender sent so much that no more can be told from repetitions. Send it again later.":       "Dieser Absender hat so viel geschickt, dass sich Weiteres nicht von Wiederholungen unterscheiden lässt. Schicken Sie es später noch einmal.",
+	"What was sent is not signed as this sender signs. Check the secret at both ends.":               "Was geschickt wurde, ist nicht signiert, wie dieser Absender signiert. Prüfen Sie das Geheimnis auf beiden Seiten.",
+	"The time that was signed is more than five minutes from now. Check the clock, or send it anew.": "Die signierte Zeit liegt mehr als fünf Minuten von jetzt. Prüfen Sie die Uhr, oder schicken Sie es neu.",
+	"The owner takes nothing from this sender any more.":                                             "Der Besitzer nimmt von diesem Absender nichts mehr an.",
 }

@@ -50,6 +50,7 @@ var harmless = map[string]string{
 	"revoke":            `{"name":"nothing"}`,
 	"revokeGrant":       `{"id":"none"}`,
 	"revokePassword":    `{"id":"none"}`,
+	"revokeSender":      `{"id":"none"}`,
 	"seeNotices":        `{"id":1}`,
 	"changeSettings":    `{"failStaticHours":24}`,
 	"share":             `{"name":"nothing","label":"Nothing","localPort":1,"program":"","user":"nobody","listening":true}`,

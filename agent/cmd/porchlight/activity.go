@@ -57,6 +57,11 @@ var activityWords = map[string]string{
 	agentapi.ActivityPasswordMade:    "an app password was made by {by}: {what}",
 	agentapi.ActivityPasswordRevoked: "an app password was revoked by {by}: {what}",
 	agentapi.ActivityPasswordRefused: "a wrong app password was refused",
+	agentapi.ActivityDelivered:       "a sender delivered: {what}",
+	agentapi.ActivitySenderAdded:     "a sender was named by {by}: {what}",
+	agentapi.ActivitySenderChanged:   "a sender got another secret by {by}: {what}",
+	agentapi.ActivitySenderRevoked:   "a sender was revoked by {by}: {what}",
+	agentapi.ActivityDeliveryRefused: "what no sender signed was refused",
 
 	agentapi.ActivityDark:               "everything was closed by {by}",
 	agentapi.ActivityLight:              "everything was opened again by {by}",

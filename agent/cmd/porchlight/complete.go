@@ -39,15 +39,18 @@ func complete(root *cobra.Command, where *location) {
 	passwords := offer(where, (*agentapi.Client).Passwords, itself[agentapi.AppPassword], func(p agentapi.AppPassword) cobra.Completion {
 		return cobra.CompletionWithDesc(p.ID, printable(p.Name+" of "+p.Email+", "+p.AppName))
 	})
+	senders := offer(where, (*agentapi.Client).Senders, itself[agentapi.Sender], func(s agentapi.Sender) cobra.Completion {
+		return cobra.CompletionWithDesc(s.ID, printable(s.Name+", "+s.AppName))
+	})
 	knocks := offer(where, (*agentapi.Client).Knocks, itself[agentapi.Knock], func(k agentapi.Knock) cobra.Completion {
 		return cobra.CompletionWithDesc(k.ID, printable(k.Email+", "+k.App))
 	})
 	for path, by := range map[string]cobra.CompletionFunc{
 		"approve": names, "deny": names, "unmute": names, "revoke": names, "stop": names, "pause": names, "resume": names,
-		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names,
+		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names, "senders add": names,
 		"people link": people, "people grant": people, "people withdraw": people, "people remove": people,
 		"groups remove": groups, "groups join": groups, "groups leave": groups, "groups grant": groups, "groups withdraw": groups,
-		"grants revoke": grants, "passwords revoke": passwords, "knocks answer": knocks,
+		"grants revoke": grants, "passwords revoke": passwords, "senders revoke": senders, "senders rotate": senders, "knocks answer": knocks,
 		"users allow": users, "users deny": users, "users forget": users,
 	} {
 		find(root, path).ValidArgsFunction = first(by)
@@ -64,6 +67,7 @@ func complete(root *cobra.Command, where *location) {
 	}{
 		{"share", "name", names}, {"settings", "quiet", cobra.FixedCompletions(kindNames(), none)},
 		{"settings", "notify", cobra.FixedCompletions(agentapi.Levels(), none)},
+		{"senders add", "kind", cobra.FixedCompletions(agentapi.SenderKinds(), none)},
 		{"people invite", "app", labels}, {"people grant", "app", labels}, {"people withdraw", "app", labels},
 		{"groups grant", "app", labels}, {"groups withdraw", "app", labels},
 	} {

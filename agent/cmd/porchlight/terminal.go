@@ -12,6 +12,7 @@ import (
 // terminal is where a command prints: results to out, remarks to err.
 type terminal struct {
 	out, err io.Writer
+	in       io.Reader // what secrets are read from; nil for standard input
 }
 
 func newTerminal(out, err io.Writer) *terminal { return &terminal{out: out, err: err} }

@@ -15,7 +15,7 @@ import { strings } from './strings';
 import { Tried } from './tried.svelte';
 import type { Toast, Toasts } from './toasts.svelte';
 import { dayWord, endWord } from './until';
-import type { Activity, AppPassword, Approved, Group, Notice, Grant, Knock, OwnerApp, Person, Visitor } from './types';
+import type { Activity, AppPassword, Approved, Group, Notice, Grant, Knock, OwnerApp, Person, Sender, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -303,6 +303,13 @@ export class Desk {
     return this.#try(
       () => this.bridge.ask('revokePassword', { id: one.id }),
       ({ closed }) => this.#tell(strings.toast.passwordRevoked(title, closed)),
+    );
+  }
+
+  revokeSender(one: Sender): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.ask('revokeSender', { id: one.id }),
+      ({ closed }) => this.#tell(strings.toast.senderRevoked(one.name, closed)),
     );
   }
 

@@ -137,6 +137,15 @@ export const ofPeople = {
     busy: 'Revoking…',
   },
 
+  /** Programs of others that sign what they send. */
+  senders: {
+    title: 'Senders',
+    posts: (path: string, until: string): Sentence => ['To ', { name: path }, ...(until ? [`, until ${until}`] : [])],
+    revokeOf: (name: string): Sentence => ['Revoke the sender ', { name }],
+    question: (name: string): Sentence => ['Revoke “', { name }, '”?'],
+    text: 'What it sends is refused at once.',
+  },
+
   /** What visitors ask of the apps. */
   requests: {
     title: 'Visitors’ requests',

@@ -94,6 +94,7 @@ export const ofWindow = {
     ],
     clientRevoked: (name: string, n: number): Sentence => [{ name }, ` can’t open anything any more.${closed(n)}`],
     passwordRevoked: (name: string, n: number): Sentence => ['The password ', { name }, ` opens nothing any more.${closed(n)}`],
+    senderRevoked: (name: string, n: number): Sentence => ['Nothing comes in from ', { name }, ` any more.${closed(n)}`],
     cleared: ['The activity is cleared.'] as Sentence,
     trusted: ['Your browsers trust addresses on this computer. Restart one that is open.'] as Sentence,
     distrusted: ['Your browsers no longer trust addresses on this computer.'] as Sentence,

@@ -134,6 +134,14 @@ export const ofPeople: Spoken<typeof english> = {
     busy: 'Wird widerrufen…',
   },
 
+  senders: {
+    title: 'Absender',
+    posts: (path, until) => ['An ', { name: path }, ...(until ? [`, bis ${until}`] : [])],
+    revokeOf: (name) => ['Den Absender ', { name }, ' widerrufen'],
+    question: (name) => ['„', { name }, '“ widerrufen?'],
+    text: 'Was er schickt, wird sofort abgewiesen.',
+  },
+
   requests: {
     title: 'Besucheranfragen',
     find: 'Anfragen suchen',

@@ -91,6 +91,7 @@ export const ofWindow: Spoken<typeof english> = {
     disconnected: (name, n, client) => [{ name }, n === 0 ? ' hatte nichts mehr geöffnet.' : ` ist getrennt.${closed(n)}${client ? '' : ' Wiederkommen ist möglich.'}`],
     clientRevoked: (name, n) => [{ name }, ` kann nichts mehr öffnen.${closed(n)}`],
     passwordRevoked: (name, n) => ['Das Passwort ', { name }, ` öffnet nichts mehr.${closed(n)}`],
+    senderRevoked: (name, n) => ['Von ', { name }, ` kommt nichts mehr herein.${closed(n)}`],
     cleared: ['Der Verlauf ist geleert.'],
     trusted: ['Ihre Browser vertrauen den Adressen auf diesem Computer. Starten Sie einen, der offen ist, neu.'],
     distrusted: ['Ihre Browser vertrauen den Adressen auf diesem Computer nicht mehr.'],
