@@ -39,7 +39,7 @@ var vectors = map[string]struct {
 	},
 	"stripe": {
 		agentapi.SenderStripe, "whsec_test_secret", "{\n  \"id\": \"evt_test_webhook\",\n  \"object\": \"event\"\n}", 1492774577,
-		http.Header{"Stripe-Signature": {"STRIPE"}},
+		http.Header{"Stripe-Signature": {"t=1492774577,v1=c2f890decbc5ede7c5060bb9a6d31e0626a4342bacb9aeae2adb1bcea72f9812,v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39"}},
 	},
 	"hmac-sha256, in base64": {
 		agentapi.SenderHMAC, "It's a Secret to Everybody", "Hello, World!", 0,
