@@ -19,7 +19,8 @@ func TestSenderAnswers(t *testing.T) {
 	do("POST", path, `{"app":"Hooks","name":"Shop","path":"/push","kind":"github",`+secret+`}`, 409, "posts there already")
 	do("POST", path, `{"app":"hooks","name":"Shop","path":"/paid","kind":"md5",`+secret+`}`, 400, "standard-webhooks, github")
 	do("POST", path, `{"app":"diary","name":"Shop","path":"/paid","kind":"github",`+secret+`}`, 400, "no app called")
-	do("POST", path, `{"app":"hooks","name":"Shop","path":"/paid","kind":"github"}`, 400, "8 to 512 bytes")
+	do("POST", path, `{"app":"hooks","name":"Shop","path":"/paid","kind":"github"}`, 400, "secret")
+	do("POST", path, `{"app":"hooks","name":"Shop","path":"/paid","kind":"github","secret":"short"}`, 400, "8 to 512 bytes")
 	all, err := r.owner().Senders(t.Context())
 	if err != nil || len(all) != 1 || all[0].Name != "GitHub" || all[0].AppName != "hooks" || all[0].Path != "/push" || all[0].Secrets != 1 {
 		t.Fatalf("%+v, %v", all, err)
