@@ -186,9 +186,13 @@ var operations = map[string]operation{
 	"revokePassword": {"POST", "/owner/passwords/{id}/revoke", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
+	"revokeSender": {"POST", "/owner/senders/{id}/revoke", []parameter{
+		{"id", inPath, aText, true, false},
+	}},
 	"seeNotices": {"POST", "/owner/notices/{id}/seen", []parameter{
 		{"id", inPath, aNumber, true, false},
 	}},
+	"senders":  {"GET", "/owner/senders", []parameter{}},
 	"settings": {"GET", "/owner/settings", []parameter{}},
 	"settleHeld": {"POST", "/owner/people/settle", []parameter{
 		{"accountId", inBody, aText, false, false},

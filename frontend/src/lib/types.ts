@@ -242,10 +242,20 @@ export interface Operations {
     takes: { id: string };
     gives: Closed;
   };
+  /** Take nothing from a sender any more. */
+  revokeSender: {
+    takes: { id: string };
+    gives: Closed;
+  };
   /** Note that the owner has looked at the notices up to this one. */
   seeNotices: {
     takes: { id: number };
     gives: Done;
+  };
+  /** The named senders of all apps, by app and name. */
+  senders: {
+    takes: {};
+    gives: Sender[];
   };
   /** What the owner chose. */
   settings: {
@@ -403,7 +413,7 @@ export interface Activity {
   /** Only grows, in the order things happened. */
   id?: number;
   /** A later version may know more. */
-  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused';
+  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused' | 'delivered' | 'sender-added' | 'sender-changed' | 'sender-revoked' | 'delivery-refused';
   /** Of app, in its address. */
   name?: string;
   /** The notice that told of it. */
@@ -415,7 +425,7 @@ export interface Activity {
   /** Of a page: taking it back restores exactly what was before it. */
   undo?: boolean;
   until?: string;
-  /** What it is about, where that is neither a person nor an app: a connected app, an app password, a server, an address. */
+  /** What it is about, where that is neither a person nor an app: a connected app, an app password, a named sender, a server, an address. */
   what?: string;
   /** The email is the owner's. */
   you?: boolean;
@@ -884,6 +894,12 @@ export interface MadePassword {
   password: string;
 }
 
+export interface MadeSender {
+  id: string;
+  /** Where it is to post to. */
+  url: string;
+}
+
 export interface Mail {
   at: string;
   links: string[];
@@ -1091,6 +1107,28 @@ export interface Registrant {
   user?: string;
 }
 
+export interface Sender {
+  /** Label. */
+  app: string;
+  appName: string;
+  createdAt: string;
+  /** Of hmac-sha256: where the signature is. */
+  header?: string;
+  /** What the app gets as X-Service-User. */
+  id: string;
+  /** A later version may know more. */
+  kind: 'standard-webhooks' | 'github' | 'stripe' | 'slack' | 'hmac-sha256';
+  name: string;
+  /** The same without the app's address. */
+  path: string;
+  /** How many hold. */
+  secrets: number;
+  /** When it ends; absent for never. */
+  until?: string;
+  /** Where it posts to; empty while the computer has no address. */
+  url: string;
+}
+
 /** A sentence with its arguments apart, which the owner's screen says in another language. The owner alone gets it. */
 export interface Sentence {
   args?: string[];
@@ -1217,7 +1255,7 @@ export interface Visitor {
   accountId: string;
   /** Labels. */
   apps: string[];
-  /** Of the client, or what the password is for. */
+  /** Of the client or the named sender, or what the password is for. */
   clientName?: string;
   connections: number;
   email: string;
