@@ -30,7 +30,7 @@ var (
 
 	// pageTemplates has the one template in each language.
 	pageTemplates = words.InEach(func(l words.Language) *template.Template {
-		return template.Must(template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource)).Parse(noaccess.Source))
+		return l.FoldHTML(template.Must(template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource)).Parse(noaccess.Source)))
 	})
 )
 

@@ -24,10 +24,11 @@ type bodies struct {
 func bodiesOf(name string) func(words.Language) bodies {
 	return words.InEach(func(l words.Language) bodies {
 		text, html := texttemplate.New(name+".txt").Funcs(l.Funcs()), htmltemplate.New(name+".html").Funcs(l.Funcs())
-		return bodies{
-			texttemplate.Must(text.ParseFS(templates, "templates/"+name+".txt")),
-			htmltemplate.Must(html.ParseFS(templates, "templates/"+name+".html")),
+		text = texttemplate.Must(text.ParseFS(templates, "templates/"+name+".txt"))
+		for _, one := range text.Templates() {
+			l.Fold(one.Tree, nil)
 		}
+		return bodies{text, l.FoldHTML(htmltemplate.Must(html.ParseFS(templates, "templates/"+name+".html")))}
 	})
 }
 

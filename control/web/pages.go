@@ -37,7 +37,7 @@ func parsedWhenShown(names ...string) map[string]func(words.Language) *template.
 		out[name] = words.InEach(func(l words.Language) *template.Template {
 			empty := template.New(name).Funcs(l.Funcs())
 			set := template.Must(empty.Parse(noaccess.Source))
-			return template.Must(set.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
+			return l.FoldHTML(template.Must(set.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html")))
 		})
 	}
 	return out
