@@ -117,28 +117,12 @@ func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.To
 	if err != nil {
 		return Claims{}, err
 	}
-	var said struct {
-		Party    string `json:"azp"`
-		Session  string `json:"sid"`
-		AuthTime int64  `json:"auth_time"`
-		Email    string `json:"email"`
-		Verified truth  `json:"email_verified"`
-		Events   any    `json:"events"`
-	}
+	var said idToken
 	if err := id.Claims(&said); err != nil {
 		return Claims{}, err
 	}
-	switch {
-	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(b.Nonce)) != 1:
-		return Claims{}, errors.New("the nonce is another's")
-	case said.Party != "" && said.Party != p.ClientID, said.Party == "" && len(id.Audience) > 1:
-		return Claims{}, errors.New("the token was made for another client")
-	case said.Events != nil: // a logout token's (Back-Channel Logout 1.0, section 2.4)
-		return Claims{}, errors.New("the token tells of something that happened")
-	case id.IssuedAt.After(p.now().Add(clocksDiffer)):
-		return Claims{}, errClock
-	case id.Subject == "" || len(id.Subject) > maxSubject || len(said.Session) > maxSubject:
-		return Claims{}, errors.New("the token says of nobody, or with too many letters")
+	if err := p.isOurs(id, said, b); err != nil {
+		return Claims{}, err
 	}
 	out := Claims{Subject: id.Subject, Session: said.Session, Email: said.Email, Verified: bool(said.Verified)}
 	if said.AuthTime > 0 {
@@ -149,17 +133,7 @@ func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.To
 		return Claims{}, err
 	}
 	if (out.Email == "" || !grouped) && f.UserInfoEndpoint() != "" {
-		info, err := f.UserInfo(ctx, oauth2.StaticTokenSource(token))
-		if err != nil {
-			return Claims{}, err
-		}
-		if info.Subject != id.Subject { // Core, section 5.3.2
-			return Claims{}, errors.New("the address is another's")
-		}
-		if out.Email == "" {
-			out.Email, out.Verified = info.Email, info.EmailVerified
-		}
-		if _, err := p.groups(info.Claims, &out); err != nil {
+		if err := p.askMore(ctx, f, token, &out); err != nil {
 			return Claims{}, err
 		}
 	}
@@ -167,6 +141,49 @@ func (p *Provider) told(ctx context.Context, f *found, b Begun, token *oauth2.To
 		out.Email = ""
 	}
 	return out, nil
+}
+
+// idToken is what we read of one beside what go-oidc does.
+type idToken struct {
+	Party    string `json:"azp"`
+	Session  string `json:"sid"`
+	AuthTime int64  `json:"auth_time"`
+	Email    string `json:"email"`
+	Verified truth  `json:"email_verified"`
+	Events   any    `json:"events"`
+}
+
+// isOurs refuses an ID token of another sign-in, client, purpose or time, and one of nobody.
+func (p *Provider) isOurs(id *oidc.IDToken, said idToken, b Begun) error {
+	switch {
+	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(b.Nonce)) != 1:
+		return errors.New("the nonce is another's")
+	case said.Party != "" && said.Party != p.ClientID, said.Party == "" && len(id.Audience) > 1:
+		return errors.New("the token was made for another client")
+	case said.Events != nil: // a logout token's (Back-Channel Logout 1.0, section 2.4)
+		return errors.New("the token tells of something that happened")
+	case id.IssuedAt.After(p.now().Add(clocksDiffer)):
+		return errClock
+	case id.Subject == "" || len(id.Subject) > maxSubject || len(said.Session) > maxSubject:
+		return errors.New("the token says of nobody, or with too many letters")
+	}
+	return nil
+}
+
+// askMore asks the UserInfo endpoint for the mail address, where none was told, and the groups.
+func (p *Provider) askMore(ctx context.Context, f *found, token *oauth2.Token, out *Claims) error {
+	info, err := f.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		return err
+	}
+	if info.Subject != out.Subject { // Core, section 5.3.2
+		return errors.New("the address is another's")
+	}
+	if out.Email == "" {
+		out.Email, out.Verified = info.Email, info.EmailVerified
+	}
+	_, err = p.groups(info.Claims, out)
+	return err
 }
 
 // groups reads the claim of groups, a list or one name, and says whether it is there, or none is

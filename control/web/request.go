@@ -183,11 +183,7 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 	case pathDelete:
 		return toDelete()
 	case pathPasskeys + "/new":
-		back, _ := url.ParseQuery(query)
-		if next, _, _ := strings.Cut(back.Get("return"), "?"); next == path {
-			return toNewPasskey("") // leads nowhere but to itself
-		}
-		return toNewPasskey(h.parseReturn(ctx, back.Get("return")).path)
+		return h.maybePasskeyFirst(ctx, path, query)
 	case pathPasskeys + "/change":
 		if id, named := strings.CutPrefix(query, "passkey="); named && passkeyID.MatchString(id) {
 			return toPasskey(id)
@@ -202,30 +198,47 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 			return destination{path: raw, host: v.Host, leads: v.Origin(), proofs: v.Proofs}
 		}
 	case controlapi.PathKnock:
-		fields, err := url.ParseQuery(query)
-		if err != nil {
-			break
-		}
-		if d, err := h.svc.Knocks.ParseDoor(fields); err == nil {
-			return toDoor(d)
+		if fields, err := url.ParseQuery(query); err == nil {
+			if d, err := h.svc.Knocks.ParseDoor(fields); err == nil {
+				return toDoor(d)
+			}
 		}
 	case controlapi.PathAuthorize:
-		req, err := oauth.ParseRequest(query)
-		if err == nil && control.DescribesItself(req.ClientID) {
-			// What it says of itself may not have been read yet: that is for who is signed in.
-			if h.svc.Clients.MayDescribe(ctx, req.ClientID) != nil {
-				break
-			}
-			return destination{path: raw, app: controlapi.ClientHost(req.ClientID)}
-		}
-		if err != nil || req.Problem != "" {
-			break
-		}
-		if client, err := h.svc.Clients.For(ctx, req.ClientID, req.RedirectURI); err == nil {
-			return destination{path: raw, app: client.Name}
-		}
+		return h.maybeToAllow(ctx, raw, query)
 	}
 	return destination{}
+}
+
+// maybePasskeyFirst is the page that makes a passkey and then goes where it was asked to lead.
+func (h *handler) maybePasskeyFirst(ctx context.Context, path, query string) destination {
+	back, _ := url.ParseQuery(query)
+	if next, _, _ := strings.Cut(back.Get("return"), "?"); next == path {
+		return toNewPasskey("") // leads nowhere but to itself
+	}
+	return toNewPasskey(h.parseReturn(ctx, back.Get("return")).path)
+}
+
+// maybeToAllow is the page that asks about a client that we know, or that may describe itself.
+func (h *handler) maybeToAllow(ctx context.Context, raw, query string) destination {
+	req, err := oauth.ParseRequest(query)
+	if err != nil {
+		return destination{}
+	}
+	if control.DescribesItself(req.ClientID) {
+		// What it says of itself may not have been read yet: that is for who is signed in.
+		if h.svc.Clients.MayDescribe(ctx, req.ClientID) != nil {
+			return destination{}
+		}
+		return destination{path: raw, app: controlapi.ClientHost(req.ClientID)}
+	}
+	if req.Problem != "" {
+		return destination{}
+	}
+	client, err := h.svc.Clients.For(ctx, req.ClientID, req.RedirectURI)
+	if err != nil {
+		return destination{}
+	}
+	return destination{path: raw, app: client.Name}
 }
 
 // signInPath is the sign-in page that leads to d.

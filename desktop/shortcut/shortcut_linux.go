@@ -64,36 +64,8 @@ func Listen(ctx context.Context, description string, granted func(keys string), 
 			return err
 		}
 	}
-	desktop := conn.Object(portal, path)
-	// ask calls a method that answers by a signal, which names the request by its token.
-	ask := func(method string, options map[string]dbus.Variant, args ...any) (map[string]dbus.Variant, error) {
-		token := "porchlight" + rand.Text()
-		options["handle_token"] = dbus.MakeVariant(token)
-		handle := dbus.ObjectPath("/org/freedesktop/portal/desktop/request/" + strings.NewReplacer(":", "", ".", "_").Replace(conn.Names()[0]) + "/" + token)
-		if err := desktop.CallWithContext(ctx, shortcuts+"."+method, 0, append(args, options)...).Err; err != nil {
-			return nil, words.Errorf("The desktop did not give Porchlight a shortcut. (%w)", err)
-		}
-		for {
-			select {
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			case s, open := <-signals:
-				if !open {
-					return nil, errRefused
-				}
-				if s.Name != request+".Response" || s.Path != handle {
-					continue
-				}
-				var code uint32
-				var results map[string]dbus.Variant
-				if err := dbus.Store(s.Body, &code, &results); err != nil || code != 0 {
-					return nil, errRefused
-				}
-				return results, nil
-			}
-		}
-	}
-	made, err := ask("CreateSession", map[string]dbus.Variant{"session_handle_token": dbus.MakeVariant("porchlight" + rand.Text())})
+	ask := asker{conn, signals}.ask
+	made, err := ask(ctx, "CreateSession", map[string]dbus.Variant{"session_handle_token": dbus.MakeVariant("porchlight" + rand.Text())})
 	if err != nil {
 		return err
 	}
@@ -103,7 +75,7 @@ func Listen(ctx context.Context, description string, granted func(keys string), 
 		About map[string]dbus.Variant
 	}
 	wanted := []shortcut{{id, map[string]dbus.Variant{"description": dbus.MakeVariant(description), "preferred_trigger": dbus.MakeVariant(preferred)}}}
-	bound, err := ask("BindShortcuts", map[string]dbus.Variant{}, dbus.ObjectPath(handle), wanted, "")
+	bound, err := ask(ctx, "BindShortcuts", map[string]dbus.Variant{}, dbus.ObjectPath(handle), wanted, "")
 	if err != nil {
 		return err
 	}
@@ -113,17 +85,57 @@ func Listen(ctx context.Context, description string, granted func(keys string), 
 		keys, _ = given[0].About["trigger_description"].Value().(string)
 	}
 	granted(keys)
+	return listen(ctx, signals, dbus.ObjectPath(handle), pressed)
+}
+
+// listen calls pressed each time until ctx or the session ends.
+func listen(ctx context.Context, signals <-chan *dbus.Signal, handle dbus.ObjectPath, pressed func()) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case s, open := <-signals:
 			switch {
-			case !open, s.Name == "org.freedesktop.portal.Session.Closed" && s.Path == dbus.ObjectPath(handle):
+			case !open, s.Name == "org.freedesktop.portal.Session.Closed" && s.Path == handle:
 				return errRefused
-			case s.Name == shortcuts+".Activated" && len(s.Body) > 1 && s.Body[0] == dbus.ObjectPath(handle) && s.Body[1] == id:
+			case s.Name == shortcuts+".Activated" && len(s.Body) > 1 && s.Body[0] == handle && s.Body[1] == id:
 				pressed()
 			}
+		}
+	}
+}
+
+// asker asks the portal.
+type asker struct {
+	conn    *dbus.Conn
+	signals <-chan *dbus.Signal
+}
+
+// ask calls a method that answers by a signal, which names the request by its token.
+func (a asker) ask(ctx context.Context, method string, options map[string]dbus.Variant, args ...any) (map[string]dbus.Variant, error) {
+	token := "porchlight" + rand.Text()
+	options["handle_token"] = dbus.MakeVariant(token)
+	handle := dbus.ObjectPath("/org/freedesktop/portal/desktop/request/" + strings.NewReplacer(":", "", ".", "_").Replace(a.conn.Names()[0]) + "/" + token)
+	if err := a.conn.Object(portal, path).CallWithContext(ctx, shortcuts+"."+method, 0, append(args, options)...).Err; err != nil {
+		return nil, words.Errorf("The desktop did not give Porchlight a shortcut. (%w)", err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case s, open := <-a.signals:
+			if !open {
+				return nil, errRefused
+			}
+			if s.Name != request+".Response" || s.Path != handle {
+				continue
+			}
+			var code uint32
+			var results map[string]dbus.Variant
+			if err := dbus.Store(s.Body, &code, &results); err != nil || code != 0 {
+				return nil, errRefused
+			}
+			return results, nil
 		}
 	}
 }
