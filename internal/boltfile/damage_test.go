@@ -101,7 +101,8 @@ func alike(rows, want map[string]string) bool {
 
 // Weakness: bbolt keeps no sum over its rows, so a file in which damage had changed one
 // bit opened with a person missing, or took two things for one page and lost them by the
-// next commit. Checked: whichever byte has a bit flipped, the file opens with every row
+// next commit. Checked: whichever byte has a bit flipped (in one run every sixth, as all
+// take a minute with the race detector), the file opens with every row
 // and keeps them over a commit, or it is refused. Two places cannot tell. A letter of a
 // value may be another. And the head that the last commit wrote looks, damaged, as power
 // that fails in the midst of it leaves it, so the file opens as it was before.
@@ -123,7 +124,7 @@ func TestFlippedBits(t *testing.T) {
 		return nil
 	}
 	refused := 0
-	for at := range whole {
+	for at := rand.IntN(6); at < len(whole); at += 6 {
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 1 << (at % 8)
 		programs.Must(t, os.WriteFile(path, damaged, 0o600))
@@ -150,7 +151,7 @@ func TestFlippedBits(t *testing.T) {
 			}
 		}
 	}
-	if refused < len(after) {
+	if refused < len(after)/6 {
 		t.Errorf("of %d bytes %d were refused: this test shows nothing", len(whole), refused)
 	}
 }
