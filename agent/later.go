@@ -47,6 +47,7 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 	}
 	a.people.ChangedElsewhere(before, snapshot, here)
 	a.people.OwnersPasskeys(snapshot.Passkeys)
+	a.people.OwnersRecovery(snapshot.Recovering)
 	a.people.Filled(snapshot)
 	a.addressChanged(before.Computer, a.computer())
 	a.tunnel.Relist()

@@ -133,7 +133,7 @@ func (s *Accounts) Remove(ctx context.Context, email string) error {
 func (s *Accounts) Delete(ctx context.Context, session Session, from Asker) error {
 	mailID := newID()
 	return s.update(ctx, func(tx *txn) error {
-		if hash, _ := tx.sessionByID(session); hash == "" || !tx.fresh(session) {
+		if !tx.stillFresh(session) {
 			return refuse(controlapi.CodeUnauthorized, "An account is deleted after a sign-in from the last ten minutes. Sign in again.")
 		}
 		account, err := find[Account](tx, keyAccount(session.Account.ID), noSession())

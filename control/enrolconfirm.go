@@ -72,20 +72,24 @@ func (s *Enrolment) nameOf(tx *txn, account Account, row enrolment) string {
 }
 
 // Confirm lets the computer that shows this user code become the
-// account's computer named short. A session that is not fresh is refused with
+// account's computer named short. A session that is not fresh, or has ended, is refused with
 // CodeUnauthorized, an account that may not connect computers with
 // CodeForbidden, a name that cannot be chosen with CodeInvalid, and a wrong code
 // as by LookAt. Taking the place of a computer that is connected needs
 // replace.
 func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (out Confirmed, err error) {
+	stale := refuse(controlapi.CodeUnauthorized, "Connecting a computer needs a sign-in from the last ten minutes. Sign in again.")
 	if fresh, err := s.fresh(ctx, session); err != nil {
 		return Confirmed{}, err
 	} else if !fresh {
-		return Confirmed{}, refuse(controlapi.CodeUnauthorized, "Connecting a computer needs a sign-in from the last ten minutes. Sign in again.")
+		return Confirmed{}, stale
 	}
 	computerID := newID()
 	err = s.with(ctx, session.Account, code, client, func(tx *txn, device string, row enrolment) error {
 		out = Confirmed{}
+		if !tx.stillFresh(session) {
+			return stale
+		}
 		if err := s.cfg.ValidShortName(short); err != nil {
 			return err
 		}

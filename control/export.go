@@ -74,7 +74,7 @@ func (s *Accounts) Export(ctx context.Context, session Session) (Export, error) 
 // is not fresh: it names everybody the account has to do with.
 func (s *Accounts) Kept(ctx context.Context, session Session) (Export, error) {
 	return viewed(ctx, s.core, func(tx *txn) (Export, error) {
-		if hash, _ := tx.sessionByID(session); hash == "" || !tx.fresh(session) {
+		if !tx.stillFresh(session) {
 			return Export{}, refuse(controlapi.CodeUnauthorized, "Your data is exported after a sign-in from the last ten minutes. Sign in again.")
 		}
 		account, err := find[Account](tx, keyAccount(session.Account.ID), noSession())

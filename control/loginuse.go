@@ -59,7 +59,7 @@ func (s *Providers) Bind(ctx context.Context, session Session, name, kept string
 	proven, _ := openedJSON(s, sealLogin, kept, func(p provenLogin) int64 { return p.Until })
 	mailID := newID()
 	return to.ReturnTo, s.update(ctx, func(tx *txn) error {
-		if hash, _ := tx.sessionByID(session); hash == "" || !tx.fresh(session) {
+		if !tx.stillFresh(session) {
 			return refuse(controlapi.CodeUnauthorized, "A provider is added after a passkey or a recovery code of the last ten minutes. Sign in again.")
 		}
 		return s.bind(tx, mailID, session.Account, proven.Login, from)

@@ -344,11 +344,11 @@ func (s *Passkeys) Rename(ctx context.Context, accountID, id, name string) error
 
 // Remove ends a passkey of the person of a session, and the other sessions that it opened; one that has ended, and anybody
 // else's, is no error and is left alone. It refuses with CodeUnauthorized a session that
-// is not fresh: a browser left open is not to take away somebody's way in. With
+// is not fresh, or has ended: a browser left open is not to take away somebody's way in. With
 // CodeForbidden it refuses the last one of an account that mail does not sign in.
 func (s *Passkeys) Remove(ctx context.Context, session Session, id string) error {
 	return s.update(ctx, func(tx *txn) error {
-		if !tx.fresh(session) {
+		if !tx.stillFresh(session) {
 			return passkeysWantFresh()
 		}
 		if row, found := get[passkey](tx, keyPasskey(id)); found && row.AccountID == session.Account.ID {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -17,14 +18,22 @@ const passkeyToldFor = 7 * 24 * time.Hour
 
 // addedPasskey tells the computers of an account of a passkey, or login, that was added to it.
 func (t *txn) addedPasskey(accountID string, added controlapi.AddedPasskey) {
-	for computerID := range below(t, keyMemberships(accountID)) {
-		if c, found := get[computer](t, keyComputer(computerID)); !found || c.OwnerID != accountID {
-			continue
-		}
-		told, _ := get[[]controlapi.AddedPasskey](t, keyComputerPasskeys(computerID))
+	for c := range eachOwned(t, accountID) {
+		told, _ := get[[]controlapi.AddedPasskey](t, keyComputerPasskeys(c.ID))
 		told = append(told, added)
-		t.put(keyComputerPasskeys(computerID), told[max(0, len(told)-maxPasskeys):], passkeyToldFor)
-		t.touch(computerID)
+		t.put(keyComputerPasskeys(c.ID), told[max(0, len(told)-maxPasskeys):], passkeyToldFor)
+		t.touch(c.ID)
+	}
+}
+
+// eachOwned are the computers of an account. Meanwhile they may be changed.
+func eachOwned(t *txn, accountID string) iter.Seq[computer] {
+	return func(yield func(computer) bool) {
+		for _, c := range eachOf[computer](t, keyMemberships(accountID), keyComputer) {
+			if c.OwnerID == accountID && !yield(c) {
+				return
+			}
+		}
 	}
 }
 
@@ -52,11 +61,18 @@ func (s *Passkeys) EndForComputer(ctx context.Context, computerID string, p cont
 		if !found {
 			return nil
 		}
-		if err := tx.endSince(owner, since, c.ID); err != nil {
-			return err
-		}
-		return s.tell(tx, mailID, owner, Asker{}, words.Of("A new way in was removed from your account"),
-			words.Of("On %s somebody said that a new passkey or provider was not yours. It opens nothing any more, and you are signed out everywhere.", s.computer(c).Host),
-			words.Of("With it ended what was made since: passkeys, recovery codes, providers that sign you in, app passwords, connected apps and connected computers. What of it was yours you can make again."))
+		return s.notMe(tx, mailID, c, owner, since,
+			words.Of("On %s somebody said that a new passkey or provider was not yours. It opens nothing any more, and you are signed out everywhere.", s.computer(c).Host))
 	})
+}
+
+// notMe ends what was made for the owner of a computer since somebody else was in, who says so
+// there, and tells them by mail. What gives power wants a session proven in the last FreshFor:
+// whoever made a passkey may have made something else just before.
+func (s *core) notMe(tx *txn, mailID string, c computer, owner Account, since time.Time, says words.Sentence) error {
+	if err := tx.endSince(owner, since.Add(-FreshFor), c.ID); err != nil {
+		return err
+	}
+	return s.tell(tx, mailID, owner, Asker{}, words.Of("Somebody else was in your account"), says,
+		words.Of("With it ended what was made since: passkeys, recovery codes, providers that sign you in, app passwords, connected apps and connected computers. What of it was yours you can make again."))
 }

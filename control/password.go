@@ -89,11 +89,11 @@ type MadePassword struct {
 }
 
 // Make makes a password for the person of a session. It refuses with
-// CodeUnauthorized a session that is not fresh, with CodeForbidden an app that the
+// CodeUnauthorized a session that is not fresh, or has ended, with CodeForbidden an app that the
 // person may not open and one password too many, with CodeInvalid a name that will
 // not do and a form that was sent before, and with CodeTooMany.
 func (s *Passwords) Make(ctx context.Context, session Session, n NewPassword) (MadePassword, error) {
-	if err := s.mayManage(ctx, session); err != nil {
+	if err := s.mayManage(ctx, session); err != nil { // what it spends is the account's
 		return MadePassword{}, err
 	}
 	if !idPattern.MatchString(n.Form) {
@@ -102,6 +102,9 @@ func (s *Passwords) Make(ctx context.Context, session Session, n NewPassword) (M
 	none := refuse(controlapi.CodeForbidden, "You cannot open that app any more.")
 	row := appPassword{AccountID: session.Account.ID, AppID: n.AppID, Name: n.Name}
 	return s.makePassword(ctx, row, none, func(tx *txn) (computer, error) {
+		if !tx.stillFresh(session) {
+			return computer{}, passwordsWantFresh()
+		}
 		if err := tx.useForm(session.Account.ID, n.Form); err != nil {
 			return computer{}, err
 		}
@@ -141,9 +144,13 @@ func (s *Passwords) mayManage(ctx context.Context, session Session) error {
 	if fresh, err := s.fresh(ctx, session); err != nil {
 		return err
 	} else if !fresh {
-		return refuse(controlapi.CodeUnauthorized, "App passwords are made and shown after a sign-in from the last ten minutes. Sign in again.")
+		return passwordsWantFresh()
 	}
 	return nil
+}
+
+func passwordsWantFresh() error {
+	return refuse(controlapi.CodeUnauthorized, "App passwords are made and shown after a sign-in from the last ten minutes. Sign in again.")
 }
 
 // makePassword stores a row with a new password for its account, whose name it checks. on

@@ -80,7 +80,7 @@ func recoveryCode(typed string) string {
 // mayRecover refuses with CodeUnauthorized a session that was not proven freshly by what no
 // mailbox has, or has ended: its person may have just said that it was not them.
 func (t *txn) mayRecover(session Session) error {
-	if hash, _ := t.sessionByID(session); hash != "" && t.fresh(session) && (session.Proof == controlapi.ProofPasskey || session.Proof == controlapi.ProofCode) {
+	if t.stillFresh(session) && (session.Proof == controlapi.ProofPasskey || session.Proof == controlapi.ProofCode) {
 		return nil
 	}
 	return refuse(controlapi.CodeUnauthorized, "How you sign in is changed after a passkey or a recovery code of the last ten minutes. Sign in again.")

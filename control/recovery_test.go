@@ -279,7 +279,15 @@ func TestOperatorRecovers(t *testing.T) {
 		b.Recovery.due(t.Context())
 		return ok[Account](t)(b.Accounts.ByEmail(t.Context(), maya.Email)).MailOff
 	}
+	e := ok[OwnedComputer](t)(b.Computers.ByName(t.Context(), "maya"))
+	recovering := func() bool { // as her computer is told
+		t.Helper()
+		return !ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.ID)).Recovering.IsZero()
+	}
 	stop := begin()
+	if !recovering() {
+		t.Error("her computer is not told")
+	}
 	for _, wrong := range []string{"", ".", maya.ID, maya.ID + ".", stop[:len(stop)-1], stop + "x"} {
 		wantRefusal(t, b.Recovery.Stop(t.Context(), wrong), controlapi.CodeNotFound)
 	}
@@ -287,6 +295,9 @@ func TestOperatorRecovers(t *testing.T) {
 		t.Errorf("it stops %+v", a)
 	}
 	programs.Must(t, b.Recovery.Stop(t.Context(), stop))
+	if recovering() {
+		t.Error("her computer is told of a stopped one")
+	}
 	wantRefusal(t, b.Recovery.Stop(t.Context(), stop), controlapi.CodeNotFound)
 	if !after(80 * time.Hour) {
 		t.Error("a stopped one took effect")
@@ -366,7 +377,7 @@ func TestPasskeyThatWasNotTheOwners(t *testing.T) {
 		t.Errorf("%d logins are left", n)
 	}
 	account := ok[Account](t)(b.Accounts.ByEmail(t.Context(), maya.Email))
-	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("A new way in was removed from your account") != 1 {
+	if now := rowAt[person](b, keyPerson(e.Computer.ID, maya.ID)).Epoch; account.MailOff || now <= epoch || b.subjects("Somebody else was in your account") != 1 {
 		t.Errorf("%+v, epoch %d after %d", account, now, epoch)
 	}
 	programs.Must(t, b.Passkeys.EndForComputer(t.Context(), e.Computer.ID, controlapi.EndPasskey{ID: added[0].ID}))

@@ -269,6 +269,9 @@ type computer struct {
 	Grouped bool `json:"grouped,omitempty"`
 	// Suspended is since when nothing goes there, its own or its owner's suspension.
 	Suspended time.Time `json:"suspended,omitzero"`
+	// Recovering is until when the last recovery of its owner's waited, or waits: whether it
+	// does, the account's row says.
+	Recovering time.Time `json:"recovering,omitzero"`
 }
 
 // computerByName finds a computer. Rows of it that are read next can be named: they

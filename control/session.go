@@ -10,6 +10,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/internal/words"
 )
 
 // Sessions are those of browsers on the control plane.
@@ -104,6 +105,13 @@ func (t *txn) fresh(session Session) bool {
 		return true
 	}
 	return !t.hasPasskey(session.Account.ID)
+}
+
+// stillFresh is fresh for what a transaction is about to do: the session may have ended since it
+// was read, as its person said that it was not them.
+func (t *txn) stillFresh(session Session) bool {
+	hash, _ := t.sessionByID(session)
+	return hash != "" && t.fresh(session)
 }
 
 // justProven says whether a session's person has just shown who they are, however. One
@@ -327,15 +335,22 @@ func (s *Sessions) End(ctx context.Context, accountID, id string) error {
 	})
 }
 
-// EndForComputer is End for the owner of a computer, asked for by that.
+// EndForComputer is End for the owner of a computer, asked for by that. A browser that was not
+// theirs ends with all that was made for their account since it signed in, whether it is still
+// signed in or not, as Passkeys.EndForComputer has it.
 func (s *Sessions) EndForComputer(ctx context.Context, computerID string, b controlapi.EndBrowser) error {
-	c, err := viewed(ctx, s.core, func(tx *txn) (computer, error) {
-		return find[computer](tx, keyComputer(computerID), refuse(controlapi.CodeNotFound, "There is no such computer."))
+	mailID := newID()
+	return s.update(ctx, func(tx *txn) error {
+		c, owner, err := computerWithOwner(tx, computerID)
+		if err != nil {
+			return err
+		}
+		if b.Since.IsZero() {
+			return tx.endSessions(owner.ID, "another browser", func(row session) bool { return row.ID == b.ID })
+		}
+		return s.notMe(tx, mailID, c, owner, b.Since,
+			words.Of("On %s somebody said that a browser that signed in as you was not yours. You are signed out everywhere.", s.computer(c).Host))
 	})
-	if err != nil {
-		return err
-	}
-	return s.End(ctx, c.OwnerID, b.ID)
 }
 
 // raiseEpochs ends an account's sessions on every computer. What it is kept as says which

@@ -153,6 +153,13 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 		out.Passwords, out.Suspended = nil, new(s.Suspended(c.Suspended))
 	}
 	out.Passkeys, _ = get[[]controlapi.AddedPasskey](tx, keyComputerPasskeys(c.ID))
+	if s.now.Before(c.Recovering) {
+		waits, _ := get[recovering](tx, keyRecovering(c.OwnerID))
+		out.Recovering = waits.Until
+	}
+	for _, p := range s.cfg.Providers {
+		out.Providers = append(out.Providers, p.Name)
+	}
 	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
 	reported.Apps, _ = get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	reported.Knocks, reported.TellOff, reported.Fills = out.Knocking, c.TellOff, c.Fills

@@ -75,7 +75,8 @@ func (s *Suspensions) List(ctx context.Context) ([]Suspension, error) {
 // theirs; a client gets no token and those it has open nothing. Nothing is deleted. It
 // holds for an address or a domain from the first moment on, and account by account for
 // those that exist: interrupted, it goes on when it is called again. It refuses with
-// CodeNotFound and CodeInvalid. What is suspended already keeps its time.
+// CodeNotFound and CodeInvalid, and with CodeForbidden a token that would end what an operator
+// may. What is suspended already keeps its time.
 func (s *Suspensions) Suspend(ctx context.Context, kind SuspensionKind, id, reason, by string) (Suspension, error) {
 	if reason = strings.TrimSpace(reason); !validText(reason, maxReason) {
 		return Suspension{}, noReason()
@@ -83,6 +84,9 @@ func (s *Suspensions) Suspend(ctx context.Context, kind SuspensionKind, id, reas
 	row, err := updated(ctx, s.core, func(tx *txn) (Suspension, error) {
 		row, err := tx.suspendable(kind, id)
 		if err != nil {
+			return Suspension{}, err
+		}
+		if err := tx.mayEnd(row, by); err != nil {
 			return Suspension{}, err
 		}
 		row.Reason, row.By, row.At = reason, by, tx.now.UTC()
@@ -101,7 +105,8 @@ func (s *Suspensions) Suspend(ctx context.Context, kind SuspensionKind, id, reas
 
 // Resume takes a suspension back; whose it was have all they had, but for sessions: they sign
 // in again, and programs, which cannot, go on. It refuses with
-// CodeNotFound where there is none. Interrupted, it goes on when it is called again.
+// CodeNotFound where there is none, and as Suspend does. Interrupted, it goes on when it is called
+// again.
 func (s *Suspensions) Resume(ctx context.Context, kind SuspensionKind, id, reason, by string) (Suspension, error) {
 	if reason = strings.TrimSpace(reason); reason != "" && !validText(reason, maxReason) {
 		return Suspension{}, noReason()
@@ -118,6 +123,9 @@ func (s *Suspensions) Resume(ctx context.Context, kind SuspensionKind, id, reaso
 			none = refuse(controlapi.CodeNotFound, "That is not suspended.")
 			return row, nil
 		}
+		if err := tx.mayEnd(there, by); err != nil {
+			return Suspension{}, err
+		}
 		tx.delete(keySuspended(kind, row.ID))
 		there.Reason, there.By = reason, by
 		tx.audited = append(tx.audited, there.event("resumed"))
@@ -127,6 +135,25 @@ func (s *Suspensions) Resume(ctx context.Context, kind SuspensionKind, id, reaso
 		return Suspension{}, err
 	}
 	return row, cmp.Or(s.followAll(ctx, row), none)
+}
+
+// mayEnd refuses a program's token what is above it: suspending an operator, and bringing one back.
+func (t *txn) mayEnd(row Suspension, by string) error {
+	if !strings.HasPrefix(by, byToken) {
+		return nil
+	}
+	for _, o := range each[Operator](t, keyOperator("")) {
+		if row.Kind == SuspendAccount && row.ID == o.ID || row.Kind == SuspendAddress && row.ID == o.Email || row.Kind == SuspendDomain && withinDomain(o.Email, row.ID) {
+			return refuse(controlapi.CodeForbidden, "That is an operator's account, or one is among them: a token may not suspend or resume it. The command line and /admin may.")
+		}
+	}
+	return nil
+}
+
+// withinDomain says whether a mail address is of a domain, or of one below it.
+func withinDomain(email, domain string) bool {
+	_, of, _ := strings.Cut(email, "@")
+	return of == domain || strings.HasSuffix(of, "."+domain)
 }
 
 // suspendable names what there is of a kind by an id, without reason and time.
@@ -238,7 +265,7 @@ func (s *Suspensions) followAll(ctx context.Context, row Suspension) error {
 		})
 	}
 	return s.inPages(ctx, keyAccountEmail(""), func(tx *txn, email string, value []byte) {
-		if _, domain, _ := strings.Cut(email, "@"); domain == row.ID || strings.HasSuffix(domain, "."+row.ID) {
+		if withinDomain(email, row.ID) {
 			if id, ok := parsed[string](tx, value); ok {
 				tx.followAccount(id)
 			}

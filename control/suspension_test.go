@@ -306,3 +306,31 @@ func TestSuspendRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: a program's token that may suspend takes the server from its operators, or brings
+// one back whom the others have ended. Checked: by no kind of suspension that is about one;
+// everybody else's it may, and the command line and another operator may all.
+func TestTokensLeaveOperatorsAlone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	lena := ok[Operator](t)(b.Operators.Add(t.Context(), "lena@ops.porch.example"))
+	other := ok[Account](t)(b.Accounts.Ensure(t.Context(), "max@porch.example"))
+	program := AdminToken{ID: "t1"}.By()
+	about := map[SuspensionKind][]string{
+		SuspendAccount: {lena.ID, lena.Email}, SuspendAddress: {lena.Email}, SuspendDomain: {"ops.porch.example", "porch.example", "example"},
+	}
+	for kind, ids := range about {
+		for _, id := range ids {
+			_, err := b.Suspensions.Suspend(t.Context(), kind, id, "spam", program)
+			wantRefusal(t, err, controlapi.CodeForbidden)
+			ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), kind, id, "spam", other.ID))
+			_, err = b.Suspensions.Resume(t.Context(), kind, id, "", program)
+			wantRefusal(t, err, controlapi.CodeForbidden)
+			ok[Suspension](t)(b.Suspensions.Resume(t.Context(), kind, id, "", ByCommandLine))
+		}
+	}
+	for kind, id := range map[SuspensionKind]string{SuspendAccount: other.ID, SuspendAddress: "max@porch.example", SuspendDomain: "orch.example"} {
+		ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), kind, id, "spam", program))
+		ok[Suspension](t)(b.Suspensions.Resume(t.Context(), kind, id, "", program))
+	}
+}

@@ -128,10 +128,13 @@ type visit struct {
 	Challenge   string `json:"challenge"`
 	// Proof is how the person showed who they are; absent: by mail.
 	Proof controlapi.Proof `json:"proof,omitempty"`
-	// Browser and Client are the id of the browser's session here and the address that was
-	// made from.
-	Browser string `json:"browser,omitempty"`
-	Client  string `json:"client,omitempty"`
+	// Browser, Client and SignedIn are the id of the browser's session here, the address that
+	// was made from, and when.
+	Browser  string    `json:"browser,omitempty"`
+	Client   string    `json:"client,omitempty"`
+	SignedIn time.Time `json:"signedIn,omitzero"`
+	// Epoch is the person's when the code was issued; absent in those of earlier versions.
+	Epoch *int64 `json:"epoch,omitempty"`
 }
 
 // Begin answers a signed-in visitor with the address to send their browser to:
@@ -166,7 +169,8 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, session Session) (st
 		}
 		tx.put(keyVisit(hashOf(purposeVisit, code)), visit{
 			ComputerID: c.ID, AccountID: account.ID, AppID: v.App,
-			RedirectURI: v.RedirectURI, Challenge: v.Challenge, Proof: session.Proof, Browser: session.ID, Client: addressOf(session.Client),
+			RedirectURI: v.RedirectURI, Challenge: v.Challenge, Proof: session.Proof,
+			Browser: session.ID, Client: addressOf(session.Client), SignedIn: session.CreatedAt, Epoch: &p.Epoch,
 		}, visitLife)
 		return nil
 	})
@@ -219,12 +223,15 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 		if c, _ := get[computer](tx, keyComputer(computerID)); !c.Suspended.IsZero() {
 			return controlapi.Visitor{}, kept{tx.refuseSuspended()}
 		}
+		if row.Epoch != nil && p.Epoch > *row.Epoch { // signed out since
+			return controlapi.Visitor{}, kept{refused}
+		}
 		if !p.asOf(tx.now).mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
 			return controlapi.Visitor{}, kept{refused}
 		}
 		visitor := controlapi.Visitor{AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch, Proof: row.Proof}
 		if p.Role == controlapi.RoleOwner { // which browsers others have is not the owner's business
-			visitor.Browser, visitor.Client = row.Browser, row.Client
+			visitor.Browser, visitor.Client, visitor.SignedIn = row.Browser, row.Client, row.SignedIn
 		}
 		return visitor, nil
 	})

@@ -58,8 +58,8 @@ type recovering struct {
 
 // Begin has an account, after RecoverIn, signed in by mail again and without the passkeys and
 // recovery codes that its person has lost, and returns when: as long as a passkey is there, a
-// mail gives no power to add another. Its person is told, with a link that stops it; their
-// passkey stops it, too. Begun again it goes on. It refuses with CodeNotFound, and with
+// mail gives no power to add another. Its person is told, with a link that stops it, and by their
+// computers; their passkey stops it, too. Begun again it goes on. It refuses with CodeNotFound, and with
 // CodeInvalid an account that has no passkey and that mail signs in.
 func (s *Recovery) Begin(ctx context.Context, email string) (until time.Time, err error) {
 	secret, mailID := newToken(), newID()
@@ -76,6 +76,11 @@ func (s *Recovery) Begin(ctx context.Context, email string) (until time.Time, er
 		}
 		row := recovering{Until: tx.now.UTC().Add(RecoverIn), StopHash: hashOf(purposeStop, account.ID, secret)}
 		tx.put(keyRecovering(account.ID), row, 0)
+		for c := range eachOwned(tx, account.ID) { // whoever reads the mailbox deletes the mail
+			c.Recovering = row.Until
+			tx.put(keyComputer(c.ID), c, 0)
+			tx.touch(c.ID)
+		}
 		tx.note("recovery-begun", account.ID, "")
 		message, err := mail.Account{
 			To: account.Email, Subject: words.Of("Your passkeys are about to be removed"),

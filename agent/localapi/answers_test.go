@@ -130,8 +130,8 @@ func (p *plane) MakePassword(_ context.Context, m controlapi.MakePassword) (cont
 	return controlapi.MadePassword{ID: "p1", Password: controlapi.PasswordPrefix + strings.Repeat("a", 32)}, nil
 }
 
-func (p *plane) EndPasskey(context.Context, string) error { return nil }
-func (p *plane) EndBrowser(context.Context, string) error { return nil }
+func (p *plane) EndPasskey(context.Context, string) error                { return nil }
+func (p *plane) EndBrowser(context.Context, controlapi.EndBrowser) error { return nil }
 func (p *plane) OwnersLink(context.Context, controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
 	return controlapi.OwnersLink{URL: "https://control.porch.example/signin/link?token=t"}, nil
 }

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
@@ -28,24 +29,29 @@ func (p *People) OwnersBrowser(v controlapi.Visitor) {
 		said = words.Of("A browser signed in as you.")
 	}
 	n := agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticeBrowser, Text: said.String(), Words: words.Text{said}}
-	told, err := p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: v.Browser})
+	told, err := p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: v.Browser, SignedIn: v.SignedIn})
 	if err != nil {
 		p.cfg.Log.Error("the owner could not be told of a new browser of theirs", "err", err)
 	}
 	p.cfg.Activity.Add(agentapi.Activity{Kind: agentapi.ActivityBrowser, Email: v.Email, AccountID: v.AccountID, What: v.Client, Notice: told})
 }
 
-// endBrowser signs one out that a notice told of, and says so there.
-func (p *People) endBrowser(ctx context.Context, noticeID uint64, id string) error {
+// endBrowser ends one that a notice told of and that was not the owner's, with what was made
+// since, and says so there.
+func (p *People) endBrowser(ctx context.Context, noticeID uint64, undo store.Undo) error {
 	if err := p.connected(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
-	if err := p.cfg.Control.EndBrowser(ctx, id); err != nil {
+	if undo.SignedIn.IsZero() { // the control plane did not say: it told of it at once
+		n, _ := find(p.cfg.Apps.Notices(), func(n agentapi.Notice) bool { return n.ID == noticeID })
+		undo.SignedIn = n.At
+	}
+	if err := p.cfg.Control.EndBrowser(ctx, controlapi.EndBrowser{ID: undo.Browser, Since: undo.SignedIn}); err != nil {
 		return refusal(err)
 	}
-	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You signed it out."))
+	return p.cfg.Apps.MarkUndone(noticeID, notMe())
 }
 
 // OwnersPasskeys is told of the passkeys that were added to the owner's account of late, and
@@ -72,6 +78,24 @@ func (p *People) OwnersPasskeys(added []controlapi.AddedPasskey) {
 	}
 }
 
+// OwnersRecovery is told until when the operator waits before they take the owner's passkeys
+// away, zero for never, and tells the owner once: the mail that does may be read by another.
+func (p *People) OwnersRecovery(until time.Time) {
+	if until.IsZero() {
+		return
+	}
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	isNew, err := p.cfg.Store.NotePasskey("recovery " + until.UTC().Format(time.RFC3339))
+	if err == nil && isNew {
+		said := words.Of("On %s the server’s operator removes your passkeys and recovery codes: somebody told them that you lost them. Was it not you? Sign in with a passkey before then.", until.UTC().Format("2006-01-02 15:04 UTC"))
+		_, err = p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}, nil)
+	}
+	if err != nil {
+		p.cfg.Log.Error("the owner could not be told that their passkeys are to be removed", "err", err)
+	}
+}
+
 // endPasskey removes one that a notice told of, and says so there.
 func (p *People) endPasskey(ctx context.Context, noticeID uint64, id string) error {
 	if err := p.connected(); err != nil {
@@ -82,7 +106,11 @@ func (p *People) endPasskey(ctx context.Context, noticeID uint64, id string) err
 	if err := p.cfg.Control.EndPasskey(ctx, id); err != nil {
 		return refusal(err)
 	}
-	return p.cfg.Apps.MarkUndone(noticeID, words.Of("You said that it was not you: it opens nothing any more, nor does what was made for your account since."))
+	return p.cfg.Apps.MarkUndone(noticeID, notMe())
+}
+
+func notMe() words.Sentence {
+	return words.Of("You said that it was not you: it opens nothing any more, nor does what was made for your account since.")
 }
 
 // OwnersLink carries out POST /owner/account/recover: a link that signs the owner in at the

@@ -8,6 +8,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // Groups that a provider fills. The owner names a group of a provider that may fill one of
@@ -25,6 +26,12 @@ func (p *People) FillGroup(ctx context.Context, id string, req agentapi.FillRequ
 	visible := !strings.ContainsFunc(req.From, func(r rune) bool { return r < ' ' || r == 0x7f })
 	if req.From != "" && (!named || name == "" || group == "" || len(req.From) > maxFrom || !visible) {
 		return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "Name the provider and its group, like club/family.")
+	}
+	if known := p.cfg.Access.Snapshot().Providers; req.From != "" && !slices.Contains(known, name) {
+		if len(known) == 0 {
+			return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "The server names no provider that people sign in with, so none fills a group.")
+		}
+		return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "The server knows no provider called %[1]s, but %[2]s.", name, words.ListOf(known, maxNamed))
 	}
 	out, err := p.changeGroup(ctx, id, func(g *store.Group) (did agentapi.Activity, takes bool, err error) {
 		if g.From == req.From {

@@ -67,7 +67,7 @@ func TestProviderFillsGroup(t *testing.T) {
 	r.opensSoon(t, "in that", true, "Notes", "Photos")
 	fill("")
 	r.opensSoon(t, "filled by none", false, "Notes")
-	for _, from := range []string{"club", "/team", "club/", "club/te\nam"} {
+	for _, from := range []string{"club", "/team", "club/", "club/te\nam", "clbu/team"} {
 		if _, err := r.owner.FillGroup(t.Context(), group, agentapi.FillRequest{From: from}); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("%q: %v", from, err)
 		}

@@ -79,7 +79,7 @@ func (p *plane) RevokeGrant(context.Context, string) error { return nil }
 
 func (p *plane) Passwords(context.Context) ([]controlapi.PasswordInfo, error) { return nil, nil }
 func (p *plane) EndPasskey(context.Context, string) error                     { return nil }
-func (p *plane) EndBrowser(context.Context, string) error                     { return nil }
+func (p *plane) EndBrowser(context.Context, controlapi.EndBrowser) error      { return nil }
 func (p *plane) OwnersLink(context.Context, controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
 	return controlapi.OwnersLink{}, nil
 }

@@ -54,7 +54,7 @@ type Control interface {
 	Passwords(ctx context.Context) ([]controlapi.PasswordInfo, error)
 	MakePassword(ctx context.Context, m controlapi.MakePassword) (controlapi.MadePassword, error)
 	RevokePassword(ctx context.Context, id string) error
-	EndBrowser(ctx context.Context, id string) error
+	EndBrowser(ctx context.Context, b controlapi.EndBrowser) error
 	EndPasskey(ctx context.Context, id string) error
 	OwnersLink(ctx context.Context, l controlapi.LinkForOwner) (controlapi.OwnersLink, error)
 	AnswerKnock(ctx context.Context, a controlapi.AnswerKnock) (controlapi.Person, error)

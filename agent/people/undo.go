@@ -233,7 +233,7 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 	}
 	switch undo.Kind {
 	case agentapi.NoticeBrowser:
-		return p.endBrowser(ctx, noticeID, undo.Browser)
+		return p.endBrowser(ctx, noticeID, undo)
 	case agentapi.NoticePasskey:
 		return p.endPasskey(ctx, noticeID, undo.Browser)
 	}

@@ -38,7 +38,9 @@ type Undo struct {
 	// Until is when those that were withdrawn would have ended, if they would.
 	Until   map[string]time.Time `json:"until,omitempty"`
 	Browser string               `json:"browser,omitempty"` // of a NoticeBrowser, or the passkey of a NoticePasskey
-	ByGroup []string             `json:"byGroup,omitempty"` // ids that were withdrawn, which groups had opened
+	// SignedIn is when that browser did; zero where it is not known.
+	SignedIn time.Time `json:"signedIn,omitzero"`
+	ByGroup  []string  `json:"byGroup,omitempty"` // ids that were withdrawn, which groups had opened
 	// Newcomer is true where the person could open nothing before.
 	Newcomer bool `json:"fresh,omitempty"`
 	// Program is what did it, as one process is told from another; empty for

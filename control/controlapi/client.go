@@ -77,8 +77,8 @@ func (c *Client) RedeemVisit(ctx context.Context, r Redeem) (Visitor, error) {
 
 // EndBrowser signs a browser of the owner's out, and with it, here and on every computer,
 // all sessions that their browsers opened: those still signed in come back by themselves.
-func (c *Client) EndBrowser(ctx context.Context, id string) error {
-	return c.call(ctx, http.MethodPost, PathBrowsersEnd, EndBrowser{ID: id}, nil)
+func (c *Client) EndBrowser(ctx context.Context, b EndBrowser) error {
+	return c.call(ctx, http.MethodPost, PathBrowsersEnd, b, nil)
 }
 
 // EndPasskey removes a passkey of the owner's that was not theirs, with what was made for their

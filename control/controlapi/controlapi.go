@@ -198,6 +198,11 @@ type Snapshot struct {
 	Reported string `json:"reported,omitempty"`
 	// Passkeys were added to the owner's account in the last seven days.
 	Passkeys []AddedPasskey `json:"passkeys,omitempty"`
+	// Recovering is when the operator takes the owner's passkeys and recovery codes away, as
+	// somebody told them that those are lost; zero while that is not so.
+	Recovering time.Time `json:"recovering,omitzero"`
+	// Providers are the names of the OpenID providers that people can sign in with.
+	Providers []string `json:"providers,omitempty"`
 	// UpdateNotice is where the operator says that a newer version is there; nil where they
 	// say it nowhere.
 	UpdateNotice *UpdateNotice `json:"updateNotice,omitempty"`
@@ -237,11 +242,12 @@ type Visitor struct {
 	AppID     string `json:"appId"` // the app the code was issued for
 	Epoch     int64  `json:"epoch"` // see Person.Epoch
 	Proof     Proof  `json:"proof,omitempty"`
-	// Browser is the same for all visits of one signed-in browser, and Client the address
-	// it signed in from. Both are told of the owner's browsers only; empty where that is not
-	// known.
-	Browser string `json:"browser,omitempty"`
-	Client  string `json:"client,omitempty"`
+	// Browser is the same for all visits of one signed-in browser, Client the address it
+	// signed in from, and SignedIn when. They are told of the owner's browsers only; empty
+	// where that is not known.
+	Browser  string    `json:"browser,omitempty"`
+	Client   string    `json:"client,omitempty"`
+	SignedIn time.Time `json:"signedIn,omitzero"`
 }
 
 // Proof is how somebody showed who they are when they signed in. Absent, it is ProofMail.
@@ -256,9 +262,12 @@ const (
 )
 
 // EndBrowser is the body of POST PathBrowsersEnd: it signs one browser of the owner's out,
-// by its Visitor.Browser. One that is signed out already is no error.
+// by its Visitor.Browser. One that is signed out already is no error. Since is its
+// Visitor.SignedIn where it was not the owner's: then all that EndPasskey ends does, since
+// then. Zero, that browser alone is meant.
 type EndBrowser struct {
-	ID string `json:"id"`
+	ID    string    `json:"id"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 // AddedPasskey is a passkey, or a provider that signs them in, that was added to the account of a computer's owner in the last seven
@@ -274,7 +283,8 @@ type AddedPasskey struct {
 }
 
 // EndPasskey is the body of POST PathPasskeysEnd: an AddedPasskey was not the owner's. It
-// is removed with what was made for their account since, and they are signed out everywhere. One that is gone is no error.
+// is removed with what was made for their account since, or in the ten minutes before, and they
+// are signed out everywhere. One that is gone is no error.
 type EndPasskey struct {
 	ID string `json:"id"`
 }

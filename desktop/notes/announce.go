@@ -70,11 +70,8 @@ func (a *Announcer) noticeNote(n agentapi.Notice, s agentapi.OwnerState) Note {
 	if n.Undo {
 		shown.Buttons = []Button{{language.Say("Undo"), verbs.Action{Verb: verbs.Undo, Notice: n.ID, Text: n.Text}}}
 		switch n.Kind {
-		case agentapi.NoticeBrowser:
-			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), ""
-			shown.Buttons[0].Text, shown.Click.View = language.Say("Sign it out"), verbs.ViewPeople
-		case agentapi.NoticePasskey:
-			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), language.Say("Not you? It is removed with what was made for your account since, and you are signed out everywhere.")
+		case agentapi.NoticeBrowser, agentapi.NoticePasskey:
+			shown.Title, shown.Body = strings.TrimSuffix(n.Text, "."), language.Say("Not you? It ends with what was made for your account since, and you are signed out everywhere.")
 			shown.Buttons[0].Text, shown.Click.View = language.Say("That was not me"), verbs.ViewPeople
 		}
 	}

@@ -117,7 +117,7 @@ func TestNewBrowserIsSaidOnce(t *testing.T) {
 	s := owner.State()
 	s.Notices = []agentapi.Notice{{ID: 1, At: owner.Noon, Kind: agentapi.NoticeBrowser, Text: "A browser at 203.0.113.5 signed in as you.", Undo: true}}
 	show := notes.NewAnnouncer(notes.Told{Server: "own"}, func() time.Time { return owner.Noon }).Next(s, loud).Show
-	if len(show) != 1 || show[0].Title != "A browser at 203.0.113.5 signed in as you" || show[0].Body != "" || show[0].Kind != agentapi.KindClient || show[0].Buttons[0].Text != "Sign it out" {
+	if len(show) != 1 || show[0].Title != "A browser at 203.0.113.5 signed in as you" || show[0].Kind != agentapi.KindClient || show[0].Buttons[0].Text != "That was not me" {
 		t.Errorf("%+v", show)
 	}
 }

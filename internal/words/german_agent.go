@@ -21,7 +21,6 @@ var germanAgent = map[string]string{
 	"Those were %d steps.":                   "Das waren %d Schritte.",
 	"A browser at %s signed in as you.":      "Ein Browser unter %s hat sich als Sie angemeldet.",
 	"A browser signed in as you.":            "Ein Browser hat sich als Sie angemeldet.",
-	"You signed it out.":                     "Sie haben ihn abgemeldet.",
 	"You undid that.":                        "Das haben Sie rückgängig gemacht.",
 	"this computer":                          "diesem Computer",
 	"%[1]s opened %[2]s for the first time.": "%[1]s hat %[2]s zum ersten Mal geöffnet.",

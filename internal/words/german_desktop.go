@@ -125,7 +125,6 @@ var germanDesktop = map[string]string{
 	"%[1]d connection closed in %[2]s s.":  "%[1]d Verbindung in %[2]s s getrennt.",
 	"%[1]d connections closed in %[2]s s.": "%[1]d Verbindungen in %[2]s s getrennt.",
 	"Copied":                               "Kopiert",
-	"Sign it out":                          "Abmelden",
 	"Undo":                                 "Rückgängig",
 	"Undone":                               "Rückgängig gemacht",
 	"%s is on":                             "%s ist an",

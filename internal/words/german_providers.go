@@ -49,4 +49,6 @@ var germanProviders = map[string]string{
 	"%s does not vouch for your mail address, and this server sends no mail to ask it. Tell whoever runs this server.": "%s bürgt nicht für Ihre E-Mail-Adresse, und dieser Server verschickt keine E-Mails, um sie zu prüfen. Sagen Sie es dem, der diesen Server betreibt.",
 	"That is no logout token of this provider.":                                                                        "Das ist kein Abmelde-Token dieses Anbieters.",
 	"This logout token was used before.":                                                                               "Dieses Abmelde-Token wurde schon verwendet.",
+	"The server names no provider that people sign in with, so none fills a group.":                                    "Der Server nennt keinen Anbieter, mit dem man sich anmeldet, also füllt keiner eine Gruppe.",
+	"The server knows no provider called %[1]s, but %[2]s.":                                                            "Der Server kennt keinen Anbieter namens %[1]s, aber %[2]s.",
 }

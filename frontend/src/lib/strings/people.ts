@@ -5,8 +5,8 @@ export const ofPeople = {
   people: {
     changes: (n: number) => (n === 1 ? 'A program changed who may come in' : `Programs made ${n} changes of who may come in`),
     changeUndo: 'Undo',
-    browsers: (n: number) => (n === 1 ? 'New browser' : 'New browsers'),
-    browserEnd: 'Sign it out',
+    wasItYou: 'Was it you?',
+    notMe: 'That was not me',
     changesKeep: 'Leave the rest as it is',
     changesMore: (n: number) => `And ${n} more below these, once they are answered.`,
     find: 'Search people',

@@ -7,8 +7,8 @@ export const ofPeople: Spoken<typeof english> = {
   people: {
     changes: (n) => (n === 1 ? 'Ein Programm hat geändert, wer hereinkommen darf' : `Programme haben ${n}-mal geändert, wer hereinkommen darf`),
     changeUndo: 'Rückgängig',
-    browsers: (n) => (n === 1 ? 'Neuer Browser' : 'Neue Browser'),
-    browserEnd: 'Abmelden',
+    wasItYou: 'Waren Sie das?',
+    notMe: 'Das war ich nicht',
     changesKeep: 'Den Rest so lassen',
     changesMore: (n) => `Und ${n} weitere, sobald diese beantwortet sind.`,
     find: 'Personen suchen',
