@@ -106,8 +106,8 @@ func (t *txn) adminTokens() []AdminToken {
 	return out
 }
 
-// Remove ends a token at once. It refuses with CodeNotFound.
-func (s *AdminTokens) Remove(ctx context.Context, id string) (AdminToken, error) {
+// Remove ends a token at once, as by whom it is kept. It refuses with CodeNotFound.
+func (s *AdminTokens) Remove(ctx context.Context, id, by string) (AdminToken, error) {
 	return updated(ctx, s.core, func(tx *txn) (AdminToken, error) {
 		none := refuse(controlapi.CodeNotFound, "There is no token of that id.")
 		if !idPattern.MatchString(id) {
@@ -118,7 +118,7 @@ func (s *AdminTokens) Remove(ctx context.Context, id string) (AdminToken, error)
 			return AdminToken{}, err
 		}
 		tx.delete(keyAdminTokens + id)
-		tx.audited = append(tx.audited, audit.Event{Kind: "token-removed", By: ByCommandLine, On: id})
+		tx.audited = append(tx.audited, audit.Event{Kind: "token-removed", By: by, On: id})
 		return row.AdminToken, nil
 	})
 }

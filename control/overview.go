@@ -49,6 +49,9 @@ type Query struct {
 	After string
 	// Limit is how many rows there are at most: 1 to MaxPage, 0 for 50.
 	Limit int
+	// Kind and About are for Audit alone: the kind of its rows, and whom they are of or about, an
+	// id or the mail address of an account; "" for all.
+	Kind, About string
 }
 
 // Page is a part of a list, in the order of the keys it is searched by.
@@ -74,6 +77,9 @@ func (q Query) checked(by ...string) (Query, error) {
 	}
 	if !mayBeSought(q.Prefix, maxSought) || !mayBeSought(q.After, maxAfter) {
 		return q, refuse(controlapi.CodeInvalid, "What is searched for is too long, or has invisible characters.")
+	}
+	if q.Kind != "" || q.About != "" {
+		return q, refuse(controlapi.CodeInvalid, "The audit log alone is searched by kind and account.")
 	}
 	for _, known := range by {
 		if q.By == known && q.Limit > 0 && q.Limit <= MaxPage {

@@ -260,3 +260,100 @@ func TestOverviewAudit(t *testing.T) {
 		last[row.Node] = row.Seq
 	}
 }
+
+// Suspensions are found by the beginning of their name or id, of any kind, and go on by key; what
+// one would cut off is counted, and no further than to 1,000.
+func TestSuspensionsByNameAndCuts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	programs.Must(t, b.Overview.IndexAll(t.Context()))
+	e := b.owner()
+	b.apps(e, "app1")
+	b.joined(e.Computer.ID, "bob@example.com", "app1")
+	for kind, ids := range map[SuspensionKind][]string{SuspendDomain: {"spam.example", "spam.net"}, SuspendAddress: {"Spam@porch.example"}, SuspendComputer: {"maya"}} {
+		for _, id := range ids {
+			ok[Suspension](t)(b.Suspensions.Suspend(t.Context(), kind, id, "spam", ByCommandLine))
+		}
+	}
+	list := func(q Query) (Page[Suspension], error) { return b.Overview.Suspensions(t.Context(), q) }
+	for prefix, want := range map[string]int{"spam": 3, " SPAM.": 2, "@spam.n": 1, "may": 1, e.Computer.ID[:8]: 1, "pam": 0, "": 4} {
+		if rows := all(t, list, Query{By: ByName, Prefix: prefix}, 1); len(rows) != want {
+			t.Errorf("%q finds %+v", prefix, rows)
+		}
+	}
+	cuts := func(kind SuspensionKind, id string) Cuts {
+		t.Helper()
+		return ok[Cuts](t)(b.Overview.Cuts(t.Context(), kind, id))
+	}
+	for name, tt := range map[string]struct {
+		kind SuspensionKind
+		id   string
+		want Cuts
+	}{
+		"a computer":           {SuspendComputer, "maya", Cuts{Computers: 1, People: 1}},
+		"its owner":            {SuspendAccount, e.Email, Cuts{Accounts: 1, Computers: 1, People: 1}},
+		"her address":          {SuspendAddress, e.Email, Cuts{Accounts: 1, Computers: 1, People: 1}},
+		"an address of nobody": {SuspendAddress, "nobody@example.com", Cuts{}},
+		"her domain":           {SuspendDomain, "example.com", Cuts{Accounts: 2, Computers: 1}},
+		"nobody's":             {SuspendDomain, "nobody.example", Cuts{}},
+		"nothing":              {SuspendComputer, "nobody", Cuts{}},
+	} {
+		if got := cuts(tt.kind, tt.id); got != tt.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	b.change(func(tx *txn) {
+		for i := range maxCounted + 5 {
+			tx.put(keyPerson(e.Computer.ID, fmt.Sprintf("guest%d", i)), person{Person: controlapi.Person{Role: controlapi.RoleMember}}, 0)
+		}
+	})
+	if got := cuts(SuspendAccount, e.Email); got != (Cuts{Accounts: 1, Computers: 1, People: maxCounted, More: true}) {
+		t.Errorf("of many: %+v", got)
+	}
+}
+
+// The audit log is read by what happened and of whom: of many others some are looked at for a
+// page, which goes on where it ended.
+func TestAuditIsSearched(t *testing.T) {
+	t.Parallel()
+	var log *audit.Log
+	b := newBench(t, auditing(&log))
+	maya := ok[Account](t)(b.Accounts.Ensure(t.Context(), "maya@example.com"))
+	for i := range 3 * auditLooked / 2 {
+		switch i % 2500 {
+		case 7:
+			log.Add(audit.Event{Kind: "sign-in", On: maya.ID})
+		case 8:
+			log.Add(audit.Event{Kind: "operator-looked", By: maya.ID, On: "x"})
+		default:
+			log.Add(audit.Event{Kind: "sign-in", On: "another"})
+		}
+	}
+	list := func(q Query) (Page[audit.Row], error) { return b.Overview.Audit(t.Context(), q) }
+	for _, tt := range []struct {
+		q    Query
+		want int
+	}{
+		{Query{About: maya.ID}, 7}, {Query{About: "Maya@example.com"}, 7}, {Query{About: maya.ID, Kind: "sign-in"}, 3},
+		{Query{Kind: "operator-looked"}, 3}, {Query{Kind: "operator-looked", About: "another"}, 0},
+	} {
+		for _, limit := range []int{1, 2, MaxPage} {
+			rows := all(t, list, tt.q, limit)
+			if len(rows) != tt.want || !slices.IsSortedFunc(rows, func(a, b audit.Row) int { return int(b.Seq) - int(a.Seq) }) {
+				t.Errorf("%+v by %d: %d rows", tt.q, limit, len(rows))
+			}
+		}
+	}
+	var lines int
+	programs.Must(t, b.Overview.EachAudit(t.Context(), Query{About: maya.ID}, func(audit.Row) error { lines++; return nil }))
+	if lines != 7 {
+		t.Errorf("%d are taken along", lines)
+	}
+	if first := ok[Page[audit.Row]](t)(list(Query{Kind: "none"})); len(first.Rows) != 0 || first.Next == "" {
+		t.Errorf("of %d rows all were looked at for one page", 3*auditLooked/2)
+	}
+	_, err := list(Query{About: "nobody@example.com"})
+	wantRefusal(t, err, controlapi.CodeNotFound)
+	_, err = b.accounts(Query{Kind: "sign-in"})
+	wantRefusal(t, err, controlapi.CodeInvalid)
+}

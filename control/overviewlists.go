@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/control/audit"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 )
@@ -56,13 +58,23 @@ func (t *txn) listedClients(clients []client) []ListedClient {
 	return out
 }
 
+// suspensionsLooked bounds the suspensions that are looked at for those of a name.
+const suspensionsLooked = 5000
+
 // Suspensions are what operators ended, by kind and id: q.By is a SuspensionKind, and q.Prefix
-// what the id begins with; without a kind all of them.
+// what the id begins with; without a kind all of them. By name, q.Prefix is what the name or id
+// begins with, an @ left out, and 5,000 are looked at for a page, which may have few and go on.
 func (s *Overview) Suspensions(ctx context.Context, q Query) (Page[Suspension], error) {
 	kind := q.By
-	q, err := q.checked("", string(SuspendAccount), string(SuspendComputer), string(SuspendClient), string(SuspendAddress), string(SuspendDomain))
+	if kind == ByName {
+		q.Prefix = strings.TrimPrefix(q.Prefix, "@")
+	}
+	q, err := q.checked("", ByName, string(SuspendAccount), string(SuspendComputer), string(SuspendClient), string(SuspendAddress), string(SuspendDomain))
 	if err != nil {
 		return Page[Suspension]{}, err
+	}
+	if kind == ByName {
+		return viewed(ctx, s.core, func(tx *txn) (Page[Suspension], error) { return suspensionsNamed(tx, q), nil })
 	}
 	if kind != "" {
 		q.Prefix = kind + "/" + q.Prefix
@@ -70,6 +82,28 @@ func (s *Overview) Suspensions(ctx context.Context, q Query) (Page[Suspension], 
 	return viewed(ctx, s.core, func(tx *txn) (Page[Suspension], error) {
 		return pageOf(tx, keySuspensions, q, func(items []kv.Item) []Suspension { return rowsOf[Suspension](tx, items) }), nil
 	})
+}
+
+func suspensionsNamed(tx *txn, q Query) (p Page[Suspension]) {
+	p.Rows, p.Next = []Suspension{}, q.After
+	for looked := 0; looked < suspensionsLooked; {
+		items := tx.scan(keySuspensions, keySuspensions+p.Next, kv.MaxKeys)
+		for _, it := range items {
+			p.Next = it.Key[len(keySuspensions):]
+			row, ok := parsed[Suspension](tx, it.Value)
+			if !ok || !strings.HasPrefix(strings.ToLower(row.Name), q.Prefix) && !strings.HasPrefix(strings.ToLower(row.ID), q.Prefix) {
+				continue
+			}
+			if p.Rows = append(p.Rows, row); len(p.Rows) == q.Limit {
+				return p
+			}
+		}
+		if looked += len(items); len(items) < kv.MaxKeys {
+			p.Next = ""
+			return p
+		}
+	}
+	return p
 }
 
 // Undelivered is a mail that did not arrive: to whom, never what it said.
@@ -129,11 +163,58 @@ func pageOfMails(q Query, list []Undelivered) (Page[Undelivered], error) {
 	return p, nil
 }
 
-// Audit is what was kept of acts and of the security of accounts, newest first, of all nodes.
-// q.Prefix and q.By are of no use here.
-func (s *Overview) Audit(ctx context.Context, q Query) (Page[audit.Row], error) {
-	q, err := q.checked("")
+// auditLooked bounds the rows that are looked at for a page of some of them.
+const auditLooked = 5000
+
+// auditFilter says of rows whether they are asked for; nil for all.
+func (s *Overview) auditFilter(ctx context.Context, q Query) (func(audit.Row) bool, error) {
+	kind, about := q.Kind, strings.TrimSpace(q.About)
+	switch {
+	case !mayBeSought(kind, maxSought) || !mayBeSought(about, maxSought):
+		return nil, refuse(controlapi.CodeInvalid, "What is searched for is too long, or has invisible characters.")
+	case kind == "" && about == "":
+		return nil, nil
+	}
+	if strings.Contains(about, "@") {
+		account, err := s.Account(ctx, about)
+		if err != nil {
+			return nil, err
+		}
+		about = account.ID
+	}
+	return func(row audit.Row) bool {
+		return (kind == "" || row.Kind == kind) && (about == "" || row.On == about || row.By == about)
+	}, nil
+}
+
+// EachAudit calls fn for all rows that q.Kind and q.About ask for, chain by chain, the oldest of
+// each first.
+func (s *Overview) EachAudit(ctx context.Context, q Query, fn func(audit.Row) error) error {
+	asked, err := s.auditFilter(ctx, q)
+	if err == nil {
+		err = s.cfg.Audit.Flush(ctx)
+	}
 	if err != nil {
+		return err
+	}
+	return audit.List(ctx, s.store, func(row audit.Row) error {
+		if asked != nil && !asked(row) {
+			return nil
+		}
+		return fn(row)
+	})
+}
+
+// Audit is what was kept of acts and of the security of accounts, newest first, of all nodes.
+// Where some are asked for, auditLooked rows are looked at: a page may have fewer than there
+// are, or none, and go on. q.Prefix and q.By are of no use here.
+func (s *Overview) Audit(ctx context.Context, q Query) (Page[audit.Row], error) {
+	asked, err := s.auditFilter(ctx, q)
+	if err != nil {
+		return Page[audit.Row]{}, err
+	}
+	q.Kind, q.About = "", ""
+	if q, err = q.checked(""); err != nil {
 		return Page[audit.Row]{}, err
 	}
 	var before url.Values
@@ -145,10 +226,56 @@ func (s *Overview) Audit(ctx context.Context, q Query) (Page[audit.Row], error) 
 	}
 	p := Page[audit.Row]{}
 	err = s.store.View(ctx, func(tx kv.Tx) (err error) {
-		p, err = auditPage(tx, q, before)
+		if asked == nil {
+			p, err = auditPage(tx, q, before)
+		} else {
+			p, err = auditSome(tx, q, before, asked)
+		}
 		return err
 	})
 	return p, err
+}
+
+// AuditState is what this node knows of whether the audit log is whole.
+func (s *Overview) AuditState() audit.State { return s.cfg.Audit.State() }
+
+// VerifyAudit goes through the whole audit log, without the heads that were told outside of the
+// store. It refuses with CodeUnavailable while somebody else does.
+func (s *Overview) VerifyAudit(ctx context.Context) error {
+	if s.cfg.Audit == nil {
+		return nil
+	}
+	_, err := s.cfg.Audit.Verify(ctx, nil)
+	if errors.Is(err, audit.ErrVerifying) {
+		return refuse(controlapi.CodeUnavailable, "The audit log is being verified already. Try again in a moment.")
+	}
+	return err
+}
+
+// auditSome is auditPage of those rows that are asked for.
+func auditSome(tx kv.Tx, q Query, before url.Values, asked func(audit.Row) bool) (p Page[audit.Row], err error) {
+	p.Rows = []audit.Row{}
+	for looked := 0; looked < auditLooked; looked += MaxPage {
+		some, err := auditPage(tx, Query{Limit: MaxPage}, before)
+		if err != nil {
+			return p, err
+		}
+		for i, row := range some.Rows {
+			if !asked(row) {
+				continue
+			}
+			if p.Rows = append(p.Rows, row); len(p.Rows) == q.Limit {
+				some, err = auditPage(tx, Query{Limit: i + 1}, before) // for where it goes on
+				p.Next = some.Next
+				return p, err
+			}
+		}
+		if p.Next = some.Next; p.Next == "" {
+			return p, nil
+		}
+		before, _ = url.ParseQuery(p.Next)
+	}
+	return p, nil
 }
 
 // auditPage merges the chains of all nodes, those that end last first: what ended before all of

@@ -160,9 +160,9 @@ func TestAdminTokens(t *testing.T) {
 	programs.Must(t, err)
 	b.clock.Add(time.Hour)
 	wantRefusal(t, use(secret, ScopeRead), controlapi.CodeUnauthorized)
-	ok[AdminToken](t)(b.AdminTokens.Remove(ctx, reader.ID))
+	ok[AdminToken](t)(b.AdminTokens.Remove(ctx, reader.ID, ByCommandLine))
 	wantRefusal(t, use(readSecret, ScopeRead), controlapi.CodeUnauthorized)
-	_, err = b.AdminTokens.Remove(ctx, reader.ID)
+	_, err = b.AdminTokens.Remove(ctx, reader.ID, ByCommandLine)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	b.clock.Add(23*time.Hour + 45*time.Minute) // its row is there for a while more
 	wantRefusal(t, use(longSecret, ScopeRead), controlapi.CodeUnauthorized)

@@ -77,12 +77,16 @@ func queryOf(r *http.Request) (q control.Query, err error) {
 			q.By = value
 		case name == "after":
 			q.After = value
+		case name == "kind":
+			q.Kind = value
+		case name == "about":
+			q.About = value
 		case name == "limit":
 			if q.Limit, err = strconv.Atoi(value); err != nil || q.Limit <= 0 {
 				return q, refuse("A page has 1 to %d rows (limit).", control.MaxPage)
 			}
 		default:
-			return q, refuse("A list is asked for by prefix, by, after and limit.")
+			return q, refuse("A list is asked for by prefix, by, after and limit, and the audit log by kind and about.")
 		}
 	}
 	return q, nil
@@ -105,7 +109,7 @@ var (
 // Listed is a page of a list, as control.Overview has it.
 func Listed[T any](ctx context.Context, c *Client, list Listing[T], q control.Query) (control.Page[T], error) {
 	v := url.Values{}
-	for name, value := range map[string]string{"prefix": q.Prefix, "by": q.By, "after": q.After} {
+	for name, value := range map[string]string{"prefix": q.Prefix, "by": q.By, "after": q.After, "kind": q.Kind, "about": q.About} {
 		if value != "" {
 			v.Set(name, value)
 		}

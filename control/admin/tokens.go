@@ -40,7 +40,7 @@ func (a *Admin) addToken(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *Admin) removeToken(w http.ResponseWriter, r *http.Request) error {
-	token, err := a.cfg.Tokens.Remove(r.Context(), r.PathValue("id"))
+	token, err := a.cfg.Tokens.Remove(r.Context(), r.PathValue("id"), control.ByCommandLine)
 	if err != nil {
 		return err
 	}

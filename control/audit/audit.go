@@ -98,9 +98,12 @@ type Log struct {
 	writing sync.Mutex    // one batch at a time, so that they stay in order
 	came    chan struct{} // of one: events came where none were pending
 
+	checking sync.Mutex // held while Verify goes through the rows
+
 	mu      sync.Mutex // protects what follows
 	pending []Row      // without Seq, Prev and Hash
 	lost    int
+	state   State
 }
 
 // New starts nothing; call Run, or Flush.

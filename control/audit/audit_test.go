@@ -358,3 +358,40 @@ func TestVerifyWhileOldRowsGo(t *testing.T) {
 		}
 	}
 }
+
+// What a log knows of itself is what was found and told last: a head that was not told is said,
+// and a row that was changed.
+func TestState(t *testing.T) {
+	t.Parallel()
+	_, key, err := ed25519.GenerateKey(nil)
+	programs.Must(t, err)
+	store := kv.NewMemory()
+	var away error
+	l := New(Config{Store: store, Key: key, Head: func(context.Context, Head) error { return away }})
+	if s := l.State(); s.Nowhere || !s.Told.IsZero() || !s.Verified.IsZero() {
+		t.Errorf("at first: %+v", s)
+	}
+	l.Add(Event{Kind: "a"})
+	programs.Must(t, l.finish(t.Context()))
+	programs.Got(l.Verify(t.Context(), nil))(t)
+	s := l.State()
+	if told := s.Told; told.IsZero() || s.Untold != "" || s.Verified.IsZero() || len(s.Report.Chains) != 1 {
+		t.Errorf("told: %+v", s)
+	}
+	away = errors.New("it is away")
+	if l.tellHeads(t.Context()) == nil || !strings.Contains(l.State().Untold, "it is away") || !l.State().Told.Equal(s.Told) {
+		t.Errorf("not told: %+v", l.State())
+	}
+	programs.Must(t, store.Update(t.Context(), func(tx kv.Tx) error { return tx.Put(rowKey("alone", 1), []byte("{}"), 0) }))
+	programs.Got(l.Verify(t.Context(), nil))(t)
+	if len(l.State().Report.Problems) == 0 {
+		t.Error("a changed row is not known")
+	}
+	l.checking.Lock()
+	if _, err := l.Verify(t.Context(), nil); !errors.Is(err, ErrVerifying) {
+		t.Errorf("beside another: %v", err)
+	}
+	if !New(Config{Store: store}).State().Nowhere || !(*Log)(nil).State().Nowhere {
+		t.Error("heads that go nowhere are not known")
+	}
+}

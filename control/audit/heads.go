@@ -53,10 +53,11 @@ func (h Head) good() bool {
 
 // tellHeads tells the signed ends of all chains as they are stored: those of nodes that are
 // gone, and of commands that opened the store, have nobody else to tell them.
-func (l *Log) tellHeads(ctx context.Context) error {
+func (l *Log) tellHeads(ctx context.Context) (err error) {
 	if l.cfg.Head == nil || l.cfg.Key == nil {
 		return nil
 	}
+	defer func() { l.noteTold(err) }()
 	return each(ctx, l.cfg.Store, keyEnds, func(_ string, value []byte) error {
 		end, err := kv.ParseJSON[Head](value)
 		if err != nil {

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,67 @@ type Report struct {
 	Chains   []Chain  `json:"chains"`
 	Heads    int      `json:"heads"` // that were compared
 	Problems []string `json:"problems"`
+}
+
+// State is what a Log knows of its chains since it began.
+type State struct {
+	// Report is what Verify found last, 20 problems of it, and Verified when; zero for not yet.
+	Report   Report
+	Verified time.Time
+	// Told is when the signed ends were told outside of the store last, and Untold why they were
+	// not since then. Nowhere says that there is no such place.
+	Told    time.Time
+	Untold  string
+	Nowhere bool
+}
+
+// State is that of now.
+func (l *Log) State() State {
+	if l == nil {
+		return State{Nowhere: true}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.state
+	out.Nowhere = l.cfg.Head == nil || l.cfg.Key == nil
+	return out
+}
+
+// noteTold notes whether the signed ends were told.
+func (l *Log) noteTold(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.state.Untold = err.Error()
+		return
+	}
+	l.state.Told, l.state.Untold = l.cfg.Now().UTC(), ""
+}
+
+// maxProblems bounds those that State has.
+const maxProblems = 20
+
+// ErrVerifying says that the rows are gone through already.
+var ErrVerifying = errors.New("the audit log is being verified already")
+
+// Verify is Verify of all chains in the log's store, with what is taken written, and its State
+// has what was found. It refuses with ErrVerifying: it reads every row.
+func (l *Log) Verify(ctx context.Context, heads []Head) (Report, error) {
+	if !l.checking.TryLock() {
+		return Report{}, ErrVerifying
+	}
+	defer l.checking.Unlock()
+	if err := l.Flush(ctx); err != nil {
+		return Report{}, err
+	}
+	report, err := Verify(ctx, l.cfg.Store, heads)
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.state.Report, l.state.Verified = report, l.cfg.Now().UTC()
+		l.state.Report.Problems = report.Problems[:min(len(report.Problems), maxProblems)]
+	}
+	return report, err
 }
 
 // verifying is one chain on the way.

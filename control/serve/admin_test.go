@@ -7,9 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"porchlight/control"
@@ -22,7 +24,7 @@ func TestAdminAddress(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := programs.Got(Open(t.Context(), Config{
-		DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, AdminAddress: "127.0.0.1:0",
+		DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, AdminAddress: "127.0.0.1:0", Metrics: "127.0.0.1:0",
 	}))(t)
 	programs.Run(t, n.Run)
 	roots := x509.NewCertPool()
@@ -60,5 +62,68 @@ func TestAdminAddress(t *testing.T) {
 	}
 	if resp, body := get(relay[0], auth, "/signin?return=%2Fadmin"); !strings.Contains(resp.Header.Get("Content-Security-Policy"), n.AdminURL()) || !strings.Contains(body, `value="/admin"`) {
 		t.Errorf("signing in: %v %s", resp.Header, body)
+	}
+	// What is asked there counts as at the auth host.
+	_, metrics := n.Addrs()
+	resp := programs.Got(http.Get("http://" + metrics + "/metrics"))(t)
+	defer resp.Body.Close()
+	told := string(programs.Got(io.ReadAll(resp.Body))(t))
+	for _, want := range []string{`porchlight_http_requests_total{class="3xx",method="GET"} 1`, "porchlight_admin_refused_connections_total 0"} {
+		if !strings.Contains(told, want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}
+
+// Weakness: one network holds all connections of --admin-address, or all together its files.
+// Checked: who comes when its network, or all, have as many as they may is closed, and counted;
+// who leaves makes room.
+func TestAdminConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
+	var refused atomic.Int32
+	door := &doorkeeper{Listener: l, most: 3, perSource: 2, refused: func() { refused.Add(1) }, by: map[netip.Prefix]int{}}
+	in := make(chan net.Conn)
+	go func() {
+		for {
+			conn, err := door.Accept()
+			if err != nil {
+				return
+			}
+			in <- conn
+		}
+	}()
+	defer l.Close()
+	from := func(source string) net.Conn {
+		t.Helper()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+		return programs.Got(dialer.DialContext(t.Context(), "tcp", l.Addr().String()))(t)
+	}
+	away := func(source string) {
+		t.Helper()
+		conn := from(source)
+		defer conn.Close()
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s is answered", source)
+		}
+	}
+	first, second := from("127.0.0.1"), from("127.0.0.1")
+	defer first.Close()
+	defer second.Close()
+	entered := <-in
+	<-in
+	away("127.0.0.1")
+	third := from("127.0.0.2")
+	defer third.Close()
+	<-in
+	away("127.0.0.3")
+	programs.Must(t, entered.Close())
+	_ = entered.Close() // once more makes no more room
+	again := from("127.0.0.3")
+	defer again.Close()
+	<-in
+	away("127.0.0.2")
+	if n := refused.Load(); n != 3 {
+		t.Errorf("%d are counted", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"porchlight/control/relay"
 )
 
-// counts are the requests to the auth host. They carry no address and no path:
+// counts are the requests to the auth host, and to --admin-address. They carry no address and no path:
 // paths may hold what is not for everybody.
 type counts struct {
 	requests *prometheus.CounterVec

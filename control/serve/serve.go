@@ -24,6 +24,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/audit"
@@ -53,6 +55,7 @@ type Node struct {
 	listeners []net.Listener
 	metrics   net.Listener // nil without
 	admins    net.Listener // of AdminAddress; nil without
+	refused   prometheus.Counter
 	pages     http.Handler // what it answers
 	pagesTLS  *tls.Config
 	peers     net.Listener // nil without
@@ -193,6 +196,7 @@ func (n *Node) build(ctx context.Context) error {
 		return err
 	}
 	count := newCounts()
+	n.refused = newRefused()
 	parts := wiring.Config{
 		Control: control.Config{
 			Store:        n.store,
@@ -246,6 +250,9 @@ func (n *Node) build(ctx context.Context) error {
 		return err
 	}
 	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp, n.certEnds), nobody: n.relay.ServesNobody}
+	if n.admins != nil {
+		n.health.registry.MustRegister(n.refused)
+	}
 	if n.acme != nil {
 		n.health.certified = n.acme.has.Load
 	}

@@ -157,7 +157,7 @@ type adminTab struct {
 var adminTabs = []adminTab{
 	{pathAdmin, words.Of("Overview")}, {pathAdmin + "/accounts", words.Of("Accounts")}, {pathAdmin + "/computers", words.Of("Computers")},
 	{pathAdmin + "/nodes", words.Of("Nodes")}, {pathAdmin + "/mails", words.Of("Mail")}, {pathAdmin + "/clients", words.Of("Clients")},
-	{pathAdmin + "/suspensions", words.Of("Suspensions")}, {pathAdmin + "/audit", words.Of("Audit")},
+	{pathAdmin + "/suspensions", words.Of("Suspensions")}, {pathAdmin + "/tokens", words.Of("Tokens")}, {pathAdmin + "/audit", words.Of("Audit")},
 }
 
 // adminPage is what a page of /admin shows. All but the first are of one page each.
@@ -206,7 +206,12 @@ func (h *handler) adminRoutes() []route {
 		{"POST", pathAdmin + "/suspend", tierAdmin, posted(h.suspend)},
 		{"GET", pathAdmin + "/resume", tierAdmin, queried(h.resumeForm)},
 		{"POST", pathAdmin + "/resume", tierAdmin, posted(h.resume)},
+		{"GET", pathAdmin + "/tokens", tierAdmin, h.adminTokens},
+		{"GET", pathAdmin + "/tokens/{id}", tierAdmin, h.adminToken},
+		{"POST", pathAdmin + "/tokens/end", tierAdmin, posted(h.endToken)},
 		{"GET", pathAdmin + "/audit", tierAdmin, h.adminAudit},
+		{"GET", pathAdmin + "/audit/export", tierAdmin, h.exportAudit},
+		{"POST", pathAdmin + "/audit/verify", tierAdmin, posted(h.verifyAudit)},
 		{"POST", pathAdmin + "/signout", tierAdmin, posted(h.leaveAdmin)},
 	}
 }

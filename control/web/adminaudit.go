@@ -1,7 +1,10 @@
 package web
 
 import (
+	"encoding/json"
+	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -9,6 +12,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/audit"
+	"porchlight/control/controlapi"
 	"porchlight/internal/words"
 )
 
@@ -27,6 +31,7 @@ var happened = map[string]words.Sentence{
 	"operator-added": words.Of("Made an operator"), "operator-removed": words.Of("Operator no more"),
 	"operator-entered": words.Of("Opened /admin"), "operator-refused": words.Of("Was refused /admin"), "operator-looked": words.Of("Looked"),
 	"token-added": words.Of("Made a token"), "token-removed": words.Of("Removed a token"), "token": words.Of("Asked with a token"), "operator": words.Of("Asked the server"),
+	"signed-out": words.Of("Signed out"), "started": words.Of("Node began"), "stopped": words.Of("Node ended"),
 	"lost": words.Of("Rows were lost while the store was away"),
 }
 
@@ -60,22 +65,101 @@ func (n names) said(l words.Language, id string) string {
 	return id
 }
 
+// auditAsked is what a request asks for of the audit log.
+func auditAsked(r *http.Request) control.Query {
+	q, f := asks(r)
+	q.Prefix, q.About, q.Kind = "", q.Prefix, f.Get("kind")
+	return q
+}
+
+// adminChain says whether the audit log is whole, as this node knows it.
+type adminChain struct {
+	Verified, Told string
+	Bad            bool
+}
+
+func chainOf(l words.Language, s audit.State) *adminChain {
+	c := &adminChain{Verified: l.Say("Not verified since this node began."), Told: l.Say("Its end was signed and told elsewhere %s.", moment(l, s.Told))}
+	rows := 0
+	for _, chain := range s.Report.Chains {
+		rows += chain.Rows
+	}
+	switch {
+	case len(s.Report.Problems) > 0:
+		c.Bad, c.Verified = true, l.Say("Verified %[1]s, and it is not whole: %[2]s", moment(l, s.Verified), s.Report.Problems[0])
+	case !s.Verified.IsZero():
+		c.Verified = l.Count(rows, "Verified %[2]s: %[1]d row, as it was written.", "Verified %[2]s: %[1]d rows, each follows the one before.", moment(l, s.Verified))
+	}
+	switch {
+	case s.Nowhere:
+		c.Told = l.Say("Its end is told nowhere else: --audit-head does that.")
+	case s.Untold != "":
+		c.Bad, c.Told = true, l.Say("Its end could not be told elsewhere: %s", s.Untold)
+	case s.Told.IsZero():
+		c.Told = l.Say("Its end was not told elsewhere yet.")
+	}
+	return c
+}
+
+// verifyAudit goes through all rows, and leads to what was found.
+func (h *handler) verifyAudit(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	if err := h.svc.Overview.VerifyAudit(r.Context()); err != nil {
+		return err
+	}
+	return seeOther(w, r, pathAdmin+"/audit")
+}
+
+// exportAudit streams rows as JSON lines, the oldest of each node first. When it fails on the
+// way the answer is broken off.
+func (h *handler) exportAudit(w http.ResponseWriter, r *http.Request) error {
+	h.svc.Operators.Looked(operatorOf(r).ID, "audit export", "")
+	lines, begun := json.NewEncoder(w), false
+	err := h.svc.Overview.EachAudit(r.Context(), auditAsked(r), func(row audit.Row) error {
+		if !begun {
+			begun = true
+			exportHead(w)
+		}
+		return lines.Encode(row)
+	})
+	if err != nil && begun {
+		h.log.Error("the audit log was not exported to its end", "err", err)
+		panic(http.ErrAbortHandler) // the head is gone; breaking off is all that is left to say
+	}
+	if err == nil && !begun {
+		exportHead(w)
+	}
+	return err
+}
+
+func exportHead(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/jsonl")
+	w.Header().Set("Content-Disposition", `attachment; filename="porchlight-audit.jsonl"`)
+	w.WriteHeader(http.StatusOK)
+}
+
 func (h *handler) adminAudit(w http.ResponseWriter, r *http.Request) error {
-	q, _ := asks(r)
-	q.Prefix = ""
+	q := auditAsked(r)
+	l := languageOf(r)
 	p, err := h.svc.Overview.Audit(r.Context(), q)
-	if err != nil {
+	if err != nil && !control.IsRefusal(err, controlapi.CodeNotFound) { // of whom there is no account is nothing
 		return err
 	}
 	named, err := namesOf(h, r, p.Rows, func(row audit.Row) []string { return []string{row.By, row.On, row.What} })
 	if err != nil {
 		return err
 	}
-	l := languageOf(r)
 	list := adminList{
 		adminTable: adminTable{Columns: []adminColumn{{l.Say("When"), "t"}, {l.Say("Who"), "opt-col"}, {l.Say("What"), ""}, {l.Say("On whom"), "opt-col"}, {l.Say("Row"), "n opt-col"}}},
 		Next:       goesOn(r, p.Next), Empty: l.Say("Nothing was kept yet."),
-		Says: l.Say("Rows are added, never changed; each carries the print of the one before. The command line verifies them."),
+		Says:   l.Say("Rows are added, never changed; each carries the print of the one before."),
+		Search: l.Say("Mail address or id"), Export: r.URL.Path + "/export?" + askedAgain(r, url.Values{}), Chain: chainOf(l, h.svc.Overview.AuditState()),
+		Picks: []adminKind{{"", words.Of("All that happened"), q.Kind == ""}},
+	}
+	for _, kind := range slices.Sorted(maps.Keys(happened)) {
+		list.Picks = append(list.Picks, adminKind{kind, happened[kind], kind == q.Kind})
+	}
+	if q.Kind != "" || q.About != "" {
+		list.Empty = sought(l, p.Next)
 	}
 	for _, row := range p.Rows {
 		by, on := named.said(l, row.By), named.said(l, row.On)

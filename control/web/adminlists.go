@@ -47,9 +47,12 @@ type adminList struct {
 	Kinds   []adminTab
 	Next    string // address of the page that goes on, "" at the end
 	Partial bool
-	Empty   string // said where there is no row
-	Says    string // of the list
-	Suspend string // address of a form that ends something else
+	Empty   string      // said where there is no row
+	Says    string      // of the list
+	Suspend string      // address of a form that ends something else
+	Picks   []adminKind // what Kind may be, to be picked
+	Export  string      // address of the rows as a file
+	Chain   *adminChain
 }
 
 // asks is what the query of a list asks for.
@@ -63,13 +66,17 @@ func goesOn(r *http.Request, next string) string {
 	if next == "" {
 		return ""
 	}
-	f := url.Values{"after": {next}}
+	return r.URL.Path + "?" + askedAgain(r, url.Values{"after": {next}})
+}
+
+// askedAgain is what a request searches for, and more.
+func askedAgain(r *http.Request, f url.Values) string {
 	for _, name := range []string{"q", "kind"} {
 		if v := r.URL.Query().Get(name); v != "" {
 			f.Set(name, v)
 		}
 	}
-	return r.URL.Path + "?" + f.Encode()
+	return f.Encode()
 }
 
 func (h *handler) showList(w http.ResponseWriter, r *http.Request, title string, list adminList) error {
@@ -196,6 +203,9 @@ var kindNames = map[control.SuspensionKind]words.Sentence{
 
 func (h *handler) adminSuspensions(w http.ResponseWriter, r *http.Request) error {
 	q, _ := asks(r)
+	if strings.TrimSpace(q.Prefix) != "" {
+		q.By = control.ByName
+	}
 	p, err := h.svc.Overview.Suspensions(r.Context(), q)
 	if err != nil {
 		return err
@@ -203,8 +213,11 @@ func (h *handler) adminSuspensions(w http.ResponseWriter, r *http.Request) error
 	l := languageOf(r)
 	list := adminList{
 		adminTable: adminTable{Columns: []adminColumn{{l.Say("Suspended"), ""}, {l.Say("Reason"), ""}, {l.Say("By"), "opt-col"}, {l.Say("Since"), "t opt-col"}, {l.Say("Act"), "nb"}}},
-		Next:       goesOn(r, p.Next), Partial: p.Partial, Empty: l.Say("Nothing is suspended."),
+		Next:       goesOn(r, p.Next), Partial: p.Partial, Empty: l.Say("Nothing is suspended."), Search: l.Say("Name"),
 		Says: l.Say("People read: %s", l.Tell(h.svc.Suspended(h.now()).Sentence())), Suspend: pathAdmin + "/suspend",
+	}
+	if q.By == control.ByName {
+		list.Empty = sought(l, p.Next)
 	}
 	who, err := namesOf(h, r, p.Rows, func(s control.Suspension) []string { return []string{s.By} })
 	if err != nil {
@@ -217,6 +230,14 @@ func (h *handler) adminSuspensions(w http.ResponseWriter, r *http.Request) error
 		})
 	}
 	return h.showList(w, r, l.Say("Suspensions"), list)
+}
+
+// sought is said where nothing was found: in all, or in what was looked at so far.
+func sought(l words.Language, next string) string {
+	if next != "" {
+		return l.Say("None of the 5,000 that were looked at. More goes on.")
+	}
+	return l.Say("Nothing begins with that.")
 }
 
 // detailOf is the page of what is suspended, where there is one.

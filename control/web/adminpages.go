@@ -28,6 +28,7 @@ type adminThing struct {
 	Partial   bool
 	Usage     *adminUsage
 	Act       adminCell // the link that ends it, or brings it back
+	EndToken  string    // id of the token that it is
 }
 
 func (h *handler) adminAccount(w http.ResponseWriter, r *http.Request) error {
@@ -204,6 +205,15 @@ func (h *handler) showEnds(w http.ResponseWriter, r *http.Request, f url.Values,
 // effect names what is suspended, and says what that does.
 func (h *handler) effect(r *http.Request, e *adminEnds) error {
 	l := languageOf(r)
+	cuts, err := h.svc.Overview.Cuts(r.Context(), control.SuspensionKind(e.Kind), e.ID)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e.Effect != "" {
+			e.Effect += cutsSaid(l, control.SuspensionKind(e.Kind), cuts)
+		}
+	}()
 	switch control.SuspensionKind(e.Kind) {
 	case control.SuspendAccount:
 		a, err := h.svc.Overview.Account(r.Context(), e.ID)
@@ -212,16 +222,13 @@ func (h *handler) effect(r *http.Request, e *adminEnds) error {
 		}
 		e.ID, e.Name, e.Own = a.ID, a.Email, a.ID == operatorOf(r).ID
 		e.Effect = l.Say("It signs in nowhere, and opens nothing.")
-		if n := len(a.Computers); n > 0 {
-			e.Effect += " " + l.Count(n, "%d computer goes off the net within seconds, and whoever visits it is cut off.", "%d computers go off the net within seconds, and whoever visits them is cut off.")
-		}
 	case control.SuspendComputer:
 		c, err := h.svc.Overview.Computer(r.Context(), e.ID)
 		if err != nil {
 			return err
 		}
 		e.ID, e.Name = c.ID, hostOf(c.URL)
-		e.Effect = l.Say("It goes off the net within seconds, and whoever visits it is cut off.") + " " + l.Count(c.People, "%d person cannot open it meanwhile.", "%d people cannot open it meanwhile.")
+		e.Effect = l.Say("It goes off the net within seconds, and whoever visits it is cut off.")
 	case control.SuspendClient:
 		named, err := h.svc.Overview.Names(r.Context(), []string{e.ID})
 		if err != nil {
@@ -239,6 +246,32 @@ func (h *handler) effect(r *http.Request, e *adminEnds) error {
 		return invalid("Say what it is: an account, a computer, a client, a mail address or a domain.")
 	}
 	return nil
+}
+
+// cutsSaid says how much is cut off, in sentences that follow another.
+func cutsSaid(l words.Language, kind control.SuspensionKind, c control.Cuts) (said string) {
+	say := func(n int, one, many, more string) {
+		switch {
+		case n == 0:
+		case c.More:
+			said += " " + l.Say(more, n)
+		default:
+			said += " " + l.Count(n, one, many)
+		}
+	}
+	if kind == control.SuspendClient {
+		say(c.People, "It was let in %d time.", "It was let in %d times.", "It was let in %d times or more.")
+		return said
+	}
+	if kind == control.SuspendDomain {
+		say(c.Accounts, "%d account is at the domain itself.", "%d accounts are at the domain itself.", "%d accounts or more are at the domain itself.")
+	}
+	if kind != control.SuspendComputer {
+		say(c.Computers, "%d computer goes off the net within seconds, and whoever visits it is cut off.",
+			"%d computers go off the net within seconds, and whoever visits them is cut off.", "%d computers or more go off the net within seconds, and whoever visits them is cut off.")
+	}
+	say(c.People, "%d person is cut off meanwhile.", "%d people are cut off meanwhile.", "%d people or more are cut off meanwhile.")
+	return said
 }
 
 func (h *handler) suspend(w http.ResponseWriter, r *http.Request, f url.Values) error {

@@ -13,6 +13,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/audit"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/test/programs"
 )
@@ -166,11 +167,12 @@ func TestAdminSuspends(t *testing.T) {
 	programs.Must(t, err)
 	b.look("/admin/suspend", "What is to be suspended?")
 	b.look("/admin/suspend?kind=domain&id=spam.example", "Suspend spam.example?", "or of one below it")
+	b.look("/admin/suspend?kind=domain&id=example.com", "1 account is at the domain itself.", "1 computer goes off the net")
 	b.look("/admin/suspend?kind=address&id=eve@spam.example", "Suspend eve@spam.example?")
-	b.look("/admin/suspend?kind=computer&id=maya", "Suspend maya.localhost:8443?", "1 person cannot open it meanwhile.")
+	b.look("/admin/suspend?kind=computer&id=maya", "Suspend maya.localhost:8443?", "1 person is cut off meanwhile.")
 	b.look("/admin/suspend?kind=client&id="+client.ID, "Suspend Pocket Notes?")
 	b.look("/admin/suspend?kind=account&id="+olga.ID, "This is your own account")
-	b.look("/admin/suspend?kind=account&id="+maya.ID, "Suspend maya@example.com?", "1 computer goes off the net", "Ended by the server’s operator, ask abuse@porch.example.")
+	b.look("/admin/suspend?kind=account&id="+maya.ID, "Suspend maya@example.com?", "1 computer goes off the net", "1 person is cut off meanwhile.", "Ended by the server’s operator, ask abuse@porch.example.")
 	b.get("/admin/suspend?kind=account&id=nobody@example.com").want(t, http.StatusBadRequest)
 	if a := b.post("/admin/suspend", "form", form, "kind", "account", "id", maya.ID, "reason", " ").want(t, http.StatusBadRequest); !strings.Contains(a.body, "Suspend maya@example.com?") {
 		t.Error(a.body)
@@ -192,6 +194,8 @@ func TestAdminSuspends(t *testing.T) {
 	}
 	b.post("/admin/suspend", "form", form, "kind", "domain", "id", "@spam.example", "reason", "Spam").to(t)
 	b.look("/admin/suspensions", "spam.example", "Domain")
+	b.look("/admin/suspensions?q=%40SPAM", "spam.example")
+	b.look("/admin/suspensions?q=example", "Nothing begins with that.")
 	b.look("/admin/audit", "Suspended", "Complaint 2211", "Resumed")
 	var by []string
 	programs.Must(t, audit.List(t.Context(), r.store, func(row audit.Row) error {
@@ -203,4 +207,64 @@ func TestAdminSuspends(t *testing.T) {
 	if len(by) != 3 || by[0] != olga.ID || by[1] != olga.ID || by[2] != olga.ID {
 		t.Errorf("done by %v", by)
 	}
+}
+
+// The audit log is searched by what happened and of whom, and taken along as JSON lines; the page
+// says whether it is whole, as it was last verified.
+func TestAdminAudit(t *testing.T) {
+	t.Parallel()
+	r, b := adminRig(t)
+	maya := programs.Got(r.svc.Accounts.ByEmail(t.Context(), "maya@example.com"))(t)
+	b.look("/admin/accounts/" + maya.ID)
+	form := b.adminForm()
+	b.look("/admin/audit", "Not verified since this node began.", "Its end is told nowhere else")
+	if a := b.look("/admin/audit?kind=operator-looked&q=maya%40example.com", "Looked", "maya@example.com"); strings.Count(a.body, "<tr>") != 2 || !strings.Contains(a.body, `<option value="operator-looked" selected>`) {
+		t.Errorf("it shows %s", a.body)
+	}
+	b.look("/admin/audit?kind=passkey-copied", "Nothing begins with that.")
+	b.look("/admin/audit?q=nobody%40example.com", "Nothing begins with that.")
+	export := b.get("/admin/audit/export?kind=operator-looked&q="+maya.ID).want(t, http.StatusOK)
+	if lines := strings.Split(strings.TrimSpace(export.body), "\n"); len(lines) != 1 || export.Header.Get("Content-Type") != "application/jsonl" ||
+		!strings.Contains(lines[0], `"kind":"operator-looked"`) || !strings.Contains(export.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("exported %v %s", export.Header, export.body)
+	}
+	if a := b.get("/admin/audit/export?kind=none").want(t, http.StatusOK); a.body != "" {
+		t.Errorf("exported %s", a.body)
+	}
+	b.post("/admin/audit/verify", "form", form).to(t)
+	b.look("/admin/audit", "each follows the one before.", "audit export")
+	programs.Must(t, r.store.Update(t.Context(), func(tx kv.Tx) error {
+		items, err := tx.Scan("audit/", "", 1)
+		if err != nil {
+			return err
+		}
+		return tx.Put(items[0].Key, []byte(strings.Replace(string(items[0].Value), "account-made", "signed-out", 1)), 0)
+	}))
+	b.post("/admin/audit/verify", "form", form).to(t)
+	b.look("/admin/audit", "and it is not whole: alone: row 1 was changed")
+}
+
+// Tokens of programs are listed, and ended by who acts; none is made here.
+func TestAdminTokensPage(t *testing.T) {
+	t.Parallel()
+	r, b := adminRig(t)
+	form := b.adminForm()
+	b.look("/admin/tokens", "There is no token.")
+	token, secret, err := r.svc.AdminTokens.Add(t.Context(), "abuse desk", []control.TokenScope{control.ScopeRead, control.ScopeSuspend}, 0)
+	programs.Must(t, err)
+	b.look("/admin/tokens", "abuse desk", "read and suspend and resume", "never", "/admin/tokens/"+token.ID)
+	if a := b.look("/admin/tokens/"+token.ID, "End this token"); strings.Contains(a.body, secret[len(secret)-43:]) {
+		t.Error("the page has its secret")
+	}
+	b.get("/admin/tokens/nobody").want(t, http.StatusNotFound)
+	b.post("/admin/tokens/end", "form", "another", "id", token.ID).want(t, http.StatusBadRequest)
+	programs.Got(r.svc.AdminTokens.Use(t.Context(), secret, control.ScopeRead))(t)
+	if to := b.post("/admin/tokens/end", "form", form, "id", token.ID).to(t); to != "/admin/tokens" {
+		t.Errorf("led to %s", to)
+	}
+	b.post("/admin/tokens/end", "form", form, "id", token.ID).to(t) // once more
+	if _, err := r.svc.AdminTokens.Use(t.Context(), secret, control.ScopeRead); !control.IsRefusal(err, controlapi.CodeUnauthorized) {
+		t.Errorf("it is taken still: %v", err)
+	}
+	b.look("/admin/audit?kind=token-removed", "Removed a token", "olga@porch.example")
 }

@@ -126,6 +126,9 @@ func Build(cfg Config) (*ControlPlane, error) {
 	}
 	if cfg.AdminURL != "" && cfg.AdminURL != p.Service.AuthURL() {
 		p.AdminPages = web.NewAdmin(p.Service, pages)
+		if cfg.Wrap != nil {
+			p.AdminPages = cfg.Wrap(p.AdminPages)
+		}
 	}
 	way.Log = cfg.Log.With("part", "relay")
 	if way.Peers != nil {
