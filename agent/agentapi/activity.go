@@ -28,6 +28,7 @@ const (
 	ActivityEnded     = "ended"     // an app's date came, for the person in Email or, without, of its approval; Until is that date
 	ActivityLeft      = "left"      // a member gave the computer up
 	ActivityBrowser   = "browser"   // the owner signed in with one that is new; What is its address, where that is known
+	ActivityPasskey   = "passkey"   // one was added to the owner's account; What is its name; of a provider By, too
 	// What becomes of somebody who knocked. A yes is ActivityGiven or ActivityInvited.
 	ActivityKnockRefused = "knock-refused"
 	ActivityKnockMuted   = "knock-muted" // never ask again

@@ -70,7 +70,14 @@ func (p *People) OwnersPasskeys(added []controlapi.AddedPasskey) {
 				said = words.Of("A passkey was added to your account: “%s”.", k.Name)
 			}
 			n := agentapi.Notice{At: p.cfg.Now().UTC(), Kind: agentapi.NoticePasskey, Text: said.String(), Words: words.Text{said}}
-			_, err = p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: k.ID})
+			var told uint64
+			told, err = p.cfg.Apps.Tell(n, &store.Undo{Kind: n.Kind, Browser: k.ID})
+			owner, _ := p.cfg.Access.Owner()
+			line := agentapi.Activity{Kind: agentapi.ActivityPasskey, Email: owner.Email, AccountID: owner.AccountID, What: k.Name, Notice: told}
+			if k.Provider {
+				line.By = k.Name
+			}
+			p.cfg.Activity.Add(line)
 		}
 		if err != nil {
 			p.cfg.Log.Error("the owner could not be told of a new passkey of theirs", "err", err)

@@ -107,13 +107,15 @@ func TestNewBrowserOfTheOwnersIsToldOnce(t *testing.T) {
 func TestNewPasskeyOfTheOwnersIsToldOnce(t *testing.T) {
 	t.Parallel()
 	dir, ended := t.TempDir(), ""
+	var happened *activity.Log
 	run := func(check func(*people.People, *engine.Apps)) {
 		s := programs.Got(store.Open(dir))(t)
 		defer s.Close()
 		apps := programs.Got(engine.NewApps(engine.AppsConfig{Store: s}))(t)
+		happened = activity.New(activity.Config{Store: s})
 		check(programs.Got(people.New(people.Config{
 			Control: signsOut{ended: &ended}, Apps: apps, Access: programs.Got(access.New(access.Config{Store: s}))(t),
-			Activity: activity.New(activity.Config{Store: s}), Store: s,
+			Activity: happened, Store: s,
 		}))(t), apps)
 	}
 	added := []controlapi.AddedPasskey{{ID: "k1", Name: "Mac", Client: "203.0.113.5"}}
@@ -130,6 +132,10 @@ func TestNewPasskeyOfTheOwnersIsToldOnce(t *testing.T) {
 		}
 		if n := apps.Unseen(); n != 0 {
 			t.Errorf("%d of them keep programs from changing anything", n)
+		}
+		lines := programs.Got(happened.Page(agentapi.ActivityQuery{Limit: 10}, func(agentapi.Activity) func(context.Context) error { return nil }))(t).Lines
+		if len(lines) != 3 || lines[2].Kind != agentapi.ActivityPasskey || lines[2].What != "Mac" || lines[2].Notice != all[0].ID || lines[2].By != "" || lines[0].By != "Porch Club" {
+			t.Errorf("in the activity: %+v", lines)
 		}
 		programs.Must(t, p.UndoNotice(t.Context(), all[1].ID))
 		if all = apps.Notices(); ended != "passkey k2" || all[1].Undo || !strings.HasSuffix(all[1].Text, "You said that it was not you: it opens nothing any more, nor does what was made for your account since.") {

@@ -64,7 +64,7 @@ func FoldActivity(kept *agentapi.Activity, line agentapi.Activity) bool {
 		return false
 	case !Counted(line.Kind) && (kept.Email != line.Email || kept.By != line.By || appOf(*kept) != appOf(line)):
 		return false
-	case slices.Contains([]string{agentapi.ActivityClientIn, agentapi.ActivityClientOut, agentapi.ActivityBrowser}, line.Kind) && kept.What != line.What:
+	case slices.Contains([]string{agentapi.ActivityClientIn, agentapi.ActivityClientOut, agentapi.ActivityBrowser, agentapi.ActivityPasskey}, line.Kind) && kept.What != line.What:
 		return false
 	}
 	kept.Count = max(kept.Count, 1) + max(line.Count, 1)

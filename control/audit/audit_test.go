@@ -363,11 +363,10 @@ func TestVerifyWhileOldRowsGo(t *testing.T) {
 // and a row that was changed.
 func TestState(t *testing.T) {
 	t.Parallel()
-	_, key, err := ed25519.GenerateKey(nil)
-	programs.Must(t, err)
-	store := kv.NewMemory()
+	store := programs.Got(kv.Open(t.Context(), "memory:", kv.Options{}))(t)
+	defer store.Close()
 	var away error
-	l := New(Config{Store: store, Key: key, Head: func(context.Context, Head) error { return away }})
+	l := New(Config{Store: store, Key: testKey, Head: func(context.Context, Head) error { return away }})
 	if s := l.State(); s.Nowhere || !s.Told.IsZero() || !s.Verified.IsZero() {
 		t.Errorf("at first: %+v", s)
 	}

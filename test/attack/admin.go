@@ -42,9 +42,9 @@ type admins struct {
 var (
 	adminGets = []string{
 		"/admin", "/admin/accounts", "/admin/accounts/" + operatorsEmail, "/admin/computers", "/admin/nodes", "/admin/mails", "/admin/clients", "/admin/suspensions",
-		"/admin/audit", "/admin/find?q=m", "/admin/suspend?kind=account&id=" + ownersEmail, "/admin/api/accounts", "/admin/nothing",
+		"/admin/audit", "/admin/audit/export", "/admin/tokens", "/admin/tokens/nobody", "/admin/find?q=m", "/admin/suspend?kind=account&id=" + ownersEmail, "/admin/api/accounts", "/admin/nothing",
 	}
-	adminPosts = []string{"/admin/suspend", "/admin/resume", "/admin/signout", "/admin/api/suspensions"}
+	adminPosts = []string{"/admin/suspend", "/admin/resume", "/admin/signout", "/admin/tokens/end", "/admin/audit/verify", "/admin/api/suspensions"}
 )
 
 // attackAdmin comes to /admin as every lower role, with every other session and token there is, and

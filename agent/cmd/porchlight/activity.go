@@ -26,6 +26,7 @@ var activityWords = map[string]string{
 	agentapi.ActivityEnded:     "ended",
 	agentapi.ActivityLeft:      "left",
 	agentapi.ActivityBrowser:   "signed in with a new browser: {what}",
+	agentapi.ActivityPasskey:   "has a new way to sign in: {what}",
 
 	agentapi.ActivityKnocked:      "asked to be let in",
 	agentapi.ActivityKnockRefused: "was not let in by {by}",

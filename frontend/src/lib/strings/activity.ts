@@ -82,6 +82,7 @@ export const ofActivity = {
         l.email ? [l.email, [' can’t open ', ...an(l.app), ' any more: it ended', ...closed(l)]] : [l.app, [` was approved until ${l.until}, and is revoked`, ...closed(l)]],
       left: (l: Line): Told => [l.email, [' has left, and can’t open anything any more']],
       browser: (l: Line): Told => [l.you ? 'You' : l.email, [' signed in with a new browser', ...(l.what ? [' at ', { name: l.what }] : []), ...times(l)]],
+      passkey: (l: Line): Told => ['You', l.by ? [' sign in with ', { name: l.by }, ' now'] : [' added the passkey ', { name: l.what }]],
       'knock-refused': (l: Line): Told => [l.email, [' was not let into ', ...an(l.app), ...by(l)]],
       'knock-muted': (l: Line): Told => [l.email, [' was not let in', ...by(l), ', and can’t ask again']],
       'group-added': (l: Line): Told => [l.what, [' was made', ...by(l)]],

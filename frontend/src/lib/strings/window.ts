@@ -232,6 +232,8 @@ export const ofWindow = {
     connectDo: 'Connect…',
     connectedTo: (auth: string, email: string) => `Connected to ${auth} as ${email}`,
     disconnect: 'Disconnect…',
+    lost: 'Lost passkeys',
+    lostDo: 'Sign in',
     data: 'Data and versions',
     dataTitle: 'Everything Porchlight keeps',
     dataShow: 'Show in files',

@@ -58,6 +58,7 @@ export const ofActivity: Spoken<typeof english> = {
         l.email ? [l.email, [' darf ', ...an(l.app), ' nicht mehr öffnen: beendet', ...closed(l)]] : [l.app, [` war bis ${l.until} genehmigt und ist widerrufen`, ...closed(l)]],
       left: (l) => [l.email, [' ist gegangen und darf nichts mehr öffnen']],
       browser: (l) => [l.you ? 'Sie' : l.email, [l.you ? ' haben' : ' hat', ' sich mit einem neuen Browser', ...(l.what ? [' unter ', { name: l.what }] : []), ' angemeldet', ...times(l)]],
+      passkey: (l) => ['Sie', l.by ? [' melden sich jetzt mit ', { name: l.by }, ' an'] : [' haben den Passkey ', { name: l.what }, ' hinzugefügt']],
       'knock-refused': (l) => [l.email, [' wurde', ...by(l), ' nicht zu ', ...an(l.app), ' zugelassen']],
       'knock-muted': (l) => [l.email, [' wurde', ...by(l), ' nicht zugelassen und kann nicht mehr fragen']],
       'group-added': (l) => [l.what, [' wurde', ...by(l), ' angelegt']],

@@ -226,6 +226,8 @@ export const ofWindow: Spoken<typeof english> = {
     connectDo: 'Verbinden…',
     connectedTo: (auth, email) => `Verbunden mit ${auth} als ${email}`,
     disconnect: 'Trennen…',
+    lost: 'Passkeys verloren',
+    lostDo: 'Anmelden',
     data: 'Daten und Versionen',
     dataTitle: 'Alles, was Porchlight aufbewahrt',
     dataShow: 'In Dateien zeigen',
