@@ -278,7 +278,7 @@ func (a *admins) sends(ctx context.Context, path string, head map[string]string,
 }
 
 // tokens come to the pages with a token of the API, and to the API with what is none, may only
-// read, has gone, or comes from a page in a browser.
+// read, or suspend, has gone, is guessed in part, suspends an operator, or comes from a page in a browser.
 func (a *admins) tokens(ctx context.Context, t *tally) error {
 	var read, gone struct{ ID, Token string }
 	if err := a.Run(&read, "token", "add", "a reader", "--json"); err != nil {
@@ -290,12 +290,17 @@ func (a *admins) tokens(ctx context.Context, t *tally) error {
 	if err := a.Run(nil, "token", "remove", gone.ID); err != nil {
 		return err
 	}
+	var suspend struct{ ID, Token string }
+	if err := a.Run(&suspend, "token", "add", "an abuse desk", "--scope", "suspend", "--json"); err != nil {
+		return err
+	}
 	var device controlapi.Enrolled
 	if err := a.Run(&device, "account", "add", ownersEmail, "--short", "maya", "--json"); err != nil {
 		return err
 	}
+	about := `"account","id":"` + ownersEmail
 	asks := func(what, method, path, bearer, origin string) error {
-		req, err := http.NewRequestWithContext(ctx, method, a.AuthURL+path, strings.NewReader(`{"kind":"account","id":"`+ownersEmail+`","reason":"a token"}`))
+		req, err := http.NewRequestWithContext(ctx, method, a.AuthURL+path, strings.NewReader(`{"kind":`+about+`","reason":"a token"}`))
 		if err != nil {
 			return err
 		}
@@ -325,7 +330,9 @@ func (a *admins) tokens(ctx context.Context, t *tally) error {
 	}
 	for what, bearer := range map[string]string{
 		"no token": "", "a made-up token": "pla_" + strings.Repeat("a", len(read.Token)-4), "a token that was removed": gone.Token, "a computer": device.Credential,
-		"the token cut short": read.Token[:len(read.Token)-1], "a form's token": a.form,
+		"the token cut short": read.Token[:len(read.Token)-1], "a form's token": a.form, "the mark alone": "pla_", "an id alone": "pla_" + read.ID + ".",
+		"an id and a made-up secret":    "pla_" + read.ID + "." + strings.Repeat("a", len(read.Token)-len("pla_."+read.ID)),
+		"one's id and another's secret": "pla_" + suspend.ID + strings.TrimPrefix(read.Token, "pla_"+read.ID), "a longer secret": read.Token + "a",
 	} {
 		for _, path := range []string{"/admin/api/accounts", "/admin/api/audit", "/admin/api/suspensions"} {
 			if err := asks(what, "GET", path, bearer, ""); err != nil {
@@ -339,6 +346,18 @@ func (a *admins) tokens(ctx context.Context, t *tally) error {
 	for _, path := range []string{"/admin/api/suspensions", "/admin/api/suspensions/end"} {
 		if err := asks("a token that may read", "POST", path, read.Token, ""); err != nil {
 			return err
+		}
+	}
+	for _, path := range []string{"/admin/api/accounts", "/admin/api/audit", "/admin/api/suspensions", "/admin/api/tokens"} {
+		if err := asks("a token that may suspend", "GET", path, suspend.Token, ""); err != nil {
+			return err
+		}
+	}
+	for _, about = range []string{`"account","id":"` + operatorsEmail, `"address","id":"` + operatorsEmail, `"domain","id":"example.net`} {
+		for _, path := range []string{"/admin/api/suspensions", "/admin/api/suspensions/end"} {
+			if err := asks("a token that may suspend, of an operator,", "POST", path, suspend.Token, ""); err != nil {
+				return err
+			}
 		}
 	}
 	for _, origin := range []string{a.AuthURL, "https://evil.example", "null"} {
