@@ -154,7 +154,7 @@ var germanPages = map[string]string{
 	`Open the apps you may open there. Today: <bdi dir="auto">%s</bdi>`: `Die Apps öffnen, die Sie dort öffnen dürfen. Heute: <bdi dir="auto">%s</bdi>`,
 	"See your e-mail address":                                           "Ihre E-Mail-Adresse sehen",
 	"It can’t invite people, approve apps or change settings":           "Es kann niemanden einladen, keine Apps genehmigen und keine Einstellungen ändern",
-	`Afterwards you go to <b>%[1]s</b>. You can revoke this at any time in your <a href="%[2]s">account</a>.`: `Danach geht es zu <b>%[1]s</b>. In Ihrem <a href="%[2]s">Konto</a> können Sie das jederzeit widerrufen.`,
+	`Afterwards you go to <b>%[1]s</b>. It ends 90 days after it was last used; you can revoke it at any time in your <a href="%[2]s">account</a>.`: `Danach geht es zu <b>%[1]s</b>. Es endet 90 Tage nach dem letzten Gebrauch; in Ihrem <a href="%[2]s">Konto</a> können Sie es jederzeit widerrufen.`,
 	"There is no computer to connect": "Hier gibt es keinen Computer dafür",
 	`<bdi dir="auto">%[1]s</bdi> asks to open your apps. You are signed in as <b>%[2]s</b>, and that address can’t open anything here.`: `<bdi dir="auto">%[1]s</bdi> möchte Ihre Apps öffnen. Sie sind als <b>%[2]s</b> angemeldet, und diese Adresse kann hier nichts öffnen.`,
 	"Go back to %s":                       "Zurück zu %s",
