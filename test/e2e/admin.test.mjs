@@ -4,11 +4,12 @@
 // --admin-address puts it elsewhere.
 import assert from 'node:assert/strict'
 import path from 'node:path'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import test from 'node:test'
 import axe from 'axe-core'
 import { startControl } from './control.mjs'
 import { freePort, startBrowser } from './porchlight.mjs'
+import { plainWords } from './pseudo.mjs'
 
 const shots = process.env.PORCHLIGHT_SHOTS
 
@@ -65,8 +66,11 @@ test('/admin', async (t) => {
   await control.cli('account', 'add', 'lena@example.com', '--short', 'cinema')
   await control.json('client', 'add', '--name', 'Pocket Notes', '--redirect-uri', 'https://pocket.example.org/callback')
   await control.cli('suspend', 'domain', 'spam.example', '--reason', 'Complaint 2210: letters to everybody')
+  await control.cli('token', 'add', 'an abuse desk', '--scope', 'read,suspend')
   const olga = await operator(control, browser, 'olga@porch.example')
   const { page } = olga
+  // What people and programs are called here, and what the command line and the audit log say.
+  const names = ['Porchlight', 'Pocket Notes', 'cinema', 'lena', 'an abuse desk', 'Complaint 2210: letters to everybody', 'films without rights', 'account:', 'computer:', 'domain:']
 
   async function look(name, heading) {
     assert.match(await page.textContent('h1'), heading)
@@ -93,7 +97,9 @@ test('/admin', async (t) => {
       await pseudo.setViewportSize({ width, height: 800 })
       assert.equal(await pseudo.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, `${name} in the pseudo-locale at ${width}`)
     }
+    const plain = await plainWords(pseudo, names)
     await pseudo.close()
+    assert.deepEqual(plain, [], `${name} says this outside of the catalogue`)
   }
   const open = async (pathname) => page.goto(control.authUrl + pathname)
 
@@ -120,11 +126,29 @@ test('/admin', async (t) => {
   await t.test('every page', async () => {
     await open('/admin')
     await look('admin', /Overview/)
-    for (const [tab, heading] of [['accounts', /Accounts/], ['computers', /Computers/], ['nodes', /Nodes/], ['mails', /Mail/], ['clients', /Clients/], ['suspensions', /Suspensions/], ['audit', /Audit/]]) {
+    for (const [tab, heading] of [['accounts', /Accounts/], ['computers', /Computers/], ['nodes', /Nodes/], ['mails', /Mail/], ['clients', /Clients/], ['suspensions', /Suspensions/], ['tokens', /Tokens/], ['audit', /Audit/]]) {
       await page.click(`nav a[href="/admin/${tab}"]`)
       await page.waitForURL('**/admin/' + tab)
       await look('admin-' + tab, heading)
     }
+    await page.selectOption('select[name=kind]', 'operator-entered')
+    await page.click('button:text-is("Show")')
+    await page.waitForURL('**/admin/audit?q=&kind=operator-entered')
+    assert.equal(await page.locator('tbody tr').count(), 1)
+    await page.click('button:text-is("Verify")')
+    await page.waitForSelector('text=each follows the one before')
+    await look('admin-audit-verified', /Audit/)
+    const [file] = await Promise.all([page.waitForEvent('download'), page.click('text=Export as JSON lines')])
+    assert.equal(file.suggestedFilename(), 'porchlight-audit.jsonl')
+    const rows = (await readFile(await file.path(), 'utf8')).trim().split('\n').map((line) => JSON.parse(line))
+    assert.ok(rows.length > 5 && rows.some((row) => row.kind === 'operator-entered'))
+    await open('/admin/tokens')
+    await page.click('a:text("an abuse desk")')
+    await page.waitForSelector('h1:has-text("an abuse desk")')
+    await look('admin-token', /an abuse desk/)
+    await page.click('button:text-is("End this token")')
+    await page.waitForSelector('text=There is no token.')
+    assert.deepEqual(await control.json('token', 'list'), [])
     await open('/admin/suspend')
     await look('admin-suspend', /What is to be suspended/)
     await open('/admin/find?q=cinema')

@@ -13,6 +13,7 @@ import test from 'node:test'
 import axe from 'axe-core'
 import { startControl } from './control.mjs'
 import { startBrowser } from './porchlight.mjs'
+import { plainWords } from './pseudo.mjs'
 
 const widths = [375, 1100]
 const themes = ['light', 'dark']
@@ -96,20 +97,7 @@ test('the pages of the control plane', async (t) => {
       const cut = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
       assert.equal(cut, 0, `${name} in the pseudo-locale is ${cut} px too wide at ${width}`)
     }
-    const plain = await page.evaluate((given) => {
-      const found = []
-      const note = (text) => {
-        let left = (text ?? '').replace(/https?:\/\/\S+|\S+@\S+|[\w-]+([./][\w-]+)+(:\d+)?/g, ' ')
-        for (const one of given) left = left.replaceAll(one, ' ')
-        left = left.replace(/January|February|March|April|May|June|July|August|September|October|November|December/g, ' ')
-        if (/[aeiou]/.test(left)) found.push(left.trim())
-      }
-      const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
-      for (let node = walk.nextNode(); node; node = walk.nextNode()) if (!node.parentElement.closest('style, code')) note(node.textContent)
-      for (const one of document.querySelectorAll('[aria-label], [placeholder], [title], [alt]'))
-        for (const attribute of ['aria-label', 'placeholder', 'title', 'alt']) note(one.getAttribute(attribute))
-      return [document.title, ...found].filter((text, i) => i > 0 || /^[^[]*$/.test(text) && /[aeiou]/.test(text.replace('Porchlight', '')))
-    }, names)
+    const plain = await plainWords(page, names)
     if (shots) await page.screenshot({ path: path.join(shots, `${name}-720-pseudo.png`), fullPage: true })
     await page.close()
     assert.deepEqual(plain, [], `${name} says this outside of the catalogue`)

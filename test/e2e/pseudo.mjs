@@ -1,0 +1,19 @@
+// What a page in the pseudo-locale says outside of the catalogue, where every vowel has an
+// accent: an English word in a template, or one that was put together. names are what people and
+// programs are called there.
+export async function plainWords(page, names) {
+  return page.evaluate((given) => {
+    const found = []
+    const note = (text) => {
+      let left = (text ?? '').replace(/https?:\/\/\S+|\S+@\S+|[\w-]+([./][\w-]+)+(:\d+)?|\b[a-z0-9]{26}\b/g, ' ')
+      for (const one of given) left = left.replaceAll(one, ' ')
+      left = left.replace(/January|February|March|April|May|June|July|August|September|October|November|December/g, ' ')
+      if (/[aeiou]/.test(left)) found.push(left.trim())
+    }
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) if (!node.parentElement.closest('style, code')) note(node.textContent)
+    for (const one of document.querySelectorAll('[aria-label], [placeholder], [title], [alt]'))
+      for (const attribute of ['aria-label', 'placeholder', 'title', 'alt']) note(one.getAttribute(attribute))
+    return [document.title, ...found].filter((text, i) => i > 0 || /^[^[]*$/.test(text) && /[aeiou]/.test(text.replace('Porchlight', '')))
+  }, names)
+}
