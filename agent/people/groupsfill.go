@@ -8,7 +8,6 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
-	"porchlight/internal/words"
 )
 
 // Groups that a provider fills. The owner names a group of a provider that may fill one of
@@ -31,7 +30,7 @@ func (p *People) FillGroup(ctx context.Context, id string, req agentapi.FillRequ
 		if len(known) == 0 {
 			return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "The server names no provider that people sign in with, so none fills a group.")
 		}
-		return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "The server knows no provider called %[1]s, but %[2]s.", name, words.ListOf(known, maxNamed))
+		return agentapi.GroupChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "The server knows no provider called %[1]s, but %[2]s.", name, strings.Join(known, ", "))
 	}
 	out, err := p.changeGroup(ctx, id, func(g *store.Group) (did agentapi.Activity, takes bool, err error) {
 		if g.From == req.From {
