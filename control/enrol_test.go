@@ -32,7 +32,7 @@ func (b *bench) enrolling(change ...func(*controlapi.EnrolRequest)) enrolling {
 	account := ok[Account](b.t)(b.Accounts.Ensure(b.t.Context(), "olga@example.com"))
 	return enrolling{
 		bench: b, started: ok[controlapi.EnrolStarted](b.t)(b.Enrolment.Begin(b.t.Context(), r, home)),
-		session: Session{Account: account, Proven: b.clock.Now()},
+		session: b.signedIn(account, ""),
 	}
 }
 

@@ -61,7 +61,7 @@ func TestEnrolmentRefusesNames(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, amongOthers)
 	maya := ok[Account](t)(b.Accounts.Ensure(t.Context(), "maya@example.com"))
-	session := Session{Account: maya, Proven: b.clock.Now()}
+	session := b.newSession(maya)
 	started := ok[controlapi.EnrolStarted](t)(b.Enrolment.Begin(t.Context(), controlapi.EnrolRequest{Platform: "linux"}, home))
 	_, err := b.Enrolment.Confirm(t.Context(), session, started.UserCode, "wpad", false, home)
 	wantRefusal(t, err, controlapi.CodeInvalid)

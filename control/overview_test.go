@@ -304,7 +304,7 @@ func TestSuspensionsByNameAndCuts(t *testing.T) {
 	}
 	b.change(func(tx *txn) {
 		for i := range maxCounted + 5 {
-			tx.put(keyPerson(e.Computer.ID, fmt.Sprintf("guest%d", i)), person{Person: controlapi.Person{Role: controlapi.RoleMember}}, 0)
+			tx.put(keyPerson(e.Computer.ID, fmt.Sprintf("guest%d", i)), person{Role: controlapi.RoleMember}, 0)
 		}
 	})
 	if got := cuts(SuspendAccount, e.Email); got != (Cuts{Accounts: 1, Computers: 1, People: maxCounted, More: true}) {

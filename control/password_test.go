@@ -44,7 +44,7 @@ func (k keyring) putApps(ids ...string) {
 func (k keyring) hers() Account { return Account{ID: k.owner.AccountID, Email: k.owner.Email} }
 
 // session is one of somebody who has just signed in.
-func (k keyring) session(a Account) Session { return Session{Account: a, Proven: k.clock.Now()} }
+func (k keyring) session(a Account) Session { k.t.Helper(); return k.signedIn(a, "") }
 
 // try makes a password for somebody at the computer.
 func (k keyring) try(a Account, appID string) (MadePassword, error) {
@@ -296,8 +296,7 @@ func TestPasswordsRefused(t *testing.T) {
 	as, named := func(*NewPassword) {}, func(name string) func(*NewPassword) { return func(n *NewPassword) { n.Name = name } }
 	stale, ahead, limited := k.session(k.bob), k.session(k.bob), k.session(k.bob)
 	stale.Proven, ahead.Proven, limited.Limited = stale.Proven.Add(-FreshFor), ahead.Proven.Add(time.Hour), true
-	rows := k.rows("")
-	for name, tt := range map[string]struct {
+	tests := map[string]struct {
 		by   Session
 		what NewPassword
 		code string
@@ -325,7 +324,9 @@ func TestPasswordsRefused(t *testing.T) {
 		"a name that turns the text":   {k.session(k.bob), good(named("a\u202eb")), controlapi.CodeInvalid},
 		"a name that nobody sees":      {k.session(k.bob), good(named("\u2066\u2069")), controlapi.CodeInvalid},
 		"a name that is no text":       {k.session(k.bob), good(named("a\xff")), controlapi.CodeInvalid},
-	} {
+	}
+	rows := k.rows("")
+	for name, tt := range tests {
 		_, err := k.Passwords.Make(t.Context(), tt.by, tt.what)
 		if !IsRefusal(err, tt.code) {
 			t.Errorf("%s: %v, want %s", name, err, tt.code)

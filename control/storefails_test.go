@@ -97,6 +97,7 @@ type lived struct {
 	confirmed        enrolling
 	passkeyID        string     // of one of bob's
 	adding, leaving  Session    // in which he adds another
+	in               Session    // of bob, just begun
 	added            NewPasskey // which is that
 	touch, copied    PasskeyUse // of his, and of one that was copied
 	frank            Session    // by a passkey, of who turned mail off
@@ -134,7 +135,8 @@ func newLived(t *testing.T) *lived {
 	l.code, l.used = ok[string](t)(l.client.code(l.bob, "maya")), ok[string](t)(l.client.code(l.bob, "maya"))
 	ok[Tokens](t)(l.client.exchange(l.used))
 	l.visit = l.codeFor(l.bob, visitQuery())
-	made := ok[MadePassword](t)(l.Passwords.Make(t.Context(), l.justIn(l.bob), NewPassword{Computer: "maya", AppID: "app1", Name: "calendar", Form: l.Passwords.NewForm()}))
+	l.in = l.newSession(l.bob)
+	made := ok[MadePassword](t)(l.Passwords.Make(t.Context(), l.in, NewPassword{Computer: "maya", AppID: "app1", Name: "calendar", Form: l.Passwords.NewForm()}))
 	l.password = made.ID
 	plain, counts := l.passkey(l.bob), authenticator.New(t, passkeyOrigin, "control.localhost")
 	l.passkeyID = ok[[]Passkey](t)(l.Passkeys.Of(t.Context(), l.bob.ID))[0].ID
@@ -170,11 +172,6 @@ func newLived(t *testing.T) *lived {
 	ok[Confirmed](t)(l.confirmed.confirm("loft", false))
 	ok[controlapi.Person](t)(l.People.SetAccess(t.Context(), l.e.Computer.ID, controlapi.SetAccess{AccountID: l.bob.ID, App: "app2", Granted: true, Until: rfc(l.clock.Now().Add(time.Hour))}))
 	return l
-}
-
-// justIn is a session that somebody has just begun.
-func (l *lived) justIn(a Account) Session {
-	return Session{ID: newID(), Account: a, Proven: l.clock.Now(), Proof: controlapi.ProofPasskey}
 }
 
 // calls are what others ask of the service. Each is called until the store has broken at
@@ -399,13 +396,13 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	},
 
 	"Passwords.Make": func(l *lived, ctx context.Context) (any, error) {
-		return l.Passwords.Make(ctx, l.justIn(l.bob), NewPassword{Computer: "maya", AppID: "app1", Name: "phone", Form: l.Passwords.NewForm()})
+		return l.Passwords.Make(ctx, l.in, NewPassword{Computer: "maya", AppID: "app1", Name: "phone", Form: l.Passwords.NewForm()})
 	},
 	"Passwords.MakeForOwner": func(l *lived, ctx context.Context) (any, error) {
 		return l.Passwords.MakeForOwner(ctx, l.e.Computer.ID, controlapi.MakePassword{App: "app1", Name: "phone"})
 	},
 	"Passwords.OfComputer": func(l *lived, ctx context.Context) (any, error) { return l.Passwords.OfComputer(ctx, l.e.Computer.ID) },
-	"Passwords.Of":         func(l *lived, ctx context.Context) (any, error) { return l.Passwords.Of(ctx, l.justIn(l.bob), "") },
+	"Passwords.Of":         func(l *lived, ctx context.Context) (any, error) { return l.Passwords.Of(ctx, l.in, "") },
 	"Passwords.Count":      func(l *lived, ctx context.Context) (any, error) { return l.Passwords.Count(ctx, l.bob.ID) },
 	"Passwords.Revoke": func(l *lived, ctx context.Context) (any, error) {
 		return nil, l.Passwords.Revoke(ctx, l.bob.ID, "maya", l.password)
@@ -417,7 +414,7 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 
 	"Passkeys.Of": func(l *lived, ctx context.Context) (any, error) { return l.Passkeys.Of(ctx, l.bob.ID) },
 	"Passkeys.BeginAdd": func(l *lived, ctx context.Context) (any, error) {
-		_, state, err := l.Passkeys.BeginAdd(ctx, l.justIn(l.bob))
+		_, state, err := l.Passkeys.BeginAdd(ctx, l.in)
 		return state, err
 	},
 	"Passkeys.Add": func(l *lived, ctx context.Context) (any, error) {
@@ -428,7 +425,7 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 		return nil, l.Passkeys.Rename(ctx, l.bob.ID, l.passkeyID, "phone")
 	},
 	"Passkeys.Remove": func(l *lived, ctx context.Context) (any, error) {
-		return nil, l.Passkeys.Remove(ctx, l.justIn(l.bob), l.passkeyID)
+		return nil, l.Passkeys.Remove(ctx, l.in, l.passkeyID)
 	},
 	"Passkeys.SignIn": func(l *lived, ctx context.Context) (any, error) { return l.Passkeys.SignIn(ctx, l.touch) },
 	"Passkeys.SignIn, of a copy": func(l *lived, ctx context.Context) (any, error) {

@@ -250,27 +250,29 @@ func (h *handler) effect(r *http.Request, e *adminEnds) error {
 
 // cutsSaid says how much is cut off, in sentences that follow another.
 func cutsSaid(l words.Language, kind control.SuspensionKind, c control.Cuts) (said string) {
-	say := func(n int, one, many, more string) {
+	say := func(n int, exactly, orMore string) {
 		switch {
 		case n == 0:
 		case c.More:
-			said += " " + l.Say(more, n)
+			said += " " + orMore
 		default:
-			said += " " + l.Count(n, one, many)
+			said += " " + exactly
 		}
 	}
 	if kind == control.SuspendClient {
-		say(c.People, "It was let in %d time.", "It was let in %d times.", "It was let in %d times or more.")
+		say(c.People, l.Count(c.People, "It was let in %d time.", "It was let in %d times."), l.Say("It was let in %d times or more.", c.People))
 		return said
 	}
 	if kind == control.SuspendDomain {
-		say(c.Accounts, "%d account is at the domain itself.", "%d accounts are at the domain itself.", "%d accounts or more are at the domain itself.")
+		say(c.Accounts, l.Count(c.Accounts, "%d account is at the domain itself.", "%d accounts are at the domain itself."),
+			l.Say("%d accounts or more are at the domain itself.", c.Accounts))
 	}
 	if kind != control.SuspendComputer {
-		say(c.Computers, "%d computer goes off the net within seconds, and whoever visits it is cut off.",
-			"%d computers go off the net within seconds, and whoever visits them is cut off.", "%d computers or more go off the net within seconds, and whoever visits them is cut off.")
+		say(c.Computers, l.Count(c.Computers, "%d computer goes off the net within seconds, and whoever visits it is cut off.",
+			"%d computers go off the net within seconds, and whoever visits them is cut off."),
+			l.Say("%d computers or more go off the net within seconds, and whoever visits them is cut off.", c.Computers))
 	}
-	say(c.People, "%d person is cut off meanwhile.", "%d people are cut off meanwhile.", "%d people or more are cut off meanwhile.")
+	say(c.People, l.Count(c.People, "%d person is cut off meanwhile.", "%d people are cut off meanwhile."), l.Say("%d people or more are cut off meanwhile.", c.People))
 	return said
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -310,7 +309,7 @@ func TestPasswordsInRaces(t *testing.T) {
 			})
 			return err
 		}
-		owner := control.Session{Account: control.Account{ID: r.owner.AccountID}, Proven: time.Now()}
+		owner := r.session(control.Account{ID: r.owner.AccountID})
 		won := race(30, func() bool {
 			err := ask(owner)
 			if err != nil && !control.IsRefusal(err, controlapi.CodeForbidden) {
@@ -323,7 +322,7 @@ func TestPasswordsInRaces(t *testing.T) {
 		}
 		for n := range 4 {
 			p := r.member(fmt.Sprintf("m%d@example.com", n), "app1")
-			by := control.Session{Account: control.Account{ID: p.AccountID}, Proven: time.Now()}
+			by := r.session(control.Account{ID: p.AccountID})
 			var first atomic.Bool
 			race(9, func() bool {
 				if first.CompareAndSwap(false, true) {

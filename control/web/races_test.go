@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -32,13 +33,24 @@ func onStores(t *testing.T, test func(*testing.T, *rig)) {
 
 var here = netip.MustParseAddr("192.0.2.1")
 
+// session is one that an account has just begun, of no browser.
+func (r *rig) session(account control.Account) control.Session {
+	r.t.Helper()
+	now := time.Now().UTC()
+	must(0, r.store.Update(r.t.Context(), func(tx kv.Tx) error {
+		row := map[string]any{"id": account.ID, "accountId": account.ID, "createdAt": now, "lastUsedAt": now}
+		return errors.Join(kv.PutJSON(tx, "session/"+account.ID, row, time.Hour), kv.PutJSON(tx, "account-session/"+account.ID+"/"+account.ID, struct{}{}, time.Hour))
+	}))
+	return control.Session{ID: account.ID, Account: account, Proven: now}
+}
+
 // enrollers are accounts that may connect computers, each with an enrolment that
 // waits and a fresh session.
 func (r *rig) enrollers(n int) (sessions []control.Session, asked []controlapi.EnrolStarted) {
 	r.t.Helper()
 	for i := range n {
 		account := must(r.svc.Accounts.Ensure(r.t.Context(), fmt.Sprintf("o%d@example.com", i)))
-		sessions = append(sessions, control.Session{Account: account, Proven: time.Now()})
+		sessions = append(sessions, r.session(account))
 		// Each from a network of its own, whose budget is not what is tested.
 		from := netip.AddrFrom4([4]byte{198, 51, 100, byte(i)})
 		asked = append(asked, must(r.svc.Enrolment.Begin(r.t.Context(), controlapi.EnrolRequest{Machine: "m", Platform: "linux"}, from)))
