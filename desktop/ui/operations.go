@@ -166,6 +166,7 @@ var operations = map[string]operation{
 	"probe": {"POST", "/owner/apps/{name}/probe", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
+	"recoverAccount": {"POST", "/owner/account/recover", []parameter{}},
 	"removeGroup": {"DELETE", "/owner/groups/{id}", []parameter{
 		{"id", inPath, aText, true, false},
 	}},

@@ -45,6 +45,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   passwords: [],
   pause: {"closed":0,"milliseconds":0,"ok":true},
   probe: {"health":"","healthDetail":""},
+  recoverAccount: {"expiresAt":"","url":""},
   removeGroup: {"closed":0,"group":{"apps":[],"id":"","members":[],"name":""},"milliseconds":0,"ok":true},
   requests: {"on":false,"requests":[],"seq":0},
   resume: {"ok":true},

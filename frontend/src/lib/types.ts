@@ -212,6 +212,11 @@ export interface Operations {
     takes: { name: string };
     gives: AppHealth;
   };
+  /** Make a link that signs the owner in at the control plane, once, without mail or passkey. */
+  recoverAccount: {
+    takes: {};
+    gives: OpenLink;
+  };
   /** Remove a group, and end what it opened. */
   removeGroup: {
     takes: { id: string };
@@ -926,6 +931,11 @@ export interface Notice {
   /** Of the kind user: whom it is about, an id of users. */
   user?: string;
   visitor?: FirstVisit;
+}
+
+export interface OpenLink {
+  expiresAt: string;
+  url: string;
 }
 
 export interface OwnerApp {
