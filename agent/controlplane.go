@@ -147,7 +147,7 @@ func (a *Agent) approvedApps() []controlapi.App {
 	approved := a.apps.Approved()
 	apps := make([]controlapi.App, len(approved))
 	for i, app := range approved {
-		apps[i] = controlapi.App{ID: app.ID, Name: app.Name, Label: app.Label, Live: app.Status == agentapi.StatusLive}
+		apps[i] = controlapi.App{ID: app.ID, Name: app.Name, Label: app.Label, Live: app.Status == agentapi.StatusLive, TCP: app.TCP}
 	}
 	return apps
 }

@@ -211,9 +211,15 @@ func clientFor(tx *txn, id, redirectURI string) (client, error) {
 	return c, nil
 }
 
+// reachClient is built in: programs of this very service at people's own computers.
+var reachClient = client{ID: controlapi.ReachClient, Name: "porchlight reach", RedirectURIs: []string{"http://127.0.0.1/"}, Public: true}
+
 // clientOf finds a client, of those that describe themselves only one of a host that is
 // allowed.
 func clientOf(tx *txn, id string) (client, bool) {
+	if id == controlapi.ReachClient {
+		return reachClient, true
+	}
 	if !idPattern.MatchString(id) && !tx.allows(clientdoc.HostOf(id)) {
 		return client{}, false
 	}
@@ -270,4 +276,6 @@ func DescribesItself(clientID string) bool { return isAddress(clientID) }
 
 // IsClientID says whether a string has the form of a client's id: of those this service
 // makes, or the address of a document.
-func IsClientID(s string) bool { return idPattern.MatchString(s) || clientdoc.HostOf(s) != "" }
+func IsClientID(s string) bool {
+	return idPattern.MatchString(s) || s == controlapi.ReachClient || clientdoc.HostOf(s) != ""
+}

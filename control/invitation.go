@@ -38,6 +38,7 @@ type InvitedApp struct {
 	Host  string // with the port unless it is 443
 	// Until is when it ends for them; zero for never.
 	Until time.Time
+	TCP   bool // for ReachClient alone; of Membership.Apps
 }
 
 // Invitation is what the page of an open link shows.

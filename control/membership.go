@@ -57,7 +57,7 @@ func (s *People) membership(tx *txn, c computer, p person) Membership {
 	for _, a := range apps {
 		m.has = m.has || p.mayOpen(a.ID)
 		if a.Live && p.mayOpen(a.ID) {
-			m.Apps = append(m.Apps, InvitedApp{ID: a.ID, Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.endOf(a.ID)})
+			m.Apps = append(m.Apps, InvitedApp{ID: a.ID, Label: a.Label, Host: a.Name + "." + m.Computer.Host, Until: p.endOf(a.ID), TCP: a.TCP})
 		}
 	}
 	slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })

@@ -80,7 +80,7 @@ func (s *Passwords) placeAt(tx *txn, c computer, p person) PasswordPlace {
 	}
 	apps, _ := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	for _, a := range apps {
-		if p.mayOpen(a.ID) {
+		if p.mayOpen(a.ID) && !a.TCP { // no password opens those
 			newestFirst(of[a.ID])
 			place.Apps = append(place.Apps, PasswordApp{a.ID, a.Label, a.Name + "." + place.Computer.Host, of[a.ID]})
 		}

@@ -72,7 +72,7 @@ func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string, re
 		if !found || !mayReach(tx, g.ComputerID, g.AccountID) {
 			return accessEnded()
 		}
-		apps, asked, err := s.narrowed(tx, c, g.AccountID, g.Apps, g.Asked, resources)
+		apps, asked, err := s.narrowed(tx, c, g.AccountID, g.ClientID, g.Apps, g.Asked, resources)
 		switch {
 		case err != nil:
 			return err

@@ -18,11 +18,11 @@ type Asked struct {
 	Apps     []string // ids, sorted; empty for all
 }
 
-// Asked resolves what a client asks an account for. It refuses with CodeInvalidTarget
+// Asked resolves what a client asks an account for; ReachClient has to say. It refuses with CodeInvalidTarget
 // what is no app, or not all on one computer; of what the account cannot open it says no
 // more than of nothing.
-func (s *Grants) Asked(ctx context.Context, accountID string, resources []string) (Asked, error) {
-	if len(resources) == 0 {
+func (s *Grants) Asked(ctx context.Context, accountID, clientID string, resources []string) (Asked, error) {
+	if len(resources) == 0 && clientID != controlapi.ReachClient {
 		return Asked{}, nil
 	}
 	return viewed(ctx, s.core, func(tx *txn) (Asked, error) {
@@ -31,7 +31,7 @@ func (s *Grants) Asked(ctx context.Context, accountID string, resources []string
 			if !found {
 				continue
 			}
-			if apps, all, ok := s.named(tx, c, accountID, resources); ok {
+			if apps, all, ok := s.named(tx, c, accountID, clientID, resources); ok {
 				if all {
 					apps = nil
 				}
@@ -46,12 +46,13 @@ func noTarget() error {
 	return refuse(controlapi.CodeInvalidTarget, whyNoTarget)
 }
 
+// whyNoTarget is also told of an app that is not for the client, and to one that names too many.
 const whyNoTarget = "A resource is not the https address of an app that the person may open, or they are of several computers (RFC 8707)."
 
 // named are the apps of a computer that resources name, sorted, and whether one names all
 // of it. ok is false unless the account may open each of them.
-func (s *core) named(tx *txn, c computer, accountID string, resources []string) (apps []string, all, ok bool) {
-	if len(resources) > maxGrantApps {
+func (s *core) named(tx *txn, c computer, accountID, clientID string, resources []string) (apps []string, all, ok bool) {
+	if len(resources) > maxGrantApps || clientID == controlapi.ReachClient && len(resources) != 1 {
 		return nil, false, false
 	}
 	p, _ := get[person](tx, keyPerson(c.ID, accountID))
@@ -63,12 +64,12 @@ func (s *core) named(tx *txn, c computer, accountID string, resources []string) 
 	root := s.computer(c).Host
 	for _, resource := range resources {
 		host := hostOfResource(resource)
-		if host == root || host == controlapi.Portal+"."+root {
+		if clientID != controlapi.ReachClient && (host == root || host == controlapi.Portal+"."+root) {
 			all = true
 			continue
 		}
 		name, below := strings.CutSuffix(host, "."+root)
-		i := slices.IndexFunc(reported, func(a controlapi.App) bool { return a.Name == name && p.mayOpen(a.ID) })
+		i := slices.IndexFunc(reported, func(a controlapi.App) bool { return a.Name == name && p.mayOpen(a.ID) && isFor(a, clientID) })
 		if !below || i < 0 {
 			return nil, false, false
 		}
@@ -95,11 +96,11 @@ func hostOfResource(resource string) string {
 // narrowed is what a grant, or code, for apps of which its client asked for some is for
 // from now on, when the client names resources: no more than before, and no less either
 // unless it leaves out one that it asked for, because the person may have added others.
-func (s *core) narrowed(tx *txn, c computer, accountID string, apps, asked, resources []string) (_, _ []string, err error) {
+func (s *core) narrowed(tx *txn, c computer, accountID, clientID string, apps, asked, resources []string) (_, _ []string, err error) {
 	if len(resources) == 0 {
 		return apps, asked, nil
 	}
-	named, all, ok := s.named(tx, c, accountID, resources)
+	named, all, ok := s.named(tx, c, accountID, clientID, resources)
 	isIn := func(set []string) func(string) bool {
 		return func(id string) bool { return slices.Contains(set, id) }
 	}

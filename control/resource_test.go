@@ -88,7 +88,7 @@ func TestResources(t *testing.T) {
 		{resources: []string{notes, ""}},
 		{resources: slices.Repeat([]string{notes}, maxGrantApps+1)},
 	} {
-		got, err := b.Grants.Asked(t.Context(), s.bob.ID, tt.resources)
+		got, err := b.Grants.Asked(t.Context(), s.bob.ID, "a client", tt.resources)
 		if tt.computer == "" && tt.resources != nil {
 			if !IsRefusal(err, controlapi.CodeInvalidTarget) {
 				t.Errorf("%q: %+v, %v", tt.resources, got, err)
@@ -102,10 +102,10 @@ func TestResources(t *testing.T) {
 	ends := b.clock.Now().Add(time.Hour)
 	b.changePerson(s.computer, s.bob.ID, func(p *person) { p.Until = map[string]time.Time{"n1": ends} })
 	b.clock.Add(time.Hour)
-	_, err := b.Grants.Asked(t.Context(), s.bob.ID, []string{notes})
+	_, err := b.Grants.Asked(t.Context(), s.bob.ID, "a client", []string{notes})
 	wantRefusal(t, err, controlapi.CodeInvalidTarget)
 	programs.Must(t, b.People.Leave(t.Context(), s.bob.ID, "maya"))
-	_, err = b.Grants.Asked(t.Context(), s.bob.ID, []string{"https://maya.localhost:8443"})
+	_, err = b.Grants.Asked(t.Context(), s.bob.ID, "a client", []string{"https://maya.localhost:8443"})
 	wantRefusal(t, err, controlapi.CodeInvalidTarget)
 }
 

@@ -190,7 +190,9 @@ func (t *txn) suspendable(kind SuspensionKind, id string) (row Suspension, err e
 		row.ID, row.Name = c.ID, c.Name
 	case SuspendClient:
 		c, found := client{}, false
-		if IsClientID(id) {
+		if id == controlapi.ReachClient {
+			c, found = reachClient, true
+		} else if IsClientID(id) {
 			c, found = get[client](t, keyClient(id))
 		}
 		if !found {

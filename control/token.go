@@ -83,7 +83,7 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		if !mayReach(tx, c.ID, account.ID) {
 			return unreachable
 		}
-		if err := tx.mayAllow(c, account.ID, a.Apps); err != nil {
+		if err := tx.mayAllow(c, account.ID, a.ClientID, a.Apps); err != nil {
 			return err
 		}
 		tx.put(keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
@@ -99,8 +99,12 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 }
 
 // mayAllow refuses apps that an account cannot let a client into, because it cannot open
-// them, because its agent would open all, or because there are too many.
-func (t *txn) mayAllow(c computer, accountID string, apps []string) error {
+// them, because its agent would open all, or because there are too many; and apps that are
+// not for this client.
+func (t *txn) mayAllow(c computer, accountID, clientID string, apps []string) error {
+	if clientID == controlapi.ReachClient && len(apps) != 1 {
+		return refuse(controlapi.CodeForbidden, "This program opens one app at a time. Choose one.")
+	}
 	if len(apps) > 0 && !c.AppGrants {
 		return refuse(controlapi.CodeForbidden, sayOldAgent)
 	}
@@ -108,11 +112,17 @@ func (t *txn) mayAllow(c computer, accountID string, apps []string) error {
 	p = p.asOf(t.now)
 	reported, _ := get[[]controlapi.App](t, keyComputerApps(c.ID))
 	for _, id := range apps {
-		if !slices.ContainsFunc(reported, func(a controlapi.App) bool { return a.ID == id && a.Live && p.mayOpen(id) }) {
+		if !slices.ContainsFunc(reported, func(a controlapi.App) bool { return a.ID == id && a.Live && p.mayOpen(id) && isFor(a, clientID) }) {
 			return refuse(controlapi.CodeForbidden, "You cannot open one of these apps any more. Choose again.")
 		}
 	}
 	return t.roomForApps(c.ID, withApps(nil, apps))
+}
+
+// isFor says whether an app is one that a client may ever open: those reached by TCP are
+// for the one that is built in, and it is for these alone.
+func isFor(a controlapi.App, clientID string) bool {
+	return a.TCP == (clientID == controlapi.ReachClient)
 }
 
 // sayOldAgent is told who wants to let a client into single apps of a computer that does
@@ -221,7 +231,7 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange, res
 		if code.Apps, err = tx.stillThere(c.ID, code.Apps); err != nil {
 			return grant{}, err
 		}
-		if code.Apps, code.Asked, err = s.narrowed(tx, c, account.ID, code.Apps, code.Asked, resources); err != nil {
+		if code.Apps, code.Asked, err = s.narrowed(tx, c, account.ID, client.ID, code.Apps, code.Asked, resources); err != nil {
 			return grant{}, kept{err}
 		}
 		if len(code.Apps) > 0 && !c.AppGrants {

@@ -141,6 +141,8 @@ type OwnerApp struct {
 	AppSummary
 	AppHealth
 	InNetwork
+	// TCP says that programs reach it over TCP, by porchlight reach, and browsers do not.
+	TCP bool `json:"tcp,omitempty"`
 	// Listener is who listens on LocalPort, as last seen.
 	Listener Listener `json:"listener"`
 	// ListensOn is the address of this computer that Listener listens on: 127.0.0.1 or

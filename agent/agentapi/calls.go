@@ -12,6 +12,18 @@ func (c *Client) Publish(ctx context.Context, req PublishRequest) (Publication, 
 	return call[Publication](ctx, c, http.MethodPost, "/publish", req)
 }
 
+// PublishTCP is the body of POST /owner/apps/{name}/tcp, which is Publish of an app that
+// programs reach over TCP.
+type PublishTCP struct {
+	Label     string `json:"label"`
+	LocalPort int    `json:"localPort"`
+}
+
+// PublishTCP asks for an address for an app that is no website.
+func (c *Client) PublishTCP(ctx context.Context, name string, req PublishTCP) (Publication, error) {
+	return onApp[Publication](ctx, c, name, "tcp", req)
+}
+
 // Publication looks at one app (GET /publish/{name}).
 func (c *Client) Publication(ctx context.Context, name string) (Publication, error) {
 	return call[Publication](ctx, c, http.MethodGet, "/publish/"+url.PathEscape(name), nil)

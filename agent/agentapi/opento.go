@@ -11,6 +11,14 @@ func (a OwnerApp) Alike(shown func(string) string) words.Sentence {
 	return words.Of("Its name looks like that of another app, %s.", shown(a.Resembles))
 }
 
+// MeansTCP says what approving an app means that is reached by TCP; zero for any other.
+func (a OwnerApp) MeansTCP() words.Sentence {
+	if !a.TCP {
+		return words.Sentence{}
+	}
+	return words.Of("It is reached over TCP: the program sees a connection from this computer, without a name. One that trusts this computer’s own users, as databases may, lets in everybody you share it with.")
+}
+
 // AsksAgain says whether an app that was approved before waits for another yes.
 func (a OwnerApp) AsksAgain() bool { return a.Status == StatusPending && a.ApprovedAt != nil }
 

@@ -103,6 +103,11 @@ func (o *AppOptions) LetsInBesides(what string) bool {
 	return !o.OnlyPasskey || slices.Contains(strings.Split(o.BesidesPasskey, ","), what)
 }
 
+// OfTCP are those of the options that an app has which is reached over TCP.
+func (o AppOptions) OfTCP() AppOptions {
+	return AppOptions{OnlyPasskey: o.OnlyPasskey, BesidesPasskey: o.BesidesPasskey}
+}
+
 // checkedPasskey has BesidesPasskey name each once, in the order of Besides.
 func (o AppOptions) checkedPasskey() (AppOptions, error) {
 	named := strings.FieldsFunc(o.BesidesPasskey, func(r rune) bool { return r == ',' || r == ' ' })

@@ -98,6 +98,7 @@ type App struct {
 	Status  agentapi.Status
 	Live    bool // at its address: one whose port has become ours was approved for another program
 	Paused  bool // closed to everybody by the owner, and live all the same
+	TCP     bool // reached by programs over TCP, and never by HTTP
 	Options agentapi.AppOptions
 	Formers []string // ids of the apps that had the name before
 	User    string   // whose programs it was approved for, by the system's own id; empty when not known
@@ -165,6 +166,16 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 // Publish carries out POST /publish: pending the first time, live at once for a name
 // that was approved before.
 func (a *Apps) Publish(ctx context.Context, by Caller, req agentapi.PublishRequest) (agentapi.Publication, error) {
+	return a.publish(ctx, by, req, false)
+}
+
+// PublishTCP is Publish of an app that programs reach over TCP. Only the owner asks for one:
+// whoever is let in is to it a program of this computer, without a name.
+func (a *Apps) PublishTCP(ctx context.Context, name string, req agentapi.PublishTCP) (agentapi.Publication, error) {
+	return a.publish(ctx, Caller{}, agentapi.PublishRequest{Name: name, Label: req.Label, LocalPort: req.LocalPort}, true)
+}
+
+func (a *Apps) publish(ctx context.Context, by Caller, req agentapi.PublishRequest, tcp bool) (agentapi.Publication, error) {
 	if err := checkName(req.Name, a.cfg.Root()); err != nil {
 		return agentapi.Publication{}, err
 	}
@@ -175,7 +186,7 @@ func (a *Apps) Publish(ctx context.Context, by Caller, req agentapi.PublishReque
 	if err := checkPort(req.LocalPort, a.cfg.OwnPorts); err != nil {
 		return agentapi.Publication{}, err
 	}
-	e := event{Kind: onPublish, By: by, Label: label, Written: req.Label, Port: req.LocalPort}
+	e := event{Kind: onPublish, By: by, Label: label, Written: req.Label, Port: req.LocalPort, TCP: tcp}
 	before, _ := a.Lookup(req.Name)
 	if before.Status != agentapi.StatusLive || before.Port != req.LocalPort { // else nobody is asked, or because of who listens
 		e.Asks = by.asks(req)

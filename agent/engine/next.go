@@ -44,6 +44,9 @@ type event struct {
 	// Asks is what asks, of onPublish, for the owner to read.
 	Asks agentapi.Asks
 
+	// TCP is of onPublish: the owner asks for an app that is reached by TCP.
+	TCP bool
+
 	// Label is what an app that publishes wants to be called; clean. Written is as it wrote it.
 	Label, Written string
 
@@ -188,6 +191,9 @@ func next(now stored, e event) (outcome, error) {
 		if app.Options, err = app.Options.Checked(); err != nil {
 			return same, err
 		}
+		if app.TCP && app.Options != app.Options.OfTCP() {
+			return same, agentapi.Errorf(agentapi.CodeInvalid, "%q is reached over TCP: of the options only those of passkeys are for it.", app.Label)
+		}
 		if !app.Options.Pin {
 			forgetKey(&app)
 		}
@@ -201,11 +207,14 @@ func next(now stored, e event) (outcome, error) {
 // publish makes a request where there is no approval, and the app live at once
 // where there is one and the port and its user are those it was given for.
 func publish(now stored, e event) (outcome, error) {
-	if e.LabelTaken {
+	switch {
+	case e.LabelTaken:
 		return outcome{stored: now}, labelTaken(e.Label)
+	case now.App != nil && now.App.TCP != e.TCP:
+		return outcome{stored: now}, otherKind(now.App)
 	}
 	if !approved(now.App) {
-		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At, Quiet: e.AskedLately}
+		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At, Quiet: e.AskedLately, TCP: e.TCP}
 		if now.App != nil {
 			app = *now.App
 		}
@@ -380,6 +389,15 @@ func asApproved(app *store.App) store.App {
 // quiet says whether a denied name asks without being heard.
 func quiet(d *store.Denial, at time.Time) bool {
 	return d != nil && (d.Muted || at.Before(d.At.Add(quietFor)))
+}
+
+// otherKind refuses to make an app of one kind one of the other: who was given it was given
+// that.
+func otherKind(app *store.App) error {
+	if app.TCP {
+		return agentapi.Errorf(agentapi.CodeConflict, "%q is reached over TCP, and only its owner publishes it. Choose another name.", app.Name)
+	}
+	return agentapi.Errorf(agentapi.CodeConflict, "%q is a web app, or asks to be one. Revoke it or deny it first, or choose another name.", app.Name)
 }
 
 func labelTaken(label string) error {

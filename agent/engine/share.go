@@ -72,6 +72,8 @@ func share(now stored, e event) (outcome, error) {
 			now.App.Label, now.App.Shared.PID, now.App.Name)
 	case now.App != nil && now.App.Options.Socket() != "":
 		return same, agentapi.Errorf(agentapi.CodeConflict, "%q is reached at a unix socket, so no port can be shared under its name. Choose another name.", now.App.Label)
+	case now.App != nil && now.App.TCP:
+		return same, otherKind(now.App)
 	case e.LabelTaken:
 		return same, labelTaken(e.Label)
 	case e.There && !e.Listening:

@@ -50,7 +50,7 @@ func (a *Apps) swap() {
 func (a *Apps) appOf(app *store.App) App {
 	shown := App{
 		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Address: app.Address, Key: app.Key, Status: app.Status,
-		Live: app.Status == agentapi.StatusLive && !slices.Contains(a.cfg.OwnPorts, app.LocalPort), Paused: app.Paused, Options: app.Options, kept: app,
+		Live: app.Status == agentapi.StatusLive && !slices.Contains(a.cfg.OwnPorts, app.LocalPort), Paused: app.Paused, TCP: app.TCP, Options: app.Options, kept: app,
 	}
 	if app.ApprovedFor != nil {
 		shown.User = app.ApprovedFor.ID
@@ -154,6 +154,7 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 		row := a.rows[app.Name]
 		out := agentapi.OwnerApp{
 			AppSummary:  a.summary(row.App),
+			TCP:         row.App.TCP,
 			Listener:    row.App.Listener,
 			ListensOn:   cmp.Or(row.App.Address, upstream.IPv4),
 			Quiet:       row.App.Quiet,

@@ -48,8 +48,15 @@ type prober struct {
 
 // probe asks for the first page as visitors do, or at the path of MCP as assistants do, one redirect of the app to itself
 // included, and where that is refused or fails, looks whether one of the options would
-// help: as localhost, with TLS, in HTTP/2.
+// help: as localhost, with TLS, in HTTP/2. Of an app that is reached by TCP only who listens
+// is looked at.
 func (h *Health) probe(ctx context.Context, app asked, checks upstream.Checks) result {
+	if app.TCP { // what it would make of HTTP, or of a connection, nobody knows
+		if h.cfg.Socket(app.Target()) == 0 {
+			return result{verdict: nothing(app), told: true}
+		}
+		return result{verdict: answers(app, 0), told: true}
+	}
 	ctx, cancel := context.WithTimeout(ctx, h.askFor)
 	defer cancel()
 	p := &prober{app: app, checks: checks, bodyFor: h.bodyFor}

@@ -172,6 +172,7 @@ var routes = []route{
 	{"DELETE", "/owner/connect", tierOwner, (*API).cancelConnect},
 	{"POST", "/owner/disconnect", tierOwner, (*API).disconnect},
 	{"POST", "/owner/apps/{name}/approve", tierOwner, (*API).approve},
+	{"POST", "/owner/apps/{name}/tcp", tierOwner, with((*API).publishTCP)},
 	{"POST", "/owner/apps/{name}/deny", tierTake, ofApp((*engine.Apps).Deny)},
 	{"POST", "/owner/apps/{name}/stop", tierTake, ofApp((*engine.Apps).Pause)}, // its name for older programs
 	{"POST", "/owner/apps/{name}/revoke", tierTake, ofApp((*engine.Apps).Revoke)},

@@ -25,6 +25,15 @@ func (a *API) publish(r *http.Request, req agentapi.PublishRequest) (any, error)
 	return pub, nil
 }
 
+// publishTCP asks for an app that programs reach over TCP, as the owner alone may.
+func (a *API) publishTCP(r *http.Request, req agentapi.PublishTCP) (any, error) {
+	pub, err := a.cfg.Apps.PublishTCP(r.Context(), r.PathValue("name"), req)
+	if err == nil {
+		a.announce(r.Context(), pub)
+	}
+	return pub, err
+}
+
 // askerFor is how long a request waits to have its program found.
 const askerFor = 300 * time.Millisecond
 

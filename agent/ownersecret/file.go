@@ -45,7 +45,7 @@ func (s FileStore) Path() (string, error) {
 		return "", words.Errorf("cannot tell where %s is kept: %w", s.item.name(), err)
 	}
 	path := filepath.Join(config, "porchlight", s.item.dir(), s.item.entry(name)+".secret")
-	if rel, err := filepath.Rel(data, path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(data, path); s.item.app() == "" && err == nil && filepath.IsLocal(rel) {
 		return "", words.Errorf("secrets would be kept inside the data directory %s, where a copy would carry it away; choose another configuration directory (XDG_CONFIG_HOME) or data directory", data)
 	}
 	return path, nil

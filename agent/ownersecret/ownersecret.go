@@ -10,7 +10,8 @@
 //
 // The same places keep the device credentials with which this computer speaks
 // for itself at a control plane, under entries of their own (DeviceFile,
-// DeviceKeychain).
+// DeviceKeychain), and what people sign in with by porchlight reach (ReachFile,
+// ReachKeychain).
 package ownersecret
 
 import (
@@ -96,6 +97,10 @@ func entry(dataDir string) (name, abs string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	sum := sha256.Sum256([]byte(abs))
-	return hex.EncodeToString(sum[:16]), abs, nil
+	return hashed(abs), abs, nil
+}
+
+func hashed(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:16])
 }

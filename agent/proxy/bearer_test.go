@@ -31,17 +31,17 @@ type bearerRig struct {
 	key ed25519.PrivateKey
 }
 
-func newBearerRig(t testing.TB) *bearerRig {
+func newBearerRig(t testing.TB, options ...func(*proxy.Config)) *bearerRig {
 	t.Helper()
 	r := &bearerRig{}
-	r.rig = newRig(t, func(c *proxy.Config) {
+	r.rig = newRig(t, append(options, func(c *proxy.Config) {
 		c.Bearer = access.NewBearer(c.Access)
 		c.List = func() []engine.App {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return slices.Collect(maps.Values(r.apps))
 		}
-	})
+	})...)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	programs.Must(t, err)
 	der := programs.Got(x509.MarshalPKIXPublicKey(public))(t)

@@ -121,7 +121,7 @@ func (p *Proxy) listApps(h http.Header, r *http.Request, vhost virtualHost) *ans
 	gate.ConnOf(r).LetIn(h)
 	apps := []openApp{}
 	for _, app := range p.opens(id) {
-		if id.Taken(&app.Options) {
+		if id.Taken(&app.Options) && app.TCP == (id.ClientID == controlapi.ReachClient) {
 			apps = append(apps, openApp{app.Name, app.Label, originOf(app.Name, vhost.root)})
 		}
 	}

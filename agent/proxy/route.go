@@ -187,7 +187,11 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, vhost *virtualHost
 		Visited: store.Visited{AccountID: id.AccountID, AppID: v.vhost.app.ID, Email: v.decision.Email, Label: v.vhost.app.Label},
 		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID, PasswordID: id.PasswordID, Sender: id.Name,
 	})
-	p.forward(w, r, v)
+	if v.vhost.app.TCP {
+		p.reach(w, r, v)
+	} else {
+		p.forward(w, r, v)
+	}
 	return nil, false
 }
 
@@ -214,5 +218,5 @@ func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket boo
 		(foreignOrigin(r, v.vhost.origin, webSocket) || fetchedElsewhere(r, v.vhost.origin, webSocket)) {
 		return false, foreign()
 	}
-	return webSocket, nil
+	return webSocket, notThisWay(r, &v.vhost, v.id, webSocket)
 }

@@ -48,6 +48,8 @@ type App struct {
 	// ApprovedFor is the user whose programs may listen for the app, set by an
 	// approval. It is nil in one that is older than this field.
 	ApprovedFor *ListenerUser `json:"approvedFor,omitempty"`
+	// TCP says that programs reach it by TCP, and nobody by HTTP. It never changes.
+	TCP bool `json:"tcp,omitempty"`
 	// Quiet marks a pending request that must not raise a notification.
 	Quiet       bool       `json:"quiet,omitempty"`
 	RequestedAt time.Time  `json:"requestedAt"`
@@ -76,22 +78,27 @@ type Ends struct {
 }
 
 // keptApp is an App as it is kept. One whose approval ends is kept as a request, with the
-// app in Lasting: a version that knows no end makes of it what it will be then.
+// app in Lasting: a version that knows no end makes of it what it will be then. One that is
+// reached by TCP is kept so in ByTCP: a version that knows only HTTP does not send it any.
 type keptApp struct {
 	App
 	Lasting *App `json:"lasting,omitempty"`
+	ByTCP   *App `json:"byTcp,omitempty"`
 }
 
 func kept(app *App) *keptApp {
 	switch {
 	case app == nil:
 		return nil
-	case app.Ends == nil:
+	case app.Ends == nil && !app.TCP:
 		return &keptApp{App: *app}
 	}
 	request := App{
 		Name: app.Name, Label: app.Label, LocalPort: app.LocalPort, Address: app.Address, Status: agentapi.StatusPending,
 		Listener: app.Listener, Asker: app.Asker, RequestedAt: app.RequestedAt,
+	}
+	if app.TCP {
+		return &keptApp{App: request, ByTCP: app}
 	}
 	return &keptApp{App: request, Lasting: app}
 }
@@ -173,7 +180,7 @@ func (s *Store) Apps() (Apps, error) {
 		return Apps{}, fmt.Errorf("read the published apps: %w", err)
 	}
 	for name, row := range rows {
-		all.Apps[name] = *cmp.Or(row.Lasting, &row.App)
+		all.Apps[name] = *cmp.Or(row.ByTCP, row.Lasting, &row.App)
 	}
 	return all, nil
 }

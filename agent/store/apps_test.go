@@ -50,7 +50,17 @@ func TestAnApprovalThatEndsIsARequestToEarlierVersions(t *testing.T) {
 	if d := cmp.Diff(app, programs.Got(s.Apps())(t).Apps["notes"]); d != "" {
 		t.Errorf("this one reads (-want +got)\n%s", d)
 	}
-	app.Ends = nil
+	app.Ends, app.TCP = nil, true // nor may it send HTTP to what is reached by TCP
+	change(t, s, AppChange{Name: "notes", App: &app})
+	earlier = map[string]App{}
+	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket(appsBucket), earlier) }))
+	if d := cmp.Diff(want, earlier["notes"]); d != "" {
+		t.Errorf("of one reached by TCP an earlier version reads (-want +got)\n%s", d)
+	}
+	if d := cmp.Diff(app, programs.Got(s.Apps())(t).Apps["notes"]); d != "" {
+		t.Errorf("of one reached by TCP this one reads (-want +got)\n%s", d)
+	}
+	app.TCP = false
 	change(t, s, AppChange{Name: "notes", App: &app})
 	programs.Must(t, s.view(func(tx *boltfile.Tx) error { return getNamed(tx.Bucket(appsBucket), earlier) }))
 	if d := cmp.Diff(app, earlier["notes"]); d != "" {

@@ -27,6 +27,9 @@ type App struct {
 	Name  string `json:"name"`
 	Label string `json:"label"`
 	Live  bool   `json:"live"`
+	// TCP says that programs reach it over TCP, by the client ReachClient alone. An agent
+	// that does not say so has none; a control plane that does not know it has no such client.
+	TCP bool `json:"tcp,omitempty"`
 }
 
 // Apps is the body of PUT PathApps: the whole list, replacing the last one.

@@ -86,6 +86,10 @@ func ValidClientHost(host string) bool {
 	return len(host) <= 200 && clientHost.MatchString(host) && !strings.HasSuffix(host, ".localhost")
 }
 
+// ReachClient is the id of a public client that every control plane has: porchlight reach. It
+// alone gets tokens for apps that are reached by TCP (App.TCP), one at a time, and for no other.
+const ReachClient = "porchlight-reach"
+
 // limitedGrant begins the id of a grant that opens some apps only; no other id has it.
 const limitedGrant = "1"
 

@@ -125,6 +125,9 @@ func (a asking) picks() bool {
 	return a.client.Public || a.client.Host != "" || len(a.asked.Apps) > 0
 }
 
+// reaches says whether the client is the built-in one for apps that are no websites.
+func (a asking) reaches() bool { return a.ClientID == controlapi.ReachClient }
+
 // Decide answers POST PathAuthorize: the consent page's two buttons. The query
 // is the request once more and is checked as if it came for the first time.
 func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
@@ -246,7 +249,7 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request) (a asking, ok 
 	case !signedIn:
 		return a, false, h.pages.SignIn(w, r, here(r))
 	}
-	a.asked, err = h.grants.Asked(ctx, session.Account.ID, a.Resources)
+	a.asked, err = h.grants.Asked(ctx, session.Account.ID, a.ClientID, a.Resources)
 	if control.IsRefusal(err, controlapi.CodeInvalidTarget) {
 		a.Problem, a.Why = controlapi.CodeInvalidTarget, err.Error()
 		return a, false, h.problem(w, r, a.Request)
@@ -305,14 +308,22 @@ func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, a 
 		Chosen:  a.asked.Computer,
 		Picks:   a.picks(),
 		Asked:   a.asked.Apps,
+		One:     a.reaches(),
 		Problem: problem,
 		Return:  here(r),
 	}
-	if a.client.Host != "" {
+	if a.client.Host != "" || a.reaches() {
 		c.Local = c.Target == ownComputer
+	}
+	if a.client.Host != "" {
 		if a.client.Name != a.client.Host { // as one that claims no name is called
 			c.Claimed = a.client.Name
 		}
+	}
+	for i, m := range choices {
+		choices[i].Apps = slices.DeleteFunc(slices.Clone(m.Apps), func(app control.InvitedApp) bool {
+			return app.TCP != a.reaches() || a.reaches() && !slices.Contains(a.asked.Apps, app.ID)
+		})
 	}
 	switch {
 	case len(choices) == 0:

@@ -66,6 +66,7 @@ type Consent struct {
 	Chosen  string               // short name of the one preselected
 	Picks   bool                 // the person picks apps, of one computer
 	Asked   []string             // ids of apps on Chosen: those that are asked for, and preselected
+	One     bool                 // it can be let into what it asks for and no more
 	Problem string               // a sentence about what was wrong with the last answer
 	Return  string               // path of this page
 }

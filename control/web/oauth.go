@@ -37,6 +37,9 @@ func (p oauthPages) Consent(w http.ResponseWriter, r *http.Request, status int, 
 			Name: choice.Computer.Name, Host: choice.Computer.Host, Chosen: choice.Computer.Name == c.Chosen,
 			Apps: inWords(languageOf(r), labels, 5), All: choice.Computer.Name + "/" + oauth.AllApps,
 		}
+		if c.One {
+			row.All = ""
+		}
 		if c.Picks {
 			row.pick(choice, c.Asked)
 			out.AskedFor = cmp.Or(out.AskedFor, row.askedFor(languageOf(r)))
@@ -58,7 +61,7 @@ type choiceRow struct {
 	Apps   string // labels in words, "" for none
 	// Where the person picks apps:
 	Asked, Others []pickRow
-	All           string // the value of all apps
+	All           string // the value of all apps; empty where these cannot be picked
 	OldAgent      bool   // its apps cannot be picked one by one
 }
 

@@ -21,6 +21,9 @@ func requestOf(p Picture, a agentapi.OwnerApp) Line {
 	if alike := a.Alike(language.Named); !alike.IsZero() {
 		about = append(about, language.Wrap(language.Spoken().Tell(alike))...)
 	}
+	if means := a.MeansTCP(); !means.IsZero() {
+		about = append(about, language.Wrap(language.Spoken().Tell(means))...)
+	}
 	if a.Network {
 		about = append(about, language.Wrap(a.NetworkDetail)...)
 	}

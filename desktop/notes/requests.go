@@ -131,6 +131,9 @@ func requestNote(app agentapi.OwnerApp, rootHost string) Note {
 	if alike := app.Alike(language.Named); !alike.IsZero() {
 		body = append(body, language.Spoken().Tell(alike))
 	}
+	if means := app.MeansTCP(); !means.IsZero() {
+		body = append(body, language.Spoken().Tell(means))
+	}
 	buttons := []Button{{language.Say("Approve"), verbs.ApproveOf(app)}}
 	if others := app.Others(language.Named); !others.IsZero() {
 		body = append(body, language.Say("If you approve it, %s can open it again.", others))

@@ -53,6 +53,7 @@ var germanRefusals = map[string]string{
 	"Choose 20 apps at most, or all of that computer.":                                                                     "Wählen Sie höchstens 20 Apps, oder alle dieses Computers.",
 	"As many programs were let into single apps of that computer as can be. Revoke some that are not used any more.":       "Mehr Programme können in einzelne Apps dieses Computers nicht eingelassen werden. Widerrufen Sie welche, die nicht mehr benutzt werden.",
 	"Porchlight on that computer is too old to let a program into single apps. Update it there, or allow all of its apps.": "Porchlight auf diesem Computer ist zu alt, um ein Programm in einzelne Apps einzulassen. Aktualisieren Sie es dort, oder erlauben Sie alle Apps.",
+	"This program opens one app at a time. Choose one.":                                                                    "Dieses Programm öffnet eine App auf einmal. Wählen Sie eine.",
 	"You cannot open anything on that computer.":                                                                           "Auf diesem Computer können Sie nichts öffnen.",
 	"This server is about to end. Another one answers.":                                                                    "Dieser Server hört gleich auf. Ein anderer antwortet.",
 	"This server cannot say just now whether anything changed. Try again in a moment.":                                     "Dieser Server kann gerade nicht sagen, ob sich etwas geändert hat. Versuchen Sie es gleich noch einmal.",

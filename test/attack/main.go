@@ -49,6 +49,7 @@ var parts = []part{
 	{"passwords", attackPasswords, 2000, 200},
 	{"keys", attackKeys, 1000, 600},
 	{"senders", attackSenders, 4000, 800},
+	{"reach", attackReach, 140, 140},
 	{"dates", attackDates, 900, 110},
 	{"groups", attackGroups, 640, 170},
 	{"pkce", attackPKCE, 7, 7},

@@ -59,6 +59,9 @@ already it changes the end; never takes it away.`,
 			if alike := app.Alike(printable); !alike.IsZero() {
 				show("%s", alike)
 			}
+			if means := app.MeansTCP(); !means.IsZero() {
+				show("%s", means)
+			}
 		}
 		return client.ApproveSeen(ctx, app.Name, agentapi.Approval{Seen: new(agentapi.SeenOf(app)), Alone: *alone, Until: *until})
 	}, func(pub agentapi.Approved, _ []string) error {
@@ -181,6 +184,9 @@ func sayApproved(term *terminal, app agentapi.OwnerApp, unread int, pub agentapi
 		term.line("%s is approved. It gets its address once this computer is connected. %s", app.Name, who)
 	} else {
 		sayOn(term, app.Name, app.LocalPort, pub.URL, who, pub.Does())
+	}
+	if app.TCP && pub.URL != "" {
+		term.line("On any computer, type: porchlight reach %s", pub.Host)
 	}
 	sayNetwork(term, app.InNetwork)
 	if app.Paused {

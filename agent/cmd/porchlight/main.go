@@ -87,7 +87,7 @@ no sense as it was written, and 3 when Porchlight is not running.`,
 			root.AddCommand(c)
 		}
 	}
-	add("apps", shareCommand(c), runCommand(c), listeningCommand(c), publishCommand(c), unpublishCommand(c), appsCommand(c), mcpCommand(c))
+	add("apps", reachCommand(c), shareCommand(c), runCommand(c), listeningCommand(c), publishCommand(c), unpublishCommand(c), appsCommand(c), mcpCommand(c))
 	add("owner", approveCommand(c), denyCommand(c), unmuteCommand(c), stopCommand(c), revokeCommand(c), openCommand(c), assistCommand(c), unshareCommand(c), outboxCommand(c))
 	add("owner", pauseCommand(c), resumeCommand(c), darkCommand(c), optionsCommand(c), activityCommand(c), requestsCommand(c), settingsCommand(c))
 	add("owner", peopleCommand(c), groupsCommand(c), knocksCommand(c), grantsCommand(c), passwordsCommand(c), sendersCommand(c), usersCommand(c), noticesCommand(c), identityKeyCommand(c), exportCommand(c))

@@ -18,7 +18,7 @@ const pollEvery = 500 * time.Millisecond
 
 func publishCommand(c cli) *cobra.Command {
 	var req agentapi.PublishRequest
-	var wait bool
+	var wait, tcp bool
 	connected := true
 	cmd := &cobra.Command{
 		Use:   "publish NAME --port PORT",
@@ -27,8 +27,12 @@ func publishCommand(c cli) *cobra.Command {
 
 The first time, the owner of this computer has to approve it; after that the
 same name is on again at once. Until the owner shares it, only the owner can
-open it.`,
-		Example: "  porchlight publish notes --label Notes --port 8000 --wait",
+open it.
+
+With --tcp it is no web app: programs of those it is shared with reach it, with
+porchlight reach, and only the owner can ask for it.`,
+		Example: `  porchlight publish notes --label Notes --port 8000 --wait
+  porchlight publish ssh --tcp --port 22`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 { // as share takes it
 				if _, err := strconv.ParseUint(args[1], 10, 16); err == nil {
@@ -47,12 +51,13 @@ open it.`,
 	}
 	cmd.Flags().StringVar(&req.Label, "label", "", "name that people see, 1 to 100 characters (default: the one it has, or NAME)")
 	cmd.Flags().IntVar(&req.LocalPort, "port", 0, "port the app listens on, 1 to 65535")
+	cmd.Flags().BoolVar(&tcp, "tcp", false, "an app that programs reach over TCP, like ssh or a database")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the owner has decided")
 	return programCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (publishedApp, error) {
 		if req.Label == "" {
 			req.Label = labelOf(ctx, c, req.Name)
 		}
-		pub, err := client.Publish(ctx, req)
+		pub, err := publish(ctx, c, client, req, tcp)
 		if err != nil {
 			return publishedApp{}, err
 		}
@@ -86,6 +91,18 @@ open it.`,
 		printPublication(c.terminal, req, pub, connected)
 		return nil
 	})
+}
+
+// publish asks for an app, as the owner for one that is reached by TCP.
+func publish(ctx context.Context, c cli, client *agentapi.Client, req agentapi.PublishRequest, tcp bool) (agentapi.Publication, error) {
+	if !tcp {
+		return client.Publish(ctx, req)
+	}
+	owner, err := c.owner(ctx)
+	if err != nil {
+		return agentapi.Publication{}, err
+	}
+	return owner.PublishTCP(ctx, req.Name, agentapi.PublishTCP{Label: req.Label, LocalPort: req.LocalPort})
 }
 
 // labelOf is what an app is called already, as far as this user may know; else its

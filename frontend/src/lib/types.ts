@@ -996,6 +996,8 @@ export interface OwnerApp {
   /** While the app is shared from a terminal. */
   shared?: Shared;
   status: Status;
+  /** Programs reach it over TCP, by porchlight reach, and browsers do not. */
+  tcp?: boolean;
   /** When the approval ends: the app is then revoked. Absent for never. */
   until?: string;
   url?: string;

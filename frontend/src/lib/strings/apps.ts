@@ -42,6 +42,7 @@ export const ofApps = {
     assistantBadge: 'Coding agent',
     alike: (label: string): Sentence => ['Its name looks like that of another app, ', { name: label }, '.'],
     alikeBadge: 'Looks like another',
+    tcp: 'It is reached over TCP: the program sees a connection from this computer, without a name. One that trusts this computer’s own users, as databases may, lets in everybody you share it with.',
     port: (port: number) => `port ${port}`,
     runBy: (program: string, user: string) => (program && user ? `${program}, run by ${user}` : program || (user && `run by ${user}`)),
     nobodySeen: 'no program seen there',

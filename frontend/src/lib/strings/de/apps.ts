@@ -40,6 +40,7 @@ export const ofApps: Spoken<typeof english> = {
     assistantBadge: 'Coding-Agent',
     alike: (label) => ['Ihr Name sieht aus wie der einer anderen App, ', { name: label }, '.'],
     alikeBadge: 'Sieht aus wie eine andere',
+    tcp: 'Sie wird über TCP erreicht: Das Programm sieht eine Verbindung dieses Computers, ohne Namen. Vertraut es dessen Benutzern, wie es manche Datenbank tut, lässt es alle ein, für die sie freigegeben ist.',
     port: (port) => `Port ${port}`,
     runBy: (program, user) => (program && user ? `${program}, gestartet von ${user}` : program || (user && `gestartet von ${user}`)),
     nobodySeen: 'dort ist kein Programm zu sehen',
