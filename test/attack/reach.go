@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/carry"
 	"porchlight/control/controlapi"
 	"porchlight/test/visitor"
 )
@@ -62,7 +61,7 @@ func asked(host, target, fields string) string {
 	return target + " HTTP/1.1\r\nHost: " + host + "\r\n" + fields + "\r\n"
 }
 
-const upgrading = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: " + carry.Subprotocol + "\r\n"
+const upgrading = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: porchlight-tcp\r\n"
 
 // attackReach asks for apps that are reached by TCP with all that opens web apps, for web apps
 // with what opens those, for other ports and computers, and by halves: nothing but a token of
