@@ -96,7 +96,10 @@ func (a *App) Carry(ctx context.Context, conn carry.Conn) error {
 		_ = conn.Close()
 		return err
 	}
-	return carry.Join(ctx, ws, conn)
+	if err := carry.Join(ctx, ws, conn); err != nil {
+		return fmt.Errorf("a connection to %s ended before all was said", a.host)
+	}
+	return nil
 }
 
 // dial makes a connection with the token that there is, and with a new one where that is not

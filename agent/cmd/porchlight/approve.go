@@ -77,7 +77,7 @@ already it changes the end; never takes it away.`,
 		case app.Until != nil:
 			c.line("It is approved without an end.")
 		}
-		if pub.URL != "" && !app.Paused && state.DarkSince == nil {
+		if pub.URL != "" && !app.Paused && !app.TCP && state.DarkSince == nil {
 			c.nextInvite(app.Name, app.Label)
 		}
 		return nil

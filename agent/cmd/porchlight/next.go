@@ -29,7 +29,7 @@ func (c cli) nextInvite(name, label string) {
 // nextConnected says what there is to do with a computer that others reach.
 func (c cli) nextConnected(apps []agentapi.OwnerApp) {
 	for _, app := range apps {
-		if app.Status == agentapi.StatusLive && app.URL != "" && !app.Paused {
+		if app.Status == agentapi.StatusLive && app.URL != "" && !app.Paused && !app.TCP {
 			c.nextInvite(app.Name, app.Label)
 			return
 		}

@@ -179,4 +179,8 @@ func newStandard(in io.Reader, out io.WriteCloser) standard {
 
 func (s standard) Write(b []byte) (int, error) { return s.out.Write(b) }
 func (s standard) CloseWrite() error           { return s.out.Close() }
-func (s standard) Close() error                { return errors.Join(s.PipeReader.Close(), s.out.Close()) }
+
+func (s standard) Close() error {
+	_ = s.out.Close() // again, after CloseWrite
+	return s.PipeReader.Close()
+}

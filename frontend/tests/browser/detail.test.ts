@@ -68,6 +68,22 @@ describe('coming and going', () => {
   });
 });
 
+test('an app that is reached by TCP shows the command for it, and nothing of web apps', async () => {
+  const page = await detail();
+  await page.evaluate('stub.change("notes", {tcp: true})');
+  await page.getByText('porchlight reach notes.maya.porch.example').waitFor();
+  await page.getByRole('button', { name: 'Copy', exact: true }).click();
+  expect(await called(page, 'Copy')).toEqual([['porchlight reach notes.maya.porch.example']]);
+  for (const gone of ['QR code', 'Open']) expect(await page.getByRole('main').getByRole('button', { name: gone, exact: true }).count()).toBe(0);
+  expect(await page.getByText('For developers').count()).toBe(0);
+});
+
+test('a request for one says what approving it means', async () => {
+  const page = await open({ scene: 'connected' });
+  await page.evaluate('stub.change("paperless", {tcp: true})');
+  await page.getByText('It is reached over TCP').waitFor();
+});
+
 test('shows its address to copy, to scan and to open', async () => {
   const page = await detail();
   await page.getByRole('button', { name: 'Copy', exact: true }).click();
