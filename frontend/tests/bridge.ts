@@ -363,6 +363,7 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   lookServer: ({ url }) => (url && url !== server.url ? { url, name: '' } : server),
   connect: ({ url }) => (set({ connecting: { ...waiting, authUrl: url } }), { ...waiting, authUrl: url }),
   cancelConnect: () => (set({ connecting: undefined }), done),
+  recoverAccount: () => ({ url: `${state.account.authUrl}/signin/link?token=once`, expiresAt: '2026-11-28T12:15:00Z' }),
   disconnect: () => (set({ account: local }), done),
 };
 

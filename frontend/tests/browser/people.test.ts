@@ -353,3 +353,15 @@ test('nobody but the owner: the view teaches', async () => {
   await page.getByText('No app is on. Approve one first').waitFor();
   expect(await page.getByRole('button', { name: 'Invite', exact: true }).count()).toBe(0);
 });
+
+test('a new browser and a new passkey of the owner’s are asked about, and were not them', async () => {
+  const page = await people();
+  await page.evaluate(`stub.set({ noticesSeen: 0, notices: [
+    { id: 7, at: '2026-11-28T12:00:00Z', kind: 'browser', text: 'A browser at 203.0.113.5 signed in as you.', undo: true },
+    { id: 8, at: '2026-11-28T12:01:00Z', kind: 'passkey', text: 'A passkey was added to your account: “Mac”.', undo: true },
+  ] })`);
+  const asked = section(page, 'Was it you?');
+  await asked.getByText('A passkey was added to your account').waitFor();
+  await asked.getByRole('button', { name: 'That was not me' }).last().click();
+  await expect.poll(() => called(page, 'undoNotice')).toEqual([[{ id: 8 }]]);
+});

@@ -245,6 +245,8 @@ describe('local certificates', () => {
 
 test('the account: connecting from here, and disconnecting after a question', async () => {
   const page = await settings({ scene: 'connected' });
+  await section(page, 'This computer').getByRole('button', { name: 'Lost passkeys…' }).click();
+  await expect.poll(() => called(page, 'OpenURL')).toEqual([['https://porch.example/signin/link?token=once']]);
   await section(page, 'This computer').getByRole('button', { name: 'Disconnect…' }).click();
   expect(await focusName(page)).toBe('Keep');
   await page.keyboard.press('Escape');
