@@ -74,27 +74,27 @@ func auditAsked(r *http.Request) control.Query {
 
 // adminChain says whether the audit log is whole, as this node knows it.
 type adminChain struct {
-	Verified, Told string
-	Bad            bool
+	Verified, Told, Dot string
 }
 
 func chainOf(l words.Language, s audit.State) *adminChain {
-	c := &adminChain{Verified: l.Say("Not verified since this node began."), Told: l.Say("Its end was signed and told elsewhere %s.", moment(l, s.Told))}
+	c := &adminChain{Dot: "off", Verified: l.Say("Not verified since this node began."), Told: l.Say("Its end was signed and told elsewhere %s.", moment(l, s.Told))}
 	rows := 0
 	for _, chain := range s.Report.Chains {
 		rows += chain.Rows
 	}
 	switch {
 	case len(s.Report.Problems) > 0:
-		c.Bad, c.Verified = true, l.Say("Verified %[1]s, and it is not whole: %[2]s", moment(l, s.Verified), s.Report.Problems[0])
+		c.Dot, c.Verified = "bad", l.Say("Verified %[1]s, and it is not whole: %[2]s", moment(l, s.Verified), s.Report.Problems[0])
 	case !s.Verified.IsZero():
+		c.Dot = "on"
 		c.Verified = l.Count(rows, "Verified %[2]s: %[1]d row, as it was written.", "Verified %[2]s: %[1]d rows, each follows the one before.", moment(l, s.Verified))
 	}
 	switch {
 	case s.Nowhere:
 		c.Told = l.Say("Its end is told nowhere else: --audit-head does that.")
 	case s.Untold != "":
-		c.Bad, c.Told = true, l.Say("Its end could not be told elsewhere: %s", s.Untold)
+		c.Dot, c.Told = "bad", l.Say("Its end could not be told elsewhere: %s", s.Untold)
 	case s.Told.IsZero():
 		c.Told = l.Say("Its end was not told elsewhere yet.")
 	}

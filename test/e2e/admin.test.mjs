@@ -70,7 +70,10 @@ test('/admin', async (t) => {
   const olga = await operator(control, browser, 'olga@porch.example')
   const { page } = olga
   // What people and programs are called here, and what the command line and the audit log say.
-  const names = ['Porchlight', 'Pocket Notes', 'cinema', 'lena', 'an abuse desk', 'Complaint 2210: letters to everybody', 'films without rights', 'account:', 'computer:', 'domain:']
+  const names = ['Porchlight', 'Pocket Notes', 'a-short-name-that-is-none-at-all', 'cinema', 'lena', 'an abuse desk', 'Complaint 2210: letters to everybody', 'Complaint 2211: films without rights', 'account:', 'computer:', 'domain:']
+
+  // What the audit log has of each row is for operators and programs, and in no language.
+  const kept = ['GET /outbox', ...['operators', 'accounts', 'tokens', 'suspensions', 'clients', 'audit/verify'].map((path) => `POST /${path}`), 'passkey', 'mail', 'account', 'computer', 'audit export']
 
   async function look(name, heading) {
     assert.match(await page.textContent('h1'), heading)
@@ -97,7 +100,7 @@ test('/admin', async (t) => {
       await pseudo.setViewportSize({ width, height: 800 })
       assert.equal(await pseudo.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, `${name} in the pseudo-locale at ${width}`)
     }
-    const plain = await plainWords(pseudo, names)
+    const plain = await plainWords(pseudo, name.startsWith('admin-audit') ? [...names, ...kept] : names)
     await pseudo.close()
     assert.deepEqual(plain, [], `${name} says this outside of the catalogue`)
   }
