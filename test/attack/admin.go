@@ -21,7 +21,7 @@ import (
 )
 
 // adminTried is how often attackAdmin tries something.
-const adminTried = 358
+const adminTried = 490
 
 const (
 	operatorsEmail = "olga@example.net"
