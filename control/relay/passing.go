@@ -46,6 +46,13 @@ func (r *Relay) Nodes() []peers.Node {
 	return r.peers.Nodes()
 }
 
+// Leave has nobody sent here any more by names, before the node drains.
+func (r *Relay) Leave() {
+	if r.peers != nil {
+		r.peers.Leave()
+	}
+}
+
 // touch tells the other nodes that a tunnel for host came or went.
 func (r *Relay) touch(host string) {
 	if r.peers != nil {

@@ -24,7 +24,7 @@ import (
 func (c *Config) Complete() error {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	for _, part := range []func() error{
-		c.checkRequired, c.completeTLS, c.completeNames, c.completeListen, c.checkAdminAddress, c.completePeers, c.checkMetrics, c.completeACME,
+		c.checkRequired, c.completeTLS, c.completeNames, c.completeListen, c.checkAdminAddress, c.completePeers, c.completeDNS, c.checkMetrics, c.completeACME,
 		func() error { return c.completeLimits(filelimit.Limit()) },
 		c.completeProxies,
 		func() error { return c.Mail.complete(c.AuthHost) },

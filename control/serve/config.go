@@ -78,6 +78,12 @@ type Config struct {
 	// NewsAddress is host:port at which the other nodes tell this one news; empty
 	// means the host of PeerAddress, and newsAbove its port.
 	NewsAddress string
+	// PublicAddresses are the IP addresses at which visitors reach this node. DNS, host:port, is
+	// where it answers for DNSZone with those of all nodes; empty for nowhere.
+	PublicAddresses []string
+	public          []netip.Addr // the same, read
+	DNS             string
+	DNSZone         string
 	// Limits are the relay's; zero fields take its defaults.
 	Limits relay.Limits
 	// TrustedProxies are the addresses or networks (CIDR) of load balancers in

@@ -200,6 +200,41 @@ func TestNoServerInAnAgentsDirectory(t *testing.T) {
 	}
 }
 
+func TestDNSNeedsAZoneAndAddresses(t *testing.T) {
+	t.Parallel()
+	base := Config{
+		DataDir: t.TempDir(), Naming: control.Naming{Domain: "porch.example"}, Listen: []string{":443"},
+		DNS: ":53", DNSZone: "porch.example", PublicAddresses: []string{"203.0.113.7", "2001:db8::7"},
+	}
+	for name, c := range map[string]struct {
+		change func(*Config)
+		names  string // what the error tells to change; empty: none
+	}{
+		"as it should be":            {func(*Config) {}, ""},
+		"a zone with a dot":          {func(c *Config) { c.DNSZone = "porch.example." }, ""},
+		"the domain is in the zone":  {func(c *Config) { c.DNSZone = "example" }, ""},
+		"addresses for other nodes":  {func(c *Config) { c.DNS, c.DNSZone = "", "" }, ""},
+		"a zone and no address":      {func(c *Config) { c.DNS = "" }, "--dns ADDRESS"},
+		"no zone":                    {func(c *Config) { c.DNSZone = "" }, "--dns-zone porch.example"},
+		"another zone":               {func(c *Config) { c.DNSZone = "orch.example" }, "--dns-zone"},
+		"no port":                    {func(c *Config) { c.DNS = "192.0.2.1" }, "--dns"},
+		"nowhere to send anybody":    {func(c *Config) { c.PublicAddresses = nil }, "--public-address"},
+		"a name for an address":      {func(c *Config) { c.PublicAddresses = []string{"relay1.example"} }, "--public-address"},
+		"every address":              {func(c *Config) { c.PublicAddresses = []string{"0.0.0.0"} }, "--public-address"},
+		"an address of an interface": {func(c *Config) { c.PublicAddresses = []string{"fe80::1%eth0"} }, "--public-address"},
+	} {
+		cfg := base
+		c.change(&cfg)
+		err := cfg.Complete()
+		if again := cfg.Complete(); c.names == "" && (again != nil || cfg.publicText() != "203.0.113.7 2001:db8::7") {
+			t.Errorf("%s, completed again: %v, %s", name, again, cfg.publicText())
+		}
+		if c.names == "" && err != nil || c.names != "" && (err == nil || !strings.Contains(err.Error(), c.names)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestPeersNeedWhatOthersCanReach(t *testing.T) {
 	t.Parallel()
 	base := Config{

@@ -36,6 +36,7 @@ import (
 	"porchlight/control/relay"
 	"porchlight/control/relay/peers"
 	"porchlight/control/wiring"
+	"porchlight/control/zone"
 	"porchlight/internal/filelimit"
 	"porchlight/internal/localca"
 	"porchlight/internal/socket"
@@ -58,6 +59,7 @@ type Node struct {
 	refused   prometheus.Counter
 	pages     http.Handler // what it answers
 	pagesTLS  *tls.Config
+	dns       *zone.Server // nil without
 	peers     net.Listener // nil without
 	news      *news.News   // nil without peers
 	health    *health
@@ -231,7 +233,7 @@ func (n *Node) build(ctx context.Context) error {
 	}
 	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {
-		parts.Relay.Peers = &peers.Config{Listener: n.peers, Address: cfg.PeerAddress, Version: cfg.Version}
+		parts.Relay.Peers = &peers.Config{Listener: n.peers, Address: cfg.PeerAddress, Version: cfg.Version, Public: cfg.publicText()}
 		tunnel = n.listeners[0].Addr().String()
 	}
 	for _, p := range cfg.providers {
@@ -247,6 +249,9 @@ func (n *Node) build(ctx context.Context) error {
 	n.service, n.relay = plane.Service, plane.Relay
 	n.pages, n.pagesTLS = plane.AdminPages, auth
 	if err := n.listenForNews(run); err != nil {
+		return err
+	}
+	if err := n.listenForDNS(); err != nil {
 		return err
 	}
 	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp, n.certEnds), nobody: n.relay.ServesNobody}
@@ -305,6 +310,14 @@ func (n *Node) Addrs() (relay []string, metrics string) {
 	return relay, metrics
 }
 
+// DNSAddr is where it answers DNS, or "".
+func (n *Node) DNSAddr() string {
+	if n.dns == nil {
+		return ""
+	}
+	return n.dns.Addr()
+}
+
 // AuthURL is where people and agents find the control plane.
 func (n *Node) AuthURL() string { return n.service.AuthURL() }
 
@@ -354,12 +367,16 @@ func (n *Node) Run(ctx context.Context) error {
 		own(n.outbox.run)
 	}
 	own(n.audit.Run) // until nothing happens any more
+	if n.dns != nil {
+		start(n.dns.Run)
+	}
 	if n.metrics != nil {
 		start(func(ctx context.Context) error { return n.health.serve(ctx, n.metrics, n.cfg.Log) })
 	}
 
 	<-over.Done()
 	n.health.draining.Store(true)
+	n.relay.Leave()
 	if ctx.Err() != nil && n.cfg.DrainWait > 0 {
 		n.cfg.Log.Info("not ready any more; connections are still taken for a while", "wait", n.cfg.DrainWait.String())
 		time.Sleep(n.cfg.DrainWait) // a second signal ends the program
@@ -394,6 +411,9 @@ func (n *Node) Close() error {
 		}
 	}
 	var errs []error
+	if n.dns != nil {
+		_ = n.dns.Close() // Run has closed it already
+	}
 	if n.news != nil {
 		errs = append(errs, n.news.Close())
 	}

@@ -88,6 +88,7 @@ type Node struct {
 	AuthURL string
 	Listens []string // host:port
 	Metrics string   // where its health and metrics are, asked for by --metrics
+	DNS     string   // host:port where it answers DNS, asked for by --dns
 	rig     *Rig
 }
 
@@ -99,16 +100,23 @@ func (r *Rig) Node(ctx context.Context, data string, flags ...string) (n *Node, 
 		args = append(args, "--listen", "127.0.0.1:0")
 	}
 	pattern := `control plane at (\S+), listening on (.+)\n`
+	asked := []*string{}
+	if n = (&Node{Data: data, rig: r}); slices.Contains(flags, "--dns") {
+		pattern += `(?s:.*)DNS for \S+ at (\S+)\n`
+		asked = append(asked, &n.DNS)
+	}
 	if slices.Contains(flags, "--metrics") {
 		pattern += `(?s:.*)Metrics and health at (\S+)\n`
+		asked = append(asked, &n.Metrics)
 	}
-	n = &Node{Data: data, rig: r}
 	var said []string
 	if n.Process, said, err = r.start(ctx, pattern, "porchlight-control", args...); err != nil {
 		return n, err
 	}
 	n.AuthURL, n.Listens = said[1], strings.Fields(said[2])
-	n.Metrics = strings.Join(said[3:], "")
+	for i, field := range asked {
+		*field = said[3+i]
+	}
 	return n, nil
 }
 

@@ -98,6 +98,9 @@ flags count more than the environment, and the environment more than the file.`,
 			if w.AdminAddress != "" {
 				fmt.Fprintf(term.out, "Operators find /admin at %s\n", node.AdminURL())
 			}
+			if at := node.DNSAddr(); at != "" {
+				fmt.Fprintf(term.out, "DNS for %s at %s\n", w.DNSZone, at)
+			}
 			if metrics != "" {
 				fmt.Fprintf(term.out, "Metrics and health at http://%s\n", metrics)
 			}
@@ -130,6 +133,9 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
 	f.StringVar(&w.NewsAddress, "news-address", "", "private host:port at which the other nodes tell this one what changed; empty means the host of --peer-address and a port 100 above")
 	f.StringArrayVar(&w.TrustedProxies, "trusted-proxies", nil, "address or network of the load balancers in front, which must send a PROXY header (version 1 or 2); may be given several times")
+	f.StringArrayVar(&w.PublicAddresses, "public-address", nil, "IP address at which visitors reach this node, for --dns of this and the other nodes; may be given several times")
+	f.StringVar(&w.DNS, "dns", "", "address to answer DNS at, by UDP and TCP, for --dns-zone: with the addresses of the nodes that are there")
+	f.StringVar(&w.DNSZone, "dns-zone", "", "with --dns: the zone that is delegated here, which --domain is in")
 	for _, s := range serve.LimitSettings {
 		f.IntVar(s.Field(&w.Limits), s.Name, 0, s.About)
 	}

@@ -187,6 +187,7 @@ func (p *Peers) saying(ctx context.Context, serverName string, most int) (nodes 
 type Node struct {
 	Name, Version, Address string // Address is where agents connect
 	Draining, This         bool
+	Public                 string // IP addresses for visitors, with spaces between them
 }
 
 // Nodes are the living nodes as they were read last, this one included, by name.
@@ -195,7 +196,7 @@ func (p *Peers) Nodes() []Node {
 	defer p.mu.Unlock()
 	out := make([]Node, len(p.nodes))
 	for i, n := range p.nodes {
-		out[i] = Node{n.Node, n.Version, n.Relay.Address, n.Draining, n.Node == p.self.Node}
+		out[i] = Node{n.Node, n.Version, n.Relay.Address, n.Draining, n.Node == p.self.Node, n.Public}
 	}
 	return out
 }

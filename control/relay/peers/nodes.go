@@ -52,6 +52,9 @@ type nodeRow struct {
 	// News is where this node hears news, if it does.
 	News    string `json:"news,omitempty"`
 	Version string `json:"version,omitempty"` // of its program
+	// Public are the IP addresses at which visitors reach it, with spaces between them; empty
+	// where it does not say, and where none should be sent there any more.
+	Public string `json:"public,omitempty"`
 	// Protocol is what it speaks with other nodes; 0 before version 0.1.0.
 	Protocol int `json:"protocol,omitempty"`
 }
@@ -91,6 +94,7 @@ type Peers struct {
 	refused   []string             // the runs of nodes of before version 0.1.0
 	notHeard  []string             // the runs of nodes that have no way to tell this one
 	draining  bool
+	leaving   bool // visitors should be sent elsewhere
 }
 
 // Touch says that a tunnel for host came or went.
@@ -100,6 +104,14 @@ func (p *Peers) Touch(host string) { p.cfg.Hold(host, p.cfg.Holds) }
 func (p *Peers) Drain() {
 	p.mu.Lock()
 	p.draining = true
+	p.mu.Unlock()
+	broadcast.Raise(p.wake)
+}
+
+// Leave has nobody sent here any more by names: it is about to drain.
+func (p *Peers) Leave() {
+	p.mu.Lock()
+	p.leaving = true
 	p.mu.Unlock()
 	broadcast.Raise(p.wake)
 }
@@ -117,15 +129,12 @@ func (p *Peers) Run(ctx context.Context) {
 	tick := time.NewTicker(step)
 	defer tick.Stop()
 	var renewed, looked time.Time
-	var drained bool
+	var told nodeRow
 	for {
 		now := time.Now() // of intervals in this process, not of rows
-		p.mu.Lock()
-		draining := p.draining
-		p.mu.Unlock()
-		if now.Sub(renewed) >= renewEvery || draining != drained {
+		if row := p.row(); now.Sub(renewed) >= renewEvery || row != told {
 			if p.try(ctx, "renewing this relay's lease", p.renew) {
-				renewed, drained = now, draining
+				renewed, told = now, row
 			}
 		}
 		if now.Sub(looked) >= lookEvery-step/2 { // ticks come a little early, too
@@ -156,13 +165,21 @@ func (p *Peers) try(ctx context.Context, what string, step func(context.Context)
 	return err == nil
 }
 
+// row is what this node says of itself now.
+func (p *Peers) row() nodeRow {
+	row := p.self
+	row.News = p.cfg.News()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if row.Draining = p.draining; p.draining || p.leaving {
+		row.Public = ""
+	}
+	return row
+}
+
 // renew writes this node's row.
 func (p *Peers) renew(ctx context.Context) error {
-	row := p.self
-	p.mu.Lock()
-	row.Draining = p.draining
-	p.mu.Unlock()
-	row.News = p.cfg.News()
+	row := p.row()
 	value, err := json.Marshal(row)
 	if err != nil {
 		return err

@@ -48,6 +48,8 @@ type Config struct {
 	Run string
 	// Version of the program, for whoever looks which nodes live.
 	Version string
+	// Public are the IP addresses at which visitors reach this node, with spaces between them.
+	Public string
 	// News is the host:port where other nodes tell this one news.
 	News func() string
 	// Neighbours is called with the other nodes that live, whenever they are
@@ -100,7 +102,7 @@ func New(cfg Config) (*Peers, error) {
 		cfg: cfg, keys: keys, domain: "." + cfg.Domain,
 		self: nodeRow{
 			Node: cfg.Node, Run: cmp.Or(cfg.Run, rand.Text()), Peer: cfg.Address, Relay: cfg.Relay,
-			Version: cfg.Version, Protocol: nodeProtocol,
+			Version: cfg.Version, Protocol: nodeProtocol, Public: cfg.Public,
 		},
 		wake:      make(chan struct{}, 1),
 		looking:   make(chan struct{}, 1),

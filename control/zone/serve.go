@@ -1,0 +1,166 @@
+package zone
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+
+	"porchlight/internal/bounds"
+)
+
+const (
+	maxQuestion = 4096 // bytes of a question that are read; a longer one is cut, and thus none
+
+	maxConns        = 256 // by TCP, at a time
+	maxConnsNetwork = 16  // of them from one network
+	maxQuestions    = 64  // on one connection
+	idle            = 5 * time.Second
+)
+
+// Server listens for questions, by UDP and TCP at one port.
+type Server struct {
+	zone *Zone
+	udp  *net.UDPConn
+	tcp  *net.TCPListener
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	conns map[netip.Prefix]int // by network, how many are open
+	all   int
+}
+
+// Listen takes an address of the form host:port.
+func Listen(address string, z *Zone, log *slog.Logger) (*Server, error) {
+	tcp, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	at := tcp.Addr().(*net.TCPAddr)
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port, Zone: at.Zone})
+	if err != nil {
+		return nil, errors.Join(err, tcp.Close())
+	}
+	return &Server{zone: z, udp: udp, tcp: tcp.(*net.TCPListener), log: log, conns: map[netip.Prefix]int{}}, nil
+}
+
+// Addr is where it listens.
+func (s *Server) Addr() string { return s.tcp.Addr().String() }
+
+// Close stops listening.
+func (s *Server) Close() error { return errors.Join(s.tcp.Close(), s.udp.Close()) }
+
+// Run answers until ctx ends, and stops listening then.
+func (s *Server) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(s.answerUDP)
+	}
+	all.Go(func() { s.answerTCP(ctx, &all) })
+	<-ctx.Done()
+	_ = s.Close() // nothing is lost by it
+	all.Wait()
+	return nil
+}
+
+// answerUDP answers one question after another: each takes microseconds.
+func (s *Server) answerUDP() {
+	packet := make([]byte, maxQuestion)
+	for {
+		n, from, err := s.udp.ReadFromUDPAddrPort(packet)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // what was sent before could not be delivered
+		}
+		if out := s.zone.answer(packet[:n], from.Addr().Unmap(), overUDP); out != nil {
+			_, _ = s.udp.WriteToUDPAddrPort(out, from) // a resolver asks again
+		}
+	}
+}
+
+func (s *Server) answerTCP(ctx context.Context, all *sync.WaitGroup) {
+	for {
+		conn, err := s.tcp.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.log.Warn("a connection for DNS could not be taken", "err", err)
+			select { // out of files, mostly
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			continue
+		}
+		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+		network := bounds.Network(from, 24, 56)
+		if !s.enter(network) {
+			_ = conn.Close()
+			continue
+		}
+		all.Go(func() {
+			defer s.leave(network)
+			defer conn.Close()
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			defer stop()
+			s.converse(conn, from)
+		})
+	}
+}
+
+func (s *Server) enter(network netip.Prefix) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= maxConns || s.conns[network] >= maxConnsNetwork {
+		return false
+	}
+	s.all++
+	s.conns[network]++
+	return true
+}
+
+func (s *Server) leave(network netip.Prefix) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.conns[network]--; s.conns[network] == 0 {
+		delete(s.conns, network)
+	}
+}
+
+// converse answers questions that come with their length before them (RFC 7766), each in one
+// time limit from its first byte to the last of its answer.
+func (s *Server) converse(conn net.Conn, from netip.Addr) {
+	var length [2]byte
+	for range maxQuestions {
+		if conn.SetDeadline(time.Now().Add(idle)) != nil {
+			return
+		}
+		if _, err := io.ReadFull(conn, length[:]); err != nil {
+			return
+		}
+		size := int(binary.BigEndian.Uint16(length[:]))
+		if size > maxQuestion {
+			return
+		}
+		packet := make([]byte, size)
+		if _, err := io.ReadFull(conn, packet); err != nil {
+			return
+		}
+		out := s.zone.answer(packet, from, overTCP)
+		if out == nil {
+			return
+		}
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...)); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package nodes
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
+	"porchlight/test/rig"
+)
+
+// Each of three nodes answers DNS with the addresses of all. One that is about to end is in no
+// answer any more while it still takes visitors, one that dies is not a lease later, and both
+// are told by the two others and by one alone.
+func TestDNSFollowsNodes(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	nodes := map[string]*rig.Node{}
+	for i, name := range []string{"one", "two", "three"} {
+		nodes[name] = start(t, name, database, t.TempDir(), "--dns", "127.0.0.1:0", "--dns-zone", "porch.test",
+			"--public-address", fmt.Sprintf("192.0.2.%d", i+1), "--drain-wait", "10m")
+	}
+	told := func(at string) string {
+		a, err := dns.Exchange(new(dns.Msg).SetQuestion("notes.anna.porch.test.", dns.TypeA), nodes[at].DNS)
+		if err != nil {
+			return err.Error()
+		}
+		var all []string
+		for _, rr := range a.Answer {
+			all = append(all, rr.(*dns.A).A.String())
+		}
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	comes := func(at, want string) {
+		t.Helper()
+		programs.Eventually(t, at+" answers "+want, func() bool { return told(at) == want })
+	}
+	for name := range nodes {
+		comes(name, "192.0.2.1 192.0.2.2 192.0.2.3")
+	}
+	nodes["two"].Signal(syscall.SIGTERM)
+	comes("one", "192.0.2.1 192.0.2.3")
+	comes("three", "192.0.2.1 192.0.2.3")
+	comes("two", "192.0.2.1 192.0.2.3")
+	conn := programs.Got(net.Dial("tcp", nodes["two"].Listens[0]))(t) // it still takes visitors
+	conn.Close()
+	nodes["three"].Kill()
+	comes("one", "192.0.2.1")
+	nodes["two"].Kill()
+	nodes["one"].Signal(syscall.SIGTERM)
+	comes("one", "192.0.2.1") // the best there is
+	nodes["one"].Kill()
+}
