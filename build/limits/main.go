@@ -36,6 +36,7 @@ var rooms = []struct{ dir, title string }{
 	{"control", "The control plane"},
 	{"control/kv", "The store"},
 	{"control/news", "Messages between nodes"},
+	{"control/zone", "Questions about names (DNS)"},
 }
 
 // bound matches the names of constants that bound something for whoever asks; in a package

@@ -209,6 +209,11 @@ var rules = []rule{
 		allow: []string{"control/news"},
 	},
 	{
+		why:  "it answers what it is asked, by what it is told; which nodes are there, the relay knows",
+		from: "control/zone", to: "control",
+		allow: []string{"control/zone"},
+	},
+	{
 		why:  "how nodes find each other and carry a visitor; whose it is and what becomes of it, the relay knows",
 		from: "control/relay/peers", to: "control",
 		allow: []string{"control/relay/peers", "control/controlapi", "control/kv"},
