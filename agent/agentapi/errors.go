@@ -92,6 +92,11 @@ func NoAppCalled(label string) *Error {
 	return Errorf(CodeInvalid, "This computer serves no app called %q.", label)
 }
 
+// NotOverTCP refuses what only a web app can have.
+func NotOverTCP(label string) *Error {
+	return Errorf(CodeConflict, "%s is reached over TCP, and by nothing but porchlight reach.", label)
+}
+
 // CodeOf is the code of the *Error in err's chain, CodeInternal for any other
 // error and empty for nil.
 func CodeOf(err error) Code {

@@ -105,6 +105,9 @@ func TestAppsAreReachedByTCP(t *testing.T) {
 	if _, err := h.owner.ChangeOptions(ctx, "db", map[string]any{"forwarded": true}); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 		t.Errorf("an option of web apps: %v", err)
 	}
+	if _, err := h.owner.MakePassword(ctx, agentapi.PasswordRequest{App: "db", Name: "mine"}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("a password: %v", err)
+	}
 	programs.Got(h.owner.ChangeOptions(ctx, "db", map[string]any{"onlyPasskey": true, "besidesPasskey": "tokens"}))(t)
 
 	programs.Got(h.owner.Invite(ctx, agentapi.InviteRequest{Email: bobEmail, Apps: []string{"Notes"}}))(t)

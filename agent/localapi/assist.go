@@ -16,7 +16,7 @@ func (a *API) assist(r *http.Request) (any, error) {
 		return nil, agentapi.NoApp()
 	}
 	if apps[i].TCP {
-		return nil, agentapi.Errorf(agentapi.CodeConflict, "%s is reached over TCP, which assistants do not speak.", apps[i].Label)
+		return nil, agentapi.NotOverTCP(apps[i].Label)
 	}
 	path := cmp.Or(r.URL.Query().Get("path"), apps[i].Options.MCP, agentapi.DefaultAssistPath)
 	return a.cfg.People.Assist(r.Context(), a.cfg.Connection().Account, apps[i], path)

@@ -26,6 +26,9 @@ func (p *People) MakePassword(ctx context.Context, req agentapi.PasswordRequest)
 	if !ok {
 		return agentapi.MadePassword{}, agentapi.NoAppCalled(req.App)
 	}
+	if app.TCP {
+		return agentapi.MadePassword{}, agentapi.NotOverTCP(app.Label)
+	}
 	made, err := p.makePassword(ctx, app.ID, req.Name)
 	if err != nil {
 		return agentapi.MadePassword{}, err

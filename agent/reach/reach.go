@@ -62,7 +62,7 @@ type App struct {
 func Host(address string) (host string, err error) {
 	u, err := url.Parse("https://" + strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(address, "https://"), "/")))
 	if err != nil || u.Host == "" || u.Hostname() != strings.Trim(u.Hostname(), ".") || !strings.Contains(u.Hostname(), ".") ||
-		u.String() != "https://"+u.Host || net.ParseIP(u.Hostname()) != nil {
+		u.String() != "https://"+u.Host || strings.HasSuffix(u.Host, ":") || net.ParseIP(u.Hostname()) != nil {
 		return "", fmt.Errorf("%q is not the address of an app. It looks like ssh.maya.example", address)
 	}
 	if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || port == 0) {

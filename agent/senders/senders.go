@@ -120,6 +120,9 @@ func (s *Senders) Add(_ context.Context, req agentapi.SenderRequest) (agentapi.M
 			return agentapi.MadeSender{}, agentapi.NoAppCalled(req.App)
 		}
 	}
+	if app.TCP {
+		return agentapi.MadeSender{}, agentapi.NotOverTCP(app.Label)
+	}
 	one, err := s.checked(req)
 	if err != nil {
 		return agentapi.MadeSender{}, err

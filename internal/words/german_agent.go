@@ -105,7 +105,7 @@ var germanAgent = map[string]string{
 	"There is no app of this name.":                                                                 "Es gibt keine App dieses Namens.",
 	"There is no such app password. It may have been revoked already.":                              "Dieses App-Passwort gibt es nicht. Vielleicht ist es schon widerrufen.",
 	"%s is not on, so it has no address that an assistant could use.":                               "%s ist nicht an und hat deshalb keine Adresse, die ein Assistent benutzen könnte.",
-	"%s is reached over TCP, which assistants do not speak.":                                        "%s wird über TCP erreicht, und das sprechen Assistenten nicht.",
+	"%s is reached over TCP, and by nothing but porchlight reach.":                                  "%s wird über TCP erreicht, und durch nichts als porchlight reach.",
 	"The ids of assistants are given by whoever runs the server.":                                   "Die IDs der Assistenten vergibt, wer den Server betreibt.",
 	"The path has to be as it stands in an address, such as /mcp.":                                  "Der Pfad muss so sein, wie er in einer Adresse steht, etwa /mcp.",
 	"There is no assistant of that name.":                                                           "Es gibt keinen Assistenten dieses Namens.",
