@@ -14,7 +14,7 @@ import (
 // The tokens of programs, which the command line makes, and an operator ends.
 
 // scopes are what a token may, in words.
-var scopes = map[control.TokenScope]words.Sentence{control.ScopeRead: words.Of("read"), control.ScopeSuspend: words.Of("suspend and resume")}
+var scopes = map[control.TokenScope]words.Sentence{control.ScopeRead: words.Of("read"), control.ScopeSuspend: words.Of("suspend")}
 
 func scopesOf(l words.Language, t control.AdminToken) string {
 	var all []string

@@ -230,7 +230,7 @@ var germanAdmin = map[string]string{
 	"Used":               "Benutzt",
 	"Ends":               "Endet",
 	"read":               "lesen",
-	"suspend and resume": "sperren und fortsetzen",
+	"suspend":            "sperren",
 	"There is no token.": "Es gibt kein Token.",
 	"What programs ask with. The command line makes them.": "Womit Programme fragen. Die Befehlszeile macht sie.",
 	"Made on %s, by the command line":                      "Am %s gemacht, von der Befehlszeile",
