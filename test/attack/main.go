@@ -48,7 +48,7 @@ var parts = []part{
 	{"admin", attackAdmin, adminTried, adminTried},
 	{"passwords", attackPasswords, 2000, 200},
 	{"keys", attackKeys, 1000, 600},
-	{"senders", attackSenders, 4000, 800},
+	{"senders", attackSenders, 4800, 1050},
 	{"reach", attackReach, 140, 140},
 	{"dates", attackDates, 900, 110},
 	{"groups", attackGroups, 640, 170},
