@@ -20,7 +20,7 @@ let passwords = firstRequests?.length === 0 ? [] : [
   password('p1', 'notes', 'Notes', 'Calendar on my phone', 'maya@example.com', 3), password('p2', 'notes', 'Notes', '<b>git</b> on the laptop \u202Eevil\u202C', 'carla.nunes@example.org', 80),
   password('p3', 'photos', 'Photos', 'A backup client with a remarkably long name, one that goes on', 'the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org', 400),
 ];
-let senders: Sender[] = firstRequests?.length === 0 ? [] : [
+let senders: Sender[] = address.get('scene') !== 'connected' ? [] : [
   { id: 's1', name: 'GitHub', app: 'Notes', appName: 'notes', url: 'https://notes.maya.porch.example/push', path: '/push', kind: 'github', secrets: 1, createdAt: minutesAgo(60 * 24 * 9) },
 ];
 let requested = firstRequests ?? someRequests();
