@@ -76,7 +76,7 @@ func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, vhost *virtualHost) 
 	id, renew, present, a := p.known(r, vhost)
 	var d *delivery
 	if !present {
-		if d, a = p.bySender(r, vhost); d != nil {
+		if d, a = p.bySender(r, vhost, n); d != nil {
 			defer d.release()
 			id = d.Identity
 		} else if a == nil {

@@ -48,7 +48,7 @@ func (d *delivery) answered(status int) {
 
 // bySender finds out who asks by what a named sender signed. Without an answer and a
 // delivery the request is nobody's of these. A delivery has to be released.
-func (p *Proxy) bySender(r *http.Request, vhost *virtualHost) (*delivery, *answer) {
+func (p *Proxy) bySender(r *http.Request, vhost *virtualHost, n *note) (*delivery, *answer) {
 	claim, err := p.config.Senders.Claimed(vhost.app.ID, r)
 	switch {
 	case err != nil:
@@ -60,6 +60,9 @@ func (p *Proxy) bySender(r *http.Request, vhost *virtualHost) (*delivery, *answe
 	body, a := d.read(r)
 	if a == nil {
 		if d.Delivery, err = claim.Check(body); err != nil {
+			if d.Delivery != nil {
+				n.by(d.Called()) // theirs, and not to be delivered now
+			}
 			d.Delivery = nil
 			a = p.deliveryRefused(r, vhost, err)
 		}

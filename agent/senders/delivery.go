@@ -74,7 +74,7 @@ type Delivery struct {
 }
 
 // Check says whether the claim is right, now that the body is there. The delivery is then
-// the only one of its kind that is under way.
+// the only one of its kind that is under way. One beside an error only says whose it is.
 func (c *Claim) Check(body []byte) (*Delivery, error) {
 	now := c.s.cfg.Access.ControlTime()
 	sender, named := c.s.cfg.Access.SenderAt(c.sender.AppID, c.sender.Target) // as it is by now

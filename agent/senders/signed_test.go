@@ -10,10 +10,10 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// vectors are signatures that others made: of the package standardwebhooks and of svix (both
-// from npm; whsec_… and the time are of their tests), of GitHub's documentation ("Validating
-// webhook deliveries") and of Slack's ("Verifying requests from Slack"), and what Stripe's
-// own library makes of its form (generateTestHeaderString).
+// vectors are signatures that others made: standardwebhooks 1.1.1, svix 1.99.1 and stripe
+// 23.1.0 from npm, by their own sign and generateTestHeaderString, and those of GitHub's
+// documentation ("Validating webhook deliveries") and of Slack's ("Verifying requests from
+// Slack").
 var vectors = map[string]struct {
 	kind, secret, body string
 	at                 int64
