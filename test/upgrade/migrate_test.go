@@ -60,7 +60,7 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 	}
 	openBoth(t, dir)
 	for name, added := range map[string][]string{
-		"agent.db":           {"activity.decisions/", "formers/", "groups/", "meta/schema", "sum/", "sum/rows", "users/", "withdrawn/"},
+		"agent.db":           {"activity.decisions/", "deliveries/", "formers/", "groups/", "meta/schema", "senders/", "sum/", "sum/rows", "users/", "withdrawn/"},
 		"control/control.db": {"items/schema", "sum/", "sum/rows"},
 	} {
 		after := content(t, filepath.Join(dir, name))
