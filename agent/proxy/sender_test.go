@@ -535,9 +535,12 @@ func TestSendersAreChecked(t *testing.T) {
 	t.Parallel()
 	r, named, _ := senderRig(t)
 	r.app("photos", hello)
+	r.app("shell", hello)
+	r.change("shell", func(app *engine.App) { app.TCP = true })
 	good := agentapi.SenderRequest{App: "notes", Name: "GitHub", Path: "/push", Kind: agentapi.SenderGitHub, Secret: sendersSecret}
 	programs.Got(named.Add(t.Context(), good))(t)
 	for what, change := range map[string]func(*agentapi.SenderRequest){
+		"no web app":          func(q *agentapi.SenderRequest) { q.App = "shell" },
 		"an app there is not": func(q *agentapi.SenderRequest) { q.App = "diary" },
 		"no name":             func(q *agentapi.SenderRequest) { q.Name = " " },
 		"an address as name":  func(q *agentapi.SenderRequest) { q.Name = "bob@example.com" },
