@@ -27,6 +27,7 @@ var rooms = []struct{ dir, title string }{
 	{"agent/access", "Sessions"},
 	{"agent/identity", "Tokens for apps"},
 	{"agent/requests", "The last requests"},
+	{"agent/senders", "Named senders"},
 	{"agent/engine", "Apps that ask"},
 	{"agent/people", "People and groups"},
 	{"agent/localapi", "Programs of your computer"},
