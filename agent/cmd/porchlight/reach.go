@@ -49,7 +49,12 @@ browser. What is kept of that is good for this app alone. No agent has to run he
 	f.BoolVar(&stdio, "stdio", false, "carry input and output, as ssh's ProxyCommand wants it")
 	f.BoolVar(&signOut, "sign-out", false, "end what you signed in for")
 	f.StringVar(&ca, "ca", "", "file (PEM) with an authority that this computer does not trust")
-	cmd.MarkFlagsMutuallyExclusive("listen", "stdio", "sign-out")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if stdio && signOut || (stdio || signOut) && f.Changed("listen") {
+			return commandline.Usagef("reach takes one of -L, --stdio and --sign-out")
+		}
+		return nil
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		host, err := reach.Host(args[0])
 		if err != nil {
