@@ -38,8 +38,8 @@ const (
 type Config struct {
 	Transport *http.Transport // as controlapi.NewTransport makes it
 	Keep      []ownersecret.Store
-	// Browse opens an address in the person's browser, and Tell is told what they should
-	// know, a sentence at a time.
+	// Browse opens an address in the person's browser; ctx ends when they are back. Tell is
+	// told what they should know, a sentence at a time.
 	Browse func(ctx context.Context, address string) error
 	Tell   func(sentence string)
 }

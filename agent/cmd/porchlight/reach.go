@@ -121,7 +121,10 @@ func (c cli) reached(host, ca string) (*reach.App, error) {
 		Transport: controlapi.NewTransport(doctor.Roots(ca)),
 		Keep:      []ownersecret.Store{ownersecret.ReachKeychain(host), ownersecret.ReachFile(host)},
 		Browse: func(ctx context.Context, address string) error {
-			_, err := openlink.Open(ctx, address)
+			opened, err := openlink.Open(ctx, address)
+			if err == nil {
+				context.AfterFunc(ctx, opened.Close) // its page is not left behind
+			}
 			return err
 		},
 		Tell: func(sentence string) { c.remark("%s", printable(sentence)) },
