@@ -210,6 +210,12 @@ func (a *Agent) makePeople() (err error) {
 		Language:    a.settings.Language,
 		OwnClients:  a.cfg.OwnClients,
 	}
+	switch {
+	case a.local():
+		cfg.NoDomains = words.Of("A domain of your own needs a server: what leads to this computer alone, nobody elsewhere can open.")
+	case a.client != nil && a.cfg.ACME == nil:
+		cfg.NoDomains = words.Of("This computer makes its certificates itself, for %s alone, so it has no domains of your own. Connect it with an authority (--acme-directory).", a.rootName())
+	}
 	if a.cfg.ComputerID != "" {
 		cfg.NoControl = a.cfg.NoControlPlane
 	}

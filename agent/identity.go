@@ -26,7 +26,9 @@ func (a *Agent) makeCertificates() certs.Reporter {
 			found, ok := a.apps.Lookup(app)
 			return ok && found.Status == agentapi.StatusLive
 		},
-		Reached: func() bool { return a.tunnel != nil && a.tunnel.Connected() },
+		Reached:    func() bool { return a.tunnel != nil && a.tunnel.Connected() },
+		Own:        func(name string) bool { _, here := a.access.OwnDomain(name); return here },
+		OwnDomains: a.provenDomains,
 	}
 	if a.cfg.ACME == nil {
 		return certs.New(certs.Config{Issue: a.cfg.IssueCertificate, Allowed: a.names.Serves, OnMade: a.changes.Raise, Log: log})
@@ -34,6 +36,12 @@ func (a *Agent) makeCertificates() certs.Reporter {
 	c := *a.cfg.ACME
 	told := func() { a.certified.Raise(); a.changes.Raise() }
 	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.names.MayOrder, told, told, log
+	c.Before = func(ctx context.Context, name string) error {
+		if _, own := a.access.OwnDomain(name); !own {
+			return nil
+		}
+		return a.people.MayOrder(ctx, name, certs.CAAName(c.Directory))
+	}
 	a.acme = certs.NewACME(c)
 	return a.acme
 }
@@ -43,6 +51,16 @@ func (a *Agent) orderCertificates(ctx context.Context) error {
 	changed, cancel := a.changes.Subscribe()
 	defer cancel()
 	return a.acme.Run(ctx, a.names.Ordered, changed)
+}
+
+// provenDomains are the own domains that have a certificate before a visitor comes.
+func (a *Agent) provenDomains() (names []string) {
+	for _, d := range a.access.Snapshot().Domains {
+		if d.State == controlapi.DomainProven {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 // publicSince is since when a host has had a certificate that browsers everywhere trust;

@@ -27,6 +27,10 @@ func (a *Agent) makeTries() *doctor.Tries {
 		},
 		Authorities: a.cfg.Authorities,
 		Own:         a.cfg.OwnAuthority,
+		Domains: func() []agentapi.OwnDomain {
+			all, _ := a.people.ListDomains(context.Background()) // of the last snapshot
+			return all
+		},
 		Wake: func() {
 			if a.remote != nil {
 				a.tunnel.Wake()

@@ -284,4 +284,7 @@ func (t *txn) replaceApps(computerID string, apps []controlapi.App) {
 		delete(gone, a.ID)
 	}
 	t.forgetApps(computerID, gone)
+	if len(gone) > 0 {
+		t.dropDomains(computerID, apps)
+	}
 }

@@ -62,6 +62,9 @@ var (
 	// budgetProviders bounds how often one network has a provider asked.
 	budgetProviders = budgetKind{"providers", []limit{{60, 10 * time.Minute}},
 		"Your network signed in with providers very often. Wait a few minutes, then try again."}
+	// budgetDomains bounds the claims of one computer, and the looks at what is not routed.
+	budgetDomains = budgetKind{"domains", []limit{{100, 24 * time.Hour}},
+		"This computer had own domains looked up very often today. Those that are proven still work; more can be tried tomorrow."}
 	budgetPasskeys = budgetKind{"passkeys", []limit{{20, time.Hour}},
 		"You added very many passkeys within an hour. Those there are still work; another can be added later."}
 	// budgetTries and budgetTried bound wrong recovery codes, from one network and for one address.

@@ -166,6 +166,7 @@ func (s *core) removeComputer(tx *txn, c computer) {
 	tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword)
 	tx.forgetKnocks(c.ID)
 	tx.delete(keyComputerPasskeys(c.ID))
+	tx.dropDomains(c.ID, nil)
 	for accountID, p := range each[person](tx, keyPersons(c.ID)) {
 		tx.voidInvitations(c.ID, accountID)
 		tx.deletePerson(c.ID, p)

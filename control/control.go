@@ -52,6 +52,7 @@ type Service struct {
 	AdminTokens *AdminTokens
 	Overview    *Overview
 	Usage       *Usage
+	Domains     *Domains
 
 	*core
 }
@@ -115,6 +116,7 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		s.log.Warn("passkeys are not offered", "err", err)
 	}
+	domains := newDomains(s)
 	signIn := &SignIn{core: s, keys: keys, attempts: make(chan attempt, 256)}
 	return &Service{
 		Naming:      cfg.Naming,
@@ -125,7 +127,7 @@ func New(cfg Config) (*Service, error) {
 		Enrolment:   &Enrolment{s},
 		Agents:      agents,
 		People:      &People{s},
-		Visits:      &Visits{s},
+		Visits:      &Visits{s, domains},
 		Clients:     clients,
 		Grants:      &Grants{core: s, clients: clients},
 		Passwords:   &Passwords{s},
@@ -139,6 +141,7 @@ func New(cfg Config) (*Service, error) {
 		AdminTokens: &AdminTokens{s},
 		Overview:    &Overview{s},
 		Usage:       &Usage{core: s},
+		Domains:     domains,
 		core:        s,
 	}, nil
 }
@@ -159,6 +162,7 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.makeIndexes(ctx) })
 	g.Go(func() error { return s.People.runEnds(ctx) })
+	g.Go(func() error { return s.Domains.run(ctx) })
 	g.Go(func() error { return s.Feed.Seen.Run(ctx) })
 	look := feed.LookEvery
 	if !s.cfg.SharedStore {

@@ -77,8 +77,11 @@ type Config struct {
 	// Fetch asks for what a client says of itself at its id, see clientdoc.Fetcher, which it
 	// is unless given.
 	Fetch func(ctx context.Context, address string) (body []byte, fresh time.Duration, err error)
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Resolvers are asked for the records of own domains, host:port; with fewer than two of
+	// them there are none.
+	Resolvers []string
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // core is what the parts share: the store, and what this process remembers.

@@ -27,7 +27,7 @@ func (k keyring) groups(open byGroup) controlapi.Apps {
 // visits says whether somebody gets a code for app3.
 func (k keyring) visits(a Account) bool {
 	k.t.Helper()
-	v := ok[VisitRequest](k.t)(k.Visits.Parse(visitQuery("app", "app3", "redirect_uri", "https://n-app3.maya.localhost:8443/.porchlight/callback")))
+	v := ok[VisitRequest](k.t)(k.Visits.Parse(k.t.Context(), visitQuery("app", "app3", "redirect_uri", "https://n-app3.maya.localhost:8443/.porchlight/callback")))
 	_, err := k.Visits.Begin(k.t.Context(), v, Session{Account: a})
 	if err != nil {
 		wantRefusal(k.t, err, controlapi.CodeForbidden)

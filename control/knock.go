@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -29,7 +30,7 @@ type Door struct {
 }
 
 // Door of a visit.
-func (v VisitRequest) Door() Door { return Door{v.Computer, v.App, v.Host} }
+func (v VisitRequest) Door() Door { return Door{v.Computer, v.App, cmp.Or(v.AppHost, v.Host)} }
 
 // Query is what ParseDoor reads.
 func (d Door) Query() string {

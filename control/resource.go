@@ -69,13 +69,31 @@ func (s *core) named(tx *txn, c computer, accountID, clientID string, resources 
 			continue
 		}
 		name, below := strings.CutSuffix(host, "."+root)
-		i := slices.IndexFunc(reported, func(a controlapi.App) bool { return a.Name == name && p.mayOpen(a.ID) && isFor(a, clientID) })
-		if !below || i < 0 {
+		own := ""
+		if !below {
+			own = s.ownApp(tx, c, host)
+		}
+		i := slices.IndexFunc(reported, func(a controlapi.App) bool {
+			return (below && a.Name == name || own != "" && a.ID == own) && p.mayOpen(a.ID) && isFor(a, clientID)
+		})
+		if i < 0 {
 			return nil, false, false
 		}
 		apps = append(apps, reported[i].ID)
 	}
 	return withApps(nil, apps), all, true
+}
+
+// ownApp is the app of a computer at an own domain that is proven; "" for none.
+func (s *core) ownApp(tx *txn, c computer, host string) (appID string) {
+	name := controlapi.HostName(host)
+	if name == "" || host != s.cfg.withPort(name) {
+		return ""
+	}
+	if route := s.routeIn(tx, name); route.Proven && route.ComputerID == c.ID {
+		return route.AppID
+	}
+	return ""
 }
 
 // hostOfResource is the host of an https address, with its port unless that is 443, and ""

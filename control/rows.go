@@ -18,6 +18,9 @@ import (
 //	kept-name/ACCOUNT/NAME          nothing: the names kept back for an account
 //	computer-apps/ID                []controlapi.App
 //	computer-seen/ID                time.Time: when its agent was last here
+//	computer-domains/ID             []domain: its own domains
+//	domain/NAME                     domainHolder: whose an own domain is
+//	domain-due/TIME/COMPUTER/NAME   nothing: the index of domain by when it is looked at
 //	credential/HASH                 computer id
 //	ended-credential/EVENT/ID       computer id, for other nodes, for a while
 //	enrolment/DEVICEHASH            enrolment
@@ -97,8 +100,13 @@ func keyKeptNames(account string) string  { return "kept-name/" + account + "/" 
 func keyKeptName(account, name string) string {
 	return keyKeptNames(account) + name
 }
-func keyComputerSeen(id string) string  { return "computer-seen/" + id }
-func keyComputerApps(id string) string  { return "computer-apps/" + id }
+func keyComputerSeen(id string) string    { return "computer-seen/" + id }
+func keyComputerApps(id string) string    { return "computer-apps/" + id }
+func keyComputerDomains(id string) string { return "computer-domains/" + id }
+func keyDomain(name string) string        { return "domain/" + name }
+func keyDomainDue(at time.Time, computer, name string) string {
+	return keyDomainsDue + at.UTC().Format(endTime) + "/" + computer + "/" + name
+}
 func keyCredential(hash string) string  { return "credential/" + hash }
 func keyEnrolment(hash string) string   { return "enrolment/" + hash }
 func keyUserCode(hash string) string    { return "user-code/" + hash }
@@ -217,6 +225,8 @@ const (
 	keyHosts     = "client-hosts"
 	keyEnds      = "ends/"
 	keyEnded     = "ended/"
+
+	keyDomainsDue = "domain-due/"
 
 	keysRecovering = "recovering/"
 

@@ -75,7 +75,7 @@ func (s *Agents) readSnapshot(ctx context.Context, from feed.Credential) (contro
 // snapshotRows are the rows of a snapshot.
 func snapshotRows(computerID string) kv.Rows {
 	return kv.Rows{
-		Keys: []string{keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID), keyComputerPasskeys(computerID)},
+		Keys: []string{keyComputer(computerID), keyComputerApps(computerID), keyComputerKnocks(computerID), keyChange(computerID), keyComputerPasskeys(computerID), keyComputerDomains(computerID)},
 		Prefixes: []string{
 			keyRevokedGrants(computerID), keyPersons(computerID), keyPasswords(computerID),
 			keyKnocks(computerID), mail.UndeliveredRows(computerID), keySuspended(SuspendClient, ""),
@@ -160,6 +160,7 @@ func (s reading) snapshot(tx *txn, c computer) (out controlapi.Snapshot, err err
 	for _, p := range s.cfg.Providers {
 		out.Providers = append(out.Providers, p.Name)
 	}
+	out.Domains = s.wireDomains(tx, c)
 	out.Knocks, out.Knocking = snapshotKnocks(tx, c.ID, people)
 	reported.Apps, _ = get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	reported.Knocks, reported.TellOff, reported.Fills = out.Knocking, c.TellOff, c.Fills

@@ -337,7 +337,7 @@ var calls = map[string]func(*lived, context.Context) (any, error){
 	"People.Leave":       func(l *lived, ctx context.Context) (any, error) { return nil, l.People.Leave(ctx, l.bob.ID, "maya") },
 
 	"Visits.Begin": func(l *lived, ctx context.Context) (any, error) {
-		v, err := l.Visits.Parse(visitQuery())
+		v, err := l.Visits.Parse(ctx, visitQuery())
 		if err != nil {
 			return nil, err
 		}

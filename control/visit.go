@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -17,7 +18,10 @@ import (
 // code exists, so that the owner of the computer learns nothing of strangers.
 
 // Visits are people on their way to an app.
-type Visits struct{ *core }
+type Visits struct {
+	*core
+	domains *Domains
+}
 
 // visitLife is how long a visitor's code can be redeemed.
 const visitLife = 60 * time.Second
@@ -29,7 +33,10 @@ type VisitRequest struct {
 	App         string // app id, empty for the launcher
 	RedirectURI string
 	Host        string // of RedirectURI, with its port: what the visitor sees
-	State       string
+	// Own is the own domain that Host is, and AppHost the app's host it stands for; empty of
+	// a host of the computer's.
+	Own, AppHost string
+	State        string
 	// Proofs are the ways of having signed in that will do for the app; nil for all.
 	Proofs    []controlapi.Proof
 	Challenge string // base64url of a SHA-256, 43 characters
@@ -46,8 +53,9 @@ const maxVisitQuery = 2048
 // Parse reads the query of PathVisit. Every parameter must be there exactly
 // once and be well formed, and the redirect URI must be the callback of a host
 // of the computer named; anything else is refused with CodeInvalid. Nothing is
-// looked up, so that the answer tells nothing about what exists.
-func (s *Visits) Parse(rawQuery string) (VisitRequest, error) {
+// looked up, so that the answer tells nothing about what exists, but own domains: what is
+// proven there, the DNS says anyway, and nobody is sent to a name that is not.
+func (s *Visits) Parse(ctx context.Context, rawQuery string) (VisitRequest, error) {
 	malformed := refuse(controlapi.CodeInvalid, "This address is not complete. Go back to the app and open it again.")
 	if len(rawQuery) > maxVisitQuery {
 		return VisitRequest{}, malformed
@@ -79,13 +87,27 @@ func (s *Visits) Parse(rawQuery string) (VisitRequest, error) {
 	host, ok2 := strings.CutSuffix(rest, controlapi.CallbackPath)
 	v.Host = host
 	switch {
-	case !ok1 || !ok2 || !s.placeFormed(v.Computer, v.App, host),
+	case !ok1 || !ok2 || !s.placeFormed(v.Computer, v.App, host) && !s.ownDomain(ctx, &v),
 		!statePattern.MatchString(v.State),
 		!s256Pattern.MatchString(v.Challenge),
 		q.Get(controlapi.ParamCodeChallengeMethod) != "S256":
 		return VisitRequest{}, malformed
 	}
 	return v, nil
+}
+
+// ownDomain says whether a visit is to an own domain that is proven now, and notes which.
+func (s *Visits) ownDomain(ctx context.Context, v *VisitRequest) bool {
+	name := controlapi.HostName(v.Host)
+	if v.Host != s.cfg.withPort(name) || !isHostName(name) || v.App == "" || !appIDPattern.MatchString(v.App) {
+		return false
+	}
+	route, err := s.domains.Route(ctx, name)
+	if err != nil || !route.Proven || route.Computer != v.Computer || route.AppID != v.App {
+		return false
+	}
+	v.Own, v.AppHost = name, s.cfg.withPort(route.Host)
+	return true
 }
 
 // placeFormed says whether a computer's short name, an app's id and a host can belong
@@ -126,6 +148,8 @@ type visit struct {
 	AppID       string `json:"appId"`
 	RedirectURI string `json:"redirectUri"`
 	Challenge   string `json:"challenge"`
+	// Own is the own domain that they are on the way to; empty for the app's own host.
+	Own string `json:"own,omitempty"`
 	// Proof is how the person showed who they are; absent: by mail.
 	Proof controlapi.Proof `json:"proof,omitempty"`
 	// Browser, Client and SignedIn are the id of the browser's session here, the address that
@@ -158,7 +182,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, session Session) (st
 		if err != nil {
 			return err
 		}
-		if !p.asOf(tx.now).mayOpen(v.App) || !s.hostIsApps(tx, c, v.App, v.Host) {
+		if !p.asOf(tx.now).mayOpen(v.App) || !s.hostIsApps(tx, c, v.App, cmp.Or(v.AppHost, v.Host)) || v.Own != "" && !s.provenIn(tx, v.Own, c.ID, v.App) {
 			return refused
 		}
 		if !c.Suspended.IsZero() {
@@ -169,7 +193,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, session Session) (st
 		}
 		tx.put(keyVisit(hashOf(purposeVisit, code)), visit{
 			ComputerID: c.ID, AccountID: account.ID, AppID: v.App,
-			RedirectURI: v.RedirectURI, Challenge: v.Challenge, Proof: session.Proof,
+			RedirectURI: v.RedirectURI, Own: v.Own, Challenge: v.Challenge, Proof: session.Proof,
 			Browser: session.ID, Client: addressOf(session.Client), SignedIn: session.CreatedAt, Epoch: &p.Epoch,
 		}, visitLife)
 		return nil
@@ -224,6 +248,9 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 			return controlapi.Visitor{}, kept{tx.refuseSuspended()}
 		}
 		if row.Epoch != nil && p.Epoch > *row.Epoch { // signed out since
+			return controlapi.Visitor{}, kept{refused}
+		}
+		if row.Own != "" && !s.provenIn(tx, row.Own, computerID, row.AppID) {
 			return controlapi.Visitor{}, kept{refused}
 		}
 		if !p.asOf(tx.now).mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {

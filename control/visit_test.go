@@ -67,7 +67,7 @@ func (b *bench) visitFor(e controlapi.Enrolled, app string) (code, verifier stri
 
 func (b *bench) codeFor(a Account, query string) string {
 	b.t.Helper()
-	v := ok[VisitRequest](b.t)(b.Visits.Parse(query))
+	v := ok[VisitRequest](b.t)(b.Visits.Parse(b.t.Context(), query))
 	to := ok[string](b.t)(b.Visits.Begin(b.t.Context(), v, Session{Account: a}))
 	u := ok[*url.URL](b.t)(url.Parse(to))
 	if got := u.Scheme + "://" + u.Host + u.Path; got != v.RedirectURI || u.Query().Get("state") != v.State {
@@ -115,7 +115,7 @@ func TestVisitorIsProven(t *testing.T) {
 			if session.Proof != proof || !session.Proven.Equal(at) || !session.Renewed {
 				t.Errorf("a session of %s is %+v", proof, session)
 			}
-			to := ok[string](t)(b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(visitQuery("app", "app1"))), session))
+			to := ok[string](t)(b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(t.Context(), visitQuery("app", "app1"))), session))
 			visitor := ok[controlapi.Visitor](t)(b.Visits.Redeem(t.Context(), e.Computer.ID,
 				controlapi.Redeem{Code: ok[*url.URL](t)(url.Parse(to)).Query().Get("code"), CodeVerifier: theVerifier, RedirectURI: callback}))
 			if visitor.Proof != proof {
@@ -136,7 +136,7 @@ func TestVisitAsksForAProof(t *testing.T) {
 	stranger := ok[Account](t)(b.Accounts.Ensure(t.Context(), "eve@example.com"))
 	visit := func(proof string, session Session) error {
 		t.Helper()
-		_, err := b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(visitQuery("app", "app1", "proof", proof))), session)
+		_, err := b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(t.Context(), visitQuery("app", "app1", "proof", proof))), session)
 		return err
 	}
 	for proof, may := range map[controlapi.Proof]string{
@@ -159,10 +159,10 @@ func TestVisitAsksForAProof(t *testing.T) {
 		t.Error("there is a code")
 	}
 	for _, wrong := range []string{"", "later", "Passkey", "passkey "} {
-		_, err := b.Visits.Parse(visitQuery("app", "app1", "proof", wrong))
+		_, err := b.Visits.Parse(t.Context(), visitQuery("app", "app1", "proof", wrong))
 		wantRefusal(t, err, controlapi.CodeInvalid)
 	}
-	_, err := b.Visits.Parse(visitQuery("app", "app1", "proof", "passkey") + "&proof=mail")
+	_, err := b.Visits.Parse(t.Context(), visitQuery("app", "app1", "proof", "passkey")+"&proof=mail")
 	wantRefusal(t, err, controlapi.CodeInvalid)
 }
 
@@ -178,7 +178,7 @@ func TestOwnersBrowserIsToldAndEnded(t *testing.T) {
 		t.Helper()
 		token = b.session(id, account)
 		session := ok[Session](t)(b.Sessions.Of(t.Context(), token))
-		u := ok[*url.URL](t)(url.Parse(ok[string](t)(b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(visitQuery("app", "app1"))), session))))
+		u := ok[*url.URL](t)(url.Parse(ok[string](t)(b.Visits.Begin(t.Context(), ok[VisitRequest](t)(b.Visits.Parse(t.Context(), visitQuery("app", "app1"))), session))))
 		return token, ok[controlapi.Visitor](t)(b.Visits.Redeem(t.Context(), e.Computer.ID,
 			controlapi.Redeem{Code: u.Query().Get("code"), CodeVerifier: theVerifier, RedirectURI: callback}))
 	}
@@ -268,7 +268,7 @@ func TestVisitRefusesAlike(t *testing.T) {
 	sentences := map[string]bool{}
 	for name, tt := range tests {
 		before := b.rows("visit/")
-		v := ok[VisitRequest](t)(b.Visits.Parse(tt.query))
+		v := ok[VisitRequest](t)(b.Visits.Parse(t.Context(), tt.query))
 		to, err := b.Visits.Begin(t.Context(), v, Session{Account: Account{ID: tt.account}})
 		if !IsRefusal(err, controlapi.CodeForbidden) || to != "" {
 			t.Errorf("%s: got %q, %v", name, to, err)
@@ -323,7 +323,7 @@ func TestParseVisitRefuses(t *testing.T) {
 		"long":                  visitQuery() + "&x=" + strings.Repeat("x", maxVisitQuery),
 	}
 	for name, query := range tests {
-		if v, err := b.Visits.Parse(query); !IsRefusal(err, controlapi.CodeInvalid) {
+		if v, err := b.Visits.Parse(t.Context(), query); !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%s: got %+v, %v", name, v, err)
 		}
 	}
@@ -408,7 +408,7 @@ func TestVisitsArePaced(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	b.apps(e, "app1")
-	v := ok[VisitRequest](t)(b.Visits.Parse(visitQuery()))
+	v := ok[VisitRequest](t)(b.Visits.Parse(t.Context(), visitQuery()))
 	account := Account{ID: e.AccountID}
 	var err error
 	for range 301 {
@@ -428,7 +428,7 @@ func FuzzParseVisit(f *testing.F) {
 	f.Add("computer=maya&computer=maya&redirect_uri=%00")
 	b := newBench(f)
 	f.Fuzz(func(t *testing.T, query string) {
-		v, err := b.Visits.Parse(query)
+		v, err := b.Visits.Parse(t.Context(), query)
 		if err != nil {
 			return
 		}

@@ -98,6 +98,7 @@ type state struct {
 	withheld map[store.Withdrawn]bool // what no group opens
 	keys     *keySet                  // that verify access tokens
 	ends     bool                     // some share has an end, or had one
+	domains  map[string]controlapi.Domain
 
 	passwords passwords
 	senders   senders
@@ -181,6 +182,10 @@ func (st *state) index(snap controlapi.Snapshot) {
 	st.grants = setOf(snap.RevokedGrants, func(g controlapi.RevokedGrant) string { return g.ID })
 	st.keys = keysOf(snap.PublicKeys, st.keys)
 	st.passwords = passwordsOf(snap.Passwords)
+	st.domains = make(map[string]controlapi.Domain, len(snap.Domains))
+	for _, d := range snap.Domains {
+		st.domains[d.Name] = d
+	}
 }
 
 // setOf has the key of each of all.
@@ -230,6 +235,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 		// account ids mean nothing here.
 		closed += a.endSessions(func(store.Session) bool { return true })
 	}
+	closed += a.endLostDomains(&old, a.state.Load())
 	if err := a.store.SaveSnapshot(snap, now); err != nil {
 		a.log.Error("the snapshot could not be kept for a restart", "err", err)
 	} else {

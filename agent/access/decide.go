@@ -34,6 +34,8 @@ type Identity struct {
 	Epoch int64
 	// Proof is how the person of a browser session showed who they are; empty: by mail.
 	Proof controlapi.Proof
+	// Own is the own domain that they are at; empty at the app's own host.
+	Own string
 
 	ended uint64 // sessions.ended when the session was looked up
 }

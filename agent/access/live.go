@@ -66,6 +66,9 @@ func (a *Access) EnterAs(o *Open, id Identity, appID string, ender Ender) Decisi
 	if id.BySession() && !a.sessions.unended(id.ended) && !a.sessionExists(id.SessionKey) {
 		return Decision{Reason: ReasonSessionOver}
 	}
+	if id.Own != "" && !a.state.Load().holds(id.Own, appID) {
+		return Decision{Reason: ReasonSessionOver}
+	}
 	return a.Decide(id, appID)
 }
 

@@ -49,11 +49,16 @@ func (s *sessions) unended(ended uint64) bool { return s.ended.Load() == ended }
 // returns the cookie's value: 256 random bits of which only the digest is kept. Proof is
 // how they showed who they are.
 func (a *Access) NewSession(appID, accountID string, epoch int64, proof controlapi.Proof) (cookie string, err error) {
+	return a.NewSessionAt("", appID, accountID, epoch, proof)
+}
+
+// NewSessionAt is NewSession at an own domain of the app.
+func (a *Access) NewSessionAt(own, appID, accountID string, epoch int64, proof controlapi.Proof) (cookie string, err error) {
 	var token [32]byte
 	rand.Read(token[:])
 	key := store.SessionKey(sha256.Sum256(token[:]))
 	now := a.now().UTC()
-	sess := store.Session{AppID: appID, AccountID: accountID, Epoch: epoch, Proof: proof, CreatedAt: now, SeenAt: now}
+	sess := store.Session{AppID: appID, Own: own, AccountID: accountID, Epoch: epoch, Proof: proof, CreatedAt: now, SeenAt: now}
 	dropped, err := a.store.AddSession(key, sess, keepPerHost)
 	if err != nil {
 		return "", fmt.Errorf("keep the session: %w", err)
@@ -66,6 +71,11 @@ func (a *Access) NewSession(appID, accountID string, epoch int64, proof controla
 // host that is not over. renewed is true about once an hour: the cookie should
 // be set again, so that the browser's copy slides too.
 func (a *Access) Session(cookie, appID string) (id Identity, renewed, ok bool) {
+	return a.SessionAt("", cookie, appID)
+}
+
+// SessionAt is Session at an own domain of the app.
+func (a *Access) SessionAt(own, cookie, appID string) (id Identity, renewed, ok bool) {
 	key, ok := sessionKey(cookie)
 	if !ok {
 		return Identity{}, false, false
@@ -73,7 +83,7 @@ func (a *Access) Session(cookie, appID string) (id Identity, renewed, ok bool) {
 	// Read before the session is: one that ends in between is looked up again.
 	ended := a.sessions.ended.Load()
 	sess := a.lookup(key)
-	if sess == nil || sess.AppID != appID {
+	if sess == nil || sess.AppID != appID || sess.Own != own {
 		return Identity{}, false, false
 	}
 	now := a.now()
@@ -250,6 +260,9 @@ func (a *Access) sweepSessions() {
 	st, now := a.state.Load(), a.now()
 	a.endSessions(func(s store.Session) bool {
 		if now.Sub(s.SeenAt) > SessionLife {
+			return true
+		}
+		if s.Own != "" && st.received && !st.holds(s.Own, s.AppID) {
 			return true
 		}
 		p := st.people[s.AccountID]

@@ -66,6 +66,8 @@ const (
 const (
 	ActivityClientIn        = "client-in"  // let in by the person in Email
 	ActivityClientOut       = "client-out" // its grant ended
+	ActivityDomainAdded     = "domain-added"
+	ActivityDomainRemoved   = "domain-removed"
 	ActivityPasswordMade    = "password-made"
 	ActivityPasswordRevoked = "password-revoked"
 	ActivitySenderAdded     = "sender-added"

@@ -37,6 +37,9 @@ type ACMEConfig struct {
 	// Allowed says which names may have a certificate now. It must be narrow:
 	// a connection under a name it allows has one ordered.
 	Allowed func(name string) bool
+	// Before is asked before each order, a renewal's too, and refuses with its error; nil
+	// for nothing to ask.
+	Before func(ctx context.Context, name string) error
 	// OnTrouble is called when Trouble may answer something else; nil for not.
 	OnTrouble func()
 	// OnMade is called when a new certificate is there, and State describes it; nil

@@ -21,6 +21,9 @@ const maxDetail = 200
 
 // cause says in a sentence why there is no certificate of a name, and what helps.
 func (a *ACME) cause(name string, err error) words.Sentence {
+	if _, ok := errors.AsType[*words.Failure](err); ok { // of ACMEConfig.Before
+		return words.InWords(err)
+	}
 	authority := authorityOf(a.cfg.Directory)
 	if problem, ok := errors.AsType[acme.Problem](err); ok {
 		return meaning(authority, name, problem)
@@ -73,6 +76,15 @@ func meaning(authority, name string, p acme.Problem) words.Sentence {
 func limited(err error) bool {
 	problem, ok := errors.AsType[acme.Problem](err)
 	return ok && problem.Type == acme.ProblemTypeRateLimited
+}
+
+// CAAName is what records CAA call the authority of an ACME directory; empty where that is
+// not known.
+func CAAName(directory string) string {
+	if authorityOf(directory) == "Let's Encrypt" {
+		return "letsencrypt.org"
+	}
+	return ""
 }
 
 // authorityOf is how people call the authority of an ACME directory.

@@ -15,13 +15,17 @@ type Names struct {
 	Live func(app string) bool
 	// Reached says whether a relay sends visitors: the authority comes that way, too.
 	Reached func() bool
+	// Own says whether visitors of an own domain are brought here now, and OwnDomains are all
+	// of which that is so.
+	Own        func(name string) bool
+	OwnDomains func() []string
 }
 
 // Serves says whether TLS is answered for a host name: the root host and one label
 // below it. Whether an app is there is for the page to say, not for the handshake.
 func (n Names) Serves(name string) bool {
 	label, below := n.below(name)
-	return below && (label == "" || controlapi.ValidLabel(label))
+	return below && (label == "" || controlapi.ValidLabel(label)) || !below && n.Own(name)
 }
 
 // MayOrder says whether a certificate may be ordered for a name: of the root host, the
@@ -29,7 +33,7 @@ func (n Names) Serves(name string) bool {
 // not choose the names.
 func (n Names) MayOrder(name string) bool {
 	label, below := n.below(name)
-	return below && (label == "" || label == controlapi.Portal || n.Live(label))
+	return below && (label == "" || label == controlapi.Portal || n.Live(label)) || !below && n.Own(name)
 }
 
 // Ordered are the names that are to have a certificate before a visitor comes.
@@ -44,7 +48,7 @@ func (n Names) Ordered() []string {
 			names = append(names, app+"."+root)
 		}
 	}
-	return names
+	return append(names, n.OwnDomains()...)
 }
 
 // below is what stands before the root host in a name: nothing in its own.

@@ -11,10 +11,12 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	root, reached := "maya.porch.example", true
 	n := Names{
-		Root:    func() string { return root },
-		Apps:    func() []string { return []string{"asks", "notes"} },
-		Live:    func(app string) bool { return app == "notes" },
-		Reached: func() bool { return reached },
+		Root:       func() string { return root },
+		Apps:       func() []string { return []string{"asks", "notes"} },
+		Live:       func(app string) bool { return app == "notes" },
+		Reached:    func() bool { return reached },
+		Own:        func(name string) bool { return name == "notes.maya.test" },
+		OwnDomains: func() []string { return []string{"notes.maya.test"} },
 	}
 	for name, want := range map[string]struct{ serves, mayOrder bool }{
 		"maya.porch.example":         {true, true},
@@ -23,6 +25,8 @@ func TestNames(t *testing.T) {
 		"asks.maya.porch.example":    {true, false},
 		"nobody.maya.porch.example":  {true, false},
 		"x.notes.maya.porch.example": {false, false},
+		"notes.maya.test":            {true, true},
+		"x.notes.maya.test":          {false, false},
 		".maya.porch.example":        {false, false},
 		"notes.eve.porch.example":    {false, false},
 		"notmaya.porch.example":      {false, false},
@@ -36,7 +40,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q may be ordered: %v", name, got)
 		}
 	}
-	if got := n.Ordered(); !slices.Equal(got, []string{"maya.porch.example", "notes.maya.porch.example"}) {
+	if got := n.Ordered(); !slices.Equal(got, []string{"maya.porch.example", "notes.maya.porch.example", "notes.maya.test"}) {
 		t.Errorf("ordered: %q", got)
 	}
 	if reached = false; n.Ordered() != nil {

@@ -158,10 +158,14 @@ func without(names []string, why words.Sentence, again time.Time) words.Sentence
 func first[V any](of map[string]V) string { return slices.Min(slices.Collect(maps.Keys(of))) }
 
 // noteEvent says what the library does by itself, which is renewing.
-func (a *ACME) noteEvent(_ context.Context, event string, data map[string]any) error {
+func (a *ACME) noteEvent(ctx context.Context, event string, data map[string]any) error {
 	name, _ := data["identifier"].(string)
 	renewal, _ := data["renewal"].(bool)
 	switch {
+	case event == "cert_obtaining":
+		if a.cfg.Before != nil {
+			return a.cfg.Before(ctx, name)
+		}
 	case event == "cert_obtained":
 		a.mu.Lock()
 		before := len(a.refused) + len(a.unrenewed)

@@ -64,6 +64,8 @@ type Patient struct {
 	Own func() (*trust.Authority, error)
 	// Ask has an app asked how it does.
 	Ask Asker
+	// Domains are the own domains of the computer.
+	Domains []agentapi.OwnDomain
 	// Visit is the way of a visitor to the computer's own address.
 	Visit func(ctx context.Context) Finding
 }
@@ -116,7 +118,7 @@ func (p Patient) checks() []check {
 		checks = append(checks, func(ctx context.Context) []Finding { return App(ctx, app, p.Ask) })
 	}
 	return append(checks, func(context.Context) []Finding {
-		return slices.Concat(HTTP(p.State.HTTPBroken), Crowded(p.State.Crowded), Users(p.State.Users), Mails(p.State.Undelivered))
+		return slices.Concat(Domains(p.Domains), HTTP(p.State.HTTPBroken), Crowded(p.State.Crowded), Users(p.State.Users), Mails(p.State.Undelivered))
 	})
 }
 

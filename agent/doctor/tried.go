@@ -34,6 +34,8 @@ type TriesConfig struct {
 	Ask         Asker
 	Authorities func() (Authorities, error)
 	Own         func() (*trust.Authority, error) // see Patient.Own
+	// Domains are the own domains of the computer.
+	Domains func() []agentapi.OwnDomain
 	// Wake has what connects this computer try at once: whoever looks does not want to
 	// wait for the next try.
 	Wake func()
@@ -150,7 +152,7 @@ func (t *Tries) Everything(ctx context.Context, state agentapi.OwnerState) (agen
 	var address *agentapi.TriedAddress
 	findings := append(Data(t.cfg.DataDir), Connection(state))
 	findings = append(findings, Examine(ctx, Patient{
-		State: state, Authorities: kept, Own: t.cfg.Own, Ask: t.cfg.Ask,
+		State: state, Authorities: kept, Own: t.cfg.Own, Ask: t.cfg.Ask, Domains: t.cfg.Domains(),
 		Visit: func(ctx context.Context) Finding {
 			address = new(t.Address(ctx, ""))
 			return Tried(state, *address)

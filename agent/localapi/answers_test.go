@@ -130,6 +130,13 @@ func (p *plane) MakePassword(_ context.Context, m controlapi.MakePassword) (cont
 	return controlapi.MadePassword{ID: "p1", Password: controlapi.PasswordPrefix + strings.Repeat("a", 32)}, nil
 }
 
+func (p *plane) AddDomain(_ context.Context, add controlapi.AddDomain) (controlapi.Domain, error) {
+	return controlapi.Domain{Name: add.Name, AppID: add.AppID, State: controlapi.DomainWaiting, Records: []controlapi.DNSRecord{{Type: "TXT", Name: "_porchlight." + add.Name, Value: "bits"}}, Why: controlapi.DomainNoText}, nil
+}
+func (p *plane) LookAtDomain(_ context.Context, name string) (controlapi.Domain, error) {
+	return controlapi.Domain{Name: name, State: controlapi.DomainProven}, nil
+}
+func (p *plane) RemoveDomain(context.Context, string) error              { return nil }
 func (p *plane) EndPasskey(context.Context, string) error                { return nil }
 func (p *plane) EndBrowser(context.Context, controlapi.EndBrowser) error { return nil }
 func (p *plane) OwnersLink(context.Context, controlapi.LinkForOwner) (controlapi.OwnersLink, error) {

@@ -30,6 +30,7 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 		"GET /owner/groups", "DELETE /owner/groups/{id}", "POST /owner/groups/{id}/leave", "POST /owner/groups/{id}/withdraw",
 		"POST /owner/visitors/disconnect", "POST /owner/grants/{id}/revoke", "POST /owner/passwords/{id}/revoke",
 		"GET /owner/senders", "POST /owner/senders/{id}/revoke",
+		"GET /owner/domains", "DELETE /owner/domains/{name}",
 		"POST /owner/notices/{id}/seen",
 		"POST /owner/dark", "POST /owner/users/{id}/deny",
 	} {

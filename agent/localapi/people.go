@@ -24,6 +24,10 @@ func ofID[T any](do func(*people.People, context.Context, string) (T, error)) ha
 	return func(a *API, r *http.Request) (any, error) { return do(a.cfg.People, r.Context(), r.PathValue("id")) }
 }
 
+func ofDomain[T any](do func(*people.People, context.Context, string) (T, error)) handler {
+	return func(a *API, r *http.Request) (any, error) { return do(a.cfg.People, r.Context(), r.PathValue("name")) }
+}
+
 func withPeople[Body, T any](do func(*people.People, context.Context, Body) (T, error)) handler {
 	return with(func(a *API, r *http.Request, body Body) (any, error) { return do(a.cfg.People, r.Context(), body) })
 }

@@ -78,8 +78,15 @@ func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) {
 func (p *plane) RevokeGrant(context.Context, string) error { return nil }
 
 func (p *plane) Passwords(context.Context) ([]controlapi.PasswordInfo, error) { return nil, nil }
-func (p *plane) EndPasskey(context.Context, string) error                     { return nil }
-func (p *plane) EndBrowser(context.Context, controlapi.EndBrowser) error      { return nil }
+func (p *plane) AddDomain(context.Context, controlapi.AddDomain) (controlapi.Domain, error) {
+	return controlapi.Domain{}, nil
+}
+func (p *plane) LookAtDomain(context.Context, string) (controlapi.Domain, error) {
+	return controlapi.Domain{}, nil
+}
+func (p *plane) RemoveDomain(context.Context, string) error              { return nil }
+func (p *plane) EndPasskey(context.Context, string) error                { return nil }
+func (p *plane) EndBrowser(context.Context, controlapi.EndBrowser) error { return nil }
 func (p *plane) OwnersLink(context.Context, controlapi.LinkForOwner) (controlapi.OwnersLink, error) {
 	return controlapi.OwnersLink{}, nil
 }

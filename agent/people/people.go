@@ -54,6 +54,9 @@ type Control interface {
 	Passwords(ctx context.Context) ([]controlapi.PasswordInfo, error)
 	MakePassword(ctx context.Context, m controlapi.MakePassword) (controlapi.MadePassword, error)
 	RevokePassword(ctx context.Context, id string) error
+	AddDomain(ctx context.Context, add controlapi.AddDomain) (controlapi.Domain, error)
+	LookAtDomain(ctx context.Context, name string) (controlapi.Domain, error)
+	RemoveDomain(ctx context.Context, name string) error
 	EndBrowser(ctx context.Context, b controlapi.EndBrowser) error
 	EndPasskey(ctx context.Context, id string) error
 	OwnersLink(ctx context.Context, l controlapi.LinkForOwner) (controlapi.OwnersLink, error)
@@ -66,6 +69,8 @@ type Config struct {
 	// and cannot speak to its control plane: NoControl says why then.
 	Control   Control
 	NoControl words.Sentence
+	// NoDomains says why this computer has no own domains; zero where it may have some.
+	NoDomains words.Sentence
 	Apps      *engine.Apps
 	Access    *access.Access
 	Activity  *activity.Log

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"porchlight/agent/engine"
 )
 
 // A name that is given to another app keeps its origin, and a browser keeps what
@@ -44,8 +42,9 @@ func (p *Proxy) markApp(h http.Header, appID string) {
 }
 
 // clearFormer has a browser that was with a former app clear what it kept of it.
-func (p *Proxy) clearFormer(h http.Header, r *http.Request, app *engine.App) {
-	owners := p.config.Access.FormerOwner()
+func (p *Proxy) clearFormer(h http.Header, r *http.Request, vhost *virtualHost) {
+	app, own := &vhost.app, vhost.own != ""
+	owners := own || p.config.Access.FormerOwner() // an own domain may have been at any computer
 	if len(app.Formers) == 0 && !owners {
 		return
 	}
@@ -61,7 +60,7 @@ func (p *Proxy) clearFormer(h http.Header, r *http.Request, app *engine.App) {
 	met := func(former string) bool {
 		return marked && hmac.Equal([]byte(mark), []byte(p.markOf(former))) || signedIn && of == former
 	}
-	if slices.ContainsFunc(app.Formers, met) || owners && p.metAnother(r.Header) {
+	if own && (marked || signedIn) || slices.ContainsFunc(app.Formers, met) || owners && p.metAnother(r.Header) {
 		h.Set("Clear-Site-Data", `"cache", "storage"`)
 		p.markApp(h, app.ID)
 	}

@@ -44,7 +44,7 @@ func (p *Proxy) bySession(r *http.Request, vhost *virtualHost) (id access.Identi
 	if !has {
 		return access.Identity{}, "", false
 	}
-	id, renewed, ok := p.config.Access.Session(cookie, vhost.app.ID)
+	id, renewed, ok := p.config.Access.SessionAt(vhost.own, cookie, vhost.app.ID)
 	if renewed {
 		renew = cookie
 	}

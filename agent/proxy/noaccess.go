@@ -49,6 +49,6 @@ func (p *Proxy) asks(vhost virtualHost, why access.Reason) *noaccess.Form {
 		return nil
 	}
 	return &noaccess.Form{Method: "get", Action: auth + controlapi.PathKnock, Fields: []noaccess.Field{
-		{Name: controlapi.ParamComputer, Value: vhost.root.Name}, {Name: controlapi.ParamApp, Value: vhost.app.ID}, {Name: controlapi.ParamHost, Value: strings.TrimPrefix(vhost.origin, "https://")},
+		{Name: controlapi.ParamComputer, Value: vhost.root.Name}, {Name: controlapi.ParamApp, Value: vhost.app.ID}, {Name: controlapi.ParamHost, Value: strings.TrimPrefix(originOf(vhost.app.Name, vhost.root), "https://")},
 	}}
 }

@@ -46,6 +46,9 @@ func (p *Proxy) redeemLink(h http.Header, r *http.Request, vhost virtualHost) *a
 	if r.Method != http.MethodGet {
 		return wrongMethod(r, http.MethodGet)
 	}
+	if vhost.own != "" {
+		return nothingHere() // it is made for the app's own host
+	}
 	owner, err := p.config.Access.RedeemLink(r.URL.Query().Get("token"), vhost.app.ID)
 	if err != nil {
 		return badLink(vhost, err)
@@ -141,7 +144,7 @@ func (p *Proxy) signOut(w http.ResponseWriter, r *http.Request, vhost virtualHos
 		return foreign()
 	}
 	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, _, ok := p.config.Access.Session(cookie, vhost.app.ID); ok {
+		if id, _, ok := p.config.Access.SessionAt(vhost.own, cookie, vhost.app.ID); ok {
 			if _, err := p.config.Access.SignOut(id.SessionKey); err != nil {
 				p.log.Error("signing out", "app", vhost.app.Name, "err", err)
 				return refuse(http.StatusInternalServerError, words.Of("This computer could not end the session. Its disk may be full."))

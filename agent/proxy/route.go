@@ -48,7 +48,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	h := w.Header()
 	if !vhost.launcher() {
 		r.Host = strings.TrimPrefix(vhost.origin, "https://") // however it was spelt
-		p.clearFormer(h, r, &vhost.app)
+		p.clearFormer(h, r, &vhost)
 	}
 	switch {
 	case isOurs(r.URL.Path):
@@ -144,7 +144,7 @@ func (p *Proxy) find(r *http.Request, host string) (virtualHost, *answer) {
 		home := http.RedirectHandler(originOf("", root)+"/", http.StatusPermanentRedirect)
 		return virtualHost{root: root, host: host, origin: originOf(name, root)}, &answer{send: home.ServeHTTP}
 	case !ok:
-		return virtualHost{}, p.unpublished(host)
+		return p.findOwn(host, root)
 	}
 	vhost := virtualHost{root: root, host: host, origin: originOf(name, root)}
 	app, live := p.lookup(name)
@@ -160,6 +160,7 @@ func (p *Proxy) find(r *http.Request, host string) (virtualHost, *answer) {
 // true when access ended before anything was sent.
 func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, vhost *virtualHost, id access.Identity, renew string, n *note, d *delivery) (a *answer, again bool) {
 	v := newVisit(w, r)
+	id.Own = vhost.own
 	v.vhost, v.id, v.renew, v.client, v.note, v.delivery = *vhost, id, renew, id.GrantID != "", n, d
 	v.decision = p.config.Access.EnterAs(&v.entry, id, vhost.app.ID, v)
 	defer v.unregister()

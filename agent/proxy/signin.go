@@ -223,7 +223,7 @@ func (p *Proxy) redeemFailed(h http.Header, r *http.Request, vhost virtualHost, 
 // that two tabs that sign in at once do not end each other's.
 func (p *Proxy) welcome(h http.Header, r *http.Request, vhost virtualHost, accountID string, epoch int64, proof controlapi.Proof, back string) *answer {
 	if old, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, _, ok := p.config.Access.Session(old, vhost.app.ID); ok {
+		if id, _, ok := p.config.Access.SessionAt(vhost.own, old, vhost.app.ID); ok {
 			if id.AccountID == accountID && id.Epoch == epoch && id.Proof == proof {
 				setCookie(h, p.cookies.session, old, access.SessionLife)
 				p.markApp(h, vhost.app.ID)
@@ -234,7 +234,7 @@ func (p *Proxy) welcome(h http.Header, r *http.Request, vhost virtualHost, accou
 			}
 		}
 	}
-	cookie, err := p.config.Access.NewSession(vhost.app.ID, accountID, epoch, proof)
+	cookie, err := p.config.Access.NewSessionAt(vhost.own, vhost.app.ID, accountID, epoch, proof)
 	if err != nil {
 		p.log.Error("a session could not be made", "app", vhost.app.Name, "err", err)
 		return refuse(http.StatusInternalServerError, words.Of("This computer cannot keep a sign-in right now. Its disk may be full."))

@@ -60,6 +60,7 @@ type virtualHost struct {
 	root   engine.Root
 	host   string // without port
 	origin string // https://host[:port]
+	own    string // the own domain that host is; empty for one of the computer's
 }
 
 func (vhost virtualHost) launcher() bool { return vhost.app.ID == "" }
@@ -83,6 +84,22 @@ func labelOf(host string, root engine.Root) (name string, ok bool) {
 	}
 	name, ok = strings.CutSuffix(name, ".")
 	return name, ok && name != "" && !strings.Contains(name, ".")
+}
+
+// findOwn says what stands at an own domain: one app, live or not, and nothing else.
+func (p *Proxy) findOwn(host string, root engine.Root) (virtualHost, *answer) {
+	d, found := p.config.Access.OwnDomain(host)
+	if !found || p.config.List == nil {
+		return virtualHost{}, p.unpublished(host)
+	}
+	vhost := virtualHost{root: root, host: host, own: host, origin: "https://" + p.shown(host)}
+	for _, app := range p.config.List() {
+		if app.ID == d.AppID && app.Live {
+			vhost.app = app
+			return vhost, nil
+		}
+	}
+	return virtualHost{}, p.unpublished(host)
 }
 
 // lookup finds a live app.

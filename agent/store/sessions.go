@@ -20,7 +20,9 @@ type SessionKey [32]byte
 
 // Session is one signed-in browser on one host.
 type Session struct {
-	AppID     string    `json:"app"` // empty: the launcher's host
+	AppID string `json:"app"` // empty: the launcher's host
+	// Own is the own domain that it was made at; empty: the app's own host.
+	Own       string    `json:"own,omitempty"`
 	AccountID string    `json:"account"`
 	Epoch     int64     `json:"epoch"` // the person's, when the session was made
 	CreatedAt time.Time `json:"created"`
@@ -44,7 +46,7 @@ func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []Se
 		}
 		var same []seen
 		err := eachSession(b, sess.AccountID, func(k SessionKey, other Session) error {
-			if k != key && other.AccountID == sess.AccountID && other.AppID == sess.AppID {
+			if k != key && other.AccountID == sess.AccountID && other.AppID == sess.AppID && other.Own == sess.Own {
 				same = append(same, seen{k, other.SeenAt})
 			}
 			return nil

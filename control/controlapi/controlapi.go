@@ -203,6 +203,8 @@ type Snapshot struct {
 	Recovering time.Time `json:"recovering,omitzero"`
 	// Providers are the names of the OpenID providers that people can sign in with.
 	Providers []string `json:"providers,omitempty"`
+	// Domains are the own domains of this computer, by name.
+	Domains []Domain `json:"domains,omitempty"`
 	// UpdateNotice is where the operator says that a newer version is there; nil where they
 	// say it nowhere.
 	UpdateNotice *UpdateNotice `json:"updateNotice,omitempty"`

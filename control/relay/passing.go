@@ -151,7 +151,7 @@ func (r *Relay) servePeer(life context.Context, raw *net.TCPConn, decided func()
 	if err := p.parseHello(n); err != nil {
 		return err
 	}
-	if !r.routes.knows(p.hello.serverName) {
+	if err := r.resolve(life, p); err != nil || !r.routes.knows(p.hello.serverName) {
 		return visitor.Decline()
 	}
 	// Who answers a certificate authority's challenge stays inside the nodes' TLS.

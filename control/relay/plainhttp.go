@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -44,7 +45,11 @@ func (r *Relay) answerPlainHTTP(conn net.Conn, p *preface) {
 // an app's. Nobody is sent anywhere else.
 func (r *Relay) isOurs(host string) bool {
 	below := r.cfg.Domain != "" && strings.HasSuffix(host, "."+r.cfg.Domain)
-	return host != "" && (host == r.cfg.AuthHost || below || r.routes.knows(host))
+	if host == "" || host == r.cfg.AuthHost || below || r.routes.knows(host) {
+		return host != ""
+	}
+	at, err := r.ownHost(context.Background(), host)
+	return err == nil && at != ""
 }
 
 // readHead reads on until a head is whole, and returns it without the empty line that

@@ -22,6 +22,7 @@
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes, splice_*.go where the kernel moves
 //	            them, aborted.go visits that the agent says it ended
+//	own.go      own domains, and the hosts they lead to
 //	passing.go  passing visitors on to other nodes (package peers), and taking them over,
 //	            come.go having the agent come to where its visitors are
 //	stats.go    what is counted; socket_*.go what the system is asked of a socket
@@ -84,6 +85,9 @@ type Config struct {
 	// Knows keeps whether the agent of a computer knows grants for some apps, where it says
 	// something else than Authenticate did. It ends with ctx. nil keeps nothing.
 	Knows func(ctx context.Context, computerID string, appGrants bool) error
+	// Own says where a name that is not below Domain leads: a host that is, as far as it is
+	// proven to now, or nowhere. It answers within about a second. nil for nowhere.
+	Own func(ctx context.Context, name string) (host string, err error)
 	// Carried, if set, is told of each visit that has ended, with its bytes up and down.
 	Carried func(computerID string, up, down int64)
 	// Node is this relay's name, told to agents for their logs.

@@ -21,6 +21,9 @@ const (
 	firstAnswer = time.Second
 )
 
+// errLookup says that it could not be found out where a name leads.
+var errLookup = errors.New("relay: nobody says where this name leads")
+
 // errDied says that a data connection ended before the agent said anything.
 var errDied = errors.New("relay: the data connection had died")
 
@@ -28,6 +31,10 @@ var errDied = errors.New("relay: the data connection had died")
 // names none that is here stays counted among the undecided until turned away.
 func (r *Relay) visit(life context.Context, conn stream, p *preface, decided func()) {
 	source := sourceOf(conn.RemoteAddr())
+	if err := r.resolve(life, p); err != nil {
+		r.turnAway(conn, p, err)
+		return
+	}
 	c, err := r.routes.enter(p.hello.serverName, source, r.now())
 	if errors.Is(err, errUnknownHost) {
 		if err = r.forward(life, conn, p, decided); err == nil {
@@ -182,7 +189,7 @@ func (r *Relay) turnAway(conn net.Conn, p *preface, err error) {
 	case errors.Is(err, errSessionOver), passedOn && errors.Is(err, errUnknownHost): // it was here a moment ago
 		r.counters.unknown.Add(1)
 		refuse(conn, alertRecord(alertInternalError))
-	case errors.Is(err, errNoConnection), errors.Is(err, peers.ErrNoAnswer):
+	case errors.Is(err, errNoConnection), errors.Is(err, peers.ErrNoAnswer), errors.Is(err, errLookup):
 		r.counters.timedOut.Add(1)
 		refuse(conn, alertRecord(alertInternalError))
 	case errors.Is(err, errBusy):

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/mail"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -28,7 +29,7 @@ func (c *Config) Complete() error {
 		func() error { return c.completeLimits(filelimit.Limit()) },
 		c.completeProxies,
 		func() error { return c.Mail.complete(c.AuthHost) },
-		c.completeOIDC, c.checkUpdateNotice, c.completeSecurityContact, c.checkAbuseContact, c.checkAudit, c.completeWaits,
+		c.completeOIDC, c.checkUpdateNotice, c.completeResolvers, c.completeSecurityContact, c.checkAbuseContact, c.checkAudit, c.completeWaits,
 	} {
 		if err := part(); err != nil {
 			return err
@@ -116,6 +117,38 @@ func (c *Config) checkUpdateNotice() error {
 	}
 	if err := c.UpdateNotice.Check(); err != nil {
 		return fmt.Errorf("%w (--update-address and --update-key)", err)
+	}
+	return nil
+}
+
+// noResolvers is for an operator who offers no own domains.
+const noResolvers = "none"
+
+// DefaultResolvers are two that check DNSSEC, of different operators.
+var DefaultResolvers = []string{"1.1.1.1", "9.9.9.9"}
+
+// completeResolvers asks for two at least: what one says alone proves nothing.
+func (c *Config) completeResolvers() error {
+	if len(c.Resolvers) == 0 {
+		c.Resolvers = DefaultResolvers
+	}
+	if slices.Equal(c.Resolvers, []string{noResolvers}) {
+		return nil
+	}
+	given := c.Resolvers
+	c.Resolvers = nil
+	for _, resolver := range given {
+		at, err := netip.ParseAddrPort(resolver)
+		if addr, plain := netip.ParseAddr(resolver); plain == nil {
+			at, err = netip.AddrPortFrom(addr, 53), nil
+		}
+		if err != nil || slices.Contains(c.Resolvers, at.String()) {
+			return fmt.Errorf("%q is not one more IP address of a resolver, like 9.9.9.9 or 127.0.0.1:5353 (--resolver)", resolver)
+		}
+		c.Resolvers = append(c.Resolvers, at.String())
+	}
+	if len(c.Resolvers) < 2 || len(c.Resolvers) > 4 {
+		return errors.New("own domains are looked up by two to four resolvers: give --resolver as often, or --resolver none for no own domains")
 	}
 	return nil
 }

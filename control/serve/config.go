@@ -93,6 +93,9 @@ type Config struct {
 	// OpenSignUp and MembersEnrol are those of control.Config.
 	OpenSignUp   bool
 	MembersEnrol bool
+	// Resolvers are asked for the records of own domains, an IP address each, with a port
+	// unless that is 53; none where there is only "none".
+	Resolvers []string
 	// UpdateNotice is where agents are told that a newer version is there; zero for
 	// nowhere.
 	UpdateNotice controlapi.UpdateNotice

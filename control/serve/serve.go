@@ -207,6 +207,7 @@ func (n *Node) build(ctx context.Context) error {
 			OpenSignUp:   cfg.OpenSignUp,
 			UpdateNotice: cfg.updateNotice(),
 			MembersEnrol: cfg.MembersEnrol,
+			Resolvers:    cfg.Resolvers,
 			AbuseContact: cfg.AbuseContact,
 			Audit:        n.audit,
 			SharedStore:  kv.Shared(cfg.StoreURL()),

@@ -21,6 +21,8 @@ var happened = map[string]words.Sentence{
 	"sign-in": words.Of("Signed in"), "sign-in-failed": words.Of("Was refused a sign-in"),
 	"account-made": words.Of("Account made"), "account-removed": words.Of("Account removed"), "exported": words.Of("Exported the account"),
 	"computer-connected": words.Of("Connected a computer"), "computer-disconnected": words.Of("Disconnected a computer"),
+	"domain-added": words.Of("Added an own domain"), "domain-removed": words.Of("Removed an own domain"),
+	"domain-proven": words.Of("Proved an own domain"), "domain-ended": words.Of("Lost an own domain"),
 	"grant-given": words.Of("Let an app in"), "grant-ended": words.Of("Ended an app’s access"),
 	"password-made": words.Of("Made an app password"), "password-ended": words.Of("Ended an app password"),
 	"passkey-added": words.Of("Added a passkey"), "passkey-removed": words.Of("Removed a passkey"), "passkey-copied": words.Of("There may be a copy of a passkey"),

@@ -202,6 +202,9 @@ func everyCall(t *testing.T, r *rig) (*browser, map[string]called) {
 		"POST /v1/people/revoke":      {json: controlapi.Remove{AccountID: bob.AccountID}},
 		"POST /v1/knocks/answer":      {json: controlapi.AnswerKnock{ID: r.asking()[0].ID, Answer: controlapi.KnockNo}},
 		"POST /v1/grants/revoke":      {json: controlapi.RevokeGrant{ID: grants[0].ID}},
+		"POST /v1/domains":            {json: controlapi.AddDomain{Name: "notes.maya.test", AppID: "app1"}},
+		"POST /v1/domains/look":       {json: controlapi.NamedDomain{Name: "own.maya.test"}},
+		"POST /v1/domains/remove":     {json: controlapi.NamedDomain{Name: "own.maya.test"}},
 		"POST /v1/passwords":          {json: controlapi.MakePassword{App: "app1", Name: "tablet"}},
 		"POST /v1/passwords/revoke":   {json: controlapi.RevokePassword{ID: made.ID}},
 	}

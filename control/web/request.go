@@ -194,7 +194,7 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 			return toPasswords(name)
 		}
 	case controlapi.PathVisit:
-		if v, err := h.svc.Visits.Parse(query); err == nil {
+		if v, err := h.svc.Visits.Parse(ctx, query); err == nil {
 			return destination{path: raw, host: v.Host, leads: v.Origin(), proofs: v.Proofs}
 		}
 	case controlapi.PathKnock:

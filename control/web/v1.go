@@ -90,6 +90,11 @@ func noted[Ask any](call func(ctx context.Context, computerID string, ask Ask) e
 	}
 }
 
+func (h *handler) listDomains(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	all, err := h.svc.Domains.List(r.Context(), c.ID)
+	return reply(w, all, err)
+}
+
 const getOrOptions = "GET, OPTIONS"
 
 // published serves what any site's script may read, and keep for so long.
@@ -158,7 +163,7 @@ func (h *handler) securityText(w http.ResponseWriter, _ *http.Request) error {
 // visit is where an agent sends a browser without a session: to the sign-in
 // page, to the app with a code, or to the page that says no.
 func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
-	v, err := h.svc.Visits.Parse(r.URL.RawQuery)
+	v, err := h.svc.Visits.Parse(r.Context(), r.URL.RawQuery)
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,10 @@ func Build(cfg Config) (*ControlPlane, error) {
 	way.AuthHost, way.Domain, way.PublicPort = domain.AuthHost, domain.Domain, domain.PublicPort
 	way.Authenticate = p.authenticate
 	way.Sync, way.Knows = p.sync, p.Service.Agents.NoteAppGrants
+	way.Own = func(ctx context.Context, name string) (string, error) {
+		route, err := p.Service.Domains.Route(ctx, name)
+		return route.Host, err
+	}
 	way.Carried = p.Service.Usage.Count
 	way.Date = domain.Now // as that of pages
 	way.Handler, way.TooLong = web.New(p.Service, pages), web.MarkTooLong

@@ -27,7 +27,7 @@ var (
 // dictionaries has the sentences of each language, by the English ones; those of a
 // room are in a file of their own.
 var dictionaries = map[Language][]map[string]string{
-	German: {germanCommon, germanPages, germanRefusals, germanInvitations, germanKnock, germanPasskeys, germanProviders, germanAdmin, germanGroups, germanProxy, germanMails, germanAgent, germanDesktop, germanDoctor, germanErrors, germanOwner, germanLoopback, germanStart},
+	German: {germanCommon, germanPages, germanRefusals, germanInvitations, germanKnock, germanPasskeys, germanProviders, germanAdmin, germanGroups, germanDomains, germanProxy, germanMails, germanAgent, germanDesktop, germanDoctor, germanErrors, germanOwner, germanLoopback, germanStart},
 }
 
 // All are the languages that people can choose, English first.

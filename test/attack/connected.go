@@ -77,7 +77,11 @@ func (t *tenant) connect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := t.owner.Connect(ctx, agentapi.ConnectRequest{URL: t.plane.AuthURL, CA: string(authority)})
+	req := agentapi.ConnectRequest{URL: t.plane.AuthURL, CA: string(authority)}
+	if from := t.plane.authority; from != nil {
+		req.CA, req.ACMEDirectory = req.CA+string(from.Own), from.Directory
+	}
+	waiting, err := t.owner.Connect(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -104,8 +108,15 @@ func (t *tenant) connect(ctx context.Context, name string) error {
 
 // settle publishes the app and opens it in the owner's browser.
 func (t *tenant) settle(ctx context.Context) (err error) {
-	if t.roots, err = rig.Roots(rig.Authority(t.plane.Data), rig.Own(t.Data)); err != nil {
+	files := []string{rig.Authority(t.plane.Data)}
+	if t.plane.authority == nil {
+		files = append(files, rig.Own(t.Data))
+	}
+	if t.roots, err = rig.Roots(files...); err != nil {
 		return err
+	}
+	if from := t.plane.authority; from != nil {
+		t.roots.AppendCertsFromPEM(from.Root)
 	}
 	old := t.browser
 	defer old.Close()

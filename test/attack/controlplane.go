@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/x509"
 
+	"porchlight/test/pebble"
 	"porchlight/test/rig"
 )
 
@@ -14,7 +15,9 @@ type plane struct {
 	*rig.Node
 	s     *stage
 	mails *rig.Mails
-	roots *x509.CertPool // once somebody is to trust it
+	// authority gives the certificates of its computers; nil where they make them.
+	authority *pebble.Authority
+	roots     *x509.CertPool // once somebody is to trust it
 }
 
 // startPlane runs porchlight-control on a data directory, a new one mostly. One that did

@@ -40,6 +40,7 @@ var parts = []part{
 	{"guard", attackGuard, 238, 120},
 	{"strangers", attackStrangers, 100, 100},
 	{"tenants", attackTenants, 20, 20},
+	{"domains", attackDomains, domainsTried, domainsTried},
 	{"tokens", attackTokens, 14, 14},
 	{"identity", attackIdentity, identityTried, identityTried},
 	{"passkeys", attackPasskeys, passkeysTried, passkeysTried},

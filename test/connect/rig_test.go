@@ -41,6 +41,7 @@ type world struct {
 	control *rig.Node
 	https   string // where the computer listens while it is on its own
 	caFile  string
+	flags   []string // more, of the control plane
 	roots   *x509.CertPool
 	mails   *rig.Mails
 	app     *httptest.Server
@@ -50,9 +51,9 @@ type world struct {
 	probed []string    // hosts it was asked by, to see how it does
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, flags ...string) *world {
 	// Ports that are left and taken again.
-	w := &world{t: t, Rig: rig.In(t, binaries), dir: t.TempDir(), https: programs.FreeAddress(t)}
+	w := &world{t: t, Rig: rig.In(t, binaries), dir: t.TempDir(), https: programs.FreeAddress(t), flags: flags}
 	w.Env = rig.Environ(w.path("config"))
 	w.startControl(programs.FreeAddress(t))
 	w.mails = rig.MailsIn(w.path("mails"))
@@ -82,7 +83,7 @@ func (w *world) startControl(listen string, mail ...string) {
 	if mail == nil {
 		mail = []string{"--outbox", w.path("mails")}
 	}
-	w.control = programs.Got(w.Node(w.t.Context(), w.path("control"), append(mail, "--listen", listen)...))(w.t)
+	w.control = programs.Got(w.Node(w.t.Context(), w.path("control"), append(append(mail, "--listen", listen), w.flags...)...))(w.t)
 }
 
 // startAgent runs the agent on the computer's data directory.

@@ -46,7 +46,7 @@ type Authority struct {
 }
 
 // Start runs an authority. It answers nobody until LookAt is called.
-func Start(t *testing.T) *Authority {
+func Start(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{store: db.NewMemoryStore(), resolver: everyNameIsHere(t), known: make(chan struct{}), Roots: x509.NewCertPool()}
 	a.Live(0)
@@ -112,7 +112,7 @@ func (c *counter) WriteHeader(status int) {
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // everyNameIsHere runs a DNS server for which every name is 127.0.0.1.
-func everyNameIsHere(t *testing.T) (addr string) {
+func everyNameIsHere(t testing.TB) (addr string) {
 	t.Helper()
 	l := programs.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	started := make(chan struct{})

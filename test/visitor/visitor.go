@@ -1,6 +1,6 @@
 // Package visitor is a small browser without a screen for the end-to-end tests
 // and the demonstration: it keeps cookies, follows redirects, fills in the forms
-// of pages, and finds *.localhost on this computer as browsers do.
+// of pages, and finds *.localhost on this computer as browsers do, and *.test too.
 package visitor
 
 import (
@@ -52,7 +52,7 @@ func New(roots *x509.CertPool) *Visitor {
 				if err != nil {
 					return nil, err
 				}
-				if strings.HasSuffix(host, ".localhost") {
+				if strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".test") {
 					addr = net.JoinHostPort("127.0.0.1", port)
 				}
 				return dialer.DialContext(ctx, network, addr)

@@ -55,6 +55,8 @@ var activityWords = map[string]string{
 
 	agentapi.ActivityClientIn:        "let {what} in",
 	agentapi.ActivityClientOut:       "{what} was let go by {by}",
+	agentapi.ActivityDomainAdded:     "an own domain was added: {what}",
+	agentapi.ActivityDomainRemoved:   "an own domain was removed: {what}",
 	agentapi.ActivityPasswordMade:    "an app password was made by {by}: {what}",
 	agentapi.ActivityPasswordRevoked: "an app password was revoked by {by}: {what}",
 	agentapi.ActivityPasswordRefused: "a wrong app password was refused",

@@ -107,8 +107,9 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	if err != nil {
 		return append(found, finding{Check: "certificates", State: wrong, Text: inWords(err)}), nil
 	}
+	domains, _ := client.OwnDomains(ctx) // none to speak of where nobody tells
 	return append(found, doctor.Examine(ctx, doctor.Patient{
-		State: state, Authorities: authorities, Ask: client.Probe,
+		State: state, Authorities: authorities, Ask: client.Probe, Domains: domains,
 		Own:   func() (*trust.Authority, error) { return host.OwnAuthority(dir) },
 		Visit: func(ctx context.Context) finding { return doctor.Visit(ctx, state, authorities.Root) },
 	})...), nil

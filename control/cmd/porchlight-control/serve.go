@@ -141,6 +141,7 @@ flags count more than the environment, and the environment more than the file.`,
 	}
 	f.BoolVar(&w.OpenSignUp, "open-sign-up", false, "let any address make an account by signing in")
 	f.BoolVar(&w.MembersEnrol, "members-enrol", false, "let people who were only invited connect computers of their own")
+	f.StringArrayVar(&w.Resolvers, "resolver", nil, "IP address of a resolver that own domains are looked up by, two to four of them (default "+strings.Join(serve.DefaultResolvers, " and ")+"), or none; may be given several times")
 	f.StringVar(&w.UpdateNotice.Address, "update-address", "", "https:// address where computers look once a day whether there is a newer version, unless their owner says otherwise")
 	f.StringVar(&w.UpdateNotice.Key, "update-key", "", "public key that signs there, in base64; named together with the address")
 	f.StringVar(&w.SecurityContact, "security-contact", "", "mail address or https:// address where weaknesses of this server are reported, told at /.well-known/security.txt")

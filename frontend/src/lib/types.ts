@@ -418,7 +418,7 @@ export interface Activity {
   /** Only grows, in the order things happened. */
   id?: number;
   /** A later version may know more. */
-  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'passkey' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused' | 'delivered' | 'sender-added' | 'sender-changed' | 'sender-revoked' | 'delivery-refused';
+  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'passkey' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'domain-added' | 'domain-removed' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused' | 'delivered' | 'sender-added' | 'sender-changed' | 'sender-revoked' | 'delivery-refused';
   /** Of app, in its address. */
   name?: string;
   /** The notice that told of it. */
@@ -936,6 +936,20 @@ export interface Notice {
 export interface OpenLink {
   expiresAt: string;
   url: string;
+}
+
+export interface OwnDomain {
+  /** Name of its app; empty of one that is gone. */
+  app: string;
+  name: string;
+  /** What the last look found wrong. */
+  problem?: string;
+  /** The same with its arguments apart, to be said in another language. */
+  problemWords?: Sentence[];
+  records: string[];
+  state: 'waiting' | 'proven' | 'gone' | 'unsure';
+  /** How long visitors are brought though its records are not found. */
+  until?: string;
 }
 
 export interface OwnerApp {

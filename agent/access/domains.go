@@ -1,0 +1,50 @@
+package access
+
+import (
+	"context"
+
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// Own domains. Which there are says the control plane, which looks into the DNS. A session
+// is of the host it was made at, and one made at an own domain ends as soon as that is not
+// this computer's any more, or another app's: whoever has the name next is sent its cookie
+// by the browser, and must be able to do nothing with it.
+
+// OwnDomain is the own domain of a name, if visitors are brought to it now.
+func (a *Access) OwnDomain(name string) (controlapi.Domain, bool) {
+	all := a.state.Load().domains
+	if len(all) == 0 {
+		return controlapi.Domain{}, false
+	}
+	d, found := all[name]
+	now, _ := a.clock.time()
+	return d, found && d.Routed(now)
+}
+
+// endLostDomains ends the sessions made at own domains that are not those of their apps any more.
+func (a *Access) endLostDomains(before, after *state) (closed int) {
+	lost := false
+	for name, d := range before.domains {
+		lost = lost || d.State != controlapi.DomainWaiting && !after.holds(name, d.AppID)
+	}
+	if !lost {
+		return 0
+	}
+	closed = a.endSessions(func(s store.Session) bool { return s.Own != "" && !after.holds(s.Own, s.AppID) })
+	return closed + a.live.close(func(c *Open) bool { return c.id.Own != "" && !after.holds(c.id.Own, c.app) })
+}
+
+// holds says whether a name is an own domain of an app that visitors are brought to, as
+// far as the last snapshot says it.
+func (st *state) holds(name, appID string) bool {
+	d, found := st.domains[name]
+	return found && d.AppID == appID && d.State != controlapi.DomainWaiting
+}
+
+// AwaitDomain returns once a snapshot has an own domain of a name, or has none; or when ctx
+// ends.
+func (a *Access) AwaitDomain(ctx context.Context, name string, there bool) {
+	a.await(ctx, func(st *state) bool { _, is := st.domains[name]; return is == there })
+}

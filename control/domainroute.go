@@ -1,0 +1,190 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Where visitors of an own domain are brought. Every node asks the store, and remembers the
+// answer for a moment: whatever ends a domain at one node ends it at all within routeFor.
+// While the store is away what was last known goes on for as long as routeStale, as tunnels
+// do, and a name that was not asked for before leads nowhere.
+
+const (
+	routeFor = 2 * time.Second
+	// nowhereFor is so short that who proved a name, and orders its certificate at once, is
+	// found by the authority.
+	nowhereFor = 250 * time.Millisecond
+	routeStale = 10 * time.Minute
+	// routeWithin bounds a look that a stranger causes by naming a host.
+	routeWithin = time.Second
+	// maxRoutes are remembered, and maxRouteLooks under way at once.
+	maxRoutes     = 8192
+	maxRouteLooks = 64
+)
+
+// DomainRoute is where a name leads.
+type DomainRoute struct {
+	ComputerID string
+	Computer   string // short name
+	AppID      string
+	Host       string // of the app, without a port; empty where the name leads nowhere
+	// Proven says that the last look found its records: only then is anybody signed in there.
+	Proven bool
+}
+
+type domainRoutes struct {
+	mu    sync.Mutex
+	known map[string]knownRoute // guarded by mu
+	looks int                   // under way; guarded by mu
+}
+
+type knownRoute struct {
+	DomainRoute
+	at    time.Time
+	until time.Time // when it ends by itself; zero for not
+}
+
+var errLooks = errors.New("control: too many names are looked up at once")
+
+// Route is where a name that is none of the service's own leads; nowhere is no error.
+func (s *Domains) Route(ctx context.Context, name string) (DomainRoute, error) {
+	if s.looker == nil || len(name) > maxOwnName {
+		return DomainRoute{}, nil
+	}
+	now := s.now()
+	known, found := s.routes.find(name)
+	if found && now.Sub(known.at).Abs() < known.lasts() {
+		return known.as(now), nil
+	}
+	if !s.routes.begin() {
+		return DomainRoute{}, errLooks
+	}
+	defer s.routes.end()
+	looking, cancel := context.WithTimeout(kv.WithTurn(ctx, "domains"), routeWithin)
+	defer cancel()
+	fresh, err := s.readRoute(looking, name)
+	switch {
+	case err == nil:
+		s.routes.keep(name, fresh)
+		return fresh.as(now), nil
+	case found && now.Sub(known.at).Abs() < routeStale && known.Host != "":
+		return known.as(now), nil
+	}
+	return DomainRoute{}, err
+}
+
+// lasts is how long a route is not looked up again.
+func (k knownRoute) lasts() time.Duration {
+	if k.Host == "" {
+		return nowhereFor
+	}
+	return routeFor
+}
+
+// as is the route as it is at a moment.
+func (k knownRoute) as(now time.Time) DomainRoute {
+	if !k.until.IsZero() && !now.Before(k.until) {
+		return DomainRoute{}
+	}
+	return k.DomainRoute
+}
+
+// readRoute reads where a name leads.
+func (s *Domains) readRoute(ctx context.Context, name string) (knownRoute, error) {
+	return viewedOf(ctx, s.core, kv.Rows{Keys: []string{keyDomain(name)}}, func(tx *txn) (knownRoute, error) {
+		return knownRoute{DomainRoute: s.routeIn(tx, name), at: tx.now, until: s.routeEnds(tx, name)}, nil
+	})
+}
+
+// routeIn is where a name leads, as a transaction sees it.
+func (s *core) routeIn(tx *txn, name string) DomainRoute {
+	holder, found := get[domainHolder](tx, keyDomain(name))
+	if !found {
+		return DomainRoute{}
+	}
+	tx.getAll(keyComputer(holder.ComputerID), keyComputerDomains(holder.ComputerID), keyComputerApps(holder.ComputerID))
+	c, _ := get[computer](tx, keyComputer(holder.ComputerID))
+	all, _ := get[[]domain](tx, keyComputerDomains(holder.ComputerID))
+	apps, _ := get[[]controlapi.App](tx, keyComputerApps(holder.ComputerID))
+	i := domainOf(all, name)
+	if i < 0 || c.ID == "" || !all[i].routed(tx.now) {
+		return DomainRoute{}
+	}
+	app, found := appOf(apps, all[i].AppID)
+	if !found {
+		return DomainRoute{}
+	}
+	return DomainRoute{
+		ComputerID: c.ID, Computer: c.Name, AppID: app.ID, Host: app.Name + "." + c.Name + "." + s.cfg.Domain,
+		Proven: all[i].State == controlapi.DomainProven,
+	}
+}
+
+// provenIn says whether a name is proven now for an app of a computer: only there is a
+// visitor's code written, and taken.
+func (s *core) provenIn(tx *txn, name, computerID, appID string) bool {
+	route := s.routeIn(tx, name)
+	return route.Proven && route.ComputerID == computerID && route.AppID == appID
+}
+
+// routeEnds is when a route that is there ends unless another look prolongs it.
+func (s *core) routeEnds(tx *txn, name string) time.Time {
+	holder, _ := get[domainHolder](tx, keyDomain(name))
+	all, _ := get[[]domain](tx, keyComputerDomains(holder.ComputerID))
+	if i := domainOf(all, name); i >= 0 {
+		return all[i].until()
+	}
+	return time.Time{}
+}
+
+func (r *domainRoutes) find(name string) (knownRoute, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k, found := r.known[name]
+	return k, found
+}
+
+// forget has a name be looked up anew, because this node has changed it.
+func (r *domainRoutes) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, name)
+}
+
+// keep remembers a route, and forgets any others where there are too many.
+func (r *domainRoutes) keep(name string, k knownRoute) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = map[string]knownRoute{}
+	}
+	for other := range r.known {
+		if len(r.known) < maxRoutes {
+			break
+		}
+		delete(r.known, other)
+	}
+	r.known[name] = k
+}
+
+func (r *domainRoutes) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.looks >= maxRouteLooks {
+		return false
+	}
+	r.looks++
+	return true
+}
+
+func (r *domainRoutes) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looks--
+}
