@@ -1,10 +1,10 @@
 // Package export gathers what Porchlight keeps for the owner into one document
 // that they can read, keep and carry away: the account, the apps with their
 // options, the people and their groups, the connected apps, the app passwords by what they are called,
-// the activity and the settings. The window and the command line write the same one.
+// the named senders without their secrets, the activity and the settings. The window and the command line write the same one.
 //
 // There is nothing in it that opens anything: no owner secret, no credential of
-// this computer, no session, no app password nor its hash, and none of the links in the
+// this computer, no session, no app password nor its hash, no secret of a sender, and none of the links in the
 // local outbox.
 package export
 
@@ -44,6 +44,7 @@ type Document struct {
 	Activity []agentapi.Activity `json:"activity"` // newest first, all there is
 
 	Passwords []agentapi.AppPassword `json:"passwords"` // newest first; what they are called, not what they are
+	Senders   []agentapi.Sender      `json:"senders"`   // by app and name, without their secrets
 }
 
 // App is an app as it is kept: without what is so only for the moment, such as
@@ -65,6 +66,7 @@ type Source interface {
 	Activity(ctx context.Context, limit int) ([]agentapi.Activity, error)
 	Settings(ctx context.Context) (agentapi.Settings, error)
 	Passwords(ctx context.Context) ([]agentapi.AppPassword, error)
+	Senders(ctx context.Context) ([]agentapi.Sender, error)
 }
 
 // Gather asks for everything. The parts are asked for one after the other: what
@@ -98,6 +100,10 @@ func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
 		return Document{}, err
 	}
 	d.Passwords = list(d.Passwords)
+	if d.Senders, err = from.Senders(ctx); err != nil {
+		return Document{}, err
+	}
+	d.Senders = list(d.Senders)
 	return d, nil
 }
 
