@@ -3,7 +3,9 @@ package reach
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +19,23 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"porchlight/assets/style"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
 )
+
+// page is shown in the end, of a title, a sentence and a style sheet, all our own words.
+const page = `<!doctype html>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<title>%[1]s</title><style>%[3]s</style>
+<main class="sheet"><h1>%[1]s</h1><p>%[2]s</p></main>
+`
+
+// styleDigest has browsers take that style sheet and no other.
+var styleDigest = func() string {
+	sum := sha256.Sum256([]byte(style.Pages()))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}()
 
 // signInWithin is how long a person has for their browser.
 const signInWithin = 10 * time.Minute
@@ -190,7 +206,8 @@ func (s *server) callback(host, state string, came chan<- url.Values) http.Handl
 		answer, err := url.ParseQuery(r.URL.RawQuery)
 		once := func(name string) bool { return len(answer[name]) <= 1 }
 		h := w.Header()
-		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+styleDigest+"'; base-uri 'none'; frame-ancestors 'none'")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -205,6 +222,6 @@ func (s *server) callback(host, state string, came chan<- url.Values) http.Handl
 		default: // it came already
 		}
 		language := words.Accepted(r.Header.Get("Accept-Language"))
-		_, _ = io.WriteString(w, language.Say("You can close this page. The program goes on in its terminal.")+"\n")
+		_, _ = fmt.Fprintf(w, page, language.Say("You can close this page"), language.Say("The program goes on in its terminal."), style.Pages())
 	})
 }

@@ -96,11 +96,12 @@ var germanProxy = map[string]string{
 	"This address takes no CONNECT requests.":         "Diese Adresse nimmt keine CONNECT-Anfragen an.",
 
 	// An app that is reached over TCP.
-	"This is a web app. Open %s in a browser.":                      "Das ist eine Web-App. Öffnen Sie %s in einem Browser.",
-	"%s is not for browsers":                                        "%s ist nichts für Browser",
-	"Programs reach it. On your own computer, type: %s":             "Programme erreichen sie. Geben Sie auf Ihrem eigenen Computer ein: %s",
-	"Then point your program at the address that it prints.":        "Richten Sie Ihr Programm dann auf die Adresse, die dort erscheint.",
-	"You can close this page. The program goes on in its terminal.": "Sie können diese Seite schließen. Das Programm macht in seinem Terminal weiter.",
+	"This is a web app. Open %s in a browser.":               "Das ist eine Web-App. Öffnen Sie %s in einem Browser.",
+	"%s is not for browsers":                                 "%s ist nichts für Browser",
+	"Programs reach it. On your own computer, type: %s":      "Programme erreichen sie. Geben Sie auf Ihrem eigenen Computer ein: %s",
+	"Then point your program at the address that it prints.": "Richten Sie Ihr Programm dann auf die Adresse, die dort erscheint.",
+	"You can close this page":                                "Sie können diese Seite schließen",
+	"The program goes on in its terminal.":                   "Das Programm macht in seinem Terminal weiter.",
 
 	// Why an app gave no answer that can be shown.
 	"it answered with TLS, and was spoken to without":             "die App antwortete mit TLS und wurde ohne angesprochen",
