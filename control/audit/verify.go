@@ -92,11 +92,18 @@ func (l *Log) Verify(ctx context.Context, heads []Head) (Report, error) {
 	return report, err
 }
 
-// verifying is one chain on the way.
-type verifying struct {
+// chain is one node's on the way.
+type chain struct {
 	Chain
 	prev string            // Hash of the row before
 	at   map[uint64]string // what heads, and the end as stored, say of rows, by their number
+}
+
+// verifier is Verify on its way.
+type verifier struct {
+	Report
+	heads  []Head
+	chains map[string]*chain
 }
 
 // Verify looks whether each row is as it was written and in its place: a row that was
@@ -104,40 +111,13 @@ type verifying struct {
 // so is a tail that was cut off, and a chain that was written anew; their keys are then the only
 // ones that checkpoints are believed of.
 func Verify(ctx context.Context, store kv.Store, heads []Head) (Report, error) {
-	out := Report{Chains: []Chain{}, Problems: []string{}, Heads: len(heads)}
-	problem := func(format string, args ...any) { out.Problems = append(out.Problems, fmt.Sprintf(format, args...)) }
-	chains := map[string]*verifying{}
-	chain := func(node string) *verifying {
-		if chains[node] == nil {
-			chains[node] = &verifying{Chain: Chain{Node: node}, at: map[uint64]string{}}
-		}
-		return chains[node]
-	}
+	v := &verifier{Report{Chains: []Chain{}, Problems: []string{}, Heads: len(heads)}, heads, map[string]*chain{}}
 	for _, h := range heads {
-		if !h.good() {
-			problem("%s: the signature of the head of row %d is not good", h.Node, h.Seq)
-			continue
-		}
-		c := chain(h.Node)
-		if was, known := c.at[h.Seq]; known && was != h.Hash {
-			problem("%s: two heads of row %d differ", h.Node, h.Seq)
-		}
-		c.at[h.Seq] = h.Hash
-		if h.Seq > c.Proven || h.Seq == c.Proven && h.At.After(c.ProvenAt) {
-			c.Proven, c.ProvenAt = h.Seq, h.At
-		}
+		v.told(h)
 	}
 	// Rows are written meanwhile: those up to here have to be there, and none behind the end of afterwards.
-	err := each(ctx, store, keyEnds, func(key string, value []byte) error {
-		end, err := kv.ParseJSON[Head](value)
-		c := chain(key[len(keyEnds):])
-		if _, told := c.at[end.Seq]; err == nil && !told {
-			c.at[end.Seq] = end.Hash
-		}
-		return nil
-	})
-	if err != nil {
-		return out, err
+	if err := each(ctx, store, keyEnds, v.mustReach); err != nil {
+		return v.Report, err
 	}
 	var begins []kv.Item // the checkpoints, of the moment that some rows are of: old rows go meanwhile
 	checkpoints := func(tx kv.Tx) (err error) {
@@ -146,75 +126,126 @@ func Verify(ctx context.Context, store kv.Store, heads []Head) (Report, error) {
 	}
 	begin := func() {
 		for _, it := range begins {
-			h, err := kv.ParseJSON[Head](it.Value)
-			trusted := len(heads) == 0 || slices.ContainsFunc(heads, func(o Head) bool { return bytes.Equal(o.Key, h.Key) })
-			if node := it.Key[len(keyCheckpoints):]; err != nil || h.Node != node || !h.good() || !trusted {
-				problem("%s: the checkpoint is not good", node)
-				continue
-			}
-			c := chain(h.Node)
-			if told, known := c.at[h.Seq]; known && told != h.Hash {
-				problem("%s: the checkpoint at row %d is not what its head was told of", h.Node, h.Seq)
-			}
-			if h.Seq > c.Last {
-				c.Last, c.prev = h.Seq, h.Hash
-			}
+			v.begins(it)
 		}
 	}
-	err = eachWith(ctx, store, keyRows, checkpoints, begin, func(key string, value []byte) error {
-		node := key[len(keyRows):max(len(keyRows), strings.LastIndexByte(key, '/'))]
-		c := chain(node)
-		row, err := kv.ParseJSON[Row](value)
-		switch {
-		case err != nil:
-			problem("%s: a row cannot be read: %s", node, key)
-			return nil
-		case key != rowKey(row.Node, row.Seq):
-			problem("%s: row %d of %s stands in another's place", node, row.Seq, row.Node)
-		case row.Hash != row.sum():
-			problem("%s: row %d was changed", node, row.Seq)
-		case row.Seq != c.Last+1:
-			problem("%s: row %d follows row %d: what was between is missing", node, row.Seq, c.Last)
-		case row.Prev != c.prev:
-			problem("%s: row %d does not follow the one before: one of them was changed", node, row.Seq)
-		}
-		if told, known := c.at[row.Seq]; known && told != row.Hash {
-			problem("%s: row %d is not the one that its head was told of: the chain was written anew", node, row.Seq)
-		}
-		if c.Rows++; c.Rows == 1 {
-			c.First = row.Seq
-		}
-		c.Last, c.prev = row.Seq, row.Hash
+	if err := eachWith(ctx, store, keyRows, checkpoints, begin, v.row); err != nil {
+		return v.Report, err
+	}
+	if err := each(ctx, store, keyEnds, v.ends); err != nil {
+		return v.Report, err
+	}
+	return v.report(), nil
+}
+
+func (v *verifier) problem(format string, args ...any) {
+	v.Problems = append(v.Problems, fmt.Sprintf(format, args...))
+}
+
+func (v *verifier) chain(node string) *chain {
+	if v.chains[node] == nil {
+		v.chains[node] = &chain{Chain: Chain{Node: node}, at: map[uint64]string{}}
+	}
+	return v.chains[node]
+}
+
+// told takes a head that was told outside of the store.
+func (v *verifier) told(h Head) {
+	if !h.good() {
+		v.problem("%s: the signature of the head of row %d is not good", h.Node, h.Seq)
+		return
+	}
+	c := v.chain(h.Node)
+	if was, known := c.at[h.Seq]; known && was != h.Hash {
+		v.problem("%s: two heads of row %d differ", h.Node, h.Seq)
+	}
+	c.at[h.Seq] = h.Hash
+	if h.Seq > c.Proven || h.Seq == c.Proven && h.At.After(c.ProvenAt) {
+		c.Proven, c.ProvenAt = h.Seq, h.At
+	}
+}
+
+// mustReach notes where a chain ended before its rows are read.
+func (v *verifier) mustReach(key string, value []byte) error {
+	end, err := kv.ParseJSON[Head](value)
+	c := v.chain(key[len(keyEnds):])
+	if _, told := c.at[end.Seq]; err == nil && !told {
+		c.at[end.Seq] = end.Hash
+	}
+	return nil
+}
+
+// begins has a chain begin at a checkpoint, which took the place of old rows.
+func (v *verifier) begins(it kv.Item) {
+	h, err := kv.ParseJSON[Head](it.Value)
+	trusted := len(v.heads) == 0 || slices.ContainsFunc(v.heads, func(o Head) bool { return bytes.Equal(o.Key, h.Key) })
+	if node := it.Key[len(keyCheckpoints):]; err != nil || h.Node != node || !h.good() || !trusted {
+		v.problem("%s: the checkpoint is not good", node)
+		return
+	}
+	c := v.chain(h.Node)
+	if told, known := c.at[h.Seq]; known && told != h.Hash {
+		v.problem("%s: the checkpoint at row %d is not what its head was told of", h.Node, h.Seq)
+	}
+	if h.Seq > c.Last {
+		c.Last, c.prev = h.Seq, h.Hash
+	}
+}
+
+// row has the next row of a chain follow the one before.
+func (v *verifier) row(key string, value []byte) error {
+	node := key[len(keyRows):max(len(keyRows), strings.LastIndexByte(key, '/'))]
+	c := v.chain(node)
+	row, err := kv.ParseJSON[Row](value)
+	switch {
+	case err != nil:
+		v.problem("%s: a row cannot be read: %s", node, key)
 		return nil
-	})
-	if err != nil {
-		return out, err
+	case key != rowKey(row.Node, row.Seq):
+		v.problem("%s: row %d of %s stands in another's place", node, row.Seq, row.Node)
+	case row.Hash != row.sum():
+		v.problem("%s: row %d was changed", node, row.Seq)
+	case row.Seq != c.Last+1:
+		v.problem("%s: row %d follows row %d: what was between is missing", node, row.Seq, c.Last)
+	case row.Prev != c.prev:
+		v.problem("%s: row %d does not follow the one before: one of them was changed", node, row.Seq)
 	}
-	err = each(ctx, store, keyEnds, func(key string, value []byte) error {
-		end, err := kv.ParseJSON[Head](value)
-		c := chain(key[len(keyEnds):])
-		if err != nil || end.Seq < c.Last || end.Seq == c.Last && end.Hash != c.prev {
-			problem("%s: it ends at row %d and said to end at row %d", c.Node, c.Last, end.Seq)
-		}
-		c.prev = ""
-		return nil
-	})
-	if err != nil {
-		return out, err
+	if told, known := c.at[row.Seq]; known && told != row.Hash {
+		v.problem("%s: row %d is not the one that its head was told of: the chain was written anew", node, row.Seq)
 	}
-	for _, c := range chains {
+	if c.Rows++; c.Rows == 1 {
+		c.First = row.Seq
+	}
+	c.Last, c.prev = row.Seq, row.Hash
+	return nil
+}
+
+// ends compares where a chain ends with where it says to end.
+func (v *verifier) ends(key string, value []byte) error {
+	end, err := kv.ParseJSON[Head](value)
+	c := v.chain(key[len(keyEnds):])
+	if err != nil || end.Seq < c.Last || end.Seq == c.Last && end.Hash != c.prev {
+		v.problem("%s: it ends at row %d and said to end at row %d", c.Node, c.Last, end.Seq)
+	}
+	c.prev = ""
+	return nil
+}
+
+// report is what was found, in order, with what is missing at the ends.
+func (v *verifier) report() Report {
+	for _, c := range v.chains {
 		if c.prev != "" {
-			problem("%s: the row that says where it ends is missing", c.Node)
+			v.problem("%s: the row that says where it ends is missing", c.Node)
 		}
 		for seq := range c.at {
 			if seq > c.Last {
-				problem("%s: the rows after %d were cut off: a head was told of row %d", c.Node, c.Last, seq)
+				v.problem("%s: the rows after %d were cut off: a head was told of row %d", c.Node, c.Last, seq)
 			}
 		}
-		out.Chains = append(out.Chains, c.Chain)
+		v.Chains = append(v.Chains, c.Chain)
 	}
-	slices.SortFunc(out.Chains, func(a, b Chain) int { return strings.Compare(a.Node, b.Node) })
-	slices.Sort(out.Problems)
-	out.Problems = slices.Compact(out.Problems)
-	return out, nil
+	slices.SortFunc(v.Chains, func(a, b Chain) int { return strings.Compare(a.Node, b.Node) })
+	slices.Sort(v.Problems)
+	v.Problems = slices.Compact(v.Problems)
+	return v.Report
 }
