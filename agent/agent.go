@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
+	"porchlight/agent/devices"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
 	"porchlight/agent/identity"
@@ -71,6 +72,7 @@ type Agent struct {
 	update    *update.Checker
 	identity  *identity.Signer
 	senders   *senders.Senders
+	devices   *devices.Devices
 	proxy     *proxy.Proxy
 	api       *localapi.API
 
@@ -148,6 +150,7 @@ func (a *Agent) makeAccess() (err error) {
 		Activity: a.activity,
 		Log:      a.cfg.Log.With("part", "access"),
 	})
+	a.devices = devices.New(a.access, a.store, a.cfg.Now)
 	return err
 }
 
@@ -203,6 +206,7 @@ func (a *Agent) makePeople() (err error) {
 		Access:   a.access,
 		Activity: a.activity,
 		Store:    a.store,
+		Devices:  a.devices,
 		Changes:  a.changes,
 		Log:      a.cfg.Log.With("part", "people"),
 
@@ -264,6 +268,9 @@ func (a *Agent) makeProxy() error {
 
 		DisplayName: a.displayName,
 		TellOff:     a.tellsOff,
+
+		DeviceAuthority: a.devices.Authority,
+		Devices:         a.people,
 
 		Bearer:     access.NewBearer(a.access),
 		Senders:    a.senders,

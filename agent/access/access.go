@@ -102,6 +102,7 @@ type state struct {
 
 	passwords passwords
 	senders   senders
+	devices   devices
 }
 
 type person struct {
@@ -134,7 +135,7 @@ func New(c Config) (*Access, error) {
 		return nil, fmt.Errorf("read who was denied: %w", err)
 	}
 	st := &state{denied: setOf(records, withoutTime)}
-	if err := a.loadGroups(st); err != nil {
+	if err := errors.Join(a.loadGroups(st), a.loadDevices(st)); err != nil {
 		return nil, err
 	}
 	if st.dark, err = c.Store.DarkSince(); err != nil {
@@ -224,6 +225,9 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 		*next = state{denied: old.denied, groups: old.groups, withheld: old.withheld, keys: old.keys, dark: old.dark, senders: old.senders}
 		next.index(snap)
 		same = old.received && old.snapshot.Computer.ID == snap.Computer.ID
+		if next.devices = old.devices; old.received && snap.Suspended == nil {
+			next.devices = next.keptDevices(&old, same)
+		}
 		a.noteEnds(next)
 		if !same {
 			a.ends.fresh = nil // ended before this computer knew of it
@@ -236,6 +240,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 		closed += a.endSessions(func(store.Session) bool { return true })
 	}
 	closed += a.endLostDomains(&old, a.state.Load())
+	a.saveDevices(old.devices)
 	if err := a.store.SaveSnapshot(snap, now); err != nil {
 		a.log.Error("the snapshot could not be kept for a restart", "err", err)
 	} else {

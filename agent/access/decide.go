@@ -10,7 +10,8 @@ import (
 )
 
 // Identity is who a request says it comes from, verified by a session cookie, a
-// bearer token, an app password or what a sender signed, but not yet allowed anything.
+// bearer token, an app password, a device's certificate or what a sender signed, but not yet
+// allowed anything.
 type Identity struct {
 	AccountID string
 	Email     string
@@ -25,12 +26,14 @@ type Identity struct {
 	// SenderID is that of a named sender, which is AccountID, too, and Name what the owner
 	// called it; both empty for all others.
 	SenderID, Name string
+	// DeviceID is that of a device's certificate; empty for all others.
+	DeviceID string
 	// SessionKey is that of a browser session; zero for all others.
 	SessionKey store.SessionKey
 	// ClientID is the OAuth client of a bearer token; empty for all others.
 	ClientID string
 	// Epoch the session was made under. Not looked at for a bearer token, which
-	// ends by its grant and its own expiry, nor for an app password.
+	// ends by its grant and its own expiry, nor for an app password or a certificate.
 	Epoch int64
 	// Proof is how the person of a browser session showed who they are; empty: by mail.
 	Proof controlapi.Proof
@@ -51,7 +54,7 @@ func (id Identity) Taken(o *agentapi.AppOptions) bool {
 		return true
 	case id.GrantID != "":
 		return o.LetsInBesides(agentapi.BesidesTokens)
-	case id.PasswordID != "":
+	case id.PasswordID != "" || id.DeviceID != "":
 		return o.LetsInBesides(agentapi.BesidesPasswords)
 	}
 	return ProofTaken(id.Proof, o)
@@ -83,12 +86,17 @@ func (id Identity) BySession() bool { return id.SessionKey != (store.SessionKey{
 func (id Identity) Owns() bool { return id.BySession() && id.Role == controlapi.RoleOwner }
 
 // ByBrowser says whether a browser may have said by itself who it is, so that a page
-// of another site can have had the request sent: by a cookie, or by the user name and
-// password it was once given. A bearer token only a page's own script sends.
-func (id Identity) ByBrowser() bool { return id.BySession() || id.PasswordID != "" }
+// of another site can have had the request sent: by a cookie, by the user name and
+// password it was once given, or by a certificate. A bearer token only a page's own script
+// sends.
+func (id Identity) ByBrowser() bool {
+	return id.BySession() || id.PasswordID != "" || id.DeviceID != ""
+}
 
 // hasEpoch says whether it ends with the person's sessions.
-func (id Identity) hasEpoch() bool { return id.GrantID == "" && id.PasswordID == "" }
+func (id Identity) hasEpoch() bool {
+	return id.GrantID == "" && id.PasswordID == "" && id.DeviceID == ""
+}
 
 // Reason says why a Decision refuses.
 type Reason string
@@ -104,6 +112,7 @@ const (
 	ReasonNotActive   Reason = "not-active"   // invited but not accepted, or removed
 	ReasonGrant       Reason = "grant"        // the grant was revoked, or is for other apps
 	ReasonPassword    Reason = "password"     // the app password was revoked, or is for another app
+	ReasonDevice      Reason = "device"       // the certificate was revoked, has ended, or is for other apps
 	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
 	ReasonSender      Reason = "sender"       // revoked, ended, or named for another app
 	ReasonBehind      Reason = "behind"       // signed in under an epoch the snapshot does not know yet
@@ -157,7 +166,7 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 		}
 		return Decision{Reason: ReasonNotActive}
 	}
-	if reason := st.lapsed(id, appID, p); reason != "" {
+	if reason := st.lapsed(id, appID, p, a.now()); reason != "" {
 		return Decision{Reason: reason}
 	}
 	if appID != "" && p.Role != controlapi.RoleOwner {
@@ -182,12 +191,14 @@ func (p *person) mayOpen(appID string, clock func() (now, least time.Time)) bool
 }
 
 // lapsed says why what p is known by opens nothing any more; empty when it does.
-func (st *state) lapsed(id Identity, appID string, p *person) Reason {
+func (st *state) lapsed(id Identity, appID string, p *person, now time.Time) Reason {
 	switch {
 	case id.GrantID != "" && (st.grants[id.GrantID] || !st.grantOpens(id.GrantID, appID)):
 		return ReasonGrant
 	case id.PasswordID != "" && !st.passwords.stands(id, appID):
 		return ReasonPassword
+	case id.DeviceID != "" && !st.devices.stands(id, appID, p, now):
+		return ReasonDevice
 	case id.hasEpoch() && id.Epoch < p.Epoch:
 		return ReasonSessionOver
 	case id.hasEpoch() && id.Epoch > p.Epoch:

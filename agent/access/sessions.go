@@ -121,6 +121,14 @@ func (a *Access) SessionApp(cookie string) (appID string, ok bool) {
 	return sess.AppID, true
 }
 
+// SessionBegan is when a session was made.
+func (a *Access) SessionBegan(key store.SessionKey) (at time.Time, ok bool) {
+	if sess := a.lookup(key); sess != nil {
+		return sess.CreatedAt, true
+	}
+	return time.Time{}, false
+}
+
 // strictURL and strictBasic take one form of each value only.
 var (
 	strictURL   = base64.RawURLEncoding.Strict()

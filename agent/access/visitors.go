@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -10,18 +11,18 @@ import (
 
 // Party is who a visitor is: a person, by their browsers and app passwords, or, where
 // GrantID is set, a remote client of theirs. The owner's browsers are no visitors, and
-// each app password of theirs is one.
+// each app password of theirs is one, and each device with a certificate.
 type Party struct {
 	AccountID  string
 	GrantID    string
-	PasswordID string // of an app password in the owner's name
+	PasswordID string // of an app password or a certificate in the owner's name
 }
 
 // partyOf is whose an identity is.
 func partyOf(id Identity) Party {
 	p := Party{AccountID: id.AccountID, GrantID: id.GrantID}
 	if id.Role == controlapi.RoleOwner {
-		p.PasswordID = id.PasswordID
+		p.PasswordID = cmp.Or(id.PasswordID, id.DeviceID)
 	}
 	return p
 }
@@ -69,7 +70,7 @@ func (a *Access) Visitors() []Visitor {
 // opened with, so that a stream that reconnects by itself does not get back in:
 // coming back takes signing in, which a browser that is signed in at the control
 // plane does by loading the page. The token of a remote client stays what it was, and
-// so does an app password, which is a person's own.
+// so do an app password and a certificate, which are a person's own.
 // Nothing else of the person is closed.
 func (a *Access) Disconnect(p Party) (closed int, err error) {
 	theirs := func(c *Open) bool { return c.app != "" && partyOf(c.id) == p }

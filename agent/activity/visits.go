@@ -25,12 +25,12 @@ type Visit struct {
 	store.Visited
 	Owner             bool   // of this computer
 	GrantID, ClientID string // of a remote client; empty for everybody else
-	PasswordID        string // of an app password
+	PasswordID        string // of an app password or a device's certificate
 	Sender            string // what the owner called a named sender; empty for a person
 }
 
 // program is what the visitor comes by, where that is no browser of theirs. A member's
-// app passwords count as the member.
+// app passwords and devices count as the member.
 func (v Visit) program() string {
 	if v.Owner {
 		return cmp.Or(v.ClientID, v.PasswordID)
@@ -73,7 +73,7 @@ func (l *Log) Opened(v Visit) {
 }
 
 // NameClients tells the names of the remote clients, by the id of a grant and by their
-// client_id, by which one is shown that has no name, and of app passwords by their ids.
+// client_id, by which one is shown that has no name, and of app passwords and devices by their ids.
 func (l *Log) NameClients(names map[string]string) { l.clients.Store(&names) }
 
 // forget drops the visits that are over and says whether there is room now.

@@ -12,14 +12,14 @@ const MaxVisitors = 500
 
 // Visitor is somebody with something open now: a person, by their browsers and app
 // passwords, or, where GrantID is set, a remote client that opens apps in their name. The
-// owner's own browsers are no visitors; each app password of theirs is one.
+// owner's own browsers are no visitors; each app password and device of theirs is one.
 type Visitor struct {
 	AccountID   string   `json:"accountId"`
 	Email       string   `json:"email"`
 	You         bool     `json:"you,omitempty"` // in the owner's name
 	GrantID     string   `json:"grantId,omitempty"`
-	PasswordID  string   `json:"passwordId,omitempty"` // of the owner's
-	ClientName  string   `json:"clientName,omitempty"` // of the client, or what the password is for
+	PasswordID  string   `json:"passwordId,omitempty"` // of an app password or a device of the owner's
+	ClientName  string   `json:"clientName,omitempty"` // of the client, or what password or device is called
 	Apps        []string `json:"apps"`                 // labels
 	Connections int      `json:"connections"`          // open ones
 }

@@ -1,7 +1,8 @@
 // Package export gathers what Porchlight keeps for the owner into one document
 // that they can read, keep and carry away: the account, the apps with their
-// options, the people and their groups, the connected apps, the app passwords by what they are called,
-// the named senders without their secrets, the activity and the settings. The window and the command line write the same one.
+// options, the people and their groups, the connected apps, the app passwords and devices by what they are
+// called, the named senders without their secrets, the activity and the settings. The window and the command line
+// write the same one.
 //
 // There is nothing in it that opens anything: no owner secret, no credential of
 // this computer, no session, no app password nor its hash, no secret of a sender, and none of the links in the
@@ -45,6 +46,7 @@ type Document struct {
 
 	Passwords []agentapi.AppPassword `json:"passwords"` // newest first; what they are called, not what they are
 	Senders   []agentapi.Sender      `json:"senders"`   // by app and name, without their secrets
+	Devices   []agentapi.Device      `json:"devices"`   // newest first; not their certificates
 }
 
 // App is an app as it is kept: without what is so only for the moment, such as
@@ -67,6 +69,7 @@ type Source interface {
 	Settings(ctx context.Context) (agentapi.Settings, error)
 	Passwords(ctx context.Context) ([]agentapi.AppPassword, error)
 	Senders(ctx context.Context) ([]agentapi.Sender, error)
+	Devices(ctx context.Context) ([]agentapi.Device, error)
 }
 
 // Gather asks for everything. The parts are asked for one after the other: what
@@ -99,11 +102,14 @@ func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
 	if d.Passwords, err = from.Passwords(ctx); err != nil && !nobody(s, err) {
 		return Document{}, err
 	}
-	d.Passwords = list(d.Passwords)
 	if d.Senders, err = from.Senders(ctx); err != nil {
 		return Document{}, err
 	}
 	d.Senders = list(d.Senders)
+	if d.Devices, err = from.Devices(ctx); err != nil {
+		return Document{}, err
+	}
+	d.Passwords, d.Devices = list(d.Passwords), list(d.Devices)
 	return d, nil
 }
 

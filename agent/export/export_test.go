@@ -79,6 +79,10 @@ func (k kept) Senders(context.Context) ([]agentapi.Sender, error) {
 	return []agentapi.Sender{{ID: "sender-1", Name: "GitHub", App: "Notes <b>", AppName: "notes", Path: "/push", Kind: agentapi.SenderGitHub, Secrets: 1}}, k.refuse("senders")
 }
 
+func (k kept) Devices(context.Context) ([]agentapi.Device, error) {
+	return []agentapi.Device{{ID: "d1", Email: "maya@example.com", Apps: []string{"Notes <b>"}, AppNames: []string{"notes"}, Name: "tablet"}}, k.refuse("devices")
+}
+
 func TestEverythingIsWritten(t *testing.T) {
 	t.Parallel()
 	d := programs.Got(Gather(t.Context(), kept{}, time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC)))(t)
@@ -88,7 +92,7 @@ func TestEverythingIsWritten(t *testing.T) {
 		`"format": "porchlight-export"`, `"version": 1`, `"exportedAt": "2026-03-04T05:06:07Z"`, `"engineVersion": "1.2.3"`,
 		`"email": "maya@example.com"`, `"label": "Notes <b>"`, `"localPort": 3000`, `"h2c": true`, `"until": "2026-03-04T18:00:00Z"`, `"status": "revoked"`,
 		`"clientName": "Phone"`, `"activity": []`, `"quiet": []`, `"failStaticHours": 24`,
-		`"passwords": [`, `"name": "laptop"`, `"name": "Family"`, `"senders": [`, `"path": "/push"`,
+		`"passwords": [`, `"name": "laptop"`, `"devices": [`, `"name": "tablet"`, `"name": "Family"`, `"senders": [`, `"path": "/push"`,
 	} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("no %s in\n%s", part, out.String())
@@ -99,7 +103,7 @@ func TestEverythingIsWritten(t *testing.T) {
 			t.Errorf("%s in\n%s", passing, out.String())
 		}
 	}
-	for _, part := range []string{"state", "people", "activity", "settings", "passwords", "senders"} {
+	for _, part := range []string{"state", "people", "activity", "settings", "passwords", "senders", "devices"} {
 		if _, err := Gather(t.Context(), kept{fails: part}, time.Now()); !errors.Is(err, errKept) {
 			t.Errorf("without its %s: %v", part, err)
 		}

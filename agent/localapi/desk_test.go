@@ -23,13 +23,13 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 	takes := map[string]bool{}
 	for _, path := range []string{
 		"GET /owner/state", "GET /owner/events", "GET /owner/account", "GET /owner/people", "GET /owner/visitors",
-		"GET /owner/grants", "GET /owner/passwords", "GET /owner/activity", "GET /owner/activity/page", "GET /owner/users", "GET /owner/settings", "GET /owner/listening",
+		"GET /owner/grants", "GET /owner/passwords", "GET /owner/devices", "GET /owner/activity", "GET /owner/activity/page", "GET /owner/users", "GET /owner/settings", "GET /owner/listening",
 		"GET /owner/knocks", "POST /owner/knocks/{id}/answer",
 		"POST /owner/apps/{name}/deny", "POST /owner/apps/{name}/stop", "POST /owner/apps/{name}/pause", "POST /owner/apps/{name}/revoke", "DELETE /owner/apps/{name}/share",
 		"POST /owner/people/grant", "POST /owner/people/revoke", "POST /owner/people/undo", "POST /owner/people/settle",
 		"GET /owner/groups", "DELETE /owner/groups/{id}", "POST /owner/groups/{id}/leave", "POST /owner/groups/{id}/withdraw",
 		"POST /owner/visitors/disconnect", "POST /owner/grants/{id}/revoke", "POST /owner/passwords/{id}/revoke",
-		"GET /owner/senders", "POST /owner/senders/{id}/revoke",
+		"POST /owner/devices/{id}/revoke", "GET /owner/senders", "POST /owner/senders/{id}/revoke",
 		"GET /owner/domains", "DELETE /owner/domains/{name}",
 		"POST /owner/notices/{id}/seen",
 		"POST /owner/dark", "POST /owner/users/{id}/deny",

@@ -22,6 +22,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/devices"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
 	"porchlight/agent/listening"
@@ -210,6 +211,7 @@ func (r *rig) serve(t testing.TB) {
 	programs.Must(t, err)
 	r.people = programs.Got(people.New(people.Config{
 		Control: r.control, Apps: r.apps, Access: r.access, Activity: r.activity, Store: kept, Changes: r.outside.changes,
+		Devices: devices.New(r.access, kept, nil),
 	}))(t)
 	named := programs.Got(senders.New(senders.Config{
 		Store: kept, Access: r.access, Activity: r.activity, Apps: r.apps, Note: r.apps.Note, Changes: r.outside.changes,

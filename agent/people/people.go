@@ -25,6 +25,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/devices"
 	"porchlight/agent/engine"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
@@ -75,6 +76,7 @@ type Config struct {
 	Access    *access.Access
 	Activity  *activity.Log
 	Store     *store.Store
+	Devices   *devices.Devices
 	// DisplayName is what the owner calls themselves to people they invite; nil for
 	// nothing.
 	DisplayName func() string

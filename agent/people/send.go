@@ -61,7 +61,10 @@ func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
 		return 0, p.cfg.Control.RevokeGrant(ctx, c.GrantID)
 	case c.PasswordID != "":
 		return 0, p.cfg.Control.RevokePassword(ctx, c.PasswordID)
-	case c.AppID != "":
+	}
+	// What is given again later brings no certificate back, as it brings no app password back.
+	p.cfg.Access.NarrowDevices(c.AccountID, c.AppID)
+	if c.AppID != "" {
 		_, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID, Program: c.Program})
 		return 0, err
 	}

@@ -46,7 +46,7 @@ type view struct {
 func (p *People) View() View {
 	snapshot := p.cfg.Access.Snapshot()
 	away := p.takenAway(unconfirmed)
-	from := fingerprint(snapshot, away, p.cfg.Access.Over(), p.cfg.Apps.Approved(), p.cfg.Access.ByGroup())
+	from := fingerprint(snapshot, away, p.cfg.Access.Over(), p.cfg.Apps.Approved(), p.cfg.Access.ByGroup(), p.cfg.Access.Devices())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen.from != from {
@@ -80,7 +80,7 @@ func (p *People) look(people []controlapi.Person, away taken) View {
 }
 
 // fingerprint is another one for everything that List could answer differently.
-func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, apps []engine.App, byGroup map[string]map[string]time.Time) string {
+func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, apps []engine.App, byGroup map[string]map[string]time.Time, devices []store.Device) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", snapshot.Computer.ID, snapshot.Version)
 	keys := slices.SortedFunc(maps.Keys(away), func(a, b store.DenyRecord) int {
@@ -97,6 +97,9 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, ended []store.Share, 
 		fmt.Fprintf(h, "%q %q %q\n", app.ID, app.Label, app.Status)
 	}
 	fmt.Fprintf(h, "%v\n", byGroup) // which fmt puts in order
+	for _, d := range devices {
+		fmt.Fprintf(h, "%q %q\n", d.ID, d.Apps)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -146,7 +149,7 @@ func (p *People) liveGrants() []controlapi.Grant {
 }
 
 // clientNames are what is let in without a browser, by what the owner knows it by: remote
-// clients by the id of a grant and by their client_id, and app passwords by their id.
+// clients by the id of a grant and by their client_id, app passwords and devices by their id.
 func (p *People) clientNames() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,6 +158,9 @@ func (p *People) clientNames() map[string]string {
 		names[g.ID], names[g.ClientID] = called(g.ClientID, g.ClientName), called(g.ClientID, g.ClientName)
 	}
 	for _, one := range p.passwords {
+		names[one.ID] = one.Name
+	}
+	for _, one := range p.cfg.Access.Devices() {
 		names[one.ID] = one.Name
 	}
 	return names

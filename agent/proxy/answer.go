@@ -30,7 +30,7 @@ var (
 
 	// pageTemplates has the one template in each language.
 	pageTemplates = words.InEach(func(l words.Language) *template.Template {
-		return l.FoldHTML(template.Must(template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource)).Parse(noaccess.Source)))
+		return l.FoldHTML(template.Must(template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource)).Parse(noaccess.Source + devicesSource)))
 	})
 )
 
@@ -64,9 +64,15 @@ type answer struct {
 	More     string // an address for those who want more, under the small print
 	MoreText words.Sentence
 
+	Own string // of a launcher: where its visitor makes certificates; empty for nowhere
+
 	NoAccess *noaccess.Page // in place of all above; nil for not
 	Ask      *noaccess.Form // of a launcher that has nothing to show
 	Short    string         // name of the computer, whom it asks
+
+	Devices *devicesPage // likewise, each; nil for not
+	Made    *madePage
+	Fetch   *fetchPage
 
 	Launcher bool
 	Owner    bool   // who looks at the launcher
@@ -143,6 +149,9 @@ func (p *Proxy) writePage(w http.ResponseWriter, a *answer, language words.Langu
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	policy := "default-src 'none'; style-src 'self'; img-src 'self'; manifest-src 'self'; form-action 'self'" +
 		p.authOrigin() + "; base-uri 'none'; frame-ancestors 'none'"
+	if a.Fetch != nil {
+		policy += "; script-src " + a.Fetch.Script
+	}
 	if a.Script != "" || a.Times != "" {
 		policy += "; script-src " + strings.TrimSpace(a.Script+" "+a.Times)
 	}

@@ -202,8 +202,13 @@ func (b *browser) stream(header ...string) *bufio.Reader {
 // unless all of them were cut off.
 func (r *rig) openThree(header ...string) (wantCut func()) {
 	r.t.Helper()
-	streams := map[string]*bufio.Reader{"HTTP/1.1": r.browser(false).stream(header...), "HTTP/2": r.browser(true).stream(header...)}
-	ws, _, err := r.browser(false).dial("wss://"+sni+"/ws", header...)
+	return r.openThreeBy(r.browser, header...)
+}
+
+func (r *rig) openThreeBy(by func(http2 bool) *browser, header ...string) (wantCut func()) {
+	r.t.Helper()
+	streams := map[string]*bufio.Reader{"HTTP/1.1": by(false).stream(header...), "HTTP/2": by(true).stream(header...)}
+	ws, _, err := by(false).dial("wss://"+sni+"/ws", header...)
 	programs.Must(r.t, err)
 	r.t.Cleanup(func() { ws.CloseNow() })
 	_, _, err = ws.Read(r.t.Context())

@@ -34,7 +34,10 @@ func (p *Proxy) known(r *http.Request, vhost *virtualHost) (id access.Identity, 
 	if id, renew, ok := p.bySession(r, vhost); ok {
 		return id, renew, true, nil
 	}
-	id, present, a = p.byPassword(r, *vhost)
+	if id, present, a := p.byPassword(r, *vhost); present {
+		return id, "", true, a
+	}
+	id, present, a = p.byCertificate(r, vhost)
 	return id, "", present, a
 }
 
@@ -110,7 +113,7 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, vhost virtualHost) *answe
 
 // notTaken answers somebody who may open an app, and is known by a way that it does not take.
 func (p *Proxy) notTaken(h http.Header, r *http.Request, vhost virtualHost, id access.Identity) *answer {
-	if id.BySession() {
+	if id.BySession() || id.DeviceID != "" && navigation(r) {
 		return p.signIn(h, r, vhost)
 	}
 	p.happened(agentapi.ActivityTurnedAway, vhost, id)
@@ -123,7 +126,7 @@ func (p *Proxy) denied(h http.Header, r *http.Request, vhost virtualHost, id acc
 	case access.ReasonSender: // revoked since the signature was looked at, or ended
 		p.happened(agentapi.ActivityDeliveryRefused, vhost, access.Identity{})
 		return senderEnded()
-	case access.ReasonSessionOver:
+	case access.ReasonSessionOver, access.ReasonDevice:
 		return p.signIn(h, r, vhost)
 	case access.ReasonGrant: // revoked since the token was looked at
 		return invalidToken(r, &vhost)

@@ -35,8 +35,9 @@ func (p *Proxy) byKey(r *http.Request, vhost *virtualHost) (access.Identity, *an
 	if a != nil {
 		return access.Identity{}, a
 	}
+	device, _, _ := p.byCertificate(r, vhost)
 	session, _, _ := p.bySession(r, vhost)
-	for _, other := range []access.Identity{token, password, session} {
+	for _, other := range []access.Identity{token, password, session, device} {
 		if other.AccountID != "" && other.AccountID != id.AccountID {
 			return access.Identity{}, twoPeople()
 		}

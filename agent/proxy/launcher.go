@@ -70,6 +70,9 @@ func (p *Proxy) launcher(vhost virtualHost, id access.Identity, d access.Decisio
 	if a.Auth != "" && len(apps) > 0 {
 		a.More = a.Auth + controlapi.PathPasswordPages + "?" + url.Values{controlapi.ParamComputer: {vhost.root.Name}}.Encode()
 		a.MoreText = words.Of("App passwords")
+		if p.config.Devices != nil {
+			a.Own = pathDevices
+		}
 	}
 	if owner, known := p.config.Access.Owner(); known && !a.Owner && len(apps) > 0 {
 		a.Sharer = owner.Email

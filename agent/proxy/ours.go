@@ -26,6 +26,12 @@ func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, vhost virtualH
 		return p.me(h, r, vhost)
 	case pathApps:
 		return p.listApps(h, r, vhost)
+	case pathDevices:
+		return p.ownDevices(w, r, vhost)
+	case pathDevice:
+		return p.fetchDevice(w, r, vhost)
+	case pathDeviceScript:
+		return p.launcherScript(r, vhost, deviceScript)
 	case pathSignOut:
 		return p.signOut(w, r, vhost)
 	case pathManifest:

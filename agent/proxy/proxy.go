@@ -1,7 +1,8 @@
 // Package proxy carries visitors' requests to published apps.
 //
 // In comes a raw connection from the tunnel; TLS ends here. A request goes one
-// way: host → app → our own paths → who is it (cookie, token, password or signature) → may they
+// way: host → app → our own paths → who is it (cookie, token, password, certificate or
+// signature) → may they
 // (access) → headers stripped, five set → the app. Out comes the app's
 // answer, streamed, or a page of ours that says in a sentence what is wrong.
 //
@@ -13,6 +14,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -80,6 +82,9 @@ type Config struct {
 	Bearer Authenticator
 	// Senders find out what named senders signed; nil: there are none.
 	Senders *senders.Senders
+	// DeviceAuthority is who signed the certificates of devices for an app; nil for none.
+	DeviceAuthority func(appID string) *x509.CertPool
+	Devices         Devices // for visitors to make their own; nil: they cannot
 	// Identity signs who a visitor is, for apps with the option; nil: no app is told so.
 	Identity *identity.Signer
 	// Welcomes says whether whoever listens on an app's port now may be sent what
@@ -134,6 +139,7 @@ type Proxy struct {
 	direct   *appConns                     // connections of forwardDirect to apps
 	wrong    *bounds.Buckets[netip.Prefix] // codes that were none, by network
 	guesses  *bounds.Buckets[netip.Prefix] // app passwords that were none, by network
+	making   *bounds.Buckets[string]       // certificates that are made, by account
 	rooms    *rooms
 	waits    waits                 // visits that have not lasted
 	own      ownVisits             // of this computer to itself
@@ -167,6 +173,7 @@ func New(c Config) (*Proxy, error) {
 	}
 	p.wrong = bounds.NewBuckets[netip.Prefix](wrongCodes, wrongNetworks)
 	p.guesses = bounds.NewBuckets[netip.Prefix](wrongPasswords, wrongNetworks)
+	p.making = bounds.NewBuckets[string](newDevices, wrongNetworks)
 	p.rooms = newRooms(p.config.Files, p.now, p.log)
 	idle := mostKept(p.config.Files)
 	p.apps, p.direct = newTransports(p.dialApp, idle), newAppConns(idle)
@@ -183,8 +190,12 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 func (p *Proxy) gate() gate.Config {
+	var asks func(string) *x509.CertPool
+	if p.config.DeviceAuthority != nil {
+		asks = p.asksCertificate
+	}
 	return gate.Config{
-		TLS: p.config.TLS, Handler: p, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
+		TLS: p.config.TLS, Asks: asks, Handler: p, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
 		CutOff: func() { p.config.Access.CloseAll() }, Refused: p.refusedTLS, Log: p.log,
 		Broken: func(any) { p.broken.Add(1) }, Crowded: func() { p.crowded.Store(p.now().Unix()) },
 	}

@@ -108,7 +108,7 @@ func safeReturn(target string) string {
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || u.User != nil {
 		return "/"
 	}
-	if strings.HasPrefix(u.Path, "//") || strings.ContainsAny(u.Path, "\\\r\n\t\x00") || isOurs(u.Path) {
+	if strings.HasPrefix(u.Path, "//") || strings.ContainsAny(u.Path, "\\\r\n\t\x00") || isOurs(u.Path) && u.Path != pathDevices {
 		return "/"
 	}
 	return target

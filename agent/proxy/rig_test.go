@@ -24,6 +24,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/activity"
+	"porchlight/agent/devices"
 	"porchlight/agent/engine"
 	"porchlight/agent/proxy"
 	"porchlight/agent/requests"
@@ -84,6 +85,7 @@ type rig struct {
 	store    *store.Store
 	access   *access.Access
 	activity *activity.Log
+	devices  *devices.Devices
 	proxy    *proxy.Proxy
 	addr     string
 	roots    *x509.CertPool
@@ -124,6 +126,7 @@ func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 	r.store = db
 	r.activity = activity.New(activity.Config{Store: db, Now: r.now})
 	r.access = programs.Got(access.New(access.Config{Store: db, Activity: r.activity, Now: r.now}))(t)
+	r.devices = devices.New(r.access, db, r.now)
 	r.setPeople(
 		controlapi.Person{AccountID: ownerID, Email: "maya@example.com", Role: controlapi.RoleOwner, Status: controlapi.PersonActive, Epoch: 1},
 		controlapi.Person{AccountID: bobID, Email: "bob@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{"id-notes"}, Epoch: 1},
@@ -137,6 +140,8 @@ func newRigBy(t testing.TB, way string, options ...func(*proxy.Config)) *rig {
 		Instance: instance,
 		Key:      bytes.Repeat([]byte{7}, 32),
 		Requests: requests.New(func() bool { return false }, nil),
+
+		DeviceAuthority: r.devices.Authority,
 	}
 	for _, o := range options {
 		o(&c)

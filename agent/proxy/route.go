@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -181,12 +182,12 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, vhost *virtualHost
 		return nil, true
 	}
 	gate.Admit(w)
-	if by := id.PasswordID + id.SenderID; by != "" && !v.on.Holds(by) {
+	if by := cmp.Or(id.PasswordID, id.DeviceID, id.SenderID); by != "" && !v.on.Holds(by) {
 		v.on.Hold(by, p.config.Access.Rest(id, vhost.app.ID, v.on.Abort))
 	}
 	p.config.Activity.Opened(activity.Visit{
 		Visited: store.Visited{AccountID: id.AccountID, AppID: v.vhost.app.ID, Email: v.decision.Email, Label: v.vhost.app.Label},
-		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID, PasswordID: id.PasswordID, Sender: id.Name,
+		Owner:   v.decision.Role == controlapi.RoleOwner, GrantID: id.GrantID, ClientID: id.ClientID, PasswordID: cmp.Or(id.PasswordID, id.DeviceID), Sender: id.Name,
 	})
 	if v.vhost.app.TCP {
 		p.reach(w, r, v)

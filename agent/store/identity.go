@@ -31,7 +31,7 @@ func (s *Store) BecomeComputer(id string) error {
 	}
 	err := s.update(func(tx *boltfile.Tx) error {
 		err := tx.DeleteBucket(sessionsBucket)
-		for _, key := range [][]byte{snapshotKey, contactKey, silenceKey, controlTimeKey, endedKey, clientsKey, callsKey, identityKeysKey} {
+		for _, key := range [][]byte{snapshotKey, contactKey, silenceKey, controlTimeKey, endedKey, clientsKey, callsKey, identityKeysKey, devicesKey, deviceAuthorityKey} {
 			err = errors.Join(err, tx.Bucket(snapshotBucket).Delete(key))
 		}
 		_, made := tx.CreateBucket(sessionsBucket)

@@ -90,6 +90,7 @@ var operations = map[string]operation{
 	"denyUser": {"POST", "/owner/users/{id}/deny", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
+	"devices":    {"GET", "/owner/devices", []parameter{}},
 	"disconnect": {"POST", "/owner/disconnect", []parameter{}},
 	"disconnectVisitor": {"POST", "/owner/visitors/disconnect", []parameter{
 		{"accountId", inBody, aText, true, false},
@@ -136,6 +137,12 @@ var operations = map[string]operation{
 		{"ca", inBody, aText, false, false},
 		{"url", inBody, aText, false, false},
 	}},
+	"makeDevice": {"POST", "/owner/devices", []parameter{
+		{"apps", inBody, texts, true, false},
+		{"link", inBody, aBoolean, false, false},
+		{"name", inBody, aText, true, false},
+		{"old", inBody, aBoolean, false, false},
+	}},
 	"makePassword": {"POST", "/owner/passwords", []parameter{
 		{"app", inBody, aText, true, false},
 		{"name", inBody, aText, true, false},
@@ -180,6 +187,9 @@ var operations = map[string]operation{
 	}},
 	"revoke": {"POST", "/owner/apps/{name}/revoke", []parameter{
 		{"name", inPath, aText, true, false},
+	}},
+	"revokeDevice": {"POST", "/owner/devices/{id}/revoke", []parameter{
+		{"id", inPath, aText, true, false},
 	}},
 	"revokeGrant": {"POST", "/owner/grants/{id}/revoke", []parameter{
 		{"id", inPath, aText, true, false},

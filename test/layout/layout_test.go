@@ -146,6 +146,11 @@ var rules = []rule{
 		allow: []string{"agent/store"},
 	},
 	{
+		why:  "certificates of devices are made here, and judged by access",
+		from: "agent/devices", to: "agent",
+		allow: []string{"agent/access", "agent/agentapi", "agent/store"},
+	},
+	{
 		why:  "what visitors asked is kept below whoever carries and shows it",
 		from: "agent/requests", to: "agent",
 		allow: []string{"agent/agentapi"},

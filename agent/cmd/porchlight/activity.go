@@ -59,6 +59,8 @@ var activityWords = map[string]string{
 	agentapi.ActivityDomainRemoved:   "an own domain was removed: {what}",
 	agentapi.ActivityPasswordMade:    "an app password was made by {by}: {what}",
 	agentapi.ActivityPasswordRevoked: "an app password was revoked by {by}: {what}",
+	agentapi.ActivityDeviceMade:      "a device's certificate was made by {by}: {what}",
+	agentapi.ActivityDeviceRevoked:   "a device's certificate was revoked by {by}: {what}",
 	agentapi.ActivityPasswordRefused: "a wrong app password was refused",
 	agentapi.ActivityDelivered:       "a sender delivered: {what}",
 	agentapi.ActivitySenderAdded:     "a sender was named by {by}: {what}",

@@ -13,7 +13,7 @@ import (
 // completeIn bounds how long the shell waits for what could follow.
 const completeIn = 2 * time.Second
 
-// complete has the shell complete apps, people, grants and app passwords by what there is, and
+// complete has the shell complete apps, people, grants, app passwords and devices by what there is, and
 // files only where a file is meant. Where Porchlight is not running, or the owner
 // secret is not to be had, nothing is offered.
 func complete(root *cobra.Command, where *location) {
@@ -42,6 +42,9 @@ func complete(root *cobra.Command, where *location) {
 	senders := offer(where, (*agentapi.Client).Senders, itself[agentapi.Sender], func(s agentapi.Sender) cobra.Completion {
 		return cobra.CompletionWithDesc(s.ID, printable(s.Name+", "+s.AppName))
 	})
+	devices := offer(where, (*agentapi.Client).Devices, itself[agentapi.Device], func(d agentapi.Device) cobra.Completion {
+		return cobra.CompletionWithDesc(d.ID, printable(d.Name+" of "+d.Email))
+	})
 	knocks := offer(where, (*agentapi.Client).Knocks, itself[agentapi.Knock], func(k agentapi.Knock) cobra.Completion {
 		return cobra.CompletionWithDesc(k.ID, printable(k.Email+", "+k.App))
 	})
@@ -50,7 +53,7 @@ func complete(root *cobra.Command, where *location) {
 		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names, "senders add": names,
 		"people link": people, "people grant": people, "people withdraw": people, "people remove": people,
 		"groups remove": groups, "groups join": groups, "groups leave": groups, "groups grant": groups, "groups withdraw": groups,
-		"grants revoke": grants, "passwords revoke": passwords, "senders revoke": senders, "senders rotate": senders, "knocks answer": knocks,
+		"grants revoke": grants, "passwords revoke": passwords, "devices revoke": devices, "senders revoke": senders, "senders rotate": senders, "knocks answer": knocks,
 		"users allow": users, "users deny": users, "users forget": users,
 	} {
 		find(root, path).ValidArgsFunction = first(by)
@@ -69,7 +72,7 @@ func complete(root *cobra.Command, where *location) {
 		{"settings", "notify", cobra.FixedCompletions(agentapi.Levels(), none)},
 		{"senders add", "kind", cobra.FixedCompletions(agentapi.SenderKinds(), none)},
 		{"people invite", "app", labels}, {"people grant", "app", labels}, {"people withdraw", "app", labels},
-		{"groups grant", "app", labels}, {"groups withdraw", "app", labels},
+		{"groups grant", "app", labels}, {"groups withdraw", "app", labels}, {"devices add", "app", labels},
 	} {
 		if err := find(root, flag.path).RegisterFlagCompletionFunc(flag.name, flag.by); err != nil {
 			panic(err) // the flag is not there

@@ -90,7 +90,7 @@ no sense as it was written, and 3 when Porchlight is not running.`,
 	add("apps", reachCommand(c), shareCommand(c), runCommand(c), listeningCommand(c), publishCommand(c), unpublishCommand(c), appsCommand(c), mcpCommand(c))
 	add("owner", approveCommand(c), denyCommand(c), unmuteCommand(c), stopCommand(c), revokeCommand(c), openCommand(c), assistCommand(c), unshareCommand(c), outboxCommand(c))
 	add("owner", pauseCommand(c), resumeCommand(c), darkCommand(c), optionsCommand(c), activityCommand(c), requestsCommand(c), settingsCommand(c))
-	add("owner", peopleCommand(c), groupsCommand(c), knocksCommand(c), grantsCommand(c), passwordsCommand(c), sendersCommand(c), domainCommand(c), usersCommand(c), noticesCommand(c), identityKeyCommand(c), exportCommand(c))
+	add("owner", peopleCommand(c), groupsCommand(c), knocksCommand(c), grantsCommand(c), passwordsCommand(c), devicesCommand(c), sendersCommand(c), domainCommand(c), usersCommand(c), noticesCommand(c), identityKeyCommand(c), exportCommand(c))
 	add("self", agentCommand(c), statusCommand(c), engineCommand(c), connectCommand(c), disconnectCommand(c), accountCommand(c))
 	add("self", doctorCommand(c), trustCommand(c), commandline.Licenses(term.out))
 	complete(root, &where)

@@ -3,6 +3,7 @@ package gate
 import (
 	"container/list"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -53,6 +54,8 @@ type Conn struct {
 	late   atomic.Bool  // none was in time
 	active atomic.Bool  // a request is being answered; not kept once one was let through
 	ended  atomic.Int64 // when the last answer was; Unix nanoseconds
+
+	certificate *[sha256.Size]byte // see Certificate; set before a request is read
 
 	cut atomic.Pointer[<-chan struct{}] // see Cut; nil while it was not
 

@@ -101,6 +101,7 @@ func (f *front) handshake(c *Conn) {
 		}
 		return
 	}
+	gather.most = 0
 	switch secure.ConnectionState().NegotiatedProtocol {
 	case "h2":
 		if f.own != nil {

@@ -10,6 +10,7 @@ package gate
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -46,7 +47,10 @@ type Config struct {
 	// Refused is told the name in each handshake that the other side ended because it
 	// did not take the certificate; nil for not.
 	Refused func(serverName string)
-	Log     *slog.Logger
+	// Asks says whose certificates visitors of a name are asked for; nil for none, and where
+	// it is nil.
+	Asks func(serverName string) *x509.CertPool
+	Log  *slog.Logger
 }
 
 // Serve takes raw visitor connections from ln, whose RemoteAddr is the
@@ -57,6 +61,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 	conf := forHTTP(c.TLS)
+	askCertificates(conf, c.Asks)
 	if c.LetInWithin <= 0 {
 		c.LetInWithin = limits.LetIn
 	}

@@ -20,6 +20,10 @@ type gatherConn struct {
 	net.Conn
 	conn *Conn // to be told of the end; nil in tests
 
+	// most is how many bytes may be read, and read how many were; 0 for no limit. Both are
+	// of the goroutine that does the handshake, and not looked at after it.
+	most, read int
+
 	mu      sync.Mutex
 	holding bool    // guarded by mu
 	buf     *[]byte // what is gathered, from buffers; nil while there is nothing; guarded by mu
@@ -32,6 +36,19 @@ type gatherConn struct {
 
 // buffers are of limits.Gather, *[]byte.
 var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, limits.Gather)) }}
+
+func (c *gatherConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.most == 0 {
+		return n, err
+	}
+	if c.read += n; c.read > c.most {
+		return 0, errLongHandshake
+	}
+	return n, err
+}
+
+var errLongHandshake = errors.New("the handshake is too long")
 
 func (c *gatherConn) Write(p []byte) (int, error) {
 	if c.conn != nil && c.conn.cut.Load() != nil {

@@ -16,6 +16,9 @@ const (
 	Short   = 1 << 10   // bytes that are kept of a head that is refused, of the fields Telling
 )
 
+// Certificate is the most bytes that a visitor sends in a handshake that asks for a certificate.
+const Certificate = 32 << 10
+
 // Telling are the fields that tell a browser's page load from anything else.
 var Telling = [...]string{"Accept", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Upgrade", "X-Requested-With", "Origin"}
 

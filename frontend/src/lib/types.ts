@@ -82,6 +82,11 @@ export interface Operations {
     takes: { id: string };
     gives: LocalUser;
   };
+  /** Everybody's devices with a certificate, newest first. */
+  devices: {
+    takes: {};
+    gives: Device[];
+  };
   /** Return to this computer alone. */
   disconnect: {
     takes: {};
@@ -162,6 +167,11 @@ export interface Operations {
     takes: { ca?: string; url?: string };
     gives: Server;
   };
+  /** Make a certificate for a device of the owner's. */
+  makeDevice: {
+    takes: { apps: string[]; link?: boolean; name: string; old?: boolean };
+    gives: MadeDevice;
+  };
   /** Make an app password for the owner. */
   makePassword: {
     takes: { app: string; name: string };
@@ -235,6 +245,11 @@ export interface Operations {
   /** Forget an approval, and who may open the app. */
   revoke: {
     takes: { name: string };
+    gives: Closed;
+  };
+  /** End the certificate of a device, whosever it is. */
+  revokeDevice: {
+    takes: { id: string };
     gives: Closed;
   };
   /** End an OAuth grant. */
@@ -418,7 +433,7 @@ export interface Activity {
   /** Only grows, in the order things happened. */
   id?: number;
   /** A later version may know more. */
-  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'passkey' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'domain-added' | 'domain-removed' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused' | 'delivered' | 'sender-added' | 'sender-changed' | 'sender-revoked' | 'delivery-refused';
+  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'cut' | 'restored' | 'accepted' | 'until' | 'ended' | 'left' | 'browser' | 'passkey' | 'knock-refused' | 'knock-muted' | 'group-added' | 'group-removed' | 'group-joined' | 'group-left' | 'group-granted' | 'group-withdrawn' | 'group-filled' | 'group-ended' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'domain-added' | 'domain-removed' | 'password-made' | 'password-revoked' | 'device-made' | 'device-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused' | 'delivered' | 'sender-added' | 'sender-changed' | 'sender-revoked' | 'delivery-refused';
   /** Of app, in its address. */
   name?: string;
   /** The notice that told of it. */
@@ -430,7 +445,7 @@ export interface Activity {
   /** Of a page: taking it back restores exactly what was before it. */
   undo?: boolean;
   until?: string;
-  /** What it is about, where that is neither a person nor an app: a connected app, an app password, a named sender, a server, an address. */
+  /** What it is about, where that is neither a person nor an app: a connected app, an app password, a device, a named sender, a server, an address. */
   what?: string;
   /** The email is the owner's. */
   you?: boolean;
@@ -649,6 +664,20 @@ export interface Denied {
   /** Asking again does not notify until it is unmuted. Absent where it does after ten minutes. */
   muted?: boolean;
   ok: boolean;
+}
+
+export interface Device {
+  accountId: string;
+  /** Their names, in the same order. */
+  appNames: string[];
+  /** Labels of what it opens. */
+  apps: string[];
+  createdAt: string;
+  email: string;
+  ends: string;
+  id: string;
+  /** What the person called it. */
+  name: string;
 }
 
 export interface Done {
@@ -892,6 +921,17 @@ export interface Looked {
 export interface MCPServer {
   type: string;
   url: string;
+}
+
+export interface MadeDevice {
+  /** Opens the file. */
+  code: string;
+  ends: string;
+  /** PKCS #12, with the private key. */
+  file?: string;
+  id: string;
+  /** Gives the file once, within ten minutes. */
+  url?: string;
 }
 
 export interface MadePassword {
@@ -1287,7 +1327,7 @@ export interface Visitor {
   email: string;
   /** Of a remote client. */
   grantId?: string;
-  /** Of an app password of the owner's. */
+  /** Of an app password or a device of the owner's. */
   passwordId?: string;
   /** In the owner's name. */
   you?: boolean;
