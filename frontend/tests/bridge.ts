@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { Activity, AppHealth, AppPassword, Desk, Examination, Group, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Sender, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
+import type { Activity, AppHealth, AppPassword, Desk, Device, Examination, Group, Listening, Looked, Operations, OwnerApp, OwnerState, Person, Preferences, Sender, Settings, Shell, TriedAddress, TrustCheck, Visitor } from '../src/lib/types';
 import { untilOf } from '../src/lib/until';
 import { nothing } from './nothing';
 import { ailmentOf, app, asked, grant, lastSeq, local, long, mail, minutesAgo, type More, numberLower, options, person, request, scenes, someActivity, someGrants, somePeople, someRequests, told, waiting } from './scenes';
@@ -23,6 +23,8 @@ let passwords = firstRequests?.length === 0 ? [] : [
 let senders: Sender[] = address.get('scene') !== 'connected' ? [] : [
   { id: 's1', name: 'GitHub', app: 'Notes', appName: 'notes', url: 'https://notes.maya.porch.example/push', path: '/push', kind: 'github', secrets: 1, createdAt: minutesAgo(60 * 24 * 9) },
 ];
+const device = (id: string, appNames: string[], name: string, email: string): Device => ({ id, accountId: `acc-${email}`, email, name, appNames, apps: appNames.map((one) => byName(one).label), createdAt: minutesAgo(9), ends: minutesAgo(-60 * 24 * 365) });
+let devices: Device[] = [];
 let requested = firstRequests ?? someRequests();
 let heard = () => {}; // whoever waits for the next request
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', you: true, grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
@@ -319,6 +321,12 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   senders: () => senders,
   revokeSender: ({ id }) => ((senders = senders.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),
   revokePassword: ({ id }) => ((passwords = passwords.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),
+  devices: () => devices,
+  makeDevice: ({ name, apps }) => {
+    devices = [device(`d${devices.length + 9}`, apps, name, state.account.email), ...devices];
+    return { id: devices[0]!.id, code: 'abcde-fghij-klmno-pqrst', url: `https://${state.account.host}/.porchlight/device#${'s'.repeat(43)}`, ends: devices[0]!.ends };
+  },
+  revokeDevice: ({ id }) => ((devices = devices.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),
   activity: () => activity,
   activityPage: ({ limit = 200, before = 0, group = '', app = '', email = '', search = '' }) => {
     const groupOf = (kind: string) => (kind === 'opened' || kind === 'client' ? 'visits' : ['turned-away', 'certificate-renewed', 'server-away'].includes(kind) ? 'trouble' : 'decisions');
@@ -420,7 +428,7 @@ const stub = {
       look();
     }),
   /** Every text that the page is given: names, addresses, what the agent says. */
-  texts: () => textsIn([state, people, activity, requested, mails, passwords, senders, preferences, visitors(), listening, titles]).filter((text) => text.length > 1),
+  texts: () => textsIn([state, people, activity, requested, mails, passwords, devices, senders, preferences, visitors(), listening, titles]).filter((text) => text.length > 1),
   /** The options of an app that has none set. */
   options,
   /** Makes a call throw text; without one it works again. */

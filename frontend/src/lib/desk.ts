@@ -15,7 +15,7 @@ import { strings } from './strings';
 import { Tried } from './tried.svelte';
 import type { Toast, Toasts } from './toasts.svelte';
 import { dayWord, endWord } from './until';
-import type { Activity, AppPassword, Approved, Group, Notice, Grant, Knock, OwnerApp, Person, Sender, Visitor } from './types';
+import type { Activity, AppPassword, Approved, Device, Group, Notice, Grant, Knock, OwnerApp, Person, Sender, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -310,6 +310,13 @@ export class Desk {
     return this.#try(
       () => this.bridge.ask('revokeSender', { id: one.id }),
       ({ closed }) => this.#tell(strings.toast.senderRevoked(one.name, closed)),
+    );
+  }
+
+  revokeDevice(one: Device): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.ask('revokeDevice', { id: one.id }),
+      ({ closed }) => this.#tell(strings.toast.deviceRevoked(one.name, closed)),
     );
   }
 

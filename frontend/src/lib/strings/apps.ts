@@ -157,9 +157,11 @@ export const ofApps = {
       pin: ['Ask me when its key changes', 'Nobody gets in with another one until you say yes.'],
       noHsts: ['Do not keep browsers to HTTPS', 'Otherwise HTTPS only, up to a year.'],
     } satisfies Record<Toggle, [title: string, text: string]>,
-    programs: 'Assistants and programs',
+    programs: 'Programs',
     program: 'Connect a program…',
-    programText: 'A calendar, backup or git, by password.',
+    programText: 'By password.',
+    device: 'Connect a device…',
+    deviceText: 'By certificate.',
     state: 'State',
     certificate: 'Certificate',
     certificateProblem: 'Not in order',
@@ -184,7 +186,7 @@ export const ofApps = {
   /** What to tell an assistant so that it can use an app. */
   assist: {
     open: 'Connect an assistant…',
-    openText: 'In your name, and this app alone.',
+    openText: 'As you, this app alone.',
     title: (label: string) => `Connect an assistant to ${label}`,
     back: (label: string): Sentence => ['Back to ', { name: label }],
     local: 'Only an assistant on this computer can use it so far. One elsewhere, such as Claude or ChatGPT on the web, cannot reach this computer until it is connected to a server.',

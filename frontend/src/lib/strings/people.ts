@@ -146,6 +146,24 @@ export const ofPeople = {
     text: 'What it sends is refused at once.',
   },
 
+  devices: {
+    title: 'Devices',
+    makeTitle: 'Make a certificate',
+    makeHint: (label: string): Sentence => ['The device opens ', { name: label }, ' as you for a year, until you revoke it.'],
+    name: 'Which device?',
+    placeholder: 'My phone',
+    make: 'Make certificate',
+    made: (name: string): Sentence => ['Certificate for “', { name }, '”'],
+    once: 'Open the link on the device, once and within ten minutes, and enter the code there. Both are shown only now.',
+    link: 'Link',
+    code: 'Code',
+    qr: 'The link as a QR code',
+    until: (date: string) => `until ${date}`,
+    revokeOf: (name: string): Sentence => ['Revoke the device ', { name }],
+    revokeTitle: (name: string): Sentence => ['Revoke the device “', { name }, '”?'],
+    revokeText: 'It is cut off at once, and needs a new certificate to come back.',
+  },
+
   /** What visitors ask of the apps. */
   requests: {
     title: 'Visitors’ requests',

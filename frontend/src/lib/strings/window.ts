@@ -93,6 +93,7 @@ export const ofWindow = {
       n === 0 ? ' had nothing open any more.' : ` is disconnected.${closed(n)}${client ? '' : ' They can come back.'}`,
     ],
     clientRevoked: (name: string, n: number): Sentence => [{ name }, ` can’t open anything any more.${closed(n)}`],
+    deviceRevoked: (name: string, n: number): Sentence => ['The device ', { name }, ` opens nothing any more.${closed(n)}`],
     passwordRevoked: (name: string, n: number): Sentence => ['The password ', { name }, ` opens nothing any more.${closed(n)}`],
     senderRevoked: (name: string, n: number): Sentence => ['Nothing comes in from ', { name }, ` any more.${closed(n)}`],
     cleared: ['The activity is cleared.'] as Sentence,

@@ -153,9 +153,11 @@ export const ofApps: Spoken<typeof english> = {
       pin: ['Fragen, wenn sich ihr Schlüssel ändert', 'Mit einem anderen kommt niemand hinein, bis Sie zustimmen.'],
       noHsts: ['Browser nicht auf HTTPS festlegen', 'Sonst nur HTTPS, bis zu einem Jahr.'],
     },
-    programs: 'Assistenten und Programme',
+    programs: 'Programme',
     program: 'Ein Programm verbinden…',
-    programText: 'Kalender, Sicherung oder git, mit Passwort.',
+    programText: 'Passwort.',
+    device: 'Gerät verbinden…',
+    deviceText: 'Zertifikat.',
     state: 'Zustand',
     certificate: 'Zertifikat',
     certificateProblem: 'Nicht in Ordnung',
@@ -178,7 +180,7 @@ export const ofApps: Spoken<typeof english> = {
 
   assist: {
     open: 'Assistenten verbinden…',
-    openText: 'In Ihrem Namen, und nur diese App.',
+    openText: 'Als Sie, nur diese App.',
     title: (label) => `Assistenten mit ${label} verbinden`,
     back: (label) => ['Zurück zu ', { name: label }],
     local: 'Bisher kann nur ein Assistent auf diesem Computer sie benutzen. Einer anderswo, etwa Claude oder ChatGPT im Web, erreicht diesen Computer erst, wenn er mit einem Server verbunden ist.',

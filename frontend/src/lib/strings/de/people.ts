@@ -142,6 +142,24 @@ export const ofPeople: Spoken<typeof english> = {
     text: 'Was er schickt, wird sofort abgewiesen.',
   },
 
+  devices: {
+    title: 'Geräte',
+    makeTitle: 'Zertifikat erstellen',
+    makeHint: (label) => ['Das Gerät öffnet ', { name: label }, ' ein Jahr in Ihrem Namen, bis Sie es widerrufen.'],
+    name: 'Welches Gerät?',
+    placeholder: 'Mein Telefon',
+    make: 'Zertifikat erstellen',
+    made: (name) => ['Zertifikat für „', { name }, '“'],
+    once: 'Öffnen Sie den Link auf dem Gerät, einmal und binnen zehn Minuten, und geben Sie dort den Code ein. Beides wird nur jetzt gezeigt.',
+    link: 'Link',
+    code: 'Code',
+    qr: 'Der Link als QR-Code',
+    until: (date) => `bis ${date}`,
+    revokeOf: (name) => ['Das Gerät ', { name }, ' widerrufen'],
+    revokeTitle: (name) => ['Das Gerät „', { name }, '“ widerrufen?'],
+    revokeText: 'Es wird sofort getrennt und braucht ein neues Zertifikat, um wiederzukommen.',
+  },
+
   requests: {
     title: 'Besucheranfragen',
     find: 'Anfragen suchen',

@@ -90,6 +90,7 @@ export const ofWindow: Spoken<typeof english> = {
     putBack: (email) => [{ name: email }, ' ist zurück, und alles ist wie zuvor. Es wurde keine E-Mail gesendet.'],
     disconnected: (name, n, client) => [{ name }, n === 0 ? ' hatte nichts mehr geöffnet.' : ` ist getrennt.${closed(n)}${client ? '' : ' Wiederkommen ist möglich.'}`],
     clientRevoked: (name, n) => [{ name }, ` kann nichts mehr öffnen.${closed(n)}`],
+    deviceRevoked: (name, n) => ['Das Gerät ', { name }, ` öffnet nichts mehr.${closed(n)}`],
     passwordRevoked: (name, n) => ['Das Passwort ', { name }, ` öffnet nichts mehr.${closed(n)}`],
     senderRevoked: (name, n) => ['Von ', { name }, ` kommt nichts mehr herein.${closed(n)}`],
     cleared: ['Der Verlauf ist geleert.'],
