@@ -51,6 +51,7 @@ var parts = []part{
 	{"keys", attackKeys, 1000, 600},
 	{"senders", attackSenders, 4800, 1050},
 	{"reach", attackReach, 140, 140},
+	{"certificates", attackCertificates, 600, 600},
 	{"dates", attackDates, 900, 110},
 	{"groups", attackGroups, 640, 170},
 	{"pkce", attackPKCE, 7, 7},
