@@ -139,8 +139,15 @@ func TestAnswersAreSmall(t *testing.T) {
 			}
 		}
 	}
-	if a := asks(t, z, "a.porch.example.net.", dns.TypeA); len(a.Answer) != maxAnswered || said(a) == said(asks(t, z, "a.porch.example.net.", dns.TypeA)) && said(a) == said(asks(t, z, "a.porch.example.net.", dns.TypeA)) {
-		t.Errorf("of 200 nodes are told: %s", said(a))
+	seen := map[string]bool{}
+	for range 10 {
+		a := asks(t, z, "a.porch.example.net.", dns.TypeA)
+		if seen[said(a)] = true; len(a.Answer) != maxAnswered {
+			t.Errorf("of 200 nodes are told: %s", said(a))
+		}
+	}
+	if len(seen) == 1 {
+		t.Error("all are sent to the same of 200 nodes")
 	}
 }
 
