@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -276,6 +277,12 @@ func TestVisitsAtAnOwnDomain(t *testing.T) {
 	refused("proven, another port", ownName+":8443", "app1")
 	refused("proven, below it", "x."+ownName, "app1")
 	refused("a stranger's", "evil.test", "app1")
+	asked := func() (Asked, error) {
+		return b.Grants.Asked(t.Context(), account.ID, "client", []string{"https://" + ownName + "/mcp"})
+	}
+	if got := ok[Asked](t)(asked()); got.Computer != "maya" || !slices.Equal(got.Apps, []string{"app1"}) {
+		t.Errorf("a client that names it asks for %+v", got)
+	}
 	first := code()
 	programs.Must(t, redeem(first))
 	wantRefusal(t, redeem(first), controlapi.CodeInvalidGrant)
@@ -293,6 +300,8 @@ func TestVisitsAtAnOwnDomain(t *testing.T) {
 	_, err := b.Visits.Begin(t.Context(), v, Session{Account: account})
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	refused("gone", ownName, "app1")
+	_, err = asked()
+	wantRefusal(t, err, controlapi.CodeInvalidTarget)
 	b.wantLeads("gone", ownName, "notes.maya.porch.example")
 }
 

@@ -55,6 +55,15 @@ func TestDoctorWords(t *testing.T) {
 	say("closed by the owner", doctor.Connection(agentapi.OwnerState{Account: connected, DarkSince: &since}))
 	say("not connected", doctor.Connection(agentapi.OwnerState{}))
 
+	own := agentapi.OwnDomain{Name: "notes.maya.net", App: "notes", State: agentapi.DomainWaiting, Records: []agentapi.DNSRecord{
+		{Type: "TXT", Name: "_porchlight.notes.maya.net", Value: "BITS"}, {Type: "CNAME", Name: "notes.maya.net", Value: "notes.maya.porch.example"},
+	}}
+	say("an own domain waits", doctor.Domains([]agentapi.OwnDomain{own})...)
+	own.State = agentapi.DomainGone
+	say("its records are gone", doctor.Domains([]agentapi.OwnDomain{own})...)
+	own.State = agentapi.DomainProven
+	say("it is proven", doctor.Domains([]agentapi.OwnDomain{own})...)
+
 	say("clocks agree", doctor.Clock(0))
 	say("the clock is as far ahead as may be", doctor.Clock(doctor.SkewAllowed))
 	say("the clock is as far behind as may be", doctor.Clock(-doctor.SkewAllowed))
