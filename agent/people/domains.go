@@ -90,9 +90,13 @@ func (p *People) AddDomain(ctx context.Context, req agentapi.DomainRequest) (age
 		return agentapi.OwnDomain{}, err
 	}
 	defer turn.end()
+	before := p.cfg.Access.Snapshot().Domains
 	added, err := p.cfg.Control.AddDomain(ctx, controlapi.AddDomain{Name: req.Name, AppID: app.ID})
 	if err != nil {
 		return agentapi.OwnDomain{}, refusal(err)
+	}
+	if slices.ContainsFunc(before, func(d controlapi.Domain) bool { return d.Name == added.Name }) {
+		return p.shownDomain(added), nil
 	}
 	p.awaitDomain(ctx, added.Name, true)
 	p.happened(agentapi.Activity{Kind: agentapi.ActivityDomainAdded, Owner: true, What: added.Name}, controlapi.Person{}, p.namedApps(app.ID))

@@ -58,7 +58,7 @@ func addDomainCommand(c cli) *cobra.Command {
 // printDomain says how an own domain stands, and which records it needs.
 func (t *terminal) printDomain(d agentapi.OwnDomain) {
 	if d.State == agentapi.DomainProven {
-		t.line("https://%s leads to %s.", printable(d.Name), printable(d.App))
+		t.line("%s leads to %s.", printable(d.Name), printable(d.App))
 		return
 	}
 	for _, r := range d.Records {
