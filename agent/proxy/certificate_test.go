@@ -246,7 +246,7 @@ func signed(t *testing.T, template, parent *x509.Certificate, by any) (tls.Certi
 func TestBadCertificatesAreNone(t *testing.T) {
 	t.Parallel()
 	r := deviceRig(t)
-	good, id := r.device(bobID, "id-notes")
+	good, _ := r.device(bobID, "id-notes")
 	kept, _, err := r.store.DeviceAuthority()
 	programs.Must(t, err)
 	ours := programs.Got(x509.ParseCertificate(kept.Certificate))(t)
@@ -323,14 +323,14 @@ func TestBadCertificatesAreNone(t *testing.T) {
 	lasting.fetches(200, "given again, signed out everywhere", "GET", origin+"/")
 	r.access.NarrowDevices(bobID, "id-notes")
 	none("withdrawn and given again", good)
-	good, id = r.device(bobID, "id-notes")
+	good, _ = r.device(bobID, "id-notes")
 	r.by(good)(true).fetches(200, "a new one", "GET", origin+"/")
 	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Since = bobsDay.Add(time.Hour) })...)
 	none("removed and invited again", good)
 	if all := r.access.Devices(); len(all) != 1 {
 		t.Errorf("kept: %+v", all)
 	}
-	good, id = r.device(bobID, "id-notes")
+	good, id := r.device(bobID, "id-notes")
 	r.end(id)
 	none("revoked", good)
 	good, _ = r.device(bobID, "id-notes")
