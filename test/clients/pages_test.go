@@ -89,6 +89,7 @@ func TestOperatingRuns(t *testing.T) {
 		stops:  []string{"porchlight-control export rows"},
 		left: map[string]string{
 			"control.example.           A": "they are lines of DNS, not of a shell",
+			"porch.example.        NS":     "they are lines of DNS, not of a shell",
 			"go run ./build/release":       "they are two commands with a comment beside each; build/release has tests of its own",
 			"porchlight settings":          "an owner types it at a computer; the tests of agent/cmd/porchlight do",
 			"bootstrap:":                   "it is for Patroni; make load PART=ha runs three servers with these settings",
