@@ -29,6 +29,9 @@ func (a *Agent) makeCertificates() certs.Reporter {
 		Reached:    func() bool { return a.tunnel != nil && a.tunnel.Connected() },
 		Own:        func(name string) bool { _, here := a.access.OwnDomain(name); return here },
 		OwnDomains: a.provenDomains,
+		Prove: func(ctx context.Context, name string) error {
+			return a.people.MayOrder(ctx, name, certs.CAAName(a.cfg.ACME.Directory))
+		},
 	}
 	if a.cfg.ACME == nil {
 		return certs.New(certs.Config{Issue: a.cfg.IssueCertificate, Allowed: a.names.Serves, OnMade: a.changes.Raise, Log: log})
@@ -36,12 +39,7 @@ func (a *Agent) makeCertificates() certs.Reporter {
 	c := *a.cfg.ACME
 	told := func() { a.certified.Raise(); a.changes.Raise() }
 	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.names.MayOrder, told, told, log
-	c.Before = func(ctx context.Context, name string) error {
-		if _, own := a.access.OwnDomain(name); !own {
-			return nil
-		}
-		return a.people.MayOrder(ctx, name, certs.CAAName(c.Directory))
-	}
+	c.Before = a.names.Before
 	a.acme = certs.NewACME(c)
 	return a.acme
 }

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"context"
 	"strings"
 
 	"porchlight/control/controlapi"
@@ -19,6 +20,17 @@ type Names struct {
 	// of which that is so.
 	Own        func(name string) bool
 	OwnDomains func() []string
+	// Prove refuses an own domain that is not proven at this moment, with its error.
+	Prove func(ctx context.Context, name string) error
+}
+
+// Before refuses an order, a renewal's too: a name that the service did not give this
+// computer is proven first, also one that was its own until a moment ago.
+func (n Names) Before(ctx context.Context, name string) error {
+	if _, below := n.below(name); below {
+		return nil
+	}
+	return n.Prove(ctx, name)
 }
 
 // Serves says whether TLS is answered for a host name: the root host and one label
