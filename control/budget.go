@@ -65,6 +65,10 @@ var (
 	// budgetDomains bounds the claims of one computer, and the looks at what is not routed.
 	budgetDomains = budgetKind{"domains", []limit{{100, 24 * time.Hour}},
 		"This computer had own domains looked up very often today. Those that are proven still work; more can be tried tomorrow."}
+	// budgetDomain bounds the looks at one that is routed, so that one whose certificate is
+	// refused again and again keeps no other from being renewed.
+	budgetDomain = budgetKind{"domain", []limit{{20, time.Hour}},
+		"This own domain was looked up very often within an hour. It still works; it can be looked up again later."}
 	budgetPasskeys = budgetKind{"passkeys", []limit{{20, time.Hour}},
 		"You added very many passkeys within an hour. Those there are still work; another can be added later."}
 	// budgetTries and budgetTried bound wrong recovery codes, from one network and for one address.

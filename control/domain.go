@@ -32,6 +32,7 @@ type Domains struct {
 	*core
 	looker *dnslook.Looker // nil where they are not offered
 	wake   chan struct{}   // there is one to look at
+	turns  chan struct{}   // one of each look that somebody waits for
 	routes domainRoutes
 }
 
@@ -46,6 +47,7 @@ type domain struct {
 	CAA   []string               `json:"caa,omitzero"`
 	Next  time.Time              `json:"next"` // when it is looked at again
 	Tries int                    `json:"tries,omitempty"`
+	Held  time.Time              `json:"held,omitzero"` // see controlapi.Domain
 }
 
 // domainHolder says whose a name is.
@@ -54,7 +56,7 @@ type domainHolder struct {
 }
 
 func newDomains(s *core) *Domains {
-	d := &Domains{core: s, wake: make(chan struct{}, 1)}
+	d := &Domains{core: s, wake: make(chan struct{}, 1), turns: make(chan struct{}, mostLooks)}
 	if len(s.cfg.Resolvers) > 1 {
 		d.looker = dnslook.New(s.cfg.Resolvers)
 	}
@@ -97,6 +99,9 @@ func (d domain) next(found dnslook.Found, now time.Time) domain {
 	switch {
 	case found.Verdict == dnslook.Proven:
 		d.State, d.Since, d.Tries = controlapi.DomainProven, time.Time{}, 0
+		if !was.routed(now) {
+			d.Held = now
+		}
 	case found.Verdict == dnslook.Elsewhere, !was.routed(now):
 		d.State, d.Since = controlapi.DomainWaiting, time.Time{}
 	case found.Verdict == dnslook.Gone && was.State != controlapi.DomainGone:
@@ -126,10 +131,22 @@ func (s *Domains) offered() error {
 	return nil
 }
 
+// unadorned is a name as people write one, without what does not belong to it.
+func unadorned(name string) string { return strings.TrimSuffix(strings.TrimSpace(name), ".") }
+
+// spelt is how a name is kept that was written in another spelling of it.
+func spelt(name string) string {
+	name = unadorned(name)
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+		return ascii
+	}
+	return strings.ToLower(name)
+}
+
 // clean is a name as it is kept, or a refusal of what cannot be an own domain.
 func (s *Domains) clean(name string) (string, error) {
 	invalid := func(sentence string) (string, error) { return "", refuse(controlapi.CodeInvalid, sentence) }
-	name = strings.TrimSuffix(strings.TrimSpace(name), ".")
+	name = unadorned(name)
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return invalid("An IP address cannot be an own domain. Give a name, like notes.example.org.")
 	}
@@ -160,7 +177,7 @@ func (s *Domains) wanted(c computer, d domain, app controlapi.App) dnslook.Wante
 
 // wireDomain is a domain as its agent is told it.
 func (s *core) wireDomain(c computer, d domain, apps []controlapi.App) controlapi.Domain {
-	out := controlapi.Domain{Name: d.Name, AppID: d.AppID, State: d.State, Until: d.until(), Why: d.Why, CAA: d.CAA}
+	out := controlapi.Domain{Name: d.Name, AppID: d.AppID, State: d.State, Until: d.until(), Held: d.Held, Why: d.Why, CAA: d.CAA}
 	out.Records = []controlapi.DNSRecord{{Type: "TXT", Name: controlapi.DomainPrefix + d.Name, Value: d.Bits}}
 	if app, found := appOf(apps, d.AppID); found {
 		out.Records = append(out.Records, controlapi.DNSRecord{Type: "CNAME", Name: d.Name, Value: app.Name + "." + c.Name + "." + s.cfg.Domain})
@@ -266,7 +283,7 @@ func (s *Domains) mayClaim(tx *txn, c computer, name string, have int) error {
 
 // Remove carries out POST PathDomainsRemove.
 func (s *Domains) Remove(ctx context.Context, computerID string, named controlapi.NamedDomain) error {
-	name := strings.ToLower(strings.TrimSuffix(named.Name, "."))
+	name := spelt(named.Name)
 	defer s.routes.forget(name)
 	return s.update(ctx, func(tx *txn) error {
 		all, _ := get[[]domain](tx, keyComputerDomains(computerID))

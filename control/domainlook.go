@@ -22,6 +22,10 @@ const (
 	looksBatch  = 256
 	// lookLease is how long another node leaves one alone that is being looked at.
 	lookLease = 2 * time.Minute
+	// mostLooks are those at once, beside these, that somebody waits for: each has several
+	// sockets open while resolvers are silent, and nobody waits longer than lookTurn to begin.
+	mostLooks = 64
+	lookTurn  = 3 * time.Second
 )
 
 // dueDomain is one line of the index of domains by when they are looked at.
@@ -139,35 +143,42 @@ func (t *txn) putUntold(computerID string, before, after []domain, i int) {
 	t.put(keyComputerDomains(computerID), after, 0)
 }
 
+// question is what a look was begun with.
+type question struct {
+	domain domain
+	holder string // the computer that had the name then; empty for none
+	wanted dnslook.Wanted
+}
+
 // look asks the resolvers for a domain, and has what they say count.
 func (s *Domains) look(ctx context.Context, computerID, name string) (controlapi.Domain, error) {
-	type asked struct {
-		domain domain
-		wanted dnslook.Wanted
-	}
-	ask, err := viewed(ctx, s.core, func(tx *txn) (asked, error) {
+	asking, err := viewed(ctx, s.core, func(tx *txn) (question, error) {
 		c, _ := get[computer](tx, keyComputer(computerID))
 		apps, _ := get[[]controlapi.App](tx, keyComputerApps(computerID))
 		all, _ := get[[]domain](tx, keyComputerDomains(computerID))
 		i := domainOf(all, name)
 		if i < 0 {
-			return asked{}, noSuchDomain()
+			return question{}, noSuchDomain()
 		}
 		app, _ := appOf(apps, all[i].AppID)
-		return asked{all[i], s.wanted(c, all[i], app)}, nil
+		holder, _ := get[domainHolder](tx, keyDomain(name))
+		return question{all[i], holder.ComputerID, s.wanted(c, all[i], app)}, nil
 	})
 	if err != nil {
 		return controlapi.Domain{}, err
 	}
-	found := s.looker.Look(ctx, ask.wanted)
+	found := s.looker.Look(ctx, asking.wanted)
 	if err := ctx.Err(); err != nil { // not answered, for a reason that is ours
 		return controlapi.Domain{}, err
 	}
-	return s.looked(ctx, computerID, ask.domain, found)
+	return s.looked(ctx, computerID, asking, found)
 }
 
-// looked writes what a look found, unless the domain is another one by now.
-func (s *Domains) looked(ctx context.Context, computerID string, before domain, found dnslook.Found) (controlapi.Domain, error) {
+// looked writes what a look found, unless the domain is another one by now. Where another
+// computer was proven to have the name meanwhile, what was found is older than that, and
+// counts for nothing.
+func (s *Domains) looked(ctx context.Context, computerID string, asked question, found dnslook.Found) (controlapi.Domain, error) {
+	before := asked.domain
 	defer s.routes.forget(before.Name)
 	return updated(ctx, s.core, func(tx *txn) (controlapi.Domain, error) {
 		c, _ := get[computer](tx, keyComputer(computerID))
@@ -176,6 +187,9 @@ func (s *Domains) looked(ctx context.Context, computerID string, before domain, 
 		i := domainOf(all, before.Name)
 		if i < 0 || all[i].Bits != before.Bits {
 			return controlapi.Domain{}, noSuchDomain()
+		}
+		if holder, _ := get[domainHolder](tx, keyDomain(before.Name)); holder.ComputerID != "" && holder.ComputerID != computerID && holder.ComputerID != asked.holder {
+			return s.wireDomain(c, all[i], apps), nil
 		}
 		after := slices.Clone(all)
 		after[i] = all[i].next(found, tx.now)
@@ -204,17 +218,37 @@ func (s *Domains) Look(ctx context.Context, computerID string, named controlapi.
 	if err := s.offered(); err != nil {
 		return controlapi.Domain{}, err
 	}
-	name := strings.ToLower(strings.TrimSuffix(named.Name, "."))
+	name := spelt(named.Name)
 	err := s.update(ctx, func(tx *txn) error {
-		if all, _ := get[[]domain](tx, keyComputerDomains(computerID)); domainOf(all, name) < 0 {
+		all, _ := get[[]domain](tx, keyComputerDomains(computerID))
+		i := domainOf(all, name)
+		switch {
+		case i < 0:
 			return noSuchDomain()
+		case all[i].routed(tx.now):
+			return tx.spend(budgetDomain.of(computerID, name))
 		}
 		return tx.spend(budgetDomains.of(computerID))
 	})
 	if err != nil {
 		return controlapi.Domain{}, err
 	}
-	return s.look(ctx, computerID, name)
+	return s.lookInTurn(ctx, computerID, name)
+}
+
+// lookInTurn is look for somebody who waits for it. Many are refused.
+func (s *Domains) lookInTurn(ctx context.Context, computerID, name string) (controlapi.Domain, error) {
+	late := time.NewTimer(lookTurn)
+	defer late.Stop()
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+		return s.look(ctx, computerID, name)
+	case <-late.C:
+		return controlapi.Domain{}, &controlapi.Error{Code: controlapi.CodeUnavailable, Message: busySentence, RetryAfter: lookTurn}
+	case <-ctx.Done():
+		return controlapi.Domain{}, ctx.Err()
+	}
 }
 
 // lookAtHolder has the DNS asked anew whether a name is still that of the computer which has
@@ -230,7 +264,7 @@ func (s *Domains) lookAtHolder(ctx context.Context, computerID, name string) err
 	if err := s.update(ctx, func(tx *txn) error { return tx.spend(budgetDomains.of(computerID)) }); err != nil {
 		return err
 	}
-	_, err = s.look(ctx, holder, name)
+	_, err = s.lookInTurn(ctx, holder, name)
 	if IsRefusal(err, controlapi.CodeNotFound) {
 		return nil
 	}

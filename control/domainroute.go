@@ -62,7 +62,11 @@ func (s *Domains) Route(ctx context.Context, name string) (DomainRoute, error) {
 	if found && now.Sub(known.at).Abs() < known.lasts() {
 		return known.as(now), nil
 	}
+	lasts := found && known.Host != "" && now.Sub(known.at).Abs() < routeStale
 	if !s.routes.begin() {
+		if lasts { // whoever names many hosts keeps nobody from one that is known
+			return known.as(now), nil
+		}
 		return DomainRoute{}, errLooks
 	}
 	defer s.routes.end()
@@ -73,7 +77,7 @@ func (s *Domains) Route(ctx context.Context, name string) (DomainRoute, error) {
 	case err == nil:
 		s.routes.keep(name, fresh)
 		return fresh.as(now), nil
-	case found && now.Sub(known.at).Abs() < routeStale && known.Host != "":
+	case lasts:
 		return known.as(now), nil
 	}
 	return DomainRoute{}, err

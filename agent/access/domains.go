@@ -23,17 +23,21 @@ func (a *Access) OwnDomain(name string) (controlapi.Domain, bool) {
 	return d, found && d.Routed(now)
 }
 
-// endLostDomains ends the sessions made at own domains that are not those of their apps any more.
+// endLostDomains ends the sessions made at own domains that are not those of their apps any
+// more, or were not for a while of which this computer heard nothing.
 func (a *Access) endLostDomains(before, after *state) (closed int) {
+	over := func(name, appID string) bool {
+		return name != "" && (!after.holds(name, appID) || !after.domains[name].Held.Equal(before.domains[name].Held))
+	}
 	lost := false
 	for name, d := range before.domains {
-		lost = lost || d.State != controlapi.DomainWaiting && !after.holds(name, d.AppID)
+		lost = lost || d.State != controlapi.DomainWaiting && over(name, d.AppID)
 	}
 	if !lost {
 		return 0
 	}
-	closed = a.endSessions(func(s store.Session) bool { return s.Own != "" && !after.holds(s.Own, s.AppID) })
-	return closed + a.live.close(func(c *Open) bool { return c.id.Own != "" && !after.holds(c.id.Own, c.app) })
+	closed = a.endSessions(func(s store.Session) bool { return over(s.Own, s.AppID) })
+	return closed + a.live.close(func(c *Open) bool { return over(c.id.Own, c.app) })
 }
 
 // holds says whether a name is an own domain of an app that visitors are brought to, as

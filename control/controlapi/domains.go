@@ -57,7 +57,10 @@ type Domain struct {
 	AppID string      `json:"appId"`
 	State DomainState `json:"state"`
 	// Until is when visitors stop being brought where it is gone or unsure; zero otherwise.
-	Until   time.Time   `json:"until,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// Held is since when visitors have been brought without a break: where it changes, the
+	// name may have been somebody else's meanwhile.
+	Held    time.Time   `json:"held,omitzero"`
 	Records []DNSRecord `json:"records"`
 	// Why says what the last look found wrong; empty before the first, and where nothing was.
 	Why DomainWhy `json:"why,omitempty"`
