@@ -72,8 +72,9 @@ const (
 	lookAgain = time.Hour
 	// firstLook is the wait after the first look in vain; it doubles up to lookDaily.
 	firstLook = 30 * time.Second
-	// maxOwnName leaves room for controlapi.DomainPrefix.
-	maxOwnName = 253 - len(controlapi.DomainPrefix)
+	// maxOwnName is what isHostName takes: nobody could sign in at a longer one. It leaves room
+	// for controlapi.DomainPrefix.
+	maxOwnName = 200
 )
 
 // until is when a domain that is not proven stops being routed.
@@ -151,11 +152,7 @@ func (s *Domains) clean(name string) (string, error) {
 		return invalid("An IP address cannot be an own domain. Give a name, like notes.example.org.")
 	}
 	ascii, err := idna.Lookup.ToASCII(name)
-	if err != nil || len(ascii) > maxOwnName || !strings.Contains(ascii, ".") {
-		return invalid("That is not a domain name, like notes.example.org.")
-	}
-	labels := strings.Split(ascii, ".")
-	if slices.ContainsFunc(labels, func(l string) bool { return !controlapi.ValidLabel(l) }) || strings.Trim(labels[len(labels)-1], "0123456789") == "" {
+	if err != nil || !isHostName(ascii) || !strings.Contains(ascii, ".") || endsInNumber(ascii) {
 		return invalid("That is not a domain name, like notes.example.org.")
 	}
 	if suffix, _ := publicsuffix.PublicSuffix(ascii); suffix == ascii {
@@ -167,6 +164,13 @@ func (s *Domains) clean(name string) (string, error) {
 		}
 	}
 	return ascii, nil
+}
+
+// endsInNumber says whether browsers take a name for an address (WHATWG URL, "ends in a number").
+func endsInNumber(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	hex, is := strings.CutPrefix(last, "0x")
+	return strings.Trim(last, "0123456789") == "" || is && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
 // wanted is what the DNS has to say of a domain.

@@ -202,9 +202,9 @@ func TestWhatIsNoOwnDomain(t *testing.T) {
 	t.Parallel()
 	b, _, maya, _ := domainBench(t, "memory:")
 	for _, name := range []string{
-		"", ".", "maya", "localhost", "co.uk", "github.io", "test", "192.0.2.1", "[2001:db8::1]", "2001:db8::1", "127.1", "*.maya.test", "_x.maya.test", "a b.test", "-a.test",
+		"", ".", "maya", "localhost", "co.uk", "github.io", "test", "192.0.2.1", "[2001:db8::1]", "2001:db8::1", "127.1", "127.0.0.0x1", "maya.0x", "*.maya.test", "_x.maya.test", "a b.test", "-a.test",
 		"porch.example", "control.porch.example", "notes.maya.porch.example", "x.control.porch.example", "PORCH.example.",
-		strings.Repeat("a.", 121) + "test", "a/b.test", "maya.test/", "https://maya.test", "maya.test:443",
+		strings.Repeat("a.", 121) + "test", strings.Repeat("a.", 99) + "test", "a/b.test", "maya.test/", "https://maya.test", "maya.test:443",
 	} {
 		_, err := b.Domains.Add(t.Context(), maya.Computer.ID, controlapi.AddDomain{Name: name, AppID: "app1"})
 		if wantRefusal(t, err, controlapi.CodeInvalid); b.rows("domain-due/") > 0 {
