@@ -226,7 +226,8 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 		next.index(snap)
 		same = old.received && old.snapshot.Computer.ID == snap.Computer.ID
 		if next.devices = old.devices; old.received && snap.Suspended == nil {
-			next.devices = next.keptDevices(&old, same)
+			_, least := a.clock.time()
+			next.devices = next.keptDevices(&old, same, least)
 		}
 		a.noteEnds(next)
 		if !same {

@@ -98,22 +98,22 @@ func (a *Access) AddDevice(d store.Device, fits func(others []store.Device) erro
 	if err := fits(others); err != nil {
 		return err
 	}
-	all := append(others, d)
-	if err := a.store.SaveDevices(all); err != nil {
+	if err := a.store.SaveDevices(append(others, d)); err != nil {
 		return fmt.Errorf("keep the certificate of a device: %w", err)
 	}
-	a.swap(func(next *state) bool { next.devices = devicesOf(all); return true })
+	a.swap(func(next *state) bool { // one may have been ended while this was at the disk
+		next.devices = devicesOf(append(unended(next.devices.all, a.now()), d))
+		return true
+	})
 	return nil
 }
 
 // EndDevices ends the certificates for which ends is true, and closes what is open by them:
-// first that, however long the disk takes. An error says that they may come back with a
-// restart.
+// first that, whatever is at the disk and however long it takes. An error says that they may
+// come back with a restart.
 func (a *Access) EndDevices(ends func(store.Device) bool) (ended []store.Device, closed int, err error) {
-	a.writing.Lock()
-	defer a.writing.Unlock()
-	var kept []store.Device
 	closed = a.swap(func(next *state) (changed bool) {
+		var kept []store.Device
 		for _, d := range next.devices.all {
 			if ends(d) {
 				ended = append(ended, d)
@@ -125,7 +125,9 @@ func (a *Access) EndDevices(ends func(store.Device) bool) (ended []store.Device,
 		return len(ended) > 0
 	})
 	if len(ended) > 0 {
-		err = a.store.SaveDevices(kept)
+		a.writing.Lock()
+		defer a.writing.Unlock()
+		err = a.store.SaveDevices(a.state.Load().devices.all)
 	}
 	return ended, closed, err
 }
@@ -158,15 +160,23 @@ func (d *devices) without(gone func(d store.Device, app string) bool) devices {
 }
 
 // keptDevices are those that a new snapshot leaves. As app passwords do, they end with their
-// person's removal, and with an app that is given anew after its end.
-func (st *state) keptDevices(before *state, same bool) devices {
+// person's removal, and with an app that is given anew after its end. now is what the control
+// plane's clock shows at least.
+func (st *state) keptDevices(before *state, same bool, now time.Time) devices {
 	return before.devices.without(func(d store.Device, app string) bool {
 		p := st.people[d.AccountID]
 		if !same || p == nil || p.Status == controlapi.PersonRemoved || !sinceThen(&d, p.Person) {
 			return true
 		}
 		was := before.people[d.AccountID]
-		return was != nil && p.opens[app] && !was.Ended[app].IsZero() && !was.Ended[app].Equal(p.Until[app])
+		if was == nil || !p.opens[app] {
+			return false
+		}
+		end := was.Ended[app]
+		if until := was.Until[app]; end.IsZero() && !now.Before(until) {
+			end = until // it was given anew before a snapshot said that it had ended
+		}
+		return !end.IsZero() && !end.Equal(p.Until[app])
 	})
 }
 
