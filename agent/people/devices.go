@@ -54,12 +54,28 @@ func (p *People) MakeDevice(_ context.Context, req agentapi.DeviceRequest) (agen
 
 // DeviceOf makes a certificate for somebody who may have it, and writes it down.
 func (p *People) DeviceOf(who controlapi.Person, w devices.Wanted) (devices.Made, error) {
+	if err := p.forgetDevices(); err != nil {
+		return devices.Made{}, err
+	}
 	made, err := p.cfg.Devices.Make(who, w)
 	if err != nil {
 		return made, err
 	}
 	p.deviceChanged(agentapi.ActivityDeviceMade, who.Role == controlapi.RoleOwner, store.Device{AccountID: who.AccountID, Name: w.Name, Apps: w.Apps}, 0)
 	return made, nil
+}
+
+// forgetDevices ends those whose apps are all gone for good: they are not listed, and would
+// take the room of others.
+func (p *People) forgetDevices() error {
+	here := map[string]bool{}
+	for _, app := range p.cfg.Apps.Approved() {
+		here[app.ID] = true
+	}
+	_, _, err := p.cfg.Access.EndDevices(func(d store.Device) bool {
+		return !slices.ContainsFunc(d.Apps, func(id string) bool { return here[id] })
+	})
+	return err
 }
 
 // DeviceLink is an address at which a file can be fetched once.

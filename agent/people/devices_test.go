@@ -71,4 +71,12 @@ func TestDevicesEndWithWhatIsTakenAway(t *testing.T) {
 	}
 	programs.Got(r.owner.Revoke(t.Context(), "notes"))(t)
 	wants("its app revoked", "")
+	// What is listed no more takes nobody's room.
+	programs.Got(r.owner.MakeDevice(t.Context(), agentapi.DeviceRequest{Name: "another", Apps: []string{"wiki"}}))(t)
+	r.end()
+	s = programs.Got(store.Open(r.dir))(t)
+	defer s.Close()
+	if kept := programs.Got(s.Devices())(t); len(kept) != 1 || kept[0].Name != "another" {
+		t.Errorf("kept: %+v", kept)
+	}
 }

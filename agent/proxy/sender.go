@@ -142,6 +142,8 @@ func (p *Proxy) deliveryRefused(r *http.Request, vhost *virtualHost, err error) 
 		return refuse(http.StatusConflict, words.Of("The app has taken this already. It is not delivered twice."))
 	case errors.Is(err, senders.ErrUnderWay):
 		return refuse(http.StatusConflict, words.Of("This is being delivered just now. Send it again if that fails.")).with("Retry-After", "5")
+	case errors.Is(err, senders.ErrUnknown):
+		return refuse(http.StatusServiceUnavailable, words.Of("This computer could not look up whether this was delivered. Its disk may be full. Send it again later.")).with("Retry-After", "30")
 	case errors.Is(err, senders.ErrFull):
 		return refuse(http.StatusServiceUnavailable, words.Of("This sender sent so much that no more can be told from repetitions. Send it again later.")).with("Retry-After", "3600")
 	}

@@ -530,6 +530,26 @@ func TestSendersAreBounded(t *testing.T) {
 	}
 }
 
+// Where the disk does not say whether something was delivered, it is not, and whoever sent it
+// is not told that it was signed wrongly, nor counted as one who guesses.
+func TestSenderIsToldOfADiskThatFails(t *testing.T) {
+	t.Parallel()
+	r, named, _ := senderRig(t)
+	var got atomic.Int64
+	r.app("notes", func(http.ResponseWriter, *http.Request) { got.Add(1) })
+	made := add(t, named, agentapi.SenderGitHub, "/push")
+	programs.Must(t, r.store.Close())
+	b := r.browser(true)
+	for range 70 {
+		if status, body := b.post(made.URL, "right", sign(agentapi.SenderGitHub, sendersSecret, "right", r.now())...); status != 503 || !strings.Contains(body, "disk") {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if n := got.Load(); n != 0 {
+		t.Errorf("the app got %d", n)
+	}
+}
+
 // What is no sender is refused with a sentence.
 func TestSendersAreChecked(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,8 @@ var (
 	ErrDone = errors.New("it was delivered already")
 	// ErrUnderWay is of what is at the app now.
 	ErrUnderWay = errors.New("it is being delivered now")
+	// ErrUnknown is of what nobody can tell from a repetition: the disk does not answer.
+	ErrUnknown = errors.New("it cannot be looked up whether it was delivered")
 	// ErrFull is of a sender of whom no more deliveries can be known.
 	ErrFull = errors.New("too many deliveries are known of this sender")
 )
@@ -155,7 +157,8 @@ func (l *ledger) begin(key store.Delivery, now time.Time, sender store.Sender) e
 	until, known, err := l.s.cfg.Store.Delivered(key)
 	switch {
 	case err != nil:
-		return fmt.Errorf("look for a delivery: %w", err)
+		l.s.cfg.Log.Error("whether something was delivered could not be looked up", "err", err)
+		return ErrUnknown
 	case known && now.Before(until):
 		return ErrDone
 	}
@@ -216,8 +219,9 @@ func (l *ledger) done(key store.Delivery, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, is := l.kept[key.SenderID], l.underWay
-	if _, there := is[key]; !there || c == nil {
-		return // the sender was revoked meanwhile
+	if c == nil { // the sender was revoked meanwhile
+		delete(is, key)
+		return
 	}
 	if err != nil {
 		is[key] = isDone
