@@ -1,13 +1,17 @@
 package reach
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+
+	"porchlight/agent/ownersecret"
 )
 
 func TestHost(t *testing.T) {
@@ -109,5 +113,59 @@ func TestAServerOfBeforeIsSaidToBe(t *testing.T) {
 	app := New("db.maya.example", Config{Transport: s.Client().Transport.(*http.Transport)})
 	if err := app.knows(t.Context(), &server{Issuer: s.URL}, s.URL+"/a"); err == nil || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("it is said %v", err)
+	}
+}
+
+// pocket keeps a sign-in.
+type pocket struct{ kept string }
+
+func (p *pocket) Get(context.Context) (string, error)        { return p.kept, nil }
+func (p *pocket) Set(_ context.Context, secret string) error { p.kept = secret; return nil }
+func (p *pocket) Delete(context.Context) error               { p.kept = ""; return nil }
+func (p *pocket) Kind() string                               { return "file" }
+
+// Weakness: an app's address says anew each time who signs people in for it, and may be
+// another's by now. Attack: it names a server of its own, or the right one for an address that
+// is no app's. Checked: no other server gets the refresh token to see, and the right one is
+// told which address the access token will be sent to.
+func TestARefreshTokenIsForWhoGaveIt(t *testing.T) {
+	t.Parallel()
+	var asked []url.Values
+	s := httptest.NewUnstartedServer(nil)
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own := "https://" + r.Host
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "oauth-protected-resource"):
+			fmt.Fprintf(w, `{"resource":%q,"authorization_servers":[%q]}`, own, own)
+		case strings.HasSuffix(r.URL.Path, "oauth-authorization-server"):
+			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"revocation_endpoint":%q}`, own, own+"/a", own+"/t", own+"/r")
+		default:
+			_ = r.ParseForm()
+			asked = append(asked, r.PostForm)
+			fmt.Fprint(w, `{"access_token":"a","token_type":"Bearer","expires_in":600,"refresh_token":"next"}`)
+		}
+	})
+	s.StartTLS()
+	defer s.Close()
+	for kept, want := range map[string]string{
+		s.URL + "#first": s.URL + "#next", "https://auth.example#first": "https://auth.example#first", s.URL + "9#first": s.URL + "9#first", "first": "first",
+	} {
+		asked = nil
+		keep := &pocket{kept}
+		app := New(strings.TrimPrefix(s.URL, "https://"), Config{Transport: s.Client().Transport.(*http.Transport), Keep: []ownersecret.Store{keep}})
+		token, err := app.token(t.Context(), "")
+		is := want != kept
+		if keep.kept != want || is != (token == "a") || is == errors.Is(err, ErrSignIn) || is != (len(asked) == 1) {
+			t.Errorf("%s: %q, %v, then is kept %s; asked %v", kept, token, err, keep.kept, asked)
+		}
+		if is && (asked[0].Get("refresh_token") != "first" || asked[0].Get("grant_type") != "refresh_token" || asked[0].Get("resource") != s.URL) {
+			t.Errorf("asked %v", asked[0])
+		}
+		asked = nil
+		keep.kept = kept
+		if err := app.SignOut(t.Context()); err != nil || keep.kept != "" || is != (len(asked) == 1) {
+			t.Errorf("%s: signed out with %v, asked %v", kept, err, asked)
+		}
 	}
 }

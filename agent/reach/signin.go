@@ -168,7 +168,7 @@ func (a *App) askPerson(ctx context.Context) (*oauth2.Token, error) {
 	case answer.Get("error") == controlapi.CodeAccessDenied:
 		return nil, errors.New("it was denied in the browser")
 	case answer.Get("error") == controlapi.CodeInvalidTarget:
-		return nil, fmt.Errorf("%s is no app that you can reach this way: it is a web app, or not shared with whom you signed in as", a.host)
+		return nil, a.noApp()
 	case answer.Get("code") == "":
 		return nil, fmt.Errorf("%s said no: %s", s.Issuer, answer.Get("error_description"))
 	}
@@ -177,6 +177,10 @@ func (a *App) askPerson(ctx context.Context) (*oauth2.Token, error) {
 		return nil, fmt.Errorf("the sign-in was not taken: %w", err)
 	}
 	return token, nil
+}
+
+func (a *App) noApp() error {
+	return fmt.Errorf("%s is no app that you can reach this way: it is a web app, or not shared with whom you signed in as", a.host)
 }
 
 // knows says whether the server knows this client, before a person is sent there.

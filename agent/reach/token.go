@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -19,6 +20,9 @@ const (
 	lookAgain = 200 * time.Millisecond
 	looks     = 25
 )
+
+// byIssuer stands between who gave a refresh token and it, where that is kept; neither has one.
+const byIssuer = "#"
 
 // SignIn has the person sign in unless they did and it still holds.
 func (a *App) SignIn(ctx context.Context) error {
@@ -45,7 +49,9 @@ func (a *App) SignOut(ctx context.Context) error {
 	}
 	s, err := a.authority(ctx)
 	if err == nil {
-		err = s.revoke(ctx, a.client, kept)
+		if token, is := s.own(kept); is {
+			err = s.revoke(ctx, a.client, token)
+		}
 	}
 	for _, store := range a.cfg.Keep {
 		if gone := store.Delete(ctx); gone != nil && !errors.Is(gone, ownersecret.ErrNotFound) && !errors.Is(gone, ownersecret.ErrUnavailable) {
@@ -77,6 +83,8 @@ func (a *App) token(ctx context.Context, not string) (string, error) {
 			switch codeOf(err) {
 			case controlapi.CodeAccessDenied: // it was revoked
 				return "", ErrSignIn
+			case controlapi.CodeInvalidTarget:
+				return "", a.noApp()
 			case controlapi.CodeInvalidGrant:
 				used = kept
 			default:
@@ -100,21 +108,34 @@ func codeOf(err error) string {
 	return ""
 }
 
+// refresh gets an access token, as whoever signs people in for the app by now is the one that
+// gave the refresh token: no other gets that to see, however the app's address came to name
+// another. What comes is to be for this very address, which may be another's by now (RFC 8707).
 func (a *App) refresh(ctx context.Context, kept string) (*oauth2.Token, error) {
 	s, err := a.authority(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.config("").TokenSource(a.with(ctx), &oauth2.Token{RefreshToken: kept}).Token()
+	token, is := s.own(kept)
+	if !is {
+		return nil, ErrSignIn
+	}
+	return s.config("").Exchange(a.with(ctx), "", oauth2.SetAuthURLParam("grant_type", "refresh_token"),
+		oauth2.SetAuthURLParam("refresh_token", token), oauth2.SetAuthURLParam("resource", a.origin))
 }
 
-// took keeps what came with an access token. a.mu is held.
+// own is the refresh token in what is kept, where this server gave it.
+func (s *server) own(kept string) (token string, is bool) {
+	return strings.CutPrefix(kept, s.Issuer+byIssuer)
+}
+
+// took keeps what came with an access token, from a.server. a.mu is held.
 func (a *App) took(ctx context.Context, token *oauth2.Token) error {
 	a.access, a.over = token.AccessToken, token.Expiry
 	ctx = context.WithoutCancel(ctx) // the one before is used up
 	var err error
 	for i, store := range a.cfg.Keep {
-		if err = store.Set(ctx, token.RefreshToken); err != nil {
+		if err = store.Set(ctx, a.server.Issuer+byIssuer+token.RefreshToken); err != nil {
 			continue
 		}
 		for _, before := range a.cfg.Keep[i+1:] {
@@ -125,7 +146,7 @@ func (a *App) took(ctx context.Context, token *oauth2.Token) error {
 	return fmt.Errorf("the sign-in cannot be kept: %w", err)
 }
 
-// kept is the refresh token, or ErrSignIn.
+// kept is the refresh token with who gave it, or ErrSignIn.
 func (a *App) kept(ctx context.Context) (string, error) {
 	for _, store := range a.cfg.Keep {
 		switch kept, err := store.Get(ctx); {
