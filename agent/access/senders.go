@@ -44,6 +44,22 @@ func (a *Access) SetSenders(all []store.Sender) (closed int) {
 	return closed
 }
 
+// EndSender has one come in no more, and closes what it has open, whatever waits for the
+// disk. SetSenders without it has to follow.
+func (a *Access) EndSender(id string) (closed int) {
+	return a.swap(func(next *state) (changed bool) {
+		var kept []store.Sender
+		for _, one := range next.senders.byID {
+			if one.ID != id {
+				kept = append(kept, *one)
+			}
+		}
+		changed = len(kept) < len(next.senders.byID)
+		next.senders = sendersOf(kept)
+		return changed
+	})
+}
+
 // SenderAt is whom the owner named for a target of an app: path and query as they are sent.
 func (a *Access) SenderAt(appID, target string) (s store.Sender, ok bool) {
 	if one := a.state.Load().senders.byTarget[senderTarget{appID, target}]; one != nil {

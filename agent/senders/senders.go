@@ -220,17 +220,19 @@ func (s *Senders) ChangeSecret(_ context.Context, id string, req agentapi.Sender
 	return s.shown(one, app), nil
 }
 
-// Revoke carries out POST /owner/senders/{id}/revoke. What it has open is closed first.
+// Revoke carries out POST /owner/senders/{id}/revoke. What it has open is closed first, while
+// another change may be at the disk.
 func (s *Senders) Revoke(_ context.Context, id string) (agentapi.Closed, error) {
+	began := time.Now()
+	closed := s.cfg.Access.EndSender(id)
+	took := int(time.Since(began).Milliseconds())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rest, one, app, err := s.find(id)
 	if err != nil {
 		return agentapi.Closed{}, err
 	}
-	began := time.Now()
-	closed := s.set(rest)
-	took := int(time.Since(began).Milliseconds())
+	closed += s.set(rest)
 	if err := s.cfg.Store.ForgetSender(id); err != nil {
 		s.cfg.Log.Error("a sender is revoked, but not over a restart", "err", err)
 		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,
