@@ -5,7 +5,7 @@ export async function plainWords(page, names) {
   return page.evaluate((given) => {
     const found = []
     const ours = (text) => {
-      let left = (text ?? '').replace(/https?:\/\/\S+|\S+@\S+|[\w-]+([./][\w-]+)+(:\d+)?|\b[a-z0-9]{26}\b/g, ' ')
+      let left = (text ?? '').replace(/https?:\/\/\S+|\S+@\S+|[\w-]+([./][\w-]+)+(\+[\w.]+)?(:\d+)?|\b[a-z0-9]{26}\b/g, ' ')
       for (const one of given) left = left.replaceAll(one, ' ')
       left = left.replace(/January|February|March|April|May|June|July|August|September|October|November|December/g, ' ')
       return /[aeiou]/.test(left) ? [left.trim()] : []
