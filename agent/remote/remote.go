@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -197,9 +196,7 @@ func gotThrough(err error) bool {
 	if _, refused := errors.AsType[*controlapi.Error](err); refused {
 		return true
 	}
-	alert, ok := errors.AsType[*net.OpError](err)
-	return errors.Is(err, errOlder) || errors.Is(err, errForeign) ||
-		ok && alert.Op == "remote error" && alert.Err.Error() == "tls: internal error"
+	return errors.Is(err, errOlder) || errors.Is(err, errForeign) || controlapi.Deferred(err)
 }
 
 // look asks over HTTPS what is there, unless it is woken before.

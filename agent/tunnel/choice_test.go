@@ -278,3 +278,38 @@ func TestSteadyExtraSessionsComeBackSoon(t *testing.T) {
 		}
 	})
 }
+
+// A relay that takes in so many a second has room for the last ones as soon as the first are
+// in: who was put off comes back soon, however often that happens.
+func TestPutOffComeBackSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var last time.Time
+		var dials int
+		tun := programs.Got(New(Config{
+			Open: func() bool { return false }, Opened: new(broadcast.Signal).Subscribe, Credential: func() string { return "x" },
+			Relays: func() []controlapi.Relay { return []controlapi.Relay{{Address: "a", ServerName: "relay.example"}} },
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				if dials++; dials > 1 && time.Since(last) > deferredBackoff {
+					t.Errorf("dial %d comes after %v", dials, time.Since(last))
+				}
+				if last = time.Now(); dials == 40 {
+					cancel()
+				}
+				ours, theirs := net.Pipe()
+				go func() {
+					_, _ = theirs.Read(make([]byte, 4<<10))
+					_, _ = theirs.Write([]byte{21, 3, 3, 0, 2, 2, 80}) // a fatal alert, internal_error
+					_ = theirs.Close()
+				}()
+				return ours, nil
+			},
+		}))(t)
+		tun.keep(ctx, 0)
+		if dials < 40 {
+			t.Errorf("dialled %d times", dials)
+		}
+	})
+}

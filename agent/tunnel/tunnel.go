@@ -48,11 +48,13 @@ const (
 	// slots is how many relays a computer is connected to at a time.
 	slots = 2
 	// Waiting between attempts is anything up to a bound, which doubles from
-	// firstBackoff to lastBackoff; a credential that was refused is tried again
-	// after anything up to refusedBackoff.
-	firstBackoff   = 250 * time.Millisecond
-	lastBackoff    = 30 * time.Second
-	refusedBackoff = 2 * time.Minute
+	// firstBackoff to lastBackoff, and only to deferredBackoff where a relay is there and takes
+	// in so many a second: the last ones are not to wait when it has room again. A credential
+	// that was refused is tried again after anything up to refusedBackoff.
+	firstBackoff    = 250 * time.Millisecond
+	lastBackoff     = 30 * time.Second
+	deferredBackoff = 8 * time.Second
+	refusedBackoff  = 2 * time.Minute
 	// steadyAfter is how long a connection must last for the next to be dialled
 	// as the first was.
 	steadyAfter = 10 * time.Second
@@ -300,6 +302,9 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 		case t.another(slot):
 			wait = jitter(firstBackoff)
 		default:
+			if controlapi.Deferred(err) {
+				backoff = min(backoff, deferredBackoff)
+			}
 			wait = jitter(backoff)
 			backoff = min(2*backoff, lastBackoff)
 		}

@@ -409,6 +409,13 @@ const (
 	mostPause  = 30 * time.Second
 )
 
+// Deferred says of a failed connection that a node takes in nobody at the moment: TLS's
+// internal_error before the handshake, which costs both next to nothing.
+func Deferred(err error) bool {
+	alert, ok := errors.AsType[*net.OpError](err)
+	return ok && alert.Op == "remote error" && alert.Err.Error() == "tls: internal error"
+}
+
 // Backoff is how long to wait after so many failures in a row, the first of which is 1.
 func Backoff(failures int) time.Duration {
 	return leastPause/2 + rand.N(min(mostPause, leastPause<<min(failures, 8)))

@@ -59,7 +59,7 @@ type computer struct {
 	mu       sync.Mutex // protects what follows
 	marked   time.Time
 	tried    int       // syncs since then until one was answered, of those that found a node
-	answered time.Time // the first sync that was begun after marked
+	answered time.Time // a sync first was since then
 	welcomed time.Time // the tunnel last stood again
 	failed   error     // the last sync that did
 	visitors map[net.Conn]bool
@@ -243,10 +243,18 @@ func (c *computer) note(ctx context.Context, began time.Time, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.failed = err
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) && began.After(c.marked) {
-		c.tried-- // nobody listened, so it cost no node anything
+	if (errors.Is(err, syscall.ECONNREFUSED) || controlapi.Deferred(err)) && began.After(c.marked) {
+		c.tried-- // nobody listened, or nobody was taken in: no node was asked
 	}
-	if err == nil && began.After(c.marked) && (c.answered.Before(c.marked) || c.answered.IsZero()) {
+	if err == nil {
+		c.heard()
+	}
+}
+
+// heard notes the first answer since the computer was marked; mu is held. What answers then
+// is a node of after the mark, also where the sync was begun before: it waits for one.
+func (c *computer) heard() {
+	if c.answered.Before(c.marked) || c.answered.IsZero() {
 		c.answered = time.Now()
 	}
 }
@@ -256,7 +264,14 @@ type countedTunnel struct{ *computer }
 
 func (c countedTunnel) Sync(ctx context.Context, version string, take func(controlapi.Snapshot) error) error {
 	if c.remote.State().Connected { // nothing is missing, so it is no coming back
-		return c.tunnel.Sync(ctx, version, take)
+		err := c.tunnel.Sync(ctx, version, take)
+		if err == nil {
+			c.mu.Lock()
+			c.heard()
+			c.mu.Unlock()
+			c.came.Raise()
+		}
+		return err
 	}
 	began := c.begin()
 	err := c.tunnel.Sync(ctx, version, take)
