@@ -12,6 +12,7 @@ import (
 const (
 	there      = "computers there"
 	nodeCPU    = "nodes, CPU ms/s"
+	houseCPU   = "computers, CPU ms/s"
 	nodeMemory = "nodes, resident MB"
 	nodeFiles  = "open files of one node"
 	baseCPU    = "PostgreSQL, CPU ms/s"

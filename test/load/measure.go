@@ -22,6 +22,7 @@ type spent struct {
 	when       time.Time
 	took       time.Duration // of a span
 	nodes      time.Duration // of processor time
+	houses     time.Duration
 	database   time.Duration
 	statements float64
 	writes     float64 // rows
@@ -59,6 +60,13 @@ func (w *world) spent(ctx context.Context) (s spent, err error) {
 			return s, err
 		}
 	}
+	for _, h := range w.houses {
+		used, err := processor(h.cmd.Process.Pid)
+		if err != nil {
+			return s, err
+		}
+		s.houses += used
+	}
 	if s.database, err = family(w.server.PID()); err != nil {
 		return s, err
 	}
@@ -73,13 +81,22 @@ func (w *world) spent(ctx context.Context) (s spent, err error) {
 		(select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) from pg_stat_user_tables)`).Scan(&s.statements, &s.writes)
 }
 
-func (s *spent) addNode(pid int) error {
+// processor is what a process has used of it.
+func processor(pid int) (time.Duration, error) {
 	// The clock of a whole process, as clock_getcpuclockid(3) names it.
 	var used unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|2), &used); err != nil {
-		return fmt.Errorf("the processor time of %d: %w", pid, err)
+		return 0, fmt.Errorf("the processor time of %d: %w", pid, err)
 	}
-	s.nodes += time.Duration(used.Nano())
+	return time.Duration(used.Nano()), nil
+}
+
+func (s *spent) addNode(pid int) error {
+	used, err := processor(pid)
+	if err != nil {
+		return err
+	}
+	s.nodes += used
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
 		return err
@@ -141,6 +158,7 @@ func (w *world) during(ctx context.Context, do func() error) (spent, error) {
 	s := after
 	s.took = after.when.Sub(before.when)
 	s.nodes -= before.nodes
+	s.houses -= before.houses
 	s.database -= before.database
 	s.statements -= before.statements + 1 // but for the look before
 	s.writes -= before.writes
@@ -153,6 +171,7 @@ func (w *world) besides(ctx context.Context, do func() error) (spent, error) {
 	part := s.took.Seconds() / max(w.calm.took.Seconds(), 1e-9)
 	less := func(used, calm float64) float64 { return max(0, used-part*calm) }
 	s.nodes = time.Duration(less(float64(s.nodes), float64(w.calm.nodes)))
+	s.houses = time.Duration(less(float64(s.houses), float64(w.calm.houses)))
 	s.database = time.Duration(less(float64(s.database), float64(w.calm.database)))
 	s.statements, s.writes = less(s.statements, w.calm.statements), less(s.writes, w.calm.writes)
 	return s, err

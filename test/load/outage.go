@@ -73,7 +73,7 @@ func (w *world) visitedWhile(ctx context.Context, r *results, name string, goal 
 	t, began := tally{}, time.Now()
 	visiting, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { w.visiting(visiting, &t, node) })
+	wg.Go(func() { w.visiting(visiting, &t, visitsASec, node) })
 	err := do(ctx)
 	stop()
 	wg.Wait()
