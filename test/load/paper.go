@@ -117,7 +117,7 @@ tokens and %s sign-ins. A node has %.0f cores, %.0f GB and %.0f files, and half 
 |---|---|---|---|---|---|---|
 `, measured, short(e.cpu), short(e.memory), short(e.files), short(e.base), short(e.statements),
 		busiest, visitsADay, short(gigabytesADay), refreshesADay, short(signInsADay), nodeCores, nodeGB, nodeMaxFiles)
-	for _, n := range []float64{10_000, 100_000, 1_000_000} {
+	for _, n := range []float64{10_000, 100_000, 1_000_000, 10_000_000} {
 		nodes := e.nodes(n)
 		fmt.Fprintf(&b, "| %.0f | %.0f | %s | %.0f | %.0f | %.0f | %.0f |\n",
 			n, nodes.n, nodes.why, e.cores(n), n*e.statements, n*e.written, messages(n*e.messages, nodes.n))
@@ -127,8 +127,9 @@ tokens and %s sign-ins. A node has %.0f cores, %.0f GB and %.0f files, and half 
 What breaks first is %s, at %s computers; then %s, at %s. More nodes do not help with either: every node asks the one
 database and hears of every computer. The next change is cells: an account belongs to a cell, which is a database and its
 nodes, and a directory that rarely changes says which (account → cell). A name leads to its cell by DNS or by the
-directory, nodes of different cells say nothing to each other, and each line above holds for a cell.
-`, first.why, thousands(first.n), then.why, thousands(then.n))
+directory, nodes of different cells say nothing to each other, and each line above holds for a cell: 10,000,000 computers
+are %.0f of them. [test/cells](../../test/cells/cells.go) is a model of it, in which accounts move while they are visited.
+`, first.why, thousands(first.n), then.why, thousands(then.n), math.Ceil(10_000_000/math.Min(first.n, then.n)))
 	return b.String()
 }
 
