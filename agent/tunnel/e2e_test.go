@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/relay"
 	"porchlight/test/programs"
 )
@@ -322,10 +323,28 @@ func TestOnlyTLSPasses(t *testing.T) {
 	for _, mode := range []string{"tls only", "swallow"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			w := start(t, options{via: func(to string) string { _, addr := startMiddlebox(t, to, mode); return addr }})
+			var resumed atomic.Bool
+			w := start(t, options{
+				via: func(to string) string { _, addr := startMiddlebox(t, to, mode); return addr },
+				relay: func(c *relay.Config) {
+					c.TLS.VerifyConnection = func(s tls.ConnectionState) error {
+						if s.DidResume && s.NegotiatedProtocol != tunnelwire.DataALPN {
+							t.Errorf("%s was resumed", s.NegotiatedProtocol)
+						}
+						resumed.CompareAndSwap(false, s.DidResume)
+						return nil
+					}
+				},
+			})
 			w.connected(true)
-			conn := w.mustVisit("notes.maya.localhost")
-			programs.Must(t, echo(conn, bytes.Repeat([]byte("slower "), 100_000)))
+			for range 2 { // the second asks for a connection after the first has brought its ticket
+				conn := w.mustVisit("notes.maya.localhost")
+				programs.Must(t, echo(conn, bytes.Repeat([]byte("slower "), 100_000)))
+			}
+			programs.Eventually(t, "a connection for a visitor resumes the session of one before", func() bool {
+				_ = w.mustVisit("notes.maya.localhost").Close()
+				return resumed.Load()
+			})
 			if !strings.Contains(w.log.String(), "lets only TLS through") {
 				t.Error("the log does not say so")
 			}

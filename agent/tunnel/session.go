@@ -180,12 +180,16 @@ func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, reach time
 	if err != nil {
 		return nil, err
 	}
-	secure := tls.Client(conn, &tls.Config{
+	conf := &tls.Config{
 		ServerName: relay.ServerName,
 		RootCAs:    t.cfg.RootCAs,
 		NextProtos: []string{protocol},
 		MinVersion: tls.VersionTLS13, // its exporter is bound to the whole handshake
-	})
+	}
+	if protocol == tunnelwire.DataALPN { // one for each visitor, whom a ticket of the tunnel's admits
+		conf.ClientSessionCache = t.resumes
+	}
+	secure := tls.Client(conn, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("agree on TLS with the relay: %w", err)

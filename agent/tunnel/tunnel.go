@@ -25,6 +25,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"log/slog"
@@ -109,6 +110,8 @@ type Tunnel struct {
 	instance string // random, of this run of the program
 	began    time.Time
 
+	resumes tls.ClientSessionCache // data connections inside TLS, by the relays' names
+
 	comes  chan controlapi.Relay // that ask for an extra session, see keepExtras
 	failed chan error            // has room for one: why no slot is connected, for Sync
 
@@ -159,6 +162,7 @@ func New(cfg Config) (*Tunnel, error) {
 		changed:   make(chan struct{}),
 		woken:     make(chan struct{}),
 		known:     make(map[controlapi.Relay]*tried),
+		resumes:   tls.NewLRUClientSessionCache(slots + extras),
 		comes:     make(chan controlapi.Relay, extras),
 		failed:    make(chan error, 1),
 		homeAfter: homeAfter,
