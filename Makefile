@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend lines test check attack soak bench load profile against demo clean \
-        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package package package-server test-package test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-panels test-views test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-panels setup-screenshots setup-apps setup-bench setup-load setup-package package package-server test-package release test-release test-apps windows darwin spec test-go test-before test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-panels test-views test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -141,10 +141,17 @@ load: setup-load cli ## thousands of simulated computers on one node and several
 
 ## Packing it ------------------------------------------------------------------
 
-package: setup-package frontend ## Debian packages of the menu-bar app and of the server, into out/, looked over by lintian
+KEY ?=
+release: setup-package frontend ## everything that people fetch, into out/release: make release [KEY=FILE], without which the names say -unsigned
+	KEY='$(KEY)' build/release.sh '$(VERSION)' '$(LDFLAGS)' '$(TAGS)'
+
+test-release: setup-package ## make release twice, in two places and with two caches, and compare every byte
+	build/twice.sh '$(VERSION)' '$(LDFLAGS)' '$(TAGS)'
+
+package: setup-package frontend ## packages of the menu-bar app and of the server for Debian and Fedora, into out/, Debian's looked over by lintian
 	build/package.sh '$(VERSION)' '$(LDFLAGS)' '$(TAGS)'
 
-package-server: setup-cli ## the Debian package of the server alone, which needs nothing of a desktop
+package-server: setup-cli ## the packages of the server alone, which need nothing of a desktop
 	build/package.sh '$(VERSION)' '$(LDFLAGS)' '' server
 
 test-package: package ## install the packages on a clean Debian 12 and 13 (debootstrap, as root), use them, remove them

@@ -1,15 +1,26 @@
 #!/bin/bash
-# Makes the Debian packages of this machine's architecture, into out/, and looks
-# them over; or the server's alone, for which Go and dpkg suffice.
-# usage: build/package.sh VERSION LDFLAGS TAGS [server]
+# Makes the packages of this machine's architecture, for Debian's relatives and Fedora's,
+# into OUT (else out/), and looks Debian's over where lintian is. The server's needs
+# nothing of a desktop. LABEL stands in their names in the place of the version.
+# usage: [OUT=DIR] [LABEL=...] build/package.sh VERSION LDFLAGS TAGS [server|desktop]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=$(build/version.sh debian "$1") ldflags=$2 tags=$3
-programs=(porchlight porchlight-control)
-[ "${4:-}" != server ] || programs=(porchlight-control)
+case ${4:-} in
+'') programs=(porchlight porchlight-control) ;;
+desktop) programs=(porchlight) ;;
+server) programs=(porchlight-control) ;;
+*) echo "say server or desktop, not '$4'" >&2; exit 2 ;;
+esac
+label=${LABEL:-$version} out=${OUT:-out}
 export VERSION=$version ARCH
-ARCH=$(dpkg --print-architecture)
+ARCH=$(go env GOARCH)
+case $ARCH in # as Fedora calls them; nfpm knows that within packages
+amd64) fedora=x86_64 ;;
+arm64) fedora=aarch64 ;;
+*) fedora=$ARCH ;;
+esac
 stage=out/stage # the nfpm files name it, too
 rm -rf "$stage"
 trap 'rm -rf "$stage"' EXIT
@@ -27,11 +38,11 @@ for program in "${programs[@]}"; do
 	porchlight) source=./agent/cmd/porchlight ;;
 	*) source=./control/cmd/porchlight-control ;;
 	esac
-	CGO_ENABLED=0 go build -trimpath -buildmode=pie -ldflags "$ldflags" -o "$stage/bin/" "$source"
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -buildmode=pie -ldflags "$ldflags" -o "$stage/bin/" "$source"
 	# Not the home of whoever builds; and the brackets that say what a switch is
 	# when it is left out are noise in a manual.
-	CGO_ENABLED=0 go build -tags docs -o "$stage/$program-docs" "$source"
-	HOME='~' XDG_DATA_HOME= XDG_CONFIG_HOME= "$stage/$program-docs" man "$stage/man/$program"
+	CGO_ENABLED=0 go build -buildvcs=false -tags docs -o "$stage/$program-docs" "$source"
+	HOME='~' XDG_DATA_HOME='' XDG_CONFIG_HOME='' "$stage/$program-docs" man "$stage/man/$program"
 	rm "$stage/$program-docs"
 	sed -i 's/\[=false\]//; s/\[=true\]//' "$stage/man/$program"/*
 	gzip -9n "$stage/man/$program"/*
@@ -51,7 +62,7 @@ for program in "${programs[@]}"; do
 done
 
 if [ "${programs[0]}" = porchlight ]; then
-	go build -trimpath -buildmode=pie -tags "$tags" -ldflags "$ldflags -extldflags=-Wl,-z,relro,-z,now" -o "$stage/bin/porchlight-desktop" .
+	go build -trimpath -buildvcs=false -buildmode=pie -tags "$tags" -ldflags "$ldflags -extldflags=-Wl,-z,relro,-z,now" -o "$stage/bin/porchlight-desktop" .
 	sed "s/@VERSION@/$version/; s/@DATE@/$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)/" \
 		build/linux/app.porchlight.desktop.metainfo.xml >"$stage/app.porchlight.desktop.metainfo.xml"
 	appstreamcli validate --no-net --explain "$stage/app.porchlight.desktop.metainfo.xml"
@@ -59,14 +70,22 @@ if [ "${programs[0]}" = porchlight ]; then
 	gzip -9nc build/linux/porchlight-desktop.1 >"$stage/man/porchlight/porchlight-desktop.1.gz"
 fi
 
-mkdir -p out
-debs=()
+# Whoever unpacks it sees the time of the commit, whenever the files were written here.
+mkdir -p "$out"
+debs=() made=()
 for program in "${programs[@]}"; do
-	config=nfpm${program#porchlight}
-	go tool -modfile=build/tools/go.mod nfpm package --config "build/linux/$config.yaml" --packager deb --target out/
-	debs+=("out/${program}_${version}_$ARCH.deb")
+	deb=$out/${program}_${label}_$ARCH.deb
+	rpm=$out/$program-$label-1.$fedora.rpm
+	for package in "$deb" "$rpm"; do
+		go tool -modfile=build/tools/go.mod nfpm package --config "build/linux/nfpm${program#porchlight}.yaml" --packager "${package##*.}" --target "$package"
+	done
+	debs+=("$deb") made+=("$deb" "$rpm")
 done
 
 # lintian says that it should not run as root; CI is root.
-[ "${4:-}" = server ] || lintian --allow-root --fail-on error,warning "${debs[@]}"
-echo "made: ${debs[*]}"
+if command -v lintian >/dev/null; then
+	lintian --allow-root --fail-on error,warning "${debs[@]}"
+else
+	echo "lintian is not installed, so nobody looked the packages over" >&2
+fi
+echo "made: ${made[*]}"

@@ -1,8 +1,11 @@
-// Command release makes what an update notice reads (docs/operating.md, Telling of a new
-// version): a key, and the signed file that says which version is the newest.
+// Command release makes what only whoever publishes versions can: a key, the update notice
+// (docs/operating.md, Telling of a new version), and the signatures of a release
+// (build/release.sh, which also has it join programs for the two kinds of Mac).
 //
 //	go run ./build/release key FILE                      makes a key, and prints its public half
 //	go run ./build/release sign FILE VERSION [DAYS]      prints the file to be served, good for 90 days
+//	go run ./build/release seal FILE VERSION DIR         signs SHA256SUMS in DIR, and puts key and notice beside it
+//	go run ./build/release join TO PART PART             makes one program of one for each kind of Mac
 package main
 
 import (
@@ -32,8 +35,12 @@ func run(args []string) error {
 		return makeKey(args[1])
 	case (len(args) == 3 || len(args) == 4) && args[0] == "sign":
 		return sign(args[1], args[2], args[3:])
+	case len(args) == 4 && args[0] == "seal":
+		return seal(args[1], args[2], args[3])
+	case len(args) == 4 && args[0] == "join":
+		return join(args[1], args[2:])
 	}
-	return errors.New("usage: release key FILE | release sign FILE VERSION [DAYS]")
+	return errors.New("usage: release key FILE | sign FILE VERSION [DAYS] | seal FILE VERSION DIR | join TO PART PART")
 }
 
 func makeKey(path string) error {
@@ -53,27 +60,42 @@ func makeKey(path string) error {
 	return nil
 }
 
+// noticeDays is how long a notice says something when nobody says how long.
+const noticeDays = 90
+
 func sign(path, version string, rest []string) error {
-	days := 90
+	days := noticeDays
 	if len(rest) > 0 {
 		var err error
 		if days, err = strconv.Atoi(rest[0]); err != nil || days < 1 {
 			return errors.New("the number of days is a whole one, from 1")
 		}
 	}
-	text, err := os.ReadFile(path)
+	key, err := readKey(path)
 	if err != nil {
 		return err
 	}
-	seed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(seed) != ed25519.SeedSize {
-		return fmt.Errorf("%s holds no key", path)
-	}
-	now := time.Now().UTC().Truncate(time.Second)
-	file, err := update.Sign(update.Manifest{Version: version, Date: now, Expires: now.AddDate(0, 0, days)}, ed25519.NewKeyFromSeed(seed))
+	file, err := notice(key, version, days)
 	if err != nil {
 		return err
 	}
 	fmt.Println(string(file))
 	return nil
+}
+
+func readKey(path string) (ed25519.PrivateKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%s holds no key", path)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+func notice(key ed25519.PrivateKey, version string, days int) ([]byte, error) {
+	now := time.Now().UTC().Truncate(time.Second)
+	return update.Sign(update.Manifest{Version: version, Date: now, Expires: now.AddDate(0, 0, days)}, key)
 }
