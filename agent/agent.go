@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/activity"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
+	"porchlight/agent/containers"
 	"porchlight/agent/devices"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
@@ -55,26 +56,27 @@ type Agent struct {
 	log   *slog.Logger
 	store *store.Store
 
-	changes   *broadcast.Signal // the server's, which outlives the agent
-	unfollow  func()            // ends what remote learns by changes; nil without a control plane
-	settings  *settings.Settings
-	requests  *requests.Log
-	activity  *activity.Log
-	access    *access.Access
-	apps      *engine.Apps
-	users     *engine.Users
-	health    *health.Health
-	client    *controlapi.Client // nil without a control plane
-	tunnel    *tunnel.Tunnel     // nil without a control plane
-	remote    *remote.Remote     // nil without a control plane
-	people    *people.People
-	listening *listening.Listening
-	update    *update.Checker
-	identity  *identity.Signer
-	senders   *senders.Senders
-	devices   *devices.Devices
-	proxy     *proxy.Proxy
-	api       *localapi.API
+	changes    *broadcast.Signal // the server's, which outlives the agent
+	unfollow   func()            // ends what remote learns by changes; nil without a control plane
+	settings   *settings.Settings
+	containers *containers.Containers
+	requests   *requests.Log
+	activity   *activity.Log
+	access     *access.Access
+	apps       *engine.Apps
+	users      *engine.Users
+	health     *health.Health
+	client     *controlapi.Client // nil without a control plane
+	tunnel     *tunnel.Tunnel     // nil without a control plane
+	remote     *remote.Remote     // nil without a control plane
+	people     *people.People
+	listening  *listening.Listening
+	update     *update.Checker
+	identity   *identity.Signer
+	senders    *senders.Senders
+	devices    *devices.Devices
+	proxy      *proxy.Proxy
+	api        *localapi.API
 
 	certs     certs.Reporter
 	names     certs.Names
@@ -94,7 +96,7 @@ type Agent struct {
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), changes: cfg.Server.Changes(), ready: make(chan struct{})}
 	for _, step := range []func() error{
-		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeHealth, a.makeConnection, a.makePeople, a.makeListening, a.makeUpdate, a.makeProxy,
+		a.openStore, a.listen, a.makeAccess, a.makeContainers, a.makeEngine, a.makeHealth, a.makeConnection, a.makePeople, a.makeListening, a.makeUpdate, a.makeProxy,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(a.sentence(err), a.Close())
@@ -161,6 +163,7 @@ func (a *Agent) makeEngine() (err error) {
 		OwnPorts:     a.ownPorts,
 		AskAgain:     func() bool { return a.settings.Get().AskAgain },
 		Listener:     listener,
+		Container:    a.containerAt,
 		ListenerUser: listenerUser,
 		Answers:      answers,
 		Listens:      listens,
@@ -340,6 +343,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.access.Run(ctx) })
 	g.Go(func() error { return a.apps.Run(ctx) })
 	g.Go(func() error { return a.apps.AwaitEnds(ctx) })
+	g.Go(func() error { return a.containers.Run(ctx) })
 	g.Go(func() error { return sleep.Watch(ctx, a.woke) })
 	g.Go(func() error { return a.health.Run(ctx) })
 	g.Go(func() error { return a.people.Run(ctx) })

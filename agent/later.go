@@ -1,10 +1,14 @@
 package agent
 
 import (
+	"context"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/procinfo"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
@@ -35,6 +39,23 @@ func (a *Agent) reached(id string, byOwner bool) {
 
 // looked has the look at whether anybody listens for an app count.
 func (a *Agent) looked(app engine.App, listening bool) { a.health.Listening(app, listening) }
+
+// publishContainer asks in the name of a container, as a program of this user would.
+func (a *Agent) publishContainer(ctx context.Context, c agentapi.Container, req agentapi.PublishRequest) error {
+	by := engine.Caller{Container: &c, Process: func() procinfo.Process {
+		return procinfo.Process{Program: c.String(), User: strings.TrimSuffix(filepath.Base(c.Engine), ".sock")}
+	}}
+	_, err := a.apps.Publish(ctx, by, req)
+	return err
+}
+
+// containerGone takes the request of a container back that is gone.
+func (a *Agent) containerGone(ctx context.Context, name string, gone agentapi.Container) error {
+	return a.apps.ContainerGone(ctx, name, gone)
+}
+
+// holder is the container that a name was approved for, and its port.
+func (a *Agent) holder(name string) (*agentapi.Container, int) { return a.apps.Holder(name) }
 
 // takeSnapshot swaps who may open what, has the owner told, and the tunnel look at the relays.
 func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {

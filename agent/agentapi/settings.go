@@ -46,6 +46,10 @@ type Settings struct {
 	// without being made here. It counts on a computer that is its own server, is sorted,
 	// and is set whole, as Quiet is.
 	ClientHosts []string `json:"clientHosts" default:"[]" help:"hosts, such as claude.ai, whose apps may ask to be let in without a client made for them; in local mode; '' for none" says:"Apps of these hosts may ask to be let in: %s." none:"none"`
+	// Containers is the socket of a container engine, docker's or podman's, whose containers
+	// may ask for addresses by their labels; empty for none. Whoever has that socket is root
+	// on this computer, or the user whose engine it is.
+	Containers string `json:"containers" help:"socket of docker or podman, such as /run/docker.sock, whose containers may then ask for addresses by labels; '' for none. That socket is root on this computer: Porchlight reads the list of containers there, and nothing else" says:"Containers may ask for addresses, by the socket %s." none:"none"`
 	// Notify is the level that Quiet is, empty for a list of the owner's own; to set it
 	// is to set Quiet to what the level means. It is never kept: Quiet is.
 	Notify string `json:"notify,omitempty" default:"everything" help:"how much you are notified of: everything, waiting (for you) or nothing; who asks, and what ends access for all, at each" says:"Notifications: %s." none:"your own choice"`

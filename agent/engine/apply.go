@@ -199,13 +199,16 @@ func (a *Apps) labelTaken(name string, now stored, e event) bool {
 // checkRoom bounds how many rows there are, and how many of them wait for other
 // users of the computer.
 func (a *Apps) checkRoom(now stored, out outcome, by Caller) error {
-	var pending, total, others, theirs int
+	var pending, total, others, theirs, containers int
 	for _, row := range a.rows {
 		switch {
 		case approved(row.App):
 			total++
 		case row.App != nil:
 			pending++
+			if row.App.Container != nil {
+				containers++
+			}
 			if row.App.Asker != "" {
 				others++
 			}
@@ -218,6 +221,8 @@ func (a *Apps) checkRoom(now stored, out outcome, by Caller) error {
 	case by.Stranger && now.App == nil && out.App != nil && (theirs >= maxPendingOfUser || others >= maxPendingOfOthers):
 		return agentapi.Errorf(agentapi.CodeTooMany,
 			"Apps of your user wait for the owner of this Porchlight already, as many as may. Ask the owner to decide about them first.")
+	case by.Container != nil && now.App == nil && out.App != nil && containers >= maxPendingOfContainers:
+		return agentapi.Errorf(agentapi.CodeTooMany, "%d containers wait for the owner's decision; no more can ask until some are decided.", maxPendingOfContainers)
 	case now.App == nil && out.App != nil && pending >= maxPending:
 		return agentapi.Errorf(agentapi.CodeTooMany,
 			"%d apps are waiting for the owner's decision; no more can ask until some are decided.", maxPending)

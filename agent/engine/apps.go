@@ -54,6 +54,10 @@ type AppsConfig struct {
 	// socket, and 0 where there is none to be had. When nil it is Listener, without
 	// numbers.
 	ListenerUser func(at upstream.Target) (l agentapi.Listener, socket uint64)
+	// Container says which container takes connections where an app is, and calls who listens
+	// by it: zero for none, nil where that is not known. fresh has its engine asked anew where
+	// it may be another than before. nil: no engine is asked.
+	Container func(at upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container
 	// Answers connects, to see whether anybody takes connections; nil for nobody. It
 	// is asked of approved apps, where Listener names no user.
 	Answers func(at upstream.Target) bool
@@ -186,8 +190,8 @@ func (a *Apps) publish(ctx context.Context, by Caller, req agentapi.PublishReque
 	if err := checkPort(req.LocalPort, a.cfg.OwnPorts); err != nil {
 		return agentapi.Publication{}, err
 	}
-	e := event{Kind: onPublish, By: by, Label: label, Written: req.Label, Port: req.LocalPort, TCP: tcp}
 	before, _ := a.Lookup(req.Name)
+	e := event{Kind: onPublish, By: by, Label: label, Written: req.Label, Port: req.LocalPort, TCP: tcp, Contained: before.contained()}
 	if before.Status != agentapi.StatusLive || before.Port != req.LocalPort { // else nobody is asked, or because of who listens
 		e.Asks = by.asks(req)
 	}
@@ -236,7 +240,7 @@ func (a *Apps) Approve(ctx context.Context, name string, how agentapi.Approval) 
 		return agentapi.Publication{}, err
 	}
 	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
-		e.Port = app.Port
+		e.Port, e.Contained = app.Port, app.contained()
 		a.lookSoon(ctx, &e, app, true)
 	}
 	out, _, err := a.apply(ctx, name, e)

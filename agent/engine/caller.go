@@ -12,6 +12,8 @@ const (
 	maxPendingOfUser   = 20             // requests of one user that wait
 	maxPendingOfOthers = maxPending / 2 // and of all other users together
 
+	maxPendingOfContainers = 20 // requests of containers that wait
+
 	maxRegistrantsOfUser   = 50
 	maxRegistrantsOfOthers = maxRegistrants / 2
 )
@@ -28,6 +30,8 @@ type Caller struct {
 	// Process finds the program that asks, for the owner to read: nothing is permitted
 	// because of it. It may take a moment. nil: nobody can say.
 	Process func() procinfo.Process
+	// Container is the one whose labels ask; nil for a program.
+	Container *agentapi.Container
 }
 
 // unknownUser stands in store.App for a stranger whose user could not be learnt.

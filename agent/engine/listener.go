@@ -25,7 +25,7 @@ func (a *Apps) Welcomes(name string, at upstream.Target, peer agentapi.Listener)
 	if !ok || app.Status != agentapi.StatusLive {
 		return false
 	}
-	e := event{Kind: onFound, Port: at.Port, Own: a.cfg.Own}
+	e := event{Kind: onFound, Port: at.Port, Own: a.cfg.Own, Contained: app.contained()}
 	socket := a.glance(&e, []upstream.Target{at}, true)
 	stranger := otherUser(app.kept, e)
 	if !stranger && peer.UserID != "" && peer.UserID != e.Listener.UserID {
@@ -38,7 +38,8 @@ func (a *Apps) Welcomes(name string, at upstream.Target, peer agentapi.Listener)
 	if app.kept.ApprovedFor == nil || socket != 0 {
 		a.lookLater(look{name: name, port: at.Port, socket: socket})
 	}
-	return e.Listening && !stranger
+	unsure := e.Contained && e.Behind == nil && at.Socket == "" // its engine does not answer, or is not asked any more
+	return e.Listening && !stranger && !unsure
 }
 
 // Elsewhere is asked when nobody took a connection where an app was approved, and says
@@ -54,7 +55,7 @@ func (a *Apps) Elsewhere(ctx context.Context, name string, dead upstream.Target)
 	case target.Address != dead.Address || target.Port != dead.Port:
 		return true // it has moved meanwhile
 	}
-	e := event{Kind: onFound, Port: target.Port, Moved: true}
+	e := event{Kind: onFound, Port: target.Port, Moved: true, Contained: app.contained()}
 	if a.glance(&e, []upstream.Target{target.Other()}, true); !e.Listening {
 		return false
 	}
@@ -136,7 +137,7 @@ func (a *Apps) carryOut(ctx context.Context, l look) {
 	case l.moved:
 		a.Elsewhere(ctx, l.name, app.Target())
 	default:
-		e := event{Port: l.port}
+		e := event{Port: l.port, Contained: app.contained()}
 		a.look(&e, app, app.ID != "")
 		again := app.Status == agentapi.StatusPending && e.Listener.Program == "" // see lookAtPorts
 		if a.noteListener(ctx, l.name, e) && e.Listening && !again && (app.Status != agentapi.StatusLive || e.Address == app.Address) {
@@ -202,6 +203,7 @@ func (a *Apps) lookAt(e *event, places []upstream.Target, connect bool, who func
 	for _, target := range places {
 		e.Address, e.Socket = target.Address, target.Socket
 		if e.Listener, e.Listening = a.lookTwice(target, connect, who); e.Listening {
+			a.nameContainer(e, target)
 			return
 		}
 	}

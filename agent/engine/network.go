@@ -64,7 +64,7 @@ func keepHere(port, program string) words.Sentence {
 		return words.Of("To keep it to this computer, type: php -S 127.0.0.1:%s", port)
 	case is("ruby", "puma"):
 		return words.Of("To keep it to this computer, type: rails server -b 127.0.0.1 -p %s", port)
-	case is("docker", "com.docker", "podman", "rootlessport", "conmon", "pasta", "slirp4netns"):
+	case is(agentapi.ContainerShown, "docker", "com.docker", "podman", "rootlessport", "conmon", "pasta", "slirp4netns"):
 		return words.Of("To keep it to this computer, give its container the port so: -p 127.0.0.1:%s:PORT", port)
 	}
 	return words.Of("To keep it to this computer, have its program listen on 127.0.0.1 alone: its settings call that host, bind or listen.")

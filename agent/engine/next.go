@@ -58,6 +58,10 @@ type event struct {
 	Socket    string
 	Listener  agentapi.Listener
 	Listening bool
+	// Behind is the container that takes the connections there: zero for none, nil where
+	// that is not known. Contained has it looked for anew.
+	Behind    *agentapi.Container
+	Contained bool
 	// Own says whether a user, by id, counts as the agent's own; nil for none.
 	Own func(userID string) bool
 	// Me is the agent's own user, whom an approval is for that is given while
@@ -212,6 +216,8 @@ func publish(now stored, e event) (outcome, error) {
 		return outcome{stored: now}, labelTaken(e.Label)
 	case now.App != nil && now.App.TCP != e.TCP:
 		return outcome{stored: now}, otherKind(now.App)
+	case approved(now.App) && e.By.Container != nil && approvedOf(now.App).Container == nil:
+		return outcome{stored: now}, notContainers(now.App)
 	}
 	if !approved(now.App) {
 		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At, Quiet: e.AskedLately, TCP: e.TCP}
@@ -220,13 +226,14 @@ func publish(now stored, e event) (outcome, error) {
 		}
 		app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
 		app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
-		app.Address = e.Address
+		app.Address, app.Container = e.Address, e.By.Container
 		return outcome{stored: stored{App: &app, Denial: now.Denial}}, nil
 	}
 	was := approvedOf(now.App)
 	// Because of its port or its key: another user's program may be gone by now.
 	waits := now.App.Approved != nil && !was.OtherUser && (now.App.LocalPort != was.LocalPort || was.OtherKey)
-	if was.LocalPort != e.Port && (e.AskAgain || waits) || was.OtherKey || otherUser(now.App, e) {
+	moved := was.LocalPort != e.Port && (e.AskAgain || waits || was.Container != nil)
+	if moved || was.OtherKey || otherUser(now.App, e) || otherContainer(was.Container, e.By.Container) {
 		return askingAgain(now, e), nil
 	}
 	before := asApproved(now.App)
@@ -316,6 +323,9 @@ func approvable(app *store.App, e event) error {
 	case e.Port == app.LocalPort && becameAnother(app.Listener, e):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"Another program listens on port %d by now: %s. Look again before you approve it.", app.LocalPort, programOf(e.Listener))
+	case e.Port == app.LocalPort && e.Listening && otherContainer(app.Container, e.behind()):
+		return agentapi.Errorf(agentapi.CodeConflict,
+			"Not the container that asked listens on port %d now, but %s. Look again before you approve it.", app.LocalPort, programOf(e.Listener))
 	case e.Seen != nil && (e.Seen.Label != app.Label || e.Seen.LocalPort != app.LocalPort):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"The request has changed meanwhile: it is %q on port %d now. Look again before you approve it.", app.Label, app.LocalPort)
@@ -372,6 +382,7 @@ func approvedOf(app *store.App) store.Approved {
 	}
 	return store.Approved{
 		Label: app.Label, LocalPort: app.LocalPort, Listener: app.Listener, Asker: app.Asker, Address: app.Address, Key: app.Key,
+		Container: app.Container,
 	}
 }
 
@@ -379,7 +390,7 @@ func approvedOf(app *store.App) store.Approved {
 func asApproved(app *store.App) store.App {
 	was, out := approvedOf(app), *app
 	out.Label, out.LocalPort, out.Listener, out.Asker, out.Approved = was.Label, was.LocalPort, was.Listener, was.Asker, nil
-	out.Address, out.Key = was.Address, was.Key
+	out.Address, out.Key, out.Container = was.Address, was.Key, was.Container
 	if !out.Options.Pin {
 		out.Key = ""
 	}

@@ -23,6 +23,9 @@ func found(now stored, e event) outcome {
 			was := *app.Approved
 			was.OtherUser = otherUser(&app, e)
 			app.Approved = &was
+			if e.Behind != nil {
+				app.Container = e.container()
+			}
 		}
 	case app.Status != agentapi.StatusLive:
 	case otherUser(&app, e):
@@ -54,6 +57,7 @@ func showed(now stored, e event) outcome {
 	e.Label, e.Port, e.Address, e.Listener = now.App.Label, now.App.LocalPort, now.App.Address, now.App.Listener
 	out := askingAgain(now, e)
 	out.App.Asker, out.App.Key, out.App.Approved.OtherKey = now.App.Asker, e.Key, true // nobody asked
+	out.App.Container = now.App.Container
 	return out
 }
 
@@ -80,7 +84,7 @@ func askingAgain(now stored, e event) outcome {
 	app.Status, app.Approved = agentapi.StatusPending, &was
 	app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
 	app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
-	app.Address = e.Address
+	app.Address, app.Container = e.Address, e.container()
 	was.OtherUser = otherUser(&app, e)
 	out := outcome{stored: stored{App: &app, Denial: now.Denial}}
 	if now.App.Status == agentapi.StatusLive {

@@ -17,6 +17,8 @@ func (e event) own(userID string) bool { return e.Own != nil && e.Own(userID) }
 // never another.
 func otherUser(app *store.App, e event) bool {
 	switch was := app.ApprovedFor; {
+	case e.Listening && e.Behind != nil && otherContainer(approvedOf(app).Container, e.behind()):
+		return true // a container's ports are no user's
 	case !e.Listening, e.Socket != "" && e.own(e.Listener.UserID):
 		return false
 	case was == nil:

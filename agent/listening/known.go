@@ -86,6 +86,9 @@ var runs = func() map[string]bool {
 // named is what a program is called, to people; empty where that says nothing of what
 // it serves.
 func named(program string) string {
+	if container, ok := strings.CutPrefix(program, agentapi.ContainerShown); ok {
+		program, _, _ = strings.Cut(container, " (")
+	}
 	base := strings.TrimRightFunc(strings.ToLower(program), func(r rune) bool { return unicode.IsDigit(r) || r == '.' || r == '-' })
 	if base == "" || runs[base] || runs[strings.ToLower(program)] {
 		return ""

@@ -34,6 +34,9 @@ type Config struct {
 	App func(port int) (agentapi.AppSummary, bool)
 	// Seen is who listens on a port.
 	Seen func(ctx context.Context, port int) (agentapi.PortSeen, error)
+	// Called is what the owner is told of the program at a port: a container's name where one is
+	// behind it.
+	Called func(port int, p procinfo.Process, socket uint64) string
 	// Suggest makes a free name and label out of the first text that gives any.
 	Suggest func(texts ...string) (name, label string)
 	// OwnPorts are Porchlight's own.
@@ -86,6 +89,7 @@ func (l *Listening) List() []agentapi.Listening {
 		if who.PID == 0 && time.Now().Before(until) {
 			who = one.Find()
 		}
+		who.Program = l.cfg.Called(one.port, who, one.Inode)
 		out = append(out, l.entry(one, who, since[one.spot()]))
 	}
 	return out

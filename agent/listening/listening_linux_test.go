@@ -13,6 +13,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/listening"
+	"porchlight/agent/procinfo"
 	"porchlight/test/programs"
 )
 
@@ -46,6 +47,7 @@ func newRig(own ...int) *rig {
 			}
 			return "", ""
 		},
+		Called:   func(_ int, p procinfo.Process, _ uint64) string { return p.Program },
 		OwnPorts: own, Me: me(), Titles: r.titles.Load,
 	})
 	r.AskFor(programs.Patience) // a busy machine may need more than the second there is

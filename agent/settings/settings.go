@@ -4,12 +4,14 @@ package settings
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
@@ -34,6 +36,7 @@ const (
 	maxQuiet     = 50 // kinds of notifications, those of later versions too
 	maxQuietName = 40 // bytes of each
 	maxHours     = 24
+	maxSocket    = 107 // bytes of a socket's path, the most there can be
 )
 
 // New reads the stored settings. changes is raised after they were replaced, and changed
@@ -125,6 +128,10 @@ func clean(s agentapi.Settings) (_ agentapi.Settings, err error) {
 	if s.FailStaticHours < 0 || s.FailStaticHours > maxHours {
 		return s, agentapi.Errorf(agentapi.CodeInvalid,
 			"Access can outlive the control plane for 0 to %d hours, and not for %d.", maxHours, s.FailStaticHours)
+	}
+	s.Containers = strings.TrimPrefix(s.Containers, "unix://")
+	if s.Containers != "" && (!filepath.IsAbs(s.Containers) || len(s.Containers) > maxSocket || strings.ContainsFunc(s.Containers, func(r rune) bool { return !unicode.IsPrint(r) })) {
+		return s, agentapi.Errorf(agentapi.CodeInvalid, "A container engine's socket is a whole path, such as /run/docker.sock or /run/user/1000/podman/podman.sock.")
 	}
 	s.Quiet, s.ClientHosts = set(s.Quiet), set(s.ClientHosts)
 	if len(s.Quiet) > maxQuiet {

@@ -29,7 +29,7 @@ func TestSettings(t *testing.T) {
 	changed, cancel := changes.Subscribe()
 	defer cancel()
 	s, db := open(t, dir, &changes)
-	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Probe:true Requests:true Titles:true StrangersKnock:false TellOff:true DisplayName: Language: UpdateAddress: UpdateKey: ClientHosts:[] Notify:everything Quiet:[]}"
+	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Probe:true Requests:true Titles:true StrangersKnock:false TellOff:true DisplayName: Language: UpdateAddress: UpdateKey: ClientHosts:[] Containers: Notify:everything Quiet:[]}"
 	if got := fmt.Sprintf("%+v", s.Get()); got != first {
 		t.Errorf("at first: %s", got)
 	}
@@ -50,6 +50,10 @@ func TestSettings(t *testing.T) {
 		"no host":                   {ClientHosts: []string{"https://claude.ai"}},
 		"a host of this computer":   {ClientHosts: []string{"notes.maya.localhost"}},
 		"many hosts":                {ClientHosts: strings.Fields(strings.ReplaceAll(kinds(101), " ", ".example "))},
+		"no whole path":             {Containers: "docker.sock"},
+		"an engine elsewhere":       {Containers: "tcp://192.0.2.1:2375"},
+		"a path that turns around":  {Containers: "/run/\u202edocker.sock"},
+		"a path beyond a socket's":  {Containers: "/" + strings.Repeat("a", 107)},
 		"an empty kind":             {Quiet: []string{""}},
 		"a kind with spaces":        {Quiet: []string{"port changed"}},
 		"a long kind":               {Quiet: []string{strings.Repeat("a", 41)}},
@@ -62,9 +66,9 @@ func TestSettings(t *testing.T) {
 	if got := fmt.Sprintf("%+v", s.Get()); got != first || len(changed) != 0 {
 		t.Errorf("refusals changed something: %s, %d", got, len(changed))
 	}
-	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false Titles:false StrangersKnock:true TellOff:true DisplayName:Maya Language:de UpdateAddress: UpdateKey: ClientHosts:[claude.ai vscode.dev] Notify: Quiet:[access request]}"
+	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false Titles:false StrangersKnock:true TellOff:true DisplayName:Maya Language:de UpdateAddress: UpdateKey: ClientHosts:[claude.ai vscode.dev] Containers:/run/docker.sock Notify: Quiet:[access request]}"
 	got, err := s.Change(func(s *agentapi.Settings) {
-		*s = agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, StrangersKnock: true, TellOff: true, DisplayName: " Maya ", Language: "de", ClientHosts: []string{"vscode.dev", "claude.ai", "claude.ai"}, Quiet: []string{"request", "access", "request"}}
+		*s = agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, StrangersKnock: true, TellOff: true, DisplayName: " Maya ", Language: "de", ClientHosts: []string{"vscode.dev", "claude.ai", "claude.ai"}, Containers: "unix:///run/docker.sock", Quiet: []string{"request", "access", "request"}}
 	})
 	if err != nil || fmt.Sprintf("%+v", got) != want || s.FailStatic() != 3*time.Hour || len(changed) != 1 {
 		t.Errorf("%+v, %v, %d told", got, err, len(changed))

@@ -50,6 +50,9 @@ type App struct {
 	ApprovedFor *ListenerUser `json:"approvedFor,omitempty"`
 	// TCP says that programs reach it by TCP, and nobody by HTTP. It never changes.
 	TCP bool `json:"tcp,omitempty"`
+	// Container is the one that asked by its labels, and that an approval is for; nil for
+	// a program.
+	Container *agentapi.Container `json:"container,omitempty"`
 	// Quiet marks a pending request that must not raise a notification.
 	Quiet       bool       `json:"quiet,omitempty"`
 	RequestedAt time.Time  `json:"requestedAt"`
@@ -77,9 +80,9 @@ type Ends struct {
 	Passed time.Duration `json:"passed"` // Count.Passed then
 }
 
-// keptApp is an App as it is kept. One whose approval ends is kept as a request, with the
-// app in Lasting: a version that knows no end makes of it what it will be then. One that is
-// reached by TCP is kept so in ByTCP: a version that knows only HTTP does not send it any.
+// keptApp is an App as it is kept. One whose approval ends, or is for a container, is kept as
+// a request, with the app in Lasting: a version that knows neither asks the owner. One that
+// is reached by TCP is kept so in ByTCP: a version that knows only HTTP does not send it any.
 type keptApp struct {
 	App
 	Lasting *App `json:"lasting,omitempty"`
@@ -90,7 +93,7 @@ func kept(app *App) *keptApp {
 	switch {
 	case app == nil:
 		return nil
-	case app.Ends == nil && !app.TCP:
+	case app.Ends == nil && !app.TCP && app.Container == nil && (app.Approved == nil || app.Approved.Container == nil):
 		return &keptApp{App: *app}
 	}
 	request := App{
@@ -124,6 +127,8 @@ type Approved struct {
 	Asker     string            `json:"asker,omitempty"`
 	Address   string            `json:"address,omitempty"`
 	Key       string            `json:"key,omitempty"`
+	// Container is App.Container.
+	Container *agentapi.Container `json:"container,omitempty"`
 	// OtherKey is true when the app asks again because it shows another key than Key.
 	OtherKey bool `json:"otherKey,omitempty"`
 	// OtherUser is true when the app asks again because a program of another

@@ -64,6 +64,7 @@ var operations = map[string]operation{
 	"changeSettings": {"PATCH", "/owner/settings", []parameter{
 		{"askAgain", inBody, aBoolean, false, true},
 		{"clientHosts", inBody, texts, false, true},
+		{"containers", inBody, aText, false, true},
 		{"displayName", inBody, aText, false, true},
 		{"failStaticHours", inBody, aNumber, false, true},
 		{"language", inBody, aText, false, true},

@@ -37,6 +37,7 @@ var germanLoopback = map[string]string{
 	"No more than %s hosts can be allowed.":                                                                                            "Mehr als %s Hosts können nicht erlaubt werden.",
 	"\"%s\" is no host. A host is a whole name like claude.ai, in lower case, without https:// and port.":                              "„%s“ ist kein Host. Ein Host ist ein ganzer Name wie claude.ai, klein geschrieben, ohne https:// und Port.",
 	"There are not that many kinds of notifications; at most %s can be quiet.":                                                         "So viele Arten von Benachrichtigungen gibt es nicht; höchstens %s können still sein.",
+	"A container engine's socket is a whole path, such as /run/docker.sock or /run/user/1000/podman/podman.sock.":                      "Der Socket einer Container-Engine ist ein ganzer Pfad, etwa /run/docker.sock oder /run/user/1000/podman/podman.sock.",
 	"\"%s\" is no kind of notification. A kind is written like access.":                                                                "„%s“ ist keine Art von Benachrichtigung. Eine Art schreibt man wie access.",
 	"Too many programs follow the owner's events already. End one of them.":                                                            "Es folgen schon zu viele Programme den Ereignissen des Besitzers. Beenden Sie eines davon.",
 

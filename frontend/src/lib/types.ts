@@ -59,7 +59,7 @@ export interface Operations {
   };
   /** Change settings. */
   changeSettings: {
-    takes: { askAgain?: boolean | null; clientHosts?: string[] | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; notify?: 'everything' | 'waiting' | 'nothing' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; tellOff?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
+    takes: { askAgain?: boolean | null; clientHosts?: string[] | null; containers?: string | null; displayName?: string | null; failStaticHours?: number | null; language?: '' | 'en' | 'de' | null; notify?: 'everything' | 'waiting' | 'nothing' | null; probe?: boolean | null; quiet?: string[] | null; requests?: boolean | null; strangersKnock?: boolean | null; tellOff?: boolean | null; titles?: boolean | null; trustEverybody?: boolean | null; updateAddress?: string | null; updateKey?: string | null };
     gives: Settings;
   };
   /** Forget all of it. */
@@ -1214,6 +1214,8 @@ export interface Settings {
   askAgain: boolean;
   /** Hosts whose apps may ask to be let in without a client made for them; in local mode. */
   clientHosts: string[];
+  /** The socket of a container engine whose containers may ask for addresses by their labels, which is root on this computer; empty for none. */
+  containers: string;
   /** What the owner calls themselves to people they invite, beside their address. */
   displayName: string;
   /** Hours for which people keep their access while the control plane is away. */

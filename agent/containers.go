@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"strings"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/containers"
+	"porchlight/agent/procinfo"
+	"porchlight/agent/upstream"
+)
+
+// makeContainers comes before the engine, which asks which container listens.
+func (a *Agent) makeContainers() error {
+	a.containers = containers.New(containers.Config{
+		Socket:  func() string { return a.settings.Get().Containers },
+		Host:    a.hostOfContainers,
+		Publish: a.publishContainer,
+		Gone:    a.containerGone,
+		Holder:  a.holder,
+		Changes: a.changes,
+		Log:     a.cfg.Log.With("part", "containers"),
+	})
+	return nil
+}
+
+// hostOfContainers is the root host as a label has it: a label cannot follow a port.
+func (a *Agent) hostOfContainers() string {
+	host, _, _ := strings.Cut(a.root().Host, ":")
+	return host
+}
+
+// containerAt is which container takes connections where an app is.
+func (a *Agent) containerAt(at upstream.Target, l *agentapi.Listener, fresh bool) *agentapi.Container {
+	if a.settings.Get().Containers == "" {
+		return nil
+	}
+	return a.containers.Behind(at.Port, procinfo.ListenerSocket(at.IP(), at.Port).Inode, l, fresh)
+}

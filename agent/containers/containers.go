@@ -1,0 +1,153 @@
+// Package containers tells which container is behind a port of this computer, and which
+// containers ask for an address by their labels.
+//
+// It asks one container engine, docker's or podman's, at the socket that the owner named, and
+// nothing while they named none: whoever has that socket rules over this computer, as root
+// where the engine is root's. Two things are asked, GET /_ping and GET /containers/json; what
+// comes back is bounded, read once into values that are valid, and decides nothing: the engine
+// of the apps does. Nothing here starts, stops or changes a container.
+package containers
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
+	"porchlight/internal/broadcast"
+)
+
+// lookEvery is how often containers are looked at for labels.
+const lookEvery = 5 * time.Second
+
+// Config of New. All of it is required but Every.
+type Config struct {
+	// Socket is where the container engine is; empty for nowhere.
+	Socket func() string
+	// Host is this computer's root host without a port; empty while it has none.
+	Host func() string
+	// Publish asks for an address in the name of a container, and Gone takes a request back.
+	Publish func(context.Context, agentapi.Container, agentapi.PublishRequest) error
+	Gone    func(ctx context.Context, name string, c agentapi.Container) error
+	// Holder is the container that a name was approved for, and its port; nil for none.
+	Holder  func(name string) (*agentapi.Container, int)
+	Changes *broadcast.Signal // raised after the settings changed, among others
+	Every   time.Duration     // lookEvery when 0
+	Log     *slog.Logger
+}
+
+// Containers is made by New and safe for concurrent use.
+type Containers struct {
+	cfg Config
+	now atomic.Pointer[seen] // nil before the first answer
+
+	looking sync.Mutex // one look at a time
+	last    look       // guarded by looking
+
+	asking map[string]claim  // by name; of Run alone
+	told   map[string]string // what the log said of a container last, by its id; of Run alone
+}
+
+// seen is what runs by one answer of an engine. It is never changed.
+type seen struct {
+	socket string
+	all    []container
+	byPort map[int]agentapi.Container
+	byID   map[string]agentapi.Container
+	// listened are the sockets that listened before the engine was asked: one that still
+	// does belongs to who the answer says.
+	listened map[uint64]bool
+}
+
+type look struct {
+	began time.Time
+	seen  *seen
+	err   error
+}
+
+// New starts nothing.
+func New(cfg Config) *Containers {
+	cfg.Every = cmp.Or(cfg.Every, lookEvery)
+	return &Containers{cfg: cfg, asking: map[string]claim{}, told: map[string]string{}}
+}
+
+// look asks the engine. Who waited for another's look that began later takes that.
+func (c *Containers) look(ctx context.Context, socket string) (*seen, error) {
+	came := time.Now()
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	if c.last.began.After(came) && (c.last.seen == nil || c.last.seen.socket == socket) {
+		return c.last.seen, c.last.err
+	}
+	began := time.Now()
+	now := &seen{socket: socket, listened: map[uint64]bool{}}
+	for _, b := range procinfo.AllBound() {
+		now.listened[b.Inode] = true
+	}
+	var err error
+	if now.all, err = list(ctx, socket); err != nil {
+		c.last = look{began: began, err: err}
+		return nil, err
+	}
+	now.byPort, now.byID = index(now.all)
+	c.now.Store(now)
+	c.last = look{began: began, seen: now}
+	return now, nil
+}
+
+// Behind says which container takes connections at a port, by the socket that listens there,
+// 0 where none is seen, and calls who listens by it. It is zero for none, and nil where that
+// is not known. fresh has the engine asked where its last answer may be about another socket.
+func (c *Containers) Behind(port int, socket uint64, l *agentapi.Listener, fresh bool) *agentapi.Container {
+	at := c.cfg.Socket()
+	if at == "" {
+		return nil
+	}
+	now := c.now.Load()
+	if now != nil && now.socket != at {
+		now = nil
+	}
+	if fresh && (now == nil || socket == 0 || !now.listened[socket]) {
+		now, _ = c.look(context.Background(), at) // Run says what is wrong
+	}
+	forwarded := l.Program == "" || forwards[l.Program]
+	if now == nil || socket != 0 && !now.listened[socket] {
+		if forwarded {
+			l.Program = "" // which of them it is for is not known yet
+		}
+		return nil
+	}
+	found, there := now.byPort[port]
+	if !forwarded {
+		found, there = now.byID[procinfo.ContainerOf(l.PID)] // in the computer's own network
+	}
+	if there {
+		l.Program = found.String()
+	}
+	return &found
+}
+
+// Name is what a program at a port is called to the owner: by its container, where one is
+// known to be behind it.
+func (c *Containers) Name(port int, p procinfo.Process, socket uint64) string {
+	l := agentapi.Listener(p)
+	if behind := c.Behind(port, socket, &l, false); behind == nil || *behind == (agentapi.Container{}) {
+		return p.Program
+	}
+	return l.Program
+}
+
+// forwards are the programs that listen in place of a container.
+var forwards = func() map[string]bool {
+	all := map[string]bool{}
+	for _, name := range strings.Fields(`docker-proxy rootlessport rootlesskit rootlesskit-docker-proxy
+		pasta pasta.avx2 slirp4netns conmon gvproxy com.docker.backend vpnkit-bridge`) {
+		all[name] = true
+	}
+	return all
+}()

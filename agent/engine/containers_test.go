@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
+	"porchlight/test/programs"
+)
+
+var (
+	web     = agentapi.Container{Engine: "/run/docker.sock", Name: "web", Image: "nginx:1", ImageID: "aa"}
+	proxied = agentapi.Listener{User: "root", UserID: "0"} // docker-proxy, which is not ours to see
+)
+
+// docker is a host with containers: behind says which is at each port, where its engine answers.
+type docker struct {
+	*host
+	behind map[int]agentapi.Container
+	away   bool
+}
+
+func openDocker(t *testing.T) *docker {
+	d := &docker{host: openHost(t), behind: map[int]agentapi.Container{8000: web}}
+	d.listens = func(int) (agentapi.Listener, bool) { return proxied, true }
+	d.cfg.Container = func(at upstream.Target, l *agentapi.Listener, _ bool) *agentapi.Container {
+		if d.away {
+			return nil
+		}
+		is := d.behind[at.Port]
+		if is != (agentapi.Container{}) {
+			l.Program = is.String()
+		}
+		return &is
+	}
+	return d
+}
+
+func (d *docker) asks(t *testing.T, c agentapi.Container, name string, port int) (agentapi.Status, error) {
+	t.Helper()
+	pub, err := d.apps.Publish(t.Context(), Caller{Container: &c}, agentapi.PublishRequest{Name: name, Label: name, LocalPort: port})
+	return pub.Status, err
+}
+
+func (d *docker) shown(t *testing.T) agentapi.OwnerApp {
+	t.Helper()
+	all := d.apps.OwnerApps(nil)
+	if len(all) != 1 {
+		t.Fatalf("%d apps", len(all))
+	}
+	return all[0]
+}
+
+func (d *docker) welcome() bool {
+	return d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{})
+}
+
+// Weakness: the program at every container's port is the same, docker-proxy of root, so an
+// approval for its user would be one for whatever container comes to the port. It is for the
+// container: name, engine, image and port; a change of any asks anew, and closes until then.
+func TestAnApprovalIsForOneContainer(t *testing.T) {
+	t.Parallel()
+	changed := func(change func(*agentapi.Container)) agentapi.Container { c := web; change(&c); return c }
+	for what, tt := range map[string]struct {
+		is   agentapi.Container
+		port int
+		asks bool
+	}{
+		"the same":              {web, 8000, false},
+		"its image named anew":  {changed(func(c *agentapi.Container) { c.Image = "nginx:2" }), 8000, false},
+		"another image":         {changed(func(c *agentapi.Container) { c.ImageID = "bb" }), 8000, true},
+		"another container":     {changed(func(c *agentapi.Container) { c.Name = "mallet" }), 8000, true},
+		"another engine":        {changed(func(c *agentapi.Container) { c.Engine = "/tmp/e.sock" }), 8000, true},
+		"another port":          {web, 8001, true},
+		"no container any more": {agentapi.Container{}, 8000, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := openDocker(t)
+			if status, err := d.asks(t, web, "notes", 8000); status != agentapi.StatusPending || err != nil {
+				t.Fatalf("%s, %v", status, err)
+			}
+			if l := d.shown(t).Listener; l.Program != "container web (nginx:1)" {
+				t.Errorf("the request shows %+v", l)
+			}
+			programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+			if !d.welcome() {
+				t.Fatal("the container that was approved gets no visitors")
+			}
+			delete(d.behind, 8000)
+			d.behind[tt.port] = tt.is
+			if welcome := d.welcome(); welcome == tt.asks {
+				t.Errorf("visitors are let to it: %v", welcome)
+			}
+			if tt.is != (agentapi.Container{}) {
+				if status, err := d.asks(t, tt.is, "notes", tt.port); (status == agentapi.StatusPending) != tt.asks || err != nil {
+					t.Errorf("%s, %v", status, err)
+				}
+			}
+			if app := d.shown(t); tt.asks != (app.Status == agentapi.StatusPending) || tt.asks && len(d.gone) == 0 {
+				t.Errorf("%+v, closed %v", app, d.gone)
+			}
+			d.behind = map[int]agentapi.Container{8000: web}
+			if status, err := d.asks(t, web, "notes", 8000); status != agentapi.StatusLive || err != nil {
+				t.Errorf("the one that was approved is back: %s, %v", status, err)
+			}
+			d.close()
+			d.open()
+			if holder, port := d.apps.Holder("notes"); holder == nil || !holder.Same(web) || port != 8000 {
+				t.Errorf("after a start it was approved for %v at %d", holder, port)
+			}
+		})
+	}
+}
+
+// Weakness: an engine that hangs, or is not asked any more, would have had the last answer
+// count for ever. Nobody is let to a container that cannot be told, and no approval is lost.
+func TestAContainerThatCannotBeToldGetsNoVisitors(t *testing.T) {
+	t.Parallel()
+	d := openDocker(t)
+	_, err := d.asks(t, web, "notes", 8000)
+	programs.Must(t, err, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	d.away = true
+	if d.welcome() {
+		t.Error("a visitor comes to a container that cannot be told")
+	}
+	if app := d.shown(t); app.Status != agentapi.StatusLive {
+		t.Errorf("the approval: %+v", app)
+	}
+	if d.away = false; !d.welcome() {
+		t.Error("the engine is back, and visitors are not")
+	}
+}
+
+// What another container listens than asked, when the owner says yes, is not approved.
+func TestApprovingLooksWhichContainerItIs(t *testing.T) {
+	t.Parallel()
+	d := openDocker(t)
+	_, err := d.asks(t, web, "notes", 8000)
+	programs.Must(t, err)
+	for what, is := range map[string]agentapi.Container{"another": {Engine: web.Engine, Name: "mallet", Image: "evil", ImageID: "ee"}, "none": {}} {
+		d.behind[8000] = is
+		if _, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	d.behind[8000] = web
+	programs.Must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+}
+
+// A name that was approved for a program is no container's, and what was approved for a
+// container is no program's: neither asks in the other's place without the owner.
+func TestContainersAndProgramsHaveTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	d := openDocker(t)
+	d.behind = nil
+	d.live(t, "notes", "Notes", 8000)
+	if _, err := d.asks(t, web, "notes", 8001); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("a container takes a program's name: %v", err)
+	}
+	if app := d.shown(t); app.Status != agentapi.StatusLive || app.LocalPort != 8000 {
+		t.Errorf("%+v", app)
+	}
+	d = openDocker(t)
+	_, err := d.asks(t, web, "notes", 8000)
+	programs.Must(t, err, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	pub, err := d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "notes", LocalPort: 8001})
+	if pub.Status != agentapi.StatusPending || err != nil {
+		t.Errorf("a program takes a container's name: %+v, %v", pub, err)
+	}
+}
+
+// A request ends with its container, and what is approved does not.
+func TestARequestEndsWithItsContainer(t *testing.T) {
+	t.Parallel()
+	d := openDocker(t)
+	_, err := d.asks(t, web, "notes", 8000)
+	other := web
+	other.Name = "other"
+	programs.Must(t, err, d.apps.ContainerGone(t.Context(), "notes", other))
+	if app := d.shown(t); app.Status != agentapi.StatusPending {
+		t.Errorf("another one is gone: %+v", app)
+	}
+	programs.Must(t, d.apps.ContainerGone(t.Context(), "notes", web))
+	if all := d.apps.OwnerApps(nil); len(all) != 0 {
+		t.Errorf("it is gone: %+v", all)
+	}
+	_, err = d.asks(t, web, "notes", 8000)
+	programs.Must(t, err, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})), d.apps.ContainerGone(t.Context(), "notes", web))
+	if app := d.shown(t); app.Status != agentapi.StatusLive {
+		t.Errorf("an approved one is gone: %+v", app)
+	}
+}
+
+// Containers leave room for programs: at most maxPendingOfContainers wait.
+func TestContainersLeaveRoomInTheQueue(t *testing.T) {
+	t.Parallel()
+	d := openDocker(t)
+	waits := 0
+	for i := range maxPendingOfContainers + 5 {
+		_, err := d.asks(t, web, fmt.Sprintf("n-%d", i), 8000)
+		if err == nil {
+			waits++
+		} else if agentapi.CodeOf(err) != agentapi.CodeTooMany || !strings.Contains(err.Error(), "containers") {
+			t.Fatal(err)
+		}
+	}
+	if waits != maxPendingOfContainers {
+		t.Errorf("%d wait", waits)
+	}
+	programs.Must(t, second(d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "own", Label: "Own", LocalPort: 8001})))
+}
