@@ -51,6 +51,7 @@ func TestParts(t *testing.T) {
 			{Name: "2 computers back after kill -9, PostgreSQL 10ms away", Metric: there}: 2,
 		}},
 		{"pass", pass, map[row]float64{}},
+		{"small", inAFile, map[row]float64{{Name: "100 computers, rows in a file", Metric: there}: smallComputers}},
 	} {
 		t.Run(tt.part, func(t *testing.T) {
 			t.Parallel()

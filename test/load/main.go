@@ -57,7 +57,7 @@ func parts(clusters ...int) (all []part) {
 	}
 	for _, p := range []part{
 		{name: "herd", run: herd}, {name: "outage", run: outage}, {name: "withdrawal", run: withdrawal},
-		{name: "pass", run: pass}, {name: "ha", run: ha}, {name: "upgrade", run: upgrade},
+		{name: "pass", run: pass}, {name: "small", run: inAFile}, {name: "ha", run: ha}, {name: "upgrade", run: upgrade},
 	} {
 		p.kept = p.name
 		all = append(all, p)

@@ -72,6 +72,11 @@ func (w *world) populate(ctx context.Context, n int) error {
 	if err := w.enrol(ctx, n); err != nil {
 		return err
 	}
+	return w.move(first, n)
+}
+
+// move has the homes from first up to n run in houses.
+func (w *world) move(first, n int) error {
 	for i := first; i < n; {
 		to := min(n, (i/perHouse+1)*perHouse)
 		if i/perHouse == len(w.houses) {

@@ -70,6 +70,7 @@ func (w *world) authURL() string {
 // shape is what a world is like.
 type shape struct {
 	nodes   int
+	file    bool          // rows are in a file, and there is no database
 	servers int           // of PostgreSQL, under Patroni; 0 for one alone
 	linked  bool          // each node reaches the database by a link, which can be cut
 	away    time.Duration // and so long are its round trips
@@ -111,6 +112,9 @@ func openWorld(ctx context.Context, s settings, is shape) (w *world, err error) 
 
 // openDatabase starts one server, which counts its statements, or several.
 func (w *world) openDatabase(ctx context.Context) (err error) {
+	if w.file {
+		return nil
+	}
 	if w.servers > 0 {
 		if w.cluster, err = openCluster(ctx, w.servers); err != nil {
 			return err
@@ -225,10 +229,13 @@ func through(database, addr string) (string, error) {
 func (w *world) start(ctx context.Context, n *node) (err error) {
 	args := []string{
 		"--domain", domain, "--auth-host", authHost, "--public-port", strconv.Itoa(w.port),
-		"--listen", n.address, "--tunnel-address", n.address, "--postgres", n.database, "--grace", serve.DefaultGrace.String(),
+		"--listen", n.address, "--tunnel-address", n.address, "--grace", serve.DefaultGrace.String(),
 		"--outbox", filepath.Join(w.dir, "mails"), "--log-level", "error", "--limit-computers", "16384",
 		"--limit-visitors", "4096", "--limit-visitors-per-address", "4096",
 		"--metrics", "127.0.0.1:0", "--drain-wait", w.drain.String(),
+	}
+	if !w.file {
+		args = append(args, "--postgres", n.database)
 	}
 	if w.nodes > 1 {
 		args = append(args, "--node", n.name, "--peer-address", "127.0.0.1:0")
